@@ -1,0 +1,47 @@
+"""The data sets of the papers: original values, one signal a row, ready for scikit-learn.
+
+Every set is one ``.npz`` file. A loader looks for it in the folder ``data_home``, or, where that is
+None, in the folder named by the environment variable ``KERNELATOMS_DATA``; digits and AT&T faces
+can be downloaded through scikit-learn instead. All loaders return a `sklearn.utils.Bunch` with
+
+- the arrays: ``X_train, y_train, X_test, y_test`` where the set comes with a split, else ``X`` and
+  ``y``, and what else the set has. Images are flat rows ``(n, height * width)``; labels are int64;
+- ``image_shape``: ``(height, width)`` for ``X[i].reshape(image_shape)``, None for other signals;
+- ``source``: the file or the web source the values came from;
+- ``DESCR``, ``citation``, ``terms``: what it is, whom to cite, what its licence asks for.
+
+The map of this room:
+
+- ``registry``: the table of all sets; everything else here reads it.
+- ``files``: from a folder to checked arrays, and the messages when that fails.
+- ``download``: the same arrays through scikit-learn's fetchers.
+- ``loaders``: the public functions.
+"""
+
+from kernelatoms.datasets.files import DatasetNotFoundError
+from kernelatoms.datasets.loaders import (
+    list_datasets,
+    load_ar,
+    load_mnist,
+    load_orl,
+    load_planetlab,
+    load_pm25,
+    load_traffic,
+    load_usps,
+    load_yaleb,
+)
+from kernelatoms.datasets.registry import Dataset
+
+__all__ = [
+    "Dataset",
+    "DatasetNotFoundError",
+    "list_datasets",
+    "load_ar",
+    "load_mnist",
+    "load_orl",
+    "load_planetlab",
+    "load_pm25",
+    "load_traffic",
+    "load_usps",
+    "load_yaleb",
+]

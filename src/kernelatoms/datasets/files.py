@@ -1,0 +1,110 @@
+"""From a folder to checked arrays, and what to tell a user when that does not work."""
+
+import os
+import zipfile
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelatoms.datasets.registry import ArraySpec, Dataset
+
+ENVIRONMENT_VARIABLE = "KERNELATOMS_DATA"
+
+# What zipfile and NumPy raise on damaged files; OSError where an offset points out of the file.
+_DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, RuntimeError)
+
+Arrays = dict[str, NDArray[Any]]
+DataHome = str | os.PathLike[str] | None
+
+
+class DatasetNotFoundError(FileNotFoundError):
+    """A data set's file is not there; the message says which file to put where."""
+
+
+def data_folder(data_home: DataHome) -> Path | None:
+    """Folder to look in: ``data_home``, else ``KERNELATOMS_DATA``, else none."""
+    if data_home is None:
+        data_home = os.environ.get(ENVIRONMENT_VARIABLE) or None
+    elif not isinstance(data_home, str | os.PathLike):
+        raise TypeError(f"data_home must be the path of a folder or None, got {data_home!r}.")
+    elif not os.fspath(data_home):
+        # Path("") is the working folder: never what an empty setting meant.
+        raise ValueError("data_home must be the path of a folder or None, got an empty string.")
+    return None if data_home is None else Path(data_home).expanduser()
+
+
+def read_arrays(dataset: Dataset, path: Path) -> Arrays:
+    """Read and check the arrays that the table names; what else the file holds is ignored."""
+    arrays: Arrays = {}
+    try:
+        with zipfile.ZipFile(path) as archive:
+            members = {name.removesuffix(".npy") for name in archive.namelist()}
+        missing = [key for key in dataset.arrays if key not in members]
+        if not missing:
+            with np.load(path, allow_pickle=False) as archive:
+                # A member that is no array comes as bytes: asarray leaves it to the dtype check.
+                arrays = {key: np.asarray(archive[key]) for key in dataset.arrays}
+    except PermissionError:
+        raise
+    except _DAMAGED as error:
+        raise ValueError(
+            f"{path} cannot be read as an .npz file (damaged, cut short or of another kind): "
+            f"{error}. {_expected(dataset)}"
+        ) from error
+    if missing:
+        raise ValueError(
+            f"{path} lacks the arrays {missing}; it holds {sorted(members)}. {_expected(dataset)}"
+        )
+    problem = _first_problem(dataset.arrays, arrays)
+    if problem:
+        raise ValueError(f"{path}: {problem}. {_expected(dataset)}")
+    return arrays
+
+
+def _first_problem(specs: Mapping[str, ArraySpec], arrays: Arrays) -> str | None:
+    """Say what is wrong with the first array that is not as the table has it."""
+    lengths: dict[str, int] = {}
+    for key, spec in specs.items():
+        array = arrays[key]
+        if not spec.accepts_dtype(array.dtype):
+            return f"{key} has dtype {array.dtype}, expected {spec.dtype}"
+        # Named axes that an earlier array has settled are shown with their length.
+        expected = ", ".join(
+            f"{axis} = {lengths[axis]}" if axis in lengths else str(axis) for axis in spec.axes
+        )
+        fits = array.ndim == len(spec.axes) and all(
+            length == (axis if isinstance(axis, int) else lengths.setdefault(axis, length)) > 0
+            for axis, length in zip(spec.axes, array.shape, strict=True)
+        )
+        if not fits:
+            return f"{key} has shape {array.shape}, expected ({expected}), none of them 0"
+    return None
+
+
+def _expected(dataset: Dataset) -> str:
+    rows = [
+        f"  {key}: {dataset.published_shape(key)} {spec.dtype}"
+        for key, spec in dataset.arrays.items()
+    ]
+    return "\n".join([f"{dataset.file} (numpy.savez) must hold these arrays:", *rows])
+
+
+def not_found(dataset: Dataset, data_home: DataHome, online_hint: str) -> DatasetNotFoundError:
+    """Make the error that says which file is missing, where it goes and what it must hold."""
+    folder = data_folder(data_home)
+    if folder is None:
+        searched = f"no folder was searched (data_home is None, {ENVIRONMENT_VARIABLE} is not set)"
+    else:
+        origin = ENVIRONMENT_VARIABLE if data_home is None else "data_home"
+        state = "" if folder.is_dir() else "; there is no such folder"
+        searched = f"searched {folder} (from {origin}{state})"
+    return DatasetNotFoundError(
+        f"{dataset.file} of the data set {dataset.name!r} was not found: {searched}.\n"
+        f"Put {dataset.file} into a folder and either pass data_home='that folder' or set the "
+        f"environment variable: export {ENVIRONMENT_VARIABLE}='that folder'.\n"
+        f"{_expected(dataset)}" + (f"\n{online_hint}" if online_hint else "")
+    )

@@ -1,0 +1,8 @@
+"""Hot loops: arrays in, arrays out; no classes, no scikit-learn.
+
+- ``jit``: how everything here is compiled, cached on disk, and announced the first time.
+- ``threads``: the one thread pool, and the rule that only the outermost level threads.
+- ``products``: the matrix products around the loops (Gram matrices in padded layout).
+- ``omp``: greedy pursuits (OMP, OLS) on Gram and correlations.
+- ``ksvd``: the K-SVD sweep over atoms, and residuals of padded codes.
+"""

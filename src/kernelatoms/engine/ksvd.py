@@ -1,0 +1,139 @@
+"""The K-SVD sweep over atoms, and residuals of padded codes.
+
+K-SVD (Aharon et al. 2006; eq. (2) of the LKDL paper) improves one atom d and its coefficients w
+at a time: with E the error of the signals that use the atom, its own part added back, the best
+pair is E's leading singular pair. A few alternations d = E'w / |E'w|, w = E d from the present
+pair reach it without an SVD, and each of them can only lower |E - w d'|^2.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelatoms.engine.jit import jit
+from kernelatoms.engine.products import block_rows
+from kernelatoms.engine.threads import each_block, n_threads
+
+
+@jit(fastmath=True)
+def _subtract_reconstruction(residual, dictionary, indices, values):  # type: ignore[no-untyped-def]
+    for s in range(residual.shape[0]):
+        row = residual[s]
+        for j in range(indices.shape[1]):
+            if indices[s, j] >= 0:
+                atom = dictionary[indices[s, j]]
+                c = values[s, j]
+                for i in range(row.shape[0]):
+                    row[i] -= c * atom[i]
+
+
+@jit()
+def _users_of_atoms(indices, n_atoms):  # type: ignore[no-untyped-def]
+    """Sort the nonzeros by atom: atom j's are entries starts[j]:starts[j+1] of rows and slots."""
+    starts = np.zeros(n_atoms + 1, np.int64)
+    for s in range(indices.shape[0]):
+        for j in range(indices.shape[1]):
+            if indices[s, j] >= 0:
+                starts[indices[s, j] + 1] += 1
+    for atom in range(n_atoms):
+        starts[atom + 1] += starts[atom]
+    rows = np.empty(starts[n_atoms], np.int64)
+    slots = np.empty(starts[n_atoms], np.int64)
+    free = starts[:-1].copy()
+    for s in range(indices.shape[0]):
+        for j in range(indices.shape[1]):
+            if indices[s, j] >= 0:
+                at = free[indices[s, j]]
+                rows[at] = s
+                slots[at] = j
+                free[indices[s, j]] += 1
+    return starts, rows, slots
+
+
+@jit(fastmath=True)
+def _sweep(residual, dictionary, indices, values, n_alternations):  # type: ignore[no-untyped-def]
+    n_atoms, n_features = dictionary.shape
+    starts, rows, slots = _users_of_atoms(indices, n_atoms)
+    most = 0
+    for atom in range(n_atoms):
+        most = max(most, starts[atom + 1] - starts[atom])
+    old = np.empty(most, dictionary.dtype)
+    new = np.empty(most, dictionary.dtype)
+    d = np.empty(n_features, dictionary.dtype)
+    for atom in range(n_atoms):
+        first = starts[atom]
+        n_users = starts[atom + 1] - first
+        if n_users == 0:
+            continue
+        before = dictionary[atom]
+        for u in range(n_users):
+            old[u] = values[rows[first + u], slots[first + u]]
+            new[u] = old[u]
+        # The error with the atom's own part added back is E = R + old before'.
+        for _ in range(n_alternations):
+            overlap = dictionary.dtype.type(0)
+            for u in range(n_users):
+                overlap += old[u] * new[u]
+            for i in range(n_features):
+                d[i] = overlap * before[i]
+            for u in range(n_users):
+                r = residual[rows[first + u]]
+                w = new[u]
+                for i in range(n_features):
+                    d[i] += w * r[i]
+            norm2 = dictionary.dtype.type(0)
+            for i in range(n_features):
+                norm2 += d[i] * d[i]
+            if not norm2 > 0.0:
+                break
+            scale = 1.0 / np.sqrt(norm2)
+            along = dictionary.dtype.type(0)
+            for i in range(n_features):
+                d[i] *= scale
+                along += d[i] * before[i]
+            for u in range(n_users):
+                r = residual[rows[first + u]]
+                w = old[u] * along
+                for i in range(n_features):
+                    w += r[i] * d[i]
+                new[u] = w
+        if not norm2 > 0.0:
+            continue
+        for u in range(n_users):
+            r = residual[rows[first + u]]
+            w_old, w_new = old[u], new[u]
+            for i in range(n_features):
+                r[i] += w_old * before[i] - w_new * d[i]
+            values[rows[first + u], slots[first + u]] = w_new
+        for i in range(n_features):
+            before[i] = d[i]
+
+
+def sweep_atoms(
+    residual: NDArray[Any],
+    dictionary: NDArray[Any],
+    indices: NDArray[np.int32],
+    values: NDArray[Any],
+    n_alternations: int,
+) -> None:
+    """Improve every atom and its coefficients in turn; all arrays but ``indices`` are updated."""
+    _sweep(residual, dictionary, indices, values, n_alternations)
+
+
+def residuals(
+    signals: NDArray[Any],
+    dictionary: NDArray[Any],
+    indices: NDArray[np.int32],
+    values: NDArray[Any],
+) -> NDArray[Any]:
+    """Return signals less their reconstructions, row by row (no cancellation as in |x|^2 - z^2)."""
+    out = signals.copy()
+
+    def worker(start: int, stop: int) -> None:
+        part = slice(start, stop)
+        _subtract_reconstruction(out[part], dictionary, indices[part], values[part])
+
+    rows = block_rows(len(out), out.shape[1], out.itemsize, n_threads())
+    each_block(len(out), rows, lambda: worker)
+    return out

@@ -1,0 +1,43 @@
+"""The matrix products around the loops, on the house's threads.
+
+Each thread calls a one-threaded BLAS on its own piece. That is as fast as a threaded BLAS and
+leaves no helper threads spinning on the cores that the loops need next.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelatoms.engine.omp import padded
+from kernelatoms.engine.threads import each
+
+_GRAM_TILE = 512
+
+
+def gram_matrix(atoms: NDArray[Any]) -> NDArray[Any]:
+    """Return atoms @ atoms.T with its columns padded for the pursuits.
+
+    Only tiles on and above the diagonal are multiplied; the others are their transposes.
+    """
+    n_atoms = len(atoms)
+    gram = np.zeros((n_atoms, padded(n_atoms)), atoms.dtype)
+    columns = np.ascontiguousarray(atoms.T)
+    edges = range(0, n_atoms, _GRAM_TILE)
+
+    def multiply(tile: tuple[int, int]) -> None:
+        i, j = tile
+        i_stop, j_stop = min(i + _GRAM_TILE, n_atoms), min(j + _GRAM_TILE, n_atoms)
+        np.matmul(atoms[i:i_stop], columns[:, j:j_stop], out=gram[i:i_stop, j:j_stop])
+        if i != j:
+            gram[j:j_stop, i:i_stop] = gram[i:i_stop, j:j_stop].T
+
+    each(multiply, [(i, j) for i in edges for j in edges if i <= j])
+    return gram
+
+
+def block_rows(n_rows: int, width: int, itemsize: int, n_threads: int) -> int:
+    """Return how many rows to work on at once: a few MiB a thread, enough rows for the GEMM."""
+    fits = (4 << 20) // max(width * itemsize, 1)
+    share = -(-n_rows // n_threads)
+    return max(1, min(max(fits, 128), 1024, share))
