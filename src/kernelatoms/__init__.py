@@ -1,0 +1,54 @@
+"""Sparse representations in kernel feature spaces.
+
+Learn a dictionary of atoms, code signals sparsely over it, classify with the codes; under a
+kernel through virtual samples. The rooms of the house, from the bottom up: ``engine``,
+``similarity``, ``space``, ``pursuit``, ``learning``, ``estimators``, ``report``, ``cli``, and
+``datasets``, which stands alone. See ARCHITECTURE.md.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+# Names load when they are first used (PEP 562): importing the package stays cheap.
+_HOME_OF = {
+    "ClassDictionaryClassifier": "estimators.class_dictionaries",
+    "KSVD": "estimators.learners",
+    "KernelLinearizer": "estimators.linearizer",
+    "MOD": "estimators.learners",
+    "nystrom_error": "estimators.linearizer",
+    "sparse_encode": "estimators.encode",
+}
+_ROOMS = ("datasets", "report", "similarity")
+
+__all__ = [
+    "KSVD",
+    "MOD",
+    "ClassDictionaryClassifier",
+    "KernelLinearizer",
+    "__version__",
+    "nystrom_error",
+    "sparse_encode",
+]
+
+if TYPE_CHECKING:
+    from kernelatoms.estimators.class_dictionaries import ClassDictionaryClassifier
+    from kernelatoms.estimators.encode import sparse_encode
+    from kernelatoms.estimators.learners import KSVD, MOD
+    from kernelatoms.estimators.linearizer import KernelLinearizer, nystrom_error
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME_OF:
+        value = getattr(import_module(f"kernelatoms.{_HOME_OF[name]}"), name)
+    elif name in _ROOMS:
+        value = import_module(f"kernelatoms.{name}")
+    else:
+        raise AttributeError(f"module 'kernelatoms' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOME_OF, *_ROOMS})

@@ -40,7 +40,7 @@ def jit(*, fastmath: bool = False) -> Callable[[Callable[..., Any]], Callable[..
     return compile_lazily
 
 
-class _Announcer(event.Listener):  # type: ignore[misc]
+class _Announcer(event.Listener):
     """Say once per process that compilation has started, so that nobody wonders why it waits."""
 
     def __init__(self) -> None:

@@ -47,7 +47,7 @@ def padded(n_columns: int) -> int:
 
 @jit(fastmath=True)
 def _subtract_rows(out, start, rows, ids, coefs, n):  # type: ignore[no-untyped-def]
-    """out -= sum_j coefs[j] * rows[ids[j], start:start + len(out)], eight rows at a time."""
+    """Subtract sum_j coefs[j] * rows[ids[j], start:start + len(out)], eight rows at a time."""
     stop = start + out.shape[0]
     j = 0
     while j + 8 <= n:

@@ -1,0 +1,8 @@
+"""scikit-learn shells: validate, call, store.
+
+- ``linearizer``: ``KernelLinearizer`` (virtual samples) and ``nystrom_error``.
+- ``learners``: ``MOD`` and ``KSVD``.
+- ``encode``: ``sparse_encode``, one function for all pursuits.
+- ``class_dictionaries``: ``ClassDictionaryClassifier``.
+- ``checks``: what every argument is checked with, before work starts.
+"""

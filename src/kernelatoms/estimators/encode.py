@@ -1,0 +1,138 @@
+"""``sparse_encode``: codes of signals over a given dictionary."""
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+from sklearn.utils import check_array
+
+from kernelatoms.estimators.checks import (
+    FLOATS,
+    check_choice,
+    check_count,
+    check_dictionary,
+    check_real,
+    clip_count,
+)
+from kernelatoms.pursuit import omp
+from kernelatoms.similarity import make_kernel
+from kernelatoms.space.expansion import Expansion
+from kernelatoms.space.problem import CodingProblem, GivenProblem, KernelProblem, LinearProblem
+
+Array = NDArray[Any]
+
+
+def sparse_encode(
+    X: Any,
+    dictionary: Any,
+    *,
+    method: str = "omp",
+    n_nonzero_coefs: int | None = None,
+    max_residual: float | None = None,
+    selection: str = "omp",
+    candidates: Any = None,
+    kernel: Any = "linear",
+    kernel_params: dict[str, Any] | None = None,
+    sparse_output: bool = True,
+) -> scipy.sparse.csr_array | Array:
+    """Write every signal as a combination of few atoms.
+
+    Minimises |x - D w|^2 with at most ``n_nonzero_coefs`` nonzeros in w, or uses as few atoms as
+    bring the residual down to ``max_residual`` of the signal's norm, by orthogonal matching
+    pursuit. With a kernel, signals and atoms are compared in its feature space (kernel OMP).
+
+    Parameters
+    ----------
+    X : array of shape (n_samples, n_features)
+        Signals; k(signals, atoms) with ``kernel="precomputed"``.
+    dictionary : array of shape (n_atoms, n_features)
+        Atoms, of any norm; k(atoms, atoms) with ``kernel="precomputed"``.
+    method : {"omp"}
+        The pursuit.
+    n_nonzero_coefs : int, optional
+        The most atoms a signal may use. By default a tenth of the features (at least 1), or all
+        atoms if ``max_residual`` is given.
+    max_residual : float, optional
+        Stop once the residual's norm is at most this share of the signal's norm (0 to 1). In
+        float32 differences below about 1e-3 drown in rounding.
+    selection : {"omp", "ols"}
+        Pick the atom with the largest correlation (OMP), or with the largest decrease of the
+        residual (orthogonal least squares: better codes for about 1.3 times the time).
+    candidates : int array of shape (n_samples, n_candidates), optional
+        The atoms that each signal may use; -1 pads shorter lists.
+    kernel : str or callable, default="linear"
+        As in ``KernelLinearizer``.
+    kernel_params : dict, optional
+        Its parameters: gamma, degree, coef0 and the like.
+    sparse_output : bool, default=True
+        Return a CSR array; False gives a dense one.
+
+    Returns
+    -------
+    codes : (n_samples, n_atoms) CSR array, or dense array
+        ``codes @ dictionary`` approximates X (under the linear kernel).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelatoms import sparse_encode
+    >>> atoms = np.array([[1.0, 0.0], [0.0, 1.0], [0.6, 0.8]])
+    >>> sparse_encode([[3.0, 4.0]], atoms, n_nonzero_coefs=1).toarray()
+    array([[0., 0., 5.]])
+    """
+    check_choice("method", method, ("omp",))
+    check_choice("selection", selection, ("omp", "ols"))
+    X = check_array(X, dtype=FLOATS, order="C", input_name="X")
+    problem = _make_problem(X, dictionary, kernel, kernel_params or {})
+    if max_residual is not None:
+        check_real("max_residual", max_residual, low=0, high=1)
+    limit = problem.n_atoms if kernel != "linear" else min(problem.n_atoms, X.shape[1])
+    if n_nonzero_coefs is not None:
+        n_nonzero = check_count("n_nonzero_coefs", n_nonzero_coefs)
+        n_nonzero = clip_count("n_nonzero_coefs", n_nonzero, limit, "atoms or features")
+    elif max_residual is not None:
+        n_nonzero = limit
+    else:
+        n_nonzero = min(max(1, X.shape[1] // 10), limit)
+    chosen = _check_candidates(candidates, problem)
+    codes = omp(
+        problem, n_nonzero, max_residual=max_residual, selection=selection, candidates=chosen
+    )
+    return codes.to_csr() if sparse_output else codes.to_dense()
+
+
+def _make_problem(
+    X: Array, dictionary: Any, kernel: Any, kernel_params: dict[str, Any]
+) -> CodingProblem:
+    if isinstance(kernel, str) and kernel == "precomputed":
+        gram = check_array(dictionary, dtype=X.dtype, order="C", input_name="dictionary")
+        if gram.shape != (X.shape[1], X.shape[1]):
+            raise ValueError(
+                "With kernel='precomputed', X is k(signals, atoms) and dictionary is the square "
+                f"k(atoms, atoms): expected shape {(X.shape[1],) * 2}, got {gram.shape}."
+            )
+        return GivenProblem(gram, X)
+    atoms = check_dictionary("dictionary", dictionary, X.shape[1], X.dtype)
+    if isinstance(kernel, str) and kernel == "linear":
+        return LinearProblem(X, atoms)
+    return KernelProblem(X, Expansion(make_kernel(kernel, kernel_params=kernel_params), atoms))
+
+
+def _check_candidates(candidates: Any, problem: CodingProblem) -> NDArray[np.int32] | None:
+    if candidates is None:
+        return None
+    lists = np.asarray(candidates)
+    if lists.ndim != 2 or len(lists) != problem.n_signals or lists.dtype.kind not in "iu":
+        raise ValueError(
+            "candidates must be whole numbers in shape (n_samples, n_candidates) with "
+            f"n_samples = {problem.n_signals}, got {lists.dtype} of shape {lists.shape}."
+        )
+    if lists.shape[1] == 0:
+        raise ValueError("candidates must name at least one atom (or -1) a signal.")
+    if lists.min(initial=-1) < -1 or lists.max(initial=-1) >= problem.n_atoms:
+        raise ValueError(
+            f"candidates must be atoms 0..{problem.n_atoms - 1}, or -1 for none; found "
+            f"{lists.min()}..{lists.max()}."
+        )
+    return np.ascontiguousarray(lists, dtype=np.int32)

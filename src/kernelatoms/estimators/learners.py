@@ -1,0 +1,349 @@
+"""Dictionary learners: ``MOD`` and ``KSVD``."""
+
+from collections.abc import Callable
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.callback import CallbackSupportMixin, with_callbacks
+from sklearn.utils import check_array, check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from kernelatoms.estimators.checks import (
+    FLOATS,
+    check_count,
+    check_dictionary,
+    check_real,
+    clip_count,
+)
+from kernelatoms.learning.atoms import atoms_from_rows, replace_unused, unit_rows
+from kernelatoms.learning.ksvd import ksvd_update
+from kernelatoms.learning.loop import code_no_worse, learn
+from kernelatoms.learning.mod import best_dictionary, mod_update
+from kernelatoms.learning.moments import Moments
+from kernelatoms.pursuit import omp
+from kernelatoms.space.codes import Codes
+from kernelatoms.space.problem import LinearProblem
+
+Array = NDArray[Any]
+
+
+class _DictionaryLearner(
+    ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMixin, BaseEstimator
+):
+    """What the learners share: all but the update."""
+
+    _update: ClassVar[Callable[..., tuple[Array, Codes]]]
+
+    def __init__(
+        self,
+        n_atoms: int | None = None,
+        *,
+        n_nonzero_coefs: int | None = None,
+        max_iter: int = 20,
+        tol: float = 1e-4,
+        dict_init: Any = None,
+        warm_start: bool = False,
+        sparse_output: bool = True,
+        random_state: Any = None,
+    ) -> None:
+        self.n_atoms = n_atoms
+        self.n_nonzero_coefs = n_nonzero_coefs
+        self.max_iter = max_iter
+        self.tol = tol
+        self.dict_init = dict_init
+        self.warm_start = warm_start
+        self.sparse_output = sparse_output
+        self.random_state = random_state
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn a dictionary for the rows of X.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+            Signals.
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
+        max_iter = check_count("max_iter", self.max_iter)
+        tol = check_real("tol", self.tol, low=0)
+        warm = self.warm_start and hasattr(self, "components_")
+        X = validate_data(self, X, dtype=FLOATS, order="C")
+        start = self._start(X, warm)
+        watch = _CallbackWatch(self, X, max_iter)
+        learned = learn(
+            X, start, self.n_nonzero_coefs_, type(self)._update,
+            max_iter=max_iter, tol=tol, watch=watch,
+        )  # fmt: skip
+        self._store(learned.dictionary, learned.objective)
+        watch.end()
+        return self
+
+    def transform(self, X: Any) -> scipy.sparse.csr_array | Array:
+        """Return the sparse codes of X over the dictionary, by orthogonal matching pursuit.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+
+        Returns
+        -------
+        codes : CSR array of shape (n_samples, n_atoms_), dense with ``sparse_output=False``
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=FLOATS, order="C", reset=False)
+        atoms = self.components_.astype(X.dtype, copy=False)
+        codes = omp(LinearProblem(X, atoms), self.n_nonzero_coefs_)
+        return codes.to_csr() if self.sparse_output else codes.to_dense()
+
+    def inverse_transform(self, codes: Any) -> Array:
+        """Return the signals that codes stand for: ``codes @ components_``."""
+        check_is_fitted(self)
+        codes = check_array(codes, accept_sparse="csr", dtype=FLOATS, input_name="codes")
+        if codes.shape[1] != self.n_atoms_:
+            raise ValueError(
+                f"codes must have one column for each of the {self.n_atoms_} atoms, got "
+                f"{codes.shape[1]}."
+            )
+        return np.asarray(codes @ self.components_.astype(codes.dtype, copy=False))
+
+    def _start(self, X: Array, warm: bool) -> Array:
+        """Settle the sizes and return the dictionary to start from."""
+        n_samples, n_features = X.shape
+        given = self.components_ if warm else self.dict_init
+        if given is not None:
+            name = "dict_init" if not warm else "components_ (warm_start)"
+            start = unit_rows(check_dictionary(name, given, n_features, X.dtype))
+            if self.n_atoms is not None and check_count("n_atoms", self.n_atoms) != len(start):
+                raise ValueError(
+                    f"n_atoms={self.n_atoms}, but {name} has {len(start)} atoms; leave n_atoms "
+                    "out or make them agree."
+                )
+        else:
+            if self.n_atoms is None:
+                n_atoms = min(2 * n_features, n_samples)
+            else:
+                n_atoms = check_count("n_atoms", self.n_atoms)
+                n_atoms = clip_count("n_atoms", n_atoms, n_samples, "there are rows")
+            start = atoms_from_rows(X, n_atoms, check_random_state(self.random_state))
+        limit = min(len(start), n_features)
+        if self.n_nonzero_coefs is None:
+            self.n_nonzero_coefs_ = min(max(1, n_features // 10), limit)
+        else:
+            count = check_count("n_nonzero_coefs", self.n_nonzero_coefs)
+            self.n_nonzero_coefs_ = clip_count("n_nonzero_coefs", count, limit, "atoms or features")
+        return start
+
+    def _store(self, dictionary: Array, objective: Array) -> None:
+        self.components_ = dictionary
+        self.n_atoms_ = len(dictionary)
+        self.objective_ = objective
+        self.n_iter_ = len(objective)
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.n_atoms_
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+class _CallbackWatch:
+    """Tell scikit-learn's callbacks (progress bars, early stopping) about every pass."""
+
+    def __init__(self, estimator: _DictionaryLearner, X: Array, max_iter: int) -> None:
+        self._estimator, self._X = estimator, X
+        self._context = estimator._init_callback_context(max_subtasks=max_iter)
+        self._context.call_on_fit_task_begin(estimator=estimator, X=X)
+
+    def begin_pass(self) -> None:
+        self._pass = self._context.subcontext(task_name="pass")
+        self._pass.call_on_fit_task_begin(estimator=self._estimator, X=self._X)
+
+    def end_pass(self, dictionary: Array, objective: list[float]) -> bool:
+        return self._pass.call_on_fit_task_end(
+            estimator=self._estimator,
+            X=self._X,
+            metadata={"objective": objective[-1]},
+            reconstruction_attributes=lambda: {
+                "components_": dictionary,
+                "n_atoms_": len(dictionary),
+                "objective_": np.array(objective),
+                "n_iter_": len(objective),
+            },
+        )
+
+    def end(self) -> None:
+        self._context.call_on_fit_task_end(estimator=self._estimator, X=self._X)
+
+
+class KSVD(_DictionaryLearner):
+    """Learn a dictionary by K-SVD: sparse coding, then every atom with its coefficients in turn.
+
+    Minimises |X - W D|^2 over codes W with few nonzeros a row and unit-norm atoms D (Aharon, Elad
+    and Bruckstein, 2006). Atoms that no signal uses become the worst represented signals.
+
+    Parameters
+    ----------
+    n_atoms : int, optional
+        Size of the dictionary; by default twice the features, or all rows if there are fewer.
+    n_nonzero_coefs : int, optional
+        The most atoms a signal uses; by default a tenth of the features, at least 1.
+    max_iter : int, default=20
+        The most passes of coding and updating.
+    tol : float, default=1e-4
+        Stop when a pass lowers the objective by less than this share of it.
+    dict_init : array of shape (n_atoms, n_features), optional
+        Atoms to start from (scaled to unit norm); by default random rows of the data.
+    warm_start : bool, default=False
+        Start ``fit`` from the dictionary of the last one.
+    sparse_output : bool, default=True
+        Whether ``transform`` returns a CSR array or a dense one.
+    random_state : int, RandomState or None
+        Seeds the start.
+
+    Attributes
+    ----------
+    components_ : array of shape (n_atoms_, n_features)
+        The atoms, at unit norm.
+    objective_ : array of shape (n_iter_,)
+        |X - W D|^2, summed over all signals, after every pass; it never rises.
+    n_atoms_, n_nonzero_coefs_, n_iter_ : int
+        What the data allowed, and the passes run.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelatoms import KSVD
+    >>> X = np.random.default_rng(0).normal(size=(200, 16))
+    >>> ksvd = KSVD(n_atoms=32, n_nonzero_coefs=4, max_iter=5, random_state=0).fit(X)
+    >>> codes = ksvd.transform(X)
+    >>> codes.shape, int(codes.getnnz(axis=1).max())
+    ((200, 32), 4)
+    """
+
+    _update = staticmethod(ksvd_update)
+
+
+class MOD(_DictionaryLearner):
+    """Learn a dictionary by MOD: sparse coding, then the least-squares dictionary for the codes.
+
+    Minimises |X - W D|^2 over codes W with few nonzeros a row and unit-norm atoms D (Engan, Aase
+    and Husoy, 1999). The update needs sums over rows only, so ``partial_fit`` learns from data
+    that comes in batches. Atoms that no signal uses become the worst represented signals.
+
+    Parameters
+    ----------
+    n_atoms : int, optional
+        Size of the dictionary; by default twice the features, or all rows if there are fewer.
+    n_nonzero_coefs : int, optional
+        The most atoms a signal uses; by default a tenth of the features, at least 1.
+    max_iter : int, default=20
+        The most passes of coding and updating.
+    tol : float, default=1e-4
+        Stop when a pass lowers the objective by less than this share of it.
+    dict_init : array of shape (n_atoms, n_features), optional
+        Atoms to start from (scaled to unit norm); by default random rows of the data.
+    warm_start : bool, default=False
+        Start ``fit`` from the dictionary of the last one.
+    sparse_output : bool, default=True
+        Whether ``transform`` returns a CSR array or a dense one.
+    random_state : int, RandomState or None
+        Seeds the start.
+    forget : float, default=1.0
+        Weight of the past at every ``partial_fit``, above 0 and at most 1: below 1, sums from
+        early, poor codes fade.
+
+    Attributes
+    ----------
+    components_ : array of shape (n_atoms_, n_features)
+        The atoms, at unit norm.
+    objective_ : array of shape (n_iter_,)
+        |X - W D|^2, summed over all signals, after every pass; it never rises.
+    n_atoms_, n_nonzero_coefs_, n_iter_ : int
+        What the data allowed, and the passes run.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelatoms import MOD
+    >>> X = np.random.default_rng(0).normal(size=(200, 16))
+    >>> mod = MOD(n_atoms=32, n_nonzero_coefs=4, random_state=0)
+    >>> for batch in np.split(X, 4):
+    ...     mod = mod.partial_fit(batch)
+    >>> mod.components_.shape
+    (32, 16)
+    """
+
+    _update = staticmethod(mod_update)
+
+    def __init__(
+        self,
+        n_atoms: int | None = None,
+        *,
+        n_nonzero_coefs: int | None = None,
+        max_iter: int = 20,
+        tol: float = 1e-4,
+        dict_init: Any = None,
+        warm_start: bool = False,
+        sparse_output: bool = True,
+        forget: float = 1.0,
+        random_state: Any = None,
+    ) -> None:
+        super().__init__(
+            n_atoms,
+            n_nonzero_coefs=n_nonzero_coefs,
+            max_iter=max_iter,
+            tol=tol,
+            dict_init=dict_init,
+            warm_start=warm_start,
+            sparse_output=sparse_output,
+            random_state=random_state,
+        )
+        self.forget = forget
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn a dictionary for the rows of X; see ``KSVD.fit``."""
+        self.__dict__.pop("moments_", None)
+        return super().fit(X, y)
+
+    def partial_fit(self, X: Any, y: Any = None) -> Self:
+        """Take in a batch: code it, add its sums to the past ones, solve for the dictionary.
+
+        The first batch chooses the starting atoms, so it needs at least ``n_atoms`` rows.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+            A batch of signals.
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
+        forget = check_real("forget", self.forget, low=0, high=1, low_open=True)
+        first = not hasattr(self, "components_")
+        X = validate_data(self, X, dtype=FLOATS, order="C", reset=first)
+        if first:
+            dictionary = self._start(X, warm=False)
+        else:
+            dictionary = self.components_.astype(X.dtype, copy=False)
+        codes = code_no_worse(X, dictionary, self.n_nonzero_coefs_, None)
+        batch = Moments.of(X, codes)
+        past: Moments | None = getattr(self, "moments_", None)
+        moments = batch if past is None else past.scaled(forget) + batch
+        dictionary, _, moments = best_dictionary(moments, dictionary)
+        replace_unused(dictionary, np.diagonal(moments.gram) > 0, X, codes.error)
+        self.moments_ = moments
+        self._store(dictionary, np.array([moments.objective(dictionary)]))
+        return self

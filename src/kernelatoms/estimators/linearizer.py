@@ -1,0 +1,288 @@
+"""``KernelLinearizer``: rows to virtual samples, so that linear methods work in feature space."""
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import check_array, check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from kernelatoms.estimators.checks import FLOATS, check_choice, check_count, check_real, clip_count
+from kernelatoms.similarity import Kernel, make_kernel
+from kernelatoms.space.expansion import Expansion
+from kernelatoms.space.linearize import (
+    check_precomputed,
+    linearize,
+    nystroem_error,
+    ridge_preimage,
+)
+from kernelatoms.space.samplers import SAMPLERS
+
+Array = NDArray[Any]
+
+_DEFAULT_LANDMARKS = 500
+
+
+class KernelLinearizer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Map rows to virtual samples, whose inner products approximate a kernel.
+
+    ``F = transform(X)`` has ``F @ F.T`` close to ``k(X, X)`` (equal, if every row is a landmark),
+    so that any linear method on F is that method under the kernel. This is Algorithm 1 of
+    Golts and Elad, *Linearized kernel dictionary learning*, 2016: a Nystroem map of reduced rank.
+
+    Parameters
+    ----------
+    kernel : str or callable, default="rbf"
+        One of scikit-learn's kernels, a function ``k(X, Y)`` of two matrices, or
+        ``"precomputed"``: then fit takes k(train, train) and transform k(new, train).
+    gamma, degree, coef0 : float
+        Parameters of the named kernels, as in scikit-learn; ``kernel="poly", degree=4, gamma=1,
+        coef0=0`` is the paper's (x'y)^4.
+    kernel_params : dict, optional
+        Further parameters of a callable kernel.
+    n_landmarks : int or float, optional
+        How many landmarks, or which share of the rows (a float up to 1); by default 500 or all
+        rows if there are fewer. scikit-learn's Nystroem calls this n_components.
+    n_components : int, optional
+        The rank of the map: how many coordinates a virtual sample has. By default as many as
+        the landmarks support.
+    sampling : str or array, default="uniform"
+        "uniform", "diagonal" (in proportion to k(x, x)^2: uniform on unit rows with RBF or
+        homogeneous polynomial kernels), "column-norm", "kmeans", "coreset" (rows that the mean
+        represents badly), or the landmarks themselves (rows; row numbers if precomputed).
+    solver : {"auto", "full", "randomized"}, default="auto"
+        Eigen-decomposition of the landmarks' kernel matrix. "auto" is randomised from 1,500
+        landmarks on if less than a quarter as many components are wanted.
+    random_state : int, RandomState or None
+        Seeds the sampling and the randomised solver.
+
+    Attributes
+    ----------
+    landmarks_ : array of shape (n_landmarks_, n_features)
+        The landmarks; their row numbers, if precomputed.
+    dual_coef_ : array of shape (n_landmarks_, n_components_)
+        ``transform(X)`` is ``k(X, landmarks_) @ dual_coef_``.
+    eigenvalues_ : array of shape (n_components_,)
+        Leading eigenvalues of the landmarks' kernel matrix; negligible ones are dropped.
+    n_landmarks_, n_components_ : int
+        What the data allowed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelatoms import KernelLinearizer, nystrom_error
+    >>> X = np.random.default_rng(0).normal(size=(100, 5))
+    >>> F = KernelLinearizer("rbf", n_landmarks=100).fit_transform(X)
+    >>> from sklearn.metrics.pairwise import rbf_kernel
+    >>> bool(np.allclose(F @ F.T, rbf_kernel(X)))
+    True
+    """
+
+    def __init__(
+        self,
+        kernel: Any = "rbf",
+        *,
+        gamma: float | None = None,
+        degree: float = 3,
+        coef0: float = 1,
+        kernel_params: dict[str, Any] | None = None,
+        n_landmarks: int | float | None = None,
+        n_components: int | None = None,
+        sampling: Any = "uniform",
+        solver: str = "auto",
+        random_state: Any = None,
+    ) -> None:
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.kernel_params = kernel_params
+        self.n_landmarks = n_landmarks
+        self.n_components = n_components
+        self.sampling = sampling
+        self.solver = solver
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Choose landmarks among the rows of X and factor their kernel matrix.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+            Training rows; k(train, train) with ``kernel="precomputed"``.
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
+        kernel = self._kernel()
+        check_choice("solver", self.solver, ("auto", "full", "randomized"))
+        X = validate_data(self, X, dtype=FLOATS, order="C")
+        if self.kernel == "precomputed":
+            check_precomputed(X)
+        rng = check_random_state(self.random_state)
+        landmarks = self._choose_landmarks(X, kernel, rng)
+        self.n_landmarks_ = len(landmarks)
+        rank = self.n_landmarks_
+        if self.n_components is not None:
+            rank = check_count("n_components", self.n_components)
+            rank = clip_count("n_components", rank, self.n_landmarks_, "there are landmarks")
+        if self.kernel == "precomputed":
+            W = kernel(X[landmarks[:, 0]], landmarks)
+        else:
+            W = kernel(landmarks, landmarks)
+        if not np.isfinite(W).all():
+            raise ValueError(
+                "kernel overflows on these rows; scale X (rows of unit norm, say) or choose a "
+                "smaller degree or gamma."
+            )
+        result = linearize(landmarks, W, rank, self.solver, rng)
+        precomputed = self.kernel == "precomputed"
+        self.landmarks_ = landmarks[:, 0] if precomputed else landmarks
+        self.dual_coef_ = result.coef
+        self.eigenvalues_ = result.eigenvalues
+        self.n_components_ = len(self.eigenvalues_)
+        if precomputed:
+            self.__dict__.pop("preimage_coef_", None)
+        else:
+            self.preimage_coef_ = ridge_preimage(result)
+        return self
+
+    def transform(self, X: Any) -> Array:
+        """Return the virtual samples of X (eq. (24)), computed in blocks.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+            Rows; k(new, train) with ``kernel="precomputed"``.
+
+        Returns
+        -------
+        F : array of shape (n_samples, n_components_)
+        """
+        check_is_fitted(self)
+        X = self._validate_new(X)
+        return self._expansion(X.dtype).project(X)
+
+    def inverse_transform(self, F: Any) -> Array:
+        """Return rows whose virtual samples are about F: the learned ridge pre-image.
+
+        A linear map, fitted to the landmarks at ``fit``: exact pre-images seldom exist.
+        """
+        check_is_fitted(self)
+        if self.kernel == "precomputed":
+            raise ValueError(
+                "inverse_transform needs the training rows, which kernel='precomputed' does not "
+                "give."
+            )
+        F = check_array(F, dtype=FLOATS, input_name="F")
+        if F.shape[1] != self.n_components_:
+            raise ValueError(
+                f"F must have n_components_ = {self.n_components_} columns, got {F.shape[1]}."
+            )
+        return F @ self.preimage_coef_.astype(F.dtype, copy=False)
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.n_components_
+
+    def _kernel(self) -> Kernel:
+        if self.gamma is not None:
+            check_real("gamma", self.gamma, low=0, low_open=True)
+        return make_kernel(
+            self.kernel,
+            gamma=self.gamma,
+            degree=self.degree,
+            coef0=self.coef0,
+            kernel_params=self.kernel_params,
+        )
+
+    def _expansion(self, dtype: Any) -> Expansion:
+        landmarks = self.landmarks_
+        if self.kernel == "precomputed":
+            landmarks = landmarks[:, None]
+        else:
+            landmarks = landmarks.astype(dtype, copy=False)
+        return Expansion(self._kernel(), landmarks, self.dual_coef_.astype(dtype, copy=False))
+
+    def _validate_new(self, X: Any) -> Array:
+        if self.kernel == "precomputed":
+            shape = np.shape(X)
+            if len(shape) == 2 and shape[1] != self.n_features_in_:
+                raise ValueError(
+                    "With kernel='precomputed', transform takes k(new, train) with one column "
+                    f"for each of the {self.n_features_in_} training rows, got shape {shape}."
+                )
+        return validate_data(self, X, dtype=FLOATS, order="C", reset=False)
+
+    def _choose_landmarks(self, X: Array, kernel: Kernel, rng: np.random.RandomState) -> Array:
+        if not isinstance(self.sampling, str):
+            return self._given_landmarks(X)
+        check_choice("sampling", self.sampling, tuple(SAMPLERS))
+        n_samples = len(X)
+        if self.n_landmarks is None:
+            count = min(n_samples, _DEFAULT_LANDMARKS)
+        elif isinstance(self.n_landmarks, float):
+            share = check_real("n_landmarks", self.n_landmarks, low=0, high=1, low_open=True)
+            count = max(1, round(share * n_samples))
+        else:
+            count = check_count("n_landmarks", self.n_landmarks)
+            count = clip_count("n_landmarks", count, n_samples, "there are rows")
+        return SAMPLERS[self.sampling](X, kernel, count, rng)
+
+    def _given_landmarks(self, X: Array) -> Array:
+        if self.kernel == "precomputed":
+            rows = np.asarray(self.sampling)
+            if rows.ndim != 1 or rows.dtype.kind not in "iu" or not len(rows):
+                raise ValueError(
+                    "With kernel='precomputed', sampling must be a name or a list of row numbers."
+                )
+            if rows.min() < 0 or rows.max() >= len(X):
+                raise ValueError(f"sampling holds row numbers outside 0..{len(X) - 1}.")
+            return rows[:, None]
+        landmarks = check_array(self.sampling, dtype=X.dtype, order="C", input_name="sampling")
+        if landmarks.shape[1] != X.shape[1]:
+            raise ValueError(
+                f"sampling gives landmarks of {landmarks.shape[1]} features, but X has "
+                f"{X.shape[1]}."
+            )
+        return landmarks
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = isinstance(self.kernel, str) and self.kernel == "precomputed"
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+def nystrom_error(linearizer: KernelLinearizer, X: Any) -> float:
+    """Return |K - F F'|_F / |K|_F on rows X: eq. (30) of the LKDL paper.
+
+    Parameters
+    ----------
+    linearizer : KernelLinearizer
+        A fitted map.
+    X : array of shape (n_samples, n_features)
+        Rows to compare the kernel on, block by block; k(train, train) if precomputed.
+
+    Returns
+    -------
+    float
+        0 for an exact map.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelatoms import KernelLinearizer, nystrom_error
+    >>> X = np.random.default_rng(0).normal(size=(200, 3))
+    >>> few, many = (KernelLinearizer(n_landmarks=c, random_state=0).fit(X) for c in (10, 100))
+    >>> nystrom_error(few, X) > nystrom_error(many, X)
+    True
+    """
+    check_is_fitted(linearizer)
+    X = linearizer._validate_new(X)
+    if linearizer.kernel == "precomputed" and X.shape[0] != X.shape[1]:
+        raise ValueError("With kernel='precomputed', X must be the square k(train, train).")
+    return nystroem_error(linearizer._kernel(), X, linearizer._expansion(X.dtype).project(X))

@@ -1,0 +1,15 @@
+"""Anything that compares rows.
+
+- ``kernels``: a kernel by scikit-learn's name, a callable in matrix form, or ``"precomputed"``,
+  behind one small contract (``Kernel``).
+"""
+
+from kernelatoms.similarity.kernels import (
+    CallableKernel,
+    Kernel,
+    NamedKernel,
+    PrecomputedKernel,
+    make_kernel,
+)
+
+__all__ = ["CallableKernel", "Kernel", "NamedKernel", "PrecomputedKernel", "make_kernel"]

@@ -1,0 +1,144 @@
+"""Kernels: functions k(X, Y) that give every inner product of rows in some feature space.
+
+The contract is two methods: ``kernel(X, Y) -> (n, m)`` and ``kernel.diag(X) -> (n,)``. The names
+and their parameters are scikit-learn's; ``kernel="poly", degree=4, gamma=1, coef0=0`` is the
+(x'y)^4 of the LKDL paper.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.metrics.pairwise import KERNEL_PARAMS, pairwise_kernels
+
+Array = NDArray[Any]
+
+# k(x, x) is known without computing it: on the rows of these kernels it is 1 (0 where cosine
+# meets a zero row, which is why cosine is not here).
+_UNIT_DIAGONAL = {"rbf", "laplacian", "chi2"}
+
+
+class Kernel(Protocol):
+    """Inner products in a feature space."""
+
+    def __call__(self, X: Array, Y: Array) -> Array:
+        """Return k(x, y) for all rows x of X and y of Y."""
+
+    def diag(self, X: Array) -> Array:
+        """Return k(x, x) for all rows of X."""
+
+
+@dataclass(frozen=True)
+class NamedKernel:
+    """One of scikit-learn's kernels.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> kernel = make_kernel("poly", degree=2, gamma=1, coef0=0)
+    >>> kernel(np.array([[1.0, 2.0]]), np.array([[3.0, 1.0], [0.0, 1.0]]))
+    array([[25.,  4.]])
+    """
+
+    name: str
+    params: Mapping[str, Any] = field(default_factory=dict)
+
+    def __call__(self, X: Array, Y: Array) -> Array:
+        """Return k(x, y) for all rows x of X and y of Y."""
+        return pairwise_kernels(X, Y, metric=self.name, **self.params)
+
+    def diag(self, X: Array) -> Array:
+        """Return k(x, x) for all rows of X."""
+        if self.name in _UNIT_DIAGONAL:
+            return np.ones(len(X), X.dtype)
+        if self.name == "linear":
+            return np.vecdot(X, X)
+        return _diagonal_by_blocks(self, X)
+
+
+@dataclass(frozen=True)
+class CallableKernel:
+    """A user's function of two matrices, checked on every call."""
+
+    function: Callable[..., Any]
+    params: Mapping[str, Any] = field(default_factory=dict)
+
+    def __call__(self, X: Array, Y: Array) -> Array:
+        """Return k(x, y) for all rows x of X and y of Y."""
+        K = np.asarray(self.function(X, Y, **self.params))
+        if K.shape != (len(X), len(Y)):
+            raise ValueError(
+                "kernel must be a function of two matrices: called with shapes "
+                f"{X.shape} and {Y.shape} it should return shape {(len(X), len(Y))}, "
+                f"but it returned {K.shape}."
+            )
+        if not np.isfinite(K).all():
+            raise ValueError("kernel returned NaN or infinity; it must be finite on finite rows.")
+        return K.astype(X.dtype, copy=False)
+
+    def diag(self, X: Array) -> Array:
+        """Return k(x, x) for all rows of X."""
+        return _diagonal_by_blocks(self, X)
+
+
+@dataclass(frozen=True)
+class PrecomputedKernel:
+    """Kernel values given by the user: a row of "X" holds k(x, t) for all training rows t.
+
+    Training rows are then known by number only, so Y is a column of row numbers, shape (m, 1).
+    k(x, x) of new rows is unknown.
+    """
+
+    def __call__(self, X: Array, Y: Array) -> Array:
+        """Return the columns of X that Y numbers."""
+        return X[:, Y[:, 0].astype(np.intp)]
+
+    def diag(self, X: Array) -> Array:
+        """Return the diagonal of a square kernel matrix."""
+        if X.shape[0] != X.shape[1]:
+            raise ValueError("k(x, x) of new rows is not known with kernel='precomputed'.")
+        return np.diagonal(X).copy()
+
+
+def make_kernel(
+    kernel: str | Callable[..., Any],
+    *,
+    gamma: float | None = None,
+    degree: float = 3,
+    coef0: float = 1,
+    kernel_params: Mapping[str, Any] | None = None,
+) -> Kernel:
+    """Return the kernel of this name, function or ``"precomputed"``, its parameters bound.
+
+    Of ``gamma``, ``degree`` and ``coef0`` a named kernel receives those it knows; a callable
+    receives ``kernel_params`` alone.
+    """
+    extra = dict(kernel_params or {})
+    if callable(kernel):
+        return CallableKernel(kernel, extra)
+    if kernel == "precomputed":
+        return PrecomputedKernel()
+    if kernel not in KERNEL_PARAMS:
+        names = ", ".join(sorted(repr(name) for name in KERNEL_PARAMS))
+        raise ValueError(
+            f"kernel must be one of {names}, 'precomputed' or a function of two matrices, "
+            f"got {kernel!r}."
+        )
+    known = KERNEL_PARAMS[kernel]
+    given = {"gamma": gamma, "degree": degree, "coef0": coef0}
+    params = {name: value for name, value in given.items() if name in known and value is not None}
+    unknown = sorted(set(extra) - set(known))
+    if unknown:
+        raise ValueError(
+            f"kernel_params holds {', '.join(unknown)}, which kernel {kernel!r} does not take; "
+            f"it takes {', '.join(sorted(known)) or 'none'}."
+        )
+    return NamedKernel(kernel, {**params, **extra})
+
+
+def _diagonal_by_blocks(kernel: Kernel, X: Array) -> Array:
+    """Read k(x, x) off small square blocks: the matrix form is all that a kernel must have."""
+    blocks = [np.diagonal(kernel(X[i : i + 64], X[i : i + 64])) for i in range(0, len(X), 64)]
+    return np.concatenate(blocks) if blocks else np.empty(0, X.dtype)

@@ -1,0 +1,54 @@
+"""Codes: what a pursuit returns, a few atoms and coefficients for every signal."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+
+@dataclass
+class Codes:
+    """Sparse codes, padded: row s uses atoms ``indices[s]`` (-1: none) with ``values[s]``.
+
+    ``error`` is the squared residual of every signal; where its energy k(x, x) is not known, the
+    squared residual less that energy, which still ranks codes of the same signal.
+    """
+
+    indices: NDArray[np.int32]
+    values: Array
+    n_atoms: int
+    error: Array
+
+    def to_csr(self) -> scipy.sparse.csr_array:
+        """Return the (n_signals, n_atoms) matrix of coefficients, indices sorted."""
+        used = self.indices >= 0
+        starts = np.concatenate([[0], np.cumsum(used.sum(axis=1))])
+        index_type = np.int32 if starts[-1] < np.iinfo(np.int32).max else np.int64
+        matrix = scipy.sparse.csr_array(
+            (self.values[used], self.indices[used].astype(index_type), starts.astype(index_type)),
+            shape=(len(self.indices), self.n_atoms),
+        )
+        matrix.sort_indices()
+        return matrix
+
+    def to_dense(self) -> Array:
+        """Return the (n_signals, n_atoms) array of coefficients."""
+        return self.to_csr().toarray()
+
+    def rows(self, which: NDArray[np.bool_]) -> "Codes":
+        """Return the codes of some signals."""
+        return Codes(self.indices[which], self.values[which], self.n_atoms, self.error[which])
+
+    def replace(self, which: NDArray[np.bool_], others: "Codes") -> None:
+        """Put other codes, no longer than these, in place of some signals' codes."""
+        length = others.indices.shape[1]
+        self.indices[which] = -1
+        self.values[which] = 0
+        rows = np.flatnonzero(which)
+        self.indices[rows, :length] = others.indices
+        self.values[rows, :length] = others.values
+        self.error[which] = others.error

@@ -1,0 +1,57 @@
+"""An expansion: vectors of a feature space written as phi(anchors) @ coef."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelatoms.engine.products import block_rows
+from kernelatoms.engine.threads import each_block, n_threads
+from kernelatoms.similarity import Kernel
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Expansion:
+    """The vectors v_j = sum_i coef[i, j] phi(anchors[i]); ``coef=None`` means phi(anchors).
+
+    Everything that a linear method asks of these vectors is an inner product, and those are
+    kernel values: ``inner(X)`` with mapped rows, ``gram()`` among themselves.
+    """
+
+    kernel: Kernel
+    anchors: Array
+    coef: Array | None = None
+
+    @property
+    def n_vectors(self) -> int:
+        """How many vectors there are."""
+        return len(self.anchors) if self.coef is None else self.coef.shape[1]
+
+    def inner(self, X: Array, out: Array | None = None) -> Array:
+        """Return <phi(x), v_j> for all rows of X, computed in the calling thread."""
+        K = self.kernel(X, self.anchors)
+        if self.coef is not None:
+            return np.matmul(K, self.coef.astype(K.dtype, copy=False), out=out)
+        if out is None:
+            return K
+        out[...] = K
+        return out
+
+    def project(self, X: Array) -> Array:
+        """Return <phi(x), v_j> for all rows, in blocks: (n, n_anchors) is never held."""
+        out = np.empty((len(X), self.n_vectors), X.dtype)
+
+        def worker(start: int, stop: int) -> None:
+            self.inner(X[start:stop], out=out[start:stop])
+
+        rows = block_rows(len(X), len(self.anchors), X.itemsize, n_threads())
+        each_block(len(X), rows, lambda: worker)
+        return out
+
+    def gram(self) -> Array:
+        """Return <v_i, v_j> for all pairs."""
+        K = self.kernel(self.anchors, self.anchors)
+        return K if self.coef is None else self.coef.T @ K @ self.coef

@@ -1,0 +1,158 @@
+"""Linearized kernels: coordinates in which a kernel is an ordinary inner product.
+
+Algorithm 1 of the LKDL paper. With landmarks R, W = k(R, R) = V S V' and C = k(X, R),
+
+    F = C V_k S_k^(-1/2)                                   (eqs. (22)-(24), rows are samples)
+
+has F F' = C W^+ C', the Nystroem approximation of k(X, X); with all rows as landmarks it is
+exact. The rows of F are the "virtual samples", on which any linear method works.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import NDArray
+from sklearn.utils.extmath import randomized_svd
+
+from kernelatoms.engine.products import block_rows
+from kernelatoms.engine.threads import each, each_block, n_threads
+from kernelatoms.similarity import Kernel, PrecomputedKernel
+
+Array = NDArray[Any]
+
+# From this many landmarks on, and less than a quarter of them wanted, a randomised solver pays.
+_RANDOMIZED_FROM = 1500
+
+
+@dataclass(frozen=True)
+class Linearization:
+    """The map x -> k(x, landmarks) @ coef, and the eigenpairs S_k, V_k behind it."""
+
+    landmarks: Array
+    coef: Array
+    eigenvalues: Array
+    eigenvectors: Array
+
+
+def linearize(
+    landmarks: Array,
+    landmark_gram: Array,
+    n_components: int,
+    solver: str,
+    rng: np.random.RandomState,
+) -> Linearization:
+    """Return the map of rank at most ``n_components``; negligible eigenvalues are dropped."""
+    eigenvalues, vectors = _leading_eigenpairs(landmark_gram, n_components, solver, rng)
+    # Dividing by eigenvalues at rounding level would turn noise into coordinates.
+    keep = eigenvalues > len(landmarks) * np.finfo(eigenvalues.dtype).eps * eigenvalues[0]
+    if not keep.any():
+        raise ValueError("The kernel is zero on all landmarks: there is nothing to linearize.")
+    eigenvalues, vectors = eigenvalues[keep], vectors[:, keep]
+    # Fix the signs, which an eigensolver leaves open, so that equal inputs give equal maps.
+    signs = np.sign(vectors[np.abs(vectors).argmax(axis=0), np.arange(vectors.shape[1])])
+    vectors = vectors * signs
+    coef = np.ascontiguousarray(vectors / np.sqrt(eigenvalues))
+    return Linearization(landmarks, coef, eigenvalues, vectors)
+
+
+def _leading_eigenpairs(
+    W: Array, k: int, solver: str, rng: np.random.RandomState
+) -> tuple[Array, Array]:
+    n = len(W)
+    if solver == "auto":
+        solver = "randomized" if n >= _RANDOMIZED_FROM and 4 * k <= n else "full"
+    if solver == "randomized":
+        U, eigenvalues, Vt = randomized_svd(W, k, n_iter=4, random_state=rng, flip_sign=False)
+        # Singular values hide signs: of a negative eigenvalue, left and right vectors differ.
+        eigenvalues = eigenvalues * np.sign(np.einsum("ij,ji->i", U, Vt))
+        lowest = eigenvalues.min()
+        vectors = U
+    else:
+        eigenvalues, vectors = scipy.linalg.eigh(W, check_finite=False)
+        lowest = eigenvalues[0]
+        eigenvalues, vectors = eigenvalues[::-1][:k], vectors[:, ::-1][:, :k]
+    scale = float(np.abs(eigenvalues).max(initial=0.0))
+    if lowest < -np.sqrt(np.finfo(W.dtype).eps) * scale:
+        raise ValueError(
+            "kernel is not positive semi-definite: on the landmarks its smallest eigenvalue is "
+            f"{lowest:.3g} and its largest {scale:.3g}. Choose a kernel that is (linear, poly "
+            "with coef0 >= 0, rbf, laplacian, cosine, chi2), or repair the matrix."
+        )
+    order = np.argsort(-eigenvalues, kind="stable")
+    return eigenvalues[order], vectors[:, order]
+
+
+def nystroem_error(K_of: Kernel, X: Array, F: Array) -> float:
+    """Return |K - F F'|_F / |K|_F on rows X (eq. (30)), block by block."""
+    names = np.arange(len(X))[:, None] if isinstance(K_of, PrecomputedKernel) else X
+    block = block_rows(len(X), len(X), X.itemsize, n_threads())
+
+    def sums(start: int) -> tuple[float, float]:
+        K = K_of(X[start : start + block], names)
+        total = float(np.einsum("ij,ij->", K, K, dtype=np.float64))
+        K = K - F[start : start + block] @ F.T
+        return float(np.einsum("ij,ij->", K, K, dtype=np.float64)), total
+
+    parts = np.array(each(sums, range(0, len(X), block)))
+    missed, total = parts.sum(axis=0)
+    return float(np.sqrt(missed / total)) if total > 0 else 0.0
+
+
+def ridge_preimage(linearization: Linearization) -> Array:
+    """Return the matrix A for which F @ A estimates the rows that F came from.
+
+    Ridge regression of the landmarks on their own virtual samples F_R = V S^(1/2). Those have
+    orthogonal columns, so the solution is A = diag(s^(1/2) / (s + alpha)) V'R, and the error of
+    generalised cross-validation is known in closed form for every alpha: take the best.
+    """
+    s, V, R = linearization.eigenvalues, linearization.eigenvectors, linearization.landmarks
+    s = s.astype(np.float64)
+    projected = V.astype(np.float64).T @ R
+    energies = np.vecdot(projected, projected)
+    outside = max(float(np.vdot(R, R)) - float(energies.sum()), 0.0)
+    alphas = s[0] * np.logspace(-8, 0, 33)
+    shrink = s / (s + alphas[:, None])
+    rss = outside + (1 - shrink) ** 2 @ energies
+    gcv = rss / np.maximum(len(R) - shrink.sum(axis=1), 1e-9 * len(R)) ** 2
+    alpha = alphas[int(gcv.argmin())]
+    return ((np.sqrt(s) / (s + alpha))[:, None] * projected).astype(R.dtype)
+
+
+def check_precomputed(K: Array) -> None:
+    """Refuse a training kernel matrix that no kernel can have produced.
+
+    Checked in O(n^2): square, symmetric, k(x, x) >= 0 and k(x, y)^2 <= k(x, x) k(y, y). The
+    eigenvalues of the landmarks' block are checked when it is factored.
+    """
+    n = len(K)
+    if K.shape != (n, n):
+        raise ValueError(
+            "With kernel='precomputed', fit takes the square matrix k(train, train), got shape "
+            f"{K.shape}; transform takes k(new, train), shape (n_new, n_train)."
+        )
+    diagonal = np.diagonal(K)
+    tolerance = np.sqrt(np.finfo(K.dtype).eps)
+    if (diagonal < 0).any():
+        i = int(diagonal.argmin())
+        raise ValueError(
+            f"The precomputed kernel is not positive semi-definite: K[{i}, {i}] = "
+            f"{diagonal[i]:.3g} is negative."
+        )
+    roots = np.sqrt(diagonal)
+    scale = float(roots.max(initial=0.0)) ** 2
+
+    def worker(start: int, stop: int) -> None:
+        rows = K[start:stop]
+        if (np.abs(rows - K[:, start:stop].T) > tolerance * scale).any():
+            raise ValueError("The precomputed kernel matrix is not symmetric.")
+        if (
+            np.abs(rows) > roots[start:stop, None] * roots * (1 + tolerance) + tolerance * scale
+        ).any():
+            raise ValueError(
+                "The precomputed kernel is not positive semi-definite: some |K[i, j]| is larger "
+                "than sqrt(K[i, i] K[j, j])."
+            )
+
+    each_block(n, block_rows(n, n, K.itemsize, n_threads()), lambda: worker)

@@ -1,0 +1,123 @@
+"""Coding problems: all that a pursuit needs to know of signals and atoms.
+
+A pursuit sees the Gram matrix of the atoms, the correlations of signals with atoms and the
+signals' energies, block by block, and nothing else. Linear coding, kernel coding and coding
+from given inner products are therefore three small classes and no pursuit knows which it has.
+"""
+
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelatoms.engine.omp import padded
+from kernelatoms.engine.products import gram_matrix
+from kernelatoms.similarity import PrecomputedKernel
+from kernelatoms.space.expansion import Expansion
+
+Array = NDArray[Any]
+
+
+class CodingProblem(Protocol):
+    """Signals to be written in atoms, known through inner products only."""
+
+    n_signals: int
+    n_atoms: int
+    dtype: np.dtype[Any]
+
+    @property
+    def gram(self) -> Array:
+        """Inner products of the atoms, columns padded with zeros for the engine."""
+
+    def correlate(self, start: int, stop: int, out: Array) -> None:
+        """Write the inner products of signals start..stop with all atoms into ``out``."""
+
+    def energy(self, start: int, stop: int) -> Array | None:
+        """Return the squared norms of signals start..stop, or None where they are not known."""
+
+
+class LinearProblem:
+    """Rows of ``signals`` over rows of ``atoms``."""
+
+    def __init__(self, signals: Array, atoms: Array) -> None:
+        self.signals = signals
+        self.atoms = atoms
+        self.n_signals, self.n_atoms = len(signals), len(atoms)
+        self.dtype = signals.dtype
+
+    def rows(self, which: NDArray[np.bool_]) -> "LinearProblem":
+        """Return the problem of some of the signals; the Gram matrix is shared."""
+        part = LinearProblem(self.signals[which], self.atoms)
+        part.__dict__["gram"] = self.gram
+        return part
+
+    @cached_property
+    def gram(self) -> Array:
+        """Inner products of the atoms."""
+        return gram_matrix(self.atoms)
+
+    @cached_property
+    def _columns(self) -> Array:
+        # BLAS is faster by up to a quarter when the atoms are columns in memory.
+        return np.ascontiguousarray(self.atoms.T)
+
+    def correlate(self, start: int, stop: int, out: Array) -> None:
+        """Write the inner products of signals start..stop with all atoms into ``out``."""
+        np.matmul(self.signals[start:stop], self._columns, out=out)
+
+    def energy(self, start: int, stop: int) -> Array:
+        """Return the squared norms of signals start..stop."""
+        rows = self.signals[start:stop]
+        return np.vecdot(rows, rows)
+
+
+class KernelProblem:
+    """Mapped rows phi(x) over the vectors of an expansion."""
+
+    def __init__(self, signals: Array, atoms: Expansion) -> None:
+        self.signals = signals
+        self.atoms = atoms
+        self.n_signals, self.n_atoms = len(signals), atoms.n_vectors
+        self.dtype = signals.dtype
+
+    @cached_property
+    def gram(self) -> Array:
+        """Inner products of the atoms in feature space."""
+        return _pad_columns(self.atoms.gram().astype(self.dtype, copy=False))
+
+    def correlate(self, start: int, stop: int, out: Array) -> None:
+        """Write the inner products of signals start..stop with all atoms into ``out``."""
+        self.atoms.inner(self.signals[start:stop], out=out)
+
+    def energy(self, start: int, stop: int) -> Array | None:
+        """Return k(x, x) of signals start..stop; None for a precomputed kernel."""
+        if isinstance(self.atoms.kernel, PrecomputedKernel):
+            return None
+        return self.atoms.kernel.diag(self.signals[start:stop])
+
+
+class GivenProblem:
+    """Inner products computed by the caller."""
+
+    def __init__(self, gram: Array, corr: Array, energy: Array | None = None) -> None:
+        self.gram = _pad_columns(gram)
+        self.corr = corr
+        self._energy = energy
+        self.n_signals, self.n_atoms = corr.shape
+        self.dtype = corr.dtype
+
+    def correlate(self, start: int, stop: int, out: Array) -> None:
+        """Write the inner products of signals start..stop with all atoms into ``out``."""
+        out[...] = self.corr[start:stop]
+
+    def energy(self, start: int, stop: int) -> Array | None:
+        """Return the squared norms of signals start..stop, if they were given."""
+        return None if self._energy is None else self._energy[start:stop]
+
+
+def _pad_columns(gram: Array) -> Array:
+    n_atoms = len(gram)
+    out = np.zeros((n_atoms, padded(n_atoms)), gram.dtype)
+    out[:, :n_atoms] = gram
+    return out
