@@ -11,16 +11,19 @@ from kernelatoms.space.codes import Codes
 
 Array = NDArray[Any]
 
-# Alternations towards the leading singular pair of an atom's error. From the present pair three
-# come within a fraction of a percent of the SVD's objective (benchmarks/RESULTS.md).
-N_ALTERNATIONS = 3
+# Sweeps over all atoms a pass, and alternations towards the leading singular pair of an atom's
+# error in each. Coding costs far more than a sweep, and two sweeps of two lower the objective
+# below that of one sweep of exact SVDs (benchmarks/RESULTS.md).
+N_SWEEPS = 2
+N_ALTERNATIONS = 2
 
 
 def ksvd_update(X: Array, dictionary: Array, codes: Codes) -> tuple[Array, Codes]:
-    """Improve all atoms once, one after another; unused atoms become the worst signals."""
+    """Improve all atoms, one after another; unused atoms become the worst signals."""
     new, values = dictionary.copy(), codes.values.copy()
     R = residuals(X, new, codes.indices, values)
-    sweep_atoms(R, new, codes.indices, values, N_ALTERNATIONS)
+    for _ in range(N_SWEEPS):
+        sweep_atoms(R, new, codes.indices, values, N_ALTERNATIONS)
     error = np.vecdot(R, R)
     used = np.zeros(len(new), bool)
     used[codes.indices[codes.indices >= 0]] = True
