@@ -36,8 +36,9 @@ _TILE = 1024
 # Stands for the remaining norm of an atom that the picked ones span: it never has the best ratio.
 _SPANNED = 1e30
 
-# A quantity below this many machine epsilons of its scale is rounding, not signal.
-ROUNDING = 10.0
+# A correlation, or what is left of an atom, below this many machine epsilons of its scale is
+# rounding, not signal. Ill-conditioned supports amplify one epsilon to some tens.
+_ROUNDING = 100.0
 
 
 def padded(n_columns: int) -> int:
@@ -313,6 +314,6 @@ def pursue(
     bits = np.int32 if corr.dtype == np.float32 else np.int64
     _pursue(
         gram, corr, corr.view(bits), candidates, explain_until, use_ols,
-        bits(np.iinfo(bits).max), ROUNDING * float(np.finfo(corr.dtype).eps),
+        bits(np.iinfo(bits).max), _ROUNDING * float(np.finfo(corr.dtype).eps),
         indices, values, explained,
     )  # fmt: skip

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelatoms.engine.omp import ROUNDING, padded, pursue
+from kernelatoms.engine.omp import padded, pursue
 from kernelatoms.engine.products import block_rows
 from kernelatoms.engine.threads import each_block, n_threads
 from kernelatoms.space.codes import Codes
@@ -81,7 +81,7 @@ def omp(
                 error[part] = -explained[here]
             else:
                 left = energy - explained[here]
-                error[part] = np.where(left > ROUNDING * np.finfo(dtype).eps * energy, left, 0.0)
+                error[part] = np.where(left > 10 * np.finfo(dtype).eps * energy, left, 0.0)
 
         return work
 

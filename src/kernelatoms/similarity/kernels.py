@@ -47,7 +47,8 @@ class NamedKernel:
 
     def __call__(self, X: Array, Y: Array) -> Array:
         """Return k(x, y) for all rows x of X and y of Y."""
-        return pairwise_kernels(X, Y, metric=self.name, **self.params)
+        K = pairwise_kernels(X, Y, metric=self.name, **self.params)
+        return K.astype(X.dtype, copy=False)
 
     def diag(self, X: Array) -> Array:
         """Return k(x, x) for all rows of X."""

@@ -66,7 +66,7 @@ def _leading_eigenpairs(
     if solver == "randomized":
         U, eigenvalues, Vt = randomized_svd(W, k, n_iter=4, random_state=rng, flip_sign=False)
         # Singular values hide signs: of a negative eigenvalue, left and right vectors differ.
-        eigenvalues = eigenvalues * np.sign(np.einsum("ij,ji->i", U, Vt))
+        eigenvalues = eigenvalues * np.sign(np.einsum("ij,ji->j", U, Vt))
         lowest = eigenvalues.min()
         vectors = U
     else:

@@ -1,0 +1,1 @@
+"""One suite per contract; every implementation inherits it and says how to make one."""

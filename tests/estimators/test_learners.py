@@ -1,0 +1,58 @@
+"""MOD and KSVD: the contract of all learners, and MOD's batches."""
+
+import numpy as np
+import pytest
+
+from contracts.learner import LearnerContract
+from kernelatoms import KSVD, MOD
+
+
+class TestKSVD(LearnerContract):
+    def make(self, **parameters):
+        return KSVD(**parameters)
+
+
+class TestMOD(LearnerContract):
+    def make(self, **parameters):
+        return MOD(**parameters)
+
+    def test_one_batch_of_everything_is_one_pass(self, rng):
+        X = rng.standard_normal((100, 8))
+        options = {"n_atoms": 12, "n_nonzero_coefs": 2, "random_state": 0}
+        batch = MOD(**options).partial_fit(X)
+        whole = MOD(max_iter=1, **options).fit(X)
+        np.testing.assert_allclose(batch.components_, whole.components_, atol=1e-10)
+        np.testing.assert_allclose(batch.objective_, whole.objective_)
+
+    def test_sums_of_batches_are_the_sums_of_all(self, rng):
+        """With one atom a signal and fixed atoms, codes do not change from batch to batch."""
+        atoms = np.eye(6)
+        X = 3 * atoms[rng.integers(6, size=120)] + 0.01 * rng.standard_normal((120, 6))
+        parts = MOD(n_nonzero_coefs=1, dict_init=atoms)
+        for batch in np.split(X, 4):
+            parts.partial_fit(batch)
+        whole = MOD(n_nonzero_coefs=1, dict_init=atoms, max_iter=1).fit(X)
+        np.testing.assert_allclose(parts.components_, whole.components_, atol=1e-4)
+
+    def test_batches_learn(self, rng):
+        X = rng.standard_normal((2000, 12))
+        held_out = rng.standard_normal((300, 12))
+        mod = MOD(n_atoms=24, n_nonzero_coefs=3, forget=0.7, random_state=0)
+        errors = []
+        for batch in np.split(X, 20):
+            mod.partial_fit(batch)
+            codes = mod.transform(held_out)
+            errors.append(((held_out - mod.inverse_transform(codes)) ** 2).sum())
+        assert np.mean(errors[-5:]) < 0.95 * errors[0]
+
+    def test_fit_forgets_batches(self, rng):
+        X = rng.standard_normal((50, 6))
+        mod = MOD(n_atoms=8, random_state=0)
+        clean = MOD(n_atoms=8, random_state=0).fit(X).components_
+        np.testing.assert_array_equal(mod.partial_fit(X[::-1]).fit(X).components_, clean)
+        assert not hasattr(mod, "moments_")
+
+    @pytest.mark.parametrize("forget", [0, 1.5, "slowly"])
+    def test_bad_forget_is_named(self, forget, rng):
+        with pytest.raises((ValueError, TypeError), match="forget must be"):
+            MOD(forget=forget).partial_fit(rng.standard_normal((20, 4)))

@@ -1,0 +1,236 @@
+"""KernelLinearizer: exact with all rows, the paper's formulas otherwise, clear when misused."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.metrics.pairwise import pairwise_kernels
+
+import oracles.linearize
+from kernelatoms import KernelLinearizer, nystrom_error
+from kernelatoms.space.samplers import SAMPLERS
+
+KERNELS = {
+    "linear": {},
+    "poly": {"degree": 2, "gamma": 1, "coef0": 0},
+    "rbf": {"gamma": 0.3},
+    "laplacian": {"gamma": 0.2},
+    "cosine": {},
+}
+
+
+@given(
+    seed=st.integers(0, 2**31),
+    n=st.integers(2, 60),
+    n_features=st.integers(1, 8),
+    kernel=st.sampled_from(sorted(KERNELS)),
+)
+def test_all_rows_as_landmarks_are_exact(seed, n, n_features, kernel):
+    X = np.random.default_rng(seed).standard_normal((n, n_features))
+    model = KernelLinearizer(kernel, n_landmarks=n, **KERNELS[kernel]).fit(X)
+    K = pairwise_kernels(X, metric=kernel, **KERNELS[kernel])
+    F = model.transform(X)
+    np.testing.assert_allclose(F @ F.T, K, atol=1e-6 * np.abs(K).max())
+    assert nystrom_error(model, X) < 1e-6
+
+
+@given(seed=st.integers(0, 2**31), c=st.integers(2, 30), share=st.floats(0.1, 1))
+def test_virtual_samples_are_the_papers(seed, c, share):
+    X = np.random.default_rng(seed).standard_normal((40, 6))
+    k = max(1, int(share * c))
+    model = KernelLinearizer("rbf", gamma=0.2, n_landmarks=c, n_components=k, random_state=0)
+    F = model.fit_transform(X)
+    K_xr = pairwise_kernels(X, model.landmarks_, metric="rbf", gamma=0.2)
+    K_rr = pairwise_kernels(model.landmarks_, metric="rbf", gamma=0.2)
+    expected = oracles.linearize.virtual_samples(K_xr, K_rr, model.n_components_)
+    np.testing.assert_allclose(F @ F.T, expected @ expected.T, atol=1e-7)
+    K = pairwise_kernels(X, metric="rbf", gamma=0.2)
+    assert nystrom_error(model, X) == pytest.approx(
+        oracles.linearize.nystroem_error(K, expected), abs=1e-7
+    )
+
+
+@pytest.mark.parametrize("sampling", SAMPLERS)
+def test_more_landmarks_lower_the_error(sampling, rng):
+    X = rng.standard_normal((300, 3))
+    errors = [
+        nystrom_error(
+            KernelLinearizer("rbf", n_landmarks=c, sampling=sampling, random_state=0).fit(X), X
+        )
+        for c in (5, 30, 120)
+    ]
+    assert errors[0] > errors[1] > errors[2]
+
+
+def test_kmeans_beats_uniform(rng):
+    X = np.concatenate(
+        [rng.standard_normal((100, 5)) + 4 * rng.standard_normal(5) for _ in "12345"]
+    )
+    means = {
+        sampling: np.mean(
+            [
+                nystrom_error(
+                    KernelLinearizer(n_landmarks=25, sampling=sampling, random_state=s).fit(X), X
+                )
+                for s in range(8)
+            ]
+        )
+        for sampling in ("kmeans", "uniform")
+    }
+    assert means["kmeans"] < means["uniform"]
+
+
+def test_batch_is_one_by_one_and_blocks_do_not_show(rng):
+    X = rng.standard_normal((5000, 4))
+    model = KernelLinearizer(n_landmarks=30, random_state=0).fit(X)
+    F = model.transform(X)
+    np.testing.assert_allclose(model.transform(X[17:18]), F[17:18], atol=1e-12)
+
+
+def test_given_landmarks_are_used(rng):
+    X = rng.standard_normal((50, 4))
+    model = KernelLinearizer(sampling=X[:7]).fit(X)
+    np.testing.assert_array_equal(model.landmarks_, X[:7])
+    F = model.transform(X[:7])
+    np.testing.assert_allclose(F @ F.T, pairwise_kernels(X[:7], metric="rbf"), atol=1e-9)
+
+
+@pytest.mark.parametrize("sampling", ["uniform", "diagonal", "column-norm"])
+def test_precomputed_is_the_same_map(sampling, rng):
+    X, new = rng.standard_normal((40, 4)), rng.standard_normal((9, 4))
+    rows = KernelLinearizer("rbf", gamma=0.5, n_landmarks=15, sampling=sampling, random_state=0)
+    given = KernelLinearizer("precomputed", n_landmarks=15, sampling=sampling, random_state=0)
+    K = pairwise_kernels(X, metric="rbf", gamma=0.5)
+    rows.fit(X)
+    given.fit(K)
+    np.testing.assert_array_equal(X[given.landmarks_], rows.landmarks_)
+    K_new = pairwise_kernels(new, X, metric="rbf", gamma=0.5)
+    np.testing.assert_allclose(given.transform(K_new), rows.transform(new), atol=1e-8)
+    assert nystrom_error(given, K) == pytest.approx(nystrom_error(rows, X), rel=1e-6)
+
+
+def test_precomputed_landmarks_by_number(rng):
+    X = rng.standard_normal((30, 4))
+    K = pairwise_kernels(X, metric="rbf")
+    given = KernelLinearizer("precomputed", sampling=[3, 8, 20]).fit(K)
+    rows = KernelLinearizer("rbf", sampling=X[[3, 8, 20]]).fit(X)
+    np.testing.assert_allclose(given.transform(K), rows.transform(X), atol=1e-9)
+
+
+def test_callable_kernel(rng):
+    X = rng.standard_normal((30, 4))
+    mine = KernelLinearizer(
+        lambda A, B, c: (A @ B.T + c) ** 2, kernel_params={"c": 1}, n_landmarks=30
+    ).fit(X)
+    named = KernelLinearizer("poly", degree=2, gamma=1, coef0=1, n_landmarks=30).fit(X)
+    F, G = mine.transform(X), named.transform(X)
+    np.testing.assert_allclose(F @ F.T, G @ G.T, atol=1e-8)
+
+
+def test_randomized_solver_is_near_the_full_one(rng):
+    X = rng.standard_normal((300, 20)) * 0.7 ** np.arange(20)
+    options = {"n_landmarks": 200, "n_components": 20, "random_state": 0}
+    full = KernelLinearizer("rbf", solver="full", **options).fit(X)
+    fast = KernelLinearizer("rbf", solver="randomized", **options).fit(X)
+    np.testing.assert_allclose(fast.eigenvalues_, full.eigenvalues_, rtol=0.05)
+    assert nystrom_error(fast, X) < 1.1 * nystrom_error(full, X)
+
+
+def test_float32_is_near_float64(rng):
+    X = rng.standard_normal((80, 5))
+    model = KernelLinearizer("poly", degree=2, n_landmarks=40, n_components=10, random_state=0)
+    single = model.fit_transform(X.astype(np.float32))
+    double = model.fit_transform(X)
+    assert single.dtype == np.float32
+    np.testing.assert_allclose(single @ single.T, double @ double.T, rtol=1e-2, atol=1e-2)
+
+
+def test_preimages_come_back(rng):
+    angle = rng.random(400) * 2 * np.pi
+    X = np.stack([np.cos(angle), np.sin(angle), angle / 6], axis=1)
+    model = KernelLinearizer("rbf", gamma=1, n_landmarks=150, random_state=0).fit(X[:300])
+    back = model.inverse_transform(model.transform(X[300:]))
+    assert np.abs(back - X[300:]).max() < 0.05
+    assert model.get_feature_names_out()[0] == "kernellinearizer0"
+
+
+def test_linear_preimage_is_exact(rng):
+    X = rng.standard_normal((60, 5))
+    model = KernelLinearizer("linear", n_landmarks=30, random_state=0).fit(X)
+    np.testing.assert_allclose(model.inverse_transform(model.transform(X)), X, atol=1e-4)
+
+
+class TestBadInput:
+    @pytest.mark.parametrize(
+        ("parameters", "error", "message"),
+        [
+            ({"n_landmarks": 0}, ValueError, "n_landmarks must be at least 1, got 0"),
+            ({"n_landmarks": -0.1}, ValueError, "n_landmarks must be above 0 and at most 1"),
+            ({"n_landmarks": 1.5}, ValueError, "n_landmarks must be above 0 and at most 1"),
+            ({"n_components": 0}, ValueError, "n_components must be at least 1"),
+            ({"sampling": "best"}, ValueError, "sampling must be one of 'uniform'"),
+            ({"sampling": np.ones((3, 9))}, ValueError, "landmarks of 9 features, but X has 4"),
+            ({"solver": "quick"}, ValueError, "solver must be one of 'auto'"),
+            ({"kernel": "gauss"}, ValueError, "kernel must be one of"),
+            ({"gamma": -1}, ValueError, "gamma must be above 0"),
+            ({"kernel": "sigmoid", "gamma": 5}, ValueError, "not positive semi-definite"),
+            ({"kernel": "poly", "degree": 9000}, ValueError, "kernel overflows"),
+        ],
+    )
+    @pytest.mark.filterwarnings("ignore:overflow")
+    def test_bad_parameters_are_named(self, parameters, error, message, rng):
+        with pytest.raises(error, match=message):
+            KernelLinearizer(**parameters).fit(3 * rng.standard_normal((30, 4)))
+
+    @pytest.mark.parametrize(
+        ("parameters", "message"),
+        [
+            ({"n_landmarks": 31}, r"n_landmarks=31 is more than there are rows \(30\)"),
+            ({"n_landmarks": 10, "n_components": 11}, "n_components=11 is more than"),
+        ],
+    )
+    def test_too_much_is_clipped_with_one_warning(self, parameters, message, rng):
+        with pytest.warns(UserWarning, match=message) as warned:
+            KernelLinearizer(**parameters).fit(rng.standard_normal((30, 4)))
+        assert len(warned) == 1
+
+    def test_precomputed_matrices_are_checked(self, rng):
+        X = rng.standard_normal((10, 3))
+        K = pairwise_kernels(X, metric="rbf")
+        fit = KernelLinearizer("precomputed").fit
+        with pytest.raises(ValueError, match=r"square matrix k\(train, train\), got shape"):
+            fit(K[:, :7])
+        lopsided = K.copy()
+        lopsided[2, 3] += 0.5
+        with pytest.raises(ValueError, match="not symmetric"):
+            fit(lopsided)
+        with pytest.raises(ValueError, match=r"K\[0, 0\] = -1 is negative"):
+            fit(-K)
+        with pytest.raises(ValueError, match="larger than sqrt"):
+            fit(np.ones((10, 10)) + 2 * (1 - np.eye(10)))
+        indefinite = 2 * np.eye(3) - np.ones((3, 3)) * 0.99
+        np.fill_diagonal(indefinite, 1.0)
+        with pytest.raises(ValueError, match="not positive semi-definite"):
+            KernelLinearizer("precomputed").fit(indefinite)
+
+    def test_wrong_test_kernel_shape_says_what_is_right(self, rng):
+        K = pairwise_kernels(rng.standard_normal((10, 3)), metric="rbf")
+        model = KernelLinearizer("precomputed").fit(K)
+        with pytest.raises(ValueError, match=r"k\(new, train\).*10 training rows, got shape"):
+            model.transform(K[:4, :9])
+        with pytest.raises(ValueError, match="inverse_transform needs the training rows"):
+            model.inverse_transform(np.ones((2, model.n_components_)))
+
+    def test_nan_and_wrong_columns(self, rng):
+        X = rng.standard_normal((10, 3))
+        model = KernelLinearizer().fit(X)
+        with pytest.raises(ValueError, match="NaN"):
+            KernelLinearizer().fit(np.full((4, 3), np.nan))
+        with pytest.raises(ValueError, match="2 features"):
+            model.transform(X[:, :2])
+        with pytest.raises(ValueError, match="F must have n_components_"):
+            model.inverse_transform(np.ones((2, 99)))
+
+    def test_a_zero_kernel_has_nothing_to_linearize(self):
+        with pytest.raises(ValueError, match="zero on all landmarks"):
+            KernelLinearizer("linear").fit(np.zeros((5, 3)))

@@ -1,0 +1,60 @@
+"""The house keeps its own rules."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import kernelatoms
+
+TESTS = Path(__file__).parent.parent
+ROOMS = Path(kernelatoms.__file__).parent
+
+
+def imports(path):
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.split(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield (node.module or "").split(".")[0]
+
+
+@pytest.mark.parametrize("path", sorted((TESTS / "oracles").glob("*.py")), ids=lambda p: p.name)
+def test_oracles_import_numpy_only(path):
+    assert set(imports(path)) <= {"numpy"}
+
+
+def test_every_room_has_its_map():
+    for room in ROOMS.iterdir():
+        if room.is_dir() and (room / "__init__.py").exists():
+            doc = ast.get_docstring(ast.parse((room / "__init__.py").read_text())) or ""
+            files = {p.stem for p in room.glob("*.py")} - {"__init__"}
+            missing = {name for name in files if f"``{name}``" not in doc}
+            assert not missing, f"{room.name}/__init__.py does not mention {missing}"
+
+
+def test_public_names_load_and_are_documented():
+    for name in kernelatoms.__all__:
+        assert getattr(kernelatoms, name) is not None
+    for name in set(kernelatoms.__all__) - {"__version__"}:
+        assert "Examples" in getattr(kernelatoms, name).__doc__
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = kernelatoms.nothing
+    assert "datasets" in dir(kernelatoms)
+
+
+def test_jitted_functions_call_jitted_functions_of_their_own_file_only():
+    """numba's cache does not notice a change in another file."""
+    for path in (ROOMS / "engine").glob("*.py"):
+        tree = ast.parse(path.read_text())
+        imported = {
+            alias.asname or alias.name
+            for node in tree.body
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("kernelatoms")
+            for alias in node.names
+        }
+        for function in (n for n in tree.body if isinstance(n, ast.FunctionDef)):
+            jitted = any("jit" in ast.unparse(d) for d in function.decorator_list)
+            body = [node for statement in function.body for node in ast.walk(statement)]
+            used = {node.id for node in body if isinstance(node, ast.Name)}
+            assert not (jitted and used & imported), f"{path.name}: {function.name}"

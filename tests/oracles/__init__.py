@@ -1,0 +1,1 @@
+"""Textbook versions of what the house computes: numpy only, slow, obvious."""

@@ -1,0 +1,32 @@
+"""Dictionary updates by the book."""
+
+import numpy as np
+
+
+def mod(X, W):
+    """Least-squares dictionary for codes W."""
+    return np.linalg.pinv(W) @ X
+
+
+def ksvd_sweep(X, D, W):
+    """K-SVD with a full SVD an atom; returns new D and W."""
+    D, W = D.copy(), W.copy()
+    for j in range(len(D)):
+        users = np.flatnonzero(W[:, j])
+        if len(users):
+            E = X[users] - W[users] @ D + np.outer(W[users, j], D[j])
+            U, s, Vt = np.linalg.svd(E, full_matrices=False)
+            D[j], W[users, j] = Vt[0], U[:, 0] * s[0]
+    return D, W
+
+
+def alternating_sweep(X, D, W, n_alternations):
+    """The same with d = E'w / |E'w|, w = E d in place of the SVD."""
+    D, W = D.copy(), W.copy()
+    for j in range(len(D)):
+        users = np.flatnonzero(W[:, j])
+        E = X[users] - W[users] @ D + np.outer(W[users, j], D[j])
+        for _ in range(n_alternations if len(users) else 0):
+            D[j] = E.T @ W[users, j] / np.linalg.norm(E.T @ W[users, j])
+            W[users, j] = E @ D[j]
+    return D, W
