@@ -9,7 +9,7 @@ import oracles.learning
 from kernelatoms.engine.ksvd import residuals, sweep_atoms
 from kernelatoms.learning.atoms import atoms_from_rows, replace_unused
 from kernelatoms.learning.ksvd import ksvd_update
-from kernelatoms.learning.loop import code_no_worse
+from kernelatoms.learning.loop import code, learn
 from kernelatoms.learning.mod import best_dictionary, mod_update
 from kernelatoms.learning.moments import Moments
 from kernelatoms.pursuit import omp
@@ -82,7 +82,10 @@ def test_mod_is_least_squares():
 def test_moments_add_up_over_blocks_and_know_the_objective():
     X, D, codes = coded()
     whole = Moments.of(X, codes)
-    parts = [Moments.of(X[rows], codes.rows(rows)) for rows in np.arange(60) % 3 == [[0], [1], [2]]]
+    parts = [
+        Moments.of(X[i::3], Codes(codes.indices[i::3], codes.values[i::3], 15, codes.error[i::3]))
+        for i in range(3)
+    ]
     total = parts[0] + parts[1] + parts[2]
     np.testing.assert_allclose(total.gram, whole.gram, atol=1e-12)
     np.testing.assert_allclose(total.cross, whole.cross, atol=1e-12)
@@ -99,26 +102,32 @@ def test_rescaled_moments_belong_to_the_rescaled_dictionary():
     assert moments.objective(new) == pytest.approx(((X - scaled @ new) ** 2).sum())
 
 
-def test_recoding_keeps_a_better_old_code():
-    X, D, codes = coded(n_atoms=30)
-    perfect = Codes(codes.indices, codes.values, codes.n_atoms, np.zeros(len(X)))
-    kept = code_no_worse(X, D, 3, perfect)
-    assert (np.sort(kept.indices) == np.sort(codes.indices)).all()
-    hopeless = Codes(codes.indices, codes.values, codes.n_atoms, np.full(len(X), np.inf))
-    fresh = code_no_worse(X, D, 3, hopeless)
-    np.testing.assert_array_equal(fresh.indices, codes.indices)
+def test_codes_know_their_exact_error():
+    X, D, _ = coded()
+    codes = code(X, D, 3, "omp")
+    np.testing.assert_allclose(
+        codes.error, ((X - codes.to_dense() @ D) ** 2).sum(axis=1), atol=1e-20
+    )
 
 
-def test_recoding_refits_the_old_atoms():
-    rng = np.random.default_rng(0)
-    X, D, codes = coded(n_atoms=30)
-    other = D + 0.3 * rng.standard_normal(D.shape)
-    other /= np.linalg.norm(other, axis=1, keepdims=True)
-    R = residuals(X, other, codes.indices, codes.values)
-    old = Codes(codes.indices, codes.values, codes.n_atoms, np.vecdot(R, R))
-    new = code_no_worse(X, other, 3, old)
-    assert (new.error <= old.error + 1e-12).all()
-    np.testing.assert_allclose(new.error, ((X - new.to_dense() @ other) ** 2).sum(axis=1))
+def test_the_best_pass_counts():
+    """An update that goes astray after two passes: the objective stays, the best atoms return."""
+    X, start, _ = coded()
+    met = []
+
+    def update(X, D, codes):
+        new, codes = ksvd_update(X, D, codes)
+        if len(met) >= 2:
+            new = start
+            codes = code(X, new, 3, "omp")
+        met.append((new, codes.error.sum()))
+        return new, codes
+
+    learned = learn(X, start, 3, update, selection="omp", max_iter=20, tol=0)
+    values = [value for _, value in met]
+    np.testing.assert_allclose(learned.objective, np.minimum.accumulate(values))
+    np.testing.assert_array_equal(learned.dictionary, met[int(np.argmin(values))][0])
+    assert len(values) == 5  # two good passes, then three in vain
 
 
 def test_unused_atoms_become_the_worst_signals():

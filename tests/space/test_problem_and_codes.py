@@ -13,12 +13,6 @@ class TestLinearProblem(ProblemContract):
     def make(self, X, D):
         return LinearProblem(X, D)
 
-    def test_rows_share_the_gram_matrix(self, rng):
-        problem = self.make(*self.data(rng))
-        part = problem.rows(np.arange(23) % 2 == 0)
-        assert part.gram is problem.gram
-        assert part.n_signals == 12
-
 
 class TestKernelProblem(ProblemContract):
     """The linear kernel is the linear method."""
@@ -72,11 +66,3 @@ def test_codes_to_csr_and_dense():
     assert csr.nnz == 5
     np.testing.assert_array_equal(csr.toarray(), expected)
     np.testing.assert_array_equal(make_codes().to_dense(), expected)
-
-
-def test_codes_replace_rows_with_shorter_ones():
-    codes = make_codes()
-    other = Codes(np.array([[3]], np.int32), np.array([[9.0]]), 4, np.array([0.0]))
-    codes.replace(np.array([False, False, True]), other)
-    np.testing.assert_array_equal(codes.to_dense()[2], [0, 0, 0, 9])
-    np.testing.assert_array_equal(codes.error, [0.1, 0.2, 0])

@@ -31,7 +31,7 @@ from kernelatoms.engine.jit import jit
 LANES = 64
 
 # Columns worked on at once: the piece of ``a`` stays in the first-level cache over its updates.
-_TILE = 1024
+_TILE = 2048
 
 # Stands for the remaining norm of an atom that the picked ones span: it never has the best ratio.
 _SPANNED = 1e30

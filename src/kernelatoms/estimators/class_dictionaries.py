@@ -13,8 +13,6 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from kernelatoms.engine.threads import each
 from kernelatoms.estimators.checks import FLOATS, clip_count
 from kernelatoms.estimators.learners import KSVD
-from kernelatoms.pursuit import omp
-from kernelatoms.space.problem import LinearProblem
 
 Array = NDArray[Any]
 
@@ -141,9 +139,7 @@ class ClassDictionaryClassifier(ClassifierMixin, CallbackSupportMixin, BaseEstim
         X = validate_data(self, X, dtype=FLOATS, order="C", reset=False)
         residuals = np.empty((len(X), len(self.classes_)), X.dtype)
         for c, learner in enumerate(self.dictionaries_):
-            atoms = learner.components_.astype(X.dtype, copy=False)
-            codes = omp(LinearProblem(X, atoms), learner.n_nonzero_coefs_)
-            residuals[:, c] = codes.error
+            residuals[:, c] = learner._encode(X).error
         return residuals
 
     def _make_learners(self, class_sizes: Array) -> list[Any]:

@@ -38,17 +38,3 @@ class Codes:
     def to_dense(self) -> Array:
         """Return the (n_signals, n_atoms) array of coefficients."""
         return self.to_csr().toarray()
-
-    def rows(self, which: NDArray[np.bool_]) -> "Codes":
-        """Return the codes of some signals."""
-        return Codes(self.indices[which], self.values[which], self.n_atoms, self.error[which])
-
-    def replace(self, which: NDArray[np.bool_], others: "Codes") -> None:
-        """Put other codes, no longer than these, in place of some signals' codes."""
-        length = others.indices.shape[1]
-        self.indices[which] = -1
-        self.values[which] = 0
-        rows = np.flatnonzero(which)
-        self.indices[rows, :length] = others.indices
-        self.values[rows, :length] = others.values
-        self.error[which] = others.error

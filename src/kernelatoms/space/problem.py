@@ -46,12 +46,6 @@ class LinearProblem:
         self.n_signals, self.n_atoms = len(signals), len(atoms)
         self.dtype = signals.dtype
 
-    def rows(self, which: NDArray[np.bool_]) -> "LinearProblem":
-        """Return the problem of some of the signals; the Gram matrix is shared."""
-        part = LinearProblem(self.signals[which], self.atoms)
-        part.__dict__["gram"] = self.gram
-        return part
-
     @cached_property
     def gram(self) -> Array:
         """Inner products of the atoms."""

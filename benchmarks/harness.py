@@ -1,0 +1,128 @@
+"""Run contenders side by side, fairly.
+
+Every contender lives in a child process of its own, with the same number of threads; it prepares
+its data in the layout it likes best and warms up (JIT, BLAS) before anything is timed. Then the
+parent asks them in turn, one repetition each, round after round, while all others sleep.
+"""
+
+import importlib
+import json
+import os
+import platform
+import resource
+import statistics
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import Any
+
+N_THREADS = int(os.environ.get("BENCH_THREADS", "2"))
+_PAUSE = 0.15  # lets BLAS helper threads of the last contender go to sleep
+
+
+@dataclass
+class Contender:
+    """A function ``benchmarks.contenders.<function>(**arguments)`` that returns what to time."""
+
+    label: str
+    function: str
+    arguments: dict[str, Any]
+    rounds: int | None = None  # fewer than the others, for the very slow
+
+
+@dataclass
+class Result:
+    """Median seconds, the last return value, and the peak resident memory in GiB."""
+
+    seconds: float
+    value: Any
+    peak_gib: float
+
+
+def compare(contenders: list[Contender], rounds: int = 5) -> dict[str, Result]:
+    """Time all contenders alternately and return their results by label."""
+    children = {c.label: _start(c) for c in contenders}
+    times: dict[str, list[float]] = {c.label: [] for c in contenders}
+    answers: dict[str, dict[str, Any]] = {}
+    try:
+        for label, child in children.items():
+            _read(child, label)  # "ready"
+        for turn in range(rounds):
+            for c in contenders:
+                if turn < (c.rounds or rounds):
+                    time.sleep(_PAUSE)
+                    answers[c.label] = _ask(children[c.label], c.label)
+                    times[c.label].append(answers[c.label]["seconds"])
+    finally:
+        for child in children.values():
+            child.kill()
+    return {
+        label: Result(statistics.median(times[label]), answer["value"], answer["peak_gib"])
+        for label, answer in answers.items()
+    }
+
+
+def _start(contender: Contender) -> subprocess.Popen[str]:
+    threads = str(N_THREADS)
+    names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
+    env = {**os.environ, **dict.fromkeys(names, threads), "KERNELATOMS_NUM_THREADS": threads}
+    return subprocess.Popen(
+        [sys.executable, "-m", "benchmarks.harness", contender.function,
+         json.dumps(contender.arguments)],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env,
+    )  # fmt: skip
+
+
+def _ask(child: subprocess.Popen[str], label: str) -> dict[str, Any]:
+    assert child.stdin is not None
+    child.stdin.write("go\n")
+    child.stdin.flush()
+    return _read(child, label)
+
+
+def _read(child: subprocess.Popen[str], label: str) -> dict[str, Any]:
+    assert child.stdout is not None
+    line = child.stdout.readline()
+    if not line:
+        raise RuntimeError(f"{label} died; its message is above.")
+    return json.loads(line)
+
+
+def _serve(function: str, arguments: dict[str, Any]) -> None:
+    """Prepare and warm up, say so, then time one call for every line on standard input."""
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # whatever the contender prints goes to standard error
+    call = getattr(importlib.import_module("benchmarks.contenders"), function)(**arguments)
+    print(json.dumps("ready"), file=answers, flush=True)
+    for _ in sys.stdin:
+        start = time.perf_counter()
+        value = call()
+        seconds = time.perf_counter() - start
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+        if not isinstance(value, int | float | None):
+            value = None
+        answer = {"seconds": seconds, "value": value, "peak_gib": peak}
+        print(json.dumps(answer), file=answers, flush=True)
+
+
+def describe_machine() -> str:
+    """Return one line on machine, load and versions, for the head of a table."""
+    packages = ("kernelatoms", "numpy", "numba", "scikit-learn", "spams-bin", "dictlearn")
+    versions = ", ".join(f"{name} {version(name)}" for name in packages)
+    cpu = platform.processor() or platform.machine()
+    try:
+        with open("/proc/cpuinfo") as lines:
+            cpu = next(line.split(":")[1].strip() for line in lines if "model name" in line)
+    except OSError:
+        pass
+    load = os.getloadavg()[0]
+    return (
+        f"{cpu}, {os.cpu_count()} cores, {N_THREADS} threads a contender, load before the run "
+        f"{load:.2f}; Python {platform.python_version()}, {versions}."
+    )
+
+
+if __name__ == "__main__":
+    _serve(sys.argv[1], json.loads(sys.argv[2]))
