@@ -54,15 +54,15 @@ def test_expansion_projects_in_blocks_what_inner_gives_at_once(rng):
 
 
 def make_codes():
-    indices = np.array([[2, 0, -1], [-1, -1, -1], [1, 2, 0]], np.int32)
-    values = np.array([[1.0, 2, 0], [0, 0, 0], [3, 4, 5]])
+    indices = np.array([[0, 2, -1], [-1, -1, -1], [0, 1, 2]], np.int32)
+    values = np.array([[2.0, 1, 0], [0, 0, 0], [5, 3, 4]])
     return Codes(indices, values, 4, np.array([0.1, 0.2, 0.3]))
 
 
 def test_codes_to_csr_and_dense():
     expected = [[2, 0, 1, 0], [0, 0, 0, 0], [5, 3, 4, 0]]
     csr = make_codes().to_csr()
-    assert csr.has_sorted_indices
+    assert csr.copy().has_canonical_format
     assert csr.nnz == 5
     np.testing.assert_array_equal(csr.toarray(), expected)
     np.testing.assert_array_equal(make_codes().to_dense(), expected)

@@ -47,65 +47,70 @@ def padded(n_columns: int) -> int:
 
 
 @jit(fastmath=True)
-def _subtract_rows(out, start, rows, ids, coefs, n):  # type: ignore[no-untyped-def]
-    """Subtract sum_j coefs[j] * rows[ids[j], start:start + len(out)], eight rows at a time."""
-    stop = start + out.shape[0]
+def _subtract_rows(out, start, stop, rows, ids, coefs, n):  # type: ignore[no-untyped-def]
+    """Subtract sum_j coefs[j] * rows[ids[j]] from out, columns start..stop, eight rows at a time.
+
+    Columns and ids are unsigned: numba then knows that no index counts from the end, and LLVM
+    vectorises the loops.
+    """
     j = 0
     while j + 8 <= n:
-        r0, c0 = rows[ids[j], start:stop], coefs[j]
-        r1, c1 = rows[ids[j + 1], start:stop], coefs[j + 1]
-        r2, c2 = rows[ids[j + 2], start:stop], coefs[j + 2]
-        r3, c3 = rows[ids[j + 3], start:stop], coefs[j + 3]
-        r4, c4 = rows[ids[j + 4], start:stop], coefs[j + 4]
-        r5, c5 = rows[ids[j + 5], start:stop], coefs[j + 5]
-        r6, c6 = rows[ids[j + 6], start:stop], coefs[j + 6]
-        r7, c7 = rows[ids[j + 7], start:stop], coefs[j + 7]
-        for i in range(out.shape[0]):
-            first = c0 * r0[i] + c1 * r1[i] + c2 * r2[i] + c3 * r3[i]
-            out[i] -= first + (c4 * r4[i] + c5 * r5[i] + c6 * r6[i] + c7 * r7[i])
+        i0, c0 = ids[j], coefs[j]
+        i1, c1 = ids[j + 1], coefs[j + 1]
+        i2, c2 = ids[j + 2], coefs[j + 2]
+        i3, c3 = ids[j + 3], coefs[j + 3]
+        i4, c4 = ids[j + 4], coefs[j + 4]
+        i5, c5 = ids[j + 5], coefs[j + 5]
+        i6, c6 = ids[j + 6], coefs[j + 6]
+        i7, c7 = ids[j + 7], coefs[j + 7]
+        for i in range(start, stop):
+            first = c0 * rows[i0, i] + c1 * rows[i1, i] + c2 * rows[i2, i] + c3 * rows[i3, i]
+            out[i] -= first + (
+                c4 * rows[i4, i] + c5 * rows[i5, i] + c6 * rows[i6, i] + c7 * rows[i7, i]
+            )
         j += 8
     if j + 4 <= n:
-        r0, c0 = rows[ids[j], start:stop], coefs[j]
-        r1, c1 = rows[ids[j + 1], start:stop], coefs[j + 1]
-        r2, c2 = rows[ids[j + 2], start:stop], coefs[j + 2]
-        r3, c3 = rows[ids[j + 3], start:stop], coefs[j + 3]
-        for i in range(out.shape[0]):
-            out[i] -= c0 * r0[i] + c1 * r1[i] + c2 * r2[i] + c3 * r3[i]
+        i0, c0 = ids[j], coefs[j]
+        i1, c1 = ids[j + 1], coefs[j + 1]
+        i2, c2 = ids[j + 2], coefs[j + 2]
+        i3, c3 = ids[j + 3], coefs[j + 3]
+        for i in range(start, stop):
+            out[i] -= c0 * rows[i0, i] + c1 * rows[i1, i] + c2 * rows[i2, i] + c3 * rows[i3, i]
         j += 4
     if j + 2 <= n:
-        r0, c0 = rows[ids[j], start:stop], coefs[j]
-        r1, c1 = rows[ids[j + 1], start:stop], coefs[j + 1]
-        for i in range(out.shape[0]):
-            out[i] -= c0 * r0[i] + c1 * r1[i]
+        i0, c0 = ids[j], coefs[j]
+        i1, c1 = ids[j + 1], coefs[j + 1]
+        for i in range(start, stop):
+            out[i] -= c0 * rows[i0, i] + c1 * rows[i1, i]
         j += 2
     if j < n:
-        r0, c0 = rows[ids[j], start:stop], coefs[j]
-        for i in range(out.shape[0]):
-            out[i] -= c0 * r0[i]
+        i0, c0 = ids[j], coefs[j]
+        for i in range(start, stop):
+            out[i] -= c0 * rows[i0, i]
 
 
 @jit(fastmath=True)
-def _largest_bits(bits, mask):  # type: ignore[no-untyped-def]
-    """Return the largest magnitude, as an integer.
+def _largest_bits(bits, start, stop, mask):  # type: ignore[no-untyped-def]
+    """Return the largest magnitude between two columns, as an integer.
 
     Floats without their sign bit order like their bit patterns, and an integer maximum
     vectorises where a float maximum would need the promise that no NaN occurs.
     """
     largest = bits.dtype.type(0)
-    for i in range(bits.shape[0]):
+    for i in range(start, stop):
         largest = bits.dtype.type(max(largest, bits.dtype.type(bits[i] & mask)))
     return largest
 
 
 @jit(fastmath=True)
-def _first_with_bits(bits, mask, wanted):  # type: ignore[no-untyped-def]
-    """Return the lowest position that holds this magnitude (ties go to the lowest index)."""
-    nowhere = np.int32(bits.shape[0])
+def _first_with_bits(bits, start, stop, mask, wanted):  # type: ignore[no-untyped-def]
+    """Return the lowest column that holds this magnitude (ties go to the lowest index)."""
+    nowhere = np.int32(stop)
     position = nowhere
-    for i in range(bits.shape[0]):
+    for i in range(start, stop):
         here = np.int32(i) if bits.dtype.type(bits[i] & mask) == wanted else nowhere
         position = np.int32(min(position, here))
-    return position
+    return np.uintp(position)
 
 
 @jit()
@@ -131,17 +136,20 @@ def _add_direction(directions, k, rows, ids, column, norm2, rounding, cross):  #
 
 
 @jit(fastmath=True)
-def _step_ols(a, h, norms2, rounding, start, rows, ids, direction, k, z, gain, best):  # type: ignore[no-untyped-def]
+def _step_ols(  # type: ignore[no-untyped-def]
+    a, h, norms2, rounding, start, stop, rows, ids, directions, k, z, gain, best
+):
     """One tile of an OLS step: a -= z v, h -= v^2 with v = G[:, I] m; then the tile's gains."""
     spanned = h.dtype.type(_SPANNED)
     v = gain
     if k > 0:
-        r, c = rows[ids[k - 1], start : start + v.shape[0]], direction[k - 1]
-        for i in range(v.shape[0]):
-            v[i] = -c * r[i]
-        _subtract_rows(v, start, rows, ids, direction, k - 1)  # v is now -G[:, I] m
+        last = np.uintp(k - 1)
+        r, c = ids[last], directions[last, last]
+        for i in range(start, stop):
+            v[i] = -c * rows[r, i]
+        _subtract_rows(v, start, stop, rows, ids, directions[last], k - 1)
         # Each value is loaded once: reading a stored element back costs 3x here.
-        for i in range(v.shape[0]):
+        for i in range(start, stop):
             new_a = a[i] + z * v[i]
             left = h[i] - v[i] * v[i]
             new_h = left if left > rounding * norms2[i] else spanned
@@ -149,31 +157,83 @@ def _step_ols(a, h, norms2, rounding, start, rows, ids, direction, k, z, gain, b
             h[i] = new_h
             gain[i] = new_a * new_a - best * new_h
     else:
-        for i in range(v.shape[0]):
+        for i in range(start, stop):
             h[i] = norms2[i]
             gain[i] = a[i] * a[i] - best * norms2[i]
 
 
 @jit(fastmath=True)
-def _best_ratio(a, h, gain, bits, mask, best):  # type: ignore[no-untyped-def]
-    """Return the tile's largest a_i^2 / h_i above ``best`` and its position, or -1.
+def _best_ratio(a, h, gain, bits, mask, start, stop, best, b):  # type: ignore[no-untyped-def]
+    """Return the largest a_i^2 / h_i and its column: ``best`` and ``b``, or better in this tile.
 
     Dinkelbach's method: i beats the ratio r if its gain a_i^2 - r h_i is positive, and the
     largest gain gives the next r. A few passes of multiply-adds replace a division per atom.
     """
-    position = -1
     while True:
-        largest = _largest_bits(bits, mask)
+        largest = _largest_bits(bits, start, stop, mask)
         if largest <= 0:
-            return best, position
-        candidate = _first_with_bits(bits, mask, largest)
+            return best, b
+        candidate = _first_with_bits(bits, start, stop, mask, largest)
         ratio = a[candidate] * a[candidate] / h[candidate]
         if not ratio > best:
-            return best, position
+            return best, b
         best = ratio
-        position = candidate
-        for i in range(gain.shape[0]):
+        b = np.int64(candidate)
+        for i in range(start, stop):
             gain[i] = a[i] * a[i] - best * h[i]
+
+
+@jit(fastmath=True)
+def _pick_omp(a, bits, sign_off, rows, ids, step, k):  # type: ignore[no-untyped-def]
+    """Bring the correlations up to date, a -= G[:, I] step, and return the largest one's column.
+
+    -1 if all are zero.
+    """
+    width = a.shape[0]
+    best, best_start = bits.dtype.type(0), -1
+    for first in range(0, width, _TILE):
+        start, stop = np.uintp(first), np.uintp(min(first + _TILE, width))
+        if k > 0:
+            _subtract_rows(a, start, stop, rows, ids, step, k)
+        largest = _largest_bits(bits, start, stop, sign_off)
+        if largest > best:
+            best, best_start = largest, first
+    if best_start < 0:
+        return -1
+    stop = np.uintp(min(best_start + _TILE, width))
+    return np.int64(_first_with_bits(bits, np.uintp(best_start), stop, sign_off, best))
+
+
+@jit(fastmath=True)
+def _pick_ols(a, h, norms2, rounding, rows, ids, directions, k, z, gain, gain_bits):  # type: ignore[no-untyped-def]
+    """Bring correlations and remaining norms up to date; return the column of largest a^2 / h."""
+    width = a.shape[0]
+    all_bits = gain_bits.dtype.type(-1)
+    ratio, b = a.dtype.type(0), -1
+    for first in range(0, width, _TILE):
+        start, stop = np.uintp(first), np.uintp(min(first + _TILE, width))
+        _step_ols(
+            a, h, norms2, rounding, start, stop, rows, ids, directions, k, z, gain, ratio
+        )  # fmt: skip
+        ratio, b = _best_ratio(a, h, gain, gain_bits, all_bits, start, stop, ratio, b)
+    return b
+
+
+@jit()
+def _write_sorted(picked, code, k, candidates, indices, values):  # type: ignore[no-untyped-def]
+    """Write a code by ascending atom (what sparse matrices want), padded with -1 and 0."""
+    for j in range(indices.shape[0]):
+        indices[j] = -1
+        values[j] = 0.0
+    for j in range(k):
+        atom = candidates[picked[j]] if candidates.shape[0] > 0 else np.int32(picked[j])
+        at = j
+        while at > 0 and indices[at - 1] > atom:
+            indices[at] = indices[at - 1]
+            values[at] = values[at - 1]
+            at -= 1
+        indices[at] = atom
+        values[at] = code[j]
 
 
 @jit(fastmath=True)
@@ -184,24 +244,24 @@ def _pursue(  # type: ignore[no-untyped-def]
     n_nonzero = indices.shape[1]
     n_local = candidates.shape[1]
     dtype = corr.dtype
+    rounding = dtype.type(rounding64)
     width = -(-n_local // LANES) * LANES if n_local > 0 else corr.shape[1]
+    # Atoms of one signal: all, or its candidates, whose rows of G are gathered as they are picked.
     local_corr = np.zeros(width if n_local > 0 else 0, dtype)
     local_rows = np.zeros((n_nonzero if n_local > 0 else 0, width), dtype)
+    local_ids = np.arange(n_nonzero).astype(np.uintp)
     norms2 = np.zeros(width, dtype)
+    if n_local == 0:
+        for i in range(gram.shape[0]):
+            norms2[i] = gram[i, i]
     remaining = np.zeros(width if use_ols else 0, dtype)
-    tile = np.zeros(_TILE, dtype)
-    tile_bits = tile.view(corr_bits.dtype)
-    all_bits = corr_bits.dtype.type(-1)
+    gain = np.zeros(width if use_ols else 0, dtype)
+    gain_bits = gain.view(corr_bits.dtype)
     directions = np.zeros((n_nonzero, n_nonzero), dtype)
     cross = np.zeros(n_nonzero, dtype)
     step = np.zeros(n_nonzero, dtype)
     code = np.zeros(n_nonzero, dtype)
-    picked = np.zeros(n_nonzero, np.int64)
-    positions = np.arange(n_nonzero)
-    rounding = dtype.type(rounding64)
-    if n_local == 0:
-        for i in range(gram.shape[0]):
-            norms2[i] = gram[i, i]
+    picked = np.zeros(n_nonzero, np.uintp)
 
     for s in range(corr.shape[0]):
         if n_local > 0:
@@ -209,7 +269,7 @@ def _pursue(  # type: ignore[no-untyped-def]
                 atom = candidates[s, i]
                 local_corr[i] = corr[s, atom] if atom >= 0 else 0.0
                 norms2[i] = gram[atom, atom] if atom >= 0 else 0.0
-            a, rows, ids = local_corr, local_rows, positions
+            a, rows, ids = local_corr, local_rows, local_ids
         else:
             a, rows, ids = corr[s], gram, picked
         bits = a.view(corr_bits.dtype)
@@ -219,38 +279,15 @@ def _pursue(  # type: ignore[no-untyped-def]
         vanishing = 0.0
         z = dtype.type(0)
         while k < n_nonzero and energy < explain_until[s]:
-            b = -1
-            best_ratio = dtype.type(0)
-            best_bits = bits.dtype.type(0)
-            best_start = -1
-            for start in range(0, width, _TILE):
-                stop = min(start + _TILE, width)
-                if use_ols:
-                    h, gain = remaining[start:stop], tile[: stop - start]
-                    _step_ols(
-                        a[start:stop], h, norms2[start:stop], rounding, start, rows, ids,
-                        directions[k - 1], k, z, gain, best_ratio,
-                    )  # fmt: skip
-                    best_ratio, position = _best_ratio(
-                        a[start:stop], h, gain, tile_bits[: stop - start], all_bits, best_ratio
-                    )
-                    if position >= 0:
-                        b = start + position
-                else:
-                    if k > 0:
-                        _subtract_rows(a[start:stop], start, rows, ids, step, k)
-                    largest = _largest_bits(bits[start:stop], sign_off)
-                    if largest > best_bits:
-                        best_bits, best_start = largest, start
-            if best_start >= 0:
-                stop = min(best_start + _TILE, width)
-                b = best_start + _first_with_bits(bits[best_start:stop], sign_off, best_bits)
-            if b < 0:
-                break
-
+            if use_ols:
+                b = _pick_ols(
+                    a, remaining, norms2, rounding, rows, ids, directions, k, z, gain, gain_bits
+                )
+            else:
+                b = _pick_omp(a, bits, sign_off, rows, ids, step, k)
             # A correlation at rounding level means that the residual is zero, or orthogonal to
             # every atom; a picked atom has no other kind, so it ends the pursuit here too.
-            if a[b] * a[b] <= vanishing * norms2[b]:
+            if b < 0 or a[b] * a[b] <= vanishing * norms2[b]:
                 break
             already = False
             for j in range(k):
@@ -275,12 +312,7 @@ def _pursue(  # type: ignore[no-untyped-def]
             k += 1
 
         explained[s] = energy
-        for j in range(n_nonzero):
-            indices[s, j] = -1
-            values[s, j] = 0.0
-        for j in range(k):
-            indices[s, j] = candidates[s, picked[j]] if n_local > 0 else picked[j]
-            values[s, j] = code[j]
+        _write_sorted(picked, code, k, candidates[s], indices[s], values[s])
 
 
 def pursue(
@@ -308,8 +340,8 @@ def pursue(
     use_ols : bool
         Select by residual decrease (OLS) instead of correlation (OMP).
     indices, values, explained
-        Results: atoms in the order picked (-1 where none), their coefficients, and |x|^2 less
-        the squared residual.
+        Results: atoms in ascending order (then -1), their coefficients, and |x|^2 less the
+        squared residual.
     """
     bits = np.int32 if corr.dtype == np.float32 else np.int64
     _pursue(

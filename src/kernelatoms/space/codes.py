@@ -12,10 +12,11 @@ Array = NDArray[Any]
 
 @dataclass
 class Codes:
-    """Sparse codes, padded: row s uses atoms ``indices[s]`` (-1: none) with ``values[s]``.
+    """Sparse codes, padded: row s uses atoms ``indices[s]``, ascending, with ``values[s]``.
 
-    ``error`` is the squared residual of every signal; where its energy k(x, x) is not known, the
-    squared residual less that energy, which still ranks codes of the same signal.
+    Shorter codes end in index -1 and value 0. ``error`` is the squared residual of every signal;
+    where its energy k(x, x) is not known, the squared residual less that energy, which still
+    ranks codes of the same signal.
     """
 
     indices: NDArray[np.int32]
@@ -32,7 +33,7 @@ class Codes:
             (self.values[used], self.indices[used].astype(index_type), starts.astype(index_type)),
             shape=(len(self.indices), self.n_atoms),
         )
-        matrix.sort_indices()
+        matrix.has_sorted_indices = True
         return matrix
 
     def to_dense(self) -> Array:
