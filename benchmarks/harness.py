@@ -2,7 +2,10 @@
 
 Every contender lives in a child process of its own, with the same number of threads; it prepares
 its data in the layout it likes best and warms up (JIT, BLAS) before anything is timed. Then the
-parent asks them in turn, one repetition each, round after round, while all others sleep.
+parent asks them in turn, round after round, while all others sleep: one call to wake the clock and
+the threads, and one that is timed. Because a process can be lucky with its memory (SPAMS is up to
+twice as fast in some as in others), everything is repeated with fresh children and the median is
+taken over all.
 """
 
 import importlib
@@ -29,7 +32,7 @@ class Contender:
     label: str
     function: str
     arguments: dict[str, Any]
-    rounds: int | None = None  # fewer than the others, for the very slow
+    once: bool = False  # one call, timed, not woken up first: for the very slow
 
 
 @dataclass
@@ -41,23 +44,27 @@ class Result:
     peak_gib: float
 
 
-def compare(contenders: list[Contender], rounds: int = 5) -> dict[str, Result]:
+def compare(
+    contenders: list[Contender], rounds: int = 5, generations: int = 1
+) -> dict[str, Result]:
     """Time all contenders alternately and return their results by label."""
-    children = {c.label: _start(c) for c in contenders}
     times: dict[str, list[float]] = {c.label: [] for c in contenders}
     answers: dict[str, dict[str, Any]] = {}
-    try:
-        for label, child in children.items():
-            _read(child, label)  # "ready"
-        for turn in range(rounds):
-            for c in contenders:
-                if turn < (c.rounds or rounds):
-                    time.sleep(_PAUSE)
-                    answers[c.label] = _ask(children[c.label], c.label)
-                    times[c.label].append(answers[c.label]["seconds"])
-    finally:
-        for child in children.values():
-            child.kill()
+    for generation in range(generations):
+        taking_part = [c for c in contenders if generation == 0 or not c.once]
+        children = {c.label: _start(c) for c in taking_part}
+        try:
+            for label, child in children.items():
+                _read(child, label)  # "ready"
+            for turn in range(rounds):
+                for c in taking_part:
+                    if turn == 0 or not c.once:
+                        time.sleep(_PAUSE)
+                        answers[c.label] = _ask(children[c.label], c)
+                        times[c.label].append(answers[c.label]["seconds"])
+        finally:
+            for child in children.values():
+                child.kill()
     return {
         label: Result(statistics.median(times[label]), answer["value"], answer["peak_gib"])
         for label, answer in answers.items()
@@ -75,11 +82,11 @@ def _start(contender: Contender) -> subprocess.Popen[str]:
     )  # fmt: skip
 
 
-def _ask(child: subprocess.Popen[str], label: str) -> dict[str, Any]:
+def _ask(child: subprocess.Popen[str], contender: Contender) -> dict[str, Any]:
     assert child.stdin is not None
-    child.stdin.write("go\n")
+    child.stdin.write("once\n" if contender.once else "twice\n")
     child.stdin.flush()
-    return _read(child, label)
+    return _read(child, contender.label)
 
 
 def _read(child: subprocess.Popen[str], label: str) -> dict[str, Any]:
@@ -96,7 +103,9 @@ def _serve(function: str, arguments: dict[str, Any]) -> None:
     os.dup2(2, 1)  # whatever the contender prints goes to standard error
     call = getattr(importlib.import_module("benchmarks.contenders"), function)(**arguments)
     print(json.dumps("ready"), file=answers, flush=True)
-    for _ in sys.stdin:
+    for wish in sys.stdin:
+        if wish.strip() == "twice":
+            call()
         start = time.perf_counter()
         value = call()
         seconds = time.perf_counter() - start

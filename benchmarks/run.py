@@ -30,7 +30,7 @@ def geometric_mean(values: Iterable[float]) -> float:
     return statistics.geometric_mean(list(values))
 
 
-def omp_table(rounds: int) -> None:
+def omp_table(rounds: int, generations: int) -> None:
     print("\n## OMP, the Gram matrix counted: milliseconds (median) and ours against each\n")
     heads = ["ours OMP", "ours OLS", "SPAMS (OLS)", "dictlearn", "scikit-learn", "GEMM floor"]
     print("| features, atoms, nonzeros, signals | " + " | ".join(heads) +
@@ -45,12 +45,13 @@ def omp_table(rounds: int) -> None:
                     Contender("ours OMP", "omp_kernelatoms", {**case, "selection": "omp"}),
                     Contender("SPAMS (OLS)", "omp_spams", case),
                     Contender("ours OLS", "omp_kernelatoms", {**case, "selection": "ols"}),
-                    Contender("dictlearn", "omp_dictlearn", case, rounds=min(rounds, 3)),
+                    Contender("dictlearn", "omp_dictlearn", case),
                     Contender("GEMM floor", "gemm_floor", case),
-                    Contender("scikit-learn", "omp_sklearn", case, rounds=1),
-                    Contender("agreement", "support_agreement", case, rounds=1),
+                    Contender("scikit-learn", "omp_sklearn", case, once=True),
+                    Contender("agreement", "support_agreement", case, once=True),
                 ],
                 rounds,
+                generations,
             )
             ms = {head: 1e3 * results[head].seconds for head in heads}
             cells = " | ".join(f"{ms[head]:.1f}" for head in heads)
@@ -64,7 +65,7 @@ def omp_table(rounds: int) -> None:
               f"{min(values):.2f}x to {max(values):.2f}x")  # fmt: skip
 
 
-def ksvd_table(rounds: int) -> None:
+def ksvd_table(rounds: int, generations: int) -> None:
     data = "usps" if os.environ.get("KERNELATOMS_DATA") else "stand-in"
     print(f"\n## K-SVD, 300 atoms, 5 nonzeros, 5 passes, same start, 1,194 x 256 ({data})\n")
     results = compare(
@@ -77,9 +78,10 @@ def ksvd_table(rounds: int) -> None:
             Contender("dictlearn aksvd", "ksvd_dictlearn", {"algorithm": "aksvd", "data": data}),
             Contender("SPAMS trainDL, l0", "ksvd_spams", {"dtype": "float64", "data": data}),
             Contender("scikit-learn mini-batch lasso, OMP codes", "ksvd_sklearn",
-                      {"dtype": "float64", "data": data}, rounds=1),
+                      {"dtype": "float64", "data": data}, once=True),
         ],
         rounds,
+        generations,
     )  # fmt: skip
     ours = results["ours, float64"].seconds
     print("| learner | ms | against ours in float64 | final objective |\n|---|---|---|---|")
@@ -90,7 +92,9 @@ def ksvd_table(rounds: int) -> None:
 
 def memory_table() -> None:
     print("\n## Memory: coding 1,000,000 x 256 float32 over 1,024 atoms, 10 nonzeros\n")
-    result = compare([Contender("ours", "million_rows", {"n_signals": 1_000_000})], 1)["ours"]
+    result = compare([Contender("ours", "million_rows", {"n_signals": 1_000_000}, once=True)])[
+        "ours"
+    ]
     print(f"{result.seconds:.1f} s; peak resident memory {result.peak_gib:.2f} GiB, which is "
           f"{result.value:.3f} GiB above input and output.")  # fmt: skip
 
@@ -123,14 +127,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("tables", nargs="*", default=[],
                         help="omp, ksvd, memory, startup (all by default)")  # fmt: skip
-    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--generations", type=int, default=3)
     arguments = parser.parse_args()
     wanted = arguments.tables or ["omp", "ksvd", "memory", "startup"]
     print(describe_machine())
     if "omp" in wanted:
-        omp_table(arguments.rounds)
+        omp_table(arguments.rounds, arguments.generations)
     if "ksvd" in wanted:
-        ksvd_table(arguments.rounds)
+        ksvd_table(arguments.rounds, arguments.generations)
     if "memory" in wanted:
         memory_table()
     if "startup" in wanted:
