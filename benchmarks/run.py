@@ -99,28 +99,39 @@ def memory_table() -> None:
           f"{result.value:.3f} GiB above input and output.")  # fmt: skip
 
 
+FIRST_CODE = """
+import time
+import numpy as np
+from kernelatoms import sparse_encode
+start = time.perf_counter()
+sparse_encode(np.ones((2, 3)), np.eye(3), n_nonzero_coefs=1)
+print(time.perf_counter() - start)
+"""
+
+
 def startup_table() -> None:
-    print("\n## Start-up, seconds (median of 5 processes)\n")
-    code = ("import numpy as np; from kernelatoms import sparse_encode; "
-            "sparse_encode(np.ones((2, 3)), np.eye(3), n_nonzero_coefs=1)")  # fmt: skip
+    print("\n## Start-up, seconds (medians of 5 processes)\n")
     with tempfile.TemporaryDirectory() as cache:
         env = {**os.environ, "NUMBA_CACHE_DIR": cache}
-        first = _seconds(code, env, 1)
-        later = _seconds(code, env, 5)
-    bare = _seconds("import numpy, numba, sklearn.utils, scipy.sparse, sklearn.metrics", None, 5)
-    print(f"- `import kernelatoms`: {_seconds('import kernelatoms', None, 5):.3f} "
-          f"(of which Python itself {_seconds('', None, 5):.3f})")  # fmt: skip
-    print(f"- first code ever, compiling: {first:.2f}; with the disk cache: {later:.2f}; "
-          f"importing numpy, numba and scikit-learn alone: {bare:.2f}")  # fmt: skip
+        compiling = float(_run(FIRST_CODE, env)[0])
+        cached = statistics.median(float(_run(FIRST_CODE, env)[0]) for _ in range(5))
+    ours, bare = (
+        statistics.median(_run(code)[1] for _ in range(5)) for code in ("import kernelatoms", "")
+    )
+    print(f"- `import kernelatoms`: {ours:.3f}, of which Python itself {bare:.3f}")
+    print(
+        f"- the first code of the first process, which compiles: {compiling:.2f}; "
+        f"of every later process, from the disk cache: {cached:.2f}"
+    )
 
 
-def _seconds(code: str, env: dict[str, str] | None, times: int) -> float:
-    taken = []
-    for _ in range(times):
-        start = time.perf_counter()
-        subprocess.run([sys.executable, "-c", code], env=env, check=True, capture_output=True)
-        taken.append(time.perf_counter() - start)
-    return statistics.median(taken)
+def _run(code: str, env: dict[str, str] | None = None) -> tuple[str, float]:
+    """Run Python code in a process; return what it printed and how long it took."""
+    start = time.perf_counter()
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=env, check=True, capture_output=True, text=True
+    )
+    return done.stdout, time.perf_counter() - start
 
 
 def main() -> None:

@@ -121,6 +121,10 @@ class TestBadInput:
     def test_not_a_learner(self):
         with pytest.raises(TypeError, match=r"dictionary must be a learner such as KSVD\(\)"):
             ClassDictionaryClassifier("ksvd").fit(np.eye(4), [1, 1, 2, 2])
+        with pytest.raises(TypeError, match=r"dictionary must be a learner such as KSVD\(\)"):
+            ClassDictionaryClassifier(KSVD).fit(np.eye(4), [1, 1, 2, 2])
+        with pytest.raises(TypeError, match="n_atoms must be a whole number, got 'many'"):
+            ClassDictionaryClassifier(KSVD("many")).fit(np.eye(4), [1, 1, 2, 2])
 
     def test_regression_targets(self):
         with pytest.raises(ValueError, match="continuous"):

@@ -11,8 +11,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from kernelatoms.engine.threads import each
-from kernelatoms.estimators.checks import FLOATS, clip_count
-from kernelatoms.estimators.learners import KSVD
+from kernelatoms.estimators.checks import FLOATS, check_count, clip_count
+from kernelatoms.estimators.learners import KSVD, DictionaryLearner
 
 Array = NDArray[Any]
 
@@ -145,14 +145,14 @@ class ClassDictionaryClassifier(ClassifierMixin, CallbackSupportMixin, BaseEstim
     def _make_learners(self, class_sizes: Array) -> list[Any]:
         """Return one unfitted learner a class, seeded, no larger than its class."""
         template = KSVD() if self.dictionary is None else self.dictionary
-        if not hasattr(template, "fit") or "n_nonzero_coefs" not in template.get_params():
+        if not isinstance(template, DictionaryLearner):
             raise TypeError(
                 f"dictionary must be a learner such as KSVD() or MOD(), got {template!r}."
             )
         n_atoms = template.get_params()["n_atoms"]
-        smallest = int(class_sizes.min())
-        if n_atoms is not None and n_atoms > smallest:
-            clip_count("n_atoms", n_atoms, smallest, "the smallest class has rows")
+        if n_atoms is not None:
+            n_atoms = check_count("n_atoms", n_atoms)
+            clip_count("n_atoms", n_atoms, int(class_sizes.min()), "the smallest class has rows")
         rng = check_random_state(self.random_state)
         learners = []
         for size in class_sizes:

@@ -31,7 +31,7 @@ from kernelatoms.space.problem import LinearProblem
 Array = NDArray[Any]
 
 
-class _DictionaryLearner(
+class DictionaryLearner(
     ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMixin, BaseEstimator
 ):
     """What the learners share: all but the update."""
@@ -86,6 +86,7 @@ class _DictionaryLearner(
             selection=self.selection, max_iter=max_iter, tol=tol, watch=watch,
         )  # fmt: skip
         self._store(learned.dictionary, learned.objective)
+        self._remember(X)
         watch.end()
         return self
 
@@ -148,6 +149,9 @@ class _DictionaryLearner(
             self.n_nonzero_coefs_ = clip_count("n_nonzero_coefs", count, limit, "atoms or features")
         return start
 
+    def _remember(self, X: Array) -> None:
+        """Keep what learning may later go on from; by default nothing but the atoms."""
+
     def _store(self, dictionary: Array, objective: Array) -> None:
         self.components_ = dictionary
         self.n_atoms_ = len(dictionary)
@@ -167,7 +171,7 @@ class _DictionaryLearner(
 class _CallbackWatch:
     """Tell scikit-learn's callbacks (progress bars, early stopping) about every pass."""
 
-    def __init__(self, estimator: _DictionaryLearner, X: Array, max_iter: int) -> None:
+    def __init__(self, estimator: DictionaryLearner, X: Array, max_iter: int) -> None:
         self._estimator, self._X = estimator, X
         self._context = estimator._init_callback_context(max_subtasks=max_iter)
         self._context.call_on_fit_task_begin(estimator=estimator, X=X)
@@ -193,7 +197,7 @@ class _CallbackWatch:
         self._context.call_on_fit_task_end(estimator=self._estimator, X=self._X)
 
 
-class KSVD(_DictionaryLearner):
+class KSVD(DictionaryLearner):
     """Learn a dictionary by K-SVD: sparse coding, then every atom with its coefficients in turn.
 
     Minimises |X - W D|^2 over codes W with few nonzeros a row and unit-norm atoms D (Aharon, Elad
@@ -244,7 +248,7 @@ class KSVD(_DictionaryLearner):
     _update = staticmethod(ksvd_update)
 
 
-class MOD(_DictionaryLearner):
+class MOD(DictionaryLearner):
     """Learn a dictionary by MOD: sparse coding, then the least-squares dictionary for the codes.
 
     Minimises |X - W D|^2 over codes W with few nonzeros a row and unit-norm atoms D (Engan, Aase
@@ -326,15 +330,16 @@ class MOD(_DictionaryLearner):
         )
         self.forget = forget
 
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn a dictionary for the rows of X; see ``KSVD.fit``."""
-        self.__dict__.pop("moments_", None)
-        return super().fit(X, y)
+    def _remember(self, X: Array) -> None:
+        """Keep the sums of X, so that ``partial_fit`` adds to them."""
+        codes = code(X, self.components_, self.n_nonzero_coefs_, self.selection)
+        self.moments_ = Moments.of(X, codes)
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Take in a batch: code it, add its sums to the past ones, solve for the dictionary.
 
-        The first batch chooses the starting atoms, so it needs at least ``n_atoms`` rows.
+        The first batch chooses the starting atoms, so it needs at least ``n_atoms`` rows; after
+        ``fit``, batches add to the sums of its rows.
 
         Parameters
         ----------
