@@ -191,3 +191,18 @@ def test_residual_stop_needs_energies():
     X, D = random_problem(5, 3, 20, 50, np.float64)
     with pytest.raises(ValueError, match="max_residual needs k"):
         omp(GivenProblem(D @ D.T, X @ D.T), 4, max_residual=0.1)
+
+
+@pytest.mark.parametrize("factor", [1e-18, 1e17])
+def test_float32_codes_signals_far_from_one(factor):
+    X, D = random_problem(6, 20, 20, 50, np.float32)
+    plain = omp(LinearProblem(X, D), 4)
+    scaled = omp(LinearProblem((X * factor).astype(np.float32), D), 4)
+    assert (scaled.indices == plain.indices).all()
+    np.testing.assert_allclose(scaled.values / factor, plain.values, rtol=1e-3, atol=1e-5)
+
+
+def test_overflowing_signals_are_refused():
+    X, D = random_problem(6, 20, 20, 50, np.float32)
+    with pytest.raises(ValueError, match="squared norm overflows float32; scale X down"):
+        omp(LinearProblem((X * 1e25).astype(np.float32), D), 4)

@@ -139,6 +139,12 @@ class TestBadInput:
         with pytest.raises(ValueError, match="inconsistent numbers of samples"):
             ClassDictionaryClassifier().fit(np.eye(4), [1, 2])
 
+    def test_nonzeros_are_clipped_with_one_warning(self, rng):
+        X = rng.standard_normal((30, 5))
+        with pytest.warns(UserWarning, match="n_nonzero_coefs=50 is more than") as warned:
+            ClassDictionaryClassifier(KSVD(8, n_nonzero_coefs=50)).fit(X, np.arange(30) % 3)
+        assert len(warned) == 1
+
     def test_small_classes_are_clipped_with_one_warning(self, rng):
         X = rng.standard_normal((30, 5))
         y = np.repeat([0, 1, 2], [4, 6, 20])

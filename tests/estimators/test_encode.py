@@ -82,6 +82,9 @@ def test_candidates_limit_the_atoms(signals, atoms):
         ({"candidates": np.zeros((25, 0), int)}, ValueError, "at least one atom"),
         ({"kernel": "precomputed"}, ValueError, r"expected shape \(10, 10\), got \(40, 10\)"),
         ({"kernel": "gauss"}, ValueError, "kernel must be one of"),
+        ({"kernel_params": {"gamma": 1}}, ValueError, "kernel 'linear' does not take"),
+        ({"kernel": "rbf", "kernel_params": {"gamma": -1}}, ValueError, "gamma must be above 0"),
+        ({"kernel": "sigmoid", "kernel_params": {"coef0": -9}}, ValueError, "on the atoms is not"),
     ],
 )
 def test_bad_arguments_are_named(arguments, error, message, signals, atoms):
@@ -100,6 +103,37 @@ def test_bad_arrays_are_refused(signals, atoms):
         sparse_encode(signals[0], atoms)
     with pytest.raises(ValueError, match="max_residual needs k"):
         sparse_encode(signals @ atoms.T, atoms @ atoms.T, kernel="precomputed", max_residual=0.1)
+
+
+def test_impossible_gram_matrices_are_refused(signals, atoms):
+    corr, gram = signals @ atoms.T, atoms @ atoms.T
+    for bad, message in (
+        (-gram, "is negative"),
+        (gram + np.triu(np.ones_like(gram), 1), "is not symmetric"),
+        (gram - 1.5 * np.diag(np.diagonal(gram)) / 2, "not positive semi-definite"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            sparse_encode(corr, bad, n_nonzero_coefs=2, kernel="precomputed")
+
+
+def test_candidates_may_be_unsigned(signals, atoms):
+    lists = np.tile([1, 5, 2], (25, 1))
+    codes = sparse_encode(signals, atoms, n_nonzero_coefs=2, candidates=lists)
+    same = sparse_encode(signals, atoms, n_nonzero_coefs=2, candidates=lists.astype(np.uint8))
+    np.testing.assert_array_equal(codes.toarray(), same.toarray())
+
+
+@pytest.mark.parametrize("scale", [1e-30, 1e30, 1e100])
+def test_ols_does_not_care_for_the_atoms_scale(signals, atoms, scale):
+    options = {"n_nonzero_coefs": 3, "selection": "ols", "sparse_output": False}
+    codes = sparse_encode(signals, atoms, **options)
+    scaled = sparse_encode(signals, scale * atoms, **options)
+    np.testing.assert_allclose(scale * scaled, codes, atol=1e-9)
+
+
+def test_overflowing_atoms_are_refused(signals, atoms):
+    with pytest.raises(ValueError, match="atoms whose squared norm overflows float32"):
+        sparse_encode(signals.astype(np.float32), (atoms * 1e25).astype(np.float32))
 
 
 def test_too_many_nonzeros_are_clipped_with_one_warning(signals, atoms):

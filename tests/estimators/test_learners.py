@@ -59,6 +59,16 @@ class TestMOD(LearnerContract):
         mod.partial_fit(rng.standard_normal((5, 8)))
         assert np.abs(np.vecdot(before, mod.components_)).min() > 0.9
 
+    def test_atoms_of_faint_signals_live(self):
+        """Coefficients of very different sizes: no atom may be rounded away."""
+        X = np.concatenate([np.eye(8)[:4], 1e-9 * np.eye(8)[4:]]).repeat(5, axis=0)
+        mod = MOD(n_nonzero_coefs=1, dict_init=np.eye(8)).fit(X)
+        np.testing.assert_allclose(np.linalg.norm(mod.components_, axis=1), 1)
+        mod = MOD(n_nonzero_coefs=1, dict_init=np.eye(8), forget=0.5).partial_fit(np.eye(8))
+        for _ in range(60):
+            mod.partial_fit(np.eye(8)[:4])
+        np.testing.assert_allclose(mod.components_, np.eye(8), atol=1e-12)
+
     @pytest.mark.parametrize("forget", [0, 1.5, "slowly"])
     def test_bad_forget_is_named(self, forget, rng):
         with pytest.raises((ValueError, TypeError), match="forget must be"):

@@ -160,6 +160,16 @@ def test_linear_preimage_is_exact(rng):
     np.testing.assert_allclose(model.inverse_transform(model.transform(X)), X, atol=1e-4)
 
 
+def test_float32_rows_of_a_float64_map_are_as_good(rng):
+    X = rng.standard_normal((200, 5))
+    model = KernelLinearizer("rbf", gamma=0.01, random_state=0).fit(X)
+    single = model.transform(X.astype(np.float32))
+    assert single.dtype == np.float32
+    np.testing.assert_allclose(
+        single @ single.T, model.transform(X) @ model.transform(X).T, atol=1e-4
+    )
+
+
 class TestBadInput:
     @pytest.mark.parametrize(
         ("parameters", "error", "message"),
@@ -173,6 +183,10 @@ class TestBadInput:
             ({"solver": "quick"}, ValueError, "solver must be one of 'auto'"),
             ({"kernel": "gauss"}, ValueError, "kernel must be one of"),
             ({"gamma": -1}, ValueError, "gamma must be above 0"),
+            ({"kernel": "poly", "degree": "a"}, ValueError, "degree must be a finite number"),
+            ({"kernel": [1]}, ValueError, "kernel must be one of"),
+            ({"kernel_params": "abc"}, TypeError, "kernel_params must be a dictionary"),
+            ({"sampling": None}, ValueError, "sampling must be one of 'uniform'"),
             ({"kernel": "sigmoid", "gamma": 5}, ValueError, "not positive semi-definite"),
             ({"kernel": "poly", "degree": 9000}, ValueError, "kernel overflows"),
         ],
@@ -230,6 +244,14 @@ class TestBadInput:
             model.transform(X[:, :2])
         with pytest.raises(ValueError, match="F must have n_components_"):
             model.inverse_transform(np.ones((2, 99)))
+
+    def test_overflow_on_new_rows_is_said(self, rng):
+        X = rng.standard_normal((30, 4)).astype(np.float32)
+        model = KernelLinearizer("poly", degree=4, gamma=1).fit(X)
+        with pytest.raises(ValueError, match="kernel overflows on these rows"):
+            model.transform(X * np.float32(1e12))
+        with pytest.raises(TypeError, match="linearizer must be a fitted KernelLinearizer"):
+            nystrom_error("map", X)
 
     def test_a_zero_kernel_has_nothing_to_linearize(self):
         with pytest.raises(ValueError, match="zero on all landmarks"):

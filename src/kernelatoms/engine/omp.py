@@ -33,9 +33,6 @@ LANES = 64
 # Columns worked on at once: the piece of ``a`` stays in the first-level cache over its updates.
 _TILE = 2048
 
-# Stands for the remaining norm of an atom that the picked ones span: it never has the best ratio.
-_SPANNED = 1e30
-
 # A correlation, or what is left of an atom, below this many machine epsilons of its scale is
 # rounding, not signal. Ill-conditioned supports amplify one epsilon to some tens.
 _ROUNDING = 100.0
@@ -140,7 +137,8 @@ def _step_ols(  # type: ignore[no-untyped-def]
     a, h, norms2, rounding, start, stop, rows, ids, directions, k, z, gain, best
 ):
     """One tile of an OLS step: a -= z v, h -= v^2 with v = G[:, I] m; then the tile's gains."""
-    spanned = h.dtype.type(_SPANNED)
+    # An atom that the picked ones span must never have the best ratio.
+    spanned = h.dtype.type(np.finfo(h.dtype).max)
     v = gain
     if k > 0:
         last = np.uintp(k - 1)
@@ -287,7 +285,7 @@ def _pursue(  # type: ignore[no-untyped-def]
                 b = _pick_omp(a, bits, sign_off, rows, ids, step, k)
             # A correlation at rounding level means that the residual is zero, or orthogonal to
             # every atom; a picked atom has no other kind, so it ends the pursuit here too.
-            if b < 0 or a[b] * a[b] <= vanishing * norms2[b]:
+            if b < 0 or float(a[b]) * float(a[b]) <= vanishing * norms2[b]:
                 break
             already = False
             for j in range(k):
@@ -304,7 +302,7 @@ def _pursue(  # type: ignore[no-untyped-def]
             z = a[b] * directions[k, k]
             energy += float(z) * float(z)
             if k == 0:
-                vanishing = rounding64 * rounding64 * z * z
+                vanishing = rounding64 * rounding64 * float(z) * float(z)
             code[k] = 0.0
             for j in range(k + 1):
                 step[j] = z * directions[k, j]

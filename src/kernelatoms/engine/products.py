@@ -28,7 +28,8 @@ def gram_matrix(atoms: NDArray[Any]) -> NDArray[Any]:
     def multiply(tile: tuple[int, int]) -> None:
         i, j = tile
         i_stop, j_stop = min(i + _GRAM_TILE, n_atoms), min(j + _GRAM_TILE, n_atoms)
-        np.matmul(atoms[i:i_stop], columns[:, j:j_stop], out=gram[i:i_stop, j:j_stop])
+        with np.errstate(over="ignore", invalid="ignore"):  # callers look at the result
+            np.matmul(atoms[i:i_stop], columns[:, j:j_stop], out=gram[i:i_stop, j:j_stop])
         if i != j:
             gram[j:j_stop, i:i_stop] = gram[i:i_stop, j:j_stop].T
 

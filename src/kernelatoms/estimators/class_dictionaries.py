@@ -86,7 +86,7 @@ class ClassDictionaryClassifier(ClassifierMixin, CallbackSupportMixin, BaseEstim
                 "y must hold at least two classes to tell apart, but every label is "
                 f"{self.classes_[0]!r}: the classifier can't train on one class."
             )
-        learners = self._make_learners(np.bincount(labels))
+        learners = self._make_learners(np.bincount(labels), X.shape[1])
         context = self._init_callback_context(max_subtasks=n_classes, sequential_subtasks=False)
         context.call_on_fit_task_begin(estimator=self, X=X, y=y)
 
@@ -142,23 +142,32 @@ class ClassDictionaryClassifier(ClassifierMixin, CallbackSupportMixin, BaseEstim
             residuals[:, c] = learner._encode(X).error
         return residuals
 
-    def _make_learners(self, class_sizes: Array) -> list[Any]:
+    def _make_learners(self, class_sizes: Array, n_features: int) -> list[Any]:
         """Return one unfitted learner a class, seeded, no larger than its class."""
         template = KSVD() if self.dictionary is None else self.dictionary
         if not isinstance(template, DictionaryLearner):
             raise TypeError(
                 f"dictionary must be a learner such as KSVD() or MOD(), got {template!r}."
             )
-        n_atoms = template.get_params()["n_atoms"]
-        if n_atoms is not None:
+        smallest = int(class_sizes.min())
+        n_atoms, n_nonzero = template.n_atoms, template.n_nonzero_coefs
+        if n_atoms is not None and template.dict_init is None:
             n_atoms = check_count("n_atoms", n_atoms)
-            clip_count("n_atoms", n_atoms, int(class_sizes.min()), "the smallest class has rows")
+            clip_count("n_atoms", n_atoms, smallest, "the smallest class has rows")
+        if n_nonzero is not None and template.dict_init is None:
+            n_nonzero = check_count("n_nonzero_coefs", n_nonzero)
+            limit = min(n_features, smallest, n_atoms or smallest)
+            clip_count("n_nonzero_coefs", n_nonzero, limit, "the smallest dictionary allows")
         rng = check_random_state(self.random_state)
         learners = []
         for size in class_sizes:
             learner = clone(template).set_params(random_state=rng.randint(np.iinfo(np.int32).max))
-            if n_atoms is not None:
-                learner.set_params(n_atoms=min(n_atoms, int(size)))
+            if template.dict_init is None:
+                most = int(size) if n_atoms is None else min(n_atoms, int(size))
+                if n_atoms is not None:
+                    learner.set_params(n_atoms=most)
+                if n_nonzero is not None:
+                    learner.set_params(n_nonzero_coefs=min(n_nonzero, n_features, most))
             learners.append(learner)
         return learners
 

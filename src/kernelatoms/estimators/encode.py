@@ -47,15 +47,18 @@ def sparse_encode(
     X : array of shape (n_samples, n_features)
         Signals; k(signals, atoms) with ``kernel="precomputed"``.
     dictionary : array of shape (n_atoms, n_features)
-        Atoms, of any norm; k(atoms, atoms) with ``kernel="precomputed"``.
+        Atoms, best at unit norm: OMP picks the largest inner product, so longer atoms come first
+        (OLS does not care). k(atoms, atoms) with ``kernel="precomputed"``.
     method : {"omp"}
         The pursuit.
     n_nonzero_coefs : int, optional
         The most atoms a signal may use. By default a tenth of the features (at least 1), or all
         atoms if ``max_residual`` is given.
     max_residual : float, optional
-        Stop once the residual's norm is at most this share of the signal's norm (0 to 1). In
-        float32 differences below about 1e-3 drown in rounding.
+        Stop once the residual's norm is at most this share of the signal's norm (0 to 1). Room
+        for ``n_nonzero_coefs`` nonzeros a signal is set aside, so bound it on large data. In
+        float32, shares below about 3e-3 drown in rounding, and atoms within a quarter of a
+        degree of each other count as one: use float64 for nearly parallel atoms.
     selection : {"omp", "ols"}
         Pick the atom with the largest correlation (OMP), or with the largest decrease of the
         residual (orthogonal least squares: better codes for about 1.3 times the time).
@@ -84,7 +87,7 @@ def sparse_encode(
     check_choice("method", method, ("omp",))
     check_choice("selection", selection, ("omp", "ols"))
     X = check_array(X, dtype=FLOATS, order="C", input_name="X")
-    problem = _make_problem(X, dictionary, kernel, kernel_params or {})
+    problem = _make_problem(X, dictionary, kernel, kernel_params)
     if max_residual is not None:
         check_real("max_residual", max_residual, low=0, high=1)
     limit = problem.n_atoms if kernel != "linear" else min(problem.n_atoms, X.shape[1])
@@ -103,7 +106,7 @@ def sparse_encode(
 
 
 def _make_problem(
-    X: Array, dictionary: Any, kernel: Any, kernel_params: dict[str, Any]
+    X: Array, dictionary: Any, kernel: Any, kernel_params: dict[str, Any] | None
 ) -> CodingProblem:
     if isinstance(kernel, str) and kernel == "precomputed":
         gram = check_array(dictionary, dtype=X.dtype, order="C", input_name="dictionary")
@@ -114,9 +117,10 @@ def _make_problem(
             )
         return GivenProblem(gram, X)
     atoms = check_dictionary("dictionary", dictionary, X.shape[1], X.dtype)
+    bound = make_kernel(kernel, kernel_params=kernel_params)
     if isinstance(kernel, str) and kernel == "linear":
         return LinearProblem(X, atoms)
-    return KernelProblem(X, Expansion(make_kernel(kernel, kernel_params=kernel_params), atoms))
+    return KernelProblem(X, Expansion(bound, atoms))
 
 
 def _check_candidates(candidates: Any, problem: CodingProblem) -> NDArray[np.int32] | None:
@@ -128,6 +132,7 @@ def _check_candidates(candidates: Any, problem: CodingProblem) -> NDArray[np.int
             "candidates must be whole numbers in shape (n_samples, n_candidates) with "
             f"n_samples = {problem.n_signals}, got {lists.dtype} of shape {lists.shape}."
         )
+    lists = lists.astype(np.int64)
     if lists.shape[1] == 0:
         raise ValueError("candidates must name at least one atom (or -1) a signal.")
     if lists.min(initial=-1) < -1 or lists.max(initial=-1) >= problem.n_atoms:

@@ -107,6 +107,7 @@ class DictionaryLearner(
 
     def _encode(self, X: Array) -> Codes:
         """Return the codes of validated rows as the pursuits give them, errors included."""
+        check_choice("selection", self.selection, ("omp", "ols"))
         atoms = self.components_.astype(X.dtype, copy=False)
         return omp(LinearProblem(X, atoms), self.n_nonzero_coefs_, selection=self.selection)
 
@@ -351,6 +352,7 @@ class MOD(DictionaryLearner):
         -------
         self
         """
+        check_choice("selection", self.selection, ("omp", "ols"))
         forget = check_real("forget", self.forget, low=0, high=1, low_open=True)
         first = not hasattr(self, "components_")
         X = validate_data(self, X, dtype=FLOATS, order="C", reset=first)

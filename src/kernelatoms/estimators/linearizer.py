@@ -12,7 +12,7 @@ from kernelatoms.estimators.checks import FLOATS, check_choice, check_count, che
 from kernelatoms.similarity import Kernel, make_kernel
 from kernelatoms.space.expansion import Expansion
 from kernelatoms.space.linearize import (
-    check_precomputed,
+    check_training_kernel,
     linearize,
     nystroem_error,
     ridge_preimage,
@@ -22,6 +22,11 @@ from kernelatoms.space.samplers import SAMPLERS
 Array = NDArray[Any]
 
 _DEFAULT_LANDMARKS = 500
+
+_OVERFLOW = (
+    "kernel overflows on these rows; scale X (rows of unit norm, say) or choose a smaller degree "
+    "or gamma."
+)
 
 
 class KernelLinearizer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -121,7 +126,7 @@ class KernelLinearizer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         check_choice("solver", self.solver, ("auto", "full", "randomized"))
         X = validate_data(self, X, dtype=FLOATS, order="C")
         if self.kernel == "precomputed":
-            check_precomputed(X)
+            check_training_kernel(X)
         rng = check_random_state(self.random_state)
         landmarks = self._choose_landmarks(X, kernel, rng)
         self.n_landmarks_ = len(landmarks)
@@ -134,10 +139,7 @@ class KernelLinearizer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         else:
             W = kernel(landmarks, landmarks)
         if not np.isfinite(W).all():
-            raise ValueError(
-                "kernel overflows on these rows; scale X (rows of unit norm, say) or choose a "
-                "smaller degree or gamma."
-            )
+            raise ValueError(_OVERFLOW)
         result = linearize(landmarks, W, rank, self.solver, rng)
         precomputed = self.kernel == "precomputed"
         self.landmarks_ = landmarks[:, 0] if precomputed else landmarks
@@ -163,8 +165,7 @@ class KernelLinearizer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         F : array of shape (n_samples, n_components_)
         """
         check_is_fitted(self)
-        X = self._validate_new(X)
-        return self._expansion(X.dtype).project(X)
+        return self._map(self._validate_new(X))
 
     def inverse_transform(self, F: Any) -> Array:
         """Return rows whose virtual samples are about F: the learned ridge pre-image.
@@ -189,8 +190,6 @@ class KernelLinearizer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         return self.n_components_
 
     def _kernel(self) -> Kernel:
-        if self.gamma is not None:
-            check_real("gamma", self.gamma, low=0, low_open=True)
         return make_kernel(
             self.kernel,
             gamma=self.gamma,
@@ -199,13 +198,18 @@ class KernelLinearizer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             kernel_params=self.kernel_params,
         )
 
-    def _expansion(self, dtype: Any) -> Expansion:
+    def _map(self, X: Array) -> Array:
+        dtype = np.result_type(X, self.dual_coef_)
         landmarks = self.landmarks_
         if self.kernel == "precomputed":
             landmarks = landmarks[:, None]
         else:
             landmarks = landmarks.astype(dtype, copy=False)
-        return Expansion(self._kernel(), landmarks, self.dual_coef_.astype(dtype, copy=False))
+        coef = self.dual_coef_.astype(dtype, copy=False)
+        F = Expansion(self._kernel(), landmarks, coef).project(X)
+        if not np.isfinite(F).all():
+            raise ValueError(_OVERFLOW)
+        return F
 
     def _validate_new(self, X: Any) -> Array:
         if self.kernel == "precomputed":
@@ -224,7 +228,7 @@ class KernelLinearizer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         n_samples = len(X)
         if self.n_landmarks is None:
             count = min(n_samples, _DEFAULT_LANDMARKS)
-        elif isinstance(self.n_landmarks, float):
+        elif isinstance(self.n_landmarks, float | np.floating):
             share = check_real("n_landmarks", self.n_landmarks, low=0, high=1, low_open=True)
             count = max(1, round(share * n_samples))
         else:
@@ -242,6 +246,12 @@ class KernelLinearizer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             if rows.min() < 0 or rows.max() >= len(X):
                 raise ValueError(f"sampling holds row numbers outside 0..{len(X) - 1}.")
             return rows[:, None]
+        if np.ndim(self.sampling) != 2:
+            names = ", ".join(repr(name) for name in SAMPLERS)
+            raise ValueError(
+                f"sampling must be one of {names}, or landmarks of shape (n_landmarks, "
+                f"n_features), got {self.sampling!r}."
+            )
         landmarks = check_array(self.sampling, dtype=X.dtype, order="C", input_name="sampling")
         if landmarks.shape[1] != X.shape[1]:
             raise ValueError(
@@ -281,8 +291,10 @@ def nystrom_error(linearizer: KernelLinearizer, X: Any) -> float:
     >>> nystrom_error(few, X) > nystrom_error(many, X)
     True
     """
+    if not isinstance(linearizer, KernelLinearizer):
+        raise TypeError(f"linearizer must be a fitted KernelLinearizer, got {linearizer!r}.")
     check_is_fitted(linearizer)
     X = linearizer._validate_new(X)
     if linearizer.kernel == "precomputed" and X.shape[0] != X.shape[1]:
         raise ValueError("With kernel='precomputed', X must be the square k(train, train).")
-    return nystroem_error(linearizer._kernel(), X, linearizer._expansion(X.dtype).project(X))
+    return nystroem_error(linearizer._kernel(), X, linearizer._map(X))

@@ -26,10 +26,14 @@ def best_dictionary(moments: Moments, dictionary: Array) -> tuple[Array, Array, 
     used = np.diagonal(moments.gram) > 0
     D = dictionary.astype(np.float64)
     if used.any():
-        gram, cross = moments.gram[np.ix_(used, used)], moments.cross[used]
-        solution = scipy.linalg.lstsq(gram, cross, lapack_driver="gelsy")[0]
+        # At unit diagonal an atom with small coefficients weighs as much as any other: the
+        # solver's rank decision is then about directions and not about sizes.
+        sizes = np.sqrt(np.diagonal(moments.gram)[used])
+        gram = moments.gram[np.ix_(used, used)] / sizes / sizes[:, None]
+        cross = moments.cross[used] / sizes[:, None]
+        solution = scipy.linalg.lstsq(gram, cross, lapack_driver="gelsy")[0] / sizes[:, None]
         candidate = D.copy()
-        candidate[used] = solution
+        candidate[used] = np.where(solution.any(axis=1, keepdims=True), solution, D[used])
         if moments.objective(candidate) <= moments.objective(D):
             D = candidate
     norms = np.linalg.norm(D, axis=1)

@@ -71,6 +71,11 @@ def omp(
             part, here = slice(start, stop), slice(0, stop - start)
             problem.correlate(start, stop, out=corr[here, : problem.n_atoms])
             energy = problem.energy(start, stop)
+            if energy is not None and not np.isfinite(energy).all():
+                raise ValueError(
+                    f"X holds signals whose squared norm overflows {dtype.name}; scale X down or "
+                    "use float64."
+                )
             if max_residual is not None and energy is not None:
                 until[here] = energy * (1.0 - max_residual**2)
             pursue(

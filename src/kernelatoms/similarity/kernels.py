@@ -7,6 +7,7 @@ and their parameters are scikit-learn's; ``kernel="poly", degree=4, gamma=1, coe
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from numbers import Real
 from typing import Any, Protocol
 
 import numpy as np
@@ -75,6 +76,8 @@ class CallableKernel:
                 f"{X.shape} and {Y.shape} it should return shape {(len(X), len(Y))}, "
                 f"but it returned {K.shape}."
             )
+        if K.dtype.kind not in "fiub":
+            raise ValueError(f"kernel must return real numbers, but it returned {K.dtype}.")
         if not np.isfinite(K).all():
             raise ValueError("kernel returned NaN or infinity; it must be finite on finite rows.")
         return K.astype(X.dtype, copy=False)
@@ -116,12 +119,14 @@ def make_kernel(
     Of ``gamma``, ``degree`` and ``coef0`` a named kernel receives those it knows; a callable
     receives ``kernel_params`` alone.
     """
+    if kernel_params is not None and not isinstance(kernel_params, Mapping):
+        raise TypeError(f"kernel_params must be a dictionary, got {kernel_params!r}.")
     extra = dict(kernel_params or {})
     if callable(kernel):
         return CallableKernel(kernel, extra)
-    if kernel == "precomputed":
+    if isinstance(kernel, str) and kernel == "precomputed":
         return PrecomputedKernel()
-    if kernel not in KERNEL_PARAMS:
+    if not isinstance(kernel, str) or kernel not in KERNEL_PARAMS:
         names = ", ".join(sorted(repr(name) for name in KERNEL_PARAMS))
         raise ValueError(
             f"kernel must be one of {names}, 'precomputed' or a function of two matrices, "
@@ -136,7 +141,15 @@ def make_kernel(
             f"kernel_params holds {', '.join(unknown)}, which kernel {kernel!r} does not take; "
             f"it takes {', '.join(sorted(known)) or 'none'}."
         )
-    return NamedKernel(kernel, {**params, **extra})
+    params |= extra
+    for name in given.keys() & params.keys():
+        value: Any = params[name]
+        is_number = isinstance(value, Real) and not isinstance(value, bool)
+        if not is_number or not np.isfinite(float(value)):
+            raise ValueError(f"{name} must be a finite number, got {value!r}.")
+        if name == "gamma" and not float(value) > 0:
+            raise ValueError(f"gamma must be above 0, got {value!r}.")
+    return NamedKernel(kernel, params)
 
 
 def _diagonal_by_blocks(kernel: Kernel, X: Array) -> Array:

@@ -43,9 +43,13 @@ class Expansion:
     def project(self, X: Array) -> Array:
         """Return <phi(x), v_j> for all rows, in blocks: (n, n_anchors) is never held."""
         out = np.empty((len(X), self.n_vectors), X.dtype)
+        # Coefficients may be as large as the inverse precision they were computed in: float32
+        # rows are compared with float64 anchors in float64.
+        dtype = X.dtype if self.coef is None else np.result_type(X, self.coef)
 
         def worker(start: int, stop: int) -> None:
-            self.inner(X[start:stop], out=out[start:stop])
+            with np.errstate(over="ignore", invalid="ignore"):  # callers look at the result
+                out[start:stop] = self.inner(X[start:stop].astype(dtype, copy=False))
 
         rows = block_rows(len(X), len(self.anchors), X.itemsize, n_threads())
         each_block(len(X), rows, lambda: worker)

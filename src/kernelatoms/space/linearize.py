@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 from sklearn.utils.extmath import randomized_svd
 
 from kernelatoms.engine.products import block_rows
-from kernelatoms.engine.threads import each, each_block, n_threads
+from kernelatoms.engine.threads import each, n_threads
 from kernelatoms.similarity import Kernel, PrecomputedKernel
+from kernelatoms.space.gram_check import check_gram
 
 Array = NDArray[Any]
 
@@ -120,39 +121,11 @@ def ridge_preimage(linearization: Linearization) -> Array:
     return ((np.sqrt(s) / (s + alpha))[:, None] * projected).astype(R.dtype)
 
 
-def check_precomputed(K: Array) -> None:
-    """Refuse a training kernel matrix that no kernel can have produced.
-
-    Checked in O(n^2): square, symmetric, k(x, x) >= 0 and k(x, y)^2 <= k(x, x) k(y, y). The
-    eigenvalues of the landmarks' block are checked when it is factored.
-    """
-    n = len(K)
-    if K.shape != (n, n):
+def check_training_kernel(K: Array) -> None:
+    """Refuse a precomputed training matrix that is not k(train, train)."""
+    if K.shape[0] != K.shape[1]:
         raise ValueError(
             "With kernel='precomputed', fit takes the square matrix k(train, train), got shape "
             f"{K.shape}; transform takes k(new, train), shape (n_new, n_train)."
         )
-    diagonal = np.diagonal(K)
-    tolerance = np.sqrt(np.finfo(K.dtype).eps)
-    if (diagonal < 0).any():
-        i = int(diagonal.argmin())
-        raise ValueError(
-            f"The precomputed kernel is not positive semi-definite: K[{i}, {i}] = "
-            f"{diagonal[i]:.3g} is negative."
-        )
-    roots = np.sqrt(diagonal)
-    scale = float(roots.max(initial=0.0)) ** 2
-
-    def worker(start: int, stop: int) -> None:
-        rows = K[start:stop]
-        if (np.abs(rows - K[:, start:stop].T) > tolerance * scale).any():
-            raise ValueError("The precomputed kernel matrix is not symmetric.")
-        if (
-            np.abs(rows) > roots[start:stop, None] * roots * (1 + tolerance) + tolerance * scale
-        ).any():
-            raise ValueError(
-                "The precomputed kernel is not positive semi-definite: some |K[i, j]| is larger "
-                "than sqrt(K[i, i] K[j, j])."
-            )
-
-    each_block(n, block_rows(n, n, K.itemsize, n_threads()), lambda: worker)
+    check_gram(K, "the precomputed kernel")

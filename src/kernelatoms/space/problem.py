@@ -15,6 +15,7 @@ from kernelatoms.engine.omp import padded
 from kernelatoms.engine.products import gram_matrix
 from kernelatoms.similarity import PrecomputedKernel
 from kernelatoms.space.expansion import Expansion
+from kernelatoms.space.gram_check import check_gram
 
 Array = NDArray[Any]
 
@@ -49,7 +50,13 @@ class LinearProblem:
     @cached_property
     def gram(self) -> Array:
         """Inner products of the atoms."""
-        return gram_matrix(self.atoms)
+        gram = gram_matrix(self.atoms)
+        if not np.isfinite(np.diagonal(gram)).all():
+            raise ValueError(
+                f"The dictionary holds atoms whose squared norm overflows {self.dtype.name}; scale "
+                "them down or use float64."
+            )
+        return gram
 
     @cached_property
     def _columns(self) -> Array:
@@ -63,7 +70,8 @@ class LinearProblem:
     def energy(self, start: int, stop: int) -> Array:
         """Return the squared norms of signals start..stop."""
         rows = self.signals[start:stop]
-        return np.vecdot(rows, rows)
+        with np.errstate(over="ignore"):  # the pursuit refuses infinite energies in words
+            return np.vecdot(rows, rows)
 
 
 class KernelProblem:
@@ -78,7 +86,9 @@ class KernelProblem:
     @cached_property
     def gram(self) -> Array:
         """Inner products of the atoms in feature space."""
-        return _pad_columns(self.atoms.gram().astype(self.dtype, copy=False))
+        gram = self.atoms.gram().astype(self.dtype, copy=False)
+        check_gram(gram, "the kernel on the atoms")
+        return _pad_columns(gram)
 
     def correlate(self, start: int, stop: int, out: Array) -> None:
         """Write the inner products of signals start..stop with all atoms into ``out``."""
@@ -95,6 +105,7 @@ class GivenProblem:
     """Inner products computed by the caller."""
 
     def __init__(self, gram: Array, corr: Array, energy: Array | None = None) -> None:
+        check_gram(gram, "the Gram matrix of the atoms")
         self.gram = _pad_columns(gram)
         self.corr = corr
         self._energy = energy

@@ -1,0 +1,44 @@
+"""Is this a Gram matrix? What can be told in O(n^2)."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelatoms.engine.products import block_rows
+from kernelatoms.engine.threads import each_block, n_threads
+
+Array = NDArray[Any]
+
+
+def check_gram(K: Array, what: str) -> None:
+    """Refuse a square matrix of inner products that no positive semi-definite kernel gives.
+
+    It must be finite and symmetric, with k(x, x) >= 0 and k(x, y)^2 <= k(x, x) k(y, y).
+    Eigenvalues are checked where a matrix is factored anyway.
+    """
+    n = len(K)
+    diagonal = np.diagonal(K)
+    if not np.isfinite(K).all():
+        raise ValueError(f"{what} overflows: it has infinite or undefined values.")
+    if (diagonal < 0).any():
+        i = int(diagonal.argmin())
+        raise ValueError(
+            f"{what} is not positive semi-definite: K[{i}, {i}] = {diagonal[i]:.3g} is negative."
+        )
+    tolerance = np.sqrt(np.finfo(K.dtype).eps)
+    roots = np.sqrt(diagonal)
+    scale = float(roots.max(initial=0.0)) ** 2
+
+    def worker(start: int, stop: int) -> None:
+        rows = K[start:stop]
+        if (np.abs(rows - K[:, start:stop].T) > tolerance * scale).any():
+            raise ValueError(f"{what} is not symmetric.")
+        bounds = roots[start:stop, None] * roots * (1 + tolerance) + tolerance * scale
+        if (np.abs(rows) > bounds).any():
+            raise ValueError(
+                f"{what} is not positive semi-definite: some |K[i, j]| is larger than "
+                "sqrt(K[i, i] K[j, j])."
+            )
+
+    each_block(n, block_rows(n, n, K.itemsize, n_threads()), lambda: worker)
