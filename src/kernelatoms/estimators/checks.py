@@ -45,12 +45,12 @@ def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> str:
     return value
 
 
-def clip_count(name: str, value: int, limit: int, reason: str) -> int:
+def clip_count(name: str, value: int, limit: int, reason: str, then: str = "") -> int:
     """Return the value or the limit, whichever is smaller, and warn if it was the limit."""
     if value <= limit:
         return value
     warnings.warn(
-        f"{name}={value} is more than {reason} ({limit}); {limit} is used.",
+        f"{name}={value} is more than {reason} ({limit}); {then or f'{limit} is used'}.",
         UserWarning,
         stacklevel=3,
     )

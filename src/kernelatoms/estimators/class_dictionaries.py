@@ -150,14 +150,16 @@ class ClassDictionaryClassifier(ClassifierMixin, CallbackSupportMixin, BaseEstim
                 f"dictionary must be a learner such as KSVD() or MOD(), got {template!r}."
             )
         smallest = int(class_sizes.min())
+        each_its_own = "every class uses as many as it allows"
         n_atoms, n_nonzero = template.n_atoms, template.n_nonzero_coefs
         if n_atoms is not None and template.dict_init is None:
             n_atoms = check_count("n_atoms", n_atoms)
-            clip_count("n_atoms", n_atoms, smallest, "the smallest class has rows")
+            clip_count("n_atoms", n_atoms, smallest, "the smallest class has rows", each_its_own)
         if n_nonzero is not None and template.dict_init is None:
             n_nonzero = check_count("n_nonzero_coefs", n_nonzero)
             limit = min(n_features, smallest, n_atoms or smallest)
-            clip_count("n_nonzero_coefs", n_nonzero, limit, "the smallest dictionary allows")
+            reason = "the smallest class allows"
+            clip_count("n_nonzero_coefs", n_nonzero, limit, reason, each_its_own)
         rng = check_random_state(self.random_state)
         learners = []
         for size in class_sizes:
