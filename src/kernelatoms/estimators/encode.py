@@ -61,7 +61,7 @@ def sparse_encode(
         degree of each other count as one: use float64 for nearly parallel atoms.
     selection : {"omp", "ols"}
         Pick the atom with the largest correlation (OMP), or with the largest decrease of the
-        residual (orthogonal least squares: better codes for about 1.3 times the time).
+        residual (orthogonal least squares: smaller residuals for 1.1 to 1.35 times the time).
     candidates : int array of shape (n_samples, n_candidates), optional
         The atoms that each signal may use; -1 pads shorter lists.
     kernel : str or callable, default="linear"

@@ -13,7 +13,6 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelatoms.engine.ksvd import residuals
 from kernelatoms.pursuit import omp
 from kernelatoms.space.codes import Codes
 from kernelatoms.space.problem import LinearProblem
@@ -65,7 +64,8 @@ def learn(
     for _ in range(max_iter):
         if watch is not None:
             watch.begin_pass()
-        dictionary, codes = update(X, dictionary, code(X, dictionary, n_nonzero, selection))
+        codes = omp(LinearProblem(X, dictionary), n_nonzero, selection=selection)
+        dictionary, codes = update(X, dictionary, codes)
         reached = float(np.sum(codes.error, dtype=np.float64))
         if not objective or reached < objective[-1]:
             best = dictionary
@@ -79,10 +79,3 @@ def learn(
             if before - objective[-1] <= tol * before:
                 break
     return Learned(best, np.array(objective))
-
-
-def code(X: Array, dictionary: Array, n_nonzero: int, selection: str) -> Codes:
-    """Code all rows, and measure the residuals themselves: |x|^2 - z^2 would cancel digits."""
-    codes = omp(LinearProblem(X, dictionary), n_nonzero, selection=selection)
-    R = residuals(X, dictionary, codes.indices, codes.values)
-    return Codes(codes.indices, codes.values, codes.n_atoms, np.vecdot(R, R))

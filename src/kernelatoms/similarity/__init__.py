@@ -9,7 +9,15 @@ from kernelatoms.similarity.kernels import (
     Kernel,
     NamedKernel,
     PrecomputedKernel,
+    as_anchors,
     make_kernel,
 )
 
-__all__ = ["CallableKernel", "Kernel", "NamedKernel", "PrecomputedKernel", "make_kernel"]
+__all__ = [
+    "CallableKernel",
+    "Kernel",
+    "NamedKernel",
+    "PrecomputedKernel",
+    "as_anchors",
+    "make_kernel",
+]

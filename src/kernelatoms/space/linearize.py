@@ -18,7 +18,7 @@ from sklearn.utils.extmath import randomized_svd
 
 from kernelatoms.engine.products import block_rows
 from kernelatoms.engine.threads import each, n_threads
-from kernelatoms.similarity import Kernel, PrecomputedKernel
+from kernelatoms.similarity import Kernel, as_anchors
 from kernelatoms.space.gram_check import check_gram
 
 Array = NDArray[Any]
@@ -87,11 +87,11 @@ def _leading_eigenpairs(
 
 def nystroem_error(K_of: Kernel, X: Array, F: Array) -> float:
     """Return |K - F F'|_F / |K|_F on rows X (eq. (30)), block by block."""
-    names = np.arange(len(X))[:, None] if isinstance(K_of, PrecomputedKernel) else X
+    anchors = as_anchors(X, K_of)
     block = block_rows(len(X), len(X), X.itemsize, n_threads())
 
     def sums(start: int) -> tuple[float, float]:
-        K = K_of(X[start : start + block], names)
+        K = K_of(X[start : start + block], anchors)
         total = float(np.einsum("ij,ij->", K, K, dtype=np.float64))
         K = K - F[start : start + block] @ F.T
         return float(np.einsum("ij,ij->", K, K, dtype=np.float64)), total

@@ -14,7 +14,7 @@ from sklearn.cluster import KMeans
 
 from kernelatoms.engine.products import block_rows
 from kernelatoms.engine.threads import each_block, n_threads
-from kernelatoms.similarity import Kernel, PrecomputedKernel
+from kernelatoms.similarity import Kernel, PrecomputedKernel, as_anchors
 
 Array = NDArray[Any]
 Sampler = Callable[[Array, Kernel, int, np.random.RandomState], Array]
@@ -33,7 +33,7 @@ def diagonal(X: Array, kernel: Kernel, n_landmarks: int, rng: np.random.RandomSt
 def column_norm(X: Array, kernel: Kernel, n_landmarks: int, rng: np.random.RandomState) -> Array:
     """Rows in proportion to the squared norms of their kernel columns, block by block."""
     weights = np.empty(len(X))
-    everything = _landmark_names(X, kernel)
+    everything = as_anchors(X, kernel)
 
     def worker(start: int, stop: int) -> None:
         K = kernel(X[start:stop], everything)
@@ -85,14 +85,7 @@ def _choose(
             times = np.where(weights > 0, times / weights, np.inf)
         tie_break = rng.random_sample(len(X))
         chosen = np.lexsort((tie_break, times))[:n_landmarks]
-    return _landmark_names(X, kernel)[np.sort(chosen)]
-
-
-def _landmark_names(X: Array, kernel: Kernel) -> Array:
-    """Return what stands for the rows of X as a kernel's second argument."""
-    if isinstance(kernel, PrecomputedKernel):
-        return np.arange(len(X))[:, None]
-    return X
+    return as_anchors(X, kernel)[np.sort(chosen)]
 
 
 def _needs_rows(kernel: Kernel, name: str) -> None:
