@@ -212,7 +212,7 @@ class KSVD(DictionaryLearner):
         The most atoms a signal uses; by default a tenth of the features, at least 1.
     selection : {"omp", "ols"}, default="omp"
         How the pursuit picks atoms: by correlation (OMP), or by residual decrease (orthogonal
-        least squares), which takes about a fifth longer and leaves smaller residuals.
+        least squares), which takes 10 to 20% longer and leaves smaller residuals.
     max_iter : int, default=20
         The most passes of coding and updating.
     tol : float, default=1e-4
@@ -264,7 +264,7 @@ class MOD(DictionaryLearner):
         The most atoms a signal uses; by default a tenth of the features, at least 1.
     selection : {"omp", "ols"}, default="omp"
         How the pursuit picks atoms: by correlation (OMP), or by residual decrease (orthogonal
-        least squares), which takes about a fifth longer and leaves smaller residuals.
+        least squares), which takes 10 to 20% longer and leaves smaller residuals.
     max_iter : int, default=20
         The most passes of coding and updating.
     tol : float, default=1e-4
