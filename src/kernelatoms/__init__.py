@@ -2,8 +2,8 @@
 
 Learn a dictionary of atoms, code signals sparsely over it, classify with the codes; under a
 kernel through virtual samples. The rooms of the house, from the bottom up: ``engine``,
-``similarity``, ``space``, ``pursuit``, ``learning``, ``estimators``, ``report``, ``cli``, and
-``datasets``, which stands alone. See ARCHITECTURE.md.
+``similarity``, ``space``, ``pursuit``, ``learning``, ``estimators``, ``files``, ``report``,
+``papers``, ``cli``, and ``datasets``, which stands alone. See ARCHITECTURE.md.
 """
 
 from importlib import import_module
@@ -17,7 +17,9 @@ _HOME_OF = {
     "KSVD": "estimators.learners",
     "KernelLinearizer": "estimators.linearizer",
     "MOD": "estimators.learners",
+    "load_model": "files.models",
     "nystrom_error": "estimators.linearizer",
+    "save_model": "files.models",
     "sparse_encode": "estimators.encode",
 }
 _ROOMS = ("datasets", "report", "similarity")
@@ -28,7 +30,9 @@ __all__ = [
     "ClassDictionaryClassifier",
     "KernelLinearizer",
     "__version__",
+    "load_model",
     "nystrom_error",
+    "save_model",
     "sparse_encode",
 ]
 
@@ -37,6 +41,7 @@ if TYPE_CHECKING:
     from kernelatoms.estimators.encode import sparse_encode
     from kernelatoms.estimators.learners import KSVD, MOD
     from kernelatoms.estimators.linearizer import KernelLinearizer, nystrom_error
+    from kernelatoms.files.models import load_model, save_model
 
 
 def __getattr__(name: str) -> Any:

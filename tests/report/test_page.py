@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from kernelatoms.files.writing import check_target
 from kernelatoms.report import (
     Picture,
     Section,
     Table,
-    check_target,
     convergence_figure,
     images_figure,
     render_page,

@@ -1,6 +1,16 @@
-"""What the command line runs: parse, call the public API, show.
+"""The command line: parse, call the public API, show.
 
-- ``demo``: arguments, progress and the final table of ``make demo``.
+- ``app``: the ``kernelatoms`` command and its subcommands.
+- ``speaking``: words to the user: notes, errors, exit codes, progress, tables.
+- ``choosing``: model by name or preset, parameters by ``--set name=value``.
+- ``fit``: ``kernelatoms fit``.
+- ``apply``: ``kernelatoms predict`` and ``encode``.
+- ``look``: ``kernelatoms info``, ``report`` and ``datasets``.
+- ``reproduce``: ``kernelatoms reproduce``.
+- ``demo``: ``kernelatoms demo``.
 - ``digits``: the demo's study: learn, corrupt, classify, measure.
 - ``digits_page``: the study's table and report.
+
+What takes long to import (scikit-learn, matplotlib, numba) is imported by the functions that use
+it: ``kernelatoms --help`` answers at once, and Ctrl-C is understood from the start.
 """

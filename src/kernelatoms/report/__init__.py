@@ -1,8 +1,15 @@
 """Plots and the HTML report.
 
-- ``figures``: arrays to matplotlib figures; plain functions, no pyplot, no global state.
-- ``comparison``: scores of repeated runs to means, standard errors and an honest sentence.
+- ``series``: measured curves beside reported ones.
 - ``page``: sections of text, tables and figures to one self-contained HTML file.
+- ``figures``: arrays to matplotlib figures; plain functions, no pyplot, no global state.
+- ``curves``: figures of atoms and rows that are no images.
+- ``distributions``: figures of how a model's numbers run and spread.
+- ``style``: what all figures share: width, colours, plain axes, labels.
+- ``comparison``: scores of repeated runs to means, standard errors and an honest sentence.
+- ``model``: the report on any fitted model. It takes the model apart (``anatomy``), codes the
+  rows (``coding``) and writes sections on how it was learned (``learned``), its atoms and codes
+  (``atoms``) and its answers (``classified``), in plain ``words``.
 
 matplotlib is imported here and nowhere below: ``import kernelatoms`` does not pay for it.
 """
@@ -16,11 +23,11 @@ from kernelatoms.report.figures import (
     images_figure,
     robustness_figure,
 )
+from kernelatoms.report.model import model_sections, write_model_report
 from kernelatoms.report.page import (
     Picture,
     Section,
     Table,
-    check_target,
     render_page,
     write_report,
 )
@@ -30,14 +37,15 @@ __all__ = [
     "Section",
     "Table",
     "atoms_figure",
-    "check_target",
     "code_figure",
     "compare_in_words",
     "confusion_figure",
     "convergence_figure",
     "images_figure",
     "mean_and_error",
+    "model_sections",
     "render_page",
     "robustness_figure",
+    "write_model_report",
     "write_report",
 ]

@@ -10,21 +10,24 @@ from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
-from matplotlib.textpath import TextPath
 from numpy.typing import NDArray
 
 from kernelatoms.report.comparison import mean_and_error
+from kernelatoms.report.style import (
+    COLOURS,
+    GREY,
+    LABEL_SIZE,
+    PALE,
+    SIGNED,
+    WIDTH,
+    as_label,
+    line_style,
+    new_plot,
+    plain_axes,
+    text_width,
+)
 
 Array = NDArray[Any]
-
-_WIDTH = 5.0
-_LABEL_SIZE = 10
-# Blue, vermilion, green, purple of Okabe and Ito: told apart by all colour visions, and by marker.
-_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#AA4499")
-_MARKERS = ("o", "s", "^", "D")
-# Blue below 0, white at 0, red above.
-_SIGNED = "RdBu_r"
-_GREY, _PALE = "#5b6470", "#dfe3e8"
 
 
 def atoms_figure(
@@ -102,16 +105,26 @@ def code_figure(
     used = np.flatnonzero(code)
     shown = used[np.argsort(-np.abs(code[used]), kind="stable")][:max_atoms]
     approximation = np.tensordot(code, pictures, axes=1)
+    return coded_image_figure(target, approximation, code, {int(i): pictures[i] for i in shown})
 
-    figure = Figure(figsize=(_WIDTH, 4.8 if len(shown) else 3.6), layout="constrained")
-    heights = (1.5, 1.0, 1.1) if len(shown) else (1.5, 1.0)
+
+def coded_image_figure(
+    target: Array, approximation: Array, code: Array, atoms: Mapping[int, Array]
+) -> Figure:
+    """Draw what ``code_figure`` draws, from images made elsewhere.
+
+    A dictionary may be too large to make images of all its atoms; those named are drawn.
+    """
+    figure = Figure(figsize=(WIDTH, 4.8 if atoms else 3.6), layout="constrained")
+    heights = (1.5, 1.0, 1.1) if atoms else (1.5, 1.0)
     parts: Any = figure.subfigures(len(heights), 1, height_ratios=heights)
     _draw_approximation(parts[0], target, approximation)
-    _draw_code(parts[1].subplots(), code, len(used))
-    if len(shown):
-        for ax, atom in zip(np.ravel(parts[2].subplots(1, len(shown))), shown, strict=True):
-            limit = float(np.abs(pictures[atom]).max()) or 1.0
-            _show(ax, pictures[atom], limit, f"{code[atom]:+.2f} ·\natom {atom}")
+    draw_code(parts[1].subplots(), code)
+    if atoms:
+        axes = np.ravel(parts[2].subplots(1, len(atoms)))
+        for ax, (atom, image) in zip(axes, atoms.items(), strict=True):
+            limit = float(np.abs(image).max()) or 1.0
+            show_image(ax, image, limit, f"{code[atom]:+.2f} ·\natom {atom}")
     return figure
 
 
@@ -134,7 +147,7 @@ def robustness_figure(
     Figure
     """
     levels = np.asarray(levels, np.float64)
-    figure, ax = _plot(xlabel, ylabel)
+    figure, ax = new_plot(xlabel, ylabel)
     for i, (name, values) in enumerate(scores.items()):
         mean, error = mean_and_error(values)
         if mean.shape != levels.shape:
@@ -142,7 +155,7 @@ def robustness_figure(
                 f"scores[{name!r}] must have one column for each of the {len(levels)} levels, got "
                 f"shape {np.shape(values)}."
             )
-        ax.errorbar(levels, mean, yerr=error, label=name, capsize=3, **_line(i))
+        ax.errorbar(levels, mean, yerr=error, label=name, capsize=3, **line_style(i))
     ax.set_ylim(0, 1.02)
     ax.yaxis.set_major_formatter(lambda value, _: f"{100 * value:.0f}%")
     ax.legend(frameon=False, fontsize=10, loc="lower left")
@@ -167,9 +180,9 @@ def convergence_figure(
     -------
     Figure
     """
-    figure, ax = _plot("pass", ylabel)
+    figure, ax = new_plot("pass", ylabel)
     for i, (name, values) in enumerate(objectives.items()):
-        ax.plot(np.arange(1, len(values) + 1), values, label=name, **_line(i))
+        ax.plot(np.arange(1, len(values) + 1), values, label=name, **line_style(i))
     if log:
         ax.set_yscale("log")
     else:
@@ -202,21 +215,29 @@ def confusion_figure(matrix: Any, labels: Sequence[Any]) -> Figure:
         )
     totals = matrix.sum(axis=1, keepdims=True)
     shares = matrix / np.where(totals > 0, totals, 1)
-    figure = Figure(figsize=(_WIDTH, 4.7), layout="constrained")
+    # Many classes need the room for their cells.
+    longest, size = (18, LABEL_SIZE) if n_classes <= 12 else (12, 8)
+    names = [as_label(label, longest) for label in labels]
+    widest = max(text_width(name, size) for name in names)
+    cell = (WIDTH - 0.7 - widest) / n_classes
+    turned = widest > 0.9 * cell
+    figure = Figure(figsize=(WIDTH, 4.7 + widest * (turned - 1)), layout="constrained")
     ax = figure.add_subplot()
     # The square root keeps rare mistakes visible beside a full diagonal.
     ax.imshow(np.sqrt(shares), cmap="Blues", vmin=0, vmax=1.15)
+    # A digit is about two thirds as wide as it is high.
+    digits = min(9.0, 72 * cell / (0.75 * len(str(matrix.max()))))
     for row, column in zip(*np.nonzero(matrix), strict=True):
         dark = shares[row, column] > 0.4
         ax.text(
             column, row, f"{matrix[row, column]:d}",
-            ha="center", va="center", fontsize=9, color="white" if dark else "black",
+            ha="center", va="center", fontsize=digits, color="white" if dark else "black",
         )  # fmt: skip
-    ax.set_xticks(range(n_classes), [str(label) for label in labels])
-    ax.set_yticks(range(n_classes), [str(label) for label in labels])
+    ax.set_xticks(range(n_classes), names, rotation=90 if turned else 0)
+    ax.set_yticks(range(n_classes), names)
     ax.set_xlabel("taken for", fontsize=11)
     ax.set_ylabel("true class", fontsize=11)
-    ax.tick_params(length=0, labelsize=10)
+    ax.tick_params(length=0, labelsize=size)
     ax.spines[:].set_visible(False)
     return figure
 
@@ -248,83 +269,58 @@ def _grid(images: Array, n_columns: int | None, row_labels: Sequence[str] | None
     size_x, size_y = n_columns * step_x + gap, n_rows * step_y + gap
     left = 0.05
     if row_labels is not None:
-        left += 0.1 + max(_width(label, _LABEL_SIZE) for label in row_labels)
-    room = _WIDTH - left - 0.05
+        left += 0.1 + max(text_width(label, LABEL_SIZE) for label in row_labels)
+    room = WIDTH - left - 0.05
     height_in = room * size_y / size_x + 0.1
-    figure = Figure(figsize=(_WIDTH, height_in))
+    figure = Figure(figsize=(WIDTH, height_in))
     ax = figure.add_axes(
-        (left / _WIDTH, 0.05 / height_in, room / _WIDTH, 1 - 0.1 / height_in), aspect="equal"
+        (left / WIDTH, 0.05 / height_in, room / WIDTH, 1 - 0.1 / height_in), aspect="equal"
     )
     for i, image in enumerate(images):
         x, y = (i % n_columns) * step_x, (i // n_columns) * step_y
         extent = (x, x + 1, y + height / width, y)
-        ax.imshow(image, cmap=_SIGNED, vmin=-1, vmax=1, extent=extent, interpolation="none")
+        ax.imshow(image, cmap=SIGNED, vmin=-1, vmax=1, extent=extent, interpolation="none")
     ax.set(xlim=(-gap, size_x - gap), ylim=(size_y - gap, -gap), xticks=[])
-    ax.set_facecolor(_PALE)
+    ax.set_facecolor(PALE)
     ax.spines[:].set_visible(False)
-    ax.tick_params(length=0, labelsize=_LABEL_SIZE)
+    ax.tick_params(length=0, labelsize=LABEL_SIZE)
     middles = np.arange(n_rows) * step_y + height / width / 2
     ax.set_yticks(*((middles, row_labels) if row_labels is not None else ([],)))
     return figure
 
 
-def _width(label: str, size: float) -> float:
-    """Return how wide a label is, in inches."""
-    return float(TextPath((0, 0), label, size=size).get_extents().width) / 72 if label else 0.0
-
-
 def _draw_approximation(part: Any, target: Array, approximation: Array) -> None:
     residual = target - approximation
-    energy = float(np.vdot(target, target))
-    share = float(np.vdot(residual, residual)) / energy if energy > 0 else 0.0
     limit = float(np.abs(target).max()) or 1.0
     left, middle, right = part.subplots(1, 3)
-    _show(left, target, limit, "signal")
-    _show(middle, approximation, limit, "sum of its atoms")
-    _show(right, residual, limit, f"left over: {100 * share:.1f}%")
+    show_image(left, target, limit, "signal")
+    show_image(middle, approximation, limit, "sum of its atoms")
+    show_image(right, residual, limit, f"left over: {100 * energy_share(residual, target):.1f}%")
 
 
-def _draw_code(ax: Any, code: Array, n_used: int) -> None:
-    ax.axhline(0, color=_GREY, linewidth=0.8)
-    ax.stem(np.arange(len(code)), code, linefmt=_COLOURS[0], markerfmt=" ", basefmt=" ")
+def energy_share(part: Array, whole: Array) -> float:
+    """Return the energy (squared norm) of a part as a share of the whole's; 0 of nothing."""
+    energy = float(np.vdot(whole, whole))
+    return float(np.vdot(part, part)) / energy if energy > 0 else 0.0
+
+
+def draw_code(ax: Any, code: Array, colour: str = COLOURS[0]) -> None:
+    """Draw the coefficients of a code as stems, and say how many there are."""
     used = np.flatnonzero(code)
-    ax.plot(used, code[used], "o", color=_COLOURS[0], markersize=5)
+    ax.axhline(0, color=GREY, linewidth=0.8)
+    ax.vlines(used, 0, code[used], color=colour, linewidth=1.5)
+    ax.plot(used, code[used], "o", color=colour, markersize=5)
     ax.set_xlim(-0.9, len(code) - 0.1)
     ax.margins(y=0.15)
-    ax.set_title(f"the code: {n_used} of {len(code)} coefficients are not 0", fontsize=10)
+    ax.set_title(f"the code: {len(used)} of {len(code)} coefficients are not 0", fontsize=10)
     ax.set_xlabel("atom", fontsize=10)
     ax.xaxis.get_major_locator().set_params(integer=True)
-    _plain_axes(ax)
+    plain_axes(ax)
 
 
-def _show(ax: Any, image: Array, limit: float, title: str) -> None:
-    ax.imshow(image, cmap=_SIGNED, vmin=-limit, vmax=limit, interpolation="none")
+def show_image(ax: Any, image: Array, limit: float, title: str) -> None:
+    """Draw one image, white at 0, full colour at the limit."""
+    ax.imshow(image, cmap=SIGNED, vmin=-limit, vmax=limit, interpolation="none")
     ax.set(xticks=[], yticks=[])
-    ax.spines[:].set_color(_PALE)
+    ax.spines[:].set_color(PALE)
     ax.set_title(title, fontsize=10)
-
-
-def _plot(xlabel: str, ylabel: str) -> tuple[Figure, Any]:
-    figure = Figure(figsize=(_WIDTH, 3.5), layout="constrained")
-    ax = figure.add_subplot()
-    ax.set_xlabel(xlabel, fontsize=11)
-    ax.set_ylabel(ylabel, fontsize=11)
-    ax.grid(color=_PALE, linewidth=0.8)
-    ax.set_axisbelow(True)
-    _plain_axes(ax)
-    return figure, ax
-
-
-def _plain_axes(ax: Any) -> None:
-    ax.spines[["top", "right"]].set_visible(False)
-    ax.spines[["left", "bottom"]].set_color(_GREY)
-    ax.tick_params(labelsize=10, color=_GREY)
-
-
-def _line(i: int) -> dict[str, Any]:
-    return {
-        "color": _COLOURS[i % len(_COLOURS)],
-        "marker": _MARKERS[i % len(_MARKERS)],
-        "markersize": 5,
-        "linewidth": 1.8,
-    }

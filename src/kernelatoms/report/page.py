@@ -8,13 +8,12 @@ since their colours carry meaning.
 import base64
 import html
 import io
-import os
-import secrets
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from kernelatoms.files.writing import write_whole
 
 # SVG is sharp at every size and small for lines and letters; a picture of very many parts is
 # smaller as PNG.
@@ -90,49 +89,8 @@ def write_report(
     ...     "<h2>One</h2>" in path.read_text(encoding="utf-8")
     True
     """
-    path = check_target(path)
     text = render_page(title, sections, lead=lead, footer=footer)
-    # A link is followed, so that the file behind it is replaced and not the link.
-    target = Path(os.path.realpath(path))
-    temporary = _neighbour(target)
-    try:
-        with temporary.open("x", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(target)
-    finally:
-        with suppress(OSError):
-            temporary.unlink()
-    return path
-
-
-def check_target(path: Any) -> Path:
-    """Return the path if a report can be written there; to be asked before long work starts.
-
-    Raises
-    ------
-    OSError
-        With one sentence that says what is wrong and what would be right.
-    """
-    path = Path(path)
-    folder = Path(os.path.realpath(path)).parent
-    if path.is_dir():
-        raise IsADirectoryError(f"{path} is a folder; name a file in it, {path / 'report.html'}.")
-    if not folder.is_dir():
-        raise NotADirectoryError(
-            f"the folder {str(path.parent)!r} does not exist; make it first or choose another."
-        )
-    probe = _neighbour(folder / path.name)
-    try:
-        # Permissions, quotas and read-only disks: only an attempt tells.
-        probe.open("x").close()
-        probe.unlink()
-    except OSError as error:
-        raise PermissionError(
-            f"cannot write in the folder {str(path.parent)!r} ({error.strerror}); choose another."
-        ) from error
-    return path
+    return write_whole(path, text.encode())
 
 
 def render_page(
@@ -195,9 +153,10 @@ def _render_table(table: Table) -> str:
             for column, cell in zip(table.header[1:], cells, strict=True)
         )
         rows.append(f'<tr><th scope="row">{html.escape(name)}</th>{values}</tr>')
+    wide = " wide" if len(table.header) > 7 else ""
     caption = f"<figcaption>{html.escape(table.caption)}</figcaption>" if table.caption else ""
     return (
-        f'<figure class="table"><table><thead><tr>{header}</tr></thead>'
+        f'<figure class="table{wide}"><table><thead><tr>{header}</tr></thead>'
         f"<tbody>{''.join(rows)}</tbody></table>{caption}</figure>"
     )
 
@@ -214,11 +173,6 @@ def _render_picture(picture: Picture) -> str:
 def _paragraphs(text: str) -> str:
     blocks = (block.strip() for block in text.split("\n\n"))
     return "".join(f"<p>{html.escape(block)}</p>" for block in blocks if block)
-
-
-def _neighbour(path: Path) -> Path:
-    """Return a name beside a file that nobody else uses: renaming within a folder is atomic."""
-    return path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
 
 
 _STYLE = """
@@ -242,6 +196,7 @@ table { width: 100%; border-collapse: collapse; font-variant-numeric: tabular-nu
 th, td { padding: .6rem 1rem; text-align: right; }
 th:first-child { text-align: left; }
 td, tbody th { white-space: nowrap; }
+.wide th, .wide td { padding: .4rem .5rem; font-size: .85rem; }
 thead th { color: var(--soft); font-size: .9rem; font-weight: 600; }
 tbody th { font-weight: 600; }
 tbody tr { border-top: 1px solid var(--line); }

@@ -1,0 +1,69 @@
+"""The ``kernelatoms`` command."""
+
+import sys
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from kernelatoms.cli import apply, demo, fit, look, reproduce
+
+app = typer.Typer(
+    name="kernelatoms",
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Exit codes: 0 done; 1 it failed (disk full, say); 2 a mistake in the arguments or the "
+    "data; 130 stopped by Ctrl-C.",
+)
+
+app.command(epilog=fit.EXAMPLES)(fit.fit)
+app.command(epilog=apply.PREDICT_EXAMPLES)(apply.predict)
+app.command(epilog=apply.ENCODE_EXAMPLES)(apply.encode)
+app.command(epilog=look.INFO_EXAMPLES)(look.info)
+app.command(epilog=look.REPORT_EXAMPLES)(look.report)
+app.command(epilog=reproduce.EXAMPLES)(reproduce.reproduce)
+app.command(epilog=look.DATASETS_EXAMPLES)(look.datasets)
+app.command(epilog=demo.EXAMPLES)(demo.demo)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from kernelatoms import __version__
+
+        print(__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def kernelatoms(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    """Sparse representations in kernel feature spaces: learn, code, classify, look.
+
+    Start with `kernelatoms fit yours.csv --label COLUMN`, then
+    `kernelatoms predict model.skops new.csv`.
+    """
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal that knows no '±' shows '?' instead of ending the command.
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")
+    try:
+        app(args=argv, prog_name="kernelatoms")
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else int(end.code is not None)
+    except KeyboardInterrupt:
+        # Between commands: while typer was still reading the arguments.
+        return 130
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

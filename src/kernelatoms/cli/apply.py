@@ -1,0 +1,190 @@
+"""``kernelatoms predict`` and ``encode``: a fitted model on further rows."""
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from kernelatoms.cli.speaking import note, print_json, say, speaks_plainly, warnings_as_notes
+
+PREDICT_EXAMPLES = """**Examples**
+
+`kernelatoms predict model.skops new.csv`
+
+`kernelatoms predict model.skops new.csv --scores --output predictions.csv`
+
+`kernelatoms predict digits.skops digits.npz --rows X_test --label y_test --output p.npy`
+"""
+
+ENCODE_EXAMPLES = """**Examples**
+
+`kernelatoms encode patches.skops patches.npy --output codes.npz`
+
+`kernelatoms encode patches.skops patches.npy --output codes.csv`
+"""
+
+Model = Annotated[Path, typer.Argument(help="A file that `kernelatoms fit` wrote.")]
+Data = Annotated[Path, typer.Argument(help="Table: .csv, .tsv, .parquet, .npy or .npz.")]
+Rows = Annotated[
+    str | None, typer.Option(metavar="KEY", help="The key of an .npz file that holds the rows.")
+]
+Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+
+
+@speaks_plainly
+def predict(
+    model: Model,
+    data: Data,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help=".csv, .parquet, .npy or .npz; else to the terminal."),
+    ] = None,
+    scores: Annotated[
+        bool, typer.Option("--scores", help="Add how well each class fits (larger is better).")
+    ] = False,
+    label: Annotated[
+        str | None,
+        typer.Option(help="Column of true classes, to count how many predictions are right."),
+    ] = None,
+    rows: Rows = None,
+    as_json: Json = False,
+) -> None:
+    """Predict the class of every row of a file.
+
+    Columns are found by name, in any order; row identifiers are copied beside the predictions. If
+    the file has the label column of the model, the share of right predictions is shown.
+    """
+    from kernelatoms.files.features import identifiers
+    from kernelatoms.files.results import RESULT_SUFFIXES, check_result_target, write_columns
+
+    if output is not None:
+        check_result_target(output, RESULT_SUFFIXES)
+    heard: list[str] = []
+    with warnings_as_notes(heard):
+        fitted, record, table, X = open_both(model, data, rows)
+        if not hasattr(fitted, "predict"):
+            raise ValueError(
+                f"{model} holds {record.name!r}, which predicts no classes; use 'kernelatoms "
+                "encode' for its codes."
+            )
+        predictions = fitted.predict(X)
+        columns: dict[str, Any] = {**identifiers(table, record), "prediction": predictions}
+        if scores:
+            columns |= _scores(fitted, X)
+    accuracy = _accuracy(table, label or record.label, label is not None, fitted, predictions)
+    result: dict[str, Any] = {"rows": len(X), "accuracy": accuracy}
+    if output is not None:
+        write_columns(output, columns)
+        result["output"] = str(output)
+    if as_json:
+        if output is None:
+            result |= {name: list(values) for name, values in columns.items()}
+        print_json(result)
+        return
+    if output is None:
+        write_columns(sys.stdout, columns)
+    if accuracy is not None:
+        say(f"{accuracy:.1%} of {len(X):,} predictions are right.")
+    if output is not None:
+        print(f"{len(X):,} predictions: {output}")
+
+
+@speaks_plainly
+def encode(
+    model: Model,
+    data: Data,
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output", "-o",
+            help=".npz (sparse, for scipy.sparse.load_npz), .npy (dense), .csv or .parquet (row, "
+            "atom, coefficient).",
+        ),
+    ] = Path("codes.npz"),
+    rows: Rows = None,
+    as_json: Json = False,
+) -> None:  # fmt: skip
+    """Write the sparse code of every row of a file.
+
+    A classifier gives each row's code over the dictionary of the class it predicts; atoms are
+    counted through all classes. A KernelLinearizer gives virtual samples, which are not sparse.
+    """
+    from kernelatoms.files.results import CODE_SUFFIXES, check_result_target, write_codes
+
+    check_result_target(output, CODE_SUFFIXES)
+    with warnings_as_notes([]):
+        fitted, _, _, X = open_both(model, data, rows)
+        codes = codes_of(fitted, X)
+    write_codes(output, codes)
+    nonzero = int(codes.nnz) if hasattr(codes, "nnz") else int((codes != 0).sum())
+    if as_json:
+        print_json(
+            {"output": str(output), "rows": codes.shape[0], "atoms": codes.shape[1],
+             "nonzeros": nonzero}
+        )  # fmt: skip
+        return
+    what = "atoms" if hasattr(codes, "nnz") else "components"
+    print(
+        f"{codes.shape[0]:,} codes over {codes.shape[1]:,} {what}, "
+        f"{nonzero / codes.shape[0]:.1f} nonzeros a row: {output}"
+    )
+
+
+def open_both(model: Path, data: Path, rows: str | None) -> tuple[Any, Any, Any, Any]:
+    """Return the model, its record, the table and its rows in the model's columns."""
+    from kernelatoms.files.features import rows_for
+    from kernelatoms.files.models import load_model
+    from kernelatoms.files.tables import read_table
+
+    fitted, record = load_model(model)
+    table = read_table(data, rows)
+    X, notes = rows_for(table, record, fitted.n_features_in_)
+    for text in notes:
+        note(text)
+    return fitted, record, table, X
+
+
+def codes_of(fitted: Any, X: Any) -> Any:
+    """Return the codes of rows; of a classifier, those of the predicted class's dictionary."""
+    if hasattr(fitted, "transform"):
+        return fitted.transform(X)
+    import numpy as np
+    import scipy.sparse
+
+    classifier = fitted[-1]
+    signals, predictions = fitted[:-1].transform(X), fitted.predict(X)
+    parts, order = [], []
+    widths = [learner.n_atoms_ for learner in classifier.dictionaries_]
+    starts = np.cumsum([0, *widths])
+    for c, learner in enumerate(classifier.dictionaries_):
+        mine = np.flatnonzero(predictions == classifier.classes_[c])
+        if len(mine):
+            own = learner.transform(signals[mine]).tocoo()
+            shape = (len(mine), int(starts[-1]))
+            places = (own.row, own.col + starts[c])
+            parts.append(scipy.sparse.coo_array((own.data, places), shape=shape))
+            order.append(mine)
+    stacked = scipy.sparse.vstack(parts).tocsr()
+    return stacked[np.argsort(np.concatenate(order), kind="stable")]
+
+
+def _scores(fitted: Any, X: Any) -> dict[str, Any]:
+    values, classes = fitted.decision_function(X), fitted.classes_
+    if values.ndim == 1:
+        return {f"score {classes[1]}": values}
+    return {f"score {name}": values[:, i] for i, name in enumerate(classes)}
+
+
+def _accuracy(
+    table: Any, label: str | None, asked: bool, fitted: Any, predictions: Any
+) -> float | None:
+    """Return the share of right predictions, where true classes are known."""
+    import numpy as np
+
+    from kernelatoms.files.features import labels_for
+
+    if label is None or (not asked and label not in table.names):
+        return None
+    truth, kept = labels_for(table, label, fitted.classes_)
+    return float(np.mean(predictions[kept].astype(str) == truth.astype(str)))

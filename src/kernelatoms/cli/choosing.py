@@ -1,0 +1,146 @@
+"""Which model: an estimator of the library by name, or a preset; parameters by name=value."""
+
+import ast
+import difflib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A model by name: how rows are scaled, whether they are mapped, who learns."""
+
+    what: str
+    estimator: str
+    scale: str = "none"
+    mapped: bool = False
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def needs_label(self) -> bool:
+        """Tell whether it classifies."""
+        return self.estimator.endswith("Classifier")
+
+
+_SMALL = {"learn__dictionary__n_atoms": 20, "learn__dictionary__n_nonzero_coefs": 3}
+_LARGE = {"learn__dictionary__n_atoms": 40, "learn__dictionary__n_nonzero_coefs": 5}
+
+PRESETS = {
+    "lkdl": Choice(
+        "classify tables: standardised columns, RBF kernel, one dictionary a class",
+        "ClassDictionaryClassifier",
+        "standard",
+        mapped=True,
+        parameters={"map__kernel": "rbf", **_SMALL},
+    ),
+    "lkdl-images": Choice(
+        "classify images, spectra, signals: unit-norm rows, kernel (x'y)^2, one dictionary a class",
+        "ClassDictionaryClassifier",
+        "unit",
+        mapped=True,
+        parameters={
+            "map__kernel": "poly", "map__degree": 2, "map__gamma": 1, "map__coef0": 0, **_LARGE,
+        },
+    ),
+    "linear": Choice(
+        "classify signals without a kernel: unit-norm rows, one dictionary a class",
+        "ClassDictionaryClassifier",
+        "unit",
+        parameters=_LARGE,
+    ),
+}  # fmt: skip
+
+ESTIMATORS = {
+    "KSVD": Choice("learn a dictionary by K-SVD", "KSVD"),
+    "MOD": Choice("learn a dictionary by MOD", "MOD"),
+    "KernelLinearizer": Choice("map rows to virtual samples of a kernel", "KernelLinearizer"),
+    "ClassDictionaryClassifier": Choice(
+        "one dictionary a class, the smallest residual decides", "ClassDictionaryClassifier"
+    ),
+}
+
+CHOICES = {**PRESETS, **ESTIMATORS}
+SCALES = ("standard", "unit", "none")
+
+
+def find_choice(name: str) -> Choice:
+    """Return a preset or estimator by name, upper or lower case."""
+    for known, choice in CHOICES.items():
+        if known.lower() == name.lower():
+            return choice
+    near = difflib.get_close_matches(name, CHOICES, n=1)
+    hint = f" Did you mean {near[0]!r}?" if near else ""
+    raise ValueError(f"--model: there is no {name!r}.{hint} There are {', '.join(CHOICES)}.")
+
+
+def make_model(choice: Choice, scale: str | None, settings: Sequence[str], seed: int) -> Any:
+    """Return the pipeline, not yet fitted: fill in, scale, (map,) learn."""
+    from sklearn.impute import SimpleImputer
+    from sklearn.pipeline import Pipeline
+    from sklearn.preprocessing import Normalizer, StandardScaler
+
+    scale = choice.scale if scale is None else scale
+    if scale not in SCALES:
+        raise ValueError(f"--scale must be one of {', '.join(SCALES)}, got {scale!r}.")
+    steps: list[tuple[str, Any]] = [("fill", SimpleImputer(strategy="median"))]
+    if scale != "none":
+        steps.append(("scale", StandardScaler() if scale == "standard" else Normalizer()))
+    if choice.mapped:
+        steps.append(("map", make_estimator("KernelLinearizer")))
+    steps.append(("learn", make_estimator(choice.estimator)))
+    model = Pipeline(steps).set_params(**choice.parameters)
+    for setting in settings:
+        name, value = _parse(setting)
+        # One at a time: a new dictionary learner brings parameters of its own.
+        model.set_params(**{_find_parameter(model, name): value})
+    seeds = [key for key in model.get_params() if key.split("__")[-1] == "random_state"]
+    return model.set_params(**dict.fromkeys(seeds, seed))
+
+
+def make_estimator(name: str) -> Any:
+    """Return one of the library's estimators with its defaults, its learner spelled out."""
+    import kernelatoms
+
+    estimator = getattr(kernelatoms, name)()
+    if "dictionary" in estimator.get_params(deep=False):
+        estimator.set_params(dictionary=kernelatoms.KSVD())
+    return estimator
+
+
+def _parse(setting: str) -> tuple[str, Any]:
+    name, equals, text = setting.partition("=")
+    name, text = name.strip(), text.strip()
+    if not equals or not name or not text:
+        raise ValueError(f"--set takes name=value, such as --set n_atoms=50, got {setting!r}.")
+    words = {"none": None, "true": True, "false": False}
+    if text.lower() in words:
+        return name, words[text.lower()]
+    if text in ESTIMATORS:
+        return name, make_estimator(text)
+    try:
+        return name, ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return name, text
+
+
+def _find_parameter(model: Any, name: str) -> str:
+    """Return the full name of a parameter that the user named by its end."""
+    steps = dict(model.steps)
+    names = [key for key in model.get_params() if key.split("__")[0] in steps and "__" in key]
+    found = [key for key in names if key == name or key.endswith(f"__{name}")]
+    # The one nearest to the top is meant: the classifier's own before its learner's.
+    nearest = min((key.count("__") for key in found), default=0)
+    found = [key for key in found if key.count("__") == nearest]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise ValueError(
+            f"--set {name}: there is more than one; name one of {', '.join(sorted(found))}."
+        )
+    ends = sorted({key.split("__")[-1] for key in names if not key.startswith("fill__")})
+    near = difflib.get_close_matches(name, ends, n=1)
+    hint = f" Did you mean {near[0]!r}?" if near else ""
+    raise ValueError(
+        f"--set {name}: the model has no such parameter.{hint} It has {', '.join(ends)}."
+    )

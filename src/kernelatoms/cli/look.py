@@ -1,0 +1,275 @@
+"""``kernelatoms info``, ``report`` and ``datasets``: look at what there is."""
+
+import re
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from kernelatoms.cli.apply import Json, Model, Rows, open_both
+from kernelatoms.cli.speaking import print_json, progress, speaks_plainly, warnings_as_notes
+
+INFO_EXAMPLES = """**Examples**
+
+`kernelatoms info model.skops`
+
+`kernelatoms info flowers.csv`
+"""
+
+REPORT_EXAMPLES = """**Examples**
+
+`kernelatoms report model.skops flowers.csv`
+
+`kernelatoms report digits.skops digits.npz --rows X_test --label y_test --image-shape 16x16`
+"""
+
+DATASETS_EXAMPLES = """**Examples**
+
+`kernelatoms datasets`
+
+`kernelatoms datasets iris --output iris.csv`
+"""
+
+
+@speaks_plainly
+def info(
+    file: Annotated[Path, typer.Argument(help="A model file or a table.")],
+    rows: Rows = None,
+    as_json: Json = False,
+) -> None:
+    """Say what a model file or a table holds."""
+    from kernelatoms.files.tables import SUFFIXES
+
+    is_table = file.suffix.lower() in SUFFIXES
+    facts = _table_facts(file, rows) if is_table else _model_facts(file)
+    if as_json:
+        print_json(facts)
+        return
+    width = max(len(name) for name in facts)
+    for name, value in facts.items():
+        print(f"{name:<{width}}  {_in_words(value)}")
+
+
+@speaks_plainly
+def report(
+    model: Model,
+    data: Annotated[
+        Path | None, typer.Argument(help="Rows to show the model at work on, best unseen ones.")
+    ] = None,
+    output: Annotated[Path, typer.Option("--output", "-o", help="The HTML page.")] = Path(
+        "report.html"
+    ),
+    label: Annotated[
+        str | None, typer.Option(help="Column of true classes; by default the model's label.")
+    ] = None,
+    rows: Rows = None,
+    image_shape: Annotated[
+        str | None,
+        typer.Option(metavar="HEIGHTxWIDTH", help="Draw rows and atoms as images of this shape."),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Write one HTML page about a model: what was fitted, its atoms, codes and mistakes."""
+    from kernelatoms.files.features import labels_for
+    from kernelatoms.files.models import load_model
+    from kernelatoms.files.writing import check_target
+
+    shape = _shape(image_shape)
+    check_target(output)
+    y = table = X = None
+    with warnings_as_notes([]), progress() as on_step:
+        on_step(0, 0, "drawing")
+        if data is None:
+            fitted, record = load_model(model)
+        else:
+            fitted, record, table, X = open_both(model, data, rows)
+            name = label or record.label
+            if hasattr(fitted, "classes_") and name and (label or name in table.names):
+                y, kept = labels_for(table, name, fitted.classes_)
+                X = X[kept]
+        from kernelatoms.report import write_model_report
+
+        write_model_report(
+            output, fitted, X, y,
+            image_shape=shape or record.image_shape,
+            title=f"{record.name} on {record.data.get('file', 'data')}",
+            facts=_facts_for_page(record, data),
+            feature_names=record.columns,
+            timing={"fit": record.fit["seconds"]} if "seconds" in record.fit else None,
+        )  # fmt: skip
+    if as_json:
+        print_json({"report": str(output), "rows": 0 if X is None else len(X)})
+    else:
+        print(f"Report: {output}")
+
+
+@speaks_plainly
+def datasets(
+    name: Annotated[str | None, typer.Argument(help="Show one set.")] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="Write iris, wine or digits as a .csv to try things."),
+    ] = None,
+    data_home: Annotated[
+        Path | None, typer.Option(help="Folder of the files; else $KERNELATOMS_DATA.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """List the data sets, say which are at hand, or write a small one as a table."""
+    from kernelatoms.datasets import list_datasets
+    from kernelatoms.datasets.files import data_folder
+
+    known = {dataset.name: dataset for dataset in list_datasets()}
+    if name is not None and name not in (*known, *_BUNDLED):
+        raise ValueError(
+            f"there is no data set {name!r}; there are {', '.join((*_BUNDLED, *known))}."
+        )
+    if output is not None:
+        _write_bundled(name, output)
+        print(f"{name}: {output}")
+        return
+    folder = data_folder(data_home)
+
+    def at_hand(file: str) -> bool:
+        return folder is not None and (folder / file).is_file()
+
+    listed: list[dict[str, Any]] = [
+        {"name": key, "at hand": True, "what": what, "file": "comes with scikit-learn"}
+        for key, what in _BUNDLED.items()
+        if name in (None, key)
+    ] + [
+        {
+            "name": d.name, "at hand": at_hand(d.file), "what": d.description, "file": d.file,
+            "cite": d.citation, "terms": d.terms, "online": d.online,
+        }
+        for d in known.values()
+        if name in (None, d.name)
+    ]  # fmt: skip
+    if as_json:
+        print_json(listed)
+    elif name is not None:
+        for key, value in listed[0].items():
+            if value != "":
+                print(f"{key:<8} {_in_words(value)}")
+    else:
+        for entry in listed:
+            print(
+                f"{entry['name']:<20} {'at hand' if entry['at hand'] else '-':<8} {entry['what']}"
+            )
+        print("\nFiles are looked for in --data-home or the folder $KERNELATOMS_DATA.")
+
+
+_BUNDLED = {
+    "iris": "150 flowers, 4 measures, 3 species; comes with scikit-learn.",
+    "wine": "178 wines, 13 measures, 3 growers; comes with scikit-learn.",
+    "digits": "1,797 handwritten digits, 8x8 grey values 0-16; comes with scikit-learn.",
+}
+
+
+def _write_bundled(name: str | None, output: Path) -> None:
+    from kernelatoms.files.results import check_result_target, write_columns
+
+    if name not in _BUNDLED:
+        raise ValueError(
+            f"--output writes one of {', '.join(_BUNDLED)}; name it first: kernelatoms datasets "
+            "iris --output iris.csv."
+        )
+    check_result_target(output, (".csv", ".parquet"))
+    import sklearn.datasets
+
+    bunch = getattr(sklearn.datasets, f"load_{name}")()
+    names = [re.sub(r"\W+", "_", str(n)).strip("_") for n in bunch.feature_names]
+    columns = dict(zip(names, bunch.data.T, strict=True))
+    label = {"iris": "species", "wine": "grower", "digits": "digit"}[name]
+    words = bunch.target if name == "digits" else bunch.target_names[bunch.target]
+    write_columns(output, {**columns, label: words})
+
+
+def _table_facts(file: Path, rows: str | None) -> dict[str, Any]:
+    import numpy as np
+
+    from kernelatoms.files.tables import read_table
+
+    table = read_table(file, rows)
+    facts: dict[str, Any] = {
+        "table": str(file),
+        "rows": len(table),
+        "columns of numbers": len(table.columns),
+        "missing values": int(np.isnan(table.numbers).sum()),
+    }
+    if table.image_shape:
+        facts["images"] = "{} x {}".format(*table.image_shape)
+    if table.named:
+        facts["numbers"] = table.columns
+    for name, values in table.words.items():
+        different = {str(value) for value in values.tolist() if value is not None}
+        facts[f"words: {name}"] = f"{len(different):,} different values"
+    for text in table.mixed.values():
+        facts["trouble"] = text
+    return facts
+
+
+def _model_facts(file: Path) -> dict[str, Any]:
+    from kernelatoms.files.models import FORMAT_VERSION, read_record
+
+    record = read_record(file)
+    return {
+        "model": str(file),
+        "what": record.name or "not recorded",
+        "format": FORMAT_VERSION,
+        "columns": record.columns if record.columns is not None else "by position",
+        "label": record.label or "none",
+        **({"left out": record.left_out} if record.left_out else {}),
+        **({"images": record.image_shape} if record.image_shape else {}),
+        **{f"data: {key}": value for key, value in record.data.items()},
+        **{f"fit: {key}": value for key, value in record.fit.items()},
+        **{f"with: {key}": value for key, value in record.made_with.items()},
+    }
+
+
+def _facts_for_page(record: Any, data: Path | None) -> dict[str, str]:
+    facts = {
+        "model": record.name,
+        "trained on": f"{record.data['file']}, {record.data['rows']:,} rows, "
+        f"{record.data['features']:,} features"
+        if record.data
+        else "not recorded",
+        "shown on": "no rows were given" if data is None else data.name,
+        "label": record.label or "none",
+        "written by": f"kernelatoms {record.made_with.get('kernelatoms', '?')}, "
+        f"{record.made_with.get('date', '?')}",
+    }
+    scores = record.fit.get("cross_validation")
+    if scores:
+        facts["cross-validated accuracy"] = (
+            f"{scores['mean']:.1%} ± {scores['standard_error']:.1%} over "
+            f"{len(scores['folds'])} folds"
+        )
+    if record.data.get("missing"):
+        facts["missing values"] = f"{record.data['missing']:,}, each its column's median"
+    if record.left_out:
+        facts["left out"] = "; ".join(f"{k}: {v}" for k, v in list(record.left_out.items())[:8])
+    return facts
+
+
+def _shape(text: str | None) -> tuple[int, int] | None:
+    if text is None:
+        return None
+    match = re.fullmatch(r"(\d+)[xX,](\d+)", text.strip())
+    if not match or not int(match[1]) or not int(match[2]):
+        raise ValueError(f"--image-shape takes HEIGHTxWIDTH, such as 16x16, got {text!r}.")
+    return int(match[1]), int(match[2])
+
+
+def _in_words(value: Any) -> str:
+    if isinstance(value, dict):
+        return "; ".join(f"{key}: {_in_words(entry)}" for key, entry in value.items()) or "none"
+    if isinstance(value, list | tuple):
+        shown = ", ".join(_in_words(entry) for entry in value[:12])
+        more = f" and {len(value) - 12:,} more" if len(value) > 12 else ""
+        return (shown + more) or "none"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    return f"{value:,}" if isinstance(value, int) else str(value)

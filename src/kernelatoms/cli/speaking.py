@@ -1,0 +1,202 @@
+"""Words to the user: notes, errors with their exit codes, progress, tables, JSON.
+
+Results go to standard output, everything else to standard error, so that a pipe sees results
+only. Bars and colours appear on a terminal only.
+"""
+
+import functools
+import json
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, ParamSpec
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from kernelatoms.report import Table
+
+FAILED, MISTAKE, STOPPED = 1, 2, 130
+
+P = ParamSpec("P")
+OnStep = Callable[[int, int, str], None]
+
+
+def speaks_plainly(command: Callable[P, None]) -> Callable[P, None]:
+    """Turn what a command raises into one message and an exit code.
+
+    ValueError and TypeError carry the library's own words about wrong arguments and data. What
+    else comes is a bug, and shows its traceback.
+    """
+
+    @functools.wraps(command)
+    def speaking(*args: P.args, **kwargs: P.kwargs) -> None:
+        try:
+            command(*args, **kwargs)
+        except KeyboardInterrupt:
+            say("\nStopped before it was done.")
+            raise typer.Exit(STOPPED) from None
+        except BrokenPipeError:
+            # The reader (head, say) has seen enough.
+            sys.stdout = None
+            raise typer.Exit(0) from None
+        except (ValueError, TypeError, FileNotFoundError, NotADirectoryError, IsADirectoryError,
+                PermissionError) as error:  # fmt: skip
+            say(f"Error: {error}")
+            raise typer.Exit(MISTAKE) from None
+        except OSError as error:
+            say(
+                f"Error: {error.strerror or error}" + (f": {error.filename}" * bool(error.filename))
+            )
+            raise typer.Exit(FAILED) from None
+        except MemoryError as error:
+            say(f"Error: not enough memory ({error}); use fewer rows, landmarks or atoms.")
+            raise typer.Exit(FAILED) from None
+
+    return speaking
+
+
+def say(text: str) -> None:
+    """Say something that is not a result."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def note(text: str) -> None:
+    """Say what the user should know but need not act on."""
+    say(f"Note: {text}")
+
+
+def print_json(result: Any) -> None:
+    """Print a result for scripts: one JSON object, NaN as null."""
+    print(json.dumps(_plain(result), indent=2, allow_nan=False))
+
+
+@contextmanager
+def warnings_as_notes(heard: list[str]) -> Iterator[None]:
+    """Show every warning once, as a note, and write it down."""
+
+    def show(message: Any, *_: Any, **__: Any) -> None:
+        text = " ".join(str(message).split())
+        if text not in heard:
+            heard.append(text)
+            note(text)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        warnings.filterwarnings("ignore", category=DeprecationWarning)
+        warnings.showwarning = show
+        yield
+
+
+@contextmanager
+def progress(console: "Console | None" = None, *, lines: bool = False) -> Iterator[OnStep]:
+    """Give a function that shows steps: a bar on a terminal.
+
+    Elsewhere it is quiet, or prints a line when the words change (``lines``).
+    """
+    from rich.console import Console
+
+    console = console or Console(stderr=True, highlight=False)
+    if not console.is_terminal:
+        yield _plain_lines(console) if lines else _nothing
+        return
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description:<28}"), BarColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("", total=None)
+        yield lambda done, total, what: bar.update(
+            task, completed=done, total=total or None, description=what
+        )
+
+
+class FitProgress:
+    """A scikit-learn callback: classes or passes done, shown as a bar."""
+
+    def __init__(self, on_step: OnStep, what: str) -> None:
+        self._on_step, self._what, self._done = on_step, what, 0
+
+    def setup(self, estimator: Any, context: Any) -> None:
+        """Do nothing: the bar is there already."""
+
+    def teardown(self, estimator: Any, context: Any) -> None:
+        """Do nothing: the bar goes with its context."""
+
+    def on_fit_task_begin(self, estimator: Any, context: Any) -> None:
+        """Show an empty bar of the right length."""
+        if context.max_subtasks:
+            self._total = context.max_subtasks
+            self._on_step(self._done, self._total, self._what)
+
+    def on_fit_task_end(self, estimator: Any, context: Any) -> bool:
+        """Move on by one class or pass."""
+        if context.max_subtasks == 0:
+            self._done += 1
+            self._on_step(self._done, self._total, self._what)
+        return False
+
+
+def print_table(console: "Console", table: "Table") -> None:
+    """Print a report's table; a wide one in parts, each with the first column."""
+    from rich.table import Table as RichTable
+
+    widths = [
+        max(len(cell) for cell in (*name.split(), *(row[i] for row in table.rows)))
+        for i, name in enumerate(table.header)
+    ]
+    for part in _parts(widths, console.width):
+        shown = RichTable()
+        for i in (0, *part):
+            justify: Any = "left" if i == 0 else "right"
+            shown.add_column(table.header[i], justify=justify, width=widths[i])
+        for row in table.rows:
+            shown.add_row(row[0], *(row[i] for i in part))
+        console.print(shown)
+    if table.caption:
+        console.print(table.caption, style="dim", markup=False)
+
+
+def _parts(widths: list[int], room: int) -> list[list[int]]:
+    """Part columns 1, 2, ... so that each part fits beside column 0; a frame takes 3 a column."""
+    parts: list[list[int]] = [[]]
+    used = start = widths[0] + 4
+    for i, width in enumerate(widths[1:], start=1):
+        if parts[-1] and used + width + 3 > room:
+            parts.append([])
+            used = start
+        parts[-1].append(i)
+        used += width + 3
+    return parts
+
+
+def _nothing(done: int, total: int, what: str) -> None:
+    pass
+
+
+def _plain_lines(console: "Console") -> OnStep:
+    last = ""
+
+    def show(done: int, total: int, what: str) -> None:
+        nonlocal last
+        if what != last:
+            console.print(f"{what} ...", markup=False)
+            # A log that is being followed should see the line now.
+            console.file.flush()
+        last = what
+
+    return show
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(key): _plain(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(entry) for entry in value]
+    if hasattr(value, "tolist"):
+        return _plain(value.tolist())
+    if isinstance(value, float):
+        return value if abs(value) < float("inf") else None
+    return value if isinstance(value, str | int | bool | None) else str(value)

@@ -1,0 +1,248 @@
+"""Model files: a fitted model, and the record of how it came about.
+
+A model file is a skops archive (arrays and the names of known types, no pickle, so that opening
+one runs no foreign code) with one more member, ``kernelatoms.json``: the record. It can be read
+without building the model, and its format version is looked at before anything else.
+"""
+
+import io
+import json
+import platform
+import zipfile
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, fields
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy
+import sklearn
+from sklearn.utils.validation import check_is_fitted
+
+from kernelatoms import __version__
+from kernelatoms.files.writing import check_target, write_whole
+
+#: Raised when a file of this version can no longer be read by the last release's code; readers
+#: of old versions stay in ``load_model``, with a file of each version kept in the tests.
+FORMAT_VERSION = 1
+
+_HEADER = "kernelatoms.json"
+
+# What a model file may hold beside the plain data and scikit-learn types that skops trusts.
+ALLOWED_TYPES = frozenset(
+    {
+        "kernelatoms.estimators.class_dictionaries.ClassDictionaryClassifier",
+        "kernelatoms.estimators.learners.KSVD",
+        "kernelatoms.estimators.learners.MOD",
+        "kernelatoms.estimators.linearizer.KernelLinearizer",
+        "kernelatoms.learning.moments.Moments",
+        "numpy.dtype",  # SimpleImputer keeps the dtype that it was fitted with
+    }
+)
+
+
+class ModelFileError(ValueError):
+    """A file is no model file, or not one that may be opened; the message says why."""
+
+
+@dataclass(frozen=True)
+class ModelRecord:
+    """How a model came about: kept in its file, shown by ``kernelatoms info``.
+
+    Parameters
+    ----------
+    name : str
+        The preset or estimator that was asked for.
+    columns : list of str or None
+        The features' names, in the order in which the model takes them.
+    label : str or None
+        The name of the label column.
+    left_out : dict of str to str
+        Columns of the training file that the model does not use, each with the reason.
+    image_shape : (height, width) or None
+        The shape of a row, where rows are images.
+    data : dict
+        The training data: file name, rows, features, missing values, fingerprint (SHA-256).
+    fit : dict
+        The fit report: seconds, passes, objective, scores, warnings.
+    made_with : dict
+        Versions of Python and the libraries, platform, date.
+    """
+
+    name: str = ""
+    columns: list[str] | None = None
+    label: str | None = None
+    left_out: dict[str, str] = field(default_factory=dict)
+    image_shape: tuple[int, int] | None = None
+    data: dict[str, Any] = field(default_factory=dict)
+    fit: dict[str, Any] = field(default_factory=dict)
+    made_with: dict[str, str] = field(default_factory=lambda: _made_with())
+
+
+def save_model(model: Any, path: Any, record: ModelRecord | None = None) -> Path:
+    """Write a fitted model to a file, or leave the file that was there as it was.
+
+    Parameters
+    ----------
+    model : estimator
+        A fitted estimator of the library, or a pipeline of scikit-learn's and the library's.
+    path : str or path
+        The file; its folder must exist.
+    record : ModelRecord, optional
+        How the model came about.
+
+    Returns
+    -------
+    Path
+        The file written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from kernelatoms import KSVD, load_model, save_model
+    >>> X = np.random.default_rng(0).normal(size=(100, 8))
+    >>> ksvd = KSVD(n_atoms=16, n_nonzero_coefs=2, random_state=0).fit(X)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = save_model(ksvd, f"{folder}/ksvd.skops")
+    ...     again, record = load_model(path)
+    >>> bool((again.transform(X) != ksvd.transform(X)).nnz == 0)
+    True
+    """
+    import skops.io
+
+    check_is_fitted(model)
+    path = check_target(path)
+    try:
+        archive = skops.io.dumps(model, compression=zipfile.ZIP_DEFLATED, compresslevel=1)
+        foreign = _foreign_types(archive)
+    except Exception as error:
+        raise TypeError(
+            f"the model cannot be written to a file ({error}); estimators of kernelatoms and "
+            "scikit-learn with plain parameters can."
+        ) from error
+    if foreign:
+        raise TypeError(
+            f"the model holds {_enumerate(foreign)}, which model files may not: whoever opens one "
+            "should not run foreign code. Use named kernels and plain parameters."
+        )
+    data = io.BytesIO(archive)
+    header = {"format_version": FORMAT_VERSION, "record": asdict(record or ModelRecord())}
+    with zipfile.ZipFile(data, "a", zipfile.ZIP_DEFLATED) as file:
+        file.writestr(_HEADER, json.dumps(header, indent=1, sort_keys=True, default=_plain))
+    return write_whole(path, data.getvalue())
+
+
+def load_model(path: Any) -> tuple[Any, ModelRecord]:
+    """Read a model file.
+
+    Parameters
+    ----------
+    path : str or path
+        A file that ``save_model`` or ``kernelatoms fit`` wrote.
+
+    Returns
+    -------
+    model : estimator
+        As it was when it was saved.
+    record : ModelRecord
+        How it came about.
+
+    Raises
+    ------
+    ModelFileError
+        The file is damaged, of a newer format, no model file at all, or holds types that a model
+        file may not hold; the message says which.
+
+    Examples
+    --------
+    See ``save_model``.
+    """
+    import skops.io
+
+    record = read_record(path)
+    data = Path(path).read_bytes()
+    try:
+        foreign = _foreign_types(data)
+        if not foreign:
+            return skops.io.loads(data, trusted=sorted(ALLOWED_TYPES)), record
+    except Exception as error:
+        # skops lets through what broken archives make its readers raise: any exception.
+        raise ModelFileError(
+            f"{path} is damaged: its model cannot be read ({error}). Fit it again, or fetch the "
+            "file again from where it came."
+        ) from error
+    raise ModelFileError(
+        f"{path} holds {_enumerate(foreign)}, which a kernelatoms model does not need; it was not "
+        "opened, since building such objects can run foreign code."
+    )
+
+
+def read_record(path: Any) -> ModelRecord:
+    """Return the record of a model file without building the model."""
+    if not Path(path).is_file():
+        raise FileNotFoundError(f"there is no model file {path}.")
+    try:
+        with zipfile.ZipFile(path) as archive:
+            names = archive.namelist()
+            text = archive.read(_HEADER) if _HEADER in names else b""
+        header = json.loads(text) if text else {}
+        version = header.get("format_version")
+    except PermissionError:
+        raise
+    except Exception as error:
+        # Broken archives make zipfile raise exceptions of all kinds.
+        raise ModelFileError(
+            f"{path} is no kernelatoms model file, or a damaged one ({error}); models are written "
+            "by 'kernelatoms fit' or save_model."
+        ) from error
+    if not header:
+        raise ModelFileError(
+            f"{path} is an archive, but no kernelatoms model file: it lacks {_HEADER}. Models are "
+            "written by 'kernelatoms fit' or save_model."
+        )
+    if not isinstance(version, int) or version > FORMAT_VERSION:
+        raise ModelFileError(
+            f"{path} has model format {version!r}; this kernelatoms ({__version__}) reads up to "
+            f"{FORMAT_VERSION}. Install a newer kernelatoms to open it."
+        )
+    known = {entry.name for entry in fields(ModelRecord)}
+    record = header.get("record")
+    if not isinstance(record, dict):
+        raise ModelFileError(f"{path} is damaged: its record is missing.")
+    content = {key: value for key, value in record.items() if key in known}
+    if content.get("image_shape") is not None:
+        content["image_shape"] = tuple(content["image_shape"])
+    return ModelRecord(**content)
+
+
+def _foreign_types(archive: bytes) -> list[str]:
+    import skops.io
+
+    return sorted(set(skops.io.get_untrusted_types(data=archive)) - ALLOWED_TYPES)
+
+
+def _made_with() -> dict[str, str]:
+    return {
+        "kernelatoms": __version__,
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "scipy": scipy.__version__,
+        "scikit-learn": sklearn.__version__,
+        "platform": f"{platform.system()} {platform.machine()}",
+        "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+    }
+
+
+def _plain(value: Any) -> Any:
+    """Return numbers and arrays as JSON knows them."""
+    if isinstance(value, np.generic | np.ndarray):
+        return value.tolist()
+    raise TypeError(f"record must hold plain values, got {value!r}.")
+
+
+def _enumerate(names: Sequence[str]) -> str:
+    shown = ", ".join(repr(name) for name in names[:5])
+    more = f" and {len(names) - 5} more" if len(names) > 5 else ""
+    return f"the type{'s' if len(names) > 1 else ''} {shown}{more}"

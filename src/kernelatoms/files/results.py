@@ -1,0 +1,107 @@
+"""Results to files: predictions as columns, codes as sparse matrices or as triples."""
+
+import csv
+import io
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, TextIO
+
+import numpy as np
+import scipy.sparse
+
+from kernelatoms.files.writing import check_target, write_whole
+
+RESULT_SUFFIXES = (".csv", ".parquet", ".npy", ".npz")
+CODE_SUFFIXES = (".npz", ".npy", ".csv", ".parquet")
+
+
+def check_result_target(path: Path, suffixes: Sequence[str]) -> None:
+    """Refuse a file that cannot be written, or whose ending is not known, before work starts."""
+    if path.suffix.lower() not in suffixes:
+        raise ValueError(f"--output: {path} must end with one of {', '.join(suffixes)}.")
+    check_target(path)
+
+
+def write_columns(target: Path | TextIO, columns: Mapping[str, Any]) -> None:
+    """Write columns of equal length; to a stream as CSV, ``.npy`` takes the predictions only."""
+    if not isinstance(target, Path):
+        _write_csv(target, columns)
+        return
+    suffix = target.suffix.lower()
+    if suffix == ".csv":
+        text = io.StringIO()
+        _write_csv(text, columns)
+        data = text.getvalue().encode()
+    elif suffix == ".parquet":
+        data = _parquet(columns)
+    else:
+        plain = {name: _without_objects(np.asarray(values)) for name, values in columns.items()}
+        data = _numpy_bytes(plain["prediction"] if suffix == ".npy" else plain)
+    write_whole(target, data)
+
+
+def write_codes(path: Path, codes: Any) -> None:
+    """Write codes; see ``kernelatoms encode --help`` for the forms."""
+    suffix = path.suffix.lower()
+    sparse = scipy.sparse.issparse(codes)
+    if suffix == ".npy":
+        write_whole(path, _numpy_bytes(codes.toarray() if sparse else codes))
+    elif suffix == ".npz" and sparse:
+        data = io.BytesIO()
+        scipy.sparse.save_npz(data, scipy.sparse.csr_array(codes))
+        write_whole(path, data.getvalue())
+    elif suffix == ".npz":
+        write_whole(path, _numpy_bytes({"X": codes}))
+    elif sparse:
+        triples = codes.tocoo()
+        columns = {"row": triples.row, "atom": triples.col, "coefficient": triples.data}
+        write_columns(path, columns)
+    else:
+        names = (f"component {i}" for i in range(codes.shape[1]))
+        write_columns(path, dict(zip(names, codes.T, strict=True)))
+
+
+def _write_csv(stream: TextIO, columns: Mapping[str, Any]) -> None:
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(columns)
+    lists = [_tidy(np.asarray(values)) for values in columns.values()]
+    writer.writerows(zip(*lists, strict=True))
+
+
+def _tidy(values: Any) -> list[Any]:
+    """Return values as they are best read: 7 for an identifier 7.0, nothing for a missing one."""
+    if values.dtype.kind == "f":
+        if values.dtype.itemsize == 4:
+            # The shortest text that gives the same float32 back.
+            return ["" if np.isnan(v) else str(v) for v in values]
+        present = values[~np.isnan(values)]
+        if np.all(present == np.round(present)) and np.all(np.abs(present) < 2**53):
+            return ["" if np.isnan(v) else int(v) for v in values]
+        return ["" if np.isnan(v) else repr(float(v)) for v in values]
+    return ["" if v is None else v for v in values.tolist()]
+
+
+def _parquet(columns: Mapping[str, Any]) -> bytes:
+    import pyarrow
+    from pyarrow import parquet
+
+    data = io.BytesIO()
+    arrays = {name: pyarrow.array(np.asarray(v).tolist()) for name, v in columns.items()}
+    parquet.write_table(pyarrow.table(arrays), data)
+    return data.getvalue()
+
+
+def _without_objects(values: Any) -> Any:
+    """Return text instead of objects, which a NumPy file could hold as pickles only."""
+    if values.dtype.kind != "O":
+        return values
+    return np.array(["" if value is None else str(value) for value in values])
+
+
+def _numpy_bytes(content: Any) -> bytes:
+    data = io.BytesIO()
+    if isinstance(content, dict):
+        np.savez_compressed(data, allow_pickle=False, **content)
+    else:
+        np.save(data, content, allow_pickle=False)
+    return data.getvalue()

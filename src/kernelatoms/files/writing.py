@@ -1,0 +1,58 @@
+"""Write a file whole or not at all: the one that was there before stays until the new one is."""
+
+import os
+import secrets
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+
+def check_target(path: Any) -> Path:
+    """Return the path if a file can be written there; to be asked before long work starts.
+
+    Raises
+    ------
+    OSError
+        With one sentence that says what is wrong and what would be right.
+    """
+    path = Path(path)
+    folder = Path(os.path.realpath(path)).parent
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder; name a file in it.")
+    if not folder.is_dir():
+        raise NotADirectoryError(
+            f"the folder {str(path.parent)!r} does not exist; make it first or choose another."
+        )
+    probe = _neighbour(folder / path.name)
+    try:
+        # Permissions, quotas and read-only disks: only an attempt tells.
+        probe.open("x").close()
+        probe.unlink()
+    except OSError as error:
+        raise PermissionError(
+            f"cannot write in the folder {str(path.parent)!r} ({error.strerror}); choose another."
+        ) from error
+    return path
+
+
+def write_whole(path: Any, data: bytes) -> Path:
+    """Write a file, or leave the file that was there as it was."""
+    path = check_target(path)
+    # A link is followed, so that the file behind it is replaced and not the link.
+    target = Path(os.path.realpath(path))
+    temporary = _neighbour(target)
+    try:
+        with temporary.open("xb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(target)
+    finally:
+        with suppress(OSError):
+            temporary.unlink()
+    return path
+
+
+def _neighbour(path: Path) -> Path:
+    """Return a name beside a file that nobody else uses: renaming within a folder is atomic."""
+    return path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")

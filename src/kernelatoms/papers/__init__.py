@@ -1,0 +1,16 @@
+"""The papers' experiments: what was reported, how we run it, what we get.
+
+- ``study``: a grid of settings and seeds, each measured once: the runs behind figures.
+- ``store``: one JSON line per (setting, seed), so that runs resume where they stopped.
+- ``figure``: what a paper showed of a study: reported numbers, our curves, claims to check.
+- ``page``: figures as tables, plots and one HTML page.
+- ``lkdl/``: Golts and Elad, *Linearized kernel dictionary learning*, 2016.
+"""
+
+from kernelatoms.papers.figure import PaperFigure
+from kernelatoms.papers.lkdl import FIGURES as LKDL_FIGURES
+
+#: Every figure that ``kernelatoms reproduce`` knows, in the order of the papers.
+FIGURES: dict[str, PaperFigure] = {figure.name: figure for figure in LKDL_FIGURES}
+
+__all__ = ["FIGURES", "PaperFigure"]

@@ -1,0 +1,110 @@
+"""What a paper showed of a study: reported numbers, our curves beside them, claims to check."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelatoms.papers.store import key_of, read_records
+from kernelatoms.papers.study import Size, Study
+
+Array = NDArray[Any]
+#: A reported number, or the range that several reported numbers lie in.
+Reported = float | tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A statement about the curves, and whether ours bear it out."""
+
+    statement: str
+    holds: bool
+    evidence: str
+
+
+class Curves:
+    """Measured values of one figure: by method and place on the axis, one value a seed."""
+
+    def __init__(self, values: Mapping[tuple[str, float | None], Sequence[float]]) -> None:
+        self._values = {at: np.array(v, np.float64) for at, v in values.items()}
+
+    def __bool__(self) -> bool:
+        return bool(self._values)
+
+    @property
+    def methods(self) -> list[str]:
+        """The methods, in the order in which they were run."""
+        return list(dict.fromkeys(method for method, _ in self._values))
+
+    @property
+    def places(self) -> list[float | None]:
+        """All places on the axis, None (does not depend on it) first."""
+        places = {x for _, x in self._values}
+        return [None] * (None in places) + sorted(x for x in places if x is not None)
+
+    def at(self, method: str, x: float | None) -> Array:
+        """Return the values of all seeds; none, if nothing was run there."""
+        return self._values.get((method, x), np.empty(0))
+
+    def mean(self, method: str, x: float | None) -> float:
+        """Return the mean over seeds."""
+        return float(self.at(method, x).mean())
+
+    def line(self, method: str) -> tuple[list[float], list[Array]]:
+        """Return the places of one method and its values there."""
+        places = [x for m, x in self._values if m == method and x is not None]
+        return sorted(places), [self.at(method, x) for x in sorted(places)]
+
+    def seeds_in_words(self) -> str:
+        """Say on how many seeds every number rests."""
+        counts = sorted({len(values) for values in self._values.values()})
+        if len(counts) == 1:
+            return f"{counts[0]} seed{'s' if counts[0] > 1 else ''}"
+        return f"{counts[0]} to {counts[-1]} seeds (the run is not complete)"
+
+
+@dataclass(frozen=True)
+class PaperFigure:
+    """One figure of a paper.
+
+    ``measured(measures, setting)`` takes from a run the number that the figure shows;
+    ``reported`` holds the paper's numbers by method and place.
+    """
+
+    name: str
+    title: str
+    text: str
+    source: str
+    study: Study
+    measured: Callable[[Mapping[str, float]], float]
+    reported: Mapping[str, Mapping[float | None, Reported]]
+    claims: Callable[[Curves], list[Claim]]
+    xlabel: str
+    ylabel: str
+    place: str = "{:g}"
+    number: str = "{:.2f}"
+    log: bool = False
+    legend: str = "lower left"
+
+    @property
+    def paper(self) -> str:
+        """The paper's short name."""
+        return self.name.split("/")[0]
+
+    def curves(self, folder: Path, size: Size, n_seeds: int) -> Curves:
+        """Collect the records of these settings and seeds."""
+        wanted = {key_of(setting): i for i, setting in enumerate(size.settings)}
+        found: dict[int, dict[int, float]] = {}
+        for record in read_records(self.study.path(folder)):
+            i = wanted.get(key_of(record["setting"]))
+            if i is not None and record["seed"] < n_seeds:
+                found.setdefault(i, {})[record["seed"]] = self.measured(record["measures"])
+        values = {}
+        for i in sorted(found):
+            setting = size.settings[i]
+            of_seed = found[i]
+            values[setting["method"], setting["x"]] = [of_seed[seed] for seed in sorted(of_seed)]
+        return Curves(values)

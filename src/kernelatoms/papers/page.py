@@ -1,0 +1,116 @@
+"""Figures of papers as tables, plots and one HTML page: ours beside what was reported."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from kernelatoms import __version__
+from kernelatoms.papers.figure import Curves, PaperFigure, Reported
+from kernelatoms.papers.store import read_records
+from kernelatoms.report import Picture, Section, Table, mean_and_error
+from kernelatoms.report.series import series_figure
+
+
+def figure_table(figure: PaperFigure, curves: Curves) -> Table:
+    """Return the measured means with their errors, and the reported numbers in columns beside."""
+    theirs = [method for method in figure.reported if _was_run(figure, method, curves)]
+    header = [figure.xlabel, *curves.methods, *(f"reported: {method}" for method in theirs)]
+    rows = []
+    for x in curves.places:
+        ours = [_cell(figure, curves.at(method, x)) for method in curves.methods]
+        reported = [_reported(figure, figure.reported[method].get(x)) for method in theirs]
+        place = "any" if x is None else figure.place.format(x)
+        rows.append([place, *ours, *reported])
+    caption = (
+        f"{figure.ylabel}: mean ± standard error of {curves.seeds_in_words()}. Reported: "
+        f"{figure.source}."
+    )
+    return Table(header, rows, caption)
+
+
+def claims_in_words(figure: PaperFigure, curves: Curves) -> list[str]:
+    """Say what has to hold, whether it does, and by which numbers."""
+    return [
+        f"{'Holds' if claim.holds else 'MISSED'}: {claim.statement}. {claim.evidence}."
+        for claim in figure.claims(curves)
+    ]
+
+
+def figure_section(figure: PaperFigure, curves: Curves, folder: Path) -> Section:
+    """Return a figure's part of the page."""
+    claims = "\n\n".join(claims_in_words(figure, curves))
+    plot = series_figure(
+        {method: curves.line(method) for method in curves.methods if curves.line(method)[0]},
+        {m: curves.at(m, None) for m in curves.methods if len(curves.at(m, None))},
+        {name: dict(numbers) for name, numbers in figure.reported.items()},
+        xlabel=figure.xlabel, ylabel=figure.ylabel, log=figure.log, legend=figure.legend,
+        percent_places=figure.place.endswith("%}"),
+    )  # fmt: skip
+    picture = Picture(
+        plot,
+        f"Ours: lines with standard errors, {curves.seeds_in_words()}. Reported: dotted, hollow.",
+        f"{figure.ylabel} against {figure.xlabel}, ours and the reported; the table has the "
+        "numbers.",
+    )
+    text = f"{figure.text}\n\n{claims}\n\n{circumstances(figure, folder)}"
+    return Section(figure.title, text, table=figure_table(figure, curves), pictures=[picture])
+
+
+def circumstances(figure: PaperFigure, folder: Path) -> str:
+    """Say on which machine, with how many threads and which version the runs were made."""
+    records = read_records(figure.study.path(folder))
+    parts = []
+    for key, words in (
+        ("machine", "Run on {}"), ("threads", "{} threads"), ("version", "kernelatoms {}"),
+        ("date", "{}"),
+    ):  # fmt: skip
+        values = sorted({str(record[key]) for record in records if key in record})
+        parts.append(words.format(" and ".join(values) if len(values) < 4 else "several"))
+    loads = [record["load"] for record in records if record.get("load") is not None]
+    busy = f"; load average {min(loads):.1f} to {max(loads):.1f} at the start of runs"
+    return ", ".join(parts) + (busy if loads else "") + "."
+
+
+def paper_page(
+    title: str, figures: Sequence[PaperFigure], folder: Path, full: bool, n_seeds: int | None
+) -> dict[str, Any]:
+    """Return title, lead, sections and footer of a page with every figure that has records."""
+    sections = []
+    held = total = 0
+    for figure in figures:
+        size = figure.study.size(full)
+        curves = figure.curves(folder, size, n_seeds or size.n_seeds)
+        if curves:
+            sections.append(figure_section(figure, curves, folder))
+            claims = figure.claims(curves)
+            held, total = held + sum(claim.holds for claim in claims), total + len(claims)
+    return {
+        "title": title,
+        "sections": sections,
+        "lead": f"{held} of {total} claims hold, at {'paper' if full else 'quick'} size; what is "
+        "missed stays here as missed.",
+        "footer": f"Written by kernelatoms {__version__}: kernelatoms reproduce"
+        f"{' --full' if full else ''}.",
+    }
+
+
+def _was_run(figure: PaperFigure, method: str, curves: Curves) -> bool:
+    """Tell whether the table has a row for any of a method's reported numbers."""
+    return any(x in curves.places for x in figure.reported[method])
+
+
+def _cell(figure: PaperFigure, values: Any) -> str:
+    if len(values) == 0:
+        return "-"
+    if len(values) == 1:
+        return figure.number.format(values[0])
+    mean, error = mean_and_error(values)
+    return f"{figure.number.format(mean)} ± {figure.number.format(error)}"
+
+
+def _reported(figure: PaperFigure, value: Reported | None) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, tuple):
+        return " to ".join(figure.number.format(end) for end in value)
+    return figure.number.format(value)

@@ -1,0 +1,241 @@
+"""Sections on a classifier's answers: accuracy, confusion, residuals by class, mistakes."""
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from kernelatoms.report.anatomy import View
+from kernelatoms.report.coding import Coded, Subject, take_rows
+from kernelatoms.report.curves import pair_figure
+from kernelatoms.report.distributions import residuals_figure
+from kernelatoms.report.figures import confusion_figure
+from kernelatoms.report.page import Picture, Section, Table
+from kernelatoms.report.style import as_label
+from kernelatoms.report.words import count_words, label_words, list_words, percent, shorten
+
+Array = NDArray[Any]
+
+_CLASSES_IN_A_MATRIX = 20
+_PAIRS_SHOWN = 20
+_ROWS_SHOWN = 6
+# Of more than so many named features, the few that matter most are drawn.
+_MANY_NAMES, _NAMES_SHOWN = 15, 12
+
+
+def accuracy_words(subject: Subject, coded: Coded) -> str:
+    """Say how many answers are right, and how many the most frequent label would get."""
+    n_rows = len(coded.truth)
+    right = int((coded.chosen == coded.truth).sum())
+    low, high = wilson_interval(right, n_rows)
+    label, often = Counter(np.asarray(subject.y).tolist()).most_common(1)[0]
+    return (
+        f"{right:,} of {n_rows:,} rows are classified right: {percent(right / n_rows)} "
+        f"(95% interval {percent(low)} to {percent(high)}). Always answering "
+        f"{label_words(label)}, the most frequent label here, would be right for "
+        f"{percent(often / n_rows)}."
+    )
+
+
+def wilson_interval(right: int, n_rows: int) -> tuple[float, float]:
+    """Return the 95% interval of a share by Wilson's score, which also holds near 0 and 1.
+
+    Examples
+    --------
+    >>> from kernelatoms.report.classified import wilson_interval
+    >>> low, high = wilson_interval(95, 100)
+    >>> print(f"{low:.3f} to {high:.3f}")
+    0.888 to 0.978
+    """
+    z = 1.96
+    share, extra = right / n_rows, z * z / n_rows
+    half = float(z * np.sqrt(share * (1 - share) / n_rows + extra / (4 * n_rows)))
+    middle = share + extra / 2
+    low = (middle - half) / (1 + extra) if right > 0 else 0.0
+    high = (middle + half) / (1 + extra) if right < n_rows else 1.0
+    return low, high
+
+
+def accuracy_section(subject: Subject, coded: Coded) -> Section:
+    """Say how many answers are right; show confusions, and residuals by class."""
+    classes = subject.anatomy.classes
+    words = [
+        accuracy_words(subject, coded)
+        + " A page cannot know whether the model learned from these rows; if it did, expect less "
+        "on new ones."
+    ]
+    unknown = coded.truth < 0
+    if unknown.any():
+        labels = sorted({str(label) for label in np.asarray(subject.y)[unknown].tolist()})
+        more = f" and {len(labels) - 5} more" if len(labels) > 5 else ""
+        words.append(
+            f"{count_words(int(unknown.sum()), 'row')} with labels that the model never met "
+            f"({', '.join(labels[:5])}{more}) count as mistakes and are in no picture below."
+        )
+    matrix = confusion_counts(coded, len(classes))
+    wrong = int(matrix.sum() - np.trace(matrix))
+    pictures, table = [], None
+    if matrix.sum() and len(classes) <= _CLASSES_IN_A_MATRIX:
+        caption = f"{wrong:,} of {int(matrix.sum()):,} rows are taken for another class."
+        alt = f"Confusion matrix. {caption}"
+        pictures.append(Picture(confusion_figure(matrix, classes), caption, alt))
+    elif wrong:
+        table = _confused_pairs(matrix, classes)
+    residuals = _residuals_picture(classes, coded)
+    if residuals is not None:
+        words.append(
+            "A row belongs to the class whose dictionary leaves the least of it; the further the "
+            "two boxes of a class lie apart, the safer its answers."
+        )
+        pictures.append(residuals)
+    return Section("Accuracy", "\n\n".join(words), table=table, pictures=pictures)
+
+
+def confusion_counts(coded: Coded, n_classes: int) -> NDArray[np.int64]:
+    """Return how often class i (row) was taken for class j (column), of rows with known labels."""
+    matrix = np.zeros((n_classes, n_classes), np.int64)
+    known = coded.truth >= 0
+    np.add.at(matrix, (coded.truth[known], coded.chosen[known]), 1)
+    return matrix
+
+
+def _confused_pairs(matrix: Array, classes: list[Any]) -> Table:
+    wrong = matrix.copy()
+    np.fill_diagonal(wrong, 0)
+    order = np.argsort(-wrong, axis=None, kind="stable")[:_PAIRS_SHOWN]
+    totals = matrix.sum(axis=1)
+    rows = []
+    for true, taken in zip(*np.unravel_index(order, wrong.shape), strict=True):
+        count = int(wrong[true, taken])
+        if count:
+            share = f"{count:,} of {totals[true]:,} ({percent(count / totals[true])})"
+            rows.append([shorten(classes[true]), shorten(classes[taken]), share])
+    n_pairs = int(np.count_nonzero(wrong))
+    caption = (
+        f"The most frequent {len(rows)} of {count_words(n_pairs, 'confusion')} that occur, of "
+        f"{len(classes)} classes."
+    )
+    return Table(["true class", "taken for", "rows"], rows, caption)
+
+
+def _residuals_picture(classes: list[Any], coded: Coded) -> Picture | None:
+    """Draw for every class what its own dictionary leaves of its rows, and what the best other."""
+    own, other = coded.share(coded.own), coded.share(coded.other)
+    members = [np.flatnonzero((coded.truth == c) & (coded.energy > 0)) for c in range(len(classes))]
+    present = [c for c, rows in enumerate(members) if len(rows)]
+    if not present:
+        return None
+    shown, which = present, ""
+    if len(present) > _CLASSES_IN_A_MATRIX:
+        right = [float((coded.chosen[members[c]] == c).mean()) for c in present]
+        worst = np.argsort(right, kind="stable")[:_CLASSES_IN_A_MATRIX]
+        shown = [present[i] for i in sorted(worst)]
+        which = f" The {len(shown)} least accurate of {len(present)} classes are drawn."
+    figure = residuals_figure(
+        [own[members[c]] for c in shown],
+        [other[members[c]] for c in shown],
+        [classes[c] for c in shown],
+    )
+    rows = np.concatenate([members[c] for c in present])
+    words = (
+        f"Over {count_words(len(rows), 'row')}, the median left over is "
+        f"{percent(np.median(own[rows]))} by the row's own dictionary and "
+        f"{percent(np.median(other[rows]))} by the best other one.{which}"
+    )
+    key = "Boxes span the middle half of a class's rows, lines the middle 90%; marks are medians."
+    return Picture(figure, f"{words} {key}", f"Shares left over, by true class. {words}")
+
+
+def mistakes_section(subject: Subject, coded: Coded) -> Section | None:
+    """Show the mistakes with the largest margin, or the closest calls if there are none."""
+    known = coded.truth >= 0
+    if not known.any():
+        return None
+    own, other = (np.nan_to_num(coded.share(part)) for part in (coded.own, coded.other))
+    wrong = np.flatnonzero(known & (coded.chosen != coded.truth))
+    if len(wrong):
+        margin = own[wrong] - other[wrong]
+        rows = wrong[np.argsort(-margin, kind="stable")[:_ROWS_SHOWN]]
+        title = "Worst mistakes"
+        margin_words = "what the row's own dictionary leaves over, less what the chosen one does"
+        if len(wrong) == 1:
+            text = "The only mistake."
+        elif len(rows) == len(wrong):
+            text = f"All {len(wrong)} mistakes, the largest margin first: {margin_words}."
+        else:
+            text = (
+                f"The {len(rows)} of {len(wrong):,} mistakes with the largest margin: "
+                f"{margin_words}."
+            )
+    else:
+        candidates = np.flatnonzero(known & (coded.energy > 0))
+        margin = other[candidates] - own[candidates]
+        rows = candidates[np.argsort(margin, kind="stable")[:_ROWS_SHOWN]]
+        if not len(rows):
+            return None
+        title = "Closest calls"
+        text = (
+            "There are no mistakes among rows with labels that the model knows. These came "
+            "closest: the best other dictionary leaves the least more over than the row's own."
+        )
+    cases = [_make_case(subject, coded, int(row)) for row in rows]
+    answer = "taken for" if len(wrong) else "next best"
+    table = Table(
+        ["row", "true class", answer, "left by true", "left by other"],
+        [case[0] for case in cases],
+        "Rows are counted from 0; shares are of the row's energy, where the model codes it.",
+    )
+    return Section(title, text, table=table, pictures=[case[1] for case in cases])
+
+
+def _make_case(subject: Subject, coded: Coded, row: int) -> tuple[list[str], Picture]:
+    """Return a line of the table and a picture for one row under its own and a rival dictionary."""
+    anatomy = subject.anatomy
+    seen = anatomy.see(take_rows(subject.X, [row]))
+    signal = anatomy.enter(seen)
+    own, chosen = int(coded.truth[row]), int(coded.chosen[row])
+    codes = [learner._encode(signal) for learner in anatomy.learners]
+    residuals = np.array([float(code.error[0]) for code in codes])
+    residuals[own] = np.inf
+    rival = chosen if chosen != own else int(residuals.argmin())
+    role = "answer" if chosen == rival else "next best"
+    energy = float(coded.energy[row])
+    left = (float(coded.own[row]), float(coded.other[row]))
+    shares = [percent(part / energy) if energy > 0 else "nothing" for part in left]
+    names = [label_words(anatomy.classes[c]) for c in (own, rival)]
+    headings = [
+        f"{as_label(anatomy.classes[c])}\n{what}: {share} left"
+        for c, what, share in zip((own, rival), ("true", role), shares, strict=True)
+    ]
+    dense = [codes[c].to_dense()[0] for c in (own, rival)]
+    sums = [dense[i] @ anatomy.learners[c].components_ for i, c in enumerate((own, rival))]
+    figure, which = _draw_pair(subject.view, seen, headings, np.array(sums), dense)
+    verb = "taken for" if chosen == rival else "next best"
+    caption = (
+        f"Row {row}: its own class, {names[0]}, leaves {shares[0]}; {verb} {names[1]}, which "
+        f"leaves {shares[1]}.{which}"
+    )
+    alt = f"Row {row}, its sums of atoms and its codes over {list_words(names)}."
+    line = [str(row), *(shorten(anatomy.classes[c]) for c in (own, rival)), *shares]
+    return line, Picture(figure, caption, alt)
+
+
+def _draw_pair(
+    view: View | None, seen: Any, headings: list[str], sums: Array, codes: list[Array]
+) -> tuple[Figure, str]:
+    """Return the picture of a row under two dictionaries, and words for what it leaves out."""
+    if view is None:
+        return pair_figure(None, dict.fromkeys(headings), codes), ""
+    row, (first, second) = view.rows(seen)[0], view.atoms(sums)
+    names, which = view.feature_names, ""
+    if view.image_shape is None and names is not None and len(names) > _MANY_NAMES:
+        apart = np.argsort(-np.abs(first - second), kind="stable")[:_NAMES_SHOWN]
+        apart.sort()
+        row, first, second = row[apart], first[apart], second[apart]
+        names = [names[i] for i in apart]
+        which = f" Drawn: the {_NAMES_SHOWN} features on which the two sums differ most."
+    drawn = dict(zip(headings, (first, second), strict=True))
+    figure = pair_figure(row, drawn, codes, image_shape=view.image_shape, feature_names=names)
+    return figure, which

@@ -1,0 +1,143 @@
+"""What a fitted model makes of rows: residuals, answers, which atoms are used; a few numbers a row.
+
+Rows are taken in blocks, so that many rows of many features need little memory.
+"""
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelatoms.report.anatomy import Anatomy, View
+
+Array = NDArray[Any]
+
+_BLOCK_ROWS = 4096
+_BLOCK_VALUES = 1 << 22
+_TIMED_ROWS = 2000
+_RUNS = 3
+_UNKNOWN = -1
+
+
+@dataclass(frozen=True)
+class Coded:
+    """Numbers of every row; a residual is |x - D w|^2, in the space where dictionaries live.
+
+    ``chosen`` is the dictionary that leaves the least: the answer of a classifier. ``own`` is the
+    residual over the dictionary of the row's label and ``other`` the smallest over the other ones;
+    both are NaN where the label is not known. ``uses`` counts, for every atom, the rows that chose
+    its dictionary and use the atom.
+    """
+
+    energy: Array
+    chosen: NDArray[np.intp]
+    truth: NDArray[np.intp]
+    least: Array
+    own: Array
+    other: Array
+    uses: list[Array]
+
+    def share(self, residual: Array) -> Array:
+        """Return residuals as shares of their rows' energy; NaN where there is none."""
+        some = self.energy > 0
+        return np.divide(residual, self.energy, out=np.full(len(some), np.nan), where=some)
+
+    @property
+    def n_chosen(self) -> NDArray[np.intp]:
+        """How many rows chose each dictionary."""
+        return np.bincount(self.chosen, minlength=len(self.uses))
+
+
+def code_rows(anatomy: Anatomy, X: Any, y: Any = None) -> Coded:
+    """Code all rows over all dictionaries."""
+    learners = anatomy.learners
+    n_rows = n_rows_of(X)
+    truth = find_labels(anatomy.classes, y, n_rows)
+    numbers = np.full((4, n_rows), np.nan)
+    energy, least, own, other = numbers
+    chosen = np.zeros(n_rows, np.intp)
+    uses = [np.zeros(learner.n_atoms_, np.int64) for learner in learners]
+    for rows in _blocks(n_rows, anatomy):
+        signals = anatomy.enter(anatomy.see(take_rows(X, rows)))
+        wide = signals.astype(np.float64, copy=False)
+        energy[rows] = np.vecdot(wide, wide)
+        codes = [learner._encode(signals) for learner in learners]
+        residuals = np.stack([code.error for code in codes], axis=1).astype(np.float64)
+        best = residuals.argmin(axis=1)
+        chosen[rows] = best
+        least[rows] = residuals.min(axis=1)
+        own[rows], other[rows] = _own_and_other(residuals, truth[rows])
+        for c, code in enumerate(codes):
+            atoms = code.indices[best == c]
+            uses[c] += np.bincount(atoms[atoms >= 0], minlength=len(uses[c]))
+    return Coded(energy, chosen, truth, least, own, other, uses)
+
+
+def find_labels(classes: Sequence[Any], y: Any, n_rows: int) -> NDArray[np.intp]:
+    """Return the numbers of the labels' classes; -1 for a label that is none of them."""
+    if y is None or not classes:
+        return np.full(n_rows, _UNKNOWN, np.intp)
+    number = {label: c for c, label in enumerate(classes)}
+    return np.array([number.get(label, _UNKNOWN) for label in np.asarray(y).tolist()], np.intp)
+
+
+def _own_and_other(residuals: Array, truth: NDArray[np.intp]) -> tuple[Array, Array]:
+    known = np.flatnonzero(truth != _UNKNOWN)
+    own, other = np.full((2, len(truth)), np.nan)
+    own[known] = residuals[known, truth[known]]
+    others = residuals[known]
+    others[np.arange(len(known)), truth[known]] = np.inf
+    other[known] = others.min(axis=1) if residuals.shape[1] > 1 else np.nan
+    return own, other
+
+
+def time_model(model: Any, X: Any) -> tuple[str, float, int]:
+    """Return what was timed, the median seconds a row, and how many rows it was timed on."""
+    name = "predict" if hasattr(model, "predict") else "transform"
+    rows = take_rows(X, spread(n_rows_of(X), _TIMED_ROWS))
+    seconds = []
+    for _ in range(_RUNS):
+        start = time.perf_counter()
+        getattr(model, name)(rows)
+        seconds.append(time.perf_counter() - start)
+    return name, float(np.median(seconds)) / n_rows_of(rows), n_rows_of(rows)
+
+
+def spread(n_rows: int, most: int) -> NDArray[np.intp]:
+    """Return at most so many row numbers, evenly spread over all."""
+    if n_rows <= most:
+        return np.arange(n_rows)
+    return np.linspace(0, n_rows - 1, most).round().astype(np.intp)
+
+
+def n_rows_of(X: Any) -> int:
+    """Return how many rows a table of any kind has."""
+    return int(X.shape[0])
+
+
+def take_rows(X: Any, rows: Any) -> Any:
+    """Return some rows of an array or a data frame."""
+    return X.iloc[rows] if hasattr(X, "iloc") else X[rows]
+
+
+def _blocks(n_rows: int, anatomy: Anatomy) -> Iterator[slice]:
+    widths = [getattr(step, "n_features_in_", 1) for step in anatomy.steps]
+    size = min(_BLOCK_ROWS, max(64, _BLOCK_VALUES // max(widths)))
+    for start in range(0, n_rows, size):
+        yield slice(start, min(start + size, n_rows))
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What a report is about: a model taken apart, rows to show it on, and what it made of them."""
+
+    model: Any
+    anatomy: Anatomy
+    view: View | None
+    X: Any = None
+    y: Any = None
+    coded: Coded | None = None
+    map_error: str | None = None

@@ -1,0 +1,149 @@
+"""Figures of how numbers of a fitted model run and spread: objectives, eigenvalues, residuals.
+
+Like ``figures``: arrays in, a figure about five inches wide out, no pyplot.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from kernelatoms.report.style import (
+    COLOURS,
+    GREY,
+    MARKERS,
+    as_label,
+    line_style,
+    new_plot,
+    whole_numbers,
+)
+
+# What the middle 90 and the middle 50 of a hundred rows span.
+_WHISKERS, _BOX = (5, 95), (25, 75)
+
+
+def progress_figure(objectives: Sequence[Any], total: Any) -> Figure:
+    """Draw how the objective falls: all dictionaries together, and each one thinly.
+
+    Parameters
+    ----------
+    objectives : list of arrays
+        The objective after every pass, one array a dictionary.
+    total : array of shape (n_passes,)
+        Their sum; what is drawn is relative to the first pass, in percent.
+
+    Returns
+    -------
+    Figure
+    """
+    figure, ax = new_plot("pass", "objective, % of the first pass")
+    if len(objectives) > 1:
+        for i, values in enumerate(objectives):
+            relative = 100 * np.asarray(values) / (values[0] or 1)
+            passes = np.arange(1, len(values) + 1)
+            label = "one class" if i == 0 else None
+            ax.plot(passes, relative, color=GREY, alpha=0.5, linewidth=0.8, label=label)
+    passes = np.arange(1, len(total) + 1)
+    label = "all classes" if len(objectives) > 1 else None
+    ax.plot(passes, 100 * np.asarray(total) / (total[0] or 1), label=label, **line_style(0))
+    ax.set_ylim(bottom=0)
+    ax.xaxis.set_major_locator(whole_numbers())
+    if label is not None:
+        ax.legend(frameon=False, fontsize=10)
+    return figure
+
+
+def spectrum_figure(eigenvalues: Any) -> Figure:
+    """Draw the eigenvalues of a kernel matrix, largest first, on a logarithmic axis."""
+    values = np.asarray(eigenvalues, np.float64)
+    figure, ax = new_plot("component", "eigenvalue, relative to the first")
+    few = len(values) <= 60
+    style = {**line_style(0), "marker": "o" if few else "", "markersize": 4}
+    ax.plot(np.arange(1, len(values) + 1), values / values[0], **style)
+    ax.set_yscale("log")
+    ax.xaxis.set_major_locator(whole_numbers())
+    return figure
+
+
+def usage_figure(shares: Sequence[Any]) -> Figure:
+    """Draw how often atoms are used, the most used first: one line a dictionary.
+
+    Parameters
+    ----------
+    shares : list of arrays of shape (n_atoms,)
+        For every atom of each dictionary, the share of rows that use it.
+
+    Returns
+    -------
+    Figure
+    """
+    figure, ax = new_plot("atom, by how often it is used", "rows that use it")
+    alone = len(shares) == 1
+    for values in shares:
+        values = -np.sort(-np.asarray(values, np.float64))
+        rank = np.arange(1, len(values) + 1)
+        marker = "o" if alone and len(values) <= 60 else ""
+        style = {**line_style(0), "marker": marker, "markersize": 4}
+        if not alone:
+            style |= {"linewidth": 1.0, "alpha": 0.6}
+        ax.plot(rank, values, **style)
+    ax.set_ylim(bottom=0)
+    ax.yaxis.set_major_formatter(_percent)
+    ax.xaxis.set_major_locator(whole_numbers())
+    return figure
+
+
+def shares_figure(shares: Any) -> Figure:
+    """Draw how much of their energy codes leave over: a histogram over rows, and the median."""
+    values = np.asarray(shares, np.float64)
+    figure, ax = new_plot("share of a row's energy left over", "rows")
+    largest = float(values.max()) or 1.0
+    ax.hist(values, bins=30, range=(0, largest), color=COLOURS[0], edgecolor="white", linewidth=0.5)
+    middle = float(np.median(values))
+    ax.axvline(middle, color=COLOURS[1], linewidth=1.8, label=f"median {100 * middle:.1f}%")
+    ax.xaxis.set_major_formatter(_percent)
+    ax.yaxis.set_major_locator(whole_numbers())
+    ax.legend(frameon=False, fontsize=10)
+    return figure
+
+
+def residuals_figure(own: Sequence[Any], other: Sequence[Any], labels: Sequence[Any]) -> Figure:
+    """Draw for every class what its own dictionary leaves of its rows, and what the best other.
+
+    Parameters
+    ----------
+    own, other : list of arrays
+        Shares left over, one array a class; both of a class have a value for each of its rows.
+    labels : list
+        The classes' names.
+
+    Returns
+    -------
+    Figure
+        Boxes span the middle half of the rows, lines the middle 90%, marks are medians.
+    """
+    height = 1.2 + (0.4 if len(labels) <= 10 else 0.3) * len(labels)
+    figure, ax = new_plot("share of a row's energy left over", "", height)
+    names = ("its own dictionary", "the best other one")
+    for shift, series, colour, marker, name in zip(
+        (-0.17, 0.17), (own, other), COLOURS, MARKERS, names, strict=False
+    ):
+        places = np.arange(len(labels)) + shift
+        low, high = np.array([np.percentile(values, _WHISKERS) for values in series]).T
+        left, right = np.array([np.percentile(values, _BOX) for values in series]).T
+        ax.hlines(places, low, high, color=colour, linewidth=1)
+        ax.barh(places, right - left, 0.24, left, color=colour, alpha=0.35)
+        middles = [float(np.median(values)) for values in series]
+        ax.plot(middles, places, marker, color=colour, markersize=5, label=name)
+    ax.set_yticks(range(len(labels)), [as_label(label) for label in labels])
+    ax.set_ylim(len(labels) - 0.5, -0.5)
+    ax.set_xlim(left=0)
+    ax.grid(visible=False, axis="y")
+    ax.xaxis.set_major_formatter(_percent)
+    figure.legend(frameon=False, fontsize=10, loc="outside upper center", ncols=2)
+    return figure
+
+
+def _percent(value: float, _: Any) -> str:
+    return f"{100 * value:g}%"

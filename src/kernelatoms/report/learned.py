@@ -1,0 +1,191 @@
+"""Sections on how a model was learned: settings and sizes, convergence, the kernel map."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from kernelatoms.estimators.linearizer import KernelLinearizer, nystrom_error
+from kernelatoms.report.anatomy import Anatomy
+from kernelatoms.report.coding import Subject, n_rows_of, spread, take_rows
+from kernelatoms.report.distributions import progress_figure, spectrum_figure
+from kernelatoms.report.page import Picture, Section, Table
+from kernelatoms.report.words import count_words, percent, settings_in_words
+
+# A learner stops when this many passes together gain no more than its tol.
+_PATIENCE = 3
+_CLASSES_NAMED = 20
+_NYSTROM_ROWS = 2000
+_LONGEST_CELL = 32
+
+
+def fitted_section(subject: Subject, facts: Mapping[str, Any]) -> Section:
+    """Say which steps the model has, how they were set, and how large it became."""
+    anatomy = subject.anatomy
+    steps = [settings_in_words(step) for step in anatomy.steps]
+    words = [f"{i}. {step}." if len(steps) > 1 else f"{step}." for i, step in enumerate(steps, 1)]
+    if len(steps) > 1:
+        words.insert(0, "Rows pass through these steps; settings that are not the defaults:")
+    classes = anatomy.classes
+    if classes:
+        shown = ", ".join(str(label) for label in classes[:_CLASSES_NAMED])
+        more = f" and {len(classes) - _CLASSES_NAMED} more" if len(classes) > _CLASSES_NAMED else ""
+        words.append(f"Classes: {shown}{more}.")
+    if subject.y is not None and not classes:
+        words.append("Labels were given, but this model does not classify: they are not used.")
+    rows = _sizes(subject)
+    for name, fact in facts.items():
+        # Cells do not wrap: what is too long for a phone's line stands in the text.
+        if max(len(str(name)), len(str(fact))) <= _LONGEST_CELL:
+            rows.append([str(name), str(fact)])
+        else:
+            words.append(f"{name}: {fact}")
+    return Section("What was fitted", "\n\n".join(words), table=Table(["what", "value"], rows))
+
+
+def _sizes(subject: Subject) -> list[list[str]]:
+    anatomy, rows = subject.anatomy, []
+    if anatomy.n_features is not None:
+        rows.append(["features", f"{anatomy.n_features:,}"])
+    if anatomy.linearizer is not None:
+        rows.append(["landmarks", f"{anatomy.linearizer.n_landmarks_:,}"])
+        rows.append(["components of the kernel map", f"{anatomy.linearizer.n_components_:,}"])
+    each = ""
+    if anatomy.is_classifier:
+        rows.append(["classes", f"{len(anatomy.classes):,}"])
+        each = " a class"
+    if anatomy.learners:
+        atoms = [learner.n_atoms_ for learner in anatomy.learners]
+        rows.append([f"atoms{each}", _span(atoms)])
+        nonzeros = [learner.n_nonzero_coefs_ for learner in anatomy.learners]
+        rows.append(["nonzeros a code, at most", _span(nonzeros)])
+    if subject.X is not None:
+        rows.append(["rows in this report", f"{n_rows_of(subject.X):,}"])
+    return rows
+
+
+def _span(values: list[int]) -> str:
+    low, high = min(values), max(values)
+    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
+
+
+def learning_section(subject: Subject) -> Section:
+    """Show how the dictionaries were learned, and the kernel map they were learned over."""
+    titles, words = [], []
+    pictures: list[Picture] = []
+    if subject.anatomy.learners:
+        titles.append("Convergence")
+        text, found = _convergence(subject.anatomy.learners)
+        words.append(text)
+        pictures += found
+    if subject.anatomy.linearizer is not None:
+        titles.append("Kernel map" if not titles else "kernel map")
+        text, picture = _kernel_map(subject.anatomy.linearizer)
+        words.append(text if subject.map_error is None else f"{text} {subject.map_error}")
+        pictures.append(picture)
+    return Section(" and ".join(titles), "\n\n".join(words), pictures=pictures)
+
+
+def _convergence(learners: list[Any]) -> tuple[str, list[Picture]]:
+    """Return in words how learning ended, and how the objective fell from pass to pass."""
+    objectives = [np.asarray(learner.objective_, np.float64) for learner in learners]
+    n_passes = max(len(values) for values in objectives)
+    total = np.zeros(n_passes)
+    for values in objectives:
+        # A class that stopped early stays where it was.
+        total += np.pad(values, (0, n_passes - len(values)), mode="edge")
+    together = ", all classes together" if len(learners) > 1 else ""
+    text = (
+        f"The objective is the squared error of the training rows' codes{together}: the lowest "
+        "reached so far. The energy of the training rows is not stored, so it is given relative "
+        "to the first pass."
+    )
+    ending = _ending(learners)
+    if n_passes == 1 or total[0] == 0:
+        why = "One pass was recorded" if n_passes == 1 else "The first pass left nothing over"
+        return f"{text} {why}: there is no curve to draw. {ending}", []
+    end = f"After {n_passes} passes it is at {percent(total[-1] / total[0])} of the first."
+    picture = Picture(progress_figure(objectives, total), end, f"Objective by pass. {end}")
+    return f"{text} {ending}", [picture]
+
+
+def _ending(learners: list[Any]) -> str:
+    """Say in words how the passes ended."""
+    most = learners[0].max_iter
+    settled = [_has_settled(learner) for learner in learners]
+    short = [learner.n_iter_ < learner.max_iter for learner in learners]
+    early = sum(a and b for a, b in zip(settled, short, strict=True))
+    outside = sum(b and not a for a, b in zip(settled, short, strict=True))
+    unfinished = len(learners) - sum(settled) - outside
+    reason = f"three passes together gained no more than {learners[0].tol:g} of it"
+    if len(learners) == 1:
+        passes = count_words(learners[0].n_iter_, "pass", "passes")
+        if early:
+            return f"Learning stopped early, after {passes} of at most {most}: {reason}."
+        if outside:
+            return (
+                f"Learning ended after {passes} of at most {most}, before it settled: it was "
+                "stopped from outside, or learned in batches."
+            )
+        end = "it had not settled, so more may lower it" if unfinished else "it had settled"
+        return f"Learning used all {count_words(most, 'pass', 'passes')} allowed; {end}."
+    words = []
+    if early:
+        words.append(f"{early} of {len(learners)} dictionaries stopped early: {reason}.")
+    if unfinished:
+        words.append(
+            f"{unfinished} of {len(learners)} used all {count_words(most, 'pass', 'passes')} "
+            "allowed and had not settled: more may lower it."
+        )
+    if outside:
+        words.append(f"{outside} of {len(learners)} were stopped from outside.")
+    if not words:
+        words.append(f"All dictionaries had settled after the {most} passes allowed.")
+    return " ".join(words)
+
+
+def _has_settled(learner: Any) -> bool:
+    objective = learner.objective_
+    if len(objective) <= _PATIENCE:
+        return False
+    before = objective[-1 - _PATIENCE]
+    return bool(before - objective[-1] <= learner.tol * before)
+
+
+def _kernel_map(linearizer: KernelLinearizer) -> tuple[str, Picture]:
+    """Return in words what the map does, and its spectrum."""
+    values = np.asarray(linearizer.eigenvalues_, np.float64)
+    parts = np.cumsum(values) / values.sum()
+    half, most = (int(np.searchsorted(parts, share)) + 1 for share in (0.5, 0.9))
+    held = (
+        f"Half of the sum of the eigenvalues kept lies in {half:,} of "
+        f"{count_words(len(values), 'component')}, nine tenths in {most:,}."
+    )
+    text = (
+        f"Virtual samples of {count_words(linearizer.n_components_, 'coordinate')}, from "
+        f"{count_words(linearizer.n_landmarks_, 'landmark')}, stand for rows in the kernel's "
+        "feature space: their inner products approximate the kernel."
+    )
+    return text, Picture(spectrum_figure(values), held, f"Eigenvalues, falling. {held}")
+
+
+def measure_map(anatomy: Anatomy, X: Any) -> str | None:
+    """Say how far virtual samples of these rows are from the kernel; None where it is not known."""
+    linearizer, n_rows = anatomy.linearizer, n_rows_of(X)
+    if linearizer is None:
+        return None
+    chosen = spread(n_rows, _NYSTROM_ROWS)
+    seen = anatomy.see(take_rows(X, chosen))
+    if isinstance(linearizer.kernel, str) and linearizer.kernel == "precomputed":
+        # Only k(train, train) tells the kernel between rows; k(new, train) does not.
+        matrix = np.asarray(seen)
+        if matrix.shape[0] != matrix.shape[1] or not np.allclose(matrix, matrix.T):
+            return None
+    error = nystrom_error(linearizer, seen)
+    which = f"all {n_rows:,} rows"
+    if len(chosen) < n_rows:
+        which = f"{len(chosen):,} of the {n_rows:,} rows, evenly spread"
+    return (
+        f"On {which}, inner products of virtual samples differ from the kernel matrix by "
+        f"{percent(error)} of its Frobenius norm."
+    )

@@ -1,0 +1,255 @@
+"""The report on any fitted model of the library: one self-contained page."""
+
+import platform
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import sklearn
+
+from kernelatoms import __version__
+from kernelatoms.engine.threads import n_threads
+from kernelatoms.estimators.checks import check_count, check_real
+from kernelatoms.files.writing import check_target
+from kernelatoms.report.anatomy import Anatomy, dissect, make_view
+from kernelatoms.report.atoms import atoms_section
+from kernelatoms.report.classified import accuracy_section, accuracy_words, mistakes_section
+from kernelatoms.report.coding import Subject, code_rows, n_rows_of, time_model
+from kernelatoms.report.learned import fitted_section, learning_section, measure_map
+from kernelatoms.report.page import Section, Table, write_report
+from kernelatoms.report.words import count_words, percent
+
+
+def write_model_report(
+    path: Any,
+    model: Any,
+    X: Any = None,
+    y: Any = None,
+    *,
+    image_shape: tuple[int, int] | None = None,
+    title: str | None = None,
+    facts: Mapping[str, Any] | None = None,
+    feature_names: Sequence[Any] | None = None,
+    timing: Mapping[str, float] | None = None,
+) -> Path:
+    """Write a page about a fitted model: how it was learned, its atoms, its codes, its mistakes.
+
+    Parameters
+    ----------
+    path : str or path
+        The file to write; its folder must exist. A file that is there is replaced as a whole or
+        left as it was.
+    model : estimator
+        A fitted ``KSVD``, ``MOD``, ``ClassDictionaryClassifier`` or ``KernelLinearizer``, or a
+        ``Pipeline`` that ends in one.
+    X : array or data frame of shape (n_samples, n_features), optional
+        Rows to show the model on, as it takes them; best some that it did not learn from.
+    y : array of shape (n_samples,), optional
+        Their labels, of the type the model learned from; used by classifiers.
+    image_shape : (height, width), optional
+        Rows are images of this shape.
+    title : str, optional
+        The page's heading.
+    facts : mapping of str to text, optional
+        What else the reader should know: files, dates, scores. Shown in the first table.
+    feature_names : list of n_features names, optional
+        By default those of the data frame that the model learned from. Drawn up to 30.
+    timing : mapping of str to float, optional
+        Seconds that steps took at ``fit``. Prediction is timed here, on X.
+
+    Returns
+    -------
+    Path
+        The file written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from kernelatoms import KSVD
+    >>> from kernelatoms.report import write_model_report
+    >>> from sklearn.datasets import load_digits
+    >>> X = load_digits().data[:200]
+    >>> model = KSVD(n_atoms=16, n_nonzero_coefs=3, max_iter=3, random_state=0).fit(X)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = write_model_report(f"{folder}/report.html", model, X, image_shape=(8, 8))
+    ...     "<h2>Atoms and codes</h2>" in path.read_text(encoding="utf-8")
+    True
+    """
+    path = check_target(path)
+    subject = _examine(model, X, y, image_shape, facts, feature_names, timing)
+    sections = _sections(subject, facts or {}, timing or {})
+    heading = title if title is not None else _heading(subject.anatomy)
+    return write_report(path, heading, sections, lead=_lead(subject), footer=_footer())
+
+
+def model_sections(
+    model: Any,
+    X: Any = None,
+    y: Any = None,
+    *,
+    image_shape: tuple[int, int] | None = None,
+    facts: Mapping[str, Any] | None = None,
+    feature_names: Sequence[Any] | None = None,
+    timing: Mapping[str, float] | None = None,
+) -> list[Section]:
+    """Return the sections of a model's report, for a page of your own.
+
+    Parameters
+    ----------
+    model, X, y, image_shape, facts, feature_names, timing
+        As in ``write_model_report``.
+
+    Returns
+    -------
+    list of Section
+
+    Examples
+    --------
+    >>> from kernelatoms import KSVD
+    >>> from kernelatoms.report import model_sections
+    >>> from sklearn.datasets import load_digits
+    >>> X = load_digits().data[:200]
+    >>> model = KSVD(n_atoms=16, n_nonzero_coefs=3, max_iter=3, random_state=0).fit(X)
+    >>> [section.title for section in model_sections(model, image_shape=(8, 8))]
+    ['What was fitted', 'Convergence', 'Atoms']
+    """
+    subject = _examine(model, X, y, image_shape, facts, feature_names, timing)
+    return _sections(subject, facts or {}, timing or {})
+
+
+def _examine(
+    model: Any, X: Any, y: Any, image_shape: Any, facts: Any, feature_names: Any, timing: Any
+) -> Subject:
+    """Check every argument, then code the rows."""
+    anatomy = dissect(model)
+    X, y = _check_rows(anatomy, X, y)
+    n_features = anatomy.n_features if X is None else int(X.shape[1])
+    shape = _check_image_shape(image_shape, n_features)
+    names = _check_names(feature_names, anatomy, n_features)
+    for name, value in (("facts", facts), ("timing", timing)):
+        if value is not None and not isinstance(value, Mapping):
+            raise TypeError(f"{name} must be a mapping of names to values, got {value!r}.")
+    for step, seconds in (timing or {}).items():
+        check_real(f"timing[{step!r}]", seconds, low=0)
+    view = make_view(anatomy, n_features, shape, names)
+    coded = code_rows(anatomy, X, y) if X is not None and anatomy.learners else None
+    map_error = measure_map(anatomy, X) if X is not None else None
+    return Subject(model, anatomy, view, X, y, coded, map_error)
+
+
+def _check_rows(anatomy: Anatomy, X: Any, y: Any) -> tuple[Any, Any]:
+    if X is None:
+        if y is not None:
+            raise ValueError("y needs the rows it labels: pass X too.")
+        return None, None
+    X = X if hasattr(X, "shape") else np.asarray(X)
+    if len(X.shape) != 2 or X.shape[0] == 0:
+        raise ValueError(f"X must be a table of at least one row, got shape {tuple(X.shape)}.")
+    if anatomy.n_features not in (None, X.shape[1]):
+        raise ValueError(
+            f"X must have the {anatomy.n_features} columns that the model learned from, got shape "
+            f"{tuple(X.shape)}."
+        )
+    if y is None:
+        return X, None
+    y = np.asarray(y)
+    if y.shape != (X.shape[0],):
+        raise ValueError(
+            f"y must hold one label for each of the {X.shape[0]} rows of X, got shape {y.shape}."
+        )
+    return X, y
+
+
+def _check_image_shape(image_shape: Any, n_features: int | None) -> tuple[int, int] | None:
+    if image_shape is None:
+        return None
+    shape = tuple(image_shape) if isinstance(image_shape, Sequence | np.ndarray) else ()
+    if len(shape) != 2:
+        raise ValueError(f"image_shape must be (height, width), got {image_shape!r}.")
+    height, width = (check_count("image_shape's sides", side) for side in shape)
+    if n_features is not None and height * width != n_features:
+        raise ValueError(
+            f"image_shape={(height, width)} makes {height * width} pixels, but rows have "
+            f"{n_features} features; their number must be height times width."
+        )
+    return height, width
+
+
+def _check_names(names: Any, anatomy: Anatomy, n_features: int | None) -> list[str] | None:
+    if names is None:
+        names = getattr(anatomy.steps[0], "feature_names_in_", None)
+        return None if names is None else [str(name) for name in names]
+    if isinstance(names, str) or not isinstance(names, Iterable):
+        raise TypeError(f"feature_names must be a list of names, got {names!r}.")
+    names = [str(name) for name in names]
+    if n_features is not None and len(names) != n_features:
+        raise ValueError(
+            f"feature_names must name each of the {n_features} features, got {len(names)} names."
+        )
+    return names
+
+
+def _sections(
+    subject: Subject, facts: Mapping[str, Any], timing: Mapping[str, float]
+) -> list[Section]:
+    anatomy, coded = subject.anatomy, subject.coded
+    sections: list[Section | None] = [fitted_section(subject, facts), learning_section(subject)]
+    if subject.view is not None or coded is not None:
+        sections.append(atoms_section(subject))
+    if coded is not None and anatomy.is_classifier and subject.y is not None:
+        sections += [accuracy_section(subject, coded), mistakes_section(subject, coded)]
+    sections.append(_timing_section(subject, timing))
+    return [section for section in sections if section is not None]
+
+
+def _timing_section(subject: Subject, timing: Mapping[str, float]) -> Section | None:
+    rows = [[str(step), f"{seconds:.3g} s"] for step, seconds in timing.items()]
+    words = ["Steps given in seconds were timed by whoever fitted the model."] if rows else []
+    if subject.X is not None:
+        name, seconds, n_rows = time_model(subject.model, subject.X)
+        rows.append([f"{name}, a row", f"{1e6 * seconds:.3g} µs"])
+        all_rows = n_rows == n_rows_of(subject.X)
+        words.append(
+            f"Timed for this page: {name} on {'all ' if all_rows else ''}"
+            f"{count_words(n_rows, 'row')}"
+            f"{'' if all_rows else f' of {n_rows_of(subject.X):,}, evenly spread,'} at once; the "
+            f"median of three runs on {count_words(n_threads(), 'thread')}, divided by the rows."
+        )
+    if not rows:
+        return None
+    return Section("Time", " ".join(words), table=Table(["step", "time"], rows))
+
+
+def _heading(anatomy: Anatomy) -> str:
+    if not anatomy.learners:
+        return "Kernel map: what was learned"
+    name = "Class dictionaries" if anatomy.is_classifier else f"{type(anatomy.last).__name__}"
+    if anatomy.linearizer is not None:
+        kernel = anatomy.linearizer.kernel
+        name += f" under {f'the {kernel}' if isinstance(kernel, str) else 'a'} kernel"
+    return f"{name}: what was learned"
+
+
+def _lead(subject: Subject) -> str:
+    """Return what the reader should know first."""
+    anatomy, coded = subject.anatomy, subject.coded
+    if coded is not None and anatomy.is_classifier and subject.y is not None:
+        return accuracy_words(subject, coded)
+    if coded is not None:
+        shares = coded.share(coded.least)
+        known = shares[np.isfinite(shares)]
+        if len(known):
+            return (
+                f"Of {count_words(len(known), 'row')}, half leave at most "
+                f"{percent(float(np.median(known)))} of their energy over when they are coded."
+            )
+    return subject.map_error or ""
+
+
+def _footer() -> str:
+    return (
+        f"Made by kernelatoms {__version__} on {datetime.now():%Y-%m-%d}, with scikit-learn "
+        f"{sklearn.__version__}, numpy {np.__version__} and Python {platform.python_version()}."
+    )

@@ -1,0 +1,100 @@
+"""Small pieces of plain English: counts, shares, lists, the settings of an estimator."""
+
+import inspect
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+# A value longer than this is named by what it is, not shown.
+_LONGEST_VALUE = 60
+
+
+def count_words(count: int, noun: str, plural: str = "") -> str:
+    """Return a number with its noun.
+
+    Examples
+    --------
+    >>> from kernelatoms.report.words import count_words
+    >>> count_words(1, "row"), count_words(1200, "row"), count_words(2, "class", "classes")
+    ('1 row', '1,200 rows', '2 classes')
+    """
+    return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
+
+
+def percent(share: float) -> str:
+    """Return a share as a percentage with one decimal; 0 and 1 only if they are just that."""
+    text = f"{100 * share:.1f}%"
+    if text == "0.0%" and share > 0:
+        return "below 0.1%"
+    if text == "100.0%" and share < 1:
+        return "above 99.9%"
+    return text
+
+
+def list_words(words: Sequence[str]) -> str:
+    """Return words with commas and a last "and"."""
+    *first, last = words
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def shorten(value: Any, longest: int = 32) -> str:
+    """Return a name in one line, its end cut off if it is long."""
+    text = " ".join(str(value).split())
+    return text if len(text) <= longest else text[: longest - 1] + "…"
+
+
+def label_words(label: Any) -> str:
+    """Return a class's name as it stands in a sentence: texts in quotation marks."""
+    return f'"{label}"' if isinstance(label, str) else str(label)
+
+
+def settings_in_words(estimator: Any) -> str:
+    """Return an estimator's class and those of its settings that are not the defaults.
+
+    Examples
+    --------
+    >>> from kernelatoms import KSVD
+    >>> from kernelatoms.report.words import settings_in_words
+    >>> settings_in_words(KSVD(n_atoms=30, max_iter=5))
+    'KSVD with n_atoms 30 and max_iter 5'
+    >>> settings_in_words(KSVD())
+    'KSVD as it comes'
+    """
+    name = type(estimator).__name__
+    if not isinstance(estimator, BaseEstimator):
+        return name
+    settings = estimator.get_params(deep=False)
+    signature = inspect.signature(type(estimator).__init__).parameters
+    changed = [
+        f"{key} {_in_words(settings[key])}"
+        for key, parameter in signature.items()
+        if key in settings and not _same(settings[key], parameter.default)
+    ]
+    return f"{name} with {list_words(changed)}" if changed else f"{name} as it comes"
+
+
+def _in_words(value: Any) -> str:
+    if isinstance(value, BaseEstimator):
+        return f"({settings_in_words(value)})"
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, np.ndarray):
+        return f"an array of shape {value.shape}"
+    if isinstance(value, float):
+        return f"{value:g}"
+    if callable(value):
+        return str(getattr(value, "__name__", type(value).__name__))
+    text = repr(value)
+    return text if len(text) <= _LONGEST_VALUE else f"a {type(value).__name__}"
+
+
+def _same(value: Any, default: Any) -> bool:
+    if value is default:
+        return True
+    if isinstance(value, BaseEstimator) or callable(value):
+        return False
+    if isinstance(value, float) and isinstance(default, float) and np.isnan(value):
+        return bool(np.isnan(default))  # NaN is the default of imputers, and not equal to itself
+    return bool(np.array_equal(value, default))

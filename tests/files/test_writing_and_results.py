@@ -1,0 +1,86 @@
+"""Files that are whole or not there at all; predictions and codes in every form."""
+
+import io
+import os
+
+import numpy as np
+import pyarrow.parquet
+import pytest
+import scipy.sparse
+
+from kernelatoms.files.results import check_result_target, write_codes, write_columns
+from kernelatoms.files.writing import check_target, write_whole
+
+
+def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
+    path = tmp_path / "file"
+    path.write_bytes(b"old")
+    monkeypatch.setattr(os, "fsync", lambda _: (_ for _ in ()).throw(OSError(28, "No space")))
+    with pytest.raises(OSError, match="No space"):
+        write_whole(path, b"new")
+    assert path.read_bytes() == b"old"
+    assert os.listdir(tmp_path) == ["file"]
+
+
+def test_a_link_stays_a_link(tmp_path):
+    (tmp_path / "real").write_bytes(b"old")
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    write_whole(tmp_path / "link", b"new")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "real").read_bytes() == b"new"
+
+
+def test_targets_are_checked_first(tmp_path):
+    with pytest.raises(IsADirectoryError, match="is a folder"):
+        check_target(tmp_path)
+    with pytest.raises(NotADirectoryError, match="does not exist"):
+        check_target(tmp_path / "no" / "file")
+    with pytest.raises(ValueError, match=r"must end with one of \.csv"):
+        check_result_target(tmp_path / "p.txt", (".csv",))
+    assert os.listdir(tmp_path) == []
+
+
+COLUMNS = {
+    "id": np.array([7.0, 8.0]),
+    "word": np.array(["a, b", None], dtype=object),
+    "score": np.array([0.1, np.nan], np.float32),
+    "prediction": np.array(["x", 'y"']),
+}
+
+
+def test_columns_as_csv():
+    text = io.StringIO()
+    write_columns(text, COLUMNS)
+    assert text.getvalue() == 'id,word,score,prediction\n7,"a, b",0.1,x\n8,,,"y"""\n'
+
+
+def test_columns_as_parquet_and_arrays(tmp_path):
+    write_columns(tmp_path / "p.parquet", COLUMNS)
+    table = pyarrow.parquet.read_table(tmp_path / "p.parquet").to_pydict()
+    assert table["prediction"] == ["x", 'y"']
+    assert table["word"] == ["a, b", None]
+    write_columns(tmp_path / "p.npy", COLUMNS)
+    assert np.load(tmp_path / "p.npy").tolist() == ["x", 'y"']
+    write_columns(tmp_path / "p.npz", COLUMNS)
+    with np.load(tmp_path / "p.npz") as archive:
+        assert archive["word"].tolist() == ["a, b", ""]
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".npy", ".csv", ".parquet"])
+def test_codes_in_every_form(tmp_path, rng, suffix):
+    codes = scipy.sparse.random_array((6, 5), density=0.3, rng=rng).tocsr()
+    path = tmp_path / f"c{suffix}"
+    write_codes(path, codes)
+    if suffix == ".npz":
+        back = scipy.sparse.load_npz(path).toarray()
+    elif suffix == ".npy":
+        back = np.load(path)
+    else:
+        if suffix == ".csv":
+            row, atom, value = np.loadtxt(path, delimiter=",", skiprows=1).T
+        else:
+            columns = pyarrow.parquet.read_table(path).to_pydict()
+            row, atom, value = columns["row"], columns["atom"], columns["coefficient"]
+        places = (np.asarray(row, int), np.asarray(atom, int))
+        back = scipy.sparse.coo_array((value, places), shape=(6, 5)).toarray()
+    np.testing.assert_allclose(back, codes.toarray(), rtol=1e-15)
