@@ -93,7 +93,7 @@ def report(
             output, fitted, X, y,
             image_shape=shape or record.image_shape,
             title=f"{record.name} on {record.data.get('file', 'data')}",
-            facts=_facts_for_page(record, data),
+            facts=_facts_for_page(record, data, X, y),
             feature_names=record.columns,
             timing={"fit": record.fit["seconds"]} if "seconds" in record.fit else None,
         )  # fmt: skip
@@ -227,14 +227,18 @@ def _model_facts(file: Path) -> dict[str, Any]:
     }
 
 
-def _facts_for_page(record: Any, data: Path | None) -> dict[str, str]:
+def _facts_for_page(record: Any, data: Path | None, X: Any, y: Any) -> dict[str, str]:
+    from kernelatoms.files.features import fingerprint
+
+    seen = X is not None and fingerprint(X, y) == record.data.get("fingerprint")
     facts = {
         "model": record.name,
         "trained on": f"{record.data['file']}, {record.data['rows']:,} rows, "
         f"{record.data['features']:,} features"
         if record.data
         else "not recorded",
-        "shown on": "no rows were given" if data is None else data.name,
+        "shown on": "no rows" if data is None else data.name,
+        **({"these rows are": "the ones it learned from" if seen else "others"} if data else {}),
         "label": record.label or "none",
         "written by": f"kernelatoms {record.made_with.get('kernelatoms', '?')}, "
         f"{record.made_with.get('date', '?')}",

@@ -1,0 +1,196 @@
+"""A user's mistakes, through the real command: one message, the right exit code, no traceback."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import zipfile
+
+import numpy as np
+import pytest
+
+
+def refused(result, *words):
+    """Check that a command said what was wrong, in one line, and how."""
+    assert result.returncode == 2, result.stderr
+    assert "Traceback" not in result.stderr
+    assert result.stdout == ""
+    last = result.stderr.strip().splitlines()[-1]
+    assert last.startswith("Error: "), result.stderr
+    for word in words:
+        assert word in last, last
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("t.csv", b"", ["t.csv is empty"]),
+        ("t.csv", b"a,b,k\n", ["no rows"]),
+        ("t.csv", b"a,b,k\n1,2,x\n3,4", ["as many fields as the first one (3)"]),
+        ("t.csv", bytes(range(256)) * 20, ["binary"]),
+        ("t.csv", b"a,b,k\n1,2,x\nmany,4,y\n", ["'a' holds numbers and words", "in row 2"]),
+        ("t.csv", b"a,b,c\n1,2,x\n3,4,y\n", ["--label", "no column 'k'", "'a', 'b', 'c'"]),
+        ("t.csv", b"a,b,k\n1,2,\n3,4,\n", ["the column 'k'", "is empty"]),
+        ("t.csv", b"a,b,k\n1,2,x\n3,4,x\n", ["two classes", "every label is"]),
+        ("t.csv", b"w,k\nq,x\nr,y\n", ["no column of numbers"]),
+        ("t.csv", b"a,k\n1,x\ninf,y\n", ["infinite in row 2"]),
+        ("t.parquet", b"PAR1 cut short", ["Parquet"]),
+        ("t.npy", b"\x93NUMPY cut", ["NumPy"]),
+        ("t.npz", b"PK\x03\x04 cut", ["NumPy"]),
+        ("t.txt", b"a,b\n1,2\n", ["must end with .csv"]),
+    ],
+    ids=["empty", "names only", "truncated", "binary", "mixed", "label unknown", "label empty",
+         "one class", "words only", "infinite", "parquet", "npy", "npz", "suffix"],
+)  # fmt: skip
+def test_files_that_cannot_be_learned_from(command, tmp_path, name, content, words):
+    (tmp_path / name).write_bytes(content)
+    refused(command("fit", name, "--label", "k"), *words)
+    assert os.listdir(tmp_path) == [name]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--label", "species", "--model", "lkld"], ["--model", "Did you mean 'lkdl'?"]),
+        ([], ["--label", "needs the name of the column"]),
+        (["--label", "species", "--set", "n_atms=3"], ["n_atms", "Did you mean 'n_atoms'?"]),
+        (["--label", "species", "--set", "n_atoms"], ["name=value"]),
+        (["--label", "species", "--set", "n_atoms=0"], ["n_atoms must be at least 1"]),
+        (["--label", "species", "--set", "n_atoms=few"], ["n_atoms must be a whole number"]),
+        (["--label", "species", "--set", "kernel=rfb"], ["kernel"]),
+        (["--label", "species", "--set", "random_state=1"], ["more than one"]),
+        (["--label", "species", "--scale", "big"], ["--scale must be one of"]),
+        (["--label", "species", "--ignore", "x"], ["--ignore", "no column 'x'"]),
+        (["--label", "species", "--cv", "1"], ["--cv", "at least 2"]),
+        (["--label", "species", "--cv", "9"], ["--cv 9", "has 4"]),
+        (["--label", "species", "--rows", "X"], ["--rows"]),
+        (["--label", "species", "-o", "no/m.skops"], ["folder 'no' does not exist"]),
+        (["--label", "species", "-o", "."], ["is a folder"]),
+        (["--model", "KSVD", "--cv", "3"], ["--cv"]),
+    ],
+    ids=lambda value: " ".join(value) if value and value[0].startswith("--") else None,
+)  # fmt: skip
+def test_arguments_of_fit(command, flowers, tmp_path, arguments, words):
+    refused(command("fit", "flowers.csv", *arguments), *words)
+    assert os.listdir(tmp_path) == ["flowers.csv"]
+
+
+@pytest.fixture
+def model(command, flowers):
+    assert command("fit", "flowers.csv", "--label", "species").returncode == 0
+
+
+def test_a_model_on_other_columns(command, model, tmp_path):
+    (tmp_path / "o.csv").write_text("petal length,colour\n1,red\n")
+    refused(command("predict", "model.skops", "o.csv"), "lacks 'petal width, cm'", "it has")
+    np.save(tmp_path / "o.npy", np.eye(2))
+    refused(command("predict", "model.skops", "o.npy"), "no column names")
+    (tmp_path / "w.csv").write_text('petal length,"petal width, cm"\n1,wide\n')
+    refused(command("predict", "model.skops", "w.csv"), "as numbers, but the file has words")
+    refused(command("predict", "model.skops", "flowers.csv", "--label", "kind"), "no column 'kind'")
+    refused(command("predict", "model.skops", "flowers.csv", "-o", "p.doc"), "must end with")
+    refused(command("report", "model.skops", "flowers.csv", "--image-shape", "8"), "HEIGHTxWIDTH")
+    refused(command("report", "model.skops", "flowers.csv", "--image-shape", "8x8"), "image_shape")
+    refused(command("encode", "model.skops", "nothing.csv"), "there is no file")
+
+
+def test_a_model_file_that_is_none(command, flowers, model, tmp_path):
+    refused(command("predict", "flowers.csv", "flowers.csv"), "no kernelatoms model file")
+    refused(command("predict", "nothing.skops", "flowers.csv"), "there is no model file")
+    whole = (tmp_path / "model.skops").read_bytes()
+    (tmp_path / "cut.skops").write_bytes(whole[: len(whole) // 2])
+    refused(command("info", "cut.skops"), "no kernelatoms model file, or a damaged one")
+    newer = tmp_path / "newer.skops"
+    newer.write_bytes(whole)
+    with zipfile.ZipFile(newer) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    header = json.loads(members["kernelatoms.json"])
+    members["kernelatoms.json"] = json.dumps({**header, "format_version": 99})
+    with zipfile.ZipFile(newer, "w") as archive:
+        for name, data in members.items():
+            archive.writestr(name, data)
+    refused(command("predict", "newer.skops", "flowers.csv"), "format 99", "newer kernelatoms")
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write")
+def test_a_read_only_folder(command, flowers, tmp_path):
+    folder = tmp_path / "closed"
+    folder.mkdir()
+    folder.chmod(0o500)
+    refused(
+        command("fit", "flowers.csv", "--label", "species", "-o", "closed/m.skops"),
+        "cannot write in the folder 'closed'",
+    )
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/version"), reason="needs a file system like /proc")
+def test_a_folder_that_takes_no_files(command, flowers):
+    refused(
+        command("fit", "flowers.csv", "--label", "species", "-o", "/proc/m.skops"),
+        "cannot write in the folder '/proc'",
+    )
+
+
+def test_a_full_disk_leaves_the_old_model(command, flowers, model, tmp_path):
+    """A limit on the size of files stands for the full disk: writes fail half way."""
+    resource = pytest.importorskip("resource")
+    old = (tmp_path / "model.skops").read_bytes()
+
+    def limit():
+        # Without this the system would kill the process instead of failing the write.
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+
+    result = command("fit", "flowers.csv", "--label", "species", "--seed", "1", preexec_fn=limit)
+    assert result.returncode == 1, result.stderr
+    assert "Traceback" not in result.stderr
+    assert "File too large" in result.stderr
+    assert (tmp_path / "model.skops").read_bytes() == old
+    assert sorted(os.listdir(tmp_path)) == ["flowers.csv", "model.skops"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Ctrl-C reaches processes another way")
+def test_ctrl_c_in_the_middle(tmp_path):
+    rng = np.random.default_rng(0)
+    np.savez(tmp_path / "t.npz", X=rng.normal(size=(20_000, 200)), y=np.arange(20_000) % 4)
+    (tmp_path / "model.skops").write_bytes(b"old")
+    arguments = ["fit", "t.npz", "--label", "y", "--model", "linear", "--set", "max_iter=100000",
+                 "--set", "tol=0", "--set", "n_atoms=300"]  # fmt: skip
+    process = subprocess.Popen(
+        [sys.executable, "-m", "kernelatoms.cli.app", *arguments],
+        cwd=tmp_path, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        start_new_session=True,
+    )  # fmt: skip
+    time.sleep(6)
+    assert process.poll() is None, "it was done before it could be stopped"
+    os.kill(process.pid, signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "Traceback" not in errors
+    assert "Stopped before it was done." in errors
+    assert (tmp_path / "model.skops").read_bytes() == b"old"
+    assert sorted(os.listdir(tmp_path)) == ["model.skops", "t.npz"]
+
+
+def test_unknown_options_and_commands(command):
+    for arguments in (["fly"], ["fit"], ["fit", "x.csv", "--colour"], ["demo", "--seed", "-1"]):
+        result = command(*arguments)
+        assert result.returncode == 2
+        assert "Traceback" not in result.stderr
+
+
+def test_data_sets_that_do_not_exist(command):
+    refused(command("datasets", "uspss"), "no data set 'uspss'")
+    refused(command("datasets", "usps", "-o", "u.csv"), "--output writes one of iris")
+    refused(command("datasets", "-o", "u.csv"), "name it first")
+
+
+def test_a_closed_pipe_is_no_error(flowers, tmp_path):
+    line = (
+        f"{sys.executable} -m kernelatoms.cli.app datasets --json | head -c 1; "
+        "echo ${PIPESTATUS[0]}"
+    )
+    result = subprocess.run(["bash", "-c", line], capture_output=True, text=True, cwd=tmp_path)
+    assert "Traceback" not in result.stderr

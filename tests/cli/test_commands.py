@@ -1,0 +1,245 @@
+"""What the commands do when all is well."""
+
+import csv
+import io
+import json
+import sys
+import time
+
+import numpy as np
+import pytest
+import scipy.sparse
+from sklearn.datasets import load_digits
+
+from kernelatoms import load_model
+from kernelatoms.cli.app import main
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch, capsys):
+    """Run a command in this process, which is faster; (exit code, output, errors)."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments):
+        code = main([str(argument) for argument in arguments])
+        return code, *capsys.readouterr()
+
+    return run
+
+
+def test_from_a_hand_made_csv_to_predictions(command, flowers):
+    """The three commands at the top of the README, in processes of their own."""
+    fitted = command("fit", "flowers.csv", "--label", "species", "--cv", "2")
+    assert fitted.returncode == 0, fitted.stderr
+    assert "12 rows, 2 features, 3 classes" in fitted.stdout
+    assert "2 folds" in fitted.stdout
+    assert "'garden' (it holds words), 'id' (it numbers the rows)" in fitted.stderr
+    assert "1 missing value takes its column's median" in fitted.stderr
+    predicted = command("predict", "model.skops", "flowers.csv")
+    assert predicted.returncode == 0
+    rows = list(csv.reader(io.StringIO(predicted.stdout)))
+    assert rows[0] == ["id", "prediction"]
+    assert rows[1] == ["1", "setosa"]
+    assert rows[12] == ["12", "virginica, late"]
+    assert "100.0% of 12 predictions are right." in predicted.stderr
+    assert "\x1b" not in fitted.stdout + fitted.stderr  # no terminal: no colours, no bars
+
+
+def test_columns_may_come_in_any_order(run, flowers, tmp_path):
+    run("fit", "flowers.csv", "--label", "species")
+    rows = list(csv.reader(flowers.open()))
+    turned = tmp_path / "turned.csv"
+    with turned.open("w") as file:
+        csv.writer(file).writerows([[*row[:4][::-1], "new"] for row in rows])
+    first = run("predict", "model.skops", "flowers.csv")[1]
+    code, second, notes = run("predict", "model.skops", turned)
+    assert code == 0
+    assert second == first
+    assert "'new'" in notes
+
+
+def test_help_is_quick_and_has_examples(command):
+    start = time.perf_counter()
+    result = command("--help")
+    seconds = time.perf_counter() - start
+    assert result.returncode == 0
+    for name in ("demo", "fit", "predict", "encode", "info", "report", "reproduce", "datasets"):
+        assert name in result.stdout
+        shown = command(name, "--help") if name != "demo" else command("demo", "-h")
+        assert "Example" in shown.stdout
+    # What makes it slow is an import at the top of a file; a clock would only guess.
+    code = (
+        "import sys; import kernelatoms.cli.app;"
+        "print(sorted({'numpy', 'sklearn', 'numba', 'matplotlib', 'pyarrow', 'skops', 'scipy'}"
+        " & set(sys.modules)))"
+    )
+    import subprocess
+
+    heavy = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout
+    assert heavy.strip() == "[]", f"imported for --help ({seconds:.2f} s): {heavy}"
+
+
+@pytest.fixture
+def digits(tmp_path):
+    X, y = load_digits(return_X_y=True)
+    images = X.reshape(-1, 8, 8).astype(np.uint8)
+    np.savez(
+        tmp_path / "digits.npz",
+        X_train=images[:600], y_train=y[:600], X_test=images[600:800], y_test=y[600:800],
+    )  # fmt: skip
+    return y[600:800]
+
+
+def test_images_from_npz(run, digits, tmp_path):
+    code, out, _ = run(
+        "fit", "digits.npz", "--rows", "X_train", "--label", "y_train", "--model", "lkdl-images",
+        "--set", "n_atoms=12", "--set", "max_iter=4", "-o", "d.skops", "--json",
+    )  # fmt: skip
+    assert code == 0
+    result = json.loads(out)
+    assert result["fit"]["n_atoms"] == 120
+    model, record = load_model(tmp_path / "d.skops")
+    assert record.image_shape == (8, 8)
+    assert record.columns is None
+    assert model[-1].dictionary.n_atoms == 12
+    code, out, _ = run(
+        "predict", "d.skops", "digits.npz", "--rows", "X_test", "--label", "y_test", "--scores",
+        "-o", "p.npz", "--json",
+    )  # fmt: skip
+    accuracy = json.loads(out)["accuracy"]
+    with np.load(tmp_path / "p.npz") as predicted:
+        assert accuracy == pytest.approx(np.mean(predicted["prediction"] == digits))
+        scores = np.stack([predicted[f"score {c}"] for c in range(10)], axis=1)
+        np.testing.assert_array_equal(scores.argmax(axis=1), predicted["prediction"])
+    assert accuracy > 0.85
+    code, out, _ = run("report", "d.skops", "digits.npz", "--rows", "X_test", "--label", "y_test")
+    assert code == 0
+    page = (tmp_path / "report.html").read_text()
+    assert f"{round(accuracy * 200)} of 200 rows are classified right" in page
+    assert "others" in page
+
+
+def test_codes_of_a_classifier_are_those_of_the_predicted_class(run, digits, tmp_path):
+    run("fit", "digits.npz", "--rows", "X_train", "--label", "y_train", "--model", "linear")
+    code, out, _ = run("encode", "model.skops", "digits.npz", "--rows", "X_test", "--json")
+    assert code == 0
+    codes = scipy.sparse.load_npz(tmp_path / "codes.npz")
+    assert codes.shape == (200, json.loads(out)["atoms"])
+    model, _ = load_model(tmp_path / "model.skops")
+    X = np.load(tmp_path / "digits.npz")["X_test"].reshape(200, -1).astype(np.float32)
+    signals, predictions = model[:-1].transform(X), model.predict(X)
+    atoms = np.vstack([learner.components_ for learner in model[-1].dictionaries_])
+    residuals = ((signals - codes @ atoms) ** 2).sum(axis=1)
+    best = -model.decision_function(X).max(axis=1)
+    np.testing.assert_allclose(residuals, best, atol=1e-5)
+    own = np.repeat(model.classes_, [d.n_atoms_ for d in model[-1].dictionaries_])
+    for row in range(200):
+        assert set(own[codes[[row]].indices]) <= {predictions[row]}
+
+
+@pytest.mark.parametrize("name", ["KSVD", "mod"])
+def test_learners_without_labels(run, digits, tmp_path, name):
+    code, out, _ = run(
+        "fit", "digits.npz", "--rows", "X_train", "--model", name, "--scale", "unit",
+        "--set", "n_atoms=20", "--set", "n_nonzero_coefs=3", "--set", "max_iter=3",
+    )  # fmt: skip
+    assert code == 0
+    assert "20 atoms; their codes keep" in out
+    code, out, _ = run("encode", "model.skops", "digits.npz", "--rows", "X_test")
+    codes = scipy.sparse.load_npz(tmp_path / "codes.npz")
+    model, record = load_model(tmp_path / "model.skops")
+    X = np.load(tmp_path / "digits.npz")["X_test"].reshape(200, -1).astype(np.float32)
+    np.testing.assert_array_equal(codes.toarray(), model.transform(X).toarray())
+    kept = record.fit["energy_kept"]
+    assert 0.5 < kept < 1
+    code, _, err = run("predict", "model.skops", "digits.npz", "--rows", "X_test")
+    assert code == 2
+    assert "predicts no classes" in err
+
+
+def test_a_kernel_map(run, digits, tmp_path):
+    code, _, _ = run(
+        "fit", "digits.npz", "--rows", "X_train", "--model", "KernelLinearizer",
+        "--set", "kernel=poly", "--set", "n_landmarks=0.1", "--set", "degree=2",
+    )  # fmt: skip
+    assert code == 0
+    run("encode", "model.skops", "digits.npz", "--rows", "X_test", "-o", "f.npy")
+    assert np.load(tmp_path / "f.npy").shape == (200, 60)
+    assert run("report", "model.skops")[0] == 0
+
+
+def test_info(run, flowers):
+    run("fit", "flowers.csv", "--label", "species")
+    code, out, _ = run("info", "model.skops")
+    assert code == 0
+    for words in (
+        "lkdl",
+        "petal length, petal width, cm",
+        "id: it numbers the rows",
+        "flowers.csv",
+    ):
+        assert words in out
+    facts = json.loads(run("info", "model.skops", "--json")[1])
+    assert len(facts["data: fingerprint"]) == 64
+    assert facts["with: kernelatoms"]
+    code, out, _ = run("info", "flowers.csv")
+    assert "missing values      1" in out
+    assert "3 different values" in out
+
+
+def test_the_report_says_whether_rows_were_learned_from(run, flowers, tmp_path):
+    run("fit", "flowers.csv", "--label", "species")
+    assert run("report", "model.skops", "flowers.csv")[0] == 0
+    assert "the ones it learned from" in (tmp_path / "report.html").read_text()
+
+
+def test_seeds_and_settings_reach_the_model(run, flowers, tmp_path):
+    run("fit", "flowers.csv", "--label", "species", "--seed", "5", "--set", "dictionary=MOD",
+        "--set", "n_atoms=3", "--scale", "none", "--set", "map__kernel=poly")  # fmt: skip
+    model, _ = load_model(tmp_path / "model.skops")
+    assert [name for name, _ in model.steps] == ["fill", "map", "learn"]
+    assert type(model[-1].dictionary).__name__ == "MOD"
+    assert model[-1].dictionary.n_atoms == 3
+    assert model["map"].kernel == "poly"
+    assert model["map"].random_state == model[-1].random_state == 5
+
+
+def test_missing_values_at_prediction_take_the_median(run, tmp_path):
+    (tmp_path / "t.csv").write_text("a,b,k\n1,5,x\n2,6,x\n3,7,x\n-1,-5,y\n-2,-6,y\n-3,-7,y\n")
+    run("fit", "t.csv", "--label", "k")
+    model, _ = load_model(tmp_path / "model.skops")
+    (tmp_path / "n.csv").write_text("a,b\n,6\n0,6\n")
+    out = run("predict", "model.skops", "n.csv", "--scores")[1]
+    first, second = out.splitlines()[1:]
+    assert first == second  # the median of a is 0
+    assert model["fill"].statistics_.tolist() == [0, 0]
+
+
+def test_data_sets_are_listed_and_written(run, tmp_path):
+    code, out, _ = run("datasets")
+    assert code == 0
+    assert out.count("\n") == 15
+    assert "usps" in out
+    assert json.loads(run("datasets", "usps", "--json")[1])[0]["file"] == "usps.npz"
+    assert "USPS" in run("datasets", "usps")[1]
+    for name, shape in (("iris", (151, 5)), ("wine", (179, 14)), ("digits", (1798, 65))):
+        assert run("datasets", name, "-o", f"{name}.csv")[0] == 0
+        rows = list(csv.reader((tmp_path / f"{name}.csv").open()))
+        assert (len(rows), len(rows[0])) == shape
+
+
+def test_completion_knows_models_and_figures(command):
+    environment = {
+        "_KERNELATOMS_COMPLETE": "complete_bash",
+        "COMP_WORDS": "kernelatoms fit x.csv --model lk",
+        "COMP_CWORD": "4",
+    }
+    assert command(env=environment).stdout.split() == ["lkdl", "lkdl-images"]
+    environment |= {"COMP_WORDS": "kernelatoms reproduce lkdl/fig3", "COMP_CWORD": "2"}
+    assert command(env=environment).stdout.split() == ["lkdl/fig3a", "lkdl/fig3b"]
+
+
+def test_version(run):
+    from kernelatoms import __version__
+
+    assert run("--version") == (0, f"{__version__}\n", "")
