@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-slow bench lint clean
+.PHONY: demo test test-slow bench lint docs dist clean
 .DEFAULT_GOAL := test
 
 # $(call install,what) puts the package (and extras) into $(VENV), creating it when it is not there.
@@ -23,7 +23,7 @@ $(VENV)/.ready-%: pyproject.toml
 
 # Learn K-SVD and LKDL class dictionaries on scikit-learn's digits; writes report.html.
 demo: $(VENV)/.ready
-	@$(BIN)/python -m kernelatoms.cli.demo
+	@$(BIN)/kernelatoms demo
 
 lint: $(VENV)/.ready-dev
 	$(BIN)/ruff check .
@@ -42,6 +42,25 @@ test-slow: lint
 bench: $(VENV)/.ready-bench
 	$(BIN)/python -m benchmarks.run
 
+# The documentation, gallery and paper pages included: docs/_build/html/index.html.
+docs: $(VENV)/.ready-docs
+	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
+	@echo "Documentation: docs/_build/html/index.html"
+
+# Wheel and sdist, then the wheel in an empty environment: command line, demo data, reproduce.
+dist: $(VENV)/.ready-dev
+	rm -rf dist build/trial
+	$(BIN)/python -m build --quiet
+	$(PYTHON) -m venv build/trial
+	build/trial/bin/python -m pip install --quiet --disable-pip-version-check dist/*.whl
+	cd build/trial && bin/kernelatoms --version && bin/kernelatoms reproduce --list \
+	  && bin/kernelatoms datasets iris --output iris.csv \
+	  && bin/kernelatoms fit iris.csv --label species && bin/kernelatoms predict model.skops iris.csv --output p.csv \
+	  && bin/kernelatoms demo --quick --output demo.html
+	rm -rf build/trial
+	@ls dist
+
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache report.html
+	rm -rf dist build docs/_build docs/gallery docs/api/generated
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

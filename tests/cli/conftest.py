@@ -1,8 +1,10 @@
 """The real command, in a process of its own."""
 
 import os
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -22,25 +24,9 @@ def command(tmp_path):
     return run
 
 
-FLOWERS = """id,"petal length","petal width, cm",garden,species
-1,1.4,0.2,"north, upper",setosa
-2,1.3,0.2,south,setosa
-3,1.5,,north,setosa
-4,1.7,0.4,"the ""old"" one",setosa
-5,4.7,1.4,south,versicolor
-6,4.5,1.5,north,versicolor
-7,4.9,1.5,south,versicolor
-8,4.0,1.3,north,versicolor
-9,6.0,2.5,south,"virginica, late"
-10,5.1,1.9,north,"virginica, late"
-11,5.9,2.1,south,"virginica, late"
-12,5.6,1.8,north,"virginica, late"
-"""
-
-
 @pytest.fixture
 def flowers(tmp_path):
     """A table made by hand: quotes, a text label, an identifier, a missing value."""
     path = tmp_path / "flowers.csv"
-    path.write_text(FLOWERS)
+    shutil.copy(Path(__file__).with_name("flowers.csv"), path)
     return path

@@ -39,21 +39,25 @@ def claims_in_words(figure: PaperFigure, curves: Curves) -> list[str]:
 def figure_section(figure: PaperFigure, curves: Curves, folder: Path) -> Section:
     """Return a figure's part of the page."""
     claims = "\n\n".join(claims_in_words(figure, curves))
-    plot = series_figure(
-        {method: curves.line(method) for method in curves.methods if curves.line(method)[0]},
-        {m: curves.at(m, None) for m in curves.methods if len(curves.at(m, None))},
-        {name: dict(numbers) for name, numbers in figure.reported.items()},
-        xlabel=figure.xlabel, ylabel=figure.ylabel, log=figure.log, legend=figure.legend,
-        percent_places=figure.place.endswith("%}"),
-    )  # fmt: skip
     picture = Picture(
-        plot,
+        figure_picture(figure, curves),
         f"Ours: lines with standard errors, {curves.seeds_in_words()}. Reported: dotted, hollow.",
         f"{figure.ylabel} against {figure.xlabel}, ours and the reported; the table has the "
         "numbers.",
     )
     text = f"{figure.text}\n\n{claims}\n\n{circumstances(figure, folder)}"
     return Section(figure.title, text, table=figure_table(figure, curves), pictures=[picture])
+
+
+def figure_picture(figure: PaperFigure, curves: Curves) -> Any:
+    """Draw our curves and the reported ones."""
+    return series_figure(
+        {method: curves.line(method) for method in curves.methods if curves.line(method)[0]},
+        {m: curves.at(m, None) for m in curves.methods if len(curves.at(m, None))},
+        {name: dict(numbers) for name, numbers in figure.reported.items()},
+        xlabel=figure.xlabel, ylabel=figure.ylabel, log=figure.log, legend=figure.legend,
+        percent_places=figure.place.endswith("%}"),
+    )  # fmt: skip
 
 
 def circumstances(figure: PaperFigure, folder: Path) -> str:
