@@ -1,0 +1,56 @@
+r"""Docstrings are written for terminals; on pages, |x - D w|^2 becomes a formula.
+
+In reStructuredText, bars would be a substitution and ``n_iter_`` without quotes a link. Lines of
+examples and what stands in backticks stay as they are.
+"""
+
+import re
+
+QUOTED = re.compile(r"(``.*?``|`.*?`)")
+NORM = re.compile(r"\|([^|`]+)\|(\^2|_F|_0)?")
+FITTED = re.compile(r"(?<=\w)_(?!\w)")
+
+
+def typeset(text):
+    r"""Return the text with norms as formulas and fitted names as words.
+
+    >>> print(typeset("Minimises |x - D w|^2."))
+    Minimises :math:`\|x - D w\|^2`.
+    >>> print(typeset("``a | b_`` or |K - F F'|_F"))
+    ``a | b_`` or :math:`\|K - F F'\|_F`
+    >>> print(typeset("components_ : array of shape (n_atoms_, n_features)"))
+    components_ : array of shape (n_atoms\_, n_features)
+    >>> print(typeset("n_atoms_, n_iter_ : int"))
+    n_atoms\_, n_iter_ : int
+    """
+    # The last name before a colon is numpydoc's, which makes it safe itself.
+    match = re.match(r"(\s*(?:\w+, )*)(\w+)( : .*)", text)
+    if match:
+        return typeset(match[1]) + match[2] + typeset(match[3])
+    # A full stop would end the first sentence, which stands for the whole in tables.
+    text = re.sub(r"\beq(s?)\. (?=\()", r"equation\1 ", text)
+    parts = QUOTED.split(text)
+    for i in range(0, len(parts), 2):
+        parts[i] = FITTED.sub(r"\_", parts[i])
+        parts[i] = NORM.sub(lambda found: rf":math:`\|{found[1]}\|{found[2] or ''}`", parts[i])
+    return "".join(parts)
+
+
+def on_docstring(app, what, name, obj, options, lines):
+    """Typeset a docstring before numpydoc reads it."""
+    for i, line in enumerate(lines):
+        if not line.lstrip().startswith((">>>", "...")):
+            lines[i] = typeset(line)
+
+
+def on_member(app, what, name, obj, skip, options):
+    """Leave out what is scikit-learn's: it is documented there."""
+    home = getattr(obj, "__module__", None) or ""
+    return True if home.startswith("sklearn") else None
+
+
+def setup(app):
+    """Listen to autodoc, before numpydoc does (500)."""
+    app.connect("autodoc-process-docstring", on_docstring, priority=100)
+    app.connect("autodoc-skip-member", on_member)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

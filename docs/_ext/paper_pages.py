@@ -1,0 +1,61 @@
+"""A page for every paper, made of the stored runs in ``papers/records`` when the docs are built."""
+
+from pathlib import Path
+
+from kernelatoms.papers import FIGURES
+from kernelatoms.papers.page import circumstances, figure_picture, figure_table
+
+HERE = Path(__file__).parent.parent / "papers"
+RECORDS = HERE / "records"
+
+HEAD = {
+    "lkdl": "# Linearized kernel dictionary learning\n\nA. Golts, M. Elad, *Linearized kernel "
+    "dictionary learning*, IEEE Journal of Selected Topics in Signal Processing 10(4), 2016. Run "
+    "again at paper size by `kernelatoms reproduce lkdl --full`; the stored runs are in "
+    "`docs/papers/records`. Kernel K-SVD, which the authors compare with, is not run here yet."
+}
+
+
+def setup(app):
+    """Write the pages before Sphinx reads the sources."""
+    app.connect("builder-inited", lambda _: write_pages())
+    return {"parallel_read_safe": True}
+
+
+def write_pages():
+    """Write ``papers/<paper>.md`` and its pictures."""
+    (HERE / "pictures").mkdir(exist_ok=True)
+    for paper, head in HEAD.items():
+        parts = [head]
+        for figure in FIGURES.values():
+            size = figure.study.full
+            curves = figure.curves(RECORDS, size, size.n_seeds)
+            if figure.paper == paper and curves:
+                parts += section(figure, curves)
+        text = "\n\n".join(parts) + "\n"
+        path = HERE / f"{paper}.md"
+        # An unchanged page keeps its date, so that Sphinx does not build it again.
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            path.write_text(text, encoding="utf-8")
+
+
+def section(figure, curves):
+    """Return the parts of one figure's section."""
+    picture = f"pictures/{figure.name.replace('/', '-')}.svg"
+    figure_picture(figure, curves).savefig(HERE / picture, metadata={"Date": None})
+    claims = "\n".join(
+        f"- **{'Holds' if claim.holds else 'Missed'}**: {claim.statement}. {claim.evidence}."
+        for claim in figure.claims(curves)
+    )
+    table = figure_table(figure, curves)
+    lines = [table.header, ["---"] + ["--:"] * (len(table.header) - 1), *table.rows]
+    rows = "\n".join("| " + " | ".join(line) + " |" for line in lines)
+    return [
+        f"## {figure.title}",
+        figure.text.replace("|", r"\|").replace("^", r"\^"),
+        f"```{{image}} {picture}\n:alt: {figure.ylabel} against {figure.xlabel}; ours and the "
+        "reported.\n:width: 90%\n```",
+        claims,
+        rows.replace("^", r"\^"),
+        f"{table.caption} {circumstances(figure, RECORDS)}".replace("^", r"\^"),
+    ]

@@ -1,0 +1,139 @@
+"""The worked examples keep the contracts that they claim to keep."""
+
+import numpy as np
+import pytest
+from coordinate import CoordinateDescent, coordinate_update
+from farthest import farthest_point
+from hypothesis import given
+from hypothesis import strategies as st
+from intersection import intersection
+from sklearn.utils.estimator_checks import check_estimator
+from threshold import threshold
+
+from contracts.kernel import KernelContract
+from contracts.learner import LearnerContract
+from kernelatoms import KernelLinearizer
+from kernelatoms.learning.atoms import unit_rows
+from kernelatoms.pursuit import omp
+from kernelatoms.similarity import make_kernel
+from kernelatoms.space.expansion import Expansion
+from kernelatoms.space.problem import GivenProblem, KernelProblem, LinearProblem
+from kernelatoms.space.samplers import SAMPLERS
+
+RBF = make_kernel("rbf", gamma=0.5)
+
+
+class TestIntersection(KernelContract):
+    def make(self):
+        return make_kernel(intersection)
+
+    def test_is_the_textbooks(self, rng):
+        X, Y = rng.random((6, 4)), rng.random((5, 4))
+        naive = [[sum(np.minimum(x, y)) for y in Y] for x in X]
+        np.testing.assert_allclose(intersection(X, Y), naive)
+
+    def test_has_no_negative_eigenvalues(self, rng):
+        X = rng.random((30, 4))
+        assert np.linalg.eigvalsh(intersection(X, X)).min() > -1e-12
+
+
+class TestFarthestPoint:
+    def naive(self, X, first, n):
+        """All distances in feature space, from scratch at every step."""
+        K = RBF(X, X)
+        D = np.add.outer(np.diag(K), np.diag(K)) - 2 * K
+        chosen = [first]
+        while len(chosen) < n:
+            chosen.append(int(np.argmax(D[:, chosen].min(axis=1))))
+        return X[np.sort(chosen)]
+
+    def test_is_the_textbooks(self, rng):
+        X = rng.standard_normal((60, 3))
+        landmarks = farthest_point(X, RBF, 12, np.random.RandomState(3))
+        first = np.random.RandomState(3).randint(60)
+        np.testing.assert_array_equal(landmarks, self.naive(X, first, 12))
+
+    def test_landmarks_are_different_rows_even_of_equal_ones(self):
+        landmarks = farthest_point(np.zeros((9, 2)), RBF, 9, np.random.RandomState(0))
+        assert landmarks.shape == (9, 2)
+
+    def test_a_precomputed_kernel_is_enough(self, rng):
+        X = rng.standard_normal((40, 3))
+        numbers = farthest_point(RBF(X, X), make_kernel("precomputed"), 8, np.random.RandomState(0))
+        rows = farthest_point(X, RBF, 8, np.random.RandomState(0))
+        np.testing.assert_array_equal(X[numbers[:, 0]], rows)
+
+    def test_a_row_in_the_table_is_a_sampling(self, rng, monkeypatch):
+        monkeypatch.setitem(SAMPLERS, "farthest", farthest_point)
+        X = rng.standard_normal((50, 3))
+        linearizer = KernelLinearizer("rbf", sampling="farthest", n_landmarks=10).fit(X)
+        assert linearizer.landmarks_.shape == (10, 3)
+
+
+class TestThreshold:
+    def naive(self, x, D, n_nonzero):
+        """One signal at a time, least squares from scratch."""
+        scores = np.abs(D @ x) / np.linalg.norm(D, axis=1)
+        support = np.sort(np.argsort(-scores)[:n_nonzero])
+        code = np.zeros(len(D))
+        code[support] = np.linalg.lstsq(D[support].T, x, rcond=None)[0]
+        return code
+
+    @given(
+        seed=st.integers(0, 2**31),
+        n_features=st.integers(3, 20),
+        n_atoms=st.integers(2, 40),
+        n_nonzero=st.integers(1, 5),
+    )
+    def test_is_the_textbooks(self, seed, n_features, n_atoms, n_nonzero):
+        rng = np.random.default_rng(seed)
+        X, D = rng.standard_normal((15, n_features)), rng.standard_normal((n_atoms, n_features))
+        n_nonzero = min(n_nonzero, n_atoms, n_features)
+        codes = threshold(LinearProblem(X, D), n_nonzero)
+        naive = np.array([self.naive(x, D, n_nonzero) for x in X])
+        dense = codes.to_dense()
+        np.testing.assert_allclose(dense @ D, naive @ D, atol=1e-6)
+        np.testing.assert_array_equal(dense != 0, naive != 0)
+        np.testing.assert_allclose(codes.error, ((X - dense @ D) ** 2).sum(axis=1), atol=1e-6)
+
+    def test_on_orthogonal_atoms_it_is_omp(self, rng):
+        X, D = rng.standard_normal((30, 8)), np.linalg.qr(rng.standard_normal((8, 8)))[0]
+        one, two = threshold(LinearProblem(X, D), 3), omp(LinearProblem(X, D), 3)
+        np.testing.assert_allclose(one.to_dense(), two.to_dense(), atol=1e-10)
+
+    @pytest.mark.parametrize("dtype", [np.float32, np.float64])
+    def test_any_problem_will_do(self, rng, dtype):
+        X, D = (rng.standard_normal((n, 6)).astype(dtype) for n in (20, 12))
+        linear = threshold(LinearProblem(X, D), 3)
+        kernel = threshold(KernelProblem(X, Expansion(make_kernel("linear"), D)), 3)
+        given = threshold(GivenProblem(D @ D.T, X @ D.T), 3)
+        for codes in (kernel, given):
+            assert codes.values.dtype == dtype
+            np.testing.assert_allclose(codes.to_dense(), linear.to_dense(), atol=1e-3)
+        energy = np.vecdot(X, X)
+        np.testing.assert_allclose(given.error + energy, linear.error, atol=1e-3)
+
+    def test_equal_atoms_do_no_harm(self, rng):
+        X, D = rng.standard_normal((5, 6)), unit_rows(rng.standard_normal((4, 6)))
+        codes = threshold(LinearProblem(X, np.concatenate([D, D])), 4)
+        assert np.isfinite(codes.values).all()
+        assert (codes.error <= np.vecdot(X, X)).all()
+
+
+class TestCoordinateDescent(LearnerContract):
+    def make(self, **parameters):
+        return CoordinateDescent(**parameters)
+
+    def test_is_the_textbooks(self, rng):
+        X, D = rng.standard_normal((50, 6)), unit_rows(rng.standard_normal((8, 6)))
+        codes = omp(LinearProblem(X, D), 2)
+        W, naive = codes.to_dense(), D.copy()
+        for j in range(8):
+            rest = X - W @ naive + np.outer(W[:, j], naive[j])
+            naive[j] = W[:, j] @ rest / (W[:, j] @ W[:, j])
+        new, codes = coordinate_update(X, D, codes)
+        np.testing.assert_allclose(new, unit_rows(naive), atol=1e-10)
+        np.testing.assert_allclose(codes.to_dense() @ new, W @ naive, atol=1e-10)
+
+    def test_is_a_scikit_learn_estimator(self):
+        check_estimator(CoordinateDescent(n_atoms=4))

@@ -1,0 +1,62 @@
+"""The code on the pages runs and prints what the pages say; the API page misses no name."""
+
+import doctest
+import re
+from pathlib import Path
+
+import pytest
+
+import kernelatoms
+from kernelatoms import datasets, report, similarity
+
+DOCS = Path(__file__).parent
+MADE = {"_build", "gallery", "generated"}
+PAGES = {
+    str(path.relative_to(DOCS)): path
+    for path in sorted(DOCS.rglob("*.md"))
+    if not MADE & set(path.relative_to(DOCS).parts)
+}
+FENCE = re.compile(r"^ *(```|~~~|:::).*$", re.MULTILINE)
+BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE | doctest.IGNORE_EXCEPTION_DETAIL
+
+
+@pytest.mark.parametrize("page", [name for name, p in PAGES.items() if ">>>" in p.read_text()])
+def test_examples_on_the_page_do_what_it_says(page, monkeypatch, tmp_path):
+    path = PAGES[page]
+    monkeypatch.syspath_prepend(path.parent)
+    monkeypatch.chdir(tmp_path)
+    # Fences become empty lines: numbers of lines stay true, and no fence is taken for output.
+    text = FENCE.sub("", path.read_text(encoding="utf-8"))
+    examples = doctest.DocTestParser().get_doctest(text, {}, page, str(path), 0)
+    failures = []
+    result = doctest.DocTestRunner(optionflags=FLAGS).run(examples, out=failures.append)
+    assert result.attempted > 0
+    assert not result.failed, "".join(failures)
+
+
+PLAIN = {
+    name: blocks
+    for name, path in {**PAGES, "README.md": DOCS.parent / "README.md"}.items()
+    if (blocks := [b for b in BLOCK.findall(path.read_text(encoding="utf-8")) if ">>>" not in b])
+}
+
+
+@pytest.mark.parametrize("page", PLAIN)
+def test_code_without_prompts_runs(page, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    shared = {}
+    for block in PLAIN[page]:
+        exec(compile(block, page, "exec"), shared)
+
+
+def public_names():
+    yield from (f"kernelatoms.{name}" for name in kernelatoms.__all__ if name != "__version__")
+    for room in (datasets, report, similarity):
+        yield from (f"{room.__name__}.{name}" for name in room.__all__)
+
+
+@pytest.mark.parametrize("name", list(public_names()))
+def test_every_public_name_is_on_the_api_page(name):
+    listed = (DOCS / "api" / "index.rst").read_text(encoding="utf-8").split()
+    assert name in listed, f"add the line '   {name}' to docs/api/index.rst"
