@@ -162,6 +162,8 @@ def test_ctrl_c_in_the_middle(tmp_path):
         [sys.executable, "-m", "kernelatoms.cli.app", *arguments],
         cwd=tmp_path, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
         start_new_session=True,
+        # Shells start background jobs with Ctrl-C ignored, and children inherit that.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )  # fmt: skip
     time.sleep(6)
     assert process.poll() is None, "it was done before it could be stopped"
