@@ -56,6 +56,6 @@ def section(figure, curves):
         f"```{{image}} {picture}\n:alt: {figure.ylabel} against {figure.xlabel}; ours and the "
         "reported.\n:width: 90%\n```",
         claims,
-        rows.replace("^", r"\^"),
+        ":::{container} paper-table\n" + rows.replace("^", r"\^") + "\n:::",
         f"{table.caption} {circumstances(figure, RECORDS)}".replace("^", r"\^"),
     ]

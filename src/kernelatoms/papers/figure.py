@@ -87,7 +87,6 @@ class PaperFigure:
     place: str = "{:g}"
     number: str = "{:.2f}"
     log: bool = False
-    legend: str = "lower left"
 
     @property
     def paper(self) -> str:

@@ -55,7 +55,7 @@ def figure_picture(figure: PaperFigure, curves: Curves) -> Any:
         {method: curves.line(method) for method in curves.methods if curves.line(method)[0]},
         {m: curves.at(m, None) for m in curves.methods if len(curves.at(m, None))},
         {name: dict(numbers) for name, numbers in figure.reported.items()},
-        xlabel=figure.xlabel, ylabel=figure.ylabel, log=figure.log, legend=figure.legend,
+        xlabel=figure.xlabel, ylabel=figure.ylabel, log=figure.log,
         percent_places=figure.place.endswith("%}"),
     )  # fmt: skip
 

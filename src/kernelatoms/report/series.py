@@ -21,7 +21,6 @@ def series_figure(
     xlabel: str,
     ylabel: str,
     log: bool = False,
-    legend: str = "best",
     percent_places: bool = False,
 ) -> Figure:
     """Draw measured values with standard errors, and what somebody else reported, dotted.
@@ -39,8 +38,6 @@ def series_figure(
         The axes' names.
     log : bool
         A logarithmic vertical axis.
-    legend : str
-        Where the legend stands, in matplotlib's words.
     percent_places : bool
         Write places as percentages.
 
@@ -81,7 +78,11 @@ def series_figure(
         ax.xaxis.set_major_formatter(lambda value, _: f"{100 * value:.0f}%")
     elif max((x for places, _ in lines.values() for x in places), default=0) >= 1000:
         ax.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
-    ax.legend(frameon=False, fontsize=8, loc=legend)
+    # Many lines leave no corner free: the legend stands under the plot.
+    entries = ax.get_legend_handles_labels()[1]
+    width, height = figure.get_size_inches()
+    figure.set_size_inches(width, height + 0.2 * -(-len(entries) // 2))
+    figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=8)
     return figure
 
 

@@ -194,7 +194,6 @@ FIGURES = (
         xlabel="landmarks, share of the rows",
         ylabel="accuracy, %",
         place="{:.0%}",
-        legend="lower right",
     ),
     PaperFigure(
         name="lkdl/fig2a",
@@ -234,7 +233,6 @@ FIGURES = (
         xlabel="training rows",
         ylabel="accuracy, %",
         place="{:,.0f}",
-        legend="lower right",
     ),
     PaperFigure(
         name="lkdl/fig3b",
@@ -252,6 +250,5 @@ FIGURES = (
         place="{:,.0f}",
         number="{:.1f}",
         log=True,
-        legend="center right",
     ),
 )  # fmt: skip
