@@ -197,3 +197,70 @@ def _threads() -> int:
 
 if __name__ == "__main__":
     sys.exit("Run python -m benchmarks.run")
+
+
+def kernel_rows(n: int, data: str, dtype: str) -> tuple[Any, Any]:
+    """Return n unit rows of USPS (digit 0 first; a stand-in without the data) and a start."""
+    rng = np.random.default_rng(0)
+    if data == "usps":
+        from kernelatoms.datasets import load_usps
+
+        usps = load_usps(download_if_missing=False)
+        X = (usps.X_train[np.argsort(usps.y_train, kind="stable")] + 1) / 2
+    else:
+        X = np.abs(rng.standard_normal((n, 30)) @ rng.standard_normal((30, 256)))
+    X = X[:n].astype(np.float64)
+    X = (X / np.linalg.norm(X, axis=1, keepdims=True)).astype(dtype)
+    return X, rng.permutation(n)[:300]
+
+
+def kernel_ksvd_kernelatoms(n: int, data: str, dtype: str = "float64") -> Call:
+    from kernelatoms import KernelKSVD
+
+    X, _ = kernel_rows(n, data, dtype)
+    learner = KernelKSVD(
+        300, kernel="poly", degree=4, gamma=1, coef0=0, n_nonzero_coefs=5, max_iter=5, tol=0,
+        random_state=0,
+    )  # fmt: skip
+    learner.fit(X[:400])
+    return lambda: float(learner.fit(X).objective_[-1])
+
+
+def kernel_ksvd_dictlearn(n: int, data: str, algorithm: str) -> Call:
+    from dictlearn import KernelDictionaryLearning
+
+    X, _ = kernel_rows(n, data, "float64")
+    learner = KernelDictionaryLearning(
+        300, kernel="poly", degree=4, gamma=1, coef0=0, fit_algorithm=algorithm,
+        n_nonzero_coefs=5, max_iter=5, random_state=0,
+    )  # fmt: skip
+    learner.fit(X[:400])
+
+    def call() -> float:
+        learner.fit(X)
+        # Its own codes of the training rows, judged in feature space as ours are.
+        W, A, K = learner.transform(X), learner.dual_components_, (X @ X.T) ** 4
+        W = np.asarray(W.todense() if hasattr(W, "todense") else W)
+        E = np.eye(n) - A @ (W if W.shape[0] == A.shape[1] else W.T)
+        return float(np.einsum("ij,ij->", E, K @ E))
+
+    return call
+
+
+def kernel_ksvd_textbook(n: int, data: str) -> Call:
+    """Figs. 2 and 3 of Nguyen et al. as written, with N x N matrices: the tests' oracle."""
+    sys.path.insert(0, "tests")
+    from oracles import kernel_learning as book
+
+    X, start = kernel_rows(n, data, "float64")
+    K = (X @ X.T) ** 4
+
+    def call() -> float:
+        A = np.zeros((n, len(start)))
+        A[start, range(len(start))] = 1 / np.sqrt(np.diagonal(K)[start])
+        for _ in range(5):
+            W = book.code_all(K, A, 5)
+            A, W = book.kernel_ksvd_pass(K, A, W)
+        return book.objective(K, A, W)
+
+    return call

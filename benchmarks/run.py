@@ -90,6 +90,37 @@ def ksvd_table(rounds: int, generations: int) -> None:
               f"{result.value:.3f} |")  # fmt: skip
 
 
+def kernel_table(sizes: tuple[int, ...] = (500, 1194, 2000, 4000)) -> None:
+    """Kernel K-SVD, (x'y)^4: 300 atoms, 5 nonzeros, 5 passes, growing n."""
+    data = "usps" if os.environ.get("KERNELATOMS_DATA") else "stand-in"
+    print(f"\n## Kernel K-SVD ({data} rows), 300 atoms, 5 nonzeros, 5 passes: seconds, objective\n")
+    heads = ["ours", "ours, float32", "dictlearn aksvd", "dictlearn ksvd", "textbook"]
+    print("| n | " + " | ".join(heads) + " | ours, peak GiB |\n" + "|---" * (len(heads) + 2) + "|")
+    for n in sizes:
+        case = {"n": n, "data": data}
+        contenders = [
+            Contender("ours", "kernel_ksvd_kernelatoms", case),
+            Contender("ours, float32", "kernel_ksvd_kernelatoms", {**case, "dtype": "float32"}),
+            Contender("dictlearn aksvd", "kernel_ksvd_dictlearn", {**case, "algorithm": "aksvd"},
+                      once=True),
+        ]  # fmt: skip
+        if n <= 1194:
+            contenders += [
+                Contender("dictlearn ksvd", "kernel_ksvd_dictlearn",
+                          {**case, "algorithm": "ksvd"}, once=True),
+                Contender("textbook", "kernel_ksvd_textbook", case, once=True),
+            ]  # fmt: skip
+        results = compare(contenders, 3, 1)
+        ours = results["ours"].seconds
+        cells = [
+            f"{results[h].seconds:.2f} ({results[h].seconds / ours:.1f}x), {results[h].value:.2f}"
+            if h in results
+            else "-"
+            for h in heads
+        ]
+        print(f"| {n} | {' | '.join(cells)} | {results['ours'].peak_gib:.2f} |", flush=True)
+
+
 def memory_table() -> None:
     print("\n## Memory: coding 1,000,000 x 256 float32 over 1,024 atoms, 10 nonzeros\n")
     result = compare([Contender("ours", "million_rows", {"n_signals": 1_000_000}, once=True)])[
@@ -137,16 +168,18 @@ def _run(code: str, env: dict[str, str] | None = None) -> tuple[str, float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("tables", nargs="*", default=[],
-                        help="omp, ksvd, memory, startup (all by default)")  # fmt: skip
+                        help="omp, ksvd, kernel, memory, startup (all by default)")  # fmt: skip
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--generations", type=int, default=3)
     arguments = parser.parse_args()
-    wanted = arguments.tables or ["omp", "ksvd", "memory", "startup"]
+    wanted = arguments.tables or ["omp", "ksvd", "kernel", "memory", "startup"]
     print(describe_machine())
     if "omp" in wanted:
         omp_table(arguments.rounds, arguments.generations)
     if "ksvd" in wanted:
         ksvd_table(arguments.rounds, arguments.generations)
+    if "kernel" in wanted:
+        kernel_table()
     if "memory" in wanted:
         memory_table()
     if "startup" in wanted:

@@ -3,7 +3,7 @@
 import numpy as np
 
 from kernelatoms.engine.ksvd import residuals
-from kernelatoms.estimators.learners import DictionaryLearner
+from kernelatoms.estimators.learners import LinearLearner
 from kernelatoms.learning.atoms import replace_unused
 from kernelatoms.learning.moments import Moments
 from kernelatoms.space.codes import Codes
@@ -27,7 +27,7 @@ def coordinate_update(X, dictionary, codes):
     return new, Codes(codes.indices, values, codes.n_atoms, error)
 
 
-class CoordinateDescent(DictionaryLearner):
+class CoordinateDescent(LinearLearner):
     """Learn a dictionary by sparse coding and coordinate descent; parameters as in KSVD."""
 
     _update = staticmethod(coordinate_update)

@@ -15,7 +15,9 @@ __version__ = "0.1.0"
 _HOME_OF = {
     "ClassDictionaryClassifier": "estimators.class_dictionaries",
     "KSVD": "estimators.learners",
+    "KernelKSVD": "estimators.kernel_learners",
     "KernelLinearizer": "estimators.linearizer",
+    "KernelMOD": "estimators.kernel_learners",
     "MOD": "estimators.learners",
     "load_model": "files.models",
     "nystrom_error": "estimators.linearizer",
@@ -28,7 +30,9 @@ __all__ = [
     "KSVD",
     "MOD",
     "ClassDictionaryClassifier",
+    "KernelKSVD",
     "KernelLinearizer",
+    "KernelMOD",
     "__version__",
     "load_model",
     "nystrom_error",
@@ -39,6 +43,7 @@ __all__ = [
 if TYPE_CHECKING:
     from kernelatoms.estimators.class_dictionaries import ClassDictionaryClassifier
     from kernelatoms.estimators.encode import sparse_encode
+    from kernelatoms.estimators.kernel_learners import KernelKSVD, KernelMOD
     from kernelatoms.estimators.learners import KSVD, MOD
     from kernelatoms.estimators.linearizer import KernelLinearizer, nystrom_error
     from kernelatoms.files.models import load_model, save_model

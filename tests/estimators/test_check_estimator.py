@@ -4,9 +4,23 @@ import pytest
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
 import kernelatoms
-from kernelatoms import KSVD, MOD, ClassDictionaryClassifier, KernelLinearizer
+from kernelatoms import (
+    KSVD,
+    MOD,
+    ClassDictionaryClassifier,
+    KernelKSVD,
+    KernelLinearizer,
+    KernelMOD,
+)
 
-ESTIMATORS = [KernelLinearizer(), MOD(), KSVD(), ClassDictionaryClassifier()]
+ESTIMATORS = [
+    KernelLinearizer(),
+    MOD(),
+    KSVD(),
+    KernelMOD(),
+    KernelKSVD(),
+    ClassDictionaryClassifier(),
+]
 
 
 def test_every_estimator_is_here():

@@ -15,6 +15,7 @@ class Choice:
     estimator: str
     scale: str = "none"
     mapped: bool = False
+    dictionary: str = "KSVD"
     parameters: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -49,11 +50,21 @@ PRESETS = {
         "unit",
         parameters=_LARGE,
     ),
+    "kdl": Choice(
+        "classify small tables exactly in feature space: standardised columns, RBF kernel, one "
+        "kernel K-SVD dictionary a class",
+        "ClassDictionaryClassifier",
+        "standard",
+        dictionary="KernelKSVD",
+        parameters=_SMALL,
+    ),
 }  # fmt: skip
 
 ESTIMATORS = {
     "KSVD": Choice("learn a dictionary by K-SVD", "KSVD"),
     "MOD": Choice("learn a dictionary by MOD", "MOD"),
+    "KernelKSVD": Choice("learn a dictionary under a kernel by K-SVD", "KernelKSVD"),
+    "KernelMOD": Choice("learn a dictionary under a kernel by MOD", "KernelMOD"),
     "KernelLinearizer": Choice("map rows to virtual samples of a kernel", "KernelLinearizer"),
     "ClassDictionaryClassifier": Choice(
         "one dictionary a class, the smallest residual decides", "ClassDictionaryClassifier"
@@ -88,7 +99,7 @@ def make_model(choice: Choice, scale: str | None, settings: Sequence[str], seed:
         steps.append(("scale", StandardScaler() if scale == "standard" else Normalizer()))
     if choice.mapped:
         steps.append(("map", make_estimator("KernelLinearizer")))
-    steps.append(("learn", make_estimator(choice.estimator)))
+    steps.append(("learn", make_estimator(choice.estimator, choice.dictionary)))
     model = Pipeline(steps).set_params(**choice.parameters)
     for setting in settings:
         name, value = _parse(setting)
@@ -98,13 +109,13 @@ def make_model(choice: Choice, scale: str | None, settings: Sequence[str], seed:
     return model.set_params(**dict.fromkeys(seeds, seed))
 
 
-def make_estimator(name: str) -> Any:
+def make_estimator(name: str, dictionary: str = "KSVD") -> Any:
     """Return one of the library's estimators with its defaults, its learner spelled out."""
     import kernelatoms
 
     estimator = getattr(kernelatoms, name)()
     if "dictionary" in estimator.get_params(deep=False):
-        estimator.set_params(dictionary=kernelatoms.KSVD())
+        estimator.set_params(dictionary=getattr(kernelatoms, dictionary)())
     return estimator
 
 

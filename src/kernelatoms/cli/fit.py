@@ -180,7 +180,10 @@ def _what_was_reached(pipeline: Any, X: Any) -> dict[str, Any]:
             "n_landmarks": int(learner.n_landmarks_),
         }
     signals = pipeline[:-1].transform(X)
-    energy = float(np.vdot(signals, signals))
+    if hasattr(dictionaries[0], "dual_coef_"):
+        energy = float(dictionaries[0]._kernel().diag(signals).sum())
+    else:
+        energy = float(np.vdot(signals, signals))
     missed = float(sum(d.objective_[-1] for d in dictionaries))
     return {
         "passes": max(d.n_iter_ for d in dictionaries),

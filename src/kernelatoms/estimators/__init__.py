@@ -2,6 +2,7 @@
 
 - ``linearizer``: ``KernelLinearizer`` (virtual samples) and ``nystrom_error``.
 - ``learners``: ``MOD`` and ``KSVD``.
+- ``kernel_learners``: ``KernelMOD`` and ``KernelKSVD``.
 - ``encode``: ``sparse_encode``, one function for all pursuits.
 - ``class_dictionaries``: ``ClassDictionaryClassifier``.
 - ``checks``: what every argument is checked with, before work starts.

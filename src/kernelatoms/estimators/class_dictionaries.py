@@ -11,8 +11,11 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from kernelatoms.engine.threads import each
-from kernelatoms.estimators.checks import FLOATS, check_count, clip_count
-from kernelatoms.estimators.learners import KSVD, DictionaryLearner
+from kernelatoms.estimators.checks import FLOATS, check_choice, check_count, clip_count
+from kernelatoms.estimators.learners import KSVD, DictionaryLearner, LinearLearner
+from kernelatoms.pursuit import omp
+from kernelatoms.space.linearize import check_training_kernel
+from kernelatoms.space.residuals import class_residuals
 
 Array = NDArray[Any]
 
@@ -20,13 +23,17 @@ Array = NDArray[Any]
 class ClassDictionaryClassifier(ClassifierMixin, CallbackSupportMixin, BaseEstimator):
     """Learn one dictionary a class; a signal belongs where its code leaves the smallest residual.
 
-    The "distributive" scheme of Nguyen et al. (2012), eq. (25) of the LKDL paper:
-    r_c = |x - D_c w_c|^2 for every class c. Put a ``KernelLinearizer`` before it for LKDL.
+    Eq. (14) of Nguyen et al. (2012), eq. (25) of the LKDL paper: r_c = |x - D_c w_c|^2 for every
+    class c. Give it a ``KernelKSVD`` to work in feature space, or put a ``KernelLinearizer``
+    before it for LKDL.
 
     Parameters
     ----------
     dictionary : learner, optional
         ``KSVD()`` by default; cloned for every class.
+    scheme : {"distributive", "collective"}, default="distributive"
+        Code a signal over every class's dictionary by itself, or once over all of them together,
+        and count what each class's part of that code leaves.
     random_state : int, RandomState or None
         Seeds the learners, each class with a seed of its own.
 
@@ -36,6 +43,8 @@ class ClassDictionaryClassifier(ClassifierMixin, CallbackSupportMixin, BaseEstim
         The labels.
     dictionaries_ : list
         The fitted learners, in the order of the classes.
+    members_ : list of arrays
+        With ``kernel="precomputed"``: the training rows of every class.
 
     Notes
     -----
@@ -58,8 +67,11 @@ class ClassDictionaryClassifier(ClassifierMixin, CallbackSupportMixin, BaseEstim
     True
     """
 
-    def __init__(self, dictionary: Any = None, random_state: Any = None) -> None:
+    def __init__(
+        self, dictionary: Any = None, *, scheme: str = "distributive", random_state: Any = None
+    ) -> None:
         self.dictionary = dictionary
+        self.scheme = scheme
         self.random_state = random_state
 
     @with_callbacks
@@ -77,7 +89,10 @@ class ClassDictionaryClassifier(ClassifierMixin, CallbackSupportMixin, BaseEstim
         -------
         self
         """
+        check_choice("scheme", self.scheme, ("distributive", "collective"))
         X, y = validate_data(self, X, y, dtype=FLOATS, order="C")
+        if self._precomputed:
+            check_training_kernel(X)
         check_classification_targets(y)
         self.classes_, labels = np.unique(y, return_inverse=True)
         n_classes = len(self.classes_)
@@ -86,13 +101,19 @@ class ClassDictionaryClassifier(ClassifierMixin, CallbackSupportMixin, BaseEstim
                 "y must hold at least two classes to tell apart, but every label is "
                 f"{self.classes_[0]!r}: the classifier can't train on one class."
             )
-        learners = self._make_learners(np.bincount(labels), X.shape[1])
+        n_features = X.shape[1]
+        learners = self._make_learners(np.bincount(labels), n_features)
+        members = [np.flatnonzero(labels == c) for c in range(n_classes)]
+        if self._precomputed:
+            self.members_ = members
         context = self._init_callback_context(max_subtasks=n_classes, sequential_subtasks=False)
         context.call_on_fit_task_begin(estimator=self, X=X, y=y)
 
         def learn_class(c: int) -> Any:
             task = context.subcontext(task_name=f"class {self.classes_[c]}", task_id=c)
-            rows = X[labels == c]
+            rows = X[members[c]]
+            if self._precomputed:
+                rows = rows[:, members[c]]
             task.call_on_fit_task_begin(estimator=self, X=rows)
             with task.propagate_callback_context(learners[c]):
                 learners[c].fit(rows)
@@ -137,10 +158,34 @@ class ClassDictionaryClassifier(ClassifierMixin, CallbackSupportMixin, BaseEstim
     def _residuals(self, X: Any) -> Array:
         check_is_fitted(self)
         X = validate_data(self, X, dtype=FLOATS, order="C", reset=False)
+        check_choice("scheme", self.scheme, ("distributive", "collective"))
+        if self.scheme == "collective":
+            return self._joint_residuals(X)
         residuals = np.empty((len(X), len(self.classes_)), X.dtype)
         for c, learner in enumerate(self.dictionaries_):
-            residuals[:, c] = learner._encode(X).error
+            rows = X[:, self.members_[c]] if self._precomputed else X
+            residuals[:, c] = learner._encode(rows).error
         return residuals
+
+    def _joint_residuals(self, X: Array) -> Array:
+        """Code once over the atoms of all classes; return what each class's part leaves."""
+        learners = self.dictionaries_
+        if self._precomputed:
+            raise ValueError(
+                "scheme='collective' needs kernel values between the classes' anchors, which "
+                "kernel='precomputed' does not keep; use scheme='distributive'."
+            )
+        problem = type(learners[0])._joint_problem(learners, X)
+        n_nonzero = max(learner.n_nonzero_coefs_ for learner in learners)
+        codes = omp(problem, n_nonzero, selection=learners[0].selection)
+        owner = np.repeat(np.arange(len(learners)), [learner.n_atoms_ for learner in learners])
+        residuals = class_residuals(problem, codes, owner, len(learners))
+        return residuals.astype(X.dtype, copy=False)
+
+    @property
+    def _precomputed(self) -> bool:
+        kernel = getattr(self.dictionary, "kernel", None)
+        return isinstance(kernel, str) and kernel == "precomputed"
 
     def _make_learners(self, class_sizes: Array, n_features: int) -> list[Any]:
         """Return one unfitted learner a class, seeded, no larger than its class."""
@@ -152,30 +197,40 @@ class ClassDictionaryClassifier(ClassifierMixin, CallbackSupportMixin, BaseEstim
         smallest = int(class_sizes.min())
         each_its_own = "every class uses as many as it allows"
         n_atoms, n_nonzero = template.n_atoms, template.n_nonzero_coefs
-        if n_atoms is not None and template.dict_init is None:
+        given = getattr(template, "dict_init", None) is not None
+        if n_atoms is not None and not given:
             n_atoms = check_count("n_atoms", n_atoms)
             clip_count("n_atoms", n_atoms, smallest, "the smallest class has rows", each_its_own)
-        if n_nonzero is not None and template.dict_init is None:
+        if n_nonzero is not None and not given:
             n_nonzero = check_count("n_nonzero_coefs", n_nonzero)
-            limit = min(n_features, smallest, n_atoms or smallest)
+            # In a feature space there are more directions than features.
+            linear = isinstance(template, LinearLearner)
+            n_directions = n_features if linear else smallest
+            limit = min(n_directions, smallest, n_atoms or smallest)
             reason = "the smallest class allows"
             clip_count("n_nonzero_coefs", n_nonzero, limit, reason, each_its_own)
         rng = check_random_state(self.random_state)
         learners = []
         for size in class_sizes:
             learner = clone(template).set_params(random_state=rng.randint(np.iinfo(np.int32).max))
-            if template.dict_init is None:
+            if not given:
                 most = int(size) if n_atoms is None else min(n_atoms, int(size))
                 if n_atoms is not None:
                     learner.set_params(n_atoms=most)
                 if n_nonzero is not None:
-                    learner.set_params(n_nonzero_coefs=min(n_nonzero, n_features, most))
+                    most = min(most, n_features) if linear else most
+                    learner.set_params(n_nonzero_coefs=min(n_nonzero, most))
             learners.append(learner)
         return learners
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        # Models kept before there were schemes.
+        super().__setstate__({"scheme": "distributive", **state})
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         # Residuals are blind to the distance from the origin, which is all that tells the
         # common checks' blobs apart along one direction.
         tags.classifier_tags.poor_score = True
+        tags.input_tags.pairwise = self._precomputed
         return tags

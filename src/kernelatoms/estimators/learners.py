@@ -1,6 +1,6 @@
 """Dictionary learners: ``MOD`` and ``KSVD``."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -26,7 +26,7 @@ from kernelatoms.learning.mod import best_dictionary, mod_update
 from kernelatoms.learning.moments import Moments
 from kernelatoms.pursuit import omp
 from kernelatoms.space.codes import Codes
-from kernelatoms.space.problem import LinearProblem
+from kernelatoms.space.problem import CodingProblem, LinearProblem
 
 Array = NDArray[Any]
 
@@ -34,9 +34,104 @@ Array = NDArray[Any]
 class DictionaryLearner(
     ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMixin, BaseEstimator
 ):
-    """What the learners share: all but the update."""
+    """What all learners share: the passes, the callbacks, the sizes, the codes."""
 
     _update: ClassVar[Callable[..., tuple[Array, Codes]]]
+    n_atoms: int | None
+    n_nonzero_coefs: int | None
+    selection: str
+    max_iter: int
+    tol: float
+    sparse_output: bool
+    components_: Array
+    n_atoms_: int
+    n_nonzero_coefs_: int
+
+    def transform(self, X: Any) -> scipy.sparse.csr_array | Array:
+        """Return the sparse codes of X over the dictionary.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+
+        Returns
+        -------
+        codes : CSR array of shape (n_samples, n_atoms_), dense with ``sparse_output=False``
+        """
+        check_is_fitted(self)
+        codes = self._encode(validate_data(self, X, dtype=FLOATS, order="C", reset=False))
+        return codes.to_csr() if self.sparse_output else codes.to_dense()
+
+    def inverse_transform(self, codes: Any) -> Array:
+        """Return the signals that codes stand for: ``codes @ components_``."""
+        check_is_fitted(self)
+        codes = check_array(codes, accept_sparse="csr", dtype=FLOATS, input_name="codes")
+        if codes.shape[1] != self.n_atoms_:
+            raise ValueError(
+                f"codes must have one column for each of the {self.n_atoms_} atoms, got "
+                f"{codes.shape[1]}."
+            )
+        return np.asarray(codes @ self.components_.astype(codes.dtype, copy=False))
+
+    def _problem(self, X: Array) -> CodingProblem:
+        """Return the problem of coding validated rows over the atoms."""
+        raise NotImplementedError
+
+    def _encode(self, X: Array) -> Codes:
+        """Return the codes of validated rows as the pursuits give them, errors included."""
+        check_choice("selection", self.selection, ("omp", "ols"))
+        return omp(self._problem(X), self.n_nonzero_coefs_, selection=self.selection)
+
+    def _check_loop(self) -> None:
+        """Refuse parameters of the passes before any work starts."""
+        check_count("max_iter", self.max_iter)
+        check_real("tol", self.tol, low=0)
+        check_choice("selection", self.selection, ("omp", "ols"))
+
+    def _choose_n_atoms(self, n_samples: int, n_features: int) -> int:
+        if self.n_atoms is None:
+            return min(2 * n_features, n_samples)
+        return clip_count(
+            "n_atoms", check_count("n_atoms", self.n_atoms), n_samples, "there are rows"
+        )
+
+    def _choose_n_nonzero(self, n_features: int, limit: int) -> int:
+        if self.n_nonzero_coefs is None:
+            return min(max(1, n_features // 10), limit)
+        count = check_count("n_nonzero_coefs", self.n_nonzero_coefs)
+        return clip_count("n_nonzero_coefs", count, limit, "atoms or features")
+
+    def _run_passes(
+        self, X: Array, rows: Array, start: Array, attributes: Callable[[Array, Array], Any]
+    ) -> None:
+        """Learn from ``rows`` and store ``attributes(dictionary, objective)``.
+
+        ``rows`` are the signals X themselves, or their coordinates in feature space.
+        """
+        watch = _CallbackWatch(self, X, self.max_iter, attributes)
+        learned = learn(
+            rows, start, self.n_nonzero_coefs_, type(self)._update, selection=self.selection,
+            max_iter=self.max_iter, tol=self.tol, watch=watch,
+        )  # fmt: skip
+        self.__dict__.update(attributes(learned.dictionary, learned.objective))
+        self._remember(X)
+        watch.end()
+
+    def _remember(self, X: Array) -> None:
+        """Keep what learning may later go on from; by default nothing but the atoms."""
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.n_atoms_
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+class LinearLearner(DictionaryLearner):
+    """Learners whose atoms are signals like the others."""
 
     def __init__(
         self,
@@ -75,56 +170,23 @@ class DictionaryLearner(
         -------
         self
         """
-        max_iter = check_count("max_iter", self.max_iter)
-        tol = check_real("tol", self.tol, low=0)
+        self._check_loop()
         warm = self.warm_start and hasattr(self, "components_")
         X = validate_data(self, X, dtype=FLOATS, order="C")
-        start = self._start(X, warm)
-        watch = _CallbackWatch(self, X, max_iter)
-        learned = learn(
-            X, start, self.n_nonzero_coefs_, type(self)._update,
-            selection=self.selection, max_iter=max_iter, tol=tol, watch=watch,
-        )  # fmt: skip
-        self._store(learned.dictionary, learned.objective)
-        self._remember(X)
-        watch.end()
+        self._run_passes(X, X, self._start(X, warm), _linear_attributes)
         return self
 
-    def transform(self, X: Any) -> scipy.sparse.csr_array | Array:
-        """Return the sparse codes of X over the dictionary.
+    def _problem(self, X: Array) -> CodingProblem:
+        return LinearProblem(X, self.components_.astype(X.dtype, copy=False))
 
-        Parameters
-        ----------
-        X : array of shape (n_samples, n_features)
-
-        Returns
-        -------
-        codes : CSR array of shape (n_samples, n_atoms_), dense with ``sparse_output=False``
-        """
-        check_is_fitted(self)
-        codes = self._encode(validate_data(self, X, dtype=FLOATS, order="C", reset=False))
-        return codes.to_csr() if self.sparse_output else codes.to_dense()
-
-    def _encode(self, X: Array) -> Codes:
-        """Return the codes of validated rows as the pursuits give them, errors included."""
-        check_choice("selection", self.selection, ("omp", "ols"))
-        atoms = self.components_.astype(X.dtype, copy=False)
-        return omp(LinearProblem(X, atoms), self.n_nonzero_coefs_, selection=self.selection)
-
-    def inverse_transform(self, codes: Any) -> Array:
-        """Return the signals that codes stand for: ``codes @ components_``."""
-        check_is_fitted(self)
-        codes = check_array(codes, accept_sparse="csr", dtype=FLOATS, input_name="codes")
-        if codes.shape[1] != self.n_atoms_:
-            raise ValueError(
-                f"codes must have one column for each of the {self.n_atoms_} atoms, got "
-                f"{codes.shape[1]}."
-            )
-        return np.asarray(codes @ self.components_.astype(codes.dtype, copy=False))
+    @classmethod
+    def _joint_problem(cls, learners: Sequence[Any], X: Array) -> CodingProblem:
+        """Return the problem of coding rows over the atoms of several learners at once."""
+        atoms = np.concatenate([learner.components_ for learner in learners])
+        return LinearProblem(X, atoms.astype(X.dtype, copy=False))
 
     def _start(self, X: Array, warm: bool) -> Array:
         """Settle the sizes and return the dictionary to start from."""
-        check_choice("selection", self.selection, ("omp", "ols"))
         n_samples, n_features = X.shape
         given = self.components_ if warm else self.dict_init
         if given is not None:
@@ -136,44 +198,32 @@ class DictionaryLearner(
                     "out or make them agree."
                 )
         else:
-            if self.n_atoms is None:
-                n_atoms = min(2 * n_features, n_samples)
-            else:
-                n_atoms = check_count("n_atoms", self.n_atoms)
-                n_atoms = clip_count("n_atoms", n_atoms, n_samples, "there are rows")
+            n_atoms = self._choose_n_atoms(n_samples, n_features)
             start = atoms_from_rows(X, n_atoms, check_random_state(self.random_state))
-        limit = min(len(start), n_features)
-        if self.n_nonzero_coefs is None:
-            self.n_nonzero_coefs_ = min(max(1, n_features // 10), limit)
-        else:
-            count = check_count("n_nonzero_coefs", self.n_nonzero_coefs)
-            self.n_nonzero_coefs_ = clip_count("n_nonzero_coefs", count, limit, "atoms or features")
+        self.n_nonzero_coefs_ = self._choose_n_nonzero(n_features, min(len(start), n_features))
         return start
 
-    def _remember(self, X: Array) -> None:
-        """Keep what learning may later go on from; by default nothing but the atoms."""
 
-    def _store(self, dictionary: Array, objective: Array) -> None:
-        self.components_ = dictionary
-        self.n_atoms_ = len(dictionary)
-        self.objective_ = objective
-        self.n_iter_ = len(objective)
-
-    @property
-    def _n_features_out(self) -> int:
-        return self.n_atoms_
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
+def _linear_attributes(dictionary: Array, objective: Array) -> dict[str, Any]:
+    return {
+        "components_": dictionary,
+        "n_atoms_": len(dictionary),
+        "objective_": objective,
+        "n_iter_": len(objective),
+    }
 
 
 class _CallbackWatch:
     """Tell scikit-learn's callbacks (progress bars, early stopping) about every pass."""
 
-    def __init__(self, estimator: DictionaryLearner, X: Array, max_iter: int) -> None:
-        self._estimator, self._X = estimator, X
+    def __init__(
+        self,
+        estimator: DictionaryLearner,
+        X: Array,
+        max_iter: int,
+        attributes: Callable[[Array, Array], Any],
+    ) -> None:
+        self._estimator, self._X, self._attributes = estimator, X, attributes
         self._context = estimator._init_callback_context(max_subtasks=max_iter)
         self._context.call_on_fit_task_begin(estimator=estimator, X=X)
 
@@ -186,19 +236,14 @@ class _CallbackWatch:
             estimator=self._estimator,
             X=self._X,
             metadata={"objective": objective[-1]},
-            reconstruction_attributes=lambda: {
-                "components_": dictionary,
-                "n_atoms_": len(dictionary),
-                "objective_": np.array(objective),
-                "n_iter_": len(objective),
-            },
+            reconstruction_attributes=lambda: self._attributes(dictionary, np.array(objective)),
         )
 
     def end(self) -> None:
         self._context.call_on_fit_task_end(estimator=self._estimator, X=self._X)
 
 
-class KSVD(DictionaryLearner):
+class KSVD(LinearLearner):
     """Learn a dictionary by K-SVD: sparse coding, then every atom with its coefficients in turn.
 
     Minimises |X - W D|^2 over codes W with few nonzeros a row and unit-norm atoms D (Aharon, Elad
@@ -249,7 +294,7 @@ class KSVD(DictionaryLearner):
     _update = staticmethod(ksvd_update)
 
 
-class MOD(DictionaryLearner):
+class MOD(LinearLearner):
     """Learn a dictionary by MOD: sparse coding, then the least-squares dictionary for the codes.
 
     Minimises |X - W D|^2 over codes W with few nonzeros a row and unit-norm atoms D (Engan, Aase
@@ -351,7 +396,7 @@ class MOD(DictionaryLearner):
         -------
         self
         """
-        check_choice("selection", self.selection, ("omp", "ols"))
+        self._check_loop()
         forget = check_real("forget", self.forget, low=0, high=1, low_open=True)
         first = not hasattr(self, "components_")
         X = validate_data(self, X, dtype=FLOATS, order="C", reset=first)
@@ -367,5 +412,6 @@ class MOD(DictionaryLearner):
         dictionary, _, moments = best_dictionary(moments, dictionary)
         replace_unused(dictionary, np.diagonal(moments.gram) > 0, X, codes.error)
         self.moments_ = moments
-        self._store(dictionary, np.array([moments.objective(dictionary)]))
+        objective = np.array([moments.objective(dictionary)])
+        self.__dict__.update(_linear_attributes(dictionary, objective))
         return self

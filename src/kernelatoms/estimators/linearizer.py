@@ -23,7 +23,7 @@ Array = NDArray[Any]
 
 _DEFAULT_LANDMARKS = 500
 
-_OVERFLOW = (
+OVERFLOW = (
     "kernel overflows on these rows; scale X (rows of unit norm, say) or choose a smaller degree "
     "or gamma."
 )
@@ -139,7 +139,7 @@ class KernelLinearizer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         else:
             W = kernel(landmarks, landmarks)
         if not np.isfinite(W).all():
-            raise ValueError(_OVERFLOW)
+            raise ValueError(OVERFLOW)
         result = linearize(landmarks, W, rank, self.solver, rng)
         precomputed = self.kernel == "precomputed"
         self.landmarks_ = landmarks[:, 0] if precomputed else landmarks
@@ -208,7 +208,7 @@ class KernelLinearizer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         coef = self.dual_coef_.astype(dtype, copy=False)
         F = Expansion(self._kernel(), landmarks, coef).project(X)
         if not np.isfinite(F).all():
-            raise ValueError(_OVERFLOW)
+            raise ValueError(OVERFLOW)
         return F
 
     def _validate_new(self, X: Any) -> Array:

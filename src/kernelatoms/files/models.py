@@ -33,6 +33,8 @@ _HEADER = "kernelatoms.json"
 ALLOWED_TYPES = frozenset(
     {
         "kernelatoms.estimators.class_dictionaries.ClassDictionaryClassifier",
+        "kernelatoms.estimators.kernel_learners.KernelKSVD",
+        "kernelatoms.estimators.kernel_learners.KernelMOD",
         "kernelatoms.estimators.learners.KSVD",
         "kernelatoms.estimators.learners.MOD",
         "kernelatoms.estimators.linearizer.KernelLinearizer",

@@ -5,7 +5,10 @@
 - ``samplers``: which rows become landmarks.
 - ``linearize``: Algorithm 1 of the LKDL paper: landmarks -> expansion whose coordinates are
   "virtual samples"; its error (30); the pre-image.
+- ``coordinates``: rows F with F F' = K, exact by pivoted Cholesky: kernel methods as linear ones.
+- ``preimage``: the way back from feature space to rows.
 - ``gram_check``: is this a Gram matrix?
 - ``problem``: what a pursuit sees of signals and atoms (Gram, correlations, energies).
+- ``residuals``: what one class's atoms leave of a signal.
 - ``codes``: what a pursuit returns.
 """

@@ -8,6 +8,7 @@ has F F' = C W^+ C', the Nystroem approximation of k(X, X); with all rows as lan
 exact. The rows of F are the "virtual samples", on which any linear method works.
 """
 
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,14 +18,16 @@ from numpy.typing import NDArray
 from sklearn.utils.extmath import randomized_svd
 
 from kernelatoms.engine.products import block_rows
-from kernelatoms.engine.threads import each, n_threads
+from kernelatoms.engine.threads import each, n_threads, one_blas_thread
 from kernelatoms.similarity import Kernel, as_anchors
 from kernelatoms.space.gram_check import check_gram
+from kernelatoms.space.preimage import best_ridge
 
 Array = NDArray[Any]
 
 # From this many landmarks on, and less than a quarter of them wanted, a randomised solver pays.
 _RANDOMIZED_FROM = 1500
+_THREADED_FROM = 1000
 
 
 @dataclass(frozen=True)
@@ -71,7 +74,10 @@ def _leading_eigenpairs(
         lowest = eigenvalues.min()
         vectors = U
     else:
-        eigenvalues, vectors = scipy.linalg.eigh(W, check_finite=False)
+        # Helper threads of BLAS cost more than they give on small matrices, and on a busy machine
+        # a hundred times more.
+        with one_blas_thread() if n < _THREADED_FROM else nullcontext():
+            eigenvalues, vectors = scipy.linalg.eigh(W, check_finite=False)
         lowest = eigenvalues[0]
         eigenvalues, vectors = eigenvalues[::-1][:k], vectors[:, ::-1][:, :k]
     scale = float(np.abs(eigenvalues).max(initial=0.0))
@@ -113,11 +119,7 @@ def ridge_preimage(linearization: Linearization) -> Array:
     projected = V.astype(np.float64).T @ R
     energies = np.vecdot(projected, projected)
     outside = max(float(np.vdot(R, R)) - float(energies.sum()), 0.0)
-    alphas = s[0] * np.logspace(-8, 0, 33)
-    shrink = s / (s + alphas[:, None])
-    rss = outside + (1 - shrink) ** 2 @ energies
-    gcv = rss / np.maximum(len(R) - shrink.sum(axis=1), 1e-9 * len(R)) ** 2
-    alpha = alphas[int(gcv.argmin())]
+    alpha = best_ridge(s, energies, outside, len(R))
     return ((np.sqrt(s) / (s + alpha))[:, None] * projected).astype(R.dtype)
 
 

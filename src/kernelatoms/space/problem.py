@@ -75,18 +75,23 @@ class LinearProblem:
 
 
 class KernelProblem:
-    """Mapped rows phi(x) over the vectors of an expansion."""
+    """Mapped rows phi(x) over the vectors of an expansion; their Gram matrix, where it is known.
 
-    def __init__(self, signals: Array, atoms: Expansion) -> None:
+    Learners know it from coordinates, more accurately than from kernel values of anchors.
+    """
+
+    def __init__(self, signals: Array, atoms: Expansion, gram: Array | None = None) -> None:
         self.signals = signals
         self.atoms = atoms
+        self._gram = gram
         self.n_signals, self.n_atoms = len(signals), atoms.n_vectors
         self.dtype = signals.dtype
 
     @cached_property
     def gram(self) -> Array:
         """Inner products of the atoms in feature space."""
-        gram = self.atoms.gram().astype(self.dtype, copy=False)
+        gram = self.atoms.gram() if self._gram is None else self._gram
+        gram = gram.astype(self.dtype, copy=False)
         check_gram(gram, "the kernel on the atoms")
         return _pad_columns(gram)
 

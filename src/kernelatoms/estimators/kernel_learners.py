@@ -1,0 +1,372 @@
+"""Dictionary learners in feature space: ``KernelMOD`` and ``KernelKSVD``."""
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.callback import with_callbacks
+from sklearn.utils import check_array, check_random_state
+from sklearn.utils.validation import validate_data
+
+from kernelatoms.estimators.checks import FLOATS, check_choice, check_real
+from kernelatoms.estimators.learners import DictionaryLearner
+from kernelatoms.estimators.linearizer import OVERFLOW, KernelLinearizer
+from kernelatoms.learning.atoms import atoms_from_rows
+from kernelatoms.learning.ksvd import ksvd_update
+from kernelatoms.learning.mod import mod_update
+from kernelatoms.similarity import Kernel, as_anchors, make_kernel
+from kernelatoms.space.codes import Codes
+from kernelatoms.space.coordinates import Frame, exact_frame
+from kernelatoms.space.expansion import Expansion
+from kernelatoms.space.linearize import check_training_kernel
+from kernelatoms.space.preimage import regress_rows
+from kernelatoms.space.problem import CodingProblem, KernelProblem
+
+Array = NDArray[Any]
+
+
+class KernelLearner(DictionaryLearner):
+    """What kernel learners share: all but the update."""
+
+    def __init__(
+        self,
+        n_atoms: int | None = None,
+        *,
+        kernel: Any = "rbf",
+        gamma: float | None = None,
+        degree: float = 3,
+        coef0: float = 1,
+        kernel_params: dict[str, Any] | None = None,
+        n_nonzero_coefs: int | None = None,
+        selection: str = "omp",
+        max_iter: int = 20,
+        tol: float = 1e-4,
+        coordinates: Any = "exact",
+        base: Any = None,
+        sparse_output: bool = True,
+        random_state: Any = None,
+    ) -> None:
+        self.n_atoms = n_atoms
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.kernel_params = kernel_params
+        self.n_nonzero_coefs = n_nonzero_coefs
+        self.selection = selection
+        self.max_iter = max_iter
+        self.tol = tol
+        self.coordinates = coordinates
+        self.base = base
+        self.sparse_output = sparse_output
+        self.random_state = random_state
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn a dictionary for phi of the rows of X.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+            Signals; k(train, train) with ``kernel="precomputed"``.
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
+        self._check_loop()
+        kernel = self._kernel()
+        self._check_coordinates()
+        X = validate_data(self, X, dtype=FLOATS, order="C")
+        if self._precomputed:
+            check_training_kernel(X)
+        rng = check_random_state(self.random_state)
+        frame, energy = self._make_frame(X, kernel, rng)
+        n_atoms = self._choose_n_atoms(*X.shape)
+        limit = min(n_atoms, frame.rows.shape[1])
+        self.n_nonzero_coefs_ = self._choose_n_nonzero(X.shape[1], limit)
+        start = atoms_from_rows(frame.rows, n_atoms, rng)
+        # What lies outside of the basis no atom can reach: it is part of every objective.
+        inside = np.vecdot(frame.rows, frame.rows).astype(np.float64)
+        outside = float(np.maximum(energy - inside, 0.0).sum())
+        if outside <= 10 * np.finfo(X.dtype).eps * float(energy.sum()):
+            outside = 0.0
+
+        def attributes(atoms: Array, objective: Array) -> dict[str, Any]:
+            duals = frame.duals(atoms)
+            used = np.flatnonzero(np.abs(duals).max(axis=1) > 0)
+            fitted = {
+                "anchors_": frame.anchors[used, 0] if self._precomputed else frame.anchors[used],
+                "dual_coef_": np.ascontiguousarray(duals[used]),
+                "atom_gram_": atoms @ atoms.T,
+                "n_atoms_": len(atoms),
+                "objective_": objective + outside,
+                "n_iter_": len(objective),
+            }
+            if not self._precomputed:
+                fitted["components_"] = regress_rows(X, frame.rows, atoms)
+            return fitted
+
+        self._run_passes(X, frame.rows, start, attributes)
+        return self
+
+    def inverse_transform(self, codes: Any) -> Array:
+        """Return rows whose phi is about what codes stand for: the learned ridge pre-image.
+
+        Linear in the codes: ``codes @ components_``. ``preimage`` offers other methods.
+        """
+        if self._precomputed:
+            raise ValueError(
+                "inverse_transform needs the training rows, which kernel='precomputed' does not "
+                "give."
+            )
+        return super().inverse_transform(codes)
+
+    def _problem(self, X: Array) -> CodingProblem:
+        # Coefficients may be large: float32 rows meet a float64 model in float64.
+        dtype = np.result_type(X, self.dual_coef_)
+        anchors = self.anchors_[:, None] if self._precomputed else self.anchors_
+        atoms = Expansion(self._kernel(), anchors.astype(dtype, copy=False), self.dual_coef_)
+        return KernelProblem(X.astype(dtype, copy=False), atoms, self.atom_gram_)
+
+    def _encode(self, X: Array) -> Codes:
+        codes = super()._encode(X)
+        if codes.values.dtype == X.dtype:
+            return codes
+        return Codes(
+            codes.indices, codes.values.astype(X.dtype), codes.n_atoms, codes.error.astype(X.dtype)
+        )
+
+    @classmethod
+    def _joint_problem(cls, learners: Sequence[Any], X: Array) -> CodingProblem:
+        """Return the problem of coding rows over the atoms of several learners at once."""
+        kernel = learners[0]._kernel()
+        dtype = np.result_type(X, learners[0].dual_coef_)
+        anchors = np.concatenate([learner.anchors_ for learner in learners])
+        anchors = anchors[:, None] if anchors.ndim == 1 else anchors.astype(dtype, copy=False)
+        coef = scipy.linalg.block_diag(*(learner.dual_coef_ for learner in learners))
+        return KernelProblem(X.astype(dtype, copy=False), Expansion(kernel, anchors, coef))
+
+    @property
+    def _precomputed(self) -> bool:
+        return isinstance(self.kernel, str) and self.kernel == "precomputed"
+
+    def _kernel(self) -> Kernel:
+        return make_kernel(
+            self.kernel, gamma=self.gamma, degree=self.degree, coef0=self.coef0,
+            kernel_params=self.kernel_params,
+        )  # fmt: skip
+
+    def _check_coordinates(self) -> None:
+        given = self.coordinates
+        if isinstance(given, KernelLinearizer):
+            if self.base is not None:
+                raise ValueError(
+                    "base and coordinates=KernelLinearizer(...) both choose the rows that atoms "
+                    "are made of; give one of them."
+                )
+        elif isinstance(given, str):
+            check_choice("coordinates", given, ("exact",))
+        elif isinstance(given, float | np.floating):
+            check_real("coordinates", given, low=0, high=1, low_open=True)
+        else:
+            raise TypeError(
+                "coordinates must be 'exact', the share of the kernel's trace that may be left "
+                f"out (0.01, say), or a KernelLinearizer, got {given!r}."
+            )
+
+    def _make_frame(
+        self, X: Array, kernel: Kernel, rng: np.random.RandomState
+    ) -> tuple[Frame, Array]:
+        """Return coordinates for the rows of X, and their k(x, x)."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            energy = kernel.diag(X).astype(np.float64)
+        if not np.isfinite(energy).all():
+            raise ValueError(OVERFLOW)
+        if isinstance(self.coordinates, KernelLinearizer):
+            return self._landmark_frame(X, rng), energy
+        accuracy = 0.0 if isinstance(self.coordinates, str) else float(self.coordinates)
+        base = self._check_base(X)
+        if base is None:
+            return exact_frame(kernel, X, as_anchors(X, kernel), accuracy), energy
+        rows = X[base[:, 0]] if self._precomputed else base
+        return exact_frame(kernel, rows, base, accuracy, X), energy
+
+    def _landmark_frame(self, X: Array, rng: np.random.RandomState) -> Frame:
+        """Return virtual samples as coordinates."""
+        linearizer = clone(self.coordinates).set_params(
+            kernel=self.kernel, gamma=self.gamma, degree=self.degree, coef0=self.coef0,
+            kernel_params=self.kernel_params, random_state=rng,
+        ).fit(X)  # fmt: skip
+        landmarks = linearizer.landmarks_
+        return Frame(
+            linearizer.transform(X),
+            landmarks[:, None] if self._precomputed else landmarks,
+            lambda vectors: linearizer.dual_coef_ @ vectors.T,
+        )
+
+    def _check_base(self, X: Array) -> Array | None:
+        if self.base is None:
+            return None
+        if self._precomputed:
+            rows = np.asarray(self.base)
+            if rows.ndim != 1 or rows.dtype.kind not in "iu" or not len(rows):
+                raise ValueError("With kernel='precomputed', base must be a list of row numbers.")
+            if rows.min() < 0 or rows.max() >= len(X):
+                raise ValueError(f"base holds row numbers outside 0..{len(X) - 1}.")
+            return rows[:, None]
+        base = check_array(self.base, dtype=X.dtype, order="C", input_name="base")
+        if base.shape[1] != X.shape[1]:
+            raise ValueError(
+                f"base must have the {X.shape[1]} features of X, got shape {base.shape}."
+            )
+        return base
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = self._precomputed
+        return tags
+
+
+class KernelKSVD(KernelLearner):
+    """Learn a dictionary under a kernel by K-SVD: every atom with its coefficients in turn.
+
+    Minimises |phi(X) - W D|^2 in the feature space of a kernel over codes W with few nonzeros a
+    row and unit-norm atoms D = phi(anchors) A (Nguyen, Patel, Nasrabadi, Chellappa, 2012). All of
+    it happens in coordinates F with F F' = k(X, X), exact by pivoted Cholesky, so that this is
+    kernel K-SVD (Fig. 3 of the paper) without its N x N matrices.
+
+    Parameters
+    ----------
+    n_atoms : int, optional
+        Size of the dictionary; by default twice the features, or all rows if there are fewer.
+    kernel : str or callable, default="rbf"
+        One of scikit-learn's kernels, a function ``k(X, Y)`` of two matrices, or
+        ``"precomputed"``: then fit takes k(train, train) and transform k(new, train).
+    gamma, degree, coef0 : float
+        Parameters of the named kernels, as in scikit-learn.
+    kernel_params : dict, optional
+        Further parameters of a callable kernel.
+    n_nonzero_coefs : int, optional
+        The most atoms a signal uses; by default a tenth of the features, at least 1.
+    selection : {"omp", "ols"}, default="omp"
+        How the pursuit picks atoms: by correlation, or by residual decrease.
+    max_iter : int, default=20
+        The most passes of coding and updating.
+    tol : float, default=1e-4
+        Stop when three passes together lower the objective by no more than this share of it.
+    coordinates : "exact", float or KernelLinearizer, default="exact"
+        Exact, with all independent rows as anchors; a float such as 0.01 keeps the fewest
+        anchors that leave this share of the kernel's trace, for a smaller and faster model; a
+        ``KernelLinearizer`` gives landmarks, sampling and rank (its kernel is replaced by this
+        one), for data whose n x n kernel matrix does not fit.
+    base : array of shape (n_base, n_features), optional
+        Make atoms of these rows instead of the training rows; row numbers, if precomputed.
+    sparse_output : bool, default=True
+        Whether ``transform`` returns a CSR array or a dense one.
+    random_state : int, RandomState or None
+        Seeds the start, which is random training rows, and the landmarks.
+
+    Attributes
+    ----------
+    anchors_ : array of shape (n_anchors, n_features)
+        The rows that atoms are made of; their numbers, if precomputed.
+    dual_coef_ : array of shape (n_anchors, n_atoms_)
+        Atom j is the sum of ``dual_coef_[i, j] phi(anchors_[i])``.
+    atom_gram_ : array of shape (n_atoms_, n_atoms_)
+        Inner products of the atoms.
+    components_ : array of shape (n_atoms_, n_features)
+        Pre-images of the atoms by ridge regression, to look at; not if precomputed.
+    objective_ : array of shape (n_iter_,)
+        The lowest |phi(X) - W D|^2, summed over all signals, reached up to every pass.
+    n_atoms_, n_nonzero_coefs_, n_iter_ : int
+        What the data allowed, and the passes run.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelatoms import KernelKSVD
+    >>> angle = np.random.default_rng(0).uniform(0, 2 * np.pi, 200)
+    >>> circle = np.column_stack([np.cos(angle), np.sin(angle)])
+    >>> model = KernelKSVD(
+    ...     10, kernel="poly", degree=2, gamma=1, coef0=1, n_nonzero_coefs=3, random_state=0
+    ... ).fit(circle)
+    >>> model.transform(circle).shape
+    (200, 10)
+    """
+
+    _update = staticmethod(ksvd_update)
+
+
+class KernelMOD(KernelLearner):
+    """Learn a dictionary under a kernel by MOD: the least-squares dictionary for the codes.
+
+    Minimises |phi(X) - W D|^2 in the feature space of a kernel over codes W with few nonzeros a
+    row and unit-norm atoms D = phi(anchors) A (Nguyen, Patel, Nasrabadi, Chellappa, 2012). All of
+    it happens in coordinates F with F F' = k(X, X), exact by pivoted Cholesky, so that this is
+    kernel MOD (A = X^+ in the paper) on ordinary rows.
+
+    Parameters
+    ----------
+    n_atoms : int, optional
+        Size of the dictionary; by default twice the features, or all rows if there are fewer.
+    kernel : str or callable, default="rbf"
+        One of scikit-learn's kernels, a function ``k(X, Y)`` of two matrices, or
+        ``"precomputed"``: then fit takes k(train, train) and transform k(new, train).
+    gamma, degree, coef0 : float
+        Parameters of the named kernels, as in scikit-learn.
+    kernel_params : dict, optional
+        Further parameters of a callable kernel.
+    n_nonzero_coefs : int, optional
+        The most atoms a signal uses; by default a tenth of the features, at least 1.
+    selection : {"omp", "ols"}, default="omp"
+        How the pursuit picks atoms: by correlation, or by residual decrease.
+    max_iter : int, default=20
+        The most passes of coding and updating.
+    tol : float, default=1e-4
+        Stop when three passes together lower the objective by no more than this share of it.
+    coordinates : "exact", float or KernelLinearizer, default="exact"
+        Exact, with all independent rows as anchors; a float such as 0.01 keeps the fewest
+        anchors that leave this share of the kernel's trace, for a smaller and faster model; a
+        ``KernelLinearizer`` gives landmarks, sampling and rank (its kernel is replaced by this
+        one), for data whose n x n kernel matrix does not fit.
+    base : array of shape (n_base, n_features), optional
+        Make atoms of these rows instead of the training rows; row numbers, if precomputed.
+    sparse_output : bool, default=True
+        Whether ``transform`` returns a CSR array or a dense one.
+    random_state : int, RandomState or None
+        Seeds the start, which is random training rows, and the landmarks.
+
+    Attributes
+    ----------
+    anchors_ : array of shape (n_anchors, n_features)
+        The rows that atoms are made of; their numbers, if precomputed.
+    dual_coef_ : array of shape (n_anchors, n_atoms_)
+        Atom j is the sum of ``dual_coef_[i, j] phi(anchors_[i])``.
+    atom_gram_ : array of shape (n_atoms_, n_atoms_)
+        Inner products of the atoms.
+    components_ : array of shape (n_atoms_, n_features)
+        Pre-images of the atoms by ridge regression, to look at; not if precomputed.
+    objective_ : array of shape (n_iter_,)
+        The lowest |phi(X) - W D|^2, summed over all signals, reached up to every pass.
+    n_atoms_, n_nonzero_coefs_, n_iter_ : int
+        What the data allowed, and the passes run.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelatoms import KernelMOD
+    >>> angle = np.random.default_rng(0).uniform(0, 2 * np.pi, 200)
+    >>> circle = np.column_stack([np.cos(angle), np.sin(angle)])
+    >>> model = KernelMOD(
+    ...     10, kernel="poly", degree=2, gamma=1, coef0=1, n_nonzero_coefs=3, random_state=0
+    ... ).fit(circle)
+    >>> model.transform(circle).shape
+    (200, 10)
+    """
+
+    _update = staticmethod(mod_update)
