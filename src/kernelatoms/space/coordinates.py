@@ -46,21 +46,23 @@ def exact_frame(
     ``anchors`` stand for the rows as the kernel's second argument. Signals X other than the rows
     are projected on the basis that the rows give.
     """
-    K = kernel(rows, anchors)
+    K = Expansion(kernel, anchors).project(rows)  # in blocks, on all threads
     check_gram(K, "the kernel on these rows")
-    F, pivots = pivoted_cholesky(K.copy() if np.may_share_memory(K, rows) else K, accuracy)
-    chosen, factor = anchors[pivots], np.ascontiguousarray(F[pivots])
+    F, pivots = pivoted_cholesky(K, accuracy)
+    del K  # overwritten, and as large as all that follows
+    chosen = anchors[pivots]
 
     def duals(vectors: Array) -> Array:
+        # The pivots' own rows are taken from F when they are asked for, not kept beside it.
         return scipy.linalg.solve_triangular(
-            factor, vectors.T, trans="T", lower=True, check_finite=False
+            F[pivots], vectors.T, trans="T", lower=True, check_finite=False
         )
 
-    if X is not None:
-        K = Expansion(kernel, chosen).project(X)
-        F = scipy.linalg.solve_triangular(factor, K.T, lower=True, check_finite=False).T
-        F = np.ascontiguousarray(F)
-    return Frame(F, chosen, duals)
+    if X is None:
+        return Frame(F, chosen, duals)
+    inner = Expansion(kernel, chosen).project(X)
+    mine = scipy.linalg.solve_triangular(F[pivots], inner.T, lower=True, check_finite=False)
+    return Frame(np.ascontiguousarray(mine.T), chosen, duals)
 
 
 def pivoted_cholesky(K: Array, accuracy: float = 0.0) -> tuple[Array, NDArray[np.intp]]:
@@ -79,8 +81,9 @@ def pivoted_cholesky(K: Array, accuracy: float = 0.0) -> tuple[Array, NDArray[np
     (pstrf,) = scipy.linalg.get_lapack_funcs(("pstrf",), (K,))
     factor, order, rank, _ = pstrf(K.T, tol=n * eps * largest, lower=1, overwrite_a=True)
     order = order.astype(np.intp) - 1
-    F = np.zeros((n, rank), K.dtype)
-    F[order] = np.tril(factor[:, :rank])
+    F = np.empty((n, rank), K.dtype)
+    for start in range(0, n, 512):  # block by block: no third n x n matrix
+        F[order[start : start + 512]] = np.tril(factor[start : start + 512, :rank], start)
     missed = np.abs(images - F @ (F.T @ probes)).max()
     if missed > np.sqrt(eps) * n * largest:
         raise ValueError(
