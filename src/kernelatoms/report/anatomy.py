@@ -20,6 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from kernelatoms.estimators.checks import FLOATS
 from kernelatoms.estimators.class_dictionaries import ClassDictionaryClassifier
+from kernelatoms.estimators.kernel_learners import KernelLearner
 from kernelatoms.estimators.learners import DictionaryLearner
 from kernelatoms.estimators.linearizer import KernelLinearizer
 from kernelatoms.report.words import list_words
@@ -76,6 +77,16 @@ class Anatomy:
         return [self.last] if isinstance(self.last, DictionaryLearner) else []
 
     @property
+    def in_feature_space(self) -> bool:
+        """Whether dictionaries live in a kernel's feature space."""
+        return self.linearizer is not None or self.kernel_atoms
+
+    @property
+    def kernel_atoms(self) -> bool:
+        """Whether atoms themselves are vectors of a feature space, known through anchors."""
+        return any(isinstance(learner, KernelLearner) for learner in self.learners)
+
+    @property
     def classes(self) -> list[Any]:
         """The labels that the model knows, none if it does not classify."""
         return self.last.classes_.tolist() if self.is_classifier else []
@@ -107,8 +118,8 @@ def dissect(model: Any) -> Anatomy:
             hint = " A search holds its model in best_estimator_: pass that."
         what = "a Pipeline that ends in " + type(steps[-1]).__name__ if len(steps) > 1 else model
         raise TypeError(
-            "model must be a fitted KSVD, MOD, ClassDictionaryClassifier or KernelLinearizer, or "
-            f"a Pipeline that ends in one, got {what!r}.{hint}"
+            "model must be a fitted KSVD, MOD, KernelKSVD, KernelMOD, ClassDictionaryClassifier or "
+            f"KernelLinearizer, or a Pipeline that ends in one, got {what!r}.{hint}"
         )
     for step in steps:
         if isinstance(step, _OURS):
@@ -139,6 +150,7 @@ class View:
     shifted: bool
     image_shape: tuple[int, int] | None
     feature_names: list[str] | None
+    kernel_atoms: bool = False
 
     def atoms(self, atoms: Array) -> Array:
         """Return atoms, or sums of them, as features."""
@@ -151,7 +163,9 @@ class View:
     @property
     def preimages(self) -> bool:
         """Whether atoms were brought back from a kernel's feature space."""
-        return any(isinstance(step, KernelLinearizer) for step in self.undone_back)
+        return self.kernel_atoms or any(
+            isinstance(step, KernelLinearizer) for step in self.undone_back
+        )
 
     @property
     def units(self) -> str:
@@ -177,7 +191,7 @@ def make_view(
     feature_names: Sequence[Any] | None,
 ) -> View | None:
     """Return how a model's atoms can be drawn; None if there is no way back from feature space."""
-    if not anatomy.learners:
+    if not anatomy.learners or not hasattr(anatomy.learners[0], "components_"):
         return None
     probe = np.asarray(anatomy.learners[0].components_[:16], np.float64)
     back = _trace_back(anatomy.back, probe, table=False)
@@ -193,8 +207,9 @@ def make_view(
         given = feature_names if home else None
         names = [f"feature {i}" for i in range(width)] if given is None else list(map(str, given))
     return View(
-        back.undone, front.undone, front.kept, front.shifted, image_shape if home else None, names
-    )
+        back.undone, front.undone, front.kept, front.shifted, image_shape if home else None, names,
+        anatomy.kernel_atoms,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -109,8 +109,8 @@ def _codes(subject: Subject, coded: Coded) -> tuple[str, list[Picture]]:
     text = "Rows are written as sums of few atoms; what the sum misses is left over."
     if subject.anatomy.is_classifier:
         text += " Here each row is coded over the dictionary that leaves the least of it."
-    if subject.anatomy.linearizer is not None:
-        text += " Energies are those of virtual samples, in feature space."
+    if subject.anatomy.in_feature_space:
+        text += " Energies are those of feature space."
     if n_without:
         text += (
             f" {count_words(n_without, 'row')} of energy 0 "

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from kernelatoms.report.anatomy import View
-from kernelatoms.report.coding import Coded, Subject, take_rows
+from kernelatoms.report.coding import Coded, Subject, residuals_of, take_rows
 from kernelatoms.report.curves import pair_figure
 from kernelatoms.report.distributions import residuals_figure
 from kernelatoms.report.figures import confusion_figure
@@ -197,7 +197,7 @@ def _make_case(subject: Subject, coded: Coded, row: int) -> tuple[list[str], Pic
     signal = anatomy.enter(seen)
     own, chosen = int(coded.truth[row]), int(coded.chosen[row])
     codes = [learner._encode(signal) for learner in anatomy.learners]
-    residuals = np.array([float(code.error[0]) for code in codes])
+    residuals = residuals_of(anatomy, signal, codes)[0]
     residuals[own] = np.inf
     rival = chosen if chosen != own else int(residuals.argmin())
     role = "answer" if chosen == rival else "next best"

@@ -62,10 +62,9 @@ def code_rows(anatomy: Anatomy, X: Any, y: Any = None) -> Coded:
     uses = [np.zeros(learner.n_atoms_, np.int64) for learner in learners]
     for rows in _blocks(n_rows, anatomy):
         signals = anatomy.enter(anatomy.see(take_rows(X, rows)))
-        wide = signals.astype(np.float64, copy=False)
-        energy[rows] = np.vecdot(wide, wide)
+        energy[rows] = learners[0]._problem(signals).energy(0, len(signals))
         codes = [learner._encode(signals) for learner in learners]
-        residuals = np.stack([code.error for code in codes], axis=1).astype(np.float64)
+        residuals = residuals_of(anatomy, signals, codes)
         best = residuals.argmin(axis=1)
         chosen[rows] = best
         least[rows] = residuals.min(axis=1)
@@ -74,6 +73,13 @@ def code_rows(anatomy: Anatomy, X: Any, y: Any = None) -> Coded:
             atoms = code.indices[best == c]
             uses[c] += np.bincount(atoms[atoms >= 0], minlength=len(uses[c]))
     return Coded(energy, chosen, truth, least, own, other, uses)
+
+
+def residuals_of(anatomy: Anatomy, signals: Array, codes: Sequence[Any]) -> Array:
+    """Return what every dictionary leaves of rows that were coded over each of them."""
+    if getattr(anatomy.last, "scheme", "") == "collective":
+        return np.asarray(anatomy.last._joint_residuals(signals), np.float64)
+    return np.stack([code.error for code in codes], axis=1).astype(np.float64)
 
 
 def find_labels(classes: Sequence[Any], y: Any, n_rows: int) -> NDArray[np.intp]:

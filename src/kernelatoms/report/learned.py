@@ -50,6 +50,9 @@ def _sizes(subject: Subject) -> list[list[str]]:
     if anatomy.linearizer is not None:
         rows.append(["landmarks", f"{anatomy.linearizer.n_landmarks_:,}"])
         rows.append(["components of the kernel map", f"{anatomy.linearizer.n_components_:,}"])
+    if anatomy.kernel_atoms:
+        anchors = [len(learner.anchors_) for learner in anatomy.learners]
+        rows.append(["anchors a dictionary", _span(anchors)])
     each = ""
     if anatomy.is_classifier:
         rows.append(["classes", f"{len(anatomy.classes):,}"])

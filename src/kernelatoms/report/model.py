@@ -42,8 +42,8 @@ def write_model_report(
         The file to write; its folder must exist. A file that is there is replaced as a whole or
         left as it was.
     model : estimator
-        A fitted ``KSVD``, ``MOD``, ``ClassDictionaryClassifier`` or ``KernelLinearizer``, or a
-        ``Pipeline`` that ends in one.
+        A fitted ``KSVD``, ``MOD``, ``KernelKSVD``, ``KernelMOD``, ``ClassDictionaryClassifier`` or
+        ``KernelLinearizer``, or a ``Pipeline`` that ends in one.
     X : array or data frame of shape (n_samples, n_features), optional
         Rows to show the model on, as it takes them; best some that it did not learn from.
     y : array of shape (n_samples,), optional
@@ -133,6 +133,11 @@ def _examine(
             raise TypeError(f"{name} must be a mapping of names to values, got {value!r}.")
     for step, seconds in (timing or {}).items():
         check_real(f"timing[{step!r}]", seconds, low=0)
+    if X is not None and anatomy.kernel_atoms and anatomy.learners[0].kernel == "precomputed":
+        raise ValueError(
+            "X: dictionaries with kernel='precomputed' know neither rows nor their energies; "
+            "report on them without X."
+        )
     view = make_view(anatomy, n_features, shape, names)
     coded = code_rows(anatomy, X, y) if X is not None and anatomy.learners else None
     map_error = measure_map(anatomy, X) if X is not None else None
@@ -226,8 +231,8 @@ def _heading(anatomy: Anatomy) -> str:
     if not anatomy.learners:
         return "Kernel map: what was learned"
     name = "Class dictionaries" if anatomy.is_classifier else f"{type(anatomy.last).__name__}"
-    if anatomy.linearizer is not None:
-        kernel = anatomy.linearizer.kernel
+    if anatomy.in_feature_space:
+        kernel = (anatomy.linearizer or anatomy.learners[0]).kernel
         name += f" under {f'the {kernel}' if isinstance(kernel, str) else 'a'} kernel"
     return f"{name}: what was learned"
 

@@ -1,0 +1,61 @@
+"""Reports on dictionaries in feature space."""
+
+import re
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import Normalizer
+
+from kernelatoms import KSVD, ClassDictionaryClassifier, KernelKSVD
+from kernelatoms.report import model_sections, render_page
+from kernelatoms.report.anatomy import dissect
+from kernelatoms.report.coding import code_rows
+
+KERNEL = {"kernel": "poly", "degree": 2, "gamma": 1, "coef0": 0}
+
+
+@pytest.fixture(scope="module")
+def digits():
+    X, y = load_digits(return_X_y=True)
+    return X[:300], y[:300], X[300:400], y[300:400]
+
+
+def test_energies_are_kernel_values(digits):
+    X, _, Z, _ = digits
+    model = KernelKSVD(20, n_nonzero_coefs=3, max_iter=3, random_state=0, **KERNEL).fit(X)
+    coded = code_rows(dissect(model), Z)
+    np.testing.assert_allclose(coded.energy, (Z**2).sum(axis=1) ** 2, rtol=1e-10)
+    np.testing.assert_allclose(coded.least, model._encode(Z).error, rtol=1e-6)
+    assert (coded.share(coded.least) < 0.6).all()
+    text = render_page("x", model_sections(model, Z, image_shape=(8, 8)))
+    assert "pre-images of atoms" in text
+    assert "in feature space" in text
+    assert re.search(r"anchors a dictionary</th><td[^>]*>300<", text)
+
+
+@pytest.mark.parametrize("scheme", ["distributive", "collective"])
+@pytest.mark.parametrize("kernel", [True, False])
+def test_answers_are_the_classifiers(digits, scheme, kernel):
+    X, y, Z, truth = digits
+    sizes = {"n_atoms": 8, "n_nonzero_coefs": 2, "max_iter": 3}
+    learner = KernelKSVD(**sizes, **KERNEL) if kernel else KSVD(**sizes)
+    model = make_pipeline(
+        Normalizer(), ClassDictionaryClassifier(learner, scheme=scheme, random_state=0)
+    ).fit(X, y)
+    coded = code_rows(dissect(model), Z, truth)
+    np.testing.assert_array_equal(model.classes_[coded.chosen], model.predict(Z))
+    right = int((model.predict(Z) == truth).sum())
+    text = render_page("x", model_sections(model, Z, truth, image_shape=(8, 8)))
+    assert f"{right} of 100 rows are classified right" in text
+
+
+def test_precomputed_kernels_are_reported_without_rows(digits):
+    X = digits[0]
+    K = (X @ X.T) ** 2 / 1e6
+    model = KernelKSVD(10, kernel="precomputed", n_nonzero_coefs=2, max_iter=2).fit(K)
+    titles = [section.title for section in model_sections(model)]
+    assert titles == ["What was fitted", "Convergence"]
+    with pytest.raises(ValueError, match="report on them without X"):
+        model_sections(model, K)
