@@ -21,6 +21,7 @@ _HOME_OF = {
     "MOD": "estimators.learners",
     "load_model": "files.models",
     "nystrom_error": "estimators.linearizer",
+    "preimage": "estimators.preimages",
     "save_model": "files.models",
     "sparse_encode": "estimators.encode",
 }
@@ -36,6 +37,7 @@ __all__ = [
     "__version__",
     "load_model",
     "nystrom_error",
+    "preimage",
     "save_model",
     "sparse_encode",
 ]
@@ -46,6 +48,7 @@ if TYPE_CHECKING:
     from kernelatoms.estimators.kernel_learners import KernelKSVD, KernelMOD
     from kernelatoms.estimators.learners import KSVD, MOD
     from kernelatoms.estimators.linearizer import KernelLinearizer, nystrom_error
+    from kernelatoms.estimators.preimages import preimage
     from kernelatoms.files.models import load_model, save_model
 
 

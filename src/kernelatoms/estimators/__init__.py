@@ -3,6 +3,7 @@
 - ``linearizer``: ``KernelLinearizer`` (virtual samples) and ``nystrom_error``.
 - ``learners``: ``MOD`` and ``KSVD``.
 - ``kernel_learners``: ``KernelMOD`` and ``KernelKSVD``.
+- ``preimages``: ``preimage``, the way back from feature space, by several methods.
 - ``encode``: ``sparse_encode``, one function for all pursuits.
 - ``class_dictionaries``: ``ClassDictionaryClassifier``.
 - ``checks``: what every argument is checked with, before work starts.

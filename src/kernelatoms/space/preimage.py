@@ -1,18 +1,36 @@
-"""Pre-images: rows x whose phi(x) is about a given vector of feature space."""
+"""Pre-images: rows x whose phi(x) is about a given vector of feature space.
 
+A vector v = sum_i c_i phi(a_i) is known through its coefficients c on anchors a. Seldom is it phi
+of any row. Three ways to a row that comes close, all of them for many vectors at once:
+
+- ``ridge_rows``: a linear map, learned from the anchors, any kernel (``regress_rows`` is the same
+  in given coordinates);
+- ``distance_rows``: a row that compares with the anchors next to v as v does;
+- ``fixed_point_rows``: downhill on |phi(x) - v|^2 from given starts.
+
+The last two must know how k(x, a) depends on x: ``Gaussian`` and ``Polynomial`` do.
+"""
+
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from kernelatoms.engine.threads import one_blas_thread
+from kernelatoms.engine.products import block_rows
+from kernelatoms.engine.threads import each_block, n_threads, one_blas_thread
+from kernelatoms.similarity import Kernel
+from kernelatoms.space.gram_check import check_gram
 
 Array = NDArray[Any]
 
-# A regression on this many rows knows the way back about as well as one on all of them, and the
-# eigenvectors of a larger matrix would take longer than learning.
-_MOST_ROWS = 500
+# A regression on this many rows knows the way back as well as one on all of them.
+_MOST_ROWS = 1000
+# <phi(a), v> of unit vectors below this is rounding: a distance read off it would be made up.
+_FAINT = 1e-12
+# A step this many times shorter than the fixed point's that still leads uphill: it is flat here.
+_SHORTEST = 2.0**-30
 
 
 def best_ridge(eigenvalues: Array, energies: Array, outside: float, n_rows: int) -> float:
@@ -21,11 +39,16 @@ def best_ridge(eigenvalues: Array, energies: Array, outside: float, n_rows: int)
     The regression of R on coordinates with Gram matrix V S V' is known in closed form for every
     ridge: ``energies`` are the squared norms of the rows of V'R, ``outside`` what V does not span.
     """
+    if outside <= n_rows * np.finfo(np.float64).eps * float(energies.sum()):
+        outside = 0.0  # rounding, which would weigh more than the smallest ridges leave
     alphas = eigenvalues[0] * np.logspace(-8, 0, 33)
-    shrink = eigenvalues / (eigenvalues + alphas[:, None])
-    rss = outside + (1 - shrink) ** 2 @ energies
-    gcv = rss / np.maximum(n_rows - shrink.sum(axis=1), 1e-9 * n_rows) ** 2
-    return float(alphas[int(gcv.argmin())])
+    shrinkage = alphas[:, None] / (eigenvalues + alphas[:, None])
+    rss = outside + shrinkage**2 @ energies
+    freedom = n_rows - len(eigenvalues) + shrinkage.sum(axis=1)
+    gcv = rss / np.maximum(freedom, 1e-9 * n_rows) ** 2
+    # Where all eigenvalues are equal (one row, or rows far apart) every ridge has the same error:
+    # the smallest is taken, not the one that rounding favours.
+    return float(alphas[int((gcv <= gcv.min() * (1 + 1e-9)).argmax())])
 
 
 def regress_rows(X: Array, F: Array, vectors: Array) -> Array:
@@ -45,19 +68,335 @@ def regress_rows(X: Array, F: Array, vectors: Array) -> Array:
     array of shape (m, n_features)
         Linear in the vectors.
     """
-    if len(X) > _MOST_ROWS:
-        chosen = np.linspace(0, len(X) - 1, _MOST_ROWS).astype(np.intp)
-        X, F = X[chosen], F[chosen]
-    F, X64 = F.astype(np.float64), X.astype(np.float64)
-    with one_blas_thread():
-        s, V = scipy.linalg.eigh(F @ F.T, check_finite=False)
+    chosen = _some_rows(len(X))
+    X, F = X[chosen], F[chosen]
+    F = F.astype(np.float64)
+    return ((vectors @ F.T) @ _ridge_weights(X, F @ F.T)).astype(X.dtype)
+
+
+def ridge_rows(kernel: Kernel, anchors: Array, inner: Array) -> Array:
+    """Return rows for vectors known by their inner products, as ridge regression learns them.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        The kernel.
+    anchors : array of shape (n, n_features)
+        The rows to learn from.
+    inner : array of shape (n, m)
+        <phi(a_i), v_j>.
+
+    Returns
+    -------
+    array of shape (m, n_features)
+        Linear in the vectors.
+    """
+    chosen = _some_rows(len(anchors))
+    X = anchors[chosen]
+    K = kernel(X, X)
+    check_gram(K, "the kernel on the anchors")
+    return inner[chosen].T @ _ridge_weights(X, K)
+
+
+def _some_rows(n: int) -> slice | NDArray[np.intp]:
+    """Return which of n rows a regression learns from: all, or so many evenly spread ones."""
+    if n <= _MOST_ROWS:
+        return slice(None)
+    return np.linspace(0, n - 1, _MOST_ROWS).astype(np.intp)
+
+
+def _ridge_weights(X: Array, K: Array) -> Array:
+    """Return (K + alpha)^+ X, alpha by generalised cross-validation."""
+    X = X.astype(np.float64)
+    with one_blas_thread():  # helper threads of BLAS cost more than they give on small matrices
+        s, V = scipy.linalg.eigh(K, check_finite=False)
+    if s[0] < -np.sqrt(np.finfo(np.float64).eps) * np.abs(s).max():
+        raise ValueError(
+            "kernel is not positive semi-definite on these rows: its smallest eigenvalue is "
+            f"{s[0]:.3g} and its largest {s[-1]:.3g}, so it has no feature space."
+        )
     keep = s > len(s) * np.finfo(np.float64).eps * s[-1]
     s, V = s[keep][::-1], V[:, keep][:, ::-1]
     if not len(s):
-        return np.zeros((len(vectors), X.shape[1]), X.dtype)
-    projected = V.T @ X64
+        return np.zeros_like(X)
+    projected = V.T @ X
     energies = np.vecdot(projected, projected)
-    outside = max(float(np.vdot(X64, X64)) - float(energies.sum()), 0.0)
+    outside = max(float(np.vdot(X, X)) - float(energies.sum()), 0.0)
     alpha = best_ridge(s, energies, outside, len(X))
-    weights = V @ (projected / (s + alpha)[:, None])
-    return ((vectors @ F.T) @ weights).astype(X.dtype)
+    return V @ (projected / (s + alpha)[:, None])
+
+
+@dataclass(frozen=True)
+class Gaussian:
+    """k(x, a) = exp(-gamma |x - a|^2). Every phi(x) has norm 1, so vectors must be unit vectors."""
+
+    gamma: float
+
+    def nearness(self, cosine: Array) -> Array:
+        """Return what is large for the anchors to start from, given <phi(a), v> / |phi(a)|."""
+        return cosine
+
+    def scale(self, ratio: Array) -> Array:
+        """Return the factors that bring anchors closest to v, given <phi(a), v> / |phi(a)|^2."""
+        return np.ones_like(ratio)
+
+    def combine(self, anchors: Array, coef: Array) -> Array:
+        """Return the weighted means of the anchors: v itself, if the kernel were flat."""
+        total = coef.sum(axis=0)
+        usable = total > 1e-3 * np.abs(coef).sum(axis=0)  # otherwise it lies far outside
+        weights = np.where(usable, coef / np.where(usable, total, 1), 1 / len(coef))
+        return weights.T @ anchors
+
+    def step(self, X: Array, anchors: Array, coef: Array) -> tuple[Array, Array, Array]:
+        """Return |phi(x)|^2 - 2 <phi(x), v>, the step from x and the decrease it promises.
+
+        The step leads to sum_i w_i a_i / sum_i w_i with w_i = c_i k(x, a_i): Mika et al. (1998),
+        eq. (10). It is the negative gradient over 4 gamma sum_i w_i, so downhill while that sum is
+        positive. Negative coefficients can make it vanish or worse; it is kept from falling below
+        a hundredth of sum_i |w_i|.
+        """
+        products = X @ anchors.T
+        squared = np.vecdot(X, X)[:, None] + np.vecdot(anchors, anchors) - 2 * products
+        w = np.exp(-self.gamma * np.maximum(squared, 0)) * coef
+        inner = w.sum(axis=1)
+        weight = np.maximum(inner, 0.01 * np.abs(w).sum(axis=1))
+        way = (w @ anchors - inner[:, None] * X) / np.where(weight > 0, weight, 1)[:, None]
+        return 1 - 2 * inner, way, 4 * self.gamma * weight * np.vecdot(way, way)
+
+    def solve(self, neighbours: Array, inner: Array) -> Array:
+        """Return rows x with k(x, a) near <phi(a), v> for the neighbours a of each v.
+
+        Kwok and Tsang (2004): if phi(x) was v, a unit vector, then |x - a|^2 was
+        d^2 = -log(<phi(a), v>) / gamma, and x solves these equations in the least-squares sense
+        within the neighbours' affine hull. Neighbours that v does not point to tell no distance.
+        """
+        usable = inner > _FAINT
+        squared = -np.log(np.where(usable, np.minimum(inner, 1), 1)) / self.gamma
+        usable[:, 0] |= ~usable.any(axis=1)
+        weights = usable[:, :, None] / usable.sum(axis=1)[:, None, None]
+        centre = (weights * neighbours).sum(axis=1)
+        offsets = np.where(usable[:, :, None], neighbours - centre[:, None], 0)
+        # |x - a|^2 = d^2 less its mean over the neighbours is linear in x: |x|^2 drops out.
+        rest = np.where(usable, (np.vecdot(offsets, offsets) - squared) / 2, 0)
+        return centre + _least_squares(offsets, rest)
+
+
+@dataclass(frozen=True)
+class Polynomial:
+    """k(x, a) = (gamma x'a + coef0)^degree, of a whole degree from 1."""
+
+    gamma: float
+    degree: int
+    coef0: float
+
+    @property
+    def _odd(self) -> bool:
+        """Whether -phi(a) = phi(-a)."""
+        return self.coef0 == 0 and self.degree % 2 == 1
+
+    def nearness(self, cosine: Array) -> Array:
+        """Return what is large for the anchors to start from, given <phi(a), v> / |phi(a)|."""
+        return np.abs(cosine) if self._odd else cosine
+
+    def scale(self, ratio: Array) -> Array:
+        """Return the factors that bring anchors closest to v, given <phi(a), v> / |phi(a)|^2.
+
+        With coef0 = 0, phi(t a) = t^degree phi(a); otherwise anchors are left as they are.
+        """
+        return self._root(ratio) if self.coef0 == 0 else np.ones_like(ratio)
+
+    def combine(self, anchors: Array, coef: Array) -> Array:
+        """Return the weighted sums of the anchors: v itself, if the degree were 1."""
+        return coef.T @ anchors
+
+    def step(self, X: Array, anchors: Array, coef: Array) -> tuple[Array, Array, Array]:
+        """Return |phi(x)|^2 - 2 <phi(x), v>, the step from x and the decrease it promises.
+
+        The step leads to sum_i c_i k'(x'a_i) a_i / k'(x'x), k' the derivative: Schoelkopf et al.
+        (1999), for kernels of inner products. It is the negative gradient over 2 k'(x'x), so
+        downhill, though often too far.
+        """
+        base = self.gamma * (X @ anchors.T) + self.coef0
+        own = self.gamma * np.vecdot(X, X) + self.coef0
+        w = base ** (self.degree - 1) * coef
+        weight = own ** (self.degree - 1)
+        way = (w @ anchors - weight[:, None] * X) / np.where(weight > 0, weight, 1)[:, None]
+        error = own**self.degree - 2 * np.vecdot(w, base)
+        return error, way, 2 * self.degree * self.gamma * weight * np.vecdot(way, way)
+
+    def solve(self, neighbours: Array, inner: Array) -> Array:
+        """Return rows x with k(x, a) near <phi(a), v> for the neighbours a of each v.
+
+        Kwok and Tsang (2004), for kernels of inner products: if phi(x) was v, then x'a was
+        (<phi(a), v>^(1/degree) - coef0) / gamma, and x solves these equations in the
+        least-squares sense within the neighbours' span.
+        """
+        return _least_squares(neighbours, (self._root(inner) - self.coef0) / self.gamma)
+
+    def _root(self, values: Array) -> Array:
+        """Return the degree-th root: that from 0 up if there are two, 0 if there is none."""
+        if self.degree % 2 == 1:
+            return np.sign(values) * np.abs(values) ** (1 / self.degree)
+        return np.maximum(values, 0) ** (1 / self.degree)
+
+
+def _least_squares(A: Array, b: Array) -> Array:
+    """Return the shortest x that minimise |A x - b|, for a stack of systems."""
+    return (np.linalg.pinv(A, rcond=1e-10) @ b[:, :, None])[:, :, 0]
+
+
+def nearest_anchors(nearness: Array, count: int) -> NDArray[np.intp]:
+    """Return the numbers of the nearest anchors, nearest first: (n, m) -> (m, count)."""
+    columns = np.ascontiguousarray(nearness.T)
+    count = min(count, columns.shape[1])
+    some = np.argpartition(-columns, count - 1, axis=1)[:, :count]
+    order = np.argsort(-np.take_along_axis(columns, some, axis=1), axis=1, kind="stable")
+    return np.take_along_axis(some, order, axis=1)
+
+
+def distance_rows(
+    form: Gaussian | Polynomial, anchors: Array, inner: Array, lengths: Array, n_neighbors: int
+) -> Array:
+    """Return rows that compare with the anchors next to each vector as the vector does.
+
+    Parameters
+    ----------
+    form : Gaussian or Polynomial
+        The kernel.
+    anchors : array of shape (n, n_features)
+        The anchors.
+    inner : array of shape (n, m)
+        <phi(a_i), v_j>; of unit vectors, if Gaussian.
+    lengths : array of shape (n,)
+        |phi(a_i)|.
+    n_neighbors : int
+        How many anchors each vector is compared with: those at the smallest angle, which with
+        rows of unit length are the nearest.
+
+    Returns
+    -------
+    array of shape (m, n_features)
+    """
+    near = nearest_anchors(form.nearness(_over(inner, lengths)), n_neighbors)
+    return form.solve(anchors[near], np.take_along_axis(inner.T, near, axis=1))
+
+
+def fixed_point_starts(
+    form: Gaussian | Polynomial,
+    anchors: Array,
+    coef: Array,
+    inner: Array,
+    lengths: Array,
+    n_anchors: int,
+) -> Array:
+    """Return rows to start from, (m, n_anchors + 1, n_features): near anchors and a weighted mean.
+
+    Anchors at the smallest angle come first, scaled to the vector where that can be done.
+    """
+    cosine = _over(inner, lengths)
+    near = nearest_anchors(form.nearness(cosine), n_anchors)
+    factors = form.scale(np.take_along_axis(_over(cosine, lengths).T, near, axis=1))
+    return np.concatenate(
+        [factors[:, :, None] * anchors[near], form.combine(anchors, coef)[:, None]], axis=1
+    )
+
+
+def _over(inner: Array, lengths: Array) -> Array:
+    """Return inner / lengths, 0 where phi(a) = 0."""
+    return inner / np.where(lengths > 0, lengths, np.inf)[:, None]
+
+
+def fixed_point_rows(
+    form: Gaussian | Polynomial,
+    anchors: Array,
+    coef: Array,
+    energy: Array,
+    starts: Array,
+    max_iter: int,
+    tol: float,
+) -> Array:
+    """Return the best rows that fixed-point steps reach from the starts.
+
+    Steps go to the fixed point's next iterate, x <- x + t (x' - x) with t = 1, halved whenever that
+    would be uphill and doubled (up to 1) whenever it was not: with negative coefficients the plain
+    iteration need not converge. Never worse than the best start.
+
+    Parameters
+    ----------
+    form : Gaussian or Polynomial
+        The kernel.
+    anchors : array of shape (n, n_features)
+        The anchors.
+    coef : array of shape (n, m)
+        The vectors; of unit norm, if Gaussian.
+    energy : array of shape (m,)
+        |v_j|^2.
+    starts : array of shape (m, n_starts, n_features)
+        Rows to start from.
+    max_iter : int
+        The most steps tried from each start.
+    tol : float
+        Stop when a step promises to lower |phi(x) - v|^2 by no more than this share of |v|^2.
+
+    Returns
+    -------
+    array of shape (m, n_features)
+    """
+    m, n_starts, n_features = starts.shape
+    rows = starts.reshape(m * n_starts, n_features).copy()
+    errors = np.empty(len(rows))
+    vector = np.repeat(np.arange(m), n_starts)
+    weights = np.ascontiguousarray(coef.T)
+
+    def worker(start: int, stop: int) -> None:
+        part = slice(start, stop)
+        chosen = vector[part]
+        with np.errstate(over="ignore", invalid="ignore"):  # what overflows is no improvement
+            rows[part], errors[part] = _descend(
+                form, anchors, weights[chosen], tol * energy[chosen], rows[part], max_iter
+            )
+
+    each_block(
+        len(rows), block_rows(len(rows), len(anchors), rows.itemsize, n_threads()), lambda: worker
+    )
+    best = np.where(np.isnan(errors), np.inf, errors).reshape(m, n_starts).argmin(axis=1)
+    return rows.reshape(m, n_starts, n_features)[np.arange(m), best]
+
+
+def _descend(
+    form: Gaussian | Polynomial, anchors: Array, coef: Array, tol: Array, X: Array, max_iter: int
+) -> tuple[Array, Array]:
+    """Take up to ``max_iter`` steps from every row; return the rows and their errors."""
+    X = X.copy()
+    errors, way, promise = form.step(X, anchors, coef)
+    length = np.ones(len(X))
+    active = np.arange(len(X))
+    for _ in range(max_iter):
+        going = (length[active] * promise[active] > tol[active]) & (length[active] > _SHORTEST)
+        active = active[going]
+        if not len(active):
+            break
+        trial = X[active] + length[active, None] * way[active]
+        tried = form.step(trial, anchors, coef[active])
+        better = tried[0] < errors[active]
+        length[active] = np.where(better, np.minimum(2 * length[active], 1), length[active] / 2)
+        moved = active[better]
+        X[moved] = trial[better]
+        for old, new in zip((errors, way, promise), tried, strict=True):
+            old[moved] = new[better]
+    return X, errors
+
+
+def inner_with_own(kernel: Kernel, rows: Array, anchors: Array, coef: Array) -> Array:
+    """Return <phi(x_j), v_j> for every row and its own vector, in blocks."""
+    out = np.empty(len(rows))
+    weights = np.ascontiguousarray(coef.T)
+
+    def worker(start: int, stop: int) -> None:
+        with np.errstate(over="ignore", invalid="ignore"):  # callers look at the result
+            out[start:stop] = np.vecdot(kernel(rows[start:stop], anchors), weights[start:stop])
+
+    each_block(
+        len(rows), block_rows(len(rows), len(anchors), rows.itemsize, n_threads()), lambda: worker
+    )
+    return out

@@ -1,0 +1,259 @@
+"""``preimage``: rows whose phi is about a given vector of feature space."""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_array
+
+from kernelatoms.estimators.checks import FLOATS, check_choice, check_count, check_real
+from kernelatoms.estimators.linearizer import OVERFLOW
+from kernelatoms.similarity import Kernel, NamedKernel, make_kernel
+from kernelatoms.space.expansion import Expansion
+from kernelatoms.space.preimage import (
+    Gaussian,
+    Polynomial,
+    distance_rows,
+    fixed_point_rows,
+    fixed_point_starts,
+    inner_with_own,
+    ridge_rows,
+)
+
+Array = NDArray[Any]
+
+_METHODS = ("auto", "fixed-point", "distance", "ridge")
+# Anchors that the fixed-point iteration starts from, beside their weighted mean.
+_N_STARTS = 3
+
+
+class PreImages(NamedTuple):
+    """What ``preimage`` returns.
+
+    Attributes
+    ----------
+    rows : array of shape (m, n_features)
+        A row for every vector.
+    error : array of shape (m,)
+        |phi(x) - v|^2 / |v|^2, reached by these rows.
+    """
+
+    rows: Array
+    error: Array
+
+
+def preimage(
+    coef: Any,
+    anchors: Any,
+    *,
+    kernel: Any = "rbf",
+    gamma: float | None = None,
+    degree: float = 3,
+    coef0: float = 1,
+    kernel_params: dict[str, Any] | None = None,
+    method: str = "auto",
+    n_neighbors: int = 10,
+    max_iter: int = 100,
+    tol: float = 1e-6,
+) -> PreImages:
+    """Find rows x whose phi(x) is about v = sum_i coef[i] phi(anchors[i]).
+
+    Most vectors of a feature space are phi of no row, so the error that was reached comes with
+    the rows: 0 for a true pre-image; at 1 or more, the zero vector would have been as close.
+
+    Parameters
+    ----------
+    coef : array of shape (n_anchors, m) or (n_anchors,)
+        The vectors, one a column: ``dual_coef_`` of ``KernelKSVD`` and ``KernelMOD`` fits, and
+        ``dual_coef_ @ codes.T`` are the signals that codes stand for.
+    anchors : array of shape (n_anchors, n_features)
+        The rows that the vectors are made of.
+    kernel : str or callable, default="rbf"
+        As in ``KernelLinearizer``; not "precomputed".
+    gamma, degree, coef0 : float
+        Parameters of the named kernels, as in scikit-learn.
+    kernel_params : dict, optional
+        Further parameters of a callable kernel.
+    method : {"auto", "fixed-point", "distance", "ridge"}, default="auto"
+        "fixed-point" goes downhill on the error from a few anchors and their weighted mean
+        (Mika et al., 1998; Schoelkopf et al., 1999): RBF, linear and polynomial kernels. A local
+        minimum, never worse than where it started.
+
+        "distance" takes the row that compares with the nearest anchors as v does (Kwok and
+        Tsang, 2004): the same kernels, no iteration. It stays among the neighbours, also where
+        v is far from all of them (narrow kernels). Even degrees do not tell x'a from -x'a (with
+        ``coef0=0``), and negative <phi(a), v> have no even root: the root from 0 up is taken, and
+        0, which suits data without negative values.
+
+        "ridge" is a ridge regression from feature space to rows, learned from (at most 1,000 of)
+        the anchors: any kernel. Linear in v, so it shrinks where the kernel is narrow or the
+        anchors' norms are far from v's.
+
+        "auto" starts the fixed-point iteration from the results of all others as well, and is never
+        worse than any of them; with other kernels, the better of ridge and nearest anchor.
+    n_neighbors : int, default=10
+        How many anchors "distance" compares with (all, if there are fewer).
+    max_iter : int, default=100
+        The most fixed-point steps tried from every start.
+    tol : float, default=1e-6
+        Stop when a fixed-point step promises to lower the error by no more than this.
+
+    Returns
+    -------
+    PreImages
+        A named tuple of ``rows`` (m, n_features) and ``error`` (m,), which is
+        ``|phi(x) - v|^2 / |v|^2``. Nothing is rescaled: phi(x) of an RBF kernel has norm 1, so a
+        longer or shorter v has an error of at least ``(1 - 1 / |v|)^2``, and its rows by
+        "fixed-point" and "distance" are those of the unit vector. Atoms have norm 1. For v = 0 the
+        row is 0, and the error 0 if phi(0) is 0, infinite otherwise.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelatoms import preimage
+    >>> anchors = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
+    >>> between = [0.0, 0.5, 0.6]
+    >>> result = preimage(between, anchors, gamma=0.5)
+    >>> print(result.rows.round(2), result.error.round(2))
+    [[0.41 0.59]] [0.13]
+
+    A narrower kernel sees nothing between the anchors: one of them is as near as any row comes.
+
+    >>> result = preimage(between, anchors, gamma=5)
+    >>> print(result.rows.round(2), result.error.round(2))
+    [[0. 1.]] [0.67]
+    """
+    check_choice("method", method, _METHODS)
+    n_neighbors = check_count("n_neighbors", n_neighbors)
+    max_iter = check_count("max_iter", max_iter)
+    tol = check_real("tol", tol, low=0)
+    if isinstance(kernel, str) and kernel == "precomputed":
+        raise ValueError(
+            "preimage needs the anchors as rows, which kernel='precomputed' does not give; name "
+            "the kernel or give its function."
+        )
+    bound = make_kernel(
+        kernel, gamma=gamma, degree=degree, coef0=coef0, kernel_params=kernel_params
+    )
+    A, C, dtype = _check_vectors(coef, anchors)
+    form = _form_of(bound, A.shape[1])
+    if form is None and method in ("fixed-point", "distance"):
+        raise ValueError(
+            f"method={method!r} must know how the kernel depends on a row: it works with "
+            "kernel='rbf', 'linear' and 'poly' (of a whole degree from 1 and coef0 from 0), got "
+            f"kernel={kernel!r}. method='ridge' works with any kernel."
+        )
+    with np.errstate(over="ignore", invalid="ignore"):
+        own = bound.diag(A)
+        inner = Expansion(bound, A, C).project(A)
+        energy = np.vecdot(C.T, inner.T)
+        lengths = np.sqrt(np.maximum(own, 0))
+        reach = (np.abs(C) * lengths[:, None]).sum(axis=0) ** 2
+    if not (np.isfinite(inner).all() and np.isfinite(reach).all()):
+        raise ValueError(OVERFLOW)
+    eps = np.finfo(np.float64).eps
+    if (energy < -np.sqrt(eps) * reach).any() or (own < 0).any():
+        raise ValueError(
+            "kernel is not positive semi-definite: some vectors of its feature space have a "
+            "negative squared norm."
+        )
+    # Coefficients that cancel leave rounding, which is not worth a row.
+    there = energy > eps * reach
+    rows = np.zeros((C.shape[1], A.shape[1]))
+    if there.any():
+        task = _Task(bound, form, A, C[:, there], inner[:, there], energy[there], lengths)
+        rows[there] = task.solve(method, n_neighbors, max_iter, tol)
+    rows = rows.astype(dtype)
+    error = _errors(bound, rows.astype(np.float64), A, C, np.where(there, energy, 0.0))
+    return PreImages(rows, error.astype(dtype))
+
+
+@dataclass(frozen=True)
+class _Task:
+    """Vectors to find rows for, and what all methods ask of them."""
+
+    kernel: Kernel
+    form: Gaussian | Polynomial | None
+    anchors: Array
+    coef: Array
+    inner: Array
+    energy: Array
+    lengths: Array
+
+    def solve(self, method: str, n_neighbors: int, max_iter: int, tol: float) -> Array:
+        if method == "ridge" or self.form is None:
+            ridge = self._ridge()
+            return ridge if method == "ridge" else self._better(ridge, self._nearest())
+        # Every phi(x) of a Gaussian kernel has norm 1: only the direction of v matters.
+        norms = np.sqrt(self.energy) if isinstance(self.form, Gaussian) else 1.0
+        coef, inner, energy = self.coef / norms, self.inner / norms, self.energy / norms**2
+        starts = []
+        if method != "fixed-point":
+            starts.append(distance_rows(self.form, self.anchors, inner, self.lengths, n_neighbors))
+            if method == "distance":
+                return starts[0]
+            starts.append(self._ridge())
+        near = fixed_point_starts(self.form, self.anchors, coef, inner, self.lengths, _N_STARTS)
+        both = np.concatenate([near, *(rows[:, None] for rows in starts)], axis=1)
+        return fixed_point_rows(self.form, self.anchors, coef, energy, both, max_iter, tol)
+
+    def _ridge(self) -> Array:
+        rows = ridge_rows(self.kernel, self.anchors, self.inner)
+        if isinstance(self.kernel, NamedKernel) and "chi2" in self.kernel.name:
+            return np.maximum(rows, 0)  # these kernels know no negative values
+        return rows
+
+    def _nearest(self) -> Array:
+        """Return the anchor nearest to each vector."""
+        return self.anchors[(self.lengths[:, None] ** 2 - 2 * self.inner).argmin(axis=0)]
+
+    def _better(self, first: Array, second: Array) -> Array:
+        errors = [
+            _errors(self.kernel, rows, self.anchors, self.coef, self.energy)
+            for rows in (first, second)
+        ]
+        return np.where((errors[0] <= errors[1])[:, None], first, second)
+
+
+def _errors(kernel: Kernel, rows: Array, anchors: Array, coef: Array, energy: Array) -> Array:
+    """Return |phi(x) - v|^2 / |v|^2 for every row and its vector."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        own = kernel.diag(rows)
+        missed = own + energy - 2 * inner_with_own(kernel, rows, anchors, coef)
+    missed = np.where(np.isnan(missed), np.inf, np.maximum(missed, 0))
+    there = energy > 0
+    return np.where(there, missed / np.where(there, energy, 1), np.where(own > 0, np.inf, 0))
+
+
+def _form_of(kernel: Kernel, n_features: int) -> Gaussian | Polynomial | None:
+    """Return how k(x, a) depends on x, if that is known."""
+    if not isinstance(kernel, NamedKernel):
+        return None
+    gamma = float(kernel.params.get("gamma", 1 / n_features))
+    if kernel.name == "rbf":
+        return Gaussian(gamma)
+    if kernel.name == "linear":
+        return Polynomial(1.0, 1, 0.0)
+    if kernel.name in ("poly", "polynomial"):
+        degree = float(kernel.params.get("degree", 3))
+        coef0 = float(kernel.params.get("coef0", 1))
+        if degree >= 1 and degree.is_integer() and coef0 >= 0:
+            return Polynomial(gamma, int(degree), coef0)
+    return None
+
+
+def _check_vectors(coef: Any, anchors: Any) -> tuple[Array, Array, Any]:
+    """Return anchors and coefficients in double precision, and the dtype of the result."""
+    A = check_array(anchors, dtype=FLOATS, order="C", input_name="anchors")
+    if np.ndim(coef) == 1:
+        coef = np.asarray(coef)[:, None]
+    C = check_array(coef, dtype=FLOATS, input_name="coef")
+    if len(C) != len(A):
+        hint = " Transpose it?" if C.shape[1] == len(A) else ""
+        raise ValueError(
+            f"coef must have one row for each of the {len(A)} anchors, got shape {C.shape}.{hint}"
+        )
+    dtype = np.result_type(A, C)
+    # Coefficients may be as large as the inverse precision they were computed in.
+    return A.astype(np.float64), C.astype(np.float64), dtype
