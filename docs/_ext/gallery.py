@@ -15,6 +15,7 @@ ORDER = (
     "plot_sizes",
     "plot_online_mod",
     "plot_kernel_omp",
+    "plot_kernel_dictionaries",
     "plot_nystrom_samplers",
     "plot_preimages",
     "plot_directions",

@@ -3,16 +3,26 @@
 from pathlib import Path
 
 from kernelatoms.papers import FIGURES
-from kernelatoms.papers.page import circumstances, figure_picture, figure_table
+from kernelatoms.papers.page import (
+    circumstances,
+    curves_in_words,
+    figure_picture,
+    figure_table,
+)
 
 HERE = Path(__file__).parent.parent / "papers"
 RECORDS = HERE / "records"
 
 HEAD = {
+    "kdl": "# Kernel dictionary learning\n\nH. V. Nguyen, V. M. Patel, N. M. Nasrabadi, "
+    "R. Chellappa, *Kernel dictionary learning*, ICASSP 2012. Run again at paper size by "
+    "`kernelatoms reproduce kdl --full`; the stored runs are in `docs/papers/records`. The paper "
+    "shows curves and pictures and prints no numbers, so what is compared here is what it says "
+    "about them.",
     "lkdl": "# Linearized kernel dictionary learning\n\nA. Golts, M. Elad, *Linearized kernel "
     "dictionary learning*, IEEE Journal of Selected Topics in Signal Processing 10(4), 2016. Run "
     "again at paper size by `kernelatoms reproduce lkdl --full`; the stored runs are in "
-    "`docs/papers/records`. Kernel K-SVD, which the authors compare with, is not run here yet."
+    "`docs/papers/records`.",
 }
 
 
@@ -43,18 +53,25 @@ def section(figure, curves):
     """Return the parts of one figure's section."""
     picture = f"pictures/{figure.name.replace('/', '-')}.svg"
     figure_picture(figure, curves).savefig(HERE / picture, metadata={"Date": None})
+    drawn = []
+    for i, extra in enumerate(figure.pictures(), start=1):
+        name = f"pictures/{figure.name.replace('/', '-')}-{i}.png"
+        extra.figure.savefig(HERE / name, dpi=160)
+        drawn.append(
+            f"```{{figure}} {name}\n:alt: {extra.alt}\n:width: 100%\n\n{extra.caption}\n```"
+        )
     claims = "\n".join(
         f"- **{'Holds' if claim.holds else 'Missed'}**: {claim.statement}. {claim.evidence}."
         for claim in figure.claims(curves)
-    )
+    ).replace("^", r"\^")
     table = figure_table(figure, curves)
     lines = [table.header, ["---"] + ["--:"] * (len(table.header) - 1), *table.rows]
     rows = "\n".join("| " + " | ".join(line) + " |" for line in lines)
     return [
         f"## {figure.title}",
         figure.text.replace("|", r"\|").replace("^", r"\^"),
-        f"```{{image}} {picture}\n:alt: {figure.ylabel} against {figure.xlabel}; ours and the "
-        "reported.\n:width: 90%\n```",
+        *drawn,
+        f"```{{image}} {picture}\n:alt: {curves_in_words(figure)}.\n:width: 90%\n```",
         claims,
         ":::{container} paper-table\n" + rows.replace("^", r"\^") + "\n:::",
         f"{table.caption} {circumstances(figure, RECORDS)}".replace("^", r"\^"),

@@ -191,7 +191,7 @@ def test_list_and_mistakes(tmp_path, capsys, monkeypatch):
     assert main(["reproduce", "--list"]) == 0
     assert capsys.readouterr().out.count("lkdl/fig") == 6
     assert main(["reproduce", "--list", "--json"]) == 0
-    assert len(json.loads(capsys.readouterr().out)) == 6
+    assert [row["name"] for row in json.loads(capsys.readouterr().out)] == list(FIGURES)
     assert main(["reproduce", "lkdl/fig9"]) == 2
     assert "there is no figure 'lkdl/fig9'" in capsys.readouterr().err
     assert main(["reproduce", "lkdl", "--all"]) == 2

@@ -29,7 +29,10 @@ EXAMPLES = """**Examples**
 `kernelatoms reproduce --all`
 """
 
-_TITLES = {"lkdl": "Linearized kernel dictionary learning, reproduced"}
+_TITLES = {
+    "kdl": "Kernel dictionary learning, reproduced",
+    "lkdl": "Linearized kernel dictionary learning, reproduced",
+}
 
 
 def _complete_figure(incomplete: str) -> list[str]:

@@ -3,13 +3,16 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernelatoms.papers.store import key_of, read_records
 from kernelatoms.papers.study import Size, Study
+
+if TYPE_CHECKING:  # brings matplotlib, which listing figures does not need
+    from kernelatoms.report import Picture
 
 Array = NDArray[Any]
 #: A reported number, or the range that several reported numbers lie in.
@@ -70,8 +73,10 @@ class Curves:
 class PaperFigure:
     """One figure of a paper.
 
-    ``measured(measures, setting)`` takes from a run the number that the figure shows;
-    ``reported`` holds the paper's numbers by method and place.
+    ``measured(measures)`` takes from a run the number that the figure shows; ``reported`` holds
+    the paper's numbers by method and place, and is empty where it has none. ``pictures()`` draws
+    what the paper shows as images and not as curves, anew from the first seed: images are no
+    numbers, so no record holds them.
     """
 
     name: str
@@ -87,6 +92,7 @@ class PaperFigure:
     place: str = "{:g}"
     number: str = "{:.2f}"
     log: bool = False
+    pictures: "Callable[[], Sequence[Picture]]" = tuple
 
     @property
     def paper(self) -> str:

@@ -39,14 +39,21 @@ def claims_in_words(figure: PaperFigure, curves: Curves) -> list[str]:
 def figure_section(figure: PaperFigure, curves: Curves, folder: Path) -> Section:
     """Return a figure's part of the page."""
     claims = "\n\n".join(claims_in_words(figure, curves))
+    reported = " Reported: dotted, hollow." if figure.reported else ""
     picture = Picture(
         figure_picture(figure, curves),
-        f"Ours: lines with standard errors, {curves.seeds_in_words()}. Reported: dotted, hollow.",
-        f"{figure.ylabel} against {figure.xlabel}, ours and the reported; the table has the "
-        "numbers.",
+        f"Ours: lines with standard errors, {curves.seeds_in_words()}.{reported}",
+        f"{curves_in_words(figure)}; the table has the numbers.",
     )
     text = f"{figure.text}\n\n{claims}\n\n{circumstances(figure, folder)}"
-    return Section(figure.title, text, table=figure_table(figure, curves), pictures=[picture])
+    pictures = [*figure.pictures(), picture]
+    return Section(figure.title, text, table=figure_table(figure, curves), pictures=pictures)
+
+
+def curves_in_words(figure: PaperFigure) -> str:
+    """Say what the picture of the curves shows, for who cannot see it."""
+    whose = ", ours and the reported" if figure.reported else ""
+    return f"{figure.ylabel} against {figure.xlabel}{whose}"
 
 
 def figure_picture(figure: PaperFigure, curves: Curves) -> Any:
@@ -71,8 +78,10 @@ def circumstances(figure: PaperFigure, folder: Path) -> str:
         values = sorted({str(record[key]) for record in records if key in record})
         parts.append(words.format(" and ".join(values) if len(values) < 4 else "several"))
     loads = [record["load"] for record in records if record.get("load") is not None]
-    busy = f"; load average {min(loads):.1f} to {max(loads):.1f} at the start of runs"
-    return ", ".join(parts) + (busy if loads else "") + "."
+    busy = ""
+    if loads:  # not every system knows its load
+        busy = f"; load average {min(loads):.1f} to {max(loads):.1f} at the start of runs"
+    return ", ".join(parts) + busy + "."
 
 
 def paper_page(

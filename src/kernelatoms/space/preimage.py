@@ -27,6 +27,8 @@ Array = NDArray[Any]
 
 # A regression on this many rows knows the way back as well as one on all of them.
 _MOST_ROWS = 1000
+# Every fit of a kernel learner regresses its atoms: the eigenvectors must not outlast learning.
+_MOST_ROWS_IN_FIT = 500
 # <phi(a), v> of unit vectors below this is rounding: a distance read off it would be made up.
 _FAINT = 1e-12
 # A step this many times shorter than the fixed point's that still leads uphill: it is flat here.
@@ -68,7 +70,7 @@ def regress_rows(X: Array, F: Array, vectors: Array) -> Array:
     array of shape (m, n_features)
         Linear in the vectors.
     """
-    chosen = _some_rows(len(X))
+    chosen = _some_rows(len(X), _MOST_ROWS_IN_FIT)
     X, F = X[chosen], F[chosen]
     F = F.astype(np.float64)
     return ((vectors @ F.T) @ _ridge_weights(X, F @ F.T)).astype(X.dtype)
@@ -91,18 +93,18 @@ def ridge_rows(kernel: Kernel, anchors: Array, inner: Array) -> Array:
     array of shape (m, n_features)
         Linear in the vectors.
     """
-    chosen = _some_rows(len(anchors))
+    chosen = _some_rows(len(anchors), _MOST_ROWS)
     X = anchors[chosen]
     K = kernel(X, X)
     check_gram(K, "the kernel on the anchors")
     return inner[chosen].T @ _ridge_weights(X, K)
 
 
-def _some_rows(n: int) -> slice | NDArray[np.intp]:
+def _some_rows(n: int, most: int) -> slice | NDArray[np.intp]:
     """Return which of n rows a regression learns from: all, or so many evenly spread ones."""
-    if n <= _MOST_ROWS:
+    if n <= most:
         return slice(None)
-    return np.linspace(0, n - 1, _MOST_ROWS).astype(np.intp)
+    return np.linspace(0, n - 1, most).astype(np.intp)
 
 
 def _ridge_weights(X: Array, K: Array) -> Array:

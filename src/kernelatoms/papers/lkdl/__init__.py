@@ -4,8 +4,6 @@
 - ``usps``: the studies behind Figs. 1a, 1b, 2a and 2b.
 - ``mnist``: the study behind Figs. 3a and 3b.
 - ``figures``: the figures, and what has to hold in them.
-
-The kernel K-SVD columns need kernel dictionary learning and are not run yet.
 """
 
 from kernelatoms.papers.lkdl.figures import FIGURES
