@@ -17,6 +17,15 @@ def omp(x, D, n_nonzero, max_residual=0.0, candidates=None, ols=False):
     return support, w
 
 
+def omp_of_observed(x, D, n_nonzero, **options):
+    """Code x by its entries that are not NaN, over the atoms' same entries at unit norm."""
+    seen = ~np.isnan(x)
+    norms = np.linalg.norm(D[:, seen], axis=1)
+    unit = D[:, seen] / np.where(norms > 0, norms, 1)[:, None]
+    support, w = omp(x[seen], unit, n_nonzero, **options)
+    return support, w / norms[support]
+
+
 def _score(x, D, support, i, r, ols):
     if not ols:
         return abs(D[i] @ r)

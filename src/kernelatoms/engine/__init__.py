@@ -4,5 +4,6 @@
 - ``threads``: the one thread pool, and the rule that only the outermost level threads.
 - ``products``: the matrix products around the loops (Gram matrices in padded layout).
 - ``omp``: greedy pursuits (OMP, OLS) on Gram and correlations.
+- ``masked``: the same on the observed entries of signals with missing values.
 - ``ksvd``: the K-SVD sweep over atoms, and residuals of padded codes.
 """

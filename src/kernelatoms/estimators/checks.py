@@ -6,7 +6,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import check_array
+from sklearn.utils import check_array, get_tags
+from sklearn.utils.validation import validate_data
+
+from kernelatoms.similarity.missing import rows_with_missing
 
 Array = NDArray[Any]
 
@@ -66,3 +69,65 @@ def check_dictionary(name: str, value: Any, n_features: int, dtype: Any) -> Arra
             f"{atoms.shape}."
         )
     return atoms
+
+
+def check_complete(X: Array) -> None:
+    """Refuse missing values."""
+    rows = rows_with_missing(X)
+    if len(rows):
+        raise ValueError(
+            f"X contains NaN in {len(rows)} of {len(X)} rows (the first is row {rows[0]}), but "
+            "complete rows are needed here: impute what is missing, or leave such rows out."
+        )
+
+
+def complete_rows(X: Array) -> NDArray[np.bool_]:
+    """Tell which rows can be learned from, and warn if some cannot."""
+    keep = np.ones(len(X), bool)
+    keep[rows_with_missing(X)] = False
+    n_missing = len(X) - int(np.count_nonzero(keep))
+    if n_missing == len(X):
+        raise ValueError(
+            "X contains NaN in every row, and fit learns from complete rows only: impute what is "
+            "missing (sklearn.impute)."
+        )
+    if n_missing:
+        warnings.warn(
+            f"X contains NaN in {n_missing} of {len(X)} rows; fit learns from the other "
+            f"{len(X) - n_missing}. Impute what is missing (sklearn.impute) to use all.",
+            UserWarning,
+            stacklevel=3,
+        )
+    return keep
+
+
+def check_observed(X: Array) -> None:
+    """Refuse rows of which nothing is known."""
+    rows = rows_with_missing(X)
+    empty = rows[np.isnan(X[rows]).all(axis=1)]
+    if len(empty):
+        raise ValueError(
+            f"X contains NaN only in row {empty[0]}"
+            f"{f' and {len(empty) - 1} more' if len(empty) > 1 else ''}: a row can be coded by "
+            "the values that it has, and needs at least one. Leave such rows out."
+        )
+
+
+def validate_training(estimator: Any, X: Any, *, reset: bool = True) -> Array:
+    """Return rows to learn from: floats, C-ordered, rows with missing values left out.
+
+    Estimators that have no use for NaN at all refuse it.
+    """
+    finite: Any = "allow-nan" if get_tags(estimator).input_tags.allow_nan else True
+    X = validate_data(estimator, X, dtype=FLOATS, order="C", reset=reset, ensure_all_finite=finite)
+    keep = complete_rows(X)
+    return X if keep.all() else X[keep]
+
+
+def validate_new(estimator: Any, X: Any) -> Array:
+    """Return rows to code: floats, C-ordered, NaN where a value is missing."""
+    X = validate_data(
+        estimator, X, dtype=FLOATS, order="C", reset=False, ensure_all_finite="allow-nan"
+    )
+    check_observed(X)
+    return X

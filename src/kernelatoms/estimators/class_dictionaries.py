@@ -6,14 +6,21 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.callback import CallbackSupportMixin, with_callbacks
-from sklearn.utils import check_random_state
+from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from kernelatoms.engine.threads import each
-from kernelatoms.estimators.checks import FLOATS, check_choice, check_count, clip_count
+from kernelatoms.estimators.checks import (
+    FLOATS,
+    check_choice,
+    check_count,
+    clip_count,
+    complete_rows,
+    validate_new,
+)
 from kernelatoms.estimators.learners import KSVD, DictionaryLearner, LinearLearner
-from kernelatoms.pursuit import omp
+from kernelatoms.pursuit import omp_of_observed
 from kernelatoms.space.linearize import check_training_kernel
 from kernelatoms.space.residuals import class_residuals
 
@@ -81,7 +88,7 @@ class ClassDictionaryClassifier(ClassifierMixin, CallbackSupportMixin, BaseEstim
         Parameters
         ----------
         X : array of shape (n_samples, n_features)
-            Signals.
+            Signals; those with missing values (NaN) are left out, with a warning.
         y : array of shape (n_samples,)
             Their labels.
 
@@ -90,7 +97,9 @@ class ClassDictionaryClassifier(ClassifierMixin, CallbackSupportMixin, BaseEstim
         self
         """
         check_choice("scheme", self.scheme, ("distributive", "collective"))
-        X, y = validate_data(self, X, y, dtype=FLOATS, order="C")
+        finite: Any = "allow-nan" if get_tags(self).input_tags.allow_nan else True
+        X, y = validate_data(self, X, y, dtype=FLOATS, order="C", ensure_all_finite=finite)
+        X, y = _complete(X, y)
         if self._precomputed:
             check_training_kernel(X)
         check_classification_targets(y)
@@ -130,11 +139,14 @@ class ClassDictionaryClassifier(ClassifierMixin, CallbackSupportMixin, BaseEstim
         Parameters
         ----------
         X : array of shape (n_samples, n_features)
+            Signals. Those with missing values (NaN) are judged by what is observed of them: the
+            residual of the observed entries; with a kernel, an estimate from them.
 
         Returns
         -------
         scores : (n_samples, n_classes), or (n_samples,) for two classes
-            With two classes, the first one's residual less the second one's.
+            With two classes, the first one's residual less the second one's. Residuals that are
+            estimates may be below 0.
         """
         residuals = self._residuals(X)
         if len(self.classes_) == 2:
@@ -147,6 +159,8 @@ class ClassDictionaryClassifier(ClassifierMixin, CallbackSupportMixin, BaseEstim
         Parameters
         ----------
         X : array of shape (n_samples, n_features)
+            Signals. Those with missing values (NaN) are judged by what is observed of them: the
+            residual of the observed entries; with a kernel, an estimate from them.
 
         Returns
         -------
@@ -157,14 +171,14 @@ class ClassDictionaryClassifier(ClassifierMixin, CallbackSupportMixin, BaseEstim
 
     def _residuals(self, X: Any) -> Array:
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=FLOATS, order="C", reset=False)
+        X = validate_new(self, X)
         check_choice("scheme", self.scheme, ("distributive", "collective"))
         if self.scheme == "collective":
             return self._joint_residuals(X)
         residuals = np.empty((len(X), len(self.classes_)), X.dtype)
         for c, learner in enumerate(self.dictionaries_):
             rows = X[:, self.members_[c]] if self._precomputed else X
-            residuals[:, c] = learner._encode(rows).error
+            residuals[:, c] = learner._residuals(rows)
         return residuals
 
     def _joint_residuals(self, X: Array) -> Array:
@@ -177,7 +191,7 @@ class ClassDictionaryClassifier(ClassifierMixin, CallbackSupportMixin, BaseEstim
             )
         problem = type(learners[0])._joint_problem(learners, X)
         n_nonzero = max(learner.n_nonzero_coefs_ for learner in learners)
-        codes = omp(problem, n_nonzero, selection=learners[0].selection)
+        codes = omp_of_observed(problem, n_nonzero, selection=learners[0].selection)
         owner = np.repeat(np.arange(len(learners)), [learner.n_atoms_ for learner in learners])
         residuals = class_residuals(problem, codes, owner, len(learners))
         return residuals.astype(X.dtype, copy=False)
@@ -233,4 +247,21 @@ class ClassDictionaryClassifier(ClassifierMixin, CallbackSupportMixin, BaseEstim
         # common checks' blobs apart along one direction.
         tags.classifier_tags.poor_score = True
         tags.input_tags.pairwise = self._precomputed
+        learner = KSVD() if self.dictionary is None else self.dictionary
+        if isinstance(learner, DictionaryLearner):
+            tags.input_tags.allow_nan = get_tags(learner).input_tags.allow_nan
         return tags
+
+
+def _complete(X: Array, y: Array) -> tuple[Array, Array]:
+    """Leave rows with missing values out; every class must keep some."""
+    keep = complete_rows(X)
+    if keep.all():
+        return X, y
+    lost = np.setdiff1d(y, y[keep])
+    if len(lost):
+        raise ValueError(
+            f"X contains NaN in every row of class {lost[0]!r}, and fit learns from complete rows "
+            "only: impute what is missing (sklearn.impute)."
+        )
+    return X[keep], y[keep]

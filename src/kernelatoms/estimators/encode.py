@@ -12,11 +12,13 @@ from kernelatoms.estimators.checks import (
     check_choice,
     check_count,
     check_dictionary,
+    check_observed,
     check_real,
     clip_count,
 )
-from kernelatoms.pursuit import omp
+from kernelatoms.pursuit import omp_of_observed
 from kernelatoms.similarity import make_kernel
+from kernelatoms.similarity.missing import refuse_missing
 from kernelatoms.space.expansion import Expansion
 from kernelatoms.space.problem import CodingProblem, GivenProblem, KernelProblem, LinearProblem
 
@@ -45,7 +47,11 @@ def sparse_encode(
     Parameters
     ----------
     X : array of shape (n_samples, n_features)
-        Signals; k(signals, atoms) with ``kernel="precomputed"``.
+        Signals; k(signals, atoms) with ``kernel="precomputed"``. A signal with missing values
+        (NaN) is coded by the others: under the linear kernel |x - D w|^2 counts observed entries
+        only, with atoms scaled to unit norm on them when they are picked; other kernels are
+        estimated from the observed entries. Not for "chi2", "additive_chi2", "precomputed" or
+        kernels given as functions.
     dictionary : array of shape (n_atoms, n_features)
         Atoms, best at unit norm: OMP picks the largest inner product, so longer atoms come first
         (OLS does not care). k(atoms, atoms) with ``kernel="precomputed"``.
@@ -86,7 +92,8 @@ def sparse_encode(
     """
     check_choice("method", method, ("omp",))
     check_choice("selection", selection, ("omp", "ols"))
-    X = check_array(X, dtype=FLOATS, order="C", input_name="X")
+    X = check_array(X, dtype=FLOATS, order="C", input_name="X", ensure_all_finite="allow-nan")
+    check_observed(X)
     problem = _make_problem(X, dictionary, kernel, kernel_params)
     if max_residual is not None:
         check_real("max_residual", max_residual, low=0, high=1)
@@ -99,7 +106,7 @@ def sparse_encode(
     else:
         n_nonzero = min(max(1, X.shape[1] // 10), limit)
     chosen = _check_candidates(candidates, problem)
-    codes = omp(
+    codes = omp_of_observed(
         problem, n_nonzero, max_residual=max_residual, selection=selection, candidates=chosen
     )
     return codes.to_csr() if sparse_output else codes.to_dense()
@@ -109,6 +116,7 @@ def _make_problem(
     X: Array, dictionary: Any, kernel: Any, kernel_params: dict[str, Any] | None
 ) -> CodingProblem:
     if isinstance(kernel, str) and kernel == "precomputed":
+        refuse_missing(X, "a precomputed kernel")
         gram = check_array(dictionary, dtype=X.dtype, order="C", input_name="dictionary")
         if gram.shape != (X.shape[1], X.shape[1]):
             raise ValueError(

@@ -5,25 +5,27 @@ from typing import Any, Self
 
 import numpy as np
 import scipy.linalg
+import scipy.sparse
 from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.callback import with_callbacks
 from sklearn.utils import check_array, check_random_state
-from sklearn.utils.validation import validate_data
 
-from kernelatoms.estimators.checks import FLOATS, check_choice, check_real
+from kernelatoms.estimators.checks import check_choice, check_real, validate_training
 from kernelatoms.estimators.learners import DictionaryLearner
 from kernelatoms.estimators.linearizer import OVERFLOW, KernelLinearizer
 from kernelatoms.learning.atoms import atoms_from_rows
 from kernelatoms.learning.ksvd import ksvd_update
 from kernelatoms.learning.mod import mod_update
 from kernelatoms.similarity import Kernel, as_anchors, make_kernel
+from kernelatoms.similarity.missing import can_miss, rows_with_missing
 from kernelatoms.space.codes import Codes
 from kernelatoms.space.coordinates import Frame, exact_frame
 from kernelatoms.space.expansion import Expansion
 from kernelatoms.space.linearize import check_training_kernel
 from kernelatoms.space.preimage import regress_rows
 from kernelatoms.space.problem import CodingProblem, KernelProblem
+from kernelatoms.space.residuals import class_residuals
 
 Array = NDArray[Any]
 
@@ -71,7 +73,8 @@ class KernelLearner(DictionaryLearner):
         Parameters
         ----------
         X : array of shape (n_samples, n_features)
-            Signals; k(train, train) with ``kernel="precomputed"``.
+            Signals; those with missing values (NaN) are left out, with a warning. k(train,
+            train) with ``kernel="precomputed"``.
         y : ignored
 
         Returns
@@ -81,7 +84,7 @@ class KernelLearner(DictionaryLearner):
         self._check_loop()
         kernel = self._kernel()
         self._check_coordinates()
-        X = validate_data(self, X, dtype=FLOATS, order="C")
+        X = validate_training(self, X)
         if self._precomputed:
             check_training_kernel(X)
         rng = check_random_state(self.random_state)
@@ -114,6 +117,22 @@ class KernelLearner(DictionaryLearner):
         self._run_passes(X, frame.rows, start, attributes)
         return self
 
+    def transform(self, X: Any) -> scipy.sparse.csr_array | Array:
+        """Return the sparse codes of X over the dictionary.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+            Signals; k(new, train) with ``kernel="precomputed"``. Of signals with missing values
+            (NaN), the linear kernel compares what is observed, and others are estimated from it;
+            "chi2", "additive_chi2", "precomputed" and functions refuse NaN.
+
+        Returns
+        -------
+        codes : CSR array of shape (n_samples, n_atoms_), dense with ``sparse_output=False``
+        """
+        return super().transform(X)
+
     def inverse_transform(self, codes: Any) -> Array:
         """Return rows whose phi is about what codes stand for: the learned ridge pre-image.
 
@@ -140,6 +159,22 @@ class KernelLearner(DictionaryLearner):
         return Codes(
             codes.indices, codes.values.astype(X.dtype), codes.n_atoms, codes.error.astype(X.dtype)
         )
+
+    def _residuals(self, X: Array) -> Array:
+        codes = self._encode(X)
+        # Of rows with missing values, estimates may explain more than there is. Errors end at 0;
+        # how far below they would be still tells which class explains most.
+        rows = rows_with_missing(X)
+        rows = rows[codes.error[rows] == 0]
+        if not len(rows):
+            return codes.error
+        some = Codes(codes.indices[rows], codes.values[rows], codes.n_atoms, codes.error[rows])
+        problem = self._problem(X[rows])
+        left = class_residuals(problem, some, np.zeros(codes.n_atoms, np.intp), 1)[:, 0]
+        rounding = 10 * np.finfo(X.dtype).eps * problem.energy(0, len(rows))
+        residuals = codes.error.copy()
+        residuals[rows] = np.where(left < -rounding, left, 0)
+        return residuals
 
     @classmethod
     def _joint_problem(cls, learners: Sequence[Any], X: Array) -> CodingProblem:
@@ -229,6 +264,7 @@ class KernelLearner(DictionaryLearner):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = self._precomputed
+        tags.input_tags.allow_nan = can_miss(self.kernel)
         return tags
 
 

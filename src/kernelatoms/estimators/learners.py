@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.utils import check_array, check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from kernelatoms.estimators.checks import (
     FLOATS,
@@ -18,13 +18,15 @@ from kernelatoms.estimators.checks import (
     check_dictionary,
     check_real,
     clip_count,
+    validate_new,
+    validate_training,
 )
 from kernelatoms.learning.atoms import atoms_from_rows, replace_unused, unit_rows
 from kernelatoms.learning.ksvd import ksvd_update
 from kernelatoms.learning.loop import learn
 from kernelatoms.learning.mod import best_dictionary, mod_update
 from kernelatoms.learning.moments import Moments
-from kernelatoms.pursuit import omp
+from kernelatoms.pursuit import omp, omp_of_observed
 from kernelatoms.space.codes import Codes
 from kernelatoms.space.problem import CodingProblem, LinearProblem
 
@@ -53,13 +55,14 @@ class DictionaryLearner(
         Parameters
         ----------
         X : array of shape (n_samples, n_features)
+            Signals. Those with missing values (NaN) are coded by what is observed of them.
 
         Returns
         -------
         codes : CSR array of shape (n_samples, n_atoms_), dense with ``sparse_output=False``
         """
         check_is_fitted(self)
-        codes = self._encode(validate_data(self, X, dtype=FLOATS, order="C", reset=False))
+        codes = self._encode(validate_new(self, X))
         return codes.to_csr() if self.sparse_output else codes.to_dense()
 
     def inverse_transform(self, codes: Any) -> Array:
@@ -80,7 +83,11 @@ class DictionaryLearner(
     def _encode(self, X: Array) -> Codes:
         """Return the codes of validated rows as the pursuits give them, errors included."""
         check_choice("selection", self.selection, ("omp", "ols"))
-        return omp(self._problem(X), self.n_nonzero_coefs_, selection=self.selection)
+        return omp_of_observed(self._problem(X), self.n_nonzero_coefs_, selection=self.selection)
+
+    def _residuals(self, X: Array) -> Array:
+        """Return the squared residuals of validated rows, by which classes are compared."""
+        return self._encode(X).error
 
     def _check_loop(self) -> None:
         """Refuse parameters of the passes before any work starts."""
@@ -126,6 +133,7 @@ class DictionaryLearner(
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True  # in rows to code; fit leaves such rows out
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
@@ -163,7 +171,7 @@ class LinearLearner(DictionaryLearner):
         Parameters
         ----------
         X : array of shape (n_samples, n_features)
-            Signals.
+            Signals; those with missing values (NaN) are left out, with a warning.
         y : ignored
 
         Returns
@@ -172,7 +180,7 @@ class LinearLearner(DictionaryLearner):
         """
         self._check_loop()
         warm = self.warm_start and hasattr(self, "components_")
-        X = validate_data(self, X, dtype=FLOATS, order="C")
+        X = validate_training(self, X)
         self._run_passes(X, X, self._start(X, warm), _linear_attributes)
         return self
 
@@ -389,7 +397,7 @@ class MOD(LinearLearner):
         Parameters
         ----------
         X : array of shape (n_samples, n_features)
-            A batch of signals.
+            A batch of signals; those with missing values (NaN) are left out, with a warning.
         y : ignored
 
         Returns
@@ -399,7 +407,7 @@ class MOD(LinearLearner):
         self._check_loop()
         forget = check_real("forget", self.forget, low=0, high=1, low_open=True)
         first = not hasattr(self, "components_")
-        X = validate_data(self, X, dtype=FLOATS, order="C", reset=first)
+        X = validate_training(self, X, reset=first)
         if first:
             dictionary = self._start(X, warm=False)
         else:

@@ -6,10 +6,20 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_array, check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from kernelatoms.estimators.checks import FLOATS, check_choice, check_count, check_real, clip_count
+from kernelatoms.estimators.checks import (
+    FLOATS,
+    check_choice,
+    check_complete,
+    check_count,
+    check_real,
+    clip_count,
+    validate_new,
+    validate_training,
+)
 from kernelatoms.similarity import Kernel, make_kernel
+from kernelatoms.similarity.missing import can_miss
 from kernelatoms.space.expansion import Expansion
 from kernelatoms.space.linearize import (
     check_training_kernel,
@@ -115,7 +125,8 @@ class KernelLinearizer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         Parameters
         ----------
         X : array of shape (n_samples, n_features)
-            Training rows; k(train, train) with ``kernel="precomputed"``.
+            Training rows; those with missing values (NaN) are left out, with a warning. k(train,
+            train) with ``kernel="precomputed"``.
         y : ignored
 
         Returns
@@ -124,7 +135,7 @@ class KernelLinearizer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         """
         kernel = self._kernel()
         check_choice("solver", self.solver, ("auto", "full", "randomized"))
-        X = validate_data(self, X, dtype=FLOATS, order="C")
+        X = validate_training(self, X)
         if self.kernel == "precomputed":
             check_training_kernel(X)
         rng = check_random_state(self.random_state)
@@ -158,7 +169,9 @@ class KernelLinearizer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         Parameters
         ----------
         X : array of shape (n_samples, n_features)
-            Rows; k(new, train) with ``kernel="precomputed"``.
+            Rows; k(new, train) with ``kernel="precomputed"``. Virtual samples of rows with
+            missing values (NaN) are estimated from what is observed, under all kernels but
+            "chi2", "additive_chi2", "precomputed" and functions.
 
         Returns
         -------
@@ -219,7 +232,7 @@ class KernelLinearizer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
                     "With kernel='precomputed', transform takes k(new, train) with one column "
                     f"for each of the {self.n_features_in_} training rows, got shape {shape}."
                 )
-        return validate_data(self, X, dtype=FLOATS, order="C", reset=False)
+        return validate_new(self, X)
 
     def _choose_landmarks(self, X: Array, kernel: Kernel, rng: np.random.RandomState) -> Array:
         if not isinstance(self.sampling, str):
@@ -263,6 +276,7 @@ class KernelLinearizer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = isinstance(self.kernel, str) and self.kernel == "precomputed"
+        tags.input_tags.allow_nan = can_miss(self.kernel)  # in transform; fit leaves such rows out
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
@@ -295,6 +309,7 @@ def nystrom_error(linearizer: KernelLinearizer, X: Any) -> float:
         raise TypeError(f"linearizer must be a fitted KernelLinearizer, got {linearizer!r}.")
     check_is_fitted(linearizer)
     X = linearizer._validate_new(X)
+    check_complete(X)
     if linearizer.kernel == "precomputed" and X.shape[0] != X.shape[1]:
         raise ValueError("With kernel='precomputed', X must be the square k(train, train).")
     return nystroem_error(linearizer._kernel(), X, linearizer._map(X))

@@ -1,8 +1,10 @@
 """From rows to codes.
 
 - ``omp``: orthogonal matching pursuit and orthogonal least squares, k-sparse or to a residual.
+- ``masked``: the same for signals with missing values, by their observed entries.
 """
 
+from kernelatoms.pursuit.masked import masked_omp, omp_of_observed
 from kernelatoms.pursuit.omp import omp
 
-__all__ = ["omp"]
+__all__ = ["masked_omp", "omp", "omp_of_observed"]

@@ -2,6 +2,7 @@
 
 - ``kernels``: a kernel by scikit-learn's name, a callable in matrix form, or ``"precomputed"``,
   behind one small contract (``Kernel``).
+- ``missing``: estimates of kernel values from the observed entries of rows.
 """
 
 from kernelatoms.similarity.kernels import (

@@ -2,7 +2,8 @@
 
 The contract is two methods: ``kernel(X, Y) -> (n, m)`` and ``kernel.diag(X) -> (n,)``. The names
 and their parameters are scikit-learn's; ``kernel="poly", degree=4, gamma=1, coef0=0`` is the
-(x'y)^4 of the LKDL paper.
+(x'y)^4 of the LKDL paper. Under most names X, but never Y, may hold missing values (NaN): k(x, y)
+is then an estimate, see ``missing``.
 """
 
 from collections.abc import Callable, Mapping
@@ -13,6 +14,14 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics.pairwise import KERNEL_PARAMS, pairwise_kernels
+
+from kernelatoms.similarity.missing import (
+    can_miss,
+    partial_diagonal,
+    partial_kernel,
+    refuse_missing,
+    rows_with_missing,
+)
 
 Array = NDArray[Any]
 
@@ -35,29 +44,55 @@ class Kernel(Protocol):
 class NamedKernel:
     """One of scikit-learn's kernels.
 
+    Rows of X with missing values are compared by what is observed of them: an estimate. Only the
+    chi-squared kernels refuse NaN.
+
     Examples
     --------
     >>> import numpy as np
     >>> kernel = make_kernel("poly", degree=2, gamma=1, coef0=0)
     >>> kernel(np.array([[1.0, 2.0]]), np.array([[3.0, 1.0], [0.0, 1.0]]))
     array([[25.,  4.]])
+    >>> kernel(np.array([[1.0, np.nan]]), np.array([[3.0, 1.0], [0.0, 1.0]]))
+    array([[20.,  0.]])
     """
 
     name: str
     params: Mapping[str, Any] = field(default_factory=dict)
 
     def __call__(self, X: Array, Y: Array) -> Array:
-        """Return k(x, y) for all rows x of X and y of Y."""
-        K = pairwise_kernels(X, Y, metric=self.name, **self.params)
-        return K.astype(X.dtype, copy=False)
+        """Return k(x, y) for all rows x of X and y of Y; estimates where x has missing values."""
+        incomplete = self._incomplete(X)
+        if not len(incomplete):
+            K = pairwise_kernels(X, Y, metric=self.name, **self.params)
+            return K.astype(X.dtype, copy=False)
+        K = np.empty((len(X), len(Y)), X.dtype)
+        K[incomplete] = partial_kernel(self.name, self.params, X[incomplete], Y)
+        if len(incomplete) < len(X):
+            complete = np.delete(np.arange(len(X)), incomplete)
+            K[complete] = self(X[complete], Y)
+        return K
 
     def diag(self, X: Array) -> Array:
-        """Return k(x, x) for all rows of X."""
+        """Return k(x, x) for all rows of X; estimates where x has missing values."""
+        incomplete = self._incomplete(X)
+        if len(incomplete):
+            out = np.empty(len(X), X.dtype)
+            out[incomplete] = partial_diagonal(self.name, self.params, X[incomplete])
+            complete = np.delete(np.arange(len(X)), incomplete)
+            out[complete] = self.diag(X[complete])
+            return out
         if self.name in _UNIT_DIAGONAL:
             return np.ones(len(X), X.dtype)
         if self.name == "linear":
             return np.vecdot(X, X)
         return _diagonal_by_blocks(self, X)
+
+    def _incomplete(self, X: Array) -> NDArray[np.intp]:
+        """Return the rows that hold NaN, if any may."""
+        if not can_miss(self.name):
+            refuse_missing(X, f"kernel {self.name!r}")
+        return rows_with_missing(X)
 
 
 @dataclass(frozen=True)
@@ -69,6 +104,7 @@ class CallableKernel:
 
     def __call__(self, X: Array, Y: Array) -> Array:
         """Return k(x, y) for all rows x of X and y of Y."""
+        refuse_missing(X, "a kernel given as a function")
         K = np.asarray(self.function(X, Y, **self.params))
         if K.shape != (len(X), len(Y)):
             raise ValueError(
@@ -97,6 +133,7 @@ class PrecomputedKernel:
 
     def __call__(self, X: Array, Y: Array) -> Array:
         """Return the columns of X that Y numbers."""
+        refuse_missing(X, "a precomputed kernel")
         return X[:, Y[:, 0].astype(np.intp)]
 
     def diag(self, X: Array) -> Array:

@@ -3,8 +3,13 @@
 A pursuit sees the Gram matrix of the atoms, the correlations of signals with atoms and the
 signals' energies, block by block, and nothing else. Linear coding, kernel coding and coding
 from given inner products are therefore three small classes and no pursuit knows which it has.
+
+Missing values (NaN) of signals are the exception: over rows, each signal then sees its own part of
+the atoms, and has a Gram matrix of its own. ``parted`` sets those signals apart. Kernels that can
+estimate inner products from a part of a row need no exception.
 """
 
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -13,7 +18,8 @@ from numpy.typing import NDArray
 
 from kernelatoms.engine.omp import padded
 from kernelatoms.engine.products import gram_matrix
-from kernelatoms.similarity import PrecomputedKernel
+from kernelatoms.similarity import NamedKernel, PrecomputedKernel
+from kernelatoms.similarity.missing import rows_with_missing
 from kernelatoms.space.expansion import Expansion
 from kernelatoms.space.gram_check import check_gram
 
@@ -38,6 +44,21 @@ class CodingProblem(Protocol):
         """Return the squared norms of signals start..stop, or None where they are not known."""
 
 
+@dataclass(frozen=True)
+class Parts:
+    """A problem in two: its complete signals, and rows over rows for those that miss values."""
+
+    complete_rows: NDArray[np.intp]
+    complete: CodingProblem
+    partial_rows: NDArray[np.intp]
+    partial: "LinearProblem"
+
+
+def parted(problem: CodingProblem) -> Parts | None:
+    """Return a linear problem whose signals miss values in two parts; None for all others."""
+    return problem.parts if isinstance(problem, LinearProblem | KernelProblem) else None
+
+
 class LinearProblem:
     """Rows of ``signals`` over rows of ``atoms``."""
 
@@ -51,21 +72,37 @@ class LinearProblem:
     def gram(self) -> Array:
         """Inner products of the atoms."""
         gram = gram_matrix(self.atoms)
-        if not np.isfinite(np.diagonal(gram)).all():
+        self.check_norms(np.diagonal(gram))
+        return gram
+
+    @cached_property
+    def columns(self) -> Array:
+        """The atoms, transposed: BLAS is faster by up to a quarter with columns in memory."""
+        return np.ascontiguousarray(self.atoms.T)
+
+    @cached_property
+    def parts(self) -> Parts | None:
+        """Complete and incomplete signals apart; None if all are complete."""
+        partial = rows_with_missing(self.signals)
+        if not len(partial):
+            return None
+        complete = np.delete(np.arange(self.n_signals), partial)
+        return Parts(
+            complete, LinearProblem(self.signals[complete], self.atoms),
+            partial, LinearProblem(self.signals[partial], self.atoms),
+        )  # fmt: skip
+
+    def check_norms(self, norms2: Array) -> None:
+        """Refuse atoms whose squared norms overflow."""
+        if not np.isfinite(norms2).all():
             raise ValueError(
                 f"The dictionary holds atoms whose squared norm overflows {self.dtype.name}; scale "
                 "them down or use float64."
             )
-        return gram
-
-    @cached_property
-    def _columns(self) -> Array:
-        # BLAS is faster by up to a quarter when the atoms are columns in memory.
-        return np.ascontiguousarray(self.atoms.T)
 
     def correlate(self, start: int, stop: int, out: Array) -> None:
         """Write the inner products of signals start..stop with all atoms into ``out``."""
-        np.matmul(self.signals[start:stop], self._columns, out=out)
+        np.matmul(self.signals[start:stop], self.columns, out=out)
 
     def energy(self, start: int, stop: int) -> Array:
         """Return the squared norms of signals start..stop."""
@@ -94,6 +131,23 @@ class KernelProblem:
         gram = gram.astype(self.dtype, copy=False)
         check_gram(gram, "the kernel on the atoms")
         return _pad_columns(gram)
+
+    @cached_property
+    def parts(self) -> Parts | None:
+        """Complete and incomplete signals apart, if the kernel is linear; None otherwise."""
+        kernel, coef = self.atoms.kernel, self.atoms.coef
+        if not (isinstance(kernel, NamedKernel) and kernel.name == "linear"):
+            return None
+        partial = rows_with_missing(self.signals)
+        if not len(partial):
+            return None
+        rows = self.atoms.anchors if coef is None else coef.T @ self.atoms.anchors
+        rows = np.ascontiguousarray(rows, dtype=self.dtype)
+        complete = np.delete(np.arange(self.n_signals), partial)
+        return Parts(
+            complete, KernelProblem(self.signals[complete], self.atoms, self._gram),
+            partial, LinearProblem(self.signals[partial], rows),
+        )  # fmt: skip
 
     def correlate(self, start: int, stop: int, out: Array) -> None:
         """Write the inner products of signals start..stop with all atoms into ``out``."""

@@ -1,0 +1,211 @@
+"""Greedy pursuits on the observed entries of signals: masked OMP and OLS.
+
+Every signal sees its own part of the dictionary, D_O, so there is no Gram matrix that all could
+share. A block of signals takes its steps together instead, with the residuals r (0 where nothing
+is observed) and orthonormal directions q of every signal at hand:
+
+    a = D r,   b = argmax |a_j| / |d_j,O|,   q = d_b,O less its part in earlier q,   r -= <q, r> q
+
+The first, the only work over all atoms, is one matrix product for the block. OLS divides by what
+the earlier directions leave of the atoms instead, h -= (D q)^2: one more product.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelatoms.engine.jit import jit
+
+# As in ``omp``: below this many machine epsilons of its scale a number is rounding.
+_ROUNDING = 100.0
+
+
+@jit()
+def _only_candidates(energy, candidates):  # type: ignore[no-untyped-def]
+    """Set the energies of atoms that are no candidates to 0, which is never picked."""
+    allowed = np.zeros(energy.shape[1], np.bool_)
+    for s in range(energy.shape[0]):
+        allowed[:] = False
+        for i in range(candidates.shape[1]):
+            if candidates[s, i] >= 0:
+                allowed[candidates[s, i]] = True
+        for j in range(energy.shape[1]):
+            if not allowed[j]:
+                energy[s, j] = 0.0
+
+
+@jit(fastmath=True)
+def _weigh(energy, weights):  # type: ignore[no-untyped-def]
+    """Write 1 / sqrt(energy), 0 where there is none."""
+    one = weights.dtype.type(1)
+    for s in range(energy.shape[0]):
+        for j in range(energy.shape[1]):
+            here = energy[s, j]
+            weights[s, j] = one / np.sqrt(here) if here > 0.0 else 0.0
+
+
+@jit(fastmath=True)
+def _shrink(energy, start, along, rounding64):  # type: ignore[no-untyped-def]
+    """Take what a new direction spans off the atoms' energies: h -= v^2; all but rounding: 0."""
+    rounding = energy.dtype.type(rounding64)
+    for s in range(energy.shape[0]):
+        for j in range(energy.shape[1]):
+            left = energy[s, j] - along[s, j] * along[s, j]
+            energy[s, j] = left if left > rounding * start[s, j] else 0.0
+
+
+@jit(fastmath=True)
+def _take_best(  # type: ignore[no-untyped-def]
+    step, atoms, known, corr, weights, until, rounding64,
+    residual, directions, factors, lengths, picked, counts, least, left,
+):  # fmt: skip
+    """Give every signal that is not done one more atom; return how many may take another.
+
+    A signal is done if it has fewer than ``step`` atoms.
+    """
+    n_going = 0
+    n_atoms, n_features = atoms.shape
+    rounding = residual.dtype.type(rounding64)
+    for s in range(residual.shape[0]):
+        if counts[s] < step or left[s] <= until[s]:
+            continue
+        best, b = residual.dtype.type(0), -1
+        for j in range(n_atoms):
+            here = abs(corr[s, j]) * weights[s, j]
+            if here > best:
+                best, b = here, j
+        # A correlation at rounding level means that the residual is zero, or orthogonal to all.
+        if b < 0 or float(best) <= least[s]:
+            continue
+        q, r = directions[step, s], residual[s]
+        norm2 = residual.dtype.type(0)
+        for i in range(n_features):
+            q[i] = atoms[b, i] * known[s, i]
+            norm2 += q[i] * q[i]
+        for j in range(step):
+            earlier = directions[j, s]
+            c = residual.dtype.type(0)
+            for i in range(n_features):
+                c += earlier[i] * q[i]
+            for i in range(n_features):
+                q[i] -= c * earlier[i]
+            factors[s, step, j] = c
+        remaining = residual.dtype.type(0)
+        for i in range(n_features):
+            remaining += q[i] * q[i]
+        if not remaining > rounding * norm2:
+            continue
+        length = np.sqrt(remaining)
+        z = residual.dtype.type(0)
+        for i in range(n_features):
+            q[i] /= length
+            z += q[i] * r[i]
+        energy = 0.0
+        for i in range(n_features):
+            r[i] -= z * q[i]
+            energy += float(r[i]) * float(r[i])
+        factors[s, step, step] = length
+        lengths[s, step] = z
+        picked[s, step] = b
+        counts[s] += 1
+        left[s] = energy
+        if step == 0:
+            least[s] = rounding64 * abs(float(z))
+        n_going += 1
+    return n_going
+
+
+@jit()
+def _write_codes(factors, lengths, picked, counts, indices, values):  # type: ignore[no-untyped-def]
+    """Solve L'w = z by back substitution and write the code by ascending atom."""
+    for s in range(indices.shape[0]):
+        for j in range(indices.shape[1]):
+            indices[s, j] = -1
+            values[s, j] = 0.0
+        k = counts[s]
+        for j in range(k - 1, -1, -1):
+            z = lengths[s, j]
+            for i in range(j + 1, k):
+                z -= factors[s, i, j] * lengths[s, i]
+            lengths[s, j] = z / factors[s, j, j]
+        for j in range(k):
+            at = j
+            while at > 0 and indices[s, at - 1] > picked[s, j]:
+                indices[s, at] = indices[s, at - 1]
+                values[s, at] = values[s, at - 1]
+                at -= 1
+            indices[s, at] = picked[s, j]
+            values[s, at] = lengths[s, j]
+
+
+def masked_block_rows(n_nonzero: int, n_features: int, n_atoms: int, itemsize: int) -> int:
+    """Return how many signals to work on at once: a few MiB, enough rows for the products."""
+    each = n_nonzero * (n_nonzero + n_features) + 4 * n_atoms + 3 * n_features
+    return max(16, min((8 << 20) // (each * itemsize), 512))
+
+
+def pursue_observed(
+    atoms: NDArray[Any],
+    columns: NDArray[Any],
+    squares: NDArray[Any],
+    signals: NDArray[Any],
+    known: NDArray[Any],
+    candidates: NDArray[np.int32],
+    leave: NDArray[np.float64],
+    use_ols: bool,
+    indices: NDArray[np.int32],
+    values: NDArray[Any],
+    left: NDArray[np.float64],
+) -> None:
+    """Code a block of signals by their observed entries; ``signals`` become residuals.
+
+    Parameters
+    ----------
+    atoms : (n_atoms, n_features)
+        The dictionary.
+    columns, squares : (n_features, n_atoms)
+        Its transpose, and the squares of that.
+    signals : (n_signals, n_features)
+        0 where nothing is observed; overwritten by residuals.
+    known : (n_signals, n_features)
+        1 where a value is observed, 0 elsewhere, as floats.
+    candidates : (n_signals, n_candidates)
+        The atoms each signal may use, -1 where a list is shorter; no columns: all atoms.
+    leave : (n_signals,)
+        Stop when the squared residual is no more; below 0 to stop on sparsity alone.
+    use_ols : bool
+        Select by residual decrease (OLS) instead of correlation (OMP).
+    indices, values, left
+        Results: atoms in ascending order (then -1), their coefficients, and squared residuals.
+    """
+    n_signals, n_nonzero = indices.shape
+    dtype = signals.dtype
+    rounding = _ROUNDING * float(np.finfo(dtype).eps)
+    energy = known @ squares
+    if candidates.shape[1] > 0:
+        _only_candidates(energy, candidates)
+    whole = energy.copy() if use_ols else energy
+    weights = np.empty_like(energy)
+    _weigh(energy, weights)
+    corr = np.empty_like(energy)
+    directions = np.zeros((n_nonzero, *signals.shape), dtype)
+    factors = np.zeros((n_signals, n_nonzero, n_nonzero), dtype)
+    lengths = np.zeros((n_signals, n_nonzero), dtype)
+    picked = np.zeros((n_signals, n_nonzero), np.int32)
+    counts = np.zeros(n_signals, np.int64)
+    least = np.zeros(n_signals)
+    left[...] = np.einsum("ij,ij->i", signals, signals, dtype=np.float64)
+    for step in range(n_nonzero):
+        if use_ols and step > 0:
+            np.matmul(directions[step - 1], columns, out=corr)
+            _shrink(energy, whole, corr, rounding)
+            _weigh(energy, weights)
+        np.matmul(signals, columns, out=corr)
+        n_going = _take_best(
+            step, atoms, known, corr, weights, leave, rounding,
+            signals, directions, factors, lengths, picked, counts, least, left,
+        )  # fmt: skip
+        if n_going == 0:
+            break
+    _write_codes(factors, lengths, picked, counts, indices, values)

@@ -1,0 +1,261 @@
+"""Masked OMP and OLS against the textbook, and against OMP where they must agree."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import oracles.pursuits
+from kernelatoms.pursuit import masked_omp, omp, omp_of_observed
+from kernelatoms.similarity import make_kernel
+from kernelatoms.space.expansion import Expansion
+from kernelatoms.space.problem import KernelProblem, LinearProblem
+
+
+def random_problem(seed, n_signals, n_features, n_atoms, missing, dtype=np.float64, unit=True):
+    """Signals with missing values, at least one value each, and atoms."""
+    rng = np.random.default_rng(seed)
+    D = rng.standard_normal((n_atoms, n_features))
+    if unit:
+        D /= np.linalg.norm(D, axis=1, keepdims=True)
+    X = rng.standard_normal((n_signals, n_features))
+    gone = rng.random(X.shape) < missing
+    gone[np.arange(n_signals), rng.integers(0, n_features, n_signals)] = False
+    X[gone] = np.nan
+    return X.astype(dtype), D.astype(dtype)
+
+
+def check(codes, s, x, D, support, w, exact=True):
+    """Signal s has this code, or, where a tie was broken differently, one that is as good."""
+    seen = ~np.isnan(x)
+    found = codes.indices[s][codes.indices[s] >= 0]
+    order = np.argsort(support)
+    if exact or found.tolist() == sorted(support):
+        assert found.tolist() == sorted(support)
+        scale = max(1.0, float(np.abs(w).max(initial=0)))
+        np.testing.assert_allclose(codes.values[s, : len(found)], w[order], atol=1e-6 * scale)
+    left = (x - codes.values[s, : len(found)] @ D[found])[seen]
+    expected = (x - w @ D[support])[seen]
+    energy = x[seen] @ x[seen]
+    np.testing.assert_allclose(left @ left, expected @ expected, atol=1e-8 * energy)
+    np.testing.assert_allclose(codes.error[s], expected @ expected, atol=1e-8 * energy)
+
+
+shapes = {
+    "seed": st.integers(0, 2**32 - 1),
+    "n_signals": st.integers(1, 25),
+    "n_features": st.integers(2, 40),
+    "n_atoms": st.integers(1, 100),
+    "n_nonzero": st.integers(1, 10),
+    "missing": st.sampled_from([0.0, 0.1, 0.5, 0.9]),
+    "unit": st.booleans(),
+    "selection": st.sampled_from(["omp", "ols"]),
+}
+
+
+@given(**shapes)
+def test_agrees_with_the_textbook(
+    seed, n_signals, n_features, n_atoms, n_nonzero, missing, unit, selection
+):
+    X, D = random_problem(seed, n_signals, n_features, n_atoms, missing, unit=unit)
+    codes = masked_omp(LinearProblem(X, D), n_nonzero, selection=selection)
+    for s, x in enumerate(X):
+        if (~np.isnan(x)).sum() == 1:
+            # Every atom explains a single value wholly: all ties.
+            assert codes.error[s] == 0
+            assert (codes.indices[s] >= 0).sum() == 1
+            continue
+        support, w = oracles.pursuits.omp_of_observed(x, D, n_nonzero, ols=selection == "ols")
+        # As many atoms as values leave nothing, whichever is last: then ties are all there is.
+        exact = len(support) < (~np.isnan(x)).sum() and selection == "omp"
+        check(codes, s, x, D, support, w, exact)
+
+
+@given(**shapes)
+def test_float32_is_near_float64(
+    seed, n_signals, n_features, n_atoms, n_nonzero, missing, unit, selection
+):
+    X, D = random_problem(seed, n_signals, n_features, n_atoms, missing, np.float32, unit)
+    single = masked_omp(LinearProblem(X, D), n_nonzero, selection=selection)
+    double = masked_omp(
+        LinearProblem(X.astype(np.float64), D.astype(np.float64)), n_nonzero, selection=selection
+    )
+    assert single.values.dtype == single.error.dtype == np.float32
+    energy = np.nansum(X**2, axis=1)
+    # A near tie may pick another atom of the same use, so the errors agree and not the supports.
+    np.testing.assert_allclose(single.error, double.error, atol=0.05 * energy.max())
+    same = (single.indices == double.indices).all(axis=1)
+    np.testing.assert_allclose(
+        single.error[same], double.error[same], atol=2e-5 * energy.max(), rtol=1e-3
+    )
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("selection", ["omp", "ols"])
+def test_nothing_missing_is_omp(selection, dtype):
+    X, D = random_problem(0, 200, 30, 90, 0, dtype)
+    masked = masked_omp(LinearProblem(X, D), 6, selection=selection)
+    plain = omp(LinearProblem(X, D), 6, selection=selection)
+    same = (masked.indices == plain.indices).all(axis=1)
+    assert same.all() if dtype == np.float64 else same.mean() > 0.98
+    tolerance = 1e-10 if dtype == np.float64 else 1e-3
+    np.testing.assert_allclose(masked.values[same], plain.values[same], atol=tolerance)
+    np.testing.assert_allclose(masked.error[same], plain.error[same], atol=tolerance)
+
+
+@pytest.mark.parametrize("selection", ["omp", "ols"])
+def test_masking_is_dropping_columns(selection):
+    X, D = random_problem(1, 100, 30, 80, 0)
+    gone = np.random.default_rng(1).permutation(30)[:12]
+    X[:, gone] = np.nan
+    masked = masked_omp(LinearProblem(X, D), 5, selection=selection)
+    less, shorter = np.delete(X, gone, axis=1), np.delete(D, gone, axis=1)
+    norms = np.linalg.norm(shorter, axis=1)
+    dropped = omp(LinearProblem(less, shorter / norms[:, None]), 5, selection=selection)
+    assert (masked.indices == dropped.indices).all()
+    np.testing.assert_allclose(masked.values * norms[masked.indices], dropped.values, atol=1e-10)
+    np.testing.assert_allclose(masked.error, dropped.error, atol=1e-10)
+
+
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    max_residual=st.floats(0.05, 0.95),
+    selection=st.sampled_from(["omp", "ols"]),
+)
+def test_stops_at_the_residual_asked_for(seed, max_residual, selection):
+    X, D = random_problem(seed, 12, 15, 40, 0.3)
+    codes = masked_omp(LinearProblem(X, D), 15, max_residual=max_residual, selection=selection)
+    norms = np.sqrt(np.nansum(X**2, axis=1))
+    left = np.sqrt(np.nansum((X - codes.to_dense() @ D) ** 2, axis=1))
+    assert (left <= max_residual * norms * (1 + 1e-9)).all()
+    for s, n in enumerate((codes.indices >= 0).sum(axis=1)):
+        if n > 1:  # one atom fewer would not have been enough
+            shorter = masked_omp(LinearProblem(X[s : s + 1], D), n - 1, selection=selection)
+            assert np.sqrt(shorter.error[0]) > max_residual * norms[s]
+
+
+@pytest.mark.parametrize("selection", ["omp", "ols"])
+def test_candidate_lists_are_local_dictionaries(selection):
+    X, D = random_problem(2, 40, 20, 60, 0.4)
+    rng = np.random.default_rng(2)
+    lists = np.array([rng.permutation(60)[:15] for _ in X], np.int32)
+    lists[rng.random(lists.shape) < 0.2] = -1
+    X[::5] = 1.0  # complete signals take the other way
+    codes = omp_of_observed(LinearProblem(X, D), 4, candidates=lists, selection=selection)
+    for s, x in enumerate(X):
+        support, w = oracles.pursuits.omp_of_observed(
+            x, D, 4, candidates=lists[s], ols=selection == "ols"
+        )
+        check(codes, s, x, D, support, w)
+    none = np.full((40, 2), -1, np.int32)
+    assert (masked_omp(LinearProblem(X, D), 4, candidates=none).indices == -1).all()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("selection", ["omp", "ols"])
+def test_complete_signals_have_the_codes_they_had(dtype, selection):
+    """To the bit: they are coded as ever."""
+    X, D = random_problem(3, 300, 24, 70, 0.03, dtype)
+    complete = ~np.isnan(X).any(axis=1)
+    assert 0 < complete.sum() < 300
+    problem = LinearProblem(X, D)
+    ours = omp_of_observed(problem, 5, max_residual=0.2, selection=selection)
+    plain = omp(LinearProblem(X[complete], D), 5, max_residual=0.2, selection=selection)
+    masked = masked_omp(LinearProblem(X[~complete], D), 5, max_residual=0.2, selection=selection)
+    for name in ("indices", "values", "error"):
+        np.testing.assert_array_equal(getattr(ours, name)[complete], getattr(plain, name))
+        np.testing.assert_array_equal(getattr(ours, name)[~complete], getattr(masked, name))
+    everything = omp_of_observed(LinearProblem(X[complete], D), 5, selection=selection)
+    same = omp(LinearProblem(X[complete], D), 5, selection=selection)
+    np.testing.assert_array_equal(everything.values, same.values)
+
+
+@pytest.mark.parametrize("selection", ["omp", "ols"])
+def test_a_linear_kernel_is_the_linear_method(selection):
+    X, D = random_problem(4, 60, 9, 30, 0.2)
+    anchors = np.linalg.qr(np.random.default_rng(5).standard_normal((9, 9)))[0]
+    expansion = Expansion(make_kernel("linear"), anchors, anchors @ D.T)
+    ours = omp_of_observed(KernelProblem(X, expansion), 3, selection=selection)
+    rows = omp_of_observed(LinearProblem(X, D), 3, selection=selection)
+    np.testing.assert_allclose(ours.to_dense(), rows.to_dense(), atol=1e-8)
+    np.testing.assert_allclose(ours.error, rows.error, atol=1e-8)
+
+
+@pytest.mark.parametrize("selection", ["omp", "ols"])
+def test_batch_is_one_by_one(selection):
+    X, D = random_problem(5, 150, 20, 50, 0.5)
+    together = masked_omp(LinearProblem(X, D), 4, selection=selection)
+    for s in range(0, 150, 11):
+        alone = masked_omp(LinearProblem(X[s : s + 1], D), 4, selection=selection)
+        assert alone.indices[0].tolist() == together.indices[s].tolist()
+        np.testing.assert_allclose(alone.values[0], together.values[s], atol=1e-10)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("selection", ["omp", "ols"])
+class TestDegenerateProblems:
+    def test_zero_signals_use_no_atoms(self, dtype, selection):
+        _, D = random_problem(0, 1, 5, 9, 0, dtype)
+        X = np.where(np.eye(5) > 0, np.nan, 0).astype(dtype)
+        codes = masked_omp(LinearProblem(X, D), 4, selection=selection)
+        assert (codes.indices == -1).all()
+        assert not codes.values.any()
+        assert not codes.error.any()
+
+    def test_atoms_that_the_observed_entries_do_not_see_are_never_picked(self, dtype, selection):
+        D = np.eye(6, dtype=dtype)
+        X = np.array([[1, 2, 3, np.nan, np.nan, np.nan]], dtype)
+        codes = masked_omp(LinearProblem(X, D), 6, selection=selection)
+        np.testing.assert_array_equal(codes.to_dense(), [[1, 2, 3, 0, 0, 0]])
+        assert codes.error[0] == 0
+
+    def test_zero_and_duplicate_atoms_are_never_picked_twice(self, dtype, selection):
+        X, D = random_problem(0, 40, 6, 8, 0.3, dtype)
+        D = np.concatenate([np.zeros((2, 6), dtype), D, D, 2 * D[:3]])
+        codes = masked_omp(LinearProblem(X, D), 6, selection=selection)
+        used = [set(row[row >= 0].tolist()) for row in codes.indices]
+        assert all(not {0, 1} & atoms for atoms in used)
+        classes = [{(i - 2) % 8 for i in atoms} for atoms in used]
+        assert all(len(c) == len(a) for c, a in zip(classes, used, strict=True))
+        assert np.isfinite(codes.values).all()
+
+    def test_no_more_atoms_than_values(self, dtype, selection):
+        X, D = random_problem(1, 50, 12, 40, 0.6, dtype)
+        codes = masked_omp(LinearProblem(X, D), 12, selection=selection)
+        observed = (~np.isnan(X)).sum(axis=1)
+        assert ((codes.indices >= 0).sum(axis=1) <= observed).all()
+        left = np.nansum((X - codes.to_dense() @ D) ** 2, axis=1)
+        assert (left <= 1e4 * np.finfo(dtype).eps * np.nansum(X**2, axis=1)).all()
+
+    def test_a_sparse_signal_is_recovered_whole(self, dtype, selection):
+        """Inpainting: what was not observed comes back."""
+        _, D = random_problem(3, 1, 100, 120, 0, dtype)
+        W = np.zeros((1, 120), dtype)
+        W[0, [7, 50]] = 2, -3
+        whole = W @ D
+        X = whole.copy()
+        X[0, ::2] = np.nan
+        codes = masked_omp(LinearProblem(X, D), 10, selection=selection)
+        assert codes.to_csr().indices.tolist() == [7, 50]
+        np.testing.assert_allclose(codes.to_dense(), W, atol=1e-4)
+        np.testing.assert_allclose(codes.to_dense() @ D, whole, atol=1e-4)
+
+    @pytest.mark.parametrize("factor", [1e-18, 1e17])
+    def test_scale_does_not_matter(self, dtype, selection, factor):
+        X, D = random_problem(6, 20, 20, 50, 0.4, dtype)
+        plain = masked_omp(LinearProblem(X, D), 4, selection=selection)
+        for signals, atoms, back in (
+            ((X * factor).astype(dtype), D, 1 / factor),
+            (X, (D * factor).astype(dtype), factor),
+        ):
+            scaled = masked_omp(LinearProblem(signals, atoms), 4, selection=selection)
+            assert (scaled.indices == plain.indices).all()
+            np.testing.assert_allclose(scaled.values * back, plain.values, rtol=1e-2, atol=1e-5)
+
+
+def test_overflow_is_refused():
+    X, D = random_problem(6, 20, 20, 50, 0.3, np.float32)
+    with pytest.raises(ValueError, match="squared norm overflows float32; scale X down"):
+        masked_omp(LinearProblem((X * 1e25).astype(np.float32), D), 4)
+    with pytest.raises(ValueError, match="atoms whose squared norm overflows float32"):
+        masked_omp(LinearProblem(X, (D * 1e25).astype(np.float32)), 4)

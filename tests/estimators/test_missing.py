@@ -1,0 +1,332 @@
+"""Missing values (NaN) in rows to code and to classify; fit leaves such rows out."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import load_digits
+from sklearn.metrics.pairwise import pairwise_kernels
+from sklearn.pipeline import make_pipeline
+from sklearn.utils import get_tags
+
+import oracles.missing
+import oracles.pursuits
+from kernelatoms import (
+    KSVD,
+    MOD,
+    ClassDictionaryClassifier,
+    KernelKSVD,
+    KernelLinearizer,
+    KernelMOD,
+    nystrom_error,
+    sparse_encode,
+)
+from oracles import kernel_learning as book
+
+POLY = {"kernel": "poly", "degree": 2, "gamma": 1.0, "coef0": 0.0}
+LINEAR = [KSVD(12, n_nonzero_coefs=3, random_state=0), MOD(12, n_nonzero_coefs=3, random_state=0)]
+KERNEL = [
+    KernelKSVD(12, n_nonzero_coefs=3, random_state=0, **POLY),
+    KernelMOD(12, n_nonzero_coefs=3, random_state=0, kernel="rbf", gamma=0.2),
+    KernelKSVD(12, n_nonzero_coefs=3, random_state=0, kernel="cosine"),
+]
+LINEARIZERS = [KernelLinearizer("rbf", gamma=0.2), KernelLinearizer(**POLY)]
+CLASSIFIERS = [
+    ClassDictionaryClassifier(learner, scheme=scheme, random_state=0)
+    for learner in (LINEAR[0], KERNEL[0], KERNEL[1])
+    for scheme in ("distributive", "collective")
+]
+ALL = [*LINEAR, *KERNEL, *LINEARIZERS, *CLASSIFIERS]
+
+
+def name(estimator):
+    return f"{type(estimator).__name__}-{getattr(estimator, 'scheme', '')}"
+
+
+@pytest.fixture
+def train(rng):
+    return rng.standard_normal((60, 8))
+
+
+@pytest.fixture
+def labels():
+    return np.arange(60) % 3
+
+
+@pytest.fixture
+def holed(rng):
+    """New rows: some complete, some with one value missing, some with many."""
+    X = rng.standard_normal((30, 8))
+    X[10:20, 3] = np.nan
+    gone = rng.random((10, 8)) < 0.6
+    gone[:, 5] = False
+    X[20:][gone] = np.nan
+    return X
+
+
+def outputs(model, X):
+    """Everything that a fitted model says about new rows."""
+    calls = [getattr(model, c, None) for c in ("transform", "decision_function", "predict")]
+    results = [call(X) for call in calls if call is not None]
+    return [r.toarray() if hasattr(r, "toarray") else r for r in results]
+
+
+@pytest.mark.parametrize("estimator", ALL, ids=name)
+class TestEveryEstimator:
+    def test_complete_rows_are_treated_as_ever(self, estimator, train, labels, holed):
+        model = clone(estimator).fit(train, labels)
+        for mixed, alone in zip(outputs(model, holed), outputs(model, holed[:10]), strict=True):
+            np.testing.assert_array_equal(mixed[:10], alone)
+            assert np.isfinite(mixed).all()
+
+    def test_company_does_not_matter(self, estimator, train, labels, holed):
+        model = clone(estimator).fit(train, labels)
+        together = outputs(model, holed)
+        for s in (12, 25):
+            for mixed, alone in zip(together, outputs(model, holed[s : s + 1]), strict=True):
+                np.testing.assert_allclose(mixed[s : s + 1], alone, atol=1e-10)
+
+    def test_float32_is_near_float64(self, estimator, train, labels, holed):
+        model = clone(estimator).fit(train, labels)
+        single = outputs(model, holed.astype(np.float32))[0]
+        assert single.dtype == np.float32
+        double = outputs(model, holed)[0]
+        near = np.abs(single - double) < 1e-2 * max(1, np.abs(double).max())
+        assert near.all(axis=-1).mean() > 0.9
+
+    def test_fit_leaves_incomplete_rows_out_with_one_warning(self, estimator, train, labels, holed):
+        keep = ~np.isin(np.arange(60), [3, 7])
+        expected = outputs(clone(estimator).fit(train[keep], labels[keep]), holed)
+        train[[3, 7], 2] = np.nan
+        with pytest.warns(UserWarning, match="NaN in 2 of 60 rows; fit learns from the other 58"):
+            model = clone(estimator).fit(train, labels)
+        for one, other in zip(outputs(model, holed), expected, strict=True):
+            np.testing.assert_array_equal(one, other)
+        train[:, 1] = np.nan
+        with pytest.raises(ValueError, match="NaN in every row"):
+            clone(estimator).fit(train, labels)
+
+    def test_infinity_is_refused(self, estimator, train, labels, holed):
+        model = clone(estimator).fit(train, labels)
+        holed[4, 4] = np.inf
+        for call in ("transform", "decision_function", "predict"):
+            if hasattr(model, call):
+                with pytest.raises(ValueError, match="Input X contains infinity"):
+                    getattr(model, call)(holed)
+        train[0, 0] = -np.inf
+        with pytest.raises(ValueError, match="Input X contains infinity"):
+            clone(estimator).fit(train, labels)
+
+    def test_rows_without_any_value_are_named(self, estimator, train, labels, holed):
+        model = clone(estimator).fit(train, labels)
+        holed[[11, 21]] = np.nan
+        with pytest.raises(ValueError, match="NaN only in row 11 and 1 more: a row can be coded"):
+            outputs(model, holed)
+
+    def test_tag(self, estimator):
+        assert get_tags(estimator).input_tags.allow_nan
+
+
+@pytest.mark.parametrize("selection", ["omp", "ols"])
+@pytest.mark.parametrize("learner", LINEAR, ids=name)
+def test_linear_codes_are_the_textbooks(learner, selection, train, holed):
+    model = clone(learner).set_params(selection=selection).fit(train)
+    codes = model.transform(holed).toarray()
+    encoded = sparse_encode(
+        holed, model.components_, n_nonzero_coefs=3, selection=selection, sparse_output=False
+    )
+    np.testing.assert_array_equal(codes, encoded)
+    for x, code in zip(holed, codes, strict=True):
+        support, w = oracles.pursuits.omp_of_observed(
+            x, model.components_, 3, ols=selection == "ols"
+        )
+        if len(support) < (~np.isnan(x)).sum():  # else the last atoms tie
+            expected = np.zeros(12)
+            expected[support] = w
+            np.testing.assert_allclose(code, expected, atol=1e-8)
+
+
+def test_inpainting_by_a_learned_dictionary(rng):
+    """Codes of a part stand for the whole."""
+    atoms = rng.standard_normal((20, 40))
+    W = np.where(rng.random((300, 20)) < 0.1, rng.standard_normal((300, 20)), 0)
+    X = W @ atoms
+    model = KSVD(20, n_nonzero_coefs=4, max_iter=30, random_state=0).fit(X)
+    holed = np.where(rng.random(X.shape) < 0.4, np.nan, X)
+    masked = model.inverse_transform(model.transform(holed))
+    zeros = model.inverse_transform(model.transform(np.nan_to_num(holed)))
+    gone = np.isnan(holed)
+    assert np.sum((masked - X)[gone] ** 2) < 0.1 * np.sum((zeros - X)[gone] ** 2)
+
+
+@pytest.mark.parametrize("learner", KERNEL, ids=name)
+def test_kernel_codes_are_komps_on_estimates(learner, train, holed):
+    model = clone(learner).fit(train)
+    codes = model.transform(holed).toarray()
+    given = {k: v for k, v in learner.get_params().items() if k in ("gamma", "degree", "coef0")}
+    K = pairwise_kernels(model.anchors_, metric=learner.kernel, filter_params=True, **given)
+    for x, code in zip(holed, codes, strict=True):
+        k_x = np.array(
+            [oracles.missing.partial_kernel(learner.kernel, x, a, **given) for a in model.anchors_]
+        )
+        expected = book.komp(K, k_x, model.dual_coef_, 3)
+        np.testing.assert_allclose(code, expected, atol=1e-6 * max(1, np.abs(expected).max()))
+
+
+@pytest.mark.parametrize("scheme", ["distributive", "collective"])
+@pytest.mark.parametrize(("kernel_learner", "learner"), [(KernelKSVD, KSVD), (KernelMOD, MOD)])
+def test_a_linear_kernel_is_the_linear_method(kernel_learner, learner, scheme, train, holed):
+    same = {"n_nonzero_coefs": 3, "max_iter": 4, "tol": 0, "random_state": 3}
+    ours, linear = kernel_learner(12, kernel="linear", **same), learner(12, **same)
+    codes = [m.fit(train).transform(holed).toarray() for m in (ours, linear)]
+    np.testing.assert_allclose(*codes, atol=1e-6)
+    scores = [
+        ClassDictionaryClassifier(m, scheme=scheme, random_state=0)
+        .fit(train, np.arange(60) % 3)
+        .decision_function(holed)
+        for m in (ours, linear)
+    ]
+    np.testing.assert_allclose(*scores, atol=1e-6)
+
+
+@pytest.mark.parametrize("linearizer", LINEARIZERS, ids=lambda m: m.kernel)
+def test_virtual_samples_of_estimates(linearizer, train, holed):
+    model = clone(linearizer).fit(train)
+    given = {k: v for k, v in model.get_params().items() if k in ("gamma", "degree", "coef0")}
+    K = [
+        [oracles.missing.partial_kernel(model.kernel, x, r, **given) for r in model.landmarks_]
+        for x in holed
+    ]
+    expected = np.array(K) @ model.dual_coef_
+    np.testing.assert_allclose(model.transform(holed), expected, atol=1e-6 * np.abs(expected).max())
+    with pytest.raises(ValueError, match="but complete rows are needed here"):
+        nystrom_error(model, holed)
+
+
+class TestClassifier:
+    def test_distributive_residuals_are_those_of_observed_entries(self, train, labels, holed):
+        model = ClassDictionaryClassifier(LINEAR[0], random_state=0).fit(train, labels)
+        scores = model.decision_function(holed)
+        for c, learner in enumerate(model.dictionaries_):
+            back = learner.inverse_transform(learner.transform(holed))
+            left = np.nansum((holed - back) ** 2, axis=1)
+            np.testing.assert_allclose(-scores[:, c], left, atol=1e-9)
+        np.testing.assert_array_equal(model.predict(holed), scores.argmax(axis=1))
+
+    def test_collective_residuals_are_those_of_observed_entries(self, train, labels, holed):
+        model = ClassDictionaryClassifier(LINEAR[0], scheme="collective", random_state=0)
+        scores = model.fit(train, labels).decision_function(holed)
+        parts = [learner.components_ for learner in model.dictionaries_]
+        codes = sparse_encode(holed, np.concatenate(parts), n_nonzero_coefs=3, sparse_output=False)
+        for c, atoms in enumerate(parts):
+            back = codes[:, 12 * c : 12 * c + 12] @ atoms
+            left = np.nansum((holed - back) ** 2, axis=1)
+            np.testing.assert_allclose(-scores[:, c], left, atol=1e-9)
+
+    @pytest.mark.parametrize("scheme", ["distributive", "collective"])
+    def test_digits_with_holes(self, scheme):
+        X, y = load_digits(return_X_y=True)
+        X = X / np.linalg.norm(X, axis=1, keepdims=True)
+        model = ClassDictionaryClassifier(
+            KSVD(30, n_nonzero_coefs=3), scheme=scheme, random_state=0
+        ).fit(X[:1000], y[:1000])
+        test = X[1000:].copy()
+        test[np.random.default_rng(0).random(test.shape) < 0.5] = np.nan
+        masked = model.score(test, y[1000:])
+        assert masked > model.score(np.nan_to_num(test), y[1000:]) + 0.05
+        assert masked > 0.85
+
+    def test_estimates_above_the_energy_make_no_ties(self, train, labels, holed):
+        """Errors end at 0; the classes are told apart by how far below they would be."""
+        model = ClassDictionaryClassifier(KERNEL[0], random_state=0).fit(train, labels)
+        errors = np.stack([d._encode(holed).error for d in model.dictionaries_], axis=1)
+        scores = model.decision_function(holed)
+        assert (errors >= 0).all()
+        tied = (errors == 0).sum(axis=1) > 1
+        assert tied[20:].any()
+        assert not tied[:10].any()
+        for row in scores[tied]:
+            assert len(set(row)) == 3
+        np.testing.assert_allclose(errors, np.maximum(-scores, 0), atol=1e-12)
+
+    def test_the_scale_of_a_signal_changes_no_decision_of_a_homogeneous_kernel(
+        self, train, labels, holed
+    ):
+        model = ClassDictionaryClassifier(KERNEL[0], random_state=0).fit(train, labels)
+        np.testing.assert_array_equal(model.predict(holed), model.predict(3 * holed))
+
+    def test_in_a_pipeline_with_a_linearizer(self, train, labels, holed):
+        lkdl = make_pipeline(*clone([LINEARIZERS[0], CLASSIFIERS[0]])).fit(train, labels)
+        assert np.isfinite(lkdl.decision_function(holed)).all()
+
+
+class TestKernelsThatNeedCompleteRows:
+    @pytest.mark.parametrize("kernel", ["chi2", lambda X, Y: X @ Y.T], ids=["chi2", "function"])
+    @pytest.mark.parametrize("Estimator", [KernelKSVD, KernelLinearizer])
+    def test_they_refuse(self, Estimator, kernel, train, holed):
+        model = Estimator(kernel=kernel).fit(np.abs(train))
+        assert not get_tags(model).input_tags.allow_nan
+        with pytest.raises(ValueError, match=r"X contains NaN, but .* needs complete rows"):
+            model.transform(np.abs(holed))
+
+    @pytest.mark.parametrize("Estimator", [KernelKSVD, KernelLinearizer])
+    def test_precomputed(self, Estimator, train, holed):
+        K = pairwise_kernels(train, metric="rbf")
+        model = Estimator(kernel="precomputed").fit(K)
+        assert not get_tags(model).input_tags.allow_nan
+        with pytest.raises(ValueError, match="but a precomputed kernel needs complete rows"):
+            model.transform(np.where(K > 0.9, np.nan, K))
+
+    def test_the_classifier_says_so_too(self, train, labels, holed):
+        model = ClassDictionaryClassifier(KernelKSVD(5, kernel="chi2")).fit(np.abs(train), labels)
+        assert not get_tags(model).input_tags.allow_nan
+        with pytest.raises(ValueError, match="kernel 'chi2' needs complete rows"):
+            model.predict(np.abs(holed))
+
+
+class TestSparseEncode:
+    def test_kernels(self, train, holed):
+        for kernel, given in (("rbf", {"gamma": 0.3}), ("poly", {"degree": 2, "coef0": 1})):
+            codes = sparse_encode(
+                holed, train, n_nonzero_coefs=2, kernel=kernel, kernel_params=given,
+                sparse_output=False,
+            )  # fmt: skip
+            K = pairwise_kernels(train, metric=kernel, **given)
+            for x, code in zip(holed, codes, strict=True):
+                k_x = np.array(
+                    [oracles.missing.partial_kernel(kernel, x, d, **given) for d in train]
+                )
+                expected = book.komp(K, k_x, np.eye(60), 2)
+                np.testing.assert_allclose(code, expected, atol=1e-6)
+
+    def test_residual_stop_counts_observed_entries(self, train, holed):
+        codes = sparse_encode(holed, train, max_residual=0.3)
+        share = np.nansum((holed - codes @ train) ** 2, axis=1) / np.nansum(holed**2, axis=1)
+        assert (share <= 0.09 * (1 + 1e-9)).all()
+
+    def test_refusals(self, train, holed):
+        with pytest.raises(ValueError, match="dictionary contains NaN"):
+            sparse_encode(train, holed)
+        with pytest.raises(ValueError, match="X contains NaN only in row 2:"):
+            sparse_encode(np.where(np.arange(4)[:, None] == 2, np.nan, train[:4]), train)
+        with pytest.raises(ValueError, match="but a precomputed kernel needs complete rows"):
+            sparse_encode(holed, np.eye(8), kernel="precomputed")
+        with pytest.raises(ValueError, match="kernel 'chi2' needs complete rows"):
+            sparse_encode(np.abs(holed), np.abs(train), kernel="chi2")
+
+
+def test_partial_fit_leaves_incomplete_rows_out(train):
+    one, other = (MOD(12, random_state=0).partial_fit(train) for _ in range(2))
+    one.partial_fit(train[1:])
+    train[0, 0] = np.nan
+    with pytest.warns(UserWarning, match="learns from the other 59"):
+        other.partial_fit(train)
+    np.testing.assert_array_equal(one.components_, other.components_)
+
+
+def test_a_class_without_complete_rows_is_named(train, labels):
+    train[labels == labels[0], 0] = np.nan
+    with (
+        pytest.raises(ValueError, match="NaN in every row of class"),
+        pytest.warns(UserWarning, match="learns from the other"),
+    ):
+        ClassDictionaryClassifier(LINEAR[0]).fit(train, labels)
