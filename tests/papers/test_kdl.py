@@ -167,10 +167,14 @@ def test_corruption_is_the_levels_and_the_seeds_alone():
 @pytest.mark.filterwarnings("ignore:n_atoms")
 def test_every_method_of_fig_5_runs_and_missing_pixels_are_filled(data_home):
     first = {setting["method"]: setting for setting in reversed(usps.INCOMPLETE.full.settings)}
-    assert len(first) == 7
+    assert len(first) == 9
     for method, setting in first.items():
         clean = usps.measure_missing({**setting, "x": 0.0}, 0, data_home)["accuracy"]
         assert clean > 90, method
+        if setting["fill"] == "nan":
+            with pytest.raises(ValueError, match="NaN only in row 0"):
+                usps.measure_missing({**setting, "x": 1.0}, 0, data_home)
+            continue
         nothing = usps.measure_missing({**setting, "x": 1.0}, 0, data_home)["accuracy"]
         assert nothing <= 20, method  # ten classes, all images alike
     noisy = {**first[LINEAR], "x": 20.0}
