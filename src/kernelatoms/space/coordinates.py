@@ -11,6 +11,7 @@ the pivots alone stand for all rows.
 """
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,11 +19,14 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
+from kernelatoms.engine.threads import one_blas_thread
 from kernelatoms.similarity import Kernel
 from kernelatoms.space.expansion import Expansion
 from kernelatoms.space.gram_check import check_gram
 
 Array = NDArray[Any]
+
+_THREADED_FROM = 3000
 
 
 @dataclass(frozen=True)
@@ -79,7 +83,9 @@ def pivoted_cholesky(K: Array, accuracy: float = 0.0) -> tuple[Array, NDArray[np
     probes = np.random.default_rng(0).choice([-1.0, 1.0], (n, 4)).astype(K.dtype)
     images = K @ probes
     (pstrf,) = scipy.linalg.get_lapack_funcs(("pstrf",), (K,))
-    factor, order, rank, _ = pstrf(K.T, tol=n * eps * largest, lower=1, overwrite_a=True)
+    # Its many small products wake BLAS' helper threads for less than that costs, up to here.
+    with one_blas_thread() if n < _THREADED_FROM else nullcontext():
+        factor, order, rank, _ = pstrf(K.T, tol=n * eps * largest, lower=1, overwrite_a=True)
     order = order.astype(np.intp) - 1
     F = np.empty((n, rank), K.dtype)
     for start in range(0, n, 512):  # block by block: no third n x n matrix
