@@ -1,6 +1,7 @@
 """scikit-learn shells: validate, call, store.
 
 - ``linearizer``: ``KernelLinearizer`` (virtual samples) and ``nystrom_error``.
+- ``dictionary_learner``: what all learners share.
 - ``learners``: ``MOD`` and ``KSVD``.
 - ``kernel_learners``: ``KernelMOD`` and ``KernelKSVD``.
 - ``preimages``: ``preimage``, the way back from feature space, by several methods.

@@ -19,7 +19,8 @@ from kernelatoms.estimators.checks import (
     complete_rows,
     validate_new,
 )
-from kernelatoms.estimators.learners import KSVD, DictionaryLearner, LinearLearner
+from kernelatoms.estimators.dictionary_learner import DictionaryLearner
+from kernelatoms.estimators.learners import KSVD, LinearLearner
 from kernelatoms.pursuit import omp_of_observed
 from kernelatoms.space.linearize import check_training_kernel
 from kernelatoms.space.residuals import class_residuals

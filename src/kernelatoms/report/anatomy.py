@@ -20,8 +20,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from kernelatoms.estimators.checks import FLOATS
 from kernelatoms.estimators.class_dictionaries import ClassDictionaryClassifier
+from kernelatoms.estimators.dictionary_learner import DictionaryLearner
 from kernelatoms.estimators.kernel_learners import KernelLearner
-from kernelatoms.estimators.learners import DictionaryLearner
 from kernelatoms.estimators.linearizer import KernelLinearizer
 from kernelatoms.report.words import list_words
 

@@ -1,0 +1,162 @@
+"""``DictionaryLearner``: what all learners share, linear or under a kernel."""
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.callback import CallbackSupportMixin
+from sklearn.utils import check_array
+from sklearn.utils.validation import check_is_fitted
+
+from kernelatoms.estimators.checks import (
+    FLOATS,
+    check_choice,
+    check_count,
+    check_real,
+    clip_count,
+    validate_new,
+)
+from kernelatoms.learning.loop import learn
+from kernelatoms.pursuit import omp_of_observed
+from kernelatoms.space.codes import Codes
+from kernelatoms.space.problem import CodingProblem
+
+Array = NDArray[Any]
+
+
+class DictionaryLearner(
+    ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMixin, BaseEstimator
+):
+    """What all learners share: the passes, the callbacks, the sizes, the codes."""
+
+    _update: ClassVar[Callable[..., tuple[Array, Codes]]]
+    n_atoms: int | None
+    n_nonzero_coefs: int | None
+    selection: str
+    max_iter: int
+    tol: float
+    sparse_output: bool
+    components_: Array
+    n_atoms_: int
+    n_nonzero_coefs_: int
+
+    def transform(self, X: Any) -> scipy.sparse.csr_array | Array:
+        """Return the sparse codes of X over the dictionary.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+            Signals. Those with missing values (NaN) are coded by what is observed of them.
+
+        Returns
+        -------
+        codes : CSR array of shape (n_samples, n_atoms_), dense with ``sparse_output=False``
+        """
+        check_is_fitted(self)
+        codes = self._encode(validate_new(self, X))
+        return codes.to_csr() if self.sparse_output else codes.to_dense()
+
+    def inverse_transform(self, codes: Any) -> Array:
+        """Return the signals that codes stand for: ``codes @ components_``."""
+        check_is_fitted(self)
+        codes = check_array(codes, accept_sparse="csr", dtype=FLOATS, input_name="codes")
+        if codes.shape[1] != self.n_atoms_:
+            raise ValueError(
+                f"codes must have one column for each of the {self.n_atoms_} atoms, got "
+                f"{codes.shape[1]}."
+            )
+        return np.asarray(codes @ self.components_.astype(codes.dtype, copy=False))
+
+    def _problem(self, X: Array) -> CodingProblem:
+        """Return the problem of coding validated rows over the atoms."""
+        raise NotImplementedError
+
+    def _encode(self, X: Array) -> Codes:
+        """Return the codes of validated rows as the pursuits give them, errors included."""
+        check_choice("selection", self.selection, ("omp", "ols"))
+        return omp_of_observed(self._problem(X), self.n_nonzero_coefs_, selection=self.selection)
+
+    def _residuals(self, X: Array) -> Array:
+        """Return the squared residuals of validated rows, by which classes are compared."""
+        return self._encode(X).error
+
+    def _check_loop(self) -> None:
+        """Refuse parameters of the passes before any work starts."""
+        check_count("max_iter", self.max_iter)
+        check_real("tol", self.tol, low=0)
+        check_choice("selection", self.selection, ("omp", "ols"))
+
+    def _choose_n_atoms(self, n_samples: int, n_features: int) -> int:
+        if self.n_atoms is None:
+            return min(2 * n_features, n_samples)
+        return clip_count(
+            "n_atoms", check_count("n_atoms", self.n_atoms), n_samples, "there are rows"
+        )
+
+    def _choose_n_nonzero(self, n_features: int, limit: int) -> int:
+        if self.n_nonzero_coefs is None:
+            return min(max(1, n_features // 10), limit)
+        count = check_count("n_nonzero_coefs", self.n_nonzero_coefs)
+        return clip_count("n_nonzero_coefs", count, limit, "atoms or features")
+
+    def _run_passes(
+        self, X: Array, rows: Array, start: Array, attributes: Callable[[Array, Array], Any]
+    ) -> None:
+        """Learn from ``rows`` and store ``attributes(dictionary, objective)``.
+
+        ``rows`` are the signals X themselves, or their coordinates in feature space.
+        """
+        watch = _CallbackWatch(self, X, self.max_iter, attributes)
+        learned = learn(
+            rows, start, self.n_nonzero_coefs_, type(self)._update, selection=self.selection,
+            max_iter=self.max_iter, tol=self.tol, watch=watch,
+        )  # fmt: skip
+        self.__dict__.update(attributes(learned.dictionary, learned.objective))
+        self._remember(X)
+        watch.end()
+
+    def _remember(self, X: Array) -> None:
+        """Keep what learning may later go on from; by default nothing but the atoms."""
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.n_atoms_
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True  # in rows to code; fit leaves such rows out
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+class _CallbackWatch:
+    """Tell scikit-learn's callbacks (progress bars, early stopping) about every pass."""
+
+    def __init__(
+        self,
+        estimator: DictionaryLearner,
+        X: Array,
+        max_iter: int,
+        attributes: Callable[[Array, Array], Any],
+    ) -> None:
+        self._estimator, self._X, self._attributes = estimator, X, attributes
+        self._context = estimator._init_callback_context(max_subtasks=max_iter)
+        self._context.call_on_fit_task_begin(estimator=estimator, X=X)
+
+    def begin_pass(self) -> None:
+        self._pass = self._context.subcontext(task_name="pass")
+        self._pass.call_on_fit_task_begin(estimator=self._estimator, X=self._X)
+
+    def end_pass(self, dictionary: Array, objective: list[float]) -> bool:
+        return self._pass.call_on_fit_task_end(
+            estimator=self._estimator,
+            X=self._X,
+            metadata={"objective": objective[-1]},
+            reconstruction_attributes=lambda: self._attributes(dictionary, np.array(objective)),
+        )
+
+    def end(self) -> None:
+        self._context.call_on_fit_task_end(estimator=self._estimator, X=self._X)
