@@ -5,5 +5,6 @@
 - ``products``: the matrix products around the loops (Gram matrices in padded layout).
 - ``omp``: greedy pursuits (OMP, OLS) on Gram and correlations.
 - ``masked``: the same on the observed entries of signals with missing values.
+- ``lasso``: l1 coding on Gram and correlations: the path, coordinate descent, the duality gap.
 - ``ksvd``: the K-SVD sweep over atoms, and residuals of padded codes.
 """

@@ -10,13 +10,14 @@ from sklearn.utils import check_array
 from kernelatoms.estimators.checks import (
     FLOATS,
     check_choice,
+    check_complete,
     check_count,
     check_dictionary,
     check_observed,
     check_real,
     clip_count,
 )
-from kernelatoms.pursuit import omp_of_observed
+from kernelatoms.pursuit import lasso, omp_of_observed
 from kernelatoms.similarity import make_kernel
 from kernelatoms.similarity.missing import refuse_missing
 from kernelatoms.space.expansion import Expansion
@@ -34,6 +35,8 @@ def sparse_encode(
     max_residual: float | None = None,
     selection: str = "omp",
     candidates: Any = None,
+    alpha: float | None = None,
+    positive: bool = False,
     kernel: Any = "linear",
     kernel_params: dict[str, Any] | None = None,
     sparse_output: bool = True,
@@ -42,7 +45,8 @@ def sparse_encode(
 
     Minimises |x - D w|^2 with at most ``n_nonzero_coefs`` nonzeros in w, or uses as few atoms as
     bring the residual down to ``max_residual`` of the signal's norm, by orthogonal matching
-    pursuit. With a kernel, signals and atoms are compared in its feature space (kernel OMP).
+    pursuit; or minimises 1/2 |x - D w|^2 + alpha |w|_1 (``method="lasso"``). With a kernel, signals
+    and atoms are compared in its feature space (kernel OMP, kernel sparse coding).
 
     Parameters
     ----------
@@ -55,8 +59,8 @@ def sparse_encode(
     dictionary : array of shape (n_atoms, n_features)
         Atoms, best at unit norm: OMP picks the largest inner product, so longer atoms come first
         (OLS does not care). k(atoms, atoms) with ``kernel="precomputed"``.
-    method : {"omp"}
-        The pursuit.
+    method : {"omp", "lasso"}
+        The pursuit: greedy, or l1 to a duality gap of 1e-6 of the signal's energy, in float64.
     n_nonzero_coefs : int, optional
         The most atoms a signal may use. By default a tenth of the features (at least 1), or all
         atoms if ``max_residual`` is given.
@@ -70,6 +74,10 @@ def sparse_encode(
         residual (orthogonal least squares: smaller residuals for 1.1 to 1.35 times the time).
     candidates : int array of shape (n_samples, n_candidates), optional
         The atoms that each signal may use; -1 pads shorter lists.
+    alpha : float, optional
+        For ``method="lasso"``: the weight of |w|_1. From max |<x, d>| on, all codes are 0.
+    positive : bool, default=False
+        For ``method="lasso"``: allow no negative coefficients.
     kernel : str or callable, default="linear"
         As in ``KernelLinearizer``.
     kernel_params : dict, optional
@@ -90,11 +98,18 @@ def sparse_encode(
     >>> sparse_encode([[3.0, 4.0]], atoms, n_nonzero_coefs=1).toarray()
     array([[0., 0., 5.]])
     """
-    check_choice("method", method, ("omp",))
+    check_choice("method", method, ("omp", "lasso"))
     check_choice("selection", selection, ("omp", "ols"))
     X = check_array(X, dtype=FLOATS, order="C", input_name="X", ensure_all_finite="allow-nan")
     check_observed(X)
     problem = _make_problem(X, dictionary, kernel, kernel_params)
+    if method == "lasso":
+        given = {"n_nonzero_coefs": n_nonzero_coefs, "max_residual": max_residual,
+                 "candidates": candidates}  # fmt: skip
+        codes = lasso(problem, _check_alpha(alpha, X, given), positive=positive)
+        return codes.to_csr() if sparse_output else codes.to_dense()
+    if alpha is not None or positive:
+        raise ValueError("alpha and positive belong to method='lasso'.")
     if max_residual is not None:
         check_real("max_residual", max_residual, low=0, high=1)
     limit = problem.n_atoms if kernel != "linear" else min(problem.n_atoms, X.shape[1])
@@ -110,6 +125,18 @@ def sparse_encode(
         problem, n_nonzero, max_residual=max_residual, selection=selection, candidates=chosen
     )
     return codes.to_csr() if sparse_output else codes.to_dense()
+
+
+def _check_alpha(alpha: Any, X: Array, given: dict[str, Any]) -> float:
+    foreign = [name for name, value in given.items() if value is not None]
+    if foreign:
+        raise ValueError(
+            f"{foreign[0]} belongs to method='omp'; method='lasso' is governed by alpha."
+        )
+    if alpha is None:
+        raise ValueError("method='lasso' needs alpha, the weight of |w|_1, such as alpha=0.1.")
+    check_complete(X)
+    return check_real("alpha", alpha, low=0, low_open=True)
 
 
 def _make_problem(

@@ -16,13 +16,14 @@ class Codes:
 
     Shorter codes end in index -1 and value 0. ``error`` is the squared residual of every signal;
     where its energy k(x, x) is not known, the squared residual less that energy, which still
-    ranks codes of the same signal.
+    ranks codes of the same signal. ``gap`` is the duality gap, where the pursuit has one.
     """
 
     indices: NDArray[np.int32]
     values: Array
     n_atoms: int
     error: Array
+    gap: Array | None = None
 
     def to_csr(self) -> scipy.sparse.csr_array:
         """Return the (n_signals, n_atoms) matrix of coefficients, indices sorted."""
