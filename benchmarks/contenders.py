@@ -264,3 +264,45 @@ def kernel_ksvd_textbook(n: int, data: str) -> Call:
         return book.objective(K, A, W)
 
     return call
+
+
+def lasso_data(shape: list[int], kind: str) -> tuple[Any, Any, float]:
+    """Return signals, atoms and penalty; "alike": nearly parallel atoms, as of wide kernels."""
+    f, a, n = shape
+    X, D = coding_data(f, a, n, "float64")
+    if kind == "alike":
+        X, D = np.abs(X) + 2, np.abs(D) + 0.2
+        D /= np.linalg.norm(D, axis=1, keepdims=True)
+    return X, D, 0.1 * float(np.median(np.abs(X @ D.T).max(axis=1)))
+
+
+def lasso_objective(X: Any, D: Any, W: Any, alpha: float) -> float:
+    W = np.asarray(W.todense() if hasattr(W, "todense") else W)
+    return float(0.5 * np.sum((X - W @ D) ** 2) + alpha * np.abs(W).sum()) / len(X)
+
+
+def lasso_kernelatoms(shape: list[int], kind: str) -> Call:
+    from kernelatoms import sparse_encode
+
+    X, D, alpha = lasso_data(shape, kind)
+    sparse_encode(X[:20], D, method="lasso", alpha=alpha)
+    return lambda: lasso_objective(X, D, sparse_encode(X, D, method="lasso", alpha=alpha), alpha)
+
+
+def lasso_spams(shape: list[int], kind: str) -> Call:
+    import spams
+
+    X, D, alpha = lasso_data(shape, kind)
+    signals, atoms = np.asfortranarray(X.T), np.asfortranarray(D.T)
+    options = {"lambda1": alpha, "mode": 2, "numThreads": _threads()}
+    spams.lasso(signals[:, :20], atoms, **options)
+    return lambda: lasso_objective(X, D, spams.lasso(signals, atoms, **options).T, alpha)
+
+
+def lasso_sklearn(shape: list[int], kind: str, algorithm: str) -> Call:
+    from sklearn.decomposition import sparse_encode
+
+    X, D, alpha = lasso_data(shape, kind)
+    warnings.simplefilter("ignore")
+    options = {"algorithm": algorithm, "alpha": alpha, "max_iter": 20_000, "n_jobs": _threads()}
+    return lambda: lasso_objective(X, D, sparse_encode(X, D, **options), alpha)

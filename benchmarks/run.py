@@ -121,6 +121,35 @@ def kernel_table(sizes: tuple[int, ...] = (500, 1194, 2000, 4000)) -> None:
         print(f"| {n} | {' | '.join(cells)} | {results['ours'].peak_gib:.2f} |", flush=True)
 
 
+def lasso_table() -> None:
+    """Print l1 coding at a tenth of the largest correlation: time, and the mean objective."""
+    print("\n## Lasso, alpha a tenth of the largest correlation, float64: ms, mean objective\n")
+    heads = ["ours", "SPAMS (LARS)", "scikit-learn lasso_lars", "scikit-learn lasso_cd"]
+    print("| features, atoms, signals | " + " | ".join(heads) + " |\n" + "|---" * 5 + "|")
+    for kind in ("plain", "alike"):
+        for shape in ((256, 300, 2000), (256, 1024, 1000), (784, 700, 1000)):
+            case = {"shape": shape, "kind": kind}
+            results = compare(
+                [
+                    Contender("ours", "lasso_kernelatoms", case),
+                    Contender("SPAMS (LARS)", "lasso_spams", case),
+                    Contender("scikit-learn lasso_lars", "lasso_sklearn",
+                              {**case, "algorithm": "lasso_lars"}, once=True),
+                    Contender("scikit-learn lasso_cd", "lasso_sklearn",
+                              {**case, "algorithm": "lasso_cd"}, once=True),
+                ],
+                3,
+                1,
+            )  # fmt: skip
+            ours = results["ours"].seconds
+            cells = [
+                f"{1e3 * results[h].seconds:.0f} ({results[h].seconds / ours:.1f}x), "
+                f"{results[h].value:.4f}"
+                for h in heads
+            ]
+            print(f"| {shape} {kind} | {' | '.join(cells)} |", flush=True)
+
+
 def memory_table() -> None:
     print("\n## Memory: coding 1,000,000 x 256 float32 over 1,024 atoms, 10 nonzeros\n")
     result = compare([Contender("ours", "million_rows", {"n_signals": 1_000_000}, once=True)])[
@@ -167,12 +196,12 @@ def _run(code: str, env: dict[str, str] | None = None) -> tuple[str, float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("tables", nargs="*", default=[],
-                        help="omp, ksvd, kernel, memory, startup (all by default)")  # fmt: skip
+    names = "omp, ksvd, kernel, lasso, memory, startup"
+    parser.add_argument("tables", nargs="*", default=[], help=f"{names} (all by default)")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--generations", type=int, default=3)
     arguments = parser.parse_args()
-    wanted = arguments.tables or ["omp", "ksvd", "kernel", "memory", "startup"]
+    wanted = arguments.tables or ["omp", "ksvd", "kernel", "lasso", "memory", "startup"]
     print(describe_machine())
     if "omp" in wanted:
         omp_table(arguments.rounds, arguments.generations)
@@ -180,6 +209,8 @@ def main() -> None:
         ksvd_table(arguments.rounds, arguments.generations)
     if "kernel" in wanted:
         kernel_table()
+    if "lasso" in wanted:
+        lasso_table()
     if "memory" in wanted:
         memory_table()
     if "startup" in wanted:
