@@ -45,8 +45,9 @@ def sparse_encode(
 
     Minimises |x - D w|^2 with at most ``n_nonzero_coefs`` nonzeros in w, or uses as few atoms as
     bring the residual down to ``max_residual`` of the signal's norm, by orthogonal matching
-    pursuit; or minimises 1/2 |x - D w|^2 + alpha |w|_1 (``method="lasso"``). With a kernel, signals
-    and atoms are compared in its feature space (kernel OMP, kernel sparse coding).
+    pursuit; or minimises half of |x - D w|^2 plus ``alpha`` times the sum of the |w_j|
+    (``method="lasso"``). With a kernel, signals and atoms are compared in its feature space
+    (kernel OMP, kernel sparse coding).
 
     Parameters
     ----------
@@ -75,7 +76,8 @@ def sparse_encode(
     candidates : int array of shape (n_samples, n_candidates), optional
         The atoms that each signal may use; -1 pads shorter lists.
     alpha : float, optional
-        For ``method="lasso"``: the weight of |w|_1. From max |<x, d>| on, all codes are 0.
+        For ``method="lasso"``: the weight of the penalty. From the largest inner product of a
+        signal with an atom on, its code is 0.
     positive : bool, default=False
         For ``method="lasso"``: allow no negative coefficients.
     kernel : str or callable, default="linear"
