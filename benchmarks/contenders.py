@@ -304,5 +304,5 @@ def lasso_sklearn(shape: list[int], kind: str, algorithm: str) -> Call:
 
     X, D, alpha = lasso_data(shape, kind)
     warnings.simplefilter("ignore")
-    options = {"algorithm": algorithm, "alpha": alpha, "max_iter": 20_000, "n_jobs": _threads()}
+    options = {"algorithm": algorithm, "alpha": alpha, "max_iter": 1000, "n_jobs": _threads()}
     return lambda: lasso_objective(X, D, sparse_encode(X, D, **options), alpha)

@@ -127,7 +127,7 @@ def lasso_table() -> None:
     heads = ["ours", "SPAMS (LARS)", "scikit-learn lasso_lars", "scikit-learn lasso_cd"]
     print("| features, atoms, signals | " + " | ".join(heads) + " |\n" + "|---" * 5 + "|")
     for kind in ("plain", "alike"):
-        for shape in ((256, 300, 2000), (256, 1024, 1000), (784, 700, 1000)):
+        for shape in ((256, 300, 2000), (256, 1024, 500), (784, 700, 500)):
             case = {"shape": shape, "kind": kind}
             results = compare(
                 [

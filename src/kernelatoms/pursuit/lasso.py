@@ -20,7 +20,7 @@ Array = NDArray[Any]
 
 # From so many active atoms on, coordinate descent goes on where the path stopped: the factor of
 # a larger active set costs more than passes over the atoms that screening leaves.
-_MOST_ACTIVE = 400
+_MOST_ACTIVE = 120
 _MOST_PASSES = 100_000
 # What is left of an atom below this share counts as spanned by the active ones.
 _ROUNDING = 1e-11
