@@ -61,6 +61,12 @@ class Curves:
         places = [x for m, x in self._values if m == method and x is not None]
         return sorted(places), [self.at(method, x) for x in sorted(places)]
 
+    def shared(self, *methods: str) -> list[float]:
+        """Return the places on the axis where all of these methods were run."""
+        return [
+            x for x in self.places if x is not None and all(len(self.at(m, x)) for m in methods)
+        ]
+
     def seeds_in_words(self) -> str:
         """Say on how many seeds every number rests."""
         counts = sorted({len(values) for values in self._values.values()})

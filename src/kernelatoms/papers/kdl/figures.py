@@ -9,12 +9,17 @@ from kernelatoms.papers.kdl.reported import (
     JOINT,
     KERNEL,
     LINEAR,
+    LINEAR_1,
     MOD,
     PCA,
     REPORTED,
     SOURCE,
 )
-from kernelatoms.papers.kdl.synthetic import CIRCLES, HOMOGENEOUS, LINEAR_1, PARABOLA
+from kernelatoms.papers.kdl.synthetic import (
+    CIRCLES,
+    HOMOGENEOUS,
+    PARABOLA,
+)
 from kernelatoms.papers.kdl.usps import (
     COMPACTNESS,
     INCOMPLETE,
@@ -38,7 +43,7 @@ def _claims_1(curves: Curves) -> list[Claim]:
     for atoms, components, which in (
         (KERNEL, PCA, "digits not seen"), (KERNEL_SEEN, PCA_SEEN, "digits learned from"),
     ):  # fmt: skip
-        places = [m for m in _shared(curves, atoms, components) if m <= _FEW_TERMS]
+        places = [m for m in curves.shared(atoms, components) if m <= _FEW_TERMS]
         if places:
             claims.append(
                 Claim(
@@ -77,7 +82,7 @@ def _claims_4a(curves: Curves) -> list[Claim]:
 
 
 def _claims_4b(curves: Curves) -> list[Claim]:
-    places = _shared(curves, KERNEL, LINEAR)
+    places = curves.shared(KERNEL, LINEAR)
     pairs = [(x, curves.mean(KERNEL, x), curves.mean(LINEAR, x)) for x in places]
     return [
         Claim(
@@ -96,7 +101,7 @@ def _claims_5(curves: Curves, start: float, what: str) -> list[Claim]:
     pairs += [(LINEAR_OBSERVED, LINEAR), (KERNEL_OBSERVED, KERNEL)]
     claims = []
     for method, rival in pairs:
-        places = [x for x in _shared(curves, method, rival) if x >= start]
+        places = [x for x in curves.shared(method, rival) if x >= start]
         if places:
             gaps = {x: curves.mean(method, x) - curves.mean(rival, x) for x in places}
             claims.append(
@@ -113,14 +118,6 @@ def _below(these: Array, those: Array) -> bool:
     """Tell whether these values are below those, seed by seed, as far as both were run."""
     n = min(len(these), len(those))
     return bool((these[:n] < those[:n]).all())
-
-
-def _shared(curves: Curves, *methods: str) -> list[float]:
-    return [
-        x
-        for x in curves.places
-        if x is not None and all(len(curves.at(method, x)) for method in methods)
-    ]
 
 
 def _error(measures: Mapping[str, float]) -> float:

@@ -6,10 +6,13 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from kernelatoms.papers.kdl.reported import KERNEL, LINEAR
+from kernelatoms.papers.kdl.reported import (
+    KERNEL,
+    LINEAR,
+    LINEAR_1,
+)
 from kernelatoms.papers.kdl.synthetic import (
     ATOMS,
-    LINEAR_1,
     RADII,
     atoms_by_use,
     errors_of_circles,

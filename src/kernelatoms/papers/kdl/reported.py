@@ -18,6 +18,7 @@ REPORTED: Mapping[str, Mapping[float | None, float]] = {}
 LINEAR, MOD, KERNEL = "linear K-SVD", "kernel MOD", "kernel K-SVD"
 JOINT, CLASSWISE = "kernel PCA and linear SVM", "kernel PCA, class-wise"
 PCA = "kernel PCA"
+LINEAR_1 = "linear K-SVD, 1 nonzero"
 
 NOISE = tuple(round(0.2 * i, 1) for i in range(11))
 MISSING = tuple(round(0.1 * i, 1) for i in range(10))

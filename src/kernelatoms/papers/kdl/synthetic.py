@@ -12,12 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelatoms import KSVD, ClassDictionaryClassifier, KernelKSVD
-from kernelatoms.papers.kdl.reported import KERNEL, LINEAR
+from kernelatoms.papers.kdl.reported import (
+    KERNEL,
+    LINEAR,
+    LINEAR_1,
+)
 from kernelatoms.papers.study import DataHome, Setting, Size, Study
 
 Array = NDArray[Any]
 
-LINEAR_1 = "linear K-SVD, 1 nonzero"
 HOMOGENEOUS = "kernel K-SVD, (x'y)^2"
 
 #: Places on the axis of the circles: the share of points whose margin is no larger.

@@ -31,6 +31,7 @@ from kernelatoms.papers.kdl.reported import (
     JOINT,
     KERNEL,
     LINEAR,
+    LINEAR_1,
     MISSING,
     MOD,
     NOISE,
@@ -40,7 +41,6 @@ from kernelatoms.papers.study import DataHome, Setting, Size, Study
 
 Array = NDArray[Any]
 
-LINEAR_1 = "linear K-SVD, 1 nonzero"
 LINEAR_OBSERVED = "linear K-SVD, observed pixels"
 KERNEL_OBSERVED = "kernel K-SVD, observed pixels"
 CLASSWISE_30 = "kernel PCA, class-wise, 30 components"

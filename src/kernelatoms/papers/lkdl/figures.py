@@ -38,7 +38,7 @@ def _claims_1a(curves: Curves) -> list[Claim]:
                 curves.mean(method, x) / curves.mean(BEST, x),
                 reported.FIG_1A[method][x] / reported.FIG_1A[BEST][x],
             )
-            for x in _shared(curves, method, BEST)
+            for x in curves.shared(method, BEST)
         ]
         over = [x for x, ours, theirs in pairs if ours > theirs]
         claims.append(
@@ -62,7 +62,7 @@ def _claims_1b(curves: Curves) -> list[Claim]:
     ]
     low = reported.FIG_1B_LKDL[0]
     for method in SAMPLING_OF:
-        places = _shared(curves, method)
+        places = curves.shared(method)
         if places:
             short = [x for x in places if curves.mean(method, x) < low - _MARGIN]
             claims.append(
@@ -78,7 +78,7 @@ def _claims_1b(curves: Curves) -> list[Claim]:
 
 
 def _claims_2(curves: Curves, start: float, what: str) -> list[Claim]:
-    places = [x for x in _shared(curves, LINEAR, CORESET) if x is not None]
+    places = curves.shared(LINEAR, CORESET)
     gaps = {x: curves.mean(CORESET, x) - curves.mean(LINEAR, x) for x in places}
     strong = [x for x in places if x >= start]
     peak = max(gaps, key=lambda x: gaps[x], default=None)
@@ -125,7 +125,7 @@ def _claims_3a(curves: Curves) -> list[Claim]:
 
 
 def _claims_3b(curves: Curves) -> list[Claim]:
-    places = [x for x in _shared(curves, CORESET) if x is not None]
+    places = curves.shared(CORESET)
     if len(places) < 2:
         return []
     first, last = places[0], places[-1]
@@ -159,14 +159,6 @@ def _near_reported(curves: Curves, method: str, numbers: Mapping[float | None, f
             for x, ours, theirs in pairs
         ),
     )
-
-
-def _shared(curves: Curves, *methods: str) -> list[float]:
-    return [
-        x
-        for x in curves.places
-        if x is not None and all(len(curves.at(method, x)) for method in methods)
-    ]
 
 
 def _percents(shares: Sequence[float]) -> str:
