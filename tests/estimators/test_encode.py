@@ -70,7 +70,11 @@ def test_candidates_limit_the_atoms(signals, atoms):
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        ({"method": "magic"}, ValueError, "method must be one of 'omp', 'lasso', got"),
+        (
+            {"method": "magic"},
+            ValueError,
+            "method must be one of 'omp', 'lasso', 'ksc', 'fksc', got",
+        ),
         ({"selection": "best"}, ValueError, "selection must be one of 'omp', 'ols'"),
         ({"n_nonzero_coefs": 0}, ValueError, "n_nonzero_coefs must be at least 1"),
         ({"n_nonzero_coefs": True}, TypeError, "n_nonzero_coefs must be a whole number"),

@@ -6,5 +6,6 @@
 - ``omp``: greedy pursuits (OMP, OLS) on Gram and correlations.
 - ``masked``: the same on the observed entries of signals with missing values.
 - ``lasso``: l1 coding on Gram and correlations: the path, coordinate descent, the duality gap.
+- ``ksc``: l1 coding as published: coordinate descent (KSC) and its two stages (FKSC).
 - ``ksvd``: the K-SVD sweep over atoms, and residuals of padded codes.
 """

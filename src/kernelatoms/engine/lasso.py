@@ -2,19 +2,17 @@
 
 For every signal, minimise 1/2 |y - D w|^2 + alpha |w|_1 (eq. (6) of the FKSC paper) through the
 Gram matrix G = D'D, the correlations b = D'y and the energy |y|^2 alone, so that signals may live
-in any feature space. Two solvers:
+in any feature space. Two solvers, each going on where the other stopped:
 
-- **The path** (homotopy, LARS with the lasso's steps). Start at w = 0, where alpha would have to
-  be max |b|, and lower it: between events the solution is linear in alpha. On the active set A
-  with signs s and a Cholesky factor of G_AA,
-
-      d = G_AA^-1 s,   a = G[:, A] d,   w_A += gamma d,   c -= gamma a
-
-  until an atom's correlation c_j reaches the falling threshold (it joins), a coefficient reaches 0
-  (it leaves), or alpha is there. As in OMP, rows of G are all that is read, and few where supports
-  are small.
-- **Coordinate descent** with the gradient c = b - G w kept up to date, over a shrinking set of
-  atoms: those that the duality gap proves to be 0 are dropped (gap-safe screening).
+- **The active set**, for small supports. Only a working set of atoms is looked at, with its own
+  small Gram matrix H. On the active atoms A of it, with signs s and a Cholesky factor of H_AA, the
+  minimum is w_A = H_AA^-1 (b_A - alpha s); the way there ends early where a coefficient reaches 0,
+  which leaves A. At the minimum, the atom of the working set that violates |c| <= alpha most
+  joins A, c = b - G w being the gradient. When none does, c is computed over all atoms, and the
+  worst of those join the working set; when none does, that is the solution. (Osborne et al. 2000;
+  feature-sign search, Lee et al. 2006.) It starts anywhere, so warm starts and paths are free.
+- **Coordinate descent** with c kept up to date, over a shrinking set of atoms: those that the
+  duality gap proves to be 0 are dropped (gap-safe screening). For large supports.
 
 Both end with the duality gap of what they return. With r = y - D w and theta = t r, t in [0, 1]
 the best with |D'theta| <= alpha, the dual value is t <y, r> - t^2 |r|^2 / 2; <y, r> = |y|^2 - b'w
@@ -25,49 +23,56 @@ import numpy as np
 
 from kernelatoms.engine.jit import jit
 
-# What ends a step of the path.
-_JOIN, _LEAVE, _DONE = 1, 2, 3
-# Why an atom is no candidate to join: active, spanned by active ones, or just gone.
-_ACTIVE, _SPANNED, _GONE = 1, 2, 3
+# What an atom of the working set is: at 0, active, or at 0 until the working set has changed.
+_FREE, _ACTIVE, _BARRED = 0, 1, 2
+# A correlation above alpha by this share of it counts as rounding.
+_NO_VIOLATION = 1e-9
 # Passes of coordinate descent between two looks at the gap.
 _PASSES_A_LOOK = 10
+# Fewest and most atoms that join the working set at a time.
+_FEWEST_NEW, _MOST_NEW = 8, 64
 
 
-@jit()
-def _solve(L, k, x):  # type: ignore[no-untyped-def]
-    """Solve L L' x = x in place."""
+@jit(fastmath=True)
+def _forward(L, k, x):  # type: ignore[no-untyped-def]
+    """Solve L z = x in place."""
     for i in range(k):
-        v = x[i]
+        v = 0.0
         for j in range(i):
-            v -= L[i, j] * x[j]
-        x[i] = v / L[i, i]
+            v += L[i, j] * x[j]
+        x[i] = (x[i] - v) / L[i, i]
+
+
+@jit(fastmath=True)
+def _backward(L, k, x):  # type: ignore[no-untyped-def]
+    """Solve L' z = x in place, row by row of L."""
     for i in range(k - 1, -1, -1):
-        v = x[i]
-        for j in range(i + 1, k):
-            v -= L[j, i] * x[j]
-        x[i] = v / L[i, i]
-
-
-@jit()
-def _append(L, k, gram, active, atom, rounding):  # type: ignore[no-untyped-def]
-    """Add a row to the factor; False if the active atoms span the new one already."""
-    left = gram[atom, atom]
-    for i in range(k):
-        v = gram[atom, active[i]]
+        v = x[i] / L[i, i]
+        x[i] = v
         for j in range(i):
-            v -= L[i, j] * L[k, j]
-        L[k, i] = v / L[i, i]
+            x[j] -= L[i, j] * v
+
+
+@jit(fastmath=True)
+def _append(L, k, H, active, atom, rounding):  # type: ignore[no-untyped-def]
+    """Add a row to the factor; False if the active atoms span the new one already."""
+    for i in range(k):
+        L[k, i] = H[atom, active[i]]
+    _forward(L, k, L[k])
+    left = H[atom, atom]
+    for i in range(k):
         left -= L[k, i] * L[k, i]
-    if not left > rounding * gram[atom, atom]:
+    if not left > rounding * H[atom, atom]:
         return False
     L[k, k] = np.sqrt(left)
     return True
 
 
 @jit()
-def _drop(L, k, at):  # type: ignore[no-untyped-def]
-    """Take row ``at`` out of a factor of k rows by rotations."""
+def _drop(L, k, at, active, signs):  # type: ignore[no-untyped-def]
+    """Take active atom ``at`` out, and its row out of the factor by rotations."""
     for i in range(at, k - 1):
+        active[i], signs[i] = active[i + 1], signs[i + 1]
         for j in range(i + 2):
             L[i, j] = L[i + 1, j]
     for i in range(at, k - 1):
@@ -82,21 +87,23 @@ def _drop(L, k, at):  # type: ignore[no-untyped-def]
 
 
 @jit()
-def _gap(gram, b, w, c, energy, alpha, active, k, positive):  # type: ignore[no-untyped-def]
-    """Return the duality gap of w, and t; c is its gradient, ``active[:k]`` holds its support."""
+def _gap(b, w, c, energy, alpha, support, k, positive):  # type: ignore[no-untyped-def]
+    """Return the duality gap of w, |r|^2 and t.
+
+    c is the gradient, ``support[:k]`` holds all nonzeros of w.
+    """
     bw = 0.0
     wgw = 0.0
     l1 = 0.0
     for i in range(k):
-        atom = active[i]
+        atom = support[i]
         bw += b[atom] * w[atom]
         wgw += w[atom] * (b[atom] - c[atom])
         l1 += abs(w[atom])
     largest = 0.0
-    for j in range(gram.shape[0]):
+    for j in range(c.shape[0]):
         v = c[j] if positive else abs(c[j])
-        if v > largest:
-            largest = v
+        largest = max(largest, v)
     r2 = max(energy - 2 * bw + wgw, 0.0)
     yr = energy - bw
     t = 1.0 if largest <= alpha else alpha / largest
@@ -104,117 +111,189 @@ def _gap(gram, b, w, c, energy, alpha, active, k, positive):  # type: ignore[no-
         t = min(t, max(yr / r2, 0.0))
     primal = 0.5 * r2 + alpha * l1
     dual = t * yr - 0.5 * t * t * r2
-    return primal - dual, t
+    return primal - dual, r2, t
 
 
 @jit()
-def _path(  # type: ignore[no-untyped-def]
-    gram, alpha, positive, most, rounding, w, c, active, signs, d, a, L, barred
-):
-    """Follow the path down to alpha; return the size of the support and the threshold reached.
+def _gradient(gram, b, w, support, k, c):  # type: ignore[no-untyped-def]
+    """Compute c = b - G w afresh, from the rows of the support."""
+    c[:] = b
+    for i in range(k):
+        row = gram[support[i]]
+        x = w[support[i]]
+        for j in range(c.shape[0]):
+            c[j] -= x * row[j]
 
-    ``c`` holds the correlations on entry and the gradient on return. Ends above alpha when
-    ``most`` atoms are active, so that another solver can go on from there.
+
+@jit()
+def _exchange(H, w, L, k, active, signs, d, atom, sign):  # type: ignore[no-untyped-def]
+    """Move weight onto an atom that the active ones span, until one of those is at 0 and leaves.
+
+    The atom is D_A d with d = H_AA^-1 H_Aj: raising w_j by x and lowering w_A by x d moves no
+    residual, and lowers |w|_1, since |c_j| > alpha = |c_A|. Return which left, -1 if none does.
     """
-    n_atoms = gram.shape[0]
-    k = 0
-    for j in range(n_atoms):
-        w[j] = 0.0
-        barred[j] = 0
-    threshold = 0.0
-    newest = -1
-    for j in range(n_atoms):
-        v = c[j] if positive else abs(c[j])
-        if v > threshold:
-            threshold, newest = v, j
-    if threshold <= alpha or newest < 0:
-        return 0, max(threshold, alpha)
-    event = _JOIN
-    at = -1
-    steps = 0
-    while steps < 8 * n_atoms + 50:
-        steps += 1
-        if event == _JOIN:
-            if _append(L, k, gram, active, newest, rounding):
-                active[k] = newest
-                signs[k] = 1.0 if c[newest] > 0 else -1.0
-                barred[newest] = _ACTIVE
-                k += 1
-            else:
-                # Spanned by the active atoms: its correlation moves with theirs.
-                barred[newest] = _SPANNED
-        elif event == _LEAVE:
-            w[active[at]] = 0.0
-            barred[active[at]] = _GONE
-            _drop(L, k, at)
-            for i in range(at, k - 1):
-                active[i], signs[i] = active[i + 1], signs[i + 1]
-            k -= 1
-            for j in range(n_atoms):
-                if barred[j] == _SPANNED:
-                    barred[j] = 0
-        for i in range(k):
-            d[i] = signs[i]
-        _solve(L, k, d)
-        for j in range(n_atoms):
-            a[j] = 0.0
-        for i in range(k):
-            row, x = active[i], d[i]
-            for j in range(n_atoms):
-                a[j] += x * gram[row, j]
-        gamma = threshold - alpha
-        event, at, newest = _DONE, -1, -1
-        for j in range(n_atoms):
-            if barred[j] == 0 or barred[j] == _GONE:
-                up = (threshold - c[j]) / (1.0 - a[j]) if a[j] < 1.0 else np.inf
-                if barred[j] == _GONE and up <= 1e-12 * threshold:
-                    up = np.inf  # it has just left at this very threshold
-                if 0.0 <= up < gamma:
-                    gamma, event, newest = up, _JOIN, j
-                if not positive:
-                    down = (threshold + c[j]) / (1.0 + a[j]) if a[j] > -1.0 else np.inf
-                    if barred[j] == _GONE and down <= 1e-12 * threshold:
-                        down = np.inf
-                    if 0.0 <= down < gamma:
-                        gamma, event, newest = down, _JOIN, j
-        for i in range(k):
-            x = w[active[i]]
-            if x * d[i] < 0.0:
-                to_zero = -x / d[i]
-                if to_zero < gamma:
-                    gamma, event, at = to_zero, _LEAVE, i
-        for j in range(n_atoms):
-            c[j] -= gamma * a[j]
-            if barred[j] == _GONE:
-                barred[j] = 0
-        for i in range(k):
-            w[active[i]] += gamma * d[i]
-        threshold -= gamma
-        if event == _DONE:
-            return k, alpha
-        if event == _JOIN and k == most:
-            return k, threshold
-    return k, threshold
+    for i in range(k):
+        d[i] = H[atom, active[i]]
+    _forward(L, k, d)
+    _backward(L, k, d)
+    first, at = np.inf, -1
+    for i in range(k):
+        if sign * d[i] * signs[i] > 0.0:
+            x = w[active[i]] / (sign * d[i])
+            if x < first:
+                first, at = x, i
+    if at < 0:
+        return -1
+    for i in range(k):
+        w[active[i]] -= sign * first * d[i]
+    w[atom] += sign * first
+    left = active[at]
+    w[left] = 0.0
+    _drop(L, k, at, active, signs)
+    return left
 
 
 @jit()
-def _polish(gram, b, alpha, w, c, active, signs, d, L, k):  # type: ignore[no-untyped-def]
-    """Solve for the support's coefficients afresh, and the gradient from them: no drift is left."""
+def _enter(L, k, H, active, signs, role, atom, sign, rounding):  # type: ignore[no-untyped-def]
+    """Make an atom active; return the number of active ones, the same if they span it."""
+    if not _append(L, k, H, active, atom, rounding):
+        return k
+    active[k], signs[k], role[atom] = atom, sign, _ACTIVE
+    return k + 1
+
+
+@jit()
+def _move(b, alpha, w, active, signs, k, d, L):  # type: ignore[no-untyped-def]
+    """Go to the minimum for these signs, or until a coefficient is 0.
+
+    Return the share of the way that was gone, and which coefficient stopped it (-1: none).
+    """
     for i in range(k):
         d[i] = b[active[i]] - alpha * signs[i]
-    _solve(L, k, d)
-    same = True
+    _forward(L, k, d)
+    _backward(L, k, d)
+    share, at = 1.0, -1
     for i in range(k):
-        same = same and d[i] * signs[i] > 0
-    if same:
+        if d[i] * signs[i] <= 0.0:
+            x = w[active[i]]
+            to_zero = x / (x - d[i]) if x != d[i] else 0.0
+            if to_zero < share:
+                share, at = to_zero, i
+    for i in range(k):
+        w[active[i]] += share * (d[i] - w[active[i]])
+    return share, at
+
+
+@jit()
+def _let_in(H, m, c, alpha, positive, most, rounding, w, active, signs, k, d, L, role, at_once):  # type: ignore[no-untyped-def]
+    """Make the atom of the largest violation active, and others that violate nearly as much.
+
+    Return the number of active atoms (-1: too many, or stuck), and how many came, 0 at the minimum.
+    """
+    worst, atom = _NO_VIOLATION * alpha, -1
+    for j in range(m):
+        v = (c[j] if positive else abs(c[j])) - alpha
+        if v > worst and role[j] == _FREE:
+            worst, atom = v, j
+    if atom < 0:
+        return k, 0
+    if k == most:
+        return -1, 0
+    sign = 1.0 if c[atom] > 0 else -1.0
+    before = k
+    k = _enter(L, k, H, active, signs, role, atom, sign, rounding)
+    while role[atom] != _ACTIVE:
+        at = _exchange(H, w, L, before, active, signs, d, atom, sign)
+        if at < 0:
+            return -1, 0
+        role[at] = _FREE
+        before -= 1
+        k = _enter(L, before, H, active, signs, role, atom, sign, rounding)
+    came = 1
+    for j in range(m):
+        if came >= at_once or k == most:
+            break
+        v = (c[j] if positive else abs(c[j])) - alpha
+        if v > 0.5 * worst and role[j] == _FREE:
+            before = k
+            k = _enter(L, k, H, active, signs, role, j, 1.0 if c[j] > 0 else -1.0, rounding)
+            came += k - before
+    return k, came
+
+
+@jit()
+def _solve_active(H, m, b, alpha, positive, most, rounding, w, c, active, signs, d, L, role):  # type: ignore[no-untyped-def]
+    """Minimise over the working set's m atoms from w; return the size of the support.
+
+    -1 if more than ``most`` atoms would be active, or if rounding keeps it from the minimum.
+    """
+    k = 0
+    for j in range(m):
+        role[j] = _FREE
+        if w[j] != 0.0:
+            if k == most:
+                return -1
+            k = _enter(L, k, H, active, signs, role, j, 1.0 if w[j] > 0 else -1.0, rounding)
+            if role[j] == _FREE:
+                w[j] = 0.0
+    at_once, came = 1, 0
+    for _ in range(20 * m + 50):
+        share, at = _move(b, alpha, w, active, signs, k, d, L)
+        if at >= 0:
+            w[active[at]] = 0.0
+            role[active[at]] = _FREE
+            if share == 0.0:
+                # It was let in and leaves at once: too many came together. One that came alone
+                # does so by rounding, and stays out until the working set has changed.
+                role[active[at]] = _BARRED if came == 1 else _FREE
+                at_once = 1
+            _drop(L, k, at, active, signs)
+            k -= 1
+            continue
+        for j in range(m):
+            c[j] = b[j]
         for i in range(k):
-            w[active[i]] = d[i]
-    for j in range(gram.shape[0]):
-        c[j] = b[j]
-    for i in range(k):
-        row, x = active[i], w[active[i]]
-        for j in range(gram.shape[0]):
-            c[j] -= x * gram[row, j]
+            row, x = H[active[i]], w[active[i]]
+            for j in range(m):
+                c[j] -= x * row[j]
+        k, came = _let_in(
+            H, m, c, alpha, positive, most, rounding, w, active, signs, k, d, L, role, at_once
+        )
+        if came == 0:
+            return k
+        at_once = min(2 * at_once, 1 + k // 8)
+    return -1
+
+
+@jit()
+def _widen(gram, c, alpha, positive, H, working, m, member, n_new):  # type: ignore[no-untyped-def]
+    """Let the atoms that violate most join the working set; return H and the new size."""
+    chosen = np.empty(n_new, np.int64)
+    size = np.empty(n_new)
+    n = 0
+    for j in range(c.shape[0]):
+        v = (c[j] if positive else abs(c[j])) - alpha
+        if v > _NO_VIOLATION * alpha and not member[j] and (n < n_new or v > size[n - 1]):
+            at = n if n < n_new else n - 1
+            n = min(n + 1, n_new)
+            while at > 0 and size[at - 1] < v:
+                size[at], chosen[at] = size[at - 1], chosen[at - 1]
+                at -= 1
+            size[at], chosen[at] = v, j
+    if m + n > H.shape[0]:
+        wider = np.empty((2 * (m + n), 2 * (m + n)))
+        wider[:m, :m] = H[:m, :m]
+        H = wider
+    for i in range(n):
+        new = chosen[i]
+        member[new] = True
+        working[m] = new
+        row = gram[new]
+        for j in range(m + 1):
+            H[m, j] = row[working[j]]
+            H[j, m] = H[m, j]
+        m += 1
+    return H, m
 
 
 @jit()
@@ -224,25 +303,20 @@ def _descend(gram, alpha, positive, w, c, atoms, n):  # type: ignore[no-untyped-
     for i in range(n):
         j = atoms[i]
         norm2 = gram[j, j]
-        if norm2 <= 0.0:
-            continue
         z = c[j] + norm2 * w[j]
-        if positive:
-            new = (z - alpha) / norm2 if z > alpha else 0.0
-        elif z > alpha:
+        if z > alpha:
             new = (z - alpha) / norm2
-        elif z < -alpha:
+        elif z < -alpha and not positive:
             new = (z + alpha) / norm2
         else:
             new = 0.0
         step = new - w[j]
         if step != 0.0:
             w[j] = new
-            for i2 in range(gram.shape[0]):
-                c[i2] -= step * gram[j, i2]
-            change = abs(step) * np.sqrt(norm2)
-            if change > largest:
-                largest = change
+            row = gram[j]
+            for i2 in range(c.shape[0]):
+                c[i2] -= step * row[i2]
+            largest = max(largest, abs(step) * np.sqrt(norm2))
     return largest
 
 
@@ -268,65 +342,158 @@ def _screen(gram, c, w, gap, alpha, dual_scale, positive, atoms, n):  # type: ig
 def _coordinate_descent(  # type: ignore[no-untyped-def]
     gram, b, energy, alpha, positive, gap_tol, max_passes, w, c, atoms
 ):
-    """Descend from w (with gradient c) until the gap is small; return gap and passes."""
-    n_atoms = gram.shape[0]
+    """Descend from w until the gap is small, or no step is left."""
     n = 0
-    for j in range(n_atoms):
+    for j in range(gram.shape[0]):
         if gram[j, j] > 0.0:
             atoms[n] = j
             n += 1
     every = atoms[:n].copy()
-    n_every = n
-    gap, t = _gap(gram, b, w, c, energy, alpha, every, n_every, positive)
+    _gradient(gram, b, w, every, len(every), c)
+    gap, _, t = _gap(b, w, c, energy, alpha, every, len(every), positive)
     passes = 0
-    while gap > gap_tol * energy and passes < max_passes:
+    longest = np.inf
+    while gap > gap_tol * energy and passes < max_passes and longest > 0.0:
         n = _screen(gram, c, w, gap, alpha, t, positive, atoms, n)
         for _ in range(_PASSES_A_LOOK):
             passes += 1
-            if _descend(gram, alpha, positive, w, c, atoms, n) == 0.0:
+            longest = _descend(gram, alpha, positive, w, c, atoms, n)
+            if longest == 0.0:
                 break
-        new_gap, t = _gap(gram, b, w, c, energy, alpha, every, n_every, positive)
+        new_gap, _, t = _gap(b, w, c, energy, alpha, every, len(every), positive)
         if passes % 200 == 0 or new_gap >= gap:
             # The gradient drifts with rounding: from w again.
-            for j in range(n_atoms):
-                c[j] = b[j]
-            for i in range(n_every):
-                row, x = every[i], w[every[i]]
-                if x != 0.0:
-                    for j in range(n_atoms):
-                        c[j] -= x * gram[row, j]
-            new_gap, t = _gap(gram, b, w, c, energy, alpha, every, n_every, positive)
+            _gradient(gram, b, w, every, len(every), c)
+            new_gap, _, t = _gap(b, w, c, energy, alpha, every, len(every), positive)
         gap = new_gap
-    return gap, passes
 
 
 @jit()
-def solve_lasso(  # type: ignore[no-untyped-def]
-    gram, corr, energy, alpha, positive, gap_tol, most, rounding, max_passes, codes, gaps
+def _active_set(  # type: ignore[no-untyped-def]
+    gram, b, energy, alpha, positive, gap_tol, most, rounding, w, c, H, member, working,
+    small_w, small_b, small_c, active, signs, d, L, role,
+):  # fmt: skip
+    """Solve from w over growing working sets; return the gap, and H, which may have grown.
+
+    The gap is above ``gap_tol`` where coordinate descent should go on from w: too many active
+    atoms, or trouble with rounding.
+    """
+    m = 0
+    for j in range(gram.shape[0]):
+        member[j] = w[j] != 0.0
+        if member[j]:
+            if m == most:
+                return np.inf, H
+            working[m] = j
+            m += 1
+    _gradient(gram, b, w, working, m, c)
+    gap, _, _ = _gap(b, w, c, energy, alpha, working, m, positive)
+    if gap <= gap_tol * energy:
+        return gap, H
+    if m > H.shape[0]:
+        H = np.empty((2 * m, 2 * m))
+    for i in range(m):
+        for j in range(m):
+            H[i, j] = gram[working[i], working[j]]
+    k = m
+    while True:
+        n_new = min(max(_FEWEST_NEW, k), _MOST_NEW)
+        before = m
+        H, m = _widen(gram, c, alpha, positive, H, working, m, member, n_new)
+        if m == before and k < m:
+            return gap, H  # nothing violates, and still a gap: rounding
+        for i in range(m):
+            small_b[i], small_w[i] = b[working[i]], w[working[i]]
+        k = _solve_active(
+            H, m, small_b, alpha, positive, most, rounding, small_w, small_c, active, signs, d, L,
+            role,
+        )  # fmt: skip
+        for i in range(m):
+            w[working[i]] = small_w[i]
+        if k < 0:
+            return np.inf, H
+        for i in range(k):
+            active[i] = working[active[i]]
+        _gradient(gram, b, w, active, k, c)
+        gap, _, _ = _gap(b, w, c, energy, alpha, active, k, positive)
+        if gap <= gap_tol * energy or m == before:
+            return gap, H
+
+
+@jit()
+def solve_lasso(gram, corr, energy, alpha, positive, gap_tol, most, rounding, max_passes, codes):  # type: ignore[no-untyped-def]
+    """Code the signals of a block from what ``codes`` holds; dense, in place."""
+    n_atoms = gram.shape[0]
+    c, small_w = np.empty(n_atoms), np.empty(n_atoms)
+    small_b, small_c = np.empty(n_atoms), np.empty(n_atoms)
+    working, atoms = np.empty(n_atoms, np.int64), np.empty(n_atoms, np.int64)
+    member, role = np.empty(n_atoms, np.bool_), np.empty(n_atoms, np.int64)
+    active, signs = np.empty(most + 1, np.int64), np.empty(most + 1)
+    d, L = np.empty(most + 1), np.zeros((most + 1, most + 1))
+    H = np.empty((64, 64))
+    for s in range(corr.shape[0]):
+        gap, H = _active_set(
+            gram, corr[s], energy[s], alpha, positive, gap_tol, most, rounding, codes[s], c, H,
+            member, working, small_w, small_b, small_c, active, signs, d, L, role,
+        )  # fmt: skip
+        if gap > gap_tol * energy[s]:
+            _coordinate_descent(
+                gram, corr[s], energy[s], alpha, positive, gap_tol, max_passes, codes[s], c, atoms
+            )
+
+
+@jit()
+def solve_lasso_among(  # type: ignore[no-untyped-def]
+    gram, corr, energy, alpha, positive, gap_tol, most, rounding, max_passes, candidates, codes
 ):
-    """Code the signals of a block; dense codes, one row each, and their duality gaps."""
+    """Code each signal over its own candidates alone; -1 pads shorter lists."""
+    chosen = np.empty(candidates.shape[1], np.int64)
+    for s in range(corr.shape[0]):
+        n = 0
+        for atom in candidates[s]:
+            known = atom < 0
+            for i in range(n):
+                known = known or chosen[i] == atom
+            if not known:
+                chosen[n] = atom
+                n += 1
+        own, b, w = np.empty((n, n)), np.empty((1, n)), np.empty((1, n))
+        for i in range(n):
+            b[0, i], w[0, i] = corr[s, chosen[i]], codes[s, chosen[i]]
+            for j in range(n):
+                own[i, j] = gram[chosen[i], chosen[j]]
+        codes[s] = 0.0
+        solve_lasso(
+            own, b, energy[s : s + 1], alpha, positive, gap_tol, min(most, n), rounding,
+            max_passes, w,
+        )  # fmt: skip
+        for i in range(n):
+            codes[s, chosen[i]] = w[0, i]
+
+
+@jit()
+def certify(gram, corr, energy, alpha, positive, candidates, codes, gaps, errors):  # type: ignore[no-untyped-def]
+    """Compute duality gap and squared residual of every code, whoever found it.
+
+    Where signals have candidates, among those; an array without columns stands for all atoms.
+    """
     n_atoms = gram.shape[0]
     c = np.empty(n_atoms)
-    a = np.empty(n_atoms)
-    d = np.empty(most + 1)
-    signs = np.empty(most + 1)
-    active = np.empty(most + 1, np.int64)
-    barred = np.empty(n_atoms, np.int64)
-    atoms = np.empty(n_atoms, np.int64)
-    L = np.zeros((most + 1, most + 1))
+    support = np.empty(n_atoms, np.int64)
+    allowed = np.empty(n_atoms, np.bool_)
     for s in range(corr.shape[0]):
-        b = corr[s]
-        w = codes[s]
+        k = 0
         for j in range(n_atoms):
-            c[j] = b[j]
-        k, reached = _path(
-            gram, alpha, positive, most, rounding, w, c, active, signs, d, a, L, barred
-        )
-        if reached <= alpha:
-            _polish(gram, b, alpha, w, c, active, signs, d, L, k)
-        gap, _ = _gap(gram, b, w, c, energy[s], alpha, active, k, positive)
-        if gap > gap_tol * energy[s]:
-            gap, _ = _coordinate_descent(
-                gram, b, energy[s], alpha, positive, gap_tol, max_passes, w, c, atoms
-            )
-        gaps[s] = gap
+            if codes[s, j] != 0.0:
+                support[k] = j
+                k += 1
+        _gradient(gram, corr[s], codes[s], support, k, c)
+        if candidates.shape[1] > 0:
+            allowed[:] = False
+            for atom in candidates[s]:
+                if atom >= 0:
+                    allowed[atom] = True
+            for j in range(n_atoms):
+                if not allowed[j]:
+                    c[j] = 0.0
+        gaps[s], errors[s], _ = _gap(corr[s], codes[s], c, energy[s], alpha, support, k, positive)

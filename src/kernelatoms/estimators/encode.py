@@ -1,6 +1,7 @@
-"""``sparse_encode``: codes of signals over a given dictionary."""
+"""``sparse_encode`` and ``lasso_path``: codes of signals over a given dictionary."""
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
@@ -17,13 +18,27 @@ from kernelatoms.estimators.checks import (
     check_real,
     clip_count,
 )
-from kernelatoms.pursuit import lasso, omp_of_observed
+from kernelatoms.pursuit import fksc, ksc, lasso, omp_of_observed
+from kernelatoms.pursuit import lasso_path as path_of
 from kernelatoms.similarity import make_kernel
 from kernelatoms.similarity.missing import refuse_missing
+from kernelatoms.space.codes import Codes
 from kernelatoms.space.expansion import Expansion
 from kernelatoms.space.problem import CodingProblem, GivenProblem, KernelProblem, LinearProblem
 
 Array = NDArray[Any]
+
+# The pursuits that minimise half of |x - D w|^2 plus alpha |w|_1.
+_L1: dict[str, Callable[..., Codes]] = {"lasso": lasso, "ksc": ksc, "fksc": fksc}
+_TAKEN_BY = {
+    "n_nonzero_coefs": ("omp",),
+    "max_residual": ("omp",),
+    "candidates": ("omp", "lasso"),
+    "alpha": tuple(_L1),
+    "positive": ("lasso",),
+    "start": tuple(_L1),
+    "return_gap": tuple(_L1),
+}
 
 
 def sparse_encode(
@@ -37,10 +52,13 @@ def sparse_encode(
     candidates: Any = None,
     alpha: float | None = None,
     positive: bool = False,
+    gap_tol: float = 1e-6,
+    start: Any = None,
     kernel: Any = "linear",
     kernel_params: dict[str, Any] | None = None,
     sparse_output: bool = True,
-) -> scipy.sparse.csr_array | Array:
+    return_gap: bool = False,
+) -> Any:
     """Write every signal as a combination of few atoms.
 
     Minimises |x - D w|^2 with at most ``n_nonzero_coefs`` nonzeros in w, or uses as few atoms as
@@ -60,8 +78,11 @@ def sparse_encode(
     dictionary : array of shape (n_atoms, n_features)
         Atoms, best at unit norm: OMP picks the largest inner product, so longer atoms come first
         (OLS does not care). k(atoms, atoms) with ``kernel="precomputed"``.
-    method : {"omp", "lasso"}
-        The pursuit: greedy, or l1 to a duality gap of 1e-6 of the signal's energy, in float64.
+    method : {"omp", "lasso", "ksc", "fksc"}
+        The pursuit: greedy ("omp"), or l1 ("lasso"): an active set for small supports, coordinate
+        descent for large ones, in float64, to a duality gap. "ksc" and "fksc" are l1 as the FKSC
+        paper publishes it, cyclic coordinate descent in one stage and in two: the same minimum,
+        many times slower, to compare with.
     n_nonzero_coefs : int, optional
         The most atoms a signal may use. By default a tenth of the features (at least 1), or all
         atoms if ``max_residual`` is given.
@@ -74,23 +95,33 @@ def sparse_encode(
         Pick the atom with the largest correlation (OMP), or with the largest decrease of the
         residual (orthogonal least squares: smaller residuals for 1.1 to 1.35 times the time).
     candidates : int array of shape (n_samples, n_candidates), optional
-        The atoms that each signal may use; -1 pads shorter lists.
+        For "omp" and "lasso": the atoms that each signal may use; -1 pads shorter lists.
     alpha : float, optional
-        For ``method="lasso"``: the weight of the penalty. From the largest inner product of a
+        For the l1 methods: the weight of the penalty. From the largest inner product of a
         signal with an atom on, its code is 0.
     positive : bool, default=False
-        For ``method="lasso"``: allow no negative coefficients.
+        For "lasso": allow no negative coefficients.
+    gap_tol : float, default=1e-6
+        For the l1 methods: stop at a duality gap of this share of k(x, x). No code is better by
+        more than the gap.
+    start : array of shape (n_samples, n_atoms), optional
+        For the l1 methods: codes to start from, dense or sparse, such as those over a slightly
+        different dictionary. The result is the same, sooner.
     kernel : str or callable, default="linear"
         As in ``KernelLinearizer``.
     kernel_params : dict, optional
         Its parameters: gamma, degree, coef0 and the like.
     sparse_output : bool, default=True
         Return a CSR array; False gives a dense one.
+    return_gap : bool, default=False
+        For the l1 methods: return the duality gaps too.
 
     Returns
     -------
     codes : (n_samples, n_atoms) CSR array, or dense array
         ``codes @ dictionary`` approximates X (under the linear kernel).
+    gap : array of shape (n_samples,)
+        Only with ``return_gap=True``: how far each code's objective is from the minimum at most.
 
     Examples
     --------
@@ -100,18 +131,27 @@ def sparse_encode(
     >>> sparse_encode([[3.0, 4.0]], atoms, n_nonzero_coefs=1).toarray()
     array([[0., 0., 5.]])
     """
-    check_choice("method", method, ("omp", "lasso"))
+    check_choice("method", method, ("omp", *_L1))
     check_choice("selection", selection, ("omp", "ols"))
+    _refuse_foreign(
+        method, n_nonzero_coefs=n_nonzero_coefs, max_residual=max_residual, candidates=candidates,
+        alpha=alpha, positive=positive or None, start=start, return_gap=return_gap or None,
+    )  # fmt: skip
     X = check_array(X, dtype=FLOATS, order="C", input_name="X", ensure_all_finite="allow-nan")
     check_observed(X)
     problem = _make_problem(X, dictionary, kernel, kernel_params)
-    if method == "lasso":
-        given = {"n_nonzero_coefs": n_nonzero_coefs, "max_residual": max_residual,
-                 "candidates": candidates}  # fmt: skip
-        codes = lasso(problem, _check_alpha(alpha, X, given), positive=positive)
-        return codes.to_csr() if sparse_output else codes.to_dense()
-    if alpha is not None or positive:
-        raise ValueError("alpha and positive belong to method='lasso'.")
+    chosen = _check_candidates(candidates, problem)
+    if method in _L1:
+        check_complete(X)
+        options: dict[str, Any] = {
+            "gap_tol": check_real("gap_tol", gap_tol, low=0, low_open=True),
+            "start": _check_start(start, problem),
+        }
+        if method == "lasso":
+            options |= {"positive": positive, "candidates": chosen}
+        codes = _L1[method](problem, _check_alpha(method, alpha), **options)
+        coded = codes.to_csr() if sparse_output else codes.to_dense()
+        return (coded, codes.gap) if return_gap else coded
     if max_residual is not None:
         check_real("max_residual", max_residual, low=0, high=1)
     limit = problem.n_atoms if kernel != "linear" else min(problem.n_atoms, X.shape[1])
@@ -122,23 +162,138 @@ def sparse_encode(
         n_nonzero = limit
     else:
         n_nonzero = min(max(1, X.shape[1] // 10), limit)
-    chosen = _check_candidates(candidates, problem)
     codes = omp_of_observed(
         problem, n_nonzero, max_residual=max_residual, selection=selection, candidates=chosen
     )
     return codes.to_csr() if sparse_output else codes.to_dense()
 
 
-def _check_alpha(alpha: Any, X: Array, given: dict[str, Any]) -> float:
-    foreign = [name for name, value in given.items() if value is not None]
-    if foreign:
-        raise ValueError(
-            f"{foreign[0]} belongs to method='omp'; method='lasso' is governed by alpha."
-        )
-    if alpha is None:
-        raise ValueError("method='lasso' needs alpha, the weight of |w|_1, such as alpha=0.1.")
+class LassoPath(NamedTuple):
+    """What ``lasso_path`` returns.
+
+    Attributes
+    ----------
+    alphas : array of shape (n_alphas,)
+        The weights of the penalty, largest first.
+    codes : list of n_alphas CSR arrays of shape (n_samples, n_atoms)
+        The codes at each of them.
+    gaps : array of shape (n_alphas, n_samples)
+        How far each code's objective is from the minimum at most.
+    """
+
+    alphas: Array
+    codes: list[scipy.sparse.csr_array]
+    gaps: Array
+
+
+def lasso_path(
+    X: Any,
+    dictionary: Any,
+    *,
+    alphas: Any = None,
+    n_alphas: int = 20,
+    smallest: float = 1e-2,
+    positive: bool = False,
+    gap_tol: float = 1e-6,
+    kernel: Any = "linear",
+    kernel_params: dict[str, Any] | None = None,
+) -> LassoPath:
+    """Code signals at many weights of the l1 penalty, from sparse to dense.
+
+    Each weight starts from the codes of the larger one before it, so that a whole path costs
+    little more than its last point. To see how nonzeros and error go together, and to choose
+    ``alpha``.
+
+    Parameters
+    ----------
+    X : array of shape (n_samples, n_features)
+        Signals, complete.
+    dictionary : array of shape (n_atoms, n_features)
+        Atoms.
+    alphas : array of shape (n_alphas,), optional
+        The weights, all above 0. By default from the largest inner product of a signal with an
+        atom, where all codes are 0, down to ``smallest`` of it, evenly on a logarithmic scale.
+    n_alphas : int, default=20
+        How many weights, where they are not given.
+    smallest : float, default=1e-2
+        The smallest weight as a share of the largest, where they are not given.
+    positive : bool, default=False
+        Allow no negative coefficients.
+    gap_tol : float, default=1e-6
+        Stop at a duality gap of this share of k(x, x).
+    kernel, kernel_params
+        As in ``sparse_encode``.
+
+    Returns
+    -------
+    LassoPath
+        A named tuple of ``alphas``, ``codes`` and ``gaps``, largest alpha first.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelatoms import lasso_path
+    >>> path = lasso_path([[3.0, 4.0]], np.eye(2), alphas=[4.0, 3.5, 1.0])
+    >>> [codes.toarray().round(2).tolist()[0] for codes in path.codes]
+    [[0.0, 0.0], [0.0, 0.5], [2.0, 3.0]]
+    """
+    X = check_array(X, dtype=FLOATS, order="C", input_name="X", ensure_all_finite="allow-nan")
     check_complete(X)
+    problem = _make_problem(X, dictionary, kernel, kernel_params)
+    check_real("gap_tol", gap_tol, low=0, low_open=True)
+    if alphas is None:
+        check_real("smallest", smallest, low=0, high=1, low_open=True)
+        weights = _largest_correlation(problem) * np.logspace(
+            0, np.log10(smallest), check_count("n_alphas", n_alphas)
+        )
+    else:
+        weights = np.unique(check_array(alphas, ensure_2d=False, input_name="alphas"))[::-1]
+        if not weights[-1] > 0:
+            raise ValueError(f"alphas must all be above 0, got {weights[-1]:g}.")
+    found = path_of(problem, weights.tolist(), positive=positive, gap_tol=gap_tol)
+    gaps = np.array([codes.gap for codes in found])
+    return LassoPath(weights, [codes.to_csr() for codes in found], gaps)
+
+
+def _largest_correlation(problem: CodingProblem) -> float:
+    """Return the weight from which on all codes are 0."""
+    largest = 0.0
+    for first in range(0, problem.n_signals, 1024):
+        stop = min(first + 1024, problem.n_signals)
+        corr = np.empty((stop - first, problem.n_atoms), problem.dtype)
+        problem.correlate(first, stop, out=corr)
+        largest = max(largest, float(np.abs(corr).max()))
+    if largest == 0.0:
+        raise ValueError(
+            "All inner products of signals and atoms are 0, so every code is 0; give alphas."
+        )
+    return largest
+
+
+def _refuse_foreign(method: str, **given: Any) -> None:
+    """Refuse arguments that another method takes."""
+    for name, value in given.items():
+        if value is not None and method not in _TAKEN_BY[name]:
+            takers = " or ".join(repr(taker) for taker in _TAKEN_BY[name])
+            raise ValueError(f"{name} belongs to method={takers}, not to {method!r}.")
+
+
+def _check_alpha(method: str, alpha: Any) -> float:
+    if alpha is None:
+        raise ValueError(f"method={method!r} needs alpha, the weight of |w|_1, such as alpha=0.1.")
     return check_real("alpha", alpha, low=0, low_open=True)
+
+
+def _check_start(start: Any, problem: CodingProblem) -> Array | None:
+    if start is None:
+        return None
+    codes = check_array(start, accept_sparse="csr", dtype=FLOATS, input_name="start")
+    if codes.shape != (problem.n_signals, problem.n_atoms):
+        raise ValueError(
+            f"start must have shape {(problem.n_signals, problem.n_atoms)}, a coefficient for each "
+            f"signal and atom, got {codes.shape}."
+        )
+    return codes.toarray() if scipy.sparse.issparse(codes) else codes
 
 
 def _make_problem(

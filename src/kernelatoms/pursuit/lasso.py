@@ -5,29 +5,35 @@
 to a duality gap that is returned: no other code is better by more than that.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelatoms.engine.lasso import solve_lasso
-from kernelatoms.engine.products import block_rows
-from kernelatoms.engine.threads import each_block, n_threads
+from kernelatoms.engine.lasso import solve_lasso, solve_lasso_among
+from kernelatoms.pursuit.l1 import code_blocks
 from kernelatoms.space.codes import Codes
 from kernelatoms.space.problem import CodingProblem
 
 Array = NDArray[Any]
 
-# From so many active atoms on, coordinate descent goes on where the path stopped: the factor of
-# a larger active set costs more than passes over the atoms that screening leaves.
-_MOST_ACTIVE = 120
+# From so many active atoms on, coordinate descent goes on where the active set stopped: the factor
+# of a larger one costs more than passes over the atoms that screening leaves.
+_MOST_ACTIVE = 256
 _MOST_PASSES = 100_000
 # What is left of an atom below this share counts as spanned by the active ones.
 _ROUNDING = 1e-11
 
 
 def lasso(
-    problem: CodingProblem, alpha: float, *, positive: bool = False, gap_tol: float = 1e-6
+    problem: CodingProblem,
+    alpha: float,
+    *,
+    positive: bool = False,
+    gap_tol: float = 1e-6,
+    start: Array | None = None,
+    candidates: NDArray[np.int32] | None = None,
 ) -> Codes:
     """Code all signals of a problem; computed in float64.
 
@@ -41,6 +47,10 @@ def lasso(
         Allow no negative coefficients.
     gap_tol : float
         Stop at a duality gap of this share of k(x, x).
+    start : array of shape (n_signals, n_atoms), optional
+        Codes to start from, such as those of a slightly different dictionary or alpha.
+    candidates : int32 array of shape (n_signals, n_candidates), optional
+        The atoms that each signal may use; -1 pads shorter lists.
 
     Returns
     -------
@@ -48,40 +58,38 @@ def lasso(
         With ``gap``: at most ``gap_tol`` of the energy, unless coordinate descent ran out of
         passes.
     """
-    if problem.energy(0, 0) is None:
-        raise ValueError(
-            "method='lasso' needs k(x, x) of the signals for its duality gap, which a precomputed "
-            "kernel does not give."
-        )
-    n_signals, n_atoms = problem.n_signals, problem.n_atoms
-    gram = np.ascontiguousarray(problem.gram[:, :n_atoms], dtype=np.float64)
-    error, gap = np.empty(n_signals), np.empty(n_signals)
-    found: list[Any] = [None] * n_signals
-    block = block_rows(n_signals, n_atoms, 8, n_threads())
+    most = min(problem.n_atoms, _MOST_ACTIVE)
 
-    def work(start: int, stop: int) -> None:
-        corr = np.empty((stop - start, n_atoms), problem.dtype)
-        problem.correlate(start, stop, out=corr)
-        b = corr.astype(np.float64, copy=False)
-        energies = problem.energy(start, stop)
-        assert energies is not None
-        energy = energies.astype(np.float64)
-        w = np.zeros((stop - start, n_atoms))
-        solve_lasso(
-            gram, b, energy, float(alpha), positive, gap_tol, min(n_atoms, _MOST_ACTIVE),
-            _ROUNDING, _MOST_PASSES, w, gap[start:stop],
-        )  # fmt: skip
-        left = energy - 2 * np.vecdot(b, w) + np.vecdot(w @ gram, w)
-        error[start:stop] = np.where(left > 10 * np.finfo(np.float64).eps * energy, left, 0.0)
-        for i, row in enumerate(w, start=start):
-            atoms = np.flatnonzero(row)
-            found[i] = (atoms, row[atoms])
+    limits = (float(alpha), positive, gap_tol, most, _ROUNDING, _MOST_PASSES)
 
-    each_block(n_signals, block, lambda: work)
-    width = max((len(atoms) for atoms, _ in found), default=0)
-    indices = np.full((n_signals, max(width, 1)), -1, np.int32)
-    values = np.zeros(indices.shape, problem.dtype)
-    for i, (atoms, coefficients) in enumerate(found):
-        indices[i, : len(atoms)], values[i, : len(atoms)] = atoms, coefficients
-    dtype = problem.dtype
-    return Codes(indices, values, n_atoms, error.astype(dtype), gap)
+    def solve(gram: Array, b: Array, energy: Array, w: Array, first: int, stop: int) -> None:
+        if positive:
+            np.maximum(w, 0.0, out=w)
+        if candidates is None:
+            solve_lasso(gram, b, energy, *limits, w)
+        else:
+            solve_lasso_among(gram, b, energy, *limits, candidates[first:stop], w)
+
+    return code_blocks(problem, alpha, positive, start, solve, candidates=candidates)
+
+
+def lasso_path(
+    problem: CodingProblem,
+    alphas: Sequence[float],
+    *,
+    positive: bool = False,
+    gap_tol: float = 1e-6,
+) -> list[Codes]:
+    """Code all signals at every alpha, largest first, each from the codes of the one before.
+
+    Returns
+    -------
+    list of Codes
+        In the order of ``alphas``.
+    """
+    found: dict[float, Codes] = {}
+    start = None
+    for alpha in sorted(set(alphas), reverse=True):
+        found[alpha] = lasso(problem, alpha, positive=positive, gap_tol=gap_tol, start=start)
+        start = found[alpha].to_dense()
+    return [found[alpha] for alpha in alphas]

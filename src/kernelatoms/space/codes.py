@@ -1,5 +1,6 @@
 """Codes: what a pursuit returns, a few atoms and coefficients for every signal."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +17,9 @@ class Codes:
 
     Shorter codes end in index -1 and value 0. ``error`` is the squared residual of every signal;
     where its energy k(x, x) is not known, the squared residual less that energy, which still
-    ranks codes of the same signal. ``gap`` is the duality gap, where the pursuit has one.
+    ranks codes of the same signal. ``gap`` is the duality gap, where the pursuit has one;
+    ``n_passes`` and ``n_updates`` count passes of coordinate descent and coefficients computed in
+    them, where it tells.
     """
 
     indices: NDArray[np.int32]
@@ -24,6 +27,36 @@ class Codes:
     n_atoms: int
     error: Array
     gap: Array | None = None
+    n_passes: NDArray[np.int64] | None = None
+    n_updates: NDArray[np.int64] | None = None
+
+    @classmethod
+    def from_dense(cls, dense: Array, error: Array, **told: Any) -> "Codes":
+        """Return the codes of a dense (n_signals, n_atoms) array of coefficients."""
+        counts = np.count_nonzero(dense, axis=1)
+        indices = np.full((len(dense), max(int(counts.max(initial=0)), 1)), -1, np.int32)
+        values = np.zeros(indices.shape, dense.dtype)
+        rows, atoms = np.nonzero(dense)
+        places = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
+        indices[rows, places], values[rows, places] = atoms, dense[rows, atoms]
+        return cls(indices, values, dense.shape[1], error, **told)
+
+    @classmethod
+    def stacked(
+        cls, parts: Sequence["Codes"], n_atoms: int, dtype: np.dtype[Any], **told: Any
+    ) -> "Codes":
+        """Return the codes of consecutive blocks of signals as one."""
+        n_signals = sum(len(part.indices) for part in parts)
+        width = max((part.indices.shape[1] for part in parts), default=1)
+        indices = np.full((n_signals, width), -1, np.int32)
+        values, error = np.zeros(indices.shape, dtype), np.empty(n_signals, dtype)
+        first = 0
+        for part in parts:
+            stop, used = first + len(part.indices), part.indices.shape[1]
+            indices[first:stop, :used], values[first:stop, :used] = part.indices, part.values
+            error[first:stop] = part.error
+            first = stop
+        return cls(indices, values, n_atoms, error, **told)
 
     def to_csr(self) -> scipy.sparse.csr_array:
         """Return the (n_signals, n_atoms) matrix of coefficients, indices sorted."""
