@@ -27,7 +27,10 @@ _PAUSE = 0.15  # lets BLAS helper threads of the last contender go to sleep
 
 @dataclass
 class Contender:
-    """A function ``benchmarks.contenders.<function>(**arguments)`` that returns what to time."""
+    """A function ``<module>.<function>(**arguments)`` that returns what to time.
+
+    What is timed returns a number, or a function that computes what is reported, untimed.
+    """
 
     label: str
     function: str
@@ -45,14 +48,19 @@ class Result:
 
 
 def compare(
-    contenders: list[Contender], rounds: int = 5, generations: int = 1
+    contenders: list[Contender],
+    rounds: int = 5,
+    generations: int = 1,
+    *,
+    threads: int = N_THREADS,
+    module: str = "benchmarks.contenders",
 ) -> dict[str, Result]:
     """Time all contenders alternately and return their results by label."""
     times: dict[str, list[float]] = {c.label: [] for c in contenders}
     answers: dict[str, dict[str, Any]] = {}
     for generation in range(generations):
         taking_part = [c for c in contenders if generation == 0 or not c.once]
-        children = {c.label: _start(c) for c in taking_part}
+        children = {c.label: _start(c, threads, module) for c in taking_part}
         try:
             for label, child in children.items():
                 _read(child, label)  # "ready"
@@ -71,12 +79,12 @@ def compare(
     }
 
 
-def _start(contender: Contender) -> subprocess.Popen[str]:
-    threads = str(N_THREADS)
+def _start(contender: Contender, n_threads: int, module: str) -> subprocess.Popen[str]:
+    threads = str(n_threads)
     names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
     env = {**os.environ, **dict.fromkeys(names, threads), "KERNELATOMS_NUM_THREADS": threads}
     return subprocess.Popen(
-        [sys.executable, "-m", "benchmarks.harness", contender.function,
+        [sys.executable, "-m", "benchmarks.harness", module, contender.function,
          json.dumps(contender.arguments)],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env,
     )  # fmt: skip
@@ -97,11 +105,11 @@ def _read(child: subprocess.Popen[str], label: str) -> dict[str, Any]:
     return json.loads(line)
 
 
-def _serve(function: str, arguments: dict[str, Any]) -> None:
+def _serve(module: str, function: str, arguments: dict[str, Any]) -> None:
     """Prepare and warm up, say so, then time one call for every line on standard input."""
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # whatever the contender prints goes to standard error
-    call = getattr(importlib.import_module("benchmarks.contenders"), function)(**arguments)
+    call = getattr(importlib.import_module(module), function)(**arguments)
     print(json.dumps("ready"), file=answers, flush=True)
     for wish in sys.stdin:
         if wish.strip() == "twice":
@@ -110,7 +118,9 @@ def _serve(function: str, arguments: dict[str, Any]) -> None:
         value = call()
         seconds = time.perf_counter() - start
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-        if not isinstance(value, int | float | None):
+        if callable(value):
+            value = value()
+        elif not isinstance(value, int | float | None):
             value = None
         answer = {"seconds": seconds, "value": value, "peak_gib": peak}
         print(json.dumps(answer), file=answers, flush=True)
@@ -134,4 +144,4 @@ def describe_machine() -> str:
 
 
 if __name__ == "__main__":
-    _serve(sys.argv[1], json.loads(sys.argv[2]))
+    _serve(sys.argv[1], sys.argv[2], json.loads(sys.argv[3]))

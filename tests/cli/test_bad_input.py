@@ -94,6 +94,12 @@ def test_a_model_on_other_columns(command, model, tmp_path):
     refused(command("report", "model.skops", "flowers.csv", "--image-shape", "8"), "HEIGHTxWIDTH")
     refused(command("report", "model.skops", "flowers.csv", "--image-shape", "8x8"), "image_shape")
     refused(command("encode", "model.skops", "nothing.csv"), "there is no file")
+    lasso = ("encode", "model.skops", "flowers.csv", "--method", "lasso")
+    refused(command(*lasso), "needs alpha")
+    refused(command(*lasso, "--alpha", "0"), "alpha must be above 0")
+    refused(command(*lasso, "--nonzeros", "3"), "n_nonzero_coefs belongs to method='omp'")
+    refused(command(*lasso[:-1], "lars", "--alpha", "1"), "method must be one of 'omp', 'lasso'")
+    refused(command(*lasso[:-2], "--alpha", "1"), "go with --method")
 
 
 def test_a_model_file_that_is_none(command, flowers, model, tmp_path):

@@ -2,9 +2,11 @@
 
 import numpy as np
 import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 from sklearn.metrics.pairwise import rbf_kernel
 
-from kernelatoms import KernelLinearizer, sparse_encode
+from kernelatoms import KSVD, KernelKSVD, KernelLinearizer, sparse_encode
 
 
 @pytest.fixture
@@ -145,3 +147,28 @@ def test_too_many_nonzeros_are_clipped_with_one_warning(signals, atoms):
         codes = sparse_encode(signals, atoms, n_nonzero_coefs=99)
     assert len(warned) == 1
     np.testing.assert_allclose(codes @ atoms, signals, atol=1e-8)
+
+
+@pytest.mark.parametrize(
+    "learner",
+    [
+        KSVD(12, n_nonzero_coefs=3, max_iter=2, random_state=0),
+        KernelKSVD(12, gamma=0.1, n_nonzero_coefs=3, max_iter=2, random_state=0),
+    ],
+    ids=["linear", "kernel"],
+)
+def test_a_fitted_learner_is_a_dictionary(rng, learner):
+    X = rng.standard_normal((60, 8))
+    learner.fit(X)
+    same = sparse_encode(X, learner, n_nonzero_coefs=3)
+    np.testing.assert_allclose(same.toarray(), learner.transform(X).toarray(), atol=1e-12)
+    codes, gap = sparse_encode(X, learner, method="lasso", alpha=0.05, return_gap=True)
+    assert (gap <= 1e-6 * learner._problem(X).energy(0, 60)).all()
+    assert codes.nnz > 0
+    assert sparse_encode(X.astype("f4"), learner, method="lasso", alpha=0.05).dtype == np.float32
+    with pytest.raises(ValueError, match="Leave kernel and kernel_params out"):
+        sparse_encode(X, learner, n_nonzero_coefs=3, kernel="rbf")
+    with pytest.raises(ValueError, match="8 features"):
+        sparse_encode(X[:, :5], learner, n_nonzero_coefs=3)
+    with pytest.raises(NotFittedError):
+        sparse_encode(X, clone(learner), n_nonzero_coefs=3)

@@ -22,6 +22,8 @@ ENCODE_EXAMPLES = """**Examples**
 `kernelatoms encode patches.skops patches.npy --output codes.npz`
 
 `kernelatoms encode patches.skops patches.npy --output codes.csv`
+
+`kernelatoms encode patches.skops patches.npy --method lasso --alpha 0.1`
 """
 
 Model = Annotated[Path, typer.Argument(help="A file that `kernelatoms fit` wrote.")]
@@ -102,20 +104,53 @@ def encode(
             "atom, coefficient).",
         ),
     ] = Path("codes.npz"),
+    method: Annotated[
+        str | None,
+        typer.Option(
+            help="Code otherwise than the model does: 'omp', 'lasso' (l1), or 'ksc' and 'fksc', l1 "
+            "as published."
+        ),
+    ] = None,
+    nonzeros: Annotated[
+        int | None, typer.Option(help="With --method omp: the most atoms a row may use.")
+    ] = None,
+    max_residual: Annotated[
+        float | None,
+        typer.Option(help="With --method omp: as few atoms as leave this share of a row's norm."),
+    ] = None,
+    alpha: Annotated[
+        float | None, typer.Option(help="With --method lasso: the weight of the l1 penalty.")
+    ] = None,
+    positive: Annotated[
+        bool, typer.Option("--positive", help="With --method lasso: no negative coefficients.")
+    ] = False,
     rows: Rows = None,
     as_json: Json = False,
 ) -> None:  # fmt: skip
     """Write the sparse code of every row of a file.
 
-    A classifier gives each row's code over the dictionary of the class it predicts; atoms are
-    counted through all classes. A KernelLinearizer gives virtual samples, which are not sparse.
+    The model codes as it was fitted to, unless --method says otherwise. A classifier gives each
+    row's code over the dictionary of the class it predicts; atoms are counted through all classes.
+    A KernelLinearizer gives virtual samples, which are not sparse.
     """
     from kernelatoms.files.results import CODE_SUFFIXES, check_result_target, write_codes
 
     check_result_target(output, CODE_SUFFIXES)
+    given = {
+        "n_nonzero_coefs": nonzeros,
+        "max_residual": max_residual,
+        "alpha": alpha,
+        "positive": positive or None,
+    }
+    options = {name: value for name, value in given.items() if value is not None}
+    if method is None and options:
+        raise ValueError(
+            "--nonzeros, --max-residual, --alpha and --positive go with --method, such as "
+            "--method lasso --alpha 0.1; without it rows are coded as the model was fitted to."
+        )
     with warnings_as_notes([]):
         fitted, _, _, X = open_both(model, data, rows)
-        codes = codes_of(fitted, X)
+        codes = codes_of(fitted, X, None if method is None else {"method": method, **options})
     write_codes(output, codes)
     nonzero = int(codes.nnz) if hasattr(codes, "nnz") else int((codes != 0).sum())
     if as_json:
@@ -145,13 +180,30 @@ def open_both(model: Path, data: Path, rows: str | None) -> tuple[Any, Any, Any,
     return fitted, record, table, X
 
 
-def codes_of(fitted: Any, X: Any) -> Any:
-    """Return the codes of rows; of a classifier, those of the predicted class's dictionary."""
-    if hasattr(fitted, "transform"):
-        return fitted.transform(X)
+def codes_of(fitted: Any, X: Any, options: dict[str, Any] | None = None) -> Any:
+    """Return the codes of rows; of a classifier, those of the predicted class's dictionary.
+
+    ``options`` of ``sparse_encode`` replace the way in which the model codes.
+    """
     import numpy as np
     import scipy.sparse
 
+    from kernelatoms import sparse_encode
+
+    def code(learner: Any, signals: Any) -> Any:
+        if options is None:
+            return learner.transform(signals)
+        return sparse_encode(signals, learner, **options)
+
+    if hasattr(fitted, "transform"):
+        if options is None:
+            return fitted.transform(X)
+        if not hasattr(fitted[-1], "n_atoms_"):
+            raise ValueError(
+                f"--method needs a dictionary, and the model ends in {type(fitted[-1]).__name__}; "
+                "leave --method out."
+            )
+        return code(fitted[-1], fitted[:-1].transform(X))
     classifier = fitted[-1]
     signals, predictions = fitted[:-1].transform(X), fitted.predict(X)
     parts, order = [], []
@@ -160,7 +212,7 @@ def codes_of(fitted: Any, X: Any) -> Any:
     for c, learner in enumerate(classifier.dictionaries_):
         mine = np.flatnonzero(predictions == classifier.classes_[c])
         if len(mine):
-            own = learner.transform(signals[mine]).tocoo()
+            own = code(learner, signals[mine]).tocoo()
             shape = (len(mine), int(starts[-1]))
             places = (own.row, own.col + starts[c])
             parts.append(scipy.sparse.coo_array((own.data, places), shape=shape))

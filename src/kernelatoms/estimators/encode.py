@@ -7,6 +7,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 from sklearn.utils import check_array
+from sklearn.utils.validation import check_is_fitted
 
 from kernelatoms.estimators.checks import (
     FLOATS,
@@ -17,7 +18,9 @@ from kernelatoms.estimators.checks import (
     check_observed,
     check_real,
     clip_count,
+    validate_new,
 )
+from kernelatoms.estimators.dictionary_learner import DictionaryLearner
 from kernelatoms.pursuit import fksc, ksc, lasso, omp_of_observed
 from kernelatoms.pursuit import lasso_path as path_of
 from kernelatoms.similarity import make_kernel
@@ -77,7 +80,8 @@ def sparse_encode(
         kernels given as functions.
     dictionary : array of shape (n_atoms, n_features)
         Atoms, best at unit norm: OMP picks the largest inner product, so longer atoms come first
-        (OLS does not care). k(atoms, atoms) with ``kernel="precomputed"``.
+        (OLS does not care). k(atoms, atoms) with ``kernel="precomputed"``. Or a fitted learner
+        (``KSVD``, ``KernelKSVD``, ...), whose atoms and kernel are meant.
     method : {"omp", "lasso", "ksc", "fksc"}
         The pursuit: greedy ("omp"), or l1 ("lasso"): an active set for small supports, coordinate
         descent for large ones, in float64, to a duality gap. "ksc" and "fksc" are l1 as the FKSC
@@ -150,11 +154,12 @@ def sparse_encode(
         if method == "lasso":
             options |= {"positive": positive, "candidates": chosen}
         codes = _L1[method](problem, _check_alpha(method, alpha), **options)
-        coded = codes.to_csr() if sparse_output else codes.to_dense()
+        coded = _as_asked(codes, X, sparse_output)
         return (coded, codes.gap) if return_gap else coded
     if max_residual is not None:
         check_real("max_residual", max_residual, low=0, high=1)
-    limit = problem.n_atoms if kernel != "linear" else min(problem.n_atoms, X.shape[1])
+    limited = isinstance(problem, LinearProblem)  # there is nothing left after all features
+    limit = problem.n_atoms if not limited else min(problem.n_atoms, X.shape[1])
     if n_nonzero_coefs is not None:
         n_nonzero = check_count("n_nonzero_coefs", n_nonzero_coefs)
         n_nonzero = clip_count("n_nonzero_coefs", n_nonzero, limit, "atoms or features")
@@ -165,7 +170,13 @@ def sparse_encode(
     codes = omp_of_observed(
         problem, n_nonzero, max_residual=max_residual, selection=selection, candidates=chosen
     )
-    return codes.to_csr() if sparse_output else codes.to_dense()
+    return _as_asked(codes, X, sparse_output)
+
+
+def _as_asked(codes: Codes, X: Array, sparse_output: bool) -> scipy.sparse.csr_array | Array:
+    """Return codes in the form and type asked for; kernel learners may code float32 in float64."""
+    coded = codes.to_csr() if sparse_output else codes.to_dense()
+    return coded.astype(X.dtype, copy=False)
 
 
 class LassoPath(NamedTuple):
@@ -208,7 +219,7 @@ def lasso_path(
     ----------
     X : array of shape (n_samples, n_features)
         Signals, complete.
-    dictionary : array of shape (n_atoms, n_features)
+    dictionary : array of shape (n_atoms, n_features), or a fitted learner
         Atoms.
     alphas : array of shape (n_alphas,), optional
         The weights, all above 0. By default from the largest inner product of a signal with an
@@ -299,6 +310,13 @@ def _check_start(start: Any, problem: CodingProblem) -> Array | None:
 def _make_problem(
     X: Array, dictionary: Any, kernel: Any, kernel_params: dict[str, Any] | None
 ) -> CodingProblem:
+    if isinstance(dictionary, DictionaryLearner):
+        if kernel != "linear" or kernel_params is not None:
+            raise ValueError(
+                "Leave kernel and kernel_params out: a fitted learner has its own."
+            )
+        check_is_fitted(dictionary)
+        return dictionary._problem(validate_new(dictionary, X))
     if isinstance(kernel, str) and kernel == "precomputed":
         refuse_missing(X, "a precomputed kernel")
         gram = check_array(dictionary, dtype=X.dtype, order="C", input_name="dictionary")
