@@ -10,6 +10,7 @@ from threadpoolctl import threadpool_limits
 # From coding to learning to kernels to classes; a new example that is not named here comes last.
 ORDER = (
     "plot_omp_vs_ols",
+    "plot_lasso_path",
     "plot_atoms_ksvd",
     "plot_denoising",
     "plot_sizes",
@@ -18,6 +19,7 @@ ORDER = (
     "plot_kernel_dictionaries",
     "plot_nystrom_samplers",
     "plot_preimages",
+    "plot_kscdl",
     "plot_directions",
     "plot_lkdl_digits",
     "plot_grid_search",

@@ -14,11 +14,13 @@ __version__ = "0.1.0"
 # Names load when they are first used (PEP 562): importing the package stays cheap.
 _HOME_OF = {
     "ClassDictionaryClassifier": "estimators.class_dictionaries",
+    "KSCDL": "estimators.kscdl",
     "KSVD": "estimators.learners",
     "KernelKSVD": "estimators.kernel_learners",
     "KernelLinearizer": "estimators.linearizer",
     "KernelMOD": "estimators.kernel_learners",
     "MOD": "estimators.learners",
+    "lasso_path": "estimators.encode",
     "load_model": "files.models",
     "nystrom_error": "estimators.linearizer",
     "preimage": "estimators.preimages",
@@ -28,6 +30,7 @@ _HOME_OF = {
 _ROOMS = ("datasets", "report", "similarity")
 
 __all__ = [
+    "KSCDL",
     "KSVD",
     "MOD",
     "ClassDictionaryClassifier",
@@ -35,6 +38,7 @@ __all__ = [
     "KernelLinearizer",
     "KernelMOD",
     "__version__",
+    "lasso_path",
     "load_model",
     "nystrom_error",
     "preimage",
@@ -44,8 +48,9 @@ __all__ = [
 
 if TYPE_CHECKING:
     from kernelatoms.estimators.class_dictionaries import ClassDictionaryClassifier
-    from kernelatoms.estimators.encode import sparse_encode
+    from kernelatoms.estimators.encode import lasso_path, sparse_encode
     from kernelatoms.estimators.kernel_learners import KernelKSVD, KernelMOD
+    from kernelatoms.estimators.kscdl import KSCDL
     from kernelatoms.estimators.learners import KSVD, MOD
     from kernelatoms.estimators.linearizer import KernelLinearizer, nystrom_error
     from kernelatoms.estimators.preimages import preimage

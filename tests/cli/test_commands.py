@@ -11,7 +11,7 @@ import pytest
 import scipy.sparse
 from sklearn.datasets import load_digits
 
-from kernelatoms import load_model
+from kernelatoms import load_model, sparse_encode
 from kernelatoms.cli.app import main
 
 
@@ -155,6 +155,56 @@ def test_learners_without_labels(run, digits, tmp_path, name):
     code, _, err = run("predict", "model.skops", "digits.npz", "--rows", "X_test")
     assert code == 2
     assert "predicts no classes" in err
+
+
+def test_codes_by_another_method_than_the_models(run, digits, tmp_path):
+    run("fit", "digits.npz", "--rows", "X_train", "--model", "KSVD", "--scale", "unit")
+    code, _, _ = run(
+        "encode", "model.skops", "digits.npz", "--rows", "X_test", "--method", "lasso",
+        "--alpha", "0.1", "--positive",
+    )  # fmt: skip
+    assert code == 0
+    codes = scipy.sparse.load_npz(tmp_path / "codes.npz")
+    model, _ = load_model(tmp_path / "model.skops")
+    X = np.load(tmp_path / "digits.npz")["X_test"].reshape(200, -1).astype(np.float32)
+    signals = model[:-1].transform(X)
+    options = {"method": "lasso", "alpha": 0.1, "positive": True}
+    expected = sparse_encode(signals, model[-1].components_, **options)
+    np.testing.assert_allclose(codes.toarray(), expected.toarray(), atol=1e-6)
+    run("encode", "model.skops", "digits.npz", "--rows", "X_test", "--method", "omp",
+        "--nonzeros", "2")  # fmt: skip
+    assert scipy.sparse.load_npz(tmp_path / "codes.npz").nnz == 400
+    run("fit", "digits.npz", "--rows", "X_train", "--label", "y_train", "--model", "linear")
+    code, _, _ = run(
+        "encode", "model.skops", "digits.npz", "--rows", "X_test", "--method", "lasso",
+        "--alpha", "0.3",
+    )  # fmt: skip
+    assert code == 0
+    codes = scipy.sparse.load_npz(tmp_path / "codes.npz")
+    model, _ = load_model(tmp_path / "model.skops")
+    own = np.repeat(model.classes_, [d.n_atoms_ for d in model[-1].dictionaries_])
+    for row, label in enumerate(model.predict(X)):
+        assert set(own[codes[[row]].indices]) <= {label}
+
+
+@pytest.mark.parametrize("name", ["KSCDL", "kscdl"])
+def test_l1_codes_under_a_kernel(run, digits, tmp_path, name):
+    """The estimator as it comes, and the preset of the same name, which chooses gamma."""
+    code, out, _ = run(
+        "fit", "digits.npz", "--rows", "X_train", "--model", name, "--scale", "unit",
+        "--set", "n_atoms=20", "--set", "max_iter=3",
+    )  # fmt: skip
+    assert code == 0
+    assert "20 atoms; their codes keep" in out
+    code, _, _ = run("encode", "model.skops", "digits.npz", "--rows", "X_test")
+    codes = scipy.sparse.load_npz(tmp_path / "codes.npz")
+    model, record = load_model(tmp_path / "model.skops")
+    X = np.load(tmp_path / "digits.npz")["X_test"].reshape(200, -1).astype(np.float32)
+    np.testing.assert_array_equal(codes.toarray(), model.transform(X).toarray())
+    assert hasattr(model[-1], "gamma_scores_") == (name == "kscdl")
+    assert 0.5 < record.fit["energy_kept"] < 1
+    code, _, _ = run("report", "model.skops", "digits.npz", "--rows", "X_test")
+    assert code == 0
 
 
 def test_a_kernel_map(run, digits, tmp_path):

@@ -5,6 +5,7 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 
 import kernelatoms
 from kernelatoms import (
+    KSCDL,
     KSVD,
     MOD,
     ClassDictionaryClassifier,
@@ -19,6 +20,7 @@ ESTIMATORS = [
     KSVD(),
     KernelMOD(),
     KernelKSVD(),
+    KSCDL(),
     ClassDictionaryClassifier(),
 ]
 

@@ -58,6 +58,13 @@ PRESETS = {
         dictionary="KernelKSVD",
         parameters=_SMALL,
     ),
+    "kscdl": Choice(
+        "represent signals sparsely: unit-norm rows, RBF kernel whose width is chosen on held-out "
+        "rows, atoms that are rows",
+        "KSCDL",
+        "unit",
+        parameters={"learn__gamma": "auto"},
+    ),
 }  # fmt: skip
 
 ESTIMATORS = {
@@ -65,6 +72,7 @@ ESTIMATORS = {
     "MOD": Choice("learn a dictionary by MOD", "MOD"),
     "KernelKSVD": Choice("learn a dictionary under a kernel by K-SVD", "KernelKSVD"),
     "KernelMOD": Choice("learn a dictionary under a kernel by MOD", "KernelMOD"),
+    "KSCDL": Choice("learn atoms that are rows, for l1 codes under a kernel", "KSCDL"),
     "KernelLinearizer": Choice("map rows to virtual samples of a kernel", "KernelLinearizer"),
     "ClassDictionaryClassifier": Choice(
         "one dictionary a class, the smallest residual decides", "ClassDictionaryClassifier"
@@ -76,7 +84,9 @@ SCALES = ("standard", "unit", "none")
 
 
 def find_choice(name: str) -> Choice:
-    """Return a preset or estimator by name, upper or lower case."""
+    """Return a preset or estimator by name; upper or lower case, where that leaves no choice."""
+    if name in CHOICES:
+        return CHOICES[name]
     for known, choice in CHOICES.items():
         if known.lower() == name.lower():
             return choice

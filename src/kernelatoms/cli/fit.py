@@ -180,11 +180,14 @@ def _what_was_reached(pipeline: Any, X: Any) -> dict[str, Any]:
             "n_landmarks": int(learner.n_landmarks_),
         }
     signals = pipeline[:-1].transform(X)
-    if hasattr(dictionaries[0], "dual_coef_"):
+    if hasattr(dictionaries[0], "kernel"):
         energy = float(dictionaries[0]._kernel().diag(signals).sum())
     else:
         energy = float(np.vdot(signals, signals))
-    missed = float(sum(d.objective_[-1] for d in dictionaries))
+    if hasattr(dictionaries[0], "n_nonzero_coefs_"):
+        missed = float(sum(d.objective_[-1] for d in dictionaries))
+    else:  # the objective of l1 codes holds their penalty
+        missed = float(np.min([d._residuals(signals) for d in dictionaries], axis=0).sum())
     return {
         "passes": max(d.n_iter_ for d in dictionaries),
         "n_atoms": sum(d.n_atoms_ for d in dictionaries),

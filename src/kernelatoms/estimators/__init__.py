@@ -4,6 +4,8 @@
 - ``dictionary_learner``: what all learners share.
 - ``learners``: ``MOD`` and ``KSVD``.
 - ``kernel_learners``: ``KernelMOD`` and ``KernelKSVD``.
+- ``kscdl``: ``KSCDL``, atoms that are rows, moved along the kernel's gradient.
+- ``bandwidth``: the width of a kernel, chosen on held-out rows.
 - ``preimages``: ``preimage``, the way back from feature space, by several methods.
 - ``encode``: ``sparse_encode``, one function for all pursuits.
 - ``class_dictionaries``: ``ClassDictionaryClassifier``.

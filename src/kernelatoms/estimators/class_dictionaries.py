@@ -21,7 +21,6 @@ from kernelatoms.estimators.checks import (
 )
 from kernelatoms.estimators.dictionary_learner import DictionaryLearner
 from kernelatoms.estimators.learners import KSVD, LinearLearner
-from kernelatoms.pursuit import omp_of_observed
 from kernelatoms.space.linearize import check_training_kernel
 from kernelatoms.space.residuals import class_residuals
 
@@ -190,9 +189,7 @@ class ClassDictionaryClassifier(ClassifierMixin, CallbackSupportMixin, BaseEstim
                 "scheme='collective' needs kernel values between the classes' anchors, which "
                 "kernel='precomputed' does not keep; use scheme='distributive'."
             )
-        problem = type(learners[0])._joint_problem(learners, X)
-        n_nonzero = max(learner.n_nonzero_coefs_ for learner in learners)
-        codes = omp_of_observed(problem, n_nonzero, selection=learners[0].selection)
+        problem, codes = type(learners[0])._joint_codes(learners, X)
         owner = np.repeat(np.arange(len(learners)), [learner.n_atoms_ for learner in learners])
         residuals = class_residuals(problem, codes, owner, len(learners))
         return residuals.astype(X.dtype, copy=False)
@@ -209,9 +206,15 @@ class ClassDictionaryClassifier(ClassifierMixin, CallbackSupportMixin, BaseEstim
             raise TypeError(
                 f"dictionary must be a learner such as KSVD() or MOD(), got {template!r}."
             )
+        if isinstance(getattr(template, "gamma", None), str):
+            raise ValueError(
+                f"dictionary has gamma={template.gamma!r}: every class would choose a feature "
+                "space of its own, and residuals in different ones cannot be compared; give a "
+                "number."
+            )
         smallest = int(class_sizes.min())
         each_its_own = "every class uses as many as it allows"
-        n_atoms, n_nonzero = template.n_atoms, template.n_nonzero_coefs
+        n_atoms, n_nonzero = template.n_atoms, getattr(template, "n_nonzero_coefs", None)
         given = getattr(template, "dict_init", None) is not None
         if n_atoms is not None and not given:
             n_atoms = check_count("n_atoms", n_atoms)

@@ -12,7 +12,7 @@ from sklearn.callback import with_callbacks
 from sklearn.utils import check_array, check_random_state
 
 from kernelatoms.estimators.checks import check_choice, check_real, validate_training
-from kernelatoms.estimators.dictionary_learner import DictionaryLearner
+from kernelatoms.estimators.dictionary_learner import GreedyLearner, codes_in
 from kernelatoms.estimators.linearizer import OVERFLOW, KernelLinearizer
 from kernelatoms.learning.atoms import atoms_from_rows
 from kernelatoms.learning.ksvd import ksvd_update
@@ -30,7 +30,7 @@ from kernelatoms.space.residuals import class_residuals
 Array = NDArray[Any]
 
 
-class KernelLearner(DictionaryLearner):
+class KernelLearner(GreedyLearner):
     """What kernel learners share: all but the update."""
 
     def __init__(
@@ -89,7 +89,7 @@ class KernelLearner(DictionaryLearner):
             check_training_kernel(X)
         rng = check_random_state(self.random_state)
         frame, energy = self._make_frame(X, kernel, rng)
-        n_atoms = self._choose_n_atoms(*X.shape)
+        n_atoms = self._choose_n_atoms(len(X), 2 * X.shape[1])
         limit = min(n_atoms, frame.rows.shape[1])
         self.n_nonzero_coefs_ = self._choose_n_nonzero(X.shape[1], limit)
         start = atoms_from_rows(frame.rows, n_atoms, rng)
@@ -153,12 +153,7 @@ class KernelLearner(DictionaryLearner):
         return KernelProblem(X.astype(dtype, copy=False), atoms, self.atom_gram_)
 
     def _encode(self, X: Array) -> Codes:
-        codes = super()._encode(X)
-        if codes.values.dtype == X.dtype:
-            return codes
-        return Codes(
-            codes.indices, codes.values.astype(X.dtype), codes.n_atoms, codes.error.astype(X.dtype)
-        )
+        return codes_in(X.dtype, super()._encode(X))
 
     def _residuals(self, X: Array) -> Array:
         codes = self._encode(X)

@@ -14,7 +14,7 @@ from kernelatoms.estimators.checks import (
     check_real,
     validate_training,
 )
-from kernelatoms.estimators.dictionary_learner import DictionaryLearner
+from kernelatoms.estimators.dictionary_learner import GreedyLearner
 from kernelatoms.learning.atoms import atoms_from_rows, replace_unused, unit_rows
 from kernelatoms.learning.ksvd import ksvd_update
 from kernelatoms.learning.mod import best_dictionary, mod_update
@@ -25,7 +25,7 @@ from kernelatoms.space.problem import CodingProblem, LinearProblem
 Array = NDArray[Any]
 
 
-class LinearLearner(DictionaryLearner):
+class LinearLearner(GreedyLearner):
     """Learners whose atoms are signals like the others."""
 
     def __init__(
@@ -93,7 +93,7 @@ class LinearLearner(DictionaryLearner):
                     "out or make them agree."
                 )
         else:
-            n_atoms = self._choose_n_atoms(n_samples, n_features)
+            n_atoms = self._choose_n_atoms(n_samples, 2 * n_features)
             start = atoms_from_rows(X, n_atoms, check_random_state(self.random_state))
         self.n_nonzero_coefs_ = self._choose_n_nonzero(n_features, min(len(start), n_features))
         return start

@@ -11,9 +11,8 @@ from kernelatoms.estimators.checks import FLOATS, check_choice, check_count, che
 from kernelatoms.estimators.linearizer import OVERFLOW
 from kernelatoms.similarity import Kernel, NamedKernel, make_kernel
 from kernelatoms.space.expansion import Expansion
+from kernelatoms.space.forms import Gaussian, Polynomial, form_of
 from kernelatoms.space.preimage import (
-    Gaussian,
-    Polynomial,
     distance_rows,
     fixed_point_rows,
     fixed_point_starts,
@@ -137,7 +136,7 @@ def preimage(
         kernel, gamma=gamma, degree=degree, coef0=coef0, kernel_params=kernel_params
     )
     A, C, dtype = _check_vectors(coef, anchors)
-    form = _form_of(bound, A.shape[1])
+    form = form_of(bound, A.shape[1])
     if form is None and method in ("fixed-point", "distance"):
         raise ValueError(
             f"method={method!r} must know how the kernel depends on a row: it works with "
@@ -224,23 +223,6 @@ def _errors(kernel: Kernel, rows: Array, anchors: Array, coef: Array, energy: Ar
     missed = np.where(np.isnan(missed), np.inf, np.maximum(missed, 0))
     there = energy > 0
     return np.where(there, missed / np.where(there, energy, 1), np.where(own > 0, np.inf, 0))
-
-
-def _form_of(kernel: Kernel, n_features: int) -> Gaussian | Polynomial | None:
-    """Return how k(x, a) depends on x, if that is known."""
-    if not isinstance(kernel, NamedKernel):
-        return None
-    gamma = float(kernel.params.get("gamma", 1 / n_features))
-    if kernel.name == "rbf":
-        return Gaussian(gamma)
-    if kernel.name == "linear":
-        return Polynomial(1.0, 1, 0.0)
-    if kernel.name in ("poly", "polynomial"):
-        degree = float(kernel.params.get("degree", 3))
-        coef0 = float(kernel.params.get("coef0", 1))
-        if degree >= 1 and degree.is_integer() and coef0 >= 0:
-            return Polynomial(gamma, int(degree), coef0)
-    return None
 
 
 def _check_vectors(coef: Any, anchors: Any) -> tuple[Array, Array, Any]:

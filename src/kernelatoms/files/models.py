@@ -35,6 +35,7 @@ ALLOWED_TYPES = frozenset(
         "kernelatoms.estimators.class_dictionaries.ClassDictionaryClassifier",
         "kernelatoms.estimators.kernel_learners.KernelKSVD",
         "kernelatoms.estimators.kernel_learners.KernelMOD",
+        "kernelatoms.estimators.kscdl.KSCDL",
         "kernelatoms.estimators.learners.KSVD",
         "kernelatoms.estimators.learners.MOD",
         "kernelatoms.estimators.linearizer.KernelLinearizer",

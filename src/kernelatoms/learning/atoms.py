@@ -28,7 +28,15 @@ def replace_unused(dictionary: Array, used: NDArray[np.bool_], X: Array, error: 
     No code changes, so neither does the objective; the next coding step has better atoms to
     choose from. Signals without error have nothing to offer and replace nothing.
     """
+    unused, worst = find_replacements(used, error)
+    dictionary[unused] = unit_rows(X[worst])
+
+
+def find_replacements(
+    used: NDArray[np.bool_], error: Array
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return the numbers of unused atoms and of as many signals, the worst represented first."""
     unused = np.flatnonzero(~used)
     worst = np.argsort(-error, kind="stable")[: len(unused)]
     worst = worst[error[worst] > 0]
-    dictionary[unused[: len(worst)]] = unit_rows(X[worst])
+    return unused[: len(worst)], worst

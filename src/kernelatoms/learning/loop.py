@@ -59,14 +59,30 @@ def learn(
     Stops after ``max_iter`` passes, when three passes together lower the objective by no more
     than ``tol`` of itself, or when ``watch`` says so.
     """
+
+    def improve(dictionary: Array) -> tuple[Array, float]:
+        codes = omp(LinearProblem(X, dictionary), n_nonzero, selection=selection)
+        dictionary, codes = update(X, dictionary, codes)
+        return dictionary, float(np.sum(codes.error, dtype=np.float64))
+
+    return repeat(improve, dictionary, max_iter=max_iter, tol=tol, watch=watch)
+
+
+def repeat(
+    improve: Callable[[Array], tuple[Array, float]],
+    dictionary: Array,
+    *,
+    max_iter: int,
+    tol: float,
+    watch: Watch | None = None,
+) -> Learned:
+    """Call ``improve(dictionary) -> (dictionary, objective)`` until the objective settles."""
     best = dictionary
     objective: list[float] = []
     for _ in range(max_iter):
         if watch is not None:
             watch.begin_pass()
-        codes = omp(LinearProblem(X, dictionary), n_nonzero, selection=selection)
-        dictionary, codes = update(X, dictionary, codes)
-        reached = float(np.sum(codes.error, dtype=np.float64))
+        dictionary, reached = improve(dictionary)
         if not objective or reached < objective[-1]:
             best = dictionary
             objective.append(reached)

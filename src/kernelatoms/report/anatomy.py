@@ -22,6 +22,7 @@ from kernelatoms.estimators.checks import FLOATS
 from kernelatoms.estimators.class_dictionaries import ClassDictionaryClassifier
 from kernelatoms.estimators.dictionary_learner import DictionaryLearner
 from kernelatoms.estimators.kernel_learners import KernelLearner
+from kernelatoms.estimators.kscdl import KSCDL
 from kernelatoms.estimators.linearizer import KernelLinearizer
 from kernelatoms.report.words import list_words
 
@@ -79,7 +80,12 @@ class Anatomy:
     @property
     def in_feature_space(self) -> bool:
         """Whether dictionaries live in a kernel's feature space."""
-        return self.linearizer is not None or self.kernel_atoms
+        return self.linearizer is not None or self.kernel_atoms or self.row_atoms
+
+    @property
+    def row_atoms(self) -> bool:
+        """Whether atoms are rows that a kernel compares with others: places, not directions."""
+        return any(isinstance(learner, KSCDL) for learner in self.learners)
 
     @property
     def kernel_atoms(self) -> bool:
@@ -118,8 +124,9 @@ def dissect(model: Any) -> Anatomy:
             hint = " A search holds its model in best_estimator_: pass that."
         what = "a Pipeline that ends in " + type(steps[-1]).__name__ if len(steps) > 1 else model
         raise TypeError(
-            "model must be a fitted KSVD, MOD, KernelKSVD, KernelMOD, ClassDictionaryClassifier or "
-            f"KernelLinearizer, or a Pipeline that ends in one, got {what!r}.{hint}"
+            "model must be a fitted KSVD, MOD, KernelKSVD, KernelMOD, KSCDL, "
+            "ClassDictionaryClassifier or KernelLinearizer, or a Pipeline that ends in one, got "
+            f"{what!r}.{hint}"
         )
     for step in steps:
         if isinstance(step, _OURS):

@@ -27,9 +27,14 @@ def atoms_section(subject: Subject) -> Section:
     pictures: list[Picture] = []
     if view is not None:
         titles.append("Atoms")
+        kind = (
+            "Atoms are rows like those that were learned from"
+            if subject.anatomy.row_atoms
+            else "An atom's sign is free: its largest value is shown as positive"
+        )
         words.append(
-            "What the dictionaries are made of. An atom's sign is free: its largest value is shown "
-            f"as positive, and every atom has a scale of its own. {view.units}"
+            f"What the dictionaries are made of. {kind}, and every atom has a scale of its own. "
+            f"{view.units}"
         )
         pictures.append(_atoms_picture(subject, view))
     if coded is not None:
@@ -50,7 +55,8 @@ def _atoms_picture(subject: Subject, view: View) -> Picture:
         order = np.arange(learner.n_atoms_)
         if coded is not None:
             order = np.argsort(-coded.uses[c], kind="stable")
-        groups.append(_positive(view.atoms(learner.components_[order[:most]])))
+        atoms = view.atoms(learner.components_[order[:most]])
+        groups.append(atoms if anatomy.row_atoms else _positive(atoms))
     labels = [as_label(label) for label in anatomy.classes[:n_shown]]
     count = max(len(group) for group in groups)
     which = "the first" if coded is None else "those that most rows use"
@@ -156,7 +162,7 @@ def _example(subject: Subject, view: View, coded: Coded, row: int) -> Picture:
     used = np.flatnonzero(code)
     shown = used[np.argsort(-np.abs(code[used]), kind="stable")][:_ATOMS_OF_A_CODE]
     signal = view.rows(seen)[0]
-    approximation = view.atoms((code @ learner.components_)[None])[0]
+    approximation = view.atoms(learner.inverse_transform(code[None]))[0]
     atoms = dict(zip(shown.tolist(), view.atoms(learner.components_[shown]), strict=True))
     if view.image_shape is not None:
         shape = view.image_shape

@@ -210,7 +210,9 @@ def _make_case(subject: Subject, coded: Coded, row: int) -> tuple[list[str], Pic
         for c, what, share in zip((own, rival), ("true", role), shares, strict=True)
     ]
     dense = [codes[c].to_dense()[0] for c in (own, rival)]
-    sums = [dense[i] @ anatomy.learners[c].components_ for i, c in enumerate((own, rival))]
+    sums = [
+        anatomy.learners[c].inverse_transform(dense[i][None])[0] for i, c in enumerate((own, rival))
+    ]
     figure, which = _draw_pair(subject.view, seen, headings, np.array(sums), dense)
     verb = "taken for" if chosen == rival else "next best"
     caption = (

@@ -60,8 +60,13 @@ def _sizes(subject: Subject) -> list[list[str]]:
     if anatomy.learners:
         atoms = [learner.n_atoms_ for learner in anatomy.learners]
         rows.append([f"atoms{each}", _span(atoms)])
-        nonzeros = [learner.n_nonzero_coefs_ for learner in anatomy.learners]
-        rows.append(["nonzeros a code, at most", _span(nonzeros)])
+        if anatomy.row_atoms:
+            rows.append(["weight of the l1 penalty", f"{anatomy.learners[0].alpha:g}"])
+            gamma = anatomy.learners[0].gamma_
+            rows += [] if gamma is None else [["gamma of the kernel", f"{gamma:.4g}"]]
+        else:
+            nonzeros = [learner.n_nonzero_coefs_ for learner in anatomy.learners]
+            rows.append(["nonzeros a code, at most", _span(nonzeros)])
     if subject.X is not None:
         rows.append(["rows in this report", f"{n_rows_of(subject.X):,}"])
     return rows
@@ -78,7 +83,7 @@ def learning_section(subject: Subject) -> Section:
     pictures: list[Picture] = []
     if subject.anatomy.learners:
         titles.append("Convergence")
-        text, found = _convergence(subject.anatomy.learners)
+        text, found = _convergence(subject.anatomy)
         words.append(text)
         pictures += found
     if subject.anatomy.linearizer is not None:
@@ -89,8 +94,9 @@ def learning_section(subject: Subject) -> Section:
     return Section(" and ".join(titles), "\n\n".join(words), pictures=pictures)
 
 
-def _convergence(learners: list[Any]) -> tuple[str, list[Picture]]:
+def _convergence(anatomy: Anatomy) -> tuple[str, list[Picture]]:
     """Return in words how learning ended, and how the objective fell from pass to pass."""
+    learners = anatomy.learners
     objectives = [np.asarray(learner.objective_, np.float64) for learner in learners]
     n_passes = max(len(values) for values in objectives)
     total = np.zeros(n_passes)
@@ -98,10 +104,13 @@ def _convergence(learners: list[Any]) -> tuple[str, list[Picture]]:
         # A class that stopped early stays where it was.
         total += np.pad(values, (0, n_passes - len(values)), mode="edge")
     together = ", all classes together" if len(learners) > 1 else ""
+    penalty = (
+        ", halved, plus the penalty on the size of their coefficients" if anatomy.row_atoms else ""
+    )
     text = (
-        f"The objective is the squared error of the training rows' codes{together}: the lowest "
-        "reached so far. The energy of the training rows is not stored, so it is given relative "
-        "to the first pass."
+        f"The objective is the squared error of the training rows' codes{penalty}{together}: the "
+        "lowest reached so far. The energy of the training rows is not stored, so it is given "
+        "relative to the first pass."
     )
     ending = _ending(learners)
     if n_passes == 1 or total[0] == 0:

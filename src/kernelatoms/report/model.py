@@ -42,8 +42,8 @@ def write_model_report(
         The file to write; its folder must exist. A file that is there is replaced as a whole or
         left as it was.
     model : estimator
-        A fitted ``KSVD``, ``MOD``, ``KernelKSVD``, ``KernelMOD``, ``ClassDictionaryClassifier`` or
-        ``KernelLinearizer``, or a ``Pipeline`` that ends in one.
+        A fitted ``KSVD``, ``MOD``, ``KernelKSVD``, ``KernelMOD``, ``KSCDL``,
+        ``ClassDictionaryClassifier`` or ``KernelLinearizer``, or a ``Pipeline`` that ends in one.
     X : array or data frame of shape (n_samples, n_features), optional
         Rows to show the model on, as it takes them; best some that it did not learn from.
     y : array of shape (n_samples,), optional

@@ -2,6 +2,7 @@
 
 - ``kernels``: a kernel by scikit-learn's name, a callable in matrix form, or ``"precomputed"``,
   behind one small contract (``Kernel``).
+- ``gradients``: how a kernel by name changes when a row moves.
 - ``missing``: estimates of kernel values from the observed entries of rows.
 """
 

@@ -8,10 +8,10 @@ of any row. Three ways to a row that comes close, all of them for many vectors a
 - ``distance_rows``: a row that compares with the anchors next to v as v does;
 - ``fixed_point_rows``: downhill on |phi(x) - v|^2 from given starts.
 
-The last two must know how k(x, a) depends on x: ``Gaussian`` and ``Polynomial`` do.
+The last two must know how k(x, a) depends on x: the forms ``Gaussian`` and ``Polynomial`` do. The
+last works on anchors that all vectors share and on anchors of each vector's own.
 """
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from kernelatoms.engine.products import block_rows
 from kernelatoms.engine.threads import each_block, n_threads, one_blas_thread
 from kernelatoms.similarity import Kernel
+from kernelatoms.space.forms import Gaussian, Polynomial, pick
 from kernelatoms.space.gram_check import check_gram
 
 Array = NDArray[Any]
@@ -29,8 +30,6 @@ Array = NDArray[Any]
 _MOST_ROWS = 1000
 # Every fit of a kernel learner regresses its atoms: the eigenvectors must not outlast learning.
 _MOST_ROWS_IN_FIT = 500
-# <phi(a), v> of unit vectors below this is rounding: a distance read off it would be made up.
-_FAINT = 1e-12
 # A step this many times shorter than the fixed point's that still leads uphill: it is flat here.
 _SHORTEST = 2.0**-30
 
@@ -128,125 +127,6 @@ def _ridge_weights(X: Array, K: Array) -> Array:
     return V @ (projected / (s + alpha)[:, None])
 
 
-@dataclass(frozen=True)
-class Gaussian:
-    """k(x, a) = exp(-gamma |x - a|^2). Every phi(x) has norm 1, so vectors must be unit vectors."""
-
-    gamma: float
-
-    def nearness(self, cosine: Array) -> Array:
-        """Return what is large for the anchors to start from, given <phi(a), v> / |phi(a)|."""
-        return cosine
-
-    def scale(self, ratio: Array) -> Array:
-        """Return the factors that bring anchors closest to v, given <phi(a), v> / |phi(a)|^2."""
-        return np.ones_like(ratio)
-
-    def combine(self, anchors: Array, coef: Array) -> Array:
-        """Return the weighted means of the anchors: v itself, if the kernel were flat."""
-        total = coef.sum(axis=0)
-        usable = total > 1e-3 * np.abs(coef).sum(axis=0)  # otherwise it lies far outside
-        weights = np.where(usable, coef / np.where(usable, total, 1), 1 / len(coef))
-        return weights.T @ anchors
-
-    def step(self, X: Array, anchors: Array, coef: Array) -> tuple[Array, Array, Array]:
-        """Return |phi(x)|^2 - 2 <phi(x), v>, the step from x and the decrease it promises.
-
-        The step leads to sum_i w_i a_i / sum_i w_i with w_i = c_i k(x, a_i): Mika et al. (1998),
-        eq. (10). It is the negative gradient over 4 gamma sum_i w_i, so downhill while that sum is
-        positive. Negative coefficients can make it vanish or worse; it is kept from falling below
-        a hundredth of sum_i |w_i|.
-        """
-        products = X @ anchors.T
-        squared = np.vecdot(X, X)[:, None] + np.vecdot(anchors, anchors) - 2 * products
-        w = np.exp(-self.gamma * np.maximum(squared, 0)) * coef
-        inner = w.sum(axis=1)
-        weight = np.maximum(inner, 0.01 * np.abs(w).sum(axis=1))
-        way = (w @ anchors - inner[:, None] * X) / np.where(weight > 0, weight, 1)[:, None]
-        return 1 - 2 * inner, way, 4 * self.gamma * weight * np.vecdot(way, way)
-
-    def solve(self, neighbours: Array, inner: Array) -> Array:
-        """Return rows x with k(x, a) near <phi(a), v> for the neighbours a of each v.
-
-        Kwok and Tsang (2004): if phi(x) was v, a unit vector, then |x - a|^2 was
-        d^2 = -log(<phi(a), v>) / gamma, and x solves these equations in the least-squares sense
-        within the neighbours' affine hull. Neighbours that v does not point to tell no distance.
-        """
-        usable = inner > _FAINT
-        squared = -np.log(np.where(usable, np.minimum(inner, 1), 1)) / self.gamma
-        usable[:, 0] |= ~usable.any(axis=1)
-        weights = usable[:, :, None] / usable.sum(axis=1)[:, None, None]
-        centre = (weights * neighbours).sum(axis=1)
-        offsets = np.where(usable[:, :, None], neighbours - centre[:, None], 0)
-        # |x - a|^2 = d^2 less its mean over the neighbours is linear in x: |x|^2 drops out.
-        rest = np.where(usable, (np.vecdot(offsets, offsets) - squared) / 2, 0)
-        return centre + _least_squares(offsets, rest)
-
-
-@dataclass(frozen=True)
-class Polynomial:
-    """k(x, a) = (gamma x'a + coef0)^degree, of a whole degree from 1."""
-
-    gamma: float
-    degree: int
-    coef0: float
-
-    @property
-    def _odd(self) -> bool:
-        """Whether -phi(a) = phi(-a)."""
-        return self.coef0 == 0 and self.degree % 2 == 1
-
-    def nearness(self, cosine: Array) -> Array:
-        """Return what is large for the anchors to start from, given <phi(a), v> / |phi(a)|."""
-        return np.abs(cosine) if self._odd else cosine
-
-    def scale(self, ratio: Array) -> Array:
-        """Return the factors that bring anchors closest to v, given <phi(a), v> / |phi(a)|^2.
-
-        With coef0 = 0, phi(t a) = t^degree phi(a); otherwise anchors are left as they are.
-        """
-        return self._root(ratio) if self.coef0 == 0 else np.ones_like(ratio)
-
-    def combine(self, anchors: Array, coef: Array) -> Array:
-        """Return the weighted sums of the anchors: v itself, if the degree were 1."""
-        return coef.T @ anchors
-
-    def step(self, X: Array, anchors: Array, coef: Array) -> tuple[Array, Array, Array]:
-        """Return |phi(x)|^2 - 2 <phi(x), v>, the step from x and the decrease it promises.
-
-        The step leads to sum_i c_i k'(x'a_i) a_i / k'(x'x), k' the derivative: Schoelkopf et al.
-        (1999), for kernels of inner products. It is the negative gradient over 2 k'(x'x), so
-        downhill, though often too far.
-        """
-        base = self.gamma * (X @ anchors.T) + self.coef0
-        own = self.gamma * np.vecdot(X, X) + self.coef0
-        w = base ** (self.degree - 1) * coef
-        weight = own ** (self.degree - 1)
-        way = (w @ anchors - weight[:, None] * X) / np.where(weight > 0, weight, 1)[:, None]
-        error = own**self.degree - 2 * np.vecdot(w, base)
-        return error, way, 2 * self.degree * self.gamma * weight * np.vecdot(way, way)
-
-    def solve(self, neighbours: Array, inner: Array) -> Array:
-        """Return rows x with k(x, a) near <phi(a), v> for the neighbours a of each v.
-
-        Kwok and Tsang (2004), for kernels of inner products: if phi(x) was v, then x'a was
-        (<phi(a), v>^(1/degree) - coef0) / gamma, and x solves these equations in the
-        least-squares sense within the neighbours' span.
-        """
-        return _least_squares(neighbours, (self._root(inner) - self.coef0) / self.gamma)
-
-    def _root(self, values: Array) -> Array:
-        """Return the degree-th root: that from 0 up if there are two, 0 if there is none."""
-        if self.degree % 2 == 1:
-            return np.sign(values) * np.abs(values) ** (1 / self.degree)
-        return np.maximum(values, 0) ** (1 / self.degree)
-
-
-def _least_squares(A: Array, b: Array) -> Array:
-    """Return the shortest x that minimise |A x - b|, for a stack of systems."""
-    return (np.linalg.pinv(A, rcond=1e-10) @ b[:, :, None])[:, :, 0]
-
-
 def nearest_anchors(nearness: Array, count: int) -> NDArray[np.intp]:
     """Return the numbers of the nearest anchors, nearest first: (n, m) -> (m, count)."""
     columns = np.ascontiguousarray(nearness.T)
@@ -290,22 +170,29 @@ def fixed_point_starts(
     inner: Array,
     lengths: Array,
     n_anchors: int,
+    usable: Array | None = None,
 ) -> Array:
     """Return rows to start from, (m, n_anchors + 1, n_features): near anchors and a weighted mean.
 
-    Anchors at the smallest angle come first, scaled to the vector where that can be done.
+    Anchors at the smallest angle come first, scaled to the vector where that can be done. All
+    vectors share ``anchors`` (n, n_features) and their ``lengths`` (n,), or have their own,
+    (m, n, n_features) and (m, n); ``coef`` and ``inner`` are (n, m), as is ``usable``: anchors to
+    start from before all others.
     """
     cosine = _over(inner, lengths)
-    near = nearest_anchors(form.nearness(cosine), n_anchors)
+    nearness = form.nearness(cosine)
+    if usable is not None:
+        nearness = np.where(usable, nearness, -np.inf)
+    near = nearest_anchors(nearness, n_anchors)
     factors = form.scale(np.take_along_axis(_over(cosine, lengths).T, near, axis=1))
     return np.concatenate(
-        [factors[:, :, None] * anchors[near], form.combine(anchors, coef)[:, None]], axis=1
+        [factors[:, :, None] * pick(anchors, near), form.combine(anchors, coef)[:, None]], axis=1
     )
 
 
 def _over(inner: Array, lengths: Array) -> Array:
-    """Return inner / lengths, 0 where phi(a) = 0."""
-    return inner / np.where(lengths > 0, lengths, np.inf)[:, None]
+    """Return inner / lengths, 0 where phi(a) = 0; lengths of shared (n,) or own anchors (m, n)."""
+    return inner / np.where(lengths > 0, lengths, np.inf).T.reshape(len(inner), -1)
 
 
 def fixed_point_rows(
@@ -327,8 +214,8 @@ def fixed_point_rows(
     ----------
     form : Gaussian or Polynomial
         The kernel.
-    anchors : array of shape (n, n_features)
-        The anchors.
+    anchors : array of shape (n, n_features) or (m, n, n_features)
+        The anchors; of each vector's own, if three-dimensional.
     coef : array of shape (n, m)
         The vectors; of unit norm, if Gaussian.
     energy : array of shape (m,)
@@ -353,14 +240,14 @@ def fixed_point_rows(
     def worker(start: int, stop: int) -> None:
         part = slice(start, stop)
         chosen = vector[part]
+        rows_of = anchors if anchors.ndim == 2 else anchors[chosen]
         with np.errstate(over="ignore", invalid="ignore"):  # what overflows is no improvement
             rows[part], errors[part] = _descend(
-                form, anchors, weights[chosen], tol * energy[chosen], rows[part], max_iter
+                form, rows_of, weights[chosen], tol * energy[chosen], rows[part], max_iter
             )
 
-    each_block(
-        len(rows), block_rows(len(rows), len(anchors), rows.itemsize, n_threads()), lambda: worker
-    )
+    width = anchors.shape[0] if anchors.ndim == 2 else anchors.shape[1] * n_features
+    each_block(len(rows), block_rows(len(rows), width, 8, n_threads()), lambda: worker)
     best = np.where(np.isnan(errors), np.inf, errors).reshape(m, n_starts).argmin(axis=1)
     return rows.reshape(m, n_starts, n_features)[np.arange(m), best]
 
@@ -379,7 +266,8 @@ def _descend(
         if not len(active):
             break
         trial = X[active] + length[active, None] * way[active]
-        tried = form.step(trial, anchors, coef[active])
+        rows_of = anchors if anchors.ndim == 2 else anchors[active]
+        tried = form.step(trial, rows_of, coef[active])
         better = tried[0] < errors[active]
         length[active] = np.where(better, np.minimum(2 * length[active], 1), length[active] / 2)
         moved = active[better]

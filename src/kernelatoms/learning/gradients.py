@@ -1,0 +1,258 @@
+"""Explicit atoms, moved downhill in input space: the dictionary step of KSCDL.
+
+For signals X coded as W over phi(D) (eqs. (3), (5) and (10) of the FKSC paper), with B = W'W,
+
+    L(D) = 1/2 sum k(x, x) - <W, k(X, D)> + 1/2 <B, k(D, D)> + alpha |W|_1.
+
+Every kernel in ``similarity.gradients`` changes by d k(x, y) / d y = a x + b y, so that
+
+    dL/dD = H D - Q'X,   Q = W * a(X, D),   H = B * a(D, D) + diag(stay)          (eq. (11))
+    stay_j = sum_l B_lj b(d_l, d_j) - sum_i W_ij b(x_i, d_j).
+
+All but B's terms are sums over rows: ``GradientSums`` of blocks, files or batches add up.
+
+The step goes towards H^-1 Q'X, where (11) vanishes if a and b stay as they are: MOD under the
+linear kernel, the joint mean shift of all atoms under RBF. Where codes are optimal, stay_j is
+2 g alpha sum_i |W_ij| (RBF) or 0 (inner products), so that H is positive definite and this is
+downhill. It needs no step size, and one such step a pass is as good as several.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import NDArray
+
+from kernelatoms.engine.products import block_rows
+from kernelatoms.engine.threads import each, n_threads
+from kernelatoms.similarity import NamedKernel
+from kernelatoms.similarity.gradients import kernel_slopes, weigh, weighted_gradient
+
+Array = NDArray[Any]
+
+# A step must bring this share of what the slope promises (Armijo).
+_ENOUGH = 1e-4
+# How often a step is halved before the direction is given up.
+_HALVINGS_JOINT, _HALVINGS_SAFE = 8, 30
+# Sweeps over the atoms towards the best ones of bounded norm.
+_SWEEPS = 3
+# Of its own diagonal, added to H: atoms that share all their signals stay apart.
+_RIDGE = 1e-9
+
+
+@dataclass(frozen=True)
+class GradientSums:
+    """Sums over rows of a coded block: a + b is that of both blocks.
+
+    ``constant`` is 1/2 sum k(x, x) + alpha |W|_1, ``inner`` <W, k(X, D)>, ``gram`` W'W, ``pull``
+    the weighted gradient of k(X, D), and ``stay`` the sum over rows of W * b(X, D).
+    """
+
+    constant: float
+    inner: float
+    gram: Array
+    pull: Array
+    stay: Array
+
+    @classmethod
+    def of(
+        cls, kernel: NamedKernel, X: Array, codes: Any, atoms: Array, alpha: float
+    ) -> "GradientSums":
+        """Return the sums over these rows and their codes (CSR), for atoms as they are."""
+        slopes = kernel_slopes(kernel, X, atoms)
+        penalty = alpha * float(np.abs(codes.data).sum())
+        stay = np.zeros(len(atoms))
+        if slopes.along_y is not None:
+            stay = np.asarray(weigh(codes, slopes.along_y).sum(axis=0))
+        return cls(
+            constant=0.5 * float(kernel.diag(X).sum()) + penalty,
+            inner=float(weigh(codes, slopes.values).sum()),
+            gram=(codes.T @ codes).toarray(),
+            pull=weighted_gradient(kernel, codes, X, atoms, slopes),
+            stay=stay,
+        )
+
+    def __add__(self, other: "GradientSums") -> "GradientSums":
+        """Return the sums over both sets of rows."""
+        return GradientSums(
+            self.constant + other.constant, self.inner + other.inner, self.gram + other.gram,
+            self.pull + other.pull, self.stay + other.stay,
+        )  # fmt: skip
+
+    def finish(self, kernel: NamedKernel, atoms: Array) -> "Gradient":
+        """Return L, its gradient (11) and the matrix H."""
+        slopes = kernel_slopes(kernel, atoms, atoms)
+        curvature = self.gram * slopes.along_x
+        if slopes.along_y is not None:
+            stay = (self.gram * slopes.along_y).sum(axis=0) - self.stay
+            curvature[np.diag_indices(len(atoms))] += stay
+        return Gradient(
+            objective=self.constant + 0.5 * float(np.vdot(self.gram, slopes.values)) - self.inner,
+            gradient=weighted_gradient(kernel, self.gram, atoms, atoms, slopes) - self.pull,
+            curvature=curvature,
+        )
+
+
+@dataclass(frozen=True)
+class Gradient:
+    """L(D), dL/dD and H at some atoms."""
+
+    objective: float
+    gradient: Array
+    curvature: Array
+
+
+@dataclass(frozen=True)
+class Step:
+    """Where a step led: the atoms, L there, and the H it was made with."""
+
+    atoms: Array
+    objective: float
+    curvature: Array
+
+
+def sum_gradients(
+    kernel: NamedKernel, X: Array, codes: Any, atoms: Array, alpha: float
+) -> GradientSums:
+    """Return the sums over all rows, block by block: k(X, atoms) is never held."""
+
+    def part(rows: range) -> GradientSums:
+        blocks = (
+            GradientSums.of(kernel, X[i:j], codes[i:j], atoms, alpha)
+            for i, j in _blocks(rows, len(atoms))
+        )
+        total = next(blocks)
+        for block in blocks:
+            total = total + block
+        return total
+
+    total, *others = each(part, _shares(len(X)))
+    for other in others:
+        total = total + other
+    return total
+
+
+def coded_loss(kernel: NamedKernel, X: Array, codes: Any, gram: Array, atoms: Array) -> float:
+    """Return 1/2 <gram, k(D, D)> - <W, k(X, D)>, the part of L that depends on atoms."""
+
+    def part(rows: range) -> float:
+        blocks = _blocks(rows, len(atoms))
+        with np.errstate(over="ignore", invalid="ignore"):  # what overflows is no improvement
+            return sum(float(weigh(codes[i:j], kernel(X[i:j], atoms)).sum()) for i, j in blocks)
+
+    with np.errstate(over="ignore", invalid="ignore"):
+        among = 0.5 * float(np.vdot(gram, kernel(atoms, atoms)))
+    return among - sum(each(part, _shares(len(X))))
+
+
+def move_atoms(
+    kernel: NamedKernel,
+    X: Array,
+    codes: Any,
+    atoms: Array,
+    alpha: float,
+    *,
+    max_norm: float | None = None,
+    past: Array | None = None,
+) -> Step:
+    """Take one step downhill on L for given codes.
+
+    Parameters
+    ----------
+    kernel : NamedKernel
+        One with a gradient.
+    X : array of shape (n, n_features)
+        Signals, in float64.
+    codes : CSR array of shape (n, n_atoms)
+        Their codes.
+    atoms : array of shape (n_atoms, n_features)
+        Where to start.
+    alpha : float
+        The weight of |W|_1.
+    max_norm : float, optional
+        No atom becomes longer than this (those that are given must not be).
+    past : array of shape (n_atoms, n_atoms), optional
+        The sum of H over earlier batches: the more an atom was used before, the less it moves.
+
+    Returns
+    -------
+    Step
+        L is never higher than before: where no step lowers it, atoms stay. ``curvature``
+        includes ``past``.
+    """
+    sums = sum_gradients(kernel, X, codes, atoms, alpha)
+    here = sums.finish(kernel, atoms)
+    curvature = here.curvature if past is None else here.curvature + past
+    used = np.diagonal(sums.gram) > 0
+    for towards, halvings in ((_joint_step, _HALVINGS_JOINT), (_safe_step, _HALVINGS_SAFE)):
+        way = np.zeros_like(atoms)
+        found = towards(curvature[np.ix_(used, used)], here.gradient[used], atoms[used], max_norm)
+        if found is None:
+            continue
+        way[used] = found
+        slope = float(np.vdot(here.gradient, way))
+        if not slope < 0:
+            continue
+        length = 1.0
+        for _ in range(halvings):
+            trial = atoms + length * way
+            reached = sums.constant + coded_loss(kernel, X, codes, sums.gram, trial)
+            if reached <= here.objective + _ENOUGH * length * slope:
+                return Step(trial, reached, curvature)
+            length /= 2
+    return Step(atoms, here.objective, curvature)
+
+
+def within(atoms: Array, max_norm: float | None) -> Array:
+    """Return the atoms, those that are too long shortened to ``max_norm``."""
+    if max_norm is None:
+        return atoms
+    norms = np.linalg.norm(atoms, axis=1, keepdims=True)
+    return atoms * np.minimum(1, max_norm / np.where(norms > 0, norms, 1))
+
+
+def _joint_step(H: Array, gradient: Array, atoms: Array, max_norm: float | None) -> Array | None:
+    """Return the way to the minimum of the quadratic model; None if it has none.
+
+    The model is <gradient, S> + 1/2 <H S, S> for steps S. Norms are bounded on a convex set, so
+    all of the way is within the bounds if its end is.
+    """
+    diagonal = np.diagonal(H)
+    if not len(H) or not (diagonal > 0).all():
+        return None
+    try:
+        factor = scipy.linalg.cho_factor(H + _RIDGE * np.diag(diagonal), check_finite=False)
+    except scipy.linalg.LinAlgError:
+        return None
+    step = -scipy.linalg.cho_solve(factor, gradient, check_finite=False)
+    if max_norm is None or (np.linalg.norm(atoms + step, axis=1) <= max_norm).all():
+        return np.asarray(step)
+    # One atom after another to its best place within the ball: exact in each, since H has one
+    # curvature in all directions of an atom.
+    step = np.zeros_like(atoms)
+    for _ in range(_SWEEPS):
+        for j, h in enumerate(diagonal):
+            slope = gradient[j] + H[j] @ step
+            step[j] = within((atoms[j] + step[j] - slope / h)[None], max_norm)[0] - atoms[j]
+    return step
+
+
+def _safe_step(H: Array, gradient: Array, atoms: Array, max_norm: float | None) -> Array | None:
+    """Return a way that leads down whatever H is: every atom by itself along the gradient."""
+    scale = np.abs(H).sum(axis=1, keepdims=True)
+    scale[scale == 0] = 1
+    return within(atoms - gradient / scale, max_norm) - atoms
+
+
+def _shares(n_rows: int) -> list[range]:
+    """Return the rows in one range a thread: the order of a sum is then the same every time."""
+    size = -(-n_rows // n_threads())
+    return [range(i, min(i + size, n_rows)) for i in range(0, n_rows, size)]
+
+
+def _blocks(rows: range, n_atoms: int) -> Iterator[tuple[int, int]]:
+    size = block_rows(len(rows), n_atoms, 8, 1)
+    for start in range(rows.start, rows.stop, size):
+        yield start, min(start + size, rows.stop)
