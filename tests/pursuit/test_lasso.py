@@ -164,6 +164,17 @@ def test_wide_kernels_need_no_thousands_of_passes(rng):
     assert ksc(problem, 1e-4, max_passes=300).gap.max() > 1e-5
 
 
+def test_small_supports_need_no_coordinate_descent_from_any_start(rng, monkeypatch):
+    monkeypatch.setattr(sys.modules["kernelatoms.pursuit.lasso"], "_MOST_PASSES", 0)
+    X, D = rng.random((40, 30)), rng.random((100, 30))
+    kernel = make_kernel("rbf", gamma=1e-3)
+    before = lasso(KernelProblem(X, Expansion(kernel, D + 0.01)), 0.1).to_dense()
+    problem = KernelProblem(X, Expansion(kernel, D))
+    for alpha in (0.1, 1e-3):
+        for start in (None, before, np.ones(before.shape), 100 * before):
+            assert (lasso(problem, alpha, start=start).gap <= 1e-6).all()
+
+
 def test_float32_is_near_float64(rng):
     X, D = draw(5, 20, 40, "unit")
     double = sparse_encode(X, D, method="lasso", alpha=0.1)

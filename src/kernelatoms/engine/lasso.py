@@ -395,29 +395,30 @@ def _active_set(  # type: ignore[no-untyped-def]
     for i in range(m):
         for j in range(m):
             H[i, j] = gram[working[i], working[j]]
-    k = m
+    k = 0
     while True:
-        n_new = min(max(_FEWEST_NEW, k), _MOST_NEW)
+        if m > 0:
+            for i in range(m):
+                small_b[i], small_w[i] = b[working[i]], w[working[i]]
+            k = _solve_active(
+                H, m, small_b, alpha, positive, most, rounding, small_w, small_c, active, signs,
+                d, L, role,
+            )  # fmt: skip
+            for i in range(m):
+                w[working[i]] = small_w[i]
+            if k < 0:
+                return np.inf, H
+            for i in range(k):
+                active[i] = working[active[i]]
+            _gradient(gram, b, w, active, k, c)
+            gap, _, _ = _gap(b, w, c, energy, alpha, active, k, positive)
+            if gap <= gap_tol * energy:
+                return gap, H
         before = m
+        n_new = min(max(_FEWEST_NEW, k), _MOST_NEW)
         H, m = _widen(gram, c, alpha, positive, H, working, m, member, n_new)
-        if m == before and k < m:
+        if m == before:
             return gap, H  # nothing violates, and still a gap: rounding
-        for i in range(m):
-            small_b[i], small_w[i] = b[working[i]], w[working[i]]
-        k = _solve_active(
-            H, m, small_b, alpha, positive, most, rounding, small_w, small_c, active, signs, d, L,
-            role,
-        )  # fmt: skip
-        for i in range(m):
-            w[working[i]] = small_w[i]
-        if k < 0:
-            return np.inf, H
-        for i in range(k):
-            active[i] = working[active[i]]
-        _gradient(gram, b, w, active, k, c)
-        gap, _, _ = _gap(b, w, c, energy, alpha, active, k, positive)
-        if gap <= gap_tol * energy or m == before:
-            return gap, H
 
 
 @jit()
