@@ -58,6 +58,8 @@ def kernelatoms(
     gram, corr, energy = problem(**case)
     settings = sys.modules["kernelatoms.pursuit.lasso"]
     settings._MOST_ACTIVE = most_active
+    if most_active == 0:
+        settings._MOST_ACTIVE_AT_ALL = 0
     settings._MOST_PASSES = MOST_PASSES
     # A kernel known to be positive semi-definite is not factored to find out.
     sys.modules["kernelatoms.pursuit.l1"]._check_semidefinite = lambda *_: None

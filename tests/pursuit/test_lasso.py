@@ -194,6 +194,19 @@ def test_large_supports_go_over_to_coordinate_descent(monkeypatch, positive):
     assert ((codes.indices >= 0).sum(axis=1) > 10).any()
 
 
+def test_where_coordinate_descent_crawls_the_active_set_goes_on(rng, monkeypatch):
+    """Many nonzeros over nearly dependent atoms: 300 passes are far from enough."""
+    monkeypatch.setattr(sys.modules["kernelatoms.pursuit.lasso"], "_MOST_ACTIVE", 5)
+    X, D = rng.standard_normal((4, 20)), rng.standard_normal((60, 20))
+    problem = KernelProblem(X, Expansion(make_kernel("laplacian", gamma=1e-3), D))
+    alone = pytest.MonkeyPatch()
+    with alone.context() as patch:
+        patch.setattr(sys.modules["kernelatoms.pursuit.lasso"], "_MOST_ACTIVE_AT_ALL", 5)
+        patch.setattr(sys.modules["kernelatoms.pursuit.lasso"], "_MOST_PASSES", 300)
+        assert (lasso(problem, 1e-5).gap > 1e-6).any()
+    assert (lasso(problem, 1e-5).gap <= 1e-6).all()
+
+
 @settings(max_examples=30)
 @given(
     seed=st.integers(0, 2**31),

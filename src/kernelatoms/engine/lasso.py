@@ -29,6 +29,8 @@ _FREE, _ACTIVE, _BARRED = 0, 1, 2
 _NO_VIOLATION = 1e-9
 # Passes of coordinate descent between two looks at the gap.
 _PASSES_A_LOOK = 10
+# Passes of it after which it counts as crawling.
+_PASSES_BEFORE_LARGE = 300
 # Fewest and most atoms that join the working set at a time.
 _FEWEST_NEW, _MOST_NEW = 8, 64
 
@@ -342,7 +344,7 @@ def _screen(gram, c, w, gap, alpha, dual_scale, positive, atoms, n):  # type: ig
 def _coordinate_descent(  # type: ignore[no-untyped-def]
     gram, b, energy, alpha, positive, gap_tol, max_passes, w, c, atoms
 ):
-    """Descend from w until the gap is small, or no step is left."""
+    """Descend from w until the gap is small, or no step is left; return the gap."""
     n = 0
     for j in range(gram.shape[0]):
         if gram[j, j] > 0.0:
@@ -366,6 +368,7 @@ def _coordinate_descent(  # type: ignore[no-untyped-def]
             _gradient(gram, b, w, every, len(every), c)
             new_gap, _, t = _gap(b, w, c, energy, alpha, every, len(every), positive)
         gap = new_gap
+    return gap
 
 
 @jit()
@@ -423,24 +426,38 @@ def _active_set(  # type: ignore[no-untyped-def]
 
 @jit()
 def solve_lasso(gram, corr, energy, alpha, positive, gap_tol, most, rounding, max_passes, codes):  # type: ignore[no-untyped-def]
-    """Code the signals of a block from what ``codes`` holds; dense, in place."""
+    """Code the signals of a block from what ``codes`` holds; dense, in place.
+
+    Active sets of at most ``most[0]`` atoms; then coordinate descent; where that crawls, active
+    sets of at most ``most[1]``, which cost more, but end.
+    """
     n_atoms = gram.shape[0]
     c, small_w = np.empty(n_atoms), np.empty(n_atoms)
     small_b, small_c = np.empty(n_atoms), np.empty(n_atoms)
     working, atoms = np.empty(n_atoms, np.int64), np.empty(n_atoms, np.int64)
     member, role = np.empty(n_atoms, np.bool_), np.empty(n_atoms, np.int64)
-    active, signs = np.empty(most + 1, np.int64), np.empty(most + 1)
-    d, L = np.empty(most + 1), np.zeros((most + 1, most + 1))
+    small, large = min(most[0], n_atoms), min(most[1], n_atoms)
+    active, signs, d = np.empty(large + 1, np.int64), np.empty(large + 1), np.empty(large + 1)
+    L = np.empty((small + 1, small + 1))
     H = np.empty((64, 64))
     for s in range(corr.shape[0]):
-        gap, H = _active_set(
-            gram, corr[s], energy[s], alpha, positive, gap_tol, most, rounding, codes[s], c, H,
-            member, working, small_w, small_b, small_c, active, signs, d, L, role,
-        )  # fmt: skip
-        if gap > gap_tol * energy[s]:
-            _coordinate_descent(
-                gram, corr[s], energy[s], alpha, positive, gap_tol, max_passes, codes[s], c, atoms
+        b, w, enough = corr[s], codes[s], gap_tol * energy[s]
+        for turn in range(2):
+            limit = small if turn == 0 else large
+            if limit >= L.shape[0]:
+                L = np.empty((limit + 1, limit + 1))
+            gap, H = _active_set(
+                gram, b, energy[s], alpha, positive, gap_tol, limit, rounding, w, c, H, member,
+                working, small_w, small_b, small_c, active, signs, d, L, role,
+            )  # fmt: skip
+            if gap <= enough:
+                break
+            passes = min(_PASSES_BEFORE_LARGE, max_passes) if turn == 0 else max_passes
+            gap = _coordinate_descent(
+                gram, b, energy[s], alpha, positive, gap_tol, passes, w, c, atoms
             )
+            if gap <= enough:
+                break
 
 
 @jit()
@@ -465,7 +482,7 @@ def solve_lasso_among(  # type: ignore[no-untyped-def]
                 own[i, j] = gram[chosen[i], chosen[j]]
         codes[s] = 0.0
         solve_lasso(
-            own, b, energy[s : s + 1], alpha, positive, gap_tol, min(most, n), rounding,
+            own, b, energy[s : s + 1], alpha, positive, gap_tol, most, rounding,
             max_passes, w,
         )  # fmt: skip
         for i in range(n):

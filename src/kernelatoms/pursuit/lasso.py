@@ -19,8 +19,9 @@ from kernelatoms.space.problem import CodingProblem
 Array = NDArray[Any]
 
 # From so many active atoms on, coordinate descent goes on where the active set stopped: the factor
-# of a larger one costs more than passes over the atoms that screening leaves.
-_MOST_ACTIVE = 256
+# of a larger one costs more than passes over the atoms that screening leaves, unless these are
+# very many passes.
+_MOST_ACTIVE, _MOST_ACTIVE_AT_ALL = 256, 2048
 _MOST_PASSES = 100_000
 # What is left of an atom below this share counts as spanned by the active ones.
 _ROUNDING = 1e-11
@@ -58,7 +59,7 @@ def lasso(
         With ``gap``: at most ``gap_tol`` of the energy, unless coordinate descent ran out of
         passes.
     """
-    most = min(problem.n_atoms, _MOST_ACTIVE)
+    most = (_MOST_ACTIVE, _MOST_ACTIVE_AT_ALL)
 
     limits = (float(alpha), positive, gap_tol, most, _ROUNDING, _MOST_PASSES)
 
