@@ -30,6 +30,7 @@ EXAMPLES = """**Examples**
 """
 
 _TITLES = {
+    "fksc": "Fast kernel sparse coding, reproduced",
     "kdl": "Kernel dictionary learning, reproduced",
     "lkdl": "Linearized kernel dictionary learning, reproduced",
 }
@@ -104,12 +105,11 @@ def _list(as_json: bool) -> None:
             ]
         )  # fmt: skip
         return
-    print(f"{'name':<12} {'quick':>7} {'full':>7}  what")
-    for figure in FIGURES.values():
-        study = figure.study
-        print(
-            f"{figure.name:<12} {study.quick.duration:>7} {study.full.duration:>7}  {figure.title}"
-        )
+    width = max(map(len, FIGURES))
+    print(f"{'name':<{width}} {'quick':>7} {'full':>7}  what")
+    for name, figure in FIGURES.items():
+        quick, full = figure.study.quick.duration, figure.study.full.duration
+        print(f"{name:<{width}} {quick:>7} {full:>7}  {figure.title}")
     print(
         "\nTimes are those of two cores. Figures of one study share their runs. The data sets: "
         "kernelatoms datasets."

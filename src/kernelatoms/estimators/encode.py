@@ -312,9 +312,7 @@ def _make_problem(
 ) -> CodingProblem:
     if isinstance(dictionary, DictionaryLearner):
         if kernel != "linear" or kernel_params is not None:
-            raise ValueError(
-                "Leave kernel and kernel_params out: a fitted learner has its own."
-            )
+            raise ValueError("Leave kernel and kernel_params out: a fitted learner has its own.")
         check_is_fitted(dictionary)
         return dictionary._problem(validate_new(dictionary, X))
     if isinstance(kernel, str) and kernel == "precomputed":

@@ -5,15 +5,19 @@
 - ``figure``: what a paper showed of a study: reported numbers, our curves, claims to check.
 - ``page``: figures as tables, plots and one HTML page.
 - ``corruption``: noise and missing pixels, the same for every method.
+- ``fksc/``: *A novel kernel sparse coding method with a two-stage acceleration strategy*.
 - ``kdl/``: Nguyen, Patel, Nasrabadi and Chellappa, *Kernel dictionary learning*, 2012.
 - ``lkdl/``: Golts and Elad, *Linearized kernel dictionary learning*, 2016.
 """
 
 from kernelatoms.papers.figure import PaperFigure
+from kernelatoms.papers.fksc import FIGURES as FKSC_FIGURES
 from kernelatoms.papers.kdl import FIGURES as KDL_FIGURES
 from kernelatoms.papers.lkdl import FIGURES as LKDL_FIGURES
 
 #: Every figure that ``kernelatoms reproduce`` knows, in the order of the papers.
-FIGURES: dict[str, PaperFigure] = {figure.name: figure for figure in (*KDL_FIGURES, *LKDL_FIGURES)}
+FIGURES: dict[str, PaperFigure] = {
+    figure.name: figure for figure in (*KDL_FIGURES, *LKDL_FIGURES, *FKSC_FIGURES)
+}
 
 __all__ = ["FIGURES", "PaperFigure"]

@@ -79,10 +79,10 @@ class Curves:
 class PaperFigure:
     """One figure of a paper.
 
-    ``measured(measures)`` takes from a run the number that the figure shows; ``reported`` holds
-    the paper's numbers by method and place, and is empty where it has none. ``pictures()`` draws
-    what the paper shows as images and not as curves, anew from the first seed: images are no
-    numbers, so no record holds them.
+    ``measured(measures)`` takes from a run the number that the figure shows, None where its method
+    has no such number; ``reported`` holds the paper's numbers by method and place, and is empty
+    where it has none. ``pictures()`` draws what the paper shows as images and not as curves, anew
+    from the first seed: images are no numbers, so no record holds them.
     """
 
     name: str
@@ -90,7 +90,7 @@ class PaperFigure:
     text: str
     source: str
     study: Study
-    measured: Callable[[Mapping[str, float]], float]
+    measured: Callable[[Mapping[str, float]], float | None]
     reported: Mapping[str, Mapping[float | None, Reported]]
     claims: Callable[[Curves], list[Claim]]
     xlabel: str
@@ -111,8 +111,11 @@ class PaperFigure:
         found: dict[int, dict[int, float]] = {}
         for record in read_records(self.study.path(folder)):
             i = wanted.get(key_of(record["setting"]))
-            if i is not None and record["seed"] < n_seeds:
-                found.setdefault(i, {})[record["seed"]] = self.measured(record["measures"])
+            if i is None or record["seed"] >= n_seeds:
+                continue
+            value = self.measured(record["measures"])
+            if value is not None:
+                found.setdefault(i, {})[record["seed"]] = value
         values = {}
         for i in sorted(found):
             setting = size.settings[i]
