@@ -14,6 +14,9 @@ HERE = Path(__file__).parent.parent / "papers"
 RECORDS = HERE / "records"
 
 HEAD = {
+    "fksc": "# Fast kernel sparse coding\n\n*A novel kernel sparse coding method with a two-stage "
+    "acceleration strategy* (KSC, FKSC, KSCDL), anonymous, under review. Run again at paper size "
+    "by `kernelatoms reproduce fksc --full`; the stored runs are in `docs/papers/records`.",
     "kdl": "# Kernel dictionary learning\n\nH. V. Nguyen, V. M. Patel, N. M. Nasrabadi, "
     "R. Chellappa, *Kernel dictionary learning*, ICASSP 2012. Run again at paper size by "
     "`kernelatoms reproduce kdl --full`; the stored runs are in `docs/papers/records`. The paper "

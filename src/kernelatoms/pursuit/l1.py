@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from kernelatoms.engine.lasso import certify
 from kernelatoms.engine.products import block_rows
-from kernelatoms.engine.threads import each_block, n_threads
+from kernelatoms.engine.threads import each_block, n_threads, one_blas_thread
 from kernelatoms.similarity import NamedKernel
 from kernelatoms.space.codes import Codes
 from kernelatoms.space.problem import CodingProblem, KernelProblem, LinearProblem
@@ -108,7 +108,8 @@ def _check_semidefinite(problem: CodingProblem, gram: Array) -> None:
     rounding = 10 * len(gram) * np.finfo(problem.dtype).eps * scale
     try:
         shifted = gram + rounding * np.eye(len(gram))
-        scipy.linalg.cholesky(shifted, lower=True, overwrite_a=True, check_finite=False)
+        with one_blas_thread():
+            scipy.linalg.cholesky(shifted, lower=True, overwrite_a=True, check_finite=False)
     except scipy.linalg.LinAlgError:
         raise ValueError(
             "The Gram matrix of the atoms is not positive semi-definite, so l1 coding over it has "

@@ -57,7 +57,8 @@ def series_figure(
     """
     figure, ax = new_plot(xlabel, ylabel)
     style_of = {
-        name: (_COLOURS[i % len(_COLOURS)], _MARKERS[i % len(_MARKERS)])
+        # Where the colours start again, the markers are the next ones.
+        name: (_COLOURS[i % len(_COLOURS)], _MARKERS[(i + i // len(_COLOURS)) % len(_MARKERS)])
         for i, name in enumerate(dict.fromkeys([*lines, *levels, *reported]))
     }
     for name, (places, values) in lines.items():

@@ -1,0 +1,114 @@
+"""Table 2: what comes back of columns that were stored as a few numbers."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelatoms.papers.fksc.coders import (
+    Coded,
+    Task,
+    code_as_published,
+    code_chosen,
+    code_constant,
+    code_l1,
+    code_nearest,
+    code_pca,
+    code_rival,
+    code_slice_before,
+)
+from kernelatoms.papers.fksc.reported import CD, FKSC, KFMC, KSC, KSR, LPM, RATIOS, SIGMA
+from kernelatoms.papers.study import DataHome, Setting, Size, Study
+
+Array = NDArray[Any]
+
+EXACT, CHOSEN = "kernelatoms, the paper's sigma", "kernelatoms, chosen sigma"
+CD_UNIT = "CD (linear), back to unit norm"
+PCA, NEAREST = "PCA, as many stored numbers", "nearest training column, 1 number"
+CONSTANT, BEFORE = "constant column, 1 number", "the slice before, nothing stored"
+
+#: Below this an element counts as correctly reconstructed (NECR).
+CORRECT = 1e-3
+
+
+def errors(original: Array, returned: Array) -> dict[str, float]:
+    """Return the metrics of A.5.3."""
+    missed = np.abs(original - returned)
+    return {
+        "nrmse": float(np.linalg.norm(missed) / np.linalg.norm(original)),
+        "nmae": float(missed.sum() / np.abs(original).sum()),
+        "necr": float((missed < CORRECT).sum()),
+    }
+
+
+def measure_compression(setting: Setting, seed: int, data_home: DataHome) -> dict[str, float]:
+    """Return the errors of test columns coded at the ratio x, and what was stored."""
+    task = Task(setting["data"], setting["scale"], seed, data_home, setting["x"])
+    more = {}
+    if setting["coder"] == "chosen":
+        coded, more["sigma"] = code_chosen(task)
+    else:
+        coded = _code(task, setting["coder"])
+    test = task.columns.test
+    return {
+        **errors(test, coded.rows),
+        "ratio": test.size / max(coded.n_nonzero, 1),
+        "nonzeros": coded.n_nonzero / len(test),
+        "stored": coded.n_stored / len(test),
+        **more,
+    }
+
+
+def _code(task: Task, coder: str) -> Coded:
+    if coder in ("ksc", "fksc"):
+        return code_as_published(task, coder)
+    if coder in ("kfmc", "ksr", "lpm"):
+        return code_rival(task, coder)
+    if coder.startswith("linear"):
+        return code_l1(task, None, unit=coder == "linear, unit")
+    if coder == "exact":
+        return code_l1(task, SIGMA[task.data])
+    baselines = {"pca": code_pca, "nearest": code_nearest, "constant": code_constant}
+    return {**baselines, "before": code_slice_before}[coder](task)
+
+
+#: The coders of a table, in its order; quick sizes leave the slow ones out.
+_CODERS = {
+    CD: "linear", FKSC: "fksc", KSC: "ksc", KFMC: "kfmc", KSR: "ksr", LPM: "lpm",
+    EXACT: "exact", CHOSEN: "chosen", PCA: "pca", CD_UNIT: "linear, unit",
+}  # fmt: skip
+_SLOW = (KSC, KSR, LPM)
+_BASELINES = {NEAREST: "nearest", CONSTANT: "constant", BEFORE: "before"}
+
+
+def _settings(data: str, scale: str, full: bool) -> list[Setting]:
+    coders = {method: c for method, c in _CODERS.items() if full or method not in _SLOW}
+    if scale == "raw":
+        del coders[CD_UNIT]  # raw columns have norms of their own
+    ratios = RATIOS[data] if full else RATIOS[data][1::2]
+    common = {"data": data, "scale": scale}
+    settings: list[Setting] = [
+        {**common, "method": method, "coder": coder, "x": ratio}
+        for method, coder in coders.items()
+        for ratio in ratios
+    ]
+    baselines = [m for m in _BASELINES if m != BEFORE or data == "planetlab"]
+    settings += [{**common, "method": m, "coder": _BASELINES[m], "x": None} for m in baselines]
+    return settings
+
+
+def _study(data: str, scale: str, name: str, times: tuple[str, str]) -> Study:
+    return Study(
+        name=f"fksc/compression-{name}",
+        dataset="none" if data.startswith("syn") else data,
+        quick=Size(_settings(data, scale, full=False), 1, times[0]),
+        full=Size(_settings(data, scale, full=True), 3, times[1]),
+        measure=measure_compression,
+    )
+
+
+PLANETLAB = _study("planetlab", "unit", "planetlab", ("30 s", "3 min"))
+SYN360 = _study("syn360", "minmax", "syn360", ("20 s", "2 min"))
+SYN360_RAW = _study("syn360", "raw", "syn360-raw", ("20 s", "1 min"))
+TRAFFIC = _study("traffic", "unit", "traffic", ("10 s", "30 s"))
+PM25 = _study("pm25", "unit", "pm25", ("10 s", "30 s"))
