@@ -83,10 +83,10 @@ def fksc(
     """
 
     def begin(gram: Array, b: Array, w: Array) -> _More:
-        diagonal = np.diagonal(gram)
+        square, diagonal = gram[:, : len(gram)], np.diagonal(gram)
         # |(G_ij)_{j != i}|_2, not too small by rounding.
-        reach = np.linalg.norm(gram - np.diag(diagonal), axis=1) * (1 + 1e-12)
-        last_z = b - w @ gram + w * diagonal
+        reach = np.linalg.norm(square - np.diag(diagonal), axis=1) * (1 + 1e-12)
+        last_z = b - w @ square + w * diagonal
         last_moved, moved_so_far = np.zeros(b.shape), np.zeros(len(b))
         stage = np.ones(len(b), np.int64)
 

@@ -48,8 +48,9 @@ def code_blocks(
             "kernel does not give."
         )
     n_signals, n_atoms = problem.n_signals, problem.n_atoms
-    gram = np.ascontiguousarray(problem.gram[:, :n_atoms], dtype=np.float64)
-    _check_semidefinite(problem, gram)
+    # With its padding: the rows are read up to the last atom, and nothing is copied.
+    gram = np.ascontiguousarray(problem.gram, dtype=np.float64)
+    _check_semidefinite(problem, gram[:, :n_atoms])
     if start is not None and start.shape != (n_signals, n_atoms):
         raise ValueError(
             f"start must hold a coefficient for each of {n_signals} signals and {n_atoms} atoms, "
