@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterable
 
 from benchmarks.harness import Contender, compare, describe_machine
-from benchmarks.l1 import l1_table
+from benchmarks.l1 import l1_table, threads_table
 
 # features, atoms, nonzeros, signals
 SHAPES = [(256, 300, 5, 20_000), (784, 700, 11, 10_000), (256, 1024, 10, 10_000),
@@ -197,13 +197,13 @@ def _run(code: str, env: dict[str, str] | None = None) -> tuple[str, float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    names = "omp, ksvd, kernel, lasso, l1, memory, startup"
+    names = "omp, ksvd, kernel, lasso, l1, l1-threads, memory, startup"
     parser.add_argument("tables", nargs="*", default=[], help=f"{names} (all by default)")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--generations", type=int, default=3)
     parser.add_argument("--data", default="", help="l1: only data sets whose names hold this")
     arguments = parser.parse_args()
-    wanted = arguments.tables or ["omp", "ksvd", "kernel", "lasso", "l1", "memory", "startup"]
+    wanted = arguments.tables or names.split(", ")
     print(describe_machine())
     if "omp" in wanted:
         omp_table(arguments.rounds, arguments.generations)
@@ -215,6 +215,8 @@ def main() -> None:
         lasso_table()
     if "l1" in wanted:
         l1_table(arguments.data)
+    if "l1-threads" in wanted:
+        threads_table(arguments.data)
     if "memory" in wanted:
         memory_table()
     if "startup" in wanted:
