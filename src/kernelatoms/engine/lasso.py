@@ -19,8 +19,6 @@ the best with |D'theta| <= alpha, the dual value is t <y, r> - t^2 |r|^2 / 2; <y
 and |r|^2 = |y|^2 - 2 b'w + w'G w need no vector but w.
 """
 
-from typing import Any, NamedTuple
-
 import numpy as np
 
 from kernelatoms.engine.jit import jit
@@ -37,36 +35,6 @@ _PASSES_BEFORE_LARGE = 300
 _FEWEST_NEW, _MOST_NEW = 8, 64
 
 
-class Desk(NamedTuple):
-    """What the active set of a signal is worked on with; the signals of a block share it."""
-
-    # Of all atoms: are they in the working set? Of that: which atoms, and their Gram matrix.
-    member: Any
-    working: Any
-    H: Any
-    # By place in the working set: correlations, coefficients, gradient, roles.
-    b: Any
-    w: Any
-    c: Any
-    role: Any
-    # The active ones: places in the working set, signs, a solution, and the factor of their H.
-    active: Any
-    signs: Any
-    d: Any
-    L: Any
-
-
-@jit(fastmath=True)
-def _solve(L, k, x):  # type: ignore[no-untyped-def]
-    """Solve L L' z = x in place, row by row of L."""
-    _forward(L, k, x)
-    for i in range(k - 1, -1, -1):
-        v = x[i] / L[i, i]
-        x[i] = v
-        for j in range(i):
-            x[j] -= L[i, j] * v
-
-
 @jit(fastmath=True)
 def _forward(L, k, x):  # type: ignore[no-untyped-def]
     """Solve L z = x in place."""
@@ -78,28 +46,33 @@ def _forward(L, k, x):  # type: ignore[no-untyped-def]
 
 
 @jit(fastmath=True)
-def _enter(desk, k, atom, sign, rounding):  # type: ignore[no-untyped-def]
-    """Make an atom active; return the number of active ones, the same if they span it."""
-    H, L = desk.H, desk.L
+def _backward(L, k, x):  # type: ignore[no-untyped-def]
+    """Solve L' z = x in place, row by row of L."""
+    for i in range(k - 1, -1, -1):
+        v = x[i] / L[i, i]
+        x[i] = v
+        for j in range(i):
+            x[j] -= L[i, j] * v
+
+
+@jit(fastmath=True)
+def _append(L, k, H, active, atom, rounding):  # type: ignore[no-untyped-def]
+    """Add a row to the factor; False if the active atoms span the new one already."""
     for i in range(k):
-        L[k, i] = H[atom, desk.active[i]]
+        L[k, i] = H[atom, active[i]]
     _forward(L, k, L[k])
     left = H[atom, atom]
     for i in range(k):
         left -= L[k, i] * L[k, i]
     if not left > rounding * H[atom, atom]:
-        return k
+        return False
     L[k, k] = np.sqrt(left)
-    desk.active[k], desk.signs[k], desk.role[atom] = atom, sign, _ACTIVE
-    return k + 1
+    return True
 
 
 @jit()
-def _leave(desk, k, at):  # type: ignore[no-untyped-def]
-    """Set active atom ``at`` to 0 and take it out, its row out of the factor by rotations."""
-    L, active, signs = desk.L, desk.active, desk.signs
-    desk.w[active[at]] = 0.0
-    desk.role[active[at]] = _FREE
+def _drop(L, k, at, active, signs):  # type: ignore[no-untyped-def]
+    """Take active atom ``at`` out, and its row out of the factor by rotations."""
     for i in range(at, k - 1):
         active[i], signs[i] = active[i + 1], signs[i + 1]
         for j in range(i + 2):
@@ -155,41 +128,52 @@ def _gradient(gram, b, w, support, k, c):  # type: ignore[no-untyped-def]
 
 
 @jit()
-def _exchange(desk, k, atom, sign):  # type: ignore[no-untyped-def]
+def _exchange(H, w, L, k, active, signs, d, atom, sign):  # type: ignore[no-untyped-def]
     """Move weight onto an atom that the active ones span, until one of those is at 0 and leaves.
 
     The atom is D_A d with d = H_AA^-1 H_Aj: raising w_j by x and lowering w_A by x d moves no
-    residual, and lowers |w|_1, since |c_j| > alpha = |c_A|. Return whether one left.
+    residual, and lowers |w|_1, since |c_j| > alpha = |c_A|. Return which left, -1 if none does.
     """
-    w, d, active = desk.w, desk.d, desk.active
     for i in range(k):
-        d[i] = desk.H[atom, active[i]]
-    _solve(desk.L, k, d)
+        d[i] = H[atom, active[i]]
+    _forward(L, k, d)
+    _backward(L, k, d)
     first, at = np.inf, -1
     for i in range(k):
-        if sign * d[i] * desk.signs[i] > 0.0:
+        if sign * d[i] * signs[i] > 0.0:
             x = w[active[i]] / (sign * d[i])
             if x < first:
                 first, at = x, i
     if at < 0:
-        return False
+        return -1
     for i in range(k):
         w[active[i]] -= sign * first * d[i]
     w[atom] += sign * first
-    _leave(desk, k, at)
-    return True
+    left = active[at]
+    w[left] = 0.0
+    _drop(L, k, at, active, signs)
+    return left
 
 
 @jit()
-def _move(desk, k, alpha):  # type: ignore[no-untyped-def]
+def _enter(L, k, H, active, signs, role, atom, sign, rounding):  # type: ignore[no-untyped-def]
+    """Make an atom active; return the number of active ones, the same if they span it."""
+    if not _append(L, k, H, active, atom, rounding):
+        return k
+    active[k], signs[k], role[atom] = atom, sign, _ACTIVE
+    return k + 1
+
+
+@jit()
+def _move(b, alpha, w, active, signs, k, d, L):  # type: ignore[no-untyped-def]
     """Go to the minimum for these signs, or until a coefficient is 0.
 
     Return the share of the way that was gone, and which coefficient stopped it (-1: none).
     """
-    w, d, active, signs = desk.w, desk.d, desk.active, desk.signs
     for i in range(k):
-        d[i] = desk.b[active[i]] - alpha * signs[i]
-    _solve(desk.L, k, d)
+        d[i] = b[active[i]] - alpha * signs[i]
+    _forward(L, k, d)
+    _backward(L, k, d)
     share, at = 1.0, -1
     for i in range(k):
         if d[i] * signs[i] <= 0.0:
@@ -203,12 +187,11 @@ def _move(desk, k, alpha):  # type: ignore[no-untyped-def]
 
 
 @jit()
-def _let_in(desk, m, k, alpha, positive, most, rounding, at_once):  # type: ignore[no-untyped-def]
+def _let_in(H, m, c, alpha, positive, most, rounding, w, active, signs, k, d, L, role, at_once):  # type: ignore[no-untyped-def]
     """Make the atom of the largest violation active, and others that violate nearly as much.
 
     Return the number of active atoms (-1: too many, or stuck), and how many came, 0 at the minimum.
     """
-    c, role = desk.c, desk.role
     worst, atom = _NO_VIOLATION * alpha, -1
     for j in range(m):
         v = (c[j] if positive else abs(c[j])) - alpha
@@ -219,61 +202,65 @@ def _let_in(desk, m, k, alpha, positive, most, rounding, at_once):  # type: igno
     if k == most:
         return -1, 0
     sign = 1.0 if c[atom] > 0 else -1.0
-    others = k
-    k = _enter(desk, others, atom, sign, rounding)
-    while k == others:
-        if not _exchange(desk, others, atom, sign):
+    before = k
+    k = _enter(L, k, H, active, signs, role, atom, sign, rounding)
+    while role[atom] != _ACTIVE:
+        at = _exchange(H, w, L, before, active, signs, d, atom, sign)
+        if at < 0:
             return -1, 0
-        others -= 1
-        k = _enter(desk, others, atom, sign, rounding)
+        role[at] = _FREE
+        before -= 1
+        k = _enter(L, before, H, active, signs, role, atom, sign, rounding)
     came = 1
     for j in range(m):
         if came >= at_once or k == most:
             break
         v = (c[j] if positive else abs(c[j])) - alpha
         if v > 0.5 * worst and role[j] == _FREE:
-            others = k
-            k = _enter(desk, others, j, 1.0 if c[j] > 0 else -1.0, rounding)
-            came += k - others
+            before = k
+            k = _enter(L, k, H, active, signs, role, j, 1.0 if c[j] > 0 else -1.0, rounding)
+            came += k - before
     return k, came
 
 
 @jit()
-def _solve_active(desk, m, alpha, positive, most, rounding):  # type: ignore[no-untyped-def]
+def _solve_active(H, m, b, alpha, positive, most, rounding, w, c, active, signs, d, L, role):  # type: ignore[no-untyped-def]
     """Minimise over the working set's m atoms from w; return the size of the support.
 
     -1 if more than ``most`` atoms would be active, or if rounding keeps it from the minimum.
     """
-    w, c, role, active = desk.w, desk.c, desk.role, desk.active
     k = 0
     for j in range(m):
         role[j] = _FREE
         if w[j] != 0.0:
             if k == most:
                 return -1
-            k = _enter(desk, k, j, 1.0 if w[j] > 0 else -1.0, rounding)
+            k = _enter(L, k, H, active, signs, role, j, 1.0 if w[j] > 0 else -1.0, rounding)
             if role[j] == _FREE:
                 w[j] = 0.0
     at_once, came = 1, 0
     for _ in range(20 * m + 50):
-        share, at = _move(desk, k, alpha)
+        share, at = _move(b, alpha, w, active, signs, k, d, L)
         if at >= 0:
-            atom = active[at]
-            _leave(desk, k, at)
-            k -= 1
+            w[active[at]] = 0.0
+            role[active[at]] = _FREE
             if share == 0.0:
                 # It was let in and leaves at once: too many came together. One that came alone
                 # does so by rounding, and stays out until the working set has changed.
-                role[atom] = _BARRED if came == 1 else _FREE
+                role[active[at]] = _BARRED if came == 1 else _FREE
                 at_once = 1
+            _drop(L, k, at, active, signs)
+            k -= 1
             continue
         for j in range(m):
-            c[j] = desk.b[j]
+            c[j] = b[j]
         for i in range(k):
-            row, x = desk.H[active[i]], w[active[i]]
+            row, x = H[active[i]], w[active[i]]
             for j in range(m):
                 c[j] -= x * row[j]
-        k, came = _let_in(desk, m, k, alpha, positive, most, rounding, at_once)
+        k, came = _let_in(
+            H, m, c, alpha, positive, most, rounding, w, active, signs, k, d, L, role, at_once
+        )
         if came == 0:
             return k
         at_once = min(2 * at_once, 1 + k // 8)
@@ -281,91 +268,34 @@ def _solve_active(desk, m, alpha, positive, most, rounding):  # type: ignore[no-
 
 
 @jit()
-def _with_room(desk, m):  # type: ignore[no-untyped-def]
-    """Return the desk with an H for at least m atoms."""
-    size = desk.H.shape[0]
-    if m <= size:
-        return desk
-    H = np.empty((2 * m, 2 * m))
-    H[:size, :size] = desk.H
-    return Desk(
-        desk.member, desk.working, H, desk.b, desk.w, desk.c, desk.role, desk.active, desk.signs,
-        desk.d, desk.L,
-    )  # fmt: skip
-
-
-@jit()
-def _join(desk, gram, m, atom):  # type: ignore[no-untyped-def]
-    """Let an atom join the working set as its m-th."""
-    desk.member[atom] = True
-    desk.working[m] = atom
-    row = gram[atom]
-    for j in range(m + 1):
-        desk.H[m, j] = row[desk.working[j]]
-        desk.H[j, m] = desk.H[m, j]
-
-
-@jit()
-def _find_worst(c, alpha, positive, member, n_most):  # type: ignore[no-untyped-def]
-    """Return the atoms outside of the working set that violate most, the worst first."""
-    chosen, size = np.empty(n_most, np.int64), np.empty(n_most)
+def _widen(gram, c, alpha, positive, H, working, m, member, n_new):  # type: ignore[no-untyped-def]
+    """Let the atoms that violate most join the working set; return H and the new size."""
+    chosen = np.empty(n_new, np.int64)
+    size = np.empty(n_new)
     n = 0
     for j in range(c.shape[0]):
         v = (c[j] if positive else abs(c[j])) - alpha
-        if v > _NO_VIOLATION * alpha and not member[j] and (n < n_most or v > size[n - 1]):
-            at = n if n < n_most else n - 1
-            n = min(n + 1, n_most)
+        if v > _NO_VIOLATION * alpha and not member[j] and (n < n_new or v > size[n - 1]):
+            at = n if n < n_new else n - 1
+            n = min(n + 1, n_new)
             while at > 0 and size[at - 1] < v:
                 size[at], chosen[at] = size[at - 1], chosen[at - 1]
                 at -= 1
             size[at], chosen[at] = v, j
-    return chosen[:n]
-
-
-@jit()
-def _active_set(gram, b, energy, alpha, positive, gap_tol, most, rounding, w, c, desk):  # type: ignore[no-untyped-def]
-    """Solve from w over growing working sets; return the gap, and the desk, which may have grown.
-
-    The gap is above ``gap_tol`` where coordinate descent should go on from w: too many active
-    atoms, or trouble with rounding.
-    """
-    working, active = desk.working, desk.active
-    m = 0
-    for j in range(gram.shape[0]):
-        desk.member[j] = False
-        if w[j] != 0.0:
-            if m == most:
-                return np.inf, desk
-            desk = _with_room(desk, m + 1)
-            _join(desk, gram, m, j)
-            m += 1
-    _gradient(gram, b, w, working, m, c)
-    gap, _, _ = _gap(b, w, c, energy, alpha, working, m, positive)
-    k = 0
-    while gap > gap_tol * energy:
-        if m > 0:
-            for i in range(m):
-                desk.b[i], desk.w[i] = b[working[i]], w[working[i]]
-            k = _solve_active(desk, m, alpha, positive, most, rounding)
-            for i in range(m):
-                w[working[i]] = desk.w[i]
-            if k < 0:
-                return np.inf, desk
-            for i in range(k):
-                active[i] = working[active[i]]
-            _gradient(gram, b, w, active, k, c)
-            gap, _, _ = _gap(b, w, c, energy, alpha, active, k, positive)
-            if gap <= gap_tol * energy:
-                break
-        n_most = min(max(_FEWEST_NEW, k), _MOST_NEW)
-        worst = _find_worst(c, alpha, positive, desk.member, n_most)
-        if len(worst) == 0:
-            break  # nothing violates, and still a gap: rounding
-        desk = _with_room(desk, m + len(worst))
-        for atom in worst:
-            _join(desk, gram, m, atom)
-            m += 1
-    return gap, desk
+    if m + n > H.shape[0]:
+        wider = np.empty((2 * (m + n), 2 * (m + n)))
+        wider[:m, :m] = H[:m, :m]
+        H = wider
+    for i in range(n):
+        new = chosen[i]
+        member[new] = True
+        working[m] = new
+        row = gram[new]
+        for j in range(m + 1):
+            H[m, j] = row[working[j]]
+            H[j, m] = H[m, j]
+        m += 1
+    return H, m
 
 
 @jit()
@@ -442,14 +372,56 @@ def _coordinate_descent(  # type: ignore[no-untyped-def]
 
 
 @jit()
-def _make_desk(n_atoms, most):  # type: ignore[no-untyped-def]
-    """Return a desk for up to ``most`` active atoms."""
-    return Desk(
-        np.empty(n_atoms, np.bool_), np.empty(n_atoms, np.int64), np.empty((64, 64)),
-        np.empty(n_atoms), np.empty(n_atoms), np.empty(n_atoms), np.empty(n_atoms, np.int64),
-        np.empty(most + 1, np.int64), np.empty(most + 1), np.empty(most + 1),
-        np.empty((most + 1, most + 1)),
-    )  # fmt: skip
+def _active_set(  # type: ignore[no-untyped-def]
+    gram, b, energy, alpha, positive, gap_tol, most, rounding, w, c, H, member, working,
+    small_w, small_b, small_c, active, signs, d, L, role,
+):  # fmt: skip
+    """Solve from w over growing working sets; return the gap, and H, which may have grown.
+
+    The gap is above ``gap_tol`` where coordinate descent should go on from w: too many active
+    atoms, or trouble with rounding.
+    """
+    m = 0
+    for j in range(gram.shape[0]):
+        member[j] = w[j] != 0.0
+        if member[j]:
+            if m == most:
+                return np.inf, H
+            working[m] = j
+            m += 1
+    _gradient(gram, b, w, working, m, c)
+    gap, _, _ = _gap(b, w, c, energy, alpha, working, m, positive)
+    if gap <= gap_tol * energy:
+        return gap, H
+    if m > H.shape[0]:
+        H = np.empty((2 * m, 2 * m))
+    for i in range(m):
+        for j in range(m):
+            H[i, j] = gram[working[i], working[j]]
+    k = 0
+    while True:
+        if m > 0:
+            for i in range(m):
+                small_b[i], small_w[i] = b[working[i]], w[working[i]]
+            k = _solve_active(
+                H, m, small_b, alpha, positive, most, rounding, small_w, small_c, active, signs,
+                d, L, role,
+            )  # fmt: skip
+            for i in range(m):
+                w[working[i]] = small_w[i]
+            if k < 0:
+                return np.inf, H
+            for i in range(k):
+                active[i] = working[active[i]]
+            _gradient(gram, b, w, active, k, c)
+            gap, _, _ = _gap(b, w, c, energy, alpha, active, k, positive)
+            if gap <= gap_tol * energy:
+                return gap, H
+        before = m
+        n_new = min(max(_FEWEST_NEW, k), _MOST_NEW)
+        H, m = _widen(gram, c, alpha, positive, H, working, m, member, n_new)
+        if m == before:
+            return gap, H  # nothing violates, and still a gap: rounding
 
 
 @jit()
@@ -460,29 +432,32 @@ def solve_lasso(gram, corr, energy, alpha, positive, gap_tol, most, rounding, ma
     sets of at most ``most[1]``, which cost more, but end.
     """
     n_atoms = gram.shape[0]
+    c, small_w = np.empty(n_atoms), np.empty(n_atoms)
+    small_b, small_c = np.empty(n_atoms), np.empty(n_atoms)
+    working, atoms = np.empty(n_atoms, np.int64), np.empty(n_atoms, np.int64)
+    member, role = np.empty(n_atoms, np.bool_), np.empty(n_atoms, np.int64)
     small, large = min(most[0], n_atoms), min(most[1], n_atoms)
-    c, atoms = np.empty(n_atoms), np.empty(n_atoms, np.int64)
-    desk = _make_desk(n_atoms, small)
+    active, signs, d = np.empty(large + 1, np.int64), np.empty(large + 1), np.empty(large + 1)
+    L = np.empty((small + 1, small + 1))
+    H = np.empty((64, 64))
     for s in range(corr.shape[0]):
         b, w, enough = corr[s], codes[s], gap_tol * energy[s]
-        gap, desk = _active_set(
-            gram, b, energy[s], alpha, positive, gap_tol, small, rounding, w, c, desk
-        )
-        if gap > enough:
-            passes = min(_PASSES_BEFORE_LARGE, max_passes)
+        for turn in range(2):
+            limit = small if turn == 0 else large
+            if limit >= L.shape[0]:
+                L = np.empty((limit + 1, limit + 1))
+            gap, H = _active_set(
+                gram, b, energy[s], alpha, positive, gap_tol, limit, rounding, w, c, H, member,
+                working, small_w, small_b, small_c, active, signs, d, L, role,
+            )  # fmt: skip
+            if gap <= enough:
+                break
+            passes = min(_PASSES_BEFORE_LARGE, max_passes) if turn == 0 else max_passes
             gap = _coordinate_descent(
                 gram, b, energy[s], alpha, positive, gap_tol, passes, w, c, atoms
             )
-        if gap > enough:
-            if large >= desk.L.shape[0]:
-                desk = _make_desk(n_atoms, large)
-            gap, desk = _active_set(
-                gram, b, energy[s], alpha, positive, gap_tol, large, rounding, w, c, desk
-            )
-        if gap > enough:
-            _coordinate_descent(
-                gram, b, energy[s], alpha, positive, gap_tol, max_passes, w, c, atoms
-            )
+            if gap <= enough:
+                break
 
 
 @jit()
