@@ -40,8 +40,9 @@ _FORGETTING = 4
 class KSCDL(DictionaryLearner):
     """Learn a dictionary of rows for l1 coding in the feature space of a kernel.
 
-    Minimises the sum over signals of 1/2 |phi(x) - sum_j w_j phi(d_j)|^2 + alpha |w|_1 over codes
-    w and atoms d_j, which are rows like the signals (KSCDL, eq. (3) of "Fast kernel sparse
+    Minimises half of the squared distance of phi(x) from the sum of the w_j phi(d_j), plus
+    ``alpha`` times the sum of the absolute w_j, over all signals x, their codes w and the atoms
+    d_j, which are rows like the signals (KSCDL, eq. (3) of "Fast kernel sparse
     coding"). Passes alternate between codes, to a duality gap of 1e-6 of k(x, x), and a step of
     all atoms along the gradient (11), scaled by its curvature and shortened where it would not
     lower the objective. Atoms that no signal uses become the worst represented signals.
