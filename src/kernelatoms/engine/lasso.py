@@ -515,3 +515,14 @@ def certify(gram, corr, energy, alpha, positive, candidates, codes, gaps, errors
                 if not allowed[j]:
                     c[j] = 0.0
         gaps[s], errors[s], _ = _gap(corr[s], codes[s], c, energy[s], alpha, support, k, positive)
+
+
+@jit()
+def pack(codes, indices, values):  # type: ignore[no-untyped-def]
+    """Write the nonzeros of dense codes to the front of padded ones."""
+    for s in range(codes.shape[0]):
+        k = 0
+        for j in range(codes.shape[1]):
+            if codes[s, j] != 0.0:
+                indices[s, k], values[s, k] = j, codes[s, j]
+                k += 1

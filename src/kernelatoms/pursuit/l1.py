@@ -79,7 +79,7 @@ def code_blocks(
             error,
         )  # fmt: skip
         error[error <= 10 * np.finfo(np.float64).eps * energy] = 0.0
-        blocks[first] = Codes.from_dense(w.astype(problem.dtype), error.astype(problem.dtype))
+        blocks[first] = Codes.from_dense(w, error.astype(problem.dtype))
 
     each_block(n_signals, block_rows(n_signals, n_atoms, 8, n_threads()), lambda: work)
     parts = [blocks[first] for first in sorted(blocks)]

@@ -8,6 +8,8 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
+from kernelatoms.engine.lasso import pack
+
 Array = NDArray[Any]
 
 
@@ -31,15 +33,13 @@ class Codes:
     n_updates: NDArray[np.int64] | None = None
 
     @classmethod
-    def from_dense(cls, dense: Array, error: Array, **told: Any) -> "Codes":
-        """Return the codes of a dense (n_signals, n_atoms) array of coefficients."""
-        counts = np.count_nonzero(dense, axis=1)
-        indices = np.full((len(dense), max(int(counts.max(initial=0)), 1)), -1, np.int32)
-        values = np.zeros(indices.shape, dense.dtype)
-        rows, atoms = np.nonzero(dense)
-        places = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
-        indices[rows, places], values[rows, places] = atoms, dense[rows, atoms]
-        return cls(indices, values, dense.shape[1], error, **told)
+    def from_dense(cls, dense: Array, error: Array) -> "Codes":
+        """Return the codes of a dense (n_signals, n_atoms) array, in the type of ``error``."""
+        width = int(np.count_nonzero(dense, axis=1).max(initial=1))
+        indices = np.full((len(dense), width), -1, np.int32)
+        values = np.zeros(indices.shape, error.dtype)
+        pack(dense, indices, values)
+        return cls(indices, values, dense.shape[1], error)
 
     @classmethod
     def stacked(
