@@ -118,15 +118,19 @@ def _descend(
     def solve(gram: Array, b: Array, energy: Array, w: Array, first: int, stop: int) -> None:
         more = begin(gram, b, w)
         settled = np.zeros(stop - first, np.bool_)
-        gaps, errors = np.empty(stop - first), np.empty(stop - first)
-        everything = np.empty((stop - first, 0), np.int32)
         done, look = 0, 1
         while True:
             more(look, n_done[first:stop], n_updates[first:stop], settled)
             done += look
             if change_tol is None:
-                certify(gram, b, energy, float(alpha), False, everything, w, gaps, errors)
-                settled |= gaps <= gap_tol * energy
+                still = np.flatnonzero(~settled)
+                gaps, errors = np.empty(len(still)), np.empty(len(still))
+                everything = np.empty((len(still), 0), np.int32)
+                certify(
+                    gram, b[still], energy[still], float(alpha), False, everything, w[still],
+                    gaps, errors,
+                )  # fmt: skip
+                settled[still] = gaps <= gap_tol * energy[still]
             if settled.all() or done >= max_passes:
                 break
             # A tenth more each time: no signal does more than a tenth too many.
