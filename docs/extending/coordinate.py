@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from kernelatoms.engine.ksvd import residuals
+from kernelatoms.engine.cpu.ksvd import residuals
 from kernelatoms.estimators.learners import LinearLearner
 from kernelatoms.learning.atoms import replace_unused
 from kernelatoms.learning.moments import Moments

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from kernelatoms.engine.omp import padded
-from kernelatoms.engine.products import block_rows
-from kernelatoms.engine.threads import each_block, n_threads
+from kernelatoms.engine.cpu.omp import padded
+from kernelatoms.engine.cpu.products import block_rows
+from kernelatoms.engine.cpu.threads import each_block, n_threads
 from kernelatoms.space.codes import Codes
 
 

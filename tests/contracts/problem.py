@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from kernelatoms.engine.omp import padded
+from kernelatoms.engine.cpu.omp import padded
 from kernelatoms.pursuit import omp
 from kernelatoms.space.problem import LinearProblem
 

@@ -25,7 +25,7 @@ def test_oracles_import_numpy_only(path):
 
 
 def test_every_room_has_its_map():
-    for room in ROOMS.iterdir():
+    for room in ROOMS.rglob("*"):
         if room.is_dir() and (room / "__init__.py").exists():
             doc = ast.get_docstring(ast.parse((room / "__init__.py").read_text())) or ""
             files = {p.stem for p in room.glob("*.py")} - {"__init__"}
@@ -45,7 +45,7 @@ def test_public_names_load_and_are_documented():
 
 def test_jitted_functions_call_jitted_functions_of_their_own_file_only():
     """numba's cache does not notice a change in another file."""
-    for path in (ROOMS / "engine").glob("*.py"):
+    for path in (ROOMS / "engine").rglob("*.py"):
         tree = ast.parse(path.read_text())
         imported = {
             alias.asname or alias.name

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import oracles.learning
-from kernelatoms.engine.ksvd import residuals, sweep_atoms
+from kernelatoms.engine.cpu.ksvd import residuals, sweep_atoms
 from kernelatoms.learning.atoms import atoms_from_rows, replace_unused
 from kernelatoms.learning.ksvd import ksvd_update
 from kernelatoms.learning.loop import learn

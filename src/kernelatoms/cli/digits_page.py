@@ -19,7 +19,7 @@ from kernelatoms.cli.digits import (
     drop_pixels,
     unit_rows,
 )
-from kernelatoms.engine.threads import n_threads
+from kernelatoms.engine.cpu.threads import n_threads
 from kernelatoms.report import (
     Picture,
     Section,

@@ -1,11 +1,25 @@
 """Hot loops: arrays in, arrays out; no classes, no scikit-learn.
 
-- ``jit``: how everything here is compiled, cached on disk, and announced the first time.
-- ``threads``: the one thread pool, and the rule that only the outermost level threads.
-- ``products``: the matrix products around the loops (Gram matrices in padded layout).
-- ``omp``: greedy pursuits (OMP, OLS) on Gram and correlations.
-- ``masked``: the same on the observed entries of signals with missing values.
-- ``lasso``: l1 coding on Gram and correlations: the path, coordinate descent, the duality gap.
-- ``ksc``: l1 coding as published: coordinate descent (KSC) and its two stages (FKSC).
-- ``ksvd``: the K-SVD sweep over atoms, and residuals of padded codes.
+Everything that knows where numbers live is here: layout, buffers, blocks and threads. A machine is
+a sub-package with the functions that its ``__init__`` lists; ``machine(array)`` returns the one
+where an array lives, and nothing above the engine asks which that is.
+
+- ``cpu``: numpy arrays; compiled by numba, on one thread pool.
+
+A second machine (``gpu``, for tensors) is a sub-package beside ``cpu`` with the same names, and a
+line in ``machine``.
 """
+
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from kernelatoms.engine import cpu
+
+
+def machine(array: Any) -> ModuleType:
+    """Return the machine where an array lives: a module of functions over such arrays."""
+    if isinstance(array, np.ndarray):
+        return cpu
+    raise TypeError(f"There is no machine for arrays of type {type(array).__name__}.")

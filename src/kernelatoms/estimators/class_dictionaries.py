@@ -10,7 +10,7 @@ from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from kernelatoms.engine.threads import each
+from kernelatoms.engine.cpu.threads import each
 from kernelatoms.estimators.checks import (
     FLOATS,
     check_choice,

@@ -25,8 +25,8 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from kernelatoms.engine.products import block_rows
-from kernelatoms.engine.threads import each, n_threads
+from kernelatoms.engine.cpu.products import block_rows
+from kernelatoms.engine.cpu.threads import each, n_threads
 from kernelatoms.similarity import NamedKernel
 from kernelatoms.similarity.gradients import kernel_slopes, weigh, weighted_gradient
 

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelatoms.engine.ksvd import residuals, sweep_atoms
+from kernelatoms.engine.cpu.ksvd import residuals, sweep_atoms
 from kernelatoms.learning.atoms import replace_unused
 from kernelatoms.space.codes import Codes
 

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from kernelatoms.engine.ksvd import residuals
+from kernelatoms.engine.cpu.ksvd import residuals
 from kernelatoms.learning.atoms import replace_unused
 from kernelatoms.learning.moments import Moments
 from kernelatoms.space.codes import Codes

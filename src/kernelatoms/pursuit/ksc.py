@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelatoms.engine.ksc import fksc_passes, ksc_passes
-from kernelatoms.engine.lasso import certify
+from kernelatoms.engine.cpu.ksc import fksc_passes, ksc_passes
+from kernelatoms.engine.cpu.lasso import certify
 from kernelatoms.pursuit.l1 import code_blocks
 from kernelatoms.space.codes import Codes
 from kernelatoms.space.problem import CodingProblem

@@ -12,9 +12,9 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from kernelatoms.engine.lasso import certify
-from kernelatoms.engine.products import block_rows
-from kernelatoms.engine.threads import each_block, n_threads, one_blas_thread
+from kernelatoms.engine.cpu.lasso import certify
+from kernelatoms.engine.cpu.products import block_rows
+from kernelatoms.engine.cpu.threads import each_block, n_threads, one_blas_thread
 from kernelatoms.similarity import NamedKernel
 from kernelatoms.space.codes import Codes
 from kernelatoms.space.problem import CodingProblem, KernelProblem, LinearProblem

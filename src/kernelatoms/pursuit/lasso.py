@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelatoms.engine.lasso import solve_lasso, solve_lasso_among
+from kernelatoms.engine.cpu.lasso import solve_lasso, solve_lasso_among
 from kernelatoms.pursuit.l1 import code_blocks
 from kernelatoms.space.codes import Codes
 from kernelatoms.space.problem import CodingProblem

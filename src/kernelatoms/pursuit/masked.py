@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelatoms.engine.masked import masked_block_rows, pursue_observed
-from kernelatoms.engine.threads import each_block, n_threads
+from kernelatoms.engine.cpu.masked import masked_block_rows, pursue_observed
+from kernelatoms.engine.cpu.threads import each_block, n_threads
 from kernelatoms.pursuit.omp import omp
 from kernelatoms.space.codes import Codes
 from kernelatoms.space.problem import CodingProblem, LinearProblem, parted

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelatoms.engine.omp import padded, pursue
-from kernelatoms.engine.products import block_rows
-from kernelatoms.engine.threads import each_block, n_threads
+from kernelatoms.engine.cpu.omp import padded, pursue
+from kernelatoms.engine.cpu.products import block_rows
+from kernelatoms.engine.cpu.threads import each_block, n_threads
 from kernelatoms.space.codes import Codes
 from kernelatoms.space.problem import CodingProblem
 

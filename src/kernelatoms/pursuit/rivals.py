@@ -16,7 +16,7 @@ import scipy.linalg
 import scipy.sparse
 from numpy.typing import NDArray
 
-from kernelatoms.engine.threads import one_blas_thread
+from kernelatoms.engine.cpu.threads import one_blas_thread
 from kernelatoms.pursuit.lasso import lasso
 from kernelatoms.space.gram_check import check_gram
 from kernelatoms.space.problem import GivenProblem

@@ -10,7 +10,7 @@ import numpy as np
 import sklearn
 
 from kernelatoms import __version__
-from kernelatoms.engine.threads import n_threads
+from kernelatoms.engine.cpu.threads import n_threads
 from kernelatoms.estimators.checks import check_count, check_real
 from kernelatoms.files.writing import check_target
 from kernelatoms.report.anatomy import Anatomy, dissect, make_view

@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-from kernelatoms.engine.lasso import pack
+from kernelatoms.engine.cpu.lasso import pack
 
 Array = NDArray[Any]
 

@@ -19,7 +19,7 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from kernelatoms.engine.threads import one_blas_thread
+from kernelatoms.engine import machine
 from kernelatoms.similarity import Kernel
 from kernelatoms.space.expansion import Expansion
 from kernelatoms.space.gram_check import check_gram
@@ -84,7 +84,7 @@ def pivoted_cholesky(K: Array, accuracy: float = 0.0) -> tuple[Array, NDArray[np
     images = K @ probes
     (pstrf,) = scipy.linalg.get_lapack_funcs(("pstrf",), (K,))
     # Its many small products wake BLAS' helper threads for less than that costs, up to here.
-    with one_blas_thread() if n < _THREADED_FROM else nullcontext():
+    with machine(K).one_blas_thread() if n < _THREADED_FROM else nullcontext():
         factor, order, rank, _ = pstrf(K.T, tol=n * eps * largest, lower=1, overwrite_a=True)
     order = order.astype(np.intp) - 1
     F = np.empty((n, rank), K.dtype)

@@ -16,7 +16,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-from kernelatoms.engine.threads import each_block, n_threads
+from kernelatoms.engine.cpu.threads import each_block, n_threads
 from kernelatoms.similarity import Kernel, NamedKernel, PrecomputedKernel
 from kernelatoms.space.forms import Gaussian, Polynomial, form_of, mix, weighted_mean
 from kernelatoms.space.preimage import (

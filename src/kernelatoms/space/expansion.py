@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelatoms.engine.products import block_rows
-from kernelatoms.engine.threads import each_block, n_threads
+from kernelatoms.engine import machine
 from kernelatoms.similarity import Kernel
 
 Array = NDArray[Any]
@@ -51,8 +50,7 @@ class Expansion:
             with np.errstate(over="ignore", invalid="ignore"):  # callers look at the result
                 out[start:stop] = self.inner(X[start:stop].astype(dtype, copy=False))
 
-        rows = block_rows(len(X), len(self.anchors), X.itemsize, n_threads())
-        each_block(len(X), rows, lambda: worker)
+        machine(X).for_blocks(len(X), len(self.anchors), X.itemsize, worker)
         return out
 
     def gram(self) -> Array:

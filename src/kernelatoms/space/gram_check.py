@@ -5,8 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelatoms.engine.products import block_rows
-from kernelatoms.engine.threads import each_block, n_threads
+from kernelatoms.engine import machine
 
 Array = NDArray[Any]
 
@@ -41,4 +40,4 @@ def check_gram(K: Array, what: str) -> None:
                 "sqrt(K[i, i] K[j, j])."
             )
 
-    each_block(n, block_rows(n, n, K.itemsize, n_threads()), lambda: worker)
+    machine(K).for_blocks(n, n, K.itemsize, worker)

@@ -17,8 +17,7 @@ import scipy.linalg
 from numpy.typing import NDArray
 from sklearn.utils.extmath import randomized_svd
 
-from kernelatoms.engine.products import block_rows
-from kernelatoms.engine.threads import each, n_threads, one_blas_thread
+from kernelatoms.engine import machine
 from kernelatoms.similarity import Kernel, as_anchors
 from kernelatoms.space.gram_check import check_gram
 from kernelatoms.space.preimage import best_ridge
@@ -76,7 +75,7 @@ def _leading_eigenpairs(
     else:
         # Helper threads of BLAS cost more than they give on small matrices, and on a busy machine
         # a hundred times more.
-        with one_blas_thread() if n < _THREADED_FROM else nullcontext():
+        with machine(W).one_blas_thread() if n < _THREADED_FROM else nullcontext():
             eigenvalues, vectors = scipy.linalg.eigh(W, check_finite=False)
         lowest = eigenvalues[0]
         eigenvalues, vectors = eigenvalues[::-1][:k], vectors[:, ::-1][:, :k]
@@ -94,16 +93,16 @@ def _leading_eigenpairs(
 def nystroem_error(K_of: Kernel, X: Array, F: Array) -> float:
     """Return |K - F F'|_F / |K|_F on rows X (eq. (30)), block by block."""
     anchors = as_anchors(X, K_of)
-    block = block_rows(len(X), len(X), X.itemsize, n_threads())
+    sums = np.empty((len(X), 2))
 
-    def sums(start: int) -> tuple[float, float]:
-        K = K_of(X[start : start + block], anchors)
-        total = float(np.einsum("ij,ij->", K, K, dtype=np.float64))
-        K = K - F[start : start + block] @ F.T
-        return float(np.einsum("ij,ij->", K, K, dtype=np.float64)), total
+    def worker(start: int, stop: int) -> None:
+        K = K_of(X[start:stop], anchors)
+        sums[start:stop, 1] = np.einsum("ij,ij->i", K, K, dtype=np.float64)
+        K = K - F[start:stop] @ F.T
+        sums[start:stop, 0] = np.einsum("ij,ij->i", K, K, dtype=np.float64)
 
-    parts = np.array(each(sums, range(0, len(X), block)))
-    missed, total = parts.sum(axis=0)
+    machine(X).for_blocks(len(X), len(X), X.itemsize, worker)
+    missed, total = sums.sum(axis=0)
     return float(np.sqrt(missed / total)) if total > 0 else 0.0
 
 

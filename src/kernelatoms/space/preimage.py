@@ -18,8 +18,7 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from kernelatoms.engine.products import block_rows
-from kernelatoms.engine.threads import each_block, n_threads, one_blas_thread
+from kernelatoms.engine import machine
 from kernelatoms.similarity import Kernel
 from kernelatoms.space.forms import Gaussian, Polynomial, pick
 from kernelatoms.space.gram_check import check_gram
@@ -109,7 +108,9 @@ def _some_rows(n: int, most: int) -> slice | NDArray[np.intp]:
 def _ridge_weights(X: Array, K: Array) -> Array:
     """Return (K + alpha)^+ X, alpha by generalised cross-validation."""
     X = X.astype(np.float64)
-    with one_blas_thread():  # helper threads of BLAS cost more than they give on small matrices
+    with machine(
+        K
+    ).one_blas_thread():  # helper threads of BLAS cost more than they give on small matrices
         s, V = scipy.linalg.eigh(K, check_finite=False)
     if s[0] < -np.sqrt(np.finfo(np.float64).eps) * np.abs(s).max():
         raise ValueError(
@@ -247,7 +248,7 @@ def fixed_point_rows(
             )
 
     width = anchors.shape[0] if anchors.ndim == 2 else anchors.shape[1] * n_features
-    each_block(len(rows), block_rows(len(rows), width, 8, n_threads()), lambda: worker)
+    machine(rows).for_blocks(len(rows), width, 8, worker)
     best = np.where(np.isnan(errors), np.inf, errors).reshape(m, n_starts).argmin(axis=1)
     return rows.reshape(m, n_starts, n_features)[np.arange(m), best]
 
@@ -286,7 +287,5 @@ def inner_with_own(kernel: Kernel, rows: Array, anchors: Array, coef: Array) -> 
         with np.errstate(over="ignore", invalid="ignore"):  # callers look at the result
             out[start:stop] = np.vecdot(kernel(rows[start:stop], anchors), weights[start:stop])
 
-    each_block(
-        len(rows), block_rows(len(rows), len(anchors), rows.itemsize, n_threads()), lambda: worker
-    )
+    machine(rows).for_blocks(len(rows), len(anchors), rows.itemsize, worker)
     return out

@@ -16,8 +16,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelatoms.engine.omp import padded
-from kernelatoms.engine.products import gram_matrix
+from kernelatoms.engine.cpu.omp import padded
+from kernelatoms.engine.cpu.products import gram_matrix
 from kernelatoms.similarity import NamedKernel, PrecomputedKernel
 from kernelatoms.similarity.missing import rows_with_missing
 from kernelatoms.space.expansion import Expansion

@@ -5,8 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelatoms.engine.products import block_rows
-from kernelatoms.engine.threads import each_block, n_threads
+from kernelatoms.engine import machine
 from kernelatoms.space.codes import Codes
 from kernelatoms.space.problem import CodingProblem, LinearProblem, parted
 
@@ -54,8 +53,7 @@ def class_residuals(
                 cross = values[:, i] * values[:, j] * gram[atoms[:, i], atoms[:, j]]
                 part[rows, classes[:, i]] += np.where(same, cross, 0)
 
-    block = block_rows(problem.n_signals, problem.n_atoms, problem.dtype.itemsize, n_threads())
-    each_block(problem.n_signals, block, lambda: worker)
+    machine(out).for_blocks(problem.n_signals, problem.n_atoms, problem.dtype.itemsize, worker)
     return out
 
 
@@ -81,6 +79,5 @@ def _observed_residuals(
             out[start:stop, c] = np.vecdot(left, left)
 
     width = (codes.indices.shape[1] + 3) * problem.atoms.shape[1]
-    block = block_rows(problem.n_signals, width, problem.dtype.itemsize, n_threads())
-    each_block(problem.n_signals, block, lambda: worker)
+    machine(out).for_blocks(problem.n_signals, width, problem.dtype.itemsize, worker)
     return out

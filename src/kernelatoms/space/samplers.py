@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.cluster import KMeans
 
-from kernelatoms.engine.products import block_rows
-from kernelatoms.engine.threads import each_block, n_threads
+from kernelatoms.engine import machine
 from kernelatoms.similarity import Kernel, PrecomputedKernel, as_anchors
 
 Array = NDArray[Any]
@@ -39,7 +38,7 @@ def column_norm(X: Array, kernel: Kernel, n_landmarks: int, rng: np.random.Rando
         K = kernel(X[start:stop], everything)
         weights[start:stop] = np.einsum("ij,ij->i", K, K, dtype=np.float64)
 
-    each_block(len(X), block_rows(len(X), len(X), X.itemsize, n_threads()), lambda: worker)
+    machine(X).for_blocks(len(X), len(X), X.itemsize, worker)
     return _choose(X, kernel, n_landmarks, weights, rng)
 
 

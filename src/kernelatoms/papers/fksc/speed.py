@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelatoms import KSCDL
-from kernelatoms.engine.threads import one_blas_thread
+from kernelatoms.engine.cpu.threads import one_blas_thread
 from kernelatoms.papers.fksc.data import load_columns
 from kernelatoms.papers.fksc.reported import FKSC, KSC, SIGMA
 from kernelatoms.papers.study import DataHome, Setting, Size, Study

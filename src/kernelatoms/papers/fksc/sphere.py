@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from kernelatoms.engine.threads import one_blas_thread
+from kernelatoms.engine.cpu.threads import one_blas_thread
 from kernelatoms.papers.fksc.data import unit_rows
 from kernelatoms.papers.study import DataHome, Setting, Size, Study
 from kernelatoms.pursuit import lasso

@@ -18,7 +18,7 @@ sum of all |step| taken so far. Since then w has moved by at most S - S_i in the
 by Cauchy and Schwarz, at O(1) each. A step of w_i itself does not move z_i, so S_i includes it.
 """
 
-from kernelatoms.engine.jit import jit
+from kernelatoms.engine.cpu.jit import jit
 
 
 @jit()

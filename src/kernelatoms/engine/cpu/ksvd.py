@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelatoms.engine.jit import jit
-from kernelatoms.engine.products import block_rows
-from kernelatoms.engine.threads import each_block, n_threads
+from kernelatoms.engine.cpu.jit import jit
+from kernelatoms.engine.cpu.products import block_rows
+from kernelatoms.engine.cpu.threads import each_block, n_threads
 
 
 @jit(fastmath=True)

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelatoms.engine.jit import jit
+from kernelatoms.engine.cpu.jit import jit
 
 # Rows of Gram and correlations are padded with zeros to a multiple of this many columns, so that
 # vector loops have no scalar remainder (worth 2x at 300 atoms).

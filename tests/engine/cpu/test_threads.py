@@ -12,7 +12,7 @@ from sklearn.model_selection import GridSearchCV
 from threadpoolctl import threadpool_info
 
 from kernelatoms import KSVD, ClassDictionaryClassifier, sparse_encode
-from kernelatoms.engine import threads
+from kernelatoms.engine.cpu import threads
 
 X = np.random.default_rng(0).standard_normal((3000, 20))
 D = np.random.default_rng(1).standard_normal((50, 20))

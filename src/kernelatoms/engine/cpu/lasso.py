@@ -21,7 +21,7 @@ and |r|^2 = |y|^2 - 2 b'w + w'G w need no vector but w.
 
 import numpy as np
 
-from kernelatoms.engine.jit import jit
+from kernelatoms.engine.cpu.jit import jit
 
 # What an atom of the working set is: at 0, active, or at 0 until the working set has changed.
 _FREE, _ACTIVE, _BARRED = 0, 1, 2

@@ -4,13 +4,14 @@ Each thread calls a one-threaded BLAS on its own piece. That is as fast as a thr
 leaves no helper threads spinning on the cores that the loops need next.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelatoms.engine.omp import padded
-from kernelatoms.engine.threads import each
+from kernelatoms.engine.cpu.omp import padded
+from kernelatoms.engine.cpu.threads import each, each_block, n_threads
 
 _GRAM_TILE = 512
 
@@ -42,3 +43,8 @@ def block_rows(n_rows: int, width: int, itemsize: int, n_threads: int) -> int:
     fits = (4 << 20) // max(width * itemsize, 1)
     share = -(-n_rows // n_threads)
     return max(1, min(max(fits, 128), 1024, share))
+
+
+def for_blocks(n_rows: int, width: int, itemsize: int, work: Callable[[int, int], None]) -> None:
+    """Call ``work(start, stop)`` for blocks of rows that need ``width`` numbers each."""
+    each_block(n_rows, block_rows(n_rows, width, itemsize, n_threads()), lambda: work)

@@ -7,8 +7,8 @@ import sys
 import numpy as np
 import pytest
 
-from kernelatoms.engine.omp import LANES, padded
-from kernelatoms.engine.products import block_rows, gram_matrix
+from kernelatoms.engine.cpu.omp import LANES, padded
+from kernelatoms.engine.cpu.products import block_rows, gram_matrix
 
 CODE_ONE_SIGNAL = """
 import numpy as np

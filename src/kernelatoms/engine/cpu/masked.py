@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelatoms.engine.jit import jit
+from kernelatoms.engine.cpu.jit import jit
 
 # As in ``omp``: below this many machine epsilons of its scale a number is rounding.
 _ROUNDING = 100.0
