@@ -40,6 +40,13 @@ def check_real(
     return number
 
 
+def check_flag(name: str, value: Any) -> bool:
+    """Return True or False."""
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name} must be True or False, got {value!r}.")
+    return bool(value)
+
+
 def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> str:
     """Return one of the given words."""
     if not isinstance(value, str) or value not in choices:

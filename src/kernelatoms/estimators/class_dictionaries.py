@@ -189,7 +189,10 @@ class ClassDictionaryClassifier(ClassifierMixin, CallbackSupportMixin, BaseEstim
                 "scheme='collective' needs kernel values between the classes' anchors, which "
                 "kernel='precomputed' does not keep; use scheme='distributive'."
             )
-        problem, codes = type(learners[0])._joint_codes(learners, X)
+        problem = type(learners[0])._joint_problem(learners, X)
+        # A joint code spans all atoms: what was asked for, not what the smallest class allowed.
+        asked = getattr(self.dictionary, "n_nonzero_coefs", None)
+        codes = learners[0]._joint_pursuit(problem.n_atoms, asked)(problem)
         owner = np.repeat(np.arange(len(learners)), [learner.n_atoms_ for learner in learners])
         residuals = class_residuals(problem, codes, owner, len(learners))
         return residuals.astype(X.dtype, copy=False)
@@ -216,6 +219,8 @@ class ClassDictionaryClassifier(ClassifierMixin, CallbackSupportMixin, BaseEstim
         each_its_own = "every class uses as many as it allows"
         n_atoms, n_nonzero = template.n_atoms, getattr(template, "n_nonzero_coefs", None)
         given = getattr(template, "dict_init", None) is not None
+        if isinstance(n_atoms, float):
+            n_atoms = None  # a share: each class takes its own
         if n_atoms is not None and not given:
             n_atoms = check_count("n_atoms", n_atoms)
             clip_count("n_atoms", n_atoms, smallest, "the smallest class has rows", each_its_own)
@@ -226,7 +231,8 @@ class ClassDictionaryClassifier(ClassifierMixin, CallbackSupportMixin, BaseEstim
             n_directions = n_features if linear else smallest
             limit = min(n_directions, smallest, n_atoms or smallest)
             reason = "the smallest class allows"
-            clip_count("n_nonzero_coefs", n_nonzero, limit, reason, each_its_own)
+            if self.scheme == "distributive":
+                clip_count("n_nonzero_coefs", n_nonzero, limit, reason, each_its_own)
         rng = check_random_state(self.random_state)
         learners = []
         for size in class_sizes:

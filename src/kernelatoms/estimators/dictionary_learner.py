@@ -1,8 +1,7 @@
-"""What learners share: ``DictionaryLearner`` all of them, ``GreedyLearner`` those that use OMP."""
+"""What learners share: ``DictionaryLearner``, and how passes become fitted attributes."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import scipy.sparse
@@ -20,8 +19,9 @@ from kernelatoms.estimators.checks import (
     clip_count,
     validate_new,
 )
-from kernelatoms.learning.loop import Learned, Watch, learn
-from kernelatoms.pursuit import omp_of_observed
+from kernelatoms.learning.loop import Update, learn
+from kernelatoms.learning.state import LearnerState
+from kernelatoms.pursuit.choices import OMP, Pursuit
 from kernelatoms.space.codes import Codes
 from kernelatoms.space.problem import CodingProblem
 
@@ -31,9 +31,13 @@ Array = NDArray[Any]
 class DictionaryLearner(
     ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMixin, BaseEstimator
 ):
-    """What all learners share: the passes, the callbacks, the sizes, the codes."""
+    """What all learners share: the passes, the callbacks, the sizes, the codes.
 
-    n_atoms: int | None
+    A learner says how it codes (``_pursuit``), how a dictionary is improved (``_update``), and
+    which problem it is to code rows over its atoms (``_problem``).
+    """
+
+    n_atoms: int | float | None
     max_iter: int
     tol: float
     sparse_output: bool
@@ -57,9 +61,48 @@ class DictionaryLearner(
         return codes.to_csr() if self.sparse_output else codes.to_dense()
 
     def inverse_transform(self, codes: Any) -> Array:
-        """Return the signals that codes stand for: ``codes @ components_``."""
+        """Return the signals that codes stand for: ``codes @ components_``.
+
+        Parameters
+        ----------
+        codes : sparse or dense array of shape (n_samples, n_atoms_)
+            Coefficients of the atoms.
+
+        Returns
+        -------
+        signals : array of shape (n_samples, n_features)
+        """
         codes = self._check_codes(codes)
         return np.asarray(codes @ self.components_.astype(codes.dtype, copy=False))
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Return the share of the signals' energy that their codes keep.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+            Signals; of those with missing values (NaN), what is observed counts.
+        y : ignored
+
+        Returns
+        -------
+        float
+            1 less the sum of the squared residuals over that of the k(x, x); 1 is lossless.
+        """
+        check_is_fitted(self)
+        X = validate_new(self, X)
+        problem = self._problem(X)
+        if not problem.knows_energy:
+            raise ValueError("score needs k(x, x), which kernel='precomputed' does not give.")
+        error = float(np.sum(self._encode(X).error, dtype=np.float64))
+        energy = float(np.nansum(self._energies(X), dtype=np.float64))
+        return 1.0 - error / energy if energy > 0 else 1.0
+
+    def _energies(self, X: Array) -> Array:
+        """Return k(x, x) of validated rows."""
+        energies = self._problem(X).energy(0, len(X))
+        assert energies is not None
+        return energies
 
     def _check_codes(self, codes: Any) -> Any:
         check_is_fitted(self)
@@ -75,43 +118,61 @@ class DictionaryLearner(
         """Return the problem of coding validated rows over the atoms."""
         raise NotImplementedError
 
-    def _encode(self, X: Array) -> Codes:
-        """Return the codes of validated rows as the pursuits give them, errors included."""
+    @classmethod
+    def _joint_problem(cls, learners: Sequence[Any], X: Array) -> CodingProblem:
+        """Return the problem of coding rows over the atoms of several learners at once."""
         raise NotImplementedError
 
-    @classmethod
-    def _joint_codes(cls, learners: Sequence[Any], X: Array) -> tuple[CodingProblem, Codes]:
-        """Return the problem and codes of rows over the atoms of several learners at once."""
+    def _pursuit(self) -> Pursuit:
+        """Return how rows are coded."""
         raise NotImplementedError
+
+    def _joint_pursuit(self, n_atoms: int, n_nonzero: int | None) -> Pursuit:
+        """Return how rows are coded over the atoms of several such learners, greedily if asked."""
+        raise NotImplementedError
+
+    def _update(self) -> Update:
+        """Return how a dictionary is improved."""
+        raise NotImplementedError
+
+    def _encode(self, X: Array) -> Codes:
+        """Return the codes of validated rows as the pursuits give them, errors included."""
+        return self._pursuit()(self._problem(X)).astype(X.dtype)
 
     def _residuals(self, X: Array) -> Array:
         """Return the squared residuals of validated rows, by which classes are compared."""
         return self._encode(X).error
 
-    def _check_loop(self) -> None:
-        """Refuse parameters of the passes before any work starts."""
+    def _check_parameters(self) -> None:
+        """Refuse parameters before any work starts."""
         check_count("max_iter", self.max_iter)
         check_real("tol", self.tol, low=0)
 
     def _choose_n_atoms(self, n_samples: int, default: int) -> int:
         if self.n_atoms is None:
             return min(default, n_samples)
-        return clip_count(
-            "n_atoms", check_count("n_atoms", self.n_atoms), n_samples, "there are rows"
-        )
+        if isinstance(self.n_atoms, float | np.floating):
+            share = check_real("n_atoms", self.n_atoms, low=0, high=1, low_open=True)
+            return max(1, round(share * n_samples))
+        count = check_count("n_atoms", self.n_atoms)
+        return clip_count("n_atoms", count, n_samples, "there are rows")
 
-    def _follow_passes(
-        self, X: Array, run: Callable[[Watch], Learned], attributes: Callable[[Array, Array], Any]
+    def _run_passes(
+        self,
+        X: Array,
+        rows: Array,
+        problem_of: Callable[[Array], CodingProblem],
+        state: LearnerState,
+        attributes: Callable[[LearnerState], dict[str, Any]],
     ) -> None:
-        """Learn by ``run(watch)`` and store ``attributes(dictionary, objective)``."""
+        """Learn from ``rows``: the signals X themselves, or coordinates in feature space."""
         watch = _CallbackWatch(self, X, self.max_iter, attributes)
-        learned = run(watch)
-        self.__dict__.update(attributes(learned.dictionary, learned.objective))
-        self._remember(X)
+        learn(
+            problem_of, rows, self._pursuit(), self._update(), state, max_iter=self.max_iter,
+            tol=self.tol, watch=watch,
+        )  # fmt: skip
+        self.__dict__.update(attributes(state))
         watch.end()
-
-    def _remember(self, X: Array) -> None:
-        """Keep what learning may later go on from; by default nothing but the atoms."""
 
     @property
     def _n_features_out(self) -> int:
@@ -124,58 +185,41 @@ class DictionaryLearner(
         return tags
 
 
-class GreedyLearner(DictionaryLearner):
-    """Learners whose codes have a bounded number of nonzeros, by OMP."""
+def pass_attributes(state: LearnerState) -> dict[str, Any]:
+    """Return the fitted attributes that tell of the passes."""
+    return {
+        "n_atoms_": len(state.best),
+        "objective_": np.array(state.objective),
+        "best_pass_": state.best_pass,
+        "n_iter_": len(state.objective),
+    }
 
-    _update: ClassVar[Callable[..., tuple[Array, Codes]]]
+
+class GreedyParameters:
+    """Learners whose codes have at most ``n_nonzero_coefs`` nonzeros, by OMP or OLS."""
+
     n_nonzero_coefs: int | None
     selection: str
     n_nonzero_coefs_: int
+    n_features_in_: int
 
-    def _encode(self, X: Array) -> Codes:
+    def _pursuit(self) -> Pursuit:
         check_choice("selection", self.selection, ("omp", "ols"))
-        return omp_of_observed(self._problem(X), self.n_nonzero_coefs_, selection=self.selection)
+        return OMP(self.n_nonzero_coefs_, self.selection)
 
-    @classmethod
-    def _joint_problem(cls, learners: Sequence[Any], X: Array) -> CodingProblem:
-        """Return the problem of coding rows over the atoms of several learners at once."""
-        raise NotImplementedError
+    def _joint_pursuit(self, n_atoms: int, n_nonzero: int | None) -> Pursuit:
+        count = min(n_nonzero or self.n_nonzero_coefs_, self._most_nonzeros(n_atoms))
+        return OMP(count, self.selection)
 
-    @classmethod
-    def _joint_codes(cls, learners: Sequence[Any], X: Array) -> tuple[CodingProblem, Codes]:
-        problem = cls._joint_problem(learners, X)
-        n_nonzero = max(learner.n_nonzero_coefs_ for learner in learners)
-        return problem, omp_of_observed(problem, n_nonzero, selection=learners[0].selection)
-
-    def _check_loop(self) -> None:
-        super()._check_loop()
-        check_choice("selection", self.selection, ("omp", "ols"))
+    def _most_nonzeros(self, n_atoms: int) -> int:
+        """Return how many nonzeros make sense over so many atoms."""
+        return n_atoms
 
     def _choose_n_nonzero(self, n_features: int, limit: int) -> int:
         if self.n_nonzero_coefs is None:
             return min(max(1, n_features // 10), limit)
         count = check_count("n_nonzero_coefs", self.n_nonzero_coefs)
         return clip_count("n_nonzero_coefs", count, limit, "atoms or features")
-
-    def _run_passes(
-        self, X: Array, rows: Array, start: Array, attributes: Callable[[Array, Array], Any]
-    ) -> None:
-        """Learn from ``rows``: the signals X themselves, or coordinates in feature space."""
-
-        def run(watch: Watch) -> Learned:
-            return learn(
-                rows, start, self.n_nonzero_coefs_, type(self)._update, selection=self.selection,
-                max_iter=self.max_iter, tol=self.tol, watch=watch,
-            )  # fmt: skip
-
-        self._follow_passes(X, run, attributes)
-
-
-def codes_in(dtype: Any, codes: Codes) -> Codes:
-    """Return codes that were computed in float64 in the dtype of their signals."""
-    if codes.values.dtype == dtype:
-        return codes
-    return replace(codes, values=codes.values.astype(dtype), error=codes.error.astype(dtype))
 
 
 class _CallbackWatch:
@@ -186,7 +230,7 @@ class _CallbackWatch:
         estimator: DictionaryLearner,
         X: Array,
         max_iter: int,
-        attributes: Callable[[Array, Array], Any],
+        attributes: Callable[[LearnerState], dict[str, Any]],
     ) -> None:
         self._estimator, self._X, self._attributes = estimator, X, attributes
         self._context = estimator._init_callback_context(max_subtasks=max_iter)
@@ -196,12 +240,12 @@ class _CallbackWatch:
         self._pass = self._context.subcontext(task_name="pass")
         self._pass.call_on_fit_task_begin(estimator=self._estimator, X=self._X)
 
-    def end_pass(self, dictionary: Array, objective: list[float]) -> bool:
+    def end_pass(self, state: LearnerState) -> bool:
         return self._pass.call_on_fit_task_end(
             estimator=self._estimator,
             X=self._X,
-            metadata={"objective": objective[-1]},
-            reconstruction_attributes=lambda: self._attributes(dictionary, np.array(objective)),
+            metadata={"objective": state.objective[-1]},
+            reconstruction_attributes=lambda: self._attributes(state),
         )
 
     def end(self) -> None:

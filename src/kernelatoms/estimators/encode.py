@@ -15,13 +15,14 @@ from kernelatoms.estimators.checks import (
     check_complete,
     check_count,
     check_dictionary,
+    check_flag,
     check_observed,
     check_real,
     clip_count,
     validate_new,
 )
 from kernelatoms.estimators.dictionary_learner import DictionaryLearner
-from kernelatoms.pursuit import fksc, ksc, lasso, omp_of_observed
+from kernelatoms.pursuit import fksc, ksc, lasso, omp, ridge
 from kernelatoms.pursuit import lasso_path as path_of
 from kernelatoms.similarity import make_kernel
 from kernelatoms.similarity.missing import refuse_missing
@@ -38,7 +39,9 @@ _TAKEN_BY = {
     "max_residual": ("omp",),
     "candidates": ("omp", "lasso"),
     "alpha": tuple(_L1),
-    "positive": ("lasso",),
+    "absolute": ("omp",),
+    "positive": ("omp", "lasso"),
+    "mu": ("ridge",),
     "start": tuple(_L1),
     "return_gap": tuple(_L1),
 }
@@ -50,13 +53,16 @@ def sparse_encode(
     *,
     method: str = "omp",
     n_nonzero_coefs: int | None = None,
-    max_residual: float | None = None,
+    max_residual: Any = None,
+    absolute: bool = False,
     selection: str = "omp",
     candidates: Any = None,
     alpha: float | None = None,
+    mu: float | None = None,
     positive: bool = False,
     gap_tol: float = 1e-6,
     start: Any = None,
+    energy: Any = None,
     kernel: Any = "linear",
     kernel_params: dict[str, Any] | None = None,
     sparse_output: bool = True,
@@ -67,7 +73,7 @@ def sparse_encode(
     Minimises |x - D w|^2 with at most ``n_nonzero_coefs`` nonzeros in w, or uses as few atoms as
     bring the residual down to ``max_residual`` of the signal's norm, by orthogonal matching
     pursuit; or minimises half of |x - D w|^2 plus ``alpha`` times the sum of the |w_j|
-    (``method="lasso"``). With a kernel, signals and atoms are compared in its feature space
+    (``method="lasso"``), or plus ``mu`` / 2 times |w|^2 (``method="ridge"``). With a kernel, signals and atoms are compared in its feature space
     (kernel OMP, kernel sparse coding).
 
     Parameters
@@ -82,19 +88,20 @@ def sparse_encode(
         Atoms, best at unit norm: OMP picks the largest inner product, so longer atoms come first
         (OLS does not care). k(atoms, atoms) with ``kernel="precomputed"``. Or a fitted learner
         (``KSVD``, ``KernelKSVD``, ...), whose atoms and kernel are meant.
-    method : {"omp", "lasso", "ksc", "fksc"}
+    method : {"omp", "lasso", "ridge", "ksc", "fksc"}
         The pursuit: greedy ("omp"), or l1 ("lasso"): an active set for small supports, coordinate
-        descent for large ones, in float64, to a duality gap. "ksc" and "fksc" are l1 as the FKSC
+        descent for large ones, in float64, to a duality gap; "ridge" has dense codes. "ksc" and "fksc" are l1 as the FKSC
         paper publishes it, cyclic coordinate descent in one stage and in two: the same minimum,
         many times slower, to compare with.
     n_nonzero_coefs : int, optional
         The most atoms a signal may use. By default a tenth of the features (at least 1), or all
         atoms if ``max_residual`` is given.
-    max_residual : float, optional
-        Stop once the residual's norm is at most this share of the signal's norm (0 to 1). Room
-        for ``n_nonzero_coefs`` nonzeros a signal is set aside, so bound it on large data. In
-        float32, shares below about 3e-3 drown in rounding, and atoms within a quarter of a
+    max_residual : float or array of shape (n_samples,), optional
+        Stop once the residual's norm is at most this share of the signal's norm (0 to 1); one
+        number for all signals, or one for each. In float32, shares below about 3e-3 drown in rounding, and atoms within a quarter of a
         degree of each other count as one: use float64 for nearly parallel atoms.
+    absolute : bool, default=False
+        Stop once the residual's norm is at most ``max_residual`` itself, not a share.
     selection : {"omp", "ols"}
         Pick the atom with the largest correlation (OMP), or with the largest decrease of the
         residual (orthogonal least squares: smaller residuals for 1.1 to 1.35 times the time).
@@ -103,14 +110,21 @@ def sparse_encode(
     alpha : float, optional
         For the l1 methods: the weight of the penalty. From the largest inner product of a
         signal with an atom on, its code is 0.
+    mu : float, optional
+        For "ridge": the weight of the penalty, above 0.
     positive : bool, default=False
-        For "lasso": allow no negative coefficients.
+        For "omp" and "lasso": allow no negative coefficients. Greedy codes then pick the largest
+        positive correlation and solve the non-negative least squares on what is picked; atoms
+        that end at zero leave.
     gap_tol : float, default=1e-6
         For the l1 methods: stop at a duality gap of this share of k(x, x). No code is better by
         more than the gap.
     start : array of shape (n_samples, n_atoms), optional
         For the l1 methods: codes to start from, dense or sparse, such as those over a slightly
         different dictionary. The result is the same, sooner.
+    energy : array of shape (n_samples,), optional
+        With ``kernel="precomputed"``: k(x, x) of the signals, which ``max_residual`` and the l1
+        methods need.
     kernel : str or callable, default="linear"
         As in ``KernelLinearizer``.
     kernel_params : dict, optional
@@ -135,42 +149,73 @@ def sparse_encode(
     >>> sparse_encode([[3.0, 4.0]], atoms, n_nonzero_coefs=1).toarray()
     array([[0., 0., 5.]])
     """
-    check_choice("method", method, ("omp", *_L1))
+    check_choice("method", method, ("omp", "ridge", *_L1))
     check_choice("selection", selection, ("omp", "ols"))
+    for name, flag in (("positive", positive), ("absolute", absolute)):
+        check_flag(name, flag)
     _refuse_foreign(
         method, n_nonzero_coefs=n_nonzero_coefs, max_residual=max_residual, candidates=candidates,
-        alpha=alpha, positive=positive or None, start=start, return_gap=return_gap or None,
+        alpha=alpha, mu=mu, positive=positive or None, absolute=absolute or None, start=start,
+        return_gap=return_gap or None,
     )  # fmt: skip
     X = check_array(X, dtype=FLOATS, order="C", input_name="X", ensure_all_finite="allow-nan")
     check_observed(X)
-    problem = _make_problem(X, dictionary, kernel, kernel_params)
-    chosen = _check_candidates(candidates, problem)
-    if method in _L1:
-        check_complete(X)
-        options: dict[str, Any] = {
-            "gap_tol": check_real("gap_tol", gap_tol, low=0, low_open=True),
-            "start": _check_start(start, problem),
-        }
-        if method == "lasso":
-            options |= {"positive": positive, "candidates": chosen}
-        codes = _L1[method](problem, _check_alpha(method, alpha), **options)
-        coded = _as_asked(codes, X, sparse_output)
-        return (coded, codes.gap) if return_gap else coded
-    if max_residual is not None:
-        check_real("max_residual", max_residual, low=0, high=1)
+    problem = _make_problem(X, dictionary, kernel, kernel_params, energy)
+    if method == "omp":
+        stop_at = _check_max_residual(max_residual, absolute, problem)
+        codes = omp(
+            problem, _choose_n_nonzero(n_nonzero_coefs, stop_at is not None, problem, X.shape[1]),
+            max_residual=stop_at, absolute=absolute, selection=selection, positive=positive,
+            candidates=_check_candidates(candidates, problem),
+        )  # fmt: skip
+        return _as_asked(codes, X, sparse_output)
+    check_complete(X)
+    if method == "ridge":
+        if mu is None:
+            raise ValueError("method='ridge' needs mu, the weight of |w|^2, such as mu=0.01.")
+        codes = ridge(problem, check_real("mu", mu, low=0, low_open=True))
+        return _as_asked(codes, X, sparse_output)
+    options: dict[str, Any] = {
+        "gap_tol": check_real("gap_tol", gap_tol, low=0, low_open=True),
+        "start": _check_start(start, problem),
+    }
+    if method == "lasso":
+        options |= {"positive": positive, "candidates": _check_candidates(candidates, problem)}
+    codes = _L1[method](problem, _check_alpha(method, alpha), **options)
+    coded = _as_asked(codes, X, sparse_output)
+    return (coded, codes.gap) if return_gap else coded
+
+
+def _choose_n_nonzero(
+    asked: int | None, bounded: bool, problem: CodingProblem, n_features: int
+) -> int:
+    """Return the most atoms a signal may use: as asked, all that help, or a tenth of features."""
     limited = isinstance(problem, LinearProblem)  # there is nothing left after all features
-    limit = problem.n_atoms if not limited else min(problem.n_atoms, X.shape[1])
-    if n_nonzero_coefs is not None:
-        n_nonzero = check_count("n_nonzero_coefs", n_nonzero_coefs)
-        n_nonzero = clip_count("n_nonzero_coefs", n_nonzero, limit, "atoms or features")
-    elif max_residual is not None:
-        n_nonzero = limit
-    else:
-        n_nonzero = min(max(1, X.shape[1] // 10), limit)
-    codes = omp_of_observed(
-        problem, n_nonzero, max_residual=max_residual, selection=selection, candidates=chosen
-    )
-    return _as_asked(codes, X, sparse_output)
+    limit = problem.n_atoms if not limited else min(problem.n_atoms, n_features)
+    if asked is not None:
+        count = check_count("n_nonzero_coefs", asked)
+        return clip_count("n_nonzero_coefs", count, limit, "atoms or features")
+    return limit if bounded else min(max(1, n_features // 10), limit)
+
+
+def _check_max_residual(value: Any, absolute: bool, problem: CodingProblem) -> Any:
+    """Return None, a number or one for each signal."""
+    if value is None:
+        if absolute:
+            raise ValueError("absolute=True tells what max_residual means; give max_residual too.")
+        return None
+    high = np.inf if absolute else 1.0
+    if np.ndim(value) == 0:
+        return check_real("max_residual", value, low=0, high=high)
+    bounds = check_array(value, ensure_2d=False, dtype=np.float64, input_name="max_residual")
+    if bounds.shape != (problem.n_signals,):
+        raise ValueError(
+            f"max_residual must be a number, or one for each of the {problem.n_signals} signals, "
+            f"got shape {bounds.shape}."
+        )
+    for outside in np.flatnonzero((bounds < 0) | (bounds > high))[:1]:
+        check_real(f"max_residual[{outside}]", float(bounds[outside]), low=0, high=high)
+    return bounds
 
 
 def _as_asked(codes: Codes, X: Array, sparse_output: bool) -> scipy.sparse.csr_array | Array:
@@ -270,9 +315,7 @@ def _largest_correlation(problem: CodingProblem) -> float:
     """Return the weight from which on all codes are 0."""
     largest = 0.0
     for first in range(0, problem.n_signals, 1024):
-        stop = min(first + 1024, problem.n_signals)
-        corr = np.empty((stop - first, problem.n_atoms), problem.dtype)
-        problem.correlate(first, stop, out=corr)
+        corr, _ = problem.products(first, min(first + 1024, problem.n_signals))
         largest = max(largest, float(np.abs(corr).max()))
     if largest == 0.0:
         raise ValueError(
@@ -308,8 +351,10 @@ def _check_start(start: Any, problem: CodingProblem) -> Array | None:
 
 
 def _make_problem(
-    X: Array, dictionary: Any, kernel: Any, kernel_params: dict[str, Any] | None
+    X: Array, dictionary: Any, kernel: Any, kernel_params: dict[str, Any] | None, energy: Any = None
 ) -> CodingProblem:
+    if energy is not None and not (isinstance(kernel, str) and kernel == "precomputed"):
+        raise ValueError("energy belongs to kernel='precomputed'; other kernels know k(x, x).")
     if isinstance(dictionary, DictionaryLearner):
         if kernel != "linear" or kernel_params is not None:
             raise ValueError("Leave kernel and kernel_params out: a fitted learner has its own.")
@@ -323,12 +368,26 @@ def _make_problem(
                 "With kernel='precomputed', X is k(signals, atoms) and dictionary is the square "
                 f"k(atoms, atoms): expected shape {(X.shape[1],) * 2}, got {gram.shape}."
             )
-        return GivenProblem(gram, X)
+        return GivenProblem(gram, X, _check_energy(energy, len(X)))
     atoms = check_dictionary("dictionary", dictionary, X.shape[1], X.dtype)
     bound = make_kernel(kernel, kernel_params=kernel_params)
     if isinstance(kernel, str) and kernel == "linear":
         return LinearProblem(X, atoms)
     return KernelProblem(X, Expansion(bound, atoms))
+
+
+def _check_energy(energy: Any, n_signals: int) -> Array | None:
+    if energy is None:
+        return None
+    values = check_array(energy, ensure_2d=False, dtype=np.float64, input_name="energy")
+    if values.shape != (n_signals,):
+        raise ValueError(
+            f"energy must hold k(x, x) of each of the {n_signals} signals, got shape "
+            f"{values.shape}."
+        )
+    if (values < 0).any():
+        raise ValueError(f"energy must not be negative, got {values.min():g}.")
+    return values
 
 
 def _check_candidates(candidates: Any, problem: CodingProblem) -> NDArray[np.int32] | None:
@@ -347,5 +406,11 @@ def _check_candidates(candidates: Any, problem: CodingProblem) -> NDArray[np.int
         raise ValueError(
             f"candidates must be atoms 0..{problem.n_atoms - 1}, or -1 for none; found "
             f"{lists.min()}..{lists.max()}."
+        )
+    ordered = np.sort(lists, axis=1)
+    twice = np.flatnonzero(((ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)).any(axis=1))
+    if len(twice):
+        raise ValueError(
+            f"candidates must name an atom once a signal, but row {twice[0]} names one twice."
         )
     return np.ascontiguousarray(lists, dtype=np.int32)

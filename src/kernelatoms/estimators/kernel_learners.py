@@ -12,30 +12,36 @@ from sklearn.callback import with_callbacks
 from sklearn.utils import check_array, check_random_state
 
 from kernelatoms.estimators.checks import check_choice, check_real, validate_training
-from kernelatoms.estimators.dictionary_learner import GreedyLearner, codes_in
+from kernelatoms.estimators.dictionary_learner import (
+    DictionaryLearner,
+    GreedyParameters,
+    pass_attributes,
+)
 from kernelatoms.estimators.linearizer import OVERFLOW, KernelLinearizer
 from kernelatoms.learning.atoms import atoms_from_rows
-from kernelatoms.learning.ksvd import ksvd_update
-from kernelatoms.learning.mod import mod_update
+from kernelatoms.learning.ksvd import KSVDUpdate
+from kernelatoms.learning.loop import Update
+from kernelatoms.learning.mod import LeastSquares
+from kernelatoms.learning.state import LearnerState
 from kernelatoms.similarity import Kernel, as_anchors, make_kernel
 from kernelatoms.similarity.missing import can_miss, rows_with_missing
-from kernelatoms.space.codes import Codes
+from kernelatoms.space.atoms import KernelAtoms, remember
 from kernelatoms.space.coordinates import Frame, exact_frame
 from kernelatoms.space.expansion import Expansion
 from kernelatoms.space.linearize import check_training_kernel
 from kernelatoms.space.preimage import regress_rows
-from kernelatoms.space.problem import CodingProblem, KernelProblem
+from kernelatoms.space.problem import CodingProblem, KernelProblem, LinearProblem
 from kernelatoms.space.residuals import class_residuals
 
 Array = NDArray[Any]
 
 
-class KernelLearner(GreedyLearner):
+class KernelLearner(GreedyParameters, DictionaryLearner):
     """What kernel learners share: all but the update."""
 
     def __init__(
         self,
-        n_atoms: int | None = None,
+        n_atoms: int | float | None = None,
         *,
         kernel: Any = "rbf",
         gamma: float | None = None,
@@ -81,7 +87,7 @@ class KernelLearner(GreedyLearner):
         -------
         self
         """
-        self._check_loop()
+        self._check_parameters()
         kernel = self._kernel()
         self._check_coordinates()
         X = validate_training(self, X)
@@ -99,22 +105,25 @@ class KernelLearner(GreedyLearner):
         if outside <= 10 * np.finfo(X.dtype).eps * float(energy.sum()):
             outside = 0.0
 
-        def attributes(atoms: Array, objective: Array) -> dict[str, Any]:
+        def attributes(state: LearnerState) -> dict[str, Any]:
+            atoms = state.best
             duals = frame.duals(atoms)
             used = np.flatnonzero(np.abs(duals).max(axis=1) > 0)
             fitted = {
                 "anchors_": frame.anchors[used, 0] if self._precomputed else frame.anchors[used],
                 "dual_coef_": np.ascontiguousarray(duals[used]),
                 "atom_gram_": atoms @ atoms.T,
-                "n_atoms_": len(atoms),
-                "objective_": objective + outside,
-                "n_iter_": len(objective),
+                **pass_attributes(state),
             }
+            fitted["objective_"] = fitted["objective_"] + outside
             if not self._precomputed:
                 fitted["components_"] = regress_rows(X, frame.rows, atoms)
             return fitted
 
-        self._run_passes(X, frame.rows, start, attributes)
+        def problem_of(atoms: Array) -> CodingProblem:
+            return LinearProblem(frame.rows, atoms)
+
+        self._run_passes(X, frame.rows, problem_of, LearnerState.start(start, rng), attributes)
         return self
 
     def transform(self, X: Any) -> scipy.sparse.csr_array | Array:
@@ -148,12 +157,15 @@ class KernelLearner(GreedyLearner):
     def _problem(self, X: Array) -> CodingProblem:
         # Coefficients may be large: float32 rows meet a float64 model in float64.
         dtype = np.result_type(X, self.dual_coef_)
-        anchors = self.anchors_[:, None] if self._precomputed else self.anchors_
-        atoms = Expansion(self._kernel(), anchors.astype(dtype, copy=False), self.dual_coef_)
-        return KernelProblem(X.astype(dtype, copy=False), atoms, self.atom_gram_)
+        kernel = self._kernel()
 
-    def _encode(self, X: Array) -> Codes:
-        return codes_in(X.dtype, super()._encode(X))
+        def make() -> KernelAtoms:
+            anchors = self.anchors_[:, None] if self._precomputed else self.anchors_
+            atoms = Expansion(kernel, anchors.astype(dtype, copy=False), self.dual_coef_)
+            return KernelAtoms(atoms, self.atom_gram_.astype(dtype, copy=False))
+
+        made_of = (self.anchors_, self.dual_coef_, self.atom_gram_, dtype.str, kernel)
+        return KernelProblem(X.astype(dtype, copy=False), remember(self, made_of, make))
 
     def _residuals(self, X: Array) -> Array:
         codes = self._encode(X)
@@ -163,8 +175,8 @@ class KernelLearner(GreedyLearner):
         rows = rows[codes.error[rows] == 0]
         if not len(rows):
             return codes.error
-        some = Codes(codes.indices[rows], codes.values[rows], codes.n_atoms, codes.error[rows])
         problem = self._problem(X[rows])
+        some = self._pursuit()(problem)
         left = class_residuals(problem, some, np.zeros(codes.n_atoms, np.intp), 1)[:, 0]
         rounding = 10 * np.finfo(X.dtype).eps * problem.energy(0, len(rows))
         residuals = codes.error.copy()
@@ -273,8 +285,8 @@ class KernelKSVD(KernelLearner):
 
     Parameters
     ----------
-    n_atoms : int, optional
-        Size of the dictionary; by default twice the features, or all rows if there are fewer.
+    n_atoms : int or float, optional
+        Size of the dictionary, or a share of the rows (a float up to 1); by default twice the features, or all rows if there are fewer.
     kernel : str or callable, default="rbf"
         One of scikit-learn's kernels, a function ``k(X, Y)`` of two matrices, or
         ``"precomputed"``: then fit takes k(train, train) and transform k(new, train).
@@ -313,7 +325,10 @@ class KernelKSVD(KernelLearner):
     components_ : array of shape (n_atoms_, n_features)
         Pre-images of the atoms by ridge regression, to look at; not if precomputed.
     objective_ : array of shape (n_iter_,)
-        The lowest |phi(X) - W D|^2, summed over all signals, reached up to every pass.
+        |phi(X) - W D|^2, summed over all signals, that every pass reached; it may rise, and the
+        best pass counts.
+    best_pass_ : int
+        The pass of the lowest objective, counted from 0: the atoms are those of this pass.
     n_atoms_, n_nonzero_coefs_, n_iter_ : int
         What the data allowed, and the passes run.
 
@@ -330,7 +345,8 @@ class KernelKSVD(KernelLearner):
     (200, 10)
     """
 
-    _update = staticmethod(ksvd_update)
+    def _update(self) -> Update:
+        return KSVDUpdate()
 
 
 class KernelMOD(KernelLearner):
@@ -359,4 +375,5 @@ class KernelMOD(KernelLearner):
     (200, 10)
     """
 
-    _update = staticmethod(mod_update)
+    def _update(self) -> Update:
+        return LeastSquares()

@@ -15,16 +15,20 @@ from kernelatoms.estimators.checks import (
     check_complete,
     check_count,
     check_dictionary,
+    check_flag,
     check_real,
+    clip_count,
     validate_training,
 )
-from kernelatoms.estimators.dictionary_learner import DictionaryLearner, codes_in
-from kernelatoms.learning.atoms import find_replacements
-from kernelatoms.learning.gradients import move_atoms, within
-from kernelatoms.learning.loop import Learned, Watch, repeat
-from kernelatoms.pursuit import lasso
+from kernelatoms.estimators.dictionary_learner import DictionaryLearner, pass_attributes
+from kernelatoms.learning.gradients import within
+from kernelatoms.learning.kscdl import GradientStep
+from kernelatoms.learning.loop import learn_batch
+from kernelatoms.learning.state import LearnerState
+from kernelatoms.pursuit.choices import OMP, Lasso, Pursuit
 from kernelatoms.similarity import NamedKernel, make_kernel
 from kernelatoms.similarity.gradients import UNBOUNDED_KERNELS, check_gradient
+from kernelatoms.space.atoms import KernelAtoms, remember
 from kernelatoms.space.codes import Codes
 from kernelatoms.space.decode import decode_rows
 from kernelatoms.space.expansion import Expansion
@@ -70,6 +74,10 @@ class KSCDL(DictionaryLearner):
         Parameters of the named kernels, as in scikit-learn.
     positive : bool, default=False
         Allow no negative coefficients.
+    transform_n_nonzero_coefs : int, optional
+        Let ``transform`` code by orthogonal matching pursuit with so many atoms a signal, instead
+        of the l1 codes that atoms were learned for. At equal nonzeros its errors are smaller (no
+        shrinkage); the l1 codes adapt the nonzeros to each signal.
     max_iter : int, default=100
         The most passes of coding and moving.
     tol : float, default=1e-3
@@ -87,18 +95,21 @@ class KSCDL(DictionaryLearner):
     components_ : array of shape (n_atoms_, n_features)
         The atoms of the best pass, in input space.
     objective_ : array of shape (n_iter_,)
-        The lowest objective, summed over all signals, reached up to every pass.
+        The objective that every pass reached, summed over all signals; after ``partial_fit``, that
+        of the last batch.
+    best_pass_ : int
+        The pass of the lowest objective, counted from 0: ``components_`` are its atoms.
     gamma_ : float or None
         The kernel's gamma; None if it has none.
     gamma_scores_ : dict of arrays
         With ``gamma="auto"``, what was tried: ``gamma``, ``error`` (the share of held-out squared
         norm that is lost) and ``n_nonzero`` (a row).
-    n_atoms_, n_iter_, n_steps_ : int
-        What the data allowed, the passes run, and these with all batches taken in later.
+    n_atoms_, n_iter_ : int
+        What the data allowed, and the passes run.
     max_norm_ : float or None
         The longest that atoms may be; None if they are not bounded.
-    curvature_ : array of shape (n_atoms_, n_atoms_)
-        What scales the next ``partial_fit``.
+    state_ : LearnerState
+        Where learning stopped: curvature, use of atoms. What ``partial_fit`` goes on from.
 
     Notes
     -----
@@ -129,6 +140,7 @@ class KSCDL(DictionaryLearner):
         degree: float = 3,
         coef0: float = 1,
         positive: bool = False,
+        transform_n_nonzero_coefs: int | None = None,
         max_iter: int = 100,
         tol: float = 1e-3,
         dict_init: Any = None,
@@ -142,6 +154,7 @@ class KSCDL(DictionaryLearner):
         self.degree = degree
         self.coef0 = coef0
         self.positive = positive
+        self.transform_n_nonzero_coefs = transform_n_nonzero_coefs
         self.max_iter = max_iter
         self.tol = tol
         self.dict_init = dict_init
@@ -162,33 +175,27 @@ class KSCDL(DictionaryLearner):
         -------
         self
         """
-        self._check_loop()
+        self._check_parameters()
         X = validate_training(self, X)
         rows = X.astype(np.float64, copy=False)
         rng = check_random_state(self.random_state)
         self._settle_gamma(rows, rng)
-        kernel = self._kernel()
-        self.max_norm_ = _longest(rows) if self.kernel in UNBOUNDED_KERNELS else None
-        start = self._start(rows, rng)
+        self.max_norm_ = None if self._bounded else _longest(rows)
+        state = LearnerState.start(self._start(rows, rng), rng)
 
-        def improve(atoms: Array) -> tuple[Array, float]:
-            return self._improve(rows, kernel, atoms)
+        def attributes(state: LearnerState) -> dict[str, Any]:
+            atoms = state.best.astype(X.dtype, copy=False)
+            return {"components_": atoms, "state_": state, **pass_attributes(state)}
 
-        def run(watch: Watch) -> Learned:
-            return repeat(improve, start, max_iter=self.max_iter, tol=self.tol, watch=watch)
-
-        def attributes(atoms: Array, objective: Array) -> dict[str, Any]:
-            return self._attributes(atoms.astype(X.dtype, copy=False), objective)
-
-        self._follow_passes(X, run, attributes)
+        self._run_passes(X, rows, lambda atoms: self._problem_over(rows, atoms), state, attributes)
         return self
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Take in a batch: code it, and take one step that lowers its objective.
 
         The curvature of the batches so far, early ones fading, scales the step: atoms settle as
-        they have seen more. The first batch chooses the starting atoms, so it needs at least
-        ``n_atoms`` rows, and gamma where that is "auto".
+        they have seen more. The first batches choose the starting atoms: their rows become atoms
+        until there are ``n_atoms``. The first one chooses gamma where that is a word.
 
         Parameters
         ----------
@@ -200,25 +207,27 @@ class KSCDL(DictionaryLearner):
         -------
         self
         """
-        self._check_loop()
+        self._check_parameters()
         first = not hasattr(self, "components_")
         X = validate_training(self, X, reset=first)
         rows = X.astype(np.float64, copy=False)
-        bounded = self.kernel not in UNBOUNDED_KERNELS
         if first:
             rng = check_random_state(self.random_state)
             self._settle_gamma(rows, rng)
-            self.max_norm_ = None if bounded else _longest(rows)
-            atoms = self._start(rows, rng)
+            self.max_norm_ = None if self._bounded else _longest(rows)
+            state = LearnerState.start(self._start(rows, rng), rng)
+            dtype = X.dtype
         else:
-            self.max_norm_ = None if bounded else max(self.max_norm_ or 0.0, _longest(rows))
-            atoms = self.components_.astype(np.float64)
-        kernel = self._kernel()
-        n_steps = 1 if first else self.n_steps_ + 1
-        past = None if first else (1 - 1 / n_steps) ** _FORGETTING * self.curvature_
-        atoms, objective = self._improve(rows, kernel, atoms, past)
-        atoms = atoms.astype(X.dtype if first else self.components_.dtype, copy=False)
-        self.__dict__.update(self._attributes(atoms, np.array([objective])), n_steps_=n_steps)
+            state, dtype = self._last_state(), self.components_.dtype
+            if not self._bounded:
+                self.max_norm_ = max(self.max_norm_ or 0.0, _longest(rows))
+        learn_batch(
+            lambda atoms: self._problem_over(rows, atoms), rows, self._pursuit(), self._update(),
+            state, n_atoms=self._n_atoms_of_batches(rows.shape[1], len(state.dictionary)),
+            fade=(1 - 1 / (state.n_batches + 1)) ** _FORGETTING,
+        )  # fmt: skip
+        self.components_ = state.dictionary.astype(dtype, copy=False)
+        self.__dict__.update(pass_attributes(state), state_=state)
         return self
 
     def transform(self, X: Any) -> scipy.sparse.csr_array | Array:
@@ -244,53 +253,71 @@ class KSCDL(DictionaryLearner):
         codes = self._check_codes(codes)
         return decode_rows(self._kernel(), self.components_.astype(codes.dtype), codes)
 
+    def _problem_over(self, rows: Array, atoms: Array) -> CodingProblem:
+        return KernelProblem(rows, Expansion(self._kernel(), atoms))
+
     def _problem(self, X: Array) -> CodingProblem:
-        atoms = Expansion(self._kernel(), self.components_.astype(np.float64))
-        return KernelProblem(X.astype(np.float64, copy=False), atoms)
+        def make() -> KernelAtoms:
+            return KernelAtoms(Expansion(self._kernel(), self.components_.astype(np.float64)))
+
+        known = remember(self, (self.components_, self._kernel()), make)
+        return KernelProblem(X.astype(np.float64, copy=False), known)
+
+    @classmethod
+    def _joint_problem(cls, learners: Sequence[Any], X: Array) -> CodingProblem:
+        check_complete(X)
+        atoms = np.concatenate([learner.components_ for learner in learners]).astype(np.float64)
+        return learners[0]._problem_over(X.astype(np.float64, copy=False), atoms)
+
+    def _pursuit(self) -> Pursuit:
+        return Lasso(check_real("alpha", self.alpha, low=0, low_open=True), self.positive)
+
+    def _joint_pursuit(self, n_atoms: int, n_nonzero: int | None) -> Pursuit:
+        return self._coding_pursuit(n_atoms)
+
+    def _coding_pursuit(self, n_atoms: int) -> Pursuit:
+        """Return how rows are coded by ``transform``."""
+        if self.transform_n_nonzero_coefs is None:
+            return self._pursuit()
+        count = check_count("transform_n_nonzero_coefs", self.transform_n_nonzero_coefs)
+        count = clip_count("transform_n_nonzero_coefs", count, n_atoms, "there are atoms")
+        return OMP(count, "omp", self.positive)
+
+    def _update(self) -> GradientStep:
+        return GradientStep(self._kernel(), float(self.alpha), self.max_norm_)
 
     def _encode(self, X: Array) -> Codes:
         self._check_coding()
         check_complete(X)
-        codes = lasso(self._problem(X), self.alpha, positive=self.positive)
-        return codes_in(X.dtype, codes)
+        return self._coding_pursuit(self.n_atoms_)(self._problem(X)).astype(X.dtype)
 
-    @classmethod
-    def _joint_codes(cls, learners: Sequence[Any], X: Array) -> tuple[CodingProblem, Codes]:
-        check_complete(X)
-        one = learners[0]
-        atoms = np.concatenate([learner.components_ for learner in learners]).astype(np.float64)
-        rows = X.astype(np.float64, copy=False)
-        problem = KernelProblem(rows, Expansion(one._kernel(), atoms))
-        return problem, lasso(problem, one.alpha, positive=one.positive)
+    @property
+    def _bounded(self) -> bool:
+        """Whether k(x, x) does not grow with |x|."""
+        return self.kernel not in UNBOUNDED_KERNELS
 
-    def _improve(
-        self, rows: Array, kernel: NamedKernel, atoms: Array, past: Array | None = None
-    ) -> tuple[Array, float]:
-        """Code rows; return better atoms for these codes, and the objective that they reach."""
-        problem = KernelProblem(rows, Expansion(kernel, atoms))
-        # Starting from the last pass's codes takes as long as starting from 0.
-        codes = lasso(problem, self.alpha, positive=self.positive)
-        weights = codes.to_csr()
-        step = move_atoms(
-            kernel, rows, weights, atoms, self.alpha, max_norm=self.max_norm_, past=past
-        )
-        used = np.zeros(len(atoms), bool)
-        used[weights.indices] = True
-        atoms = step.atoms.copy()
-        # Unused atoms carry no weight: whatever takes their place, the objective stays.
-        unused, worst = find_replacements(used, codes.error)
-        atoms[unused] = rows[worst]
-        self.curvature_ = step.curvature
-        return atoms, step.objective
+    def _last_state(self) -> LearnerState:
+        """Return where the last batch ended, or the best pass of ``fit``."""
+        state: LearnerState | None = getattr(self, "state_", None)
+        if state is None:  # a model file of format 1
+            atoms = self.components_.astype(np.float64)
+            state = LearnerState.start(atoms, check_random_state(self.random_state))
+            state.sums, state.n_batches = self.curvature_, self.n_steps_
+        if state.n_batches == 0:
+            state.n_batches = len(state.objective)  # a pass has seen as much as a batch, and more
+        state.dictionary = state.best
+        return state
 
-    def _attributes(self, atoms: Array, objective: Array) -> dict[str, Any]:
-        return {
-            "components_": atoms,
-            "n_atoms_": len(atoms),
-            "objective_": objective,
-            "n_iter_": len(objective),
-            "n_steps_": len(objective),
-        }
+    def _n_atoms_of_batches(self, n_features: int, n_known: int) -> int:
+        """Return how many atoms batches lead to."""
+        if isinstance(self.n_atoms, float | np.floating):
+            raise ValueError(
+                f"n_atoms={self.n_atoms} is a share of the rows, and nobody knows how many rows "
+                "batches will bring; give partial_fit a whole number."
+            )
+        if self.n_atoms is None or not (self.dict_init is None or isinstance(self.dict_init, str)):
+            return n_known
+        return check_count("n_atoms", self.n_atoms)
 
     def _start(self, rows: Array, rng: np.random.RandomState) -> Array:
         """Settle the size and return the atoms to start from."""
@@ -327,9 +354,10 @@ class KSCDL(DictionaryLearner):
         else:
             self.gamma_ = float(self.gamma or 1 / rows.shape[1])
 
-    def _check_loop(self) -> None:
-        super()._check_loop()
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
         self._check_coding()
+        check_flag("positive", self.positive)
         if isinstance(self.gamma, str):
             if self.gamma != "auto":
                 raise ValueError(f"gamma must be a number above 0 or 'auto', got {self.gamma!r}.")

@@ -9,28 +9,41 @@ from sklearn.callback import with_callbacks
 from sklearn.utils import check_random_state
 
 from kernelatoms.estimators.checks import (
+    check_choice,
     check_count,
     check_dictionary,
+    check_flag,
     check_real,
     validate_training,
 )
-from kernelatoms.estimators.dictionary_learner import GreedyLearner
-from kernelatoms.learning.atoms import atoms_from_rows, replace_unused, unit_rows
-from kernelatoms.learning.ksvd import ksvd_update
-from kernelatoms.learning.mod import best_dictionary, mod_update
-from kernelatoms.learning.moments import Moments
-from kernelatoms.pursuit import omp
+from kernelatoms.estimators.dictionary_learner import (
+    DictionaryLearner,
+    GreedyParameters,
+    pass_attributes,
+)
+from kernelatoms.learning.atoms import atoms_from_rows, unit_rows
+from kernelatoms.learning.gradients import within
+from kernelatoms.learning.ksvd import KSVDUpdate
+from kernelatoms.learning.loop import Update, learn_batch
+from kernelatoms.learning.mod import BlockDescent, LeastSquares
+from kernelatoms.learning.state import LearnerState
+from kernelatoms.pursuit.choices import OMP, Lasso, Pursuit
+from kernelatoms.space.atoms import LinearAtoms, remember, stamp
+from kernelatoms.space.memory import check_fits
 from kernelatoms.space.problem import CodingProblem, LinearProblem
 
 Array = NDArray[Any]
 
+# With l1 codes, batch t weighs the sums of the past by (1 - 1/t) to this power.
+_FORGETTING = 2
 
-class LinearLearner(GreedyLearner):
+
+class LinearLearner(GreedyParameters, DictionaryLearner):
     """Learners whose atoms are signals like the others."""
 
     def __init__(
         self,
-        n_atoms: int | None = None,
+        n_atoms: int | float | None = None,
         *,
         n_nonzero_coefs: int | None = None,
         selection: str = "omp",
@@ -65,14 +78,22 @@ class LinearLearner(GreedyLearner):
         -------
         self
         """
-        self._check_loop()
-        warm = self.warm_start and hasattr(self, "components_")
+        self._check_parameters()
         X = validate_training(self, X)
-        self._run_passes(X, X, self._start(X, warm), _linear_attributes)
+        state = self._starting_state(X)
+
+        def attributes(state: LearnerState) -> dict[str, Any]:
+            fitted = {"components_": state.best, **pass_attributes(state)}
+            return fitted | ({"state_": state} if self._keeps_state else {})
+
+        self._run_passes(X, X, lambda atoms: LinearProblem(X, atoms), state, attributes)
         return self
 
     def _problem(self, X: Array) -> CodingProblem:
-        return LinearProblem(X, self.components_.astype(X.dtype, copy=False))
+        def make() -> LinearAtoms:
+            return LinearAtoms(self.components_.astype(X.dtype, copy=False))
+
+        return LinearProblem(X, remember(self, (self.components_, X.dtype.str), make))
 
     @classmethod
     def _joint_problem(cls, learners: Sequence[Any], X: Array) -> CodingProblem:
@@ -80,32 +101,58 @@ class LinearLearner(GreedyLearner):
         atoms = np.concatenate([learner.components_ for learner in learners])
         return LinearProblem(X, atoms.astype(X.dtype, copy=False))
 
-    def _start(self, X: Array, warm: bool) -> Array:
-        """Settle the sizes and return the dictionary to start from."""
-        n_samples, n_features = X.shape
+    def _energies(self, X: Array) -> Array:
+        return np.nansum(np.square(X), axis=1)
+
+    def _most_nonzeros(self, n_atoms: int) -> int:
+        return min(n_atoms, self.n_features_in_)
+
+    @property
+    def _keeps_state(self) -> bool:
+        """Whether a later call may go on from where this one ended."""
+        return self.warm_start
+
+    def _starting_state(self, X: Array) -> LearnerState:
+        """Settle the sizes; return where the last fit of these rows stopped, or a start."""
+        data = stamp(X) if self.warm_start else None
+        warm = self.warm_start and hasattr(self, "components_")
+        last: LearnerState | None = getattr(self, "state_", None) if warm else None
+        if last is not None and last.data == data and len(last.dictionary) == self.n_atoms_:
+            start = self._check_start("components_ (warm_start)", last.dictionary, X)
+            self._settle_nonzeros(X.shape[1], len(start))
+            return last
+        rng = check_random_state(self.random_state)
         given = self.components_ if warm else self.dict_init
         if given is not None:
             name = "dict_init" if not warm else "components_ (warm_start)"
-            start = unit_rows(check_dictionary(name, given, n_features, X.dtype))
-            if self.n_atoms is not None and check_count("n_atoms", self.n_atoms) != len(start):
-                raise ValueError(
-                    f"n_atoms={self.n_atoms}, but {name} has {len(start)} atoms; leave n_atoms "
-                    "out or make them agree."
-                )
+            start = self._check_start(name, given, X)
         else:
-            n_atoms = self._choose_n_atoms(n_samples, 2 * n_features)
-            start = atoms_from_rows(X, n_atoms, check_random_state(self.random_state))
-        self.n_nonzero_coefs_ = self._choose_n_nonzero(n_features, min(len(start), n_features))
+            n_atoms = self._choose_n_atoms(len(X), 2 * X.shape[1])
+            start = atoms_from_rows(X, n_atoms, rng)
+        self._settle_nonzeros(X.shape[1], len(start))
+        state = LearnerState.start(start, rng)
+        state.data = data
+        return state
+
+    def _check_start(self, name: str, given: Any, X: Array) -> Array:
+        start = unit_rows(check_dictionary(name, given, X.shape[1], X.dtype))
+        self._check_size(name, len(start))
         return start
 
+    def _check_size(self, name: str, n_given: int) -> None:
+        if self.n_atoms is not None and check_count("n_atoms", self.n_atoms) != n_given:
+            raise ValueError(
+                f"n_atoms={self.n_atoms}, but {name} has {n_given} atoms; leave n_atoms "
+                "out or make them agree."
+            )
 
-def _linear_attributes(dictionary: Array, objective: Array) -> dict[str, Any]:
-    return {
-        "components_": dictionary,
-        "n_atoms_": len(dictionary),
-        "objective_": objective,
-        "n_iter_": len(objective),
-    }
+    def _settle_nonzeros(self, n_features: int, n_atoms: int) -> None:
+        self.n_nonzero_coefs_ = self._choose_n_nonzero(n_features, min(n_atoms, n_features))
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_choice("selection", self.selection, ("omp", "ols"))
+        check_flag("warm_start", self.warm_start)
 
 
 class KSVD(LinearLearner):
@@ -116,8 +163,8 @@ class KSVD(LinearLearner):
 
     Parameters
     ----------
-    n_atoms : int, optional
-        Size of the dictionary; by default twice the features, or all rows if there are fewer.
+    n_atoms : int or float, optional
+        Size of the dictionary, or a share of the rows (a float up to 1); by default twice the features, or all rows if there are fewer.
     n_nonzero_coefs : int, optional
         The most atoms a signal uses; by default a tenth of the features, at least 1.
     selection : {"omp", "ols"}, default="omp"
@@ -130,7 +177,8 @@ class KSVD(LinearLearner):
     dict_init : array of shape (n_atoms, n_features), optional
         Atoms to start from (scaled to unit norm); by default random rows of the data.
     warm_start : bool, default=False
-        Start ``fit`` from the dictionary of the last one.
+        Go on where the last ``fit`` of the same rows stopped, as if it had not; with other rows,
+        start from its dictionary.
     sparse_output : bool, default=True
         Whether ``transform`` returns a CSR array or a dense one.
     random_state : int, RandomState or None
@@ -141,9 +189,14 @@ class KSVD(LinearLearner):
     components_ : array of shape (n_atoms_, n_features)
         The atoms of the best pass, at unit norm.
     objective_ : array of shape (n_iter_,)
-        The lowest |X - W D|^2, summed over all signals, reached up to every pass.
+        |X - W D|^2, summed over all signals, that every pass reached. Greedy codes of a better
+        dictionary may be worse, so it may rise; the best pass counts.
+    best_pass_ : int
+        The pass of the lowest objective, counted from 0: ``components_`` are its atoms.
     n_atoms_, n_nonzero_coefs_, n_iter_ : int
         What the data allowed, and the passes run.
+    state_ : LearnerState
+        With ``warm_start=True``: where learning stopped.
 
     Examples
     --------
@@ -156,25 +209,35 @@ class KSVD(LinearLearner):
     ((200, 32), 800)
     """
 
-    _update = staticmethod(ksvd_update)
+    def _update(self) -> Update:
+        return KSVDUpdate()
 
 
 class MOD(LinearLearner):
-    """Learn a dictionary by MOD: sparse coding, then the least-squares dictionary for the codes.
+    """Learn a dictionary by MOD: sparse coding, then the best dictionary for the codes.
 
-    Minimises |X - W D|^2 over codes W with few nonzeros a row and unit-norm atoms D (Engan, Aase
-    and Husoy, 1999). The update needs sums over rows only, so ``partial_fit`` learns from data
-    that comes in batches. Atoms that no signal uses become the worst represented signals.
+    With greedy codes, minimises |X - W D|^2 over codes W with few nonzeros a row and unit-norm
+    atoms D (Engan, Aase and Husoy, 1999). With ``alpha``, minimises half of |X - W D|^2 plus alpha
+    times the sum of the absolute coefficients over atoms of at most unit norm, by block coordinate
+    descent (Mairal, Bach, Ponce and Sapiro, 2010). Either update needs sums over rows only, so
+    ``partial_fit`` learns from data that comes in batches: with ``alpha``, that is online
+    dictionary learning. Atoms that no signal uses become the worst represented signals.
 
     Parameters
     ----------
-    n_atoms : int, optional
-        Size of the dictionary; by default twice the features, or all rows if there are fewer.
+    n_atoms : int or float, optional
+        Size of the dictionary, or a share of the rows (a float up to 1); by default twice the
+        features, or all rows if there are fewer.
     n_nonzero_coefs : int, optional
-        The most atoms a signal uses; by default a tenth of the features, at least 1.
+        The most atoms a signal uses; by default a tenth of the features, at least 1. Not with
+        ``alpha``.
     selection : {"omp", "ols"}, default="omp"
-        How the pursuit picks atoms: by correlation (OMP), or by residual decrease (orthogonal
-        least squares), which takes 10 to 20% longer and leaves smaller residuals.
+        How the greedy pursuit picks atoms: by correlation (OMP), or by residual decrease
+        (orthogonal least squares), which takes 10 to 20% longer and leaves smaller residuals.
+    alpha : float, optional
+        Code by the l1 penalty of this weight instead of greedily.
+    positive : bool, default=False
+        Allow no negative coefficients.
     max_iter : int, default=20
         The most passes of coding and updating.
     tol : float, default=1e-4
@@ -182,23 +245,31 @@ class MOD(LinearLearner):
     dict_init : array of shape (n_atoms, n_features), optional
         Atoms to start from (scaled to unit norm); by default random rows of the data.
     warm_start : bool, default=False
-        Start ``fit`` from the dictionary of the last one.
+        Go on where the last ``fit`` of the same rows stopped, as if it had not; with other rows,
+        start from its dictionary.
     sparse_output : bool, default=True
         Whether ``transform`` returns a CSR array or a dense one.
+    forget : float, optional
+        Weight of the past at every ``partial_fit``, above 0 and at most 1: below 1, sums from
+        early, poor codes fade. By default 1 for greedy codes; with ``alpha`` batch t weighs the
+        past by (1 - 1/t)^2, so that early codes fade and late ones average.
     random_state : int, RandomState or None
         Seeds the start.
-    forget : float, default=1.0
-        Weight of the past at every ``partial_fit``, above 0 and at most 1: below 1, sums from
-        early, poor codes fade.
 
     Attributes
     ----------
     components_ : array of shape (n_atoms_, n_features)
-        The atoms of the best pass, at unit norm.
+        The atoms of the best pass, at unit norm; with ``alpha``, of at most unit norm.
     objective_ : array of shape (n_iter_,)
-        The lowest |X - W D|^2, summed over all signals, reached up to every pass.
+        What every pass reached, summed over all signals; after ``partial_fit``, what the sums so
+        far give. Greedy codes of a better dictionary may be worse, so it may rise, and the best
+        pass counts; with ``alpha`` it does not.
+    best_pass_ : int
+        The pass of the lowest objective, counted from 0: ``components_`` are its atoms.
     n_atoms_, n_nonzero_coefs_, n_iter_ : int
         What the data allowed, and the passes run.
+    state_ : LearnerState
+        Where learning stopped: sums over rows, use of atoms. What ``partial_fit`` goes on from.
 
     Examples
     --------
@@ -210,22 +281,32 @@ class MOD(LinearLearner):
     ...     mod = mod.partial_fit(batch)
     >>> mod.components_.shape
     (32, 16)
+
+    Online dictionary learning:
+
+    >>> online = MOD(n_atoms=32, alpha=0.5, random_state=0)
+    >>> for batch in np.split(X, 4):
+    ...     online = online.partial_fit(batch)
+    >>> online.score(X) > 0.5
+    True
     """
 
-    _update = staticmethod(mod_update)
+    _keeps_state = True
 
     def __init__(
         self,
-        n_atoms: int | None = None,
+        n_atoms: int | float | None = None,
         *,
         n_nonzero_coefs: int | None = None,
         selection: str = "omp",
+        alpha: float | None = None,
+        positive: bool = False,
         max_iter: int = 20,
         tol: float = 1e-4,
         dict_init: Any = None,
         warm_start: bool = False,
         sparse_output: bool = True,
-        forget: float = 1.0,
+        forget: float | None = None,
         random_state: Any = None,
     ) -> None:
         super().__init__(
@@ -239,17 +320,15 @@ class MOD(LinearLearner):
             sparse_output=sparse_output,
             random_state=random_state,
         )
+        self.alpha = alpha
+        self.positive = positive
         self.forget = forget
 
-    def _remember(self, X: Array) -> None:
-        """Keep the sums of X, so that ``partial_fit`` adds to them."""
-        self.moments_ = Moments.of(X, self._encode(X))
-
     def partial_fit(self, X: Any, y: Any = None) -> Self:
-        """Take in a batch: code it, add its sums to the past ones, solve for the dictionary.
+        """Take in a batch: code it, add its sums to the past ones, improve the dictionary.
 
-        The first batch chooses the starting atoms, so it needs at least ``n_atoms`` rows; after
-        ``fit``, batches add to the sums of its rows.
+        The first batches choose the starting atoms: their rows become atoms until there are
+        ``n_atoms``. After ``fit``, batches add to the sums of its best pass.
 
         Parameters
         ----------
@@ -261,22 +340,105 @@ class MOD(LinearLearner):
         -------
         self
         """
-        self._check_loop()
-        forget = check_real("forget", self.forget, low=0, high=1, low_open=True)
+        self._check_parameters()
         first = not hasattr(self, "components_")
         X = validate_training(self, X, reset=first)
-        if first:
-            dictionary = self._start(X, warm=False)
-        else:
-            dictionary = self.components_.astype(X.dtype, copy=False)
-        problem = LinearProblem(X, dictionary)
-        codes = omp(problem, self.n_nonzero_coefs_, selection=self.selection)
-        batch = Moments.of(X, codes)
-        past: Moments | None = getattr(self, "moments_", None)
-        moments = batch if past is None else past.scaled(forget) + batch
-        dictionary, _, moments = best_dictionary(moments, dictionary)
-        replace_unused(dictionary, np.diagonal(moments.gram) > 0, X, codes.error)
-        self.moments_ = moments
-        objective = np.array([moments.objective(dictionary)])
-        self.__dict__.update(_linear_attributes(dictionary, objective))
+        state = self._first_state(X) if first else self._last_state()
+        rows = X.astype(state.dictionary.dtype, copy=False)
+        n_atoms = self._n_atoms_of_batches(X.shape[1])
+        self._settle_batch_nonzeros(X.shape[1], min(len(state.dictionary) + len(X), n_atoms))
+        learn_batch(
+            lambda atoms: LinearProblem(rows, atoms), rows, self._pursuit(), self._update(), state,
+            n_atoms=n_atoms, fade=self._fade(state.n_batches + 1),
+        )  # fmt: skip
+        fitted = {"components_": state.dictionary, "state_": state, **pass_attributes(state)}
+        self.__dict__.update(fitted)
         return self
+
+    def _pursuit(self) -> Pursuit:
+        if self.alpha is not None:
+            return Lasso(check_real("alpha", self.alpha, low=0, low_open=True), self.positive)
+        check_choice("selection", self.selection, ("omp", "ols"))
+        return OMP(self.n_nonzero_coefs_, self.selection, self.positive)
+
+    def _joint_pursuit(self, n_atoms: int, n_nonzero: int | None) -> Pursuit:
+        if self.alpha is not None:
+            return self._pursuit()
+        count = min(n_nonzero or self.n_nonzero_coefs_, self._most_nonzeros(n_atoms))
+        return OMP(count, self.selection, self.positive)
+
+    def _update(self) -> Any:
+        return LeastSquares() if self.alpha is None else BlockDescent(float(self.alpha))
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_flag("positive", self.positive)
+        if self.forget is not None:
+            check_real("forget", self.forget, low=0, high=1, low_open=True)
+        if self.alpha is None:
+            return
+        check_real("alpha", self.alpha, low=0, low_open=True)
+        if self.n_nonzero_coefs is not None:
+            raise ValueError(
+                f"alpha={self.alpha} asks for l1 codes and n_nonzero_coefs={self.n_nonzero_coefs} "
+                "for greedy ones; give one of them."
+            )
+        if self.selection != "omp":
+            raise ValueError(
+                f"selection={self.selection!r} belongs to greedy codes, and alpha={self.alpha} "
+                "asks for l1 codes; leave one of them out."
+            )
+
+    def _check_start(self, name: str, given: Any, X: Array) -> Array:
+        if self.alpha is None:
+            return super()._check_start(name, given, X)
+        start = within(check_dictionary(name, given, X.shape[1], X.dtype), 1.0)
+        self._check_size(name, len(start))
+        return start
+
+    def _settle_nonzeros(self, n_features: int, n_atoms: int) -> None:
+        if self.alpha is None:
+            super()._settle_nonzeros(n_features, n_atoms)
+
+    def _settle_batch_nonzeros(self, n_features: int, n_atoms: int) -> None:
+        """Use as many nonzeros as asked for and there are atoms so far; more may come."""
+        if self.alpha is None:
+            limit = min(self._n_atoms_of_batches(n_features), n_features)
+            self.n_nonzero_coefs_ = min(self._choose_n_nonzero(n_features, limit), n_atoms)
+
+    def _n_atoms_of_batches(self, n_features: int) -> int:
+        """Return how many atoms batches lead to."""
+        if isinstance(self.n_atoms, float | np.floating):
+            raise ValueError(
+                f"n_atoms={self.n_atoms} is a share of the rows, and nobody knows how many rows "
+                "batches will bring; give partial_fit a whole number."
+            )
+        if hasattr(self, "components_") and self.n_atoms is None:
+            return max(len(self.components_), 2 * n_features if self.dict_init is None else 0)
+        if self.n_atoms is None:
+            return 2 * n_features if self.dict_init is None else len(self.dict_init)
+        n_atoms = check_count("n_atoms", self.n_atoms)
+        n_bytes = 8 * n_atoms * (2 * n_atoms + 4 * n_features)
+        check_fits(n_bytes, f"Sums over the codes of n_atoms={n_atoms} atoms", "Use fewer atoms")
+        return n_atoms
+
+    def _first_state(self, X: Array) -> LearnerState:
+        n_atoms = self._n_atoms_of_batches(X.shape[1])
+        rng = check_random_state(self.random_state)
+        if self.dict_init is not None:
+            return LearnerState.start(self._check_start("dict_init", self.dict_init, X), rng)
+        return LearnerState.start(atoms_from_rows(X, min(n_atoms, len(X)), rng), rng)
+
+    def _last_state(self) -> LearnerState:
+        """Return where the last batch ended, or the sums of the best pass of ``fit``."""
+        state: LearnerState | None = getattr(self, "state_", None)
+        if state is None:  # a model file of format 1
+            state = LearnerState.start(self.components_, check_random_state(self.random_state))
+            state.sums = getattr(self, "moments_", None)
+        state.dictionary = state.best
+        return state
+
+    def _fade(self, batch: int) -> float:
+        if self.forget is not None:
+            return float(self.forget)
+        return 1.0 if self.alpha is None else (1 - 1 / batch) ** _FORGETTING

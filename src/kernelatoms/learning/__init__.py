@@ -1,12 +1,12 @@
 """From codes to a better dictionary.
 
-- ``loop``: code, update, repeat; the objective never rises.
+- ``loop``: code, update, repeat, by passes or by batches; the contracts of updates.
+- ``state``: all that a run needs to go on exactly; which atoms nobody uses.
 - ``moments``: the sums over rows that MOD needs; they add up over blocks, files and machines.
-- ``mod``: the method of optimal directions, from moments.
+- ``mod``: the best dictionary from moments, for greedy codes (MOD) and for l1 codes (online
+  dictionary learning).
 - ``ksvd``: K-SVD, atom by atom; needs the rows at hand.
 - ``gradients``: explicit atoms under a kernel, moved downhill; its sums add up too.
+- ``kscdl``: the same as an update.
 - ``atoms``: where atoms start, and what replaces those that nobody uses.
-
-An update is a function ``update(X, dictionary, codes) -> (dictionary, codes)``: the codes come
-back with their coefficients and errors under the new dictionary.
 """

@@ -1,4 +1,4 @@
-"""Where atoms start, and what replaces those that nobody uses."""
+"""Where atoms start, and which signals replace those that nobody uses."""
 
 from typing import Any
 
@@ -22,21 +22,10 @@ def atoms_from_rows(X: Array, n_atoms: int, rng: np.random.RandomState) -> Array
     return unit_rows(X[order[:n_atoms]])
 
 
-def replace_unused(dictionary: Array, used: NDArray[np.bool_], X: Array, error: Array) -> None:
-    """Put the worst represented signals, at unit norm, in place of atoms that no code uses.
+def worst_represented(error: Array, count: int) -> NDArray[np.intp]:
+    """Return the numbers of at most ``count`` signals of the largest errors, largest first.
 
-    No code changes, so neither does the objective; the next coding step has better atoms to
-    choose from. Signals without error have nothing to offer and replace nothing.
+    Signals without error have nothing to offer.
     """
-    unused, worst = find_replacements(used, error)
-    dictionary[unused] = unit_rows(X[worst])
-
-
-def find_replacements(
-    used: NDArray[np.bool_], error: Array
-) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return the numbers of unused atoms and of as many signals, the worst represented first."""
-    unused = np.flatnonzero(~used)
-    worst = np.argsort(-error, kind="stable")[: len(unused)]
-    worst = worst[error[worst] > 0]
-    return unused[: len(worst)], worst
+    worst = np.argsort(-error, kind="stable")[:count]
+    return worst[error[worst] > 0]

@@ -25,8 +25,7 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from kernelatoms.engine.cpu.products import block_rows
-from kernelatoms.engine.cpu.threads import each, n_threads
+from kernelatoms.engine import machine
 from kernelatoms.similarity import NamedKernel
 from kernelatoms.similarity.gradients import kernel_slopes, weigh, weighted_gradient
 
@@ -38,6 +37,8 @@ _ENOUGH = 1e-4
 _HALVINGS_JOINT, _HALVINGS_SAFE = 8, 30
 # Sweeps over the atoms towards the best ones of bounded norm.
 _SWEEPS = 3
+# Kernel values computed at once.
+_BLOCK_NUMBERS = 1 << 19
 # Of its own diagonal, added to H: atoms that share all their signals stay apart.
 _RIDGE = 1e-9
 
@@ -128,7 +129,7 @@ def sum_gradients(
             total = total + block
         return total
 
-    total, *others = each(part, _shares(len(X)))
+    total, *others = machine(X).each(part, _shares(X))
     for other in others:
         total = total + other
     return total
@@ -144,7 +145,7 @@ def coded_loss(kernel: NamedKernel, X: Array, codes: Any, gram: Array, atoms: Ar
 
     with np.errstate(over="ignore", invalid="ignore"):
         among = 0.5 * float(np.vdot(gram, kernel(atoms, atoms)))
-    return among - sum(each(part, _shares(len(X))))
+    return among - sum(machine(X).each(part, _shares(X)))
 
 
 def move_atoms(
@@ -246,13 +247,14 @@ def _safe_step(H: Array, gradient: Array, atoms: Array, max_norm: float | None) 
     return within(atoms - gradient / scale, max_norm) - atoms
 
 
-def _shares(n_rows: int) -> list[range]:
+def _shares(X: Array) -> list[range]:
     """Return the rows in one range a thread: the order of a sum is then the same every time."""
-    size = -(-n_rows // n_threads())
+    n_rows = len(X)
+    size = -(-n_rows // machine(X).n_threads())
     return [range(i, min(i + size, n_rows)) for i in range(0, n_rows, size)]
 
 
 def _blocks(rows: range, n_atoms: int) -> Iterator[tuple[int, int]]:
-    size = block_rows(len(rows), n_atoms, 8, 1)
+    size = max(128, _BLOCK_NUMBERS // max(n_atoms, 1))
     for start in range(rows.start, rows.stop, size):
         yield start, min(start + size, rows.stop)

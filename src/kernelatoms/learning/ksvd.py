@@ -5,9 +5,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelatoms.engine.cpu.ksvd import residuals, sweep_atoms
-from kernelatoms.learning.atoms import replace_unused
-from kernelatoms.space.codes import Codes
+from kernelatoms.engine import machine
+from kernelatoms.learning.atoms import unit_rows
+from kernelatoms.learning.loop import Updated
+from kernelatoms.pursuit.choices import OMP
+from kernelatoms.space.codes import Codes, PaddedCodes
 
 Array = NDArray[Any]
 
@@ -18,14 +20,22 @@ N_SWEEPS = 2
 N_ALTERNATIONS = 2
 
 
-def ksvd_update(X: Array, dictionary: Array, codes: Codes) -> tuple[Array, Codes]:
-    """Improve all atoms, one after another; unused atoms become the worst signals."""
-    new, values = dictionary.copy(), codes.values.copy()
-    R = residuals(X, new, codes.indices, values)
-    for _ in range(N_SWEEPS):
-        sweep_atoms(R, new, codes.indices, values, N_ALTERNATIONS)
-    error = np.vecdot(R, R)
-    used = np.zeros(len(new), bool)
-    used[codes.indices[codes.indices >= 0]] = True
-    replace_unused(new, used, X, error)
-    return new, Codes(codes.indices, values, codes.n_atoms, error)
+class KSVDUpdate:
+    """Improve all atoms, one after another, with the coefficients of the signals that use them."""
+
+    takes = (OMP,)
+
+    def apply(self, rows: Array, codes: Codes, dictionary: Array) -> Updated:
+        """Improve a dictionary, all rows and their codes at hand."""
+        assert isinstance(codes, PaddedCodes)
+        engine = machine(rows)
+        new, values = dictionary.copy(), codes.values.copy()
+        R = engine.residuals(rows, new, codes.indices, values)
+        for _ in range(N_SWEEPS):
+            engine.sweep_atoms(R, new, codes.indices, values, N_ALTERNATIONS)
+        error = np.vecdot(R, R)
+        return Updated(new, float(np.sum(error, dtype=np.float64)), error)
+
+    def new_atoms(self, rows: Array) -> Array:
+        """Return rows at unit norm."""
+        return unit_rows(rows)

@@ -1,24 +1,70 @@
-"""Alternate coding and updating, and keep the best dictionary met: min |X - W D|^2.
+"""Alternate coding and updating: one core for all learners.
 
 An update cannot raise the objective; a greedy pursuit can, because newly picked atoms may serve a
 signal worse than its old ones. Keeping old codes where they are better would rule that out, but
 it ties the dictionary to stale codes: on USPS the codes of the result are then 10 to 20% worse
-(benchmarks/RESULTS.md). So every pass codes afresh, and what counts is the best pass so far.
+(benchmarks/RESULTS.md). So every pass codes afresh, the state records what each pass reached, and
+the best one counts.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelatoms.pursuit import omp
+from kernelatoms.learning.atoms import worst_represented
+from kernelatoms.learning.state import LearnerState
+from kernelatoms.pursuit.choices import Pursuit
 from kernelatoms.space.codes import Codes
-from kernelatoms.space.problem import LinearProblem
+from kernelatoms.space.problem import CodingProblem
 
 Array = NDArray[Any]
-Update = Callable[[Array, Array, Codes], tuple[Array, Codes]]
+
+# The search ends when this many passes together bring no more than ``tol``.
+_PATIENCE = 3
+
+
+class Updated(NamedTuple):
+    """What an update made of a dictionary and codes.
+
+    ``objective`` is that of the codes (the update may have refreshed their coefficients) over the
+    new dictionary, ``error`` the squared residual of every signal, and ``sums`` what was added up
+    over the rows, where the update does.
+    """
+
+    dictionary: Array
+    objective: float
+    error: Array
+    sums: Any = None
+
+
+class Update(Protocol):
+    """From codes to a better dictionary; never to a higher objective for these codes."""
+
+    #: The pursuits whose codes it can take.
+    takes: tuple[type, ...]
+
+    def apply(self, rows: Array, codes: Codes, dictionary: Array) -> Updated:
+        """Improve a dictionary, all rows and their codes at hand."""
+
+    def new_atoms(self, rows: Array) -> Array:
+        """Return rows as they can stand as atoms."""
+
+
+class BatchUpdate(Update, Protocol):
+    """An update that also learns from one batch after another, through sums over rows."""
+
+    def take_batch(
+        self, rows: Array, codes: Codes, dictionary: Array, past: Any, fade: float
+    ) -> Updated:
+        """Improve a dictionary by a batch and the sums of earlier ones, weighted by ``fade``."""
+
+    def forget(self, sums: Any, atoms: NDArray[np.intp]) -> Any:
+        """Return sums that know nothing of these atoms."""
+
+    def grown(self, sums: Any, n_new: int) -> Any:
+        """Return sums for so many atoms more, which nothing has used."""
 
 
 class Watch(Protocol):
@@ -27,71 +73,122 @@ class Watch(Protocol):
     def begin_pass(self) -> None:
         """Be told that a pass starts."""
 
-    def end_pass(self, dictionary: Array, objective: list[float]) -> bool:
+    def end_pass(self, state: LearnerState) -> bool:
         """Be told what a pass reached; answer True to stop."""
 
 
-# The search ends when this many passes together bring no more than ``tol``.
-_PATIENCE = 3
-
-
-@dataclass(frozen=True)
-class Learned:
-    """The best dictionary met, and the lowest objective reached up to each pass."""
-
-    dictionary: Array
-    objective: Array
-
-
 def learn(
-    X: Array,
-    dictionary: Array,
-    n_nonzero: int,
+    problem_of: Callable[[Array], CodingProblem],
+    rows: Array,
+    pursuit: Pursuit,
     update: Update,
+    state: LearnerState,
     *,
-    selection: str,
     max_iter: int,
     tol: float,
     watch: Watch | None = None,
-) -> Learned:
-    """Improve a dictionary for rows X, ``n_nonzero`` atoms a row picked by ``selection``.
+) -> None:
+    """Improve a dictionary by passes over all rows; ``state`` goes on from where it is.
 
-    Stops after ``max_iter`` passes, when three passes together lower the objective by no more
-    than ``tol`` of itself, or when ``watch`` says so.
+    Parameters
+    ----------
+    problem_of : callable
+        Returns the problem of coding the rows over a dictionary.
+    rows : array of shape (n_samples, n_features)
+        The signals, or their coordinates in a feature space.
+    pursuit : Pursuit
+        How rows are coded.
+    update : Update
+        How a dictionary is improved, given codes.
+    state : LearnerState
+        Where to start; changed.
+    max_iter : int
+        The most passes.
+    tol : float
+        Stop when three passes together lower the best objective by no more than this share of it.
+    watch : Watch, optional
+        Told of every pass, and may stop after it.
     """
-
-    def improve(dictionary: Array) -> tuple[Array, float]:
-        codes = omp(LinearProblem(X, dictionary), n_nonzero, selection=selection)
-        dictionary, codes = update(X, dictionary, codes)
-        return dictionary, float(np.sum(codes.error, dtype=np.float64))
-
-    return repeat(improve, dictionary, max_iter=max_iter, tol=tol, watch=watch)
-
-
-def repeat(
-    improve: Callable[[Array], tuple[Array, float]],
-    dictionary: Array,
-    *,
-    max_iter: int,
-    tol: float,
-    watch: Watch | None = None,
-) -> Learned:
-    """Call ``improve(dictionary) -> (dictionary, objective)`` until the objective settles."""
-    best = dictionary
-    objective: list[float] = []
+    check_pair(pursuit, update)
     for _ in range(max_iter):
         if watch is not None:
             watch.begin_pass()
-        dictionary, reached = improve(dictionary)
-        if not objective or reached < objective[-1]:
-            best = dictionary
-            objective.append(reached)
-        else:
-            objective.append(objective[-1])
-        if watch is not None and watch.end_pass(best, objective):
+        codes = pursuit(problem_of(state.dictionary))
+        updated = update.apply(rows, codes, state.dictionary)
+        unused = state.take_pass(
+            updated.dictionary, updated.objective, codes.uses(), updated.sums
+        )
+        # No code uses these atoms, so the objective stays; the next pass has better ones.
+        replace(state, unused, rows, updated.error, update)
+        if watch is not None and watch.end_pass(state):
             break
-        if len(objective) > _PATIENCE:
-            before = objective[-1 - _PATIENCE]
-            if before - objective[-1] <= tol * before:
-                break
-    return Learned(best, np.array(objective))
+        if settled(state.objective, tol):
+            break
+
+
+def settled(objective: list[float], tol: float) -> bool:
+    """Whether the last three passes lowered the best objective by no more than ``tol`` of it."""
+    if len(objective) <= _PATIENCE:
+        return False
+    before = min(objective[:-_PATIENCE])
+    return before - min(objective) <= tol * before
+
+
+def learn_batch(
+    problem_of: Callable[[Array], CodingProblem],
+    rows: Array,
+    pursuit: Pursuit,
+    update: BatchUpdate,
+    state: LearnerState,
+    *,
+    n_atoms: int,
+    fade: float,
+) -> float:
+    """Take in a batch; return what it reached.
+
+    Parameters
+    ----------
+    problem_of, rows, pursuit, update, state
+        As in ``learn``.
+    n_atoms : int
+        How many atoms there should be: while there are fewer, rows of the batch become atoms.
+    fade : float
+        The weight of earlier batches.
+    """
+    check_pair(pursuit, update)
+    missing = min(n_atoms - len(state.dictionary), len(rows))
+    if missing > 0:
+        chosen = state.random_state.permutation(len(rows))[:missing]
+        state.grow(update.new_atoms(rows[chosen]).astype(state.dictionary.dtype))
+        if state.sums is not None:
+            state.sums = update.grown(state.sums, missing)
+    codes = pursuit(problem_of(state.dictionary))
+    updated = update.take_batch(rows, codes, state.dictionary, state.sums, fade)
+    unused = state.take_batch(
+        updated.dictionary, updated.sums, codes.uses(), len(rows), fade
+    )
+    replaced = replace(state, unused, rows, updated.error, update)
+    state.sums = update.forget(state.sums, replaced)
+    state.objective, state.best_pass = [updated.objective], 0
+    return updated.objective
+
+
+def replace(
+    state: LearnerState, unused: NDArray[np.intp], rows: Array, error: Array, update: Update
+) -> NDArray[np.intp]:
+    """Put the worst represented signals in place of atoms that are not used; return which."""
+    worst = worst_represented(error, len(unused))
+    replaced = unused[: len(worst)]
+    if len(replaced):
+        state.place(replaced, update.new_atoms(rows[worst]))
+    return replaced
+
+
+def check_pair(pursuit: Pursuit, update: Update) -> None:
+    """Refuse codes that an update can do nothing with."""
+    if not isinstance(pursuit, update.takes):
+        takes = " or ".join(kind.__name__ for kind in update.takes)
+        raise TypeError(
+            f"{type(update).__name__} learns from codes by {takes}, not by "
+            f"{type(pursuit).__name__}."
+        )

@@ -1,6 +1,10 @@
-"""MOD, the method of optimal directions: the least-squares dictionary for given codes.
+"""MOD, the method of optimal directions: the best dictionary for given codes, from sums over rows.
 
-D = argmin |X - W D|^2 = (W'W)^-1 W'X                  (eqs. (3)-(4) of the LKDL paper)
+With greedy codes, D = argmin |X - W D|^2 = (W'W)^-1 W'X      (eqs. (3)-(4) of the LKDL paper)
+
+brought to unit norm, which codes can follow. l1 codes cannot: longer atoms would do with smaller
+codes and evade the penalty. With those, D is the minimum under |d_k| <= 1, by block coordinate
+descent (Mairal et al. 2010, Algorithm 2), and batches of it are online dictionary learning.
 """
 
 from typing import Any
@@ -9,12 +13,97 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from kernelatoms.engine.cpu.ksvd import residuals
-from kernelatoms.learning.atoms import replace_unused
+from kernelatoms.engine import machine
+from kernelatoms.learning.atoms import unit_rows
+from kernelatoms.learning.loop import Updated
 from kernelatoms.learning.moments import Moments
-from kernelatoms.space.codes import Codes
+from kernelatoms.pursuit.choices import OMP, Lasso
+from kernelatoms.space.codes import Codes, PaddedCodes
 
 Array = NDArray[Any]
+
+# Sweeps of block coordinate descent: with all rows at hand, and after a batch, where the sums are
+# old codes' anyway and the last atoms are a good start.
+_SWEEPS, _SWEEPS_A_BATCH = 20, 2
+
+
+class AdditiveUpdate:
+    """What updates from moments share: ``accumulate``, add, ``solve``."""
+
+    def accumulate(self, rows: Array, codes: Codes) -> Moments:
+        """Return the sums over these rows; those of several blocks add up."""
+        return Moments.of(rows, codes)
+
+    def forget(self, sums: Moments, atoms: NDArray[np.intp]) -> Moments:
+        """Return sums that know nothing of these atoms."""
+        return sums.without(atoms) if len(atoms) else sums
+
+    def grown(self, sums: Moments, n_new: int) -> Moments:
+        """Return sums for so many atoms more, which nothing has used."""
+        return sums.grown(n_new)
+
+    def new_atoms(self, rows: Array) -> Array:
+        """Return rows at unit norm."""
+        return unit_rows(rows)
+
+
+class LeastSquares(AdditiveUpdate):
+    """Replace all atoms by the best ones for greedy codes, at unit norm."""
+
+    takes = (OMP,)
+
+    def apply(self, rows: Array, codes: Codes, dictionary: Array) -> Updated:
+        """Improve a dictionary, all rows and their codes at hand."""
+        assert isinstance(codes, PaddedCodes)
+        new, norms, sums = best_dictionary(self.accumulate(rows, codes), dictionary)
+        values = (codes.values * norms[codes.indices]).astype(codes.values.dtype)
+        # From the rows themselves: a small difference of large sums would be rounding.
+        R = machine(rows).residuals(rows, new, codes.indices, values)
+        error = np.vecdot(R, R)
+        return Updated(new, float(np.sum(error, dtype=np.float64)), error, sums)
+
+    def take_batch(
+        self, rows: Array, codes: Codes, dictionary: Array, past: Moments | None, fade: float
+    ) -> Updated:
+        """Improve a dictionary by a batch and the sums of earlier ones."""
+        sums = self.accumulate(rows, codes)
+        sums = sums if past is None else past.scaled(fade) + sums
+        new, _, sums = best_dictionary(sums, dictionary)
+        return Updated(new, sums.objective(new), codes.error, sums)
+
+
+class BlockDescent(AdditiveUpdate):
+    """Improve one atom after another for l1 codes, none longer than 1."""
+
+    takes = (Lasso,)
+
+    def __init__(self, alpha: float) -> None:
+        self.alpha = alpha
+
+    def apply(self, rows: Array, codes: Codes, dictionary: Array) -> Updated:
+        """Improve a dictionary, all rows and their codes at hand."""
+        sums = self.accumulate(rows, codes)
+        new = self.solve(sums, dictionary, _SWEEPS)
+        R = rows - codes.to_csr() @ new
+        error = np.vecdot(R, R)
+        squares = float(np.sum(error, dtype=np.float64))
+        return Updated(new, 0.5 * squares + self.alpha * codes.l1_norm(), error, sums)
+
+    def take_batch(
+        self, rows: Array, codes: Codes, dictionary: Array, past: Moments | None, fade: float
+    ) -> Updated:
+        """Improve a dictionary by a batch and the sums of earlier ones."""
+        sums = self.accumulate(rows, codes)
+        sums = sums if past is None else past.scaled(fade) + sums
+        new = self.solve(sums, dictionary, _SWEEPS_A_BATCH)
+        objective = 0.5 * sums.objective(new) + self.alpha * sums.l1_norm
+        return Updated(new, objective, codes.error, sums)
+
+    def solve(self, sums: Moments, dictionary: Array, n_sweeps: int) -> Array:
+        """Return better atoms for the sums; those without users stay."""
+        new = dictionary.copy()
+        machine(new).descend_atoms(sums.gram, sums.cross, new, n_sweeps)
+        return new
 
 
 def best_dictionary(moments: Moments, dictionary: Array) -> tuple[Array, Array, Moments]:
@@ -51,14 +140,3 @@ def _solve(gram: Array, cross: Array) -> Array:
     if factor is None or np.diagonal(factor).min() ** 2 < 1e-8:
         return scipy.linalg.lstsq(gram, cross, lapack_driver="gelsy")[0]
     return scipy.linalg.cho_solve((factor, True), cross, check_finite=False)
-
-
-def mod_update(X: Array, dictionary: Array, codes: Codes) -> tuple[Array, Codes]:
-    """Replace all atoms by the best ones for these codes; unused atoms by the worst signals."""
-    moments = Moments.of(X, codes)
-    new, norms, _ = best_dictionary(moments, dictionary)
-    values = (codes.values * norms[codes.indices]).astype(codes.values.dtype)
-    R = residuals(X, new, codes.indices, values)
-    error = np.vecdot(R, R)
-    replace_unused(new, np.diagonal(moments.gram) > 0, X, error)
-    return new, Codes(codes.indices, values, codes.n_atoms, error)

@@ -4,7 +4,7 @@ With codes W (rows: signals) and signals X,
 
     |X - W D|^2 = energy - 2 <cross, D> + <gram D, D>,   gram = W'W,   cross = W'X,
 
-so the best dictionary and its objective follow from two small matrices and a number. They add
+so the best dictionary and its objective follow from two small matrices and two numbers. They add
 up: over blocks, mini-batches, files or machines.
 """
 
@@ -21,11 +21,12 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True)
 class Moments:
-    """W'W, W'X and |X|^2 of signals X coded as W, in float64."""
+    """W'W, W'X, |X|^2 and |W|_1 of signals X coded as W, in float64."""
 
     gram: Array
     cross: Array
     energy: float
+    l1_norm: float = 0.0
 
     @classmethod
     def of(cls, X: Array, codes: Codes) -> "Moments":
@@ -35,21 +36,42 @@ class Moments:
             gram=(W.T @ W).toarray(),
             cross=np.asarray(W.T @ X),
             energy=float(np.vecdot(X, X).sum(dtype=np.float64)),
+            l1_norm=codes.l1_norm(),
         )
 
     def __add__(self, other: "Moments") -> "Moments":
         """Return the sums over both sets of rows."""
-        return Moments(self.gram + other.gram, self.cross + other.cross, self.energy + other.energy)
+        return Moments(
+            self.gram + other.gram, self.cross + other.cross, self.energy + other.energy,
+            self.l1_norm + other.l1_norm,
+        )  # fmt: skip
 
     def scaled(self, factor: float) -> "Moments":
         """Return the sums with every row weighted by ``factor``, to forget the past slowly."""
-        return Moments(factor * self.gram, factor * self.cross, factor * self.energy)
+        return Moments(
+            factor * self.gram, factor * self.cross, factor * self.energy, factor * self.l1_norm
+        )
 
     def with_atoms_scaled(self, factors: Array) -> "Moments":
         """Return the sums for atoms divided, and so coefficients multiplied, by ``factors``."""
         return Moments(
-            factors[:, None] * self.gram * factors, factors[:, None] * self.cross, self.energy
-        )
+            factors[:, None] * self.gram * factors, factors[:, None] * self.cross, self.energy,
+            self.l1_norm,
+        )  # fmt: skip
+
+    def without(self, atoms: NDArray[np.intp]) -> "Moments":
+        """Return the sums as if nothing had used these atoms."""
+        gram, cross = self.gram.copy(), self.cross.copy()
+        gram[atoms], cross[atoms] = 0, 0
+        gram[:, atoms] = 0
+        return Moments(gram, cross, self.energy, self.l1_norm)
+
+    def grown(self, n_new: int) -> "Moments":
+        """Return the sums for so many atoms more, at the end, which nothing has used."""
+        return Moments(
+            np.pad(self.gram, (0, n_new)), np.pad(self.cross, ((0, n_new), (0, 0))), self.energy,
+            self.l1_norm,
+        )  # fmt: skip
 
     def objective(self, dictionary: Array) -> float:
         """Return |X - W D|^2."""

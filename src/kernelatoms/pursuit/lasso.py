@@ -5,26 +5,20 @@
 to a duality gap that is returned: no other code is better by more than that.
 """
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
 
-from kernelatoms.engine.cpu.lasso import solve_lasso, solve_lasso_among
-from kernelatoms.pursuit.l1 import code_blocks
-from kernelatoms.space.codes import Codes
+from kernelatoms.engine import machine
+from kernelatoms.pursuit.sizes import prefers_no_gram
+from kernelatoms.space.codes import RaggedCodes
 from kernelatoms.space.problem import CodingProblem
 
 Array = NDArray[Any]
-
-# From so many active atoms on, coordinate descent goes on where the active set stopped: the factor
-# of a larger one costs more than passes over the atoms that screening leaves, unless these are
-# very many passes.
-_MOST_ACTIVE, _MOST_ACTIVE_AT_ALL = 256, 2048
-_MOST_PASSES = 100_000
-# What is left of an atom below this share counts as spanned by the active ones.
-_ROUNDING = 1e-11
 
 
 def lasso(
@@ -35,7 +29,7 @@ def lasso(
     gap_tol: float = 1e-6,
     start: Array | None = None,
     candidates: NDArray[np.int32] | None = None,
-) -> Codes:
+) -> RaggedCodes:
     """Code all signals of a problem; computed in float64.
 
     Parameters
@@ -55,23 +49,43 @@ def lasso(
 
     Returns
     -------
-    Codes
-        With ``gap``: at most ``gap_tol`` of the energy, unless coordinate descent ran out of
-        passes.
+    RaggedCodes
+        With ``gap``, that of the codes as they are returned: at most ``gap_tol`` of the energy (and
+        rounding, in float32), unless a ConvergenceWarning says otherwise.
     """
-    most = (_MOST_ACTIVE, _MOST_ACTIVE_AT_ALL)
+    check_energy(problem)
+    check_start(problem, start)
+    engine = machine(problem.norms2)
+    options: dict[str, Any] = {"positive": positive, "gap_tol": gap_tol}
+    if candidates is not None:
 
-    limits = (float(alpha), positive, gap_tol, most, _ROUNDING, _MOST_PASSES)
+        def local(first: int, stop: int) -> tuple[Array, Array, Array | None]:
+            grams, corrs = problem.local(first, stop, candidates[first:stop])
+            return grams, corrs, problem.energy(first, stop)
 
-    def solve(gram: Array, b: Array, energy: Array, w: Array, first: int, stop: int) -> None:
-        if positive:
-            np.maximum(w, 0.0, out=w)
-        if candidates is None:
-            solve_lasso(gram, b, energy, *limits, w)
-        else:
-            solve_lasso_among(gram, b, energy, *limits, candidates[first:stop], w)
+        def local_start(first: int, stop: int) -> Array:
+            chosen = candidates[first:stop]
+            assert start is not None
+            codes = np.take_along_axis(start[first:stop], np.maximum(chosen, 0), axis=1)
+            return np.where(chosen < 0, 0, codes)
 
-    return code_blocks(problem, alpha, positive, start, solve, candidates=candidates)
+        problem.check_semidefinite()
+        coded = engine.lasso_local(
+            local, candidates, problem.dtype, alpha, **options,
+            start=None if start is None else local_start,
+        )  # fmt: skip
+    elif start is None and prefers_no_gram(problem, 32):
+        coded = engine.lasso_without_gram(
+            problem.products, problem.local, problem.gram_times, problem.n_signals,
+            problem.n_atoms, problem.dtype, alpha, **options,
+        )  # fmt: skip
+    else:
+        problem.check_semidefinite()
+        coded = engine.lasso(
+            problem.gram, problem.products, problem.n_signals, problem.dtype, alpha, **options,
+            start=start,
+        )  # fmt: skip
+    return as_codes(coded, problem.n_atoms, gap_tol)
 
 
 def lasso_path(
@@ -80,17 +94,63 @@ def lasso_path(
     *,
     positive: bool = False,
     gap_tol: float = 1e-6,
-) -> list[Codes]:
+) -> list[RaggedCodes]:
     """Code all signals at every alpha, largest first, each from the codes of the one before.
+
+    Parameters
+    ----------
+    problem : CodingProblem
+        Signals and atoms; energies must be known.
+    alphas : sequence of floats
+        Weights of |w|_1, above 0.
+    positive : bool
+        Allow no negative coefficients.
+    gap_tol : float
+        Stop at a duality gap of this share of k(x, x).
 
     Returns
     -------
-    list of Codes
+    list of RaggedCodes
         In the order of ``alphas``.
     """
-    found: dict[float, Codes] = {}
+    found: dict[float, RaggedCodes] = {}
     start = None
     for alpha in sorted(set(alphas), reverse=True):
         found[alpha] = lasso(problem, alpha, positive=positive, gap_tol=gap_tol, start=start)
         start = found[alpha].to_dense()
     return [found[alpha] for alpha in alphas]
+
+
+def check_energy(problem: CodingProblem) -> None:
+    """Refuse signals whose energies are not known: there is no duality gap without them."""
+    if not problem.knows_energy:
+        raise ValueError(
+            "l1 coding needs k(x, x) of the signals for its duality gap, which a precomputed "
+            "kernel does not give; pass them as energy."
+        )
+
+
+def check_start(problem: CodingProblem, start: Array | None) -> None:
+    """Refuse codes to start from that are not those of these signals and atoms."""
+    if start is not None and start.shape != (problem.n_signals, problem.n_atoms):
+        raise ValueError(
+            f"start must hold a coefficient for each of {problem.n_signals} signals and "
+            f"{problem.n_atoms} atoms, got shape {start.shape}."
+        )
+
+
+def as_codes(coded: tuple[Any, ...], n_atoms: int, gap_tol: float, **counts: Any) -> RaggedCodes:
+    """Return what an l1 engine coded, and warn where it stopped short of the gap."""
+    indptr, indices, values, error, gap, missed = coded
+    if missed.any():
+        warnings.warn(
+            f"l1 coding stopped at a duality gap above gap_tol={gap_tol:g} of the energy for "
+            f"{np.count_nonzero(missed)} of {len(gap)} signals (the largest is {gap.max():.2g}); "
+            "use a larger gap_tol or alpha, or atoms that are less alike.",
+            ConvergenceWarning,
+            stacklevel=4,
+        )
+    return RaggedCodes(
+        n_atoms=n_atoms, error=error, gap=gap, indptr=indptr, indices=indices, values=values,
+        **counts,
+    )  # fmt: skip

@@ -12,67 +12,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelatoms.engine.cpu.masked import masked_block_rows, pursue_observed
-from kernelatoms.engine.cpu.threads import each_block, n_threads
-from kernelatoms.pursuit.omp import omp
-from kernelatoms.space.codes import Codes
-from kernelatoms.space.problem import CodingProblem, LinearProblem, parted
+from kernelatoms.engine import machine
+from kernelatoms.space.codes import Codes, PaddedCodes
+from kernelatoms.space.problem import LinearProblem
 
 Array = NDArray[Any]
-
-
-def omp_of_observed(
-    problem: CodingProblem,
-    n_nonzero: int,
-    *,
-    max_residual: float | None = None,
-    selection: str = "omp",
-    candidates: NDArray[np.int32] | None = None,
-) -> Codes:
-    """Code all signals of a problem; those that miss values by what is observed of them.
-
-    Parameters
-    ----------
-    problem : CodingProblem
-        Signals, NaN where values are missing, and atoms.
-    n_nonzero, max_residual, selection, candidates
-        As in ``omp``.
-
-    Returns
-    -------
-    Codes
-        Complete signals have the codes that ``omp`` gives them. An ``error`` is that of the
-        observed entries; under a kernel other than the linear one, an estimate of the whole.
-    """
-    parts = parted(problem)
-    options: dict[str, Any] = {"max_residual": max_residual, "selection": selection}
-    if parts is None:
-        return omp(problem, n_nonzero, candidates=candidates, **options)
-    codes = Codes(
-        np.empty((problem.n_signals, n_nonzero), np.int32),
-        np.empty((problem.n_signals, n_nonzero), problem.dtype),
-        problem.n_atoms,
-        np.empty(problem.n_signals, problem.dtype),
-    )
-
-    def write(pursuit: Any, part: CodingProblem, rows: NDArray[np.intp]) -> None:
-        theirs = None if candidates is None else candidates[rows]
-        found = pursuit(part, n_nonzero, candidates=theirs, **options)
-        codes.indices[rows], codes.values[rows] = found.indices, found.values
-        codes.error[rows] = found.error
-
-    write(masked_omp, parts.partial, parts.partial_rows)
-    if len(parts.complete_rows):
-        write(omp, parts.complete, parts.complete_rows)
-    return codes
 
 
 def masked_omp(
     problem: LinearProblem,
     n_nonzero: int,
     *,
-    max_residual: float | None = None,
+    stop_at: Array | None = None,
+    absolute: bool = False,
     selection: str = "omp",
+    positive: bool = False,
     candidates: NDArray[np.int32] | None = None,
 ) -> Codes:
     """Code signals by their observed entries, at most ``n_nonzero`` atoms each.
@@ -83,12 +37,16 @@ def masked_omp(
         Signals, NaN where values are missing, and atoms.
     n_nonzero : int
         The most atoms a signal may use.
-    max_residual : float, optional
-        Stop earlier once |residual| <= max_residual |x|, both on the observed entries.
+    stop_at : array of shape (n_signals,), optional
+        Stop earlier once |residual| <= stop_at |x|, both on the observed entries.
+    absolute : bool
+        Stop once |residual| <= stop_at instead.
     selection : {"omp", "ols"}
         Pick the atom of largest correlation, with atoms at unit norm on the observed entries, or
         of largest residual decrease.
-    candidates : (n_signals, n_candidates) int32, optional
+    positive : bool
+        Not for signals that miss values: refused.
+    candidates : int32 array of shape (n_signals, n_candidates), optional
         The atoms that each signal may use; -1 pads shorter lists.
 
     Returns
@@ -97,37 +55,19 @@ def masked_omp(
         With the squared residuals of the observed entries; below 10 eps of their energy they
         are 0.
     """
+    if positive:
+        raise ValueError(
+            "positive=True needs complete signals, but X contains NaN: impute what is missing, or "
+            "leave such rows out."
+        )
     signals, atoms, dtype = problem.signals, problem.atoms, problem.dtype
-    n_signals, n_features = signals.shape
-    columns = problem.columns
-    with np.errstate(over="ignore"):
-        squares = np.square(columns)
-    problem.check_norms(squares.sum(axis=0))
-    indices = np.empty((n_signals, n_nonzero), np.int32)
-    values = np.empty((n_signals, n_nonzero), dtype)
-    error = np.empty(n_signals, dtype)
+    _ = atoms.norms2  # refused where they overflow
     if candidates is None:
-        candidates = np.empty((n_signals, 0), np.int32)
-    share = -1.0 if max_residual is None else max_residual**2
-
-    def work(start: int, stop: int) -> None:
-        part = slice(start, stop)
-        missing = np.isnan(signals[part])
-        residual = np.where(missing, dtype.type(0), signals[part])
-        with np.errstate(over="ignore"):
-            energy = np.vecdot(residual, residual)
-        if not np.isfinite(energy).all():
-            raise ValueError(
-                f"X holds signals whose squared norm overflows {dtype.name}; scale X down or use "
-                "float64."
-            )
-        left = np.empty(stop - start)
-        pursue_observed(
-            atoms, columns, squares, residual, (~missing).astype(dtype), candidates[part],
-            energy * np.float64(share), selection == "ols", indices[part], values[part], left,
-        )  # fmt: skip
-        error[part] = np.where(left > 10 * np.finfo(dtype).eps * energy, left, 0.0)
-
-    block = masked_block_rows(n_nonzero, n_features, problem.n_atoms, dtype.itemsize)
-    each_block(n_signals, max(1, min(block, -(-n_signals // n_threads()))), lambda: work)
-    return Codes(indices, values, problem.n_atoms, error)
+        candidates = np.empty((len(signals), 0), np.int32)
+    indices, values, left, energy = machine(signals).omp_observed(
+        signals, atoms.rows, atoms.columns, n_nonzero, candidates=candidates, stop_at=stop_at,
+        relative=not absolute, use_ols=selection == "ols",
+    )  # fmt: skip
+    error = np.where(left > 10 * np.finfo(dtype).eps * energy, left, 0.0).astype(dtype)
+    codes = PaddedCodes(n_atoms=problem.n_atoms, error=error, indices=indices, values=values)
+    return codes if stop_at is None else codes.to_ragged()

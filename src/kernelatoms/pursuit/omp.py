@@ -2,7 +2,8 @@
 
     min |x - D w|^2   subject to   |w|_0 <= n_nonzero      (eq. (1) of the LKDL paper)
 
-greedily; or as few atoms as reach a relative residual.
+greedily; or as few atoms as reach a residual; with w >= 0 if asked. Signals of a linear problem
+that miss values are coded by their observed entries (``masked``).
 """
 
 from typing import Any
@@ -10,11 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelatoms.engine.cpu.omp import padded, pursue
-from kernelatoms.engine.cpu.products import block_rows
-from kernelatoms.engine.cpu.threads import each_block, n_threads
-from kernelatoms.space.codes import Codes
-from kernelatoms.space.problem import CodingProblem
+from kernelatoms.engine import machine
+from kernelatoms.pursuit.masked import masked_omp
+from kernelatoms.pursuit.sizes import prefers_no_gram
+from kernelatoms.space.codes import Codes, PaddedCodes, RaggedCodes, stack_rows
+from kernelatoms.space.problem import CodingProblem, split_missing
 
 Array = NDArray[Any]
 
@@ -23,8 +24,10 @@ def omp(
     problem: CodingProblem,
     n_nonzero: int,
     *,
-    max_residual: float | None = None,
+    max_residual: float | Array | None = None,
+    absolute: bool = False,
     selection: str = "omp",
+    positive: bool = False,
     candidates: NDArray[np.int32] | None = None,
 ) -> Codes:
     """Code all signals of a problem, at most ``n_nonzero`` atoms each.
@@ -32,63 +35,125 @@ def omp(
     Parameters
     ----------
     problem : CodingProblem
-        Signals and atoms.
+        Signals, NaN where values are missing, and atoms.
     n_nonzero : int
         The most atoms a signal may use.
-    max_residual : float, optional
+    max_residual : float or array of shape (n_signals,), optional
         Stop earlier once |residual| <= max_residual |x|.
+    absolute : bool
+        Stop once |residual| <= max_residual instead.
     selection : {"omp", "ols"}
         Pick the atom of largest correlation, or of largest residual decrease.
-    candidates : (n_signals, n_candidates) int32, optional
+    positive : bool
+        Allow no negative coefficients: pick the largest positive correlation, solve the
+        non-negative least squares on the support; atoms that end at zero leave it.
+    candidates : int32 array of shape (n_signals, n_candidates), optional
         The atoms that each signal may use; -1 pads shorter lists.
 
     Returns
     -------
-    Codes
-        An ``error`` below 10 eps of the signal's energy is 0.
+    PaddedCodes, or RaggedCodes where ``max_residual`` is given
+        An ``error`` below 10 eps of the signal's energy is 0. Of signals that miss values, it is
+        that of the observed entries; under a kernel other than the linear one, an estimate.
     """
-    n_signals, width = problem.n_signals, padded(problem.n_atoms)
-    dtype = problem.dtype
-    gram = problem.gram
-    indices = np.empty((n_signals, n_nonzero), np.int32)
-    values = np.empty((n_signals, n_nonzero), dtype)
-    error = np.empty(n_signals, dtype)
-    if max_residual is not None and problem.energy(0, 0) is None:
-        raise ValueError(
-            "max_residual needs k(x, x) of the signals, which a precomputed kernel does not "
-            "give; use n_nonzero_coefs alone."
-        )
-    if candidates is None:
-        candidates = np.empty((n_signals, 0), np.int32)
-    block = block_rows(n_signals, width, dtype.itemsize, n_threads())
+    stop_at = None
+    if max_residual is not None:
+        if not problem.knows_energy:
+            raise ValueError(
+                "max_residual needs k(x, x) of the signals, which a precomputed kernel does not "
+                "give; pass them as energy, or use n_nonzero_coefs alone."
+            )
+        stop_at = np.broadcast_to(np.asarray(max_residual, np.float64), problem.n_signals)
+    parts = split_missing(problem)
+    if parts is None:
+        return _omp(problem, n_nonzero, stop_at, absolute, selection, positive, candidates)
 
-    def make_worker() -> Any:
-        corr = np.zeros((block, width), dtype)
-        explained = np.empty(block)
-        until = np.full(block, np.inf)
+    def of(rows: NDArray[np.intp], values: Array | None) -> Array | None:
+        return None if values is None else values[rows]
 
-        def work(start: int, stop: int) -> None:
-            part, here = slice(start, stop), slice(0, stop - start)
-            problem.correlate(start, stop, out=corr[here, : problem.n_atoms])
+    some = parts.partial_rows
+    masked = masked_omp(
+        parts.partial, n_nonzero, stop_at=of(some, stop_at), absolute=absolute,
+        selection=selection, positive=positive, candidates=of(some, candidates),
+    )  # fmt: skip
+    if not len(parts.complete_rows):
+        return masked
+    some = parts.complete_rows
+    complete = _omp(
+        parts.complete, n_nonzero, of(some, stop_at), absolute, selection, positive,
+        of(some, candidates),
+    )  # fmt: skip
+    return stack_rows([(parts.complete_rows, complete), (parts.partial_rows, masked)])
+
+
+def _omp(
+    problem: CodingProblem,
+    n_nonzero: int,
+    stop_at: Array | None,
+    absolute: bool,
+    selection: str,
+    positive: bool,
+    candidates: NDArray[np.int32] | None,
+) -> Codes:
+    n_signals, dtype = problem.n_signals, problem.dtype
+    engine = machine(problem.norms2)
+    energies = np.zeros(n_signals)
+    options: dict[str, Any] = {
+        "stop_at": stop_at,
+        "relative": not absolute,
+        "use_ols": selection == "ols",
+        "positive": positive,
+        "ragged": stop_at is not None,
+    }
+
+    def note(start: int, stop: int, energy: Array | None) -> None:
+        if energy is not None:
+            energies[start:stop] = energy
+
+    def products(start: int, stop: int) -> tuple[Array, Array | None]:
+        corr, energy = problem.products(start, stop)
+        note(start, stop, energy)
+        return corr, energy
+
+    if candidates is not None:
+
+        def local(start: int, stop: int) -> tuple[Array, Array, Array | None]:
+            grams, corrs = problem.local(start, stop, candidates[start:stop])
             energy = problem.energy(start, stop)
-            if energy is not None and not np.isfinite(energy).all():
-                raise ValueError(
-                    f"X holds signals whose squared norm overflows {dtype.name}; scale X down or "
-                    "use float64."
-                )
-            if max_residual is not None and energy is not None:
-                until[here] = energy * (1.0 - max_residual**2)
-            pursue(
-                gram, corr[here], candidates[part], until[here], selection == "ols",
-                indices[part], values[part], explained[here],
-            )  # fmt: skip
-            if energy is None:
-                error[part] = -explained[here]
-            else:
-                left = energy - explained[here]
-                error[part] = np.where(left > 10 * np.finfo(dtype).eps * energy, left, 0.0)
+            note(start, stop, energy)
+            return grams, corrs, energy
 
-        return work
+        found = engine.omp_local(local, candidates, n_nonzero, **options)
+    elif prefers_no_gram(problem, n_nonzero):
+        found = engine.omp_without_gram(
+            problem.gram_rows, problem.norms2, products, n_signals, n_nonzero, **options
+        )
+    else:
+        found = engine.omp(problem.gram, products, n_signals, n_nonzero, **options)
+    *codes, left = found
+    error = left
+    if problem.knows_energy:
+        _check_explained(problem, energies, left)
+        error = np.where(left > 10 * np.finfo(dtype).eps * energies, left, 0.0)
+    error = error.astype(dtype)
+    if stop_at is None:
+        indices, values = codes
+        return PaddedCodes(n_atoms=problem.n_atoms, error=error, indices=indices, values=values)
+    indptr, indices, values = codes
+    return RaggedCodes(
+        n_atoms=problem.n_atoms, error=error, indptr=indptr, indices=indices, values=values
+    )
 
-    each_block(n_signals, block, make_worker)
-    return Codes(indices, values, problem.n_atoms, error)
+
+def _check_explained(problem: CodingProblem, energies: Array, left: Array) -> None:
+    """Refuse given energies that are smaller than what the codes explain."""
+    if not getattr(problem, "energy_is_given", False):
+        return
+    wrong = np.flatnonzero(left < -np.sqrt(np.finfo(problem.dtype).eps) * np.abs(left - energies))
+    if len(wrong):
+        s = int(wrong[0])
+        raise ValueError(
+            f"energy[{s}] = {energies[s]:.6g} is less than the {energies[s] - left[s]:.6g} that "
+            f"the code of signal {s} explains: energy must hold k(x, x) of the signals, under the "
+            "kernel of X and dictionary."
+        )

@@ -1,75 +1,200 @@
-"""Codes: what a pursuit returns, a few atoms and coefficients for every signal."""
+"""Codes: what a pursuit returns, the coefficients of every signal.
+
+Three kinds, for three kinds of pursuit: ``PaddedCodes`` (a bounded number of nonzeros a signal),
+``RaggedCodes`` (as many as an error bound or a penalty asks for) and ``DenseCodes`` (ridge). All
+know their ``error`` and convert to CSR or dense matrices.
+"""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-from kernelatoms.engine.cpu.lasso import pack
-
 Array = NDArray[Any]
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Codes:
-    """Sparse codes, padded: row s uses atoms ``indices[s]``, ascending, with ``values[s]``.
+    """What all kinds of codes have.
 
-    Shorter codes end in index -1 and value 0. ``error`` is the squared residual of every signal;
-    where its energy k(x, x) is not known, the squared residual less that energy, which still
-    ranks codes of the same signal. ``gap`` is the duality gap, where the pursuit has one;
-    ``n_passes`` and ``n_updates`` count passes of coordinate descent and coefficients computed in
-    them, where it tells.
+    ``error`` is the squared residual of every signal; where its energy k(x, x) is not known, the
+    squared residual less that energy, which still ranks codes of the same signal. ``gap`` is the
+    duality gap, where the pursuit has one; ``n_passes`` and ``n_updates`` count passes of
+    coordinate descent and coefficients computed in them, where it counts.
     """
 
-    indices: NDArray[np.int32]
-    values: Array
     n_atoms: int
     error: Array
     gap: Array | None = None
     n_passes: NDArray[np.int64] | None = None
     n_updates: NDArray[np.int64] | None = None
 
-    @classmethod
-    def from_dense(cls, dense: Array, error: Array) -> "Codes":
-        """Return the codes of a dense (n_signals, n_atoms) array, in the type of ``error``."""
-        width = int(np.count_nonzero(dense, axis=1).max(initial=1))
-        indices = np.full((len(dense), width), -1, np.int32)
-        values = np.zeros(indices.shape, error.dtype)
-        pack(dense, indices, values)
-        return cls(indices, values, dense.shape[1], error)
-
-    @classmethod
-    def stacked(
-        cls, parts: Sequence["Codes"], n_atoms: int, dtype: np.dtype[Any], **told: Any
-    ) -> "Codes":
-        """Return the codes of consecutive blocks of signals as one."""
-        n_signals = sum(len(part.indices) for part in parts)
-        width = max((part.indices.shape[1] for part in parts), default=1)
-        indices = np.full((n_signals, width), -1, np.int32)
-        values, error = np.zeros(indices.shape, dtype), np.empty(n_signals, dtype)
-        first = 0
-        for part in parts:
-            stop, used = first + len(part.indices), part.indices.shape[1]
-            indices[first:stop, :used], values[first:stop, :used] = part.indices, part.values
-            error[first:stop] = part.error
-            first = stop
-        return cls(indices, values, n_atoms, error, **told)
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The type of the coefficients."""
+        raise NotImplementedError
 
     def to_csr(self) -> scipy.sparse.csr_array:
         """Return the (n_signals, n_atoms) matrix of coefficients, indices sorted."""
-        used = self.indices >= 0
-        starts = np.concatenate([[0], np.cumsum(used.sum(axis=1))])
-        index_type = np.int32 if starts[-1] < np.iinfo(np.int32).max else np.int64
-        matrix = scipy.sparse.csr_array(
-            (self.values[used], self.indices[used].astype(index_type), starts.astype(index_type)),
-            shape=(len(self.indices), self.n_atoms),
-        )
-        matrix.has_sorted_indices = True
-        return matrix
+        raise NotImplementedError
 
     def to_dense(self) -> Array:
         """Return the (n_signals, n_atoms) array of coefficients."""
         return self.to_csr().toarray()
+
+    def astype(self, dtype: Any) -> Self:
+        """Return the same codes with coefficients and errors in another type."""
+        raise NotImplementedError
+
+    def uses(self) -> NDArray[np.intp]:
+        """Return how many signals use each atom, (n_atoms,)."""
+        raise NotImplementedError
+
+    def l1_norm(self) -> float:
+        """Return the sum of all |coefficients|."""
+        raise NotImplementedError
+
+
+@dataclass(kw_only=True)
+class PaddedCodes(Codes):
+    """Row s uses atoms ``indices[s]``, ascending, with ``values[s]``; ends in -1 and 0."""
+
+    indices: NDArray[np.int32]
+    values: Array
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The type of the coefficients."""
+        return self.values.dtype
+
+    def to_csr(self) -> scipy.sparse.csr_array:
+        """Return the (n_signals, n_atoms) matrix of coefficients, indices sorted."""
+        used = self.indices >= 0
+        indptr = np.concatenate([[0], np.cumsum(used.sum(axis=1))])
+        return _csr(self.values[used], self.indices[used], indptr, self.n_atoms)
+
+    def to_ragged(self) -> "RaggedCodes":
+        """Return the same codes without their padding."""
+        used = self.indices >= 0
+        return RaggedCodes(
+            n_atoms=self.n_atoms, error=self.error, gap=self.gap,
+            indptr=np.concatenate([[0], np.cumsum(used.sum(axis=1))]),
+            indices=self.indices[used], values=self.values[used],
+        )  # fmt: skip
+
+    def astype(self, dtype: Any) -> "PaddedCodes":
+        """Return the same codes with coefficients and errors in another type."""
+        if self.dtype == dtype:
+            return self
+        return replace(self, values=self.values.astype(dtype), error=self.error.astype(dtype))
+
+    def uses(self) -> NDArray[np.intp]:
+        """Return how many signals use each atom."""
+        return np.bincount(self.indices[self.indices >= 0], minlength=self.n_atoms)
+
+    def l1_norm(self) -> float:
+        """Return the sum of all |coefficients|."""
+        return float(np.abs(self.values).sum(dtype=np.float64))
+
+
+@dataclass(kw_only=True)
+class RaggedCodes(Codes):
+    """Signal s uses atoms ``indices[indptr[s]:indptr[s + 1]]``, ascending, with those values."""
+
+    indptr: NDArray[np.int64]
+    indices: NDArray[np.int32]
+    values: Array
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The type of the coefficients."""
+        return self.values.dtype
+
+    def to_csr(self) -> scipy.sparse.csr_array:
+        """Return the (n_signals, n_atoms) matrix of coefficients, indices sorted."""
+        return _csr(self.values, self.indices, self.indptr, self.n_atoms)
+
+    def astype(self, dtype: Any) -> "RaggedCodes":
+        """Return the same codes with coefficients and errors in another type."""
+        if self.dtype == dtype:
+            return self
+        return replace(self, values=self.values.astype(dtype), error=self.error.astype(dtype))
+
+    def uses(self) -> NDArray[np.intp]:
+        """Return how many signals use each atom."""
+        return np.bincount(self.indices, minlength=self.n_atoms)
+
+    def l1_norm(self) -> float:
+        """Return the sum of all |coefficients|."""
+        return float(np.abs(self.values).sum(dtype=np.float64))
+
+
+@dataclass(kw_only=True)
+class DenseCodes(Codes):
+    """Every signal uses every atom: ``weights`` of shape (n_signals, n_atoms)."""
+
+    weights: Array
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The type of the coefficients."""
+        return self.weights.dtype
+
+    def to_csr(self) -> scipy.sparse.csr_array:
+        """Return the (n_signals, n_atoms) matrix of coefficients, indices sorted."""
+        return scipy.sparse.csr_array(self.weights)
+
+    def to_dense(self) -> Array:
+        """Return the (n_signals, n_atoms) array of coefficients."""
+        return self.weights
+
+    def astype(self, dtype: Any) -> "DenseCodes":
+        """Return the same codes with coefficients and errors in another type."""
+        if self.dtype == dtype:
+            return self
+        return replace(self, weights=self.weights.astype(dtype), error=self.error.astype(dtype))
+
+    def uses(self) -> NDArray[np.intp]:
+        """Return how many signals use each atom."""
+        return np.count_nonzero(self.weights, axis=0)
+
+    def l1_norm(self) -> float:
+        """Return the sum of all |coefficients|."""
+        return float(np.abs(self.weights).sum(dtype=np.float64))
+
+
+def stack_rows(parts: Sequence[tuple[NDArray[np.intp], Codes]]) -> Codes:
+    """Return codes of one kind, greedy, as one: ``parts`` holds signal numbers and their codes."""
+    n_signals = sum(len(rows) for rows, _ in parts)
+    first = parts[0][1]
+    error = np.empty(n_signals, first.error.dtype)
+    for rows, codes in parts:
+        error[rows] = codes.error
+    if isinstance(first, PaddedCodes):
+        indices = np.empty((n_signals, first.indices.shape[1]), np.int32)
+        values = np.empty(indices.shape, first.values.dtype)
+        for rows, codes in parts:
+            assert isinstance(codes, PaddedCodes)
+            indices[rows], values[rows] = codes.indices, codes.values
+        return PaddedCodes(n_atoms=first.n_atoms, error=error, indices=indices, values=values)
+    order = np.argsort(np.concatenate([rows for rows, _ in parts]))
+    matrix = scipy.sparse.vstack([codes.to_csr() for _, codes in parts], format="csr")[order]
+    return RaggedCodes(
+        n_atoms=first.n_atoms, error=error, indptr=matrix.indptr.astype(np.int64),
+        indices=matrix.indices.astype(np.int32), values=matrix.data,
+    )  # fmt: skip
+
+
+def _csr(
+    values: Array, indices: NDArray[np.integer], indptr: NDArray[np.integer], n_atoms: int
+) -> scipy.sparse.csr_array:
+    index_type = np.int32 if indptr[-1] < np.iinfo(np.int32).max else np.int64
+    matrix = scipy.sparse.csr_array(
+        (values, indices.astype(index_type, copy=False), indptr.astype(index_type, copy=False)),
+        shape=(len(indptr) - 1, n_atoms),
+    )
+    matrix.has_sorted_indices = True
+    return matrix

@@ -1,29 +1,27 @@
 """Coding problems: all that a pursuit needs to know of signals and atoms.
 
-A pursuit sees the Gram matrix of the atoms, the correlations of signals with atoms and the
-signals' energies, block by block, and nothing else. Linear coding, kernel coding and coding
-from given inner products are therefore three small classes and no pursuit knows which it has.
+A pursuit sees inner products of atoms, of signals with atoms, and the signals' energies, block by
+block, and nothing else. Linear coding, kernel coding and coding from given inner products are
+therefore one small class each and no pursuit knows which it has.
 
 Missing values (NaN) of signals are the exception: over rows, each signal then sees its own part of
-the atoms, and has a Gram matrix of its own. ``parted`` sets those signals apart. Kernels that can
-estimate inner products from a part of a row need no exception.
+the atoms, and has a Gram matrix of its own. ``split_missing`` sets those signals apart. Kernels
+that can estimate inner products from a part of a row need no exception.
 """
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelatoms.engine.cpu.omp import padded
-from kernelatoms.engine.cpu.products import gram_matrix
-from kernelatoms.similarity import NamedKernel, PrecomputedKernel
 from kernelatoms.similarity.missing import rows_with_missing
+from kernelatoms.space.atoms import Atoms, KernelAtoms, LinearAtoms, check_eigenvalues
 from kernelatoms.space.expansion import Expansion
 from kernelatoms.space.gram_check import check_gram
 
 Array = NDArray[Any]
+Products = tuple[Array, Array | None]
 
 
 class CodingProblem(Protocol):
@@ -35,153 +33,199 @@ class CodingProblem(Protocol):
 
     @property
     def gram(self) -> Array:
-        """Inner products of the atoms, columns padded with zeros for the engine."""
+        """Inner products of the atoms, (n_atoms, n_atoms)."""
 
-    def correlate(self, start: int, stop: int, out: Array) -> None:
-        """Write the inner products of signals start..stop with all atoms into ``out``."""
+    @property
+    def gram_is_known(self) -> bool:
+        """Whether ``gram`` costs nothing any more."""
+
+    @property
+    def norms2(self) -> Array:
+        """Squared norms of the atoms, (n_atoms,)."""
+
+    @property
+    def knows_energy(self) -> bool:
+        """Whether the squared norms of signals are known."""
+
+    def products(self, start: int, stop: int) -> Products:
+        """Return inner products of signals start..stop with all atoms, and their energies.
+
+        (n, n_atoms) and (n,); None for energies that are not known.
+        """
+
+    def local(self, start: int, stop: int, candidates: NDArray[np.int32]) -> tuple[Array, Array]:
+        """Return what signals start..stop see of their own candidates alone (n, K).
+
+        Gram matrices (n, K, K) and inner products (n, K), 0 where a list is padded with -1.
+        """
 
     def energy(self, start: int, stop: int) -> Array | None:
         """Return the squared norms of signals start..stop, or None where they are not known."""
 
+    def gram_rows(self, atoms: NDArray[np.integer]) -> Array:
+        """Return rows of the Gram matrix, without the rest of it."""
 
-@dataclass(frozen=True)
-class Parts:
-    """A problem in two: its complete signals, and rows over rows for those that miss values."""
+    def gram_times(self, weights: Array, candidates: NDArray[np.int32]) -> Array:
+        """Return the inner products of combined atoms with all atoms, (n, n_atoms).
 
-    complete_rows: NDArray[np.intp]
-    complete: CodingProblem
-    partial_rows: NDArray[np.intp]
-    partial: "LinearProblem"
+        Row s combines the atoms ``candidates[s]`` with ``weights[s]``; -1 has weight 0.
+        """
 
-
-def parted(problem: CodingProblem) -> Parts | None:
-    """Return a linear problem whose signals miss values in two parts; None for all others."""
-    return problem.parts if isinstance(problem, LinearProblem | KernelProblem) else None
+    def check_semidefinite(self) -> None:
+        """Refuse atoms whose Gram matrix is not positive semi-definite."""
 
 
-class LinearProblem:
-    """Rows of ``signals`` over rows of ``atoms``."""
+class _SignalsOverAtoms:
+    """Rows of ``signals`` over atoms that know how to compare with rows."""
 
-    def __init__(self, signals: Array, atoms: Array) -> None:
+    def __init__(self, signals: Array, atoms: Atoms) -> None:
         self.signals = signals
         self.atoms = atoms
-        self.n_signals, self.n_atoms = len(signals), len(atoms)
+        self.n_signals, self.n_atoms = len(signals), atoms.n_atoms
         self.dtype = signals.dtype
 
-    @cached_property
+    @property
     def gram(self) -> Array:
         """Inner products of the atoms."""
-        gram = gram_matrix(self.atoms)
-        self.check_norms(np.diagonal(gram))
-        return gram
+        return self.atoms.gram
 
-    @cached_property
-    def columns(self) -> Array:
-        """The atoms, transposed: BLAS is faster by up to a quarter with columns in memory."""
-        return np.ascontiguousarray(self.atoms.T)
+    @property
+    def gram_is_known(self) -> bool:
+        """Whether ``gram`` costs nothing any more."""
+        return self.atoms.gram_is_known
 
-    @cached_property
-    def parts(self) -> Parts | None:
-        """Complete and incomplete signals apart; None if all are complete."""
-        partial = rows_with_missing(self.signals)
-        if not len(partial):
-            return None
-        complete = np.delete(np.arange(self.n_signals), partial)
-        return Parts(
-            complete, LinearProblem(self.signals[complete], self.atoms),
-            partial, LinearProblem(self.signals[partial], self.atoms),
-        )  # fmt: skip
+    @property
+    def norms2(self) -> Array:
+        """Squared norms of the atoms."""
+        return self.atoms.norms2
 
-    def check_norms(self, norms2: Array) -> None:
-        """Refuse atoms whose squared norms overflow."""
-        if not np.isfinite(norms2).all():
-            raise ValueError(
-                f"The dictionary holds atoms whose squared norm overflows {self.dtype.name}; scale "
-                "them down or use float64."
-            )
+    @property
+    def knows_energy(self) -> bool:
+        """Whether the squared norms of signals are known."""
+        return self.atoms.energy(self.signals[:0]) is not None
 
-    def correlate(self, start: int, stop: int, out: Array) -> None:
-        """Write the inner products of signals start..stop with all atoms into ``out``."""
-        np.matmul(self.signals[start:stop], self.columns, out=out)
-
-    def energy(self, start: int, stop: int) -> Array:
-        """Return the squared norms of signals start..stop."""
+    def products(self, start: int, stop: int) -> Products:
+        """Return inner products of signals start..stop with all atoms, and their energies."""
         rows = self.signals[start:stop]
-        with np.errstate(over="ignore"):  # the pursuit refuses infinite energies in words
-            return np.vecdot(rows, rows)
+        return self.atoms.inner(rows), self.atoms.energy(rows)
 
-
-class KernelProblem:
-    """Mapped rows phi(x) over the vectors of an expansion; their Gram matrix, where it is known.
-
-    Learners know it from coordinates, more accurately than from kernel values of anchors.
-    """
-
-    def __init__(self, signals: Array, atoms: Expansion, gram: Array | None = None) -> None:
-        self.signals = signals
-        self.atoms = atoms
-        self._gram = gram
-        self.n_signals, self.n_atoms = len(signals), atoms.n_vectors
-        self.dtype = signals.dtype
-
-    @cached_property
-    def gram(self) -> Array:
-        """Inner products of the atoms in feature space."""
-        gram = self.atoms.gram() if self._gram is None else self._gram
-        gram = gram.astype(self.dtype, copy=False)
-        check_gram(gram, "the kernel on the atoms")
-        return _pad_columns(gram)
-
-    @cached_property
-    def parts(self) -> Parts | None:
-        """Complete and incomplete signals apart, if the kernel is linear; None otherwise."""
-        kernel, coef = self.atoms.kernel, self.atoms.coef
-        if not (isinstance(kernel, NamedKernel) and kernel.name == "linear"):
-            return None
-        partial = rows_with_missing(self.signals)
-        if not len(partial):
-            return None
-        rows = self.atoms.anchors if coef is None else coef.T @ self.atoms.anchors
-        rows = np.ascontiguousarray(rows, dtype=self.dtype)
-        complete = np.delete(np.arange(self.n_signals), partial)
-        return Parts(
-            complete, KernelProblem(self.signals[complete], self.atoms, self._gram),
-            partial, LinearProblem(self.signals[partial], rows),
-        )  # fmt: skip
-
-    def correlate(self, start: int, stop: int, out: Array) -> None:
-        """Write the inner products of signals start..stop with all atoms into ``out``."""
-        self.atoms.inner(self.signals[start:stop], out=out)
+    def local(self, start: int, stop: int, candidates: NDArray[np.int32]) -> tuple[Array, Array]:
+        """Return what signals start..stop see of their own candidates alone."""
+        return self.atoms.local(self.signals[start:stop], candidates)
 
     def energy(self, start: int, stop: int) -> Array | None:
-        """Return k(x, x) of signals start..stop; None for a precomputed kernel."""
-        if isinstance(self.atoms.kernel, PrecomputedKernel):
-            return None
-        return self.atoms.kernel.diag(self.signals[start:stop])
+        """Return the squared norms of signals start..stop, or None where they are not known."""
+        return self.atoms.energy(self.signals[start:stop])
+
+    def gram_rows(self, atoms: NDArray[np.integer]) -> Array:
+        """Return rows of the Gram matrix, without the rest of it."""
+        return self.atoms.gram_rows(atoms)
+
+    def gram_times(self, weights: Array, candidates: NDArray[np.int32]) -> Array:
+        """Return the inner products of combined atoms with all atoms."""
+        return self.atoms.gram_times(weights, candidates)
+
+    def check_semidefinite(self) -> None:
+        """Refuse atoms whose Gram matrix is not positive semi-definite."""
+        self.atoms.check_semidefinite()
+
+
+class LinearProblem(_SignalsOverAtoms):
+    """Rows of ``signals`` over rows of ``atoms``."""
+
+    atoms: LinearAtoms
+
+    def __init__(self, signals: Array, atoms: Array | LinearAtoms) -> None:
+        super().__init__(signals, atoms if isinstance(atoms, LinearAtoms) else LinearAtoms(atoms))
+
+
+class KernelProblem(_SignalsOverAtoms):
+    """Mapped rows phi(x) over vectors of their feature space."""
+
+    atoms: KernelAtoms
+
+    def __init__(self, signals: Array, atoms: Expansion | KernelAtoms) -> None:
+        super().__init__(signals, atoms if isinstance(atoms, KernelAtoms) else KernelAtoms(atoms))
 
 
 class GivenProblem:
     """Inner products computed by the caller."""
 
+    gram_is_known = True
+    energy_is_given = True
+
     def __init__(self, gram: Array, corr: Array, energy: Array | None = None) -> None:
         check_gram(gram, "the Gram matrix of the atoms")
-        self.gram = _pad_columns(gram)
+        self.gram = gram
+        self.norms2 = np.diagonal(gram).copy()
         self.corr = corr
         self._energy = energy
         self.n_signals, self.n_atoms = corr.shape
         self.dtype = corr.dtype
 
-    def correlate(self, start: int, stop: int, out: Array) -> None:
-        """Write the inner products of signals start..stop with all atoms into ``out``."""
-        out[...] = self.corr[start:stop]
+    @property
+    def knows_energy(self) -> bool:
+        """Whether the squared norms of signals were given."""
+        return self._energy is not None
+
+    def products(self, start: int, stop: int) -> Products:
+        """Return inner products of signals start..stop with all atoms, and their energies."""
+        return self.corr[start:stop], self.energy(start, stop)
+
+    def local(self, start: int, stop: int, candidates: NDArray[np.int32]) -> tuple[Array, Array]:
+        """Return what signals start..stop see of their own candidates alone."""
+        chosen, padded = np.maximum(candidates, 0), candidates < 0
+        grams = self.gram[chosen[:, :, None], chosen[:, None, :]]
+        grams[padded] = 0
+        grams.mT[padded] = 0
+        corr = np.take_along_axis(self.corr[start:stop], chosen, axis=1)
+        return grams, np.where(padded, 0, corr)
 
     def energy(self, start: int, stop: int) -> Array | None:
         """Return the squared norms of signals start..stop, if they were given."""
         return None if self._energy is None else self._energy[start:stop]
 
+    def gram_rows(self, atoms: NDArray[np.integer]) -> Array:
+        """Return rows of the Gram matrix."""
+        return self.gram[atoms]
 
-def _pad_columns(gram: Array) -> Array:
-    n_atoms = len(gram)
-    out = np.zeros((n_atoms, padded(n_atoms)), gram.dtype)
-    out[:, :n_atoms] = gram
-    return out
+    def gram_times(self, weights: Array, candidates: NDArray[np.int32]) -> Array:
+        """Return the inner products of combined atoms with all atoms."""
+        return (weights[:, None] @ self.gram[candidates])[:, 0]
+
+    def check_semidefinite(self) -> None:
+        """Refuse a Gram matrix that is not positive semi-definite."""
+        check_eigenvalues(self.gram)
+
+
+@dataclass(frozen=True)
+class Split:
+    """A problem in two: its complete signals, and rows over rows for those that miss values."""
+
+    complete_rows: NDArray[np.intp]
+    complete: CodingProblem
+    partial_rows: NDArray[np.intp]
+    partial: LinearProblem
+
+
+def split_missing(problem: CodingProblem) -> Split | None:
+    """Return a linear problem whose signals miss values in two parts; None for all others."""
+    if not isinstance(problem, LinearProblem | KernelProblem):
+        return None
+    if isinstance(problem, KernelProblem) and not problem.atoms.kernel.linear:
+        return None
+    partial = rows_with_missing(problem.signals)
+    if not len(partial):
+        return None
+    complete = np.delete(np.arange(problem.n_signals), partial)
+    rows: LinearAtoms
+    if isinstance(problem, LinearProblem):
+        rows = problem.atoms
+    else:
+        anchors, coef = problem.atoms.expansion.anchors, problem.atoms.expansion.coef
+        combined = anchors if coef is None else coef.T @ anchors
+        rows = LinearAtoms(np.ascontiguousarray(combined, dtype=problem.dtype))
+    return Split(
+        complete, type(problem)(problem.signals[complete], problem.atoms),  # type: ignore[arg-type]
+        partial, LinearProblem(problem.signals[partial], rows),
+    )  # fmt: skip

@@ -461,44 +461,24 @@ def solve_lasso(gram, corr, energy, alpha, positive, gap_tol, most, rounding, ma
 
 
 @jit()
-def solve_lasso_among(  # type: ignore[no-untyped-def]
-    gram, corr, energy, alpha, positive, gap_tol, most, rounding, max_passes, candidates, codes
+def solve_lasso_local(  # type: ignore[no-untyped-def]
+    grams, corrs, energy, alpha, positive, gap_tol, most, rounding, max_passes, codes
 ):
-    """Code each signal over its own candidates alone; -1 pads shorter lists."""
-    chosen = np.empty(candidates.shape[1], np.int64)
-    for s in range(corr.shape[0]):
-        n = 0
-        for atom in candidates[s]:
-            known = atom < 0
-            for i in range(n):
-                known = known or chosen[i] == atom
-            if not known:
-                chosen[n] = atom
-                n += 1
-        own, b, w = np.empty((n, n)), np.empty((1, n)), np.empty((1, n))
-        for i in range(n):
-            b[0, i], w[0, i] = corr[s, chosen[i]], codes[s, chosen[i]]
-            for j in range(n):
-                own[i, j] = gram[chosen[i], chosen[j]]
-        codes[s] = 0.0
+    """Code each signal over its own atoms: ``grams`` (n, K, K), ``corrs`` and ``codes`` (n, K)."""
+    for s in range(corrs.shape[0]):
+        one = slice(s, s + 1)
         solve_lasso(
-            own, b, energy[s : s + 1], alpha, positive, gap_tol, most, rounding,
-            max_passes, w,
+            grams[s], corrs[one], energy[one], alpha, positive, gap_tol, most, rounding,
+            max_passes, codes[one],
         )  # fmt: skip
-        for i in range(n):
-            codes[s, chosen[i]] = w[0, i]
 
 
 @jit()
-def certify(gram, corr, energy, alpha, positive, candidates, codes, gaps, errors):  # type: ignore[no-untyped-def]
-    """Compute duality gap and squared residual of every code, whoever found it.
-
-    Where signals have candidates, among those; an array without columns stands for all atoms.
-    """
+def certify(gram, corr, energy, alpha, positive, codes, gaps, errors):  # type: ignore[no-untyped-def]
+    """Compute duality gap and squared residual of every code, whoever found it."""
     n_atoms = gram.shape[0]
     c = np.empty(n_atoms)
     support = np.empty(n_atoms, np.int64)
-    allowed = np.empty(n_atoms, np.bool_)
     for s in range(corr.shape[0]):
         k = 0
         for j in range(n_atoms):
@@ -506,23 +486,51 @@ def certify(gram, corr, energy, alpha, positive, candidates, codes, gaps, errors
                 support[k] = j
                 k += 1
         _gradient(gram, corr[s], codes[s], support, k, c)
-        if candidates.shape[1] > 0:
-            allowed[:] = False
-            for atom in candidates[s]:
-                if atom >= 0:
-                    allowed[atom] = True
-            for j in range(n_atoms):
-                if not allowed[j]:
-                    c[j] = 0.0
         gaps[s], errors[s], _ = _gap(corr[s], codes[s], c, energy[s], alpha, support, k, positive)
 
 
 @jit()
-def pack(codes, indices, values):  # type: ignore[no-untyped-def]
-    """Write the nonzeros of dense codes to the front of padded ones."""
+def certify_local(grams, corrs, energy, alpha, positive, codes, gaps, errors):  # type: ignore[no-untyped-def]
+    """Do the same where each signal has atoms of its own, among those."""
+    for s in range(corrs.shape[0]):
+        one = slice(s, s + 1)
+        certify(
+            grams[s], corrs[one], energy[one], alpha, positive, codes[one], gaps[one], errors[one]
+        )
+
+
+@jit()
+def certify_gradient(corr, c, energy, alpha, positive, codes, gaps, errors):  # type: ignore[no-untyped-def]
+    """Do the same where the gradients c = b - G w are known, (n, n_atoms)."""
+    support = np.empty(corr.shape[1], np.int64)
+    for s in range(corr.shape[0]):
+        k = 0
+        for j in range(corr.shape[1]):
+            if codes[s, j] != 0.0:
+                support[k] = j
+                k += 1
+        gaps[s], errors[s], _ = _gap(
+            corr[s], codes[s], c[s], energy[s], alpha, support, k, positive
+        )
+
+
+@jit()
+def count_nonzeros(codes, counts):  # type: ignore[no-untyped-def]
+    """Count the nonzeros of dense codes, signal by signal."""
     for s in range(codes.shape[0]):
         k = 0
         for j in range(codes.shape[1]):
             if codes[s, j] != 0.0:
-                indices[s, k], values[s, k] = j, codes[s, j]
+                k += 1
+        counts[s] = k
+
+
+@jit()
+def pack(codes, indices, values):  # type: ignore[no-untyped-def]
+    """Write the nonzeros of dense codes, signal after signal."""
+    k = 0
+    for s in range(codes.shape[0]):
+        for j in range(codes.shape[1]):
+            if codes[s, j] != 0.0:
+                indices[k], values[k] = j, codes[s, j]
                 k += 1

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelatoms.engine.cpu.jit import jit
+from kernelatoms.engine.cpu.threads import each_block, n_threads
 
 # As in ``omp``: below this many machine epsilons of its scale a number is rounding.
 _ROUNDING = 100.0
@@ -209,3 +210,69 @@ def pursue_observed(
         if n_going == 0:
             break
     _write_codes(factors, lengths, picked, counts, indices, values)
+
+
+def omp_observed(
+    signals: NDArray[Any],
+    atoms: NDArray[Any],
+    columns: NDArray[Any],
+    n_nonzero: int,
+    *,
+    candidates: NDArray[np.int32],
+    stop_at: NDArray[np.float64] | None = None,
+    relative: bool = True,
+    use_ols: bool = False,
+) -> tuple[NDArray[np.int32], NDArray[Any], NDArray[np.float64], NDArray[np.float64]]:
+    """Code all signals by their observed entries, block by block on all threads.
+
+    Parameters
+    ----------
+    signals : (n_signals, n_features)
+        NaN where nothing is observed.
+    atoms, columns : (n_atoms, n_features), (n_features, n_atoms)
+        The dictionary and its transpose.
+    n_nonzero : int
+        The most atoms a signal may use.
+    candidates : (n_signals, n_candidates)
+        The atoms each signal may use, -1 where a list is shorter; no columns: all atoms.
+    stop_at : (n_signals,), optional
+        Stop at this residual norm, of the signal's own if ``relative``.
+    relative, use_ols : bool
+        See above; select by residual decrease (OLS) instead of correlation (OMP).
+
+    Returns
+    -------
+    indices, values : (n_signals, n_nonzero)
+        Atoms in ascending order (then -1) and their coefficients.
+    left, energy : (n_signals,)
+        Squared residuals and squared norms, of the observed entries.
+    """
+    n_signals, dtype = len(signals), signals.dtype
+    with np.errstate(over="ignore"):
+        squares = np.square(columns)
+    indices = np.empty((n_signals, n_nonzero), np.int32)
+    values = np.empty((n_signals, n_nonzero), dtype)
+    left, energy = np.empty(n_signals), np.empty(n_signals)
+
+    def work(start: int, stop: int) -> None:
+        part = slice(start, stop)
+        missing = np.isnan(signals[part])
+        residual = np.where(missing, dtype.type(0), signals[part])
+        with np.errstate(over="ignore"):
+            energy[part] = np.vecdot(residual, residual)
+        if not np.isfinite(energy[part]).all():
+            raise ValueError(
+                f"X holds signals whose squared norm overflows {dtype.name}; scale X down or use "
+                "float64."
+            )
+        leave = np.full(stop - start, -1.0)
+        if stop_at is not None:
+            leave = np.square(stop_at[part]) * (energy[part] if relative else 1.0)
+        pursue_observed(
+            atoms, columns, squares, residual, (~missing).astype(dtype), candidates[part], leave,
+            use_ols, indices[part], values[part], left[part],
+        )  # fmt: skip
+
+    block = masked_block_rows(n_nonzero, signals.shape[1], len(atoms), dtype.itemsize)
+    each_block(n_signals, max(1, min(block, -(-n_signals // n_threads()))), lambda: work)
+    return indices, values, left, energy

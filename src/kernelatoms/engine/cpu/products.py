@@ -48,3 +48,24 @@ def block_rows(n_rows: int, width: int, itemsize: int, n_threads: int) -> int:
 def for_blocks(n_rows: int, width: int, itemsize: int, work: Callable[[int, int], None]) -> None:
     """Call ``work(start, stop)`` for blocks of rows that need ``width`` numbers each."""
     each_block(n_rows, block_rows(n_rows, width, itemsize, n_threads()), lambda: work)
+
+
+def rows_in_memory(matrix: NDArray[Any]) -> NDArray[Any]:
+    """Return a square matrix with its rows contiguous: itself, its padded memory, or a copy.
+
+    Loops over strided rows are not vectorised; those over rows of a wider matrix are.
+    """
+    base = matrix.base
+    if matrix.flags.c_contiguous:
+        return matrix
+    if (
+        isinstance(base, np.ndarray)
+        and base.flags.c_contiguous
+        and base.ndim == 2
+        and base.dtype == matrix.dtype
+        and len(base) == len(matrix)
+        and base.ctypes.data == matrix.ctypes.data
+        and base.strides == matrix.strides
+    ):
+        return base
+    return np.ascontiguousarray(matrix)

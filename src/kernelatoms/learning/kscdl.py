@@ -1,0 +1,62 @@
+"""KSCDL's dictionary step: atoms that are rows, moved along the kernel's gradient."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelatoms.learning.gradients import move_atoms, within
+from kernelatoms.learning.loop import Updated
+from kernelatoms.pursuit.choices import Lasso
+from kernelatoms.similarity import Kernel
+from kernelatoms.space.codes import Codes
+
+Array = NDArray[Any]
+
+
+class GradientStep:
+    """Move all atoms one step downhill on the objective of their codes.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        One with a gradient.
+    alpha : float
+        Weight of |w|_1.
+    max_norm : float or None
+        The longest that atoms may be.
+    """
+
+    takes = (Lasso,)
+
+    def __init__(self, kernel: Kernel, alpha: float, max_norm: float | None = None) -> None:
+        self.kernel, self.alpha, self.max_norm = kernel, alpha, max_norm
+
+    def apply(self, rows: Array, codes: Codes, dictionary: Array) -> Updated:
+        """Improve a dictionary, all rows and their codes at hand."""
+        return self.take_batch(rows, codes, dictionary, None, 1.0)
+
+    def take_batch(
+        self, rows: Array, codes: Codes, dictionary: Array, past: Array | None, fade: float
+    ) -> Updated:
+        """Improve a dictionary by a batch; the curvature of earlier ones shortens the step."""
+        step = move_atoms(
+            self.kernel, rows, codes.to_csr(), dictionary, self.alpha, max_norm=self.max_norm,
+            past=None if past is None else fade * past,
+        )  # fmt: skip
+        return Updated(step.atoms, step.objective, codes.error, step.curvature)
+
+    def forget(self, sums: Array, atoms: NDArray[np.intp]) -> Array:
+        """Return the curvature as if nothing had used these atoms."""
+        sums = sums.copy()
+        sums[atoms] = 0
+        sums[:, atoms] = 0
+        return sums
+
+    def grown(self, sums: Array, n_new: int) -> Array:
+        """Return the curvature for so many atoms more, which nothing has used."""
+        return np.pad(sums, (0, n_new))
+
+    def new_atoms(self, rows: Array) -> Array:
+        """Return rows, those that are too long shortened."""
+        return within(rows, self.max_norm)

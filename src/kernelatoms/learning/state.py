@@ -1,0 +1,113 @@
+"""All that a learner needs to go on exactly where it stopped."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+# An atom whose use has faded to less than this many signals is not used any more.
+_FADED = 1e-3
+# Before an atom is judged it has been on offer to this many batches, and signals for every atom.
+_FEWEST_BATCHES, _FEWEST_SIGNALS = 2, 10
+
+
+@dataclass
+class LearnerState:
+    """Where learning stands: after some passes over all rows, or after some batches.
+
+    Parameters
+    ----------
+    dictionary : array of shape (n_atoms, n_features)
+        The atoms as they are.
+    best : array of shape (n_atoms, n_features)
+        Those of the best pass so far.
+    objective : list of float
+        What every pass really reached.
+    best_pass : int
+        The pass of the lowest objective; -1 before the first.
+    sums : object or None
+        What an update adds up over rows: of the best pass, or of all batches, early ones fading.
+    use : array of shape (n_atoms,)
+        How many signals used each atom: in the last pass, or in all batches, fading as sums do.
+    signals_seen, batches_seen : arrays of shape (n_atoms,)
+        How many signals and batches an atom has been on offer to since it took its place.
+    n_batches : int
+        Batches taken in.
+    random_state : RandomState or None
+        What new atoms are drawn with.
+    data : object
+        Tells the rows of the passes from others.
+    """
+
+    dictionary: Array
+    best: Array
+    objective: list[float] = field(default_factory=list)
+    best_pass: int = -1
+    sums: Any = None
+    use: Array = field(default_factory=lambda: np.zeros(0))
+    signals_seen: Array = field(default_factory=lambda: np.zeros(0))
+    batches_seen: Array = field(default_factory=lambda: np.zeros(0))
+    n_batches: int = 0
+    random_state: Any = None
+    data: Any = None
+
+    @classmethod
+    def start(cls, dictionary: Array, random_state: Any = None) -> "LearnerState":
+        """Return the state before the first pass or batch."""
+        state = cls(dictionary, dictionary, random_state=random_state)
+        state.use, state.signals_seen, state.batches_seen = (
+            np.zeros(len(dictionary)) for _ in range(3)
+        )
+        return state
+
+    def take_pass(
+        self, dictionary: Array, objective: float, uses: Array, sums: Any = None
+    ) -> NDArray[np.intp]:
+        """Note what a pass over all rows reached; return the atoms that nothing used."""
+        self.dictionary = dictionary
+        self.objective.append(objective)
+        if self.best_pass < 0 or objective < self.objective[self.best_pass]:
+            self.best, self.best_pass, self.sums = dictionary, len(self.objective) - 1, sums
+        self.use = uses.astype(np.float64)
+        self.signals_seen, self.batches_seen = np.zeros(len(uses)), np.zeros(len(uses))
+        return np.flatnonzero(uses == 0)
+
+    def take_batch(
+        self, dictionary: Array, sums: Any, uses: Array, n_signals: int, fade: float
+    ) -> NDArray[np.intp]:
+        """Note what a batch led to; return the atoms that the batches so far have no use for.
+
+        One batch alone judges nothing: its signals may be of one kind.
+        """
+        self.dictionary, self.best, self.sums = dictionary, dictionary, sums
+        self.n_batches += 1
+        self.use = fade * self.use + uses
+        self.signals_seen = self.signals_seen + n_signals
+        self.batches_seen = self.batches_seen + 1
+        judged = (self.batches_seen >= _FEWEST_BATCHES) & (
+            self.signals_seen >= _FEWEST_SIGNALS * len(dictionary)
+        )
+        return np.flatnonzero(judged & (self.use < _FADED))
+
+    def place(self, atoms: NDArray[np.intp], rows: Array) -> None:
+        """Put new atoms in the places of others; they have not been on offer yet."""
+        dictionary = self.dictionary.copy()
+        dictionary[atoms] = rows
+        # A best pass is this one or an earlier one, whose atoms stay as they are.
+        if self.best is self.dictionary:
+            self.best = dictionary
+        self.dictionary = dictionary
+        for counts in (self.use, self.signals_seen, self.batches_seen):
+            counts[atoms] = 0
+
+    def grow(self, rows: Array) -> None:
+        """Add atoms at the end."""
+        self.dictionary = np.concatenate([self.dictionary, rows])
+        self.best = self.dictionary
+        self.use, self.signals_seen, self.batches_seen = (
+            np.concatenate([counts, np.zeros(len(rows))])
+            for counts in (self.use, self.signals_seen, self.batches_seen)
+        )
