@@ -10,9 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelatoms.engine.cpu.omp import padded, pursue
-from kernelatoms.engine.cpu.products import block_rows
-from kernelatoms.engine.cpu.threads import each_block, n_threads
+from kernelatoms.engine import cpu
 from kernelatoms.space.codes import Codes
 from kernelatoms.space.problem import CodingProblem
 
@@ -47,48 +45,35 @@ def omp(
     Codes
         An ``error`` below 10 eps of the signal's energy is 0.
     """
-    n_signals, width = problem.n_signals, padded(problem.n_atoms)
-    dtype = problem.dtype
-    gram = problem.gram
-    indices = np.empty((n_signals, n_nonzero), np.int32)
-    values = np.empty((n_signals, n_nonzero), dtype)
-    error = np.empty(n_signals, dtype)
-    if max_residual is not None and problem.energy(0, 0) is None:
-        raise ValueError(
-            "max_residual needs k(x, x) of the signals, which a precomputed kernel does not "
-            "give; use n_nonzero_coefs alone."
-        )
+    n_signals, n_atoms, dtype = problem.n_signals, problem.n_atoms, problem.dtype
+    energies = np.empty(n_signals)
+    gram = problem.gram.astype(dtype, copy=False)
+
+    def products(start: int, stop: int) -> tuple[Array, Array | None]:
+        corr = np.empty((stop - start, n_atoms), dtype)
+        problem.correlate(start, stop, out=corr)
+        energy = problem.energy(start, stop)
+        energies[start:stop] = 0.0 if energy is None else energy
+        return corr, energy
+
+    options: dict[str, Any] = {"use_ols": selection == "ols"}
+    if max_residual is not None:
+        options["stop_at"] = np.full(n_signals, float(max_residual))
     if candidates is None:
-        candidates = np.empty((n_signals, 0), np.int32)
-    block = block_rows(n_signals, width, dtype.itemsize, n_threads())
+        indices, values, left = cpu.omp(gram, products, n_signals, n_nonzero, **options)
+    else:
+        lists = candidates
 
-    def make_worker() -> Any:
-        corr = np.zeros((block, width), dtype)
-        explained = np.empty(block)
-        until = np.full(block, np.inf)
+        def local(start: int, stop: int) -> tuple[Array, Array, Array | None]:
+            corr, energy = products(start, stop)
+            own = lists[start:stop]
+            listed = own >= 0
+            grams = gram[own[:, :, None], own[:, None, :]]
+            grams *= listed[:, :, None] & listed[:, None, :]
+            return grams, np.take_along_axis(corr, own, axis=1) * listed, energy
 
-        def work(start: int, stop: int) -> None:
-            part, here = slice(start, stop), slice(0, stop - start)
-            problem.correlate(start, stop, out=corr[here, : problem.n_atoms])
-            energy = problem.energy(start, stop)
-            if energy is not None and not np.isfinite(energy).all():
-                raise ValueError(
-                    f"X holds signals whose squared norm overflows {dtype.name}; scale X down or "
-                    "use float64."
-                )
-            if max_residual is not None and energy is not None:
-                until[here] = energy * (1.0 - max_residual**2)
-            pursue(
-                gram, corr[here], candidates[part], until[here], selection == "ols",
-                indices[part], values[part], explained[here],
-            )  # fmt: skip
-            if energy is None:
-                error[part] = -explained[here]
-            else:
-                left = energy - explained[here]
-                error[part] = np.where(left > 10 * np.finfo(dtype).eps * energy, left, 0.0)
-
-        return work
-
-    each_block(n_signals, block, make_worker)
-    return Codes(indices, values, problem.n_atoms, error)
+        indices, values, left = cpu.omp_local(local, lists, n_nonzero, **options)
+    error = np.where(left > 10 * np.finfo(dtype).eps * energies, left, 0.0)
+    if n_signals and problem.energy(0, 1) is None:
+        error = left
+    return Codes(indices, values, n_atoms, error.astype(dtype))

@@ -16,7 +16,6 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelatoms.engine.cpu.omp import padded
 from kernelatoms.engine.cpu.products import gram_matrix
 from kernelatoms.similarity import NamedKernel, PrecomputedKernel
 from kernelatoms.similarity.missing import rows_with_missing
@@ -35,7 +34,7 @@ class CodingProblem(Protocol):
 
     @property
     def gram(self) -> Array:
-        """Inner products of the atoms, columns padded with zeros for the engine."""
+        """Inner products of the atoms, (n_atoms, n_atoms)."""
 
     def correlate(self, start: int, stop: int, out: Array) -> None:
         """Write the inner products of signals start..stop with all atoms into ``out``."""
@@ -130,7 +129,7 @@ class KernelProblem:
         gram = self.atoms.gram() if self._gram is None else self._gram
         gram = gram.astype(self.dtype, copy=False)
         check_gram(gram, "the kernel on the atoms")
-        return _pad_columns(gram)
+        return gram
 
     @cached_property
     def parts(self) -> Parts | None:
@@ -165,7 +164,7 @@ class GivenProblem:
 
     def __init__(self, gram: Array, corr: Array, energy: Array | None = None) -> None:
         check_gram(gram, "the Gram matrix of the atoms")
-        self.gram = _pad_columns(gram)
+        self.gram = gram
         self.corr = corr
         self._energy = energy
         self.n_signals, self.n_atoms = corr.shape
@@ -178,10 +177,3 @@ class GivenProblem:
     def energy(self, start: int, stop: int) -> Array | None:
         """Return the squared norms of signals start..stop, if they were given."""
         return None if self._energy is None else self._energy[start:stop]
-
-
-def _pad_columns(gram: Array) -> Array:
-    n_atoms = len(gram)
-    out = np.zeros((n_atoms, padded(n_atoms)), gram.dtype)
-    out[:, :n_atoms] = gram
-    return out

@@ -3,14 +3,27 @@
 - ``jit``: how everything here is compiled, cached on disk, and announced the first time.
 - ``threads``: the one thread pool, and the rule that only the outermost level threads.
 - ``products``: the matrix products around the loops (Gram matrices), and blocks of rows.
-- ``omp``: greedy pursuits (OMP, OLS) on Gram and correlations.
+- ``layout``: rows padded to whole vector lanes, which nothing outside this machine sees.
+- ``greedy``: greedy pursuits (OMP, OLS, non-negative): blocks, threads, memory; with a Gram matrix,
+  with a small one a signal, or without.
+- ``greedy_loops``: their steps.
 - ``masked``: the same on the observed entries of signals with missing values.
 - ``lasso``: l1 coding on Gram and correlations: the path, coordinate descent, the duality gap.
 - ``ksc``: l1 coding as published: coordinate descent (KSC) and its two stages (FKSC).
 - ``ksvd``: the K-SVD sweep over atoms, and residuals of padded codes.
 """
 
+from kernelatoms.engine.cpu.greedy import omp, omp_local, omp_without_gram
 from kernelatoms.engine.cpu.products import for_blocks, gram_matrix
 from kernelatoms.engine.cpu.threads import each, n_threads, one_blas_thread
 
-__all__ = ["each", "for_blocks", "gram_matrix", "n_threads", "one_blas_thread"]
+__all__ = [
+    "each",
+    "for_blocks",
+    "gram_matrix",
+    "n_threads",
+    "omp",
+    "omp_local",
+    "omp_without_gram",
+    "one_blas_thread",
+]
