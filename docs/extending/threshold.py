@@ -2,16 +2,14 @@
 
 import numpy as np
 
-from kernelatoms.engine.cpu.omp import padded
-from kernelatoms.engine.cpu.products import block_rows
-from kernelatoms.engine.cpu.threads import each_block, n_threads
+from kernelatoms.engine.cpu.products import for_blocks
 from kernelatoms.space.codes import Codes
 
 
 def threshold(problem, n_nonzero):
     """Code all signals of a problem with the ``n_nonzero`` atoms that each correlates with most."""
     n_signals, n_atoms, dtype = problem.n_signals, problem.n_atoms, problem.dtype
-    gram = problem.gram[:, :n_atoms]  # without the padding
+    gram = problem.gram
     norms = np.sqrt(np.maximum(np.diagonal(gram), np.finfo(dtype).tiny))
     indices = np.empty((n_signals, n_nonzero), np.int32)
     values = np.empty((n_signals, n_nonzero), dtype)
@@ -31,6 +29,5 @@ def threshold(problem, n_nonzero):
         indices[start:stop], values[start:stop] = picked, code
         error[start:stop] = -explained if energy is None else np.maximum(energy - explained, 0)
 
-    block = block_rows(n_signals, padded(n_atoms), dtype.itemsize, n_threads())
-    each_block(n_signals, block, lambda: work)
+    for_blocks(n_signals, n_atoms, dtype.itemsize, work)
     return Codes(indices, values, n_atoms, error)

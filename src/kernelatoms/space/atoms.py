@@ -235,7 +235,7 @@ class KernelAtoms:
 
 def _checked(gram: Array) -> Array:
     check_gram(gram, "the kernel on the atoms")
-    return gram
+    return machine(gram).laid_out(gram)
 
 
 def _gather(gram: Array, candidates: NDArray[np.int32]) -> Array:

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelatoms.engine import machine
 from kernelatoms.similarity.missing import rows_with_missing
 from kernelatoms.space.atoms import Atoms, KernelAtoms, LinearAtoms, check_eigenvalues
 from kernelatoms.space.expansion import Expansion
@@ -156,7 +157,7 @@ class GivenProblem:
 
     def __init__(self, gram: Array, corr: Array, energy: Array | None = None) -> None:
         check_gram(gram, "the Gram matrix of the atoms")
-        self.gram = gram
+        self.gram = machine(gram).laid_out(gram)
         self.norms2 = np.diagonal(gram).copy()
         self.corr = corr
         self._energy = energy

@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 
-from kernelatoms.engine.cpu.omp import LANES, padded
+from kernelatoms.engine.cpu.layout import LANES, in_lanes, padded
 from kernelatoms.engine.cpu.products import block_rows, gram_matrix
 
 CODE_ONE_SIGNAL = """
@@ -17,14 +17,38 @@ sparse_encode(np.ones((2, 3), np.{dtype}), np.eye(3, dtype=np.{dtype}), n_nonzer
 """
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("n_atoms", [1, 63, 64, 65, 511, 512, 700, 1100])
-def test_gram_matrix_is_symmetric_and_padded(n_atoms, rng):
-    D = rng.standard_normal((n_atoms, 7))
+def test_gram_matrix_is_square_and_lies_in_lanes(n_atoms, dtype, rng):
+    D = rng.standard_normal((n_atoms, 7)).astype(dtype)
     G = gram_matrix(D)
-    assert G.shape == (n_atoms, padded(n_atoms))
+    assert G.shape == (n_atoms, n_atoms)
+    np.testing.assert_allclose(G, D @ D.T, atol=1e-12 if dtype == np.float64 else 1e-4)
+    whole = in_lanes(G)
+    assert whole.shape == (n_atoms, padded(n_atoms))
     assert padded(n_atoms) % LANES == 0
-    np.testing.assert_allclose(G[:, :n_atoms], D @ D.T, atol=1e-12)
-    assert not G[:, n_atoms:].any()
+    assert not whole[:, n_atoms:].any()
+    assert np.shares_memory(whole, G)
+
+
+@pytest.mark.parametrize("n_atoms", [5, 64, 70])
+def test_other_matrices_are_copied_into_lanes(n_atoms, rng):
+    G = rng.standard_normal((n_atoms, n_atoms))
+    frozen = G.copy()
+    frozen.flags.writeable = False
+    dirty = np.ones((n_atoms, padded(n_atoms)))
+    inside = rng.standard_normal((n_atoms + 3, padded(n_atoms)))
+    views = [G.T, frozen, np.asfortranarray(G), G[::-1], inside[3:, :n_atoms]]
+    if n_atoms != padded(n_atoms):
+        views += [G, dirty[:, :n_atoms], inside[3:, 1 : n_atoms + 1]]
+    for view in views:
+        before = view.copy()
+        whole = in_lanes(view)
+        assert whole.shape == (n_atoms, padded(n_atoms))
+        assert whole.flags.c_contiguous
+        assert whole.flags.writeable
+        assert not whole[:, n_atoms:].any()
+        np.testing.assert_array_equal(whole[:, :n_atoms], before)
 
 
 def test_blocks_stay_within_memory():

@@ -10,16 +10,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelatoms.engine.cpu.omp import padded
+from kernelatoms.engine.cpu.layout import padded
 from kernelatoms.engine.cpu.threads import each, each_block, n_threads
 
 _GRAM_TILE = 512
 
 
 def gram_matrix(atoms: NDArray[Any]) -> NDArray[Any]:
-    """Return atoms @ atoms.T with its columns padded for the pursuits.
+    """Return atoms (n_atoms, n_features) @ atoms.T, a square view of padded memory.
 
-    Only tiles on and above the diagonal are multiplied; the others are their transposes.
+    The loops use that memory as it is (``layout.in_lanes``). Only tiles on and above the diagonal
+    are multiplied; the others are their transposes.
     """
     n_atoms = len(atoms)
     gram = np.zeros((n_atoms, padded(n_atoms)), atoms.dtype)
@@ -35,7 +36,7 @@ def gram_matrix(atoms: NDArray[Any]) -> NDArray[Any]:
             gram[j:j_stop, i:i_stop] = gram[i:i_stop, j:j_stop].T
 
     each(multiply, [(i, j) for i in edges for j in edges if i <= j])
-    return gram
+    return gram[:, :n_atoms]
 
 
 def block_rows(n_rows: int, width: int, itemsize: int, n_threads: int) -> int:

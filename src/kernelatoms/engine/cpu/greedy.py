@@ -1,0 +1,388 @@
+"""Greedy pursuits (OMP, OLS, non-negative or not) of many signals: blocks, threads, memory.
+
+The same pursuit in three forms, by what of the Gram matrix is at hand:
+
+- ``omp``: all of it.
+- ``omp_local``: one small Gram matrix a signal, of the atoms it may use.
+- ``omp_without_gram``: rows, when they are asked for. For more atoms than a square of them fits.
+
+The steps themselves are in ``greedy_loops``.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelatoms.engine.cpu.greedy_loops import (
+    MEMORY,
+    code_block,
+    code_block_local,
+    step_block,
+    write_block,
+)
+from kernelatoms.engine.cpu.layout import in_lanes, padded
+from kernelatoms.engine.cpu.products import block_rows
+from kernelatoms.engine.cpu.threads import each_block, n_threads, one_blas_thread
+
+Array = NDArray[Any]
+
+#: ``products(start, stop)``: correlations (n, n_atoms) of these signals, energies (n,) or None.
+Products = Callable[[int, int], tuple[Array, Array | None]]
+
+#: ``local(start, stop)``: Gram matrices (n, K, K), correlations (n, K), energies (n,) or None.
+Local = Callable[[int, int], tuple[Array, Array, Array | None]]
+
+#: Indices, values and what is left, padded; or indptr, indices, values and what is left.
+Coded = tuple[Array, ...]
+
+# A correlation, or what is left of an atom, below this many machine epsilons of its scale is
+# rounding, not signal. Ill-conditioned supports amplify one epsilon to some tens.
+_ROUNDING = 100.0
+
+# Bytes that the Gram matrices of a block of local problems may take, and those that a thread may
+# use for a block of signals without a Gram matrix.
+_LOCAL_BYTES = 4 << 20
+_BYTES_WITHOUT_GRAM = 128 << 20
+
+
+def omp(
+    gram: Array,
+    products: Products,
+    n_signals: int,
+    n_nonzero: int,
+    *,
+    stop_at: NDArray[np.float64] | None = None,
+    relative: bool = True,
+    use_ols: bool = False,
+    positive: bool = False,
+    ragged: bool = False,
+) -> Coded:
+    """Code signals over one dictionary whose Gram matrix is at hand.
+
+    Parameters
+    ----------
+    gram : (n_atoms, n_atoms) float32 or float64
+        Inner products of the atoms; codes have its dtype.
+    products : callable
+        ``products(start, stop)`` returns the inner products (stop - start, n_atoms) of signals and
+        atoms and the signals' squared norms (stop - start,), or None where they are not known.
+        Called from worker threads.
+    n_signals : int
+        How many signals there are.
+    n_nonzero : int
+        The most atoms that a signal may use.
+    stop_at : (n_signals,) float64, optional
+        Stop earlier once |residual| <= stop_at |x|. Needs energies.
+    relative : bool
+        False: stop once |residual| <= stop_at.
+    use_ols : bool
+        Pick the atom of largest residual decrease (OLS), not of largest correlation (OMP).
+    positive : bool
+        Codes are non-negative: pick among positive correlations, coefficients by non-negative
+        least squares on the support; atoms whose coefficient becomes zero leave it.
+    ragged : bool
+        Return compressed sparse rows: memory for the nonzeros found, not for those allowed.
+
+    Returns
+    -------
+    indices : (n_signals, n_nonzero) int32
+        Atoms, ascending, then -1.
+    values : (n_signals, n_nonzero), dtype of ``gram``
+        Their coefficients, then 0.
+    left : (n_signals,) float64
+        Energy less what is explained, as it comes out: rounding may make it slightly negative.
+        Less what is explained where energies are not known.
+
+    With ``ragged``: indptr (n_signals + 1,) int64, indices and values (n_nonzeros,), left.
+    """
+    n_atoms, dtype = len(gram), gram.dtype
+    if gram.shape != (n_atoms, n_atoms):
+        raise ValueError(f"The Gram matrix must be square, got shape {gram.shape}.")
+    _check(dtype, n_signals, n_nonzero, stop_at)
+    whole = in_lanes(gram)
+    norms2 = _padded_row(np.diagonal(gram))
+    options = _options(dtype, use_ols, positive)
+
+    def code(start: int, stop: int, indices: Array, values: Array, left: Array) -> None:
+        corr, energy = products(start, stop)
+        corr = _fit(corr, "correlations", (stop - start, n_atoms), dtype)
+        until = _until(energy, start, stop, stop_at, relative, dtype)
+        code_block(whole, norms2, corr, until, *options, indices, values, left)
+        _subtract_from(energy, left)
+
+    block = block_rows(n_signals, len(norms2), dtype.itemsize, n_threads())
+    return _in_blocks(lambda: code, n_signals, n_nonzero, block, dtype, ragged)
+
+
+def omp_local(
+    local: Local,
+    candidates: NDArray[np.int32],
+    n_nonzero: int,
+    *,
+    stop_at: NDArray[np.float64] | None = None,
+    relative: bool = True,
+    use_ols: bool = False,
+    positive: bool = False,
+    ragged: bool = False,
+) -> Coded:
+    """Code signals, each over its own list of atoms.
+
+    Parameters
+    ----------
+    local : callable
+        ``local(start, stop)`` returns the Gram matrices (stop - start, K, K) of the lists' atoms,
+        their inner products (stop - start, K) with the signals, and the signals' squared norms
+        (stop - start,) or None. Called from worker threads.
+    candidates : (n_signals, K) int32
+        The atoms that each signal may use; -1 pads shorter lists.
+    n_nonzero, stop_at, relative, use_ols, positive, ragged
+        As of ``omp``.
+
+    Returns
+    -------
+    As ``omp``; indices are entries of ``candidates``.
+    """
+    n_signals, n_local = candidates.shape
+    candidates = np.require(candidates, np.int32, ["C", "W"])
+    fits = _LOCAL_BYTES // max(8 * n_local * padded(n_local), 1)
+    block = max(1, min(fits, 1024, -(-n_signals // n_threads())))
+    # The first block says what numbers the others will be.
+    with one_blas_thread():
+        first = local(0, min(block, n_signals)) if n_signals else None
+    dtype = np.dtype(np.float64) if first is None else first[0].dtype
+    _check(dtype, n_signals, n_nonzero, stop_at)
+    options = _options(dtype, use_ols, positive)
+
+    def code(start: int, stop: int, indices: Array, values: Array, left: Array) -> None:
+        grams, corr, energy = first if start == 0 and first is not None else local(start, stop)
+        grams = _fit(grams, "local Gram matrices", (stop - start, n_local, n_local), dtype)
+        corr = _fit(corr, "local correlations", (stop - start, n_local), dtype)
+        until = _until(energy, start, stop, stop_at, relative, dtype)
+        own = candidates[start:stop]
+        code_block_local(grams, own, corr, until, *options, indices, values, left)
+        _subtract_from(energy, left)
+
+    return _in_blocks(lambda: code, n_signals, n_nonzero, block, dtype, ragged)
+
+
+def omp_without_gram(
+    gram_rows: Callable[[NDArray[np.intp]], Array],
+    norms2: Array,
+    products: Products,
+    n_signals: int,
+    n_nonzero: int,
+    *,
+    stop_at: NDArray[np.float64] | None = None,
+    relative: bool = True,
+    use_ols: bool = False,
+    positive: bool = False,
+    ragged: bool = False,
+) -> Coded:
+    """Code signals over very many atoms, with rows of their Gram matrix computed when needed.
+
+    The signals of a block take their steps together, so that the rows of all atoms that a step
+    has picked are one request. A thread works in about 128 MiB.
+
+    Parameters
+    ----------
+    gram_rows : callable
+        ``gram_rows(atoms)`` returns the inner products (m, n_atoms) of atoms (m,) with all atoms.
+        Called from worker threads.
+    norms2 : (n_atoms,) float32 or float64
+        Squared norms of the atoms; codes have its dtype.
+    products, n_signals, n_nonzero, stop_at, relative, use_ols, positive, ragged
+        As of ``omp``.
+
+    Returns
+    -------
+    As ``omp``.
+    """
+    n_atoms, dtype = len(norms2), norms2.dtype
+    _check(dtype, n_signals, n_nonzero, stop_at)
+    wide_norms2 = _padded_row(norms2)
+    options = _options(dtype, use_ols, positive)
+    most = min(n_nonzero, n_atoms)
+    # Correlations twice (as they are, and with the residual), the rows of all but the last atom,
+    # and rows on their way.
+    a_signal = (most + 3 + use_ols) * len(wide_norms2) * dtype.itemsize
+    block = max(1, min(_BYTES_WITHOUT_GRAM // a_signal, 1024, -(-n_signals // n_threads())))
+
+    def make_coder() -> Callable[[int, int, Array, Array, Array], None]:
+        rows = np.empty((block * max(most - 1, 1), len(wide_norms2)), dtype)
+        a = np.zeros((block, len(wide_norms2)), dtype)
+        h = np.empty((block, len(wide_norms2) if use_ols else 0), dtype)
+
+        def code(start: int, stop: int, indices: Array, values: Array, left: Array) -> None:
+            n = stop - start
+            corr, energy = products(start, stop)
+            corr = _fit(corr, "correlations", (n, n_atoms), dtype)
+            until = _until(energy, start, stop, stop_at, relative, dtype)
+            a[:n, :n_atoms] = corr
+            going, counts = until > 0, np.zeros(n, np.intp)
+            picked, ids = np.zeros((n, most), np.uintp), np.zeros((n, most), np.uintp)
+            codes, step = np.zeros((n, most), dtype), np.zeros((n, most), dtype)
+            directions, memory = np.empty((n, most, most), dtype), np.zeros((n, MEMORY))
+            places = np.full(n_atoms, -1)
+            while True:
+                step_block(
+                    rows, wide_norms2, corr, until, *options, going, counts, picked, ids, codes,
+                    directions, a[:n], h[:n], step, memory,
+                )  # fmt: skip
+                if not going.any():
+                    break
+                used = going[:, None] & (np.arange(most) < counts[:, None])
+                _fetch(gram_rows, np.unique(picked[used]).astype(np.intp), places, rows, n_atoms)
+                ids[used] = places[picked[used]]
+            write_block(picked, codes, counts, memory, indices, values, left)
+            _subtract_from(energy, left)
+
+        return code
+
+    return _in_blocks(make_coder, n_signals, n_nonzero, block, dtype, ragged)
+
+
+def _fetch(
+    gram_rows: Callable[[NDArray[np.intp]], Array],
+    needed: NDArray[np.intp],
+    places: NDArray[np.intp],
+    rows: Array,
+    n_atoms: int,
+) -> None:
+    """Have the Gram rows of the needed atoms in ``rows``, that of atom i in row ``places[i]``."""
+    new = needed[places[needed] < 0]
+    if not len(new):
+        return
+    held = np.flatnonzero(places >= 0)
+    if len(held) + len(new) > len(rows):
+        places[np.setdiff1d(held, needed)] = -1
+        held = np.flatnonzero(places >= 0)
+    free = np.setdiff1d(np.arange(len(rows)), places[held])[: len(new)]
+    rows[free, :n_atoms] = _fit(gram_rows(new), "Gram rows", (len(new), n_atoms), rows.dtype)
+    rows[free, n_atoms:] = 0
+    places[new] = free
+
+
+def _in_blocks(
+    make_coder: Callable[[], Callable[[int, int, Array, Array, Array], None]],
+    n_signals: int,
+    n_nonzero: int,
+    block: int,
+    dtype: np.dtype[Any],
+    ragged: bool,
+) -> Coded:
+    """Code blocks of signals on all threads and put their codes together.
+
+    A coder, one a thread, writes indices, values and what is left of signals start..stop.
+    """
+    left = np.empty(n_signals)
+    if not ragged:
+        indices = np.empty((n_signals, n_nonzero), np.int32)
+        values = np.empty((n_signals, n_nonzero), dtype)
+
+        def make_worker() -> Callable[[int, int], None]:
+            code = make_coder()
+
+            def work(start: int, stop: int) -> None:
+                part = slice(start, stop)
+                code(start, stop, indices[part], values[part], left[part])
+
+            return work
+
+        each_block(n_signals, block, make_worker)
+        return indices, values, left
+
+    counts = np.zeros(n_signals + 1, np.int64)
+    found: dict[int, tuple[Array, Array]] = {}
+
+    def make_compact_worker() -> Callable[[int, int], None]:
+        code = make_coder()
+        block_indices = np.empty((block, n_nonzero), np.int32)
+        block_values = np.empty((block, n_nonzero), dtype)
+
+        def work(start: int, stop: int) -> None:
+            here = slice(0, stop - start)
+            code(start, stop, block_indices[here], block_values[here], left[start:stop])
+            used = block_indices[here] >= 0
+            counts[start + 1 : stop + 1] = used.sum(axis=1)
+            found[start] = block_indices[here][used], block_values[here][used]
+
+        return work
+
+    each_block(n_signals, block, make_compact_worker)
+    parts = [found[start] for start in sorted(found)]
+    none = (np.empty(0, np.int32), np.empty(0, dtype))
+    all_indices = np.concatenate([part[0] for part in parts] or [none[0]])
+    all_values = np.concatenate([part[1] for part in parts] or [none[1]])
+    return np.cumsum(counts), all_indices, all_values, left
+
+
+def _options(
+    dtype: np.dtype[Any], use_ols: bool, positive: bool
+) -> tuple[Array, float, float, bool, bool]:
+    """Return what the loops want to know of numbers and of the pursuit, in their order."""
+    bits = np.int32 if dtype == np.float32 else np.int64
+    masks = np.array([-1 if positive else np.iinfo(bits).max], bits)
+    eps = float(np.finfo(dtype).eps)
+    return masks, _ROUNDING * eps, eps, bool(use_ols), bool(positive)
+
+
+def _check(
+    dtype: np.dtype[Any], n_signals: int, n_nonzero: int, stop_at: NDArray[np.float64] | None
+) -> None:
+    if dtype not in (np.float32, np.float64):
+        raise TypeError(f"Inner products of atoms must be float32 or float64, got {dtype}.")
+    if n_nonzero < 1:
+        raise ValueError(f"n_nonzero must be at least 1, got {n_nonzero}.")
+    if stop_at is not None and stop_at.shape != (n_signals,):
+        raise ValueError(
+            f"stop_at must hold one number for each of {n_signals} signals, got shape "
+            f"{stop_at.shape}."
+        )
+    if stop_at is not None and not (stop_at >= 0).all():
+        raise ValueError("stop_at must not hold negative numbers or NaN.")
+
+
+def _fit(array: Array, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    """Return an array as the loops are compiled for: its dtype, C order, writable."""
+    if array.shape != shape:
+        raise ValueError(f"The {name} must have shape {shape}, got {array.shape}.")
+    return np.require(array, dtype, ["C", "W"])
+
+
+def _until(
+    energy: Array | None,
+    start: int,
+    stop: int,
+    stop_at: NDArray[np.float64] | None,
+    relative: bool,
+    dtype: np.dtype[Any],
+) -> NDArray[np.float64]:
+    """Return how much energy of each signal start..stop to explain; infinite without a goal."""
+    if energy is not None and not np.isfinite(energy).all():
+        raise ValueError(
+            f"X holds signals whose squared norm overflows {dtype.name}; scale X down or "
+            "use float64."
+        )
+    if stop_at is None:
+        return np.full(stop - start, np.inf)
+    if energy is None:
+        raise ValueError(
+            "max_residual needs k(x, x) of the signals, which a precomputed kernel does not "
+            "give; use n_nonzero_coefs alone."
+        )
+    goal = stop_at[start:stop] ** 2
+    whole = energy.astype(np.float64)
+    return whole - (goal * whole if relative else goal)
+
+
+def _subtract_from(energy: Array | None, explained: NDArray[np.float64]) -> None:
+    """Turn what is explained into what is left, in place; its negative without energies."""
+    np.subtract(0.0 if energy is None else energy, explained, out=explained)
+
+
+def _padded_row(values: Array) -> Array:
+    row = np.zeros(padded(len(values)), values.dtype)
+    row[: len(values)] = values
+    return row
