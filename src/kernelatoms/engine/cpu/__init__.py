@@ -8,9 +8,11 @@
 - ``lasso``: l1 coding on Gram and correlations: the path, coordinate descent, the duality gap.
 - ``ksc``: l1 coding as published: coordinate descent (KSC) and its two stages (FKSC).
 - ``ksvd``: the K-SVD sweep over atoms, and residuals of padded codes.
+- ``atoms``: block coordinate descent on atoms from the sums of their codes.
 """
 
+from kernelatoms.engine.cpu.atoms import descend_atoms
 from kernelatoms.engine.cpu.products import for_blocks, gram_matrix
 from kernelatoms.engine.cpu.threads import each, n_threads, one_blas_thread
 
-__all__ = ["each", "for_blocks", "gram_matrix", "n_threads", "one_blas_thread"]
+__all__ = ["descend_atoms", "each", "for_blocks", "gram_matrix", "n_threads", "one_blas_thread"]
