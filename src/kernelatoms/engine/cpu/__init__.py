@@ -9,10 +9,26 @@
 - ``ksc``: l1 coding as published: coordinate descent (KSC) and its two stages (FKSC).
 - ``ksvd``: the K-SVD sweep over atoms, and residuals of padded codes.
 - ``atoms``: block coordinate descent on atoms from the sums of their codes.
+- ``residuals``: what the atoms of each class leave of the signals.
 """
 
 from kernelatoms.engine.cpu.atoms import descend_atoms
 from kernelatoms.engine.cpu.products import for_blocks, gram_matrix
+from kernelatoms.engine.cpu.residuals import (
+    observed_class_residuals,
+    subtract_class_parts,
+    subtract_dense_class_parts,
+)
 from kernelatoms.engine.cpu.threads import each, n_threads, one_blas_thread
 
-__all__ = ["descend_atoms", "each", "for_blocks", "gram_matrix", "n_threads", "one_blas_thread"]
+__all__ = [
+    "descend_atoms",
+    "each",
+    "for_blocks",
+    "gram_matrix",
+    "n_threads",
+    "observed_class_residuals",
+    "one_blas_thread",
+    "subtract_class_parts",
+    "subtract_dense_class_parts",
+]
