@@ -30,3 +30,13 @@ def alternating_sweep(X, D, W, n_alternations):
             D[j] = E.T @ W[users, j] / np.linalg.norm(E.T @ W[users, j])
             W[users, j] = E @ D[j]
     return D, W
+
+
+def descend_atoms(A, B, D, n_sweeps):
+    """Mairal et al. 2010, Algorithm 2: each atom in turn to its minimum within the unit ball."""
+    D = D.astype(np.float64)
+    for _ in range(n_sweeps):
+        for j in np.flatnonzero(np.diagonal(A) > 0):
+            u = D[j] + (B[j] - A[j] @ D) / A[j, j]
+            D[j] = u / max(np.linalg.norm(u), 1)
+    return D

@@ -37,6 +37,11 @@ class Codes:
         """The type of the coefficients."""
         raise NotImplementedError
 
+    @property
+    def n_signals(self) -> int:
+        """How many signals are coded."""
+        return len(self.error)
+
     def to_csr(self) -> scipy.sparse.csr_array:
         """Return the (n_signals, n_atoms) matrix of coefficients, indices sorted."""
         raise NotImplementedError
@@ -47,6 +52,10 @@ class Codes:
 
     def astype(self, dtype: Any) -> Self:
         """Return the same codes with coefficients and errors in another type."""
+        raise NotImplementedError
+
+    def take(self, rows: NDArray[np.intp]) -> Self:
+        """Return the codes of some signals."""
         raise NotImplementedError
 
     def uses(self) -> NDArray[np.intp]:
@@ -91,6 +100,13 @@ class PaddedCodes(Codes):
             return self
         return replace(self, values=self.values.astype(dtype), error=self.error.astype(dtype))
 
+    def take(self, rows: NDArray[np.intp]) -> "PaddedCodes":
+        """Return the codes of some signals."""
+        return PaddedCodes(
+            n_atoms=self.n_atoms, error=self.error[rows], indices=self.indices[rows],
+            values=self.values[rows],
+        )  # fmt: skip
+
     def uses(self) -> NDArray[np.intp]:
         """Return how many signals use each atom."""
         return np.bincount(self.indices[self.indices >= 0], minlength=self.n_atoms)
@@ -122,6 +138,10 @@ class RaggedCodes(Codes):
         if self.dtype == dtype:
             return self
         return replace(self, values=self.values.astype(dtype), error=self.error.astype(dtype))
+
+    def take(self, rows: NDArray[np.intp]) -> "RaggedCodes":
+        """Return the codes of some signals."""
+        return _ragged(self.to_csr()[rows], self.error[rows])
 
     def uses(self) -> NDArray[np.intp]:
         """Return how many signals use each atom."""
@@ -157,6 +177,12 @@ class DenseCodes(Codes):
             return self
         return replace(self, weights=self.weights.astype(dtype), error=self.error.astype(dtype))
 
+    def take(self, rows: NDArray[np.intp]) -> "DenseCodes":
+        """Return the codes of some signals."""
+        return DenseCodes(
+            n_atoms=self.n_atoms, error=self.error[rows], weights=self.weights[rows]
+        )
+
     def uses(self) -> NDArray[np.intp]:
         """Return how many signals use each atom."""
         return np.count_nonzero(self.weights, axis=0)
@@ -182,8 +208,12 @@ def stack_rows(parts: Sequence[tuple[NDArray[np.intp], Codes]]) -> Codes:
         return PaddedCodes(n_atoms=first.n_atoms, error=error, indices=indices, values=values)
     order = np.argsort(np.concatenate([rows for rows, _ in parts]))
     matrix = scipy.sparse.vstack([codes.to_csr() for _, codes in parts], format="csr")[order]
+    return _ragged(matrix, error)
+
+
+def _ragged(matrix: scipy.sparse.csr_array, error: Array) -> RaggedCodes:
     return RaggedCodes(
-        n_atoms=first.n_atoms, error=error, indptr=matrix.indptr.astype(np.int64),
+        n_atoms=matrix.shape[1], error=error, indptr=matrix.indptr.astype(np.int64),
         indices=matrix.indices.astype(np.int32), values=matrix.data,
     )  # fmt: skip
 

@@ -1,13 +1,14 @@
 """Residuals of classes: what is left of a signal when only one class's atoms of its code count."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernelatoms.engine import machine
-from kernelatoms.space.codes import Codes
-from kernelatoms.space.problem import CodingProblem, LinearProblem, parted
+from kernelatoms.space.codes import Codes, DenseCodes
+from kernelatoms.space.problem import CodingProblem, LinearProblem, split_missing
 
 Array = NDArray[Any]
 
@@ -15,69 +16,136 @@ Array = NDArray[Any]
 def class_residuals(
     problem: CodingProblem, codes: Codes, owner: NDArray[np.intp], n_classes: int
 ) -> Array:
-    """Return |x - D_c w_c|^2 for every signal and class; ``owner[j]`` is the class of atom j.
+    """Return |x - D_c w_c|^2 for every signal and class.
 
-    Up to the signal's own energy, where the problem does not know it. Where signals of a linear
-    problem miss values, what is left of their observed entries.
+    Parameters
+    ----------
+    problem : CodingProblem
+        Signals and atoms.
+    codes : Codes
+        What codes the signals.
+    owner : (n_atoms,) whole numbers
+        The class of every atom, from 0 to n_classes - 1. A class may own no atoms.
+    n_classes : int
+        The number of classes.
+
+    Returns
+    -------
+    (n_signals, n_classes)
+        Less the signal's own energy, where the problem does not know it. Where signals of a
+        linear problem miss values, what is left of their observed entries. No more than 10 eps
+        of a signal's energy counts as 0.
     """
-    parts = parted(problem)
-    if parts is not None:
-        out = np.empty((problem.n_signals, n_classes), problem.dtype)
-        if len(parts.complete_rows):
-            out[parts.complete_rows] = class_residuals(
-                parts.complete, _some(codes, parts.complete_rows), owner, n_classes
-            )
-        out[parts.partial_rows] = _observed_residuals(
-            parts.partial, _some(codes, parts.partial_rows), owner, n_classes
-        )
-        return out
-    gram, k = problem.gram, codes.indices.shape[1]
-    out = np.zeros((problem.n_signals, n_classes), problem.dtype)
-
-    def worker(start: int, stop: int) -> None:
-        corr = np.empty((stop - start, problem.n_atoms), problem.dtype)
-        problem.correlate(start, stop, out=corr)
-        atoms = np.maximum(codes.indices[start:stop], 0)
-        values = codes.values[start:stop]  # 0 where the code is padded
-        classes = owner[atoms]
-        gain = 2 * values * np.take_along_axis(corr, atoms, axis=1)
-        rows = np.arange(stop - start)
-        part = out[start:stop]
-        energy = problem.energy(start, stop)
-        if energy is not None:
-            part += energy[:, None]
-        for i in range(k):
-            part[rows, classes[:, i]] -= gain[:, i]
-            for j in range(k):
-                same = classes[:, i] == classes[:, j]
-                cross = values[:, i] * values[:, j] * gram[atoms[:, i], atoms[:, j]]
-                part[rows, classes[:, i]] += np.where(same, cross, 0)
-
-    machine(out).for_blocks(problem.n_signals, problem.n_atoms, problem.dtype.itemsize, worker)
+    owner = _checked(problem, codes, owner, n_classes)
+    parts = split_missing(problem)
+    if parts is None:
+        return _residuals(problem, codes, owner, n_classes)
+    out = np.empty((problem.n_signals, n_classes), problem.dtype)
+    rows = parts.complete_rows
+    out[rows] = _residuals(parts.complete, codes.take(rows), owner, n_classes)
+    rows = parts.partial_rows
+    out[rows] = _observed_residuals(parts.partial, codes.take(rows), owner, n_classes)
     return out
 
 
-def _some(codes: Codes, rows: NDArray[np.intp]) -> Codes:
-    return Codes(codes.indices[rows], codes.values[rows], codes.n_atoms, codes.error[rows])
+def _residuals(
+    problem: CodingProblem, codes: Codes, owner: NDArray[np.int64], n_classes: int
+) -> Array:
+    out = np.zeros((problem.n_signals, n_classes), problem.dtype)
+    cpu, rounding = machine(out), 10 * np.finfo(problem.dtype).eps
+    gram = problem.gram
+    subtract: Callable[[int, int, Array, Array], None]
+    if not isinstance(codes, DenseCodes):
+        indptr, indices, values = _nonzeros(codes, problem.dtype)
+
+        def subtract(start: int, stop: int, corr: Array, part: Array) -> None:
+            pointers = indptr[start : stop + 1]
+            cpu.subtract_class_parts(gram, corr, pointers, indices, values, owner, part)
+    else:
+        members = _members(owner, n_classes)
+        grams = [gram[atoms][:, atoms] for atoms in members]
+
+        def subtract(start: int, stop: int, corr: Array, part: Array) -> None:
+            cpu.subtract_dense_class_parts(grams, corr, codes.weights[start:stop], members, part)
+
+    def work(start: int, stop: int) -> None:
+        corr, energy = problem.products(start, stop)
+        part = out[start:stop]
+        if energy is None:
+            subtract(start, stop, corr, part)
+        else:
+            part += energy[:, None]
+            subtract(start, stop, corr, part)
+            part[np.abs(part) <= rounding * energy[:, None]] = 0
+
+    cpu.for_blocks(problem.n_signals, problem.n_atoms, problem.dtype.itemsize, work)
+    return out
 
 
 def _observed_residuals(
-    problem: LinearProblem, codes: Codes, owner: NDArray[np.intp], n_classes: int
+    problem: LinearProblem, codes: Codes, owner: NDArray[np.int64], n_classes: int
 ) -> Array:
     """Return |x_O - (D_c w_c)_O|^2 with O the observed entries of each signal."""
+    signals, atoms = problem.signals, problem.atoms.rows
     out = np.empty((problem.n_signals, n_classes), problem.dtype)
+    cpu, rounding = machine(out), 10 * np.finfo(problem.dtype).eps
+    if not isinstance(codes, DenseCodes):
+        indptr, indices, values = _nonzeros(codes, problem.dtype)
+    members = _members(owner, n_classes)
 
-    def worker(start: int, stop: int) -> None:
-        signals = problem.signals[start:stop]
-        known = ~np.isnan(signals)
-        used = np.maximum(codes.indices[start:stop], 0)
-        atoms, classes = problem.atoms[used], owner[used]
-        for c in range(n_classes):
-            values = np.where(classes == c, codes.values[start:stop], 0)
-            left = signals - np.matmul(values[:, None, :], atoms)[:, 0]
-            left = np.where(known, left, 0)
-            out[start:stop, c] = np.vecdot(left, left)
+    def work(start: int, stop: int) -> None:
+        rows, part = signals[start:stop], out[start:stop]
+        if not isinstance(codes, DenseCodes):
+            pointers = indptr[start : stop + 1]
+            cpu.observed_class_residuals(rows, atoms, pointers, indices, values, owner, part)
+        else:
+            for c, theirs in enumerate(members):
+                left = rows - codes.weights[start:stop, theirs] @ atoms[theirs]
+                left[np.isnan(rows)] = 0
+                part[:, c] = np.vecdot(left, left)
+        energy = np.nansum(np.square(rows), axis=1)
+        part[part <= rounding * energy[:, None]] = 0
 
-    width = (codes.indices.shape[1] + 3) * problem.atoms.shape[1]
-    machine(out).for_blocks(problem.n_signals, width, problem.dtype.itemsize, worker)
+    cpu.for_blocks(problem.n_signals, atoms.shape[1], problem.dtype.itemsize, work)
     return out
+
+
+def _checked(
+    problem: CodingProblem, codes: Codes, owner: NDArray[np.intp], n_classes: int
+) -> NDArray[np.int64]:
+    """Return the owners as int64; what the compiled loops would read must be there."""
+    shape = (codes.n_signals, codes.n_atoms)
+    if shape != (problem.n_signals, problem.n_atoms):
+        raise ValueError(
+            f"codes must be {problem.n_signals} signals over {problem.n_atoms} atoms, got {shape}."
+        )
+    owner = np.asarray(owner)
+    if owner.shape != (problem.n_atoms,) or owner.dtype.kind not in "iu":
+        raise ValueError(
+            f"owner must hold a class for each of the {problem.n_atoms} atoms as a whole number, "
+            f"got {owner.dtype.name} of shape {owner.shape}."
+        )
+    if owner.size and not (owner.min() >= 0 and owner.max() < n_classes):
+        raise ValueError(
+            f"owner must lie between 0 and n_classes - 1 = {n_classes - 1}, got values from "
+            f"{owner.min()} to {owner.max()}."
+        )
+    return owner.astype(np.int64, copy=False)
+
+
+def _nonzeros(codes: Codes, dtype: np.dtype[Any]) -> tuple[Array, Array, Array]:
+    """Return where each signal's nonzeros begin, their atoms and their values."""
+    csr = codes.to_csr()
+    return (
+        csr.indptr.astype(np.int64, copy=False),
+        csr.indices.astype(np.int32, copy=False),
+        csr.data.astype(dtype, copy=False),
+    )
+
+
+def _members(owner: NDArray[np.int64], n_classes: int) -> list[slice | NDArray[np.intp]]:
+    """Return the atoms of every class, as slices where classes are in order: no copies then."""
+    if (np.diff(owner) >= 0).all():
+        edges = np.searchsorted(owner, np.arange(n_classes + 1))
+        return [slice(edges[c], edges[c + 1]) for c in range(n_classes)]
+    return [np.flatnonzero(owner == c) for c in range(n_classes)]

@@ -12,8 +12,11 @@
 - ``lasso``: those on Gram and correlations: active sets, coordinate descent, the duality gap.
 - ``ksc``: l1 coding as published: coordinate descent (KSC) and its two stages (FKSC).
 - ``ksvd``: the K-SVD sweep over atoms, and residuals of padded codes.
+- ``atoms``: block coordinate descent on atoms from the sums of their codes, for l1 learners.
+- ``residuals``: what one class's atoms leave of signals.
 """
 
+from kernelatoms.engine.cpu.atoms import descend_atoms
 from kernelatoms.engine.cpu.greedy import omp, omp_local, omp_without_gram
 from kernelatoms.engine.cpu.ksc import fksc_passes, ksc_passes
 from kernelatoms.engine.cpu.ksvd import residuals, sweep_atoms
@@ -22,11 +25,17 @@ from kernelatoms.engine.cpu.lasso import certify
 from kernelatoms.engine.cpu.layout import laid_out
 from kernelatoms.engine.cpu.masked import omp_observed
 from kernelatoms.engine.cpu.products import for_blocks, gram_matrix
+from kernelatoms.engine.cpu.residuals import (
+    observed_class_residuals,
+    subtract_class_parts,
+    subtract_dense_class_parts,
+)
 from kernelatoms.engine.cpu.threads import each, n_threads, one_blas_thread
 
 __all__ = [
     "certify",
     "code_blocks",
+    "descend_atoms",
     "each",
     "fksc_passes",
     "for_blocks",
@@ -37,11 +46,14 @@ __all__ = [
     "lasso_local",
     "lasso_without_gram",
     "n_threads",
+    "observed_class_residuals",
     "omp",
     "omp_local",
     "omp_observed",
     "omp_without_gram",
     "one_blas_thread",
     "residuals",
+    "subtract_class_parts",
+    "subtract_dense_class_parts",
     "sweep_atoms",
 ]

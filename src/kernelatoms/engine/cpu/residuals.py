@@ -1,0 +1,151 @@
+"""What the atoms of one class leave of a signal, for every signal and class.
+
+With G the inner products of the atoms, c = D x those with the signal, and I the atoms of a class
+that the code w uses,
+
+    |x - sum_I w_i d_i|^2 = |x|^2 - 2 sum_I w_i c_i + sum_{I x I} w_i w_j G_ij.
+
+Every signal's nonzeros are sorted by class first, so that only pairs within a class are visited.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelatoms.engine.cpu.jit import jit
+
+
+@jit()
+def _by_class(indices, first, stop, owner, starts, order):  # type: ignore[no-untyped-def]
+    """Sort nonzeros first..stop by class: those of class c are order[starts[c]:starts[c + 1]]."""
+    starts[:] = 0
+    for p in range(first, stop):
+        starts[owner[indices[p]] + 2] += 1
+    for c in range(2, starts.shape[0]):
+        starts[c] += starts[c - 1]
+    # Now starts[c + 1] is where class c begins, and moves to where it ends as the class fills.
+    for p in range(first, stop):
+        c = owner[indices[p]]
+        order[starts[c + 1]] = p
+        starts[c + 1] += 1
+
+
+@jit()
+def _most_nonzeros(indptr):  # type: ignore[no-untyped-def]
+    most = 0
+    for s in range(indptr.shape[0] - 1):
+        most = max(most, indptr[s + 1] - indptr[s])
+    return most
+
+
+@jit(fastmath=True)
+def subtract_class_parts(  # type: ignore[no-untyped-def]
+    gram, corr, indptr, indices, values, owner, out
+):
+    """Take what each class explains off ``out``, which holds the signals' energies.
+
+    Parameters
+    ----------
+    gram : (n_atoms, n_atoms or more)
+        Inner products of the atoms; further columns are not read.
+    corr : (n_signals, n_atoms)
+        Inner products of the signals with the atoms.
+    indptr : (n_signals + 1,) int64
+        Signal s has nonzeros indptr[s] to indptr[s + 1] of ``indices`` and ``values``.
+    indices : (n_nonzeros,) int32
+        Their atoms.
+    values : (n_nonzeros,)
+        Their coefficients.
+    owner : (n_atoms,) int64
+        The class of every atom.
+    out : (n_signals, n_classes)
+        Energies; becomes |x - D_c w_c|^2.
+    """
+    n_classes = out.shape[1]
+    starts = np.empty(n_classes + 2, np.int64)
+    order = np.empty(_most_nonzeros(indptr), np.int64)
+    for s in range(out.shape[0]):
+        _by_class(indices, indptr[s], indptr[s + 1], owner, starts, order)
+        for c in range(n_classes):
+            change = 0.0
+            for a in range(starts[c], starts[c + 1]):
+                i, w = indices[order[a]], float(values[order[a]])
+                row = gram[i]
+                explained = 0.5 * w * float(row[i]) - float(corr[s, i])
+                for b in range(starts[c], a):
+                    explained += float(values[order[b]]) * float(row[indices[order[b]]])
+                change += 2.0 * w * explained
+            out[s, c] += change
+
+
+@jit(fastmath=True)
+def observed_class_residuals(  # type: ignore[no-untyped-def]
+    signals, atoms, indptr, indices, values, owner, out
+):
+    """Write |x - D_c w_c|^2 over the observed entries of signals that miss values (NaN).
+
+    Parameters
+    ----------
+    signals : (n_signals, n_features)
+        NaN where nothing is observed.
+    atoms : (n_atoms, n_features)
+        The dictionary.
+    indptr, indices, values, owner
+        As in ``subtract_class_parts``.
+    out : (n_signals, n_classes)
+        Results.
+    """
+    n_features, n_classes = signals.shape[1], out.shape[1]
+    starts = np.empty(n_classes + 2, np.int64)
+    order = np.empty(_most_nonzeros(indptr), np.int64)
+    left = np.empty(n_features, atoms.dtype)
+    for s in range(out.shape[0]):
+        _by_class(indices, indptr[s], indptr[s + 1], owner, starts, order)
+        energy = 0.0
+        for i in range(n_features):
+            if not np.isnan(signals[s, i]):
+                energy += float(signals[s, i]) ** 2
+        for c in range(n_classes):
+            if starts[c] == starts[c + 1]:
+                out[s, c] = energy
+                continue
+            for i in range(n_features):
+                left[i] = signals[s, i]
+            for a in range(starts[c], starts[c + 1]):
+                w, atom = values[order[a]], atoms[indices[order[a]]]
+                for i in range(n_features):
+                    left[i] -= w * atom[i]
+            total = 0.0
+            for i in range(n_features):
+                if not np.isnan(signals[s, i]):
+                    total += float(left[i]) ** 2
+            out[s, c] = total
+
+
+def subtract_dense_class_parts(
+    grams: list[NDArray[Any]],
+    corr: NDArray[Any],
+    codes: NDArray[Any],
+    members: list[slice | NDArray[np.intp]],
+    out: NDArray[Any],
+) -> None:
+    """As ``subtract_class_parts``, for codes where most coefficients are nonzero, by BLAS.
+
+    Parameters
+    ----------
+    grams : list of (n_members, n_members) arrays
+        Inner products of the atoms of every class.
+    corr : (n_signals, n_atoms)
+        Inner products of the signals with the atoms.
+    codes : (n_signals, n_atoms)
+        The coefficients.
+    members : list of slices or arrays
+        The atoms of every class.
+    out : (n_signals, n_classes)
+        Energies; becomes |x - D_c w_c|^2.
+    """
+    for c, atoms in enumerate(members):
+        theirs = codes[:, atoms]
+        explained = theirs @ grams[c] - 2 * corr[:, atoms]
+        out[:, c] += np.vecdot(explained, theirs)
