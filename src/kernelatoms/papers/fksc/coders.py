@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from kernelatoms import KSCDL
 from kernelatoms.papers.fksc.data import Columns, load_columns, unit_rows
 from kernelatoms.papers.fksc.reported import RATIOS, SIGMA
+from kernelatoms.papers.fksc.rivals import keep_on_average, kfmc, ksr_l21, lpm
 from kernelatoms.papers.study import DataHome
 from kernelatoms.pursuit import fksc, ksc, lasso
-from kernelatoms.pursuit.rivals import keep_on_average, kfmc, ksr_l21, lpm
 from kernelatoms.similarity import make_kernel
 from kernelatoms.space.codes import Codes
 from kernelatoms.space.decode import decode_rows

@@ -15,11 +15,9 @@ import numpy as np
 import scipy.linalg
 import scipy.sparse
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
-from kernelatoms.engine.cpu.threads import one_blas_thread
-from kernelatoms.pursuit.lasso import lasso
-from kernelatoms.space.gram_check import check_gram
-from kernelatoms.space.problem import GivenProblem
+from kernelatoms.pursuit import GivenProblem, lasso, solve_ridge
 
 Array = NDArray[Any]
 
@@ -61,9 +59,8 @@ def kfmc(gram: Array, corr: Array, beta: float) -> Array:
 
         min_W 1/2 |phi(Y) - phi(D) W|_F^2 + beta/2 |W|_F^2
 
-    is flat where K_DD W - K_DY + beta W = 0, so W = (K_DD + beta I)^-1 K_DY. Should beta be lost in
-    the rounding of a singular K_DD (twins, wide kernels), it is a pseudo-inverse: where the atoms
-    span nothing, K_DY has nothing.
+    is flat where K_DD W - K_DY + beta W = 0, so W = (K_DD + beta I)^-1 K_DY: ridge codes, by our
+    own ``solve_ridge``.
 
     Parameters
     ----------
@@ -80,13 +77,7 @@ def kfmc(gram: Array, corr: Array, beta: float) -> Array:
         Dense codes.
     """
     _check_weight("beta", beta)
-    _check_products(gram, corr)
-    with one_blas_thread():
-        s, V = scipy.linalg.eigh(gram.astype(np.float64))
-        s = np.maximum(s, 0) + beta
-        keep = s > len(s) * np.finfo(gram.dtype).eps * s[-1]
-        s, V = s[keep], V[:, keep]
-        return ((corr.astype(np.float64) @ V) / s @ V.T).astype(corr.dtype)
+    return solve_ridge(gram, corr, beta)
 
 
 def ksr_l21(
@@ -132,7 +123,7 @@ def ksr_l21(
     _check_products(gram, corr)
     _check_count("max_iter", max_iter)
     K, b = gram.astype(np.float64), corr.astype(np.float64)
-    with one_blas_thread():
+    with threadpool_limits(1, "blas"):
         codes = _reweighted(K, b, alpha, np.ones(len(K)))  # S = I: KFMC
         eps = _SMOOTHING * float(np.linalg.norm(codes, axis=0).max(initial=0.0))
         if eps == 0:
@@ -205,7 +196,7 @@ def lpm(
     _check_count("max_iter", max_iter)
     K, b = gram.astype(np.float64), corr.astype(np.float64)
     codes = np.zeros(b.shape)
-    with one_blas_thread():
+    with threadpool_limits(1, "blas"):
         p = len(K)
         largest = float(scipy.linalg.eigvalsh(K, subset_by_index=[p - 1, p - 1])[0])
         if largest <= 0:
@@ -283,7 +274,7 @@ def _check_products(gram: Array, corr: Array) -> None:
         )
     if not np.isfinite(corr).all():
         raise ValueError("corr contains NaN or infinity.")
-    check_gram(gram, "the Gram matrix of the atoms")
+    GivenProblem(gram, corr)  # refuses what is no Gram matrix
 
 
 def _check_count(name: str, value: int) -> None:

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics.pairwise import rbf_kernel
 
-from kernelatoms.pursuit.rivals import (
+from kernelatoms.papers.fksc.rivals import (
     keep_largest,
     keep_on_average,
     kfmc,
