@@ -36,7 +36,7 @@ def problem(data: str, scale: str, sigma: float, n_signals: int) -> tuple[Any, A
 
 def certified(gram: Any, corr: Any, energy: Any, codes: Any, alpha: float) -> list[float]:
     """Return the largest gap, the mean objective and the mean number of nonzeros."""
-    from kernelatoms.engine.cpu.lasso import certify
+    from kernelatoms.engine.cpu.lasso_loops import certify
 
     gaps, errors = np.empty(len(corr)), np.empty(len(corr))
     everything = np.empty((len(corr), 0), np.int32)

@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from kernelatoms.pursuit import omp
-from kernelatoms.space.problem import LinearProblem
+from kernelatoms.pursuit import LinearProblem, omp
 
 
 class ProblemContract:
@@ -23,23 +22,47 @@ class ProblemContract:
         X, D = self.data(rng)
         problem = self.make(X, D)
         assert (problem.n_signals, problem.n_atoms) == (23, 70)
+        np.testing.assert_allclose(problem.gram_rows(np.array([3, 5])), D[[3, 5]] @ D.T, atol=1e-10)
+        np.testing.assert_allclose(problem.norms2, (D**2).sum(axis=1), atol=1e-10)
         assert problem.gram.shape == (70, 70)
+        assert problem.gram_is_known
         np.testing.assert_allclose(problem.gram, D @ D.T, atol=1e-10)
-        out = np.empty((4, 70))
-        problem.correlate(5, 9, out)
-        np.testing.assert_allclose(out, X[5:9] @ D.T, atol=1e-10)
+        np.testing.assert_allclose(problem.gram_rows(np.array([3, 5])), D[[3, 5]] @ D.T, atol=1e-10)
+        corr, _ = problem.products(5, 9)
+        np.testing.assert_allclose(corr, X[5:9] @ D.T, atol=1e-10)
 
     def test_energy(self, rng):
         X, D = self.data(rng)
-        energy = self.make(X, D).energy(5, 9)
-        if self.knows_energy:
-            np.testing.assert_allclose(energy, (X[5:9] ** 2).sum(axis=1))
-        else:
-            assert energy is None
+        problem = self.make(X, D)
+        assert problem.knows_energy == self.knows_energy
+        for energy in (problem.energy(5, 9), problem.products(5, 9)[1]):
+            if self.knows_energy:
+                np.testing.assert_allclose(energy, (X[5:9] ** 2).sum(axis=1))
+            else:
+                assert energy is None
+
+    def test_local_products_are_those_of_the_candidates(self, rng):
+        X, D = self.data(rng)
+        candidates = np.array([[3, 60, -1], [0, 1, 2], [-1, -1, -1], [69, 5, 4]], np.int32)
+        problem = self.make(X, D)
+        for _ in range(2):
+            grams, corrs = problem.local(5, 9, candidates)
+            own = np.where((candidates >= 0)[:, :, None], D[candidates], 0)
+            np.testing.assert_allclose(grams, own @ own.mT, atol=1e-10)
+            np.testing.assert_allclose(corrs, np.einsum("skf,sf->sk", own, X[5:9]), atol=1e-10)
+            _ = problem.gram  # and from it, once it is known
+
+    def test_combined_atoms_have_combined_products(self, rng):
+        X, D = self.data(rng)
+        candidates = np.array([[3, 60, -1], [0, 3, 2]], np.int32)
+        weights = np.array([[1.0, -2.0, 0.0], [0.0, 0.5, 3.0]])
+        expected = np.array([D[3] - 2 * D[60], 0.5 * D[3] + 3 * D[2]]) @ D.T
+        products = self.make(X, D).gram_times(weights, candidates)
+        np.testing.assert_allclose(products, expected, atol=1e-10)
 
     def test_codes_are_those_of_the_rows(self, rng):
         for dtype, tolerance in ((np.float64, 1e-9), (np.float32, 1e-3)):
             X, D = self.data(rng, dtype)
             ours, linear = omp(self.make(X, D), 4), omp(LinearProblem(X, D), 4)
-            assert ours.values.dtype == dtype
+            assert ours.dtype == dtype
             np.testing.assert_allclose(ours.to_dense(), linear.to_dense(), atol=tolerance)

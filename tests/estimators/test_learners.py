@@ -50,7 +50,7 @@ class TestMOD(LearnerContract):
         clean = MOD(n_atoms=8, random_state=0).fit(X)
         again = MOD(n_atoms=8, random_state=0).partial_fit(X[::-1]).fit(X)
         np.testing.assert_array_equal(again.components_, clean.components_)
-        np.testing.assert_array_equal(again.moments_.gram, clean.moments_.gram)
+        np.testing.assert_array_equal(again.state_.sums.gram, clean.state_.sums.gram)
 
     def test_batches_after_fit_add_to_it(self, rng):
         X = rng.standard_normal((500, 8))

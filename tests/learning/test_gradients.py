@@ -18,7 +18,7 @@ from kernelatoms.learning.moments import Moments
 from kernelatoms.pursuit import lasso
 from kernelatoms.similarity import make_kernel
 from kernelatoms.similarity.gradients import GRADIENT_KERNELS
-from kernelatoms.space.codes import Codes
+from kernelatoms.space.codes import DenseCodes
 from kernelatoms.space.expansion import Expansion
 from kernelatoms.space.problem import KernelProblem
 from oracles import kscdl as book
@@ -78,7 +78,8 @@ def test_blocks_are_small_and_their_number_does_not_matter(rng, monkeypatch):
     kernel = make_kernel("rbf", gamma=0.5)
     X, D, W = rng.standard_normal((50, 3)), rng.standard_normal((4, 3)), some_codes(rng, 50, 4)
     whole = sum_gradients(kernel, X, W, D, 0.1)
-    monkeypatch.setattr("kernelatoms.learning.gradients.block_rows", lambda *_: 7)
+    monkeypatch.setattr("kernelatoms.learning.gradients._FEWEST_ROWS", 7)
+    monkeypatch.setattr("kernelatoms.learning.gradients._BLOCK_NUMBERS", 1)
     small = sum_gradients(kernel, X, W, D, 0.1)
     np.testing.assert_allclose(small.pull, whole.pull, atol=1e-12)
     np.testing.assert_allclose(small.inner, whole.inner)
@@ -116,7 +117,7 @@ def test_the_step_of_a_linear_kernel_is_mod(rng):
     X, D, W = rng.standard_normal((60, 5)), rng.standard_normal((7, 5)), some_codes(rng, 60, 7)
     step = move_atoms(make_kernel("linear"), X, W, D, 0.1)
     np.testing.assert_allclose(step.atoms, np.linalg.lstsq(W.toarray(), X)[0], atol=1e-6)
-    codes = Codes.from_dense(W.toarray(), np.zeros(60))
+    codes = DenseCodes(n_atoms=W.shape[1], error=np.zeros(60), weights=W.toarray())
     unit, norms, _ = best_dictionary(Moments.of(X, codes), D)
     np.testing.assert_allclose(step.atoms, unit * norms[:, None], atol=1e-6)
 

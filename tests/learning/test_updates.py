@@ -1,5 +1,7 @@
 """Moments, MOD and K-SVD against the textbook."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -7,14 +9,11 @@ from hypothesis import strategies as st
 
 import oracles.learning
 from kernelatoms.engine.cpu.ksvd import residuals, sweep_atoms
-from kernelatoms.learning.atoms import atoms_from_rows, replace_unused
-from kernelatoms.learning.ksvd import ksvd_update
-from kernelatoms.learning.loop import learn
-from kernelatoms.learning.mod import best_dictionary, mod_update
+from kernelatoms.learning.atoms import atoms_from_rows, unit_rows, worst_represented
+from kernelatoms.learning.ksvd import KSVDUpdate
+from kernelatoms.learning.mod import BlockDescent, LeastSquares, best_dictionary
 from kernelatoms.learning.moments import Moments
-from kernelatoms.pursuit import omp
-from kernelatoms.space.codes import Codes
-from kernelatoms.space.problem import LinearProblem
+from kernelatoms.pursuit import Lasso, LinearProblem, omp
 
 
 def coded(seed=0, n=60, n_features=10, n_atoms=15, n_nonzero=3, dtype=np.float64):
@@ -44,7 +43,7 @@ def test_sweep_is_the_textbooks(seed, n_alternations):
     R = residuals(X, D, codes.indices, values)
     sweep_atoms(R, D, codes.indices, values, n_alternations)
     np.testing.assert_allclose(D, new_D, atol=1e-8)
-    W = Codes(codes.indices, values, codes.n_atoms, codes.error).to_dense()
+    W = dataclasses.replace(codes, values=values).to_dense()
     np.testing.assert_allclose(W, new_W, atol=1e-7)
     np.testing.assert_allclose(R, X - W @ D, atol=1e-8)
 
@@ -55,41 +54,64 @@ def test_many_alternations_are_the_svd():
     values = codes.values.copy()
     R = residuals(X, D, codes.indices, values)
     sweep_atoms(R, D, codes.indices, values, 2000)
-    W = Codes(codes.indices, values, codes.n_atoms, codes.error).to_dense()
+    W = dataclasses.replace(codes, values=values).to_dense()
     np.testing.assert_allclose(W @ D, new_W @ new_D, atol=1e-4)
     np.testing.assert_allclose(np.abs((D * new_D).sum(axis=1)), 1, atol=1e-6)
 
 
-@pytest.mark.parametrize("update", [mod_update, ksvd_update])
+@pytest.mark.parametrize("update", [LeastSquares(), KSVDUpdate()])
 @given(seed=st.integers(0, 2**31), dtype=st.sampled_from([np.float32, np.float64]))
 def test_a_dictionary_step_never_raises_the_error(update, seed, dtype):
     X, D, codes = coded(seed, dtype=dtype)
     before = error(X, D, codes)
-    new, codes = update(X, D, codes)
-    after = error(X, new, codes)
-    assert after <= before * (1 + 20 * np.finfo(dtype).eps)
-    assert codes.error.sum() == pytest.approx(after, rel=1e-4)
+    updated = update.apply(X, codes, D)
+    assert updated.objective <= before * (1 + 20 * np.finfo(dtype).eps)
+    assert updated.error.sum() == pytest.approx(updated.objective, rel=1e-4)
+    best = oracles.learning.mod(X, codes.to_dense())
+    if isinstance(update, LeastSquares):
+        assert updated.objective == pytest.approx(error(X, best, codes), rel=1e-3)
+
+
+@given(
+    seed=st.integers(0, 2**31),
+    alpha=st.sampled_from([0.01, 0.3, 1.0]),
+    positive=st.booleans(),
+    dtype=st.sampled_from([np.float32, np.float64]),
+)
+def test_block_descent_never_raises_the_l1_objective(seed, alpha, positive, dtype):
+    """Mairal et al. (2010), Algorithm 2: half the squares plus the penalty, atoms in the ball."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((40, 6)).astype(dtype)
+    D = unit_rows(rng.standard_normal((9, 6)).astype(dtype))
+    codes = Lasso(alpha, positive)(LinearProblem(X, D))
+    W = codes.to_dense().astype(np.float64)
+
+    def objective(D):
+        return 0.5 * ((X - W @ D) ** 2).sum() + alpha * np.abs(W).sum()
+
+    updated = BlockDescent(alpha).apply(X, codes, D)
+    assert updated.objective == pytest.approx(objective(updated.dictionary.astype(float)), rel=1e-5)
+    assert updated.objective <= objective(D.astype(float)) * (1 + 20 * np.finfo(dtype).eps)
+    assert np.linalg.norm(updated.dictionary, axis=1).max() <= 1 + 10 * np.finfo(dtype).eps
 
 
 def test_mod_is_least_squares():
     X, D, codes = coded()
     W = codes.to_dense()
     expected = oracles.learning.mod(X, W)
-    new, codes = mod_update(X, D, codes)
-    np.testing.assert_allclose(codes.to_dense() @ new, W @ expected, atol=1e-9)
+    new, norms, _ = best_dictionary(LeastSquares().accumulate(X, codes), D)
+    np.testing.assert_allclose((W * norms) @ new, W @ expected, atol=1e-9)
 
 
 def test_moments_add_up_over_blocks_and_know_the_objective():
     X, D, codes = coded()
     whole = Moments.of(X, codes)
-    parts = [
-        Moments.of(X[i::3], Codes(codes.indices[i::3], codes.values[i::3], 15, codes.error[i::3]))
-        for i in range(3)
-    ]
+    parts = [Moments.of(X[i::3], codes.take(np.arange(i, len(X), 3))) for i in range(3)]
     total = parts[0] + parts[1] + parts[2]
     np.testing.assert_allclose(total.gram, whole.gram, atol=1e-12)
     np.testing.assert_allclose(total.cross, whole.cross, atol=1e-12)
     assert total.energy == pytest.approx(whole.energy)
+    assert total.l1_norm == pytest.approx(np.abs(codes.to_dense()).sum())
     assert whole.objective(D) == pytest.approx(error(X, D, codes))
     assert whole.scaled(0.5).objective(D) == pytest.approx(0.5 * error(X, D, codes))
 
@@ -110,34 +132,23 @@ def test_codes_know_their_error():
     )
 
 
-def test_the_best_pass_counts():
-    """An update that goes astray after two passes: the objective stays, the best atoms return."""
-    X, start, _ = coded()
-    met = []
-
-    def update(X, D, codes):
-        new, codes = ksvd_update(X, D, codes)
-        if len(met) >= 2:
-            new = start
-            codes = omp(LinearProblem(X, new), 3)
-        met.append((new, codes.error.sum()))
-        return new, codes
-
-    learned = learn(X, start, 3, update, selection="omp", max_iter=20, tol=0)
-    values = [value for _, value in met]
-    np.testing.assert_allclose(learned.objective, np.minimum.accumulate(values))
-    np.testing.assert_array_equal(learned.dictionary, met[int(np.argmin(values))][0])
-    assert len(values) == 5  # two good passes, then three in vain
+def test_moments_forget_and_grow():
+    X, D, codes = coded()
+    moments = Moments.of(X, codes)
+    some = np.array([2, 7])
+    W = codes.to_dense()
+    W[:, some] = 0
+    left = moments.without(some)
+    np.testing.assert_allclose(left.gram, W.T @ W)
+    np.testing.assert_allclose(left.cross, W.T @ X)
+    grown = moments.grown(2)
+    assert grown.objective(np.concatenate([D, D[:2]])) == pytest.approx(moments.objective(D))
 
 
-def test_unused_atoms_become_the_worst_signals():
-    X = np.diag([1.0, 2.0, 3.0])
-    D = np.eye(3)[[0, 0, 0]].copy()
-    replace_unused(D, np.array([True, False, False]), X, np.array([0.0, 4.0, 9.0]))
-    np.testing.assert_array_equal(D, np.eye(3)[[0, 2, 1]])
-    D = np.eye(3)[[0, 0, 0]].copy()
-    replace_unused(D, np.array([True, False, False]), X, np.zeros(3))
-    np.testing.assert_array_equal(D, np.eye(3)[[0, 0, 0]])
+def test_the_worst_represented_come_first_and_those_without_error_never():
+    assert worst_represented(np.array([0.0, 4.0, 9.0]), 2).tolist() == [2, 1]
+    assert worst_represented(np.array([0.0, 4.0, 9.0]), 3).tolist() == [2, 1]
+    assert worst_represented(np.zeros(3), 2).tolist() == []
 
 
 def test_zero_rows_start_no_atoms_while_others_are_left():

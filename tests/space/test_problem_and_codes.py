@@ -1,10 +1,11 @@
 """Coding problems of every kind, expansions, codes."""
 
 import numpy as np
+import pytest
 
 from contracts.problem import ProblemContract
 from kernelatoms.similarity import make_kernel
-from kernelatoms.space.codes import Codes
+from kernelatoms.space.codes import DenseCodes, PaddedCodes, stack_rows
 from kernelatoms.space.expansion import Expansion
 from kernelatoms.space.problem import GivenProblem, KernelProblem, LinearProblem
 
@@ -53,16 +54,46 @@ def test_expansion_projects_in_blocks_what_inner_gives_at_once(rng):
     )
 
 
-def make_codes():
+EXPECTED = np.array([[2.0, 0, 1, 0], [0, 0, 0, 0], [5, 3, 4, 0]])
+
+
+def padded():
     indices = np.array([[0, 2, -1], [-1, -1, -1], [0, 1, 2]], np.int32)
     values = np.array([[2.0, 1, 0], [0, 0, 0], [5, 3, 4]])
-    return Codes(indices, values, 4, np.array([0.1, 0.2, 0.3]))
+    return PaddedCodes(n_atoms=4, error=np.array([0.1, 0.2, 0.3]), indices=indices, values=values)
 
 
-def test_codes_to_csr_and_dense():
-    expected = [[2, 0, 1, 0], [0, 0, 0, 0], [5, 3, 4, 0]]
-    csr = make_codes().to_csr()
+def ragged():
+    return padded().to_ragged()
+
+
+def dense():
+    return DenseCodes(n_atoms=4, error=np.array([0.1, 0.2, 0.3]), weights=EXPECTED.copy())
+
+
+@pytest.mark.parametrize("make", [padded, ragged, dense])
+def test_codes_of_every_kind_are_the_same_matrix(make):
+    codes = make()
+    csr = codes.to_csr()
     assert csr.copy().has_canonical_format
     assert csr.nnz == 5
-    np.testing.assert_array_equal(csr.toarray(), expected)
-    np.testing.assert_array_equal(make_codes().to_dense(), expected)
+    np.testing.assert_array_equal(csr.toarray(), EXPECTED)
+    np.testing.assert_array_equal(codes.to_dense(), EXPECTED)
+    assert codes.n_signals == 3
+    np.testing.assert_array_equal(codes.uses(), [2, 1, 2, 0])
+    assert codes.l1_norm() == 15
+    some = codes.take(np.array([2, 0]))
+    np.testing.assert_array_equal(some.to_dense(), EXPECTED[[2, 0]])
+    np.testing.assert_array_equal(some.error, [0.3, 0.1])
+    single = codes.astype(np.float32)
+    assert single.to_dense().dtype == np.float32
+    assert single.error.dtype == np.float32
+    assert codes.astype(np.float64) is codes
+
+
+@pytest.mark.parametrize("make", [padded, ragged])
+def test_codes_of_some_signals_and_of_the_others_make_all(make):
+    first, others = np.array([2]), np.array([0, 1])
+    both = stack_rows([(first, make().take(first)), (others, make().take(others))])
+    np.testing.assert_array_equal(both.to_dense(), EXPECTED)
+    np.testing.assert_array_equal(both.error, [0.1, 0.2, 0.3])

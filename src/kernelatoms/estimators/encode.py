@@ -408,7 +408,9 @@ def _check_candidates(candidates: Any, problem: CodingProblem) -> NDArray[np.int
             f"{lists.min()}..{lists.max()}."
         )
     ordered = np.sort(lists, axis=1)
-    twice = np.flatnonzero(((ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)).any(axis=1))
+    twice = np.flatnonzero(
+        ((ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)).any(axis=1)
+    )
     if len(twice):
         raise ValueError(
             f"candidates must name an atom once a signal, but row {twice[0]} names one twice."

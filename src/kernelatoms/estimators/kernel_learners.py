@@ -286,7 +286,8 @@ class KernelKSVD(KernelLearner):
     Parameters
     ----------
     n_atoms : int or float, optional
-        Size of the dictionary, or a share of the rows (a float up to 1); by default twice the features, or all rows if there are fewer.
+        Size of the dictionary, or a share of the rows (a float up to 1); by default twice the
+        features, or all rows if there are fewer.
     kernel : str or callable, default="rbf"
         One of scikit-learn's kernels, a function ``k(X, Y)`` of two matrices, or
         ``"precomputed"``: then fit takes k(train, train) and transform k(new, train).

@@ -164,7 +164,8 @@ class KSVD(LinearLearner):
     Parameters
     ----------
     n_atoms : int or float, optional
-        Size of the dictionary, or a share of the rows (a float up to 1); by default twice the features, or all rows if there are fewer.
+        Size of the dictionary, or a share of the rows (a float up to 1); by default twice the
+        features, or all rows if there are fewer.
     n_nonzero_coefs : int, optional
         The most atoms a signal uses; by default a tenth of the features, at least 1.
     selection : {"omp", "ols"}, default="omp"

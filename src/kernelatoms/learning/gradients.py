@@ -37,8 +37,8 @@ _ENOUGH = 1e-4
 _HALVINGS_JOINT, _HALVINGS_SAFE = 8, 30
 # Sweeps over the atoms towards the best ones of bounded norm.
 _SWEEPS = 3
-# Kernel values computed at once.
-_BLOCK_NUMBERS = 1 << 19
+# Kernel values computed at once, and the fewest rows of them.
+_BLOCK_NUMBERS, _FEWEST_ROWS = 1 << 19, 128
 # Of its own diagonal, added to H: atoms that share all their signals stay apart.
 _RIDGE = 1e-9
 
@@ -255,6 +255,6 @@ def _shares(X: Array) -> list[range]:
 
 
 def _blocks(rows: range, n_atoms: int) -> Iterator[tuple[int, int]]:
-    size = max(128, _BLOCK_NUMBERS // max(n_atoms, 1))
+    size = max(_FEWEST_ROWS, _BLOCK_NUMBERS // max(n_atoms, 1))
     for start in range(rows.start, rows.stop, size):
         yield start, min(start + size, rows.stop)

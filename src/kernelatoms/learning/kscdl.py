@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from kernelatoms.learning.gradients import move_atoms, within
 from kernelatoms.learning.loop import Updated
 from kernelatoms.pursuit.choices import Lasso
-from kernelatoms.similarity import Kernel
+from kernelatoms.similarity import NamedKernel as Kernel
 from kernelatoms.space.codes import Codes
 
 Array = NDArray[Any]
@@ -27,7 +27,7 @@ class GradientStep:
         The longest that atoms may be.
     """
 
-    takes = (Lasso,)
+    takes: tuple[type, ...] = (Lasso,)
 
     def __init__(self, kernel: Kernel, alpha: float, max_norm: float | None = None) -> None:
         self.kernel, self.alpha, self.max_norm = kernel, alpha, max_norm

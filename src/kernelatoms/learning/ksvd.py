@@ -23,7 +23,7 @@ N_ALTERNATIONS = 2
 class KSVDUpdate:
     """Improve all atoms, one after another, with the coefficients of the signals that use them."""
 
-    takes = (OMP,)
+    takes: tuple[type, ...] = (OMP,)
 
     def apply(self, rows: Array, codes: Codes, dictionary: Array) -> Updated:
         """Improve a dictionary, all rows and their codes at hand."""

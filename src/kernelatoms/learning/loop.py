@@ -115,9 +115,7 @@ def learn(
             watch.begin_pass()
         codes = pursuit(problem_of(state.dictionary))
         updated = update.apply(rows, codes, state.dictionary)
-        unused = state.take_pass(
-            updated.dictionary, updated.objective, codes.uses(), updated.sums
-        )
+        unused = state.take_pass(updated.dictionary, updated.objective, codes.uses(), updated.sums)
         # No code uses these atoms, so the objective stays; the next pass has better ones.
         replace(state, unused, rows, updated.error, update)
         if watch is not None and watch.end_pass(state):
@@ -164,9 +162,7 @@ def learn_batch(
             state.sums = update.grown(state.sums, missing)
     codes = pursuit(problem_of(state.dictionary))
     updated = update.take_batch(rows, codes, state.dictionary, state.sums, fade)
-    unused = state.take_batch(
-        updated.dictionary, updated.sums, codes.uses(), len(rows), fade
-    )
+    unused = state.take_batch(updated.dictionary, updated.sums, codes.uses(), len(rows), fade)
     replaced = replace(state, unused, rows, updated.error, update)
     state.sums = update.forget(state.sums, replaced)
     state.objective, state.best_pass = [updated.objective], 0

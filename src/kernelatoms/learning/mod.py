@@ -50,7 +50,7 @@ class AdditiveUpdate:
 class LeastSquares(AdditiveUpdate):
     """Replace all atoms by the best ones for greedy codes, at unit norm."""
 
-    takes = (OMP,)
+    takes: tuple[type, ...] = (OMP,)
 
     def apply(self, rows: Array, codes: Codes, dictionary: Array) -> Updated:
         """Improve a dictionary, all rows and their codes at hand."""
@@ -75,7 +75,7 @@ class LeastSquares(AdditiveUpdate):
 class BlockDescent(AdditiveUpdate):
     """Improve one atom after another for l1 codes, none longer than 1."""
 
-    takes = (Lasso,)
+    takes: tuple[type, ...] = (Lasso,)
 
     def __init__(self, alpha: float) -> None:
         self.alpha = alpha

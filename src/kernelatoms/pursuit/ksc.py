@@ -1,7 +1,7 @@
 """Kernel sparse coding as the FKSC paper publishes it: ``ksc``, and ``fksc`` in two stages.
 
-Kept to compare with: ``lasso`` reaches the same minimum, many times faster. See ``engine/cpu/ksc.py``
-for the equations, and for the bound of ``fksc`` that was made safe.
+Kept to compare with: ``lasso`` reaches the same minimum, many times faster. See
+``engine/cpu/ksc.py`` for the equations, and for the bound of ``fksc`` that was made safe.
 """
 
 from collections.abc import Callable

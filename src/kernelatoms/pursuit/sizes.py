@@ -1,4 +1,4 @@
-"""Is the Gram matrix of all atoms worth its price?"""
+"""Whether the Gram matrix of all atoms is worth its price."""
 
 import numpy as np
 

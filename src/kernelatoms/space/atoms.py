@@ -21,7 +21,7 @@ import scipy.linalg
 from numpy.typing import NDArray
 
 from kernelatoms.engine import machine
-from kernelatoms.similarity import Kernel
+from kernelatoms.similarity import Kernel, PrecomputedKernel
 from kernelatoms.space.expansion import Expansion
 from kernelatoms.space.gram_check import check_gram
 
@@ -191,19 +191,19 @@ class KernelAtoms:
 
     def energy(self, X: Array) -> Array | None:
         """Return k(x, x) of rows; None for a precomputed kernel."""
-        return None if self.kernel.precomputed else self.kernel.diag(X)
+        return None if isinstance(self.kernel, PrecomputedKernel) else self.kernel.diag(X)
 
     def local(self, X: Array, candidates: NDArray[np.int32]) -> tuple[Array, Array]:
         """Return Gram matrices of each row's candidates, and its products with them."""
-        if self.expansion.coef is not None or self.kernel.precomputed:
+        if self.expansion.coef is not None or isinstance(self.kernel, PrecomputedKernel):
             corr = np.take_along_axis(self.inner(X), np.maximum(candidates, 0), axis=1)
             return _gather(self.gram, candidates), np.where(candidates < 0, 0, corr)
         own = self.expansion.anchors[candidates]
-        corr = self.kernel.stacked(X[:, None], own)[:, 0]
+        corr = _on_stacks(self.kernel, X[:, None], own)[:, 0]
         corr[candidates < 0] = 0
         if self.gram_is_known:
             return _gather(self.gram, candidates), corr
-        grams = self.kernel.stacked(own, own)
+        grams = _on_stacks(self.kernel, own, own)
         padded = candidates < 0
         grams[padded] = 0
         grams.mT[padded] = 0
@@ -224,13 +224,18 @@ class KernelAtoms:
 
     def check_semidefinite(self) -> None:
         """Refuse atoms whose Gram matrix is not positive semi-definite."""
-        if not self.kernel.semidefinite:
+        if not getattr(self.kernel, "semidefinite", None):
             _ = self._is_semidefinite
 
     @cached_property
     def _is_semidefinite(self) -> bool:
         check_eigenvalues(self.gram)
         return True
+
+
+def _on_stacks(kernel: Kernel, X: Array, Y: Array) -> Array:
+    """Return the kernel values of each pair of matrices."""
+    return np.stack([kernel(x, y) for x, y in zip(X, Y, strict=True)])
 
 
 def _checked(gram: Array) -> Array:
@@ -289,4 +294,4 @@ def remember(owner: Any, made_of: tuple[Any, ...], make: Callable[[], Made]) -> 
 def stamp(array: Array) -> tuple[Any, ...]:
     """Return what tells an array from others: shape, type and a checksum of its bytes."""
     array = np.ascontiguousarray(array)
-    return array.shape, array.dtype.str, zlib.crc32(array.reshape(-1).view(np.uint8))
+    return array.shape, array.dtype.str, zlib.crc32(array.reshape(-1).view(np.uint8).data)

@@ -179,9 +179,7 @@ class DenseCodes(Codes):
 
     def take(self, rows: NDArray[np.intp]) -> "DenseCodes":
         """Return the codes of some signals."""
-        return DenseCodes(
-            n_atoms=self.n_atoms, error=self.error[rows], weights=self.weights[rows]
-        )
+        return DenseCodes(n_atoms=self.n_atoms, error=self.error[rows], weights=self.weights[rows])
 
     def uses(self) -> NDArray[np.intp]:
         """Return how many signals use each atom."""

@@ -213,7 +213,7 @@ def split_missing(problem: CodingProblem) -> Split | None:
     """Return a linear problem whose signals miss values in two parts; None for all others."""
     if not isinstance(problem, LinearProblem | KernelProblem):
         return None
-    if isinstance(problem, KernelProblem) and not problem.atoms.kernel.linear:
+    if isinstance(problem, KernelProblem) and getattr(problem.atoms.kernel, "name", "") != "linear":
         return None
     partial = rows_with_missing(problem.signals)
     if not len(partial):

@@ -9,11 +9,11 @@
 - ``greedy_loops``: their steps.
 - ``masked``: the same on the observed entries of signals with missing values.
 - ``l1``: l1 coding: blocks, threads and certificates around the solvers.
-- ``lasso``: those on Gram and correlations: active sets, coordinate descent, the duality gap.
+- ``lasso_loops``: those on Gram and correlations: active sets, coordinate descent, the duality gap.
 - ``ksc``: l1 coding as published: coordinate descent (KSC) and its two stages (FKSC).
 - ``ksvd``: the K-SVD sweep over atoms, and residuals of padded codes.
 - ``atoms``: block coordinate descent on atoms from the sums of their codes, for l1 learners.
-- ``residuals``: what one class's atoms leave of signals.
+- ``class_parts``: what one class's atoms leave of signals.
 """
 
 from kernelatoms.engine.cpu.atoms import descend_atoms
@@ -21,11 +21,11 @@ from kernelatoms.engine.cpu.greedy import omp, omp_local, omp_without_gram
 from kernelatoms.engine.cpu.ksc import fksc_passes, ksc_passes
 from kernelatoms.engine.cpu.ksvd import residuals, sweep_atoms
 from kernelatoms.engine.cpu.l1 import code_blocks, lasso, lasso_local, lasso_without_gram
-from kernelatoms.engine.cpu.lasso import certify
+from kernelatoms.engine.cpu.lasso_loops import certify
 from kernelatoms.engine.cpu.layout import laid_out
 from kernelatoms.engine.cpu.masked import omp_observed
 from kernelatoms.engine.cpu.products import for_blocks, gram_matrix
-from kernelatoms.engine.cpu.residuals import (
+from kernelatoms.engine.cpu.class_parts import (
     observed_class_residuals,
     subtract_class_parts,
     subtract_dense_class_parts,

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelatoms.engine.cpu.lasso import (
+from kernelatoms.engine.cpu.lasso_loops import (
     certify,
     certify_gradient,
     certify_local,
@@ -198,13 +198,12 @@ def lasso_without_gram(
         n = stop - first
         candidates = _worst_atoms(b, alpha, positive, np.empty((n, 0), np.int32), _FIRST_CANDIDATES)
         w = np.zeros(candidates.shape)
-        gaps, errors = np.empty(n), np.empty(n)
         while True:
             grams, corr = local(first, stop, candidates)
             grams = np.ascontiguousarray(grams, np.float64)
             solve_lasso_local(grams, corr.astype(np.float64), energy, *limits, w)
             c = b - gram_times(w.astype(dtype, copy=False), candidates)
-            gaps, errors = _certified_over_all(b, c, energy, alpha, positive, w, candidates)
+            gaps, _ = _certified_over_all(b, c, energy, alpha, positive, w, candidates)
             n_new = max(_FEWEST_NEW, int((w != 0).sum(axis=1).max(initial=0)))
             new = _worst_atoms(c, alpha, positive, candidates, n_new)
             new[gaps <= gap_tol * energy] = -1
@@ -246,7 +245,7 @@ def _as_float64(corr: Array, energy: Array | None) -> tuple[Array, Array]:
 def _worst_atoms(
     c: Array, alpha: float, positive: bool, known: NDArray[np.int32], count: int
 ) -> NDArray[np.int32]:
-    """Return the atoms that violate |c| <= alpha most and are not known, -1 where there are less."""
+    """Return the unknown atoms that violate |c| <= alpha most, -1 where there are fewer."""
     size = c.copy() if positive else np.abs(c)
     rows, places = np.nonzero(known >= 0)
     size[rows, known[rows, places]] = 0.0
@@ -328,6 +327,8 @@ class _Collected:
         """Return all codes."""
         parts = [self._blocks[first] for first in sorted(self._blocks)]
         empty = np.empty(0, np.int32), np.empty(0, self._dtype)
-        indices, values = (np.concatenate(part) for part in zip(*parts, strict=True)) if parts else empty
+        indices, values = (
+            (np.concatenate(part) for part in zip(*parts, strict=True)) if parts else empty
+        )
         indptr = np.concatenate([[0], np.cumsum(self._counts)])
         return indptr, indices, values, self._error.astype(self._dtype), self._gap, self._missed
