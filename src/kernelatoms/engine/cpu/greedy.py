@@ -161,7 +161,9 @@ def omp_local(
         corr = _fit(corr, "local correlations", (stop - start, n_local), dtype)
         until = _until(energy, start, stop, stop_at, relative, dtype)
         own = candidates[start:stop]
-        code_block_local(grams, own, corr, until, *options, indices, values, left)
+        code_block_local(
+            grams, padded(n_local), own, corr, until, *options, indices, values, left
+        )  # fmt: skip
         _subtract_from(energy, left)
 
     return _in_blocks(lambda: code, n_signals, n_nonzero, block, dtype, ragged)

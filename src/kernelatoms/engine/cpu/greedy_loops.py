@@ -31,7 +31,6 @@ row of G of the j-th atom of a code: all of G, or the rows at hand.
 import numpy as np
 
 from kernelatoms.engine.cpu.jit import jit
-from kernelatoms.engine.cpu.layout import LANES
 
 # Columns worked on at once: the piece of ``a`` stays in the first-level cache over its updates.
 _TILE = 2048
@@ -585,16 +584,16 @@ def code_block(  # type: ignore[no-untyped-def]
 
 @jit(fastmath=True)
 def code_block_local(  # type: ignore[no-untyped-def]
-    grams, candidates, corr, until, masks, rounding64, eps, use_ols, positive,
+    grams, width, candidates, corr, until, masks, rounding64, eps, use_ols, positive,
     indices, values, explained,
 ):  # fmt: skip
     """Code a block of signals, each over its own candidates alone.
 
-    As ``code_block``, but for grams (n_signals, n_candidates, n_candidates), candidates and corr
-    (n_signals, n_candidates); a candidate of -1 is none.
+    As ``code_block``, but for grams (n_signals, n_candidates, n_candidates), their padded
+    ``width``, candidates and corr (n_signals, n_candidates); a candidate of -1 is none.
     """
     n_local = candidates.shape[1]
-    n_nonzero, width = min(indices.shape[1], n_local), -(-n_local // LANES) * LANES
+    n_nonzero = min(indices.shape[1], n_local)
     dtype = grams.dtype
     gram = np.zeros((n_local, width), dtype)
     norms2 = np.zeros(width, dtype)
