@@ -58,6 +58,14 @@ def fit(
     ignore: Annotated[
         list[str] | None, typer.Option(metavar="COLUMN", help="Leave a column out; repeatable.")
     ] = None,
+    keep: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Learn from a column although it looks like a row number or an identifier; "
+            "repeatable.",
+        ),
+    ] = None,
     rows: Annotated[
         str | None, typer.Option(metavar="KEY", help="The key of an .npz file that holds the rows.")
     ] = None,
@@ -77,8 +85,9 @@ def fit(
 ) -> None:
     """Learn a model from a file and keep it.
 
-    Columns of numbers are features; columns of words and row numbers are left out. A missing value
-    takes its column's median; a row without a label is not learned from.
+    Columns of numbers are features; columns of words, row numbers and identifiers are left out,
+    and said so. A missing value takes its column's median; a row without a label is not learned
+    from.
     """
     choice = find_choice(model)
     _check_label(choice, model, label)
@@ -92,7 +101,7 @@ def fit(
     check_target(output)
     table = read_table(data, rows)
     chosen = training_set(
-        table, label if choice.needs_label else None, _ignored(label, choice, ignore)
+        table, label if choice.needs_label else None, _ignored(label, choice, ignore), keep or []
     )
     for text in chosen.notes:
         note(text)
@@ -128,7 +137,10 @@ def fit(
     )  # fmt: skip
     save_model(pipeline, output, record)
     if as_json:
-        print_json({"model": str(output), "name": model, "data": described, "fit": report})
+        print_json(
+            {"model": str(output), "name": model, "columns": chosen.columns,
+             "left_out": chosen.left_out, "data": described, "fit": report}
+        )  # fmt: skip
     else:
         _tell(record, pipeline, output)
 

@@ -188,6 +188,8 @@ def _write_bundled(name: str | None, output: Path) -> None:
 def _table_facts(file: Path, rows: str | None) -> dict[str, Any]:
     import numpy as np
 
+    from kernelatoms.files.features import why_left_out
+    from kernelatoms.files.identifiers import REASONS
     from kernelatoms.files.tables import read_table
 
     table = read_table(file, rows)
@@ -201,12 +203,15 @@ def _table_facts(file: Path, rows: str | None) -> dict[str, Any]:
         facts["images"] = "{} x {}".format(*table.image_shape)
     if table.named:
         facts["numbers"] = table.columns
+    left_out = why_left_out(table, None)
     for name, values in table.words.items():
         different = {str(value) for value in values.tolist() if value is not None}
         facts[f"words: {name}"] = f"{len(different):,} different values"
-    for text in table.mixed.values():
-        facts["trouble"] = text
-    return facts
+    identifiers = {name: why for name, why in left_out.items() if why in REASONS}
+    if identifiers:
+        facts["not learned from"] = identifiers
+    trouble = [text for name, text in table.mixed.items() if name not in identifiers]
+    return {**facts, **({"trouble": trouble[-1]} if trouble else {})}
 
 
 def _model_facts(file: Path) -> dict[str, Any]:
