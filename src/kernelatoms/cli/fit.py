@@ -96,9 +96,10 @@ def fit(
 
     from kernelatoms.files.features import training_set
     from kernelatoms.files.tables import read_table
-    from kernelatoms.files.writing import check_target
+    from kernelatoms.files.writing import check_target, refuse_to_overwrite
 
     check_target(output)
+    refuse_to_overwrite(output, data)
     table = read_table(data, rows)
     chosen = training_set(
         table, label if choice.needs_label else None, _ignored(label, choice, ignore), keep or []

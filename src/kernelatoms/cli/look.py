@@ -72,10 +72,11 @@ def report(
     """Write one HTML page about a model: what was fitted, its atoms, codes and mistakes."""
     from kernelatoms.files.features import labels_for
     from kernelatoms.files.models import load_model
-    from kernelatoms.files.writing import check_target
+    from kernelatoms.files.writing import check_target, refuse_to_overwrite
 
     shape = _shape(image_shape)
     check_target(output)
+    refuse_to_overwrite(output, model, data)
     y = table = X = None
     with warnings_as_notes([]), progress() as on_step:
         on_step(0, 0, "drawing")
