@@ -123,7 +123,7 @@ def fit(
         report["seconds"] = round(time.perf_counter() - start, 3)
         if hasattr(learner, "set_callbacks"):
             learner.set_callbacks()
-        report |= _what_was_reached(pipeline, chosen.X)
+        report |= _what_was_reached(pipeline, chosen.X, chosen.y)
         if cv:
             # Folds are smaller than the whole: what is clipped there is nobody's concern.
             warnings.simplefilter("ignore")
@@ -181,10 +181,8 @@ def _check_folds(y: Any, cv: int) -> None:
         )
 
 
-def _what_was_reached(pipeline: Any, X: Any) -> dict[str, Any]:
+def _what_was_reached(pipeline: Any, X: Any, y: Any) -> dict[str, Any]:
     """Return passes and the share of energy that the codes keep, for models that have them."""
-    import numpy as np
-
     learner = pipeline[-1]
     dictionaries = getattr(learner, "dictionaries_", [learner])
     if not hasattr(dictionaries[0], "objective_"):
@@ -193,20 +191,32 @@ def _what_was_reached(pipeline: Any, X: Any) -> dict[str, Any]:
             "n_landmarks": int(learner.n_landmarks_),
         }
     signals = pipeline[:-1].transform(X)
-    if hasattr(dictionaries[0], "kernel"):
-        energy = float(dictionaries[0]._kernel().diag(signals).sum())
-    else:
-        energy = float(np.vdot(signals, signals))
-    if hasattr(dictionaries[0], "n_nonzero_coefs_"):
-        missed = float(sum(d.objective_[-1] for d in dictionaries))
-    else:  # the objective of l1 codes holds their penalty
-        missed = float(np.min([d._residuals(signals) for d in dictionaries], axis=0).sum())
+    classes = getattr(learner, "classes_", None)
+    owned = [signals] if classes is None else [signals[y == name] for name in classes]
+    shares = [_energy_kept(*pair) for pair in zip(dictionaries, owned, strict=True)]
+    energy = sum(whole for _, whole in shares)
     return {
         "passes": max(d.n_iter_ for d in dictionaries),
         "n_atoms": sum(d.n_atoms_ for d in dictionaries),
-        "energy_kept": 1 - missed / energy if energy > 0 else None,
-        "classes": [str(c) for c in getattr(learner, "classes_", [])],
+        "energy_kept": sum(kept for kept, _ in shares) / energy if energy > 0 else None,
+        "classes": [] if classes is None else [str(name) for name in classes],
     }
+
+
+def _energy_kept(learner: Any, signals: Any) -> tuple[float, float]:
+    """Return how much of the signals' energy their codes keep, as ``transform`` gives them; all.
+
+    ``objective_`` would say what learning reached, with codes that nobody gets to see.
+    """
+    import numpy as np
+
+    if hasattr(learner, "kernel"):
+        energy = float(learner._kernel().diag(signals).sum())
+    else:
+        energy = float(np.vdot(signals, signals))
+    if hasattr(learner, "score"):
+        return float(learner.score(signals)) * energy, energy
+    return energy - float(learner._residuals(signals).sum(dtype=np.float64)), energy
 
 
 def _cross_validate(pipeline: Any, chosen: Any, cv: int, seed: int, on_step: Any) -> dict[str, Any]:
