@@ -7,9 +7,12 @@ import subprocess
 import sys
 import time
 import zipfile
+from contextlib import chdir
 
 import numpy as np
 import pytest
+
+from kernelatoms.cli.app import main
 
 
 def refused(result, *words):
@@ -100,6 +103,49 @@ def test_a_model_on_other_columns(command, model, tmp_path):
     refused(command(*lasso, "--nonzeros", "3"), "n_nonzero_coefs belongs to method='omp'")
     refused(command(*lasso[:-1], "lars", "--alpha", "1"), "method must be one of 'omp', 'lasso'")
     refused(command(*lasso[:-2], "--alpha", "1"), "go with --method")
+
+
+def test_no_command_overwrites_what_it_reads(command, flowers, model, tmp_path, capsys):
+    """Under any name: the same one, another spelling, a link of either kind."""
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "link.csv").symlink_to("flowers.csv")
+    os.link(flowers, tmp_path / "hard.csv")
+    (tmp_path / "link.skops").symlink_to(tmp_path / "model.skops")
+    (tmp_path / "model.csv").symlink_to("model.skops")
+    before = {name: (tmp_path / name).read_bytes() for name in ("flowers.csv", "model.skops")}
+    fit = ("fit", "flowers.csv", "--label", "species")
+    predict = ("predict", "model.skops", "flowers.csv")
+    encode = ("encode", "model.skops", "flowers.csv")
+    report = ("report", "model.skops", "flowers.csv")
+    for arguments, output in (
+        (fit, "flowers.csv"),
+        (fit, "folder/../flowers.csv"),
+        (fit, "link.csv"),
+        (fit, tmp_path / "hard.csv"),
+        (predict, "folder/../flowers.csv"),
+        (predict, "hard.csv"),
+        (predict, "model.csv"),
+        (encode, "link.csv"),
+        (("encode", "model.skops", "link.csv"), flowers),
+        (("encode", "link.skops", "flowers.csv"), "model.csv"),
+        (report, "flowers.csv"),
+        (report, "link.skops"),
+        (report[:2], "model.skops"),
+    ):
+        code = run_here(tmp_path, *arguments, "-o", output)
+        said = capsys.readouterr()
+        assert code == 2, (arguments, output, said.err)
+        assert said.out == ""
+        assert f"--output: {output} is the file" in said.err
+    for name, content in before.items():
+        assert (tmp_path / name).read_bytes() == content
+    refused(command(*predict, "-o", "flowers.csv"), "--output: flowers.csv is the file")
+
+
+def run_here(folder, *arguments):
+    """Run a command in this process, in a folder; many of them are quick this way."""
+    with chdir(folder):
+        return main([str(argument) for argument in arguments])
 
 
 def test_a_model_file_that_is_none(command, flowers, model, tmp_path):

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 from sklearn.datasets import load_digits
+from sklearn.metrics.pairwise import rbf_kernel
 
 from kernelatoms import load_model, sparse_encode
 from kernelatoms.cli.app import main
@@ -205,6 +206,56 @@ def test_l1_codes_under_a_kernel(run, digits, tmp_path, name):
     assert 0.5 < record.fit["energy_kept"] < 1
     code, _, _ = run("report", "model.skops", "digits.npz", "--rows", "X_test")
     assert code == 0
+
+
+@pytest.mark.parametrize("name", ["KSVD", "MOD", "KernelKSVD", "KernelMOD", "KSCDL"])
+def test_energy_kept_is_that_of_the_codes_that_transform_gives(run, tmp_path, rng, name):
+    X = rng.normal(size=(90, 8))
+    np.save(tmp_path / "t.npy", X)
+    kernel = [] if name in ("KSVD", "MOD") else ["--set", "gamma=0.1"]
+    code, out, _ = run(
+        "fit", "t.npy", "--model", name, "--set", "n_atoms=12", "--set", "max_iter=5", "--json",
+        *kernel,
+    )  # fmt: skip
+    assert code == 0
+    model = load_model(tmp_path / "model.skops")[0][-1]
+    kept = json.loads(out)["fit"]["energy_kept"]
+    assert kept == pytest.approx(share_kept(model, X), rel=1e-9)
+    assert 0 < kept < 1
+
+
+@pytest.mark.parametrize("name", ["linear", "lkdl", "kdl"])
+def test_energy_kept_by_classes_is_that_of_their_own_dictionaries(run, tmp_path, rng, name):
+    X, y = rng.normal(size=(90, 8)), np.arange(90) % 3
+    np.savez(tmp_path / "t.npz", X=X, y=y)
+    code, out, _ = run(
+        "fit", "t.npz", "--label", "y", "--model", name, "--set", "n_atoms=9", "--set",
+        "max_iter=5", "--json",
+    )  # fmt: skip
+    assert code == 0
+    model, _ = load_model(tmp_path / "model.skops")
+    signals = model[:-1].transform(X)
+    energies, kept = [], []
+    for c, learner in enumerate(model[-1].dictionaries_):
+        own = signals[y == c]
+        energies.append(len(own) if name == "kdl" else np.sum(own**2))
+        kept.append(share_kept(learner, own) * energies[-1])
+    expected = sum(kept) / sum(energies)
+    assert json.loads(out)["fit"]["energy_kept"] == pytest.approx(expected, rel=1e-9)
+
+
+def share_kept(learner, X):
+    """Return 1 - |phi(X) - codes|^2 / |phi(X)|^2, written out."""
+    W = learner.transform(X).toarray()
+    if not hasattr(learner, "kernel"):
+        return 1 - np.sum((X - W @ learner.components_) ** 2) / np.sum(X**2)
+    anchors = getattr(learner, "anchors_", learner.components_)
+    dual = getattr(learner, "dual_coef_", np.eye(len(anchors)))
+    gamma = learner.gamma or 1 / X.shape[1]
+    products = rbf_kernel(X, anchors, gamma=gamma) @ dual
+    gram = dual.T @ rbf_kernel(anchors, gamma=gamma) @ dual
+    lost = len(X) - 2 * np.sum(W * products) + np.sum((W @ gram) * W)
+    return 1 - lost / len(X)
 
 
 def test_a_kernel_map(run, digits, tmp_path):

@@ -59,9 +59,11 @@ def predict(
     """
     from kernelatoms.files.features import identifiers
     from kernelatoms.files.results import RESULT_SUFFIXES, check_result_target, write_columns
+    from kernelatoms.files.writing import refuse_to_overwrite
 
     if output is not None:
         check_result_target(output, RESULT_SUFFIXES)
+        refuse_to_overwrite(output, model, data)
     heard: list[str] = []
     with warnings_as_notes(heard):
         fitted, record, table, X = open_both(model, data, rows)
@@ -134,8 +136,10 @@ def encode(
     A KernelLinearizer gives virtual samples, which are not sparse.
     """
     from kernelatoms.files.results import CODE_SUFFIXES, check_result_target, write_codes
+    from kernelatoms.files.writing import refuse_to_overwrite
 
     check_result_target(output, CODE_SUFFIXES)
+    refuse_to_overwrite(output, model, data)
     given = {
         "n_nonzero_coefs": nonzeros,
         "max_residual": max_residual,

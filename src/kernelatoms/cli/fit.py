@@ -58,6 +58,14 @@ def fit(
     ignore: Annotated[
         list[str] | None, typer.Option(metavar="COLUMN", help="Leave a column out; repeatable.")
     ] = None,
+    keep: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Learn from a column although it looks like a row number or an identifier; "
+            "repeatable.",
+        ),
+    ] = None,
     rows: Annotated[
         str | None, typer.Option(metavar="KEY", help="The key of an .npz file that holds the rows.")
     ] = None,
@@ -77,8 +85,9 @@ def fit(
 ) -> None:
     """Learn a model from a file and keep it.
 
-    Columns of numbers are features; columns of words and row numbers are left out. A missing value
-    takes its column's median; a row without a label is not learned from.
+    Columns of numbers are features; columns of words, row numbers and identifiers are left out,
+    and said so. A missing value takes its column's median; a row without a label is not learned
+    from.
     """
     choice = find_choice(model)
     _check_label(choice, model, label)
@@ -87,12 +96,13 @@ def fit(
 
     from kernelatoms.files.features import training_set
     from kernelatoms.files.tables import read_table
-    from kernelatoms.files.writing import check_target
+    from kernelatoms.files.writing import check_target, refuse_to_overwrite
 
     check_target(output)
+    refuse_to_overwrite(output, data)
     table = read_table(data, rows)
     chosen = training_set(
-        table, label if choice.needs_label else None, _ignored(label, choice, ignore)
+        table, label if choice.needs_label else None, _ignored(label, choice, ignore), keep or []
     )
     for text in chosen.notes:
         note(text)
@@ -113,7 +123,7 @@ def fit(
         report["seconds"] = round(time.perf_counter() - start, 3)
         if hasattr(learner, "set_callbacks"):
             learner.set_callbacks()
-        report |= _what_was_reached(pipeline, chosen.X)
+        report |= _what_was_reached(pipeline, chosen.X, chosen.y)
         if cv:
             # Folds are smaller than the whole: what is clipped there is nobody's concern.
             warnings.simplefilter("ignore")
@@ -128,7 +138,10 @@ def fit(
     )  # fmt: skip
     save_model(pipeline, output, record)
     if as_json:
-        print_json({"model": str(output), "name": model, "data": described, "fit": report})
+        print_json(
+            {"model": str(output), "name": model, "columns": chosen.columns,
+             "left_out": chosen.left_out, "data": described, "fit": report}
+        )  # fmt: skip
     else:
         _tell(record, pipeline, output)
 
@@ -168,10 +181,8 @@ def _check_folds(y: Any, cv: int) -> None:
         )
 
 
-def _what_was_reached(pipeline: Any, X: Any) -> dict[str, Any]:
+def _what_was_reached(pipeline: Any, X: Any, y: Any) -> dict[str, Any]:
     """Return passes and the share of energy that the codes keep, for models that have them."""
-    import numpy as np
-
     learner = pipeline[-1]
     dictionaries = getattr(learner, "dictionaries_", [learner])
     if not hasattr(dictionaries[0], "objective_"):
@@ -180,20 +191,32 @@ def _what_was_reached(pipeline: Any, X: Any) -> dict[str, Any]:
             "n_landmarks": int(learner.n_landmarks_),
         }
     signals = pipeline[:-1].transform(X)
-    if hasattr(dictionaries[0], "kernel"):
-        energy = float(dictionaries[0]._kernel().diag(signals).sum())
-    else:
-        energy = float(np.vdot(signals, signals))
-    if hasattr(dictionaries[0], "n_nonzero_coefs_"):
-        missed = float(sum(d.objective_[-1] for d in dictionaries))
-    else:  # the objective of l1 codes holds their penalty
-        missed = float(np.min([d._residuals(signals) for d in dictionaries], axis=0).sum())
+    classes = getattr(learner, "classes_", None)
+    owned = [signals] if classes is None else [signals[y == name] for name in classes]
+    shares = [_energy_kept(*pair) for pair in zip(dictionaries, owned, strict=True)]
+    energy = sum(whole for _, whole in shares)
     return {
         "passes": max(d.n_iter_ for d in dictionaries),
         "n_atoms": sum(d.n_atoms_ for d in dictionaries),
-        "energy_kept": 1 - missed / energy if energy > 0 else None,
-        "classes": [str(c) for c in getattr(learner, "classes_", [])],
+        "energy_kept": sum(kept for kept, _ in shares) / energy if energy > 0 else None,
+        "classes": [] if classes is None else [str(name) for name in classes],
     }
+
+
+def _energy_kept(learner: Any, signals: Any) -> tuple[float, float]:
+    """Return how much of the signals' energy their codes keep, as ``transform`` gives them; all.
+
+    ``objective_`` would say what learning reached, with codes that nobody gets to see.
+    """
+    import numpy as np
+
+    if hasattr(learner, "kernel"):
+        energy = float(learner._kernel().diag(signals).sum())
+    else:
+        energy = float(np.vdot(signals, signals))
+    if hasattr(learner, "score"):
+        return float(learner.score(signals)) * energy, energy
+    return energy - float(learner._residuals(signals).sum(dtype=np.float64)), energy
 
 
 def _cross_validate(pipeline: Any, chosen: Any, cv: int, seed: int, on_step: Any) -> dict[str, Any]:

@@ -72,10 +72,11 @@ def report(
     """Write one HTML page about a model: what was fitted, its atoms, codes and mistakes."""
     from kernelatoms.files.features import labels_for
     from kernelatoms.files.models import load_model
-    from kernelatoms.files.writing import check_target
+    from kernelatoms.files.writing import check_target, refuse_to_overwrite
 
     shape = _shape(image_shape)
     check_target(output)
+    refuse_to_overwrite(output, model, data)
     y = table = X = None
     with warnings_as_notes([]), progress() as on_step:
         on_step(0, 0, "drawing")
@@ -188,6 +189,8 @@ def _write_bundled(name: str | None, output: Path) -> None:
 def _table_facts(file: Path, rows: str | None) -> dict[str, Any]:
     import numpy as np
 
+    from kernelatoms.files.features import why_left_out
+    from kernelatoms.files.identifiers import REASONS
     from kernelatoms.files.tables import read_table
 
     table = read_table(file, rows)
@@ -201,12 +204,15 @@ def _table_facts(file: Path, rows: str | None) -> dict[str, Any]:
         facts["images"] = "{} x {}".format(*table.image_shape)
     if table.named:
         facts["numbers"] = table.columns
+    left_out = why_left_out(table, None)
     for name, values in table.words.items():
         different = {str(value) for value in values.tolist() if value is not None}
         facts[f"words: {name}"] = f"{len(different):,} different values"
-    for text in table.mixed.values():
-        facts["trouble"] = text
-    return facts
+    identifiers = {name: why for name, why in left_out.items() if why in REASONS}
+    if identifiers:
+        facts["not learned from"] = identifiers
+    trouble = [text for name, text in table.mixed.items() if name not in identifiers]
+    return {**facts, **({"trouble": trouble[-1]} if trouble else {})}
 
 
 def _model_facts(file: Path) -> dict[str, Any]:

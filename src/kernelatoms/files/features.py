@@ -3,14 +3,13 @@
 The rules, short enough to be remembered:
 
 - columns of numbers are features; columns of words are left out, and said so;
-- a column of all different whole numbers called id, index or the like is left out, and said so;
+- columns that number or name the rows (see ``identifiers``) are left out, and said so;
 - columns are found by name in later files: their order does not matter, further ones are passed
   over, a missing one is an error;
 - rows without a label are not learned from.
 """
 
 import hashlib
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -18,6 +17,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelatoms.files.identifiers import (
+    INDEX,
+    NAMED,
+    REASONS,
+    names_rows,
+    sounds_like_identifier,
+    why_identifier,
+)
 from kernelatoms.files.tables import Table, TableError, shortened
 
 if TYPE_CHECKING:  # models import scikit-learn, which takes a second
@@ -25,7 +32,7 @@ if TYPE_CHECKING:  # models import scikit-learn, which takes a second
 
 Array = NDArray[Any]
 
-_IDENTIFIER = re.compile(r"(id|index|row|uuid|no|nr|number|key|.*[_ .-](id|no|nr)|unnamed.*)", re.I)
+_WORDS = "it holds words"
 # More real-valued classes than this are a quantity, not a label.
 _MOST_REAL_CLASSES = 20
 
@@ -51,44 +58,46 @@ class TrainingSet:
         }
 
 
-def training_set(table: Table, label: str | None, ignore: Sequence[str] = ()) -> TrainingSet:
-    """Choose features and labels by the rules above; ``ignore`` names columns to leave out."""
-    unknown = [name for name in ignore if name not in table.names]
-    if unknown:
-        raise TableError(
-            f"--ignore: {table.path} has no column {shortened(unknown)}; it has "
-            f"{shortened(table.names)}."
-        )
-    if label is not None and label in ignore:
-        raise TableError(f"--ignore: {label!r} is the label; it cannot be left out.")
+def training_set(
+    table: Table, label: str | None, ignore: Sequence[str] = (), keep: Sequence[str] = ()
+) -> TrainingSet:
+    """Choose features and labels by the rules above.
+
+    Parameters
+    ----------
+    table : Table
+        What the file holds.
+    label : str or None
+        The column of classes.
+    ignore : sequence of str
+        Further columns to leave out.
+    keep : sequence of str
+        Columns of numbers to learn from although they look like identifiers.
+    """
+    _check_wishes(table, label, ignore, keep)
+    left_out = dict.fromkeys(ignore, "asked for by --ignore")
+    left_out |= {
+        name: reason
+        for name, reason in why_left_out(table, label).items()
+        if name not in (*ignore, *keep)
+    }
     for name, trouble in table.mixed.items():
-        if name != label and name not in ignore:
+        if name != label and left_out.get(name, _WORDS) == _WORDS:
             raise TableError(trouble)
     notes = list(table.notes)
     y, kept = (None, np.ones(len(table), bool)) if label is None else _labels(table, label, notes)
-    left_out = dict.fromkeys(ignore, "asked for by --ignore")
-    left_out |= {
-        name: _why_words(column)
-        for name, column in table.words.items()
-        if name not in (label, *ignore) and table.named
-    }
-    chosen = []
-    for i, name in enumerate(table.columns):
-        if name == label or name in left_out:
-            continue
-        reason = _why_useless(name, table.numbers[:, i], table.named)
-        if reason:
-            left_out[name] = reason
-        else:
-            chosen.append(i)
+    chosen = [i for i, name in enumerate(table.columns) if name != label and name not in left_out]
+    numbered = [name for name in left_out if left_out[name] in REASONS and name in table.place_of]
+    hint = f" --keep {numbered[0]!r} learns from it all the same." if numbered else ""
     if not chosen:
         raise TableError(
             f"{table.path} has no column of numbers to learn from"
             + (f" beside the label {label!r}" if label else "")
             + (f"; left out: {_reasons(left_out)}." if left_out else ".")
+            + hint
         )
     if left_out:
-        notes.append(f"Left out: {_reasons(left_out)}.")
+        notes.append(f"Left out: {_reasons(left_out)}.{hint}")
     X = table.numbers if len(chosen) == len(table.columns) else table.numbers[:, chosen]
     X = X if kept.all() else X[kept]
     columns = [table.columns[i] for i in chosen]
@@ -100,20 +109,25 @@ def training_set(table: Table, label: str | None, ignore: Sequence[str] = ()) ->
     )  # fmt: skip
 
 
+def why_left_out(table: Table, label: str | None) -> dict[str, str]:
+    """Return the columns that ``fit`` leaves out of its own accord, each with the reason."""
+    reasons = {}
+    for name, words in table.words.items() if table.named else ():
+        if name != label:
+            reasons[name] = _why_words(table, name, words)
+    others = [i for i, name in enumerate(table.columns) if name != label]
+    for i in others:
+        reason = _why_useless(table, i, first=i == others[0])
+        if reason:
+            reasons[table.columns[i]] = reason
+    return reasons
+
+
 def rows_for(table: Table, record: "ModelRecord", n_features: int) -> tuple[Array, list[str]]:
     """Return the rows of a file in the columns of a model, and what the reader should know."""
     notes = list(table.notes)
     if record.columns is None:
-        X = table.numbers
-        spare = [name for name in (record.label, *record.left_out) if name in table.columns]
-        if X.shape[1] != n_features and X.shape[1] - len(spare) == n_features:
-            kept = [i for i, name in enumerate(table.columns) if name not in spare]
-            X = X[:, kept]
-        if X.shape[1] != n_features:
-            raise TableError(
-                f"{table.path} has {X.shape[1]:,} columns of numbers, but the model was fitted on "
-                f"{n_features:,}."
-            )
+        X = _rows_by_place(table, record, n_features, notes)
         refuse_infinite(X, None, table)
         return X, notes
     if not table.named:
@@ -160,12 +174,16 @@ def labels_for(table: Table, label: str, classes: Array) -> tuple[Array, Array]:
 
 def identifiers(table: Table, record: "ModelRecord") -> dict[str, Array]:
     """Return the columns that name rows rather than describe them, to stand beside results."""
+    if not table.named:
+        return {}
+    others = [n for n in table.names if n not in (record.columns or ()) and n != record.label]
     return {
         name: table.column(name)
-        for name in table.names
-        if name not in (record.columns or ()) and name != record.label
-        and _IDENTIFIER.fullmatch(name.strip()) and table.named
-    }  # fmt: skip
+        for name in others
+        if record.left_out.get(name) in REASONS
+        or name in table.unnamed | table.index
+        or sounds_like_identifier(name)
+    }
 
 
 def fingerprint(X: Array, y: Array | None) -> str:
@@ -222,23 +240,104 @@ def _labels(table: Table, label: str, notes: list[str]) -> tuple[Array, Array]:
     return y, kept
 
 
-def _why_words(column: Array) -> str:
-    return "it is empty" if _is_empty(column) else "it holds words"
+def _check_wishes(
+    table: Table, label: str | None, ignore: Sequence[str], keep: Sequence[str]
+) -> None:
+    """Refuse columns to leave out or to keep that are not there or cannot be."""
+    for option, names in (("--ignore", ignore), ("--keep", keep)):
+        unknown = [name for name in names if name not in table.names]
+        if unknown:
+            raise TableError(
+                f"{option}: {table.path} has no column {shortened(unknown)}; it has "
+                f"{shortened(table.names)}."
+            )
+    if label is not None and label in ignore:
+        raise TableError(f"--ignore: {label!r} is the label; it cannot be left out.")
+    if label is not None and label in keep:
+        raise TableError(f"--keep: {label!r} is the label; it cannot be learned from.")
+    both = [name for name in keep if name in ignore]
+    if both:
+        raise TableError(f"--keep and --ignore both name {shortened(both)}; choose one.")
+    for name in keep:
+        if name in table.mixed:
+            raise TableError(table.mixed[name])
+        if name in table.words:
+            raise TableError(
+                f"--keep: {name!r} cannot be learned from, since "
+                f"{_why_words(table, name, table.words[name])}."
+            )
+
+
+def _rows_by_place(table: Table, record: "ModelRecord", n_features: int, notes: list[str]) -> Array:
+    """Return the features of a file without names, which may lack label and left-out columns."""
+    X = table.numbers
+    if X.shape[1] == n_features:
+        return X
+    label = [record.label] if record.label and record.label.isdigit() else []
+    spare = [name for name in record.left_out if name.isdigit()]
+    like_the_first = _places(table, [*label, *spare], absent=[])
+    without_label = _places(table, spare, absent=label)
+    without_spare = _places(table, label, absent=spare)
+    if without_label is not None and not all(
+        _could_number(X[:, place]) for place, name in without_label.items()
+        if record.left_out[name] in REASONS
+    ):  # fmt: skip
+        without_label = None
+    for places in (like_the_first, without_label, without_spare):
+        if places and X.shape[1] - len(places) == n_features:
+            if places is not like_the_first:
+                shown = shortened([table.columns[place] for place in sorted(places)])
+                notes.append(f"Not used, since the model leaves them out: {shown}.")
+            return X[:, [i for i in range(X.shape[1]) if i not in places]]
+    raise TableError(
+        f"{table.path} has {X.shape[1]:,} columns of numbers, but the model was fitted on "
+        f"{n_features:,}."
+    )
+
+
+def _places(table: Table, names: list[str], *, absent: list[str]) -> dict[int, str] | None:
+    """Return where columns, named by their place, are in a file that lacks some others.
+
+    None if one of them is not there; columns of words have no place among the numbers.
+    """
+    places = {}
+    for name in names:
+        here = str(int(name) - sum(int(other) < int(name) for other in absent))
+        if here in table.place_of:
+            places[table.place_of[here]] = name
+        elif here not in table.words:
+            return None
+    return places
+
+
+def _could_number(values: Array) -> bool:
+    whole = np.array_equal(values, np.round(values))
+    return whole and len(np.unique(values)) == len(values)
+
+
+def _why_words(table: Table, name: str, column: Array) -> str:
+    if _is_empty(column):
+        return "it is empty"
+    if name in table.index:
+        return INDEX
+    return NAMED if names_rows("" if name in table.unnamed else name, column) else _WORDS
 
 
 def _is_empty(column: Array) -> bool:
     return column.dtype.kind == "O" and all(value is None for value in column)
 
 
-def _why_useless(name: str, values: Array, named: bool) -> str:
-    present = values[~np.isnan(values)]
-    if not len(present):
+def _why_useless(table: Table, place: int, *, first: bool) -> str:
+    """Return why a column of numbers is not learned from; "" if it is."""
+    name, values = table.columns[place], table.numbers[:, place]
+    if np.isnan(values).all():
         return "it is empty"
-    if named and _IDENTIFIER.fullmatch(name.strip()):
-        whole = len(present) == len(values) and bool(np.all(present == np.round(present)))
-        if whole and len(np.unique(present)) == len(values):
-            return "it numbers the rows"
-    return ""
+    if name in table.index:
+        return INDEX
+    if table.image_shape is not None:
+        return ""
+    called = "" if name in table.unnamed else name
+    return why_identifier(called, values, first=first, named=table.named)
 
 
 def _reasons(left_out: dict[str, str]) -> str:

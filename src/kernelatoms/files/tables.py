@@ -61,6 +61,11 @@ class Table:
     mixed : dict of str to str
         Columns of words that also hold numbers: most likely a mistake, described in a message for
         whoever wants to use them.
+    unnamed : frozenset of str
+        Columns that the file does not name, in a file that names others; they are called by
+        their place, "column 1".
+    index : frozenset of str
+        Columns that the file itself says are its index, as pandas notes in Parquet files.
     """
 
     path: Path
@@ -71,6 +76,8 @@ class Table:
     image_shape: tuple[int, int] | None = None
     notes: list[str] = field(default_factory=list)
     mixed: dict[str, str] = field(default_factory=dict)
+    unnamed: frozenset[str] = frozenset()
+    index: frozenset[str] = frozenset()
 
     def __len__(self) -> int:
         return len(self.numbers)
@@ -142,6 +149,9 @@ def _read_csv(path: Path) -> Table:
         notes.append(f"{path} starts with numbers, not names: its columns are called 0, 1, ...")
     else:
         names = [name.strip() or f"column {i}" for i, name in enumerate(header, start=1)]
+    unnamed = frozenset(
+        name for name, given in zip(names, header, strict=True) if not given.strip()
+    )
     _refuse_twins(path, names)
     try:
         arrow = arrow_csv.read_csv(
@@ -164,7 +174,7 @@ def _read_csv(path: Path) -> Table:
     for name, kind in zip(arrow.column_names, arrow.schema.types, strict=True):
         if str(kind) == "binary":
             raise TableError(f"{path}: the column {name!r} is no text in the encoding UTF-8.")
-    return Table(path, **_from_arrow(path, arrow), named=not numbered, notes=notes)
+    return Table(path, **_from_arrow(path, arrow), named=not numbered, notes=notes, unnamed=unnamed)
 
 
 def _read_parquet(path: Path) -> Table:
@@ -178,7 +188,10 @@ def _read_parquet(path: Path) -> Table:
             f"{_first_sentence(error)}."
         ) from error
     _refuse_twins(path, arrow.column_names)
-    return Table(path, **_from_arrow(path, arrow), named=True)
+    noted = (arrow.schema.pandas_metadata or {}).get("index_columns", [])
+    # An index that only counts the rows is noted as a dictionary, and is no column of the file.
+    index = frozenset(name for name in noted if isinstance(name, str))
+    return Table(path, **_from_arrow(path, arrow), named=True, index=index)
 
 
 def _from_arrow(path: Path, arrow: Any) -> dict[str, Any]:

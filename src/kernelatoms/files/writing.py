@@ -35,6 +35,30 @@ def check_target(path: Any) -> Path:
     return path
 
 
+def refuse_to_overwrite(target: Any, *sources: Any) -> None:
+    """Refuse to write to a file that is also read, under whatever name or link.
+
+    Parameters
+    ----------
+    target : str or path
+        The file to be written; it need not exist.
+    sources : str, path or None
+        The files that are read.
+
+    Raises
+    ------
+    ValueError
+        If one of them is the target.
+    """
+    for source in sources:
+        with suppress(OSError):  # a file that is not there is no other file
+            if source is not None and os.path.samefile(target, source):
+                raise ValueError(
+                    f"--output: {target} is the file {source} itself, which would be lost; choose "
+                    "another name."
+                )
+
+
 def write_whole(path: Any, data: bytes) -> Path:
     """Write a file, or leave the file that was there as it was."""
     path = check_target(path)

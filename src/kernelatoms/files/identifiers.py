@@ -1,0 +1,142 @@
+"""Columns that number or name the rows of a table instead of describing them.
+
+A row number predicts the class of every table that is sorted by class, and nothing else. What a
+column is called and what it holds decide together, so that a measurement whose values happen to
+be all different stays:
+
+- a name such as ``id``, ``CustomerID``, ``invoice_no`` or ``order key``, or no name at all: left
+  out if the values are whole numbers or words of which more than half differ;
+- any name: left out if the values are 0, 1, 2, ... or 1, 2, 3, ... in the order of the file;
+- the first column of numbers: left out also if it holds these numbers in another order.
+
+The last two need ``FEWEST_ROWS`` rows: 1, 2, 3 may be three measurements.
+"""
+
+import re
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+#: Fewer rows than this may hold 1, 2, 3, ... as what was measured.
+FEWEST_ROWS = 20
+
+NUMBERED = "it numbers the rows"
+NAMED = "it names the rows"
+INDEX = "it is the index of the file"
+#: The reasons for which a column is an identifier, worth copying beside predictions.
+REASONS = (NUMBERED, NAMED, INDEX)
+
+# float64 rounds longer whole numbers: nobody measures with so many digits.
+_LONGEST_EXACT = 2.0**53
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_UNNAMED = re.compile(r"unnamed: ?[\d.]+(_level_\d+)?|__index_level_\d+__|level_\d+", re.I)
+_WHOLE_NAMES = _words(
+    "idx index indexes obs row rowid rowname rownames row_name row_names seq serial sno slno srno "
+    "s_no sl_no sr_no pk"
+)
+_LAST_WORDS = _words(
+    "# № barcode ean guid iban id imei isbn key no nr num number nummer oid sku ssn uuid"
+)
+# "row_num" numbers rows; a column called just "num" counts something.
+_NEVER_ALONE = frozenset({"num"})
+# What is numbered: only after these does "code" mean an identifier, and only with these are words
+# run together ("customerid") told from words such as "acid" and "casino".
+_THINGS = _words(
+    "account article auftrags batch booking case client comment company contract customer device "
+    "doc document employee entry event file host house household image invoice item job kunden "
+    "line listing loan member message movie object observation obs order paper participant "
+    "passenger patient patienten person player policy post product property query record "
+    "rechnungs request respondent row run sample sensor serial session song station store student "
+    "subject supplier task test ticket track transaction tweet user vendor visit"
+)
+# "Reynolds number", "total number": quantities.
+_QUANTITIES = _words(
+    "atomic average cetane charge coordination copy count f iodine mach mass max mean min neutron "
+    "nusselt octane prandtl proton quantum reynolds total wave"
+)
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[^\W\d_]+?(?=[A-Z]|[\W\d_]|$)|\d+|[#№]")
+
+
+def sounds_like_identifier(name: str) -> bool:
+    """Tell whether a column is called as identifiers are, whatever it holds.
+
+    Examples
+    --------
+    >>> [sounds_like_identifier(name) for name in ("CustomerID", "userid", "order no.", "")]
+    [True, True, True, True]
+    >>> [sounds_like_identifier(name) for name in ("citric acid", "income", "atomic number")]
+    [False, False, False]
+    """
+    name = name.strip()
+    if name == "NO":  # nitric oxide, beside NO2 and O3
+        return False
+    words = [word.lower() for word in _WORD.findall(name)]
+    if not name or _UNNAMED.fullmatch(name) or "_".join(words) in _WHOLE_NAMES:
+        return True
+    if not words:
+        return False
+    last, before = words[-1], words[-2] if len(words) > 1 else ""
+    if last in _LAST_WORDS:
+        return before not in _QUANTITIES and (bool(before) or last not in _NEVER_ALONE)
+    if last == "code" or words[0] == "id":
+        return (before if last == "code" else words[1]) in _THINGS
+    return any(
+        last.endswith(end) and last.removesuffix(end) in _THINGS for end in (*_LAST_WORDS, "code")
+    )
+
+
+def why_identifier(name: str, values: Array, *, first: bool, named: bool) -> str:
+    """Return why a column of numbers says nothing about its rows; "" if it may.
+
+    Parameters
+    ----------
+    name : str
+        What the column is called; "" if nothing.
+    values : float array of shape (n_rows,)
+        What it holds, NaN where missing; not all missing.
+    first : bool
+        Whether it is the first column of numbers in its file, labels aside.
+    named : bool
+        Whether the columns of the file have names at all.
+    """
+    present = values[~np.isnan(values)]
+    if not np.array_equal(present, np.round(present)):
+        return ""
+    if named and sounds_like_identifier(name) and _mostly_different(present):
+        return NUMBERED
+    if len(present) < len(values) or len(values) < FEWEST_ROWS:
+        return ""
+    counted = np.arange(len(values)) + (0 if values.min() == 0 else 1)
+    if np.array_equal(np.sort(values) if first else values, counted):
+        return NUMBERED
+    return ""
+
+
+def names_rows(name: str, values: Array) -> bool:
+    """Tell whether a column of words holds identifiers, by its name and by what it holds.
+
+    Parameters
+    ----------
+    name : str
+        What the column is called; "" if nothing.
+    values : object array of shape (n_rows,)
+        Its words, None where missing.
+    """
+    if not sounds_like_identifier(name):
+        return False
+    present = [str(value) for value in values if value is not None]
+    return 2 * len(set(present)) > len(present)
+
+
+def _mostly_different(present: Array) -> bool:
+    if np.abs(present).max(initial=0.0) >= _LONGEST_EXACT:
+        return True
+    return 2 * len(np.unique(present)) > len(present)
