@@ -95,7 +95,7 @@ def test_given_landmarks_are_used(rng):
     np.testing.assert_allclose(F @ F.T, pairwise_kernels(X[:7], metric="rbf"), atol=1e-9)
 
 
-@pytest.mark.parametrize("sampling", ["uniform", "diagonal", "column-norm"])
+@pytest.mark.parametrize("sampling", ["uniform", "diagonal", "column-norm", "rpcholesky"])
 def test_precomputed_is_the_same_map(sampling, rng):
     X, new = rng.standard_normal((40, 4)), rng.standard_normal((9, 4))
     rows = KernelLinearizer("rbf", gamma=0.5, n_landmarks=15, sampling=sampling, random_state=0)
@@ -234,6 +234,13 @@ class TestBadInput:
             model.transform(K[:4, :9])
         with pytest.raises(ValueError, match="inverse_transform needs the training rows"):
             model.inverse_transform(np.ones((2, model.n_components_)))
+
+    def test_landmarks_that_cannot_fit_are_refused(self, rng, monkeypatch):
+        monkeypatch.setattr("kernelatoms.space.memory.available_bytes", lambda: 200 * 2**20)
+        X = rng.standard_normal((4000, 2))
+        with pytest.raises(ValueError, match="The kernel matrix of 4000 landmarks and its factors"):
+            KernelLinearizer(n_landmarks=4000).fit(X)
+        KernelLinearizer(n_landmarks=10).fit(X)
 
     def test_nan_and_wrong_columns(self, rng):
         X = rng.standard_normal((10, 3))

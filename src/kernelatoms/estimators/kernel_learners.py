@@ -26,7 +26,11 @@ from kernelatoms.learning.state import LearnerState
 from kernelatoms.similarity import Kernel, as_anchors, make_kernel
 from kernelatoms.similarity.missing import can_miss, rows_with_missing
 from kernelatoms.space.atoms import KernelAtoms, remember
-from kernelatoms.space.coordinates import Frame, exact_frame
+from kernelatoms.space.coordinates import (
+    Coordinates,
+    exact_coordinates,
+    pruned_coordinates,
+)
 from kernelatoms.space.expansion import Expansion
 from kernelatoms.space.linearize import check_training_kernel
 from kernelatoms.space.preimage import regress_rows
@@ -94,36 +98,38 @@ class KernelLearner(GreedyParameters, DictionaryLearner):
         if self._precomputed:
             check_training_kernel(X)
         rng = check_random_state(self.random_state)
-        frame, energy = self._make_frame(X, kernel, rng)
+        coordinates, energy = self._make_coordinates(X, kernel, rng)
         n_atoms = self._choose_n_atoms(len(X), 2 * X.shape[1])
-        limit = min(n_atoms, frame.rows.shape[1])
+        limit = min(n_atoms, coordinates.rows.shape[1])
         self.n_nonzero_coefs_ = self._choose_n_nonzero(X.shape[1], limit)
-        start = atoms_from_rows(frame.rows, n_atoms, rng)
+        start = atoms_from_rows(coordinates.rows, n_atoms, rng)
         # What lies outside of the basis no atom can reach: it is part of every objective.
-        inside = np.vecdot(frame.rows, frame.rows).astype(np.float64)
+        inside = np.vecdot(coordinates.rows, coordinates.rows).astype(np.float64)
         outside = float(np.maximum(energy - inside, 0.0).sum())
         if outside <= 10 * np.finfo(X.dtype).eps * float(energy.sum()):
             outside = 0.0
 
         def attributes(state: LearnerState) -> dict[str, Any]:
             atoms = state.best
-            duals = frame.duals(atoms)
+            duals = coordinates.duals(atoms)
             used = np.flatnonzero(np.abs(duals).max(axis=1) > 0)
+            anchors = coordinates.anchors[used]
             fitted = {
-                "anchors_": frame.anchors[used, 0] if self._precomputed else frame.anchors[used],
+                "anchors_": anchors[:, 0] if self._precomputed else anchors,
                 "dual_coef_": np.ascontiguousarray(duals[used]),
                 "atom_gram_": atoms @ atoms.T,
                 **pass_attributes(state),
             }
             fitted["objective_"] = fitted["objective_"] + outside
             if not self._precomputed:
-                fitted["components_"] = regress_rows(X, frame.rows, atoms)
+                fitted["components_"] = regress_rows(X, coordinates.rows, atoms)
             return fitted
 
         def problem_of(atoms: Array) -> CodingProblem:
-            return LinearProblem(frame.rows, atoms)
+            return LinearProblem(coordinates.rows, atoms)
 
-        self._run_passes(X, frame.rows, problem_of, LearnerState.start(start, rng), attributes)
+        state = LearnerState.start(start, rng)
+        self._run_passes(X, coordinates.rows, problem_of, state, attributes)
         return self
 
     def transform(self, X: Any) -> scipy.sparse.csr_array | Array:
@@ -221,31 +227,34 @@ class KernelLearner(GreedyParameters, DictionaryLearner):
                 f"out (0.01, say), or a KernelLinearizer, got {given!r}."
             )
 
-    def _make_frame(
+    def _make_coordinates(
         self, X: Array, kernel: Kernel, rng: np.random.RandomState
-    ) -> tuple[Frame, Array]:
+    ) -> tuple[Coordinates, Array]:
         """Return coordinates for the rows of X, and their k(x, x)."""
         with np.errstate(over="ignore", invalid="ignore"):
             energy = kernel.diag(X).astype(np.float64)
         if not np.isfinite(energy).all():
             raise ValueError(OVERFLOW)
         if isinstance(self.coordinates, KernelLinearizer):
-            return self._landmark_frame(X, rng), energy
-        accuracy = 0.0 if isinstance(self.coordinates, str) else float(self.coordinates)
+            return self._landmark_coordinates(X, rng), energy
         base = self._check_base(X)
         if base is None:
-            return exact_frame(kernel, X, as_anchors(X, kernel), accuracy), energy
-        rows = X[base[:, 0]] if self._precomputed else base
-        return exact_frame(kernel, rows, base, accuracy, X), energy
+            rows, anchors, signals = X, as_anchors(X, kernel), None
+        else:
+            rows, anchors, signals = (X[base[:, 0]] if self._precomputed else base), base, X
+        if isinstance(self.coordinates, str):
+            return exact_coordinates(kernel, rows, anchors, signals), energy
+        accuracy = float(self.coordinates)
+        return pruned_coordinates(kernel, rows, anchors, accuracy, rng, signals), energy
 
-    def _landmark_frame(self, X: Array, rng: np.random.RandomState) -> Frame:
+    def _landmark_coordinates(self, X: Array, rng: np.random.RandomState) -> Coordinates:
         """Return virtual samples as coordinates."""
         linearizer = clone(self.coordinates).set_params(
             kernel=self.kernel, gamma=self.gamma, degree=self.degree, coef0=self.coef0,
             kernel_params=self.kernel_params, random_state=rng,
         ).fit(X)  # fmt: skip
         landmarks = linearizer.landmarks_
-        return Frame(
+        return Coordinates(
             linearizer.transform(X),
             landmarks[:, None] if self._precomputed else landmarks,
             lambda vectors: linearizer.dual_coef_ @ vectors.T,
@@ -304,16 +313,16 @@ class KernelKSVD(KernelLearner):
     tol : float, default=1e-4
         Stop when three passes together lower the objective by no more than this share of it.
     coordinates : "exact", float or KernelLinearizer, default="exact"
-        Exact, with all independent rows as anchors; a float such as 0.01 keeps the fewest
-        anchors that leave this share of the kernel's trace, for a smaller and faster model; a
-        ``KernelLinearizer`` gives landmarks, sampling and rank (its kernel is replaced by this
-        one), for data whose n x n kernel matrix does not fit.
+        Exact, with all independent rows as anchors; a float such as 0.01 draws anchors until
+        this share of the kernel's trace is left (randomly pivoted Cholesky), for a smaller and
+        faster model and for data whose n x n kernel matrix does not fit; a ``KernelLinearizer``
+        gives landmarks, sampling and rank (its kernel is replaced by this one).
     base : array of shape (n_base, n_features), optional
         Make atoms of these rows instead of the training rows; row numbers, if precomputed.
     sparse_output : bool, default=True
         Whether ``transform`` returns a CSR array or a dense one.
     random_state : int, RandomState or None
-        Seeds the start, which is random training rows, and the landmarks.
+        Seeds the start, which is random training rows, and drawn anchors or landmarks.
 
     Attributes
     ----------

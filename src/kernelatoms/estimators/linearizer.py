@@ -27,6 +27,7 @@ from kernelatoms.space.linearize import (
     nystroem_error,
     ridge_preimage,
 )
+from kernelatoms.space.memory import check_fits
 from kernelatoms.space.samplers import SAMPLERS
 
 Array = NDArray[Any]
@@ -65,7 +66,9 @@ class KernelLinearizer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     sampling : str or array, default="uniform"
         "uniform", "diagonal" (in proportion to k(x, x)^2: uniform on unit rows with RBF or
         homogeneous polynomial kernels), "column-norm", "kmeans", "coreset" (rows that the mean
-        represents badly), or the landmarks themselves (rows; row numbers if precomputed).
+        represents badly), "rpcholesky" (randomly pivoted Cholesky: rows in proportion to what
+        those before leave of k(x, x)), or the landmarks themselves (rows; row numbers if
+        precomputed).
     solver : {"auto", "full", "randomized"}, default="auto"
         Eigen-decomposition of the landmarks' kernel matrix. "auto" is randomised from 1,500
         landmarks on if less than a quarter as many components are wanted.
@@ -247,6 +250,11 @@ class KernelLinearizer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         else:
             count = check_count("n_landmarks", self.n_landmarks)
             count = clip_count("n_landmarks", count, n_samples, "there are rows")
+        check_fits(
+            3 * count**2 * X.itemsize,
+            f"the kernel matrix of {count} landmarks and its factors",
+            "Choose fewer landmarks (n_landmarks).",
+        )
         return SAMPLERS[self.sampling](X, kernel, count, rng)
 
     def _given_landmarks(self, X: Array) -> Array:

@@ -5,7 +5,9 @@
 - ``samplers``: which rows become landmarks.
 - ``linearize``: Algorithm 1 of the LKDL paper: landmarks -> expansion whose coordinates are
   "virtual samples"; its error (30); the pre-image.
-- ``coordinates``: rows F with F F' = K, exact by pivoted Cholesky: kernel methods as linear ones.
+- ``coordinates``: rows F with F F' = K, exact or to an accuracy: kernel methods as linear ones.
+- ``rpcholesky``: randomly pivoted Cholesky: few rows that stand for all, without K.
+- ``memory``: does it fit?
 - ``preimage``: the way back from feature space to rows.
 - ``forms``: how k(x, a) depends on x, where that is known.
 - ``decode``: the way back from sparse codes over explicit atoms, eq. (19) of the FKSC paper.

@@ -1,13 +1,13 @@
-"""Exact coordinates of a kernel: rows F with F F' = K, by pivoted Cholesky.
+"""Coordinates of mapped rows: F with F F' = K, so that kernel methods are linear ones on F.
 
 Whatever a method does to phi(x) through inner products it does to these rows: kernel K-SVD on K is
-K-SVD on F. With L the factor of the permuted K and P its pivots,
+K-SVD on F. With P the pivots of a Cholesky decomposition and L_P = F[P], lower triangular,
 
-    F[P] = L_P (lower triangular),   <phi(x), e_j> = (k(x, P) L_P^-T)_j
+    <phi(x), e_j> = (k(x, P) L_P^-T)_j
 
-where e_j are the orthonormal vectors that Gram and Schmidt would make of phi(pivots). Pivots come
-largest remainder first, so cutting the factor after j columns leaves the best-known part of K, and
-the pivots alone stand for all rows.
+where e_j are the orthonormal vectors that Gram and Schmidt would make of phi(pivots). The pivots
+alone stand for all rows. Exact coordinates come from LAPACK's decomposition of K, coordinates to
+a stated accuracy from ``rpcholesky``, which needs no K.
 """
 
 from collections.abc import Callable
@@ -22,19 +22,23 @@ from numpy.typing import NDArray
 from kernelatoms.engine import machine
 from kernelatoms.similarity import Kernel
 from kernelatoms.space.expansion import Expansion
-from kernelatoms.space.gram_check import check_gram
+from kernelatoms.space.gram_check import NOT_SEMIDEFINITE, check_gram
+from kernelatoms.space.memory import check_fits
+from kernelatoms.space.rpcholesky import randomly_pivoted_cholesky
 
 Array = NDArray[Any]
 
 _THREADED_FROM = 3000
+ZERO_KERNEL = "The kernel is zero on all rows: there is nothing to learn from."
 
 
 @dataclass(frozen=True)
-class Frame:
+class Coordinates:
     """Coordinates of signals on orthonormal vectors of feature space.
 
-    ``rows`` are the signals' coordinates. ``duals(vectors)`` writes vectors, given as rows of
-    coordinates, in phi(anchors): a column of coefficients each.
+    ``rows`` (n, r) are the signals' coordinates. ``anchors`` (m, n_features) are the rows that the
+    orthonormal vectors are made of. ``duals(vectors)`` writes vectors, given as rows of
+    coordinates (p, r), in phi(anchors): a column of coefficients each (m, p).
     """
 
     rows: Array
@@ -42,18 +46,74 @@ class Frame:
     duals: Callable[[Array], Array]
 
 
-def exact_frame(
-    kernel: Kernel, rows: Array, anchors: Array, accuracy: float, X: Array | None = None
-) -> Frame:
-    """Return coordinates on phi(rows), exact or to the given accuracy.
+def exact_coordinates(
+    kernel: Kernel, rows: Array, anchors: Array, X: Array | None = None
+) -> Coordinates:
+    """Return coordinates on phi(rows), by the whole kernel matrix of the rows.
 
-    ``anchors`` stand for the rows as the kernel's second argument. Signals X other than the rows
-    are projected on the basis that the rows give.
+    Parameters
+    ----------
+    kernel : Kernel
+        Positive semi-definite.
+    rows : array of shape (n, n_features)
+        The rows that vectors are made of; k(train, train), if precomputed.
+    anchors : array of shape (n, n_features) or (n, 1)
+        What stands for the rows as the kernel's second argument.
+    X : array of shape (n_signals, n_features), optional
+        Signals other than the rows: they are projected on the basis that the rows give.
+
+    Returns
+    -------
+    Coordinates
     """
+    n = len(rows)
+    check_fits(
+        2 * n**2 * rows.itemsize,
+        f"exact coordinates of {n} rows",
+        "Use coordinates=0.01, which leaves 1% of the kernel's trace and needs no kernel matrix, "
+        "or coordinates=KernelLinearizer(n_landmarks=1000).",
+    )
     K = Expansion(kernel, anchors).project(rows)  # in blocks, on all threads
     check_gram(K, "the kernel on these rows")
-    F, pivots = pivoted_cholesky(K, accuracy)
+    F, pivots = pivoted_cholesky(K)
     del K  # overwritten, and as large as all that follows
+    return _on_pivots(kernel, F, pivots, anchors, X)
+
+
+def pruned_coordinates(
+    kernel: Kernel,
+    rows: Array,
+    anchors: Array,
+    accuracy: float,
+    rng: np.random.RandomState,
+    X: Array | None = None,
+) -> Coordinates:
+    """Return coordinates on few of phi(rows), drawn at random, without the rows' kernel matrix.
+
+    Parameters
+    ----------
+    kernel, rows, anchors, X
+        As in ``exact_coordinates``.
+    accuracy : float
+        The share of a row's k(x, x) that may be left, on average over the rows.
+    rng : RandomState
+        Draws the rows.
+
+    Returns
+    -------
+    Coordinates
+    """
+    F, pivots = randomly_pivoted_cholesky(
+        kernel, rows, anchors, len(rows), rng, accuracy, relative=True
+    )
+    if not len(pivots):
+        raise ValueError(ZERO_KERNEL)
+    return _on_pivots(kernel, F, pivots, anchors, X)
+
+
+def _on_pivots(
+    kernel: Kernel, F: Array, pivots: NDArray[np.intp], anchors: Array, X: Array | None
+) -> Coordinates:
     chosen = anchors[pivots]
 
     def duals(vectors: Array) -> Array:
@@ -63,22 +123,18 @@ def exact_frame(
         )
 
     if X is None:
-        return Frame(F, chosen, duals)
+        return Coordinates(F, chosen, duals)
     inner = Expansion(kernel, chosen).project(X)
     mine = scipy.linalg.solve_triangular(F[pivots], inner.T, lower=True, check_finite=False)
-    return Frame(np.ascontiguousarray(mine.T), chosen, duals)
+    return Coordinates(np.ascontiguousarray(mine.T), chosen, duals)
 
 
-def pivoted_cholesky(K: Array, accuracy: float = 0.0) -> tuple[Array, NDArray[np.intp]]:
-    """Return F with F F' = K, and the pivots; K is overwritten.
-
-    With ``accuracy`` above 0, as few columns as leave at most this share of the trace of K.
-    """
+def pivoted_cholesky(K: Array) -> tuple[Array, NDArray[np.intp]]:
+    """Return F of shape (n, rank) with F F' = K, and the pivots; K (n, n) is overwritten."""
     n, eps = len(K), np.finfo(K.dtype).eps
-    trace = float(np.trace(K, dtype=np.float64))
     largest = float(np.diagonal(K).max(initial=0.0))
     if largest <= 0:
-        raise ValueError("The kernel is zero on all rows: there is nothing to learn from.")
+        raise ValueError(ZERO_KERNEL)
     # What the factor must give back: a matrix that is not positive semi-definite has no factor.
     probes = np.random.default_rng(0).choice([-1.0, 1.0], (n, 4)).astype(K.dtype)
     images = K @ probes
@@ -92,14 +148,5 @@ def pivoted_cholesky(K: Array, accuracy: float = 0.0) -> tuple[Array, NDArray[np
         F[order[start : start + 512]] = np.tril(factor[start : start + 512, :rank], start)
     missed = np.abs(images - F @ (F.T @ probes)).max()
     if missed > np.sqrt(eps) * n * largest:
-        raise ValueError(
-            "kernel is not positive semi-definite on these rows, so it has no exact coordinates. "
-            "Choose a kernel that is (linear, poly with coef0 >= 0, rbf, laplacian, cosine, chi2), "
-            "or repair the matrix."
-        )
-    if accuracy > 0:
-        kept = np.cumsum(np.einsum("ij,ij->j", F, F, dtype=np.float64))
-        enough = np.flatnonzero(kept >= (1 - accuracy) * trace)
-        rank = int(enough[0]) + 1 if len(enough) else rank
-        F = np.ascontiguousarray(F[:, :rank])
+        raise ValueError(NOT_SEMIDEFINITE)
     return F, order[:rank]

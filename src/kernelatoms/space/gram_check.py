@@ -9,6 +9,12 @@ from kernelatoms.engine import machine
 
 Array = NDArray[Any]
 
+NOT_SEMIDEFINITE = (
+    "kernel is not positive semi-definite on these rows, so it has no exact coordinates. Choose a "
+    "kernel that is (linear, poly with coef0 >= 0, rbf, laplacian, cosine, chi2), or repair the "
+    "matrix."
+)
+
 
 def check_gram(K: Array, what: str) -> None:
     """Refuse a square matrix of inner products that no positive semi-definite kernel gives.

@@ -14,6 +14,7 @@ from sklearn.cluster import KMeans
 
 from kernelatoms.engine import machine
 from kernelatoms.similarity import Kernel, PrecomputedKernel, as_anchors
+from kernelatoms.space.rpcholesky import randomly_pivoted_cholesky
 
 Array = NDArray[Any]
 Sampler = Callable[[Array, Kernel, int, np.random.RandomState], Array]
@@ -62,12 +63,25 @@ def coreset(X: Array, kernel: Kernel, n_landmarks: int, rng: np.random.RandomSta
     return _choose(X, kernel, n_landmarks, np.maximum(weights, 0.0), rng)
 
 
+def rpcholesky(X: Array, kernel: Kernel, n_landmarks: int, rng: np.random.RandomState) -> Array:
+    """Rows one after another, in proportion to what those before leave of k(x, x).
+
+    Randomly pivoted Cholesky. Where fewer rows leave nothing, others fill up the number.
+    """
+    anchors = as_anchors(X, kernel)
+    _, pivots = randomly_pivoted_cholesky(kernel, X, anchors, n_landmarks, rng)
+    others = rng.permutation(np.delete(np.arange(len(X)), pivots))
+    chosen = np.concatenate([pivots, others])[:n_landmarks]
+    return anchors[np.sort(chosen)]
+
+
 SAMPLERS: dict[str, Sampler] = {
     "uniform": uniform,
     "diagonal": diagonal,
     "column-norm": column_norm,
     "kmeans": kmeans,
     "coreset": coreset,
+    "rpcholesky": rpcholesky,
 }
 
 
@@ -91,5 +105,5 @@ def _needs_rows(kernel: Kernel, name: str) -> None:
     if isinstance(kernel, PrecomputedKernel):
         raise ValueError(
             f"sampling={name!r} needs the rows themselves, which kernel='precomputed' does not "
-            "give; use 'uniform', 'diagonal' or 'column-norm'."
+            "give; use 'uniform', 'diagonal', 'column-norm' or 'rpcholesky'."
         )
