@@ -5,7 +5,7 @@ import numpy as np
 from kernelatoms.engine.cpu.omp import padded
 from kernelatoms.engine.cpu.products import block_rows
 from kernelatoms.engine.cpu.threads import each_block, n_threads
-from kernelatoms.space.codes import Codes
+from kernelatoms.pursuit import Codes
 
 
 def threshold(problem, n_nonzero):

@@ -57,8 +57,7 @@ def predict(
     Columns are found by name, in any order; row identifiers are copied beside the predictions. If
     the file has the label column of the model, the share of right predictions is shown.
     """
-    from kernelatoms.files.features import identifiers
-    from kernelatoms.files.results import RESULT_SUFFIXES, check_result_target, write_columns
+    from kernelatoms.files import RESULT_SUFFIXES, check_result_target, identifiers, write_columns
 
     if output is not None:
         check_result_target(output, RESULT_SUFFIXES)
@@ -133,7 +132,7 @@ def encode(
     row's code over the dictionary of the class it predicts; atoms are counted through all classes.
     A KernelLinearizer gives virtual samples, which are not sparse.
     """
-    from kernelatoms.files.results import CODE_SUFFIXES, check_result_target, write_codes
+    from kernelatoms.files import CODE_SUFFIXES, check_result_target, write_codes
 
     check_result_target(output, CODE_SUFFIXES)
     given = {
@@ -168,9 +167,7 @@ def encode(
 
 def open_both(model: Path, data: Path, rows: str | None) -> tuple[Any, Any, Any, Any]:
     """Return the model, its record, the table and its rows in the model's columns."""
-    from kernelatoms.files.features import rows_for
-    from kernelatoms.files.models import load_model
-    from kernelatoms.files.tables import read_table
+    from kernelatoms.files import load_model, read_table, rows_for
 
     fitted, record = load_model(model)
     table = read_table(data, rows)
@@ -234,7 +231,7 @@ def _accuracy(
     """Return the share of right predictions, where true classes are known."""
     import numpy as np
 
-    from kernelatoms.files.features import labels_for
+    from kernelatoms.files import labels_for
 
     if label is None or (not asked and label not in table.names):
         return None

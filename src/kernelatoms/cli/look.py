@@ -38,7 +38,7 @@ def info(
     as_json: Json = False,
 ) -> None:
     """Say what a model file or a table holds."""
-    from kernelatoms.files.tables import SUFFIXES
+    from kernelatoms.files import SUFFIXES
 
     is_table = file.suffix.lower() in SUFFIXES
     facts = _table_facts(file, rows) if is_table else _model_facts(file)
@@ -70,9 +70,7 @@ def report(
     as_json: Json = False,
 ) -> None:
     """Write one HTML page about a model: what was fitted, its atoms, codes and mistakes."""
-    from kernelatoms.files.features import labels_for
-    from kernelatoms.files.models import load_model
-    from kernelatoms.files.writing import check_target
+    from kernelatoms.files import check_target, labels_for, load_model
 
     shape = _shape(image_shape)
     check_target(output)
@@ -116,8 +114,7 @@ def datasets(
     as_json: Json = False,
 ) -> None:
     """List the data sets, say which are at hand, or write a small one as a table."""
-    from kernelatoms.datasets import list_datasets
-    from kernelatoms.datasets.files import data_folder
+    from kernelatoms.datasets import data_folder, list_datasets
 
     known = {dataset.name: dataset for dataset in list_datasets()}
     if name is not None and name not in (*known, *_BUNDLED):
@@ -167,7 +164,7 @@ _BUNDLED = {
 
 
 def _write_bundled(name: str | None, output: Path) -> None:
-    from kernelatoms.files.results import check_result_target, write_columns
+    from kernelatoms.files import check_result_target, write_columns
 
     if name not in _BUNDLED:
         raise ValueError(
@@ -188,7 +185,7 @@ def _write_bundled(name: str | None, output: Path) -> None:
 def _table_facts(file: Path, rows: str | None) -> dict[str, Any]:
     import numpy as np
 
-    from kernelatoms.files.tables import read_table
+    from kernelatoms.files import read_table
 
     table = read_table(file, rows)
     facts: dict[str, Any] = {
@@ -210,7 +207,7 @@ def _table_facts(file: Path, rows: str | None) -> dict[str, Any]:
 
 
 def _model_facts(file: Path) -> dict[str, Any]:
-    from kernelatoms.files.models import FORMAT_VERSION, read_record
+    from kernelatoms.files import FORMAT_VERSION, read_record
 
     record = read_record(file)
     return {
@@ -228,7 +225,7 @@ def _model_facts(file: Path) -> dict[str, Any]:
 
 
 def _facts_for_page(record: Any, data: Path | None, X: Any, y: Any) -> dict[str, str]:
-    from kernelatoms.files.features import fingerprint
+    from kernelatoms.files import fingerprint
 
     seen = X is not None and fingerprint(X, y) == record.data.get("fingerprint")
     facts = {
