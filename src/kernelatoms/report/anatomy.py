@@ -65,6 +65,11 @@ class Anatomy:
         return isinstance(self.last, ClassDictionaryClassifier)
 
     @property
+    def codes_jointly(self) -> bool:
+        """Whether rows are coded once, over the dictionaries of all classes together."""
+        return self.is_classifier and self.last.scheme == "collective"
+
+    @property
     def learners(self) -> list[Any]:
         """The fitted dictionaries: one a class, one, or none."""
         if self.is_classifier:
