@@ -57,7 +57,17 @@ class DictionaryLearner(
         return codes.to_csr() if self.sparse_output else codes.to_dense()
 
     def inverse_transform(self, codes: Any) -> Array:
-        """Return the signals that codes stand for: ``codes @ components_``."""
+        """Return the signals that codes stand for: ``codes @ components_``.
+
+        Parameters
+        ----------
+        codes : dense or CSR array of shape (n_samples, n_atoms_)
+            Coefficients, as ``transform`` returns them.
+
+        Returns
+        -------
+        rows : array of shape (n_samples, n_features)
+        """
         codes = self._check_codes(codes)
         return np.asarray(codes @ self.components_.astype(codes.dtype, copy=False))
 
