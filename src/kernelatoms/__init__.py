@@ -22,12 +22,13 @@ _HOME_OF = {
     "MOD": "estimators.learners",
     "lasso_path": "estimators.encode",
     "load_model": "files.models",
+    "n_threads": "engine.cpu.threads",
     "nystrom_error": "estimators.linearizer",
     "preimage": "estimators.preimages",
     "save_model": "files.models",
     "sparse_encode": "estimators.encode",
 }
-_ROOMS = ("datasets", "report", "similarity")
+_ROOMS = ("datasets", "files", "pursuit", "report", "similarity")
 
 __all__ = [
     "KSCDL",
@@ -40,6 +41,7 @@ __all__ = [
     "__version__",
     "lasso_path",
     "load_model",
+    "n_threads",
     "nystrom_error",
     "preimage",
     "save_model",
@@ -47,6 +49,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
+    from kernelatoms.engine.cpu.threads import n_threads
     from kernelatoms.estimators.class_dictionaries import ClassDictionaryClassifier
     from kernelatoms.estimators.encode import lasso_path, sparse_encode
     from kernelatoms.estimators.kernel_learners import KernelKSVD, KernelMOD

@@ -124,7 +124,7 @@ def test_labels_are_compared_as_written(table):
 
 
 def test_identifiers_stand_beside_results(table):
-    assert list(identifiers(table("id,a,b,garden\n1,2,3,x\n"), RECORD)) == ["id"]
+    assert list(row_identifiers(table("id,a,b,garden\n1,2,3,x\n"), RECORD)) == ["id"]
 
 
 def test_fingerprints(rng):

@@ -5,7 +5,7 @@ import uuid
 import numpy as np
 import pytest
 
-from kernelatoms.files.features import identifiers, rows_for, training_set
+from kernelatoms.files.features import row_identifiers, rows_for, training_set
 from kernelatoms.files.identifiers import INDEX, NAMED, NUMBERED, sounds_like_identifier
 from kernelatoms.files.models import ModelRecord
 from kernelatoms.files.tables import TableError, read_table
@@ -147,7 +147,7 @@ def test_identifiers_go(name, values, first, tmp_path):
     assert sorted(kept.columns) == sorted(["a", called(name, first)])
     assert kept.left_out == {}
     record = ModelRecord(columns=chosen.columns, label="kind", left_out=chosen.left_out)
-    assert list(identifiers(table, record)) == [called(name, first)]
+    assert list(row_identifiers(table, record)) == [called(name, first)]
 
 
 @pytest.mark.parametrize(("name", "values", "first"), STAY, ids=lambda value: str(value)[:20])
@@ -184,7 +184,7 @@ def test_words_that_name_rows(tmp_path):
     }  # fmt: skip
     assert "--keep" not in chosen.notes[-1]
     record = ModelRecord(columns=["a"], label="kind", left_out=chosen.left_out)
-    assert list(identifiers(table, record)) == ["column 1", "TicketNo", "colour_id"]
+    assert list(row_identifiers(table, record)) == ["column 1", "TicketNo", "colour_id"]
 
 
 def test_what_cannot_be_kept(tmp_path):
@@ -221,7 +221,7 @@ def test_the_index_of_a_parquet_file(name, tmp_path):
     assert (chosen.columns, chosen.left_out) == (["a"], {called: INDEX})
     assert training_set(table, "kind", keep=[called]).columns == ["a", called]
     record = ModelRecord(columns=["a"], label="kind", left_out=chosen.left_out)
-    assert list(identifiers(table, record)) == [called]
+    assert list(row_identifiers(table, record)) == [called]
     frame.reset_index(drop=True).to_parquet(tmp_path / "u.parquet")
     np.testing.assert_array_equal(rows_for(read_table(tmp_path / "u.parquet"), record, 1)[0][:, 0],
                                   REAL)  # fmt: skip

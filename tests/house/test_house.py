@@ -19,6 +19,50 @@ def imports(path):
             yield (node.module or "").split(".")[0]
 
 
+# What code outside the library may import from; "" is kernelatoms itself.
+PUBLIC_ROOMS = {"", "similarity", "pursuit", "datasets", "report", "files"}
+
+
+def house_imports(path):
+    """Yield what a file imports of the house as dotted names without ``kernelatoms``."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            names = [node.module or ""]
+        else:
+            continue
+        for name in names:
+            room, _, rest = name.partition(".")
+            if room == "kernelatoms":
+                yield rest
+
+
+def own_and_below(room):
+    """Return the rooms whose files a room may name: its own; cli shows what papers have."""
+    return {"cli": {"cli", "papers"}}.get(room, {room})
+
+
+@pytest.mark.parametrize("room", ["papers", "report", "cli"])
+def test_papers_report_and_cli_import_public_rooms_as_packages(room):
+    """As everybody outside would: ``from kernelatoms.pursuit import lasso``."""
+    for path in (ROOMS / room).rglob("*.py"):
+        for name in house_imports(path):
+            if name.partition(".")[0] not in own_and_below(room):
+                assert name in PUBLIC_ROOMS, f"{room}/{path.name} imports kernelatoms.{name}"
+
+
+@pytest.mark.parametrize("room", sorted(PUBLIC_ROOMS - {""}))
+def test_names_of_public_rooms_load(room):
+    module = getattr(kernelatoms, room)
+    assert room in dir(kernelatoms)
+    for name in module.__all__:
+        assert getattr(module, name) is not None
+    assert set(module.__all__) <= set(dir(module))
+    with pytest.raises(AttributeError, match="nothing"):
+        _ = module.nothing
+
+
 @pytest.mark.parametrize("path", sorted((TESTS / "oracles").glob("*.py")), ids=lambda p: p.name)
 def test_oracles_import_numpy_only(path):
     assert set(imports(path)) <= {"numpy"}

@@ -8,10 +8,10 @@ from sklearn.datasets import load_digits
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer
 
-from kernelatoms import KSVD, ClassDictionaryClassifier, KernelKSVD
+from kernelatoms import KSVD, ClassDictionaryClassifier, KernelKSVD, sparse_encode
 from kernelatoms.report import model_sections, render_page
 from kernelatoms.report.anatomy import dissect
-from kernelatoms.report.coding import code_rows
+from kernelatoms.report.coding import code_rows, code_signals
 
 KERNEL = {"kernel": "poly", "degree": 2, "gamma": 1, "coef0": 0}
 
@@ -49,6 +49,38 @@ def test_answers_are_the_classifiers(digits, scheme, kernel):
     right = int((model.predict(Z) == truth).sum())
     text = render_page("x", model_sections(model, Z, truth, image_shape=(8, 8)))
     assert f"{right} of 100 rows are classified right" in text
+
+
+def test_collective_reports_count_the_atoms_of_collective_codes(digits):
+    """One code over the atoms of all classes: two atoms a row, not two of every class."""
+    X, y, Z, truth = digits
+    learner = KSVD(n_atoms=8, n_nonzero_coefs=2, max_iter=3)
+    model = ClassDictionaryClassifier(learner, scheme="collective", random_state=0).fit(X, y)
+    atoms = np.vstack([dictionary.components_ for dictionary in model.dictionaries_])
+    codes = sparse_encode(Z, atoms, n_nonzero_coefs=2, sparse_output=False)
+    coded = code_rows(dissect(model), Z, truth)
+    np.testing.assert_array_equal(np.concatenate(coded.uses), np.count_nonzero(codes, axis=0))
+    # What is left of each row by its class's part of that code.
+    parts = np.einsum("nck,ckd->ncd", codes.reshape(-1, 10, 8), atoms.reshape(10, 8, -1))
+    left = ((Z[:, None] - parts) ** 2).sum(axis=2)
+    np.testing.assert_allclose(coded.least, left.min(axis=1), rtol=1e-8)
+    text = render_page("x", model_sections(model, Z, truth, image_shape=(8, 8)))
+    assert "a row uses 2.0 on average" in text
+    assert "shares are of all rows" in text
+    assert "coded once, over the atoms of all classes together" in text
+    np.testing.assert_array_equal(coded.n_coded, 100)
+
+
+def test_pictures_show_the_parts_of_collective_codes(digits):
+    X, y, Z, _ = digits
+    learner = KSVD(n_atoms=8, n_nonzero_coefs=2, max_iter=3)
+    model = ClassDictionaryClassifier(learner, scheme="collective", random_state=0).fit(X, y)
+    codes, residuals = code_signals(dissect(model), Z)
+    atoms = np.vstack([dictionary.components_ for dictionary in model.dictionaries_])
+    joint = sparse_encode(Z, atoms, n_nonzero_coefs=2, sparse_output=False)
+    np.testing.assert_allclose(np.hstack([code.toarray() for code in codes]), joint)
+    assert residuals.shape == (100, 10)
+    np.testing.assert_allclose(-residuals, model.decision_function(Z))
 
 
 def test_precomputed_kernels_are_reported_without_rows(digits):

@@ -57,9 +57,13 @@ def predict(
     Columns are found by name, in any order; row identifiers are copied beside the predictions. If
     the file has the label column of the model, the share of right predictions is shown.
     """
-    from kernelatoms.files.features import identifiers
-    from kernelatoms.files.results import RESULT_SUFFIXES, check_result_target, write_columns
-    from kernelatoms.files.writing import refuse_to_overwrite
+    from kernelatoms.files import (
+        RESULT_SUFFIXES,
+        check_result_target,
+        refuse_to_overwrite,
+        row_identifiers,
+        write_columns,
+    )
 
     if output is not None:
         check_result_target(output, RESULT_SUFFIXES)
@@ -73,7 +77,7 @@ def predict(
                 "encode' for its codes."
             )
         predictions = fitted.predict(X)
-        columns: dict[str, Any] = {**identifiers(table, record), "prediction": predictions}
+        columns: dict[str, Any] = {**row_identifiers(table, record), "prediction": predictions}
         if scores:
             columns |= _scores(fitted, X)
     accuracy = _accuracy(table, label or record.label, label is not None, fitted, predictions)
@@ -135,8 +139,12 @@ def encode(
     row's code over the dictionary of the class it predicts; atoms are counted through all classes.
     A KernelLinearizer gives virtual samples, which are not sparse.
     """
-    from kernelatoms.files.results import CODE_SUFFIXES, check_result_target, write_codes
-    from kernelatoms.files.writing import refuse_to_overwrite
+    from kernelatoms.files import (
+        CODE_SUFFIXES,
+        check_result_target,
+        refuse_to_overwrite,
+        write_codes,
+    )
 
     check_result_target(output, CODE_SUFFIXES)
     refuse_to_overwrite(output, model, data)
@@ -172,9 +180,7 @@ def encode(
 
 def open_both(model: Path, data: Path, rows: str | None) -> tuple[Any, Any, Any, Any]:
     """Return the model, its record, the table and its rows in the model's columns."""
-    from kernelatoms.files.features import rows_for
-    from kernelatoms.files.models import load_model
-    from kernelatoms.files.tables import read_table
+    from kernelatoms.files import load_model, read_table, rows_for
 
     fitted, record = load_model(model)
     table = read_table(data, rows)
@@ -238,7 +244,7 @@ def _accuracy(
     """Return the share of right predictions, where true classes are known."""
     import numpy as np
 
-    from kernelatoms.files.features import labels_for
+    from kernelatoms.files import labels_for
 
     if label is None or (not asked and label not in table.names):
         return None

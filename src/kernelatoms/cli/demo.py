@@ -32,7 +32,7 @@ def demo(
 
     Linear K-SVD and LKDL class dictionaries on scikit-learn's digits.
     """
-    from kernelatoms.files.writing import check_target
+    from kernelatoms.files import check_target
 
     check_target(output)
 

@@ -9,7 +9,7 @@ import sklearn
 from numpy.typing import NDArray
 from sklearn.metrics import confusion_matrix
 
-from kernelatoms import __version__
+from kernelatoms import __version__, n_threads
 from kernelatoms.cli.digits import (
     IMAGE_SHAPE,
     LINEAR,
@@ -19,7 +19,6 @@ from kernelatoms.cli.digits import (
     drop_pixels,
     unit_rows,
 )
-from kernelatoms.engine.cpu.threads import n_threads
 from kernelatoms.report import (
     Picture,
     Section,

@@ -94,9 +94,7 @@ def fit(
     if cv == 1:
         raise ValueError("--cv needs at least 2 folds (or 0 for no cross-validation), got 1.")
 
-    from kernelatoms.files.features import training_set
-    from kernelatoms.files.tables import read_table
-    from kernelatoms.files.writing import check_target, refuse_to_overwrite
+    from kernelatoms.files import check_target, read_table, refuse_to_overwrite, training_set
 
     check_target(output)
     refuse_to_overwrite(output, data)
@@ -130,7 +128,7 @@ def fit(
             fresh = make_model(choice, scale, settings or [], seed)
             report["cross_validation"] = _cross_validate(fresh, chosen, cv, seed, on_step)
     report["warnings"] = heard
-    from kernelatoms.files.models import ModelRecord, save_model
+    from kernelatoms.files import ModelRecord, save_model
 
     record = ModelRecord(
         name=model, columns=chosen.columns, label=label if choice.needs_label else None,

@@ -38,7 +38,7 @@ def info(
     as_json: Json = False,
 ) -> None:
     """Say what a model file or a table holds."""
-    from kernelatoms.files.tables import SUFFIXES
+    from kernelatoms.files import SUFFIXES
 
     is_table = file.suffix.lower() in SUFFIXES
     facts = _table_facts(file, rows) if is_table else _model_facts(file)
@@ -70,9 +70,7 @@ def report(
     as_json: Json = False,
 ) -> None:
     """Write one HTML page about a model: what was fitted, its atoms, codes and mistakes."""
-    from kernelatoms.files.features import labels_for
-    from kernelatoms.files.models import load_model
-    from kernelatoms.files.writing import check_target, refuse_to_overwrite
+    from kernelatoms.files import check_target, labels_for, load_model, refuse_to_overwrite
 
     shape = _shape(image_shape)
     check_target(output)
@@ -117,8 +115,7 @@ def datasets(
     as_json: Json = False,
 ) -> None:
     """List the data sets, say which are at hand, or write a small one as a table."""
-    from kernelatoms.datasets import list_datasets
-    from kernelatoms.datasets.files import data_folder
+    from kernelatoms.datasets import data_folder, list_datasets
 
     known = {dataset.name: dataset for dataset in list_datasets()}
     if name is not None and name not in (*known, *_BUNDLED):
@@ -168,7 +165,7 @@ _BUNDLED = {
 
 
 def _write_bundled(name: str | None, output: Path) -> None:
-    from kernelatoms.files.results import check_result_target, write_columns
+    from kernelatoms.files import check_result_target, write_columns
 
     if name not in _BUNDLED:
         raise ValueError(
@@ -189,9 +186,7 @@ def _write_bundled(name: str | None, output: Path) -> None:
 def _table_facts(file: Path, rows: str | None) -> dict[str, Any]:
     import numpy as np
 
-    from kernelatoms.files.features import why_left_out
-    from kernelatoms.files.identifiers import REASONS
-    from kernelatoms.files.tables import read_table
+    from kernelatoms.files import REASONS, read_table, why_left_out
 
     table = read_table(file, rows)
     facts: dict[str, Any] = {
@@ -216,7 +211,7 @@ def _table_facts(file: Path, rows: str | None) -> dict[str, Any]:
 
 
 def _model_facts(file: Path) -> dict[str, Any]:
-    from kernelatoms.files.models import FORMAT_VERSION, read_record
+    from kernelatoms.files import FORMAT_VERSION, read_record
 
     record = read_record(file)
     return {
@@ -234,7 +229,7 @@ def _model_facts(file: Path) -> dict[str, Any]:
 
 
 def _facts_for_page(record: Any, data: Path | None, X: Any, y: Any) -> dict[str, str]:
-    from kernelatoms.files.features import fingerprint
+    from kernelatoms.files import fingerprint
 
     seen = X is not None and fingerprint(X, y) == record.data.get("fingerprint")
     facts = {

@@ -129,7 +129,7 @@ def _find(names: list[str]) -> list["PaperFigure"]:
 
 
 def _make_folder(output: Path) -> None:
-    from kernelatoms.files.writing import check_target
+    from kernelatoms.files import check_target
 
     output.mkdir(parents=True, exist_ok=True)
     check_target(output / "page.html")

@@ -18,7 +18,7 @@ The map of this room:
 - ``loaders``: the public functions.
 """
 
-from kernelatoms.datasets.files import DatasetNotFoundError
+from kernelatoms.datasets.files import DatasetNotFoundError, data_folder
 from kernelatoms.datasets.loaders import (
     list_datasets,
     load_ar,
@@ -35,6 +35,7 @@ from kernelatoms.datasets.registry import Dataset
 __all__ = [
     "Dataset",
     "DatasetNotFoundError",
+    "data_folder",
     "list_datasets",
     "load_ar",
     "load_mnist",

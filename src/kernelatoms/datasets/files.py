@@ -26,7 +26,17 @@ class DatasetNotFoundError(FileNotFoundError):
 
 
 def data_folder(data_home: DataHome) -> Path | None:
-    """Folder to look in: ``data_home``, else ``KERNELATOMS_DATA``, else none."""
+    """Return the folder to look in: ``data_home``, else ``KERNELATOMS_DATA``, else none.
+
+    Parameters
+    ----------
+    data_home : str, path or None
+        A folder, which need not exist.
+
+    Returns
+    -------
+    Path or None
+    """
     if data_home is None:
         data_home = os.environ.get(ENVIRONMENT_VARIABLE) or None
     elif not isinstance(data_home, str | os.PathLike):

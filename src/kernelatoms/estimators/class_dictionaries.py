@@ -21,6 +21,7 @@ from kernelatoms.estimators.checks import (
 )
 from kernelatoms.estimators.dictionary_learner import DictionaryLearner
 from kernelatoms.estimators.learners import KSVD, LinearLearner
+from kernelatoms.space.codes import Codes
 from kernelatoms.space.linearize import check_training_kernel
 from kernelatoms.space.residuals import class_residuals
 
@@ -174,15 +175,15 @@ class ClassDictionaryClassifier(ClassifierMixin, CallbackSupportMixin, BaseEstim
         X = validate_new(self, X)
         check_choice("scheme", self.scheme, ("distributive", "collective"))
         if self.scheme == "collective":
-            return self._joint_residuals(X)
+            return self._code_jointly(X)[1]
         residuals = np.empty((len(X), len(self.classes_)), X.dtype)
         for c, learner in enumerate(self.dictionaries_):
             rows = X[:, self.members_[c]] if self._precomputed else X
             residuals[:, c] = learner._residuals(rows)
         return residuals
 
-    def _joint_residuals(self, X: Array) -> Array:
-        """Code once over the atoms of all classes; return what each class's part leaves."""
+    def _code_jointly(self, X: Array) -> tuple[Codes, Array]:
+        """Code over all classes' atoms together; return codes and what each class's part leaves."""
         learners = self.dictionaries_
         if self._precomputed:
             raise ValueError(
@@ -195,7 +196,7 @@ class ClassDictionaryClassifier(ClassifierMixin, CallbackSupportMixin, BaseEstim
         codes = learners[0]._joint_pursuit(problem.n_atoms, asked)(problem)
         owner = np.repeat(np.arange(len(learners)), [learner.n_atoms_ for learner in learners])
         residuals = class_residuals(problem, codes, owner, len(learners))
-        return residuals.astype(X.dtype, copy=False)
+        return codes, residuals.astype(X.dtype, copy=False)
 
     @property
     def _precomputed(self) -> bool:

@@ -65,12 +65,12 @@ class DictionaryLearner(
 
         Parameters
         ----------
-        codes : sparse or dense array of shape (n_samples, n_atoms_)
-            Coefficients of the atoms.
+        codes : dense or CSR array of shape (n_samples, n_atoms_)
+            Coefficients, as ``transform`` returns them.
 
         Returns
         -------
-        signals : array of shape (n_samples, n_features)
+        rows : array of shape (n_samples, n_features)
         """
         codes = self._check_codes(codes)
         return np.asarray(codes @ self.components_.astype(codes.dtype, copy=False))

@@ -277,8 +277,10 @@ def lasso_path(
         Allow no negative coefficients.
     gap_tol : float, default=1e-6
         Stop at a duality gap of this share of k(x, x).
-    kernel, kernel_params
+    kernel : str or callable, default="linear"
         As in ``sparse_encode``.
+    kernel_params : dict, optional
+        Its parameters: gamma, degree, coef0 and the like.
 
     Returns
     -------

@@ -152,6 +152,15 @@ class KernelLearner(GreedyParameters, DictionaryLearner):
         """Return rows whose phi is about what codes stand for: the learned ridge pre-image.
 
         Linear in the codes: ``codes @ components_``. ``preimage`` offers other methods.
+
+        Parameters
+        ----------
+        codes : dense or CSR array of shape (n_samples, n_atoms_)
+            Coefficients, as ``transform`` returns them.
+
+        Returns
+        -------
+        rows : array of shape (n_samples, n_features)
         """
         if self._precomputed:
             raise ValueError(
@@ -367,10 +376,51 @@ class KernelMOD(KernelLearner):
     it happens in coordinates F with F F' = k(X, X), exact by pivoted Cholesky, so that this is
     kernel MOD (A = X^+ in the paper) on ordinary rows.
 
-    Parameters and attributes are those of ``KernelKSVD``: ``n_atoms``, ``kernel`` with its
-    parameters, ``n_nonzero_coefs``, ``selection``, ``max_iter``, ``tol``, ``coordinates``,
-    ``base``, ``sparse_output``, ``random_state``; ``anchors_``, ``dual_coef_``, ``atom_gram_``,
-    ``components_``, ``objective_``.
+    Parameters
+    ----------
+    n_atoms : int, optional
+        Size of the dictionary; by default twice the features, or all rows if there are fewer.
+    kernel : str or callable, default="rbf"
+        One of scikit-learn's kernels, a function ``k(X, Y)`` of two matrices, or
+        ``"precomputed"``: then fit takes k(train, train) and transform k(new, train).
+    gamma, degree, coef0 : float
+        Parameters of the named kernels, as in scikit-learn.
+    kernel_params : dict, optional
+        Further parameters of a callable kernel.
+    n_nonzero_coefs : int, optional
+        The most atoms a signal uses; by default a tenth of the features, at least 1.
+    selection : {"omp", "ols"}, default="omp"
+        How the pursuit picks atoms: by correlation, or by residual decrease.
+    max_iter : int, default=20
+        The most passes of coding and updating.
+    tol : float, default=1e-4
+        Stop when three passes together lower the objective by no more than this share of it.
+    coordinates : "exact", float or KernelLinearizer, default="exact"
+        Exact, with all independent rows as anchors; a float such as 0.01 keeps the fewest
+        anchors that leave this share of the kernel's trace, for a smaller and faster model; a
+        ``KernelLinearizer`` gives landmarks, sampling and rank (its kernel is replaced by this
+        one), for data whose n x n kernel matrix does not fit.
+    base : array of shape (n_base, n_features), optional
+        Make atoms of these rows instead of the training rows; row numbers, if precomputed.
+    sparse_output : bool, default=True
+        Whether ``transform`` returns a CSR array or a dense one.
+    random_state : int, RandomState or None
+        Seeds the start, which is random training rows, and the landmarks.
+
+    Attributes
+    ----------
+    anchors_ : array of shape (n_anchors, n_features)
+        The rows that atoms are made of; their numbers, if precomputed.
+    dual_coef_ : array of shape (n_anchors, n_atoms_)
+        Atom j is the sum of ``dual_coef_[i, j] phi(anchors_[i])``.
+    atom_gram_ : array of shape (n_atoms_, n_atoms_)
+        Inner products of the atoms.
+    components_ : array of shape (n_atoms_, n_features)
+        Pre-images of the atoms by ridge regression, to look at; not if precomputed.
+    objective_ : array of shape (n_iter_,)
+        The lowest |phi(X) - W D|^2, summed over all signals, reached up to every pass.
+    n_atoms_, n_nonzero_coefs_, n_iter_ : int
+        What the data allowed, and the passes run.
 
     Examples
     --------

@@ -249,6 +249,15 @@ class KSCDL(DictionaryLearner):
 
         ``codes @ components_`` under the linear kernel; under RBF and polynomial ones a local
         minimum, from several starts. A code of zeros stands for the row 0.
+
+        Parameters
+        ----------
+        codes : dense or CSR array of shape (n_samples, n_atoms_)
+            Coefficients, as ``transform`` returns them.
+
+        Returns
+        -------
+        rows : array of shape (n_samples, n_features)
         """
         codes = self._check_codes(codes)
         return decode_rows(self._kernel(), self.components_.astype(codes.dtype), codes)

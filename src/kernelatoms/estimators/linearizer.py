@@ -63,7 +63,7 @@ class KernelLinearizer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     n_components : int, optional
         The rank of the map: how many coordinates a virtual sample has. By default as many as
         the landmarks support.
-    sampling : str or array, default="uniform"
+    sampling : str or array of shape (n_landmarks, n_features), default="uniform"
         "uniform", "diagonal" (in proportion to k(x, x)^2: uniform on unit rows with RBF or
         homogeneous polynomial kernels), "column-norm", "kmeans", "coreset" (rows that the mean
         represents badly), "rpcholesky" (randomly pivoted Cholesky: rows in proportion to what
@@ -187,6 +187,15 @@ class KernelLinearizer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         """Return rows whose virtual samples are about F: the learned ridge pre-image.
 
         A linear map, fitted to the landmarks at ``fit``: exact pre-images seldom exist.
+
+        Parameters
+        ----------
+        F : array of shape (n_samples, n_components_)
+            Virtual samples, as ``transform`` returns them, or sums of such.
+
+        Returns
+        -------
+        rows : array of shape (n_samples, n_features)
         """
         check_is_fitted(self)
         if self.kernel == "precomputed":

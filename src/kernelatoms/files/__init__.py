@@ -7,3 +7,103 @@
 - ``results``: predictions and codes to files.
 - ``writing``: files that are whole or not there at all.
 """
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+# Names load when they are first used: writing a page needs neither pyarrow nor skops.
+_HOME_OF = {
+    "CODE_SUFFIXES": "results",
+    "FORMAT_VERSION": "models",
+    "ModelFileError": "models",
+    "ModelRecord": "models",
+    "RESULT_SUFFIXES": "results",
+    "REASONS": "identifiers",
+    "SUFFIXES": "tables",
+    "Table": "tables",
+    "TableError": "tables",
+    "check_result_target": "results",
+    "check_target": "writing",
+    "fingerprint": "features",
+    "labels_for": "features",
+    "load_model": "models",
+    "read_record": "models",
+    "read_table": "tables",
+    "refuse_to_overwrite": "writing",
+    "row_identifiers": "features",
+    "rows_for": "features",
+    "save_model": "models",
+    "training_set": "features",
+    "why_left_out": "features",
+    "write_codes": "results",
+    "write_columns": "results",
+    "write_whole": "writing",
+}
+
+__all__ = [
+    "CODE_SUFFIXES",
+    "FORMAT_VERSION",
+    "REASONS",
+    "RESULT_SUFFIXES",
+    "SUFFIXES",
+    "ModelFileError",
+    "ModelRecord",
+    "Table",
+    "TableError",
+    "check_result_target",
+    "check_target",
+    "fingerprint",
+    "labels_for",
+    "load_model",
+    "read_record",
+    "read_table",
+    "refuse_to_overwrite",
+    "row_identifiers",
+    "rows_for",
+    "save_model",
+    "training_set",
+    "why_left_out",
+    "write_codes",
+    "write_columns",
+    "write_whole",
+]
+
+if TYPE_CHECKING:
+    from kernelatoms.files.features import (
+        fingerprint,
+        labels_for,
+        row_identifiers,
+        rows_for,
+        training_set,
+        why_left_out,
+    )
+    from kernelatoms.files.identifiers import REASONS
+    from kernelatoms.files.models import (
+        FORMAT_VERSION,
+        ModelFileError,
+        ModelRecord,
+        load_model,
+        read_record,
+        save_model,
+    )
+    from kernelatoms.files.results import (
+        CODE_SUFFIXES,
+        RESULT_SUFFIXES,
+        check_result_target,
+        write_codes,
+        write_columns,
+    )
+    from kernelatoms.files.tables import SUFFIXES, Table, TableError, read_table
+    from kernelatoms.files.writing import check_target, refuse_to_overwrite, write_whole
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME_OF:
+        raise AttributeError(f"module 'kernelatoms.files' has no attribute {name!r}")
+    value = getattr(import_module(f"kernelatoms.files.{_HOME_OF[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOME_OF})

@@ -172,7 +172,7 @@ def labels_for(table: Table, label: str, classes: Array) -> tuple[Array, Array]:
     return (same.astype(classes.dtype) if known else same.astype(str)), kept
 
 
-def identifiers(table: Table, record: "ModelRecord") -> dict[str, Array]:
+def row_identifiers(table: Table, record: "ModelRecord") -> dict[str, Array]:
     """Return the columns that name rows rather than describe them, to stand beside results."""
     if not table.named:
         return {}

@@ -7,8 +7,7 @@ from typing import Any
 from kernelatoms import __version__
 from kernelatoms.papers.figure import Curves, PaperFigure, Reported
 from kernelatoms.papers.store import read_records
-from kernelatoms.report import Picture, Section, Table, mean_and_error
-from kernelatoms.report.series import series_figure
+from kernelatoms.report import Picture, Section, Table, mean_and_error, series_figure
 
 
 def figure_table(figure: PaperFigure, curves: Curves) -> Table:

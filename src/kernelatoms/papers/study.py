@@ -8,8 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from kernelatoms import __version__
-from kernelatoms.engine.cpu.threads import n_threads
+from kernelatoms import __version__, n_threads
 from kernelatoms.papers.store import append_record, key_of, read_records
 
 #: Everything a run depends on, the seed aside: "method", "x" (the place on the figure's axis, None

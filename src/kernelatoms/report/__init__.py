@@ -31,8 +31,13 @@ from kernelatoms.report.page import (
     render_page,
     write_report,
 )
+from kernelatoms.report.series import series_figure
+from kernelatoms.report.style import COLOURS, GREY, SIGNED, plain_axes
 
 __all__ = [
+    "COLOURS",
+    "GREY",
+    "SIGNED",
     "Picture",
     "Section",
     "Table",
@@ -44,8 +49,10 @@ __all__ = [
     "images_figure",
     "mean_and_error",
     "model_sections",
+    "plain_axes",
     "render_page",
     "robustness_figure",
+    "series_figure",
     "write_model_report",
     "write_report",
 ]

@@ -18,17 +18,11 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
-from kernelatoms.estimators.checks import FLOATS
-from kernelatoms.estimators.class_dictionaries import ClassDictionaryClassifier
-from kernelatoms.estimators.dictionary_learner import DictionaryLearner
-from kernelatoms.estimators.kernel_learners import KernelLearner
-from kernelatoms.estimators.kscdl import KSCDL
-from kernelatoms.estimators.linearizer import KernelLinearizer
+from kernelatoms import KSCDL, ClassDictionaryClassifier, KernelLinearizer
 from kernelatoms.report.words import list_words
 
 Array = NDArray[Any]
 
-_OURS = (DictionaryLearner, ClassDictionaryClassifier, KernelLinearizer)
 # Up to so many features are read by their names; more are a curve.
 FEW_FEATURES = 30
 
@@ -71,11 +65,16 @@ class Anatomy:
         return isinstance(self.last, ClassDictionaryClassifier)
 
     @property
+    def codes_jointly(self) -> bool:
+        """Whether rows are coded once, over the dictionaries of all classes together."""
+        return self.is_classifier and self.last.scheme == "collective"
+
+    @property
     def learners(self) -> list[Any]:
         """The fitted dictionaries: one a class, one, or none."""
         if self.is_classifier:
             return list(self.last.dictionaries_)
-        return [self.last] if isinstance(self.last, DictionaryLearner) else []
+        return [self.last] if _is_dictionary(self.last) else []
 
     @property
     def in_feature_space(self) -> bool:
@@ -90,7 +89,7 @@ class Anatomy:
     @property
     def kernel_atoms(self) -> bool:
         """Whether atoms themselves are vectors of a feature space, known through anchors."""
-        return any(isinstance(learner, KernelLearner) for learner in self.learners)
+        return any(hasattr(learner, "dual_coef_") for learner in self.learners)
 
     @property
     def classes(self) -> list[Any]:
@@ -115,10 +114,19 @@ class Anatomy:
         return as_floats(seen)
 
 
+def _is_dictionary(step: Any) -> bool:
+    """Return whether a step is a learner of the library, or one written like those."""
+    return hasattr(step, "n_atoms") and hasattr(step, "transform")
+
+
+def _is_ours(step: Any) -> bool:
+    return _is_dictionary(step) or isinstance(step, ClassDictionaryClassifier | KernelLinearizer)
+
+
 def dissect(model: Any) -> Anatomy:
     """Return the parts of a fitted model, or say why it cannot be reported on."""
     steps = tuple(_flatten(model))
-    if not steps or not isinstance(steps[-1], _OURS):
+    if not steps or not _is_ours(steps[-1]):
         hint = ""
         if hasattr(model, "best_estimator_"):
             hint = " A search holds its model in best_estimator_: pass that."
@@ -129,7 +137,7 @@ def dissect(model: Any) -> Anatomy:
             f"{what!r}.{hint}"
         )
     for step in steps:
-        if isinstance(step, _OURS):
+        if _is_ours(step):
             try:
                 check_is_fitted(step)
             except NotFittedError as error:
@@ -291,4 +299,4 @@ def _is_scaler(step: Any, width: int) -> bool:
 
 def as_floats(rows: Any) -> Array:
     """Return rows as the dictionaries take them."""
-    return check_array(rows, dtype=FLOATS, order="C", input_name="X")
+    return check_array(rows, dtype=[np.float64, np.float32], order="C", input_name="X")

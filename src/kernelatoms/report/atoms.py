@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelatoms.report.anatomy import View
-from kernelatoms.report.coding import Coded, Subject, take_rows
+from kernelatoms.report.coding import Coded, Subject, code_signals, take_rows
 from kernelatoms.report.curves import coded_row_figure, curves_figure, heat_figure
 from kernelatoms.report.distributions import shares_figure, usage_figure
 from kernelatoms.report.figures import atoms_figure, coded_image_figure
@@ -113,7 +113,12 @@ def _codes(subject: Subject, coded: Coded) -> tuple[str, list[Picture]]:
     known = np.flatnonzero(np.isfinite(shares))
     n_without = len(shares) - len(known)
     text = "Rows are written as sums of few atoms; what the sum misses is left over."
-    if subject.anatomy.is_classifier:
+    if subject.anatomy.codes_jointly:
+        text += (
+            " Here each row is coded once, over the atoms of all classes together; a class leaves "
+            "over what its own part of that code misses, and the one that leaves the least counts."
+        )
+    elif subject.anatomy.is_classifier:
         text += " Here each row is coded over the dictionary that leaves the least of it."
     if subject.anatomy.in_feature_space:
         text += " Energies are those of feature space."
@@ -123,7 +128,7 @@ def _codes(subject: Subject, coded: Coded) -> tuple[str, list[Picture]]:
             f"{'has' if n_without == 1 else 'have'} nothing to leave over and "
             f"{'is' if n_without == 1 else 'are'} not counted."
         )
-    pictures = [_usage_picture(coded)]
+    pictures = [_usage_picture(coded, subject.anatomy.codes_jointly)]
     if len(known):
         low, middle, high = np.percentile(shares[known], [5, 50, 95])
         words = (
@@ -137,20 +142,21 @@ def _codes(subject: Subject, coded: Coded) -> tuple[str, list[Picture]]:
     return text, pictures
 
 
-def _usage_picture(coded: Coded) -> Picture:
-    rows = coded.n_chosen
+def _usage_picture(coded: Coded, jointly: bool) -> Picture:
+    rows = coded.n_coded
     # A dictionary that no row chose says nothing about its atoms.
-    chosen = np.flatnonzero(rows)
-    used = sum(int(np.count_nonzero(coded.uses[c])) for c in chosen)
-    atoms = sum(len(coded.uses[c]) for c in chosen)
+    shown = np.flatnonzero(rows)
+    used = sum(int(np.count_nonzero(coded.uses[c])) for c in shown)
+    atoms = sum(len(coded.uses[c]) for c in shown)
     mean = sum(int(uses.sum()) for uses in coded.uses) / len(coded.energy)
     words = (
         f"{used:,} of {count_words(atoms, 'atom')} are used by at least one row; a row uses "
         f"{mean:.1f} on average."
     )
     if len(coded.uses) > 1:
-        words += " One line a dictionary; shares are of the rows that chose it."
-    figure = usage_figure([coded.uses[c] / rows[c] for c in chosen])
+        which = "all rows" if jointly else "the rows that chose it"
+        words += f" One line a dictionary; shares are of {which}."
+    figure = usage_figure([coded.uses[c] / rows[c] for c in shown])
     return Picture(figure, words, f"Share of rows that use each atom, falling. {words}")
 
 
@@ -158,7 +164,8 @@ def _example(subject: Subject, view: View, coded: Coded, row: int) -> Picture:
     anatomy = subject.anatomy
     learner = anatomy.learners[coded.chosen[row]]
     seen = anatomy.see(take_rows(subject.X, [row]))
-    code = learner._encode(anatomy.enter(seen)).to_dense()[0]
+    codes, _ = code_signals(anatomy, anatomy.enter(seen))
+    code = codes[coded.chosen[row]].toarray()[0]
     used = np.flatnonzero(code)
     shown = used[np.argsort(-np.abs(code[used]), kind="stable")][:_ATOMS_OF_A_CODE]
     signal = view.rows(seen)[0]

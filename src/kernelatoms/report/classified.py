@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from kernelatoms.report.anatomy import View
-from kernelatoms.report.coding import Coded, Subject, residuals_of, take_rows
+from kernelatoms.report.coding import Coded, Subject, code_signals, take_rows
 from kernelatoms.report.curves import pair_figure
 from kernelatoms.report.distributions import residuals_figure
 from kernelatoms.report.figures import confusion_figure
@@ -196,8 +196,8 @@ def _make_case(subject: Subject, coded: Coded, row: int) -> tuple[list[str], Pic
     seen = anatomy.see(take_rows(subject.X, [row]))
     signal = anatomy.enter(seen)
     own, chosen = int(coded.truth[row]), int(coded.chosen[row])
-    codes = [learner._encode(signal) for learner in anatomy.learners]
-    residuals = residuals_of(anatomy, signal, codes)[0]
+    codes, left_by = code_signals(anatomy, signal)
+    residuals = left_by[0]
     residuals[own] = np.inf
     rival = chosen if chosen != own else int(residuals.argmin())
     role = "answer" if chosen == rival else "next best"
@@ -209,7 +209,7 @@ def _make_case(subject: Subject, coded: Coded, row: int) -> tuple[list[str], Pic
         f"{as_label(anatomy.classes[c])}\n{what}: {share} left"
         for c, what, share in zip((own, rival), ("true", role), shares, strict=True)
     ]
-    dense = [codes[c].to_dense()[0] for c in (own, rival)]
+    dense = [codes[c].toarray()[0] for c in (own, rival)]
     sums = [
         anatomy.learners[c].inverse_transform(dense[i][None])[0] for i, c in enumerate((own, rival))
     ]

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 from numpy.typing import NDArray
 
 from kernelatoms.report.anatomy import Anatomy, View
@@ -28,8 +29,9 @@ class Coded:
 
     ``chosen`` is the dictionary that leaves the least: the answer of a classifier. ``own`` is the
     residual over the dictionary of the row's label and ``other`` the smallest over the other ones;
-    both are NaN where the label is not known. ``uses`` counts, for every atom, the rows that chose
-    its dictionary and use the atom.
+    both are NaN where the label is not known. ``uses`` counts, for every atom, the rows that use
+    it; ``n_coded`` says of how many, for every dictionary: those that chose it, or, where rows are
+    coded over all dictionaries together, all.
     """
 
     energy: Array
@@ -39,20 +41,16 @@ class Coded:
     own: Array
     other: Array
     uses: list[Array]
+    n_coded: NDArray[np.intp]
 
     def share(self, residual: Array) -> Array:
         """Return residuals as shares of their rows' energy; NaN where there is none."""
         some = self.energy > 0
         return np.divide(residual, self.energy, out=np.full(len(some), np.nan), where=some)
 
-    @property
-    def n_chosen(self) -> NDArray[np.intp]:
-        """How many rows chose each dictionary."""
-        return np.bincount(self.chosen, minlength=len(self.uses))
-
 
 def code_rows(anatomy: Anatomy, X: Any, y: Any = None) -> Coded:
-    """Code all rows over all dictionaries."""
+    """Code all rows as the model does: over each dictionary, or over all of them together."""
     learners = anatomy.learners
     n_rows = n_rows_of(X)
     truth = find_labels(anatomy.classes, y, n_rows)
@@ -63,23 +61,38 @@ def code_rows(anatomy: Anatomy, X: Any, y: Any = None) -> Coded:
     for rows in _blocks(n_rows, anatomy):
         signals = anatomy.enter(anatomy.see(take_rows(X, rows)))
         energy[rows] = learners[0]._problem(signals).energy(0, len(signals))
-        codes = [learner._encode(signals) for learner in learners]
-        residuals = residuals_of(anatomy, signals, codes)
+        codes, residuals = code_signals(anatomy, signals)
         best = residuals.argmin(axis=1)
         chosen[rows] = best
         least[rows] = residuals.min(axis=1)
         own[rows], other[rows] = _own_and_other(residuals, truth[rows])
         for c, code in enumerate(codes):
-            atoms = code.indices[best == c]
-            uses[c] += np.bincount(atoms[atoms >= 0], minlength=len(uses[c]))
-    return Coded(energy, chosen, truth, least, own, other, uses)
+            counted = code if anatomy.codes_jointly else code[best == c]
+            uses[c] += np.bincount(counted.indices, minlength=len(uses[c]))
+    n_coded = np.bincount(chosen, minlength=len(learners))
+    if anatomy.codes_jointly:
+        n_coded = np.full(len(learners), n_rows)
+    return Coded(energy, chosen, truth, least, own, other, uses, n_coded)
 
 
-def residuals_of(anatomy: Anatomy, signals: Array, codes: Sequence[Any]) -> Array:
-    """Return what every dictionary leaves of rows that were coded over each of them."""
-    if getattr(anatomy.last, "scheme", "") == "collective":
-        return np.asarray(anatomy.last._joint_residuals(signals), np.float64)
-    return np.stack([code.error for code in codes], axis=1).astype(np.float64)
+def code_signals(anatomy: Anatomy, signals: Array) -> tuple[list[scipy.sparse.csr_array], Array]:
+    """Return the codes over every dictionary, and what each leaves: (n_signals, n_dictionaries).
+
+    Where signals are coded over all dictionaries together, each one's part of these codes.
+    """
+    learners = anatomy.learners
+    if anatomy.codes_jointly:
+        joint, residuals = anatomy.last._code_jointly(signals)
+        ends = np.cumsum([learner.n_atoms_ for learner in learners])
+        matrix = joint.to_csr()
+        codes = [
+            matrix[:, end - learner.n_atoms_ : end]
+            for learner, end in zip(learners, ends, strict=True)
+        ]
+        return codes, np.asarray(residuals, np.float64)
+    each = [learner._encode(signals) for learner in learners]
+    residuals = np.stack([codes.error for codes in each], axis=1).astype(np.float64)
+    return [codes.to_csr() for codes in each], residuals
 
 
 def find_labels(classes: Sequence[Any], y: Any, n_rows: int) -> NDArray[np.intp]:

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelatoms.estimators.linearizer import KernelLinearizer, nystrom_error
+from kernelatoms import KernelLinearizer, nystrom_error
 from kernelatoms.report.anatomy import Anatomy
 from kernelatoms.report.coding import Subject, n_rows_of, spread, take_rows
 from kernelatoms.report.distributions import progress_figure, spectrum_figure

@@ -3,16 +3,15 @@
 import platform
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import sklearn
 
-from kernelatoms import __version__
-from kernelatoms.engine.cpu.threads import n_threads
-from kernelatoms.estimators.checks import check_count, check_real
-from kernelatoms.files.writing import check_target
+from kernelatoms import __version__, n_threads
+from kernelatoms.files import check_target
 from kernelatoms.report.anatomy import Anatomy, dissect, make_view
 from kernelatoms.report.atoms import atoms_section
 from kernelatoms.report.classified import accuracy_section, accuracy_words, mistakes_section
@@ -132,7 +131,7 @@ def _examine(
         if value is not None and not isinstance(value, Mapping):
             raise TypeError(f"{name} must be a mapping of names to values, got {value!r}.")
     for step, seconds in (timing or {}).items():
-        check_real(f"timing[{step!r}]", seconds, low=0)
+        _check_seconds(step, seconds)
     if X is not None and anatomy.kernel_atoms and anatomy.learners[0].kernel == "precomputed":
         raise ValueError(
             "X: dictionaries with kernel='precomputed' know neither rows nor their energies; "
@@ -142,6 +141,13 @@ def _examine(
     coded = code_rows(anatomy, X, y) if X is not None and anatomy.learners else None
     map_error = measure_map(anatomy, X) if X is not None else None
     return Subject(model, anatomy, view, X, y, coded, map_error)
+
+
+def _check_seconds(step: Any, seconds: Any) -> None:
+    if isinstance(seconds, bool) or not isinstance(seconds, Real):
+        raise TypeError(f"timing[{step!r}] must be a number at least 0, got {seconds!r}.")
+    if not float(seconds) >= 0:
+        raise ValueError(f"timing[{step!r}] must be at least 0, got {seconds}.")
 
 
 def _check_rows(anatomy: Anatomy, X: Any, y: Any) -> tuple[Any, Any]:
@@ -173,7 +179,12 @@ def _check_image_shape(image_shape: Any, n_features: int | None) -> tuple[int, i
     shape = tuple(image_shape) if isinstance(image_shape, Sequence | np.ndarray) else ()
     if len(shape) != 2:
         raise ValueError(f"image_shape must be (height, width), got {image_shape!r}.")
-    height, width = (check_count("image_shape's sides", side) for side in shape)
+    for side in shape:
+        if isinstance(side, bool) or not isinstance(side, Integral):
+            raise TypeError(f"image_shape's sides must be a whole number each, got {side!r}.")
+        if side < 1:
+            raise ValueError(f"image_shape's sides must be at least 1, got {side}.")
+    height, width = (int(side) for side in shape)
     if n_features is not None and height * width != n_features:
         raise ValueError(
             f"image_shape={(height, width)} makes {height * width} pixels, but rows have "

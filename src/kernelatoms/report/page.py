@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kernelatoms.files.writing import write_whole
+from kernelatoms.files import write_whole
 
 # SVG is sharp at every size and small for lines and letters; a picture of very many parts is
 # smaller as PNG.

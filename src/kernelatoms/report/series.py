@@ -47,7 +47,7 @@ def series_figure(
 
     Examples
     --------
-    >>> from kernelatoms.report.series import series_figure
+    >>> from kernelatoms.report import series_figure
     >>> figure = series_figure(
     ...     {"ours": ([1, 2], [[3.0, 3.1], [4.0, 4.2]])}, {}, {"ours": {1: 2.9, 2: 4.1}},
     ...     xlabel="size", ylabel="seconds",

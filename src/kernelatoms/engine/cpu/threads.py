@@ -31,7 +31,22 @@ _limit_users = 0
 
 
 def n_threads() -> int:
-    """Return how many threads the outermost level uses."""
+    """Return how many threads the outermost level uses.
+
+    The environment variable ``KERNELATOMS_NUM_THREADS`` says it, else ``OMP_NUM_THREADS``; else it
+    is the number of processors that this process may use.
+
+    Returns
+    -------
+    int
+        At least 1.
+
+    Examples
+    --------
+    >>> from kernelatoms import n_threads
+    >>> n_threads() >= 1
+    True
+    """
     for variable in ("KERNELATOMS_NUM_THREADS", "OMP_NUM_THREADS"):
         value = os.environ.get(variable, "")
         if value.isdigit() and int(value) > 0:

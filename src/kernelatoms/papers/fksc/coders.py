@@ -19,12 +19,8 @@ from kernelatoms.papers.fksc.data import Columns, load_columns, unit_rows
 from kernelatoms.papers.fksc.reported import RATIOS, SIGMA
 from kernelatoms.papers.fksc.rivals import keep_on_average, kfmc, ksr_l21, lpm
 from kernelatoms.papers.study import DataHome
-from kernelatoms.pursuit import fksc, ksc, lasso
-from kernelatoms.similarity import make_kernel
-from kernelatoms.space.codes import Codes
-from kernelatoms.space.decode import decode_rows
-from kernelatoms.space.expansion import Expansion
-from kernelatoms.space.problem import KernelProblem
+from kernelatoms.pursuit import Codes, Expansion, KernelProblem, fksc, ksc, lasso
+from kernelatoms.similarity import Kernel, make_kernel
 
 Array = NDArray[Any]
 
@@ -68,11 +64,16 @@ class Coded(NamedTuple):
 
 
 class Dictionary(NamedTuple):
-    """Atoms and the kernel that they were learned under, for rows divided by ``size``."""
+    """A learner and the kernel that it learned its atoms under, for rows divided by ``size``."""
 
-    kernel: Any
-    atoms: Array
+    learner: KSCDL
+    kernel: Kernel
     size: float
+
+    @property
+    def atoms(self) -> Array:
+        """The atoms, as rows."""
+        return self.learner.components_
 
     def problem(self, rows: Array) -> KernelProblem:
         """Return the coding problem of some rows."""
@@ -84,7 +85,7 @@ class Dictionary(NamedTuple):
 
     def decode(self, codes: Any) -> Array:
         """Return rows for codes, by (19)."""
-        return self.size * decode_rows(self.kernel, self.atoms, codes)
+        return self.size * self.learner.inverse_transform(codes)
 
 
 @lru_cache(maxsize=8)
@@ -102,7 +103,7 @@ def dictionary(
     learner = KSCDL(n_atoms, alpha=_ALPHA, max_iter=passes, random_state=seed, **named)
     learner.fit(rows / size)
     kernel = make_kernel(learner.kernel, gamma=learner.gamma_)
-    return Dictionary(kernel, learner.components_, size)
+    return Dictionary(learner, kernel, size)
 
 
 def _learned(task: Task, sigma: float | None, held_out: bool = False) -> Dictionary:

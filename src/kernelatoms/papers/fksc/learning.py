@@ -14,10 +14,8 @@ from numpy.typing import NDArray
 from kernelatoms import KSCDL
 from kernelatoms.papers.fksc.data import load_columns
 from kernelatoms.papers.study import DataHome, Setting, Size, Study
-from kernelatoms.pursuit import lasso
+from kernelatoms.pursuit import Expansion, KernelProblem, lasso
 from kernelatoms.similarity import make_kernel
-from kernelatoms.space.expansion import Expansion
-from kernelatoms.space.problem import KernelProblem
 
 Array = NDArray[Any]
 

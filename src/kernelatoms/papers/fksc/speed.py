@@ -15,17 +15,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
 from kernelatoms import KSCDL
-from kernelatoms.engine.cpu.threads import one_blas_thread
 from kernelatoms.papers.fksc.data import load_columns
 from kernelatoms.papers.fksc.reported import FKSC, KSC, SIGMA
 from kernelatoms.papers.study import DataHome, Setting, Size, Study
-from kernelatoms.pursuit import fksc, ksc, lasso
-from kernelatoms.similarity import Kernel, make_kernel
-from kernelatoms.space.codes import Codes
-from kernelatoms.space.expansion import Expansion
-from kernelatoms.space.problem import KernelProblem
+from kernelatoms.pursuit import Codes, GivenProblem, fksc, ksc, lasso
+from kernelatoms.similarity import make_kernel
 
 Array = NDArray[Any]
 
@@ -48,27 +45,18 @@ _COLUMNS_DEFAULT = 400
 _THREADS = "KERNELATOMS_NUM_THREADS"
 
 
-class PreparedProblem(KernelProblem):
-    """Columns over atoms, their kernel values computed before a clock starts."""
-
-    def __init__(self, columns: Array, atoms: Array, kernel: Kernel) -> None:
-        super().__init__(columns, Expansion(kernel, atoms), kernel(atoms, atoms))
-        self.corr = kernel(columns, atoms)
-        _ = self.gram  # checked and padded once
-
-    def correlate(self, start: int, stop: int, out: Array) -> None:
-        """Write the inner products of columns start..stop with all atoms into ``out``."""
-        out[...] = self.corr[start:stop]
-
-
 def coding_problem(
     data: str, scale: str, alpha: float, sigma: float, n_columns: int, seed: int,
     data_home: DataHome,
-) -> PreparedProblem:  # fmt: skip
-    """Return test columns over a square dictionary learned from training columns, under RBF."""
+) -> GivenProblem:  # fmt: skip
+    """Return test columns over a square dictionary learned from training columns, under RBF.
+
+    Kernel values are computed here, before a clock starts.
+    """
     atoms = _learned(data, scale, alpha, sigma, seed, data_home)
     test = load_columns(data, scale, seed, data_home).test[:n_columns]
-    return PreparedProblem(test, atoms, make_kernel("rbf", gamma=1 / (2 * sigma**2)))
+    kernel = make_kernel("rbf", gamma=1 / (2 * sigma**2))
+    return GivenProblem(kernel(atoms, atoms), kernel(test, atoms), kernel.diag(test))
 
 
 @lru_cache(maxsize=2)
@@ -83,7 +71,7 @@ def _learned(
     return learner.fit(train).components_
 
 
-def solve(problem: PreparedProblem, setting: Setting) -> Codes:
+def solve(problem: GivenProblem, setting: Setting) -> Codes:
     """Code with the setting's solver, to the gap or to the paper's stop."""
     solver, alpha = setting["solver"], setting["alpha"]
     if solver == DEFAULT:
@@ -94,21 +82,21 @@ def solve(problem: PreparedProblem, setting: Setting) -> Codes:
     return _DESCENTS[solver](problem, alpha, **options)
 
 
-def _of(setting: Setting, seed: int, data_home: DataHome) -> PreparedProblem:
+def _of(setting: Setting, seed: int, data_home: DataHome) -> GivenProblem:
     return coding_problem(
         setting["data"], setting["scale"], setting["alpha"], setting["sigma"],
         setting["n_columns"], seed, data_home,
     )  # fmt: skip
 
 
-def _told(codes: Codes) -> dict[str, float]:
+def _measures_of(codes: Codes) -> dict[str, float]:
     """Return what every study of coding keeps of its codes."""
     gap = np.zeros(1) if codes.gap is None else codes.gap
-    told = {"gap": float(gap.max()), "nonzeros": float((codes.indices >= 0).sum(axis=1).mean())}
+    measures = {"gap": float(gap.max()), "nonzeros": float((codes.indices >= 0).sum(axis=1).mean())}
     if codes.n_passes is not None and codes.n_updates is not None:
-        told["passes"] = float(codes.n_passes.mean())
-        told["evaluations"] = float(codes.n_updates.mean())
-    return told
+        measures["passes"] = float(codes.n_passes.mean())
+        measures["evaluations"] = float(codes.n_updates.mean())
+    return measures
 
 
 # Table 1 ------------------------------------------------------------------------------------------
@@ -146,7 +134,7 @@ def measure_objective(setting: Setting, seed: int, data_home: DataHome) -> dict[
         "objective": n_all * error,
         "per_column": error,
         "penalised": 0.5 * error + setting["alpha"] * size,
-        **_told(codes),
+        **_measures_of(codes),
     }
 
 
@@ -190,7 +178,7 @@ def measure_support(setting: Setting, seed: int, data_home: DataHome) -> dict[st
     }
 
 
-def support_after(problem: PreparedProblem, alpha: float, rounds: int | None) -> NDArray[np.bool_]:
+def support_after(problem: GivenProblem, alpha: float, rounds: int | None) -> NDArray[np.bool_]:
     """Return which coefficients are nonzero after some rounds of KSC; None: at the minimum."""
     if rounds == 0:
         return np.zeros((problem.n_signals, problem.n_atoms), np.bool_)
@@ -234,7 +222,7 @@ def measure_speed(setting: Setting, seed: int, data_home: DataHome) -> dict[str,
     """Return milliseconds a column on one thread, and evaluations of (8) where there are any."""
     problem = _of(setting, seed, data_home)
     seconds = []
-    with _one_thread(), one_blas_thread():
+    with _one_thread(), threadpool_limits(1, "blas"):
         # Compiles, or loads what is compiled.
         solve(_of({**setting, "n_columns": 1}, seed, data_home), {**setting, "max_passes": 1})
         # Some milliseconds are measured by the fastest of several runs.
@@ -243,7 +231,7 @@ def measure_speed(setting: Setting, seed: int, data_home: DataHome) -> dict[str,
             codes = solve(problem, setting)
             seconds.append(time.perf_counter() - start)
     # By scaling, since raw and unit columns have figures of their own.
-    return {f"ms_{setting['scale']}": 1e3 * min(seconds) / problem.n_signals, **_told(codes)}
+    return {f"ms_{setting['scale']}": 1e3 * min(seconds) / problem.n_signals, **_measures_of(codes)}
 
 
 @contextmanager

@@ -10,12 +10,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
+from threadpoolctl import threadpool_limits
 
-from kernelatoms.engine.cpu.threads import one_blas_thread
 from kernelatoms.papers.fksc.data import unit_rows
 from kernelatoms.papers.study import DataHome, Setting, Size, Study
-from kernelatoms.pursuit import lasso
-from kernelatoms.space.problem import LinearProblem
+from kernelatoms.pursuit import LinearProblem, lasso
 
 Array = NDArray[Any]
 
@@ -95,7 +94,7 @@ def _learned(lifted: bool, seed: int) -> list[Solution]:
     points = draw_points(seed)
     rng = np.random.default_rng([seed, 1])
     solutions = []
-    with one_blas_thread():  # the matrices are tiny: helper threads would only spin
+    with threadpool_limits(1, "blas"):  # the matrices are tiny: helper threads would only spin
         for _ in range(_N_STARTS):
             atoms = points[rng.permutation(_N_POINTS)[:_N_ATOMS]]
             for alpha in _ALPHAS:

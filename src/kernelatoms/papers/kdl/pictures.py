@@ -23,8 +23,7 @@ from kernelatoms.papers.kdl.synthetic import (
     projections,
     setting_of,
 )
-from kernelatoms.report import Picture
-from kernelatoms.report.style import GREY, SIGNED
+from kernelatoms.report import GREY, SIGNED, Picture
 
 Array = NDArray[Any]
 
