@@ -23,8 +23,8 @@ from kernelatoms.estimators.checks import (
 from kernelatoms.estimators.dictionary_learner import DictionaryLearner
 from kernelatoms.pursuit import fksc, ksc, lasso, omp_of_observed
 from kernelatoms.pursuit import lasso_path as path_of
-from kernelatoms.similarity import make_kernel
-from kernelatoms.similarity.missing import refuse_missing
+from kernelatoms.similarity import LinearKernel, PrecomputedKernel, make_kernel
+from kernelatoms.similarity.given import check_kernel
 from kernelatoms.space.codes import Codes
 from kernelatoms.space.expansion import Expansion
 from kernelatoms.space.problem import CodingProblem, GivenProblem, KernelProblem, LinearProblem
@@ -58,6 +58,9 @@ def sparse_encode(
     gap_tol: float = 1e-6,
     start: Any = None,
     kernel: Any = "linear",
+    gamma: float | str | None = None,
+    degree: float = 3,
+    coef0: float = 1,
     kernel_params: dict[str, Any] | None = None,
     sparse_output: bool = True,
     return_gap: bool = False,
@@ -111,10 +114,16 @@ def sparse_encode(
     start : array of shape (n_samples, n_atoms), optional
         For the l1 methods: codes to start from, dense or sparse, such as those over a slightly
         different dictionary. The result is the same, sooner.
-    kernel : str or callable, default="linear"
+    kernel : str, callable, object or class, default="linear"
         As in ``KernelLinearizer``.
+    gamma : float, "scale", "auto" or None
+        Parameter of the kernels by name, as in scikit-learn: a number above 0, None for the
+        kernel's default, "scale" for 1 / (n_features * dictionary.var()), so that a signal's code
+        does not depend on the others, "auto" for 1 / n_features.
+    degree, coef0 : float
+        Parameters of the kernels by name, as in scikit-learn.
     kernel_params : dict, optional
-        Its parameters: gamma, degree, coef0 and the like.
+        Further arguments of a function, or the arguments of a class.
     sparse_output : bool, default=True
         Return a CSR array; False gives a dense one.
     return_gap : bool, default=False
@@ -143,7 +152,9 @@ def sparse_encode(
     )  # fmt: skip
     X = check_array(X, dtype=FLOATS, order="C", input_name="X", ensure_all_finite="allow-nan")
     check_observed(X)
-    problem = _make_problem(X, dictionary, kernel, kernel_params)
+    problem = _make_problem(
+        X, dictionary, kernel, gamma=gamma, degree=degree, coef0=coef0, kernel_params=kernel_params
+    )
     chosen = _check_candidates(candidates, problem)
     if method in _L1:
         check_complete(X)
@@ -207,6 +218,9 @@ def lasso_path(
     positive: bool = False,
     gap_tol: float = 1e-6,
     kernel: Any = "linear",
+    gamma: float | str | None = None,
+    degree: float = 3,
+    coef0: float = 1,
     kernel_params: dict[str, Any] | None = None,
 ) -> LassoPath:
     """Code signals at many weights of the l1 penalty, from sparse to dense.
@@ -232,8 +246,14 @@ def lasso_path(
         Allow no negative coefficients.
     gap_tol : float, default=1e-6
         Stop at a duality gap of this share of k(x, x).
-    kernel, kernel_params
+    kernel : str, callable, object or class, default="linear"
+        As in ``KernelLinearizer``.
+    gamma : float, "scale", "auto" or None
         As in ``sparse_encode``.
+    degree, coef0 : float
+        Parameters of the kernels by name, as in scikit-learn.
+    kernel_params : dict, optional
+        Further arguments of a function, or the arguments of a class.
 
     Returns
     -------
@@ -250,7 +270,9 @@ def lasso_path(
     """
     X = check_array(X, dtype=FLOATS, order="C", input_name="X", ensure_all_finite="allow-nan")
     check_complete(X)
-    problem = _make_problem(X, dictionary, kernel, kernel_params)
+    problem = _make_problem(
+        X, dictionary, kernel, gamma=gamma, degree=degree, coef0=coef0, kernel_params=kernel_params
+    )
     check_real("gap_tol", gap_tol, low=0, low_open=True)
     if alphas is None:
         check_real("smallest", smallest, low=0, high=1, low_open=True)
@@ -307,16 +329,20 @@ def _check_start(start: Any, problem: CodingProblem) -> Array | None:
     return codes.toarray() if scipy.sparse.issparse(codes) else codes
 
 
-def _make_problem(
-    X: Array, dictionary: Any, kernel: Any, kernel_params: dict[str, Any] | None
-) -> CodingProblem:
+def _make_problem(X: Array, dictionary: Any, kernel: Any, **parameters: Any) -> CodingProblem:
+    """Return the problem of coding X; ``parameters`` are gamma, degree, coef0, kernel_params."""
     if isinstance(dictionary, DictionaryLearner):
-        if kernel != "linear" or kernel_params is not None:
-            raise ValueError("Leave kernel and kernel_params out: a fitted learner has its own.")
+        unset = {"gamma": None, "degree": 3, "coef0": 1, "kernel_params": None}
+        if not (isinstance(kernel, str) and kernel == "linear") or parameters != unset:
+            raise ValueError(
+                "Leave kernel and its parameters (gamma, degree, coef0, kernel_params) out: a "
+                "fitted learner has its own."
+            )
         check_is_fitted(dictionary)
         return dictionary._problem(validate_new(dictionary, X))
-    if isinstance(kernel, str) and kernel == "precomputed":
-        refuse_missing(X, "a precomputed kernel")
+    bound = make_kernel(kernel, **parameters)
+    if isinstance(bound, PrecomputedKernel):
+        bound.refuse_missing(X)
         gram = check_array(dictionary, dtype=X.dtype, order="C", input_name="dictionary")
         if gram.shape != (X.shape[1], X.shape[1]):
             raise ValueError(
@@ -325,9 +351,10 @@ def _make_problem(
             )
         return GivenProblem(gram, X)
     atoms = check_dictionary("dictionary", dictionary, X.shape[1], X.dtype)
-    bound = make_kernel(kernel, kernel_params=kernel_params)
-    if isinstance(kernel, str) and kernel == "linear":
+    if isinstance(bound, LinearKernel):
         return LinearProblem(X, atoms)
+    bound = bound.with_gamma_from(atoms)
+    check_kernel(bound, atoms)
     return KernelProblem(X, Expansion(bound, atoms))
 
 

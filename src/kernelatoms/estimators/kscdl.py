@@ -7,7 +7,6 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 from sklearn.callback import with_callbacks
-from sklearn.metrics.pairwise import KERNEL_PARAMS
 from sklearn.utils import check_random_state
 
 from kernelatoms.estimators.bandwidth import choose_gamma
@@ -19,12 +18,14 @@ from kernelatoms.estimators.checks import (
     validate_training,
 )
 from kernelatoms.estimators.dictionary_learner import DictionaryLearner, codes_in
+from kernelatoms.estimators.kernel_choice import KernelChoice
 from kernelatoms.learning.atoms import find_replacements
 from kernelatoms.learning.gradients import move_atoms, within
 from kernelatoms.learning.loop import Learned, Watch, repeat
 from kernelatoms.pursuit import lasso
-from kernelatoms.similarity import NamedKernel, make_kernel
-from kernelatoms.similarity.gradients import UNBOUNDED_KERNELS, check_gradient
+from kernelatoms.similarity import Kernel, make_kernel
+from kernelatoms.similarity.base import check_gamma
+from kernelatoms.similarity.given import check_gradient
 from kernelatoms.space.codes import Codes
 from kernelatoms.space.decode import decode_rows
 from kernelatoms.space.expansion import Expansion
@@ -37,7 +38,7 @@ Array = NDArray[Any]
 _FORGETTING = 4
 
 
-class KSCDL(DictionaryLearner):
+class KSCDL(KernelChoice, DictionaryLearner):
     """Learn a dictionary of rows for l1 coding in the feature space of a kernel.
 
     Minimises half of the squared distance of phi(x) from the sum of the w_j phi(d_j), plus
@@ -56,18 +57,23 @@ class KSCDL(DictionaryLearner):
         Weight of |w|_1, in units of k(x, x) where that is 1 (RBF): between 0.001 and 0.1 in the
         paper. A signal whose kernel values with all atoms stay below alpha has the code 0. It may
         be changed after ``fit``, for sparser or more faithful codes over the same atoms.
-    kernel : str, default="rbf"
+    kernel : str, object or class, default="rbf"
         One whose gradient is known: "rbf", "linear", "poly", "sigmoid", "cosine" or "laplacian"
-        (almost everywhere). Under linear, poly and sigmoid kernels longer atoms would do with
+        (almost everywhere), or an object or class with ``slopes`` (see ``similarity.Kernel``).
+        Under kernels that are not bounded (linear, poly, sigmoid) longer atoms would do with
         smaller codes and evade the penalty: their norms are kept at the longest training row's,
         at most.
-    gamma : float or "auto", optional
-        Parameter of the kernel, 1 / n_features by default. The width of the kernel decides how
-        well signals are represented; "auto" tries several on a part of the rows, and takes the
+    gamma : float, "scale", "auto", "search" or None, default="scale"
+        Parameter of the kernel: a number above 0, None for the kernel's default (1 / n_features),
+        "scale" for 1 / (n_features * X.var()), "auto" for 1 / n_features, as in scikit-learn.
+        The width of the kernel decides how
+        well signals are represented; "search" tries several on a part of the rows, and takes the
         one whose codes bring held-out rows back with the smallest squared error in input space
         (of those within 1% of it, the one with the sparsest codes).
     degree, coef0 : float
-        Parameters of the named kernels, as in scikit-learn.
+        Parameters of the kernels by name, as in scikit-learn.
+    kernel_params : dict, optional
+        The arguments of a class.
     positive : bool, default=False
         Allow no negative coefficients.
     max_iter : int, default=100
@@ -80,7 +86,7 @@ class KSCDL(DictionaryLearner):
     sparse_output : bool, default=True
         Whether ``transform`` returns a CSR array or a dense one.
     random_state : int, RandomState or None
-        Seeds the start, and the rows that ``gamma="auto"`` looks at.
+        Seeds the start, and the rows that ``gamma="search"`` looks at.
 
     Attributes
     ----------
@@ -91,7 +97,7 @@ class KSCDL(DictionaryLearner):
     gamma_ : float or None
         The kernel's gamma; None if it has none.
     gamma_scores_ : dict of arrays
-        With ``gamma="auto"``, what was tried: ``gamma``, ``error`` (the share of held-out squared
+        With ``gamma="search"``, what was tried: ``gamma``, ``error`` (the share of held-out squared
         norm that is lost) and ``n_nonzero`` (a row).
     n_atoms_, n_iter_, n_steps_ : int
         What the data allowed, the passes run, and these with all batches taken in later.
@@ -124,10 +130,11 @@ class KSCDL(DictionaryLearner):
         n_atoms: int | None = None,
         *,
         alpha: float = 0.1,
-        kernel: str = "rbf",
-        gamma: float | str | None = None,
+        kernel: Any = "rbf",
+        gamma: float | str | None = "scale",
         degree: float = 3,
         coef0: float = 1,
+        kernel_params: dict[str, Any] | None = None,
         positive: bool = False,
         max_iter: int = 100,
         tol: float = 1e-3,
@@ -141,6 +148,7 @@ class KSCDL(DictionaryLearner):
         self.gamma = gamma
         self.degree = degree
         self.coef0 = coef0
+        self.kernel_params = kernel_params
         self.positive = positive
         self.max_iter = max_iter
         self.tol = tol
@@ -166,9 +174,8 @@ class KSCDL(DictionaryLearner):
         X = validate_training(self, X)
         rows = X.astype(np.float64, copy=False)
         rng = check_random_state(self.random_state)
-        self._settle_gamma(rows, rng)
-        kernel = self._kernel()
-        self.max_norm_ = _longest(rows) if self.kernel in UNBOUNDED_KERNELS else None
+        kernel = self._settle_kernel(rows, rng)
+        self.max_norm_ = None if kernel.bounded else _longest(rows)
         start = self._start(rows, rng)
 
         def improve(atoms: Array) -> tuple[Array, float]:
@@ -188,7 +195,7 @@ class KSCDL(DictionaryLearner):
 
         The curvature of the batches so far, early ones fading, scales the step: atoms settle as
         they have seen more. The first batch chooses the starting atoms, so it needs at least
-        ``n_atoms`` rows, and gamma where that is "auto".
+        ``n_atoms`` rows, and gamma where that is to be chosen.
 
         Parameters
         ----------
@@ -204,16 +211,15 @@ class KSCDL(DictionaryLearner):
         first = not hasattr(self, "components_")
         X = validate_training(self, X, reset=first)
         rows = X.astype(np.float64, copy=False)
-        bounded = self.kernel not in UNBOUNDED_KERNELS
         if first:
             rng = check_random_state(self.random_state)
-            self._settle_gamma(rows, rng)
-            self.max_norm_ = None if bounded else _longest(rows)
+            kernel = self._settle_kernel(rows, rng)
+            self.max_norm_ = None if kernel.bounded else _longest(rows)
             atoms = self._start(rows, rng)
         else:
-            self.max_norm_ = None if bounded else max(self.max_norm_ or 0.0, _longest(rows))
+            kernel = self._kernel()
+            self.max_norm_ = None if kernel.bounded else max(self.max_norm_ or 0.0, _longest(rows))
             atoms = self.components_.astype(np.float64)
-        kernel = self._kernel()
         n_steps = 1 if first else self.n_steps_ + 1
         past = None if first else (1 - 1 / n_steps) ** _FORGETTING * self.curvature_
         atoms, objective = self._improve(rows, kernel, atoms, past)
@@ -264,7 +270,7 @@ class KSCDL(DictionaryLearner):
         return problem, lasso(problem, one.alpha, positive=one.positive)
 
     def _improve(
-        self, rows: Array, kernel: NamedKernel, atoms: Array, past: Array | None = None
+        self, rows: Array, kernel: Kernel, atoms: Array, past: Array | None = None
     ) -> tuple[Array, float]:
         """Code rows; return better atoms for these codes, and the objective that they reach."""
         problem = KernelProblem(rows, Expansion(kernel, atoms))
@@ -313,34 +319,39 @@ class KSCDL(DictionaryLearner):
             )
         return within(start, self.max_norm_)
 
-    def _kernel(self) -> NamedKernel:
-        kernel = make_kernel(self.kernel, gamma=self.gamma_, degree=self.degree, coef0=self.coef0)
-        assert isinstance(kernel, NamedKernel)
-        return kernel
+    def _asked_kernel(self) -> Kernel:
+        return make_kernel(
+            self.kernel, gamma=None if self._searches else self.gamma, degree=self.degree,
+            coef0=self.coef0, kernel_params=self.kernel_params,
+        )  # fmt: skip
 
-    def _settle_gamma(self, rows: Array, rng: np.random.RandomState) -> None:
+    @property
+    def _searches(self) -> bool:
+        return isinstance(self.gamma, str) and self.gamma == "search"
+
+    def _settle_kernel(self, rows: Array, rng: np.random.RandomState) -> Kernel:
         self.__dict__.pop("gamma_scores_", None)  # of an earlier fit
-        if "gamma" not in KERNEL_PARAMS[self.kernel]:
-            self.gamma_ = None
-        elif isinstance(self.gamma, str):
-            self.gamma_, self.gamma_scores_ = choose_gamma(self, rows, rng)
-        else:
-            self.gamma_ = float(self.gamma or 1 / rows.shape[1])
+        kernel = self._fit_kernel(self._asked_kernel(), rows)
+        if not self._searches:
+            return kernel
+        self.gamma_, self.gamma_scores_ = choose_gamma(self, kernel, rows, rng)
+        return kernel.with_gamma(self.gamma_)
 
     def _check_loop(self) -> None:
         super()._check_loop()
         self._check_coding()
-        if isinstance(self.gamma, str):
-            if self.gamma != "auto":
-                raise ValueError(f"gamma must be a number above 0 or 'auto', got {self.gamma!r}.")
-            if "gamma" not in KERNEL_PARAMS[self.kernel]:
-                raise ValueError(f"gamma='auto': kernel {self.kernel!r} has no gamma to choose.")
-        elif self.gamma is not None:
-            check_real("gamma", self.gamma, low=0, low_open=True)
+        kernel = self._asked_kernel()
+        if self._searches and not kernel.has_gamma:
+            raise ValueError(f"gamma='search': kernel {kernel.name!r} has no gamma to choose.")
 
     def _check_coding(self) -> None:
-        check_gradient(self.kernel)
+        check_gamma(self.gamma, words=("scale", "auto", "search"))
+        check_gradient(self._asked_kernel())
         check_real("alpha", self.alpha, low=0, low_open=True)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        # Models kept before kernels could be classes.
+        super().__setstate__({"kernel_params": None, **state})
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from kernelatoms.engine.cpu.lasso import certify
 from kernelatoms.engine.cpu.products import block_rows
 from kernelatoms.engine.cpu.threads import each_block, n_threads, one_blas_thread
-from kernelatoms.similarity import NamedKernel
 from kernelatoms.space.codes import Codes
 from kernelatoms.space.problem import CodingProblem, KernelProblem, LinearProblem
 
@@ -23,9 +22,6 @@ Array = NDArray[Any]
 
 #: Codes a block in place: ``solve(gram, b, energy, w, start, stop)``; w holds the warm start.
 Solve = Callable[[Array, Array, Array, Array, int, int], None]
-
-# Kernels that are positive semi-definite on any rows.
-_SEMIDEFINITE = {"rbf", "laplacian", "linear", "cosine"}
 
 
 def code_blocks(
@@ -101,10 +97,8 @@ def _check_semidefinite(problem: CodingProblem, gram: Array) -> None:
     """
     if isinstance(problem, LinearProblem) or not len(gram):
         return
-    if isinstance(problem, KernelProblem):
-        kernel = problem.atoms.kernel
-        if isinstance(kernel, NamedKernel) and kernel.name in _SEMIDEFINITE:
-            return
+    if isinstance(problem, KernelProblem) and problem.atoms.kernel.semidefinite is True:
+        return
     scale = float(np.diagonal(gram).max())
     rounding = 10 * len(gram) * np.finfo(problem.dtype).eps * scale
     try:

@@ -7,7 +7,6 @@
   "virtual samples"; its error (30); the pre-image.
 - ``coordinates``: rows F with F F' = K, exact by pivoted Cholesky: kernel methods as linear ones.
 - ``preimage``: the way back from feature space to rows.
-- ``forms``: how k(x, a) depends on x, where that is known.
 - ``decode``: the way back from sparse codes over explicit atoms, eq. (19) of the FKSC paper.
 - ``gram_check``: is this a Gram matrix?
 - ``problem``: what a pursuit sees of signals and atoms (Gram, correlations, energies).

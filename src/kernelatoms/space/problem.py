@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from kernelatoms.engine.cpu.omp import padded
 from kernelatoms.engine.cpu.products import gram_matrix
-from kernelatoms.similarity import NamedKernel, PrecomputedKernel
+from kernelatoms.similarity import LinearKernel, PrecomputedKernel
 from kernelatoms.similarity.missing import rows_with_missing
 from kernelatoms.space.expansion import Expansion
 from kernelatoms.space.gram_check import check_gram
@@ -136,7 +136,7 @@ class KernelProblem:
     def parts(self) -> Parts | None:
         """Complete and incomplete signals apart, if the kernel is linear; None otherwise."""
         kernel, coef = self.atoms.kernel, self.atoms.coef
-        if not (isinstance(kernel, NamedKernel) and kernel.name == "linear"):
+        if not isinstance(kernel, LinearKernel):
             return None
         partial = rows_with_missing(self.signals)
         if not len(partial):
