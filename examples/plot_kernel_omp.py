@@ -14,10 +14,10 @@ and inner products are what a kernel gives.
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import make_circles
-from sklearn.metrics.pairwise import pairwise_kernels
 
 from kernelatoms import sparse_encode
 from kernelatoms.report import mean_and_error
+from kernelatoms.similarity import make_kernel
 
 # %%
 # Forty training points a ring are the atoms of its class. A point is coded over the atoms of each
@@ -32,24 +32,17 @@ from kernelatoms.report import mean_and_error
 
 METHODS = {
     "linear": {"kernel": "linear", "n_nonzero_coefs": 1},
-    "Gaussian kernel": {"kernel": "rbf", "kernel_params": {"gamma": 4}, "n_nonzero_coefs": 3},
+    "Gaussian kernel": {"kernel": "rbf", "gamma": 4, "n_nonzero_coefs": 3},
 }
 
 
-def residuals(X, atoms, kernel, n_nonzero_coefs, kernel_params=None):
+def residuals(X, atoms, n_nonzero_coefs, **kernel):
     """Return the squared residual of every row in the feature space of the kernel."""
-    codes = sparse_encode(
-        X,
-        atoms,
-        n_nonzero_coefs=n_nonzero_coefs,
-        kernel=kernel,
-        kernel_params=kernel_params,
-        sparse_output=False,
-    )
-    correlations = pairwise_kernels(X, atoms, metric=kernel, **(kernel_params or {}))
-    gram = pairwise_kernels(atoms, metric=kernel, **(kernel_params or {}))
-    energy = np.sum(X**2, axis=1) if kernel == "linear" else 1.0
-    return energy - 2 * np.sum(codes * correlations, axis=1) + np.sum(codes @ gram * codes, axis=1)
+    codes = sparse_encode(X, atoms, n_nonzero_coefs=n_nonzero_coefs, sparse_output=False, **kernel)
+    k = make_kernel(**kernel)
+    correlations, gram = k(X, atoms), k(atoms, atoms)
+    explained = 2 * np.sum(codes * correlations, axis=1) - np.sum(codes @ gram * codes, axis=1)
+    return k.diag(X) - explained
 
 
 def margin(X, train, y, method):

@@ -43,7 +43,7 @@ def lost(back):
 # each nonzero; principal components store their scores. So the fair comparison is with twice as
 # many of them as there are nonzeros.
 
-model = KSCDL(n_atoms=60, alpha=0.05, gamma="auto", random_state=0).fit(train)
+model = KSCDL(n_atoms=60, alpha=0.05, gamma="search", random_state=0).fit(train)
 codes = model.transform(test)
 back = model.inverse_transform(codes)
 nonzeros = codes.nnz / len(test)
@@ -86,7 +86,7 @@ fig, ax = plt.subplots(figsize=(6, 3.4), layout="constrained")
 ax.loglog(gammas, errors, "o-", label="KSCDL")
 ax.axhline(lost(linear), color="C1", label=f"{components.n_components_} principal components")
 ax.axhline(lost(sparse), color="C2", label=f"K-SVD, {round(nonzeros)} nonzeros")
-ax.axvline(model.gamma_, color="0.6", lw=1, ls="--", label='gamma="auto"')
+ax.axvline(model.gamma_, color="0.6", lw=1, ls="--", label='gamma="search"')
 ax.set_xlabel("gamma (narrow kernels to the right)")
 ax.set_ylabel("lost")
 ax.legend()

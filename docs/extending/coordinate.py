@@ -1,33 +1,41 @@
 """A dictionary by coordinate descent: every atom in turn, all others and the codes held."""
 
+from dataclasses import replace
+
 import numpy as np
 
-from kernelatoms.engine.cpu.ksvd import residuals
 from kernelatoms.estimators.learners import LinearLearner
-from kernelatoms.learning.atoms import replace_unused
+from kernelatoms.learning.atoms import unit_rows
+from kernelatoms.learning.loop import Updated
 from kernelatoms.learning.moments import Moments
-from kernelatoms.space.codes import Codes
+from kernelatoms.pursuit import OMP
 
 
-def coordinate_update(X, dictionary, codes):
-    """Improve the atoms one after another (Mairal et al., 2009, Algorithm 2)."""
-    moments = Moments.of(X, codes)
-    used = np.diagonal(moments.gram) > 0
-    D = dictionary.astype(np.float64)
-    for j in np.flatnonzero(used):
-        D[j] += (moments.cross[j] - moments.gram[j] @ D) / moments.gram[j, j]
-    # Atoms go back to unit norm, their coefficients take up the difference.
-    norms = np.linalg.norm(D, axis=1)
-    D = np.divide(D, norms[:, None], where=norms[:, None] > 0, out=dictionary.astype(np.float64))
-    new = D.astype(dictionary.dtype)
-    values = (codes.values * norms[codes.indices]).astype(codes.values.dtype)
-    rest = residuals(X, new, codes.indices, values)
-    error = np.vecdot(rest, rest)
-    replace_unused(new, used, X, error)
-    return new, Codes(codes.indices, values, codes.n_atoms, error)
+class CoordinateUpdate:
+    """Improve the atoms one after another, then bring them to unit norm."""
+
+    takes = (OMP,)
+
+    def apply(self, rows, codes, dictionary):
+        moments = Moments.of(rows, codes)
+        D = dictionary.astype(np.float64)
+        for j in np.flatnonzero(np.diagonal(moments.gram) > 0):
+            D[j] += (moments.cross[j] - moments.gram[j] @ D) / moments.gram[j, j]
+        # Their coefficients take up the difference; an atom that vanished stays what it was.
+        norms = np.linalg.norm(D, axis=1)
+        new = np.where(norms[:, None] > 0, unit_rows(D), dictionary).astype(dictionary.dtype)
+        values = (codes.values * norms[codes.indices]).astype(codes.dtype)
+        codes = replace(codes, values=values)
+        left = rows - codes.to_csr() @ new
+        codes = replace(codes, error=np.vecdot(left, left))
+        return Updated(new, codes, float(codes.error.sum(dtype=np.float64)))
+
+    def new_atoms(self, rows):
+        return unit_rows(rows)
 
 
 class CoordinateDescent(LinearLearner):
     """Learn a dictionary by sparse coding and coordinate descent; parameters as in KSVD."""
 
-    _update = staticmethod(coordinate_update)
+    def _update(self):
+        return CoordinateUpdate()

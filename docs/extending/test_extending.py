@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
-from coordinate import CoordinateDescent, coordinate_update
+from coordinate import CoordinateDescent, CoordinateUpdate
 from farthest import farthest_point
 from hypothesis import given
 from hypothesis import strategies as st
 from intersection import intersection
 from sklearn.utils.estimator_checks import check_estimator
-from threshold import threshold
+from threshold import Threshold
 
 from contracts.kernel import KernelContract
 from contracts.learner import LearnerContract
@@ -89,7 +89,7 @@ class TestThreshold:
         rng = np.random.default_rng(seed)
         X, D = rng.standard_normal((15, n_features)), rng.standard_normal((n_atoms, n_features))
         n_nonzero = min(n_nonzero, n_atoms, n_features)
-        codes = threshold(LinearProblem(X, D), n_nonzero)
+        codes = Threshold(n_nonzero)(LinearProblem(X, D))
         naive = np.array([self.naive(x, D, n_nonzero) for x in X])
         dense = codes.to_dense()
         np.testing.assert_allclose(dense @ D, naive @ D, atol=1e-6)
@@ -98,15 +98,15 @@ class TestThreshold:
 
     def test_on_orthogonal_atoms_it_is_omp(self, rng):
         X, D = rng.standard_normal((30, 8)), np.linalg.qr(rng.standard_normal((8, 8)))[0]
-        one, two = threshold(LinearProblem(X, D), 3), omp(LinearProblem(X, D), 3)
+        one, two = Threshold(3)(LinearProblem(X, D)), omp(LinearProblem(X, D), 3)
         np.testing.assert_allclose(one.to_dense(), two.to_dense(), atol=1e-10)
 
     @pytest.mark.parametrize("dtype", [np.float32, np.float64])
     def test_any_problem_will_do(self, rng, dtype):
         X, D = (rng.standard_normal((n, 6)).astype(dtype) for n in (20, 12))
-        linear = threshold(LinearProblem(X, D), 3)
-        kernel = threshold(KernelProblem(X, Expansion(make_kernel("linear"), D)), 3)
-        given = threshold(GivenProblem(D @ D.T, X @ D.T), 3)
+        linear = Threshold(3)(LinearProblem(X, D))
+        kernel = Threshold(3)(KernelProblem(X, Expansion(make_kernel("linear"), D)))
+        given = Threshold(3)(GivenProblem(D @ D.T, X @ D.T))
         for codes in (kernel, given):
             assert codes.values.dtype == dtype
             np.testing.assert_allclose(codes.to_dense(), linear.to_dense(), atol=1e-3)
@@ -115,7 +115,7 @@ class TestThreshold:
 
     def test_equal_atoms_do_no_harm(self, rng):
         X, D = rng.standard_normal((5, 6)), unit_rows(rng.standard_normal((4, 6)))
-        codes = threshold(LinearProblem(X, np.concatenate([D, D])), 4)
+        codes = Threshold(4)(LinearProblem(X, np.concatenate([D, D])))
         assert np.isfinite(codes.values).all()
         assert (codes.error <= np.vecdot(X, X)).all()
 
@@ -131,7 +131,7 @@ class TestCoordinateDescent(LearnerContract):
         for j in range(8):
             rest = X - W @ naive + np.outer(W[:, j], naive[j])
             naive[j] = W[:, j] @ rest / (W[:, j] @ W[:, j])
-        new, codes = coordinate_update(X, D, codes)
+        new, codes, *_ = CoordinateUpdate().apply(X, codes, D)
         np.testing.assert_allclose(new, unit_rows(naive), atol=1e-10)
         np.testing.assert_allclose(codes.to_dense() @ new, W @ naive, atol=1e-10)
 

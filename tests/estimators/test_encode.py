@@ -166,7 +166,7 @@ def test_a_fitted_learner_is_a_dictionary(rng, learner):
     assert (gap <= 1e-6 * learner._problem(X).energy(0, 60)).all()
     assert codes.nnz > 0
     assert sparse_encode(X.astype("f4"), learner, method="lasso", alpha=0.05).dtype == np.float32
-    with pytest.raises(ValueError, match="Leave kernel and kernel_params out"):
+    with pytest.raises(ValueError, match="Leave kernel and its parameters"):
         sparse_encode(X, learner, n_nonzero_coefs=3, kernel="rbf")
     with pytest.raises(ValueError, match="8 features"):
         sparse_encode(X[:, :5], learner, n_nonzero_coefs=3)

@@ -17,8 +17,8 @@ from kernelatoms import (
     save_model,
 )
 from kernelatoms.learning.atoms import unit_rows
-from kernelatoms.learning.ksvd import ksvd_update
-from kernelatoms.learning.mod import mod_update
+from kernelatoms.learning.ksvd import KSVDUpdate
+from kernelatoms.learning.mod import LeastSquares
 from kernelatoms.pursuit import omp
 from kernelatoms.similarity import make_kernel
 from kernelatoms.space.coordinates import exact_coordinates, pivoted_cholesky
@@ -77,8 +77,8 @@ def test_the_textbook_pass_by_pass(name, parameters, method, rng, monkeypatch):
         W = book.code_all(K, A, n_nonzero)
         np.testing.assert_allclose(codes.to_dense(), W.T, atol=1e-5 * np.sqrt(scale))
         np.testing.assert_allclose(codes.error.sum(), book.objective(K, A, W), rtol=1e-6)
-        update = ksvd_update if method == "ksvd" else mod_update
-        D, codes = update(coordinates.rows, D, codes)
+        update = KSVDUpdate() if method == "ksvd" else LeastSquares()
+        D, codes, *_ = update.apply(coordinates.rows, codes, D)
         if method == "ksvd":
             A, W = book.kernel_ksvd_pass(K, A, W)
         else:

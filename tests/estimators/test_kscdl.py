@@ -15,10 +15,10 @@ from sklearn.preprocessing import normalize
 from kernelatoms import KSCDL, ClassDictionaryClassifier, load_model, save_model, sparse_encode
 from kernelatoms.datasets import load_planetlab
 from kernelatoms.report import model_sections, render_page
-from kernelatoms.similarity.gradients import GRADIENT_KERNELS
+from kernelatoms.similarity import names_of_kernels
 from oracles import kscdl as book
 
-PSD_KERNELS = [name for name in GRADIENT_KERNELS if name != "sigmoid"]
+PSD_KERNELS = [name for name in names_of_kernels("has_gradient") if name != "sigmoid"]
 
 
 def circle(n, rng, noise=0.0):
@@ -114,7 +114,7 @@ def test_default_sizes(rng):
     X = rng.standard_normal((30, 4))
     model = KSCDL(random_state=0).fit(X)
     assert (model.n_atoms_, model.components_.shape) == (4, (4, 4))
-    assert model.gamma_ == 0.25
+    assert model.gamma_ == pytest.approx(1 / (4 * X.var()))
     assert KSCDL(kernel="linear", random_state=0).fit(X).gamma_ is None
     assert KSCDL(random_state=0).fit(X[:3]).n_atoms_ == 3
     with pytest.warns(UserWarning, match="n_atoms=50 is more than there are rows") as heard:
@@ -149,7 +149,7 @@ def test_float32_is_near_float64(rng):
 
 def test_same_seed_same_dictionary(rng):
     X = circle(80, rng, 0.1)
-    for options in ({}, {"gamma": "auto"}, {"dict_init": "normal"}):
+    for options in ({}, {"gamma": "search"}, {"dict_init": "normal"}):
         model = KSCDL(7, random_state=3, **options)
         one, two = (clone(model).fit(X).components_ for _ in range(2))
         np.testing.assert_array_equal(one, two)
@@ -225,10 +225,10 @@ class TestPartialFit:
         assert model.components_.dtype == np.float32
 
 
-class TestAutoGamma:
+class TestGammaSearch:
     def test_it_takes_the_best_tried(self, rng):
         X = circle(200, rng)
-        model = KSCDL(12, alpha=0.02, gamma="auto", random_state=0).fit(X)
+        model = KSCDL(12, alpha=0.02, gamma="search", random_state=0).fit(X)
         scores = model.gamma_scores_
         assert model.gamma_ in scores["gamma"]
         chosen = scores["error"][scores["gamma"] == model.gamma_][0]
@@ -243,26 +243,26 @@ class TestAutoGamma:
 
     def test_scale_does_not_matter(self, rng):
         X = circle(100, rng)
-        one, two = (KSCDL(8, gamma="auto", random_state=0).fit(s * X) for s in (1, 100))
+        one, two = (KSCDL(8, gamma="search", random_state=0).fit(s * X) for s in (1, 100))
         np.testing.assert_allclose(one.gamma_, 1e4 * two.gamma_)
 
     @pytest.mark.parametrize("kernel", ["laplacian", "poly"])
     def test_other_kernels(self, kernel, rng):
-        model = KSCDL(6, kernel=kernel, degree=2, gamma="auto", random_state=0)
+        model = KSCDL(6, kernel=kernel, degree=2, gamma="search", random_state=0)
         assert model.fit(circle(60, rng)).gamma_ > 0
 
     def test_given_atoms_and_equal_rows(self, rng):
         X = circle(60, rng)
-        assert KSCDL(gamma="auto", dict_init=X[:6], random_state=0).fit(X).n_atoms_ == 6
-        assert KSCDL(2, gamma="auto", random_state=0).fit(np.ones((10, 2))).gamma_ > 0
+        assert KSCDL(gamma="search", dict_init=X[:6], random_state=0).fit(X).n_atoms_ == 6
+        assert KSCDL(2, gamma="search", random_state=0).fit(np.ones((10, 2))).gamma_ > 0
 
     def test_it_is_refused_where_there_is_nothing_to_choose(self, rng):
-        with pytest.raises(ValueError, match="gamma='auto': kernel 'linear' has no gamma"):
-            KSCDL(kernel="linear", gamma="auto").fit(circle(9, rng))
+        with pytest.raises(ValueError, match="gamma='search': kernel 'linear' has no gamma"):
+            KSCDL(kernel="linear", gamma="search").fit(circle(9, rng))
         with pytest.raises(ValueError, match="needs at least 4; got 3"):
-            KSCDL(gamma="auto").fit(circle(3, rng))
+            KSCDL(gamma="search").fit(circle(3, rng))
         with pytest.raises(ValueError, match="every class would choose"):
-            ClassDictionaryClassifier(KSCDL(gamma="auto")).fit(circle(9, rng), [0, 1, 2] * 3)
+            ClassDictionaryClassifier(KSCDL(gamma="search")).fit(circle(9, rng), [0, 1, 2] * 3)
 
 
 @pytest.mark.parametrize(
@@ -273,11 +273,15 @@ class TestAutoGamma:
         ({"alpha": "much"}, TypeError, "alpha must be a number"),
         ({"gamma": 0}, ValueError, "gamma must be above 0"),
         ({"gamma": -2.0}, ValueError, "gamma must be above 0"),
-        ({"gamma": "scale"}, ValueError, "gamma must be a number above 0 or 'auto'"),
+        ({"gamma": "wide"}, ValueError, "gamma must be above 0 .*'scale', 'auto', 'search'"),
         ({"kernel": "gauss"}, ValueError, "kernel must be one .* got 'gauss'"),
         ({"kernel": "chi2"}, ValueError, "kernel must be one .*no negative values"),
         ({"kernel": "precomputed"}, ValueError, "kernel must be one .*not known"),
-        ({"kernel": lambda X, Y: X @ Y.T}, ValueError, "kernel must be one .* function"),
+        (
+            {"kernel": lambda X, Y: X @ Y.T},
+            ValueError,
+            "kernel must be one .*'<lambda>', whose gradient is not known",
+        ),
         ({"n_atoms": 0}, ValueError, "n_atoms must be at least 1"),
         ({"n_atoms": 2.5}, TypeError, "n_atoms must be a whole number"),
         ({"max_iter": 0}, ValueError, "max_iter must be at least 1"),
@@ -318,7 +322,7 @@ def test_it_classifies(scheme):
 
 def test_model_files_and_reports(tmp_path, rng):
     X = normalize(load_digits().data[:200])
-    model = KSCDL(16, gamma="auto", max_iter=5, random_state=0).fit(X)
+    model = KSCDL(16, gamma="search", max_iter=5, random_state=0).fit(X)
     save_model(model, tmp_path / "model.skops")
     again, _ = load_model(tmp_path / "model.skops")
     np.testing.assert_array_equal(again.transform(X).toarray(), model.transform(X).toarray())

@@ -5,8 +5,8 @@ import pytest
 
 from kernelatoms.files.features import (
     fingerprint,
-    identifiers,
     labels_for,
+    row_identifiers,
     rows_for,
     training_set,
 )

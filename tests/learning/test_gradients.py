@@ -16,12 +16,13 @@ from kernelatoms.learning.gradients import (
 from kernelatoms.learning.mod import best_dictionary
 from kernelatoms.learning.moments import Moments
 from kernelatoms.pursuit import lasso
-from kernelatoms.similarity import make_kernel
-from kernelatoms.similarity.gradients import GRADIENT_KERNELS
+from kernelatoms.similarity import make_kernel, names_of_kernels
 from kernelatoms.space.codes import DenseCodes
 from kernelatoms.space.expansion import Expansion
 from kernelatoms.space.problem import KernelProblem
 from oracles import kscdl as book
+
+GRADIENT_KERNELS = names_of_kernels("has_gradient")
 
 
 def some_codes(rng, n, m, density=0.5):

@@ -32,7 +32,7 @@ from kernelatoms.papers.fksc.reported import ALLOWED, CD, FKSC, KSC, LPM, RATIOS
 from kernelatoms.papers.fksc.speed import DEFAULT, PAIRS, RAW, STOPPED, racer, scaled
 from kernelatoms.papers.fksc.sphere import EXTENDED, INPUT, LIFTED, RECODED
 from kernelatoms.pursuit import lasso
-from kernelatoms.space.codes import Codes
+from kernelatoms.space.codes import DenseCodes
 from kernelatoms.space.problem import GivenProblem
 
 
@@ -214,11 +214,11 @@ def test_the_ratio_is_met_from_below(rng):
     gram = np.eye(8)
     problem = GivenProblem(gram, rng.random((50, 8)), np.full(50, 10.0))
     alpha, codes = coders.at_ratio(lambda a: lasso(problem, a), 100)
-    count = int((codes.indices >= 0).sum())
+    count = codes.n_nonzero
     # Over orthonormal atoms a coefficient is nonzero where its correlation passes the penalty.
     assert count == (problem.corr > alpha).sum()
     assert 99.5 <= count <= 100
-    full = Codes(np.zeros((200, 1), np.int32), np.ones((200, 1)), 8, np.zeros(200))
+    full = DenseCodes(n_atoms=8, error=np.zeros(200), weights=np.eye(8)[[0] * 200])
     with pytest.raises(ValueError, match="no penalty up to 2"):
         coders.at_ratio(lambda _: full, 100)
 

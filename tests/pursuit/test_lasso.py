@@ -338,7 +338,9 @@ def test_arguments_of_other_methods_and_missing_values_are_refused():
         sparse_encode(X, D, alpha=0.1)
     with pytest.raises(ValueError, match="return_gap belongs to method='lasso'"):
         sparse_encode(X, D, return_gap=True)
-    with pytest.raises(ValueError, match="positive belongs to method='omp' or 'lasso', not to 'ksc'"):
+    with pytest.raises(
+        ValueError, match="positive belongs to method='omp' or 'lasso', not to 'ksc'"
+    ):
         sparse_encode(X, D, method="ksc", alpha=0.1, positive=True)
     with pytest.raises(ValueError, match="alphas must all be above 0, got 0"):
         lasso_path(X, D, alphas=[1.0, 0.0])

@@ -1,23 +1,39 @@
-"""Kernels by name, by function and precomputed."""
+"""Kernels by name, by function and precomputed; what they know of themselves."""
+
+import pickle
 
 import numpy as np
 import pytest
-from sklearn.metrics.pairwise import rbf_kernel
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.metrics.pairwise import pairwise_kernels, rbf_kernel
+from sklearn.svm import SVC
 
+import oracles.kernels
 from contracts.kernel import KernelContract
-from kernelatoms.similarity import PrecomputedKernel, make_kernel
+from kernelatoms.similarity import (
+    KERNELS,
+    PolynomialKernel,
+    PrecomputedKernel,
+    RBFKernel,
+    make_kernel,
+    names_of_kernels,
+)
+
+INNER = ("linear", "poly", "polynomial", "sigmoid")
 
 
-class TestLinear(KernelContract):
+@pytest.mark.parametrize("name", KERNELS)
+class TestNamed(KernelContract):
+    @pytest.fixture(autouse=True)
+    def choose(self, name):
+        self.name = name
+
     def make(self):
-        return make_kernel("linear")
-
-    def test_is_the_inner_product(self, rng):
-        X = self.rows(6, rng)
-        np.testing.assert_allclose(self.make()(X, X), X @ X.T)
+        return make_kernel(self.name, gamma=0.3, degree=2, coef0=0.5)
 
 
-class TestPoly(KernelContract):
+class TestDegreeFour(KernelContract):
     def make(self):
         return make_kernel("poly", degree=4, gamma=1, coef0=0)
 
@@ -26,51 +42,162 @@ class TestPoly(KernelContract):
         np.testing.assert_allclose(self.make()(X, X), (X @ X.T) ** 4)
 
 
-class TestRBF(KernelContract):
-    def make(self):
-        return make_kernel("rbf", gamma=0.7)
-
-
-class TestLaplacian(KernelContract):
-    def make(self):
-        return make_kernel("laplacian")
-
-
-class TestCosine(KernelContract):
-    def make(self):
-        return make_kernel("cosine")
-
-
-class TestSigmoid(KernelContract):
-    def make(self):
-        return make_kernel("sigmoid", gamma=0.1, coef0=0)
-
-
-class TestChi2(KernelContract):
-    def make(self):
-        return make_kernel("chi2", gamma=0.5)
-
-
-class TestCallable(KernelContract):
+class TestFunction(KernelContract):
     def make(self):
         return make_kernel(lambda X, Y, c: (X @ Y.T + c) ** 2, kernel_params={"c": 3})
 
 
+@pytest.mark.parametrize("name", KERNELS)
+@given(
+    seed=st.integers(0, 2**31),
+    n=st.integers(0, 7),
+    m=st.integers(1, 7),
+    n_features=st.integers(1, 6),
+    gamma=st.sampled_from([0.1, 1.5]),
+    degree=st.sampled_from([1, 2, 3, 5, 6, 7, 2.5]),
+    coef0=st.sampled_from([0, 0.5]),
+    dtype=st.sampled_from([np.float32, np.float64]),
+)
+def test_one_pair_at_a_time(name, seed, n, m, n_features, gamma, degree, coef0, dtype):
+    rng = np.random.default_rng(seed)
+    X, Y = (rng.random((count, n_features)).astype(dtype) for count in (n, m))
+    X[rng.random(X.shape) < 0.2] = 0  # 0/0 of chi2, and rows of zeros
+    kernel = make_kernel(name, gamma=gamma, degree=degree, coef0=coef0)
+    naive = [
+        [
+            oracles.kernels.kernel(name, x.astype(float), y.astype(float), gamma, degree, coef0)
+            for y in Y
+        ]
+        for x in X
+    ]
+    expected = np.reshape(naive, (n, m))
+    rtol = 1e-9 if dtype == np.float64 else 1e-4
+    np.testing.assert_allclose(kernel(X, Y), expected, rtol=rtol, atol=rtol)
+    own = np.diagonal(kernel(X, X.copy()))
+    np.testing.assert_allclose(kernel.diag(X), own, rtol=rtol, atol=rtol)
+
+
+@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_defaults_are_those_of_scikit_learn(name, dtype, rng):
+    X, Y = rng.random((9, 5)).astype(dtype), rng.random((4, 5)).astype(dtype)
+    expected = pairwise_kernels(X, Y, metric=name)
+    np.testing.assert_allclose(make_kernel(name)(X, Y), expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_stacks_are_many_matrices(name, dtype, rng):
+    X, Y = rng.random((6, 1, 5)).astype(dtype), rng.random((6, 4, 5)).astype(dtype)
+    kernel = make_kernel(name, gamma=0.4)
+    K = kernel(X, Y)
+    assert (K.shape, K.dtype) == ((6, 1, 4), dtype)
+    one_by_one = np.array([kernel(x, y) for x, y in zip(X, Y, strict=True)])
+    np.testing.assert_allclose(K, one_by_one, rtol=1e-5 if dtype == np.float32 else 1e-12)
+    np.testing.assert_allclose(kernel(X, Y[0])[:, 0], kernel(X[:, 0], Y[0]), rtol=1e-5)
+    assert kernel.diag(Y).shape == (6, 4)
+    if kernel.takes_missing:
+        X[2, 0, 1] = np.nan
+        K = kernel(X, Y)
+        one_by_one = np.array([kernel(x, y) for x, y in zip(X, Y, strict=True)])
+        np.testing.assert_allclose(K, one_by_one, rtol=1e-5 if dtype == np.float32 else 1e-12)
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_what_they_claim(name, rng):
+    kernel = make_kernel(name)
+    X = rng.random((40, 3))
+    if kernel.semidefinite:
+        assert np.linalg.eigvalsh(kernel(X, X)).min() > -1e-10
+    longer = np.abs(kernel.diag(1e3 * X)).max() > 10 * max(1, np.abs(kernel.diag(X)).max())
+    assert kernel.bounded == (not longer) or name == "sigmoid"
+    assert kernel.has_gamma == hasattr(kernel, "gamma")
+    if kernel.non_negative:
+        with pytest.raises(ValueError, match="knows no negative values, and its rows hold -"):
+            kernel(X, X - 1)
+    else:
+        assert np.isfinite(kernel(X, X - 1)).all()
+    assert pickle.loads(pickle.dumps(kernel)) == kernel
+
+
+def test_semidefinite_only_where_it_is_true(rng):
+    assert make_kernel("poly", degree=3, coef0=0).semidefinite
+    assert not make_kernel("poly", degree=3, coef0=-1).semidefinite
+    assert not make_kernel("poly", degree=2.5).semidefinite
+    assert not make_kernel("sigmoid").semidefinite
+    assert make_kernel("additive_chi2").semidefinite is False
+    X = rng.random((20, 3))
+    assert np.linalg.eigvalsh(make_kernel("additive_chi2")(X, X)).min() < -0.1
+
+
+def test_names_come_from_the_table():
+    assert names_of_kernels("non_negative") == ("additive_chi2", "chi2")
+    assert set(names_of_kernels("has_gradient")) == set(KERNELS) - {"additive_chi2", "chi2"}
+    assert set(names_of_kernels("takes_missing")) == set(names_of_kernels("has_gradient"))
+
+
+class TestGamma:
+    @pytest.mark.parametrize("word", ["scale", "auto"])
+    def test_words_mean_what_scikit_learn_means(self, word, rng):
+        X, y = rng.standard_normal((30, 4)) * 3, np.arange(30) % 2
+        kernel = make_kernel("rbf", gamma=word).with_gamma_from(X)
+        assert kernel.gamma == pytest.approx(SVC(gamma=word).fit(X, y)._gamma)
+
+    def test_defaults(self, rng):
+        X = rng.random((10, 4))
+        assert make_kernel("rbf").with_gamma_from(X).gamma == 0.25
+        assert make_kernel("chi2").with_gamma_from(X).gamma == 1
+        assert make_kernel("chi2", gamma="auto").with_gamma_from(X).gamma == 0.25
+        assert make_kernel("rbf", gamma="scale").with_gamma_from(np.ones((3, 2))).gamma == 1
+        assert make_kernel("linear", gamma="scale").with_gamma_from(X) == make_kernel("linear")
+
+    def test_scale_needs_rows(self, rng):
+        with pytest.raises(ValueError, match="gamma='scale' is taken from rows"):
+            make_kernel("rbf", gamma="scale")(np.ones((2, 2)), np.ones((2, 2)))
+
+    @pytest.mark.parametrize("gamma", [0, -1, np.nan, np.inf, "wide", True, [1]])
+    def test_what_is_none_is_refused(self, gamma):
+        with pytest.raises(ValueError, match=r"gamma must be above 0.*'scale', 'auto'; got"):
+            make_kernel("rbf", gamma=gamma)
+        with pytest.raises(ValueError, match="gamma must be above 0"):
+            RBFKernel(gamma)
+
+    @pytest.mark.parametrize("name", [n for n in KERNELS if make_kernel(n).has_gamma])
+    def test_what_it_multiplies_scales_it_away(self, name, rng):
+        """k of rows scaled by s is k with gamma scaled as what it multiplies is."""
+        X, Y = rng.random((6, 4)), rng.random((6, 4))
+        kernel = make_kernel(name)
+        factor = kernel.what_gamma_multiplies(3 * X, 3 * Y) / kernel.what_gamma_multiplies(X, Y)
+        np.testing.assert_allclose(factor, factor[0])
+        wider = kernel.with_gamma(0.2 / factor[0])
+        np.testing.assert_allclose(wider(3 * X, 3 * Y), kernel.with_gamma(0.2)(X, Y))
+
+
 class TestBadKernels:
-    def test_unknown_name(self):
-        with pytest.raises(ValueError, match=r"kernel must be one of .*'rbf'.*got 'gauss'"):
-            make_kernel("gauss")
+    @pytest.mark.parametrize("kernel", ["gauss", 3, None, {"values": 1}, object, object()])
+    def test_what_is_no_kernel(self, kernel):
+        with pytest.raises(ValueError, match=r"kernel must be one of .*'rbf'.*got "):
+            make_kernel(kernel)
 
     def test_unknown_parameter(self):
         with pytest.raises(ValueError, match="kernel_params holds width, which kernel 'rbf'"):
             make_kernel("rbf", kernel_params={"width": 3})
+        with pytest.raises(TypeError, match="kernel_params must be a dictionary"):
+            make_kernel("rbf", kernel_params=3)
 
-    def test_callable_of_wrong_shape(self, rng):
+    @pytest.mark.parametrize("name", ["degree", "coef0"])
+    def test_bad_numbers(self, name):
+        with pytest.raises(ValueError, match=f"{name} must be a finite number, got 'x'"):
+            make_kernel("poly", **{name: "x"})
+        with pytest.raises(ValueError, match=f"{name} must be a finite number"):
+            PolynomialKernel(**{name: np.nan})
+
+    def test_function_of_wrong_shape(self, rng):
         kernel = make_kernel(lambda X, Y: X @ Y[0])
         with pytest.raises(ValueError, match=r"should return shape \(3, 3\).*returned \(3,\)"):
             kernel(np.ones((3, 2)), np.ones((3, 2)))
 
-    def test_callable_that_overflows(self):
+    def test_function_that_overflows(self):
         kernel = make_kernel(lambda X, Y: np.full((len(X), len(Y)), np.inf))
         with pytest.raises(ValueError, match="NaN or infinity"):
             kernel(np.ones((3, 2)), np.ones((3, 2)))

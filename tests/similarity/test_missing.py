@@ -8,9 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import oracles.missing
-from kernelatoms.similarity import make_kernel
-from kernelatoms.similarity.missing import PARTIAL_KERNELS, rows_with_missing
+from kernelatoms.similarity import make_kernel, names_of_kernels
+from kernelatoms.similarity.missing import rows_with_missing
 
+PARTIAL_KERNELS = names_of_kernels("takes_missing")
 PARAMETERS = {
     "linear": {},
     "poly": {"gamma": 0.7, "degree": 2, "coef0": 0.5},

@@ -60,7 +60,7 @@ def errors_of(kernel, rows, D, W):
 def test_as_near_as_the_textbook_comes(seed, n_atoms, n_features, kernel, signed):
     """Codes of three atoms: we start from all of them, as the book does."""
     D, W = draw(seed, (2, n_atoms, n_features, 3), signed)
-    k = partial(book.rbf if kernel is RBF else book.poly, **kernel.params)
+    k = partial(book.rbf if kernel is RBF else book.poly, **vars(kernel))
     for row, w in zip(decode_rows(kernel, D, W), W, strict=True):
         ours, books = book.objective(k, row, D, w), book.objective(k, book.decode(k, D, w), D, w)
         if kernel is RBF and books > 1 - 2e-2:
@@ -191,7 +191,7 @@ def test_own_atoms_and_all_atoms_agree(seed, shape, kernel):
     Of two atoms, that is: all atoms are more to start from, and may lead to other minima.
     """
     D, W = draw(seed, (*shape[:3], 2), signed=False)
-    form = decode.form_of(kernel, D.shape[1])
+    form = kernel.inversion(D.shape[1])
     long = decode._over_all_atoms(form, D, W)
     codes = scipy.sparse.csr_array(W)
     short = decode._over_own_atoms(form, D, *decode._padded(codes, np.arange(len(W))))

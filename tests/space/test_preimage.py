@@ -12,7 +12,8 @@ from sklearn.metrics.pairwise import chi2_kernel, laplacian_kernel, pairwise_ker
 
 from kernelatoms import KernelKSVD, KernelMOD, preimage
 from kernelatoms.similarity import make_kernel
-from kernelatoms.space.forms import Gaussian, Polynomial
+from kernelatoms.similarity.inversion import GaussianInversion as Gaussian
+from kernelatoms.similarity.inversion import PolynomialInversion as Polynomial
 from kernelatoms.space.preimage import (
     distance_rows,
     fixed_point_rows,

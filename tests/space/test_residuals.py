@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import oracles.residuals
-from kernelatoms.pursuit import omp, omp_of_observed
+from kernelatoms.pursuit import omp
 from kernelatoms.similarity import make_kernel
-from kernelatoms.space.codes import Codes
+from kernelatoms.space.codes import DenseCodes, ragged
 from kernelatoms.space.expansion import Expansion
 from kernelatoms.space.problem import GivenProblem, KernelProblem, LinearProblem
 from kernelatoms.space.residuals import class_residuals
@@ -25,8 +25,9 @@ def random_case(seed, n_signals, n_features, n_atoms, n_classes, share, missing,
     return X.astype(dtype), D.astype(dtype), W.astype(dtype), rng.integers(0, n_classes, n_atoms)
 
 
-def as_codes(W):
-    return Codes.from_dense(W, np.zeros(len(W), W.dtype))
+def as_codes(W, dense=False):
+    codes = DenseCodes(n_atoms=W.shape[1], error=np.zeros(len(W), W.dtype), weights=W)
+    return codes if dense else ragged(codes.to_csr(), codes.error)
 
 
 def tolerance(X, D, W):
@@ -58,7 +59,7 @@ def test_agrees_with_the_textbook(
     expected = oracles.residuals.class_residuals(
         X.astype(float), D.astype(float), W.astype(float), owner, n_classes
     )
-    found = class_residuals(LinearProblem(X, D), W if dense else as_codes(W), owner, n_classes)
+    found = class_residuals(LinearProblem(X, D), as_codes(W, dense), owner, n_classes)
     assert found.dtype == dtype
     np.testing.assert_allclose(found, expected, atol=tolerance(X, D, W))
 
@@ -70,7 +71,7 @@ def test_given_inner_products(given_energy, dense):
     X, D, W, owner = random_case(0, 300, 8, 40, 5, 0.2, 0.0, np.float64)
     energy = np.vecdot(X, X)
     problem = GivenProblem(D @ D.T, X @ D.T, energy if given_energy else None)
-    found = class_residuals(problem, W if dense else as_codes(W), owner, 5)
+    found = class_residuals(problem, as_codes(W, dense), owner, 5)
     expected = oracles.residuals.class_residuals(X, D, W, owner, 5)
     known = 0 if given_energy else energy[:, None]
     np.testing.assert_allclose(found, expected - known, atol=1e-10)
@@ -82,7 +83,7 @@ def test_a_linear_kernel_is_the_linear_method(dense, missing):
     X, D, W, owner = random_case(1, 200, 9, 30, 4, 0.2, missing, np.float64)
     anchors = np.linalg.qr(np.random.default_rng(5).standard_normal((9, 9)))[0]
     problem = KernelProblem(X, Expansion(make_kernel("linear"), anchors, anchors @ D.T))
-    found = class_residuals(problem, W if dense else as_codes(W), owner, 4)
+    found = class_residuals(problem, as_codes(W, dense), owner, 4)
     np.testing.assert_allclose(found, oracles.residuals.class_residuals(X, D, W, owner, 4))
 
 
@@ -103,7 +104,7 @@ def test_codes_of_a_pursuit_with_candidates(missing):
     lists = np.array([rng.permutation(60)[:10] for _ in X], np.int32)
     lists[rng.random(lists.shape) < 0.3] = -1
     problem = LinearProblem(X, D)
-    codes = omp_of_observed(problem, 4, candidates=lists)
+    codes = omp(problem, 4, candidates=lists)
     one = class_residuals(problem, codes, np.zeros(60, int), 1)[:, 0]
     np.testing.assert_allclose(one, codes.error, atol=1e-10)
     expected = oracles.residuals.class_residuals(X, D, codes.to_dense(), owner, 6)
@@ -116,7 +117,7 @@ def test_zero_codes_and_classes_without_atoms_leave_everything(dense, missing):
     X, D, W, _ = random_case(4, 20, 6, 10, 1, 0.4, missing, np.float64)
     owner = np.repeat([1, 3], 5)  # classes 0, 2 and 4 own nothing
     W[::3] = 0
-    found = class_residuals(LinearProblem(X, D), W if dense else as_codes(W), owner, 5)
+    found = class_residuals(LinearProblem(X, D), as_codes(W, dense), owner, 5)
     energy = np.nansum(X**2, axis=1)
     np.testing.assert_allclose(found[:, [0, 2, 4]], np.repeat(energy[:, None], 3, axis=1))
     np.testing.assert_allclose(found[::3], np.repeat(energy[::3, None], 5, axis=1))
@@ -133,7 +134,7 @@ def test_rounding_counts_as_zero_and_less_is_kept(dense, missing, dtype):
     X = W @ D
     if missing:
         X[:, 0] = np.nan
-    codes = W if dense else as_codes(W)
+    codes = as_codes(W, dense)
     assert (class_residuals(LinearProblem(X, D), codes, np.zeros(6, int), 1) == 0).all()
     if not missing:
         # Energies that are estimates may be less than what a code explains: told, not hidden.

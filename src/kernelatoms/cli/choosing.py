@@ -63,7 +63,7 @@ PRESETS = {
         "rows, atoms that are rows",
         "KSCDL",
         "unit",
-        parameters={"learn__gamma": "auto"},
+        parameters={"learn__gamma": "search"},
     ),
 }  # fmt: skip
 

@@ -5,6 +5,7 @@
 - ``learners``: ``MOD`` and ``KSVD``.
 - ``kernel_learners``: ``KernelMOD`` and ``KernelKSVD``.
 - ``kscdl``: ``KSCDL``, atoms that are rows, moved along the kernel's gradient.
+- ``kernel_choice``: the kernel of an estimator, with the gamma that ``fit`` settled.
 - ``bandwidth``: the width of a kernel, chosen on held-out rows.
 - ``preimages``: ``preimage``, the way back from feature space, by several methods.
 - ``encode``: ``sparse_encode``, one function for all pursuits.

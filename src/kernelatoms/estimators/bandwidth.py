@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
-from sklearn.metrics.pairwise import paired_manhattan_distances
+
+from kernelatoms.similarity import Kernel
 
 Array = NDArray[Any]
 
@@ -22,7 +23,7 @@ _PAIRS = 2000
 
 
 def choose_gamma(
-    learner: Any, X: Array, rng: np.random.RandomState
+    learner: Any, kernel: Kernel, X: Array, rng: np.random.RandomState
 ) -> tuple[float, dict[str, Array]]:
     """Return the gamma under which a learner represents held-out rows best, and what was tried.
 
@@ -31,12 +32,12 @@ def choose_gamma(
     """
     if len(X) < 4:
         raise ValueError(
-            f"gamma='auto' holds some rows out to choose by, and needs at least 4; got {len(X)}."
+            f"gamma='search' holds some rows out to choose by, and needs at least 4; got {len(X)}."
         )
     chosen = rng.permutation(len(X))[:_MOST_ROWS]
     n_test = max(1, round(_HELD_OUT * len(chosen)))
     test, train = X[chosen[:n_test]], X[chosen[n_test:]]
-    gammas = _SIZES / _typical_size(learner.kernel, X, rng)
+    gammas = _SIZES / _typical_size(kernel, X, rng)
     # As many atoms for every row as in the whole.
     n_atoms = X.shape[1] if learner.n_atoms is None else learner.n_atoms
     n_atoms = min(max(1, round(n_atoms * len(train) / len(X))), len(train))
@@ -62,14 +63,14 @@ def choose_gamma(
     return float(gammas[near[scores["n_nonzero"][near].argmin()]]), scores
 
 
-def _typical_size(kernel: str, X: Array, rng: np.random.RandomState) -> float:
+def _typical_size(kernel: Kernel, X: Array, rng: np.random.RandomState) -> float:
     """Return the median of what gamma multiplies: distances (RBF squared), or inner products."""
     one, two = rng.randint(len(X), size=(2, _PAIRS))
-    if kernel == "rbf":
-        sizes = np.square(X[one] - X[two]).sum(axis=1)
-    elif kernel == "laplacian":
-        sizes = paired_manhattan_distances(X[one], X[two])
-    else:
-        sizes = np.vecdot(X[one], X[one])
+    sizes = kernel.what_gamma_multiplies(X[one], X[two])
+    if sizes is None:
+        raise ValueError(
+            f"gamma='search': kernel {kernel.name} does not say what its gamma multiplies; give it "
+            "what_gamma_multiplies(X, Y), or choose gamma."
+        )
     sizes = sizes[sizes > 0]
     return float(np.median(sizes)) if len(sizes) else 1.0

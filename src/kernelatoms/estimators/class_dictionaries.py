@@ -20,7 +20,9 @@ from kernelatoms.estimators.checks import (
     validate_new,
 )
 from kernelatoms.estimators.dictionary_learner import DictionaryLearner
+from kernelatoms.estimators.kernel_choice import KernelChoice
 from kernelatoms.estimators.learners import KSVD, LinearLearner
+from kernelatoms.similarity.given import is_precomputed
 from kernelatoms.space.codes import Codes
 from kernelatoms.space.linearize import check_training_kernel
 from kernelatoms.space.residuals import class_residuals
@@ -111,8 +113,7 @@ class ClassDictionaryClassifier(ClassifierMixin, CallbackSupportMixin, BaseEstim
                 "y must hold at least two classes to tell apart, but every label is "
                 f"{self.classes_[0]!r}: the classifier can't train on one class."
             )
-        n_features = X.shape[1]
-        learners = self._make_learners(np.bincount(labels), n_features)
+        learners = self._make_learners(np.bincount(labels), X)
         members = [np.flatnonzero(labels == c) for c in range(n_classes)]
         if self._precomputed:
             self.members_ = members
@@ -200,22 +201,24 @@ class ClassDictionaryClassifier(ClassifierMixin, CallbackSupportMixin, BaseEstim
 
     @property
     def _precomputed(self) -> bool:
-        kernel = getattr(self.dictionary, "kernel", None)
-        return isinstance(kernel, str) and kernel == "precomputed"
+        return is_precomputed(getattr(self.dictionary, "kernel", None))
 
-    def _make_learners(self, class_sizes: Array, n_features: int) -> list[Any]:
+    def _make_learners(self, class_sizes: Array, X: Array) -> list[Any]:
         """Return one unfitted learner a class, seeded, no larger than its class."""
         template = KSVD() if self.dictionary is None else self.dictionary
         if not isinstance(template, DictionaryLearner):
             raise TypeError(
                 f"dictionary must be a learner such as KSVD() or MOD(), got {template!r}."
             )
-        if isinstance(getattr(template, "gamma", None), str):
+        gamma = getattr(template, "gamma", None)
+        if isinstance(gamma, str) and gamma == "search":
             raise ValueError(
-                f"dictionary has gamma={template.gamma!r}: every class would choose a feature "
-                "space of its own, and residuals in different ones cannot be compared; give a "
-                "number."
+                "dictionary has gamma='search': every class would choose a feature space of its "
+                "own, and residuals in different ones cannot be compared; give a number or 'scale'."
             )
+        if isinstance(template, KernelChoice):
+            template = clone(template).set_params(**template._shared_parameters(X))
+        n_features = X.shape[1]
         smallest = int(class_sizes.min())
         each_its_own = "every class uses as many as it allows"
         n_atoms, n_nonzero = template.n_atoms, getattr(template, "n_nonzero_coefs", None)

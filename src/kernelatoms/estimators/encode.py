@@ -24,8 +24,8 @@ from kernelatoms.estimators.checks import (
 from kernelatoms.estimators.dictionary_learner import DictionaryLearner
 from kernelatoms.pursuit import fksc, ksc, lasso, omp, ridge
 from kernelatoms.pursuit import lasso_path as path_of
-from kernelatoms.similarity import make_kernel
-from kernelatoms.similarity.missing import refuse_missing
+from kernelatoms.similarity import LinearKernel, PrecomputedKernel, make_kernel
+from kernelatoms.similarity.given import check_kernel, is_precomputed
 from kernelatoms.space.codes import Codes
 from kernelatoms.space.expansion import Expansion
 from kernelatoms.space.problem import CodingProblem, GivenProblem, KernelProblem, LinearProblem
@@ -64,6 +64,9 @@ def sparse_encode(
     start: Any = None,
     energy: Any = None,
     kernel: Any = "linear",
+    gamma: float | str | None = None,
+    degree: float = 3,
+    coef0: float = 1,
     kernel_params: dict[str, Any] | None = None,
     sparse_output: bool = True,
     return_gap: bool = False,
@@ -73,7 +76,8 @@ def sparse_encode(
     Minimises |x - D w|^2 with at most ``n_nonzero_coefs`` nonzeros in w, or uses as few atoms as
     bring the residual down to ``max_residual`` of the signal's norm, by orthogonal matching
     pursuit; or minimises half of |x - D w|^2 plus ``alpha`` times the sum of the |w_j|
-    (``method="lasso"``), or plus ``mu`` / 2 times |w|^2 (``method="ridge"``). With a kernel, signals and atoms are compared in its feature space
+    (``method="lasso"``), or plus ``mu`` / 2 times |w|^2 (``method="ridge"``). With a kernel,
+    signals and atoms are compared in its feature space
     (kernel OMP, kernel sparse coding).
 
     Parameters
@@ -90,16 +94,17 @@ def sparse_encode(
         (``KSVD``, ``KernelKSVD``, ...), whose atoms and kernel are meant.
     method : {"omp", "lasso", "ridge", "ksc", "fksc"}
         The pursuit: greedy ("omp"), or l1 ("lasso"): an active set for small supports, coordinate
-        descent for large ones, in float64, to a duality gap; "ridge" has dense codes. "ksc" and "fksc" are l1 as the FKSC
-        paper publishes it, cyclic coordinate descent in one stage and in two: the same minimum,
-        many times slower, to compare with.
+        descent for large ones, in float64, to a duality gap; "ridge" has dense codes. "ksc"
+        and "fksc" are l1 as the FKSC paper publishes it, cyclic coordinate descent in one stage
+        and in two: the same minimum, many times slower, to compare with.
     n_nonzero_coefs : int, optional
         The most atoms a signal may use. By default a tenth of the features (at least 1), or all
         atoms if ``max_residual`` is given.
     max_residual : float or array of shape (n_samples,), optional
         Stop once the residual's norm is at most this share of the signal's norm (0 to 1); one
-        number for all signals, or one for each. In float32, shares below about 3e-3 drown in rounding, and atoms within a quarter of a
-        degree of each other count as one: use float64 for nearly parallel atoms.
+        number for all signals, or one for each. In float32, shares below about 3e-3 drown in
+        rounding, and atoms within a quarter of a degree of each other count as one: use float64
+        for nearly parallel atoms.
     absolute : bool, default=False
         Stop once the residual's norm is at most ``max_residual`` itself, not a share.
     selection : {"omp", "ols"}
@@ -125,10 +130,16 @@ def sparse_encode(
     energy : array of shape (n_samples,), optional
         With ``kernel="precomputed"``: k(x, x) of the signals, which ``max_residual`` and the l1
         methods need.
-    kernel : str or callable, default="linear"
+    kernel : str, callable, object or class, default="linear"
         As in ``KernelLinearizer``.
+    gamma : float, "scale", "auto" or None
+        Parameter of the kernels by name, as in scikit-learn: a number above 0, None for the
+        kernel's default, "scale" for 1 / (n_features * dictionary.var()), so that a signal's code
+        does not depend on the others, "auto" for 1 / n_features.
+    degree, coef0 : float
+        Parameters of the kernels by name, as in scikit-learn.
     kernel_params : dict, optional
-        Its parameters: gamma, degree, coef0 and the like.
+        Further arguments of a function, or the arguments of a class.
     sparse_output : bool, default=True
         Return a CSR array; False gives a dense one.
     return_gap : bool, default=False
@@ -160,10 +171,13 @@ def sparse_encode(
     )  # fmt: skip
     X = check_array(X, dtype=FLOATS, order="C", input_name="X", ensure_all_finite="allow-nan")
     check_observed(X)
-    problem = _make_problem(X, dictionary, kernel, kernel_params, energy)
+    problem = _make_problem(
+        X, dictionary, kernel, energy, gamma=gamma, degree=degree, coef0=coef0,
+        kernel_params=kernel_params,
+    )  # fmt: skip
     if method == "omp":
         stop_at = _check_max_residual(max_residual, absolute, problem)
-        codes = omp(
+        codes: Codes = omp(
             problem, _choose_n_nonzero(n_nonzero_coefs, stop_at is not None, problem, X.shape[1]),
             max_residual=stop_at, absolute=absolute, selection=selection, positive=positive,
             candidates=_check_candidates(candidates, problem),
@@ -252,6 +266,9 @@ def lasso_path(
     positive: bool = False,
     gap_tol: float = 1e-6,
     kernel: Any = "linear",
+    gamma: float | str | None = None,
+    degree: float = 3,
+    coef0: float = 1,
     kernel_params: dict[str, Any] | None = None,
 ) -> LassoPath:
     """Code signals at many weights of the l1 penalty, from sparse to dense.
@@ -277,10 +294,14 @@ def lasso_path(
         Allow no negative coefficients.
     gap_tol : float, default=1e-6
         Stop at a duality gap of this share of k(x, x).
-    kernel : str or callable, default="linear"
+    kernel : str, callable, object or class, default="linear"
+        As in ``KernelLinearizer``.
+    gamma : float, "scale", "auto" or None
         As in ``sparse_encode``.
+    degree, coef0 : float
+        Parameters of the kernels by name, as in scikit-learn.
     kernel_params : dict, optional
-        Its parameters: gamma, degree, coef0 and the like.
+        Further arguments of a function, or the arguments of a class.
 
     Returns
     -------
@@ -297,7 +318,9 @@ def lasso_path(
     """
     X = check_array(X, dtype=FLOATS, order="C", input_name="X", ensure_all_finite="allow-nan")
     check_complete(X)
-    problem = _make_problem(X, dictionary, kernel, kernel_params)
+    problem = _make_problem(
+        X, dictionary, kernel, gamma=gamma, degree=degree, coef0=coef0, kernel_params=kernel_params
+    )
     check_real("gap_tol", gap_tol, low=0, low_open=True)
     if alphas is None:
         check_real("smallest", smallest, low=0, high=1, low_open=True)
@@ -353,17 +376,23 @@ def _check_start(start: Any, problem: CodingProblem) -> Array | None:
 
 
 def _make_problem(
-    X: Array, dictionary: Any, kernel: Any, kernel_params: dict[str, Any] | None, energy: Any = None
+    X: Array, dictionary: Any, kernel: Any, energy: Any = None, **parameters: Any
 ) -> CodingProblem:
-    if energy is not None and not (isinstance(kernel, str) and kernel == "precomputed"):
+    """Return the problem of coding X; ``parameters`` are gamma, degree, coef0, kernel_params."""
+    if energy is not None and not is_precomputed(kernel):
         raise ValueError("energy belongs to kernel='precomputed'; other kernels know k(x, x).")
     if isinstance(dictionary, DictionaryLearner):
-        if kernel != "linear" or kernel_params is not None:
-            raise ValueError("Leave kernel and kernel_params out: a fitted learner has its own.")
+        unset = {"gamma": None, "degree": 3, "coef0": 1, "kernel_params": None}
+        if not (isinstance(kernel, str) and kernel == "linear") or parameters != unset:
+            raise ValueError(
+                "Leave kernel and its parameters (gamma, degree, coef0, kernel_params) out: a "
+                "fitted learner has its own."
+            )
         check_is_fitted(dictionary)
         return dictionary._problem(validate_new(dictionary, X))
-    if isinstance(kernel, str) and kernel == "precomputed":
-        refuse_missing(X, "a precomputed kernel")
+    bound = make_kernel(kernel, **parameters)
+    if isinstance(bound, PrecomputedKernel):
+        bound.refuse_missing(X)
         gram = check_array(dictionary, dtype=X.dtype, order="C", input_name="dictionary")
         if gram.shape != (X.shape[1], X.shape[1]):
             raise ValueError(
@@ -372,9 +401,10 @@ def _make_problem(
             )
         return GivenProblem(gram, X, _check_energy(energy, len(X)))
     atoms = check_dictionary("dictionary", dictionary, X.shape[1], X.dtype)
-    bound = make_kernel(kernel, kernel_params=kernel_params)
-    if isinstance(kernel, str) and kernel == "linear":
+    if isinstance(bound, LinearKernel):
         return LinearProblem(X, atoms)
+    bound = bound.with_gamma_from(atoms)
+    check_kernel(bound, atoms)
     return KernelProblem(X, Expansion(bound, atoms))
 
 

@@ -17,14 +17,15 @@ from kernelatoms.estimators.dictionary_learner import (
     GreedyParameters,
     pass_attributes,
 )
+from kernelatoms.estimators.kernel_choice import KernelChoice
 from kernelatoms.estimators.linearizer import OVERFLOW, KernelLinearizer
 from kernelatoms.learning.atoms import atoms_from_rows
 from kernelatoms.learning.ksvd import KSVDUpdate
 from kernelatoms.learning.loop import Update
 from kernelatoms.learning.mod import LeastSquares
 from kernelatoms.learning.state import LearnerState
-from kernelatoms.similarity import Kernel, as_anchors, make_kernel
-from kernelatoms.similarity.missing import can_miss, rows_with_missing
+from kernelatoms.similarity import Kernel, as_anchors
+from kernelatoms.similarity.missing import rows_with_missing
 from kernelatoms.space.atoms import KernelAtoms, remember
 from kernelatoms.space.coordinates import (
     Coordinates,
@@ -40,7 +41,7 @@ from kernelatoms.space.residuals import class_residuals
 Array = NDArray[Any]
 
 
-class KernelLearner(GreedyParameters, DictionaryLearner):
+class KernelLearner(KernelChoice, GreedyParameters, DictionaryLearner):
     """What kernel learners share: all but the update."""
 
     def __init__(
@@ -48,7 +49,7 @@ class KernelLearner(GreedyParameters, DictionaryLearner):
         n_atoms: int | float | None = None,
         *,
         kernel: Any = "rbf",
-        gamma: float | None = None,
+        gamma: float | str | None = None,
         degree: float = 3,
         coef0: float = 1,
         kernel_params: dict[str, Any] | None = None,
@@ -92,11 +93,12 @@ class KernelLearner(GreedyParameters, DictionaryLearner):
         self
         """
         self._check_parameters()
-        kernel = self._kernel()
+        kernel = self._asked_kernel()
         self._check_coordinates()
         X = validate_training(self, X)
         if self._precomputed:
             check_training_kernel(X)
+        kernel = self._fit_kernel(kernel, X)
         rng = check_random_state(self.random_state)
         coordinates, energy = self._make_coordinates(X, kernel, rng)
         n_atoms = self._choose_n_atoms(len(X), 2 * X.shape[1])
@@ -208,16 +210,6 @@ class KernelLearner(GreedyParameters, DictionaryLearner):
         coef = scipy.linalg.block_diag(*(learner.dual_coef_ for learner in learners))
         return KernelProblem(X.astype(dtype, copy=False), Expansion(kernel, anchors, coef))
 
-    @property
-    def _precomputed(self) -> bool:
-        return isinstance(self.kernel, str) and self.kernel == "precomputed"
-
-    def _kernel(self) -> Kernel:
-        return make_kernel(
-            self.kernel, gamma=self.gamma, degree=self.degree, coef0=self.coef0,
-            kernel_params=self.kernel_params,
-        )  # fmt: skip
-
     def _check_coordinates(self) -> None:
         given = self.coordinates
         if isinstance(given, KernelLinearizer):
@@ -289,7 +281,7 @@ class KernelLearner(GreedyParameters, DictionaryLearner):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = self._precomputed
-        tags.input_tags.allow_nan = can_miss(self.kernel)
+        tags.input_tags.allow_nan = self._takes_missing
         return tags
 
 
@@ -380,13 +372,19 @@ class KernelMOD(KernelLearner):
     ----------
     n_atoms : int, optional
         Size of the dictionary; by default twice the features, or all rows if there are fewer.
-    kernel : str or callable, default="rbf"
-        One of scikit-learn's kernels, a function ``k(X, Y)`` of two matrices, or
-        ``"precomputed"``: then fit takes k(train, train) and transform k(new, train).
-    gamma, degree, coef0 : float
-        Parameters of the named kernels, as in scikit-learn.
+    kernel : str, callable, object or class, default="rbf"
+        One of scikit-learn's kernels by name; a function ``k(X, Y)`` of two matrices; an object
+        with ``values`` or ``__call__`` and what else it knows of ``similarity.Kernel``, or a
+        class of such; or ``"precomputed"``: then fit takes k(train, train) and transform k(new,
+        train).
+    gamma : float, "scale", "auto" or None
+        Parameter of the kernels by name, as in scikit-learn: a number above 0, None for the
+        kernel's default (1 / n_features; 1 for "chi2"), "scale" for 1 / (n_features * X.var()),
+        "auto" for 1 / n_features. Other kernels bring their own.
+    degree, coef0 : float
+        Parameters of the kernels by name, as in scikit-learn.
     kernel_params : dict, optional
-        Further parameters of a callable kernel.
+        Further arguments of a function, or the arguments of a class.
     n_nonzero_coefs : int, optional
         The most atoms a signal uses; by default a tenth of the features, at least 1.
     selection : {"omp", "ols"}, default="omp"
@@ -421,6 +419,8 @@ class KernelMOD(KernelLearner):
         The lowest |phi(X) - W D|^2, summed over all signals, reached up to every pass.
     n_atoms_, n_nonzero_coefs_, n_iter_ : int
         What the data allowed, and the passes run.
+    gamma_ : float or None
+        The kernel's gamma; None if it has none.
 
     Examples
     --------

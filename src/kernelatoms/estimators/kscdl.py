@@ -7,7 +7,6 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 from sklearn.callback import with_callbacks
-from sklearn.metrics.pairwise import KERNEL_PARAMS
 from sklearn.utils import check_random_state
 
 from kernelatoms.estimators.bandwidth import choose_gamma
@@ -21,13 +20,15 @@ from kernelatoms.estimators.checks import (
     validate_training,
 )
 from kernelatoms.estimators.dictionary_learner import DictionaryLearner, pass_attributes
+from kernelatoms.estimators.kernel_choice import KernelChoice
 from kernelatoms.learning.gradients import within
 from kernelatoms.learning.kscdl import GradientStep
 from kernelatoms.learning.loop import learn_batch
 from kernelatoms.learning.state import LearnerState
 from kernelatoms.pursuit.choices import OMP, Lasso, Pursuit
-from kernelatoms.similarity import NamedKernel, make_kernel
-from kernelatoms.similarity.gradients import UNBOUNDED_KERNELS, check_gradient
+from kernelatoms.similarity import Kernel, make_kernel
+from kernelatoms.similarity.base import check_gamma
+from kernelatoms.similarity.given import check_gradient
 from kernelatoms.space.atoms import KernelAtoms, remember
 from kernelatoms.space.codes import Codes
 from kernelatoms.space.decode import decode_rows
@@ -41,7 +42,7 @@ Array = NDArray[Any]
 _FORGETTING = 4
 
 
-class KSCDL(DictionaryLearner):
+class KSCDL(KernelChoice, DictionaryLearner):
     """Learn a dictionary of rows for l1 coding in the feature space of a kernel.
 
     Minimises half of the squared distance of phi(x) from the sum of the w_j phi(d_j), plus
@@ -60,18 +61,23 @@ class KSCDL(DictionaryLearner):
         Weight of |w|_1, in units of k(x, x) where that is 1 (RBF): between 0.001 and 0.1 in the
         paper. A signal whose kernel values with all atoms stay below alpha has the code 0. It may
         be changed after ``fit``, for sparser or more faithful codes over the same atoms.
-    kernel : str, default="rbf"
+    kernel : str, object or class, default="rbf"
         One whose gradient is known: "rbf", "linear", "poly", "sigmoid", "cosine" or "laplacian"
-        (almost everywhere). Under linear, poly and sigmoid kernels longer atoms would do with
+        (almost everywhere), or an object or class with ``slopes`` (see ``similarity.Kernel``).
+        Under kernels that are not bounded (linear, poly, sigmoid) longer atoms would do with
         smaller codes and evade the penalty: their norms are kept at the longest training row's,
         at most.
-    gamma : float or "auto", optional
-        Parameter of the kernel, 1 / n_features by default. The width of the kernel decides how
-        well signals are represented; "auto" tries several on a part of the rows, and takes the
+    gamma : float, "scale", "auto", "search" or None, default="scale"
+        Parameter of the kernel: a number above 0, None for the kernel's default (1 / n_features),
+        "scale" for 1 / (n_features * X.var()), "auto" for 1 / n_features, as in scikit-learn.
+        The width of the kernel decides how
+        well signals are represented; "search" tries several on a part of the rows, and takes the
         one whose codes bring held-out rows back with the smallest squared error in input space
         (of those within 1% of it, the one with the sparsest codes).
     degree, coef0 : float
-        Parameters of the named kernels, as in scikit-learn.
+        Parameters of the kernels by name, as in scikit-learn.
+    kernel_params : dict, optional
+        The arguments of a class.
     positive : bool, default=False
         Allow no negative coefficients.
     transform_n_nonzero_coefs : int, optional
@@ -88,7 +94,7 @@ class KSCDL(DictionaryLearner):
     sparse_output : bool, default=True
         Whether ``transform`` returns a CSR array or a dense one.
     random_state : int, RandomState or None
-        Seeds the start, and the rows that ``gamma="auto"`` looks at.
+        Seeds the start, and the rows that ``gamma="search"`` looks at.
 
     Attributes
     ----------
@@ -102,7 +108,7 @@ class KSCDL(DictionaryLearner):
     gamma_ : float or None
         The kernel's gamma; None if it has none.
     gamma_scores_ : dict of arrays
-        With ``gamma="auto"``, what was tried: ``gamma``, ``error`` (the share of held-out squared
+        With ``gamma="search"``, what was tried: ``gamma``, ``error`` (the share of held-out squared
         norm that is lost) and ``n_nonzero`` (a row).
     n_atoms_, n_iter_ : int
         What the data allowed, and the passes run.
@@ -135,10 +141,11 @@ class KSCDL(DictionaryLearner):
         n_atoms: int | None = None,
         *,
         alpha: float = 0.1,
-        kernel: str = "rbf",
-        gamma: float | str | None = None,
+        kernel: Any = "rbf",
+        gamma: float | str | None = "scale",
         degree: float = 3,
         coef0: float = 1,
+        kernel_params: dict[str, Any] | None = None,
         positive: bool = False,
         transform_n_nonzero_coefs: int | None = None,
         max_iter: int = 100,
@@ -153,6 +160,7 @@ class KSCDL(DictionaryLearner):
         self.gamma = gamma
         self.degree = degree
         self.coef0 = coef0
+        self.kernel_params = kernel_params
         self.positive = positive
         self.transform_n_nonzero_coefs = transform_n_nonzero_coefs
         self.max_iter = max_iter
@@ -179,8 +187,8 @@ class KSCDL(DictionaryLearner):
         X = validate_training(self, X)
         rows = X.astype(np.float64, copy=False)
         rng = check_random_state(self.random_state)
-        self._settle_gamma(rows, rng)
-        self.max_norm_ = None if self._bounded else _longest(rows)
+        kernel = self._settle_kernel(rows, rng)
+        self.max_norm_ = None if kernel.bounded else _longest(rows)
         state = LearnerState.start(self._start(rows, rng), rng)
 
         def attributes(state: LearnerState) -> dict[str, Any]:
@@ -213,13 +221,13 @@ class KSCDL(DictionaryLearner):
         rows = X.astype(np.float64, copy=False)
         if first:
             rng = check_random_state(self.random_state)
-            self._settle_gamma(rows, rng)
-            self.max_norm_ = None if self._bounded else _longest(rows)
+            kernel = self._settle_kernel(rows, rng)
+            self.max_norm_ = None if kernel.bounded else _longest(rows)
             state = LearnerState.start(self._start(rows, rng), rng)
             dtype = X.dtype
         else:
             state, dtype = self._last_state(), self.components_.dtype
-            if not self._bounded:
+            if not self._kernel().bounded:
                 self.max_norm_ = max(self.max_norm_ or 0.0, _longest(rows))
         learn_batch(
             lambda atoms: self._problem_over(rows, atoms), rows, self._pursuit(), self._update(),
@@ -300,11 +308,6 @@ class KSCDL(DictionaryLearner):
         check_complete(X)
         return self._coding_pursuit(self.n_atoms_)(self._problem(X)).astype(X.dtype)
 
-    @property
-    def _bounded(self) -> bool:
-        """Whether k(x, x) does not grow with |x|."""
-        return self.kernel not in UNBOUNDED_KERNELS
-
     def _last_state(self) -> LearnerState:
         """Return where the last batch ended, or the best pass of ``fit``."""
         state: LearnerState | None = getattr(self, "state_", None)
@@ -349,35 +352,40 @@ class KSCDL(DictionaryLearner):
             )
         return within(start, self.max_norm_)
 
-    def _kernel(self) -> NamedKernel:
-        kernel = make_kernel(self.kernel, gamma=self.gamma_, degree=self.degree, coef0=self.coef0)
-        assert isinstance(kernel, NamedKernel)
-        return kernel
+    def _asked_kernel(self) -> Kernel:
+        return make_kernel(
+            self.kernel, gamma=None if self._searches else self.gamma, degree=self.degree,
+            coef0=self.coef0, kernel_params=self.kernel_params,
+        )  # fmt: skip
 
-    def _settle_gamma(self, rows: Array, rng: np.random.RandomState) -> None:
+    @property
+    def _searches(self) -> bool:
+        return isinstance(self.gamma, str) and self.gamma == "search"
+
+    def _settle_kernel(self, rows: Array, rng: np.random.RandomState) -> Kernel:
         self.__dict__.pop("gamma_scores_", None)  # of an earlier fit
-        if "gamma" not in KERNEL_PARAMS[self.kernel]:
-            self.gamma_ = None
-        elif isinstance(self.gamma, str):
-            self.gamma_, self.gamma_scores_ = choose_gamma(self, rows, rng)
-        else:
-            self.gamma_ = float(self.gamma or 1 / rows.shape[1])
+        kernel = self._fit_kernel(self._asked_kernel(), rows)
+        if not self._searches:
+            return kernel
+        self.gamma_, self.gamma_scores_ = choose_gamma(self, kernel, rows, rng)
+        return kernel.with_gamma(self.gamma_)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
         self._check_coding()
         check_flag("positive", self.positive)
-        if isinstance(self.gamma, str):
-            if self.gamma != "auto":
-                raise ValueError(f"gamma must be a number above 0 or 'auto', got {self.gamma!r}.")
-            if "gamma" not in KERNEL_PARAMS[self.kernel]:
-                raise ValueError(f"gamma='auto': kernel {self.kernel!r} has no gamma to choose.")
-        elif self.gamma is not None:
-            check_real("gamma", self.gamma, low=0, low_open=True)
+        kernel = self._asked_kernel()
+        if self._searches and not kernel.has_gamma:
+            raise ValueError(f"gamma='search': kernel {kernel.name!r} has no gamma to choose.")
 
     def _check_coding(self) -> None:
-        check_gradient(self.kernel)
+        check_gamma(self.gamma, words=("scale", "auto", "search"))
+        check_gradient(self._asked_kernel())
         check_real("alpha", self.alpha, low=0, low_open=True)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        # Models kept before kernels could be classes.
+        super().__setstate__({"kernel_params": None, **state})
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -18,8 +18,8 @@ from kernelatoms.estimators.checks import (
     validate_new,
     validate_training,
 )
-from kernelatoms.similarity import Kernel, make_kernel
-from kernelatoms.similarity.missing import can_miss
+from kernelatoms.estimators.kernel_choice import KernelChoice
+from kernelatoms.similarity import Kernel
 from kernelatoms.space.expansion import Expansion
 from kernelatoms.space.linearize import (
     check_training_kernel,
@@ -40,7 +40,9 @@ OVERFLOW = (
 )
 
 
-class KernelLinearizer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class KernelLinearizer(
+    KernelChoice, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+):
     """Map rows to virtual samples, whose inner products approximate a kernel.
 
     ``F = transform(X)`` has ``F @ F.T`` close to ``k(X, X)`` (equal, if every row is a landmark),
@@ -49,14 +51,20 @@ class KernelLinearizer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
 
     Parameters
     ----------
-    kernel : str or callable, default="rbf"
-        One of scikit-learn's kernels, a function ``k(X, Y)`` of two matrices, or
-        ``"precomputed"``: then fit takes k(train, train) and transform k(new, train).
-    gamma, degree, coef0 : float
-        Parameters of the named kernels, as in scikit-learn; ``kernel="poly", degree=4, gamma=1,
+    kernel : str, callable, object or class, default="rbf"
+        One of scikit-learn's kernels by name; a function ``k(X, Y)`` of two matrices; an object
+        with ``values`` or ``__call__`` and what else it knows of ``similarity.Kernel``, or a
+        class of such; or ``"precomputed"``: then fit takes k(train, train) and transform k(new,
+        train).
+    gamma : float, "scale", "auto" or None
+        Parameter of the kernels by name, as in scikit-learn: a number above 0, None for the
+        kernel's default (1 / n_features; 1 for "chi2"), "scale" for 1 / (n_features * X.var()),
+        "auto" for 1 / n_features. Other kernels bring their own.
+    degree, coef0 : float
+        Parameters of the kernels by name, as in scikit-learn; ``kernel="poly", degree=4, gamma=1,
         coef0=0`` is the paper's (x'y)^4.
     kernel_params : dict, optional
-        Further parameters of a callable kernel.
+        Further arguments of a function, or the arguments of a class.
     n_landmarks : int or float, optional
         How many landmarks, or which share of the rows (a float up to 1); by default 500 or all
         rows if there are fewer. scikit-learn's Nystroem calls this n_components.
@@ -85,6 +93,8 @@ class KernelLinearizer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         Leading eigenvalues of the landmarks' kernel matrix; negligible ones are dropped.
     n_landmarks_, n_components_ : int
         What the data allowed.
+    gamma_ : float or None
+        The kernel's gamma; None if it has none.
 
     Examples
     --------
@@ -101,7 +111,7 @@ class KernelLinearizer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         self,
         kernel: Any = "rbf",
         *,
-        gamma: float | None = None,
+        gamma: float | str | None = None,
         degree: float = 3,
         coef0: float = 1,
         kernel_params: dict[str, Any] | None = None,
@@ -136,11 +146,12 @@ class KernelLinearizer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         -------
         self
         """
-        kernel = self._kernel()
+        kernel = self._asked_kernel()
         check_choice("solver", self.solver, ("auto", "full", "randomized"))
         X = validate_training(self, X)
-        if self.kernel == "precomputed":
+        if self._precomputed:
             check_training_kernel(X)
+        kernel = self._fit_kernel(kernel, X)
         rng = check_random_state(self.random_state)
         landmarks = self._choose_landmarks(X, kernel, rng)
         self.n_landmarks_ = len(landmarks)
@@ -148,19 +159,18 @@ class KernelLinearizer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         if self.n_components is not None:
             rank = check_count("n_components", self.n_components)
             rank = clip_count("n_components", rank, self.n_landmarks_, "there are landmarks")
-        if self.kernel == "precomputed":
+        if self._precomputed:
             W = kernel(X[landmarks[:, 0]], landmarks)
         else:
             W = kernel(landmarks, landmarks)
         if not np.isfinite(W).all():
             raise ValueError(OVERFLOW)
         result = linearize(landmarks, W, rank, self.solver, rng)
-        precomputed = self.kernel == "precomputed"
-        self.landmarks_ = landmarks[:, 0] if precomputed else landmarks
+        self.landmarks_ = landmarks[:, 0] if self._precomputed else landmarks
         self.dual_coef_ = result.coef
         self.eigenvalues_ = result.eigenvalues
         self.n_components_ = len(self.eigenvalues_)
-        if precomputed:
+        if self._precomputed:
             self.__dict__.pop("preimage_coef_", None)
         else:
             self.preimage_coef_ = ridge_preimage(result)
@@ -198,7 +208,7 @@ class KernelLinearizer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         rows : array of shape (n_samples, n_features)
         """
         check_is_fitted(self)
-        if self.kernel == "precomputed":
+        if self._precomputed:
             raise ValueError(
                 "inverse_transform needs the training rows, which kernel='precomputed' does not "
                 "give."
@@ -214,21 +224,10 @@ class KernelLinearizer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     def _n_features_out(self) -> int:
         return self.n_components_
 
-    def _kernel(self) -> Kernel:
-        return make_kernel(
-            self.kernel,
-            gamma=self.gamma,
-            degree=self.degree,
-            coef0=self.coef0,
-            kernel_params=self.kernel_params,
-        )
-
     def _map(self, X: Array) -> Array:
         dtype = np.result_type(X, self.dual_coef_)
-        landmarks = self.landmarks_
-        if self.kernel == "precomputed":
-            landmarks = landmarks[:, None]
-        else:
+        landmarks = self.landmarks_[:, None] if self._precomputed else self.landmarks_
+        if not self._precomputed:
             landmarks = landmarks.astype(dtype, copy=False)
         coef = self.dual_coef_.astype(dtype, copy=False)
         F = Expansion(self._kernel(), landmarks, coef).project(X)
@@ -237,7 +236,7 @@ class KernelLinearizer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         return F
 
     def _validate_new(self, X: Any) -> Array:
-        if self.kernel == "precomputed":
+        if self._precomputed:
             shape = np.shape(X)
             if len(shape) == 2 and shape[1] != self.n_features_in_:
                 raise ValueError(
@@ -267,7 +266,7 @@ class KernelLinearizer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         return SAMPLERS[self.sampling](X, kernel, count, rng)
 
     def _given_landmarks(self, X: Array) -> Array:
-        if self.kernel == "precomputed":
+        if self._precomputed:
             rows = np.asarray(self.sampling)
             if rows.ndim != 1 or rows.dtype.kind not in "iu" or not len(rows):
                 raise ValueError(
@@ -292,8 +291,8 @@ class KernelLinearizer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = isinstance(self.kernel, str) and self.kernel == "precomputed"
-        tags.input_tags.allow_nan = can_miss(self.kernel)  # in transform; fit leaves such rows out
+        tags.input_tags.pairwise = self._precomputed
+        tags.input_tags.allow_nan = self._takes_missing  # in transform; fit leaves such rows out
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
@@ -327,6 +326,6 @@ def nystrom_error(linearizer: KernelLinearizer, X: Any) -> float:
     check_is_fitted(linearizer)
     X = linearizer._validate_new(X)
     check_complete(X)
-    if linearizer.kernel == "precomputed" and X.shape[0] != X.shape[1]:
+    if linearizer._precomputed and X.shape[0] != X.shape[1]:
         raise ValueError("With kernel='precomputed', X must be the square k(train, train).")
     return nystroem_error(linearizer._kernel(), X, linearizer._map(X))

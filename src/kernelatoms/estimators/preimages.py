@@ -9,9 +9,10 @@ from sklearn.utils import check_array
 
 from kernelatoms.estimators.checks import FLOATS, check_choice, check_count, check_real
 from kernelatoms.estimators.linearizer import OVERFLOW
-from kernelatoms.similarity import Kernel, NamedKernel, make_kernel
+from kernelatoms.similarity import Kernel, make_kernel
+from kernelatoms.similarity.given import check_kernel, is_precomputed
+from kernelatoms.similarity.inversion import GaussianInversion, PolynomialInversion
 from kernelatoms.space.expansion import Expansion
-from kernelatoms.space.forms import Gaussian, Polynomial, form_of
 from kernelatoms.space.preimage import (
     distance_rows,
     fixed_point_rows,
@@ -47,7 +48,7 @@ def preimage(
     anchors: Any,
     *,
     kernel: Any = "rbf",
-    gamma: float | None = None,
+    gamma: float | str | None = None,
     degree: float = 3,
     coef0: float = 1,
     kernel_params: dict[str, Any] | None = None,
@@ -68,12 +69,15 @@ def preimage(
         ``dual_coef_ @ codes.T`` are the signals that codes stand for.
     anchors : array of shape (n_anchors, n_features)
         The rows that the vectors are made of.
-    kernel : str or callable, default="rbf"
+    kernel : str, callable, object or class, default="rbf"
         As in ``KernelLinearizer``; not "precomputed".
-    gamma, degree, coef0 : float
-        Parameters of the named kernels, as in scikit-learn.
+    gamma : float, "scale", "auto" or None
+        Parameter of the kernels by name, as in scikit-learn: a number above 0, None for the
+        kernel's default, "scale" for 1 / (n_features * anchors.var()), "auto" for 1 / n_features.
+    degree, coef0 : float
+        Parameters of the kernels by name, as in scikit-learn.
     kernel_params : dict, optional
-        Further parameters of a callable kernel.
+        Further arguments of a function, or the arguments of a class.
     method : {"auto", "fixed-point", "distance", "ridge"}, default="auto"
         "fixed-point" goes downhill on the error from a few anchors and their weighted mean
         (Mika et al., 1998; Schoelkopf et al., 1999): RBF, linear and polynomial kernels. A local
@@ -127,7 +131,7 @@ def preimage(
     n_neighbors = check_count("n_neighbors", n_neighbors)
     max_iter = check_count("max_iter", max_iter)
     tol = check_real("tol", tol, low=0)
-    if isinstance(kernel, str) and kernel == "precomputed":
+    if is_precomputed(kernel):
         raise ValueError(
             "preimage needs the anchors as rows, which kernel='precomputed' does not give; name "
             "the kernel or give its function."
@@ -136,7 +140,9 @@ def preimage(
         kernel, gamma=gamma, degree=degree, coef0=coef0, kernel_params=kernel_params
     )
     A, C, dtype = _check_vectors(coef, anchors)
-    form = form_of(bound, A.shape[1])
+    bound = bound.with_gamma_from(A)
+    check_kernel(bound, A)
+    form = bound.inversion(A.shape[1])
     if form is None and method in ("fixed-point", "distance"):
         raise ValueError(
             f"method={method!r} must know how the kernel depends on a row: it works with "
@@ -173,7 +179,7 @@ class _Task:
     """Vectors to find rows for, and what all methods ask of them."""
 
     kernel: Kernel
-    form: Gaussian | Polynomial | None
+    form: GaussianInversion | PolynomialInversion | None
     anchors: Array
     coef: Array
     inner: Array
@@ -185,7 +191,7 @@ class _Task:
             ridge = self._ridge()
             return ridge if method == "ridge" else self._better(ridge, self._nearest())
         # Every phi(x) of a Gaussian kernel has norm 1: only the direction of v matters.
-        norms = np.sqrt(self.energy) if isinstance(self.form, Gaussian) else 1.0
+        norms = np.sqrt(self.energy) if isinstance(self.form, GaussianInversion) else 1.0
         coef, inner, energy = self.coef / norms, self.inner / norms, self.energy / norms**2
         starts = []
         if method != "fixed-point":
@@ -199,9 +205,7 @@ class _Task:
 
     def _ridge(self) -> Array:
         rows = ridge_rows(self.kernel, self.anchors, self.inner)
-        if isinstance(self.kernel, NamedKernel) and "chi2" in self.kernel.name:
-            return np.maximum(rows, 0)  # these kernels know no negative values
-        return rows
+        return np.maximum(rows, 0) if self.kernel.non_negative else rows
 
     def _nearest(self) -> Array:
         """Return the anchor nearest to each vector."""

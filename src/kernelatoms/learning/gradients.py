@@ -4,7 +4,7 @@ For signals X coded as W over phi(D) (eqs. (3), (5) and (10) of the FKSC paper),
 
     L(D) = 1/2 sum k(x, x) - <W, k(X, D)> + 1/2 <B, k(D, D)> + alpha |W|_1.
 
-Every kernel in ``similarity.gradients`` changes by d k(x, y) / d y = a x + b y, so that
+Every kernel with a gradient changes by d k(x, y) / d y = a x + b y, so that
 
     dL/dD = H D - Q'X,   Q = W * a(X, D),   H = B * a(D, D) + diag(stay)          (eq. (11))
     stay_j = sum_l B_lj b(d_l, d_j) - sum_i W_ij b(x_i, d_j).
@@ -26,8 +26,8 @@ import scipy.linalg
 from numpy.typing import NDArray
 
 from kernelatoms.engine import machine
-from kernelatoms.similarity import NamedKernel
-from kernelatoms.similarity.gradients import kernel_slopes, weigh, weighted_gradient
+from kernelatoms.similarity import Kernel
+from kernelatoms.similarity.gradients import weighted_values
 
 Array = NDArray[Any]
 
@@ -58,20 +58,18 @@ class GradientSums:
     stay: Array
 
     @classmethod
-    def of(
-        cls, kernel: NamedKernel, X: Array, codes: Any, atoms: Array, alpha: float
-    ) -> "GradientSums":
+    def of(cls, kernel: Kernel, X: Array, codes: Any, atoms: Array, alpha: float) -> "GradientSums":
         """Return the sums over these rows and their codes (CSR), for atoms as they are."""
-        slopes = kernel_slopes(kernel, X, atoms)
+        slopes = kernel.slopes(X, atoms)
         penalty = alpha * float(np.abs(codes.data).sum())
         stay = np.zeros(len(atoms))
         if slopes.along_y is not None:
-            stay = np.asarray(weigh(codes, slopes.along_y).sum(axis=0))
+            stay = np.asarray(weighted_values(codes, slopes.along_y).sum(axis=0))
         return cls(
             constant=0.5 * float(kernel.diag(X).sum()) + penalty,
-            inner=float(weigh(codes, slopes.values).sum()),
+            inner=float(weighted_values(codes, slopes.values).sum()),
             gram=(codes.T @ codes).toarray(),
-            pull=weighted_gradient(kernel, codes, X, atoms, slopes),
+            pull=kernel.weighted_gradient(codes, X, atoms, slopes),
             stay=stay,
         )
 
@@ -82,16 +80,16 @@ class GradientSums:
             self.pull + other.pull, self.stay + other.stay,
         )  # fmt: skip
 
-    def finish(self, kernel: NamedKernel, atoms: Array) -> "Gradient":
+    def finish(self, kernel: Kernel, atoms: Array) -> "Gradient":
         """Return L, its gradient (11) and the matrix H."""
-        slopes = kernel_slopes(kernel, atoms, atoms)
+        slopes = kernel.slopes(atoms, atoms)
         curvature = self.gram * slopes.along_x
         if slopes.along_y is not None:
             stay = (self.gram * slopes.along_y).sum(axis=0) - self.stay
             curvature[np.diag_indices(len(atoms))] += stay
         return Gradient(
             objective=self.constant + 0.5 * float(np.vdot(self.gram, slopes.values)) - self.inner,
-            gradient=weighted_gradient(kernel, self.gram, atoms, atoms, slopes) - self.pull,
+            gradient=kernel.weighted_gradient(self.gram, atoms, atoms, slopes) - self.pull,
             curvature=curvature,
         )
 
@@ -114,9 +112,7 @@ class Step:
     curvature: Array
 
 
-def sum_gradients(
-    kernel: NamedKernel, X: Array, codes: Any, atoms: Array, alpha: float
-) -> GradientSums:
+def sum_gradients(kernel: Kernel, X: Array, codes: Any, atoms: Array, alpha: float) -> GradientSums:
     """Return the sums over all rows, block by block: k(X, atoms) is never held."""
 
     def part(rows: range) -> GradientSums:
@@ -135,13 +131,15 @@ def sum_gradients(
     return total
 
 
-def coded_loss(kernel: NamedKernel, X: Array, codes: Any, gram: Array, atoms: Array) -> float:
+def coded_loss(kernel: Kernel, X: Array, codes: Any, gram: Array, atoms: Array) -> float:
     """Return 1/2 <gram, k(D, D)> - <W, k(X, D)>, the part of L that depends on atoms."""
 
     def part(rows: range) -> float:
         blocks = _blocks(rows, len(atoms))
         with np.errstate(over="ignore", invalid="ignore"):  # what overflows is no improvement
-            return sum(float(weigh(codes[i:j], kernel(X[i:j], atoms)).sum()) for i, j in blocks)
+            return sum(
+                float(weighted_values(codes[i:j], kernel(X[i:j], atoms)).sum()) for i, j in blocks
+            )
 
     with np.errstate(over="ignore", invalid="ignore"):
         among = 0.5 * float(np.vdot(gram, kernel(atoms, atoms)))
@@ -149,7 +147,7 @@ def coded_loss(kernel: NamedKernel, X: Array, codes: Any, gram: Array, atoms: Ar
 
 
 def move_atoms(
-    kernel: NamedKernel,
+    kernel: Kernel,
     X: Array,
     codes: Any,
     atoms: Array,
@@ -162,7 +160,7 @@ def move_atoms(
 
     Parameters
     ----------
-    kernel : NamedKernel
+    kernel : Kernel
         One with a gradient.
     X : array of shape (n, n_features)
         Signals, in float64.

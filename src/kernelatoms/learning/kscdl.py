@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from kernelatoms.learning.gradients import move_atoms, within
 from kernelatoms.learning.loop import Updated
 from kernelatoms.pursuit.choices import Lasso
-from kernelatoms.similarity import NamedKernel as Kernel
+from kernelatoms.similarity import Kernel
 from kernelatoms.space.codes import Codes
 
 Array = NDArray[Any]
@@ -44,7 +44,7 @@ class GradientStep:
             self.kernel, rows, codes.to_csr(), dictionary, self.alpha, max_norm=self.max_norm,
             past=None if past is None else fade * past,
         )  # fmt: skip
-        return Updated(step.atoms, step.objective, codes.error, step.curvature)
+        return Updated(step.atoms, codes, step.objective, step.curvature)
 
     def forget(self, sums: Array, atoms: NDArray[np.intp]) -> Array:
         """Return the curvature as if nothing had used these atoms."""

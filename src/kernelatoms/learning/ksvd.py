@@ -1,5 +1,6 @@
 """K-SVD: every atom and its coefficients in turn (eq. (2) of the LKDL paper)."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -34,7 +35,8 @@ class KSVDUpdate:
         for _ in range(N_SWEEPS):
             engine.sweep_atoms(R, new, codes.indices, values, N_ALTERNATIONS)
         error = np.vecdot(R, R)
-        return Updated(new, float(np.sum(error, dtype=np.float64)), error)
+        codes = replace(codes, values=values, error=error)
+        return Updated(new, codes, float(np.sum(error, dtype=np.float64)))
 
     def new_atoms(self, rows: Array) -> Array:
         """Return rows at unit norm."""

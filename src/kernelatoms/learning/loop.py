@@ -28,14 +28,14 @@ _PATIENCE = 3
 class Updated(NamedTuple):
     """What an update made of a dictionary and codes.
 
-    ``objective`` is that of the codes (the update may have refreshed their coefficients) over the
-    new dictionary, ``error`` the squared residual of every signal, and ``sums`` what was added up
-    over the rows, where the update does.
+    ``codes`` are the codes over the new dictionary (their coefficients may be refreshed; what they
+    say of errors must rank signals), ``objective`` is theirs, and ``sums`` what was added up over
+    the rows, where the update does.
     """
 
     dictionary: Array
+    codes: Codes
     objective: float
-    error: Array
     sums: Any = None
 
 
@@ -117,7 +117,7 @@ def learn(
         updated = update.apply(rows, codes, state.dictionary)
         unused = state.take_pass(updated.dictionary, updated.objective, codes.uses(), updated.sums)
         # No code uses these atoms, so the objective stays; the next pass has better ones.
-        replace(state, unused, rows, updated.error, update)
+        replace(state, unused, rows, updated.codes.error, update)
         if watch is not None and watch.end_pass(state):
             break
         if settled(state.objective, tol):
@@ -163,7 +163,7 @@ def learn_batch(
     codes = pursuit(problem_of(state.dictionary))
     updated = update.take_batch(rows, codes, state.dictionary, state.sums, fade)
     unused = state.take_batch(updated.dictionary, updated.sums, codes.uses(), len(rows), fade)
-    replaced = replace(state, unused, rows, updated.error, update)
+    replaced = replace(state, unused, rows, updated.codes.error, update)
     state.sums = update.forget(state.sums, replaced)
     state.objective, state.best_pass = [updated.objective], 0
     return updated.objective

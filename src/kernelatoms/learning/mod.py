@@ -7,6 +7,7 @@ codes and evade the penalty. With those, D is the minimum under |d_k| <= 1, by b
 descent (Mairal et al. 2010, Algorithm 2), and batches of it are online dictionary learning.
 """
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -59,8 +60,8 @@ class LeastSquares(AdditiveUpdate):
         values = (codes.values * norms[codes.indices]).astype(codes.values.dtype)
         # From the rows themselves: a small difference of large sums would be rounding.
         R = machine(rows).residuals(rows, new, codes.indices, values)
-        error = np.vecdot(R, R)
-        return Updated(new, float(np.sum(error, dtype=np.float64)), error, sums)
+        codes = replace(codes, values=values, error=np.vecdot(R, R))
+        return Updated(new, codes, float(np.sum(codes.error, dtype=np.float64)), sums)
 
     def take_batch(
         self, rows: Array, codes: Codes, dictionary: Array, past: Moments | None, fade: float
@@ -69,7 +70,7 @@ class LeastSquares(AdditiveUpdate):
         sums = self.accumulate(rows, codes)
         sums = sums if past is None else past.scaled(fade) + sums
         new, _, sums = best_dictionary(sums, dictionary)
-        return Updated(new, sums.objective(new), codes.error, sums)
+        return Updated(new, codes, sums.objective(new), sums)
 
 
 class BlockDescent(AdditiveUpdate):
@@ -85,9 +86,8 @@ class BlockDescent(AdditiveUpdate):
         sums = self.accumulate(rows, codes)
         new = self.solve(sums, dictionary, _SWEEPS)
         R = rows - codes.to_csr() @ new
-        error = np.vecdot(R, R)
-        squares = float(np.sum(error, dtype=np.float64))
-        return Updated(new, 0.5 * squares + self.alpha * codes.l1_norm(), error, sums)
+        codes = replace(codes, error=np.vecdot(R, R))
+        return Updated(new, codes, Lasso(self.alpha).objective(codes), sums)
 
     def take_batch(
         self, rows: Array, codes: Codes, dictionary: Array, past: Moments | None, fade: float
@@ -97,7 +97,7 @@ class BlockDescent(AdditiveUpdate):
         sums = sums if past is None else past.scaled(fade) + sums
         new = self.solve(sums, dictionary, _SWEEPS_A_BATCH)
         objective = 0.5 * sums.objective(new) + self.alpha * sums.l1_norm
-        return Updated(new, objective, codes.error, sums)
+        return Updated(new, codes, objective, sums)
 
     def solve(self, sums: Moments, dictionary: Array, n_sweeps: int) -> Array:
         """Return better atoms for the sums; those without users stay."""

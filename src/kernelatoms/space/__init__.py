@@ -9,7 +9,6 @@
 - ``rpcholesky``: randomly pivoted Cholesky: few rows that stand for all, without K.
 - ``memory``: does it fit?
 - ``preimage``: the way back from feature space to rows.
-- ``forms``: how k(x, a) depends on x, where that is known.
 - ``decode``: the way back from sparse codes over explicit atoms, eq. (19) of the FKSC paper.
 - ``gram_check``: is this a Gram matrix?
 - ``problem``: what a pursuit sees of signals and atoms (Gram, correlations, energies).

@@ -224,7 +224,7 @@ class KernelAtoms:
 
     def check_semidefinite(self) -> None:
         """Refuse atoms whose Gram matrix is not positive semi-definite."""
-        if not getattr(self.kernel, "semidefinite", None):
+        if not self.kernel.semidefinite:
             _ = self._is_semidefinite
 
     @cached_property
@@ -235,6 +235,8 @@ class KernelAtoms:
 
 def _on_stacks(kernel: Kernel, X: Array, Y: Array) -> Array:
     """Return the kernel values of each pair of matrices."""
+    if kernel.takes_stacks:
+        return kernel(X, Y)
     return np.stack([kernel(x, y) for x, y in zip(X, Y, strict=True)])
 
 

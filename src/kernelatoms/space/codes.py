@@ -42,6 +42,11 @@ class Codes:
         """How many signals are coded."""
         return len(self.error)
 
+    @property
+    def n_nonzero(self) -> int:
+        """How many coefficients are not 0, over all signals."""
+        return int(self.uses().sum())
+
     def to_csr(self) -> scipy.sparse.csr_array:
         """Return the (n_signals, n_atoms) matrix of coefficients, indices sorted."""
         raise NotImplementedError
@@ -141,7 +146,7 @@ class RaggedCodes(Codes):
 
     def take(self, rows: NDArray[np.intp]) -> "RaggedCodes":
         """Return the codes of some signals."""
-        return _ragged(self.to_csr()[rows], self.error[rows])
+        return ragged(self.to_csr()[rows], self.error[rows])
 
     def uses(self) -> NDArray[np.intp]:
         """Return how many signals use each atom."""
@@ -206,10 +211,11 @@ def stack_rows(parts: Sequence[tuple[NDArray[np.intp], Codes]]) -> Codes:
         return PaddedCodes(n_atoms=first.n_atoms, error=error, indices=indices, values=values)
     order = np.argsort(np.concatenate([rows for rows, _ in parts]))
     matrix = scipy.sparse.vstack([codes.to_csr() for _, codes in parts], format="csr")[order]
-    return _ragged(matrix, error)
+    return ragged(matrix, error)
 
 
-def _ragged(matrix: scipy.sparse.csr_array, error: Array) -> RaggedCodes:
+def ragged(matrix: scipy.sparse.csr_array, error: Array) -> RaggedCodes:
+    """Return the codes that a CSR matrix (n_signals, n_atoms), its indices sorted, holds."""
     return RaggedCodes(
         n_atoms=matrix.shape[1], error=error, indptr=matrix.indptr.astype(np.int64),
         indices=matrix.indices.astype(np.int32), values=matrix.data,

@@ -17,8 +17,13 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from kernelatoms.engine.cpu.threads import each_block, n_threads
-from kernelatoms.similarity import Kernel, NamedKernel, PrecomputedKernel
-from kernelatoms.space.forms import Gaussian, Polynomial, form_of, mix, weighted_mean
+from kernelatoms.similarity import Kernel, PrecomputedKernel
+from kernelatoms.similarity.inversion import (
+    GaussianInversion,
+    PolynomialInversion,
+    mix,
+    weighted_mean,
+)
 from kernelatoms.space.preimage import (
     fixed_point_rows,
     fixed_point_starts,
@@ -76,13 +81,10 @@ def decode_rows(kernel: Kernel, atoms: Array, codes: Any) -> Array:
     W = _check_codes(codes, len(atoms))
     dtype = np.result_type(atoms, W, np.float32)
     A, W = atoms.astype(np.float64), W.astype(np.float64)
-    name = kernel.name if isinstance(kernel, NamedKernel) else ""
-    form = form_of(kernel, A.shape[1])
-    if name == "linear":
-        rows = W @ A
-    elif name == "cosine":
-        norms = np.linalg.norm(A, axis=1, keepdims=True)
-        rows = W @ (A / np.where(norms > 0, norms, 1))
+    form = kernel.inversion(A.shape[1])
+    exact = kernel.exact_preimage(W, A)
+    if exact is not None:
+        rows = exact
     elif form is None:
         rows = _best_guess(kernel, A, W.toarray())
     else:
@@ -104,7 +106,9 @@ def _check_codes(codes: Any, n_atoms: int) -> scipy.sparse.csr_array:
     return W
 
 
-def _by_fixed_points(form: Gaussian | Polynomial, A: Array, W: scipy.sparse.csr_array) -> Array:
+def _by_fixed_points(
+    form: GaussianInversion | PolynomialInversion, A: Array, W: scipy.sparse.csr_array
+) -> Array:
     """Decode short codes in coordinates of their own atoms, long ones over all atoms."""
     n_atoms, n_features = A.shape
     rows = np.zeros((W.shape[0], n_features))
@@ -138,19 +142,24 @@ def _padded(W: scipy.sparse.csr_array, chosen: Array) -> tuple[NDArray[np.intp],
     return W.indices[where], np.where(there, W.data[where], 0.0)
 
 
-def _over_all_atoms(form: Gaussian | Polynomial, A: Array, weights: Array) -> Array:
+def _over_all_atoms(
+    form: GaussianInversion | PolynomialInversion, A: Array, weights: Array
+) -> Array:
     # Distances do not depend on the origin; their rounding does.
-    origin = A.mean(axis=0) if isinstance(form, Gaussian) else np.zeros(A.shape[1])
+    origin = A.mean(axis=0) if isinstance(form, GaussianInversion) else np.zeros(A.shape[1])
     rows, there = _nearest(form, A - origin, weights)
     return np.where(there[:, None], rows + origin, 0.0)
 
 
 def _over_own_atoms(
-    form: Gaussian | Polynomial, A: Array, indices: NDArray[np.intp], weights: Array
+    form: GaussianInversion | PolynomialInversion,
+    A: Array,
+    indices: NDArray[np.intp],
+    weights: Array,
 ) -> Array:
     """Decode in coordinates of each signal's own atoms: isometric, so kernels are the same."""
     own = A[indices]
-    origin = own[:, 0] if isinstance(form, Gaussian) else np.zeros((1, A.shape[1]))
+    origin = own[:, 0] if isinstance(form, GaussianInversion) else np.zeros((1, A.shape[1]))
     own = own - origin[:, None]
     if own.shape[1] >= own.shape[2]:
         rows, there = _nearest(form, own, weights)
@@ -161,7 +170,9 @@ def _over_own_atoms(
     return np.where(there[:, None], rows + origin, 0.0)
 
 
-def _nearest(form: Gaussian | Polynomial, anchors: Array, weights: Array) -> tuple[Array, Array]:
+def _nearest(
+    form: GaussianInversion | PolynomialInversion, anchors: Array, weights: Array
+) -> tuple[Array, Array]:
     """Return the rows nearest to sum_j w_j phi(a_j), and where that sum is not 0.
 
     Anchors are shared (n, n_features) or own (m, n, n_features); weights are (m, n).
@@ -177,12 +188,14 @@ def _nearest(form: Gaussian | Polynomial, anchors: Array, weights: Array) -> tup
     # Weights that cancel leave rounding, which is not worth a row.
     there = energy > np.finfo(np.float64).eps * reach
     # Every phi(y) of a Gaussian kernel has norm 1: only the direction of v matters.
-    norms = np.sqrt(np.where(there, energy, 1.0)) if isinstance(form, Gaussian) else np.ones(1)
+    norms = (
+        np.sqrt(np.where(there, energy, 1.0)) if isinstance(form, GaussianInversion) else np.ones(1)
+    )
     coef, inner = (np.where(there, part.T / norms, 0.0) for part in (weights, inner))
     used = coef != 0 if anchors.ndim == 3 else None  # own anchors are padded, see _padded
     starts = fixed_point_starts(form, anchors, coef, inner, lengths, _N_STARTS, used)
     rows = fixed_point_rows(form, anchors, coef, energy / norms**2, starts, _MOST_STEPS, _TOLERANCE)
-    if isinstance(form, Gaussian):
+    if isinstance(form, GaussianInversion):
         error = form.step(rows, anchors, coef.T)[0]
         lost = np.flatnonzero(there & (coef.sum(axis=0) - error / 2 < _NO_WAY))
         rows[lost] = _best_start(form, anchors, coef.T, starts, lost)
@@ -190,7 +203,7 @@ def _nearest(form: Gaussian | Polynomial, anchors: Array, weights: Array) -> tup
 
 
 def _best_start(
-    form: Gaussian, anchors: Array, coef: Array, starts: Array, which: NDArray[np.intp]
+    form: GaussianInversion, anchors: Array, coef: Array, starts: Array, which: NDArray[np.intp]
 ) -> Array:
     own = anchors if anchors.ndim == 2 else anchors[which]
     tried = starts[which]
@@ -204,7 +217,7 @@ def _best_guess(kernel: Kernel, A: Array, W: Array) -> Array:
     guesses = [A[(kernel.diag(A)[:, None] - 2 * inner).argmin(axis=0)], weighted_mean(A, W)]
     with suppress(ValueError):  # not positive semi-definite (sigmoid): nothing to regress from
         guesses.append(ridge_rows(kernel, A, inner))
-    if isinstance(kernel, NamedKernel) and "chi2" in kernel.name:
+    if kernel.non_negative:
         guesses = [np.maximum(rows, 0) for rows in guesses]  # no negative values there
     with np.errstate(over="ignore", invalid="ignore"):  # a kernel may not be defined everywhere
         errors = [kernel.diag(rows) - 2 * inner_with_own(kernel, rows, A, W.T) for rows in guesses]

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from kernelatoms.engine import machine
 from kernelatoms.similarity import Kernel
-from kernelatoms.space.forms import Gaussian, Polynomial, pick
+from kernelatoms.similarity.inversion import GaussianInversion, PolynomialInversion, pick
 from kernelatoms.space.gram_check import check_gram
 
 Array = NDArray[Any]
@@ -138,7 +138,11 @@ def nearest_anchors(nearness: Array, count: int) -> NDArray[np.intp]:
 
 
 def distance_rows(
-    form: Gaussian | Polynomial, anchors: Array, inner: Array, lengths: Array, n_neighbors: int
+    form: GaussianInversion | PolynomialInversion,
+    anchors: Array,
+    inner: Array,
+    lengths: Array,
+    n_neighbors: int,
 ) -> Array:
     """Return rows that compare with the anchors next to each vector as the vector does.
 
@@ -165,7 +169,7 @@ def distance_rows(
 
 
 def fixed_point_starts(
-    form: Gaussian | Polynomial,
+    form: GaussianInversion | PolynomialInversion,
     anchors: Array,
     coef: Array,
     inner: Array,
@@ -197,7 +201,7 @@ def _over(inner: Array, lengths: Array) -> Array:
 
 
 def fixed_point_rows(
-    form: Gaussian | Polynomial,
+    form: GaussianInversion | PolynomialInversion,
     anchors: Array,
     coef: Array,
     energy: Array,
@@ -254,7 +258,12 @@ def fixed_point_rows(
 
 
 def _descend(
-    form: Gaussian | Polynomial, anchors: Array, coef: Array, tol: Array, X: Array, max_iter: int
+    form: GaussianInversion | PolynomialInversion,
+    anchors: Array,
+    coef: Array,
+    tol: Array,
+    X: Array,
+    max_iter: int,
 ) -> tuple[Array, Array]:
     """Take up to ``max_iter`` steps from every row; return the rows and their errors."""
     X = X.copy()

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelatoms.engine import machine
+from kernelatoms.similarity import LinearKernel
 from kernelatoms.similarity.missing import rows_with_missing
 from kernelatoms.space.atoms import Atoms, KernelAtoms, LinearAtoms, check_eigenvalues
 from kernelatoms.space.expansion import Expansion
@@ -213,7 +214,7 @@ def split_missing(problem: CodingProblem) -> Split | None:
     """Return a linear problem whose signals miss values in two parts; None for all others."""
     if not isinstance(problem, LinearProblem | KernelProblem):
         return None
-    if isinstance(problem, KernelProblem) and getattr(problem.atoms.kernel, "name", "") != "linear":
+    if isinstance(problem, KernelProblem) and not isinstance(problem.atoms.kernel, LinearKernel):
         return None
     partial = rows_with_missing(problem.signals)
     if not len(partial):

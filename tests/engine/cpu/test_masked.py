@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import oracles.pursuits
-from kernelatoms.pursuit import masked_omp, omp, omp_of_observed
+from kernelatoms.pursuit import omp
+from kernelatoms.pursuit.masked import masked_omp
 from kernelatoms.similarity import make_kernel
 from kernelatoms.space.expansion import Expansion
 from kernelatoms.space.problem import KernelProblem, LinearProblem
@@ -141,7 +142,7 @@ def test_candidate_lists_are_local_dictionaries(selection):
     lists = np.array([rng.permutation(60)[:15] for _ in X], np.int32)
     lists[rng.random(lists.shape) < 0.2] = -1
     X[::5] = 1.0  # complete signals take the other way
-    codes = omp_of_observed(LinearProblem(X, D), 4, candidates=lists, selection=selection)
+    codes = omp(LinearProblem(X, D), 4, candidates=lists, selection=selection)
     for s, x in enumerate(X):
         support, w = oracles.pursuits.omp_of_observed(
             x, D, 4, candidates=lists[s], ols=selection == "ols"
@@ -159,13 +160,13 @@ def test_complete_signals_have_the_codes_they_had(dtype, selection):
     complete = ~np.isnan(X).any(axis=1)
     assert 0 < complete.sum() < 300
     problem = LinearProblem(X, D)
-    ours = omp_of_observed(problem, 5, max_residual=0.2, selection=selection)
+    ours = omp(problem, 5, max_residual=0.2, selection=selection)
     plain = omp(LinearProblem(X[complete], D), 5, max_residual=0.2, selection=selection)
     masked = masked_omp(LinearProblem(X[~complete], D), 5, max_residual=0.2, selection=selection)
     for name in ("indices", "values", "error"):
         np.testing.assert_array_equal(getattr(ours, name)[complete], getattr(plain, name))
         np.testing.assert_array_equal(getattr(ours, name)[~complete], getattr(masked, name))
-    everything = omp_of_observed(LinearProblem(X[complete], D), 5, selection=selection)
+    everything = omp(LinearProblem(X[complete], D), 5, selection=selection)
     same = omp(LinearProblem(X[complete], D), 5, selection=selection)
     np.testing.assert_array_equal(everything.values, same.values)
 
@@ -175,8 +176,8 @@ def test_a_linear_kernel_is_the_linear_method(selection):
     X, D = random_problem(4, 60, 9, 30, 0.2)
     anchors = np.linalg.qr(np.random.default_rng(5).standard_normal((9, 9)))[0]
     expansion = Expansion(make_kernel("linear"), anchors, anchors @ D.T)
-    ours = omp_of_observed(KernelProblem(X, expansion), 3, selection=selection)
-    rows = omp_of_observed(LinearProblem(X, D), 3, selection=selection)
+    ours = omp(KernelProblem(X, expansion), 3, selection=selection)
+    rows = omp(LinearProblem(X, D), 3, selection=selection)
     np.testing.assert_allclose(ours.to_dense(), rows.to_dense(), atol=1e-8)
     np.testing.assert_allclose(ours.error, rows.error, atol=1e-8)
 

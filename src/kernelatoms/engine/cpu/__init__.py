@@ -17,6 +17,11 @@
 """
 
 from kernelatoms.engine.cpu.atoms import descend_atoms
+from kernelatoms.engine.cpu.class_parts import (
+    observed_class_residuals,
+    subtract_class_parts,
+    subtract_dense_class_parts,
+)
 from kernelatoms.engine.cpu.greedy import omp, omp_local, omp_without_gram
 from kernelatoms.engine.cpu.ksc import fksc_passes, ksc_passes
 from kernelatoms.engine.cpu.ksvd import residuals, sweep_atoms
@@ -25,11 +30,6 @@ from kernelatoms.engine.cpu.lasso_loops import certify
 from kernelatoms.engine.cpu.layout import laid_out
 from kernelatoms.engine.cpu.masked import omp_observed
 from kernelatoms.engine.cpu.products import for_blocks, gram_matrix
-from kernelatoms.engine.cpu.class_parts import (
-    observed_class_residuals,
-    subtract_class_parts,
-    subtract_dense_class_parts,
-)
 from kernelatoms.engine.cpu.threads import each, n_threads, one_blas_thread
 
 __all__ = [

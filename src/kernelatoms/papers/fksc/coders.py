@@ -120,7 +120,7 @@ def at_ratio(code: Callable[[float], Codes], wanted: float) -> tuple[float, Code
     for _ in range(_HALVINGS):
         alpha = float(np.exp((low + high) / 2))
         codes = code(alpha)
-        count = int((codes.indices >= 0).sum())
+        count = codes.n_nonzero
         if count > wanted:
             low = np.log(alpha)
             continue

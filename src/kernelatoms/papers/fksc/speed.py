@@ -92,7 +92,7 @@ def _of(setting: Setting, seed: int, data_home: DataHome) -> GivenProblem:
 def _measures_of(codes: Codes) -> dict[str, float]:
     """Return what every study of coding keeps of its codes."""
     gap = np.zeros(1) if codes.gap is None else codes.gap
-    measures = {"gap": float(gap.max()), "nonzeros": float((codes.indices >= 0).sum(axis=1).mean())}
+    measures = {"gap": float(gap.max()), "nonzeros": codes.n_nonzero / codes.n_signals}
     if codes.n_passes is not None and codes.n_updates is not None:
         measures["passes"] = float(codes.n_passes.mean())
         measures["evaluations"] = float(codes.n_updates.mean())
@@ -129,7 +129,7 @@ def measure_objective(setting: Setting, seed: int, data_home: DataHome) -> dict[
     """
     n_all = len(load_columns(setting["data"], setting["scale"], seed, data_home).test)
     codes = solve(_of(setting, seed, data_home), setting)
-    error, size = float(codes.error.mean()), float(np.abs(codes.values).sum(axis=1).mean())
+    error, size = float(codes.error.mean()), codes.l1_norm() / codes.n_signals
     return {
         "objective": n_all * error,
         "per_column": error,

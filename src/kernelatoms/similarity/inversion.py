@@ -10,8 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelatoms.similarity import Kernel, NamedKernel
-
 Array = NDArray[Any]
 
 # <phi(a), v> of unit vectors below this is rounding: a distance read off it would be made up.
@@ -52,7 +50,7 @@ def _inner(X: Array, anchors: Array) -> Array:
 
 
 @dataclass(frozen=True)
-class Gaussian:
+class GaussianInversion:
     """k(x, a) = exp(-gamma |x - a|^2). Every phi(x) has norm 1, so vectors must be unit vectors."""
 
     gamma: float
@@ -119,7 +117,7 @@ class Gaussian:
 
 
 @dataclass(frozen=True)
-class Polynomial:
+class PolynomialInversion:
     """k(x, a) = (gamma x'a + coef0)^degree, of a whole degree from 1."""
 
     gamma: float
@@ -184,20 +182,3 @@ class Polynomial:
 def _least_squares(A: Array, b: Array) -> Array:
     """Return the shortest x that minimise |A x - b|, for a stack of systems."""
     return (np.linalg.pinv(A, rcond=1e-10) @ b[:, :, None])[:, :, 0]
-
-
-def form_of(kernel: Kernel, n_features: int) -> Gaussian | Polynomial | None:
-    """Return how k(x, a) depends on x, if that is known."""
-    if not isinstance(kernel, NamedKernel):
-        return None
-    gamma = float(kernel.params.get("gamma", 1 / n_features))
-    if kernel.name == "rbf":
-        return Gaussian(gamma)
-    if kernel.name == "linear":
-        return Polynomial(1.0, 1, 0.0)
-    if kernel.name in ("poly", "polynomial"):
-        degree = float(kernel.params.get("degree", 3))
-        coef0 = float(kernel.params.get("coef0", 1))
-        if degree >= 1 and degree.is_integer() and coef0 >= 0:
-            return Polynomial(gamma, int(degree), coef0)
-    return None

@@ -1,0 +1,69 @@
+"""The kernel of an estimator: made of its parameters, with the gamma that ``fit`` settled."""
+
+from typing import Any
+
+from numpy.typing import NDArray
+
+from kernelatoms.similarity import Kernel, UserKernel, make_kernel
+from kernelatoms.similarity.given import check_kernel, is_precomputed
+
+Array = NDArray[Any]
+
+
+class KernelChoice:
+    """Estimators with the parameters kernel, gamma, degree, coef0 and kernel_params.
+
+    ``gamma_`` is the number that ``fit`` settled on, None where the kernel has no gamma. Models
+    saved before there was one go by their parameter.
+    """
+
+    kernel: Any
+    gamma: Any
+    degree: Any
+    coef0: Any
+    kernel_params: Any
+
+    def _kernel(self) -> Kernel:
+        """Return the kernel, as fitted."""
+        kernel = self._asked_kernel()
+        gamma = getattr(self, "gamma_", None)
+        return kernel if gamma is None else kernel.with_gamma(gamma)
+
+    def _asked_kernel(self) -> Kernel:
+        """Return the kernel that the parameters ask for, before fit."""
+        return make_kernel(
+            self.kernel,
+            gamma=self.gamma,
+            degree=self.degree,
+            coef0=self.coef0,
+            kernel_params=self.kernel_params,
+        )
+
+    def _fit_kernel(self, kernel: Kernel, X: Array) -> Kernel:
+        """Settle gamma by the training rows, and try a user's kernel on some of them."""
+        kernel = kernel.with_gamma_from(X)
+        check_kernel(kernel, X)
+        self.gamma_: float | None = kernel.gamma if kernel.has_gamma else None  # type: ignore[attr-defined]
+        return kernel
+
+    def _shared_parameters(self, X: Array) -> dict[str, Any]:
+        """Return parameters under which fits to parts of X have one kernel, that of all rows."""
+        kernel = self._asked_kernel().with_gamma_from(X)
+        if not kernel.has_gamma:
+            return {}
+        if isinstance(self.kernel, str):
+            return {"gamma": kernel.gamma}  # type: ignore[attr-defined]
+        own = kernel.given if isinstance(kernel, UserKernel) else kernel
+        return {"kernel": own, "kernel_params": None}
+
+    @property
+    def _precomputed(self) -> bool:
+        return is_precomputed(self.kernel)
+
+    @property
+    def _takes_missing(self) -> bool:
+        """Whether the kernel can be estimated from parts of rows; False if it is no kernel."""
+        try:
+            return self._asked_kernel().takes_missing
+        except (TypeError, ValueError):
+            return False

@@ -1,0 +1,305 @@
+"""``Kernel``: what a kernel knows of itself, and what is asked of it.
+
+A kernel gives every inner product of rows in some feature space: ``values(X, Y) -> (n, m)``. That
+is all a subclass must write. The rest has a default, and a kernel that knows better says so:
+
+- k(x, x) of rows (``diag``);
+- how it changes when a row moves (``slopes``, ``weighted_gradient``), for learners of atoms;
+- what parts of rows tell of it (``values_from_parts``, ``diag_from_parts``), for missing values;
+- how to find a row with given kernel values (``inversion``, ``exact_preimage``), for pre-images;
+- whether it is positive semi-definite on any rows, whether k(x, x) is bounded, whether it takes
+  non-negative rows only;
+- its gamma, if it has one: the default, and what it multiplies.
+"""
+
+import copy
+from numbers import Real
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelatoms.similarity.gradients import Slopes, gradient_in_plane
+from kernelatoms.similarity.inversion import GaussianInversion, PolynomialInversion
+from kernelatoms.similarity.missing import rows_with_missing
+
+Array = NDArray[Any]
+
+
+class Kernel:
+    """Inner products in a feature space. Subclasses write ``values``; all else has a default.
+
+    A kernel is called with rows X (n, n_features) and Y (m, n_features): ``kernel(X, Y)`` is
+    ``values(X, Y)`` in the dtype of X, checked, and estimated where rows of X have missing values
+    (NaN) if the kernel can.
+
+    Attributes
+    ----------
+    semidefinite : bool or None
+        True: on any rows it is positive semi-definite. False or None (not known): it is checked
+        where it matters.
+    bounded : bool
+        Whether k(x, x) stays bounded however long x is. Learners bound the norms of atoms under
+        kernels that are not.
+    non_negative : bool
+        Whether it is defined on rows without negative values only.
+    takes_stacks : bool
+        Whether it also compares stacks, X (..., n, n_features) with Y (..., m, n_features).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelatoms.similarity import Kernel
+    >>> class Common(Kernel):
+    ...     def values(self, X, Y):
+    ...         return np.minimum(X[:, None], Y).sum(axis=2)
+    >>> Common().diag(np.array([[1.0, 2.0], [0.5, 0.0]]))
+    array([3. , 0.5])
+    """
+
+    semidefinite: bool | None = None
+    bounded: bool = False
+    non_negative: bool = False
+    takes_stacks: bool = False
+
+    def values(self, X: Array, Y: Array) -> Array:
+        """Return k(x, y) for all complete rows x of X (n, n_features) and y of Y: (n, m).
+
+        Kernels by name take stacks too: X (..., n, n_features) and Y (..., m, n_features).
+        """
+        raise NotImplementedError(f"{type(self).__name__} must define values(X, Y).")
+
+    def __call__(self, X: Array, Y: Array) -> Array:
+        """Return k(x, y) for all rows x of X and y of Y; estimates where x has missing values."""
+        X, Y = _floats(X), _floats(Y)
+        self._check_rows(X)
+        self._check_rows(Y)
+        incomplete = self._incomplete(X)
+        if not len(incomplete):
+            return self._checked(X, Y)
+        stacked = Y.ndim > 2 and Y.ndim == X.ndim
+        K = np.empty((*X.shape[:-1], Y.shape[-2]), X.dtype)
+        part = Y[incomplete] if stacked else Y
+        with np.errstate(over="ignore", invalid="ignore"):  # callers look at the result
+            K[incomplete] = self.values_from_parts(X[incomplete], part)
+        complete = np.delete(np.arange(len(X)), incomplete)
+        if len(complete):
+            K[complete] = self._checked(X[complete], Y[complete] if stacked else Y)
+        return K
+
+    def diag(self, X: Array) -> Array:
+        """Return k(x, x) for all rows of X (n, n_features): (n,); estimates from parts of rows."""
+        X = _floats(X)
+        self._check_rows(X)
+        incomplete = self._incomplete(X)
+        if not len(incomplete):
+            return self._diag(X)
+        out = np.empty(X.shape[:-1], X.dtype)
+        with np.errstate(over="ignore", invalid="ignore"):
+            out[incomplete] = self.diag_from_parts(X[incomplete])
+        complete = np.delete(np.arange(len(X)), incomplete)
+        out[complete] = self._diag(X[complete])
+        return out
+
+    @property
+    def name(self) -> str:
+        """What the kernel is called in messages."""
+        return type(self).__name__
+
+    # Gradients
+
+    @property
+    def has_gradient(self) -> bool:
+        """Whether ``slopes`` is known."""
+        return type(self).slopes is not Kernel.slopes
+
+    def slopes(self, X: Array, Y: Array) -> Slopes:
+        """Return k(x, y) and the factors a, b of its gradient a x + b y in y; see ``gradients``."""
+        raise ValueError(f"kernel {self.name} has no gradient.")
+
+    def weighted_gradient(
+        self, weights: Any, X: Array, Y: Array, slopes: Slopes | None = None
+    ) -> Array:
+        """Return the sums over i of weights[i, j] d k(x_i, y_j) / d y_j, one row for every j.
+
+        Parameters
+        ----------
+        weights : array or CSR array of shape (n, m)
+            The weight of every pair.
+        X : array of shape (n, n_features)
+            Rows that stand still.
+        Y : array of shape (m, n_features)
+            Rows that move.
+        slopes : Slopes, optional
+            ``slopes(X, Y)``, where it is known already.
+
+        Returns
+        -------
+        array of shape (m, n_features)
+        """
+        slopes = self.slopes(X, Y) if slopes is None else slopes
+        return gradient_in_plane(weights, X, Y, slopes)
+
+    # Parts of rows
+
+    @property
+    def takes_missing(self) -> bool:
+        """Whether ``values_from_parts`` is known."""
+        return type(self).values_from_parts is not Kernel.values_from_parts
+
+    def values_from_parts(self, X: Array, Y: Array) -> Array:
+        """Estimate k(x, y) for rows x (n, n_features) that hold NaN and complete rows y: (n, m)."""
+        raise ValueError(f"kernel {self.name} needs complete rows.")
+
+    def diag_from_parts(self, X: Array) -> Array:
+        """Estimate k(x, x) for rows (n, n_features) that hold NaN: (n,)."""
+        raise ValueError(f"kernel {self.name} needs complete rows.")
+
+    # The way back
+
+    def inversion(self, n_features: int) -> GaussianInversion | PolynomialInversion | None:
+        """Return how k(x, a) depends on x (of so many features), if that helps to find an x."""
+        return None
+
+    def exact_preimage(self, weights: Any, rows: Array) -> Array | None:
+        """Return rows x with phi(x) = sum_j w_j phi(a_j), if there always are: (m, n_features).
+
+        Parameters
+        ----------
+        weights : array or CSR array of shape (m, n)
+            The weights w, one vector a row.
+        rows : array of shape (n, n_features)
+            The rows a.
+        """
+        return None
+
+    # Gamma
+
+    @property
+    def has_gamma(self) -> bool:
+        """Whether there is a parameter gamma."""
+        return hasattr(self, "gamma")
+
+    def default_gamma(self, n_features: int) -> float:
+        """Return what ``gamma=None`` means for rows of so many features."""
+        return 1 / n_features
+
+    def what_gamma_multiplies(self, X: Array, Y: Array) -> Array | None:
+        """Return what gamma multiplies, row by row of X and Y (n, n_features): (n,).
+
+        Squared distances, l1 distances, inner products; None where that is not known. A search
+        for gamma begins with its typical size.
+        """
+        return None
+
+    def with_gamma(self, gamma: float | str | None) -> Self:
+        """Return the same kernel with another gamma."""
+        check_gamma(gamma)
+        other = copy.copy(self)
+        object.__setattr__(other, "gamma", gamma)
+        return other
+
+    def with_gamma_from(self, X: Array) -> Self:
+        """Return the kernel with its gamma as a number, taken from rows X where that is asked.
+
+        ``None`` is the kernel's default, "auto" 1 / n_features and "scale"
+        1 / (n_features * X.var()), as in scikit-learn.
+        """
+        if not self.has_gamma:
+            return self
+        gamma: Any = self.gamma  # type: ignore[attr-defined]
+        if isinstance(gamma, str) and gamma == "scale":
+            variance = float(X.var(dtype=np.float64))
+            return self.with_gamma(1 / (X.shape[1] * variance) if variance > 0 else 1.0)
+        return self.with_gamma(self.gamma_for(X.shape[1]))
+
+    def gamma_for(self, n_features: int) -> float:
+        """Return gamma as a number, for rows of so many features."""
+        gamma: Any = self.gamma  # type: ignore[attr-defined]
+        if gamma is None:
+            return self.default_gamma(n_features)
+        if isinstance(gamma, str):
+            if gamma == "auto":
+                return 1 / n_features
+            raise ValueError("gamma='scale' is taken from rows: kernel.with_gamma_from(X) does so.")
+        return float(gamma)
+
+    # Checks
+
+    def refuse_missing(self, X: Array) -> None:
+        """Refuse rows that hold NaN, if the kernel cannot be estimated from parts of rows."""
+        self._incomplete(X)
+
+    def _incomplete(self, X: Array) -> NDArray[np.intp]:
+        """Return which rows hold NaN, if any may."""
+        rows = rows_with_missing(X)
+        if len(rows) and not self.takes_missing:
+            raise ValueError(
+                f"X contains NaN, but {self._who()} needs complete rows: impute the missing "
+                "values, or use a kernel that can be estimated from parts of rows, such as 'rbf' "
+                "or 'linear'."
+            )
+        return rows
+
+    def _who(self) -> str:
+        return f"kernel {self.name!r}"
+
+    def _check_rows(self, X: Array) -> None:
+        if self.non_negative and X.size and np.nanmin(X) < 0:
+            raise ValueError(
+                f"{self._who()} knows no negative values, and its rows hold {np.nanmin(X):.3g}; "
+                "shift or scale them (MinMaxScaler), or choose another kernel."
+            )
+
+    def _checked(self, X: Array, Y: Array) -> Array:
+        """Return values of complete rows; others' code is not trusted."""
+        expected = (*X.shape[:-1], Y.shape[-2])
+        K = check_values(self.values(X, Y), expected, f"{self._who()} called with shapes {X.shape} "
+                         f"and {Y.shape}")  # fmt: skip
+        return K.astype(X.dtype, copy=False)
+
+    def _diag(self, X: Array) -> Array:
+        """Read k(x, x) of complete rows off small square blocks."""
+        if X.ndim > 2:
+            flat = self._diag(X.reshape(-1, X.shape[-1]))
+            return flat.reshape(X.shape[:-1])
+        blocks = [
+            np.diagonal(self._checked(X[i : i + 64], X[i : i + 64])) for i in range(0, len(X), 64)
+        ]
+        return np.concatenate(blocks) if blocks else np.empty(0, X.dtype)
+
+
+def _floats(X: Array) -> Array:
+    return X if X.dtype.kind == "f" else X.astype(np.float64)
+
+
+def check_values(values: Any, shape: tuple[int, ...], who: str) -> Array:
+    """Return kernel values as an array; refuse wrong shapes, NaN and what is no number."""
+    K = np.asarray(values)
+    if K.shape != shape:
+        raise ValueError(
+            f"kernel must return one value for each pair of rows: {who} it should return shape "
+            f"{shape}, but it returned {K.shape}."
+        )
+    if K.dtype.kind not in "fiub":
+        raise ValueError(f"kernel must return real numbers, but it returned {K.dtype}.")
+    if not np.isfinite(K).all():
+        raise ValueError("kernel returned NaN or infinity; it must be finite on finite rows.")
+    return K
+
+
+def check_gamma(gamma: Any, *, words: tuple[str, ...] = ("scale", "auto")) -> None:
+    """Refuse what is no gamma: a number above 0, None, or one of these words."""
+    if gamma is None or (isinstance(gamma, str) and gamma in words):
+        return
+    allowed = ", ".join(["a number above 0", "None", *(repr(word) for word in words)])
+    number = isinstance(gamma, Real) and not isinstance(gamma, bool)
+    if not number or not np.isfinite(float(gamma)) or not float(gamma) > 0:
+        raise ValueError(f"gamma must be above 0 and finite: one of {allowed}; got {gamma!r}.")
+
+
+def check_number(name: str, value: Any) -> None:
+    """Refuse what is no finite number."""
+    number = isinstance(value, Real) and not isinstance(value, bool)
+    if not number or not np.isfinite(float(value)):
+        raise ValueError(f"{name} must be a finite number, got {value!r}.")
