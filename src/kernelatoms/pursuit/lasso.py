@@ -83,6 +83,17 @@ def lasso_path(
 ) -> list[Codes]:
     """Code all signals at every alpha, largest first, each from the codes of the one before.
 
+    Parameters
+    ----------
+    problem : CodingProblem
+        Signals and atoms; energies must be known.
+    alphas : list of float
+        Weights of |w|_1, above 0, in any order.
+    positive : bool
+        Allow no negative coefficients.
+    gap_tol : float
+        Stop at a duality gap of this share of k(x, x).
+
     Returns
     -------
     list of Codes

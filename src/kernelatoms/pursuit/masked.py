@@ -35,8 +35,14 @@ def omp_of_observed(
     ----------
     problem : CodingProblem
         Signals, NaN where values are missing, and atoms.
-    n_nonzero, max_residual, selection, candidates
-        As in ``omp``.
+    n_nonzero : int
+        The most atoms a signal may use.
+    max_residual : float, optional
+        Stop earlier once |residual| <= max_residual |x|, both on observed entries.
+    selection : {"omp", "ols"}
+        Pick the atom of largest correlation, or of largest residual decrease.
+    candidates : int32 array of shape (n_signals, n_candidates), optional
+        The atoms that each signal may use; -1 pads shorter lists.
 
     Returns
     -------
@@ -88,7 +94,7 @@ def masked_omp(
     selection : {"omp", "ols"}
         Pick the atom of largest correlation, with atoms at unit norm on the observed entries, or
         of largest residual decrease.
-    candidates : (n_signals, n_candidates) int32, optional
+    candidates : int32 array of shape (n_signals, n_candidates), optional
         The atoms that each signal may use; -1 pads shorter lists.
 
     Returns

@@ -39,7 +39,7 @@ def omp(
         Stop earlier once |residual| <= max_residual |x|.
     selection : {"omp", "ols"}
         Pick the atom of largest correlation, or of largest residual decrease.
-    candidates : (n_signals, n_candidates) int32, optional
+    candidates : int32 array of shape (n_signals, n_candidates), optional
         The atoms that each signal may use; -1 pads shorter lists.
 
     Returns
