@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import kernelatoms
-from kernelatoms import datasets, report, similarity
+from kernelatoms import datasets, pursuit, report, similarity
 
 DOCS = Path(__file__).parent
 MADE = {"_build", "gallery", "generated"}
@@ -52,7 +52,7 @@ def test_code_without_prompts_runs(page, monkeypatch, tmp_path):
 
 def public_names():
     yield from (f"kernelatoms.{name}" for name in kernelatoms.__all__ if name != "__version__")
-    for room in (datasets, report, similarity):
+    for room in (datasets, pursuit, report, similarity):
         yield from (f"{room.__name__}.{name}" for name in room.__all__)
 
 

@@ -168,11 +168,11 @@ def test_nothing_shared_of_nothing_is_all():
 def test_race_counts_evaluations_and_gives_threads_back(monkeypatch):
     monkeypatch.setenv("KERNELATOMS_NUM_THREADS", "2")
     setting = {**SMALL, "scale": "raw", "sigma": 5.0, "stop": "gap", "max_passes": 10_000, "x": 30}
-    told = {s: speed.measure_speed({**setting, "solver": s}, 0, None) for s in speed._SOLVERS}
+    measured = {s: speed.measure_speed({**setting, "solver": s}, 0, None) for s in speed._SOLVERS}
     assert os.environ["KERNELATOMS_NUM_THREADS"] == "2"
-    assert told[KSC]["evaluations"] == pytest.approx(30 * told[KSC]["passes"])
-    assert "evaluations" not in told[DEFAULT]
-    assert all(t["gap"] <= 1e-6 and t["ms_raw"] > 0 for t in told.values())
+    assert measured[KSC]["evaluations"] == pytest.approx(30 * measured[KSC]["passes"])
+    assert "evaluations" not in measured[DEFAULT]
+    assert all(t["gap"] <= 1e-6 and t["ms_raw"] > 0 for t in measured.values())
     monkeypatch.delenv("KERNELATOMS_NUM_THREADS")
     speed.measure_speed({**setting, "solver": DEFAULT}, 0, None)
     assert "KERNELATOMS_NUM_THREADS" not in os.environ

@@ -62,7 +62,17 @@ class Dataset:
     online: str = ""
 
     def published_shape(self, key: str) -> tuple[int, ...]:
-        """Shape that the array has in the published set."""
+        """Return the shape that an array has in the published set.
+
+        Parameters
+        ----------
+        key : str
+            The array's name in the file, a key of ``arrays``.
+
+        Returns
+        -------
+        tuple of int
+        """
         axes = self.arrays[key].axes
         return tuple(axis if isinstance(axis, int) else self.sizes[axis] for axis in axes)
 

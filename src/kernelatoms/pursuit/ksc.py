@@ -78,7 +78,26 @@ def fksc(
 ) -> RaggedCodes:
     """Code all signals by coordinate descent in two stages (Algorithm 2), its bound made safe.
 
-    Parameters and results are those of ``ksc``.
+    Parameters
+    ----------
+    problem : CodingProblem
+        Signals and atoms; energies must be known.
+    alpha : float
+        Weight of |w|_1, above 0.
+    gap_tol : float
+        Stop at a duality gap of this share of k(x, x).
+    change_tol : float, optional
+        Stop, as the paper does (at 1e-3), when a pass changes w by no more than this share of its
+        norm, whatever the gap.
+    max_passes : int
+        The most passes.
+    start : array of shape (n_signals, n_atoms), optional
+        Codes to start from.
+
+    Returns
+    -------
+    Codes
+        With ``gap``, ``n_passes``, and ``n_updates``: how often (8) was evaluated.
     """
 
     def begin(gram: Array, b: Array, w: Array) -> _More:

@@ -89,7 +89,7 @@ def heat_figure(
         Each is scaled to its own largest value.
     feature_names : list of n_features names
     groups : list of (label, count), optional
-        Labels over so many neighbouring atoms each, parted by gaps.
+        Labels over so many neighbouring atoms each, with gaps between them.
 
     Returns
     -------

@@ -66,7 +66,23 @@ def images_figure(
     n_columns: int | None = None,
     row_labels: Sequence[str] | None = None,
 ) -> Figure:
-    """Draw signals as images in a grid on one scale, white at 0; see ``atoms_figure``."""
+    """Draw signals as images in a grid on one scale, white at 0.
+
+    Parameters
+    ----------
+    images : array of shape (n_images, n_features)
+        Signals, one a row, drawn row by row.
+    image_shape : (height, width)
+        Their shape as images; height times width is n_features.
+    n_columns : int, optional
+        Images a row; by default a grid about as wide as high.
+    row_labels : list of str, optional
+        A label left of every row of the grid.
+
+    Returns
+    -------
+    Figure
+    """
     stack = _as_images("images", images, image_shape)
     return _grid(stack / (np.abs(stack).max() or 1), n_columns, row_labels)
 

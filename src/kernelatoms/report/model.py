@@ -97,8 +97,21 @@ def model_sections(
 
     Parameters
     ----------
-    model, X, y, image_shape, facts, feature_names, timing
-        As in ``write_model_report``.
+    model : estimator
+        A fitted ``KSVD``, ``MOD``, ``KernelKSVD``, ``KernelMOD``, ``KSCDL``,
+        ``ClassDictionaryClassifier`` or ``KernelLinearizer``, or a ``Pipeline`` that ends in one.
+    X : array or data frame of shape (n_samples, n_features), optional
+        Rows to show the model on, as it takes them; best some that it did not learn from.
+    y : array of shape (n_samples,), optional
+        Their labels, of the type the model learned from; used by classifiers.
+    image_shape : (height, width), optional
+        Rows are images of this shape.
+    facts : mapping of str to text, optional
+        What else the reader should know: files, dates, scores. Shown in the first table.
+    feature_names : list of n_features names, optional
+        By default those of the data frame that the model learned from. Drawn up to 30.
+    timing : mapping of str to float, optional
+        Seconds that steps took at ``fit``. Prediction is timed here, on X.
 
     Returns
     -------

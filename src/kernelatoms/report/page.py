@@ -23,7 +23,17 @@ _PNG_DPI = 160
 
 @dataclass(frozen=True)
 class Picture:
-    """A matplotlib figure, the words under it, and the words for who cannot see it."""
+    """A matplotlib figure, the words under it, and the words for who cannot see it.
+
+    Parameters
+    ----------
+    figure : matplotlib Figure
+        The figure.
+    caption : str
+        What stands under it.
+    alt : str
+        What it shows, for those who cannot see it.
+    """
 
     figure: Any
     caption: str
@@ -32,7 +42,17 @@ class Picture:
 
 @dataclass(frozen=True)
 class Table:
-    """A table of words: the first column names the row, the others are right-aligned."""
+    """A table of words: the first column names the row, the others are right-aligned.
+
+    Parameters
+    ----------
+    header : list of n_columns str
+        The columns' names.
+    rows : list of lists of n_columns str
+        The cells.
+    caption : str, optional
+        What stands under the table.
+    """
 
     header: Sequence[str]
     rows: Sequence[Sequence[str]]
@@ -49,7 +69,19 @@ class Table:
 
 @dataclass(frozen=True)
 class Section:
-    """A heading with what stands under it; blank lines in ``text`` part paragraphs."""
+    """A heading with what stands under it.
+
+    Parameters
+    ----------
+    title : str
+        The heading.
+    text : str, optional
+        Words; a blank line starts a new paragraph.
+    table : Table, optional
+        A table under the words.
+    pictures : list of Picture, optional
+        Pictures under the table.
+    """
 
     title: str
     text: str = ""
@@ -96,7 +128,24 @@ def write_report(
 def render_page(
     title: str, sections: Sequence[Section], *, lead: str = "", footer: str = ""
 ) -> str:
-    """Return the page as HTML; see ``write_report``."""
+    """Return a page as HTML, for those who do not want a file.
+
+    Parameters
+    ----------
+    title : str
+        The page's heading.
+    sections : list of Section
+        What the page shows, from top to bottom.
+    lead : str, optional
+        What the reader should know first, in a sentence or two.
+    footer : str, optional
+        Small print at the end: versions, date.
+
+    Returns
+    -------
+    str
+        The whole page: styles and pictures are in it.
+    """
     body = "\n".join(_render_section(section) for section in sections)
     introduction = f'<p class="lead">{html.escape(lead)}</p>' if lead else ""
     small_print = f"<footer>{_paragraphs(footer)}</footer>" if footer else ""

@@ -27,9 +27,9 @@ def series_figure(
 
     Parameters
     ----------
-    lines : mapping of str to (places, list of arrays)
+    lines : mapping of str to (list of places, list of arrays of shape (n_runs,))
         For each method its places on the axis and the values of all runs there.
-    levels : mapping of str to array
+    levels : mapping of str to array of shape (n_runs,)
         Methods that do not depend on the axis: the values of all runs.
     reported : mapping of str to mapping of place to number or (low, high)
         Reported numbers; the place None does not depend on the axis. A method has the colour of

@@ -31,7 +31,13 @@ def new_plot(xlabel: str, ylabel: str, height: float = 3.5) -> tuple[Figure, Any
 
 
 def plain_axes(ax: Any) -> None:
-    """Draw the left and the lower edge only, in grey."""
+    """Draw the left and the lower edge only, in grey.
+
+    Parameters
+    ----------
+    ax : matplotlib Axes
+        The axes to change.
+    """
     ax.spines[["top", "right"]].set_visible(False)
     ax.spines[["left", "bottom"]].set_color(GREY)
     ax.tick_params(labelsize=10, color=GREY)
