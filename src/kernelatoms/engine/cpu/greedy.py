@@ -359,6 +359,8 @@ def _until(
     dtype: np.dtype[Any],
 ) -> NDArray[np.float64]:
     """Return how much energy of each signal start..stop to explain; infinite without a goal."""
+    if energy is not None and energy.shape != (stop - start,):
+        raise ValueError(f"The energies must have shape {(stop - start,)}, got {energy.shape}.")
     if energy is not None and not np.isfinite(energy).all():
         raise ValueError(
             f"X holds signals whose squared norm overflows {dtype.name}; scale X down or "
@@ -371,9 +373,11 @@ def _until(
             "max_residual needs k(x, x) of the signals, which a precomputed kernel does not "
             "give; use n_nonzero_coefs alone."
         )
-    goal = stop_at[start:stop] ** 2
     whole = energy.astype(np.float64)
-    return whole - (goal * whole if relative else goal)
+    # A goal of infinity times no energy is NaN, of which no energy is less: no atoms, as it should.
+    with np.errstate(over="ignore", invalid="ignore"):
+        goal = stop_at[start:stop] ** 2
+        return whole - (goal * whole if relative else goal)
 
 
 def _subtract_from(energy: Array | None, explained: NDArray[np.float64]) -> None:
