@@ -32,3 +32,37 @@ def _score(x, D, support, i, r, ols):
     new = D[[*support, i]]
     left = x - np.linalg.lstsq(new.T, x, rcond=None)[0] @ new
     return np.sqrt(max(r @ r - left @ left, 0.0))
+
+
+def nonnegative_least_squares(x, A):
+    """Return the w >= 0 that minimises |x - w A|, the best of all supports."""
+    best, smallest = np.zeros(len(A)), x @ x
+    for bits in range(1, 2 ** len(A)):
+        chosen = [i for i in range(len(A)) if bits >> i & 1]
+        w = np.zeros(len(A))
+        w[chosen] = np.linalg.lstsq(A[chosen].T, x, rcond=None)[0]
+        left = x - w @ A
+        if (w >= 0).all() and left @ left < smallest:
+            best, smallest = w, left @ left
+    return best
+
+
+def nonnegative_omp(x, D, n_nonzero, max_residual=0.0, ols=False):
+    """Code x over the rows of D with positive coefficients; returns support and coefficients."""
+    support, w, r = [], np.zeros(0), x
+    while len(support) < n_nonzero and np.linalg.norm(r) > max_residual * np.linalg.norm(x):
+        scores = D @ r
+        if ols:
+            basis = np.linalg.qr(D[support].T)[0]
+            rest = np.linalg.norm(D - D @ basis @ basis.T, axis=1)
+            scores = np.where(rest > 1e-7 * np.linalg.norm(D, axis=1), scores, 0) / (rest + 1e-300)
+        scores[support] = 0
+        if scores.max() <= 1e-10 * np.linalg.norm(x):
+            break
+        tried = [*support, int(np.argmax(scores))]
+        new = nonnegative_least_squares(x, D[tried])
+        left = x - new @ D[tried]
+        if left @ left >= r @ r * (1 - 1e-12):
+            break
+        support, w, r = [i for i, v in zip(tried, new, strict=True) if v > 0], new[new > 0], left
+    return support, w

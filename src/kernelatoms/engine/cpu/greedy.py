@@ -20,7 +20,6 @@ from kernelatoms.engine.cpu.greedy_loops import (
     code_block,
     code_block_local,
     step_block,
-    write_block,
 )
 from kernelatoms.engine.cpu.layout import in_lanes, padded
 from kernelatoms.engine.cpu.products import block_rows
@@ -102,14 +101,14 @@ def omp(
         raise ValueError(f"The Gram matrix must be square, got shape {gram.shape}.")
     _check(dtype, n_signals, n_nonzero, stop_at)
     whole = in_lanes(gram)
-    norms2 = _padded_row(np.diagonal(gram))
+    norms2, names = _padded_row(np.diagonal(gram)), np.arange(n_atoms, dtype=np.int32)
     options = _options(dtype, use_ols, positive)
 
     def code(start: int, stop: int, indices: Array, values: Array, left: Array) -> None:
         corr, energy = products(start, stop)
         corr = _fit(corr, "correlations", (stop - start, n_atoms), dtype)
         until = _until(energy, start, stop, stop_at, relative, dtype)
-        code_block(whole, norms2, corr, until, *options, indices, values, left)
+        code_block(names, whole, norms2, corr, until, *options, indices, values, left)
         _subtract_from(energy, left)
 
     block = block_rows(n_signals, len(norms2), dtype.itemsize, n_threads())
@@ -203,7 +202,7 @@ def omp_without_gram(
     """
     n_atoms, dtype = len(norms2), norms2.dtype
     _check(dtype, n_signals, n_nonzero, stop_at)
-    wide_norms2 = _padded_row(norms2)
+    wide_norms2, names = _padded_row(norms2), np.arange(n_atoms, dtype=np.int32)
     options = _options(dtype, use_ols, positive)
     most = min(n_nonzero, n_atoms)
     # Correlations twice (as they are, and with the residual), the rows of all but the last atom,
@@ -221,23 +220,21 @@ def omp_without_gram(
             corr, energy = products(start, stop)
             corr = _fit(corr, "correlations", (n, n_atoms), dtype)
             until = _until(energy, start, stop, stop_at, relative, dtype)
-            a[:n, :n_atoms] = corr
-            going, counts = until > 0, np.zeros(n, np.intp)
+            going, counts = np.ones(n, bool), np.zeros(n, np.intp)
             picked, ids = np.zeros((n, most), np.uintp), np.zeros((n, most), np.uintp)
             codes, step = np.zeros((n, most), dtype), np.zeros((n, most), dtype)
             directions, memory = np.empty((n, most, most), dtype), np.zeros((n, MEMORY))
             places = np.full(n_atoms, -1)
             while True:
                 step_block(
-                    rows, wide_norms2, corr, until, *options, going, counts, picked, ids, codes,
-                    directions, a[:n], h[:n], step, memory,
+                    names, rows, wide_norms2, corr, until, *options, going, counts, picked, ids,
+                    codes, directions, a[:n], h[:n], step, memory, indices, values, left,
                 )  # fmt: skip
                 if not going.any():
                     break
                 used = going[:, None] & (np.arange(most) < counts[:, None])
                 _fetch(gram_rows, np.unique(picked[used]).astype(np.intp), places, rows, n_atoms)
                 ids[used] = places[picked[used]]
-            write_block(picked, codes, counts, memory, indices, values, left)
             _subtract_from(energy, left)
 
         return code
@@ -362,6 +359,8 @@ def _until(
     dtype: np.dtype[Any],
 ) -> NDArray[np.float64]:
     """Return how much energy of each signal start..stop to explain; infinite without a goal."""
+    if energy is not None and energy.shape != (stop - start,):
+        raise ValueError(f"The energies must have shape {(stop - start,)}, got {energy.shape}.")
     if energy is not None and not np.isfinite(energy).all():
         raise ValueError(
             f"X holds signals whose squared norm overflows {dtype.name}; scale X down or "
@@ -374,9 +373,11 @@ def _until(
             "max_residual needs k(x, x) of the signals, which a precomputed kernel does not "
             "give; use n_nonzero_coefs alone."
         )
-    goal = stop_at[start:stop] ** 2
     whole = energy.astype(np.float64)
-    return whole - (goal * whole if relative else goal)
+    # A goal of infinity times no energy is NaN, of which no energy is less: no atoms, as it should.
+    with np.errstate(over="ignore", invalid="ignore"):
+        goal = stop_at[start:stop] ** 2
+        return whole - (goal * whole if relative else goal)
 
 
 def _subtract_from(energy: Array | None, explained: NDArray[np.float64]) -> None:
