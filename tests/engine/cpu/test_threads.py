@@ -11,13 +11,20 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 from sklearn.model_selection import GridSearchCV
-from threadpoolctl import threadpool_info
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from kernelatoms import KSVD, ClassDictionaryClassifier, sparse_encode
 from kernelatoms.engine.cpu import threads
 
 X = np.random.default_rng(0).standard_normal((3000, 20))
 D = np.random.default_rng(1).standard_normal((50, 20))
+
+
+@pytest.fixture(autouse=True)
+def several_blas_threads():
+    """Else, on one core or after a failure, there would be nothing to restore."""
+    with threadpool_limits(3, user_api="blas"):
+        yield
 
 
 def encode():
@@ -298,6 +305,7 @@ def test_only_the_outermost_level_threads(monkeypatch):
 def test_blas_is_limited_while_working_and_restored_after(monkeypatch):
     monkeypatch.setenv("KERNELATOMS_NUM_THREADS", "2")
     before = blas_threads()
+    assert set(before.values()) == {3}
     during = threads.each(lambda _: blas_threads(), range(2))
     assert all(set(d.values()) == {1} for d in during)
     assert blas_threads() == before
