@@ -3,8 +3,9 @@
     min |x_O - (D w)_O|^2   subject to   |w|_0 <= n_nonzero
 
 greedily, with O the observed entries of x and atoms at unit norm on O when they are compared: OMP
-as in inpainting. Under a kernel other than the linear one there are no entries to leave out; its
-estimates from a part of a row are ordinary inner products to ``omp``.
+as in inpainting. Atoms that are only rounding on O are never picked. Under a kernel other than the
+linear one there are no entries to leave out; its estimates from a part of a row are ordinary inner
+products to ``omp``.
 """
 
 from typing import Any
@@ -102,7 +103,9 @@ def masked_omp(
     columns = problem.columns
     with np.errstate(over="ignore"):
         squares = np.square(columns)
-    problem.check_norms(squares.sum(axis=0))
+    norms2 = squares.sum(axis=0)
+    problem.check_norms(norms2)
+    norms2 = norms2.astype(np.float64)
     indices = np.empty((n_signals, n_nonzero), np.int32)
     values = np.empty((n_signals, n_nonzero), dtype)
     error = np.empty(n_signals, dtype)
@@ -123,7 +126,7 @@ def masked_omp(
             )
         left = np.empty(stop - start)
         pursue_observed(
-            atoms, columns, squares, residual, (~missing).astype(dtype), candidates[part],
+            atoms, columns, squares, norms2, residual, (~missing).astype(dtype), candidates[part],
             energy * np.float64(share), selection == "ols", indices[part], values[part], left,
         )  # fmt: skip
         error[part] = np.where(left > 10 * np.finfo(dtype).eps * energy, left, 0.0)
