@@ -17,11 +17,15 @@ def omp(x, D, n_nonzero, max_residual=0.0, candidates=None, ols=False):
     return support, w
 
 
-def omp_of_observed(x, D, n_nonzero, **options):
-    """Code x by its entries that are not NaN, over the atoms' same entries at unit norm."""
+def omp_of_observed(x, D, n_nonzero, eps=2.0**-52, **options):
+    """Code x by its entries that are not NaN, over the atoms' same entries at unit norm.
+
+    Atoms that are rounding there, 100 eps of their whole norm, count as zero.
+    """
     seen = ~np.isnan(x)
     norms = np.linalg.norm(D[:, seen], axis=1)
     unit = D[:, seen] / np.where(norms > 0, norms, 1)[:, None]
+    unit[norms <= 100 * eps * np.linalg.norm(D, axis=1)] = 0
     support, w = omp(x[seen], unit, n_nonzero, **options)
     return support, w / norms[support]
 

@@ -3,8 +3,9 @@
     min |x_O - (D w)_O|^2   subject to   |w|_0 <= n_nonzero
 
 greedily, with O the observed entries of x and atoms at unit norm on O when they are compared: OMP
-as in inpainting. Under a kernel other than the linear one there are no entries to leave out; its
-estimates from a part of a row are ordinary inner products to ``omp``.
+as in inpainting. Atoms that are only rounding on O are never picked. Under a kernel other than the
+linear one there are no entries to leave out; its estimates from a part of a row are ordinary inner
+products to ``omp``.
 """
 
 from typing import Any

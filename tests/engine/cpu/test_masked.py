@@ -72,6 +72,59 @@ def test_agrees_with_the_textbook(
         check(codes, s, x, D, support, w, exact)
 
 
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    n_atoms=st.integers(2, 60),
+    n_nonzero=st.integers(1, 5),
+    dtype=st.sampled_from([np.float32, np.float64]),
+    selection=st.sampled_from(["omp", "ols"]),
+    size=st.floats(1e-3, 1e3),
+)
+def test_atoms_that_are_rounding_on_the_observed_entries_are_never_picked(
+    seed, n_atoms, n_nonzero, dtype, selection, size
+):
+    """At unit norm on those entries they would look like all the others."""
+    X, D = random_problem(seed, 8, 30, n_atoms, 0)
+    rng = np.random.default_rng(seed)
+    rounding = rng.random(n_atoms) < 0.5
+    eps = float(np.finfo(dtype).eps)
+    D[np.ix_(rounding, range(12))] *= eps * rng.uniform(0, 30, (rounding.sum(), 1))
+    X[:, 12:] = np.nan
+    X, D = X.astype(dtype), (size * D).astype(dtype)
+    codes = masked_omp(LinearProblem(X, D), n_nonzero, selection=selection)
+    assert not np.isin(codes.indices, np.flatnonzero(rounding)).any()
+    for s, x in enumerate(X):
+        support, _ = oracles.pursuits.omp_of_observed(
+            x.astype(float), D.astype(float), n_nonzero, eps, ols=selection == "ols"
+        )
+        assert not rounding[support].any()
+        assert (codes.indices[s] >= 0).sum() == len(support)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("selection", ["omp", "ols"])
+def test_one_observed_entry_has_no_enormous_coefficient(selection, dtype):
+    """Of orthonormal atoms, computed, only the third has more than rounding at entry 0."""
+    D = np.eye(5, dtype=dtype)[[1, 2, 0, 3, 4]]
+    D[[0, 1, 3, 4], 0] = np.finfo(dtype).eps * np.array([1, -0.5, 3, 0.25], dtype)
+    X = np.full((2, 5), np.nan, dtype)
+    X[:, 0] = 1, -2
+    codes = masked_omp(LinearProblem(X, D), 3, selection=selection)
+    np.testing.assert_array_equal(codes.to_dense(), [[0, 0, 1, 0, 0], [0, 0, -2, 0, 0]])
+    others = np.delete(D, 2, axis=0)
+    codes = masked_omp(LinearProblem(X, others), 3, selection=selection)
+    assert (codes.indices == -1).all()
+    np.testing.assert_array_equal(codes.error, [1, 4])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_small_is_not_rounding(dtype):
+    """A thousand epsilons of the whole norm are seen; the floor is no opinion about size."""
+    D = np.array([[1e3 * np.finfo(dtype).eps, 1]], dtype)
+    codes = masked_omp(LinearProblem(np.array([[1, np.nan]], dtype), D), 1)
+    np.testing.assert_allclose(codes.values, [[1 / D[0, 0]]], rtol=1e-5)
+
+
 @given(**shapes)
 def test_float32_is_near_float64(
     seed, n_signals, n_features, n_atoms, n_nonzero, missing, unit, selection

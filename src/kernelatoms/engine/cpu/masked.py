@@ -8,6 +8,9 @@ is observed) and orthonormal directions q of every signal at hand:
 
 The first, the only work over all atoms, is one matrix product for the block. OLS divides by what
 the earlier directions leave of the atoms instead, h -= (D q)^2: one more product.
+
+An atom may be as good as zero on what is observed of a signal. At unit norm there its rounding
+would look like any other atom, so |d_j,O| must stand out against the rounding of the whole |d_j|.
 """
 
 from typing import Any
@@ -36,8 +39,17 @@ def _only_candidates(energy, candidates):  # type: ignore[no-untyped-def]
                 energy[s, j] = 0.0
 
 
+@jit()
+def _forget_unseen(energy, norms2, floor):  # type: ignore[no-untyped-def]
+    """Set the energies of atoms that are rounding on the observed entries to 0."""
+    for s in range(energy.shape[0]):
+        for j in range(energy.shape[1]):
+            if float(energy[s, j]) <= floor * norms2[j]:
+                energy[s, j] = 0.0
+
+
 @jit(fastmath=True)
-def _weigh(energy, weights):  # type: ignore[no-untyped-def]
+def _invert_norms(energy, weights):  # type: ignore[no-untyped-def]
     """Write 1 / sqrt(energy), 0 where there is none."""
     one = weights.dtype.type(1)
     for s in range(energy.shape[0]):
@@ -150,6 +162,7 @@ def pursue_observed(
     atoms: NDArray[Any],
     columns: NDArray[Any],
     squares: NDArray[Any],
+    norms2: NDArray[np.float64],
     signals: NDArray[Any],
     known: NDArray[Any],
     candidates: NDArray[np.int32],
@@ -167,6 +180,8 @@ def pursue_observed(
         The dictionary.
     columns, squares : (n_features, n_atoms)
         Its transpose, and the squares of that.
+    norms2 : (n_atoms,)
+        The atoms' squared norms over all entries.
     signals : (n_signals, n_features)
         0 where nothing is observed; overwritten by residuals.
     known : (n_signals, n_features)
@@ -184,11 +199,12 @@ def pursue_observed(
     dtype = signals.dtype
     rounding = _ROUNDING * float(np.finfo(dtype).eps)
     energy = known @ squares
+    _forget_unseen(energy, norms2, rounding**2)
     if candidates.shape[1] > 0:
         _only_candidates(energy, candidates)
     whole = energy.copy() if use_ols else energy
     weights = np.empty_like(energy)
-    _weigh(energy, weights)
+    _invert_norms(energy, weights)
     corr = np.empty_like(energy)
     directions = np.zeros((n_nonzero, *signals.shape), dtype)
     factors = np.zeros((n_signals, n_nonzero, n_nonzero), dtype)
@@ -201,7 +217,7 @@ def pursue_observed(
         if use_ols and step > 0:
             np.matmul(directions[step - 1], columns, out=corr)
             _shrink(energy, whole, corr, rounding)
-            _weigh(energy, weights)
+            _invert_norms(energy, weights)
         np.matmul(signals, columns, out=corr)
         n_going = _take_best(
             step, atoms, known, corr, weights, leave, rounding,
@@ -250,6 +266,7 @@ def omp_observed(
     n_signals, dtype = len(signals), signals.dtype
     with np.errstate(over="ignore"):
         squares = np.square(columns)
+    norms2 = squares.sum(axis=0, dtype=np.float64)
     indices = np.empty((n_signals, n_nonzero), np.int32)
     values = np.empty((n_signals, n_nonzero), dtype)
     left, energy = np.empty(n_signals), np.empty(n_signals)
@@ -269,8 +286,8 @@ def omp_observed(
         if stop_at is not None:
             leave = np.square(stop_at[part]) * (energy[part] if relative else 1.0)
         pursue_observed(
-            atoms, columns, squares, residual, (~missing).astype(dtype), candidates[part], leave,
-            use_ols, indices[part], values[part], left[part],
+            atoms, columns, squares, norms2, residual, (~missing).astype(dtype), candidates[part],
+            leave, use_ols, indices[part], values[part], left[part],
         )  # fmt: skip
 
     block = masked_block_rows(n_nonzero, signals.shape[1], len(atoms), dtype.itemsize)

@@ -1,32 +1,62 @@
 """The one thread pool of the house.
 
 The rule: only the outermost level threads. Whoever is first to call ``each_block`` or ``each``
-spreads its work over the pool; the same calls made from inside a worker run in that worker.
+spreads its work over the pool; the same calls made from inside that work run where they are made.
 While the pool works, BLAS is held to one thread: numpy's helper threads spin for tens of
 milliseconds after every product, and on the same cores that halves the speed of the loops.
+
+The caller takes part in its own work and the pool's threads help. So nobody ever waits for a
+thread that is not free: a kernel function may use the library from threads of its own.
+
+An exception or Ctrl-C stops everybody at their next item, in nested calls too; the call raises
+when the last one has left, so that nothing writes into the caller's arrays afterwards.
 
 The number of threads is ``KERNELATOMS_NUM_THREADS``, else ``OMP_NUM_THREADS`` (joblib sets it in
 its worker processes), else the processors this process may use.
 """
 
 import os
+import queue
 import threading
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import TypeVar
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
 from threadpoolctl import ThreadpoolController
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
+
+@dataclass
+class _Crew:
+    """The threads that work on one call, and what they share.
+
+    No locks: Ctrl-C may strike the caller between any two steps and would leave them locked.
+    Appending to lists and popping from a deque are whole or not at all.
+    """
+
+    todo: deque[int]
+    stopped: bool = False
+    errors: list[tuple[int, BaseException]] = field(default_factory=list)
+    entered: list[None] = field(default_factory=list)
+    left: list[None] = field(default_factory=list)
+    news: queue.SimpleQueue[None] = field(default_factory=queue.SimpleQueue)
+
+
+class _StoppedError(BaseException):
+    """Unwinds a worker whose crew has been stopped; no ``except Exception`` may hold it up."""
+
+
 _lock = threading.Lock()
 _inside = threading.local()
 _pool: ThreadPoolExecutor | None = None
 _pool_size = 0
 _controller: ThreadpoolController | None = None
-_limiter = None
+_blas_before: list[tuple[Any, int]] | None = None
 _limit_users = 0
 
 
@@ -65,48 +95,45 @@ def one_blas_thread() -> Iterator[None]:
     Counted because several Python threads may be inside at once: nested limits that end out of
     order would leave BLAS at one thread for ever.
     """
-    global _controller, _limiter, _limit_users
-    with _lock:
-        if _controller is None:
-            _controller = ThreadpoolController()
-        if _limit_users == 0:
-            _limiter = _controller.limit(limits=1, user_api="blas")
-        _limit_users += 1
+    global _controller, _blas_before, _limit_users
+    counted = False
     try:
+        with _lock:
+            _limit_users += 1
+            counted = True
+            if _controller is None:
+                _controller = ThreadpoolController().select(user_api="blas")
+            # Known before anything is changed: Ctrl-C in between leaves nothing to guess.
+            if _blas_before is None:
+                libraries = _controller.lib_controllers
+                _blas_before = [(library, library.get_num_threads()) for library in libraries]
+            if _limit_users == 1:
+                for library, _ in _blas_before:
+                    library.set_num_threads(1)
         yield
     finally:
         with _lock:
-            _limit_users -= 1
-            if _limit_users == 0 and _limiter is not None:
-                _limiter.restore_original_limits()
-                _limiter = None
+            _limit_users -= counted
+            if _limit_users == 0 and _blas_before is not None:
+                for library, number in _blas_before:
+                    library.set_num_threads(number)
+                _blas_before = None
 
 
 def each(function: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
-    """Apply ``function`` to every item on the pool; the results come in the items' order.
+    """Apply ``function`` to every item on all threads; the results come in the items' order.
 
-    The first exception is raised here; items that have not started by then never start.
+    The exception of the first item that fails is raised here, when nobody works any more; items
+    that have not started by then never start.
     """
     todo = list(items)
-    workers = min(n_threads(), len(todo))
-    if workers <= 1 or getattr(_inside, "worker", False):
-        with one_blas_thread():
-            return [function(item) for item in todo]
+    results: list[Any] = [None] * len(todo)
 
-    def work(item: Item) -> Result:
-        _inside.worker = True
-        try:
-            return function(item)
-        finally:
-            _inside.worker = False
+    def work(i: int) -> None:
+        results[i] = function(todo[i])
 
-    with one_blas_thread():
-        futures = [_executor().submit(work, item) for item in todo]
-        try:
-            return [future.result() for future in futures]
-        finally:
-            for future in futures:
-                future.cancel()
+    _share(len(todo), lambda: work)
+    return results
 
 
 def each_block(
@@ -115,43 +142,136 @@ def each_block(
     """Call ``worker(start, stop)`` for every block of rows, each thread with a worker of its own.
 
     ``make_worker`` runs once in every thread and allocates what the thread reuses from block to
-    block; threads take the next free block, so uneven blocks balance out.
+    block; threads take the next free block, so uneven blocks balance out. Exceptions as in
+    ``each``.
     """
-    starts = iter(range(0, n_rows, block_rows))
-    starts_lock = threading.Lock()
 
-    def drain(_: int) -> None:
+    def make_work() -> Callable[[int], None]:
         worker = make_worker()
-        while True:
-            with starts_lock:
-                start = next(starts, None)
-            if start is None:
+
+        def work(i: int) -> None:
+            worker(i * block_rows, min((i + 1) * block_rows, n_rows))
+
+        return work
+
+    _share(-(-n_rows // block_rows), make_work)
+
+
+def _share(n_items: int, make_work: Callable[[], Callable[[int], None]]) -> None:
+    """Call ``work(i)`` for every i below ``n_items``; each thread makes its own ``work`` first."""
+    outer: _Crew | None = getattr(_inside, "crew", None)
+    n_helpers = min(n_threads(), n_items) - 1
+    with one_blas_thread():
+        if outer is None and n_helpers > 0:
+            _share_with_pool(n_items, n_helpers, make_work)
+        elif n_items > 0:
+            work = make_work()
+            for i in range(n_items):
+                if outer is not None and outer.stopped:
+                    raise _StoppedError
+                work(i)
+
+
+def _share_with_pool(
+    n_items: int, n_helpers: int, make_work: Callable[[], Callable[[int], None]]
+) -> None:
+    crew = _Crew(deque(range(n_items)))
+    try:
+        _call_helpers(n_helpers, crew, make_work)
+        _take_part(crew, make_work)
+    except BaseException:  # Ctrl-C outside of any item
+        crew.stopped = True
+        raise
+    finally:
+        _wait_until_all_left(crew)
+    if crew.errors:
+        # Ctrl-C before all else; then the item that would have failed first without threads.
+        _, error = min(crew.errors, key=lambda e: (isinstance(e[1], Exception), e[0]))
+        crew.errors.clear()  # its traceback knows the crew: no cycles that keep arrays alive
+        try:
+            raise error
+        finally:
+            del error
+
+
+def _take_part(crew: _Crew, make_work: Callable[[], Callable[[int], None]]) -> None:
+    """Work on what is left to do until there is nothing, or somebody failed."""
+    i = -1
+    try:
+        _inside.crew = crew
+        work = make_work()
+        while not crew.stopped:
+            try:
+                i = crew.todo.popleft()
+            except IndexError:
                 return
-            worker(start, min(start + block_rows, n_rows))
+            work(i)
+    except _StoppedError:
+        pass
+    except BaseException as error:
+        crew.stopped = True
+        crew.errors.append((i, error))
+    finally:
+        _inside.crew = None
 
-    n_blocks = -(-n_rows // block_rows)
-    each(drain, range(min(n_threads(), n_blocks)))
+
+def _help(crew: _Crew, make_work: Callable[[], Callable[[int], None]]) -> None:
+    """Take part from a thread of the pool."""
+    # Enter first and look second: a helper that comes when the caller has counted who is there
+    # finds nothing to do.
+    crew.entered.append(None)
+    try:
+        if crew.todo and not crew.stopped:
+            _take_part(crew, make_work)
+    finally:
+        crew.left.append(None)
+        crew.news.put(None)
 
 
-def _executor() -> ThreadPoolExecutor:
+def _wait_until_all_left(crew: _Crew) -> None:
+    """Wait for helpers to finish the item they are at; Ctrl-C meanwhile is raised afterwards."""
+    interrupt: BaseException | None = None
+    while True:
+        try:
+            _inside.crew = None
+            while len(crew.left) < len(crew.entered):
+                try:
+                    crew.news.get(timeout=0.1)
+                except queue.Empty:
+                    continue  # an interrupt may have swallowed the news
+            break
+        except KeyboardInterrupt as again:
+            crew.stopped, interrupt = True, again
+    if interrupt is not None:
+        raise interrupt
+
+
+def _call_helpers(
+    n_helpers: int, crew: _Crew, make_work: Callable[[], Callable[[int], None]]
+) -> None:
+    """Ask threads of the pool to help, whenever they are free."""
     global _pool, _pool_size
-    with _lock:
-        size = n_threads()
+    size = max(n_threads() - 1, n_helpers)
+    with _lock:  # nobody may replace the pool while it is asked
         if _pool is None or _pool_size != size:
             if _pool is not None:
-                _pool.shutdown(wait=False)
+                _pool.shutdown(wait=False)  # those at work finish it
             _pool = ThreadPoolExecutor(size, thread_name_prefix="kernelatoms")
             _pool_size = size
-        return _pool
+        for _ in range(n_helpers):
+            try:
+                _pool.submit(_help, crew, make_work)
+            except RuntimeError:  # no more threads to be had: the caller does the work
+                return
 
 
 def _forget_after_fork() -> None:
     """In a forked child the pool's threads do not exist and the lock may be held by nobody."""
-    global _lock, _pool, _pool_size, _controller, _limiter, _limit_users
+    global _lock, _pool, _pool_size, _controller, _blas_before, _limit_users
     _lock = threading.Lock()
     _pool, _pool_size = None, 0
-    _controller, _limiter, _limit_users = None, None, 0
-    _inside.worker = False
+    _controller, _blas_before, _limit_users = None, None, 0
+    _inside.crew = None
 
 
 if hasattr(os, "register_at_fork"):
