@@ -1,5 +1,6 @@
 """``KSCDL``: kernel sparse coding dictionary learning, atoms as rows of the input space."""
 
+import warnings
 from collections.abc import Sequence
 from typing import Any, Self
 
@@ -40,6 +41,8 @@ Array = NDArray[Any]
 # Batch t weighs the curvature of the past by (1 - 1/t) to this power: steps shrink as 5/t, which
 # on circles and PlanetLab is nearer to fit's objective after a few epochs than 1/t and 3/t.
 _FORGETTING = 4
+# Enough to tell whether most codes are empty.
+_ROWS_LOOKED_AT = 500
 
 
 class KSCDL(KernelChoice, DictionaryLearner):
@@ -70,10 +73,11 @@ class KSCDL(KernelChoice, DictionaryLearner):
     gamma : float, "scale", "auto", "search" or None, default="scale"
         Parameter of the kernel: a number above 0, None for the kernel's default (1 / n_features),
         "scale" for 1 / (n_features * X.var()), "auto" for 1 / n_features, as in scikit-learn.
-        The width of the kernel decides how
-        well signals are represented; "search" tries several on a part of the rows, and takes the
-        one whose codes bring held-out rows back with the smallest squared error in input space
-        (of those within 1% of it, the one with the sparsest codes).
+        The width of the kernel decides how well signals are represented. "search" tries several
+        on a part of the rows, with the atoms asked for, and takes the one whose codes bring
+        held-out rows back with the smallest squared error in input space, all at the same mean
+        number of nonzeros (of those within a quarter of it, the one that needs the alpha nearest
+        to the given one).
     degree, coef0 : float
         Parameters of the kernels by name, as in scikit-learn.
     kernel_params : dict, optional
@@ -109,7 +113,7 @@ class KSCDL(KernelChoice, DictionaryLearner):
         The kernel's gamma; None if it has none.
     gamma_scores_ : dict of arrays
         With ``gamma="search"``, what was tried: ``gamma``, ``error`` (the share of held-out squared
-        norm that is lost) and ``n_nonzero`` (a row).
+        norm that is lost), and the ``n_nonzero`` (a row) and ``alpha`` that it was lost at.
     n_atoms_, n_iter_ : int
         What the data allowed, and the passes run.
     max_norm_ : float or None
@@ -196,6 +200,7 @@ class KSCDL(KernelChoice, DictionaryLearner):
             return {"components_": atoms, "state_": state, **pass_attributes(state)}
 
         self._run_passes(X, rows, lambda atoms: self._problem_over(rows, atoms), state, attributes)
+        self._warn_of_empty_codes(X)
         return self
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
@@ -351,6 +356,20 @@ class KSCDL(KernelChoice, DictionaryLearner):
                 "or make them agree."
             )
         return within(start, self.max_norm_)
+
+    def _warn_of_empty_codes(self, X: Array) -> None:
+        """Warn if most rows have the code 0: then nothing was learned."""
+        some = X[:: -(-len(X) // _ROWS_LOOKED_AT)]
+        empty = float((self._encode(some).to_csr().count_nonzero(axis=1) == 0).mean())
+        if empty > 0.5:
+            gamma = "" if self.gamma_ is None else f"gamma={self.gamma_:.3g} or "
+            warnings.warn(
+                f"{empty:.0%} of the training codes are empty: {gamma}alpha={self.alpha:g} is too "
+                "large for these rows, whose kernel values with all atoms stay below alpha. Scale "
+                "the rows, or choose smaller values (gamma='scale' or 'search').",
+                UserWarning,
+                stacklevel=4,
+            )
 
     def _asked_kernel(self) -> Kernel:
         return make_kernel(
