@@ -12,6 +12,7 @@ from kernelatoms.similarity.kernels import (
     NamedKernel,
     PrecomputedKernel,
     as_anchors,
+    kernel_from_path,
     make_kernel,
 )
 
@@ -21,5 +22,6 @@ __all__ = [
     "NamedKernel",
     "PrecomputedKernel",
     "as_anchors",
+    "kernel_from_path",
     "make_kernel",
 ]

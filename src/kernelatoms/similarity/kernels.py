@@ -6,6 +6,7 @@ and their parameters are scikit-learn's; ``kernel="poly", degree=4, gamma=1, coe
 is then an estimate, see ``missing``.
 """
 
+import importlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from numbers import Real
@@ -159,6 +160,14 @@ def make_kernel(
     if kernel_params is not None and not isinstance(kernel_params, Mapping):
         raise TypeError(f"kernel_params must be a dictionary, got {kernel_params!r}.")
     extra = dict(kernel_params or {})
+    if isinstance(kernel, type):
+        try:
+            return CallableKernel(kernel(**extra))
+        except TypeError as error:
+            raise TypeError(
+                f"kernel is the class {kernel.__name__}, which cannot be made with "
+                f"kernel_params={extra!r}: {error}."
+            ) from error
     if callable(kernel):
         return CallableKernel(kernel, extra)
     if isinstance(kernel, str) and kernel == "precomputed":
@@ -187,6 +196,39 @@ def make_kernel(
         if name == "gamma" and not float(value) > 0:
             raise ValueError(f"gamma must be above 0, got {value!r}.")
     return NamedKernel(kernel, params)
+
+
+def kernel_from_path(path: str) -> Any:
+    """Return what a text such as ``"package.module:Class"`` names, to be given as ``kernel=``.
+
+    Parameters
+    ----------
+    path : str
+        An importable module and, after a colon, a class, object or function in it. Importing
+        runs the module's code: for paths that the user typed, not for those in a file.
+
+    Returns
+    -------
+    class, object or function
+    """
+    module, _, name = path.partition(":")
+    if not module or not name.isidentifier():
+        raise ValueError(f"kernel must be written as module:Class, got {path!r}.")
+    try:
+        found = getattr(importlib.import_module(module), name)
+    except ImportError as error:
+        raise ValueError(
+            f"kernel={path!r}: the module {module!r} cannot be imported ({error}). Install it, or "
+            "put its folder on PYTHONPATH."
+        ) from error
+    except AttributeError:
+        raise ValueError(f"kernel={path!r}: the module {module!r} has no {name!r}.") from None
+    if not callable(found):
+        raise ValueError(
+            f"kernel={path!r} must be a function of two matrices, or a class or object with "
+            f"__call__(X, Y), got {found!r}."
+        )
+    return found
 
 
 def as_anchors(X: Array, kernel: Kernel) -> Array:
