@@ -18,10 +18,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from kernelatoms import KSVD, MOD, ClassDictionaryClassifier, KernelLinearizer
+from kernelatoms.files import models
 from kernelatoms.files.models import (
     FORMAT_VERSION,
     ModelFileError,
     ModelRecord,
+    foreign_types,
     load_model,
     read_record,
     save_model,
@@ -131,6 +133,51 @@ def test_foreign_types_are_refused_by_name(tmp_path):
         load_model(path)
     assert "subprocess.Popen" in str(caught.value)
     assert "was not opened" in str(caught.value)
+
+
+def test_trusted_types_are_built_and_no_others(tmp_path, rng, monkeypatch):
+    (tmp_path / "trusted_kernels.py").write_text(
+        "def own(X, Y):\n    return X @ Y.T\n\n\ndef other(X, Y):\n    return X @ Y.T\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    import trusted_kernels
+
+    X, _ = make_data(rng)
+    path = save_model(KernelLinearizer(trusted_kernels.own).fit(X), tmp_path / "m.skops")
+    assert foreign_types(path) == ["trusted_kernels.own"]
+    for trusted in ((), ["trusted_kernels.other"], ["own"], ["trusted_kernels"]):
+        with pytest.raises(ModelFileError, match=r"holds the type 'trusted_kernels.own'.*--trust"):
+            load_model(path, trusted=trusted)
+    model, _ = load_model(path, trusted=["trusted_kernels.own", "some.other"])
+    assert model.kernel is trusted_kernels.own
+    with pytest.raises(TypeError, match="trusted must be a list of names"):
+        load_model(path, trusted="trusted_kernels.own")
+    monkeypatch.delattr(trusted_kernels, "own")
+    with pytest.raises(ModelFileError, match=r"needs 'trusted_kernels\.own'.*cannot be imported"):
+        load_model(path, trusted=["trusted_kernels.own"])
+
+
+def test_types_that_cannot_be_found_again_are_not_written(rng, tmp_path, monkeypatch):
+    X, _ = make_data(rng)
+
+    def local(A, B):
+        return A @ B.T
+
+    own = lambda A, B: A @ B.T  # noqa: E731
+    of_the_script = lambda A, B: A @ B.T  # noqa: E731
+    of_the_script.__module__, of_the_script.__qualname__ = "__main__", "of_the_script"
+    of_the_script.__name__ = "of_the_script"
+    monkeypatch.setattr(sys.modules["__main__"], "of_the_script", of_the_script, raising=False)
+    for kernel in (local, own, of_the_script):
+        model = KernelLinearizer(kernel).fit(X)
+        with pytest.raises(TypeError, match="the model holds the type"):
+            save_model(model, tmp_path / "m.skops")
+    # A type of the library's own that the list forgot: only the library can mend that.
+    forgetful = {name for name in models.ALLOWED_TYPES if "KernelLinearizer" not in name}
+    monkeypatch.setattr(models, "ALLOWED_TYPES", frozenset(forgetful))
+    with pytest.raises(TypeError, match=r"the model holds the type .*KernelLinearizer"):
+        save_model(KernelLinearizer("rbf").fit(X), tmp_path / "m.skops")
+    assert os.listdir(tmp_path) == []
 
 
 def test_newer_formats_are_refused(tmp_path):

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from kernelatoms.cli.choosing import trusted_types
 from kernelatoms.cli.speaking import note, print_json, say, speaks_plainly, warnings_as_notes
 
 PREDICT_EXAMPLES = """**Examples**
@@ -13,6 +14,8 @@ PREDICT_EXAMPLES = """**Examples**
 `kernelatoms predict model.skops new.csv`
 
 `kernelatoms predict model.skops new.csv --scores --output predictions.csv`
+
+`kernelatoms predict own.skops new.csv --trust mykernels:Power`
 
 `kernelatoms predict digits.skops digits.npz --rows X_test --label y_test --output p.npy`
 """
@@ -30,6 +33,13 @@ Model = Annotated[Path, typer.Argument(help="A file that `kernelatoms fit` wrote
 Data = Annotated[Path, typer.Argument(help="Table: .csv, .tsv, .parquet, .npy or .npz.")]
 Rows = Annotated[
     str | None, typer.Option(metavar="KEY", help="The key of an .npz file that holds the rows.")
+]
+Trust = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="MODULE:CLASS",
+        help="A kernel of your own that the model holds; its module is imported. Repeatable.",
+    ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 
@@ -50,6 +60,7 @@ def predict(
         typer.Option(help="Column of true classes, to count how many predictions are right."),
     ] = None,
     rows: Rows = None,
+    trust: Trust = None,
     as_json: Json = False,
 ) -> None:
     """Predict the class of every row of a file.
@@ -70,7 +81,7 @@ def predict(
         refuse_to_overwrite(output, model, data)
     heard: list[str] = []
     with warnings_as_notes(heard):
-        fitted, record, table, X = open_both(model, data, rows)
+        fitted, record, table, X = open_both(model, data, rows, trust)
         if not hasattr(fitted, "predict"):
             raise ValueError(
                 f"{model} holds {record.name!r}, which predicts no classes; use 'kernelatoms "
@@ -131,6 +142,7 @@ def encode(
         bool, typer.Option("--positive", help="With --method lasso: no negative coefficients.")
     ] = False,
     rows: Rows = None,
+    trust: Trust = None,
     as_json: Json = False,
 ) -> None:  # fmt: skip
     """Write the sparse code of every row of a file.
@@ -161,7 +173,7 @@ def encode(
             "--method lasso --alpha 0.1; without it rows are coded as the model was fitted to."
         )
     with warnings_as_notes([]):
-        fitted, _, _, X = open_both(model, data, rows)
+        fitted, _, _, X = open_both(model, data, rows, trust)
         codes = codes_of(fitted, X, None if method is None else {"method": method, **options})
     write_codes(output, codes)
     nonzero = int(codes.nnz) if hasattr(codes, "nnz") else int((codes != 0).sum())
@@ -178,11 +190,13 @@ def encode(
     )
 
 
-def open_both(model: Path, data: Path, rows: str | None) -> tuple[Any, Any, Any, Any]:
+def open_both(
+    model: Path, data: Path, rows: str | None, trust: list[str] | None
+) -> tuple[Any, Any, Any, Any]:
     """Return the model, its record, the table and its rows in the model's columns."""
     from kernelatoms.files import load_model, read_table, rows_for
 
-    fitted, record = load_model(model)
+    fitted, record = load_model(model, trusted=trusted_types(trust))
     table = read_table(data, rows)
     X, notes = rows_for(table, record, fitted.n_features_in_)
     for text in notes:

@@ -2,6 +2,8 @@
 
 import ast
 import difflib
+import os
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -113,6 +115,8 @@ def make_model(choice: Choice, scale: str | None, settings: Sequence[str], seed:
     model = Pipeline(steps).set_params(**choice.parameters)
     for setting in settings:
         name, value = _parse(setting)
+        if name.split("__")[-1] == "kernel" and isinstance(value, str) and ":" in value:
+            value = own_kernel(value)
         # One at a time: a new dictionary learner brings parameters of its own.
         model.set_params(**{_find_parameter(model, name): value})
     seeds = [key for key in model.get_params() if key.split("__")[-1] == "random_state"]
@@ -127,6 +131,42 @@ def make_estimator(name: str, dictionary: str = "KSVD") -> Any:
     if "dictionary" in estimator.get_params(deep=False):
         estimator.set_params(dictionary=getattr(kernelatoms, dictionary)())
     return estimator
+
+
+def own_kernel(path: str) -> Any:
+    """Return a kernel of the user's, "module:Class", from the current folder or installed."""
+    from kernelatoms.similarity import kernel_from_path
+
+    look_in_current_folder()
+    try:
+        return kernel_from_path(path)
+    except ValueError as error:
+        raise ValueError(f"--set {error}") from error
+    except Exception as error:
+        # The module is the user's: importing it may raise anything.
+        raise ValueError(
+            f"--set kernel={path}: importing the module failed with {type(error).__name__}: {error}"
+        ) from error
+
+
+def trusted_types(names: Sequence[str] | None) -> list[str]:
+    """Return what ``--trust module:Class`` names as ``load_model`` takes it."""
+    trusted = []
+    for name in names or []:
+        module, colon, attribute = name.partition(":")
+        if not (module and colon and attribute.isidentifier()):
+            raise ValueError(f"--trust takes module:Class, such as mykernels:Power, got {name!r}.")
+        trusted.append(f"{module}.{attribute}")
+    if trusted:
+        look_in_current_folder()
+    return trusted
+
+
+def look_in_current_folder() -> None:
+    """Let modules of the current folder be imported, after all installed ones."""
+    folder = os.getcwd()
+    if folder not in sys.path:
+        sys.path.append(folder)
 
 
 def _parse(setting: str) -> tuple[str, Any]:

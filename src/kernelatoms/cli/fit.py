@@ -25,6 +25,8 @@ EXAMPLES = """**Examples**
 
 `kernelatoms fit digits.npz --rows X --label y --model lkdl-images --output digits.skops`
 
+`kernelatoms fit spectra.csv --model KernelKSVD --set kernel=mykernels:Power`
+
 `kernelatoms fit patches.npy --model KSVD --set n_atoms=128 --set n_nonzero_coefs=6`
 """
 

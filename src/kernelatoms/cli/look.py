@@ -6,7 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
-from kernelatoms.cli.apply import Json, Model, Rows, open_both
+from kernelatoms.cli.apply import Json, Model, Rows, Trust, open_both
+from kernelatoms.cli.choosing import trusted_types
 from kernelatoms.cli.speaking import print_json, progress, speaks_plainly, warnings_as_notes
 
 INFO_EXAMPLES = """**Examples**
@@ -63,6 +64,7 @@ def report(
         str | None, typer.Option(help="Column of true classes; by default the model's label.")
     ] = None,
     rows: Rows = None,
+    trust: Trust = None,
     image_shape: Annotated[
         str | None,
         typer.Option(metavar="HEIGHTxWIDTH", help="Draw rows and atoms as images of this shape."),
@@ -79,9 +81,9 @@ def report(
     with warnings_as_notes([]), progress() as on_step:
         on_step(0, 0, "drawing")
         if data is None:
-            fitted, record = load_model(model)
+            fitted, record = load_model(model, trusted=trusted_types(trust))
         else:
-            fitted, record, table, X = open_both(model, data, rows)
+            fitted, record, table, X = open_both(model, data, rows, trust)
             name = label or record.label
             if hasattr(fitted, "classes_") and name and (label or name in table.names):
                 y, kept = labels_for(table, name, fitted.classes_)
@@ -211,15 +213,17 @@ def _table_facts(file: Path, rows: str | None) -> dict[str, Any]:
 
 
 def _model_facts(file: Path) -> dict[str, Any]:
-    from kernelatoms.files import FORMAT_VERSION, read_record
+    from kernelatoms.files import FORMAT_VERSION, foreign_types, read_record
 
     record = read_record(file)
+    foreign = foreign_types(file)
     return {
         "model": str(file),
         "what": record.name or "not recorded",
         "format": FORMAT_VERSION,
         "columns": record.columns if record.columns is not None else "by position",
         "label": record.label or "none",
+        **({"types to trust": foreign} if foreign else {}),
         **({"left out": record.left_out} if record.left_out else {}),
         **({"images": record.image_shape} if record.image_shape else {}),
         **{f"data: {key}": value for key, value in record.data.items()},

@@ -5,6 +5,7 @@ one runs no foreign code) with one more member, ``kernelatoms.json``: the record
 without building the model, and its format version is looked at before anything else.
 """
 
+import importlib
 import io
 import json
 import platform
@@ -40,6 +41,8 @@ ALLOWED_TYPES = frozenset(
         "kernelatoms.estimators.learners.MOD",
         "kernelatoms.estimators.linearizer.KernelLinearizer",
         "kernelatoms.learning.moments.Moments",
+        "kernelatoms.learning.state.LearnerState",
+        "numpy.random.mtrand.RandomState",
         "numpy.dtype",  # SimpleImputer keeps the dtype that it was fitted with
     }
 )
@@ -89,7 +92,9 @@ def save_model(model: Any, path: Any, record: ModelRecord | None = None) -> Path
     Parameters
     ----------
     model : estimator
-        A fitted estimator of the library, or a pipeline of scikit-learn's and the library's.
+        A fitted estimator of the library, or a pipeline of scikit-learn's and the library's. It
+        may hold a kernel of your own, a class or function of a module; whoever loads the file
+        must then have this module, and name the type in ``load_model(path, trusted=...)``.
     path : str or path
         The file; its folder must exist.
     record : ModelRecord, optional
@@ -125,10 +130,12 @@ def save_model(model: Any, path: Any, record: ModelRecord | None = None) -> Path
             f"the model cannot be written to a file ({error}); estimators of kernelatoms and "
             "scikit-learn with plain parameters can."
         ) from error
-    if foreign:
+    lost = [name for name in foreign if not _can_be_found_again(name)]
+    if lost:
         raise TypeError(
-            f"the model holds {_enumerate(foreign)}, which model files may not: whoever opens one "
-            "should not run foreign code. Use named kernels and plain parameters."
+            f"the model holds {_enumerate(lost)}, which model files may not: it could not be found "
+            "again by its name. Use plain parameters, kernels by name, or a class or function at "
+            "the top of a module."
         )
     data = io.BytesIO(archive)
     header = {"format_version": FORMAT_VERSION, "record": asdict(record or ModelRecord())}
@@ -137,13 +144,16 @@ def save_model(model: Any, path: Any, record: ModelRecord | None = None) -> Path
     return write_whole(path, data.getvalue())
 
 
-def load_model(path: Any) -> tuple[Any, ModelRecord]:
+def load_model(path: Any, *, trusted: Sequence[str] = ()) -> tuple[Any, ModelRecord]:
     """Read a model file.
 
     Parameters
     ----------
     path : str or path
         A file that ``save_model`` or ``kernelatoms fit`` wrote.
+    trusted : sequence of str
+        Types beside the library's that the file may hold, ``"module.Class"`` each: kernels of
+        your own. Building them imports the module and runs its code.
 
     Returns
     -------
@@ -164,22 +174,29 @@ def load_model(path: Any) -> tuple[Any, ModelRecord]:
     """
     import skops.io
 
+    if isinstance(trusted, str):
+        raise TypeError(f"trusted must be a list of names, such as [{trusted!r}], got a text.")
     record = read_record(path)
     data = Path(path).read_bytes()
     try:
-        foreign = _foreign_types(data)
-        if not foreign:
-            return skops.io.loads(data, trusted=sorted(ALLOWED_TYPES)), record
+        held = _foreign_types(data)
+    except Exception as error:
+        raise _damaged(path, error) from error
+    foreign = [name for name in held if name not in trusted]
+    if foreign:
+        raise ModelFileError(
+            f"{path} holds {_enumerate(foreign)}; it was not opened, since building such objects "
+            "can run foreign code. If you know them and who made the file, name them: "
+            f"load_model(path, trusted={foreign}), or on the command line "
+            f"{' '.join('--trust ' + _with_colon(name) for name in foreign)}."
+        )
+    for name in held:
+        _import_trusted(path, name)
+    try:
+        return skops.io.loads(data, trusted=sorted({*ALLOWED_TYPES, *held})), record
     except Exception as error:
         # skops lets through what broken archives make its readers raise: any exception.
-        raise ModelFileError(
-            f"{path} is damaged: its model cannot be read ({error}). Fit it again, or fetch the "
-            "file again from where it came."
-        ) from error
-    raise ModelFileError(
-        f"{path} holds {_enumerate(foreign)}, which a kernelatoms model does not need; it was not "
-        "opened, since building such objects can run foreign code."
-    )
+        raise _damaged(path, error) from error
 
 
 def read_record(path: Any) -> ModelRecord:
@@ -218,6 +235,51 @@ def read_record(path: Any) -> ModelRecord:
     if content.get("image_shape") is not None:
         content["image_shape"] = tuple(content["image_shape"])
     return ModelRecord(**content)
+
+
+def foreign_types(path: Any) -> list[str]:
+    """Return the types, "module.Class" each, that must be trusted to load a model file."""
+    read_record(path)
+    try:
+        return _foreign_types(Path(path).read_bytes())
+    except Exception as error:
+        raise _damaged(path, error) from error
+
+
+def _damaged(path: Any, error: Exception) -> ModelFileError:
+    return ModelFileError(
+        f"{path} is damaged: its model cannot be read ({error}). Fit it again, or fetch the file "
+        "again from where it came."
+    )
+
+
+def _import_trusted(path: Any, name: str) -> None:
+    """Import what the file needs and the user trusts, or say what is missing."""
+    module, _, attribute = name.rpartition(".")
+    try:
+        getattr(importlib.import_module(module), attribute)
+    except Exception as error:
+        # A module of the user's own may raise anything.
+        raise ModelFileError(
+            f"{path} needs {name!r}, which cannot be imported ({type(error).__name__}: {error}); "
+            "its module must be installed or in the folder where Python looks."
+        ) from error
+
+
+def _can_be_found_again(name: str) -> bool:
+    """Tell whether a foreign type will be there, by import, for whoever loads the file."""
+    module, _, attribute = name.rpartition(".")
+    if module.partition(".")[0] in ("__main__", "kernelatoms"):
+        return False
+    try:
+        return hasattr(importlib.import_module(module), attribute)
+    except ImportError:
+        return False
+
+
+def _with_colon(name: str) -> str:
+    module, _, attribute = name.rpartition(".")
+    return f"{module}:{attribute}"
 
 
 def _foreign_types(archive: bytes) -> list[str]:
