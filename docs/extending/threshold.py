@@ -32,6 +32,3 @@ class Threshold:
         return PaddedCodes(
             n_atoms=problem.n_atoms, error=error, indices=indices.astype(np.int32), values=values
         )
-
-    def objective(self, codes):
-        return float(codes.error.sum())

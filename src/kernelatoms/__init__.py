@@ -20,11 +20,13 @@ _HOME_OF = {
     "KernelLinearizer": "estimators.linearizer",
     "KernelMOD": "estimators.kernel_learners",
     "MOD": "estimators.learners",
+    "SparseCoder": "estimators.sparse_coder",
     "lasso_path": "estimators.encode",
     "load_model": "files.models",
     "n_threads": "engine.cpu.threads",
     "nystrom_error": "estimators.linearizer",
     "preimage": "estimators.preimages",
+    "residual_norms": "estimators.residuals",
     "save_model": "files.models",
     "sparse_encode": "estimators.encode",
 }
@@ -38,12 +40,14 @@ __all__ = [
     "KernelKSVD",
     "KernelLinearizer",
     "KernelMOD",
+    "SparseCoder",
     "__version__",
     "lasso_path",
     "load_model",
     "n_threads",
     "nystrom_error",
     "preimage",
+    "residual_norms",
     "save_model",
     "sparse_encode",
 ]
@@ -57,6 +61,8 @@ if TYPE_CHECKING:
     from kernelatoms.estimators.learners import KSVD, MOD
     from kernelatoms.estimators.linearizer import KernelLinearizer, nystrom_error
     from kernelatoms.estimators.preimages import preimage
+    from kernelatoms.estimators.residuals import residual_norms
+    from kernelatoms.estimators.sparse_coder import SparseCoder
     from kernelatoms.files.models import load_model, save_model
 
 

@@ -138,7 +138,11 @@ class LearnerContract:
         ("parameters", "error", "message"),
         [
             ({"n_atoms": 0}, ValueError, "n_atoms must be at least 1, got 0"),
-            ({"n_atoms": 2.5}, TypeError, "n_atoms must be a whole number, got 2.5"),
+            (
+                {"n_atoms": 2.5},
+                ValueError,
+                "n_atoms must be a whole number, or a share",
+            ),
             ({"n_nonzero_coefs": -1}, ValueError, "n_nonzero_coefs must be at least 1"),
             ({"selection": "best"}, ValueError, "selection must be one of 'omp', 'ols'"),
             ({"max_iter": 0}, ValueError, "max_iter must be at least 1"),

@@ -195,7 +195,7 @@ class TestPartialFit:
             model.partial_fit(batch)
             codes = model.transform(new).toarray()
             losses.append(book.objective(book.rbf(2.0), new, model.components_, codes, 0.02))
-        assert model.n_steps_ == 36
+        assert model.state_.n_batches == 36
         whole = KSCDL(12, alpha=0.02, gamma=2.0, random_state=0).fit(X)
         best = book.objective(
             book.rbf(2.0), new, whole.components_, whole.transform(new).toarray(), 0.02
@@ -327,7 +327,7 @@ class TestGammaSearch:
             "kernel must be one .*'<lambda>', whose gradient is not known",
         ),
         ({"n_atoms": 0}, ValueError, "n_atoms must be at least 1"),
-        ({"n_atoms": 2.5}, TypeError, "n_atoms must be a whole number"),
+        ({"n_atoms": 2.5}, ValueError, "n_atoms must be a whole number, or a share"),
         ({"max_iter": 0}, ValueError, "max_iter must be at least 1"),
         ({"tol": -1}, ValueError, "tol must be at least 0"),
         ({"degree": "two", "kernel": "poly"}, ValueError, "degree must be a finite number"),

@@ -152,8 +152,12 @@ class DictionaryLearner(
         if self.n_atoms is None:
             return min(default, n_samples)
         if isinstance(self.n_atoms, float | np.floating):
-            share = check_real("n_atoms", self.n_atoms, low=0, high=1, low_open=True)
-            return max(1, round(share * n_samples))
+            if not 0 < self.n_atoms <= 1:
+                raise ValueError(
+                    "n_atoms must be a whole number, or a share of the rows above 0 and at most 1, "
+                    f"got {self.n_atoms}."
+                )
+            return max(1, round(float(self.n_atoms) * n_samples))
         count = check_count("n_atoms", self.n_atoms)
         return clip_count("n_atoms", count, n_samples, "there are rows")
 

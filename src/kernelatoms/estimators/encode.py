@@ -34,6 +34,8 @@ Array = NDArray[Any]
 
 # The pursuits that minimise half of |x - D w|^2 plus alpha |w|_1.
 _L1: dict[str, Callable[..., Codes]] = {"lasso": lasso, "ksc": ksc, "fksc": fksc}
+#: What ``method`` may be, of those that are more than a comparison.
+METHODS = ("omp", "lasso", "ridge")
 _TAKEN_BY = {
     "n_nonzero_coefs": ("omp",),
     "max_residual": ("omp",),
@@ -171,7 +173,7 @@ def sparse_encode(
     )  # fmt: skip
     X = check_array(X, dtype=FLOATS, order="C", input_name="X", ensure_all_finite="allow-nan")
     check_observed(X)
-    problem = _make_problem(
+    problem = make_problem(
         X, dictionary, kernel, energy, gamma=gamma, degree=degree, coef0=coef0,
         kernel_params=kernel_params,
     )  # fmt: skip
@@ -318,7 +320,7 @@ def lasso_path(
     """
     X = check_array(X, dtype=FLOATS, order="C", input_name="X", ensure_all_finite="allow-nan")
     check_complete(X)
-    problem = _make_problem(
+    problem = make_problem(
         X, dictionary, kernel, gamma=gamma, degree=degree, coef0=coef0, kernel_params=kernel_params
     )
     check_real("gap_tol", gap_tol, low=0, low_open=True)
@@ -375,7 +377,7 @@ def _check_start(start: Any, problem: CodingProblem) -> Array | None:
     return codes.toarray() if scipy.sparse.issparse(codes) else codes
 
 
-def _make_problem(
+def make_problem(
     X: Array, dictionary: Any, kernel: Any, energy: Any = None, **parameters: Any
 ) -> CodingProblem:
     """Return the problem of coding X; ``parameters`` are gamma, degree, coef0, kernel_params."""

@@ -87,7 +87,8 @@ class BlockDescent(AdditiveUpdate):
         new = self.solve(sums, dictionary, _SWEEPS)
         R = rows - codes.to_csr() @ new
         codes = replace(codes, error=np.vecdot(R, R))
-        return Updated(new, codes, Lasso(self.alpha).objective(codes), sums)
+        squares = float(np.sum(codes.error, dtype=np.float64))
+        return Updated(new, codes, 0.5 * squares + self.alpha * codes.l1_norm(), sums)
 
     def take_batch(
         self, rows: Array, codes: Codes, dictionary: Array, past: Moments | None, fade: float

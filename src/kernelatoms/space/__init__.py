@@ -11,6 +11,7 @@
 - ``preimage``: the way back from feature space to rows.
 - ``decode``: the way back from sparse codes over explicit atoms, eq. (19) of the FKSC paper.
 - ``gram_check``: is this a Gram matrix?
+- ``atoms``: dictionaries as pursuits see them: inner products of atoms, computed once.
 - ``problem``: what a pursuit sees of signals and atoms (Gram, correlations, energies).
 - ``residuals``: what one class's atoms leave of a signal.
 - ``codes``: what a pursuit returns.

@@ -178,7 +178,9 @@ def test_masking_is_dropping_columns(selection):
 )
 def test_stops_at_the_residual_asked_for(seed, max_residual, selection):
     X, D = random_problem(seed, 12, 15, 40, 0.3)
-    codes = masked_omp(LinearProblem(X, D), 15, max_residual=max_residual, selection=selection)
+    codes = masked_omp(
+        LinearProblem(X, D), 15, stop_at=np.full(len(X), max_residual), selection=selection
+    )
     norms = np.sqrt(np.nansum(X**2, axis=1))
     left = np.sqrt(np.nansum((X - codes.to_dense() @ D) ** 2, axis=1))
     assert (left <= max_residual * norms * (1 + 1e-9)).all()
@@ -215,7 +217,12 @@ def test_complete_signals_have_the_codes_they_had(dtype, selection):
     problem = LinearProblem(X, D)
     ours = omp(problem, 5, max_residual=0.2, selection=selection)
     plain = omp(LinearProblem(X[complete], D), 5, max_residual=0.2, selection=selection)
-    masked = masked_omp(LinearProblem(X[~complete], D), 5, max_residual=0.2, selection=selection)
+    masked = masked_omp(
+        LinearProblem(X[~complete], D),
+        5,
+        stop_at=np.full((~complete).sum(), 0.2),
+        selection=selection,
+    )
     for name in ("indices", "values", "error"):
         np.testing.assert_array_equal(getattr(ours, name)[complete], getattr(plain, name))
         np.testing.assert_array_equal(getattr(ours, name)[~complete], getattr(masked, name))
