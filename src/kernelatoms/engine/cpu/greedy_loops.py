@@ -20,9 +20,10 @@ Non-negative pursuits pick among a_i > 0. Where the step leaves all coefficients
 the non-negative least-squares code too; only where it does not, a small active-set problem is
 solved, atoms leave, and directions and correlations are computed afresh.
 
-**Rounding.** A step of size T = |z m|, each entry times its atom's norm, cannot be trusted beyond
-eps T^2 of energy: every error above is bounded by it. Steps for which that is visible are
-checked by the quadratic form of the code, and a step for which it is not small ends the pursuit.
+**Rounding.** Where code and step have the size T, the norm of their entries times the atoms' norms,
+energies cannot be trusted beyond eps T^2: every error above is bounded by about that. Steps for
+which it is visible are checked by the quadratic form of the code, and a step for which it is not
+small ends the pursuit.
 
 Signals are kernel-blind here: G and a may come from any inner product. ``rows[ids[j]]`` is the
 row of G of the j-th atom of a code: all of G, or the rows at hand.
@@ -511,7 +512,8 @@ def _pursue(  # type: ignore[no-untyped-def]
             size2, lowest = 0.0, z
             for j in range(k + 1):
                 step[j] = z * directions[k, j]
-                size2 += float(step[j]) * float(step[j]) * float(norms2[picked[j]])
+                size = float(abs(code[j])) + float(abs(step[j]))
+                size2 += size * size * float(norms2[picked[j]])
                 lowest = min(lowest, code[j] + step[j])
             if positive and lowest <= 0.0:
                 now = _take_nonnegative_step(
