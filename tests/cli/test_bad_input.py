@@ -103,6 +103,8 @@ def test_a_model_on_other_columns(command, model, tmp_path):
     refused(command(*lasso, "--nonzeros", "3"), "n_nonzero_coefs belongs to method='omp'")
     refused(command(*lasso[:-1], "lars", "--alpha", "1"), "method must be one of 'omp', 'lasso'")
     refused(command(*lasso[:-2], "--alpha", "1"), "go with --method")
+    refused(command(*lasso[:-2], "--absolute"), "go with --method")
+    refused(command(*lasso[:-1], "omp", "--absolute"), "--absolute goes with --max-residual")
 
 
 def test_no_command_overwrites_what_it_reads(command, flowers, model, tmp_path, capsys):

@@ -188,6 +188,28 @@ def test_codes_by_another_method_than_the_models(run, digits, tmp_path):
         assert set(own[codes[[row]].indices]) <= {label}
 
 
+def test_greedy_codes_to_a_residual_and_without_negative_coefficients(run, tmp_path, rng):
+    X = rng.normal(size=(60, 6)) * rng.uniform(1, 4, size=(60, 1))
+    np.save(tmp_path / "t.npy", X)
+    run("fit", "t.npy", "--model", "KSVD", "--set", "n_atoms=12")
+    model = load_model(tmp_path / "model.skops")[0][-1]
+    for arguments, options in (
+        (["--max-residual", "0.4"], {"max_residual": 0.4}),
+        (["--max-residual", "0.9", "--absolute"], {"max_residual": 0.9, "absolute": True}),
+        (["--nonzeros", "3", "--positive"], {"n_nonzero_coefs": 3, "positive": True}),
+    ):
+        code, _, err = run("encode", "model.skops", "t.npy", "--method", "omp", *arguments)
+        assert code == 0, err
+        codes = scipy.sparse.load_npz(tmp_path / "codes.npz").toarray()
+        np.testing.assert_array_equal(codes, sparse_encode(X, model, **options).toarray())
+        if "positive" in options:
+            assert codes.min() >= 0
+        else:
+            norms = 1 if "absolute" in options else np.linalg.norm(X, axis=1)
+            left = np.linalg.norm(X - codes @ model.components_, axis=1)
+            assert (left <= options["max_residual"] * norms * (1 + 1e-9)).all()
+
+
 @pytest.mark.parametrize("name", ["KSCDL", "kscdl"])
 def test_l1_codes_under_a_kernel(run, digits, tmp_path, name):
     """The estimator as it comes, and the preset of the same name, which chooses gamma."""

@@ -95,6 +95,7 @@ def test_a_sensor_matrix_without_names(command, tmp_path):
 
 def test_a_parquet_file_with_an_index(command, exported, tmp_path):
     frame = exported.drop(columns=["CustomerID", "joined"])
+    frame["account_id"] = 2**60 + 1 + np.arange(len(frame))
     frame.sample(100, random_state=0).to_parquet(tmp_path / "t.parquet")
     fitted = command("fit", "t.parquet", "--label", "churn", "--json")
     assert fitted.returncode == 0, fitted.stderr
@@ -104,3 +105,5 @@ def test_a_parquet_file_with_an_index(command, exported, tmp_path):
     predicted = command("predict", "model.skops", "u.parquet", "-o", "p.parquet")
     assert predicted.returncode == 0, predicted.stderr
     assert "Not used" not in predicted.stderr
+    results = pandas.read_parquet(tmp_path / "p.parquet")
+    assert results["account_id"].tolist() == frame["account_id"].tolist()  # to the last digit

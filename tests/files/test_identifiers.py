@@ -63,7 +63,8 @@ GO = [
     ("product code", LONG, False),
     ("SSN", LONG, False),
     ("__index_level_0__", SAMPLED, False),
-    ("long_id", LONG * 10**12, False),
+    ("id", 7 + np.r_[:31, :29], False),  # 31 of 60 differ
+    ("long_id", 2**60 + COUNTED, False),  # one number, once rounded to float64
     ("X", COUNTED + 1, True),  # what R makes of row names
     ("X", SHUFFLED + 1, True),
     ("X", SHUFFLED, True),
@@ -86,6 +87,7 @@ STAY = [
     ("", FEW, False),
     ("store_id", FEW, False),  # a few values, again and again: a group
     ("CustomerID", FEW, False),
+    ("id", 7 + np.r_[:30, :30], False),  # 30 of 60 differ
     ("key", FEW, False),
     ("citric acid", INCOME, False),
     ("acid", INCOME, False),

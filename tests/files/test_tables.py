@@ -144,3 +144,34 @@ def test_arrays_that_are_no_tables(tmp_path):
         read_table(tmp_path / "nothing.csv")
     with pytest.raises(TableError, match="is a folder"):
         read_table(tmp_path)
+
+
+def test_long_whole_numbers_stay_exact(tmp_path):
+    long = [2**53 + 1, 2**62 + 1, -(2**60) - 1]
+    lines = [f"{v},{i},{v if i else ''}" for i, v in enumerate(long)]
+    (tmp_path / "t.csv").write_text("\n".join(["id,a,gap", *lines]) + "\n")
+    table = read_table(tmp_path / "t.csv")
+    assert table.columns == ["id", "a", "gap"]
+    assert table.column("id").tolist() == long
+    assert table.column("gap").tolist() == [None, *long[1:]]
+    assert table.column("a").tolist() == [0.0, 1.0, 2.0]
+
+
+@pytest.mark.parametrize(
+    ("first", "named"),
+    [
+        (",0.5,1.5", False),  # a row whose first value is missing
+        ("NA,2,1", False),
+        ("?,?,3.5", False),
+        ("1,2,3", False),
+        (",0,1", True),  # pandas, above an index and columns without names
+        ("a,0,1", True),
+        (",a,b", True),
+        (",,", True),
+    ],
+)
+def test_first_lines_of_numbers_are_rows(first, named, tmp_path):
+    (tmp_path / "t.csv").write_text(f"{first}\n4,5.5,6\n7,8.5,9\n")
+    table = read_table(tmp_path / "t.csv")
+    assert table.named == named
+    assert len(table) == (2 if named else 3)

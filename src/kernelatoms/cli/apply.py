@@ -27,6 +27,8 @@ ENCODE_EXAMPLES = """**Examples**
 `kernelatoms encode patches.skops patches.npy --output codes.csv`
 
 `kernelatoms encode patches.skops patches.npy --method lasso --alpha 0.1`
+
+`kernelatoms encode patches.skops patches.npy --method omp --max-residual 0.5 --absolute --positive`
 """
 
 Model = Annotated[Path, typer.Argument(help="A file that `kernelatoms fit` wrote.")]
@@ -135,11 +137,16 @@ def encode(
         float | None,
         typer.Option(help="With --method omp: as few atoms as leave this share of a row's norm."),
     ] = None,
+    absolute: Annotated[
+        bool,
+        typer.Option("--absolute", help="--max-residual is a norm, not a share of the row's."),
+    ] = False,
     alpha: Annotated[
         float | None, typer.Option(help="With --method lasso: the weight of the l1 penalty.")
     ] = None,
     positive: Annotated[
-        bool, typer.Option("--positive", help="With --method lasso: no negative coefficients.")
+        bool,
+        typer.Option("--positive", help="With --method omp or lasso: no negative coefficients."),
     ] = False,
     rows: Rows = None,
     trust: Trust = None,
@@ -165,13 +172,16 @@ def encode(
         "max_residual": max_residual,
         "alpha": alpha,
         "positive": positive or None,
+        "absolute": absolute or None,
     }
     options = {name: value for name, value in given.items() if value is not None}
     if method is None and options:
         raise ValueError(
-            "--nonzeros, --max-residual, --alpha and --positive go with --method, such as "
-            "--method lasso --alpha 0.1; without it rows are coded as the model was fitted to."
+            "--nonzeros, --max-residual, --absolute, --alpha and --positive go with --method, such "
+            "as --method lasso --alpha 0.1; without it rows are coded as the model was fitted to."
         )
+    if absolute and max_residual is None:
+        raise ValueError("--absolute goes with --max-residual, such as --max-residual 0.5.")
     with warnings_as_notes([]):
         fitted, _, _, X = open_both(model, data, rows, trust)
         codes = codes_of(fitted, X, None if method is None else {"method": method, **options})

@@ -133,9 +133,9 @@ def save_model(model: Any, path: Any, record: ModelRecord | None = None) -> Path
     lost = [name for name in foreign if not _can_be_found_again(name)]
     if lost:
         raise TypeError(
-            f"the model holds {_enumerate(lost)}, which model files may not: it could not be found "
-            "again by its name. Use plain parameters, kernels by name, or a class or function at "
-            "the top of a module."
+            f"the model holds {_enumerate(lost)}, which model files may not. Use plain parameters "
+            "and kernels by name, or a class or function at the top of a module (not of a script), "
+            "which an import finds again."
         )
     data = io.BytesIO(archive)
     header = {"format_version": FORMAT_VERSION, "record": asdict(record or ModelRecord())}

@@ -61,6 +61,8 @@ class Table:
     mixed : dict of str to str
         Columns of words that also hold numbers: most likely a mistake, described in a message for
         whoever wants to use them.
+    exact : dict of str to array
+        Columns of whole numbers too long for ``numbers``, which rounds them: identifiers.
     unnamed : frozenset of str
         Columns that the file does not name, in a file that names others; they are called by
         their place, "column 1".
@@ -76,6 +78,7 @@ class Table:
     image_shape: tuple[int, int] | None = None
     notes: list[str] = field(default_factory=list)
     mixed: dict[str, str] = field(default_factory=dict)
+    exact: dict[str, Array] = field(default_factory=dict)
     unnamed: frozenset[str] = frozenset()
     index: frozenset[str] = frozenset()
 
@@ -93,7 +96,9 @@ class Table:
         return [*self.columns, *self.words]
 
     def column(self, name: str) -> Array:
-        """Return one column, by name; words are objects, numbers floats."""
+        """Return one column, by name; words are objects, numbers floats, long ones exact."""
+        if name in self.exact:
+            return self.exact[name]
         if name in self.words:
             return self.words[name]
         if name in self.place_of:
@@ -142,7 +147,7 @@ def _read_csv(path: Path) -> Table:
     from pyarrow import csv as arrow_csv
 
     delimiter, header = _first_line(path)
-    numbered = all(_is_number(cell) for cell in header)
+    numbered = _is_row_of_numbers(header)
     notes = []
     if numbered:
         names = [str(i) for i in range(len(header))]
@@ -217,11 +222,24 @@ def _from_arrow(path: Path, arrow: Any) -> dict[str, Any]:
                 trouble = _mixture(path, name, words[name])
                 mixed |= {name: trouble} if trouble else {}
     numbers = np.empty((arrow.num_rows, len(columns)))
+    exact: dict[str, Array] = {}
     for i, column in enumerate(series):
+        if types.is_integer(column.type) and _is_long(column):
+            exact[columns[i]] = np.array(column.to_pylist(), dtype=object)
         if types.is_boolean(column.type):
             column = column.cast(pyarrow.int8())
         numbers[:, i] = column.cast(pyarrow.float64(), safe=False).to_numpy()
-    return {"columns": columns, "numbers": numbers, "words": words, "mixed": mixed}
+    return {
+        "columns": columns, "numbers": numbers, "words": words, "mixed": mixed, "exact": exact,
+    }  # fmt: skip
+
+
+def _is_long(column: Any) -> bool:
+    """Tell whether whole numbers are too long for float64."""
+    from pyarrow import compute
+
+    ends = compute.min_max(column).as_py()
+    return any(end is not None and abs(end) > 2**53 for end in ends.values())
 
 
 def _mixture(path: Path, name: str, values: Array) -> str:
@@ -332,6 +350,21 @@ def _refuse_twins(path: Path, names: Sequence[str]) -> None:
     twins = [name for name in names if name in seen or seen.add(name)]  # type: ignore[func-returns-value]
     if twins:
         raise TableError(f"{path} has more than one column called {shortened(twins)}; rename them.")
+
+
+def _is_row_of_numbers(cells: Sequence[str]) -> bool:
+    """Tell whether a first line holds numbers, some perhaps missing, instead of names.
+
+    pandas writes 0, 1, 2, ... above columns without names, and nothing above their index: with
+    an empty cell these are names.
+    """
+    numbers = [cell for cell in cells if _is_number(cell)]
+    missing = [cell for cell in cells if cell.strip() in _MISSING and cell not in numbers]
+    if not numbers or len(numbers) + len(missing) < len(cells):
+        return False
+    return not missing or [cell.strip() for cell in numbers] != [
+        str(i) for i in range(len(numbers))
+    ]
 
 
 def _is_number(text: str) -> bool:
