@@ -197,9 +197,51 @@ def test_virtual_samples_of_estimates(linearizer, train, holed):
         for x in holed
     ]
     expected = np.array(K) @ model.dual_coef_
+    for i in range(10, 30):  # complete rows are left alone
+        energy = model._kernel().diag(holed[i : i + 1])[0]
+        expected[i] = oracles.missing.shrink(expected[i], model.eigenvalues_, energy)
     np.testing.assert_allclose(model.transform(holed), expected, atol=1e-6 * np.abs(expected).max())
     with pytest.raises(ValueError, match="but complete rows are needed here"):
         nystrom_error(model, holed)
+
+
+def waves(rng, n):
+    """Smooth curves of four classes: any part tells the class; features nearly depend."""
+    t, y = np.linspace(0, 1, 64), np.arange(n) % 4
+    X = np.zeros((n, 64))
+    for h in range(1, 6):
+        a, b = np.random.default_rng(h).standard_normal((2, 4))
+        X += (a[y] + 0.15 * rng.standard_normal(n))[:, None] * np.sin(2 * np.pi * h * t)
+        X += (b[y] + 0.15 * rng.standard_normal(n))[:, None] * np.cos(2 * np.pi * h * t)
+    X += 6 + 0.02 * rng.standard_normal(X.shape)
+    return X / np.linalg.norm(X, axis=1, keepdims=True), y
+
+
+WAVE_KERNELS = [
+    {"kernel": "poly", "degree": 2, "gamma": 1, "coef0": 0},
+    {"kernel": "poly", "degree": 4, "gamma": 1, "coef0": 0},
+    {"kernel": "rbf", "gamma": 2.0},
+]
+
+
+class TestMissingBlocks:
+    """Half of every signal is missing: estimates from the rest contradict each other."""
+
+    @pytest.mark.parametrize(
+        "kernel", WAVE_KERNELS, ids=lambda k: f"{k['kernel']}{k.get('degree')}"
+    )
+    def test_virtual_samples_fit_their_norm_are_told_of_and_still_tell_the_class(self, kernel, rng):
+        (X, y), (test, y_test) = waves(rng, 400), waves(rng, 200)
+        linearizer = KernelLinearizer(**kernel, n_landmarks=300, random_state=0).fit(X)
+        model = ClassDictionaryClassifier(KSVD(30, n_nonzero_coefs=4, max_iter=5), random_state=0)
+        model.fit(linearizer.transform(X), y)
+        test[:, 32:] = np.nan
+        with pytest.warns(UserWarning, match="have estimates that contradict each other") as told:
+            F = linearizer.transform(test)
+        assert len(told) == 1
+        energy = linearizer._kernel().diag(test)
+        assert (np.vecdot(F, F) <= energy * (1 + 1e-9)).all()
+        assert model.score(F, y_test) > 0.95
 
 
 class TestClassifier:
