@@ -33,3 +33,11 @@ def shrink(f, s, energy):
         above = np.sum((f * s / (s + weight)) ** 2) > energy
         low, high = (weight, high) if above else (low, weight)
     return f * s / (s + high)
+
+
+def consistent(K, k_x, energy):
+    """Kernel values of a vector of at most this energy, nearest to k_x by ridge regression."""
+    s, V = np.linalg.eigh(K)
+    keep = s > len(s) * np.finfo(float).eps * s[-1]
+    s, V = s[keep], V[:, keep]
+    return V @ (np.sqrt(s) * shrink(V.T @ k_x / np.sqrt(s), s, energy))

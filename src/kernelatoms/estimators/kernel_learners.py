@@ -29,7 +29,7 @@ from kernelatoms.space.expansion import Expansion
 from kernelatoms.space.linearize import check_training_kernel
 from kernelatoms.space.preimage import regress_rows
 from kernelatoms.space.problem import CodingProblem, KernelProblem
-from kernelatoms.space.residuals import class_residuals
+from kernelatoms.space.shrink import consistent_estimates
 
 Array = NDArray[Any]
 
@@ -129,8 +129,9 @@ class KernelLearner(GreedyLearner):
         ----------
         X : array of shape (n_samples, n_features)
             Signals; k(new, train) with ``kernel="precomputed"``. Of signals with missing values
-            (NaN), the linear kernel compares what is observed, and others are estimated from it;
-            "chi2", "additive_chi2", "precomputed" and functions refuse NaN.
+            (NaN), the linear kernel compares what is observed, and others are estimated from it,
+            with a warning if many estimates contradict each other; "chi2", "additive_chi2",
+            "precomputed" and functions refuse NaN.
 
         Returns
         -------
@@ -154,27 +155,13 @@ class KernelLearner(GreedyLearner):
         # Coefficients may be large: float32 rows meet a float64 model in float64.
         dtype = np.result_type(X, self.dual_coef_)
         anchors = self.anchors_[:, None] if self._precomputed else self.anchors_
-        atoms = Expansion(self._kernel(), anchors.astype(dtype, copy=False), self.dual_coef_)
+        anchors = anchors.astype(dtype, copy=False)
+        kernel = _for_rows(X, self.kernel, self._kernel(), anchors)
+        atoms = Expansion(kernel, anchors, self.dual_coef_)
         return KernelProblem(X.astype(dtype, copy=False), atoms, self.atom_gram_)
 
     def _encode(self, X: Array) -> Codes:
         return codes_in(X.dtype, super()._encode(X))
-
-    def _residuals(self, X: Array) -> Array:
-        codes = self._encode(X)
-        # Of rows with missing values, estimates may explain more than there is. Errors end at 0;
-        # how far below they would be still tells which class explains most.
-        rows = rows_with_missing(X)
-        rows = rows[codes.error[rows] == 0]
-        if not len(rows):
-            return codes.error
-        some = Codes(codes.indices[rows], codes.values[rows], codes.n_atoms, codes.error[rows])
-        problem = self._problem(X[rows])
-        left = class_residuals(problem, some, np.zeros(codes.n_atoms, np.intp), 1)[:, 0]
-        rounding = 10 * np.finfo(X.dtype).eps * problem.energy(0, len(rows))
-        residuals = codes.error.copy()
-        residuals[rows] = np.where(left < -rounding, left, 0)
-        return residuals
 
     @classmethod
     def _joint_problem(cls, learners: Sequence[Any], X: Array) -> CodingProblem:
@@ -184,6 +171,7 @@ class KernelLearner(GreedyLearner):
         anchors = np.concatenate([learner.anchors_ for learner in learners])
         anchors = anchors[:, None] if anchors.ndim == 1 else anchors.astype(dtype, copy=False)
         coef = scipy.linalg.block_diag(*(learner.dual_coef_ for learner in learners))
+        kernel = _for_rows(X, learners[0].kernel, kernel, anchors)
         return KernelProblem(X.astype(dtype, copy=False), Expansion(kernel, anchors, coef))
 
     @property
@@ -269,6 +257,14 @@ class KernelLearner(GreedyLearner):
         tags.input_tags.pairwise = self._precomputed
         tags.input_tags.allow_nan = can_miss(self.kernel)
         return tags
+
+
+def _for_rows(X: Array, name: Any, kernel: Kernel, anchors: Array) -> Kernel:
+    """Return the kernel to compare X with the anchors: a consistent one, where X misses values."""
+    rows = rows_with_missing(X) if can_miss(name) and name != "linear" else ()
+    if not len(rows):  # a linear dictionary needs no estimates
+        return kernel
+    return consistent_estimates(kernel, anchors, X[rows].astype(anchors.dtype, copy=False))
 
 
 class KernelKSVD(KernelLearner):

@@ -1,9 +1,9 @@
 """Coordinates estimated from a part of a row, shrunk until their norm can be that of a vector.
 
 Kernel values of a row with missing values are estimates, and need not be the inner products of any
-vector with the landmarks. Coordinates f_i = (V'k)_i / sqrt(s_i) divide what is wrong in them by
-the eigenvalues s_i of the landmarks' kernel matrix, so that small s_i make large errors. The
-estimate of k(x, x) tells: where |f|^2 is above it, ridge regression with the smallest weight
+vector with the anchors. Coordinates f_i = (V'k)_i / sqrt(s_i) divide what is wrong in them by
+the eigenvalues s_i of the anchors' kernel matrix V diag(s) V', so that small s_i make large errors.
+The estimate of k(x, x) tells: where |f|^2 is above it, ridge regression with the smallest weight
 lambda that brings it down,
 
     f_i s_i / (s_i + lambda),   sum_i (f_i s_i / (s_i + lambda))^2 <= k(x, x),
@@ -12,12 +12,16 @@ shrinks the coordinates that are known worst the most.
 """
 
 import warnings
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.linalg
 from numpy.typing import NDArray
 
 from kernelatoms.engine import machine
+from kernelatoms.similarity import Kernel
+from kernelatoms.similarity.missing import rows_with_missing
 
 Array = NDArray[Any]
 
@@ -25,6 +29,7 @@ Array = NDArray[Any]
 _FAR_ABOVE = 4.0
 _MANY = 0.1
 _MAX_STEPS = 100
+_N_LOOKED_AT = 100
 
 
 def shrink_to_energy(F: Array, eigenvalues: Array, energy: Array) -> Array:
@@ -58,6 +63,63 @@ def shrink_to_energy(F: Array, eigenvalues: Array, energy: Array) -> Array:
 
     machine(F).for_blocks(len(F), F.shape[1], 8, worker)
     return excess
+
+
+@dataclass(frozen=True)
+class ConsistentEstimates:
+    """A kernel whose values with some anchors are those of a vector, also where x misses values.
+
+    ``kernel(X, anchors)`` of rows with missing values is made of coordinates that are shrunk to
+    the estimate of k(x, x); complete rows keep their kernel values. ``eigenvalues`` (r,) and
+    ``eigenvectors`` (n_anchors, r) are those of the anchors' kernel matrix.
+    """
+
+    kernel: Kernel
+    eigenvalues: Array
+    eigenvectors: Array
+
+    def __call__(self, X: Array, Y: Array) -> Array:
+        """Return k(x, y) for all rows x of X and the anchors Y."""
+        K = self.kernel(X, Y)
+        rows = rows_with_missing(X)
+        if len(rows):
+            F, _ = self.coordinates(X[rows], K[rows])
+            K[rows] = (F * np.sqrt(self.eigenvalues)) @ self.eigenvectors.T
+        return K
+
+    def diag(self, X: Array) -> Array:
+        """Return k(x, x) for all rows of X."""
+        return self.kernel.diag(X)
+
+    def coordinates(self, X: Array, K: Array) -> tuple[Array, Array]:
+        """Return the shrunk coordinates of rows with kernel values K, and how far off they were."""
+        F = (K @ self.eigenvectors) / np.sqrt(self.eigenvalues)
+        return F, shrink_to_energy(F, self.eigenvalues, self.kernel.diag(X))
+
+
+def consistent_estimates(kernel: Kernel, anchors: Array, X: Array) -> ConsistentEstimates:
+    """Return the kernel with consistent values for rows X that miss values; warn if it must lie.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        One that estimates from parts of rows.
+    anchors : array of shape (n_anchors, n_features)
+        The rows that it will be asked to compare with.
+    X : array of shape (n, n_features)
+        Rows with missing values; a few of them are looked at for the warning.
+
+    Returns
+    -------
+    ConsistentEstimates
+    """
+    K = kernel(anchors, anchors)
+    s, V = scipy.linalg.eigh(K, check_finite=False)
+    keep = s > len(s) * np.finfo(s.dtype).eps * s[-1]
+    consistent = ConsistentEstimates(kernel, s[keep], np.ascontiguousarray(V[:, keep]))
+    few = X[np.linspace(0, len(X) - 1, min(len(X), _N_LOOKED_AT)).astype(np.intp)]
+    warn_of_estimates(consistent.coordinates(few, kernel(few, anchors))[1])
+    return consistent
 
 
 def _ridge(F: Array, s: Array, radius: Array) -> Array:
