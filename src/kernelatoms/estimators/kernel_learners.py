@@ -24,7 +24,7 @@ from kernelatoms.learning.ksvd import KSVDUpdate
 from kernelatoms.learning.loop import Update
 from kernelatoms.learning.mod import LeastSquares
 from kernelatoms.learning.state import LearnerState
-from kernelatoms.similarity import Kernel, as_anchors
+from kernelatoms.similarity import Kernel, LinearKernel, as_anchors
 from kernelatoms.similarity.missing import rows_with_missing
 from kernelatoms.space.atoms import KernelAtoms, remember
 from kernelatoms.space.coordinates import (
@@ -36,7 +36,7 @@ from kernelatoms.space.expansion import Expansion
 from kernelatoms.space.linearize import check_training_kernel
 from kernelatoms.space.preimage import regress_rows
 from kernelatoms.space.problem import CodingProblem, KernelProblem, LinearProblem
-from kernelatoms.space.residuals import class_residuals
+from kernelatoms.space.shrink import consistent_estimates
 
 Array = NDArray[Any]
 
@@ -141,8 +141,9 @@ class KernelLearner(KernelChoice, GreedyParameters, DictionaryLearner):
         ----------
         X : array of shape (n_samples, n_features)
             Signals; k(new, train) with ``kernel="precomputed"``. Of signals with missing values
-            (NaN), the linear kernel compares what is observed, and others are estimated from it;
-            "chi2", "additive_chi2", "precomputed" and functions refuse NaN.
+            (NaN), the linear kernel compares what is observed, and others are estimated from it,
+            with a warning if many estimates contradict each other; "chi2", "additive_chi2",
+            "precomputed" and functions refuse NaN.
 
         Returns
         -------
@@ -176,29 +177,18 @@ class KernelLearner(KernelChoice, GreedyParameters, DictionaryLearner):
         dtype = np.result_type(X, self.dual_coef_)
         kernel = self._kernel()
 
-        def make() -> KernelAtoms:
-            anchors = self.anchors_[:, None] if self._precomputed else self.anchors_
-            atoms = Expansion(kernel, anchors.astype(dtype, copy=False), self.dual_coef_)
-            return KernelAtoms(atoms, self.atom_gram_.astype(dtype, copy=False))
+        anchors = self.anchors_[:, None] if self._precomputed else self.anchors_
+        anchors, rows = anchors.astype(dtype, copy=False), X.astype(dtype, copy=False)
+        gram = self.atom_gram_.astype(dtype, copy=False)
 
+        def atoms_under(kernel: Kernel) -> KernelAtoms:
+            return KernelAtoms(Expansion(kernel, anchors, self.dual_coef_), gram)
+
+        if _needs_estimates(kernel, X):
+            missing = rows[rows_with_missing(X)]
+            return KernelProblem(rows, atoms_under(consistent_estimates(kernel, anchors, missing)))
         made_of = (self.anchors_, self.dual_coef_, self.atom_gram_, dtype.str, kernel)
-        return KernelProblem(X.astype(dtype, copy=False), remember(self, made_of, make))
-
-    def _residuals(self, X: Array) -> Array:
-        codes = self._encode(X)
-        # Of rows with missing values, estimates may explain more than there is. Errors end at 0;
-        # how far below they would be still tells which class explains most.
-        rows = rows_with_missing(X)
-        rows = rows[codes.error[rows] == 0]
-        if not len(rows):
-            return codes.error
-        problem = self._problem(X[rows])
-        some = self._pursuit()(problem)
-        left = class_residuals(problem, some, np.zeros(codes.n_atoms, np.intp), 1)[:, 0]
-        rounding = 10 * np.finfo(X.dtype).eps * problem.energy(0, len(rows))
-        residuals = codes.error.copy()
-        residuals[rows] = np.where(left < -rounding, left, 0)
-        return residuals
+        return KernelProblem(rows, remember(self, made_of, lambda: atoms_under(kernel)))
 
     @classmethod
     def _joint_problem(cls, learners: Sequence[Any], X: Array) -> CodingProblem:
@@ -208,7 +198,10 @@ class KernelLearner(KernelChoice, GreedyParameters, DictionaryLearner):
         anchors = np.concatenate([learner.anchors_ for learner in learners])
         anchors = anchors[:, None] if anchors.ndim == 1 else anchors.astype(dtype, copy=False)
         coef = scipy.linalg.block_diag(*(learner.dual_coef_ for learner in learners))
-        return KernelProblem(X.astype(dtype, copy=False), Expansion(kernel, anchors, coef))
+        rows = X.astype(dtype, copy=False)
+        if _needs_estimates(kernel, X):
+            kernel = consistent_estimates(kernel, anchors, rows[rows_with_missing(X)])
+        return KernelProblem(rows, Expansion(kernel, anchors, coef))
 
     def _check_coordinates(self) -> None:
         given = self.coordinates
@@ -283,6 +276,11 @@ class KernelLearner(KernelChoice, GreedyParameters, DictionaryLearner):
         tags.input_tags.pairwise = self._precomputed
         tags.input_tags.allow_nan = self._takes_missing
         return tags
+
+
+def _needs_estimates(kernel: Kernel, X: Array) -> bool:
+    """Whether rows miss values; a linear dictionary is coded by what is observed."""
+    return not isinstance(kernel, LinearKernel) and len(rows_with_missing(X)) > 0
 
 
 class KernelKSVD(KernelLearner):

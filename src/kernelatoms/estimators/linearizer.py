@@ -20,6 +20,7 @@ from kernelatoms.estimators.checks import (
 )
 from kernelatoms.estimators.kernel_choice import KernelChoice
 from kernelatoms.similarity import Kernel
+from kernelatoms.similarity.missing import rows_with_missing
 from kernelatoms.space.expansion import Expansion
 from kernelatoms.space.linearize import (
     check_training_kernel,
@@ -29,6 +30,7 @@ from kernelatoms.space.linearize import (
 )
 from kernelatoms.space.memory import check_fits
 from kernelatoms.space.samplers import SAMPLERS
+from kernelatoms.space.shrink import shrink_to_energy, warn_of_estimates
 
 Array = NDArray[Any]
 
@@ -184,14 +186,24 @@ class KernelLinearizer(
         X : array of shape (n_samples, n_features)
             Rows; k(new, train) with ``kernel="precomputed"``. Virtual samples of rows with
             missing values (NaN) are estimated from what is observed, under all kernels but
-            "chi2", "additive_chi2", "precomputed" and functions.
+            "chi2", "additive_chi2", "precomputed" and functions; where their squared norm is
+            above the estimate of k(x, x), they are shrunk to it, with a warning if it is far
+            above in many rows.
 
         Returns
         -------
         F : array of shape (n_samples, n_components_)
         """
         check_is_fitted(self)
-        return self._map(self._validate_new(X))
+        X = self._validate_new(X)
+        F = self._map(X)
+        rows = rows_with_missing(X)
+        if len(rows):
+            some = F[rows]
+            excess = shrink_to_energy(some, self.eigenvalues_, self._kernel().diag(X[rows]))
+            F[rows] = some
+            warn_of_estimates(excess)
+        return F
 
     def inverse_transform(self, F: Any) -> Array:
         """Return rows whose virtual samples are about F: the learned ridge pre-image.

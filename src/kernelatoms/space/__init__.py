@@ -7,6 +7,7 @@
   "virtual samples"; its error (30); the pre-image.
 - ``coordinates``: rows F with F F' = K, exact or to an accuracy: kernel methods as linear ones.
 - ``rpcholesky``: randomly pivoted Cholesky: few rows that stand for all, without K.
+- ``shrink``: coordinates estimated from a part of a row, shrunk until their norm fits.
 - ``memory``: does it fit?
 - ``preimage``: the way back from feature space to rows.
 - ``decode``: the way back from sparse codes over explicit atoms, eq. (19) of the FKSC paper.
