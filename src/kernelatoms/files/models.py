@@ -8,6 +8,7 @@ without building the model, and its format version is looked at before anything 
 import io
 import json
 import platform
+import sys
 import zipfile
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, fields
@@ -22,6 +23,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from kernelatoms import __version__
 from kernelatoms.files.writing import check_target, write_whole
+from kernelatoms.similarity import OWN_TYPES
 
 #: Raised when a file of this version can no longer be read by the last release's code; readers
 #: of old versions stay in ``load_model``, with a file of each version kept in the tests.
@@ -42,7 +44,7 @@ ALLOWED_TYPES = frozenset(
         "kernelatoms.learning.moments.Moments",
         "numpy.dtype",  # SimpleImputer keeps the dtype that it was fitted with
     }
-)
+) | {f"{kind.__module__}.{kind.__qualname__}" for kind in OWN_TYPES}
 
 
 class ModelFileError(ValueError):
@@ -89,7 +91,9 @@ def save_model(model: Any, path: Any, record: ModelRecord | None = None) -> Path
     Parameters
     ----------
     model : estimator
-        A fitted estimator of the library, or a pipeline of scikit-learn's and the library's.
+        A fitted estimator of the library, or a pipeline of scikit-learn's and the library's. It
+        may hold types and functions of others, a kernel class of your own say, that can be
+        imported by name; whoever loads the file must allow these by name.
     path : str or path
         The file; its folder must exist.
     record : ModelRecord, optional
@@ -125,10 +129,12 @@ def save_model(model: Any, path: Any, record: ModelRecord | None = None) -> Path
             f"the model cannot be written to a file ({error}); estimators of kernelatoms and "
             "scikit-learn with plain parameters can."
         ) from error
-    if foreign:
+    nameless = [name for name in foreign if not _can_be_imported(name)]
+    if nameless:
         raise TypeError(
-            f"the model holds {_enumerate(foreign)}, which model files may not: whoever opens one "
-            "should not run foreign code. Use named kernels and plain parameters."
+            f"the model holds {_enumerate(nameless)}, which cannot be imported by that name, so no "
+            "one could load it again: use kernels by name, or functions and classes at the top of "
+            "a module."
         )
     data = io.BytesIO(archive)
     header = {"format_version": FORMAT_VERSION, "record": asdict(record or ModelRecord())}
@@ -137,13 +143,17 @@ def save_model(model: Any, path: Any, record: ModelRecord | None = None) -> Path
     return write_whole(path, data.getvalue())
 
 
-def load_model(path: Any) -> tuple[Any, ModelRecord]:
+def load_model(path: Any, *, trusted: Sequence[str] = ()) -> tuple[Any, ModelRecord]:
     """Read a model file.
 
     Parameters
     ----------
     path : str or path
         A file that ``save_model`` or ``kernelatoms fit`` wrote.
+    trusted : sequence of str
+        Types and functions of others that the file may hold, as "module.Class" or
+        "module:Class": loading imports their modules and builds such objects, which runs their
+        code.
 
     Returns
     -------
@@ -164,12 +174,13 @@ def load_model(path: Any) -> tuple[Any, ModelRecord]:
     """
     import skops.io
 
+    allowed = ALLOWED_TYPES | _check_trusted(trusted)
     record = read_record(path)
     data = Path(path).read_bytes()
     try:
-        foreign = _foreign_types(data)
+        foreign = [name for name in _foreign_types(data) if name not in allowed]
         if not foreign:
-            return skops.io.loads(data, trusted=sorted(ALLOWED_TYPES)), record
+            return skops.io.loads(data, trusted=sorted(allowed)), record
     except Exception as error:
         # skops lets through what broken archives make its readers raise: any exception.
         raise ModelFileError(
@@ -177,8 +188,9 @@ def load_model(path: Any) -> tuple[Any, ModelRecord]:
             "file again from where it came."
         ) from error
     raise ModelFileError(
-        f"{path} holds {_enumerate(foreign)}, which a kernelatoms model does not need; it was not "
-        "opened, since building such objects can run foreign code."
+        f"{path} holds {_enumerate(foreign)}, not of kernelatoms; it was not opened, since "
+        "building such objects can run foreign code. If you know and trust it, allow it by name: "
+        f"load_model(path, trusted={foreign!r})."
     )
 
 
@@ -224,6 +236,20 @@ def _foreign_types(archive: bytes) -> list[str]:
     import skops.io
 
     return sorted(set(skops.io.get_untrusted_types(data=archive)) - ALLOWED_TYPES)
+
+
+def _check_trusted(trusted: Sequence[str]) -> set[str]:
+    """Return names of types as skops writes them."""
+    if isinstance(trusted, str) or not all(isinstance(name, str) for name in trusted):
+        raise TypeError(
+            f"trusted must be a list of names such as ['module.Class'], got {trusted!r}."
+        )
+    return {name.replace(":", ".") for name in trusted}
+
+
+def _can_be_imported(name: str) -> bool:
+    module, _, attribute = name.rpartition(".")
+    return hasattr(sys.modules.get(module), attribute)
 
 
 def _made_with() -> dict[str, str]:
