@@ -14,7 +14,7 @@ from sklearn.utils import check_array, check_random_state
 from kernelatoms.estimators.checks import check_choice, check_real, validate_training
 from kernelatoms.estimators.dictionary_learner import GreedyLearner, codes_in
 from kernelatoms.estimators.kernel_choice import KernelChoice
-from kernelatoms.estimators.linearizer import OVERFLOW, KernelLinearizer
+from kernelatoms.estimators.linearizer import KernelLinearizer
 from kernelatoms.learning.atoms import atoms_from_rows
 from kernelatoms.learning.ksvd import ksvd_update
 from kernelatoms.learning.mod import mod_update
@@ -24,9 +24,10 @@ from kernelatoms.space.codes import Codes
 from kernelatoms.space.coordinates import Frame, exact_frame
 from kernelatoms.space.expansion import Expansion
 from kernelatoms.space.linearize import check_training_kernel
-from kernelatoms.space.preimage import regress_rows
+from kernelatoms.space.preimage import OVERFLOW
 from kernelatoms.space.problem import CodingProblem, KernelProblem
 from kernelatoms.space.residuals import class_residuals
+from kernelatoms.space.ridge import regress_rows
 
 Array = NDArray[Any]
 

@@ -27,16 +27,12 @@ from kernelatoms.space.linearize import (
     nystroem_error,
     ridge_preimage,
 )
+from kernelatoms.space.preimage import OVERFLOW
 from kernelatoms.space.samplers import SAMPLERS
 
 Array = NDArray[Any]
 
 _DEFAULT_LANDMARKS = 500
-
-OVERFLOW = (
-    "kernel overflows on these rows; scale X (rows of unit norm, say) or choose a smaller degree "
-    "or gamma."
-)
 
 
 class KernelLinearizer(

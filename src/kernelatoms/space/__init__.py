@@ -6,8 +6,10 @@
 - ``linearize``: Algorithm 1 of the LKDL paper: landmarks -> expansion whose coordinates are
   "virtual samples"; its error (30); the pre-image.
 - ``coordinates``: rows F with F F' = K, exact by pivoted Cholesky: kernel methods as linear ones.
-- ``preimage``: the way back from feature space to rows.
-- ``decode``: the way back from sparse codes over explicit atoms, eq. (19) of the FKSC paper.
+- ``preimage``: the way back from feature space to rows, for vectors over anchors and for sparse
+  codes over explicit atoms (eq. (19) of the FKSC paper).
+- ``descent``: its fixed-point steps, starts and distance equations.
+- ``ridge``: the linear way back, learned from rows.
 - ``gram_check``: is this a Gram matrix?
 - ``problem``: what a pursuit sees of signals and atoms (Gram, correlations, energies).
 - ``residuals``: what one class's atoms leave of a signal.

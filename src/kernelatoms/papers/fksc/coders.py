@@ -22,8 +22,8 @@ from kernelatoms.pursuit import fksc, ksc, lasso
 from kernelatoms.pursuit.rivals import keep_on_average, kfmc, ksr_l21, lpm
 from kernelatoms.similarity import make_kernel
 from kernelatoms.space.codes import Codes
-from kernelatoms.space.decode import decode_rows
 from kernelatoms.space.expansion import Expansion
+from kernelatoms.space.preimage import decode_rows
 from kernelatoms.space.problem import KernelProblem
 
 Array = NDArray[Any]
