@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from sklearn.metrics.pairwise import laplacian_kernel
 
 from kernelatoms.similarity import make_kernel
-from kernelatoms.space import decode
-from kernelatoms.space.decode import decode_rows
+from kernelatoms.space import preimage as decode
+from kernelatoms.space.preimage import decode_rows
 from oracles import decoding as book
 
 RBF = make_kernel("rbf", gamma=0.3)

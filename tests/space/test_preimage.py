@@ -14,13 +14,8 @@ from kernelatoms import KernelKSVD, KernelMOD, preimage
 from kernelatoms.similarity import make_kernel
 from kernelatoms.similarity.inversion import GaussianInversion as Gaussian
 from kernelatoms.similarity.inversion import PolynomialInversion as Polynomial
-from kernelatoms.space.preimage import (
-    distance_rows,
-    fixed_point_rows,
-    fixed_point_starts,
-    regress_rows,
-    ridge_rows,
-)
+from kernelatoms.space.descent import distance_rows, fixed_point_rows, fixed_point_starts
+from kernelatoms.space.ridge import regress_rows, ridge_rows
 from oracles import preimages as book
 
 RBF = {"kernel": "rbf", "gamma": 0.3}

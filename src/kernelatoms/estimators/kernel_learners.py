@@ -18,7 +18,7 @@ from kernelatoms.estimators.dictionary_learner import (
     pass_attributes,
 )
 from kernelatoms.estimators.kernel_choice import KernelChoice
-from kernelatoms.estimators.linearizer import OVERFLOW, KernelLinearizer
+from kernelatoms.estimators.linearizer import KernelLinearizer
 from kernelatoms.learning.atoms import atoms_from_rows
 from kernelatoms.learning.ksvd import KSVDUpdate
 from kernelatoms.learning.loop import Update
@@ -34,8 +34,9 @@ from kernelatoms.space.coordinates import (
 )
 from kernelatoms.space.expansion import Expansion
 from kernelatoms.space.linearize import check_training_kernel
-from kernelatoms.space.preimage import regress_rows
+from kernelatoms.space.preimage import OVERFLOW
 from kernelatoms.space.problem import CodingProblem, KernelProblem, LinearProblem
+from kernelatoms.space.ridge import regress_rows
 from kernelatoms.space.shrink import consistent_estimates
 
 Array = NDArray[Any]

@@ -32,8 +32,8 @@ from kernelatoms.similarity.base import check_gamma
 from kernelatoms.similarity.given import check_gradient
 from kernelatoms.space.atoms import KernelAtoms, remember
 from kernelatoms.space.codes import Codes
-from kernelatoms.space.decode import decode_rows
 from kernelatoms.space.expansion import Expansion
+from kernelatoms.space.preimage import decode_rows
 from kernelatoms.space.problem import CodingProblem, KernelProblem
 
 Array = NDArray[Any]

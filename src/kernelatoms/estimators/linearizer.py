@@ -29,17 +29,13 @@ from kernelatoms.space.linearize import (
     ridge_preimage,
 )
 from kernelatoms.space.memory import check_fits
+from kernelatoms.space.preimage import OVERFLOW
 from kernelatoms.space.samplers import SAMPLERS
 from kernelatoms.space.shrink import shrink_to_energy, warn_of_estimates
 
 Array = NDArray[Any]
 
 _DEFAULT_LANDMARKS = 500
-
-OVERFLOW = (
-    "kernel overflows on these rows; scale X (rows of unit norm, say) or choose a smaller degree "
-    "or gamma."
-)
 
 
 class KernelLinearizer(

@@ -1,6 +1,5 @@
 """``preimage``: rows whose phi is about a given vector of feature space."""
 
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -8,24 +7,13 @@ from numpy.typing import NDArray
 from sklearn.utils import check_array
 
 from kernelatoms.estimators.checks import FLOATS, check_choice, check_count, check_real
-from kernelatoms.estimators.linearizer import OVERFLOW
-from kernelatoms.similarity import Kernel, make_kernel
+from kernelatoms.similarity import make_kernel
 from kernelatoms.similarity.given import check_kernel, is_precomputed
-from kernelatoms.similarity.inversion import GaussianInversion, PolynomialInversion
-from kernelatoms.space.expansion import Expansion
-from kernelatoms.space.preimage import (
-    distance_rows,
-    fixed_point_rows,
-    fixed_point_starts,
-    inner_with_own,
-    ridge_rows,
-)
+from kernelatoms.space.preimage import preimage_rows
 
 Array = NDArray[Any]
 
 _METHODS = ("auto", "fixed-point", "distance", "ridge")
-# Anchors that the fixed-point iteration starts from, beside their weighted mean.
-_N_STARTS = 3
 
 
 class PreImages(NamedTuple):
@@ -81,7 +69,8 @@ def preimage(
     method : {"auto", "fixed-point", "distance", "ridge"}, default="auto"
         "fixed-point" goes downhill on the error from a few anchors and their weighted mean
         (Mika et al., 1998; Schoelkopf et al., 1999): RBF, linear and polynomial kernels. A local
-        minimum, never worse than where it started.
+        minimum, never worse than where it started; the best start, where the farther row is
+        always the better.
 
         "distance" takes the row that compares with the nearest anchors as v does (Kwok and
         Tsang, 2004): the same kernels, no iteration. It stays among the neighbours, also where
@@ -94,7 +83,8 @@ def preimage(
         anchors' norms are far from v's.
 
         "auto" starts the fixed-point iteration from the results of all others as well, and is never
-        worse than any of them; with other kernels, the better of ridge and nearest anchor.
+        worse than any of them; with other kernels, the best of ridge, nearest anchor and weighted
+        mean; exact under linear and cosine kernels.
     n_neighbors : int, default=10
         How many anchors "distance" compares with (all, if there are fewer).
     max_iter : int, default=100
@@ -142,91 +132,16 @@ def preimage(
     A, C, dtype = _check_vectors(coef, anchors)
     bound = bound.with_gamma_from(A)
     check_kernel(bound, A)
-    form = bound.inversion(A.shape[1])
-    if form is None and method in ("fixed-point", "distance"):
+    if bound.inversion(A.shape[1]) is None and method in ("fixed-point", "distance"):
         raise ValueError(
             f"method={method!r} must know how the kernel depends on a row: it works with "
             "kernel='rbf', 'linear' and 'poly' (of a whole degree from 1 and coef0 from 0), got "
             f"kernel={kernel!r}. method='ridge' works with any kernel."
         )
-    with np.errstate(over="ignore", invalid="ignore"):
-        own = bound.diag(A)
-        inner = Expansion(bound, A, C).project(A)
-        energy = np.vecdot(C.T, inner.T)
-        lengths = np.sqrt(np.maximum(own, 0))
-        reach = (np.abs(C) * lengths[:, None]).sum(axis=0) ** 2
-    if not (np.isfinite(inner).all() and np.isfinite(reach).all()):
-        raise ValueError(OVERFLOW)
-    eps = np.finfo(np.float64).eps
-    if (energy < -np.sqrt(eps) * reach).any() or (own < 0).any():
-        raise ValueError(
-            "kernel is not positive semi-definite: some vectors of its feature space have a "
-            "negative squared norm."
-        )
-    # Coefficients that cancel leave rounding, which is not worth a row.
-    there = energy > eps * reach
-    rows = np.zeros((C.shape[1], A.shape[1]))
-    if there.any():
-        task = _Task(bound, form, A, C[:, there], inner[:, there], energy[there], lengths)
-        rows[there] = task.solve(method, n_neighbors, max_iter, tol)
-    rows = rows.astype(dtype)
-    error = _errors(bound, rows.astype(np.float64), A, C, np.where(there, energy, 0.0))
-    return PreImages(rows, error.astype(dtype))
-
-
-@dataclass(frozen=True)
-class _Task:
-    """Vectors to find rows for, and what all methods ask of them."""
-
-    kernel: Kernel
-    form: GaussianInversion | PolynomialInversion | None
-    anchors: Array
-    coef: Array
-    inner: Array
-    energy: Array
-    lengths: Array
-
-    def solve(self, method: str, n_neighbors: int, max_iter: int, tol: float) -> Array:
-        if method == "ridge" or self.form is None:
-            ridge = self._ridge()
-            return ridge if method == "ridge" else self._better(ridge, self._nearest())
-        # Every phi(x) of a Gaussian kernel has norm 1: only the direction of v matters.
-        norms = np.sqrt(self.energy) if isinstance(self.form, GaussianInversion) else 1.0
-        coef, inner, energy = self.coef / norms, self.inner / norms, self.energy / norms**2
-        starts = []
-        if method != "fixed-point":
-            starts.append(distance_rows(self.form, self.anchors, inner, self.lengths, n_neighbors))
-            if method == "distance":
-                return starts[0]
-            starts.append(self._ridge())
-        near = fixed_point_starts(self.form, self.anchors, coef, inner, self.lengths, _N_STARTS)
-        both = np.concatenate([near, *(rows[:, None] for rows in starts)], axis=1)
-        return fixed_point_rows(self.form, self.anchors, coef, energy, both, max_iter, tol)
-
-    def _ridge(self) -> Array:
-        rows = ridge_rows(self.kernel, self.anchors, self.inner)
-        return np.maximum(rows, 0) if self.kernel.non_negative else rows
-
-    def _nearest(self) -> Array:
-        """Return the anchor nearest to each vector."""
-        return self.anchors[(self.lengths[:, None] ** 2 - 2 * self.inner).argmin(axis=0)]
-
-    def _better(self, first: Array, second: Array) -> Array:
-        errors = [
-            _errors(self.kernel, rows, self.anchors, self.coef, self.energy)
-            for rows in (first, second)
-        ]
-        return np.where((errors[0] <= errors[1])[:, None], first, second)
-
-
-def _errors(kernel: Kernel, rows: Array, anchors: Array, coef: Array, energy: Array) -> Array:
-    """Return |phi(x) - v|^2 / |v|^2 for every row and its vector."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        own = kernel.diag(rows)
-        missed = own + energy - 2 * inner_with_own(kernel, rows, anchors, coef)
-    missed = np.where(np.isnan(missed), np.inf, np.maximum(missed, 0))
-    there = energy > 0
-    return np.where(there, missed / np.where(there, energy, 1), np.where(own > 0, np.inf, 0))
+    rows, error = preimage_rows(
+        bound, A, C, method=method, n_neighbors=n_neighbors, max_iter=max_iter, tol=tol, dtype=dtype
+    )
+    return PreImages(rows, error)
 
 
 def _check_vectors(coef: Any, anchors: Any) -> tuple[Array, Array, Any]:

@@ -9,6 +9,7 @@ import importlib
 import io
 import json
 import platform
+import sys
 import zipfile
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, fields
@@ -23,6 +24,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from kernelatoms import __version__
 from kernelatoms.files.writing import check_target, write_whole
+from kernelatoms.similarity import OWN_TYPES
 
 #: Raised when a file of this version can no longer be read by the last release's code; readers
 #: of old versions stay in ``load_model``, with a file of each version kept in the tests.
@@ -45,7 +47,7 @@ ALLOWED_TYPES = frozenset(
         "numpy.random.mtrand.RandomState",
         "numpy.dtype",  # SimpleImputer keeps the dtype that it was fitted with
     }
-)
+) | {f"{kind.__module__}.{kind.__qualname__}" for kind in OWN_TYPES}
 
 
 class ModelFileError(ValueError):
@@ -152,8 +154,8 @@ def load_model(path: Any, *, trusted: Sequence[str] = ()) -> tuple[Any, ModelRec
     path : str or path
         A file that ``save_model`` or ``kernelatoms fit`` wrote.
     trusted : sequence of str
-        Types beside the library's that the file may hold, ``"module.Class"`` each: kernels of
-        your own. Building them imports the module and runs its code.
+        Types beside the library's that the file may hold, "module.Class" or "module:Class"
+        each: kernels of your own. Building them imports the module and runs its code.
 
     Returns
     -------
@@ -174,15 +176,14 @@ def load_model(path: Any, *, trusted: Sequence[str] = ()) -> tuple[Any, ModelRec
     """
     import skops.io
 
-    if isinstance(trusted, str):
-        raise TypeError(f"trusted must be a list of names, such as [{trusted!r}], got a text.")
+    allowed = _check_trusted(trusted)
     record = read_record(path)
     data = Path(path).read_bytes()
     try:
         held = _foreign_types(data)
     except Exception as error:
         raise _damaged(path, error) from error
-    foreign = [name for name in held if name not in trusted]
+    foreign = [name for name in held if name not in allowed]
     if foreign:
         raise ModelFileError(
             f"{path} holds {_enumerate(foreign)}; it was not opened, since building such objects "
@@ -286,6 +287,20 @@ def _foreign_types(archive: bytes) -> list[str]:
     import skops.io
 
     return sorted(set(skops.io.get_untrusted_types(data=archive)) - ALLOWED_TYPES)
+
+
+def _check_trusted(trusted: Sequence[str]) -> set[str]:
+    """Return names of types as skops writes them."""
+    if isinstance(trusted, str) or not all(isinstance(name, str) for name in trusted):
+        raise TypeError(
+            f"trusted must be a list of names such as ['module.Class'], got {trusted!r}."
+        )
+    return {name.replace(":", ".") for name in trusted}
+
+
+def _can_be_imported(name: str) -> bool:
+    module, _, attribute = name.rpartition(".")
+    return hasattr(sys.modules.get(module), attribute)
 
 
 def _made_with() -> dict[str, str]:

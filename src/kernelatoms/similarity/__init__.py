@@ -4,12 +4,21 @@
 - ``named``: the kernels by name, one class each, and their table ``KERNELS``.
 - ``given``: functions, objects and classes of users, precomputed values; ``make_kernel``, which
   turns whatever ``kernel=`` may be into a ``Kernel``.
+- ``distances``: distances of rows, their table ``DISTANCES``, and kernels made of them.
 - ``gradients``: how kernel values change when a row moves.
 - ``inversion``: how k(x, a) depends on x, where that helps to find an x.
 - ``missing``: what the observed entries of a row tell of norms, inner products and distances.
 """
 
 from kernelatoms.similarity.base import Kernel
+from kernelatoms.similarity.distances import (
+    DISTANCES,
+    L2,
+    Chi2,
+    Distance,
+    DistanceKernel,
+    make_distance,
+)
 from kernelatoms.similarity.given import (
     PrecomputedKernel,
     UserKernel,
@@ -31,11 +40,25 @@ from kernelatoms.similarity.named import (
     SigmoidKernel,
 )
 
+#: The types that objects of this room are made of: model files may hold them.
+OWN_TYPES: tuple[type, ...] = (
+    *dict.fromkeys(KERNELS.values()),
+    PrecomputedKernel,
+    DistanceKernel,
+    *DISTANCES.values(),
+)
+
 __all__ = [
+    "DISTANCES",
     "KERNELS",
+    "L2",
+    "OWN_TYPES",
     "AdditiveChi2Kernel",
+    "Chi2",
     "Chi2Kernel",
     "CosineKernel",
+    "Distance",
+    "DistanceKernel",
     "Kernel",
     "LaplacianKernel",
     "LinearKernel",
@@ -47,6 +70,7 @@ __all__ = [
     "UserKernel",
     "as_anchors",
     "kernel_from_path",
+    "make_distance",
     "make_kernel",
     "names_of_kernels",
 ]

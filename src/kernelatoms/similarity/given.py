@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelatoms.similarity.base import Kernel, check_gamma, check_number, check_values
+from kernelatoms.similarity.distances import DistanceKernel
 from kernelatoms.similarity.gradients import Slopes
 from kernelatoms.similarity.named import KERNELS, NamedKernel
 
@@ -357,7 +358,7 @@ def _usable(given: Any) -> bool:
 
 
 def _from_object(given: Any, params: dict[str, Any]) -> Kernel:
-    if isinstance(given, NamedKernel | PrecomputedKernel | UserKernel):
+    if isinstance(given, NamedKernel | PrecomputedKernel | UserKernel | DistanceKernel):
         if params:
             raise ValueError(
                 "kernel_params are for functions and classes: the kernel is an object."

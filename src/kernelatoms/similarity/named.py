@@ -382,7 +382,7 @@ class AdditiveChi2Kernel(NamedKernel):
 
     def values(self, X: Array, Y: Array) -> Array:
         """Return k(x, y) for all pairs of rows, also in stacks."""
-        return -_chi2_sums(X, Y)
+        return -chi2_sums(X, Y)
 
     def _diag(self, X: Array) -> Array:
         return np.zeros(X.shape[:-1], X.dtype)
@@ -403,7 +403,7 @@ class Chi2Kernel(DecayingKernel):
 
     def distances(self, X: Array, Y: Array) -> Array:
         """Return sum_i (x_i - y_i)^2 / (x_i + y_i)."""
-        return _chi2_sums(X, Y)
+        return chi2_sums(X, Y)
 
     def default_gamma(self, n_features: int) -> float:
         """Return 1, whatever the features."""
@@ -432,7 +432,7 @@ def _l1_distances(X: Array, Y: Array) -> Array:
     return _in_stacks(manhattan_distances, X, Y)
 
 
-def _chi2_sums(X: Array, Y: Array) -> Array:
+def chi2_sums(X: Array, Y: Array) -> Array:
     """Return sum_i (x_i - y_i)^2 / (x_i + y_i) for all pairs of rows, 0/0 = 0."""
     return np.negative(_in_stacks(additive_chi2_kernel, X, Y.astype(X.dtype, copy=False)))
 

@@ -9,8 +9,10 @@
 - ``rpcholesky``: randomly pivoted Cholesky: few rows that stand for all, without K.
 - ``shrink``: coordinates estimated from a part of a row, shrunk until their norm fits.
 - ``memory``: does it fit?
-- ``preimage``: the way back from feature space to rows.
-- ``decode``: the way back from sparse codes over explicit atoms, eq. (19) of the FKSC paper.
+- ``preimage``: the way back from feature space to rows, for vectors over anchors and for sparse
+  codes over explicit atoms (eq. (19) of the FKSC paper).
+- ``descent``: its fixed-point steps, starts and distance equations.
+- ``ridge``: the linear way back, learned from rows.
 - ``gram_check``: is this a Gram matrix?
 - ``atoms``: dictionaries as pursuits see them: inner products of atoms, computed once.
 - ``problem``: what a pursuit sees of signals and atoms (Gram, correlations, energies).

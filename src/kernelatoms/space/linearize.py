@@ -20,7 +20,7 @@ from sklearn.utils.extmath import randomized_svd
 from kernelatoms.engine import machine
 from kernelatoms.similarity import Kernel, as_anchors
 from kernelatoms.space.gram_check import check_gram
-from kernelatoms.space.preimage import best_ridge
+from kernelatoms.space.ridge import best_ridge
 
 Array = NDArray[Any]
 
