@@ -298,11 +298,6 @@ def _check_trusted(trusted: Sequence[str]) -> set[str]:
     return {name.replace(":", ".") for name in trusted}
 
 
-def _can_be_imported(name: str) -> bool:
-    module, _, attribute = name.rpartition(".")
-    return hasattr(sys.modules.get(module), attribute)
-
-
 def _made_with() -> dict[str, str]:
     return {
         "kernelatoms": __version__,
