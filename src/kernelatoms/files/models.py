@@ -9,7 +9,6 @@ import importlib
 import io
 import json
 import platform
-import sys
 import zipfile
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, fields
