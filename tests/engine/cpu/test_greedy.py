@@ -352,6 +352,16 @@ def test_no_signals_have_no_codes(form, ragged):
     assert [len(part) for part in found] == ([1, 0, 0, 0] if ragged else [0, 0, 0])
 
 
+def test_empty_candidate_lists_have_no_codes():
+    X, D = random_problem(1, 5, 4, 6, np.float32)
+    lists = np.empty((5, 0), np.int32)
+    for positive in (False, True):
+        indices, values, left = cpu.omp_local(local_of(X, D, lists), lists, 3, positive=positive)
+        assert (indices == -1).all()
+        assert not values.any()
+        np.testing.assert_allclose(left, np.vecdot(X, X))
+
+
 def test_supports_are_scikit_learns():
     from sklearn.linear_model import orthogonal_mp_gram
 

@@ -99,7 +99,8 @@ def omp(
     n_atoms, dtype = len(gram), gram.dtype
     if gram.shape != (n_atoms, n_atoms):
         raise ValueError(f"The Gram matrix must be square, got shape {gram.shape}.")
-    _check(dtype, n_signals, n_nonzero, stop_at)
+    _check_dtype(dtype)
+    _check(n_signals, n_nonzero, stop_at)
     whole = in_lanes(gram)
     norms2, names = _padded_row(np.diagonal(gram)), np.arange(n_atoms, dtype=np.int32)
     options = _options(dtype, use_ols, positive)
@@ -144,6 +145,7 @@ def omp_local(
     As ``omp``; indices are entries of ``candidates``.
     """
     n_signals, n_local = candidates.shape
+    _check(n_signals, n_nonzero, stop_at)
     candidates = np.require(candidates, np.int32, ["C", "W"])
     fits = _LOCAL_BYTES // max(8 * n_local * padded(n_local), 1)
     block = max(1, min(fits, 1024, -(-n_signals // n_threads())))
@@ -151,7 +153,7 @@ def omp_local(
     with one_blas_thread():
         first = local(0, min(block, n_signals)) if n_signals else None
     dtype = np.dtype(np.float64) if first is None else first[0].dtype
-    _check(dtype, n_signals, n_nonzero, stop_at)
+    _check_dtype(dtype)
     options = _options(dtype, use_ols, positive)
 
     def code(start: int, stop: int, indices: Array, values: Array, left: Array) -> None:
@@ -201,7 +203,8 @@ def omp_without_gram(
     As ``omp``.
     """
     n_atoms, dtype = len(norms2), norms2.dtype
-    _check(dtype, n_signals, n_nonzero, stop_at)
+    _check_dtype(dtype)
+    _check(n_signals, n_nonzero, stop_at)
     wide_norms2, names = _padded_row(norms2), np.arange(n_atoms, dtype=np.int32)
     options = _options(dtype, use_ols, positive)
     most = min(n_nonzero, n_atoms)
@@ -327,11 +330,12 @@ def _options(
     return masks, _ROUNDING * eps, eps, bool(use_ols), bool(positive)
 
 
-def _check(
-    dtype: np.dtype[Any], n_signals: int, n_nonzero: int, stop_at: NDArray[np.float64] | None
-) -> None:
+def _check_dtype(dtype: np.dtype[Any]) -> None:
     if dtype not in (np.float32, np.float64):
         raise TypeError(f"Inner products of atoms must be float32 or float64, got {dtype}.")
+
+
+def _check(n_signals: int, n_nonzero: int, stop_at: NDArray[np.float64] | None) -> None:
     if n_nonzero < 1:
         raise ValueError(f"n_nonzero must be at least 1, got {n_nonzero}.")
     if stop_at is not None and stop_at.shape != (n_signals,):
