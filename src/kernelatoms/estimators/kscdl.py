@@ -228,16 +228,16 @@ class KSCDL(KernelChoice, DictionaryLearner):
             rng = check_random_state(self.random_state)
             kernel = self._settle_kernel(rows, rng)
             self.max_norm_ = None if kernel.bounded else _longest(rows)
-            state = LearnerState.start(self._start(rows, rng), rng)
+            state = LearnerState.start(self._start(rows, rng, batches=True), rng)
             dtype = X.dtype
         else:
             state, dtype = self._last_state(), self.components_.dtype
             if not self._kernel().bounded:
                 self.max_norm_ = max(self.max_norm_ or 0.0, _longest(rows))
+        n_atoms = len(state.dictionary) if first else self._n_atoms_of_batches(rows.shape[1])
         learn_batch(
             lambda atoms: self._problem_over(rows, atoms), rows, self._pursuit(), self._update(),
-            state, n_atoms=self._n_atoms_of_batches(rows.shape[1], len(state.dictionary)),
-            fade=(1 - 1 / (state.n_batches + 1)) ** _FORGETTING,
+            state, n_atoms=n_atoms, fade=(1 - 1 / (state.n_batches + 1)) ** _FORGETTING,
         )  # fmt: skip
         self.components_ = state.dictionary.astype(dtype, copy=False)
         self.__dict__.update(pass_attributes(state), state_=state)
@@ -325,19 +325,19 @@ class KSCDL(KernelChoice, DictionaryLearner):
         state.dictionary = state.best
         return state
 
-    def _n_atoms_of_batches(self, n_features: int, n_known: int) -> int:
+    def _n_atoms_of_batches(self, n_features: int) -> int:
         """Return how many atoms batches lead to."""
         if isinstance(self.n_atoms, float | np.floating):
             raise ValueError(
                 f"n_atoms={self.n_atoms} is a share of the rows, and nobody knows how many rows "
                 "batches will bring; give partial_fit a whole number."
             )
-        if self.n_atoms is None or not (self.dict_init is None or isinstance(self.dict_init, str)):
-            return n_known
-        return check_count("n_atoms", self.n_atoms)
+        if not (self.dict_init is None or isinstance(self.dict_init, str)):
+            return len(self.dict_init)
+        return n_features if self.n_atoms is None else check_count("n_atoms", self.n_atoms)
 
-    def _start(self, rows: Array, rng: np.random.RandomState) -> Array:
-        """Settle the size and return the atoms to start from."""
+    def _start(self, rows: Array, rng: np.random.RandomState, batches: bool = False) -> Array:
+        """Settle the size and return the atoms to start from; more may come with batches."""
         n_samples, n_features = rows.shape
         given = self.dict_init
         if given is None or isinstance(given, str):
@@ -345,7 +345,10 @@ class KSCDL(KernelChoice, DictionaryLearner):
                 raise ValueError(
                     f"dict_init must be None (random rows), 'normal' or an array, got {given!r}."
                 )
-            n_atoms = self._choose_n_atoms(n_samples, n_features)
+            if batches:
+                n_atoms = min(self._n_atoms_of_batches(n_features), n_samples)
+            else:
+                n_atoms = self._choose_n_atoms(n_samples, n_features)
             if given is None:
                 return rows[rng.permutation(n_samples)[:n_atoms]]
             return within(rng.standard_normal((n_atoms, n_features)), self.max_norm_)

@@ -346,7 +346,8 @@ class MOD(LinearLearner):
         X = validate_training(self, X, reset=first)
         state = self._first_state(X) if first else self._last_state()
         rows = X.astype(state.dictionary.dtype, copy=False)
-        n_atoms = self._n_atoms_of_batches(X.shape[1])
+        # The first batch has given its rows already; later ones give theirs until all are there.
+        n_atoms = len(state.dictionary) if first else self._n_atoms_of_batches(X.shape[1])
         self._settle_batch_nonzeros(X.shape[1], min(len(state.dictionary) + len(X), n_atoms))
         learn_batch(
             lambda atoms: LinearProblem(rows, atoms), rows, self._pursuit(), self._update(), state,
@@ -436,6 +437,8 @@ class MOD(LinearLearner):
         if state is None:  # a model file of format 1
             state = LearnerState.start(self.components_, check_random_state(self.random_state))
             state.sums = getattr(self, "moments_", None)
+        if state.n_batches == 0:
+            state.n_batches = len(state.objective)  # a pass has seen as much as a batch, and more
         state.dictionary = state.best
         return state
 
