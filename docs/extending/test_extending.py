@@ -2,14 +2,17 @@
 
 import numpy as np
 import pytest
+from cauchy import Cauchy
 from coordinate import CoordinateDescent, CoordinateUpdate
 from farthest import farthest_point
 from hypothesis import given
 from hypothesis import strategies as st
 from intersection import intersection
+from shifted import Shifted
 from sklearn.utils.estimator_checks import check_estimator
 from threshold import Threshold
 
+from contracts.distance import DistanceContract
 from contracts.kernel import KernelContract
 from contracts.learner import LearnerContract
 from kernelatoms import KernelLinearizer
@@ -35,6 +38,30 @@ class TestIntersection(KernelContract):
     def test_has_no_negative_eigenvalues(self, rng):
         X = rng.random((30, 4))
         assert np.linalg.eigvalsh(intersection(X, X)).min() > -1e-12
+
+
+class TestCauchy(KernelContract):
+    def make(self):
+        return make_kernel(Cauchy(gamma=0.7))
+
+    def test_is_the_textbooks(self, rng):
+        X, Y = rng.random((6, 4)), rng.random((5, 4))
+        naive = [[1 / (1 + 0.7 * sum((x - y) ** 2)) for y in Y] for x in X]
+        np.testing.assert_allclose(self.make()(X, Y), naive)
+
+
+class TestShifted(DistanceContract):
+    def make(self):
+        return Shifted()
+
+    def test_is_the_textbooks(self, rng):
+        X, Y = rng.random((6, 7)), rng.random((5, 7))
+        naive = [[min(np.linalg.norm(x - np.roll(y, s)) for s in range(7)) for y in Y] for x in X]
+        np.testing.assert_allclose(self.between(X, Y), naive)
+
+    def test_shifts_cost_nothing(self, rng):
+        X = rng.random((6, 7))
+        np.testing.assert_allclose(np.diagonal(self.between(X, np.roll(X, 2, 1))), 0, atol=1e-7)
 
 
 class TestFarthestPoint:

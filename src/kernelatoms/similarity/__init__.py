@@ -1,9 +1,10 @@
 """Anything that compares rows.
 
 - ``base``: ``Kernel``, what a kernel knows of itself and what is asked of it.
-- ``named``: the kernels by name, one class each, and their table ``KERNELS``.
-- ``given``: functions, objects and classes of users, precomputed values; ``make_kernel``, which
-  turns whatever ``kernel=`` may be into a ``Kernel``.
+- ``inner``, ``decaying``: the kernels by name, one class each: of inner products and angles, and
+  of distances; ``named``: their table ``KERNELS``.
+- ``users``: functions and objects of users as kernels, precomputed values.
+- ``given``: ``make_kernel``, which turns whatever ``kernel=`` may be into a ``Kernel``.
 - ``distances``: distances of rows, their table ``DISTANCES``, and kernels made of them.
 - ``gradients``: how kernel values change when a row moves.
 - ``inversion``: how k(x, a) depends on x, where that helps to find an x.
@@ -11,6 +12,12 @@
 """
 
 from kernelatoms.similarity.base import Kernel
+from kernelatoms.similarity.decaying import (
+    AdditiveChi2Kernel,
+    Chi2Kernel,
+    LaplacianKernel,
+    RBFKernel,
+)
 from kernelatoms.similarity.distances import (
     DISTANCES,
     L2,
@@ -20,25 +27,14 @@ from kernelatoms.similarity.distances import (
     make_distance,
 )
 from kernelatoms.similarity.given import (
-    PrecomputedKernel,
-    UserKernel,
     as_anchors,
     kernel_from_path,
     make_kernel,
-    names_of_kernels,
 )
 from kernelatoms.similarity.gradients import Slopes
-from kernelatoms.similarity.named import (
-    KERNELS,
-    AdditiveChi2Kernel,
-    Chi2Kernel,
-    CosineKernel,
-    LaplacianKernel,
-    LinearKernel,
-    PolynomialKernel,
-    RBFKernel,
-    SigmoidKernel,
-)
+from kernelatoms.similarity.inner import CosineKernel, LinearKernel, PolynomialKernel, SigmoidKernel
+from kernelatoms.similarity.named import KERNELS, names_of_kernels
+from kernelatoms.similarity.users import PrecomputedKernel, UserKernel
 
 #: The types that objects of this room are made of: model files may hold them.
 OWN_TYPES: tuple[type, ...] = (

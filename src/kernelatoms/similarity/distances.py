@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelatoms.similarity.base import Kernel, check_gamma, check_number, check_values
-from kernelatoms.similarity.named import chi2_sums, squared_distances
+from kernelatoms.similarity.decaying import chi2_sums, squared_distances
 
 Array = NDArray[Any]
 

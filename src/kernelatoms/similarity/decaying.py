@@ -1,0 +1,215 @@
+"""Kernels that decay with a distance: rbf, laplacian, chi2; and minus a distance, additive_chi2."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.metrics.pairwise import (
+    additive_chi2_kernel,
+    manhattan_distances,
+    paired_manhattan_distances,
+)
+
+from kernelatoms.similarity.gradients import Slopes, gradient_of_signs, weighted_values
+from kernelatoms.similarity.inner import Gamma, NamedKernel, in_float64
+from kernelatoms.similarity.inversion import GaussianInversion
+from kernelatoms.similarity.missing import l1_distances_from_parts, squared_distances_from_parts
+
+Array = NDArray[Any]
+
+
+def squared_distances(X: Array, Y: Array) -> Array:
+    """Return |x - y|^2 of rows (..., n, n_features) and (..., m, n_features), in float64.
+
+    Differences of large numbers, so never in float32.
+    """
+    same = X is Y
+    X, Y = in_float64(X), in_float64(Y)
+    D = X @ Y.mT
+    D *= -2
+    D += np.vecdot(X, X)[..., None]
+    D += np.vecdot(Y, Y)[..., None, :]
+    np.maximum(D, 0, out=D)
+    if same:
+        each = np.arange(X.shape[-2])
+        D[..., each, each] = 0  # without rounding
+    return D
+
+
+def _in_stacks(function: Any, X: Array, Y: Array) -> Array:
+    """Return ``function(X, Y)`` of two matrices for every pair in a stack of them."""
+    if X.ndim == 2 and Y.ndim == 2 and len(X) and len(Y):
+        return np.asarray(function(X, Y))
+    heads = np.broadcast_shapes(X.shape[:-2], Y.shape[:-2])
+    X = np.broadcast_to(X, heads + X.shape[-2:])
+    Y = np.broadcast_to(Y, heads + Y.shape[-2:])
+    out = np.empty((*heads, X.shape[-2], Y.shape[-2]), X.dtype)
+    for place in np.ndindex(*heads):
+        if out[place].size:  # compiled functions want rows of their own, and some
+            out[place] = function(X[place].copy(), Y[place].copy())
+    return out
+
+
+@dataclass(frozen=True)
+class DecayingKernel(NamedKernel):
+    """k(x, y) = exp(-gamma d(x, y)): subclasses write ``distances``."""
+
+    gamma: Gamma = None
+    semidefinite = True
+    bounded = True
+
+    def distances(self, X: Array, Y: Array) -> Array:
+        """Return d(x, y) for all pairs of rows, an array that may be overwritten."""
+        raise NotImplementedError
+
+    def values(self, X: Array, Y: Array) -> Array:
+        """Return k(x, y) for all pairs of rows, also in stacks."""
+        return self._decay(self.distances(X, Y), X)
+
+    def _decay(self, distances: Array, X: Array) -> Array:
+        """Return exp(-gamma distances) in the dtype of X."""
+        distances = distances.astype(X.dtype, copy=False)
+        distances *= -self.gamma_for(X.shape[-1])
+        return np.exp(distances, out=distances)
+
+    def _diag(self, X: Array) -> Array:
+        return np.ones(X.shape[:-1], X.dtype)
+
+
+@dataclass(frozen=True)
+class RBFKernel(DecayingKernel):
+    """k(x, y) = exp(-gamma |x - y|^2).
+
+    Parameters
+    ----------
+    gamma : float, "scale", "auto" or None
+        None is 1 / n_features.
+    """
+
+    _name = "rbf"
+
+    def distances(self, X: Array, Y: Array) -> Array:
+        """Return squared distances."""
+        return squared_distances(X, Y)
+
+    def values_from_parts(self, X: Array, Y: Array) -> Array:
+        """Estimate k(x, y) of rows x with missing values from distances on observed entries."""
+        return self._decay(squared_distances_from_parts(in_float64(X), in_float64(Y)), X)
+
+    def diag_from_parts(self, X: Array) -> Array:
+        """Return 1 for every row."""
+        return self._diag(X)
+
+    def slopes(self, X: Array, Y: Array) -> Slopes:
+        """Return a = -b = 2 gamma k."""
+        K = self.values(X, Y)
+        factor = 2 * self.gamma_for(X.shape[1]) * K
+        return Slopes(K, factor, -factor)
+
+    def inversion(self, n_features: int) -> GaussianInversion:
+        """Return how it depends on a row."""
+        return GaussianInversion(self.gamma_for(n_features))
+
+    def what_gamma_multiplies(self, X: Array, Y: Array) -> Array:
+        """Return squared distances."""
+        return np.square(X - Y).sum(axis=1)
+
+
+@dataclass(frozen=True)
+class LaplacianKernel(DecayingKernel):
+    """k(x, y) = exp(-gamma |x - y|_1).
+
+    Parameters
+    ----------
+    gamma : float, "scale", "auto" or None
+        None is 1 / n_features.
+    """
+
+    _name = "laplacian"
+
+    def distances(self, X: Array, Y: Array) -> Array:
+        """Return l1 distances."""
+        return _l1_distances(X, Y)
+
+    def values_from_parts(self, X: Array, Y: Array) -> Array:
+        """Estimate k(x, y) of rows x with missing values from distances on observed entries."""
+        return self._decay(l1_distances_from_parts(in_float64(X), in_float64(Y), _l1_distances), X)
+
+    def diag_from_parts(self, X: Array) -> Array:
+        """Return 1 for every row."""
+        return self._diag(X)
+
+    def slopes(self, X: Array, Y: Array) -> Slopes:
+        """Return a = -b = gamma k, of a smooth kernel as wide."""
+        K = self.values(X, Y)
+        factor = self.gamma_for(X.shape[1]) * K
+        return Slopes(K, factor, -factor)
+
+    def weighted_gradient(
+        self, weights: Any, X: Array, Y: Array, slopes: Slopes | None = None
+    ) -> Array:
+        """Return the sums over i of weights[i, j] gamma k(x_i, y_j) sign(x_i - y_j)."""
+        slopes = self.slopes(X, Y) if slopes is None else slopes
+        return gradient_of_signs(weighted_values(weights, slopes.along_x), X, Y)
+
+    def what_gamma_multiplies(self, X: Array, Y: Array) -> Array:
+        """Return l1 distances."""
+        return np.asarray(paired_manhattan_distances(X, Y))
+
+
+@dataclass(frozen=True)
+class AdditiveChi2Kernel(NamedKernel):
+    """k(x, y) = -sum_i (x_i - y_i)^2 / (x_i + y_i), 0/0 = 0, for rows without negative values.
+
+    Conditionally positive definite: k(x, x) = 0, so that no feature space has these inner
+    products.
+    """
+
+    _name = "additive_chi2"
+    semidefinite = False
+    bounded = True
+    non_negative = True
+
+    def values(self, X: Array, Y: Array) -> Array:
+        """Return k(x, y) for all pairs of rows, also in stacks."""
+        return -chi2_sums(X, Y)
+
+    def _diag(self, X: Array) -> Array:
+        return np.zeros(X.shape[:-1], X.dtype)
+
+
+@dataclass(frozen=True)
+class Chi2Kernel(DecayingKernel):
+    """k(x, y) = exp(-gamma sum_i (x_i - y_i)^2 / (x_i + y_i)), for rows without negative values.
+
+    Parameters
+    ----------
+    gamma : float, "scale", "auto" or None
+        None is 1.
+    """
+
+    _name = "chi2"
+    non_negative = True
+
+    def distances(self, X: Array, Y: Array) -> Array:
+        """Return sum_i (x_i - y_i)^2 / (x_i + y_i)."""
+        return chi2_sums(X, Y)
+
+    def default_gamma(self, n_features: int) -> float:
+        """Return 1, whatever the features."""
+        return 1.0
+
+    def what_gamma_multiplies(self, X: Array, Y: Array) -> Array:
+        """Return chi-squared distances."""
+        sums = X + Y
+        return np.divide((X - Y) ** 2, sums, out=np.zeros_like(sums), where=sums > 0).sum(axis=1)
+
+
+def _l1_distances(X: Array, Y: Array) -> Array:
+    return _in_stacks(manhattan_distances, X, Y)
+
+
+def chi2_sums(X: Array, Y: Array) -> Array:
+    """Return sum_i (x_i - y_i)^2 / (x_i + y_i) for all pairs of rows, 0/0 = 0."""
+    return np.negative(_in_stacks(additive_chi2_kernel, X, Y.astype(X.dtype, copy=False)))

@@ -1,0 +1,167 @@
+"""Kernels that users bring: a function or an object; kernel values given as they are."""
+
+import copy
+import dataclasses
+import inspect
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelatoms.similarity.base import Kernel, check_gamma, check_values
+from kernelatoms.similarity.gradients import Slopes
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class UserKernel(Kernel):
+    """A user's function or object, checked on every call.
+
+    Parameters
+    ----------
+    given : callable or object
+        A function of two matrices, or an object with ``values`` or ``__call__`` and whatever else
+        of ``Kernel`` it has: ``diag``, ``slopes``, ``values_from_parts``, ``semidefinite``, ...
+    params : mapping
+        Further arguments of a function.
+    """
+
+    given: Any
+    params: Mapping[str, Any] = field(default_factory=dict)
+
+    def values(self, X: Array, Y: Array) -> Array:
+        """Return what the function or object returns."""
+        function = getattr(self.given, "values", self.given)
+        return function(X, Y, **self.params)
+
+    def _diag(self, X: Array) -> Array:
+        own = getattr(self.given, "diag", None)
+        if own is None or getattr(own, "__func__", None) is Kernel.diag or X.ndim > 2:
+            return super()._diag(X)
+        diagonal = check_values(own(X), (len(X),), f"its diag, called with shape {X.shape},")
+        return diagonal.astype(X.dtype, copy=False)
+
+    def _who(self) -> str:
+        if inspect.isroutine(self.given):
+            return "a kernel given as a function"
+        return f"kernel {self.name!r}"
+
+    @property
+    def name(self) -> str:
+        """The name of the function or class."""
+        if isinstance(self.given, Kernel):
+            return self.given.name
+        return getattr(self.given, "__name__", type(self.given).__name__)
+
+    # What the object knows of itself, and the defaults of Kernel for what it does not say.
+
+    @property
+    def semidefinite(self) -> bool | None:  # type: ignore[override]
+        """What the object says; None if it does not."""
+        return getattr(self.given, "semidefinite", None)
+
+    @property
+    def bounded(self) -> bool:  # type: ignore[override]
+        """What the object says; False if it does not."""
+        return bool(getattr(self.given, "bounded", False))
+
+    @property
+    def non_negative(self) -> bool:  # type: ignore[override]
+        """What the object says; False if it does not."""
+        return bool(getattr(self.given, "non_negative", False))
+
+    @property
+    def has_gradient(self) -> bool:
+        """Whether the object has ``slopes``."""
+        return bool(getattr(self.given, "has_gradient", hasattr(self.given, "slopes")))
+
+    def slopes(self, X: Array, Y: Array) -> Slopes:
+        """Return what the object returns."""
+        if not self.has_gradient:
+            return super().slopes(X, Y)
+        return Slopes(*self.given.slopes(X, Y))
+
+    def weighted_gradient(
+        self, weights: Any, X: Array, Y: Array, slopes: Slopes | None = None
+    ) -> Array:
+        """Return what the object returns, else the sums that follow from its slopes."""
+        own = getattr(self.given, "weighted_gradient", super().weighted_gradient)
+        return own(weights, X, Y, slopes)
+
+    @property
+    def takes_missing(self) -> bool:
+        """Whether the object has ``values_from_parts``."""
+        known = hasattr(self.given, "values_from_parts")
+        return bool(getattr(self.given, "takes_missing", known))
+
+    def values_from_parts(self, X: Array, Y: Array) -> Array:
+        """Return what the object returns."""
+        K = self.given.values_from_parts(X, Y)
+        return check_values(K, (*X.shape[:-1], Y.shape[-2]), "its values_from_parts")
+
+    def diag_from_parts(self, X: Array) -> Array:
+        """Return what the object returns."""
+        return check_values(self.given.diag_from_parts(X), X.shape[:-1], "its diag_from_parts")
+
+    def inversion(self, n_features: int) -> Any:
+        """Return what the object returns; None if it has no such method."""
+        own = getattr(self.given, "inversion", None)
+        return None if own is None else own(n_features)
+
+    def exact_preimage(self, weights: Any, rows: Array) -> Array | None:
+        """Return what the object returns; None if it has no such method."""
+        own = getattr(self.given, "exact_preimage", None)
+        return None if own is None else own(weights, rows)
+
+    @property
+    def gamma(self) -> float | str | None:
+        """The object's gamma; AttributeError if it has none."""
+        return self.given.gamma
+
+    def default_gamma(self, n_features: int) -> float:
+        """Return the object's, else 1 / n_features."""
+        own = getattr(self.given, "default_gamma", super().default_gamma)
+        return float(own(n_features))
+
+    def what_gamma_multiplies(self, X: Array, Y: Array) -> Array | None:
+        """Return what the object returns; None if it has no such method."""
+        own = getattr(self.given, "what_gamma_multiplies", super().what_gamma_multiplies)
+        return own(X, Y)
+
+    def with_gamma(self, gamma: float | str | None) -> Self:
+        """Return the same kernel with another gamma; the user's object stays as it is."""
+        check_gamma(gamma)
+        other = copy.copy(self.given)
+        object.__setattr__(other, "gamma", gamma)
+        return dataclasses.replace(self, given=other)
+
+
+@dataclass(frozen=True)
+class PrecomputedKernel(Kernel):
+    """Kernel values given by the user: a row of "X" holds k(x, t) for all training rows t.
+
+    Training rows are then known by number only, so Y is a column of row numbers, shape (m, 1).
+    k(x, x) of new rows is unknown.
+    """
+
+    def __call__(self, X: Array, Y: Array) -> Array:
+        """Return the columns of X that Y numbers."""
+        self._incomplete(X)
+        return X[:, Y[:, 0].astype(np.intp)]
+
+    def diag(self, X: Array) -> Array:
+        """Return the diagonal of a square kernel matrix."""
+        if X.shape[0] != X.shape[1]:
+            raise ValueError("k(x, x) of new rows is not known with kernel='precomputed'.")
+        return np.diagonal(X).copy()
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return "precomputed"
+
+    def _who(self) -> str:
+        return "a precomputed kernel"
