@@ -4,7 +4,7 @@ Five ways to choose landmarks
 
 :class:`~kernelatoms.KernelLinearizer` maps rows to coordinates in which a kernel is an ordinary
 inner product. It compares every row with a few landmarks, so it matters which. This example
-measures how well the map approximates the kernel, for the five samplings and more and more
+measures how well the map approximates the kernel, for five samplings and more and more
 landmarks, beside the best that any matrix of that rank can do.
 """
 
