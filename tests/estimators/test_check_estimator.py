@@ -1,5 +1,6 @@
 """scikit-learn's own checks on every estimator; nothing is expected to fail."""
 
+import numpy as np
 import pytest
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
@@ -12,6 +13,7 @@ from kernelatoms import (
     KernelKSVD,
     KernelLinearizer,
     KernelMOD,
+    SparseCoder,
 )
 
 ESTIMATORS = [
@@ -23,11 +25,13 @@ ESTIMATORS = [
     KSCDL(),
     ClassDictionaryClassifier(),
 ]
+# A given dictionary must have the width of a check's rows, and every check has its own.
+WIDTHS = (2, 3, 4, 5, 8, 10, 1, 20)
 
 
 def test_every_estimator_is_here():
     public = {getattr(kernelatoms, name) for name in kernelatoms.__all__ if name[0].isupper()}
-    assert public == {type(estimator) for estimator in ESTIMATORS}
+    assert public == {SparseCoder} | {type(estimator) for estimator in ESTIMATORS}
 
 
 def checks():
@@ -41,3 +45,32 @@ def checks():
 @pytest.mark.parametrize(("estimator", "check"), list(checks()))
 def test_check(estimator, check):
     check(estimator)
+
+
+def coder(width):
+    return SparseCoder(np.random.default_rng(0).standard_normal((6, width)))
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    "check",
+    [check for _, check in estimator_checks_generator(coder(3))],
+    ids=lambda check: getattr(check, "func", check).__name__,
+)
+def test_check_of_a_given_dictionary(check):
+    """As scikit-learn checks its own: with a dictionary that fits the rows of the check."""
+    for width in WIDTHS:
+        try:
+            return check(coder(width))
+        except Exception as error:
+            if not is_about_width(error):
+                raise
+    raise AssertionError("no dictionary fitted")
+
+
+def is_about_width(error):
+    while error is not None:
+        if "one column per feature" in str(error):
+            return True
+        error = error.__cause__ or error.__context__
+    return False

@@ -70,7 +70,8 @@ def public_callables():
             if _module(thing).startswith(f"kernelatoms.{room}.")
         ]
     for name, thing in owners:
-        if inspect.isclass(thing) and issubclass(thing, BaseException):
+        is_contract = getattr(thing, "_is_protocol", False)  # nobody makes one
+        if is_contract or (inspect.isclass(thing) and issubclass(thing, BaseException)):
             continue
         if callable(thing):
             yield name, thing

@@ -162,14 +162,14 @@ def test_what_does_not_fit_is_refused():
     X, D, W, owner = random_case(8, 10, 4, 6, 3, 0.5, 0.0, np.float64)
     problem = LinearProblem(X, D)
     with pytest.raises(ValueError, match=r"codes must be 10 signals over 6 atoms, got \(10, 5\)"):
-        class_residuals(problem, W[:, :5], owner, 3)
+        class_residuals(problem, as_codes(W[:, :5]), owner, 3)
     with pytest.raises(ValueError, match=r"codes must be 10 signals over 6 atoms, got \(9, 6\)"):
         class_residuals(problem, as_codes(W[:9]), owner, 3)
     with pytest.raises(ValueError, match="owner must hold a class for each of the 6 atoms"):
-        class_residuals(problem, W, owner[:5], 3)
+        class_residuals(problem, as_codes(W), owner[:5], 3)
     with pytest.raises(ValueError, match="as a whole number, got float64"):
-        class_residuals(problem, W, owner.astype(float), 3)
+        class_residuals(problem, as_codes(W), owner.astype(float), 3)
     for bad in (-1, 3):
         owner[2] = bad
         with pytest.raises(ValueError, match="owner must lie between 0 and n_classes - 1 = 2"):
-            class_residuals(problem, W, owner, 3)
+            class_residuals(problem, as_codes(W), owner, 3)

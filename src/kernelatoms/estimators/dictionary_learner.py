@@ -152,14 +152,27 @@ class DictionaryLearner(
         if self.n_atoms is None:
             return min(default, n_samples)
         if isinstance(self.n_atoms, float | np.floating):
-            if not 0 < self.n_atoms <= 1:
-                raise ValueError(
-                    "n_atoms must be a whole number, or a share of the rows above 0 and at most 1, "
-                    f"got {self.n_atoms}."
-                )
+            self._check_share()
             return max(1, round(float(self.n_atoms) * n_samples))
         count = check_count("n_atoms", self.n_atoms)
         return clip_count("n_atoms", count, n_samples, "there are rows")
+
+    def _check_share(self) -> None:
+        """Refuse a number of atoms that is neither whole nor a share of the rows."""
+        if isinstance(self.n_atoms, float | np.floating) and not 0 < self.n_atoms <= 1:
+            raise ValueError(
+                "n_atoms must be a whole number, or a share of the rows above 0 and at most 1, "
+                f"got {self.n_atoms}."
+            )
+
+    def _refuse_share(self) -> None:
+        """Refuse a share of the rows where rows come in batches."""
+        self._check_share()
+        if isinstance(self.n_atoms, float | np.floating):
+            raise ValueError(
+                f"n_atoms={self.n_atoms} is a share of the rows, and nobody knows how many rows "
+                "batches will bring; give partial_fit a whole number."
+            )
 
     def _run_passes(
         self,

@@ -162,7 +162,7 @@ def sparse_encode(
     >>> sparse_encode([[3.0, 4.0]], atoms, n_nonzero_coefs=1).toarray()
     array([[0., 0., 5.]])
     """
-    check_choice("method", method, ("omp", "ridge", *_L1))
+    check_choice("method", method, ("omp", "lasso", "ridge", "ksc", "fksc"))
     check_choice("selection", selection, ("omp", "ols"))
     for name, flag in (("positive", positive), ("absolute", absolute)):
         check_flag(name, flag)

@@ -281,7 +281,8 @@ class KernelLearner(KernelChoice, GreedyParameters, DictionaryLearner):
 
 def _needs_estimates(kernel: Kernel, X: Array) -> bool:
     """Whether rows miss values; a linear dictionary is coded by what is observed."""
-    return not isinstance(kernel, LinearKernel) and len(rows_with_missing(X)) > 0
+    estimates = kernel.takes_missing and not isinstance(kernel, LinearKernel)
+    return estimates and len(rows_with_missing(X)) > 0
 
 
 class KernelKSVD(KernelLearner):

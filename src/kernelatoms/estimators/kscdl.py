@@ -327,11 +327,7 @@ class KSCDL(KernelChoice, DictionaryLearner):
 
     def _n_atoms_of_batches(self, n_features: int) -> int:
         """Return how many atoms batches lead to."""
-        if isinstance(self.n_atoms, float | np.floating):
-            raise ValueError(
-                f"n_atoms={self.n_atoms} is a share of the rows, and nobody knows how many rows "
-                "batches will bring; give partial_fit a whole number."
-            )
+        self._refuse_share()
         if not (self.dict_init is None or isinstance(self.dict_init, str)):
             return len(self.dict_init)
         return n_features if self.n_atoms is None else check_count("n_atoms", self.n_atoms)

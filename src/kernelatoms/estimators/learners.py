@@ -410,11 +410,7 @@ class MOD(LinearLearner):
 
     def _n_atoms_of_batches(self, n_features: int) -> int:
         """Return how many atoms batches lead to."""
-        if isinstance(self.n_atoms, float | np.floating):
-            raise ValueError(
-                f"n_atoms={self.n_atoms} is a share of the rows, and nobody knows how many rows "
-                "batches will bring; give partial_fit a whole number."
-            )
+        self._refuse_share()
         if hasattr(self, "components_") and self.n_atoms is None:
             return max(len(self.components_), 2 * n_features if self.dict_init is None else 0)
         if self.n_atoms is None:

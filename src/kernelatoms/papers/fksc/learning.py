@@ -61,7 +61,7 @@ def measure_grid(setting: Setting, seed: int, data_home: DataHome) -> dict[str, 
     codes = lasso(KernelProblem(train, Expansion(kernel, atoms)), alpha)
     return {
         "error": float(codes.error.mean()),
-        "nonzeros": float((codes.indices >= 0).sum(axis=1).mean()),
+        "nonzeros": codes.n_nonzero / codes.n_signals,
     }
 
 
