@@ -11,7 +11,7 @@ from sklearn.utils.estimator_checks import check_estimator
 from threshold import threshold
 
 from contracts.kernel import KernelContract
-from contracts.learner import LearnerContract
+from contracts.learner import LinearLearnerContract
 from kernelatoms import KernelLinearizer
 from kernelatoms.learning.atoms import unit_rows
 from kernelatoms.pursuit import omp
@@ -120,7 +120,7 @@ class TestThreshold:
         assert (codes.error <= np.vecdot(X, X)).all()
 
 
-class TestCoordinateDescent(LearnerContract):
+class TestCoordinateDescent(LinearLearnerContract):
     def make(self, **parameters):
         return CoordinateDescent(**parameters)
 
