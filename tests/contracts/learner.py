@@ -81,6 +81,18 @@ class LearnerContract:
         X = rng.standard_normal((100, 10))
         assert self.make(n_atoms=20, max_iter=50, tol=0.9, random_state=0).fit(X).n_iter_ == 4
 
+    def test_the_best_pass_is_named_and_kept(self, rng):
+        """``objective_`` is what every pass reached; the atoms are those of the lowest."""
+        X = rng.standard_normal((60, 8))
+        runs = {"n_atoms": 16, "tol": 0, "random_state": 0}
+        learner = self.make(max_iter=8, **runs).fit(X)
+        best = learner.best_pass_
+        assert len(learner.objective_) == 8
+        assert learner.objective_[best] == learner.objective_.min()
+        shorter = self.make(max_iter=int(best) + 1, **runs).fit(X)
+        np.testing.assert_allclose(shorter.components_, learner.components_, atol=1e-10)
+        np.testing.assert_allclose(shorter.objective_, learner.objective_[: best + 1])
+
     def test_codes_have_a_column_an_atom(self, rng):
         X = rng.standard_normal((40, 8))
         learner = self.make(n_atoms=16, max_iter=2, random_state=0).fit(X)
