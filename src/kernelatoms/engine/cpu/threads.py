@@ -108,8 +108,8 @@ def one_blas_thread() -> Iterator[None]:
 def _set_blas_threads(library: Any, number: int) -> None:
     """Set the number for everybody, from any thread.
 
-    Newer versions of threadpoolctl (3.8) let only the thread that was first to set OpenBLAS's number change
-    it again and silently ignores others; the first to enter here need not be the last to leave.
+    threadpoolctl 3.8 lets only the thread that was first to set OpenBLAS's number change it again,
+    and silently ignores others; here the first to enter need not be the last to leave.
     """
     free = getattr(library, "clear_controlling_thread", lambda **_: None)
     free(force=True)
