@@ -34,9 +34,9 @@ lint: $(VENV)/.ready-dev
 test: lint
 	$(BIN)/pytest
 
-# Adds what needs real data (KERNELATOMS_DATA=folder) or minutes of time.
+# Adds what needs real data (KERNELATOMS_DATA=folder) or minutes of time, with fresh random numbers.
 test-slow: lint
-	$(BIN)/pytest -m 'slow or not slow'
+	KERNELATOMS_TESTS=random $(BIN)/pytest -m 'slow or not slow'
 
 # Against scikit-learn, SPAMS and dictlearn; run it on an idle machine.
 bench: $(VENV)/.ready-bench

@@ -4,10 +4,10 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
-import numpy as np
 import pytest
-from hypothesis import settings
 from threadpoolctl import threadpool_limits
+
+from draws import pytest_generate_tests, rng
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE / "extending"))
@@ -17,14 +17,7 @@ collect_ignore_glob = ["conf.py", "_build/*", "gallery/*", "api/generated/*"]
 if find_spec("sphinx_gallery") is None:
     collect_ignore_glob.append("_ext/*")
 
-# As in tests/conftest.py.
-settings.register_profile("house", deadline=None, max_examples=40, derandomize=True)
-settings.load_profile("house")
-
-
-@pytest.fixture
-def rng():
-    return np.random.default_rng(0)
+__all__ = ["pytest_generate_tests", "rng"]
 
 
 @pytest.fixture(autouse=True)

@@ -14,7 +14,7 @@ from threshold import Threshold
 
 from contracts.distance import DistanceContract
 from contracts.kernel import KernelContract
-from contracts.learner import LearnerContract
+from contracts.learner import LinearLearnerContract
 from kernelatoms import KernelLinearizer
 from kernelatoms.learning.atoms import unit_rows
 from kernelatoms.pursuit import omp
@@ -147,7 +147,7 @@ class TestThreshold:
         assert (codes.error <= np.vecdot(X, X)).all()
 
 
-class TestCoordinateDescent(LearnerContract):
+class TestCoordinateDescent(LinearLearnerContract):
     def make(self, **parameters):
         return CoordinateDescent(**parameters)
 

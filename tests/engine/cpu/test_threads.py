@@ -311,6 +311,24 @@ def test_blas_is_limited_while_working_and_restored_after(monkeypatch):
     assert blas_threads() == before
 
 
+def test_blas_is_restored_by_the_last_to_leave_whoever_entered_first(monkeypatch):
+    before, first_in, second_in = blas_threads(), threading.Event(), threading.Event()
+
+    def enter_first():
+        with threads.one_blas_thread():
+            first_in.set()
+            second_in.wait(60)
+
+    first = threading.Thread(target=enter_first)
+    first.start()
+    first_in.wait(60)
+    with threads.one_blas_thread():
+        second_in.set()
+        first.join()
+        assert set(blas_threads().values()) == {1}
+    assert blas_threads() == before
+
+
 def test_two_python_threads_at_once_get_the_same_codes_and_leave_blas_alone(monkeypatch):
     monkeypatch.setenv("KERNELATOMS_NUM_THREADS", "2")
     before, expected, results = blas_threads(), encode(), [None] * 4

@@ -109,15 +109,27 @@ def one_blas_thread() -> Iterator[None]:
                 _blas_before = [(library, library.get_num_threads()) for library in libraries]
             if _limit_users == 1:
                 for library, _ in _blas_before:
-                    library.set_num_threads(1)
+                    _set_blas_threads(library, 1)
         yield
     finally:
         with _lock:
             _limit_users -= counted
             if _limit_users == 0 and _blas_before is not None:
                 for library, number in _blas_before:
-                    library.set_num_threads(number)
+                    _set_blas_threads(library, number)
                 _blas_before = None
+
+
+def _set_blas_threads(library: Any, number: int) -> None:
+    """Set the number for everybody, from any thread.
+
+    threadpoolctl 3.8 lets only the thread that was first to set OpenBLAS's number change it again,
+    and silently ignores others; here the first to enter need not be the last to leave.
+    """
+    free = getattr(library, "clear_controlling_thread", lambda **_: None)
+    free(force=True)
+    library.set_num_threads(number)
+    free(force=True)
 
 
 def each(function: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
