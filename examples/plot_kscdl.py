@@ -9,6 +9,8 @@ others, codes a signal by the few that are near in the feature space of a kernel
 way back.
 """
 
+import warnings
+
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.decomposition import PCA
@@ -77,6 +79,7 @@ axes[0].legend(fontsize=8)
 # That takes an exact solver; coordinate descent would need many thousands of passes.
 
 gammas = np.geomspace(1e-3, 1e3, 9)
+warnings.filterwarnings("ignore", message=".*codes are empty")  # that is what is shown
 errors = []
 for gamma in gammas:
     other = KSCDL(n_atoms=60, alpha=0.05, gamma=gamma, max_iter=10, random_state=0).fit(train)
