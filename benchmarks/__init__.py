@@ -2,7 +2,12 @@
 
 - ``harness``: contenders in child processes, alternating; medians, ratios, peak memory.
 - ``contenders``: us and the peers, one function each.
-- ``run``: the speed tables of RESULTS.md (OMP, K-SVD, memory, start-up).
+- ``run``: the speed tables of RESULTS.md (OMP, K-SVD, lasso, memory, start-up); ``l1``: those of l1
+  coding under a kernel.
+- ``paired``: the same calls of ours, an older checkout beside this one; ``any_tree`` holds those
+  contenders that run in either.
+- ``many_atoms``: time and memory over very many atoms, and the price of non-negative codes.
+- ``online``: dictionary learning from batches, the time to the same held-out objective.
 - ``lkdl_usps``, ``lkdl_mnist``: the accuracy and time of the LKDL paper's experiments; they need
   KERNELATOMS_DATA.
 """

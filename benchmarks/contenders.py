@@ -21,13 +21,16 @@ def coding_data(n_features: int, n_atoms: int, n_signals: int, dtype: str) -> tu
     return rng.standard_normal((n_signals, n_features)).astype(dtype), D
 
 
-def omp_kernelatoms(shape: list[int], dtype: str, selection: str) -> Call:
+def omp_kernelatoms(
+    shape: list[int], dtype: str, selection: str = "omp", positive: bool = False
+) -> Call:
     from kernelatoms import sparse_encode
 
     f, a, k, n = shape
     X, D = coding_data(f, a, n, dtype)
-    sparse_encode(X[:100], D, n_nonzero_coefs=k, selection=selection)
-    return lambda: sparse_encode(X, D, n_nonzero_coefs=k, selection=selection)
+    options = {"n_nonzero_coefs": k, "selection": selection, "positive": positive}
+    sparse_encode(X[:100], D, **options)
+    return lambda: sparse_encode(X, D, **options)
 
 
 def omp_spams(shape: list[int], dtype: str) -> Call:
@@ -168,8 +171,7 @@ def million_rows(n_signals: int) -> Call:
     """Code n x 256 float32 over 1,024 atoms; the memory above input and output is the value."""
     import resource
 
-    from kernelatoms.pursuit import omp
-    from kernelatoms.space.problem import LinearProblem
+    from kernelatoms.pursuit import LinearProblem, omp
 
     rng = np.random.default_rng(0)
     D = rng.standard_normal((1024, 256), dtype=np.float32)

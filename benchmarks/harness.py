@@ -19,9 +19,12 @@ import sys
 import time
 from dataclasses import dataclass
 from importlib.metadata import version
+from itertools import chain
 from typing import Any
 
 N_THREADS = int(os.environ.get("BENCH_THREADS", "2"))
+#: Contenders that run in the children of any tree, by public names only.
+ANY_TREE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "any_tree")
 _PAUSE = 0.15  # lets BLAS helper threads of the last contender go to sleep
 
 
@@ -36,15 +39,20 @@ class Contender:
     function: str
     arguments: dict[str, Any]
     once: bool = False  # one call, timed, not woken up first: for the very slow
+    tree: str | None = None  # run the package and the benchmarks of this checkout, not of this one
 
 
 @dataclass
 class Result:
-    """Median seconds, the last return value, and the peak resident memory in GiB."""
+    """Median seconds, the last return value, the peak resident memory in GiB, and all seconds.
+
+    ``runs`` has a list for every generation of children, in the order of the rounds.
+    """
 
     seconds: float
     value: Any
     peak_gib: float
+    runs: list[list[float]]
 
 
 def compare(
@@ -56,10 +64,14 @@ def compare(
     module: str = "benchmarks.contenders",
 ) -> dict[str, Result]:
     """Time all contenders alternately and return their results by label."""
-    times: dict[str, list[float]] = {c.label: [] for c in contenders}
+    times: dict[str, list[list[float]]] = {c.label: [] for c in contenders}
     answers: dict[str, dict[str, Any]] = {}
     for generation in range(generations):
         taking_part = [c for c in contenders if generation == 0 or not c.once]
+        if generation % 2:  # nobody is always the first
+            taking_part.reverse()
+        for c in taking_part:
+            times[c.label].append([])
         children = {c.label: _start(c, threads, module) for c in taking_part}
         try:
             for label, child in children.items():
@@ -69,24 +81,31 @@ def compare(
                     if turn == 0 or not c.once:
                         time.sleep(_PAUSE)
                         answers[c.label] = _ask(children[c.label], c)
-                        times[c.label].append(answers[c.label]["seconds"])
+                        times[c.label][-1].append(answers[c.label]["seconds"])
         finally:
             for child in children.values():
                 child.kill()
     return {
-        label: Result(statistics.median(times[label]), answer["value"], answer["peak_gib"])
-        for label, answer in answers.items()
-    }
+        c.label: Result(
+            statistics.median(chain(*times[c.label])), answers[c.label]["value"],
+            answers[c.label]["peak_gib"], times[c.label],
+        )
+        for c in contenders
+    }  # fmt: skip
 
 
 def _start(contender: Contender, n_threads: int, module: str) -> subprocess.Popen[str]:
     threads = str(n_threads)
     names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
     env = {**os.environ, **dict.fromkeys(names, threads), "KERNELATOMS_NUM_THREADS": threads}
+    if contender.tree is not None:
+        # The other tree has its own contenders; those that any tree can run are added.
+        env["PYTHONPATH"] = os.pathsep.join([os.path.join(contender.tree, "src"), ANY_TREE])
     return subprocess.Popen(
         [sys.executable, "-m", "benchmarks.harness", module, contender.function,
          json.dumps(contender.arguments)],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env,
+        cwd=contender.tree,
     )  # fmt: skip
 
 
