@@ -10,13 +10,16 @@ from hypothesis import strategies as st
 from intersection import intersection
 from shifted import Shifted
 from sklearn.utils.estimator_checks import check_estimator
-from threshold import Threshold
+from threshold import Threshold, ThresholdKSVD
 
 from contracts.distance import DistanceContract
 from contracts.kernel import KernelContract
 from contracts.learner import LinearLearnerContract
-from kernelatoms import KernelLinearizer
+from kernelatoms import ClassDictionaryClassifier, KernelLinearizer
 from kernelatoms.learning.atoms import unit_rows
+from kernelatoms.learning.ksvd import KSVDUpdate
+from kernelatoms.learning.loop import learn
+from kernelatoms.learning.state import LearnerState
 from kernelatoms.pursuit import omp
 from kernelatoms.similarity import make_kernel
 from kernelatoms.space.expansion import Expansion
@@ -145,6 +148,49 @@ class TestThreshold:
         codes = Threshold(4)(LinearProblem(X, np.concatenate([D, D])))
         assert np.isfinite(codes.values).all()
         assert (codes.error <= np.vecdot(X, X)).all()
+
+    def test_missing_values_are_refused_in_words(self, rng):
+        X, D = rng.standard_normal((5, 6)), rng.standard_normal((8, 6))
+        X[2, 3] = np.nan
+        with pytest.raises(ValueError, match="complete signals"):
+            Threshold(2)(LinearProblem(X, D))
+
+    def test_an_update_that_does_not_take_it_says_so(self, rng):
+        X = rng.standard_normal((30, 6))
+        with pytest.raises(TypeError, match="KSVDUpdate learns from codes by OMP, not by Thresh"):
+            learn(
+                lambda atoms: LinearProblem(X, atoms), X, Threshold(2), KSVDUpdate(),
+                LearnerState.start(unit_rows(X[:8])), max_iter=3, tol=0,
+            )  # fmt: skip
+
+
+class TestThresholdKSVD:
+    def test_codes_are_those_of_thresholding(self, rng):
+        X = rng.standard_normal((80, 10))
+        learner = ThresholdKSVD(n_atoms=15, n_nonzero_coefs=3, random_state=0).fit(X)
+        codes = Threshold(3)(LinearProblem(X, learner.components_))
+        np.testing.assert_allclose(learner.transform(X).toarray(), codes.to_dense(), atol=1e-10)
+
+    def test_its_update_lowers_the_error_of_its_codes(self, rng):
+        X = rng.standard_normal((80, 10))
+        start = unit_rows(X[:15])
+        before = Threshold(3)(LinearProblem(X, start)).error.sum()
+        learner = ThresholdKSVD(n_nonzero_coefs=3, max_iter=10, dict_init=start).fit(X)
+        assert learner.objective_[0] < before
+        assert learner.objective_[learner.best_pass_] == learner.objective_.min()
+        assert learner.score(X) > 1 - before / np.sum(X**2)
+
+    def test_classes_coded_together_are_thresholded_too(self, rng):
+        X = np.concatenate([rng.standard_normal((40, 2)) @ np.eye(2, 6, i) for i in (0, 3)])
+        y = np.repeat([0, 1], 40)
+        learner = ThresholdKSVD(n_atoms=4, n_nonzero_coefs=2)
+        for scheme in ("distributive", "collective"):
+            model = ClassDictionaryClassifier(learner, scheme=scheme, random_state=0).fit(X, y)
+            assert model.score(X, y) > 0.95
+        assert isinstance(model.dictionaries_[0]._joint_pursuit(8, None), Threshold)
+
+    def test_is_a_scikit_learn_estimator(self):
+        check_estimator(ThresholdKSVD(n_atoms=4))
 
 
 class TestCoordinateDescent(LinearLearnerContract):
