@@ -18,7 +18,7 @@ import subprocess
 import sys
 import time
 from dataclasses import dataclass
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from itertools import chain
 from typing import Any
 
@@ -145,10 +145,17 @@ def _serve(module: str, function: str, arguments: dict[str, Any]) -> None:
         print(json.dumps(answer), file=answers, flush=True)
 
 
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "(not installed)"
+
+
 def describe_machine() -> str:
     """Return one line on machine, load and versions, for the head of a table."""
     packages = ("kernelatoms", "numpy", "numba", "scikit-learn", "spams-bin", "dictlearn")
-    versions = ", ".join(f"{name} {version(name)}" for name in packages)
+    versions = ", ".join(f"{name} {_version(name)}" for name in packages)
     cpu = platform.processor() or platform.machine()
     try:
         with open("/proc/cpuinfo") as lines:
