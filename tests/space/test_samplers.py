@@ -34,6 +34,7 @@ WEIGHTS = {
     "diagonal": lambda X: (X**2).sum(axis=1) ** 4,
     "column-norm": lambda X: (((X @ X.T) ** 2) ** 2).sum(axis=1),
     "coreset": oracles.linearize.coreset_weights,
+    "rpcholesky": lambda X: (X**2).sum(axis=1) ** 2,
 }
 
 
@@ -54,6 +55,14 @@ def test_rows_without_weight_come_last(rng):
     X[:4] = 0
     landmarks = SAMPLERS["coreset"](X, POLY, 6, np.random.RandomState(0))
     assert landmarks.any(axis=1).all()
+
+
+def test_rpcholesky_takes_no_row_that_others_stand_for(rng):
+    X = np.repeat(rng.standard_normal((6, 3)), 20, axis=0)
+    kernel = make_kernel("rbf", gamma=0.5)
+    for seed in range(10):
+        landmarks = SAMPLERS["rpcholesky"](X, kernel, 6, np.random.RandomState(seed))
+        assert len(np.unique(landmarks, axis=0)) == 6
 
 
 @pytest.mark.parametrize("name", ["kmeans", "coreset"])
