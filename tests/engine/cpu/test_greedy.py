@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import oracles.pursuits
 from kernelatoms.engine import cpu
+from kernelatoms.engine.cpu import greedy_loops
 
 FORMS = ["gram", "local", "rows"]
 
@@ -450,24 +451,51 @@ class TestDegenerateProblems:
 
 @given(
     seed=st.integers(0, 2**32 - 1),
-    spread=st.floats(-6, 0),
-    n_nonzero=st.integers(1, 40),
+    angle=st.floats(-1.0, 1.5),
+    n_nonzero=st.integers(10, 30),
     dtype=st.sampled_from([np.float32, np.float64]),
     use_ols=st.booleans(),
     positive=st.booleans(),
     form=st.sampled_from(FORMS),
 )
-def test_nearly_parallel_atoms_do_no_harm(seed, spread, n_nonzero, dtype, use_ols, positive, form):
-    """No code is worse than none, and the error told is the true one."""
+def test_nearly_parallel_atoms_do_no_harm(seed, angle, n_nonzero, dtype, use_ols, positive, form):
+    """No code is worse than none, and the error told is the true one.
+
+    Angles around the one at which coefficients grow to where rounding shows.
+    """
     rng = np.random.default_rng(seed)
-    D = (rng.standard_normal(30) + 10**spread * rng.standard_normal((60, 30))).astype(dtype)
-    X = rng.standard_normal((8, 30)).astype(dtype)
+    spread = 10**angle * np.sqrt(1e3 * np.finfo(dtype).eps)
+    D = (rng.standard_normal(30) + spread * rng.standard_normal((60, 30))).astype(dtype)
+    X = rng.standard_normal((20, 30)).astype(dtype)
     indices, values, left = code(X, D, n_nonzero, form, use_ols=use_ols, positive=positive)
     wide = X.astype(np.float64)
     residual = wide - dense(indices, values, 60).astype(np.float64) @ D.astype(np.float64)
     error, energy = np.vecdot(residual, residual), np.vecdot(wide, wide)
     assert (error <= energy * (1 + 1e-3)).all()
     assert (np.abs(left - error) <= 1e-3 * energy).all()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("use_ols", [False, True])
+@pytest.mark.parametrize("form", FORMS)
+def test_steps_that_pass_their_check_are_taken(dtype, use_ols, form):
+    """Two atoms at an angle at which rounding shows a little; the signal is orthogonal to one."""
+    angle = np.sqrt(1e5 * np.finfo(dtype).eps)
+    D = np.array([[1.0, 0.0, 0.0], [1.0, angle, 0.0]], dtype)
+    X = np.array([[0.3, 1.0, 0.2]], dtype)
+    _, values, left = code(X, D, 2, form, use_ols=use_ols)
+    np.testing.assert_allclose(values, [[0.3 - 1 / angle, 1 / angle]], rtol=1e-2)
+    np.testing.assert_allclose(left, [0.04], atol=1e-3)
+
+
+@given(seed=st.integers(0, 2**32 - 1), n=st.integers(1, 7), shift=st.sampled_from([0.0, 0.5, 2.0]))
+def test_small_nonnegative_least_squares(seed, n, shift):
+    rng = np.random.default_rng(seed)
+    A, x = rng.standard_normal((n, 10)) + shift, rng.standard_normal(10) + shift / 2
+    w = np.zeros(n)
+    assert greedy_loops._nonnegative_least_squares(A @ A.T, A @ x, 0.0, n, w, np.zeros(n, bool))
+    expected = oracles.pursuits.nonnegative_least_squares(x, A)
+    np.testing.assert_allclose(w, expected, rtol=1e-8, atol=1e-10)
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -40,7 +40,12 @@ def test_other_matrices_are_copied_into_lanes(n_atoms, rng):
     inside = rng.standard_normal((n_atoms + 3, padded(n_atoms)))
     views = [G.T, frozen, np.asfortranarray(G), G[::-1], inside[3:, :n_atoms]]
     if n_atoms != padded(n_atoms):
-        views += [G, dirty[:, :n_atoms], inside[3:, 1 : n_atoms + 1]]
+        clean = np.zeros((n_atoms, padded(n_atoms)))
+        clean[:, :n_atoms] = G
+        views += [G, dirty[:, :n_atoms], inside[3:, 1 : n_atoms + 1], clean[::-1, :n_atoms]]
+        views.append(clean[:, 1 : n_atoms + 1])
+    if 2 * n_atoms <= padded(n_atoms):
+        views.append(clean[:, : 2 * n_atoms : 2])
     for view in views:
         before = view.copy()
         whole = in_lanes(view)

@@ -134,7 +134,7 @@ def omp_local(
     local : callable
         ``local(start, stop)`` returns the Gram matrices (stop - start, K, K) of the lists' atoms,
         their inner products (stop - start, K) with the signals, and the signals' squared norms
-        (stop - start,) or None. Called from worker threads.
+        (stop - start,) or None; zeros where a list is padded. Called from worker threads.
     candidates : (n_signals, K) int32
         The atoms that each signal may use; -1 pads shorter lists.
     n_nonzero, stop_at, relative, use_ols, positive, ragged

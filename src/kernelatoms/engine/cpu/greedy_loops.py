@@ -600,7 +600,8 @@ def code_block_local(  # type: ignore[no-untyped-def]
     """Code a block of signals, each over its own candidates alone.
 
     As ``code_block``, but for grams (n_signals, n_candidates, n_candidates), their padded
-    ``width``, candidates and corr (n_signals, n_candidates); a candidate of -1 is none.
+    ``width``, candidates and corr (n_signals, n_candidates). A candidate of -1 is none, and never
+    picked, since its inner products are zeros.
     """
     n_local = candidates.shape[1]
     n_nonzero = min(indices.shape[1], n_local)
@@ -620,9 +621,8 @@ def code_block_local(  # type: ignore[no-untyped-def]
     for s in range(corr.shape[0]):
         for i in range(n_local):
             gram[i, :n_local] = grams[s, i]
-            listed = candidates[s, i] >= 0
-            norms2[i] = gram[i, i] if listed else 0.0
-            own[0, i] = corr[s, i] if listed else 0.0
+            norms2[i] = gram[i, i]
+            own[0, i] = corr[s, i]
         counts[0] = 0
         here = slice(s, s + 1)
         _pursue(
