@@ -39,9 +39,9 @@ waves /= np.linalg.norm(waves, axis=1, keepdims=True)
 cosines = np.einsum("ij,kl->ikjl", waves, waves).reshape(256, SIZE**2)[1:]
 
 # %%
-# Coding to an absolute error. ``max_residual`` is a share of each signal's norm, and the norm of
-# the noise is the same for all; so patches are coded in forty groups of about equal norm. Patches
-# that are no larger than the noise get no atoms at all. 1.15 is the constant of the paper.
+# The norm of the noise is the same for all patches, so they are coded to an absolute error.
+# Patches that are no larger than the noise get no atoms at all, and nothing is learned from them.
+# 1.15 is the constant of the paper.
 
 
 def denoise(noisy, learn):
@@ -49,19 +49,14 @@ def denoise(noisy, learn):
     patches = extract_patches_2d(noisy, (SIZE, SIZE)).reshape(-1, SIZE**2)
     means = patches.mean(axis=1, keepdims=True)
     patches = patches - means
-    norms = np.linalg.norm(patches, axis=1)
     bound = 1.15 * SIGMA * SIZE
-    structured = np.flatnonzero(norms > bound)
     atoms = cosines
     if learn:
+        structured = patches[np.linalg.norm(patches, axis=1) > bound]
         ksvd = KSVD(n_nonzero_coefs=3, max_iter=10, dict_init=cosines)
-        atoms = ksvd.fit(patches[structured]).components_
-    coded = np.zeros_like(patches)
-    for rows in np.array_split(structured[np.argsort(norms[structured])], 40):
-        share = min(1.0, bound / norms[rows].mean())
-        codes = sparse_encode(patches[rows], atoms, max_residual=share, n_nonzero_coefs=20)
-        coded[rows] = codes @ atoms
-    pieces = (coded + means).reshape(-1, SIZE, SIZE)
+        atoms = ksvd.fit(structured).components_
+    codes = sparse_encode(patches, atoms, max_residual=bound, absolute=True, n_nonzero_coefs=20)
+    pieces = (codes @ atoms + means).reshape(-1, SIZE, SIZE)
     return reconstruct_from_patches_2d(pieces, clean.shape), atoms
 
 

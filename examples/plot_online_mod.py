@@ -30,7 +30,7 @@ def patches(name, n, seed):
 
 def left_over(mod, X):
     """Return the share of the energy of new patches that is left after coding."""
-    return np.sum((X - mod.inverse_transform(mod.transform(X))) ** 2) / np.sum(X**2)
+    return 1 - mod.score(X)
 
 
 # %%

@@ -7,7 +7,7 @@ examples and what stands in backticks stay as they are.
 import re
 
 QUOTED = re.compile(r"(``.*?``|`.*?`)")
-NORM = re.compile(r"\|([^|`]+)\|(\^2|_F|_0)?")
+NORM = re.compile(r"\|([^|`]+)\|(\^2|_F|_0|_1)?")
 FITTED = re.compile(r"(?<=\w)_(?!\w)")
 
 
@@ -16,6 +16,8 @@ def typeset(text):
 
     >>> print(typeset("Minimises |x - D w|^2."))
     Minimises :math:`\|x - D w\|^2`.
+    >>> print(typeset("Weight of |w|_1, above 0."))
+    Weight of :math:`\|w\|_1`, above 0.
     >>> print(typeset("``a | b_`` or |K - F F'|_F"))
     ``a | b_`` or :math:`\|K - F F'\|_F`
     >>> print(typeset("components_ : array of shape (n_atoms_, n_features)"))

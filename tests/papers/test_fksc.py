@@ -141,6 +141,7 @@ def test_objective_of_stopped_ksc_against_plain_numpy():
     assert measured["penalised"] == pytest.approx(np.mean(left) / 2 + 0.01 * np.mean(sizes))
 
 
+@pytest.mark.filterwarnings("error")  # few rounds are meant, and nothing to warn of
 @pytest.mark.parametrize("rounds", [1, 2, 7])
 def test_supports_against_plain_numpy(rounds):
     problem = speed.coding_problem("syn30", "raw", 0.01, 5.0, 6, 0, None)

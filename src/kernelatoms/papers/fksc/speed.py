@@ -8,6 +8,7 @@ thread is timed.
 
 import os
 import time
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
@@ -15,6 +16,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 from kernelatoms import KSCDL
@@ -185,7 +187,9 @@ def support_after(problem: GivenProblem, alpha: float, rounds: int | None) -> ND
     if rounds is None:
         codes = lasso(problem, alpha, gap_tol=1e-9)
     else:
-        codes = ksc(problem, alpha, gap_tol=1e-9, max_passes=rounds)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # stopped early on purpose
+            codes = ksc(problem, alpha, gap_tol=1e-9, max_passes=rounds)
     return codes.to_dense() != 0
 
 
