@@ -2,9 +2,9 @@
 
 All learners minimise the same, 1/2 |x - D w|^2 + alpha |w|_1 over atoms of at most unit norm, from
 the same start: ``MOD(alpha=...).partial_fit``, SPAMS' ``trainDL`` and scikit-learn's mini-batch
-learner. Each learns in a child of its own and keeps its dictionary after 1, 2, 4, ... batches, with the
-seconds it took to get there. The parent codes patches that nobody has seen over every dictionary,
-by one exact coder and outside of the clock; what counts is the time to the same objective.
+learner. Each learns in a child of its own and keeps its dictionary after 1, 2, 4, ... batches, with
+the seconds it took to get there. The parent codes held-out patches over every dictionary, by one
+exact coder and outside of the clock; what counts is the time to the same objective.
 
 SPAMS tells nothing along the way: it starts afresh for every number of batches. Times between two
 snapshots are interpolated in log time.

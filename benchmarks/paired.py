@@ -116,7 +116,7 @@ TABLES: dict[str, tuple[str, Any]] = {
     "kernel": ("Kernel K-SVD, (x'y)^4, 300 atoms, 5 nonzeros, 5 passes", kernel_cells),
     "memory": (
         "Coding very many rows of 256 float32 over 1,024 atoms, 10 nonzeros",
-        lambda: [("60,000 rows", OURS, "million_rows", {"n_signals": 60_000})],
+        lambda: [("30,000 rows", OURS, "million_rows", {"n_signals": 30_000})],
     ),
     "lkdl": ("LKDL, degree 2, a tenth of the rows as landmarks", lkdl_cells),
     "masked": (

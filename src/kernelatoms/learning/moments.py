@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelatoms.engine import machine
 from kernelatoms.space.codes import Codes
 
 Array = NDArray[Any]
@@ -31,10 +32,11 @@ class Moments:
     @classmethod
     def of(cls, X: Array, codes: Codes) -> "Moments":
         """Return the sums over these rows."""
-        W = codes.to_csr().astype(np.float64)
+        W = codes.to_csr()
+        gram, cross = machine(X).sum_products(W.indptr, W.indices, W.data, X, codes.n_atoms)
         return cls(
-            gram=(W.T @ W).toarray(),
-            cross=np.asarray(W.T @ X),
+            gram=gram,
+            cross=cross,
             energy=float(np.vecdot(X, X).sum(dtype=np.float64)),
             l1_norm=codes.l1_norm(),
         )

@@ -2,12 +2,13 @@
 
 import numpy as np
 import pytest
+import scipy.sparse
 from hypothesis import given
 from hypothesis import strategies as st
 
 import oracles.learning
 from kernelatoms.engine import machine
-from kernelatoms.engine.cpu import atoms, descend_atoms
+from kernelatoms.engine.cpu import atoms, descend_atoms, sum_products
 
 
 def random_sums(seed, n_atoms, n_features, share, n_signals=60, scale=1.0):
@@ -143,3 +144,29 @@ def test_shapes_that_do_not_fit_are_refused():
 
 def test_the_machine_has_it():
     assert machine(np.empty(0)).descend_atoms is descend_atoms
+
+
+@given(
+    seed=shapes["seed"],
+    n_signals=st.integers(1, 40),
+    n_atoms=st.integers(1, 30),
+    n_features=st.integers(1, 20),
+    share=st.sampled_from([0.0, 0.1, 0.5, 1.0]),
+    dtype=st.sampled_from([np.float32, np.float64]),
+    order=st.sampled_from("CF"),
+)
+def test_sums_of_codes_are_products_of_matrices(
+    seed, n_signals, n_atoms, n_features, share, dtype, order
+):
+    rng = np.random.default_rng(seed)
+    W = np.where(
+        rng.random((n_signals, n_atoms)) < share, rng.standard_normal((n_signals, n_atoms)), 0
+    ).astype(dtype)
+    X = np.asarray(rng.standard_normal((n_signals, n_features)), dtype, order=order)
+    codes = scipy.sparse.csr_array(W)
+    gram, cross = sum_products(codes.indptr, codes.indices, codes.data, X, n_atoms)
+    # float32 products are exact in float64, in which both add up.
+    W, X = W.astype(np.float64), X.astype(np.float64)
+    np.testing.assert_allclose(gram, W.T @ W, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(cross, W.T @ X, rtol=1e-12, atol=1e-12)
+    assert gram.dtype == cross.dtype == np.float64

@@ -12,11 +12,11 @@
 - ``lasso_loops``: those on Gram and correlations: active sets, coordinate descent, the duality gap.
 - ``ksc``: l1 coding as published: coordinate descent (KSC) and its two stages (FKSC).
 - ``ksvd``: the K-SVD sweep over atoms, and residuals of padded codes.
-- ``atoms``: block coordinate descent on atoms from the sums of their codes, for l1 learners.
+- ``atoms``: the sums of codes that learners need, and block coordinate descent on atoms from them.
 - ``class_parts``: what one class's atoms leave of signals.
 """
 
-from kernelatoms.engine.cpu.atoms import descend_atoms
+from kernelatoms.engine.cpu.atoms import descend_atoms, sum_products
 from kernelatoms.engine.cpu.class_parts import (
     observed_class_residuals,
     subtract_class_parts,
@@ -55,5 +55,6 @@ __all__ = [
     "residuals",
     "subtract_class_parts",
     "subtract_dense_class_parts",
+    "sum_products",
     "sweep_atoms",
 ]
