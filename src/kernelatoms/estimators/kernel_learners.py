@@ -129,7 +129,7 @@ class KernelLearner(KernelChoice, GreedyParameters, DictionaryLearner):
             return fitted
 
         def problem_of(atoms: Array) -> CodingProblem:
-            return LinearProblem(coordinates.rows, atoms)
+            return LinearProblem(coordinates.rows, atoms, complete=True)
 
         state = LearnerState.start(start, rng)
         self._run_passes(X, coordinates.rows, problem_of, state, attributes)

@@ -86,7 +86,9 @@ class LinearLearner(GreedyParameters, DictionaryLearner):
             fitted = {"components_": state.best, **pass_attributes(state)}
             return fitted | ({"state_": state} if self._keeps_state else {})
 
-        self._run_passes(X, X, lambda atoms: LinearProblem(X, atoms), state, attributes)
+        self._run_passes(
+            X, X, lambda atoms: LinearProblem(X, atoms, complete=True), state, attributes
+        )
         return self
 
     def _problem(self, X: Array) -> CodingProblem:
@@ -350,8 +352,8 @@ class MOD(LinearLearner):
         n_atoms = len(state.dictionary) if first else self._n_atoms_of_batches(X.shape[1])
         self._settle_batch_nonzeros(X.shape[1], min(len(state.dictionary) + len(X), n_atoms))
         learn_batch(
-            lambda atoms: LinearProblem(rows, atoms), rows, self._pursuit(), self._update(), state,
-            n_atoms=n_atoms, fade=self._fade(state.n_batches + 1),
+            lambda atoms: LinearProblem(rows, atoms, complete=True), rows, self._pursuit(),
+            self._update(), state, n_atoms=n_atoms, fade=self._fade(state.n_batches + 1),
         )  # fmt: skip
         fitted = {"components_": state.dictionary, "state_": state, **pass_attributes(state)}
         self.__dict__.update(fitted)

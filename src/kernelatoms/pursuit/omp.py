@@ -96,7 +96,6 @@ def _omp(
     candidates: NDArray[np.int32] | None,
 ) -> Codes:
     n_signals, dtype = problem.n_signals, problem.dtype
-    engine = machine(problem.norms2)
     energies = np.zeros(n_signals)
     options: dict[str, Any] = {
         "stop_at": stop_at,
@@ -123,13 +122,15 @@ def _omp(
             note(start, stop, energy)
             return grams, corrs, energy
 
-        found = engine.omp_local(local, candidates, n_nonzero, **options)
+        found = machine(candidates).omp_local(local, candidates, n_nonzero, **options)
     elif prefers_no_gram(problem, n_nonzero):
-        found = engine.omp_without_gram(
-            problem.gram_rows, problem.norms2, products, n_signals, n_nonzero, **options
+        norms2 = problem.norms2
+        found = machine(norms2).omp_without_gram(
+            problem.gram_rows, norms2, products, n_signals, n_nonzero, **options
         )
     else:
-        found = engine.omp(problem.gram, products, n_signals, n_nonzero, **options)
+        gram = problem.gram
+        found = machine(gram).omp(gram, products, n_signals, n_nonzero, **options)
     *codes, left = found
     error = left
     if problem.knows_energy:

@@ -56,6 +56,10 @@ class Atoms(Protocol):
     def inner(self, X: Array) -> Array:
         """Return the inner products of rows with all atoms, (n, n_atoms)."""
 
+    @property
+    def knows_energy(self) -> bool:
+        """Whether the squared norms of rows are known."""
+
     def energy(self, X: Array) -> Array | None:
         """Return the squared norms of rows, (n,); None where they are not known."""
 
@@ -78,6 +82,8 @@ class Atoms(Protocol):
 class LinearAtoms:
     """Rows as atoms, compared by x'y."""
 
+    knows_energy = True
+
     def __init__(self, rows: Array) -> None:
         self.rows = rows
         self.n_atoms = len(rows)
@@ -86,8 +92,9 @@ class LinearAtoms:
     @cached_property
     def gram(self) -> Array:
         """Inner products of the atoms."""
-        self._check_norms(self.norms2)
-        return machine(self.rows).gram_matrix(self.rows)
+        gram = machine(self.rows).gram_matrix(self.rows)
+        self._check_norms(np.diagonal(gram))
+        return gram
 
     @property
     def gram_is_known(self) -> bool:
@@ -97,6 +104,8 @@ class LinearAtoms:
     @cached_property
     def norms2(self) -> Array:
         """Squared norms of the atoms."""
+        if self.gram_is_known:
+            return np.diagonal(self.gram).copy()
         with np.errstate(over="ignore"):
             norms2 = np.vecdot(self.rows, self.rows)
         self._check_norms(norms2)
@@ -162,6 +171,11 @@ class KernelAtoms:
         """The kernel of the feature space."""
         return self.expansion.kernel
 
+    @property
+    def knows_energy(self) -> bool:
+        """Whether k(x, x) of rows is known."""
+        return not isinstance(self.kernel, PrecomputedKernel)
+
     @cached_property
     def gram(self) -> Array:
         """Inner products of the atoms in feature space."""
@@ -191,7 +205,7 @@ class KernelAtoms:
 
     def energy(self, X: Array) -> Array | None:
         """Return k(x, x) of rows; None for a precomputed kernel."""
-        return None if isinstance(self.kernel, PrecomputedKernel) else self.kernel.diag(X)
+        return self.kernel.diag(X) if self.knows_energy else None
 
     def local(self, X: Array, candidates: NDArray[np.int32]) -> tuple[Array, Array]:
         """Return Gram matrices of each row's candidates, and its products with them."""

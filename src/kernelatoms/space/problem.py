@@ -104,7 +104,7 @@ class _SignalsOverAtoms:
     @property
     def knows_energy(self) -> bool:
         """Whether the squared norms of signals are known."""
-        return self.atoms.energy(self.signals[:0]) is not None
+        return self.atoms.knows_energy
 
     def products(self, start: int, stop: int) -> Products:
         """Return inner products of signals start..stop with all atoms, and their energies."""
@@ -133,12 +133,15 @@ class _SignalsOverAtoms:
 
 
 class LinearProblem(_SignalsOverAtoms):
-    """Rows of ``signals`` over rows of ``atoms``."""
+    """Rows of ``signals`` over rows of ``atoms``; ``complete`` rows are known to miss nothing."""
 
     atoms: LinearAtoms
 
-    def __init__(self, signals: Array, atoms: Array | LinearAtoms) -> None:
+    def __init__(
+        self, signals: Array, atoms: Array | LinearAtoms, *, complete: bool = False
+    ) -> None:
         super().__init__(signals, atoms if isinstance(atoms, LinearAtoms) else LinearAtoms(atoms))
+        self.complete = complete
 
 
 class KernelProblem(_SignalsOverAtoms):
@@ -213,6 +216,8 @@ class Split:
 def split_missing(problem: CodingProblem) -> Split | None:
     """Return a linear problem whose signals miss values in two parts; None for all others."""
     if not isinstance(problem, LinearProblem | KernelProblem):
+        return None
+    if isinstance(problem, LinearProblem) and problem.complete:
         return None
     if isinstance(problem, KernelProblem) and not isinstance(problem.atoms.kernel, LinearKernel):
         return None
