@@ -26,9 +26,12 @@ from kernelatoms.pursuit import fksc, ksc, lasso, omp, ridge
 from kernelatoms.pursuit import lasso_path as path_of
 from kernelatoms.similarity import LinearKernel, PrecomputedKernel, make_kernel
 from kernelatoms.similarity.given import check_kernel, is_precomputed
+from kernelatoms.similarity.missing import rows_with_missing
 from kernelatoms.space.codes import Codes
 from kernelatoms.space.expansion import Expansion
+from kernelatoms.space.memory import check_fits
 from kernelatoms.space.problem import CodingProblem, GivenProblem, KernelProblem, LinearProblem
+from kernelatoms.space.shrink import consistent_estimates
 
 Array = NDArray[Any]
 
@@ -401,18 +404,28 @@ def make_problem(
                 "With kernel='precomputed', X is k(signals, atoms) and dictionary is the square "
                 f"k(atoms, atoms): expected shape {(X.shape[1],) * 2}, got {gram.shape}."
             )
-        return GivenProblem(gram, X, _check_energy(energy, len(X)))
+        return GivenProblem(gram, X, _check_energy(energy, X, np.diagonal(gram)))
     atoms = check_dictionary("dictionary", dictionary, X.shape[1], X.dtype)
     if isinstance(bound, LinearKernel):
         return LinearProblem(X, atoms)
     bound = bound.with_gamma_from(atoms)
     check_kernel(bound, atoms)
+    missing = rows_with_missing(X)
+    if len(missing):
+        bound.refuse_missing(X)
+        check_fits(
+            24.0 * len(atoms) ** 2, f"estimates of incomplete signals over {len(atoms)} atoms",
+            "Impute what is missing, or code over fewer atoms.",
+        )  # fmt: skip
+        bound = consistent_estimates(bound, atoms, X[missing])
     return KernelProblem(X, Expansion(bound, atoms))
 
 
-def _check_energy(energy: Any, n_signals: int) -> Array | None:
+def _check_energy(energy: Any, corr: Array, norms2: Array) -> Array | None:
+    """Return energies that the signals' products with the atoms allow."""
     if energy is None:
         return None
+    n_signals = len(corr)
     values = check_array(energy, ensure_2d=False, dtype=np.float64, input_name="energy")
     if values.shape != (n_signals,):
         raise ValueError(
@@ -421,6 +434,15 @@ def _check_energy(energy: Any, n_signals: int) -> Array | None:
         )
     if (values < 0).any():
         raise ValueError(f"energy must not be negative, got {values.min():g}.")
+    # What the best single atom explains of a signal is part of its energy.
+    explained = (np.square(corr) / np.where(norms2 > 0, norms2, np.inf)).max(axis=1, initial=0)
+    slack = np.sqrt(np.finfo(corr.dtype).eps)
+    for s in np.flatnonzero(explained * (1 - slack) > values)[:1]:
+        raise ValueError(
+            f"energy[{s}] = {values[s]:.6g} is less than the {explained[s]:.6g} that one atom alone "
+            f"explains of signal {s}: energy must hold k(x, x) of the signals, under the kernel of "
+            "X and dictionary."
+        )
     return values
 
 

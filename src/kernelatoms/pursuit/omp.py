@@ -134,7 +134,7 @@ def _omp(
     *codes, left = found
     error = left
     if problem.knows_energy:
-        _check_explained(problem, energies, left)
+        check_explained(problem, energies, left)
         error = np.where(left > 10 * np.finfo(dtype).eps * energies, left, 0.0)
     error = error.astype(dtype)
     if stop_at is None:
@@ -146,7 +146,7 @@ def _omp(
     )
 
 
-def _check_explained(problem: CodingProblem, energies: Array, left: Array) -> None:
+def check_explained(problem: CodingProblem, energies: Array, left: Array) -> None:
     """Refuse given energies that are smaller than what the codes explain."""
     if not getattr(problem, "energy_is_given", False):
         return
