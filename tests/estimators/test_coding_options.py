@@ -53,9 +53,11 @@ def test_one_number_is_that_number_for_all(rng):
     np.testing.assert_array_equal(one.toarray(), many.toarray())
     far = sparse_encode(X, D, max_residual=100.0, absolute=True)
     assert far.nnz == 0
-    kernel = sparse_encode(X, D, max_residual=0.5, absolute=True, kernel="rbf", gamma=0.1)
+    X = D[:20] + 0.1 * X
+    kernel = sparse_encode(X, D, max_residual=0.4, absolute=True, kernel="rbf", gamma=0.1)
     norms = residual_norms(X, D, kernel, kernel="rbf", gamma=0.1)
-    assert (norms <= 0.5 + 1e-6).all()
+    assert (norms <= 0.4 + 1e-6).all()
+    assert 20 <= kernel.nnz < 200
 
 
 @pytest.mark.parametrize(
@@ -64,12 +66,12 @@ def test_one_number_is_that_number_for_all(rng):
         (
             {"max_residual": np.ones(3)},
             ValueError,
-            r"one for each of the 20 signals, got shape \(3,\)",
+            r"one for each of the 20 signals, got shape",
         ),
         (
             {"max_residual": np.full(20, 1.5)},
             ValueError,
-            r"max_residual\[0\] must be at least 0 and",
+            r"max_residual\[0\] must be at least 0",
         ),
         ({"max_residual": -1.0, "absolute": True}, ValueError, "max_residual must be at least 0"),
         ({"absolute": True}, ValueError, "absolute=True tells what max_residual means"),
@@ -122,10 +124,10 @@ def test_given_energies_are_those_of_the_kernel(rng):
     np.testing.assert_allclose(norms, left_of(X, D, rows), atol=1e-7)
     with pytest.raises(ValueError, match="max_residual needs k"):
         sparse_encode(X @ D.T, D @ D.T, kernel="precomputed", max_residual=0.4)
-    with pytest.raises(ValueError, match=r"energy\[0\] = .* is less than the .* that the code of"):
-        sparse_encode(
-            X @ D.T, D @ D.T, kernel="precomputed", energy=0.1 * np.vecdot(X, X), n_nonzero_coefs=4
-        )
+    one_atom = np.square(X @ D.T).max(axis=1)
+    for energy, whose in ((0.9 * one_atom, "one atom alone"), (1.01 * one_atom, "the code of")):
+        with pytest.raises(ValueError, match=rf"energy\[0\] = .* is less than the .* that {whose}"):
+            sparse_encode(X @ D.T, D @ D.T, kernel="precomputed", energy=energy, n_nonzero_coefs=4)
     for energy, message in ((np.ones(3), "energy must hold k"), (-np.ones(20), "not be negative")):
         with pytest.raises(ValueError, match=message):
             sparse_encode(X @ D.T, D @ D.T, kernel="precomputed", energy=energy)
