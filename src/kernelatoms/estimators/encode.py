@@ -440,8 +440,8 @@ def _check_energy(energy: Any, corr: Array, norms2: Array) -> Array | None:
     for s in np.flatnonzero(explained * (1 - slack) > values)[:1]:
         raise ValueError(
             f"energy[{s}] = {values[s]:.6g} is less than the {explained[s]:.6g} that one atom "
-            f"alone explains of signal {s}: energy must hold k(x, x) of the signals, under the kernel of "
-            "X and dictionary."
+            f"alone explains of signal {s}: energy must hold k(x, x) of the signals, under the "
+            "kernel of X and dictionary."
         )
     return values
 
