@@ -191,6 +191,11 @@ def test_without_a_gram_matrix_codes_are_the_same(options, kernel, dtype, rng, m
     for name in ("LinearAtoms", "KernelAtoms"):
         monkeypatch.setattr(atoms.format(name), property(lambda self: 1 / 0))
     found = sparse_encode(X, D, **options).toarray()
+    if dtype == np.float32 and "max_residual" in options:
+        # A bound that is met or missed by rounding, or atoms without end: errors tell, not codes.
+        found, expected = (
+            residual_norms(X, D, codes, kernel=kernel, gamma=0.1) for codes in (found, expected)
+        )
     tolerance = 2e-2 if dtype == np.float32 else 2e-4
     np.testing.assert_allclose(found, expected, atol=tolerance)
 
