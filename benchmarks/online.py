@@ -6,7 +6,8 @@ learner. Each learns in a child of its own and keeps its dictionary after 1, 2, 
 the seconds it took to get there. The parent codes held-out patches over every dictionary, by one
 exact coder and outside of the clock; what counts is the time to the same objective.
 
-SPAMS tells nothing along the way: it starts afresh for every number of batches. Times between two
+SPAMS tells nothing along the way: it starts afresh for every number of batches, twice, and the
+shorter time counts. Times between two
 snapshots are interpolated in log time.
 """
 
@@ -144,9 +145,12 @@ def spams(
     def call() -> Call:
         spent, n_batches, kept = 0.0, 1, []
         while spent < budget:
-            begin = time.perf_counter()
-            learned = spams.trainDL(X, **options, iter=n_batches)
-            spent = time.perf_counter() - begin
+            runs = []
+            for _ in range(2):
+                begin = time.perf_counter()
+                learned = spams.trainDL(X, **options, iter=n_batches)
+                runs.append(time.perf_counter() - begin)
+            spent = min(runs)  # its threads wait for one another: another process delays all
             kept.append((spent, n_batches, np.array(learned).T))
             n_batches *= 2
         return lambda: _save(path, kept)
@@ -166,7 +170,7 @@ def objective(held_out: Any, D: Any) -> float:
     return float(0.5 * np.vdot(R, R) + ALPHA * np.abs(W.data).sum()) / len(held_out)
 
 
-Curve = list[tuple[float, int, float]]  # seconds, batches, objective so far (the lowest)
+Curve = list[tuple[float, int, float]]  # seconds, batches, held-out objective
 
 
 def curve(path: str, held_out: Any) -> Curve:
