@@ -7,8 +7,7 @@ the seconds it took to get there. The parent codes held-out patches over every d
 exact coder and outside of the clock; what counts is the time to the same objective.
 
 SPAMS tells nothing along the way: it starts afresh for every number of batches, twice, and the
-shorter time counts. Times between two
-snapshots are interpolated in log time.
+shorter time counts. Times between two snapshots are interpolated in log time.
 """
 
 import argparse
@@ -247,8 +246,8 @@ def main() -> None:
     parser.add_argument("--sides", default="8,12", help="of the patches, by commas")
     parser.add_argument("--patches", type=int, default=100_000)
     parser.add_argument("--batch", type=int, default=512)
-    parser.add_argument("--seconds", type=float, default=15, help="of learning, for us and SPAMS")
-    parser.add_argument("--slow-seconds", type=float, default=60, help="for scikit-learn")
+    parser.add_argument("--seconds", type=float, default=5, help="of learning, for us and SPAMS")
+    parser.add_argument("--slow-seconds", type=float, default=40, help="for scikit-learn")
     parser.add_argument("--generations", type=int, default=3)
     parser.add_argument("--only", default="", help="learners whose names hold one of these")
     parser.add_argument("--quick", action="store_true", help="a second each: does it run?")
