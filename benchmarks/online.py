@@ -6,8 +6,8 @@ learner. Each learns in a child of its own and keeps its dictionary after 1, 2, 
 the seconds it took to get there. The parent codes held-out patches over every dictionary, by one
 exact coder and outside of the clock; what counts is the time to the same objective.
 
-SPAMS tells nothing along the way: it starts afresh for every number of batches. Times between two
-snapshots are interpolated in log time.
+SPAMS tells nothing along the way: it starts afresh for every number of batches, twice, and the
+shorter time counts. Times between two snapshots are interpolated in log time.
 """
 
 import argparse
@@ -144,9 +144,12 @@ def spams(
     def call() -> Call:
         spent, n_batches, kept = 0.0, 1, []
         while spent < budget:
-            begin = time.perf_counter()
-            learned = spams.trainDL(X, **options, iter=n_batches)
-            spent = time.perf_counter() - begin
+            runs = []
+            for _ in range(2):
+                begin = time.perf_counter()
+                learned = spams.trainDL(X, **options, iter=n_batches)
+                runs.append(time.perf_counter() - begin)
+            spent = min(runs)  # its threads wait for one another: another process delays all
             kept.append((spent, n_batches, np.array(learned).T))
             n_batches *= 2
         return lambda: _save(path, kept)
@@ -166,7 +169,7 @@ def objective(held_out: Any, D: Any) -> float:
     return float(0.5 * np.vdot(R, R) + ALPHA * np.abs(W.data).sum()) / len(held_out)
 
 
-Curve = list[tuple[float, int, float]]  # seconds, batches, objective so far (the lowest)
+Curve = list[tuple[float, int, float]]  # seconds, batches, held-out objective
 
 
 def curve(path: str, held_out: Any) -> Curve:
@@ -243,8 +246,8 @@ def main() -> None:
     parser.add_argument("--sides", default="8,12", help="of the patches, by commas")
     parser.add_argument("--patches", type=int, default=100_000)
     parser.add_argument("--batch", type=int, default=512)
-    parser.add_argument("--seconds", type=float, default=15, help="of learning, for us and SPAMS")
-    parser.add_argument("--slow-seconds", type=float, default=60, help="for scikit-learn")
+    parser.add_argument("--seconds", type=float, default=5, help="of learning, for us and SPAMS")
+    parser.add_argument("--slow-seconds", type=float, default=40, help="for scikit-learn")
     parser.add_argument("--generations", type=int, default=3)
     parser.add_argument("--only", default="", help="learners whose names hold one of these")
     parser.add_argument("--quick", action="store_true", help="a second each: does it run?")

@@ -50,7 +50,7 @@ def lasso_cells() -> list[Cell]:
         "alike": ((256, 300, 1000), (256, 1024, 500), (784, 700, 500)),
     }
     return [
-        (f"{shape} {kind}", OURS, "lasso_kernelatoms", {"shape": shape, "kind": kind})
+        (f"{shape} {kind}", ANY, "lasso", {"shape": shape, "kind": kind})
         for kind, sizes in shapes.items() for shape in sizes
     ]  # fmt: skip
 

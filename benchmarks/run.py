@@ -12,6 +12,7 @@ import tempfile
 import time
 from collections.abc import Iterable
 
+from benchmarks import many_atoms
 from benchmarks.harness import Contender, compare, describe_machine
 from benchmarks.l1 import l1_table, threads_table
 
@@ -197,7 +198,7 @@ def _run(code: str, env: dict[str, str] | None = None) -> tuple[str, float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    names = "omp, ksvd, kernel, lasso, l1, l1-threads, memory, startup"
+    names = "omp, ksvd, kernel, lasso, l1, l1-threads, memory, many-atoms, startup"
     parser.add_argument("tables", nargs="*", default=[], help=f"{names} (all by default)")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--generations", type=int, default=3)
@@ -219,6 +220,9 @@ def main() -> None:
         threads_table(arguments.data)
     if "memory" in wanted:
         memory_table()
+    if "many-atoms" in wanted:
+        many_atoms.memory_table(quick=False)
+        many_atoms.positive_table(False, arguments.rounds, arguments.generations)
     if "startup" in wanted:
         startup_table()
 

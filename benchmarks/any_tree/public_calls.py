@@ -79,6 +79,17 @@ def lkdl(step: str) -> Call:
     return lambda: learner.predict(mapped)
 
 
+def lasso(shape: list[int], kind: str) -> Call:
+    """Time l1 coding alone, on the data of the lasso table."""
+    from benchmarks.contenders import lasso_data
+
+    from kernelatoms import sparse_encode
+
+    X, D, alpha = lasso_data(shape, kind)
+    sparse_encode(X[:20], D, method="lasso", alpha=alpha)
+    return lambda: sparse_encode(X, D, method="lasso", alpha=alpha)
+
+
 def masked(dtype: str) -> Call:
     """Time OMP of 1,000 signals with a fifth of their values missing over 256 x 64 atoms."""
     from kernelatoms import sparse_encode

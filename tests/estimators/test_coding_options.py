@@ -185,12 +185,12 @@ def test_without_a_gram_matrix_codes_are_the_same(options, kernel, dtype, rng, m
     if options.get("method") == "lasso":
         options["gap_tol"] = 1e-10
     expected = sparse_encode(X, D, **options).toarray()
-    monkeypatch.setattr(sizes, "_FEWEST_ATOMS", 100)
-    monkeypatch.setattr(sizes, "_MOST_BYTES", 1000)
-    atoms = "kernelatoms.space.atoms.{}.gram"
-    for name in ("LinearAtoms", "KernelAtoms"):
-        monkeypatch.setattr(atoms.format(name), property(lambda self: 1 / 0))
-    found = sparse_encode(X, D, **options).toarray()
+    with monkeypatch.context() as patch:
+        patch.setattr(sizes, "_FEWEST_ATOMS", 100)
+        patch.setattr(sizes, "_MOST_BYTES", 1000)
+        for name in ("LinearAtoms", "KernelAtoms"):
+            patch.setattr(f"kernelatoms.space.atoms.{name}.gram", property(lambda self: 1 / 0))
+        found = sparse_encode(X, D, **options).toarray()
     if dtype == np.float32 and "max_residual" in options:
         # A bound that is met or missed by rounding, or atoms without end: errors tell, not codes.
         found, expected = (

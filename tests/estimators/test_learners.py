@@ -74,3 +74,13 @@ class TestMOD(LinearLearnerContract):
     def test_bad_forget_is_named(self, forget, rng):
         with pytest.raises((ValueError, TypeError), match="forget must be"):
             MOD(forget=forget).partial_fit(rng.standard_normal((20, 4)))
+
+
+def test_l1_batches_fade_by_the_power_that_the_docstring_names(rng):
+    X = rng.standard_normal((60, 8))
+    mod = MOD(n_atoms=12, alpha=0.5, random_state=0)
+    energy = 0.0
+    for t, batch in enumerate(np.split(X, 3), start=1):
+        energy = (1 - 1 / t) ** 3 * energy + np.sum(batch**2)
+        assert mod.partial_fit(batch).state_.sums.energy == pytest.approx(energy, rel=1e-12)
+    assert "(1 - 1/t)^3" in MOD.__doc__

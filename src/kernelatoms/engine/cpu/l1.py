@@ -48,6 +48,7 @@ _MOST_ROWS = 256
 # Without a Gram matrix: numbers held at once by a block, and atoms that join a working set.
 _BUDGET = 16 << 20
 _FIRST_CANDIDATES, _FEWEST_NEW = 32, 16
+_GRADIENT_ROUNDING = 32.0
 
 
 def lasso(
@@ -190,6 +191,8 @@ def lasso_without_gram(
     (``gram_times(weights, candidates)`` returns G w for codes on candidates), and the atoms that
     violate |c| <= alpha most join, until none does.
     """
+    # Gradients over all atoms are as precise as the atoms are.
+    gap_tol = max(gap_tol, _GRADIENT_ROUNDING * float(np.finfo(dtype).eps))
     limits = _limits(alpha, positive, gap_tol)
     out = _Collected(n_signals, dtype, gap_tol)
 
