@@ -9,6 +9,7 @@
 - ``bandwidth``: the width of a kernel, chosen on held-out rows.
 - ``preimages``: ``preimage``, the way back from feature space, by several methods.
 - ``encode``: ``sparse_encode``, one function for all pursuits.
+- ``coding_arguments``: the problem that its arguments make, and what that may be asked.
 - ``sparse_coder``: ``SparseCoder``, the same as a transformer over a given dictionary.
 - ``residuals``: ``residual_norms``, what codes leave of signals.
 - ``class_dictionaries``: ``ClassDictionaryClassifier``.

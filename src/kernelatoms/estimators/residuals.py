@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_array
 
 from kernelatoms.estimators.checks import FLOATS, check_observed
-from kernelatoms.estimators.encode import make_problem
+from kernelatoms.estimators.coding_arguments import make_problem
 from kernelatoms.space.codes import ragged
 from kernelatoms.space.residuals import class_residuals
 
