@@ -301,7 +301,7 @@ class _Collected:
         candidates: NDArray[np.int32] | None = None,
     ) -> None:
         """Round a block of float64 codes to the type asked for, certify and keep them."""
-        codes = w.astype(self._dtype).astype(np.float64)
+        codes = w.astype(self._dtype, copy=False).astype(np.float64, copy=False)
         gap, error = self._gap[first:stop], self._error[first:stop]
         certified(slice(None), codes, gap, error)
         enough = self._gap_tol * energy * (1 + 1e-6)
