@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelatoms.engine import machine
 from kernelatoms.learning.atoms import worst_represented
 from kernelatoms.learning.state import LearnerState
 from kernelatoms.pursuit.choices import Pursuit
@@ -113,8 +114,10 @@ def learn(
     for _ in range(max_iter):
         if watch is not None:
             watch.begin_pass()
-        codes = pursuit(problem_of(state.dictionary))
-        updated = update.apply(rows, codes, state.dictionary)
+        # Helper threads that BLAS leaves spinning would take a core from the next pursuit.
+        with machine(rows).one_blas_thread():
+            codes = pursuit(problem_of(state.dictionary))
+            updated = update.apply(rows, codes, state.dictionary)
         unused = state.take_pass(updated.dictionary, updated.objective, codes.uses(), updated.sums)
         # No code uses these atoms, so the objective stays; the next pass has better ones.
         replace(state, unused, rows, updated.codes.error, update)
@@ -160,8 +163,9 @@ def learn_batch(
         state.grow(update.new_atoms(rows[chosen]).astype(state.dictionary.dtype))
         if state.sums is not None:
             state.sums = update.grown(state.sums, missing)
-    codes = pursuit(problem_of(state.dictionary))
-    updated = update.take_batch(rows, codes, state.dictionary, state.sums, fade)
+    with machine(rows).one_blas_thread():
+        codes = pursuit(problem_of(state.dictionary))
+        updated = update.take_batch(rows, codes, state.dictionary, state.sums, fade)
     unused = state.take_batch(updated.dictionary, updated.sums, codes.uses(), len(rows), fade)
     replaced = replace(state, unused, rows, updated.codes.error, update)
     state.sums = update.forget(state.sums, replaced)
