@@ -10,7 +10,7 @@ from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from kernelatoms.engine.cpu.threads import each
+from kernelatoms.engine import machine
 from kernelatoms.estimators.checks import (
     FLOATS,
     check_choice,
@@ -131,7 +131,7 @@ class ClassDictionaryClassifier(ClassifierMixin, CallbackSupportMixin, BaseEstim
             task.call_on_fit_task_end(estimator=self, X=rows)
             return learners[c]
 
-        self.dictionaries_ = each(learn_class, range(n_classes))
+        self.dictionaries_ = machine(X).each(learn_class, range(n_classes))
         context.call_on_fit_task_end(estimator=self, X=X, y=y)
         return self
 

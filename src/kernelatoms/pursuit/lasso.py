@@ -69,7 +69,8 @@ def lasso(
             codes = np.take_along_axis(start[first:stop], np.maximum(chosen, 0), axis=1)
             return np.where(chosen < 0, 0, codes)
 
-        problem.check_semidefinite()
+        if not prefers_no_gram(problem, candidates.shape[1]):  # a check that needs all of it
+            problem.check_semidefinite()
         coded = engine.lasso_local(
             local, candidates, problem.dtype, alpha, **options,
             start=None if start is None else local_start,
