@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelatoms import KSCDL, KSVD, MOD
+from kernelatoms import KSCDL, KSVD, MOD, KernelKSVD
 from kernelatoms.learning.atoms import unit_rows
 from kernelatoms.learning.ksvd import KSVDUpdate
 from kernelatoms.learning.loop import Updated, learn, learn_batch, settled
@@ -262,6 +262,24 @@ def test_score_is_the_share_of_energy_kept(rng):
     left = np.nan_to_num(some - ksvd.inverse_transform(ksvd.transform(some)))
     expected = 1 - (left**2).sum() / np.nansum(some**2)
     assert ksvd.score(some) == pytest.approx(expected)
+
+
+def test_kernels_that_hold_arrays_can_change_between_calls(rng):
+    """Two such kernels have no answer to whether they are equal; codes must come all the same."""
+
+    def weighted(X, Y, w):
+        return (X * w) @ Y.T
+
+    X = rng.standard_normal((30, 4))
+    model = KernelKSVD(
+        5, kernel=weighted, kernel_params={"w": np.ones(4)}, n_nonzero_coefs=2, random_state=0
+    ).fit(X)
+    first = model.transform(X).toarray()
+    model.set_params(kernel_params={"w": np.full(4, 2.0)})
+    doubled = model.transform(X).toarray()  # inner products twice as large, over the same atoms
+    np.testing.assert_allclose(doubled, 2 * first, atol=1e-10)
+    model.set_params(kernel_params={"w": np.ones(4)})
+    np.testing.assert_array_equal(model.transform(X).toarray(), first)
 
 
 def test_the_gram_matrix_of_a_fitted_dictionary_is_computed_once(rng, monkeypatch):

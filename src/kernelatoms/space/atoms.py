@@ -301,10 +301,18 @@ def remember(owner: Any, made_of: tuple[Any, ...], make: Callable[[], Made]) -> 
     """
     key = tuple(stamp(part) if isinstance(part, np.ndarray) else part for part in made_of)
     known = _REMEMBERED.get(owner)
-    if known is None or known[0] != key:
+    if known is None or not _same(known[0], key):
         known = (key, make())
         _REMEMBERED[owner] = known
     return known[1]
+
+
+def _same(one: tuple[Any, ...], other: tuple[Any, ...]) -> bool:
+    """Whether two keys are equal; kernels that cannot be compared (by their arrays) are not."""
+    try:
+        return bool(one == other)
+    except ValueError:
+        return False
 
 
 def stamp(array: Array) -> tuple[Any, ...]:
