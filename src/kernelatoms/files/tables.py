@@ -11,10 +11,9 @@ An empty field, ``NA``, ``NaN``, ``null`` or ``?`` is a missing value, NaN in th
 
 import csv
 import io
+import math
 import re
-import zipfile
-import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -22,6 +21,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from kernelatoms.files.arrays import UnreadableError, check_expansion, read_npy, read_npz
 
 Array = NDArray[Any]
 
@@ -31,7 +32,6 @@ _DELIMITERS = ",;\t|"
 _MISSING = ["", "?", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "-nan", "null", "NULL", "None"]
 # A row must fit into a block; wide files have rows of megabytes.
 _BLOCK_BYTES = 64 * 2**20
-_DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, RuntimeError)
 
 
 class TableError(ValueError):
@@ -186,7 +186,10 @@ def _read_parquet(path: Path) -> Table:
     from pyarrow import ArrowException, parquet
 
     try:
-        arrow = parquet.read_table(path)
+        with parquet.ParquetFile(path) as file:
+            # Repeated values take next to no room in the file, and eight bytes each here.
+            check_expansion(path, 8 * file.metadata.num_rows * file.metadata.num_columns)
+            arrow = file.read()
     except (ArrowException, ValueError, OSError) as error:
         raise TableError(
             f"{path} cannot be read as a Parquet file (damaged, cut short or of another kind): "
@@ -217,7 +220,7 @@ def _from_arrow(path: Path, arrow: Any) -> dict[str, Any]:
             series.append(column.cast(pyarrow.float64()))
         else:
             # An all-empty column has no type; it is left to whoever asks for it.
-            words[name] = np.array(column.to_pylist(), dtype=object)
+            words[name] = _objects(column)
             if types.is_string(kind) or types.is_large_string(kind):
                 trouble = _mixture(path, name, words[name])
                 mixed |= {name: trouble} if trouble else {}
@@ -225,13 +228,20 @@ def _from_arrow(path: Path, arrow: Any) -> dict[str, Any]:
     exact: dict[str, Array] = {}
     for i, column in enumerate(series):
         if types.is_integer(column.type) and _is_long(column):
-            exact[columns[i]] = np.array(column.to_pylist(), dtype=object)
+            exact[columns[i]] = _objects(column)
         if types.is_boolean(column.type):
             column = column.cast(pyarrow.int8())
         numbers[:, i] = column.cast(pyarrow.float64(), safe=False).to_numpy()
     return {
         "columns": columns, "numbers": numbers, "words": words, "mixed": mixed, "exact": exact,
     }  # fmt: skip
+
+
+def _objects(column: Any) -> Array:
+    """Return one Python object a row, lists too."""
+    values = np.empty(len(column), dtype=object)
+    values[:] = column.to_pylist()
+    return values
 
 
 def _is_long(column: Any) -> bool:
@@ -259,15 +269,11 @@ def _mixture(path: Path, name: str, values: Array) -> str:
 
 
 def _read_npy(path: Path) -> Table:
-    return _from_array(path, _load(path, lambda: np.load(path, allow_pickle=False)), {})
+    return _from_array(path, _load(read_npy, path), {})
 
 
 def _read_npz(path: Path, rows: str | None) -> Table:
-    def read() -> dict[str, Any]:
-        with np.load(path, allow_pickle=False) as archive:
-            return {key: archive[key] for key in archive.files}
-
-    arrays = _load(path, read)
+    arrays = _load(read_npz, path)
     if rows is None:
         rows = _guess_rows(path, arrays)
     if rows not in arrays:
@@ -292,15 +298,13 @@ def _guess_rows(path: Path, arrays: dict[str, Any]) -> str:
     return matrices[0]
 
 
-def _load(path: Path, read: Any) -> Any:
+def _load(read: Callable[[Path], Any], path: Path) -> Any:
     try:
-        return read()
-    except MemoryError:
-        raise
-    except _DAMAGED as error:
+        return read(path)
+    except UnreadableError as error:
         raise TableError(
             f"{path} cannot be read as a NumPy file (damaged, cut short, of another kind, or made "
-            f"of Python objects): {_first_sentence(error)}."
+            f"of Python objects): {error}."
         ) from error
 
 
@@ -312,8 +316,10 @@ def _from_array(path: Path, array: Array, beside: dict[str, Array]) -> Table:
             f"{path} must hold a matrix (rows x columns) or a stack of images (rows x height x "
             f"width), but its shape is {array.shape}."
         )
+    if 0 in array.shape[1:]:
+        raise TableError(f"{path} has no columns: its shape is {array.shape}.")
     image_shape = (array.shape[1], array.shape[2]) if array.ndim == 3 else None
-    flat = array.reshape(len(array), -1)
+    flat = array.reshape(len(array), math.prod(array.shape[1:]))
     # float32 holds small whole numbers exactly, and is twice as fast.
     small = flat.dtype.kind in "bui" and flat.dtype.itemsize <= 2
     dtype = np.float32 if small or flat.dtype in (np.float16, np.float32) else np.float64

@@ -1,0 +1,14 @@
+"""Try to break kernelatoms: random cases without end, each known by its number; never installed.
+
+- ``running``: cases on all processors, in child processes that are watched for crashes, hangs and
+  memory; what was done is written down, so that a run can go on where it stopped.
+- ``models``: model files, damaged blindly or rewritten by somebody who knows the format.
+- ``tables``: tables of all kinds, damaged and strange.
+- ``numbers``: coding and learning at extremes, against numpy.
+- ``kills``: commands killed and interrupted at random moments.
+- ``mutations``: how bytes and JSON are damaged.
+
+``make fuzz`` runs models, tables and numbers for some minutes and prints its seed;
+``make fuzz SEED=...`` goes on with a run, and ``python -m fuzz models --seed ... --case 17`` plays
+one case again.
+"""

@@ -1,0 +1,113 @@
+"""NumPy files of unknown origin: no more memory is taken than the file can fill.
+
+``np.load`` allocates what a header promises before it looks whether it is there, and raises what
+its parser happens to raise. Here sizes are compared first.
+"""
+
+import math
+import os
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+# Honest archives of mostly zeros can shrink a hundredfold; up to this size nobody asks.
+_MOST_UNASKED = 1 << 30
+_MOST_RATIO = 100
+
+
+class UnreadableError(ValueError):
+    """A file does not hold what it says; the message says why, without the file's name."""
+
+
+def read_npy(path: Path) -> Array:
+    """Return the array of an ``.npy`` file."""
+    with path.open("rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        return _array(file, size, lambda count, dtype: np.fromfile(file, dtype, count))
+
+
+def read_npz(path: Path) -> dict[str, Array]:
+    """Return the arrays of an ``.npz`` file."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            members = archive.infolist()
+            check_expansion(path, sum(member.file_size for member in members))
+            return {member.filename.removesuffix(".npy"): _member(archive, member)
+                    for member in members}  # fmt: skip
+    except (UnreadableError, MemoryError):
+        raise
+    except Exception as error:
+        # Broken archives make zipfile raise exceptions of all kinds.
+        raise UnreadableError(_words(error)) from error
+
+
+def check_expansion(path: Path, n_bytes: int) -> None:
+    """Refuse a compressed file that would take far more memory than it has bytes."""
+    size = path.stat().st_size
+    if n_bytes > max(_MOST_UNASKED, _MOST_RATIO * size):
+        raise UnreadableError(
+            f"its {size:,} bytes would become {n_bytes / 2**30:,.1f} GiB, over {_MOST_RATIO} times "
+            "as much; if that is right, write it without compression"
+        )
+
+
+def _member(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Array:
+    # A member never gives more bytes than it declares.
+    with archive.open(member) as file:
+
+        def fill(count: int, dtype: np.dtype[Any]) -> Array:
+            array = np.empty(count, dtype)
+            buffer, filled = array.view(np.uint8), 0
+            while filled < len(buffer):
+                part = file.read(min(len(buffer) - filled, 1 << 24))
+                if not part:
+                    raise UnreadableError("it is cut short")
+                buffer[filled : filled + len(part)] = np.frombuffer(part, np.uint8)
+                filled += len(part)
+            return array
+
+        return _array(file, member.file_size, fill)
+
+
+def _array(file: IO[bytes], size: int, fill: Callable[[int, np.dtype[Any]], Array]) -> Array:
+    """Read a header, and the numbers if as many bytes follow as it promises."""
+    try:
+        version = np.lib.format.read_magic(file)
+        if version not in _HEADERS:
+            raise ValueError("it holds no plain numbers")
+        shape, columns_first, dtype = _HEADERS[version](file)
+    except Exception as error:
+        # The header is a Python expression, parsed in ways that fail in many ways.
+        raise UnreadableError(_words(error)) from error
+    if dtype.hasobject:
+        raise UnreadableError("it is made of Python objects, which could run foreign code")
+    n_bytes = math.prod(shape) * dtype.itemsize
+    if min(shape, default=0) < 0 or n_bytes != size - file.tell():
+        raise UnreadableError(
+            f"it promises an array of shape {shape} and dtype {dtype}, but "
+            f"{size - file.tell():,} bytes follow"
+        )
+    order: Literal["C", "F"] = "F" if columns_first else "C"
+    if n_bytes == 0:
+        try:
+            return np.empty(shape, dtype)
+        except ValueError as error:  # (2**62, 2**62, 0) is no shape
+            raise UnreadableError(_words(error)) from error
+    return fill(math.prod(shape), dtype).reshape(shape, order=order)
+
+
+_HEADERS: dict[tuple[int, int], Callable[[Any], tuple[tuple[int, ...], bool, np.dtype[Any]]]] = {
+    (1, 0): np.lib.format.read_array_header_1_0,
+    (2, 0): np.lib.format.read_array_header_2_0,
+}
+
+
+def _words(error: BaseException) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[0].rstrip(".")[:300] if lines else type(error).__name__
