@@ -1,5 +1,5 @@
 """What all tests share."""
 
-from draws import pytest_generate_tests, rng
+from draws import pytest_runtest_protocol, rng
 
-__all__ = ["pytest_generate_tests", "rng"]
+__all__ = ["pytest_runtest_protocol", "rng"]

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics.pairwise import pairwise_kernels
 
@@ -40,7 +40,6 @@ def gram(name, parameters, X, Y=None):
     return pairwise_kernels(X, X if Y is None else Y, metric=name, **parameters)
 
 
-@settings(max_examples=40)
 @given(
     seed=st.integers(0, 2**31),
     n=st.integers(1, 40),
@@ -175,7 +174,6 @@ class TestKernelMODContract(GreedyLearnerContract):
         return (0.2 * np.vecdot(X, X) + 1) ** 2
 
 
-@settings(max_examples=25)
 @given(
     seed=st.integers(0, 2**31),
     n=st.integers(4, 40),

@@ -5,7 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.callback import ProgressBar
@@ -38,7 +38,6 @@ class TestContract(LearnerContract):
         return np.ones(len(X))
 
 
-@settings(max_examples=60)
 @given(
     seed=st.integers(0, 2**31),
     n_samples=st.integers(2, 50),

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics.pairwise import rbf_kernel
 
@@ -85,7 +85,6 @@ def test_kfmc_of_singular_grams_still_explains_the_signals(kind, beta):
 # KSR-L2,1
 
 
-@settings(max_examples=25)
 @given(
     seed=seeds,
     shape=sizes,

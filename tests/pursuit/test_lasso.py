@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kernelatoms import lasso_path, sparse_encode
@@ -60,7 +60,6 @@ shapes = {
 }
 
 
-@settings(max_examples=60)
 @given(**shapes)
 def test_codes_are_optimal_and_certified(seed, n_features, n_atoms, kind, share, positive):
     X, D = draw(seed, n_features, n_atoms, kind)
@@ -68,7 +67,6 @@ def test_codes_are_optimal_and_certified(seed, n_features, n_atoms, kind, share,
     check_optimal(X, D, lasso(LinearProblem(X, D), alpha, positive=positive), alpha, positive)
 
 
-@settings(max_examples=40)
 @given(**shapes, scale=st.sampled_from([0.0, 1e-3, 1.0, 1e3]))
 def test_any_start_leads_to_the_same_minimum(
     seed, n_features, n_atoms, kind, share, positive, scale
@@ -84,7 +82,6 @@ def test_any_start_leads_to_the_same_minimum(
     np.testing.assert_array_equal(again.to_dense(), cold.to_dense())
 
 
-@settings(max_examples=40)
 @given(**shapes, n_candidates=st.integers(1, 12))
 def test_candidates_are_a_smaller_dictionary(
     seed, n_features, n_atoms, kind, share, positive, n_candidates
@@ -208,7 +205,6 @@ def test_where_coordinate_descent_crawls_the_active_set_goes_on(rng, monkeypatch
     assert (lasso(problem, 1e-5).gap <= 1e-6).all()
 
 
-@settings(max_examples=30)
 @given(
     seed=st.integers(0, 2**31),
     n_features=st.integers(5, 30),

@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 import pytest
 import scipy.sparse
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics.pairwise import laplacian_kernel
 
@@ -49,7 +49,6 @@ def errors_of(kernel, rows, D, W):
 # Against the textbook
 
 
-@settings(max_examples=25)
 @given(
     seed=seeds,
     n_atoms=st.integers(1, 6),

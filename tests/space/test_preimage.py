@@ -5,7 +5,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from sklearn.datasets import load_digits
 from sklearn.metrics.pairwise import chi2_kernel, laplacian_kernel, pairwise_kernels
@@ -78,7 +78,6 @@ def test_where_fixed_point_stops_the_textbook_stays(seed, shape, kernel):
         np.testing.assert_allclose(then, row, atol=1e-4 * max(1, np.abs(row).max()))
 
 
-@settings(max_examples=100)
 @given(seed=seeds, shape=sizes, k=st.integers(1, 12))
 def test_distances_are_the_textbooks(seed, shape, k):
     A, C = random_vectors(seed, shape, signed=False)
@@ -92,7 +91,6 @@ def test_distances_are_the_textbooks(seed, shape, k):
         np.testing.assert_allclose(row, book.rbf_distances(A, c, 0.3, k), rtol=1e-5, atol=1e-5)
 
 
-@settings(max_examples=100)
 @given(seed=seeds, shape=sizes, k=st.integers(1, 12), kernel=st.sampled_from([CUBIC, PURE_CUBIC]))
 def test_inner_products_are_the_textbooks(seed, shape, k, kernel):
     A, C = random_vectors(seed, shape)
