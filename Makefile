@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-slow bench lint docs dist clean
+.PHONY: demo test test-slow fuzz bench lint docs dist clean
 .DEFAULT_GOAL := test
 
 # $(call install,what) puts the package (and extras) into $(VENV), creating it when it is not there.
@@ -40,6 +40,11 @@ test: lint
 # Adds what needs real data (KERNELATOMS_DATA=folder) or minutes of time, with fresh random numbers.
 test-slow: lint
 	KERNELATOMS_TESTS=random $(PYTEST) -m 'slow or not slow'
+
+# Random model files, tables and numbers, for SECONDS; prints its seed, and SEED=... goes on with it.
+SECONDS ?= 600
+fuzz: $(VENV)/.ready-dev
+	$(BIN)/python -m fuzz --seconds $(SECONDS) $(if $(SEED),--seed $(SEED))
 
 # Against scikit-learn, SPAMS and dictlearn; run it on an idle machine.
 bench: $(VENV)/.ready-bench

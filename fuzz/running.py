@@ -46,6 +46,7 @@ class Run:
     name: str
     seed: int
     folder: Path
+    most_seconds: float = MOST_SECONDS
     outcomes: Counter[str] = field(default_factory=Counter)
     failures: list[int] = field(default_factory=list)
     finished: set[int] = field(default_factory=set)
@@ -191,10 +192,9 @@ class _Worker:
             self._current = self._context.RawValue("q", -1)
             self._process = self._context.Process(
                 target=_serve,
-                args=(self._target, self._run.name, self._run.seed, self._folder, ours,
-                      self._current),
+                args=(self._target, self._run, self._folder, ours, self._current),
                 daemon=True,
-            )  # fmt: skip
+            )
             self._process.start()
             ours.close()  # so that its end is noticed here
         assert self.chunk is not None
@@ -208,7 +208,11 @@ class _Worker:
         if case < 0:
             raise RuntimeError(f"{self._run.name} cannot be prepared (exit code {code}).")
         log = (self._folder / "log.txt").read_text(errors="replace")
-        how = f"took over {MOST_SECONDS} s" if "Timeout" in log else f"ended with exit code {code}"
+        how = (
+            f"took over {self._run.most_seconds:g} s"
+            if "Timeout" in log
+            else f"ended with exit code {code}"
+        )
         self._note_failure(case, f"{log}\nthe process {how}")
         # Outcomes of the cases before it are lost with the child; they were no failures.
         played = case - (self.chunk or 0) * CHUNK - sum(self._outcomes.values())
@@ -229,7 +233,7 @@ class _Worker:
         self.chunk = None
 
 
-def _serve(target: Target, name: str, seed: int, folder: Path, parent: Any, current: Any) -> None:
+def _serve(target: Target, run: Run, folder: Path, parent: Any, current: Any) -> None:
     """Play chunks of cases, as a child."""
     play = target()
     log = (folder / "log.txt").open("w")
@@ -242,10 +246,10 @@ def _serve(target: Target, name: str, seed: int, folder: Path, parent: Any, curr
             _clear(folder)
             current.value = case
             # A thread of C's own ends the process, whatever it is doing.
-            faulthandler.dump_traceback_later(MOST_SECONDS, exit=True, file=log)
+            faulthandler.dump_traceback_later(run.most_seconds, exit=True, file=log)
             trouble = ""
             try:
-                outcomes[play(generator(name, seed, case), folder)] += 1
+                outcomes[play(generator(run.name, run.seed, case), folder)] += 1
             except BaseException:
                 trouble = traceback.format_exc()
             faulthandler.cancel_dump_traceback_later()
