@@ -17,7 +17,7 @@ def command(tmp_path):
         environment = {**os.environ, "COLUMNS": "100", **options.pop("env", {})}
         environment.pop("KERNELATOMS_DATA", None)
         return subprocess.run(
-            [sys.executable, "-m", "kernelatoms.cli.app", *map(str, arguments)],
+            [sys.executable, "-m", "kernelatoms", *map(str, arguments)],
             cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120, **options,
         )  # fmt: skip
 

@@ -2,6 +2,7 @@
 
 import io
 import os
+import time
 
 import numpy as np
 import pyarrow.parquet
@@ -84,3 +85,17 @@ def test_codes_in_every_form(tmp_path, rng, suffix):
         places = (np.asarray(row, int), np.asarray(atom, int))
         back = scipy.sparse.coo_array((value, places), shape=(6, 5)).toarray()
     np.testing.assert_allclose(back, codes.toarray(), rtol=1e-15)
+
+
+def test_what_killed_processes_left_goes_when_it_is_old(tmp_path):
+    """Young ones may belong to a process that is writing the same file now."""
+    target = tmp_path / "codes[1].npz"
+    old, young = (tmp_path / f".codes[1].npz.{name * 8}.tmp" for name in "ab")
+    other = tmp_path / ".codes1.npz.cccccccc.tmp"
+    for file in (old, young, other):
+        file.write_bytes(b"half a fi")
+    for file in (old, other):
+        os.utime(file, (time.time() - 3700,) * 2)
+    os.utime(young, (time.time() - 3500,) * 2)
+    write_whole(target, b"whole")
+    assert set(os.listdir(tmp_path)) == {target.name, young.name, other.name}

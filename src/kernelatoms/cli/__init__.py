@@ -1,6 +1,7 @@
 """The command line: parse, call the public API, show.
 
 - ``app``: the ``kernelatoms`` command and its subcommands.
+- ``stopping``: Ctrl-C, from the first import to the last.
 - ``speaking``: words to the user: notes, errors, exit codes, progress, tables.
 - ``choosing``: model by name or preset, parameters by ``--set name=value``.
 - ``fit``: ``kernelatoms fit``.
@@ -12,5 +13,5 @@
 - ``digits_page``: the study's table and report.
 
 What takes long to import (scikit-learn, matplotlib, numba) is imported by the functions that use
-it: ``kernelatoms --help`` answers at once, and Ctrl-C is understood from the start.
+it: ``kernelatoms --help`` answers at once.
 """

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from kernelatoms.cli import apply, demo, fit, look, reproduce
+from kernelatoms.cli.stopping import STOPPED
 
 app = typer.Typer(
     name="kernelatoms",
@@ -61,9 +62,5 @@ def main(argv: Sequence[str] | None = None) -> int:
         return end.code if isinstance(end.code, int) else int(end.code is not None)
     except KeyboardInterrupt:
         # Between commands: while typer was still reading the arguments.
-        return 130
+        return STOPPED
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING, Any, ParamSpec
 
 import typer
 
+from kernelatoms.cli.stopping import STOPPED
+
 if TYPE_CHECKING:
     from rich.console import Console
 
     from kernelatoms.report import Table
 
-FAILED, MISTAKE, STOPPED = 1, 2, 130
+FAILED, MISTAKE = 1, 2
 
 P = ParamSpec("P")
 OnStep = Callable[[int, int, str], None]

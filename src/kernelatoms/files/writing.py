@@ -2,9 +2,16 @@
 
 import os
 import secrets
+import time
 from contextlib import suppress
+from glob import escape
 from pathlib import Path
 from typing import Any
+
+_unfinished: set[Path] = set()
+
+# No write takes this many seconds: what is older was left by a process that was killed.
+_ABANDONED = 3600
 
 
 def check_target(path: Any) -> Path:
@@ -66,15 +73,32 @@ def write_whole(path: Any, data: bytes) -> Path:
     target = Path(os.path.realpath(path))
     temporary = _neighbour(target)
     try:
+        _unfinished.add(temporary)
         with temporary.open("xb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(target)
     finally:
-        with suppress(OSError):
-            temporary.unlink()
+        remove_unfinished(temporary)
+    _remove_abandoned(target)
     return path
+
+
+def remove_unfinished(*files: Path) -> None:
+    """Remove files that are being written; all of them, if the process is about to end."""
+    for file in files or tuple(_unfinished):
+        with suppress(OSError):
+            file.unlink()
+        _unfinished.discard(file)
+
+
+def _remove_abandoned(target: Path) -> None:
+    """Remove what killed processes left of earlier attempts to write this file."""
+    for file in target.parent.glob(f".{escape(target.name)}.????????.tmp"):
+        with suppress(OSError):
+            if time.time() - file.stat().st_mtime > _ABANDONED:
+                file.unlink()
 
 
 def _neighbour(path: Path) -> Path:

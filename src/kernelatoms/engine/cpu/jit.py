@@ -2,20 +2,34 @@
 
 The first process on a machine compiles (seconds) and says so through the ``kernelatoms`` logger;
 every later one loads machine code from the cache, so nothing is announced and nothing waits.
+
+Files of the cache are never trusted to be what their names say: a damaged one would be run as
+machine code, and numba's own index may point to code of an older source if a process is killed
+between two writes. Whatever is wrong with the cache costs a compilation.
 """
 
 import logging
+import os
+import pickle
+import secrets
 from collections.abc import Callable
+from contextlib import suppress
+from hashlib import blake2b
+from pathlib import Path
 from typing import Any
 
 import numba
 from numba.core import event
+from numba.core.caching import FunctionCache
+from numba.core.serialize import dumps
 
 logger = logging.getLogger("kernelatoms")
 
 # No 'nnan' or 'ninf': results on overflow must stay defined. 'reassoc' and 'contract' are what
 # vectorised sums need; 'nsz' lets LLVM drop the bookkeeping of -0.
 FASTMATH = {"reassoc", "contract", "nsz"}
+
+_DIGEST_BYTES = 32
 
 
 def jit(*, fastmath: bool = False) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -31,30 +45,89 @@ def jit(*, fastmath: bool = False) -> Callable[[Callable[..., Any]], Callable[..
     }
 
     def compile_lazily(function: Callable[..., Any]) -> Callable[..., Any]:
-        try:
-            return numba.njit(cache=True, **options)(function)
-        except RuntimeError:
-            # No folder to cache in (read-only installation and no home): compile in each process.
-            return numba.njit(cache=False, **options)(function)
+        compiled = numba.njit(**options)(function)
+        # Without a folder to cache in (read-only installation and no home) each process compiles.
+        with suppress(RuntimeError):
+            compiled._cache = _Cache(function)
+        return compiled
 
     return compile_lazily
+
+
+class _Cache(FunctionCache):
+    """numba's cache of one function, over files that cannot mislead."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__(function)
+        stamp = self._impl.locator.get_source_stamp()
+        base = Path(self.cache_path) / self._impl.filename_base
+        self._cache_file = _CheckedFiles(base, (numba.__version__, stamp))
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Keep machine code for later processes, if there is room for it."""
+        try:
+            super().save_overload(sig, data)
+        except OSError as error:
+            _tell_once(
+                f"kernelatoms cannot keep its compiled loops in {self.cache_path} "
+                f"({error.strerror}). Every process will compile them anew; NUMBA_CACHE_DIR "
+                "chooses another folder."
+            )
+
+
+class _CheckedFiles:
+    """One file for each signature and processor; begins with a digest of all it depends on."""
+
+    def __init__(self, base: Path, state: tuple[Any, ...]) -> None:
+        self._base, self._state = base, state
+
+    def load(self, key: Any) -> Any:
+        """Return what was saved; None if it was not, or by another state of the source."""
+        try:
+            content = self._path(key).read_bytes()
+        except OSError:
+            return None
+        digest, data = content[:_DIGEST_BYTES], content[_DIGEST_BYTES:]
+        return pickle.loads(data) if digest == self._digest(key, data) else None
+
+    def save(self, key: Any, data: Any) -> None:
+        """Write a file whole, over that of another state of the source."""
+        content = dumps(data)
+        path = self._path(key)
+        temporary = path.with_name(f"{path.name}.{secrets.token_hex(4)}.tmp")
+        try:
+            temporary.write_bytes(self._digest(key, content) + content)
+            os.replace(temporary, path)
+        finally:
+            with suppress(OSError):
+                temporary.unlink()
+
+    def _path(self, key: Any) -> Path:
+        name = blake2b(repr(key).encode(), digest_size=8).hexdigest()
+        return self._base.with_name(f"{self._base.name}.{name}.nbc")
+
+    def _digest(self, key: Any, data: bytes) -> bytes:
+        return blake2b(repr((self._state, key)).encode() + data, digest_size=_DIGEST_BYTES).digest()
+
+
+_told: set[str] = set()
+
+
+def _tell_once(text: str) -> None:
+    if text not in _told:
+        _told.add(text)
+        logger.warning(text)
 
 
 class _Announcer(event.Listener):
     """Say once per process that compilation has started, so that nobody wonders why it waits."""
 
-    def __init__(self) -> None:
-        self._announced = False
-
     def on_start(self, event: Any) -> None:
-        function = event.data["dispatcher"].py_func
-        if self._announced or not function.__module__.startswith("kernelatoms."):
-            return
-        self._announced = True
-        logger.warning(
-            "kernelatoms compiles its inner loops for this machine: some seconds, once; "
-            "later runs load them from the cache (NUMBA_CACHE_DIR chooses its folder)."
-        )
+        if event.data["dispatcher"].py_func.__module__.startswith("kernelatoms."):
+            _tell_once(
+                "kernelatoms compiles its inner loops for this machine: some seconds, once; "
+                "later runs load them from the cache (NUMBA_CACHE_DIR chooses its folder)."
+            )
 
     def on_end(self, event: Any) -> None:
         """Nothing to say: the work that waited goes on."""

@@ -1,0 +1,187 @@
+"""The cache of compiled loops: damage, full disks and haste cost a compilation, never an error."""
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+# Two loops that call one another, in a module of the test's own: compiled in a second.
+LOOPS = """
+from kernelatoms.engine.cpu.jit import jit
+
+@jit()
+def double(x):
+    return {factor} * x
+
+@jit()
+def total(values):
+    out = 0.0
+    for i in range(values.shape[0]):
+        out += double(values[i])
+    return out
+"""
+USE = """
+import numpy as np, loops
+print(loops.total(np.ones(5)), loops.total(np.ones(5, np.float32)))
+print(sum(f.stats.cache_misses != {} for f in (loops.total,)))
+"""
+
+
+@pytest.fixture
+def use(tmp_path):
+    """Run the loops in a process of their own; returns (result, whether it compiled)."""
+    (tmp_path / "cache").mkdir()
+
+    def run(factor=2, **options):
+        (tmp_path / "loops.py").write_text(LOOPS.format(factor=factor))
+        path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+        env = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": path,
+               "HOME": "/nonexistent", "PYTHONDONTWRITEBYTECODE": "1"}  # fmt: skip
+        done = subprocess.run(
+            [sys.executable, "-c", USE], env=env, capture_output=True, text=True, timeout=120,
+            **options,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        assert "Traceback" not in done.stderr
+        numbers, missed = done.stdout.splitlines()
+        assert numbers == f"{5.0 * factor} {5.0 * factor}"
+        return missed == "1"
+
+    return run
+
+
+def files(tmp_path):
+    found = [path for path in (tmp_path / "cache").rglob("*") if path.is_file()]
+    assert found
+    return sorted(found)
+
+
+def cut(data):
+    return data[: len(data) // 2]
+
+
+def flip_in_the_middle(data):
+    """One bit of the machine code, say."""
+    middle = len(data) // 2
+    return data[:middle] + bytes([data[middle] ^ 1]) + data[middle + 1 :]
+
+
+def flip_all_over(data):
+    return bytes(byte ^ (i % 7 == 0) for i, byte in enumerate(data))
+
+
+@pytest.mark.parametrize(
+    "damage", [cut, flip_in_the_middle, flip_all_over, lambda data: b"", lambda data: b"x" * 1000]
+)
+def test_damaged_files_are_compiled_anew(damage, use, tmp_path):
+    assert use()
+    assert not use()
+    for path in files(tmp_path):
+        path.write_bytes(damage(path.read_bytes()))
+    assert use()
+    assert not use(), "the damage was not mended"
+
+
+def test_files_that_changed_places(use, tmp_path):
+    """Whole files each, but not of what their names say."""
+    use()
+    contents = [path.read_bytes() for path in files(tmp_path)]
+    for path, content in zip(files(tmp_path), contents[1:] + contents[:1], strict=True):
+        path.write_bytes(content)
+    assert use()
+    assert not use()
+
+
+def test_files_that_are_missing(use, tmp_path):
+    use()
+    for path in files(tmp_path)[::2]:
+        path.unlink()
+    use()
+    for path in files(tmp_path)[1::2]:
+        path.unlink()
+    use()
+    assert not use()
+
+
+def test_files_that_are_folders(use, tmp_path):
+    use()
+    for path in files(tmp_path):
+        path.unlink()
+        path.mkdir()
+    assert use()
+
+
+def test_code_of_an_older_source_is_never_used(use, tmp_path):
+    """Also if the process that replaced it was killed half way, leaving any mixture."""
+    use(factor=2)
+    old = {path: path.read_bytes() for path in files(tmp_path)}
+    assert use(factor=3)
+    assert not use(factor=3)
+    new = {path: path.read_bytes() for path in files(tmp_path)}
+    for path in old.keys() & new.keys():
+        path.write_bytes(old[path])
+        use(factor=3)
+        path.write_bytes(new[path])
+    assert len(new) == len(old), "files of older sources pile up"
+
+
+def test_a_full_disk(use, tmp_path):
+    """A limit on the size of files stands for the full disk: writes fail half way."""
+    resource = pytest.importorskip("resource")
+
+    def limit():
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+
+    assert use(preexec_fn=limit)
+    assert use(preexec_fn=limit)
+    assert [path for path in files_or_none(tmp_path) if "tmp" in path.name] == []
+    assert use()
+    assert not use()
+    assert not use(preexec_fn=limit)
+
+
+def files_or_none(tmp_path):
+    return [path for path in (tmp_path / "cache").rglob("*") if path.is_file()]
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="needs POSIX permissions")
+def test_no_folder_to_cache_in(use, tmp_path):
+    """Not even the source's own, as in a system-wide installation."""
+    (tmp_path / "cache").rmdir()
+    (tmp_path / "cache").write_text("a file, where the folder should be")
+    (tmp_path / "__pycache__").write_text("a file, where the folder should be")
+    assert use()
+
+
+def test_a_folder_that_goes_away_while_compiling(tmp_path):
+    (tmp_path / "loops.py").write_text(LOOPS.format(factor=2))
+    cache = tmp_path / "cache"
+    code = (
+        "import numpy as np, loops, shutil, pathlib\n"
+        f"shutil.rmtree({str(cache)!r}); pathlib.Path({str(cache)!r}).write_text('a file')\n"
+        "print(loops.total(np.ones(5)))"
+    )
+    path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+    env = {**os.environ, "NUMBA_CACHE_DIR": str(cache), "PYTHONPATH": path}
+    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "10.0\n"
+    assert "Every process will compile them anew" in done.stderr
+
+
+def test_processes_that_compile_at_once(tmp_path):
+    (tmp_path / "loops.py").write_text(LOOPS.format(factor=2))
+    path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+    env = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": path}
+    running = [
+        subprocess.Popen([sys.executable, "-c", USE], env=env, stdout=subprocess.PIPE, text=True)
+        for _ in range(4)
+    ]
+    for process in running:
+        output, _ = process.communicate(timeout=120)
+        assert process.returncode == 0
+        assert output.startswith("10.0 10.0\n")
+    assert not list((tmp_path / "cache").rglob("*.tmp*"))
