@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from threadpoolctl import threadpool_limits
 
-from draws import pytest_generate_tests, rng
+from draws import pytest_runtest_protocol, rng
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE / "extending"))
@@ -17,7 +17,7 @@ collect_ignore_glob = ["conf.py", "_build/*", "gallery/*", "api/generated/*"]
 if find_spec("sphinx_gallery") is None:
     collect_ignore_glob.append("_ext/*")
 
-__all__ = ["pytest_generate_tests", "rng"]
+__all__ = ["pytest_runtest_protocol", "rng"]
 
 
 @pytest.fixture(autouse=True)

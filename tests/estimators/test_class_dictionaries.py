@@ -38,8 +38,7 @@ def test_residuals_are_those_of_the_codes(digits):
     np.testing.assert_array_equal(model.predict(test), residuals.argmin(axis=1))
 
 
-def test_two_classes_have_one_score():
-    rng = np.random.default_rng(0)
+def test_two_classes_have_one_score(rng):
     X = np.concatenate([rng.random((30, 1)) * [1, 0, 0], rng.random((30, 1)) * [0, 1, 0]]) + 1e-3
     y = np.repeat(["a", "b"], 30)
     model = ClassDictionaryClassifier(KSVD(1, n_nonzero_coefs=1), random_state=0).fit(X, y)

@@ -16,7 +16,7 @@ def signals(rng):
 
 @pytest.fixture
 def atoms(rng):
-    return np.random.default_rng(7).standard_normal((40, 10))
+    return rng.standard_normal((40, 10))
 
 
 def test_output_is_csr_or_dense(signals, atoms):

@@ -288,14 +288,14 @@ class TestClassifier:
             np.testing.assert_allclose(-scores[:, c], left, atol=1e-9)
 
     @pytest.mark.parametrize("scheme", ["distributive", "collective"])
-    def test_digits_with_holes(self, scheme):
+    def test_digits_with_holes(self, scheme, rng):
         X, y = load_digits(return_X_y=True)
         X = X / np.linalg.norm(X, axis=1, keepdims=True)
         model = ClassDictionaryClassifier(
             KSVD(30, n_nonzero_coefs=3), scheme=scheme, random_state=0
         ).fit(X[:1000], y[:1000])
         test = X[1000:].copy()
-        test[np.random.default_rng(0).random(test.shape) < 0.5] = np.nan
+        test[rng.random(test.shape) < 0.5] = np.nan
         masked = model.score(test, y[1000:])
         assert masked > model.score(np.nan_to_num(test), y[1000:]) + 0.05
         assert masked > 0.85

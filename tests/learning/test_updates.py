@@ -16,10 +16,10 @@ from kernelatoms.learning.moments import Moments
 from kernelatoms.pursuit import Lasso, LinearProblem, omp
 
 
-def coded(seed=0, n=60, n_features=10, n_atoms=15, n_nonzero=3, dtype=np.float64):
+def coded(seed, n=60, n_features=10, n_atoms=15, n_nonzero=3, dtype=np.float64):
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((n, n_features)).astype(dtype)
-    D = atoms_from_rows(X, n_atoms, np.random.RandomState(seed))
+    D = atoms_from_rows(X, n_atoms, np.random.RandomState(rng.integers(2**31)))
     return X, D, omp(LinearProblem(X, D), n_nonzero)
 
 
@@ -28,8 +28,8 @@ def error(X, D, codes):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_residuals_are_those_of_the_codes(dtype):
-    X, D, codes = coded(n=5000, dtype=dtype)
+def test_residuals_are_those_of_the_codes(dtype, rng):
+    X, D, codes = coded(rng, n=5000, dtype=dtype)
     R = residuals(X, D, codes.indices, codes.values)
     np.testing.assert_allclose(R, X - codes.to_dense() @ D, atol=1e-5)
     assert R.dtype == dtype
@@ -48,8 +48,8 @@ def test_sweep_is_the_textbooks(seed, n_alternations):
     np.testing.assert_allclose(R, X - W @ D, atol=1e-8)
 
 
-def test_many_alternations_are_the_svd():
-    X, D, codes = coded()
+def test_many_alternations_are_the_svd(rng):
+    X, D, codes = coded(rng)
     new_D, new_W = oracles.learning.ksvd_sweep(X, D, codes.to_dense())
     values = codes.values.copy()
     R = residuals(X, D, codes.indices, values)
@@ -96,16 +96,16 @@ def test_block_descent_never_raises_the_l1_objective(seed, alpha, positive, dtyp
     assert np.linalg.norm(updated.dictionary, axis=1).max() <= 1 + 10 * np.finfo(dtype).eps
 
 
-def test_mod_is_least_squares():
-    X, D, codes = coded()
+def test_mod_is_least_squares(rng):
+    X, D, codes = coded(rng)
     W = codes.to_dense()
     expected = oracles.learning.mod(X, W)
     new, norms, _ = best_dictionary(LeastSquares().accumulate(X, codes), D)
     np.testing.assert_allclose((W * norms) @ new, W @ expected, atol=1e-9)
 
 
-def test_moments_add_up_over_blocks_and_know_the_objective():
-    X, D, codes = coded()
+def test_moments_add_up_over_blocks_and_know_the_objective(rng):
+    X, D, codes = coded(rng)
     whole = Moments.of(X, codes)
     parts = [Moments.of(X[i::3], codes.take(np.arange(i, len(X), 3))) for i in range(3)]
     total = parts[0] + parts[1] + parts[2]
@@ -117,24 +117,24 @@ def test_moments_add_up_over_blocks_and_know_the_objective():
     assert whole.scaled(0.5).objective(D) == pytest.approx(0.5 * error(X, D, codes))
 
 
-def test_rescaled_moments_belong_to_the_rescaled_dictionary():
-    X, D, codes = coded()
+def test_rescaled_moments_belong_to_the_rescaled_dictionary(rng):
+    X, D, codes = coded(rng)
     new, norms, moments = best_dictionary(Moments.of(X, codes), D)
     np.testing.assert_allclose(np.linalg.norm(new, axis=1), 1)
     scaled = codes.to_dense() * norms
     assert moments.objective(new) == pytest.approx(((X - scaled @ new) ** 2).sum())
 
 
-def test_codes_know_their_error():
-    X, D, _ = coded()
+def test_codes_know_their_error(rng):
+    X, D, _ = coded(rng)
     codes = omp(LinearProblem(X, D), 3)
     np.testing.assert_allclose(
         codes.error, ((X - codes.to_dense() @ D) ** 2).sum(axis=1), atol=1e-12
     )
 
 
-def test_moments_forget_and_grow():
-    X, D, codes = coded()
+def test_moments_forget_and_grow(rng):
+    X, D, codes = coded(rng)
     moments = Moments.of(X, codes)
     some = np.array([2, 7])
     W = codes.to_dense()

@@ -66,9 +66,9 @@ def test_agrees_with_the_textbook(
 
 @pytest.mark.parametrize("dense", [False, True])
 @pytest.mark.parametrize("given_energy", [True, False])
-def test_given_inner_products(given_energy, dense):
+def test_given_inner_products(given_energy, dense, rng):
     """Without energies, less the signal's own."""
-    X, D, W, owner = random_case(0, 300, 8, 40, 5, 0.2, 0.0, np.float64)
+    X, D, W, owner = random_case(rng, 300, 8, 40, 5, 0.2, 0.0, np.float64)
     energy = np.vecdot(X, X)
     problem = GivenProblem(D @ D.T, X @ D.T, energy if given_energy else None)
     found = class_residuals(problem, as_codes(W, dense), owner, 5)
@@ -79,17 +79,17 @@ def test_given_inner_products(given_energy, dense):
 
 @pytest.mark.parametrize("missing", [0.0, 0.1])
 @pytest.mark.parametrize("dense", [False, True])
-def test_a_linear_kernel_is_the_linear_method(dense, missing):
-    X, D, W, owner = random_case(1, 200, 9, 30, 4, 0.2, missing, np.float64)
-    anchors = np.linalg.qr(np.random.default_rng(5).standard_normal((9, 9)))[0]
+def test_a_linear_kernel_is_the_linear_method(dense, missing, rng):
+    X, D, W, owner = random_case(rng, 200, 9, 30, 4, 0.2, missing, np.float64)
+    anchors = np.linalg.qr(rng.standard_normal((9, 9)))[0]
     problem = KernelProblem(X, Expansion(make_kernel("linear"), anchors, anchors @ D.T))
     found = class_residuals(problem, as_codes(W, dense), owner, 4)
     np.testing.assert_allclose(found, oracles.residuals.class_residuals(X, D, W, owner, 4))
 
 
-def test_kernel_residuals_are_distances_in_feature_space():
+def test_kernel_residuals_are_distances_in_feature_space(rng):
     """Feature space of (x'y)^2 written out: phi(x) = x x'."""
-    X, D, W, owner = random_case(2, 50, 4, 20, 3, 0.3, 0.0, np.float64)
+    X, D, W, owner = random_case(rng, 50, 4, 20, 3, 0.3, 0.0, np.float64)
     problem = KernelProblem(X, Expansion(make_kernel("poly", gamma=1.0, degree=2, coef0=0.0), D))
     phi = [np.einsum("si,sj->sij", rows, rows).reshape(len(rows), -1) for rows in (X, D)]
     expected = oracles.residuals.class_residuals(*phi, W, owner, 3)
@@ -97,10 +97,9 @@ def test_kernel_residuals_are_distances_in_feature_space():
 
 
 @pytest.mark.parametrize("missing", [0.0, 0.1])
-def test_codes_of_a_pursuit_with_candidates(missing):
+def test_codes_of_a_pursuit_with_candidates(missing, rng):
     """One class of all atoms leaves what the pursuit says it leaves."""
-    X, D, _, owner = random_case(3, 120, 12, 60, 6, 0, missing, np.float64)
-    rng = np.random.default_rng(3)
+    X, D, _, owner = random_case(rng, 120, 12, 60, 6, 0, missing, np.float64)
     lists = np.array([rng.permutation(60)[:10] for _ in X], np.int32)
     lists[rng.random(lists.shape) < 0.3] = -1
     problem = LinearProblem(X, D)
@@ -113,8 +112,8 @@ def test_codes_of_a_pursuit_with_candidates(missing):
 
 @pytest.mark.parametrize("missing", [0.0, 0.2])
 @pytest.mark.parametrize("dense", [False, True])
-def test_zero_codes_and_classes_without_atoms_leave_everything(dense, missing):
-    X, D, W, _ = random_case(4, 20, 6, 10, 1, 0.4, missing, np.float64)
+def test_zero_codes_and_classes_without_atoms_leave_everything(dense, missing, rng):
+    X, D, W, _ = random_case(rng, 20, 6, 10, 1, 0.4, missing, np.float64)
     owner = np.repeat([1, 3], 5)  # classes 0, 2 and 4 own nothing
     W[::3] = 0
     found = class_residuals(LinearProblem(X, D), as_codes(W, dense), owner, 5)
@@ -126,8 +125,7 @@ def test_zero_codes_and_classes_without_atoms_leave_everything(dense, missing):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("missing", [False, True])
 @pytest.mark.parametrize("dense", [False, True])
-def test_rounding_counts_as_zero_and_less_is_kept(dense, missing, dtype):
-    rng = np.random.default_rng(5)
+def test_rounding_counts_as_zero_and_less_is_kept(dense, missing, dtype, rng):
     D = rng.standard_normal((6, 6)).astype(dtype)
     D /= np.linalg.norm(D, axis=1, keepdims=True)
     W = (np.eye(6) * rng.uniform(0.1, 9, 6)).astype(dtype)
@@ -143,23 +141,23 @@ def test_rounding_counts_as_zero_and_less_is_kept(dense, missing, dtype):
         np.testing.assert_allclose(below, -0.5 * np.vecdot(X, X), rtol=1e-4)
 
 
-def test_float32_codes_over_a_float64_problem():
-    X, D, W, owner = random_case(6, 30, 6, 20, 3, 0.3, 0.0, np.float64)
+def test_float32_codes_over_a_float64_problem(rng):
+    X, D, W, owner = random_case(rng, 30, 6, 20, 3, 0.3, 0.0, np.float64)
     found = class_residuals(LinearProblem(X, D), as_codes(W.astype(np.float32)), owner, 3)
     assert found.dtype == np.float64
     expected = oracles.residuals.class_residuals(X, D, W, owner, 3)
     np.testing.assert_allclose(found, expected, rtol=1e-5)
 
 
-def test_codes_of_many_blocks():
-    X, D, _, owner = random_case(7, 3000, 10, 300, 7, 0, 0.0, np.float64)
+def test_codes_of_many_blocks(rng):
+    X, D, _, owner = random_case(rng, 3000, 10, 300, 7, 0, 0.0, np.float64)
     codes = omp(LinearProblem(X, D), 5)
     expected = oracles.residuals.class_residuals(X, D, codes.to_dense(), owner, 7)
     np.testing.assert_allclose(class_residuals(LinearProblem(X, D), codes, owner, 7), expected)
 
 
-def test_what_does_not_fit_is_refused():
-    X, D, W, owner = random_case(8, 10, 4, 6, 3, 0.5, 0.0, np.float64)
+def test_what_does_not_fit_is_refused(rng):
+    X, D, W, owner = random_case(rng, 10, 4, 6, 3, 0.5, 0.0, np.float64)
     problem = LinearProblem(X, D)
     with pytest.raises(ValueError, match=r"codes must be 10 signals over 6 atoms, got \(10, 5\)"):
         class_residuals(problem, as_codes(W[:, :5]), owner, 3)

@@ -85,9 +85,9 @@ def test_float32_is_the_rounded_float64(seed, n_atoms, n_features, share, scale)
 
 
 @pytest.mark.parametrize(("share", "scale"), [(0.01, 0.7), (0.5, 4.0)])
-def test_sweeps_reach_the_minimum_and_stop_there(share, scale):
+def test_sweeps_reach_the_minimum_and_stop_there(share, scale, rng):
     """At the minimum the gradient of every atom is 0 inside the ball, along the atom on it."""
-    A, B, D = random_sums(3, 40, 8, share, n_signals=400, scale=scale)
+    A, B, D = random_sums(rng, 40, 8, share, n_signals=400, scale=scale)
     assert ((A != 0).mean() < atoms._SPARSE_SHARE) == (share == 0.01)
     n_made = descend_atoms(A, B, D, 10_000)
     assert n_made < 10_000
@@ -102,9 +102,9 @@ def test_sweeps_reach_the_minimum_and_stop_there(share, scale):
     assert descend_atoms(A, B, D, 5) == 1
 
 
-def test_one_sweep_of_orthogonal_codes_is_least_squares():
+def test_one_sweep_of_orthogonal_codes_is_least_squares(rng):
     """Codes that never share a signal: every atom is the mean of its own signals."""
-    X = 0.2 * np.random.default_rng(0).standard_normal((30, 5))
+    X = 0.2 * rng.standard_normal((30, 5))
     W = np.eye(3).repeat(10, axis=0)
     D = np.zeros((3, 5))
     descend_atoms(W.T @ W, W.T @ X, D, 1)
@@ -112,8 +112,8 @@ def test_one_sweep_of_orthogonal_codes_is_least_squares():
 
 
 @pytest.mark.parametrize("factor", [1e-150, 1e150])
-def test_sizes_whose_squares_do_not_exist(factor):
-    A, B, D = random_sums(1, 20, 6, 0.5)
+def test_sizes_whose_squares_do_not_exist(factor, rng):
+    A, B, D = random_sums(rng, 20, 6, 0.5)
     plain, scaled = D.copy(), D.copy()
     descend_atoms(A, B, plain, 2)
     descend_atoms(A * factor, B * factor, scaled, 2)
@@ -124,8 +124,8 @@ def test_sizes_whose_squares_do_not_exist(factor):
     np.testing.assert_allclose(D, [[0.6, 0.8]])
 
 
-def test_any_memory_layout_and_no_sweeps():
-    A, B, D = random_sums(2, 30, 7, 0.5)
+def test_any_memory_layout_and_no_sweeps(rng):
+    A, B, D = random_sums(rng, 30, 7, 0.5)
     expected, fortran = D.copy(), np.asfortranarray(D)
     descend_atoms(A, B, expected, 3)
     descend_atoms(np.asfortranarray(A), np.asfortranarray(B), fortran, 3)
@@ -135,8 +135,8 @@ def test_any_memory_layout_and_no_sweeps():
     np.testing.assert_array_equal(same, D)
 
 
-def test_shapes_that_do_not_fit_are_refused():
-    A, B, D = random_sums(2, 30, 7, 0.5)
+def test_shapes_that_do_not_fit_are_refused(rng):
+    A, B, D = random_sums(rng, 30, 7, 0.5)
     for gram, cross in ((A[:29], B), (A[:29, :29], B), (A, B[:, :6]), (A, B[:29])):
         with pytest.raises(ValueError, match=r"needs gram of shape \(30, 30\) and cross of the"):
             descend_atoms(gram, cross, D, 1)

@@ -187,8 +187,7 @@ def test_atoms_leave_nonnegative_codes():
             np.testing.assert_allclose(left, [0.01])
 
 
-def test_signals_opposite_to_all_atoms_have_no_nonnegative_code():
-    rng = np.random.default_rng(0)
+def test_signals_opposite_to_all_atoms_have_no_nonnegative_code(rng):
     D = rng.random((30, 8))
     for form in FORMS:
         indices, values, left = code(-D[:4], D, 3, form, positive=True)
@@ -221,8 +220,8 @@ def test_float32_is_near_float64(
 @pytest.mark.parametrize("use_ols", [False, True])
 @pytest.mark.parametrize("positive", [False, True])
 @pytest.mark.parametrize("form", FORMS)
-def test_float32_finds_the_supports_of_float64(use_ols, positive, form):
-    X, D = random_problem(2, 300, 64, 200, np.float32)
+def test_float32_finds_the_supports_of_float64(use_ols, positive, form, rng):
+    X, D = random_problem(rng, 300, 64, 200, np.float32)
     options = {"use_ols": use_ols, "positive": positive}
     single = code(X, D, 8, form, **options)
     double = code(X.astype(np.float64), D.astype(np.float64), 8, form, **options)
@@ -256,8 +255,8 @@ def test_stops_at_the_residual_asked_for(seed, stop_at, relative, use_ols, form)
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("positive", [False, True])
-def test_a_goal_above_the_signal_needs_no_atoms(form, positive):
-    X, D = random_problem(0, 5, 6, 9, np.float64)
+def test_a_goal_above_the_signal_needs_no_atoms(form, positive, rng):
+    X, D = random_problem(rng, 5, 6, 9, np.float64)
     stops = np.array([100.0, np.inf, 100.0, 100.0, 0.0])
     indices, _, left = code(X, D, 3, form, stop_at=stops, relative=False, positive=positive)
     assert (indices[:4] == -1).all()
@@ -304,9 +303,9 @@ def test_candidate_lists_are_local_dictionaries(seed, n_candidates, use_ols, pos
 @pytest.mark.parametrize("use_ols", [False, True])
 @pytest.mark.parametrize("positive", [False, True])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_duplicate_candidates_do_no_harm(use_ols, positive, dtype):
-    X, D = random_problem(3, 30, 12, 60, dtype)
-    lists = np.random.default_rng(0).integers(0, 60, (30, 20)).astype(np.int32)
+def test_duplicate_candidates_do_no_harm(use_ols, positive, dtype, rng):
+    X, D = random_problem(rng, 30, 12, 60, dtype)
+    lists = rng.integers(0, 60, (30, 20)).astype(np.int32)
     twice = np.concatenate([lists, lists[:, ::-1], np.full((30, 3), -1, np.int32)], axis=1)
     options = {"use_ols": use_ols, "positive": positive}
     once = [cpu.omp_local(local_of(X, D, some), some, 9, **options) for some in (lists, twice)]
@@ -319,8 +318,8 @@ def test_duplicate_candidates_do_no_harm(use_ols, positive, dtype):
 @pytest.mark.parametrize("use_ols", [False, True])
 @pytest.mark.parametrize("positive", [False, True])
 @pytest.mark.parametrize("form", FORMS)
-def test_batch_is_one_by_one(dtype, use_ols, positive, form):
-    X, D = random_problem(0, 200, 30, 130, dtype)
+def test_batch_is_one_by_one(dtype, use_ols, positive, form, rng):
+    X, D = random_problem(rng, 200, 30, 130, dtype)
     options = {"use_ols": use_ols, "positive": positive}
     together = code(X, D, 6, form, **options)
     for s in range(0, 200, 7):
@@ -331,8 +330,8 @@ def test_batch_is_one_by_one(dtype, use_ols, positive, form):
 
 @pytest.mark.parametrize("n_nonzero", [1, 2, 7, 70])
 @pytest.mark.parametrize("form", FORMS)
-def test_ragged_codes_are_the_padded_ones(form, n_nonzero):
-    X, D = random_problem(1, 90, 20, 70, np.float32)
+def test_ragged_codes_are_the_padded_ones(form, n_nonzero, rng):
+    X, D = random_problem(rng, 90, 20, 70, np.float32)
     X[[0, 5, 89]] = 0
     options = {"stop_at": np.full(90, 0.3)}
     indices, values, left = code(X, D, n_nonzero, form, **options)
@@ -347,14 +346,14 @@ def test_ragged_codes_are_the_padded_ones(form, n_nonzero):
 
 @pytest.mark.parametrize("ragged", [False, True])
 @pytest.mark.parametrize("form", FORMS)
-def test_no_signals_have_no_codes(form, ragged):
-    _, D = random_problem(1, 1, 4, 6, np.float64)
+def test_no_signals_have_no_codes(form, ragged, rng):
+    _, D = random_problem(rng, 1, 4, 6, np.float64)
     found = code(np.empty((0, 4)), D, 3, form, ragged=ragged)
     assert [len(part) for part in found] == ([1, 0, 0, 0] if ragged else [0, 0, 0])
 
 
-def test_empty_candidate_lists_have_no_codes():
-    X, D = random_problem(1, 5, 4, 6, np.float32)
+def test_empty_candidate_lists_have_no_codes(rng):
+    X, D = random_problem(rng, 5, 4, 6, np.float32)
     lists = np.empty((5, 0), np.int32)
     for positive in (False, True):
         indices, values, left = cpu.omp_local(local_of(X, D, lists), lists, 3, positive=positive)
@@ -363,10 +362,10 @@ def test_empty_candidate_lists_have_no_codes():
         np.testing.assert_allclose(left, np.vecdot(X, X))
 
 
-def test_supports_are_scikit_learns():
+def test_supports_are_scikit_learns(rng):
     from sklearn.linear_model import orthogonal_mp_gram
 
-    X, D = random_problem(1, 300, 64, 200, np.float64)
+    X, D = random_problem(rng, 300, 64, 200, np.float64)
     theirs = orthogonal_mp_gram(D @ D.T, D @ X.T, n_nonzero_coefs=8).T
     for form in FORMS:
         ours = dense(*code(X, D, 8, form)[:2], 200)
@@ -378,8 +377,8 @@ def test_supports_are_scikit_learns():
 @pytest.mark.parametrize("use_ols", [False, True])
 @pytest.mark.parametrize("form", FORMS)
 class TestDegenerateProblems:
-    def test_zero_signals_use_no_atoms(self, dtype, use_ols, form):
-        _, D = random_problem(0, 1, 5, 9, dtype)
+    def test_zero_signals_use_no_atoms(self, dtype, use_ols, form, rng):
+        _, D = random_problem(rng, 1, 5, 9, dtype)
         for positive in (False, True):
             indices, values, left = code(
                 np.zeros((3, 5), dtype), D, 4, form, use_ols=use_ols, positive=positive
@@ -389,8 +388,10 @@ class TestDegenerateProblems:
             assert not left.any()
 
     @pytest.mark.parametrize("positive", [False, True])
-    def test_zero_and_duplicate_atoms_are_never_picked_twice(self, dtype, use_ols, form, positive):
-        X, D = random_problem(0, 40, 6, 8, dtype)
+    def test_zero_and_duplicate_atoms_are_never_picked_twice(
+        self, dtype, use_ols, form, positive, rng
+    ):
+        X, D = random_problem(rng, 40, 6, 8, dtype)
         D = np.concatenate([np.zeros((2, 6), dtype), D, D, 2 * D[:3]])
         indices, values, _ = code(X, D, 6, form, use_ols=use_ols, positive=positive)
         used = [set(row[row >= 0].tolist()) for row in indices]
@@ -399,13 +400,12 @@ class TestDegenerateProblems:
         assert all(len(c) == len(a) for c, a in zip(classes, used, strict=True))
         assert np.isfinite(values).all()
 
-    def test_ties_go_to_the_lowest_index(self, dtype, use_ols, form):
-        X, D = random_problem(0, 20, 6, 40, dtype)
+    def test_ties_go_to_the_lowest_index(self, dtype, use_ols, form, rng):
+        X, D = random_problem(rng, 20, 6, 40, dtype)
         D = np.concatenate([D, D])
         assert code(X, D, 3, form, use_ols=use_ols)[0].max() < 40
 
-    def test_more_nonzeros_than_rank_stop_at_an_exact_code(self, dtype, use_ols, form):
-        rng = np.random.default_rng(0)
+    def test_more_nonzeros_than_rank_stop_at_an_exact_code(self, dtype, use_ols, form, rng):
         basis = rng.standard_normal((3, 20))
         D = (rng.standard_normal((30, 3)) @ basis).astype(dtype)
         X = (rng.standard_normal((50, 3)) @ basis).astype(dtype)
@@ -414,8 +414,8 @@ class TestDegenerateProblems:
         error = np.linalg.norm(X - dense(indices, values, 30) @ D) / np.linalg.norm(X)
         assert error < 1e3 * np.finfo(dtype).eps
 
-    def test_more_nonzeros_than_atoms(self, dtype, use_ols, form):
-        X, D = random_problem(0, 10, 30, 7, dtype)
+    def test_more_nonzeros_than_atoms(self, dtype, use_ols, form, rng):
+        X, D = random_problem(rng, 10, 30, 7, dtype)
         indices, values, left = code(X, D, 12, form, use_ols=use_ols)
         assert indices.shape == values.shape == (10, 12)
         expected = X - (X @ np.linalg.pinv(D)) @ D
@@ -423,17 +423,17 @@ class TestDegenerateProblems:
 
     @pytest.mark.parametrize("positive", [False, True])
     def test_a_sparse_signal_is_recovered_and_the_pursuit_stops(
-        self, dtype, use_ols, form, positive
+        self, dtype, use_ols, form, positive, rng
     ):
-        _, D = random_problem(3, 1, 100, 120, dtype)
+        _, D = random_problem(rng, 1, 100, 120, dtype)
         W = np.zeros((1, 120), dtype)
         W[0, [7, 50]] = 2, 3 if positive else -3
         indices, values, _ = code(W @ D, D, 10, form, use_ols=use_ols, positive=positive)
         assert sorted(indices[0][indices[0] >= 0].tolist()) == [7, 50]
         np.testing.assert_allclose(dense(indices, values, 120), W, atol=1e-4)
 
-    def test_scale_does_not_matter(self, dtype, use_ols, form):
-        X, D = random_problem(4, 30, 20, 50, dtype)
+    def test_scale_does_not_matter(self, dtype, use_ols, form, rng):
+        X, D = random_problem(rng, 30, 20, 50, dtype)
         for positive in (False, True):
             options = {"use_ols": use_ols, "positive": positive}
             indices = code(X, D, 5, form, **options)[0]
@@ -499,8 +499,8 @@ def test_small_nonnegative_least_squares(seed, n, shift):
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_without_energies_what_is_left_is_known_up_to_them(form):
-    X, D = random_problem(5, 30, 20, 50, np.float64)
+def test_without_energies_what_is_left_is_known_up_to_them(form, rng):
+    X, D = random_problem(rng, 30, 20, 50, np.float64)
     known, unknown = code(X, D, 4, form), code(X, D, 4, form, energies=False)
     assert (known[0] == unknown[0]).all()
     np.testing.assert_allclose(unknown[2] + np.vecdot(X, X), known[2])
@@ -509,8 +509,8 @@ def test_without_energies_what_is_left_is_known_up_to_them(form):
 
 
 @pytest.mark.parametrize("factor", [1e-18, 1e17])
-def test_float32_codes_signals_far_from_one(factor):
-    X, D = random_problem(6, 20, 20, 50, np.float32)
+def test_float32_codes_signals_far_from_one(factor, rng):
+    X, D = random_problem(rng, 20, 20, 50, np.float32)
     for positive in (False, True):
         plain = code(X, D, 4, positive=positive)
         scaled = code((X * factor).astype(np.float32), D, 4, positive=positive)
@@ -520,21 +520,21 @@ def test_float32_codes_signals_far_from_one(factor):
 
 @pytest.mark.parametrize("form", FORMS)
 class TestBadInput:
-    def test_overflowing_signals_are_refused(self, form):
-        X, D = random_problem(6, 20, 20, 50, np.float32)
+    def test_overflowing_signals_are_refused(self, form, rng):
+        X, D = random_problem(rng, 20, 20, 50, np.float32)
         with pytest.raises(ValueError, match="squared norm overflows float32; scale X down"):
             code((X * 1e25).astype(np.float32), D, 4, form)
 
-    def test_stops_must_fit_the_signals(self, form):
-        X, D = random_problem(6, 20, 20, 50, np.float64)
+    def test_stops_must_fit_the_signals(self, form, rng):
+        X, D = random_problem(rng, 20, 20, 50, np.float64)
         with pytest.raises(ValueError, match="one number for each of 20 signals, got shape"):
             code(X, D, 4, form, stop_at=np.ones(19))
         for wrong in (-1.0, np.nan):
             with pytest.raises(ValueError, match="stop_at must not hold negative"):
                 code(X, D, 4, form, stop_at=np.full(20, wrong))
 
-    def test_at_least_one_nonzero(self, form):
-        X, D = random_problem(6, 20, 20, 50, np.float64)
+    def test_at_least_one_nonzero(self, form, rng):
+        X, D = random_problem(rng, 20, 20, 50, np.float64)
         with pytest.raises(ValueError, match="n_nonzero must be at least 1, got 0"):
             code(X, D, 0, form)
 
@@ -544,8 +544,8 @@ class TestBadInput:
             code(X, D, 1, form)
 
 
-def test_shapes_that_do_not_fit_are_refused():
-    X, D = random_problem(6, 20, 20, 50, np.float64)
+def test_shapes_that_do_not_fit_are_refused(rng):
+    X, D = random_problem(rng, 20, 20, 50, np.float64)
     gram, products = D @ D.T, products_of(X, D)
     with pytest.raises(ValueError, match="Gram matrix must be square"):
         cpu.omp(gram[:, :40], products, 20, 3)
@@ -560,8 +560,8 @@ def test_shapes_that_do_not_fit_are_refused():
         cpu.omp_local(lambda a, b: (gram[None, :3, :3], X[a:b, :4], None), lists, 3)
 
 
-def test_inner_products_in_any_layout_code_the_same():
-    X, D = random_problem(7, 40, 20, 50, np.float64)
+def test_inner_products_in_any_layout_code_the_same(rng):
+    X, D = random_problem(rng, 40, 20, 50, np.float64)
     expected = code(X, D, 4)
     frozen = D @ D.T
     frozen.flags.writeable = False
@@ -575,8 +575,8 @@ def test_inner_products_in_any_layout_code_the_same():
     assert (corr == before).all()
 
 
-def test_correlations_are_only_read():
-    X, D = random_problem(7, 40, 20, 64, np.float64)
+def test_correlations_are_only_read(rng):
+    X, D = random_problem(rng, 40, 20, 64, np.float64)
     corr, gram = X @ D.T, D @ D.T
     kept, kept_gram = corr.copy(), gram.copy()
     for positive in (False, True):
@@ -593,10 +593,10 @@ def test_correlations_are_only_read():
 
 @pytest.mark.parametrize("positive", [False, True])
 @pytest.mark.parametrize("budget", [1, 40_000, 1 << 27])
-def test_blocks_without_a_gram_matrix_may_be_small(budget, positive, monkeypatch):
+def test_blocks_without_a_gram_matrix_may_be_small(budget, positive, monkeypatch, rng):
     """Rows of atoms that left are given up where their memory is needed."""
     monkeypatch.setattr(cpu.greedy, "_BYTES_WITHOUT_GRAM", budget)
-    X, D = random_problem(8, 60, 10, 100, np.float64)
+    X, D = random_problem(rng, 60, 10, 100, np.float64)
     X, D = X + 0.5, D + 0.5
     for use_ols in (False, True):
         options = {"use_ols": use_ols, "positive": positive}
@@ -605,8 +605,8 @@ def test_blocks_without_a_gram_matrix_may_be_small(budget, positive, monkeypatch
         np.testing.assert_allclose(found[1], expected[1], rtol=1e-6, atol=1e-9)
 
 
-def test_atoms_that_signals_share_are_fetched_once():
-    X, D = random_problem(9, 30, 10, 20, np.float64)
+def test_atoms_that_signals_share_are_fetched_once(rng):
+    X, D = random_problem(rng, 30, 10, 20, np.float64)
     asked = []
 
     def gram_rows(atoms):

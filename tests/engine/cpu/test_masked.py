@@ -146,8 +146,8 @@ def test_float32_is_near_float64(
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("selection", ["omp", "ols"])
-def test_nothing_missing_is_omp(selection, dtype):
-    X, D = random_problem(0, 200, 30, 90, 0, dtype)
+def test_nothing_missing_is_omp(selection, dtype, rng):
+    X, D = random_problem(rng, 200, 30, 90, 0, dtype)
     masked = masked_omp(LinearProblem(X, D), 6, selection=selection)
     plain = omp(LinearProblem(X, D), 6, selection=selection)
     same = (masked.indices == plain.indices).all(axis=1)
@@ -158,9 +158,9 @@ def test_nothing_missing_is_omp(selection, dtype):
 
 
 @pytest.mark.parametrize("selection", ["omp", "ols"])
-def test_masking_is_dropping_columns(selection):
-    X, D = random_problem(1, 100, 30, 80, 0)
-    gone = np.random.default_rng(1).permutation(30)[:12]
+def test_masking_is_dropping_columns(selection, rng):
+    X, D = random_problem(rng, 100, 30, 80, 0)
+    gone = rng.permutation(30)[:12]
     X[:, gone] = np.nan
     masked = masked_omp(LinearProblem(X, D), 5, selection=selection)
     less, shorter = np.delete(X, gone, axis=1), np.delete(D, gone, axis=1)
@@ -191,9 +191,8 @@ def test_stops_at_the_residual_asked_for(seed, max_residual, selection):
 
 
 @pytest.mark.parametrize("selection", ["omp", "ols"])
-def test_candidate_lists_are_local_dictionaries(selection):
-    X, D = random_problem(2, 40, 20, 60, 0.4)
-    rng = np.random.default_rng(2)
+def test_candidate_lists_are_local_dictionaries(selection, rng):
+    X, D = random_problem(rng, 40, 20, 60, 0.4)
     lists = np.array([rng.permutation(60)[:15] for _ in X], np.int32)
     lists[rng.random(lists.shape) < 0.2] = -1
     X[::5] = 1.0  # complete signals take the other way
@@ -209,9 +208,9 @@ def test_candidate_lists_are_local_dictionaries(selection):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("selection", ["omp", "ols"])
-def test_complete_signals_have_the_codes_they_had(dtype, selection):
+def test_complete_signals_have_the_codes_they_had(dtype, selection, rng):
     """To the bit: they are coded as ever."""
-    X, D = random_problem(3, 300, 24, 70, 0.03, dtype)
+    X, D = random_problem(rng, 300, 24, 70, 0.03, dtype)
     complete = ~np.isnan(X).any(axis=1)
     assert 0 < complete.sum() < 300
     problem = LinearProblem(X, D)
@@ -232,10 +231,10 @@ def test_complete_signals_have_the_codes_they_had(dtype, selection):
 
 
 @pytest.mark.parametrize("selection", ["omp", "ols"])
-def test_a_linear_kernel_is_the_linear_method(selection):
+def test_a_linear_kernel_is_the_linear_method(selection, rng):
     # With as few observed entries as nonzeros any atom would leave nothing, and rounding choose.
-    X, D = random_problem(4, 60, 20, 30, 0.2)
-    anchors = np.linalg.qr(np.random.default_rng(5).standard_normal((20, 20)))[0]
+    X, D = random_problem(rng, 60, 20, 30, 0.2)
+    anchors = np.linalg.qr(rng.standard_normal((20, 20)))[0]
     expansion = Expansion(make_kernel("linear"), anchors, anchors @ D.T)
     ours = omp(KernelProblem(X, expansion), 3, selection=selection)
     rows = omp(LinearProblem(X, D), 3, selection=selection)
@@ -244,8 +243,8 @@ def test_a_linear_kernel_is_the_linear_method(selection):
 
 
 @pytest.mark.parametrize("selection", ["omp", "ols"])
-def test_batch_is_one_by_one(selection):
-    X, D = random_problem(5, 150, 20, 50, 0.5)
+def test_batch_is_one_by_one(selection, rng):
+    X, D = random_problem(rng, 150, 20, 50, 0.5)
     together = masked_omp(LinearProblem(X, D), 4, selection=selection)
     for s in range(0, 150, 11):
         alone = masked_omp(LinearProblem(X[s : s + 1], D), 4, selection=selection)
@@ -256,8 +255,8 @@ def test_batch_is_one_by_one(selection):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("selection", ["omp", "ols"])
 class TestDegenerateProblems:
-    def test_zero_signals_use_no_atoms(self, dtype, selection):
-        _, D = random_problem(0, 1, 5, 9, 0, dtype)
+    def test_zero_signals_use_no_atoms(self, dtype, selection, rng):
+        _, D = random_problem(rng, 1, 5, 9, 0, dtype)
         X = np.where(np.eye(5) > 0, np.nan, 0).astype(dtype)
         codes = masked_omp(LinearProblem(X, D), 4, selection=selection)
         assert (codes.indices == -1).all()
@@ -271,8 +270,8 @@ class TestDegenerateProblems:
         np.testing.assert_array_equal(codes.to_dense(), [[1, 2, 3, 0, 0, 0]])
         assert codes.error[0] == 0
 
-    def test_zero_and_duplicate_atoms_are_never_picked_twice(self, dtype, selection):
-        X, D = random_problem(0, 40, 6, 8, 0.3, dtype)
+    def test_zero_and_duplicate_atoms_are_never_picked_twice(self, dtype, selection, rng):
+        X, D = random_problem(rng, 40, 6, 8, 0.3, dtype)
         D = np.concatenate([np.zeros((2, 6), dtype), D, D, 2 * D[:3]])
         codes = masked_omp(LinearProblem(X, D), 6, selection=selection)
         used = [set(row[row >= 0].tolist()) for row in codes.indices]
@@ -281,17 +280,17 @@ class TestDegenerateProblems:
         assert all(len(c) == len(a) for c, a in zip(classes, used, strict=True))
         assert np.isfinite(codes.values).all()
 
-    def test_no_more_atoms_than_values(self, dtype, selection):
-        X, D = random_problem(1, 50, 12, 40, 0.6, dtype)
+    def test_no_more_atoms_than_values(self, dtype, selection, rng):
+        X, D = random_problem(rng, 50, 12, 40, 0.6, dtype)
         codes = masked_omp(LinearProblem(X, D), 12, selection=selection)
         observed = (~np.isnan(X)).sum(axis=1)
         assert ((codes.indices >= 0).sum(axis=1) <= observed).all()
         left = np.nansum((X - codes.to_dense() @ D) ** 2, axis=1)
         assert (left <= 1e4 * np.finfo(dtype).eps * np.nansum(X**2, axis=1)).all()
 
-    def test_a_sparse_signal_is_recovered_whole(self, dtype, selection):
+    def test_a_sparse_signal_is_recovered_whole(self, dtype, selection, rng):
         """Inpainting: what was not observed comes back."""
-        _, D = random_problem(3, 1, 100, 120, 0, dtype)
+        _, D = random_problem(rng, 1, 100, 120, 0, dtype)
         W = np.zeros((1, 120), dtype)
         W[0, [7, 50]] = 2, -3
         whole = W @ D
@@ -303,8 +302,8 @@ class TestDegenerateProblems:
         np.testing.assert_allclose(codes.to_dense() @ D, whole, atol=1e-4)
 
     @pytest.mark.parametrize("factor", [1e-18, 1e17])
-    def test_scale_does_not_matter(self, dtype, selection, factor):
-        X, D = random_problem(6, 20, 20, 50, 0.4, dtype)
+    def test_scale_does_not_matter(self, dtype, selection, factor, rng):
+        X, D = random_problem(rng, 20, 20, 50, 0.4, dtype)
         plain = masked_omp(LinearProblem(X, D), 4, selection=selection)
         for signals, atoms, back in (
             ((X * factor).astype(dtype), D, 1 / factor),
@@ -315,8 +314,8 @@ class TestDegenerateProblems:
             np.testing.assert_allclose(scaled.values * back, plain.values, rtol=1e-2, atol=1e-5)
 
 
-def test_overflow_is_refused():
-    X, D = random_problem(6, 20, 20, 50, 0.3, np.float32)
+def test_overflow_is_refused(rng):
+    X, D = random_problem(rng, 20, 20, 50, 0.3, np.float32)
     with pytest.raises(ValueError, match="squared norm overflows float32; scale X down"):
         masked_omp(LinearProblem((X * 1e25).astype(np.float32), D), 4)
     with pytest.raises(ValueError, match="atoms whose squared norm overflows float32"):
