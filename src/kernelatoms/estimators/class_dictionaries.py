@@ -20,6 +20,7 @@ from kernelatoms.estimators.checks import (
     validate_new,
 )
 from kernelatoms.estimators.dictionary_learner import DictionaryLearner
+from kernelatoms.estimators.fitted import check_features, check_labels, held, held_lists_of_rows
 from kernelatoms.estimators.kernel_choice import KernelChoice
 from kernelatoms.estimators.learners import KSVD, LinearLearner
 from kernelatoms.similarity.given import is_precomputed
@@ -202,6 +203,43 @@ class ClassDictionaryClassifier(ClassifierMixin, CallbackSupportMixin, BaseEstim
     @property
     def _precomputed(self) -> bool:
         return is_precomputed(getattr(self.dictionary, "kernel", None))
+
+    def _check_state(self) -> None:
+        """Refuse parameters and fitted attributes that contradict each other; see ``fitted``."""
+        check_choice("scheme", self.scheme, ("distributive", "collective"))
+        check_random_state(self.random_state)
+        if not isinstance(self.dictionary, DictionaryLearner | None):
+            raise TypeError(
+                f"dictionary must be a learner such as KSVD(), got {self.dictionary!r}."
+            )
+        n_features, n_classes = check_features(self), check_labels(self, "classes_")
+        learners = held(self, "dictionaries_")
+        if (
+            not isinstance(learners, list)
+            or len(learners) != n_classes
+            or not isinstance(learners[0], DictionaryLearner)
+            or any(type(learner) is not type(learners[0]) for learner in learners)
+        ):
+            raise ValueError(
+                f"ClassDictionaryClassifier.dictionaries_ must be a list of {n_classes} learners "
+                "of one type, one a class."
+            )
+        asked = getattr(self.dictionary, "n_nonzero_coefs", None)
+        if asked is not None:
+            check_count("n_nonzero_coefs", asked)
+        widths = [n_features] * n_classes
+        if self._precomputed:
+            members = held_lists_of_rows(self, "members_", n_features, n_classes)
+            widths = [len(rows) for rows in members]
+        for learner, width in zip(learners, widths, strict=True):
+            learner._check_state()
+            if is_precomputed(getattr(learner, "kernel", None)) != self._precomputed:
+                raise ValueError("dictionary and dictionaries_ must be of one kind of kernel.")
+            if learner.n_features_in_ != width:
+                raise ValueError(
+                    f"ClassDictionaryClassifier.dictionaries_ must take {width} features, got one "
+                    f"of {learner.n_features_in_}."
+                )
 
     def _make_learners(self, class_sizes: Array, X: Array) -> list[Any]:
         """Return one unfitted learner a class, seeded, no larger than its class."""

@@ -19,6 +19,12 @@ from kernelatoms.estimators.checks import (
     clip_count,
     validate_new,
 )
+from kernelatoms.estimators.fitted import (
+    check_features,
+    check_learner_parameters,
+    check_passes,
+    held_count,
+)
 from kernelatoms.learning.loop import Update, learn
 from kernelatoms.learning.state import LearnerState
 from kernelatoms.pursuit.choices import OMP, Pursuit
@@ -148,6 +154,18 @@ class DictionaryLearner(
         check_count("max_iter", self.max_iter)
         check_real("tol", self.tol, low=0)
 
+    def _check_state(self) -> None:
+        """Refuse parameters and fitted attributes that contradict each other; see ``fitted``."""
+        self._check_parameters()
+        check_learner_parameters(self)
+        self._check_share()
+        check_passes(self)
+        self._check_atoms(held_count(self, "n_atoms_"), check_features(self))
+
+    def _check_atoms(self, n_atoms: int, n_features: int) -> None:
+        """Refuse fitted attributes that are not those of so many atoms over these features."""
+        raise NotImplementedError
+
     def _choose_n_atoms(self, n_samples: int, default: int) -> int:
         if self.n_atoms is None:
             return min(default, n_samples)
@@ -227,6 +245,10 @@ class GreedyParameters:
     def _joint_pursuit(self, n_atoms: int, n_nonzero: int | None) -> Pursuit:
         count = min(n_nonzero or self.n_nonzero_coefs_, self._most_nonzeros(n_atoms))
         return OMP(count, self.selection)
+
+    def _check_nonzeros(self, n_atoms: int) -> None:
+        """Refuse more nonzeros than there are atoms."""
+        held_count(self, "n_nonzero_coefs_", high=n_atoms)
 
     def _most_nonzeros(self, n_atoms: int) -> int:
         """Return how many nonzeros make sense over so many atoms."""

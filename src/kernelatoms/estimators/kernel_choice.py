@@ -4,6 +4,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from kernelatoms.estimators.fitted import held_floats, held_rows
 from kernelatoms.similarity import Kernel, UserKernel, make_kernel
 from kernelatoms.similarity.given import check_kernel, is_precomputed
 
@@ -55,6 +56,16 @@ class KernelChoice:
             return {"gamma": kernel.gamma}  # type: ignore[attr-defined]
         own = kernel.given if isinstance(kernel, UserKernel) else kernel
         return {"kernel": own, "kernel_params": None}
+
+    def _check_rows_held(self, name: str, n_features: int, n_rows: int | None = None) -> int:
+        """Check rows that a kernel compares others with; return how many there are.
+
+        They are known by number, of the columns that rows have, where the kernel is precomputed.
+        """
+        self._kernel()  # refuses parameters
+        if self._precomputed:
+            return len(held_rows(self, name, n_features, n_rows))
+        return len(held_floats(self, name, (n_rows, n_features)))
 
     @property
     def _precomputed(self) -> bool:

@@ -17,6 +17,7 @@ from kernelatoms.estimators.dictionary_learner import (
     GreedyParameters,
     pass_attributes,
 )
+from kernelatoms.estimators.fitted import held_floats
 from kernelatoms.estimators.kernel_choice import KernelChoice
 from kernelatoms.estimators.linearizer import KernelLinearizer
 from kernelatoms.learning.atoms import atoms_from_rows
@@ -203,6 +204,15 @@ class KernelLearner(KernelChoice, GreedyParameters, DictionaryLearner):
         if _needs_estimates(kernel, X):
             kernel = consistent_estimates(kernel, anchors, rows[rows_with_missing(X)])
         return KernelProblem(rows, Expansion(kernel, anchors, coef))
+
+    def _check_atoms(self, n_atoms: int, n_features: int) -> None:
+        self._check_nonzeros(n_atoms)
+        check_choice("selection", self.selection, ("omp", "ols"))
+        n_anchors = self._check_rows_held("anchors_", n_features)
+        held_floats(self, "dual_coef_", (n_anchors, n_atoms))
+        held_floats(self, "atom_gram_", (n_atoms, n_atoms))
+        if not self._precomputed:
+            held_floats(self, "components_", (n_atoms, n_features))
 
     def _check_coordinates(self) -> None:
         given = self.coordinates

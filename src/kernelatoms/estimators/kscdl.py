@@ -21,6 +21,13 @@ from kernelatoms.estimators.checks import (
     validate_training,
 )
 from kernelatoms.estimators.dictionary_learner import DictionaryLearner, pass_attributes
+from kernelatoms.estimators.fitted import (
+    check_learner_state,
+    held,
+    held_count,
+    held_floats,
+    held_number,
+)
 from kernelatoms.estimators.kernel_choice import KernelChoice
 from kernelatoms.learning.gradients import within
 from kernelatoms.learning.kscdl import GradientStep
@@ -395,6 +402,21 @@ class KSCDL(KernelChoice, DictionaryLearner):
         kernel = self._asked_kernel()
         if self._searches and not kernel.has_gamma:
             raise ValueError(f"gamma='search': kernel {kernel.name!r} has no gamma to choose.")
+
+    def _check_atoms(self, n_atoms: int, n_features: int) -> None:
+        self._check_rows_held("components_", n_features, n_atoms)
+        if held(self, "max_norm_") is not None:
+            held_number(self, "max_norm_")
+        if not (self.dict_init is None or isinstance(self.dict_init, str)):
+            check_dictionary("dict_init", self.dict_init, n_features, np.float64)
+        if "state_" in vars(self):
+            check_learner_state(
+                self, n_atoms, n_features,
+                lambda state: held_floats(state, "sums", (n_atoms, n_atoms)),
+            )  # fmt: skip
+        else:  # a model file of format 1
+            held_floats(self, "curvature_", (n_atoms, n_atoms))
+            held_count(self, "n_steps_", low=0)
 
     def _check_coding(self) -> None:
         check_gamma(self.gamma, words=("scale", "auto", "search"))

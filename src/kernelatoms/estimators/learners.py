@@ -21,6 +21,7 @@ from kernelatoms.estimators.dictionary_learner import (
     GreedyParameters,
     pass_attributes,
 )
+from kernelatoms.estimators.fitted import check_learner_state, check_moments, held_floats
 from kernelatoms.learning.atoms import atoms_from_rows, unit_rows
 from kernelatoms.learning.gradients import within
 from kernelatoms.learning.ksvd import KSVDUpdate
@@ -159,6 +160,17 @@ class LinearLearner(GreedyParameters, DictionaryLearner):
         super()._check_parameters()
         check_choice("selection", self.selection, ("omp", "ols"))
         check_flag("warm_start", self.warm_start)
+
+    def _check_atoms(self, n_atoms: int, n_features: int) -> None:
+        self._check_nonzeros(n_atoms)
+        held_floats(self, "components_", (n_atoms, n_features))
+        if self.dict_init is not None:
+            check_dictionary("dict_init", self.dict_init, n_features, np.float64)
+        if "state_" in vars(self):
+            check_learner_state(
+                self, n_atoms, n_features,
+                lambda state: check_moments(state, "sums", n_atoms, n_features),
+            )  # fmt: skip
 
 
 class KSVD(LinearLearner):
@@ -396,6 +408,15 @@ class MOD(LinearLearner):
                 f"selection={self.selection!r} belongs to greedy codes, and alpha={self.alpha} "
                 "asks for l1 codes; leave one of them out."
             )
+
+    def _check_nonzeros(self, n_atoms: int) -> None:
+        if self.alpha is None:
+            super()._check_nonzeros(n_atoms)
+
+    def _check_atoms(self, n_atoms: int, n_features: int) -> None:
+        super()._check_atoms(n_atoms, n_features)
+        if "moments_" in vars(self):  # a model file of format 1
+            check_moments(self, "moments_", n_atoms, n_features)
 
     def _check_start(self, name: str, given: Any, X: Array) -> Array:
         if self.alpha is None:

@@ -18,6 +18,7 @@ from kernelatoms.estimators.checks import (
     validate_new,
     validate_training,
 )
+from kernelatoms.estimators.fitted import check_features, held_count, held_floats
 from kernelatoms.estimators.kernel_choice import KernelChoice
 from kernelatoms.similarity import Kernel
 from kernelatoms.similarity.missing import rows_with_missing
@@ -252,6 +253,18 @@ class KernelLinearizer(
                     f"for each of the {self.n_features_in_} training rows, got shape {shape}."
                 )
         return validate_new(self, X)
+
+    def _check_state(self) -> None:
+        """Refuse parameters and fitted attributes that contradict each other; see ``fitted``."""
+        check_choice("solver", self.solver, ("auto", "full", "randomized"))
+        check_random_state(self.random_state)
+        n_features, rank = check_features(self), held_count(self, "n_components_", low=0)
+        n_landmarks = held_count(self, "n_landmarks_")
+        self._check_rows_held("landmarks_", n_features, n_landmarks)
+        held_floats(self, "dual_coef_", (n_landmarks, rank))
+        held_floats(self, "eigenvalues_", (rank,), low=0)
+        if not self._precomputed:
+            held_floats(self, "preimage_coef_", (rank, n_features))
 
     def _choose_landmarks(self, X: Array, kernel: Kernel, rng: np.random.RandomState) -> Array:
         if not isinstance(self.sampling, str):

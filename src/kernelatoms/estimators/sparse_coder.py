@@ -9,8 +9,15 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from kernelatoms.estimators.checks import FLOATS, check_choice, check_dictionary, validate_new
+from kernelatoms.estimators.checks import (
+    FLOATS,
+    check_choice,
+    check_dictionary,
+    check_flag,
+    validate_new,
+)
 from kernelatoms.estimators.encode import METHODS, sparse_encode
+from kernelatoms.estimators.fitted import check_features, held_count
 
 Array = NDArray[Any]
 
@@ -174,6 +181,14 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
                 f"{codes.shape[1]}."
             )
         return np.asarray(codes @ np.asarray(self.dictionary, dtype=codes.dtype))
+
+    def _check_state(self) -> None:
+        """Refuse parameters and fitted attributes that contradict each other; see ``fitted``."""
+        check_choice("method", self.method, METHODS)
+        check_flag("sparse_output", self.sparse_output)
+        n_features = check_features(self)
+        atoms = check_dictionary("dictionary", self.dictionary, n_features, np.float64)
+        held_count(self, "n_atoms_", low=len(atoms), high=len(atoms))
 
     @property
     def _n_features_out(self) -> int:

@@ -3,7 +3,9 @@
 - ``tables``: rows, labels and column names from .csv, .parquet, .npy and .npz files.
 - ``features``: which columns a model learns from, and the same columns of other files.
 - ``identifiers``: columns that number or name the rows, which no model should learn from.
-- ``models``: fitted models with the record of how they came about.
+- ``models``: fitted models with the record of how they came about (``records``). A file is taken
+  apart within bounds (``archive``), its description looked through (``schema``), and what it
+  holds checked against itself (``soundness``).
 - ``results``: predictions and codes to files.
 - ``writing``: files that are whole or not there at all.
 """
@@ -16,7 +18,7 @@ _HOME_OF = {
     "CODE_SUFFIXES": "results",
     "FORMAT_VERSION": "models",
     "ModelFileError": "models",
-    "ModelRecord": "models",
+    "ModelRecord": "records",
     "RESULT_SUFFIXES": "results",
     "REASONS": "identifiers",
     "SUFFIXES": "tables",
@@ -26,6 +28,7 @@ _HOME_OF = {
     "check_target": "writing",
     "fingerprint": "features",
     "foreign_types": "models",
+    "format_of": "models",
     "labels_for": "features",
     "load_model": "models",
     "read_record": "models",
@@ -55,6 +58,7 @@ __all__ = [
     "check_target",
     "fingerprint",
     "foreign_types",
+    "format_of",
     "labels_for",
     "load_model",
     "read_record",
@@ -83,12 +87,13 @@ if TYPE_CHECKING:
     from kernelatoms.files.models import (
         FORMAT_VERSION,
         ModelFileError,
-        ModelRecord,
         foreign_types,
+        format_of,
         load_model,
         read_record,
         save_model,
     )
+    from kernelatoms.files.records import ModelRecord
     from kernelatoms.files.results import (
         CODE_SUFFIXES,
         RESULT_SUFFIXES,

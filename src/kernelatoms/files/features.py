@@ -28,7 +28,7 @@ from kernelatoms.files.identifiers import (
 from kernelatoms.files.tables import Table, TableError, shortened
 
 if TYPE_CHECKING:  # models import scikit-learn, which takes a second
-    from kernelatoms.files.models import ModelRecord
+    from kernelatoms.files.records import ModelRecord
 
 Array = NDArray[Any]
 

@@ -1,37 +1,53 @@
 """Model files: a fitted model, and the record of how it came about.
 
 A model file is a skops archive (arrays and the names of known types, no pickle, so that opening
-one runs no foreign code) with one more member, ``kernelatoms.json``: the record. It can be read
-without building the model, and its format version is looked at before anything else.
+one runs no foreign code) with one more member, ``kernelatoms.json``: format version, SHA-256 of
+every other member, the record, and SHA-256 of these. It can be read without building the model,
+and its format version is looked at before anything else.
+
+A file is opened in the order of what can be told without trusting it: sizes and names of members
+(``archive``), header and digests, the description of objects (``schema``), types; then skops
+builds the objects, and these are checked against each other (``soundness``).
 """
 
+import hashlib
 import importlib
 import io
 import json
-import platform
+import math
 import zipfile
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, fields
-from datetime import UTC, datetime
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy
-import sklearn
 from sklearn.utils.validation import check_is_fitted
 
 from kernelatoms import __version__
+from kernelatoms.files.archive import (
+    HEADER,
+    SCHEMA,
+    Unpacked,
+    check_arrays,
+    check_bounds,
+    pack,
+    read_text,
+    unpack,
+)
+from kernelatoms.files.records import ModelRecord
+from kernelatoms.files.schema import outline
+from kernelatoms.files.soundness import check_model
 from kernelatoms.files.writing import check_target, write_whole
 from kernelatoms.similarity import OWN_TYPES
 
 #: Raised when a file of this version can no longer be read by the last release's code; readers
-#: of old versions stay in ``load_model``, with a file of each version kept in the tests.
-FORMAT_VERSION = 1
+#: of old versions stay in ``load_model``, with a file of each version kept in the tests. Files of
+#: format 1 had no digests.
+FORMAT_VERSION = 2
 
-_HEADER = "kernelatoms.json"
-
-# What a model file may hold beside the plain data and scikit-learn types that skops trusts.
+# What a model file may hold beside plain data and the types of scikit-learn that ``schema`` lists.
 ALLOWED_TYPES = frozenset(
     {
         "kernelatoms.estimators.class_dictionaries.ClassDictionaryClassifier",
@@ -41,6 +57,7 @@ ALLOWED_TYPES = frozenset(
         "kernelatoms.estimators.learners.KSVD",
         "kernelatoms.estimators.learners.MOD",
         "kernelatoms.estimators.linearizer.KernelLinearizer",
+        "kernelatoms.estimators.sparse_coder.SparseCoder",
         "kernelatoms.learning.moments.Moments",
         "kernelatoms.learning.state.LearnerState",
         "numpy.random.mtrand.RandomState",
@@ -51,40 +68,6 @@ ALLOWED_TYPES = frozenset(
 
 class ModelFileError(ValueError):
     """A file is no model file, or not one that may be opened; the message says why."""
-
-
-@dataclass(frozen=True)
-class ModelRecord:
-    """How a model came about: kept in its file, shown by ``kernelatoms info``.
-
-    Parameters
-    ----------
-    name : str
-        The preset or estimator that was asked for.
-    columns : list of str or None
-        The features' names, in the order in which the model takes them.
-    label : str or None
-        The name of the label column.
-    left_out : dict of str to str
-        Columns of the training file that the model does not use, each with the reason.
-    image_shape : (height, width) or None
-        The shape of a row, where rows are images.
-    data : dict
-        The training data: file name, rows, features, missing values, fingerprint (SHA-256).
-    fit : dict
-        The fit report: seconds, passes, objective, scores, warnings.
-    made_with : dict
-        Versions of Python and the libraries, platform, date.
-    """
-
-    name: str = ""
-    columns: list[str] | None = None
-    label: str | None = None
-    left_out: dict[str, str] = field(default_factory=dict)
-    image_shape: tuple[int, int] | None = None
-    data: dict[str, Any] = field(default_factory=dict)
-    fit: dict[str, Any] = field(default_factory=dict)
-    made_with: dict[str, str] = field(default_factory=lambda: _made_with())
 
 
 def save_model(model: Any, path: Any, record: ModelRecord | None = None) -> Path:
@@ -122,10 +105,14 @@ def save_model(model: Any, path: Any, record: ModelRecord | None = None) -> Path
     import skops.io
 
     check_is_fitted(model)
+    record = record or ModelRecord()
+    check_model(model)
+    _check_record_fits(model, record)
     path = check_target(path)
     try:
-        archive = skops.io.dumps(model, compression=zipfile.ZIP_DEFLATED, compresslevel=1)
-        foreign = _foreign_types(archive)
+        with zipfile.ZipFile(io.BytesIO(skops.io.dumps(model))) as archive:
+            unpacked = unpack(archive)
+        foreign = _foreign_types(unpacked)
     except Exception as error:
         raise TypeError(
             f"the model cannot be written to a file ({error}); estimators of kernelatoms and "
@@ -138,11 +125,15 @@ def save_model(model: Any, path: Any, record: ModelRecord | None = None) -> Path
             "and kernels by name, or a class or function at the top of a module (not of a script), "
             "which an import finds again."
         )
-    data = io.BytesIO(archive)
-    header = {"format_version": FORMAT_VERSION, "record": asdict(record or ModelRecord())}
-    with zipfile.ZipFile(data, "a", zipfile.ZIP_DEFLATED) as file:
-        file.writestr(_HEADER, json.dumps(header, indent=1, sort_keys=True, default=_plain))
-    return write_whole(path, data.getvalue())
+    header = {
+        "format_version": FORMAT_VERSION,
+        "members": unpacked.digests,
+        "record": asdict(record),
+    }
+    header = json.loads(json.dumps(header, default=_plain))
+    header["digest"] = _digest_of(header)
+    text = json.dumps(header, indent=1, sort_keys=True).encode()
+    return write_whole(path, pack(unpacked, text))
 
 
 def load_model(path: Any, *, trusted: Sequence[str] = ()) -> tuple[Any, ModelRecord]:
@@ -176,81 +167,161 @@ def load_model(path: Any, *, trusted: Sequence[str] = ()) -> tuple[Any, ModelRec
     import skops.io
 
     allowed = _check_trusted(trusted)
-    record = read_record(path)
-    data = Path(path).read_bytes()
-    try:
-        held = _foreign_types(data)
-    except Exception as error:
-        raise _damaged(path, error) from error
-    foreign = [name for name in held if name not in allowed]
-    if foreign:
-        raise ModelFileError(
-            f"{path} holds {_enumerate(foreign)}; it was not opened, since building such objects "
-            "can run foreign code. If you know them and who made the file, name them: "
-            f"load_model(path, trusted={foreign}), or on the command line "
-            f"{' '.join('--trust ' + _with_colon(name) for name in foreign)}."
-        )
-    for name in held:
-        _import_trusted(path, name)
-    try:
-        return skops.io.loads(data, trusted=sorted({*ALLOWED_TYPES, *held})), record
-    except Exception as error:
-        # skops lets through what broken archives make its readers raise: any exception.
-        raise _damaged(path, error) from error
+    with _opened(path) as archive:
+        header = _read_header(path, archive)
+        record = _record_of(header)
+        unpacked = _unpack(archive, header)
+        held = _foreign_types(unpacked)
+        foreign = [name for name in held if name not in allowed]
+        if foreign:
+            raise ModelFileError(
+                f"{path} holds {_enumerate(foreign)}; it was not opened, since such objects can "
+                "run foreign code, or give what the file says to compiled code that does not look "
+                "at it. If you know them and who made the file, name them: "
+                f"load_model(path, trusted={foreign}), or on the command line "
+                f"{' '.join('--trust ' + _with_colon(name) for name in foreign)}."
+            )
+        for name in held:
+            _import_trusted(path, name)
+        model = skops.io.loads(unpacked.stored, trusted=sorted({*ALLOWED_TYPES, *held}))
+        check_model(model)
+        _check_record_fits(model, record)
+    return model, record
 
 
 def read_record(path: Any) -> ModelRecord:
     """Return the record of a model file without building the model."""
-    if not Path(path).is_file():
-        raise FileNotFoundError(f"there is no model file {path}.")
-    try:
-        with zipfile.ZipFile(path) as archive:
-            names = archive.namelist()
-            text = archive.read(_HEADER) if _HEADER in names else b""
-        header = json.loads(text) if text else {}
-        version = header.get("format_version")
-    except PermissionError:
-        raise
-    except Exception as error:
-        # Broken archives make zipfile raise exceptions of all kinds.
-        raise ModelFileError(
-            f"{path} is no kernelatoms model file, or a damaged one ({error}); models are written "
-            "by 'kernelatoms fit' or save_model."
-        ) from error
-    if not header:
-        raise ModelFileError(
-            f"{path} is an archive, but no kernelatoms model file: it lacks {_HEADER}. Models are "
-            "written by 'kernelatoms fit' or save_model."
-        )
-    if not isinstance(version, int) or version > FORMAT_VERSION:
-        raise ModelFileError(
-            f"{path} has model format {version!r}; this kernelatoms ({__version__}) reads up to "
-            f"{FORMAT_VERSION}. Install a newer kernelatoms to open it."
-        )
-    known = {entry.name for entry in fields(ModelRecord)}
-    record = header.get("record")
-    if not isinstance(record, dict):
-        raise ModelFileError(f"{path} is damaged: its record is missing.")
-    content = {key: value for key, value in record.items() if key in known}
-    if content.get("image_shape") is not None:
-        content["image_shape"] = tuple(content["image_shape"])
-    return ModelRecord(**content)
+    with _opened(path) as archive:
+        return _record_of(_read_header(path, archive))
+
+
+def format_of(path: Any) -> int:
+    """Return the format version of a model file."""
+    with _opened(path) as archive:
+        return int(_read_header(path, archive)["format_version"])
 
 
 def foreign_types(path: Any) -> list[str]:
     """Return the types, "module.Class" each, that must be trusted to load a model file."""
-    read_record(path)
-    try:
-        return _foreign_types(Path(path).read_bytes())
-    except Exception as error:
-        raise _damaged(path, error) from error
+    with _opened(path) as archive:
+        return _foreign_types(_unpack(archive, _read_header(path, archive)))
 
 
-def _damaged(path: Any, error: Exception) -> ModelFileError:
-    return ModelFileError(
-        f"{path} is damaged: its model cannot be read ({error}). Fit it again, or fetch the file "
-        "again from where it came."
-    )
+@contextmanager
+def _opened(path: Any) -> Iterator[zipfile.ZipFile]:
+    """Open an archive; whatever goes wrong with it while it is open is the file's fault.
+
+    What the system says of the file itself, that it is not there or may not be read, stays as
+    it is.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no model file {path}.")
+    with path.open("rb") as file:
+        try:
+            archive = zipfile.ZipFile(file)
+        except Exception as error:
+            raise ModelFileError(
+                f"{path} is no kernelatoms model file, or a damaged one ({error}); models are "
+                "written by 'kernelatoms fit' or save_model."
+            ) from error
+        try:
+            with archive:
+                check_bounds(archive, path.stat().st_size)
+                yield archive
+        except ModelFileError:
+            raise
+        except Exception as error:
+            # Broken archives make zipfile, json, numpy and skops raise exceptions of all kinds.
+            raise ModelFileError(
+                f"{path} is damaged: {_in_words(error)}. Fit it again, or fetch the file again "
+                "from where it came."
+            ) from error
+
+
+def _in_words(error: Exception) -> str:
+    text = " ".join(str(error).split()).rstrip(".")
+    plain = isinstance(error, ValueError | TypeError) and bool(text)
+    return text if plain else f"{type(error).__name__}{': ' * bool(text)}{text}"
+
+
+def _read_header(path: Any, archive: zipfile.ZipFile) -> dict[str, Any]:
+    if HEADER not in archive.namelist():
+        raise ModelFileError(
+            f"{path} is an archive, but no kernelatoms model file: it lacks {HEADER}. Models are "
+            "written by 'kernelatoms fit' or save_model."
+        )
+    header = json.loads(read_text(archive, HEADER))
+    if not isinstance(header, dict):
+        raise ValueError(f"its {HEADER} is no dictionary")
+    version = header.get("format_version")
+    if type(version) is not int or not 1 <= version <= FORMAT_VERSION:
+        raise ModelFileError(
+            f"{path} has model format {version!r}; this kernelatoms ({__version__}) reads up to "
+            f"{FORMAT_VERSION}. Install a newer kernelatoms to open it."
+        )
+    if version > 1 and header.get("digest") != _digest_of(header):
+        raise ValueError(f"its {HEADER} was changed after it was written")
+    return header
+
+
+def _record_of(header: dict[str, Any]) -> ModelRecord:
+    record = header.get("record")
+    if not isinstance(record, dict):
+        raise ValueError("its record is missing")
+    known = {entry.name for entry in fields(ModelRecord)}
+    content = {key: value for key, value in record.items() if key in known}
+    return ModelRecord(**{"made_with": {}, **content})
+
+
+def _unpack(archive: zipfile.ZipFile, header: dict[str, Any]) -> Unpacked:
+    """Return the members if they are those that were written."""
+    unpacked = unpack(archive)
+    if header["format_version"] > 1 and header.get("members") != unpacked.digests:
+        written = header["members"]
+        names = sorted({*written, *unpacked.digests})
+        other = next(n for n in names if written.get(n) != unpacked.digests.get(n))
+        raise ValueError(f"its member {other!r} was changed after it was written")
+    return unpacked
+
+
+def _foreign_types(unpacked: Unpacked) -> list[str]:
+    """Return the types that a schema names and nobody trusts; refuse one that skops cannot walk."""
+    import skops.io
+
+    described = outline(json.loads(unpacked.schema))
+    members = set(unpacked.digests) - {SCHEMA}
+    if described.files != members:
+        odd = sorted(described.files ^ members)[0]
+        what = "is missing" if odd in described.files else "belongs to no object"
+        raise ValueError(f"its member {odd!r} {what}")
+    check_arrays(unpacked.stored, set(described.arrays))
+    untrusted = skops.io.get_untrusted_types(data=unpacked.stored)
+    return sorted({*untrusted, *described.suspicious} - ALLOWED_TYPES)
+
+
+def _check_record_fits(model: Any, record: ModelRecord) -> None:
+    """Refuse a record that speaks of other features than the model's."""
+    n_features = getattr(model, "n_features_in_", None)
+    if n_features is None:
+        return
+    if record.columns is not None and len(record.columns) != n_features:
+        raise ValueError(
+            f"record: columns must name each of the model's {n_features} features, got "
+            f"{len(record.columns)} names."
+        )
+    if record.image_shape is not None and math.prod(record.image_shape) != n_features:
+        raise ValueError(
+            f"record: image_shape={record.image_shape} must have one pixel for each of the "
+            f"model's {n_features} features."
+        )
+
+
+def _digest_of(header: dict[str, Any]) -> str:
+    """Return SHA-256 of all that a header says but the digest itself."""
+    said = {key: value for key, value in header.items() if key != "digest"}
+    text = json.dumps(said, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _import_trusted(path: Any, name: str) -> None:
@@ -282,12 +353,6 @@ def _with_colon(name: str) -> str:
     return f"{module}:{attribute}"
 
 
-def _foreign_types(archive: bytes) -> list[str]:
-    import skops.io
-
-    return sorted(set(skops.io.get_untrusted_types(data=archive)) - ALLOWED_TYPES)
-
-
 def _check_trusted(trusted: Sequence[str]) -> set[str]:
     """Return names of types as skops writes them."""
     if isinstance(trusted, str) or not all(isinstance(name, str) for name in trusted):
@@ -295,18 +360,6 @@ def _check_trusted(trusted: Sequence[str]) -> set[str]:
             f"trusted must be a list of names such as ['module.Class'], got {trusted!r}."
         )
     return {name.replace(":", ".") for name in trusted}
-
-
-def _made_with() -> dict[str, str]:
-    return {
-        "kernelatoms": __version__,
-        "python": platform.python_version(),
-        "numpy": np.__version__,
-        "scipy": scipy.__version__,
-        "scikit-learn": sklearn.__version__,
-        "platform": f"{platform.system()} {platform.machine()}",
-        "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
-    }
 
 
 def _plain(value: Any) -> Any:
