@@ -1,4 +1,4 @@
-"""Decoding by the book, eq. (19) of the FKSC paper: one signal, every atom of its code a start."""
+"""Decoding by the book, eq. (19) of the FKSC paper: one signal at a time."""
 
 import numpy as np
 
@@ -25,16 +25,16 @@ def starts(D, w):
     return rows
 
 
-def decode(k, D, w, n_steps=300):
-    """Steepest descent from every start, its gradient by differences; returns the best row."""
-    ends = [_descend(lambda y: objective(k, y, D, w), y, n_steps) for y in starts(D, w)]
-    return min(ends, key=lambda y: objective(k, y, D, w))
+def descend(k, y, D, w, n_steps=300, h=1e-6):
+    """Steepest descent, its gradient by differences; steps too short to leave a valley."""
 
+    def error(y):
+        return objective(k, y, D, w)
 
-def _descend(error, y, n_steps, h=1e-6):
     step = 1.0
     for _ in range(n_steps):
         slope = np.array([(error(y + h * e) - error(y - h * e)) / (2 * h) for e in np.eye(len(y))])
+        step = min(step, 1e-2 / max(np.linalg.norm(slope), 1e-300))
         while step > 1e-10 and error(y - step * slope) >= error(y):
             step /= 2
         if step <= 1e-10:

@@ -8,7 +8,7 @@ def omp(x, D, n_nonzero, max_residual=0.0, candidates=None, ols=False):
     allowed = np.arange(len(D)) if candidates is None else np.unique(candidates[candidates >= 0])
     support, w, r = [], np.zeros(0), x
     while len(support) < n_nonzero and np.linalg.norm(r) > max_residual * np.linalg.norm(x):
-        scores = [-1.0 if i in support else _score(x, D, support, i, r, ols) for i in allowed]
+        scores = [-1.0 if i in support else _score(D, support, i, r, ols) for i in allowed]
         if len(scores) == 0 or max(scores) <= 1e-10 * np.linalg.norm(x):
             break
         support.append(int(allowed[int(np.argmax(scores))]))
@@ -30,12 +30,15 @@ def omp_of_observed(x, D, n_nonzero, eps=2.0**-52, **options):
     return support, w / norms[support]
 
 
-def _score(x, D, support, i, r, ols):
+def _score(D, support, i, r, ols):
     if not ols:
         return abs(D[i] @ r)
-    new = D[[*support, i]]
-    left = x - np.linalg.lstsq(new.T, x, rcond=None)[0] @ new
-    return np.sqrt(max(r @ r - left @ left, 0.0))
+    # What the atom adds to the picked ones; a difference of residuals would lose half the digits.
+    rest = D[i]
+    for _ in range(2 if support else 0):
+        rest = rest - np.linalg.lstsq(D[support].T, rest, rcond=None)[0] @ D[support]
+    size = np.linalg.norm(rest)
+    return abs(rest @ r) / size if size > 1e-7 * np.linalg.norm(D[i]) else 0.0
 
 
 def nonnegative_least_squares(x, A):

@@ -96,13 +96,15 @@ def test_norms_and_distances_are_right_on_average(n_observed, rng):
 
 
 def test_inner_products_are_nearly_right_on_average_and_less_scattered_than_sums(rng):
-    x, y = rng.standard_normal((2, 100)) + 1
+    """Of rows alike: their cosine is then nearly the same on any part of them."""
+    x = rng.standard_normal(100) + 1
+    y = x + 0.5 * rng.standard_normal(100)
     X = np.tile(x, (4000, 1))
     X[rng.random(X.shape).argsort(axis=1) < 60] = np.nan
     inner = make_kernel("linear")(X, y[None])[:, 0]
     sums = np.nansum(X * y, axis=1) * 100 / 40
     assert abs(inner.mean() - x @ y) < 0.02 * (x @ y)
-    assert inner.std() < sums.std()
+    assert inner.std() < 0.8 * sums.std()
 
 
 @given(seed=st.integers(0, 2**31), n_features=st.integers(1, 12))

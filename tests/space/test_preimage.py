@@ -106,8 +106,11 @@ def test_ridge_is_the_textbooks(seed, shape, kernel):
     A, C = random_vectors(seed, shape)
     K = kernel_matrix(kernel, A, A)
     rows = preimage(C, A, **kernel, method="ridge").rows
-    expected = book.ridge(K, A, C.T @ K)
-    np.testing.assert_allclose(rows, expected, rtol=1e-4, atol=1e-4 * np.abs(expected).max())
+    tried = book.ridge(K, A, C.T @ K)
+    least = min(gcv for gcv, _ in tried)
+    # The smallest ridge makes the condition 1e8: GCV errors nearer than 1e-6 are a tie.
+    best = [expected for gcv, expected in tried if gcv <= least * (1 + 1e-6)]
+    assert any(np.allclose(rows, e, rtol=1e-4, atol=1e-4 * np.abs(e).max()) for e in best)
 
 
 def test_where_every_ridge_is_as_good_the_smallest_is_taken(rng):
@@ -265,8 +268,11 @@ def test_the_length_of_v_under_pure_polynomials(rng):
     """phi(t x) = t^3 phi(x): no scaling is needed, rows take it."""
     A, C = rng.standard_normal((10, 3)), rng.standard_normal((10, 4))
     for method in ("fixed-point", "distance", "auto"):
-        unit, long = (preimage(t**3 * C, A, **PURE_CUBIC, method=method) for t in (1, -7))
-        np.testing.assert_allclose(long.rows, -7 * unit.rows, rtol=1e-3, atol=1e-3)
+        unit, long = (
+            preimage(t**3 * C, A, **PURE_CUBIC, method=method, max_iter=5000, tol=1e-14)
+            for t in (1, -7)
+        )
+        np.testing.assert_allclose(long.rows, -7 * unit.rows, atol=1e-3 * np.abs(long.rows).max())
         np.testing.assert_allclose(long.error, unit.error, atol=1e-5)
 
 
@@ -288,7 +294,8 @@ def test_float32_in_float32_out(rng):
             high = preimage(C, A, **kernel, method=method)
             assert low.rows.dtype == low.error.dtype == np.float32
             assert high.rows.dtype == high.error.dtype == np.float64
-            np.testing.assert_allclose(low.error, high.error, atol=2e-3)
+            # A share of |v|^2, of which 1 + error bounds what is added up.
+            np.testing.assert_allclose(low.error, high.error, rtol=2e-3, atol=2e-3)
 
 
 def test_more_anchors_than_a_regression_needs(rng):
@@ -335,7 +342,10 @@ def test_vectors_that_no_row_comes_near(method, kernel, rng):
     if kernel is SQUARE:
         assert error >= 1 - 1e-12
     if kernel in (PURE_CUBIC, LINEAR) and method in ("fixed-point", "auto"):
-        assert error < 0.2
+        # phi(-x) = -phi(x): as near as the best multiple of an anchor, 1 - cos^2.
+        K = kernel_matrix(kernel, A, A)
+        cosines = K.sum(axis=1) / np.sqrt(np.diagonal(K) * K.sum())
+        assert error <= 1 - cosines.max() ** 2 + 1e-9
 
 
 @pytest.mark.parametrize("method", METHODS)

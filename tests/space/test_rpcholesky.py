@@ -78,11 +78,17 @@ def test_relative_is_the_method_on_the_kernel_of_unit_diagonal(seed, n, accuracy
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @given(seed=st.integers(0, 2**31), n=st.integers(2, 200), rank=st.integers(1, 20))
 def test_as_many_pivots_as_the_rank_are_exact(dtype, seed, n, rank):
+    """Rounding of K may look like directions of its own: nothing is left for them to explain."""
     B = np.random.default_rng(seed).standard_normal((n, rank)).astype(dtype)
     K = B @ B.T
     F, pivots = of_matrix(K, n, seed)
-    assert len(pivots) <= min(n, rank) + (2 if dtype == np.float32 else 0)
-    np.testing.assert_allclose(F @ F.T, K, atol=300 * np.finfo(dtype).eps * np.trace(K))
+    first = pivots[:rank]
+    # Rows as sums of pivots: by these weights, squared, the rounding of the pivots' block grows.
+    weights = np.linalg.lstsq(B[first].astype(float).T, B.astype(float).T)[0]
+    growth = (1 + np.abs(weights).sum(axis=0).max()) ** 2
+    tolerance = (10 + rank) * np.finfo(dtype).eps * K.diagonal().max() * growth
+    np.testing.assert_allclose(F[:, :rank] @ F[:, :rank].T, K, atol=tolerance)
+    np.testing.assert_allclose(F @ F.T, K, atol=tolerance)
 
 
 @pytest.mark.parametrize("n_proposed", [2, 128])

@@ -85,8 +85,10 @@ class Vectors:
             reach = np.vecdot(np.abs(coef).T, np.broadcast_to(lengths, coef.T.shape)) ** 2
         if not (np.isfinite(inner).all() and np.isfinite(energy + reach).all()):
             raise ValueError(OVERFLOW)
-        # Coefficients that cancel leave rounding, which is not worth a row.
-        there = energy > np.finfo(np.float64).eps * reach
+        # Coefficients that cancel leave rounding, which is not worth a row: that of kernel values,
+        # sums over features, and of the sum over anchors.
+        n_terms = anchors.shape[-1] + len(coef)
+        there = energy > 4 * n_terms * np.finfo(np.float64).eps * reach
         return cls(anchors, coef, inner, lengths, energy, there)
 
     def for_inversion(self, inversion: Inversion) -> "Vectors":

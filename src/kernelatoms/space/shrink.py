@@ -57,7 +57,8 @@ def shrink_to_energy(F: Array, eigenvalues: Array, energy: Array) -> Array:
         allowed = np.maximum(energy[start:stop].astype(np.float64), 0.0)
         norms2 = np.vecdot(rows, rows)
         tiny = np.finfo(np.float64).tiny
-        excess[start:stop] = np.where(norms2 > 0, norms2 / np.maximum(allowed, tiny), 0.0)
+        with np.errstate(over="ignore"):  # infinitely many times no energy
+            excess[start:stop] = np.where(norms2 > 0, norms2 / np.maximum(allowed, tiny), 0.0)
         above = np.flatnonzero(norms2 > allowed)
         F[start + above] = _ridge(rows[above], s, np.sqrt(allowed[above]))
 
