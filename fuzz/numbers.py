@@ -9,7 +9,7 @@ import numpy as np
 from fuzz.running import Play
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-import hard_cases  # noqa: E402
+import hard_cases
 
 
 def prepare() -> Play:

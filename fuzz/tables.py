@@ -44,7 +44,7 @@ def prepare() -> Play:
     """Return how a case is played."""
     warnings.simplefilter("ignore")
     pyarrow.set_cpu_count(1)
-    bomb = _bomb(3 << 30)
+    bomb = _bomb(5 << 28)
     makers: list[Callable[[Rng], Made]] = [_csv, _csv, _csv, _npy, _npz, _parquet]
     record = ModelRecord(columns=list("abc"), label="kind", left_out={"id": "a number of rows"})
     _play(makers, record, np.random.default_rng(0), Path("nowhere"), b"")
