@@ -106,8 +106,18 @@ def test_while_a_file_is_written(work, start, tmp_path):
     assert not [name for name in os.listdir(tmp_path) if name.endswith(".tmp")]
 
 
-def test_when_it_is_done_there_is_nothing_to_stop(start):
-    process = start("atexit.register(os.kill, os.getpid(), signal.SIGINT)")
+LAST_MOMENT = """global last
+        class Last:
+            def __del__(self, kill=os.kill, me=os.getpid()):
+                kill(me, 2)
+        last = last if "last" in globals() else Last()"""
+
+
+@pytest.mark.parametrize(
+    "work", ["atexit.register(os.kill, os.getpid(), signal.SIGINT)", LAST_MOMENT]
+)
+def test_when_it_is_done_there_is_nothing_to_stop(work, start):
+    process = start(work)
     output, errors = process.communicate(timeout=120)
     assert process.returncode == 0, errors
     assert "Model: model.skops" in output

@@ -8,6 +8,7 @@ Ctrl-C nothing else is said: no tracebacks of what was torn apart, and further o
 Imports little, so that it can listen before anything slow is imported.
 """
 
+import atexit
 import os
 import signal
 import sys
@@ -37,6 +38,8 @@ def listen() -> None:
         signal.set_wakeup_fd(tell, warn_on_full_buffer=False)
         threading.Thread(target=_end_when_heard, args=(heard,), daemon=True).start()
     signal.signal(signal.SIGINT, _interrupt)
+    # Called last of all: in the moments after that Python would have no handler any more.
+    atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
 
 
 def finish() -> None:

@@ -37,8 +37,8 @@ _ENOUGH = 1e-4
 _HALVINGS_JOINT, _HALVINGS_SAFE = 8, 30
 # Sweeps over the atoms towards the best ones of bounded norm.
 _SWEEPS = 3
-# Kernel values computed at once, and the fewest rows of them.
-_BLOCK_NUMBERS, _FEWEST_ROWS = 1 << 19, 128
+# Kernel values computed at once, the fewest rows of them, and of what has sums of its own.
+_BLOCK_NUMBERS, _FEWEST_ROWS, _FEWEST_IN_A_SHARE = 1 << 19, 128, 512
 # Of its own diagonal, added to H: atoms that share all their signals stay apart.
 _RIDGE = 1e-9
 
@@ -246,9 +246,12 @@ def _safe_step(H: Array, gradient: Array, atoms: Array, max_norm: float | None) 
 
 
 def _shares(X: Array) -> list[range]:
-    """Return the rows in one range a thread: the order of a sum is then the same every time."""
+    """Return the rows in ranges, few because each has sums of its own to be added up.
+
+    In the same ranges and order every time, whatever the number of threads.
+    """
     n_rows = len(X)
-    size = -(-n_rows // machine(X).n_threads())
+    size = machine(X).fair_share(n_rows, _FEWEST_IN_A_SHARE)
     return [range(i, min(i + size, n_rows)) for i in range(0, n_rows, size)]
 
 

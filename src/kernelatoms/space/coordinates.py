@@ -11,7 +11,6 @@ a stated accuracy from ``rpcholesky``, which needs no K.
 """
 
 from collections.abc import Callable
-from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -118,14 +117,16 @@ def _on_pivots(
 
     def duals(vectors: Array) -> Array:
         # The pivots' own rows are taken from F when they are asked for, not kept beside it.
-        return scipy.linalg.solve_triangular(
-            F[pivots], vectors.T, trans="T", lower=True, check_finite=False
-        )
+        with machine(F).one_blas_thread(len(pivots) < _THREADED_FROM):
+            return scipy.linalg.solve_triangular(
+                F[pivots], vectors.T, trans="T", lower=True, check_finite=False
+            )
 
     if X is None:
         return Coordinates(F, chosen, duals)
     inner = Expansion(kernel, chosen).project(X)
-    mine = scipy.linalg.solve_triangular(F[pivots], inner.T, lower=True, check_finite=False)
+    with machine(F).one_blas_thread(len(pivots) < _THREADED_FROM):
+        mine = scipy.linalg.solve_triangular(F[pivots], inner.T, lower=True, check_finite=False)
     return Coordinates(np.ascontiguousarray(mine.T), chosen, duals)
 
 
@@ -137,10 +138,11 @@ def pivoted_cholesky(K: Array) -> tuple[Array, NDArray[np.intp]]:
         raise ValueError(ZERO_KERNEL)
     # What the factor must give back: a matrix that is not positive semi-definite has no factor.
     probes = np.random.default_rng(0).choice([-1.0, 1.0], (n, 4)).astype(K.dtype)
-    images = K @ probes
+    with machine(K).one_blas_thread():
+        images = K @ probes
     (pstrf,) = scipy.linalg.get_lapack_funcs(("pstrf",), (K,))
     # Its many small products wake BLAS' helper threads for less than that costs, up to here.
-    with machine(K).one_blas_thread() if n < _THREADED_FROM else nullcontext():
+    with machine(K).one_blas_thread(n < _THREADED_FROM):
         factor, order, rank, _ = pstrf(K.T, tol=n * eps * largest, lower=1, overwrite_a=True)
     order = order.astype(np.intp) - 1
     F = np.empty((n, rank), K.dtype)

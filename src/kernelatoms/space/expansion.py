@@ -11,6 +11,9 @@ from kernelatoms.similarity import Kernel
 
 Array = NDArray[Any]
 
+# Helper threads of BLAS pay from so many anchors on.
+_THREADED_FROM = 3000
+
 
 @dataclass(frozen=True)
 class Expansion:
@@ -55,5 +58,6 @@ class Expansion:
 
     def gram(self) -> Array:
         """Return <v_i, v_j> for all pairs."""
-        K = self.kernel(self.anchors, self.anchors)
-        return K if self.coef is None else self.coef.T @ K @ self.coef
+        with machine(self.anchors).one_blas_thread(len(self.anchors) < _THREADED_FROM):
+            K = self.kernel(self.anchors, self.anchors)
+            return K if self.coef is None else self.coef.T @ K @ self.coef

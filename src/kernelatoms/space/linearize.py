@@ -8,7 +8,6 @@ has F F' = C W^+ C', the Nystroem approximation of k(X, X); with all rows as lan
 exact. The rows of F are the "virtual samples", on which any linear method works.
 """
 
-from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -75,7 +74,7 @@ def _leading_eigenpairs(
     else:
         # Helper threads of BLAS cost more than they give on small matrices, and on a busy machine
         # a hundred times more.
-        with machine(W).one_blas_thread() if n < _THREADED_FROM else nullcontext():
+        with machine(W).one_blas_thread(n < _THREADED_FROM):
             eigenvalues, vectors = scipy.linalg.eigh(W, check_finite=False)
         lowest = eigenvalues[0]
         eigenvalues, vectors = eigenvalues[::-1][:k], vectors[:, ::-1][:, :k]

@@ -56,7 +56,9 @@ def regress_rows(X: Array, F: Array, vectors: Array) -> Array:
     chosen = _some_rows(len(X), _MOST_ROWS_IN_FIT)
     X, F = X[chosen], F[chosen]
     F = F.astype(np.float64)
-    return ((vectors @ F.T) @ _ridge_weights(X, F @ F.T)).astype(X.dtype)
+    # Helper threads of BLAS cost more than they give on small matrices, and change last digits.
+    with machine(F).one_blas_thread():
+        return ((vectors @ F.T) @ _ridge_weights(X, F @ F.T)).astype(X.dtype)
 
 
 def ridge_rows(kernel: Kernel, anchors: Array, inner: Array) -> Array:
@@ -78,9 +80,10 @@ def ridge_rows(kernel: Kernel, anchors: Array, inner: Array) -> Array:
     """
     chosen = _some_rows(len(anchors), _MOST_ROWS)
     X = anchors[chosen]
-    K = kernel(X, X)
-    check_gram(K, "the kernel on the anchors")
-    return inner[chosen].T @ _ridge_weights(X, K)
+    with machine(X).one_blas_thread():
+        K = kernel(X, X)
+        check_gram(K, "the kernel on the anchors")
+        return inner[chosen].T @ _ridge_weights(X, K)
 
 
 def _some_rows(n: int, most: int) -> slice | NDArray[np.intp]:
@@ -93,9 +96,7 @@ def _some_rows(n: int, most: int) -> slice | NDArray[np.intp]:
 def _ridge_weights(X: Array, K: Array) -> Array:
     """Return (K + alpha)^+ X, alpha by generalised cross-validation."""
     X = X.astype(np.float64)
-    # Helper threads of BLAS cost more than they give on small matrices.
-    with machine(K).one_blas_thread():
-        s, V = scipy.linalg.eigh(K, check_finite=False)
+    s, V = scipy.linalg.eigh(K, check_finite=False)
     if s[0] < -np.sqrt(np.finfo(np.float64).eps) * np.abs(s).max():
         raise ValueError(
             "kernel is not positive semi-definite on these rows: its smallest eigenvalue is "

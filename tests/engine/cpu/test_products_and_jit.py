@@ -9,6 +9,7 @@ import pytest
 
 from kernelatoms.engine.cpu.layout import LANES, in_lanes, padded
 from kernelatoms.engine.cpu.products import block_rows, gram_matrix
+from kernelatoms.engine.cpu.threads import fair_share
 
 CODE_ONE_SIGNAL = """
 import numpy as np
@@ -58,9 +59,17 @@ def test_other_matrices_are_copied_into_lanes(n_atoms, rng):
 
 def test_blocks_stay_within_memory():
     for width in (64, 4096, 1_000_000):
-        rows = block_rows(10_000_000, width, 8, 2)
+        rows = block_rows(10_000_000, width, 8)
         assert rows * width * 8 <= max(4 << 20, 128 * width * 8)
-    assert block_rows(10, 64, 8, 2) == 5
+
+
+@pytest.mark.parametrize(
+    ("n_rows", "fewest", "expected"),
+    [(0, 64, 1), (1, 64, 1), (10, 64, 5), (255, 64, 128), (256, 64, 64), (1023, 64, 128),
+     (1024, 64, 64), (16_000, 64, 1000), (60, 4, 8), (63, 4, 8), (64, 4, 4)],
+)  # fmt: skip
+def test_blocks_are_shared_by_many_threads(n_rows, fewest, expected):
+    assert fair_share(n_rows, fewest) == expected
 
 
 def run_python(code, cache):

@@ -30,13 +30,14 @@ from kernelatoms.engine.cpu.lasso_loops import certify
 from kernelatoms.engine.cpu.layout import laid_out
 from kernelatoms.engine.cpu.masked import omp_observed
 from kernelatoms.engine.cpu.products import for_blocks, gram_matrix
-from kernelatoms.engine.cpu.threads import each, n_threads, one_blas_thread
+from kernelatoms.engine.cpu.threads import each, fair_share, one_blas_thread
 
 __all__ = [
     "certify",
     "code_blocks",
     "descend_atoms",
     "each",
+    "fair_share",
     "fksc_passes",
     "for_blocks",
     "gram_matrix",
@@ -45,7 +46,6 @@ __all__ = [
     "lasso",
     "lasso_local",
     "lasso_without_gram",
-    "n_threads",
     "observed_class_residuals",
     "omp",
     "omp_local",

@@ -23,7 +23,7 @@ from kernelatoms.engine.cpu.greedy_loops import (
 )
 from kernelatoms.engine.cpu.layout import in_lanes, padded
 from kernelatoms.engine.cpu.products import block_rows
-from kernelatoms.engine.cpu.threads import each_block, n_threads, one_blas_thread
+from kernelatoms.engine.cpu.threads import each_block, fair_share, one_blas_thread
 
 Array = NDArray[Any]
 
@@ -112,7 +112,7 @@ def omp(
         code_block(names, whole, norms2, corr, until, *options, indices, values, left)
         _subtract_from(energy, left)
 
-    block = block_rows(n_signals, len(norms2), dtype.itemsize, n_threads())
+    block = block_rows(n_signals, len(norms2), dtype.itemsize)
     return _in_blocks(lambda: code, n_signals, n_nonzero, block, dtype, ragged)
 
 
@@ -148,7 +148,7 @@ def omp_local(
     _check(n_signals, n_nonzero, stop_at)
     candidates = np.require(candidates, np.int32, ["C", "W"])
     fits = _LOCAL_BYTES // max(8 * n_local * padded(n_local), 1)
-    block = max(1, min(fits, 1024, -(-n_signals // n_threads())))
+    block = max(1, min(fits, 1024, fair_share(n_signals)))
     # The first block says what numbers the others will be.
     with one_blas_thread():
         first = local(0, min(block, n_signals)) if n_signals else None
@@ -211,7 +211,7 @@ def omp_without_gram(
     # Correlations twice (as they are, and with the residual), the rows of all but the last atom,
     # and rows on their way.
     a_signal = (most + 3 + use_ols) * len(wide_norms2) * dtype.itemsize
-    block = max(1, min(_BYTES_WITHOUT_GRAM // a_signal, 1024, -(-n_signals // n_threads())))
+    block = max(1, min(_BYTES_WITHOUT_GRAM // a_signal, 1024, fair_share(n_signals)))
 
     def make_coder() -> Callable[[int, int, Array, Array, Array], None]:
         rows = np.empty((block * max(most - 1, 1), len(wide_norms2)), dtype)

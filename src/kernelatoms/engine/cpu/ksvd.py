@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from kernelatoms.engine.cpu.jit import jit
 from kernelatoms.engine.cpu.products import block_rows
-from kernelatoms.engine.cpu.threads import each_block, n_threads
+from kernelatoms.engine.cpu.threads import each_block
 
 
 @jit(fastmath=True)
@@ -134,6 +134,6 @@ def residuals(
         part = slice(start, stop)
         _subtract_reconstruction(out[part], dictionary, indices[part], values[part])
 
-    rows = block_rows(len(out), out.shape[1], out.itemsize, n_threads())
+    rows = block_rows(len(out), out.shape[1], out.itemsize)
     each_block(len(out), rows, lambda: worker)
     return out

@@ -26,7 +26,7 @@ from kernelatoms.engine.cpu.lasso_loops import (
     solve_lasso_local,
 )
 from kernelatoms.engine.cpu.products import block_rows, rows_in_memory
-from kernelatoms.engine.cpu.threads import each_block, n_threads
+from kernelatoms.engine.cpu.threads import each_block, fair_share
 
 Array = NDArray[Any]
 #: ``products(start, stop) -> (corr, energy)``.
@@ -43,8 +43,8 @@ MOST_ACTIVE, MOST_ACTIVE_AT_ALL = 256, 2048
 MOST_PASSES = 100_000
 # What is left of an atom below this share counts as spanned by the active ones.
 _ROUNDING = 1e-11
-# Signals a block at most: an interrupt waits for one block.
-_MOST_ROWS = 256
+# Signals a block: at most, since an interrupt waits for one block; at least, if there are so many.
+_MOST_ROWS, _FEWEST_ROWS = 256, 4
 # Without a Gram matrix: numbers held at once by a block, and atoms that join a working set.
 _BUDGET = 16 << 20
 _FIRST_CANDIDATES, _FEWEST_NEW = 32, 16
@@ -122,7 +122,7 @@ def code_blocks(
 
         out.take(first, stop, w, energy, certified)
 
-    rows = min(block_rows(n_signals, n_atoms, 8, n_threads()), _MOST_ROWS)
+    rows = min(block_rows(n_signals, n_atoms, 8, _FEWEST_ROWS), _MOST_ROWS)
     each_block(n_signals, rows, lambda: work)
     return out.coded()
 
@@ -166,7 +166,7 @@ def lasso_local(
 
         out.take(first, stop, w, energy, certified, candidates[first:stop])
 
-    rows = min(block_rows(n_signals, width * width, 8, n_threads()), _MOST_ROWS)
+    rows = min(block_rows(n_signals, width * width, 8, _FEWEST_ROWS), _MOST_ROWS)
     rows = max(1, min(rows, (4 << 20) // (8 * width * width)))
     each_block(n_signals, rows, lambda: work)
     return out.coded()
@@ -224,7 +224,7 @@ def lasso_without_gram(
 
         out.take(first, stop, w, energy, certified, candidates)
 
-    rows = max(1, min(_BUDGET // max(n_atoms, 1), 64, -(-n_signals // n_threads())))
+    rows = max(1, min(_BUDGET // max(n_atoms, 1), 64, fair_share(n_signals, _FEWEST_ROWS)))
     each_block(n_signals, rows, lambda: work)
     return out.coded()
 

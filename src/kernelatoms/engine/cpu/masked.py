@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelatoms.engine.cpu.jit import jit
-from kernelatoms.engine.cpu.threads import each_block, n_threads
+from kernelatoms.engine.cpu.threads import each_block, fair_share
 
 # As in ``omp``: below this many machine epsilons of its scale a number is rounding.
 _ROUNDING = 100.0
@@ -291,5 +291,5 @@ def omp_observed(
         )  # fmt: skip
 
     block = masked_block_rows(n_nonzero, signals.shape[1], len(atoms), dtype.itemsize)
-    each_block(n_signals, max(1, min(block, -(-n_signals // n_threads()))), lambda: work)
+    each_block(n_signals, min(block, fair_share(n_signals)), lambda: work)
     return indices, values, left, energy

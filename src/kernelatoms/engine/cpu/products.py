@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelatoms.engine.cpu.layout import padded
-from kernelatoms.engine.cpu.threads import each, each_block, n_threads
+from kernelatoms.engine.cpu.threads import each, each_block, fair_share
 
 _GRAM_TILE = 512
 
@@ -39,16 +39,18 @@ def gram_matrix(atoms: NDArray[Any]) -> NDArray[Any]:
     return gram[:, :n_atoms]
 
 
-def block_rows(n_rows: int, width: int, itemsize: int, n_threads: int) -> int:
-    """Return how many rows to work on at once: a few MiB a thread, enough rows for the GEMM."""
+def block_rows(n_rows: int, width: int, itemsize: int, fewest: int = 64) -> int:
+    """Return how many rows to work on at once: a few MiB a thread, enough rows for the GEMM.
+
+    ``fewest`` as of ``fair_share``.
+    """
     fits = (4 << 20) // max(width * itemsize, 1)
-    share = -(-n_rows // n_threads)
-    return max(1, min(max(fits, 128), 1024, share))
+    return min(max(fits, 128), 1024, fair_share(n_rows, fewest))
 
 
 def for_blocks(n_rows: int, width: int, itemsize: int, work: Callable[[int, int], None]) -> None:
     """Call ``work(start, stop)`` for blocks of rows that need ``width`` numbers each."""
-    each_block(n_rows, block_rows(n_rows, width, itemsize, n_threads()), lambda: work)
+    each_block(n_rows, block_rows(n_rows, width, itemsize), lambda: work)
 
 
 def rows_in_memory(matrix: NDArray[Any]) -> NDArray[Any]:

@@ -1,0 +1,163 @@
+"""Every kind of number that the library returns, as digests by name: one JSON object.
+
+Run in processes with other numbers of threads, its outputs must not differ; see
+``test_thread_counts``.
+"""
+
+import hashlib
+import json
+import sys
+import warnings
+
+import numpy as np
+import scipy.sparse
+
+from kernelatoms import (
+    KSCDL,
+    KSVD,
+    MOD,
+    ClassDictionaryClassifier,
+    KernelKSVD,
+    KernelLinearizer,
+    KernelMOD,
+    SparseCoder,
+    lasso_path,
+    nystrom_error,
+    preimage,
+    residual_norms,
+    sparse_encode,
+)
+from kernelatoms.similarity import KERNELS, make_kernel
+from kernelatoms.space.samplers import SAMPLERS
+
+outputs = {}
+
+
+def digest(value):
+    if scipy.sparse.issparse(value):
+        value = [value.data, value.indices, value.indptr]
+    if isinstance(value, list | tuple):
+        return hashlib.sha256("".join(map(digest, value)).encode()).hexdigest()
+    value = np.ascontiguousarray(value)
+    return hashlib.sha256(str((value.dtype, value.shape)).encode() + value.tobytes()).hexdigest()
+
+
+def keep(name, value):
+    assert name not in outputs
+    outputs[name] = digest(value)
+
+
+def keep_fitted(name, estimator):
+    for attribute, value in vars(estimator).items():
+        if attribute.endswith("_") and isinstance(value, np.ndarray | float | int | list):
+            if isinstance(value, list) and value and hasattr(value[0], "get_params"):
+                for i, each in enumerate(value):
+                    keep_fitted(f"{name}.{attribute}[{i}]", each)
+            elif not isinstance(value, list) or not any(isinstance(v, str) for v in value):
+                keep(f"{name}.{attribute}", value)
+
+
+def data(dtype, n_rows=403, n_features=37, n_atoms=51):
+    rng = np.random.default_rng(0)
+    D = rng.standard_normal((n_atoms, n_features))
+    D /= np.linalg.norm(D, axis=1, keepdims=True)
+    W = rng.standard_normal((n_rows, n_atoms)) * (rng.random((n_rows, n_atoms)) < 0.1)
+    X = W @ D + 0.1 * rng.standard_normal((n_rows, n_features))
+    return X.astype(dtype), D.astype(dtype)
+
+
+def code(dtype):
+    X, D = data(dtype)
+    name = dtype.__name__
+    candidates = np.random.default_rng(1).permuted(np.tile(np.arange(51), (403, 1)), axis=1)[:, :9]
+    missing = X.copy()
+    missing[np.random.default_rng(2).random(X.shape) < 0.2] = np.nan
+    greedy = [{"selection": s, "positive": p} for s in ("omp", "ols") for p in (False, True)]
+    for kernel in ("linear", "rbf"):
+        how = {"kernel": kernel}
+        for options in (
+            *(dict(n_nonzero_coefs=4, **o) for o in greedy),
+            {"max_residual": 0.3},
+            {"n_nonzero_coefs": 3, "candidates": candidates},
+            {"method": "lasso", "alpha": 0.1},
+            {"method": "lasso", "alpha": 0.1, "positive": True},
+            {"method": "lasso", "alpha": 0.1, "candidates": candidates},
+            {"method": "ksc", "alpha": 0.1},
+            {"method": "fksc", "alpha": 0.1},
+            {"method": "ridge", "mu": 0.1},
+        ):
+            key = f"sparse_encode {name} {kernel} {sorted(k for k in options)} {options.values()}"
+            keep(key[:-1] if "array" not in key else f"{key[:80]} {len(outputs)}",
+                 sparse_encode(X, D, **how, **options))  # fmt: skip
+        codes = sparse_encode(X, D, n_nonzero_coefs=4, **how)
+        keep(f"residual_norms {name} {kernel}", residual_norms(X, D, codes, **how))
+        keep(f"missing {name} {kernel}", sparse_encode(missing, D, n_nonzero_coefs=4, **how))
+        path = lasso_path(X, D, n_alphas=4, **how)
+        keep(f"lasso_path {name} {kernel}", [path.alphas, path.gaps, *path.codes])
+    few = sparse_encode(X[:9], D, n_nonzero_coefs=4)
+    keep(f"sparse_encode {name} few rows", few)
+    for method in ("auto", "ridge", "distance", "fixed-point"):
+        coef = sparse_encode(X[:50], D, n_nonzero_coefs=4, kernel="rbf").toarray()
+        keep(f"preimage {name} {method}", preimage(coef.T, D, kernel="rbf", method=method))
+    keep(f"SparseCoder {name}", SparseCoder(D, n_nonzero_coefs=3).fit(X).transform(X))
+
+
+def learn(dtype):
+    X, _ = data(dtype)
+    name = dtype.__name__
+    few = {"n_atoms": 20, "max_iter": 4, "random_state": 0}
+    learners = {
+        "KSVD": KSVD(n_nonzero_coefs=3, **few),
+        "MOD": MOD(n_nonzero_coefs=3, **few),
+        "MOD l1": MOD(alpha=0.1, **few),
+        "KernelKSVD": KernelKSVD(n_nonzero_coefs=3, **few),
+        "KernelKSVD pruned": KernelKSVD(n_nonzero_coefs=3, coordinates=0.05, **few),
+        "KernelMOD": KernelMOD(n_nonzero_coefs=3, **few),
+        "KSCDL": KSCDL(n_atoms=20, max_iter=4, random_state=0),
+    }
+    for key, learner in learners.items():
+        key = f"{key} {name}"
+        keep_fitted(key, learner.fit(X))
+        keep(f"{key} transform", learner.transform(X))
+        if hasattr(learner, "score"):
+            keep(f"{key} score", learner.score(X))
+        if hasattr(learner, "inverse_transform"):
+            keep(f"{key} inverse", learner.inverse_transform(learner.transform(X)))
+        if hasattr(learner, "partial_fit"):
+            learner.partial_fit(X[:200]).partial_fit(X[200:])
+            keep_fitted(f"{key} partial_fit", learner)
+    for sampling in SAMPLERS:
+        for solver in ("full", "randomized"):
+            key = f"KernelLinearizer {name} {sampling} {solver}"
+            mapper = KernelLinearizer(
+                n_landmarks=60, n_components=20, sampling=sampling, solver=solver, random_state=0
+            ).fit(X)
+            keep_fitted(key, mapper)
+            F = mapper.transform(X)
+            keep(f"{key} transform", F)
+            keep(f"{key} inverse", mapper.inverse_transform(F))
+            keep(f"{key} error", nystrom_error(mapper, X))
+    y = np.arange(len(X)) % 3
+    for scheme in ("distributive", "collective"):
+        for learner in (KSVD(n_nonzero_coefs=3, n_atoms=15), KernelKSVD(15, n_nonzero_coefs=3)):
+            key = f"classifier {name} {scheme} {type(learner).__name__}"
+            model = ClassDictionaryClassifier(learner, scheme=scheme, random_state=0).fit(X, y)
+            keep_fitted(key, model)
+            keep(f"{key} decision", model.decision_function(X))
+            keep(f"{key} predict", model.predict(X))
+            keep(f"{key} score", model.score(X, y))
+
+
+def compare(dtype):
+    X, D = data(dtype)
+    for kernel in KERNELS:
+        keep(f"{kernel} {dtype.__name__}", make_kernel(kernel)(np.abs(X), np.abs(D)))
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore")
+    for dtype in (np.float32, np.float64):
+        compare(dtype)
+        code(dtype)
+        learn(dtype)
+    json.dump(outputs, sys.stdout)

@@ -1,0 +1,40 @@
+"""Results are the same to the last bit, however many threads there are."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+
+def outputs(threads, blas_threads):
+    """Return digests of all kinds of outputs, by name."""
+    done = subprocess.run(
+        [sys.executable, str(Path(__file__).with_name("public_outputs.py"))],
+        env={**os.environ, "KERNELATOMS_NUM_THREADS": str(threads),
+             "OMP_NUM_THREADS": str(blas_threads), "OPENBLAS_NUM_THREADS": str(blas_threads)},
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def differences(one, other):
+    assert len(one) > 800
+    assert one.keys() == other.keys()
+    return [name for name in one if one[name] != other[name]]
+
+
+def test_results_do_not_depend_on_the_number_of_threads():
+    assert differences(outputs(1, 1), outputs(3, 1)) == []
+
+
+@pytest.mark.slow
+def test_nor_on_threads_of_blas_but_where_stated():
+    one = outputs(1, 1)
+    for threads, blas_threads in [(2, 2), (5, 2), (1, 2)]:
+        found = differences(one, outputs(threads, blas_threads))
+        # scikit-learn adds up clusters in whatever order its threads end.
+        assert [name for name in found if "kmeans" not in name] == []
