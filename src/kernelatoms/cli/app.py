@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from kernelatoms.cli import apply, demo, fit, look, reproduce
+from kernelatoms.cli.speaking import tell
 
 app = typer.Typer(
     name="kernelatoms",
@@ -32,7 +33,7 @@ def _version(wanted: bool) -> None:
     if wanted:
         from kernelatoms import __version__
 
-        print(__version__)
+        tell(__version__)
         raise typer.Exit
 
 
