@@ -76,10 +76,11 @@ def test_models_come_back_as_they_were(model, dtype, rng, tmp_path):
         )
 
 
-def test_old_files_still_predict():
-    """A file of format 1, written once, with what it predicted then."""
-    model, record = load_model(FIXTURES / "model-1.skops")
-    expected = json.loads((FIXTURES / "model-1.json").read_text())
+@pytest.mark.parametrize("version", range(1, FORMAT_VERSION + 1))
+def test_old_files_still_predict(version):
+    """A file of every format, written once, with what it predicted then."""
+    model, record = load_model(FIXTURES / f"model-{version}.skops")
+    expected = json.loads((FIXTURES / f"model-{version}.json").read_text())
     scores = model.decision_function(np.array(expected["X"]))
     np.testing.assert_allclose(scores, expected["scores"], atol=1e-6)
     assert record.columns == expected["columns"]

@@ -102,3 +102,13 @@ def test_jitted_functions_call_jitted_functions_of_their_own_file_only():
             body = [node for statement in function.body for node in ast.walk(statement)]
             used = {node.id for node in body if isinstance(node, ast.Name)}
             assert not (jitted and used & imported), f"{path.name}: {function.name}"
+
+
+def test_the_command_line_speaks_in_one_place():
+    """Texts of files reach a terminal through ``speaking`` only, which makes them visible."""
+    for path in (ROOMS / "cli").glob("*.py"):
+        if path.name == "speaking.py":
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+                assert node.func.id != "print", f"cli/{path.name} prints by itself"

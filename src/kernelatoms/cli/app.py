@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from kernelatoms.cli import apply, demo, fit, look, reproduce
+from kernelatoms.cli.speaking import tell
 from kernelatoms.cli.stopping import STOPPED
 
 app = typer.Typer(
@@ -33,7 +34,7 @@ def _version(wanted: bool) -> None:
     if wanted:
         from kernelatoms import __version__
 
-        print(__version__)
+        tell(__version__)
         raise typer.Exit
 
 

@@ -1,13 +1,22 @@
 """``kernelatoms predict`` and ``encode``: a fitted model on further rows."""
 
-import sys
+import io
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from kernelatoms.cli.choosing import trusted_types
-from kernelatoms.cli.speaking import note, print_json, say, speaks_plainly, warnings_as_notes
+from kernelatoms.cli.speaking import (
+    note,
+    print_json,
+    say,
+    speaks_plainly,
+    tell,
+    warnings_as_notes,
+)
 
 PREDICT_EXAMPLES = """**Examples**
 
@@ -82,12 +91,12 @@ def predict(
         check_result_target(output, RESULT_SUFFIXES)
         refuse_to_overwrite(output, model, data)
     heard: list[str] = []
-    with warnings_as_notes(heard):
+    with warnings_as_notes(heard), at_work(model):
         fitted, record, table, X = open_both(model, data, rows, trust)
         if not hasattr(fitted, "predict"):
             raise ValueError(
-                f"{model} holds {record.name!r}, which predicts no classes; use 'kernelatoms "
-                "encode' for its codes."
+                f"{model} holds {record.name or type(fitted).__name__!r}, which predicts no "
+                "classes; use 'kernelatoms encode' for its codes."
             )
         predictions = fitted.predict(X)
         columns: dict[str, Any] = {**row_identifiers(table, record), "prediction": predictions}
@@ -104,11 +113,13 @@ def predict(
         print_json(result)
         return
     if output is None:
-        write_columns(sys.stdout, columns)
+        text = io.StringIO()
+        write_columns(text, columns)
+        tell(text.getvalue(), end="")
     if accuracy is not None:
         say(f"{accuracy:.1%} of {len(X):,} predictions are right.")
     if output is not None:
-        print(f"{len(X):,} predictions: {output}")
+        tell(f"{len(X):,} predictions: {output}")
 
 
 @speaks_plainly
@@ -182,7 +193,7 @@ def encode(
         )
     if absolute and max_residual is None:
         raise ValueError("--absolute goes with --max-residual, such as --max-residual 0.5.")
-    with warnings_as_notes([]):
+    with warnings_as_notes([]), at_work(model):
         fitted, _, _, X = open_both(model, data, rows, trust)
         codes = codes_of(fitted, X, None if method is None else {"method": method, **options})
     write_codes(output, codes)
@@ -194,7 +205,7 @@ def encode(
         )  # fmt: skip
         return
     what = "atoms" if hasattr(codes, "nnz") else "components"
-    print(
+    tell(
         f"{codes.shape[0]:,} codes over {codes.shape[1]:,} {what}, "
         f"{nonzero / codes.shape[0]:.1f} nonzeros a row: {output}"
     )
@@ -208,10 +219,31 @@ def open_both(
 
     fitted, record = load_model(model, trusted=trusted_types(trust))
     table = read_table(data, rows)
-    X, notes = rows_for(table, record, fitted.n_features_in_)
+    n_features = getattr(fitted, "n_features_in_", None)
+    if n_features is None and record.columns is None:
+        raise ValueError(
+            f"{model} says neither how many columns it takes nor which; use it from Python, with "
+            "load_model."
+        )
+    X, notes = rows_for(table, record, n_features or len(record.columns or ()))
     for text in notes:
         note(text)
     return fitted, record, table, X
+
+
+@contextmanager
+def at_work(model: Path) -> Iterator[None]:
+    """Say in words that a model cannot be applied.
+
+    Steps of scikit-learn believe what a file says of them, and raise whatever comes of it.
+    """
+    try:
+        yield
+    except (LookupError, AttributeError, ArithmeticError, RuntimeError) as error:
+        raise ValueError(
+            f"{model}: the model cannot be applied ({type(error).__name__}: {error}); its file may "
+            "be damaged."
+        ) from error
 
 
 def codes_of(fitted: Any, X: Any, options: dict[str, Any] | None = None) -> Any:
@@ -219,9 +251,6 @@ def codes_of(fitted: Any, X: Any, options: dict[str, Any] | None = None) -> Any:
 
     ``options`` of ``sparse_encode`` replace the way in which the model codes.
     """
-    import numpy as np
-    import scipy.sparse
-
     from kernelatoms import sparse_encode
 
     def code(learner: Any, signals: Any) -> Any:
@@ -229,24 +258,48 @@ def codes_of(fitted: Any, X: Any, options: dict[str, Any] | None = None) -> Any:
             return learner.transform(signals)
         return sparse_encode(signals, learner, **options)
 
-    if hasattr(fitted, "transform"):
-        if options is None:
-            return fitted.transform(X)
-        if not hasattr(fitted[-1], "n_atoms_"):
-            raise ValueError(
-                f"--method needs a dictionary, and the model ends in {type(fitted[-1]).__name__}; "
-                "leave --method out."
-            )
-        return code(fitted[-1], fitted[:-1].transform(X))
-    classifier = fitted[-1]
-    signals, predictions = fitted[:-1].transform(X), fitted.predict(X)
+    if options is None and hasattr(fitted, "transform"):
+        return fitted.transform(X)
+    last, signals = _last_step(fitted, X)
+    if hasattr(last, "dictionaries_"):
+        return _codes_by_class(last, signals, code)
+    if not hasattr(last, "n_atoms_"):
+        what = "leave --method out" if hasattr(fitted, "transform") else "it has no codes"
+        raise ValueError(
+            f"codes{' by --method' if options else ''} need a dictionary, and the model ends in "
+            f"{type(last).__name__}; {what}."
+        )
+    if hasattr(last, "dictionary"):  # given, not learned: the coder knows under which kernel
+        from sklearn.base import clone
+
+        return clone(last).set_params(**(options or {})).fit_transform(signals)
+    return code(last, signals)
+
+
+def _last_step(fitted: Any, X: Any) -> tuple[Any, Any]:
+    """Return the last step of a model, or the model itself, and the rows as they come to it."""
+    steps = getattr(fitted, "steps", None)
+    if steps is None:
+        return fitted, X
+    return _last_step(fitted[-1], fitted[:-1].transform(X) if len(steps) > 1 else X)
+
+
+def _codes_by_class(classifier: Any, signals: Any, code: Any) -> Any:
+    """Return codes over the dictionaries of the predicted classes; atoms counted through all."""
+    import numpy as np
+    import scipy.sparse
+
+    predictions = classifier.predict(signals)
     parts, order = [], []
     widths = [learner.n_atoms_ for learner in classifier.dictionaries_]
     starts = np.cumsum([0, *widths])
     for c, learner in enumerate(classifier.dictionaries_):
         mine = np.flatnonzero(predictions == classifier.classes_[c])
         if len(mine):
-            own = code(learner, signals[mine]).tocoo()
+            rows = signals[mine]
+            if hasattr(classifier, "members_"):  # kernel values with the rows of the class
+                rows = rows[:, classifier.members_[c]]
+            own = scipy.sparse.coo_array(code(learner, rows))
             shape = (len(mine), int(starts[-1]))
             places = (own.row, own.col + starts[c])
             parts.append(scipy.sparse.coo_array((own.data, places), shape=shape))
@@ -256,6 +309,8 @@ def codes_of(fitted: Any, X: Any, options: dict[str, Any] | None = None) -> Any:
 
 
 def _scores(fitted: Any, X: Any) -> dict[str, Any]:
+    if not hasattr(fitted, "decision_function") or not hasattr(fitted, "classes_"):
+        raise ValueError("--scores: the model does not say how well each class fits.")
     values, classes = fitted.decision_function(X), fitted.classes_
     if values.ndim == 1:
         return {f"score {classes[1]}": values}
@@ -272,5 +327,7 @@ def _accuracy(
 
     if label is None or (not asked and label not in table.names):
         return None
+    if not hasattr(fitted, "classes_"):
+        raise ValueError("--label: the model predicts no classes that could be right.")
     truth, kept = labels_for(table, label, fitted.classes_)
     return float(np.mean(predictions[kept].astype(str) == truth.astype(str)))

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from kernelatoms.cli.speaking import print_table, progress, speaks_plainly
+from kernelatoms.cli.speaking import print_table, progress, speaks_plainly, tell
 
 EXAMPLES = """**Example**
 
@@ -67,4 +67,4 @@ def demo(
     console.print(f"\n{summary}\n", markup=False)
     if trouble is not None:
         raise trouble
-    console.print(f"Report: {output}", markup=False)
+    tell(f"Report: {output}")

@@ -14,6 +14,7 @@ from kernelatoms.cli.speaking import (
     print_json,
     progress,
     speaks_plainly,
+    tell,
     warnings_as_notes,
 )
 
@@ -244,17 +245,17 @@ def _tell(record: Any, pipeline: Any, output: Path) -> None:
     classes = report.get("classes", [])
     sizes = f"{data['rows']:,} rows, {data['features']:,} features"
     sizes += f", {len(classes)} classes" if classes else ""
-    print(f"{record.name} on {data['file']}: {sizes}; fitted in {report['seconds']:.2f} s.")
+    tell(f"{record.name} on {data['file']}: {sizes}; fitted in {report['seconds']:.2f} s.")
     if report.get("energy_kept") is not None:
-        print(
+        tell(
             f"{report['n_atoms']:,} atoms; their codes keep {report['energy_kept']:.1%} of the "
             f"training rows' energy after {report['passes']} passes."
         )
     scores = report.get("cross_validation")
     if scores:
-        print(
+        tell(
             f"Accuracy on rows not learned from, {len(scores['folds'])} folds: "
             f"{scores['mean']:.1%} ± {scores['standard_error']:.1%} (standard error); always the "
             f"most frequent class: {scores['most_frequent_class']:.1%}."
         )
-    print(f"Model: {output}")
+    tell(f"Model: {output}")

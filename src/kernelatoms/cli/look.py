@@ -6,9 +6,9 @@ from typing import Annotated, Any
 
 import typer
 
-from kernelatoms.cli.apply import Json, Model, Rows, Trust, open_both
+from kernelatoms.cli.apply import Json, Model, Rows, Trust, at_work, open_both
 from kernelatoms.cli.choosing import trusted_types
-from kernelatoms.cli.speaking import print_json, progress, speaks_plainly, warnings_as_notes
+from kernelatoms.cli.speaking import print_json, progress, speaks_plainly, tell, warnings_as_notes
 
 INFO_EXAMPLES = """**Examples**
 
@@ -48,7 +48,8 @@ def info(
         return
     width = max(len(name) for name in facts)
     for name, value in facts.items():
-        print(f"{name:<{width}}  {_in_words(value)}")
+        line = f"{name:<{width}}  {_in_words(value)}"
+        tell(line.replace("\n", "\\n"))  # a name with a line end looks like two facts
 
 
 @speaks_plainly
@@ -78,7 +79,7 @@ def report(
     check_target(output)
     refuse_to_overwrite(output, model, data)
     y = table = X = None
-    with warnings_as_notes([]), progress() as on_step:
+    with warnings_as_notes([]), progress() as on_step, at_work(model):
         on_step(0, 0, "drawing")
         if data is None:
             fitted, record = load_model(model, trusted=trusted_types(trust))
@@ -93,7 +94,7 @@ def report(
         write_model_report(
             output, fitted, X, y,
             image_shape=shape or record.image_shape,
-            title=f"{record.name} on {record.data.get('file', 'data')}",
+            title=_title(record),
             facts=_facts_for_page(record, data, X, y),
             feature_names=record.columns,
             timing={"fit": record.fit["seconds"]} if "seconds" in record.fit else None,
@@ -101,7 +102,7 @@ def report(
     if as_json:
         print_json({"report": str(output), "rows": 0 if X is None else len(X)})
     else:
-        print(f"Report: {output}")
+        tell(f"Report: {output}")
 
 
 @speaks_plainly
@@ -126,7 +127,7 @@ def datasets(
         )
     if output is not None:
         _write_bundled(name, output)
-        print(f"{name}: {output}")
+        tell(f"{name}: {output}")
         return
     folder = data_folder(data_home)
 
@@ -150,13 +151,11 @@ def datasets(
     elif name is not None:
         for key, value in listed[0].items():
             if value != "":
-                print(f"{key:<8} {_in_words(value)}")
+                tell(f"{key:<8} {_in_words(value)}")
     else:
         for entry in listed:
-            print(
-                f"{entry['name']:<20} {'at hand' if entry['at hand'] else '-':<8} {entry['what']}"
-            )
-        print("\nFiles are looked for in --data-home or the folder $KERNELATOMS_DATA.")
+            tell(f"{entry['name']:<20} {'at hand' if entry['at hand'] else '-':<8} {entry['what']}")
+        tell("\nFiles are looked for in --data-home or the folder $KERNELATOMS_DATA.")
 
 
 _BUNDLED = {
@@ -213,14 +212,14 @@ def _table_facts(file: Path, rows: str | None) -> dict[str, Any]:
 
 
 def _model_facts(file: Path) -> dict[str, Any]:
-    from kernelatoms.files import FORMAT_VERSION, foreign_types, read_record
+    from kernelatoms.files import foreign_types, format_of, read_record
 
     record = read_record(file)
     foreign = foreign_types(file)
     return {
         "model": str(file),
         "what": record.name or "not recorded",
-        "format": FORMAT_VERSION,
+        "format": format_of(file),
         "columns": record.columns if record.columns is not None else "by position",
         "label": record.label or "none",
         **({"types to trust": foreign} if foreign else {}),
@@ -232,16 +231,20 @@ def _model_facts(file: Path) -> dict[str, Any]:
     }
 
 
+def _title(record: Any) -> str | None:
+    """Return the page's heading; None, for one that tells of the model, where none was recorded."""
+    if not record.name:
+        return None
+    return f"{record.name} on {record.data.get('file', 'data')}"
+
+
 def _facts_for_page(record: Any, data: Path | None, X: Any, y: Any) -> dict[str, str]:
     from kernelatoms.files import fingerprint
 
     seen = X is not None and fingerprint(X, y) == record.data.get("fingerprint")
     facts = {
-        "model": record.name,
-        "trained on": f"{record.data['file']}, {record.data['rows']:,} rows, "
-        f"{record.data['features']:,} features"
-        if record.data
-        else "not recorded",
+        "model": record.name or "not recorded",
+        "trained on": _trained_on(record.data),
         "shown on": "no rows" if data is None else data.name,
         **({"these rows are": "the ones it learned from" if seen else "others"} if data else {}),
         "label": record.label or "none",
@@ -259,6 +262,11 @@ def _facts_for_page(record: Any, data: Path | None, X: Any, y: Any) -> dict[str,
     if record.left_out:
         facts["left out"] = "; ".join(f"{k}: {v}" for k, v in list(record.left_out.items())[:8])
     return facts
+
+
+def _trained_on(data: dict[str, Any]) -> str:
+    sizes = [f"{data[name]:,} {name}" for name in ("rows", "features") if name in data]
+    return ", ".join([*([data["file"]] if "file" in data else []), *sizes]) or "not recorded"
 
 
 def _shape(text: str | None) -> tuple[int, int] | None:

@@ -12,6 +12,7 @@ from kernelatoms.cli.speaking import (
     progress,
     say,
     speaks_plainly,
+    tell,
     warnings_as_notes,
 )
 
@@ -88,7 +89,7 @@ def reproduce(
         print_json({"figures": results, "pages": [str(page) for page in pages]})
     else:
         for page in pages:
-            print(f"Page: {page}")
+            tell(f"Page: {page}")
 
 
 def _list(as_json: bool) -> None:
@@ -106,11 +107,11 @@ def _list(as_json: bool) -> None:
         )  # fmt: skip
         return
     width = max(map(len, FIGURES))
-    print(f"{'name':<{width}} {'quick':>7} {'full':>7}  what")
+    tell(f"{'name':<{width}} {'quick':>7} {'full':>7}  what")
     for name, figure in FIGURES.items():
         quick, full = figure.study.quick.duration, figure.study.full.duration
-        print(f"{name:<{width}} {quick:>7} {full:>7}  {figure.title}")
-    print(
+        tell(f"{name:<{width}} {quick:>7} {full:>7}  {figure.title}")
+    tell(
         "\nTimes are those of two cores. Figures of one study share their runs. The data sets: "
         "kernelatoms datasets."
     )

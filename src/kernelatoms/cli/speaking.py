@@ -1,12 +1,15 @@
 """Words to the user: notes, errors with their exit codes, progress, tables, JSON.
 
 Results go to standard output, everything else to standard error, so that a pipe sees results
-only. Bars and colours appear on a terminal only.
+only. Bars and colours appear on a terminal only. Names, columns and labels come from files, and
+files from anywhere: what goes to a terminal passes ``visible``, so that no text in a file can move
+the cursor, change colours or hide what follows. Redirected results are exact.
 """
 
 import functools
 import json
 import sys
+import unicodedata
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -22,6 +25,9 @@ if TYPE_CHECKING:
     from kernelatoms.report import Table
 
 FAILED, MISTAKE = 1, 2
+
+# Unicode's control, format, surrogate, private and unassigned signs, ends of lines and paragraphs.
+_WITHOUT_SHAPE = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 
 P = ParamSpec("P")
 OnStep = Callable[[int, int, str], None]
@@ -63,7 +69,25 @@ def speaks_plainly(command: Callable[P, None]) -> Callable[P, None]:
 
 def say(text: str) -> None:
     """Say something that is not a result."""
-    print(text, file=sys.stderr, flush=True)
+    print(visible(text), file=sys.stderr, flush=True)
+
+
+def tell(text: str, *, end: str = "\n") -> None:
+    """Print a result."""
+    print(visible(text) if sys.stdout.isatty() else text, end=end)
+
+
+def visible(text: str) -> str:
+    r"""Return a text with everything that a terminal would obey written out: ``\x1b`` and the like.
+
+    Control characters but line ends and tabs, and signs that have no shape: those that reverse the
+    direction of writing, halves of surrogate pairs, separators of lines.
+    """
+    return "".join(
+        sign if sign in "\n\t" or unicodedata.category(sign) not in _WITHOUT_SHAPE
+        else sign.encode("unicode_escape").decode()
+        for sign in text
+    )  # fmt: skip
 
 
 def note(text: str) -> None:
@@ -73,7 +97,7 @@ def note(text: str) -> None:
 
 def print_json(result: Any) -> None:
     """Print a result for scripts: one JSON object, NaN as null."""
-    print(json.dumps(_plain(result), indent=2, allow_nan=False))
+    tell(json.dumps(_plain(result), indent=2, allow_nan=False))
 
 
 @contextmanager
@@ -107,7 +131,8 @@ def progress(console: "Console | None" = None, *, lines: bool = False) -> Iterat
         return
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-    columns = (TextColumn("{task.description:<28}"), BarColumn(), TimeElapsedColumn())
+    words = TextColumn("{task.description:<28}", markup=False)
+    columns = (words, BarColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task("", total=None)
         yield lambda done, total, what: bar.update(
@@ -144,21 +169,24 @@ class FitProgress:
 def print_table(console: "Console", table: "Table") -> None:
     """Print a report's table; a wide one in parts, each with the first column."""
     from rich.table import Table as RichTable
+    from rich.text import Text
 
+    header = [visible(name) for name in table.header]
+    rows = [[visible(cell) for cell in row] for row in table.rows]
     widths = [
-        max(len(cell) for cell in (*name.split(), *(row[i] for row in table.rows)))
-        for i, name in enumerate(table.header)
+        max(len(cell) for cell in (*name.split(), *(row[i] for row in rows)))
+        for i, name in enumerate(header)
     ]
     for part in _parts(widths, console.width):
         shown = RichTable()
         for i in (0, *part):
             justify: Any = "left" if i == 0 else "right"
-            shown.add_column(table.header[i], justify=justify, width=widths[i])
-        for row in table.rows:
-            shown.add_row(row[0], *(row[i] for i in part))
+            shown.add_column(Text(header[i]), justify=justify, width=widths[i])
+        for row in rows:
+            shown.add_row(*(Text(row[i]) for i in (0, *part)))
         console.print(shown)
     if table.caption:
-        console.print(table.caption, style="dim", markup=False)
+        console.print(visible(table.caption), style="dim", markup=False)
 
 
 def _parts(widths: list[int], room: int) -> list[list[int]]:

@@ -14,4 +14,5 @@
 - ``residuals``: ``residual_norms``, what codes leave of signals.
 - ``class_dictionaries``: ``ClassDictionaryClassifier``.
 - ``checks``: what every argument is checked with, before work starts.
+- ``fitted``: what fitted attributes are checked with, which may come from a file.
 """

@@ -145,7 +145,8 @@ def load_model(path: Any, *, trusted: Sequence[str] = ()) -> tuple[Any, ModelRec
         A file that ``save_model`` or ``kernelatoms fit`` wrote.
     trusted : sequence of str
         Types beside the library's that the file may hold, "module.Class" or "module:Class"
-        each: kernels of your own. Building them imports the module and runs its code.
+        each: kernels of your own, whose module is imported and runs its code; estimators of
+        scikit-learn, such as trees, that give what a file says to compiled code.
 
     Returns
     -------
@@ -157,8 +158,9 @@ def load_model(path: Any, *, trusted: Sequence[str] = ()) -> tuple[Any, ModelRec
     Raises
     ------
     ModelFileError
-        The file is damaged, of a newer format, no model file at all, or holds types that a model
-        file may not hold; the message says which.
+        The file is damaged, was changed after it was written, is of a newer format or no model
+        file at all, holds no fitted model, one whose attributes contradict each other, or types
+        that a model file may not hold; the message says which.
 
     Examples
     --------

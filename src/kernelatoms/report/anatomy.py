@@ -18,7 +18,7 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
-from kernelatoms import KSCDL, ClassDictionaryClassifier, KernelLinearizer
+from kernelatoms import KSCDL, ClassDictionaryClassifier, KernelLinearizer, SparseCoder
 from kernelatoms.report.words import list_words
 
 Array = NDArray[Any]
@@ -130,7 +130,9 @@ def dissect(model: Any) -> Anatomy:
         hint = ""
         if hasattr(model, "best_estimator_"):
             hint = " A search holds its model in best_estimator_: pass that."
-        what = "a Pipeline that ends in " + type(steps[-1]).__name__ if len(steps) > 1 else model
+        what = f"a Pipeline that ends in {type(steps[-1]).__name__}" if len(steps) > 1 else model
+        if isinstance(model, SparseCoder):
+            what = "SparseCoder, which learned nothing"
         raise TypeError(
             "model must be a fitted KSVD, MOD, KernelKSVD, KernelMOD, KSCDL, "
             "ClassDictionaryClassifier or KernelLinearizer, or a Pipeline that ends in one, got "

@@ -64,6 +64,8 @@ def _sizes(subject: Subject) -> list[list[str]]:
             rows.append(["weight of the l1 penalty", f"{anatomy.learners[0].alpha:g}"])
             gamma = anatomy.learners[0].gamma_
             rows += [] if gamma is None else [["gamma of the kernel", f"{gamma:.4g}"]]
+        elif getattr(anatomy.learners[0], "alpha", None) is not None:
+            rows.append(["weight of the l1 penalty", f"{anatomy.learners[0].alpha:g}"])
         else:
             nonzeros = [learner.n_nonzero_coefs_ for learner in anatomy.learners]
             rows.append(["nonzeros a code, at most", _span(nonzeros)])

@@ -164,6 +164,10 @@ class KernelAtoms:
         self.n_atoms = expansion.n_vectors
         self.dtype = expansion.anchors.dtype
         if gram is not None:
+            if gram.shape != (self.n_atoms, self.n_atoms):
+                raise ValueError(
+                    f"The Gram matrix of {self.n_atoms} atoms must be square, got {gram.shape}."
+                )
             self.gram = _checked(gram)
 
     @property

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelatoms.engine.cpu.jit import jit
+from kernelatoms.engine.cpu.layout import check_shape
 from kernelatoms.engine.cpu.threads import one_blas_thread
 
 # Measured at 256 to 1,024 atoms: smaller blocks starve BLAS, larger ones lengthen the loop inside.
@@ -134,6 +135,9 @@ def sum_products(
     gram : (n_atoms, n_atoms) float64
     cross : (n_atoms, n_features) float64
     """
+    check_shape(indptr, "indptr", (len(signals) + 1,))
+    check_shape(indices, "indices", (int(indptr[-1]),))
+    check_shape(values, "values", indices.shape)
     gram, cross = np.zeros((n_atoms, n_atoms)), np.zeros((n_atoms, signals.shape[1]))
     _add_products(indptr, indices, values, np.ascontiguousarray(signals), gram, cross)
     return gram, cross

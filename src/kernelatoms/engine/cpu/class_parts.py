@@ -14,6 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelatoms.engine.cpu.jit import jit
+from kernelatoms.engine.cpu.layout import check_shape
+
+Array = NDArray[Any]
 
 
 @jit()
@@ -40,28 +43,9 @@ def _most_nonzeros(indptr):  # type: ignore[no-untyped-def]
 
 
 @jit(fastmath=True)
-def subtract_class_parts(  # type: ignore[no-untyped-def]
+def _subtract_class_parts(  # type: ignore[no-untyped-def]
     gram, corr, indptr, indices, values, owner, out
 ):
-    """Take what each class explains off ``out``, which holds the signals' energies.
-
-    Parameters
-    ----------
-    gram : (n_atoms, n_atoms or more)
-        Inner products of the atoms; further columns are not read.
-    corr : (n_signals, n_atoms)
-        Inner products of the signals with the atoms.
-    indptr : (n_signals + 1,) int64
-        Signal s has nonzeros indptr[s] to indptr[s + 1] of ``indices`` and ``values``.
-    indices : (n_nonzeros,) int32
-        Their atoms.
-    values : (n_nonzeros,)
-        Their coefficients.
-    owner : (n_atoms,) int64
-        The class of every atom.
-    out : (n_signals, n_classes)
-        Energies; becomes |x - D_c w_c|^2.
-    """
     n_classes = out.shape[1]
     starts = np.empty(n_classes + 2, np.int64)
     order = np.empty(_most_nonzeros(indptr), np.int64)
@@ -80,22 +64,9 @@ def subtract_class_parts(  # type: ignore[no-untyped-def]
 
 
 @jit(fastmath=True)
-def observed_class_residuals(  # type: ignore[no-untyped-def]
+def _observed_class_residuals(  # type: ignore[no-untyped-def]
     signals, atoms, indptr, indices, values, owner, out
 ):
-    """Write |x - D_c w_c|^2 over the observed entries of signals that miss values (NaN).
-
-    Parameters
-    ----------
-    signals : (n_signals, n_features)
-        NaN where nothing is observed.
-    atoms : (n_atoms, n_features)
-        The dictionary.
-    indptr, indices, values, owner
-        As in ``subtract_class_parts``.
-    out : (n_signals, n_classes)
-        Results.
-    """
     n_features, n_classes = signals.shape[1], out.shape[1]
     starts = np.empty(n_classes + 2, np.int64)
     order = np.empty(_most_nonzeros(indptr), np.int64)
@@ -121,6 +92,77 @@ def observed_class_residuals(  # type: ignore[no-untyped-def]
                 if not np.isnan(signals[s, i]):
                     total += float(left[i]) ** 2
             out[s, c] = total
+
+
+def subtract_class_parts(
+    gram: Array,
+    corr: Array,
+    indptr: NDArray[np.int64],
+    indices: NDArray[np.int32],
+    values: Array,
+    owner: NDArray[np.int64],
+    out: Array,
+) -> None:
+    """Take what each class explains off ``out``, which holds the signals' energies.
+
+    Parameters
+    ----------
+    gram : (n_atoms, n_atoms or more)
+        Inner products of the atoms; further columns are not read.
+    corr : (n_signals, n_atoms)
+        Inner products of the signals with the atoms.
+    indptr : (n_signals + 1,) int64
+        Signal s has nonzeros indptr[s] to indptr[s + 1] of ``indices`` and ``values``.
+    indices : (n_nonzeros,) int32
+        Their atoms.
+    values : (n_nonzeros,)
+        Their coefficients.
+    owner : (n_atoms,) int64
+        The class of every atom.
+    out : (n_signals, n_classes)
+        Energies; becomes |x - D_c w_c|^2.
+    """
+    check_shape(gram, "Gram matrix", (len(owner), max(len(owner), gram.shape[1])))
+    check_shape(corr, "correlations", (len(out), len(owner)))
+    _check_nonzeros(indptr, indices, values, out)
+    _subtract_class_parts(gram, corr, indptr, indices, values, owner, out)
+
+
+def observed_class_residuals(
+    signals: Array,
+    atoms: Array,
+    indptr: NDArray[np.int64],
+    indices: NDArray[np.int32],
+    values: Array,
+    owner: NDArray[np.int64],
+    out: Array,
+) -> None:
+    """Write |x - D_c w_c|^2 over the observed entries of signals that miss values (NaN).
+
+    Parameters
+    ----------
+    signals : (n_signals, n_features)
+        NaN where nothing is observed.
+    atoms : (n_atoms, n_features)
+        The dictionary.
+    indptr, indices, values, owner
+        As in ``subtract_class_parts``.
+    out : (n_signals, n_classes)
+        Results.
+    """
+    check_shape(atoms, "atoms", (len(owner), signals.shape[1]))
+    check_shape(signals, "signals", (len(out), signals.shape[1]))
+    _check_nonzeros(indptr, indices, values, out)
+    _observed_class_residuals(signals, atoms, indptr, indices, values, owner, out)
+
+
+def _check_nonzeros(
+    indptr: NDArray[np.int64], indices: NDArray[np.int32], values: Array, out: Array
+) -> None:
+    check_shape(indptr, "indptr", (len(out) + 1,))
+    check_shape(values, "values", indices.shape)
+    if indptr[0] < 0 or indptr[-1] > len(indices):
+        raise ValueError(f"indptr must lie within the {len(indices)} nonzeros.")
 
 
 def subtract_dense_class_parts(

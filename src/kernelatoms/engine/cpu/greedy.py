@@ -21,7 +21,7 @@ from kernelatoms.engine.cpu.greedy_loops import (
     code_block_local,
     step_block,
 )
-from kernelatoms.engine.cpu.layout import in_lanes, padded
+from kernelatoms.engine.cpu.layout import check_shape, in_lanes, padded
 from kernelatoms.engine.cpu.products import block_rows
 from kernelatoms.engine.cpu.threads import each_block, fair_share, one_blas_thread
 
@@ -349,8 +349,7 @@ def _check(n_signals: int, n_nonzero: int, stop_at: NDArray[np.float64] | None) 
 
 def _fit(array: Array, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     """Return an array as the loops are compiled for: its dtype, C order, writable."""
-    if array.shape != shape:
-        raise ValueError(f"The {name} must have shape {shape}, got {array.shape}.")
+    check_shape(array, name, shape)
     return np.require(array, dtype, ["C", "W"])
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelatoms.engine.cpu.jit import jit
+from kernelatoms.engine.cpu.layout import check_shape
 from kernelatoms.engine.cpu.products import block_rows
 from kernelatoms.engine.cpu.threads import each_block
 
@@ -110,6 +111,17 @@ def _sweep(residual, dictionary, indices, values, n_alternations):  # type: igno
             before[i] = d[i]
 
 
+def _check_codes(
+    signals: NDArray[Any],
+    dictionary: NDArray[Any],
+    indices: NDArray[np.int32],
+    values: NDArray[Any],
+) -> None:
+    check_shape(dictionary, "dictionary", (len(dictionary), signals.shape[1]))
+    check_shape(indices, "indices", (len(signals), indices.shape[1]))
+    check_shape(values, "values", indices.shape)
+
+
 def sweep_atoms(
     residual: NDArray[Any],
     dictionary: NDArray[Any],
@@ -118,6 +130,7 @@ def sweep_atoms(
     n_alternations: int,
 ) -> None:
     """Improve every atom and its coefficients in turn; all arrays but ``indices`` are updated."""
+    _check_codes(residual, dictionary, indices, values)
     _sweep(residual, dictionary, indices, values, n_alternations)
 
 
@@ -128,6 +141,7 @@ def residuals(
     values: NDArray[Any],
 ) -> NDArray[Any]:
     """Return signals less their reconstructions, row by row (no cancellation as in |x|^2 - z^2)."""
+    _check_codes(signals, dictionary, indices, values)
     out = signals.copy()
 
     def worker(start: int, stop: int) -> None:

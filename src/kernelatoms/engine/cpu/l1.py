@@ -25,6 +25,7 @@ from kernelatoms.engine.cpu.lasso_loops import (
     solve_lasso,
     solve_lasso_local,
 )
+from kernelatoms.engine.cpu.layout import check_shape
 from kernelatoms.engine.cpu.products import block_rows, rows_in_memory
 from kernelatoms.engine.cpu.threads import each_block, fair_share
 
@@ -105,13 +106,16 @@ def code_blocks(
     start: Array | None = None,
 ) -> Coded:
     """Code signals by any l1 solver, block by block on all threads, and certify the codes."""
+    n_atoms = len(gram)
+    check_shape(gram, "Gram matrix", (n_atoms, n_atoms))
+    if start is not None:
+        check_shape(start, "codes to start from", (n_signals, n_atoms))
     gram = rows_in_memory(gram.astype(np.float64, copy=False))
     usable = np.diagonal(gram) > 0
-    n_atoms = len(gram)
     out = _Collected(n_signals, dtype, gap_tol)
 
     def work(first: int, stop: int) -> None:
-        b, energy = _as_float64(*products(first, stop))
+        b, energy = _as_float64(*products(first, stop), (stop - first, n_atoms))
         w = np.zeros(b.shape)
         if start is not None:  # zero atoms get no weight
             np.multiply(start[first:stop], usable, out=w)
@@ -149,7 +153,8 @@ def lasso_local(
 
     def work(first: int, stop: int) -> None:
         grams, corr, energies = local(first, stop)
-        b, energy = _as_float64(corr, energies)
+        b, energy = _as_float64(corr, energies, (stop - first, width))
+        check_shape(grams, "local Gram matrices", (stop - first, width, width))
         grams = np.ascontiguousarray(grams, np.float64)
         w = np.zeros(b.shape)
         if start is not None:
@@ -197,12 +202,14 @@ def lasso_without_gram(
     out = _Collected(n_signals, dtype, gap_tol)
 
     def work(first: int, stop: int) -> None:
-        b, energy = _as_float64(*products(first, stop))
         n = stop - first
+        b, energy = _as_float64(*products(first, stop), (n, n_atoms))
         candidates = _worst_atoms(b, alpha, positive, np.empty((n, 0), np.int32), _FIRST_CANDIDATES)
         w = np.zeros(candidates.shape)
         while True:
             grams, corr = local(first, stop, candidates)
+            check_shape(corr, "local correlations", candidates.shape)
+            check_shape(grams, "local Gram matrices", (*candidates.shape, candidates.shape[1]))
             grams = np.ascontiguousarray(grams, np.float64)
             solve_lasso_local(grams, corr.astype(np.float64), energy, *limits, w)
             c = b - gram_times(w.astype(dtype, copy=False), candidates)
@@ -234,8 +241,10 @@ def _limits(alpha: float, positive: bool, gap_tol: float) -> tuple[Any, ...]:
     return float(alpha), positive, float(gap_tol), most, _ROUNDING, MOST_PASSES
 
 
-def _as_float64(corr: Array, energy: Array | None) -> tuple[Array, Array]:
+def _as_float64(corr: Array, energy: Array | None, shape: tuple[int, int]) -> tuple[Array, Array]:
     assert energy is not None  # the pursuit asks before
+    check_shape(corr, "correlations", shape)
+    check_shape(energy, "energies", shape[:1])
     b, energy = np.ascontiguousarray(corr, np.float64), energy.astype(np.float64)
     if not (np.isfinite(b).all() and np.isfinite(energy).all()):
         raise ValueError(

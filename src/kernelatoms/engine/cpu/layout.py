@@ -14,6 +14,12 @@ from numpy.typing import NDArray
 LANES = 64
 
 
+def check_shape(array: NDArray[Any], name: str, shape: tuple[int, ...]) -> None:
+    """Refuse an array of another shape: the loops read what they are told is there."""
+    if array.shape != shape:
+        raise ValueError(f"The {name} must have shape {shape}, got {array.shape}.")
+
+
 def padded(n_columns: int) -> int:
     """Return ``n_columns`` rounded up to whole vector lanes."""
     return -(-n_columns // LANES) * LANES

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelatoms.engine.cpu.jit import jit
+from kernelatoms.engine.cpu.layout import check_shape
 from kernelatoms.engine.cpu.threads import each_block, fair_share
 
 # As in ``omp``: below this many machine epsilons of its scale a number is rounding.
@@ -264,6 +265,16 @@ def omp_observed(
         Squared residuals and squared norms, of the observed entries.
     """
     n_signals, dtype = len(signals), signals.dtype
+    if n_nonzero < 1:
+        raise ValueError(f"n_nonzero must be at least 1, got {n_nonzero}.")
+    check_shape(atoms, "atoms", (len(atoms), signals.shape[1]))
+    check_shape(columns, "transposed atoms", atoms.shape[::-1])
+    check_shape(candidates, "candidates", (n_signals, candidates.shape[1]))
+    if candidates.size and not -1 <= candidates.min() <= candidates.max() < len(atoms):
+        raise ValueError(f"The candidates must be atoms 0..{len(atoms) - 1}, or -1.")
+    if stop_at is not None:
+        check_shape(stop_at, "stop_at", (n_signals,))
+    atoms, columns = np.ascontiguousarray(atoms, dtype), np.ascontiguousarray(columns, dtype)
     with np.errstate(over="ignore"):
         squares = np.square(columns)
     norms2 = squares.sum(axis=0, dtype=np.float64)
