@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-slow fuzz bench lint docs dist clean
+.PHONY: demo test test-slow test-lowest fuzz bench lint docs dist clean
 .DEFAULT_GOAL := test
 
 # $(call install,what) puts the package (and extras) into $(VENV), creating it when it is not there.
@@ -32,14 +32,29 @@ lint: $(VENV)/.ready-dev
 	$(BIN)/lint-imports
 
 # One worker a core, a file of tests at a time: half the time on two cores.
-PYTEST := $(BIN)/pytest --numprocesses auto --dist loadfile
+PYTEST := pytest --numprocesses auto --dist loadfile
 
 test: lint
-	$(PYTEST)
+	$(BIN)/$(PYTEST)
 
 # Adds what needs real data (KERNELATOMS_DATA=folder) or minutes of time, with fresh random numbers.
 test-slow: lint
-	KERNELATOMS_TESTS=random $(PYTEST) -m 'slow or not slow'
+	KERNELATOMS_TESTS=random $(BIN)/$(PYTEST) -m 'slow or not slow'
+
+# The lowest versions that pyproject.toml allows, on the lowest Python, in an environment of their own.
+LOWEST := build/lowest
+
+test-lowest: $(LOWEST)/.ready
+	NUMBA_CACHE_DIR=$(CURDIR)/$(LOWEST)/numba $(LOWEST)/venv/bin/$(PYTEST)
+
+$(LOWEST)/.ready: pyproject.toml tests/lowest.py
+	@mkdir -p $(@D)
+	$(PYTHON) tests/lowest.py > $(LOWEST)/versions.txt
+	$(PYTHON) -m venv --clear $(LOWEST)/venv
+	@echo "Installing the lowest versions into $(LOWEST): a minute or two, once."
+	@$(LOWEST)/venv/bin/python -m pip install --quiet --disable-pip-version-check \
+	  --constraint $(LOWEST)/versions.txt --editable '.[dev]'
+	@touch $@
 
 # Random model files, tables and numbers, for SECONDS; prints its seed, and SEED=... goes on with it.
 SECONDS ?= 600

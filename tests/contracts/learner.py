@@ -38,10 +38,6 @@ class LearnerContract:
     def make(self, **parameters):
         raise NotImplementedError
 
-    def energy(self, X):
-        """The squared norms of the signals, in feature space where there is one."""
-        return np.vecdot(X, X)
-
     @pytest.mark.parametrize("dtype", [np.float32, np.float64])
     def test_dtype_stays(self, dtype, rng):
         X = rng.standard_normal((50, 6)).astype(dtype)
@@ -55,18 +51,18 @@ class LearnerContract:
         assert np.isfinite(learner.objective_).all()
 
     def test_float32_is_near_float64(self, rng):
-        """After one pass with one atom a signal.
+        """After one pass with one atom a signal, in most of seven sets of signals.
 
-        Rounding may break a tie between two atoms, which of one atom a signal leaves as much;
-        the update then sees codes of that signal that differ by no more than twice its length.
-        With 500 signals and 20 atoms more than one tie within 1e-5 is rarer than 1 in 1,000.
+        Rounding may break a tie between two atoms, after which all may differ. With 60 signals and
+        10 atoms one set in about 200 has a tie within 1e-5: four of seven, one try in 10 million.
         """
-        X = rng.standard_normal((500, 12)).astype(np.float32)
-        runs = {"n_atoms": 20, "max_iter": 1, "random_state": 0, **self.one_atom}
-        single = self.make(**runs).fit(X).objective_
-        double = self.make(**runs).fit(X.astype(np.float64)).objective_
-        tied = 4 * float(self.energy(X).max())
-        np.testing.assert_allclose(single, double, rtol=1e-4, atol=tied)
+        runs = {"n_atoms": 10, "max_iter": 1, "random_state": 0, **self.one_atom}
+        apart = []
+        for X in rng.standard_normal((7, 60, 12)).astype(np.float32):
+            single = self.make(**runs).fit(X).objective_
+            double = self.make(**runs).fit(X.astype(np.float64)).objective_
+            apart.append(abs(single[-1] / double[-1] - 1))
+        assert np.median(apart) < 1e-4
 
     def test_same_seed_same_dictionary(self, rng):
         X = rng.standard_normal((60, 8))
