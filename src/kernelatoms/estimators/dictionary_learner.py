@@ -22,6 +22,7 @@ from kernelatoms.estimators.checks import (
 from kernelatoms.learning.loop import Update, learn
 from kernelatoms.learning.state import LearnerState
 from kernelatoms.pursuit.choices import OMP, Pursuit
+from kernelatoms.similarity.base import check_flag
 from kernelatoms.space.codes import Codes
 from kernelatoms.space.problem import CodingProblem
 
@@ -147,6 +148,7 @@ class DictionaryLearner(
         """Refuse parameters before any work starts."""
         check_count("max_iter", self.max_iter)
         check_real("tol", self.tol, low=0)
+        check_flag("sparse_output", self.sparse_output)
 
     def _choose_n_atoms(self, n_samples: int, default: int) -> int:
         if self.n_atoms is None:

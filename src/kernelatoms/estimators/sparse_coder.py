@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from kernelatoms.estimators.checks import FLOATS, check_choice, check_dictionary, validate_new
 from kernelatoms.estimators.encode import METHODS, sparse_encode
+from kernelatoms.similarity.base import check_flag
 
 Array = NDArray[Any]
 
@@ -115,6 +116,8 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         self
         """
         check_choice("method", self.method, METHODS)
+        for name in ("absolute", "positive", "sparse_output"):
+            check_flag(name, getattr(self, name))
         if isinstance(self.kernel, str) and self.kernel == "precomputed":
             raise ValueError(
                 "kernel='precomputed' has no rows to code; call sparse_encode with k(signals, "

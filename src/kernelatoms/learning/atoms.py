@@ -5,11 +5,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelatoms.engine import machine
+
 Array = NDArray[Any]
 
 
 def unit_rows(rows: Array) -> Array:
     """Return the rows at unit norm; zero rows stay zero."""
+    engine = machine(rows)
+    outside = ~engine.is_ordinary(engine.squared_norms(rows), rows.dtype)
+    rows, _ = engine.to_ordinary(rows, outside, rows.dtype)
     norms = np.linalg.norm(rows, axis=1, keepdims=True)
     return rows / np.where(norms > 0, norms, 1)
 
