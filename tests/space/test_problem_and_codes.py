@@ -87,7 +87,7 @@ def test_codes_of_every_kind_are_the_same_matrix(make):
     np.testing.assert_array_equal(some.error, [0.3, 0.1])
     single = codes.astype(np.float32)
     assert single.to_dense().dtype == np.float32
-    assert single.error.dtype == np.float32
+    assert single.error.dtype == np.float64
     assert codes.astype(np.float64) is codes
 
 

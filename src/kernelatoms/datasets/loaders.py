@@ -256,6 +256,8 @@ def load_pm25(*, data_home: DataHome = None) -> Bunch:
 
 def _load(name: str, data_home: DataHome, download_if_missing: bool = False) -> Bunch:
     """Read the file where there is one; else download where that is wanted and possible."""
+    if not isinstance(download_if_missing, bool):
+        raise TypeError(f"download_if_missing must be True or False, got {download_if_missing!r}.")
     dataset = BY_NAME[name]
     folder = data_folder(data_home)
     if folder is not None and (folder / dataset.file).is_file():

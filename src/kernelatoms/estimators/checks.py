@@ -26,25 +26,21 @@ def check_count(name: str, value: Any) -> int:
 
 
 def check_real(
-    name: str, value: Any, *, low: float, high: float = np.inf, low_open: bool = False
+    name: str, value: Any, *, low: float, high: float | None = None, low_open: bool = False
 ) -> float:
-    """Return a number between two bounds, the lower one in or out."""
+    """Return a number between two bounds, the lower one in or out; finite without an upper one."""
     span = f"{'above' if low_open else 'at least'} {low:g}"
-    if high < np.inf:
+    if high is not None and high < np.inf:
         span += f" and at most {high:g}"
     if isinstance(value, bool) or not isinstance(value, Real):
         raise TypeError(f"{name} must be a number {span}, got {value!r}.")
     number = float(value)
-    if not (low < number if low_open else low <= number) or not number <= high:
+    if high is None and number == np.inf:
+        raise ValueError(f"{name} must be {span} and finite, got {value}.")
+    inside = low < number if low_open else low <= number
+    if not inside or (high is not None and number > high):
         raise ValueError(f"{name} must be {span}, got {value}.")
     return number
-
-
-def check_flag(name: str, value: Any) -> bool:
-    """Return True or False."""
-    if not isinstance(value, bool | np.bool_):
-        raise TypeError(f"{name} must be True or False, got {value!r}.")
-    return bool(value)
 
 
 def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> str:

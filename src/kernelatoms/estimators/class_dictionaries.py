@@ -178,7 +178,7 @@ class ClassDictionaryClassifier(ClassifierMixin, CallbackSupportMixin, BaseEstim
         check_choice("scheme", self.scheme, ("distributive", "collective"))
         if self.scheme == "collective":
             return self._code_jointly(X)[1]
-        residuals = np.empty((len(X), len(self.classes_)), X.dtype)
+        residuals = np.empty((len(X), len(self.classes_)))
         for c, learner in enumerate(self.dictionaries_):
             rows = X[:, self.members_[c]] if self._precomputed else X
             residuals[:, c] = learner._residuals(rows)
@@ -198,7 +198,7 @@ class ClassDictionaryClassifier(ClassifierMixin, CallbackSupportMixin, BaseEstim
         codes = learners[0]._joint_pursuit(problem.n_atoms, asked)(problem)
         owner = np.repeat(np.arange(len(learners)), [learner.n_atoms_ for learner in learners])
         residuals = class_residuals(problem, codes, owner, len(learners))
-        return codes, residuals.astype(X.dtype, copy=False)
+        return codes, residuals
 
     @property
     def _precomputed(self) -> bool:

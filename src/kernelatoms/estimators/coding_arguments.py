@@ -83,7 +83,8 @@ def _check_energy(energy: Any, corr: Array, norms2: Array) -> Array | None:
     if (values < 0).any():
         raise ValueError(f"energy must not be negative, got {values.min():g}.")
     # What the best single atom explains of a signal is part of its energy.
-    explained = (np.square(corr) / np.where(norms2 > 0, norms2, np.inf)).max(axis=1, initial=0)
+    lengths = np.sqrt(np.where(norms2 > 0, norms2, np.inf).astype(np.float64))
+    explained = np.square(corr / lengths).max(axis=1, initial=0)
     slack = np.sqrt(np.finfo(corr.dtype).eps)
     for s in np.flatnonzero(explained * (1 - slack) > values)[:1]:
         raise ValueError(

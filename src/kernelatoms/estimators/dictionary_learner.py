@@ -28,6 +28,7 @@ from kernelatoms.estimators.fitted import (
 from kernelatoms.learning.loop import Update, learn
 from kernelatoms.learning.state import LearnerState
 from kernelatoms.pursuit.choices import OMP, Pursuit
+from kernelatoms.similarity.base import check_flag
 from kernelatoms.space.codes import Codes
 from kernelatoms.space.problem import CodingProblem
 
@@ -153,6 +154,7 @@ class DictionaryLearner(
         """Refuse parameters before any work starts."""
         check_count("max_iter", self.max_iter)
         check_real("tol", self.tol, low=0)
+        check_flag("sparse_output", self.sparse_output)
 
     def _check_state(self) -> None:
         """Refuse parameters and fitted attributes that contradict each other; see ``fitted``."""

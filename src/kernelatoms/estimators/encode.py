@@ -13,7 +13,6 @@ from kernelatoms.estimators.checks import (
     check_choice,
     check_complete,
     check_count,
-    check_flag,
     check_observed,
     check_real,
 )
@@ -27,7 +26,9 @@ from kernelatoms.estimators.coding_arguments import (
 )
 from kernelatoms.pursuit import fksc, ksc, lasso, omp, ridge
 from kernelatoms.pursuit import lasso_path as path_of
+from kernelatoms.similarity.base import check_flag
 from kernelatoms.space.codes import Codes
+from kernelatoms.space.memory import check_fits
 from kernelatoms.space.problem import CodingProblem
 
 Array = NDArray[Any]
@@ -164,7 +165,11 @@ def sparse_encode(
     """
     check_choice("method", method, ("omp", "lasso", "ridge", "ksc", "fksc"))
     check_choice("selection", selection, ("omp", "ols"))
-    for name, flag in (("positive", positive), ("absolute", absolute)):
+    flags = {
+        "positive": positive, "absolute": absolute, "sparse_output": sparse_output,
+        "return_gap": return_gap,
+    }  # fmt: skip
+    for name, flag in flags.items():
         check_flag(name, flag)
     _refuse_foreign(
         method, n_nonzero_coefs=n_nonzero_coefs, max_residual=max_residual, candidates=candidates,
@@ -286,6 +291,7 @@ def lasso_path(
     >>> [codes.toarray().round(2).tolist()[0] for codes in path.codes]
     [[0.0, 0.0], [0.0, 0.5], [2.0, 3.0]]
     """
+    check_flag("positive", positive)
     X = check_array(X, dtype=FLOATS, order="C", input_name="X", ensure_all_finite="allow-nan")
     check_complete(X)
     problem = make_problem(
@@ -294,11 +300,12 @@ def lasso_path(
     check_real("gap_tol", gap_tol, low=0, low_open=True)
     if alphas is None:
         check_real("smallest", smallest, low=0, high=1, low_open=True)
-        weights = _largest_correlation(problem) * np.logspace(
-            0, np.log10(smallest), check_count("n_alphas", n_alphas)
-        )
+        count = check_count("n_alphas", n_alphas)
+        check_fits(8.0 * count * len(X), f"gaps of {count} weights", "Use fewer (n_alphas)")
+        weights = _largest_correlation(problem) * np.logspace(0, np.log10(smallest), count)
     else:
-        weights = np.unique(check_array(alphas, ensure_2d=False, input_name="alphas"))[::-1]
+        given = check_array(alphas, ensure_2d=False, dtype=np.float64, input_name="alphas")
+        weights = np.unique(given)[::-1]
         if not weights[-1] > 0:
             raise ValueError(f"alphas must all be above 0, got {weights[-1]:g}.")
     found = path_of(problem, weights.tolist(), positive=positive, gap_tol=gap_tol)

@@ -14,9 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from kernelatoms.estimators.checks import check_count, check_flag
+from kernelatoms.estimators.checks import check_count
 from kernelatoms.learning.moments import Moments
 from kernelatoms.learning.state import LearnerState
+from kernelatoms.similarity.base import check_flag
 
 Array = NDArray[Any]
 

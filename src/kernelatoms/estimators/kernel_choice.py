@@ -2,8 +2,10 @@
 
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
+from kernelatoms.engine import machine
 from kernelatoms.estimators.fitted import held_floats, held_rows
 from kernelatoms.similarity import Kernel, UserKernel, make_kernel
 from kernelatoms.similarity.given import check_kernel, is_precomputed
@@ -46,6 +48,14 @@ class KernelChoice:
         check_kernel(kernel, X)
         self.gamma_: float | None = kernel.gamma if kernel.has_gamma else None  # type: ignore[attr-defined]
         return kernel
+
+    def _in_range(self, kernel: Kernel, X: Array) -> Array:
+        """Return training rows, in float64 where their kernel values do not fit float32."""
+        if X.dtype == np.float64 or self._precomputed:
+            return X
+        with np.errstate(all="ignore"):
+            largest = kernel.diag(X).max(initial=0)
+        return X if machine(X).is_ordinary(largest, X.dtype) else X.astype(np.float64)
 
     def _shared_parameters(self, X: Array) -> dict[str, Any]:
         """Return parameters under which fits to parts of X have one kernel, that of all rows."""

@@ -11,6 +11,7 @@ from sklearn.base import clone
 from sklearn.callback import with_callbacks
 from sklearn.utils import check_array, check_random_state
 
+from kernelatoms.engine import machine
 from kernelatoms.estimators.checks import check_choice, check_real, validate_training
 from kernelatoms.estimators.dictionary_learner import (
     DictionaryLearner,
@@ -34,8 +35,8 @@ from kernelatoms.space.coordinates import (
     pruned_coordinates,
 )
 from kernelatoms.space.expansion import Expansion
+from kernelatoms.space.gram_check import OVERFLOW
 from kernelatoms.space.linearize import check_training_kernel
-from kernelatoms.space.preimage import OVERFLOW
 from kernelatoms.space.problem import CodingProblem, KernelProblem, LinearProblem
 from kernelatoms.space.ridge import regress_rows
 from kernelatoms.space.shrink import consistent_estimates
@@ -101,6 +102,7 @@ class KernelLearner(KernelChoice, GreedyParameters, DictionaryLearner):
         if self._precomputed:
             check_training_kernel(X)
         kernel = self._fit_kernel(kernel, X)
+        X = self._in_range(kernel, X)
         rng = check_random_state(self.random_state)
         coordinates, energy = self._make_coordinates(X, kernel, rng)
         n_atoms = self._choose_n_atoms(len(X), 2 * X.shape[1])
@@ -108,7 +110,7 @@ class KernelLearner(KernelChoice, GreedyParameters, DictionaryLearner):
         self.n_nonzero_coefs_ = self._choose_n_nonzero(X.shape[1], limit)
         start = atoms_from_rows(coordinates.rows, n_atoms, rng)
         # What lies outside of the basis no atom can reach: it is part of every objective.
-        inside = np.vecdot(coordinates.rows, coordinates.rows).astype(np.float64)
+        inside = machine(X).squared_norms(coordinates.rows)
         outside = float(np.maximum(energy - inside, 0.0).sum())
         if outside <= 10 * np.finfo(X.dtype).eps * float(energy.sum()):
             outside = 0.0

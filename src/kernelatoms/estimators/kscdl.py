@@ -15,7 +15,6 @@ from kernelatoms.estimators.checks import (
     check_complete,
     check_count,
     check_dictionary,
-    check_flag,
     check_real,
     clip_count,
     validate_training,
@@ -35,7 +34,7 @@ from kernelatoms.learning.loop import learn_batch
 from kernelatoms.learning.state import LearnerState
 from kernelatoms.pursuit.choices import OMP, Lasso, Pursuit
 from kernelatoms.similarity import Kernel, make_kernel
-from kernelatoms.similarity.base import check_gamma
+from kernelatoms.similarity.base import check_flag, check_gamma
 from kernelatoms.similarity.given import check_gradient
 from kernelatoms.space.atoms import KernelAtoms, remember
 from kernelatoms.space.codes import Codes

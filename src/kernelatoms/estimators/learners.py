@@ -8,11 +8,11 @@ from numpy.typing import NDArray
 from sklearn.callback import with_callbacks
 from sklearn.utils import check_random_state
 
+from kernelatoms.engine import machine
 from kernelatoms.estimators.checks import (
     check_choice,
     check_count,
     check_dictionary,
-    check_flag,
     check_real,
     validate_training,
 )
@@ -29,6 +29,8 @@ from kernelatoms.learning.loop import Update, learn_batch
 from kernelatoms.learning.mod import BlockDescent, LeastSquares
 from kernelatoms.learning.state import LearnerState
 from kernelatoms.pursuit.choices import OMP, Lasso, Pursuit
+from kernelatoms.similarity.base import check_flag
+from kernelatoms.similarity.missing import rows_with_missing
 from kernelatoms.space.atoms import LinearAtoms, remember, stamp
 from kernelatoms.space.memory import check_fits
 from kernelatoms.space.problem import CodingProblem, LinearProblem
@@ -109,7 +111,7 @@ class LinearLearner(GreedyParameters, DictionaryLearner):
         return LinearProblem(X, atoms.astype(X.dtype, copy=False))
 
     def _energies(self, X: Array) -> Array:
-        return np.nansum(np.square(X), axis=1)
+        return machine(X).squared_norms(np.nan_to_num(X) if len(rows_with_missing(X)) else X)
 
     def _most_nonzeros(self, n_atoms: int) -> int:
         return min(n_atoms, self.n_features_in_)

@@ -23,6 +23,7 @@ from kernelatoms.estimators.kernel_choice import KernelChoice
 from kernelatoms.similarity import Kernel
 from kernelatoms.similarity.missing import rows_with_missing
 from kernelatoms.space.expansion import Expansion
+from kernelatoms.space.gram_check import OVERFLOW
 from kernelatoms.space.linearize import (
     check_training_kernel,
     linearize,
@@ -30,7 +31,6 @@ from kernelatoms.space.linearize import (
     ridge_preimage,
 )
 from kernelatoms.space.memory import check_fits
-from kernelatoms.space.preimage import OVERFLOW
 from kernelatoms.space.samplers import SAMPLERS
 from kernelatoms.space.shrink import shrink_to_energy, warn_of_estimates
 
@@ -151,6 +151,7 @@ class KernelLinearizer(
         if self._precomputed:
             check_training_kernel(X)
         kernel = self._fit_kernel(kernel, X)
+        X = self._in_range(kernel, X)
         rng = check_random_state(self.random_state)
         landmarks = self._choose_landmarks(X, kernel, rng)
         self.n_landmarks_ = len(landmarks)

@@ -13,11 +13,11 @@ from kernelatoms.estimators.checks import (
     FLOATS,
     check_choice,
     check_dictionary,
-    check_flag,
     validate_new,
 )
 from kernelatoms.estimators.encode import METHODS, sparse_encode
 from kernelatoms.estimators.fitted import check_features, held_count
+from kernelatoms.similarity.base import check_flag
 
 Array = NDArray[Any]
 
@@ -122,6 +122,8 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         self
         """
         check_choice("method", self.method, METHODS)
+        for name in ("absolute", "positive", "sparse_output"):
+            check_flag(name, getattr(self, name))
         if isinstance(self.kernel, str) and self.kernel == "precomputed":
             raise ValueError(
                 "kernel='precomputed' has no rows to code; call sparse_encode with k(signals, "

@@ -5,13 +5,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelatoms.engine import machine
+
 Array = NDArray[Any]
 
 
 def unit_rows(rows: Array) -> Array:
     """Return the rows at unit norm; zero rows stay zero."""
-    norms = np.linalg.norm(rows, axis=1, keepdims=True)
-    return rows / np.where(norms > 0, norms, 1)
+    norms = np.sqrt(machine(rows).squared_norms(rows))[:, None]
+    # Divided in float64: the norm of short rows need not be an ordinary number of their type.
+    return (rows / np.where(norms > 0, norms, 1)).astype(rows.dtype, copy=False)
 
 
 def atoms_from_rows(X: Array, n_atoms: int, rng: np.random.RandomState) -> Array:

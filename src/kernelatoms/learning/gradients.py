@@ -208,8 +208,9 @@ def within(atoms: Array, max_norm: float | None) -> Array:
     """Return the atoms, those that are too long shortened to ``max_norm``."""
     if max_norm is None:
         return atoms
-    norms = np.linalg.norm(atoms, axis=1, keepdims=True)
-    return atoms * np.minimum(1, max_norm / np.where(norms > 0, norms, 1))
+    norms = np.sqrt(machine(atoms).squared_norms(atoms))[:, None]
+    factors = np.minimum(1, max_norm / np.where(norms > 0, norms, 1))
+    return (atoms * factors).astype(atoms.dtype, copy=False)
 
 
 def _joint_step(H: Array, gradient: Array, atoms: Array, max_norm: float | None) -> Array | None:

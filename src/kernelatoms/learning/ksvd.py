@@ -32,12 +32,24 @@ class KSVDUpdate:
         engine = machine(rows)
         new, values = dictionary.copy(), codes.values.copy()
         R = engine.residuals(rows, new, codes.indices, values)
+        # A sweep takes fourth powers of the signals: far from 1 they would be no numbers.
+        exponent = _far_from_one(values)
+        if exponent:
+            R, values = np.ldexp(R, -exponent), np.ldexp(values, -exponent)
         for _ in range(N_SWEEPS):
             engine.sweep_atoms(R, new, codes.indices, values, N_ALTERNATIONS)
-        error = np.vecdot(R, R)
+        if exponent:
+            R, values = np.ldexp(R, exponent), np.ldexp(values, exponent)
+        error = engine.squared_norms(R)
         codes = replace(codes, values=values, error=error)
-        return Updated(new, codes, float(np.sum(error, dtype=np.float64)))
+        return Updated(new, codes, float(error.sum()))
 
     def new_atoms(self, rows: Array) -> Array:
         """Return rows at unit norm."""
         return unit_rows(rows)
+
+
+def _far_from_one(values: Array) -> int:
+    """Return the exponent of the largest coefficient; 0 where its fourth power is no problem."""
+    largest = max(float(values.max(initial=0)), -float(values.min(initial=0)))
+    return 0 if 2.0**-16 <= largest <= 2.0**16 or largest == 0 else int(np.frexp(largest)[1])

@@ -60,8 +60,8 @@ class LeastSquares(AdditiveUpdate):
         values = (codes.values * norms[codes.indices]).astype(codes.values.dtype)
         # From the rows themselves: a small difference of large sums would be rounding.
         R = machine(rows).residuals(rows, new, codes.indices, values)
-        codes = replace(codes, values=values, error=np.vecdot(R, R))
-        return Updated(new, codes, float(np.sum(codes.error, dtype=np.float64)), sums)
+        codes = replace(codes, values=values, error=machine(rows).squared_norms(R))
+        return Updated(new, codes, float(codes.error.sum()), sums)
 
     def take_batch(
         self, rows: Array, codes: Codes, dictionary: Array, past: Moments | None, fade: float
@@ -86,8 +86,8 @@ class BlockDescent(AdditiveUpdate):
         sums = self.accumulate(rows, codes)
         new = self.solve(sums, dictionary, _SWEEPS)
         R = rows - codes.to_csr() @ new
-        codes = replace(codes, error=np.vecdot(R, R))
-        squares = float(np.sum(codes.error, dtype=np.float64))
+        codes = replace(codes, error=machine(rows).squared_norms(R))
+        squares = float(codes.error.sum())
         return Updated(new, codes, 0.5 * squares + self.alpha * codes.l1_norm(), sums)
 
     def take_batch(

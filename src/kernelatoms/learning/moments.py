@@ -37,7 +37,7 @@ class Moments:
         return cls(
             gram=gram,
             cross=cross,
-            energy=float(np.vecdot(X, X).sum(dtype=np.float64)),
+            energy=float(machine(X).squared_norms(X).sum()),
             l1_norm=codes.l1_norm(),
         )
 

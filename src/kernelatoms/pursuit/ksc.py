@@ -103,7 +103,9 @@ def fksc(
     def begin(gram: Array, b: Array, w: Array) -> _More:
         square, diagonal = gram[:, : len(gram)], np.diagonal(gram)
         # |(G_ij)_{j != i}|_2, not too small by rounding.
-        reach = np.linalg.norm(square - np.diag(diagonal), axis=1) * (1 + 1e-12)
+        largest = max(float(np.abs(diagonal).max(initial=0)), np.finfo(np.float64).tiny)
+        others = square / largest - np.diag(diagonal / largest)
+        reach = largest * np.linalg.norm(others, axis=1) * (1 + 1e-12)
         last_z = b - w @ square + w * diagonal
         last_moved, moved_so_far = np.zeros(b.shape), np.zeros(len(b))
         stage = np.ones(len(b), np.int64)
@@ -161,4 +163,4 @@ def _descend(
     coded = engine.code_blocks(
         problem.gram, problem.products, n, problem.dtype, alpha, solve, gap_tol=wanted, start=start
     )
-    return as_codes(coded, problem.n_atoms, wanted, n_passes=n_done, n_updates=n_updates)
+    return as_codes(coded, problem, wanted, n_passes=n_done, n_updates=n_updates)

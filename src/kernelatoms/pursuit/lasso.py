@@ -15,8 +15,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 from kernelatoms.engine import machine
 from kernelatoms.pursuit.sizes import prefers_no_gram
+from kernelatoms.similarity.base import check_flag
 from kernelatoms.space.codes import RaggedCodes
-from kernelatoms.space.problem import CodingProblem
+from kernelatoms.space.problem import CodingProblem, check_explained
 
 Array = NDArray[Any]
 
@@ -53,6 +54,7 @@ def lasso(
         With ``gap``, that of the codes as they are returned: at most ``gap_tol`` of the energy (and
         rounding, in float32), unless a ConvergenceWarning says otherwise.
     """
+    check_flag("positive", positive)
     check_energy(problem)
     check_start(problem, start)
     engine = machine(problem.norms2)
@@ -86,7 +88,7 @@ def lasso(
             problem.gram, problem.products, problem.n_signals, problem.dtype, alpha, **options,
             start=start,
         )  # fmt: skip
-    return as_codes(coded, problem.n_atoms, gap_tol)
+    return as_codes(coded, problem, gap_tol)
 
 
 def lasso_path(
@@ -140,9 +142,15 @@ def check_start(problem: CodingProblem, start: Array | None) -> None:
         )
 
 
-def as_codes(coded: tuple[Any, ...], n_atoms: int, gap_tol: float, **counts: Any) -> RaggedCodes:
+def as_codes(
+    coded: tuple[Any, ...], problem: CodingProblem, gap_tol: float, **counts: Any
+) -> RaggedCodes:
     """Return what an l1 engine coded, and warn where it stopped short of the gap."""
-    indptr, indices, values, error, gap, missed = coded
+    indptr, indices, values, left, gap, missed = coded
+    if not problem.is_trusted:
+        energies = problem.energy(0, problem.n_signals)
+        assert energies is not None  # asked for before coding
+        check_explained(problem, energies, left)
     if missed.any():
         warnings.warn(
             f"l1 coding stopped at a duality gap above gap_tol={gap_tol:g} of the energy for "
@@ -152,6 +160,6 @@ def as_codes(coded: tuple[Any, ...], n_atoms: int, gap_tol: float, **counts: Any
             stacklevel=4,
         )
     return RaggedCodes(
-        n_atoms=n_atoms, error=error, gap=gap, indptr=indptr, indices=indices, values=values,
-        **counts,
+        n_atoms=problem.n_atoms, error=np.maximum(left, 0.0), gap=gap, indptr=indptr,
+        indices=indices, values=values, **counts,
     )  # fmt: skip

@@ -69,6 +69,6 @@ def masked_omp(
         signals, atoms.rows, atoms.columns, n_nonzero, candidates=candidates, stop_at=stop_at,
         relative=not absolute, use_ols=selection == "ols",
     )  # fmt: skip
-    error = np.where(left > 10 * np.finfo(dtype).eps * energy, left, 0.0).astype(dtype)
+    error = np.where(left > 10 * np.finfo(dtype).eps * energy, left, 0.0)
     codes = PaddedCodes(n_atoms=problem.n_atoms, error=error, indices=indices, values=values)
     return codes if stop_at is None else codes.to_ragged()

@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from kernelatoms.engine import machine
 from kernelatoms.pursuit.masked import masked_omp
 from kernelatoms.pursuit.sizes import prefers_no_gram
+from kernelatoms.similarity.base import check_flag
 from kernelatoms.space.codes import Codes, PaddedCodes, RaggedCodes, stack_rows
-from kernelatoms.space.problem import CodingProblem, split_missing
+from kernelatoms.space.problem import CodingProblem, check_explained, split_missing
 
 Array = NDArray[Any]
 
@@ -56,6 +57,8 @@ def omp(
         An ``error`` below 10 eps of the signal's energy is 0. Of signals that miss values, it is
         that of the observed entries; under a kernel other than the linear one, an estimate.
     """
+    check_flag("positive", positive)
+    check_flag("absolute", absolute)
     stop_at = None
     if max_residual is not None:
         if not problem.knows_energy:
@@ -136,7 +139,6 @@ def _omp(
     if problem.knows_energy:
         check_explained(problem, energies, left)
         error = np.where(left > 10 * np.finfo(dtype).eps * energies, left, 0.0)
-    error = error.astype(dtype)
     if stop_at is None:
         indices, values = codes
         return PaddedCodes(n_atoms=problem.n_atoms, error=error, indices=indices, values=values)
@@ -144,17 +146,3 @@ def _omp(
     return RaggedCodes(
         n_atoms=problem.n_atoms, error=error, indptr=indptr, indices=indices, values=values
     )
-
-
-def check_explained(problem: CodingProblem, energies: Array, left: Array) -> None:
-    """Refuse given energies that are smaller than what the codes explain."""
-    if not getattr(problem, "energy_is_given", False):
-        return
-    wrong = np.flatnonzero(left < -np.sqrt(np.finfo(problem.dtype).eps) * np.abs(left - energies))
-    if len(wrong):
-        s = int(wrong[0])
-        raise ValueError(
-            f"energy[{s}] = {energies[s]:.6g} is less than the {energies[s] - left[s]:.6g} that "
-            f"the code of signal {s} explains: energy must hold k(x, x) of the signals, under the "
-            "kernel of X and dictionary."
-        )

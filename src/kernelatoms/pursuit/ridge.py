@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from kernelatoms.engine import machine
 from kernelatoms.space.codes import DenseCodes
-from kernelatoms.space.gram_check import check_gram
-from kernelatoms.space.problem import CodingProblem
+from kernelatoms.space.gram_check import OVERFLOW, check_gram
+from kernelatoms.space.problem import CodingProblem, check_explained
 
 Array = NDArray[Any]
 
@@ -40,8 +40,10 @@ def ridge(problem: CodingProblem, mu: float) -> DenseCodes:
     DenseCodes
     """
     _check_weight(mu)
+    problem.check_semidefinite()
     with machine(problem.norms2).one_blas_thread():
         root = _root_of_inverse(problem.gram, float(mu))
+    gram, energies = problem.gram.astype(np.float64), np.zeros(problem.n_signals)
     weights = np.empty((problem.n_signals, problem.n_atoms), problem.dtype)
     error = np.empty(problem.n_signals)
 
@@ -50,17 +52,26 @@ def ridge(problem: CodingProblem, mu: float) -> DenseCodes:
         b = corr.astype(np.float64, copy=False)
         if not np.isfinite(b).all():
             raise ValueError("The inner products of signals and atoms overflow; scale them down.")
-        w = (b @ root) @ root.T
-        weights[start:stop] = w
-        # (G + mu I) w is b, but for what the atoms do not span and w has no part in: w'Gw follows.
-        left = -np.vecdot(w, b) - mu * np.vecdot(w, w)
+        with np.errstate(over="ignore", invalid="ignore"):
+            weights[start:stop] = (b @ root) @ root.T
+            w = weights[start:stop].astype(np.float64)
+            left = np.vecdot(w @ gram - 2 * b, w)  # of the codes as they are returned
+        if energy is not None and not np.isfinite(energy).all():
+            raise ValueError(OVERFLOW)
+        if not np.isfinite(left).all():
+            raise ValueError(
+                f"The codes overflow {problem.dtype.name}; choose a larger mu, scale X down or the "
+                "atoms up, or use float64."
+            )
         if energy is not None:
             left += energy
-            left[left <= 10 * np.finfo(problem.dtype).eps * energy] = 0.0
+            energies[start:stop] = energy
         error[start:stop] = left
 
     machine(weights).for_blocks(problem.n_signals, 2 * problem.n_atoms, 8, work)
-    error = error.astype(problem.dtype)
+    if problem.knows_energy:
+        check_explained(problem, energies, error)
+        error[error <= 10 * np.finfo(problem.dtype).eps * energies] = 0.0
     return DenseCodes(n_atoms=problem.n_atoms, error=error, weights=weights)
 
 

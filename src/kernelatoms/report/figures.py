@@ -21,6 +21,7 @@ from kernelatoms.report.style import (
     SIGNED,
     WIDTH,
     as_label,
+    check_flags,
     line_style,
     new_plot,
     plain_axes,
@@ -196,6 +197,7 @@ def convergence_figure(
     -------
     Figure
     """
+    check_flags(log=log)
     figure, ax = new_plot("pass", ylabel)
     for i, (name, values) in enumerate(objectives.items()):
         ax.plot(np.arange(1, len(values) + 1), values, label=name, **line_style(i))

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from kernelatoms.report.style import new_plot
+from kernelatoms.report.style import check_flags, new_plot
 
 # Okabe and Ito's colours: told apart by all colour visions.
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
@@ -55,6 +55,7 @@ def series_figure(
     >>> len(figure.axes)
     1
     """
+    check_flags(log=log, percent_places=percent_places)
     figure, ax = new_plot(xlabel, ylabel)
     style_of = {
         # Where the colours start again, the markers are the next ones.

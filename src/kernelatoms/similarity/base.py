@@ -303,3 +303,10 @@ def check_number(name: str, value: Any) -> None:
     number = isinstance(value, Real) and not isinstance(value, bool)
     if not number or not np.isfinite(float(value)):
         raise ValueError(f"{name} must be a finite number, got {value!r}.")
+
+
+def check_flag(name: str, value: Any) -> bool:
+    """Return True or False."""
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name} must be True or False, got {value!r}.")
+    return bool(value)

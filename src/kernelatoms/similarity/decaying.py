@@ -26,10 +26,14 @@ def squared_distances(X: Array, Y: Array) -> Array:
     """
     same = X is Y
     X, Y = in_float64(X), in_float64(Y)
-    D = X @ Y.mT
-    D *= -2
-    D += np.vecdot(X, X)[..., None]
-    D += np.vecdot(Y, Y)[..., None, :]
+    with np.errstate(over="ignore", invalid="ignore"):
+        D = X @ Y.mT
+        D *= -2
+        ours, others = np.vecdot(X, X), np.vecdot(Y, Y)
+    if not (np.isfinite(ours).all() and np.isfinite(others).all()):
+        raise ValueError("The squared norms of rows overflow float64; scale them down.")
+    D += ours[..., None]
+    D += others[..., None, :]
     np.maximum(D, 0, out=D)
     if same:
         each = np.arange(X.shape[-2])
@@ -69,9 +73,11 @@ class DecayingKernel(NamedKernel):
 
     def _decay(self, distances: Array, X: Array) -> Array:
         """Return exp(-gamma distances) in the dtype of X."""
-        distances = distances.astype(X.dtype, copy=False)
-        distances *= -self.gamma_for(X.shape[-1])
-        return np.exp(distances, out=distances)
+        # Times gamma before they are rounded: distances of float32 rows may be no float32 numbers.
+        scaled = distances if distances.dtype == X.dtype else np.empty(distances.shape, X.dtype)
+        with np.errstate(over="ignore", under="ignore"):
+            np.multiply(distances, -self.gamma_for(X.shape[-1]), out=scaled, casting="same_kind")
+            return np.exp(scaled, out=scaled)
 
     def _diag(self, X: Array) -> Array:
         return np.ones(X.shape[:-1], X.dtype)

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelatoms.engine import machine
 from kernelatoms.similarity.base import Kernel, check_gamma, check_number
 from kernelatoms.similarity.gradients import Slopes
 from kernelatoms.similarity.inversion import PolynomialInversion
@@ -48,10 +49,21 @@ class InnerProductKernel(NamedKernel):
     def values(self, X: Array, Y: Array) -> Array:
         """Return k(x, y) for all pairs of rows, also in stacks."""
         Y = Y.astype(X.dtype, copy=False)
+        if self._is_far(X):
+            return self.of_inner(in_float64(X) @ in_float64(Y).mT, X.shape[-1]).astype(X.dtype)
         return self.of_inner(X @ Y.mT, X.shape[-1])
 
     def _diag(self, X: Array) -> Array:
+        if self._is_far(X):
+            wide = in_float64(X)
+            return self.of_inner(np.vecdot(wide, wide), X.shape[-1]).astype(X.dtype)
         return self.of_inner(np.vecdot(X, X), X.shape[-1])
+
+    def _is_far(self, X: Array) -> bool:
+        """Whether gamma makes up for float32 rows whose inner products need not be numbers."""
+        if not self.has_gamma or X.dtype == np.float64:
+            return False
+        return not 2.0**-40 < self.gamma_for(X.shape[-1]) < 2.0**40
 
     def values_from_parts(self, X: Array, Y: Array) -> Array:
         """Estimate k(x, y) of rows x with missing values from angles on the observed entries."""
@@ -167,6 +179,7 @@ class SigmoidKernel(InnerProductKernel):
 
     def of_inner(self, inner: Array, n_features: int) -> Array:
         """Return tanh(gamma inner + coef0), in place where that can be."""
+        inner[np.isinf(inner)] = np.nan  # their signs are lost, which tanh would hide
         inner *= self.gamma_for(n_features)
         inner += float(self.coef0)
         return np.tanh(inner)
@@ -190,7 +203,7 @@ class CosineKernel(NamedKernel):
         return _unit(X) @ _unit(Y.astype(X.dtype, copy=False)).mT
 
     def _diag(self, X: Array) -> Array:
-        return (np.vecdot(X, X) > 0).astype(X.dtype)
+        return X.any(axis=-1).astype(X.dtype)
 
     def values_from_parts(self, X: Array, Y: Array) -> Array:
         """Estimate k(x, y) of rows x with missing values by the angle on observed entries."""
@@ -220,8 +233,11 @@ def in_float64(rows: Array) -> Array:
 
 def _unit(rows: Array) -> Array:
     """Return rows over their norms; zero rows stay."""
-    norms = np.sqrt(np.vecdot(rows, rows))[..., None]
-    return rows / np.where(norms > 0, norms, 1)
+    engine, flat = machine(rows), rows.reshape(-1, rows.shape[-1])
+    outside = ~engine.is_ordinary(engine.squared_norms(flat), rows.dtype)
+    near, _ = engine.to_ordinary(flat, outside, rows.dtype)
+    norms = np.sqrt(np.vecdot(near, near))[:, None]
+    return (near / np.where(norms > 0, norms, 1)).reshape(rows.shape)
 
 
 def _power(base: Array, degree: float) -> Array:

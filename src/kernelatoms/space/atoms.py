@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from kernelatoms.engine import machine
 from kernelatoms.similarity import Kernel, PrecomputedKernel
 from kernelatoms.space.expansion import Expansion
-from kernelatoms.space.gram_check import check_gram
+from kernelatoms.space.gram_check import OVERFLOW, check_gram
 
 Array = NDArray[Any]
 Made = TypeVar("Made")
@@ -125,12 +125,12 @@ class LinearAtoms:
         return X @ self.columns
 
     def energy(self, X: Array) -> Array:
-        """Return the squared norms of rows."""
-        with np.errstate(over="ignore"):  # the pursuit refuses infinite energies in words
-            return np.vecdot(X, X)
+        """Return the squared norms of rows, in float64."""
+        return machine(X).squared_norms(X)
 
     def local(self, X: Array, candidates: NDArray[np.int32]) -> tuple[Array, Array]:
         """Return Gram matrices of each row's candidates, and its products with them."""
+        _ = self.norms2  # atoms whose inner products do not fit are refused
         own = self.rows[candidates]
         own[candidates < 0] = 0
         corr = (own @ X[:, :, None])[:, :, 0]
@@ -140,16 +140,30 @@ class LinearAtoms:
 
     def gram_times(self, weights: Array, candidates: NDArray[np.int32]) -> Array:
         """Return the inner products of combined atoms with all atoms."""
-        return (weights[:, None] @ self.rows[candidates])[:, 0] @ self.columns
+        engine = machine(self.rows)
+        outside = ~engine.is_ordinary(engine.squared_norms(weights), self.dtype)
+        near, exponents = engine.to_ordinary(weights, outside, self.dtype)
+        products = (near[:, None] @ self.rows[candidates])[:, 0] @ self.columns
+        if exponents is None:
+            return products
+        return np.ldexp(products.astype(np.float64), exponents[:, None])
 
     def check_semidefinite(self) -> None:
         """Nothing to refuse: x'y is positive semi-definite."""
 
     def _check_norms(self, norms2: Array) -> None:
-        if not np.isfinite(norms2).all():
+        """Refuse atoms whose squares leave the range of numbers, but for zeros."""
+        numbers = np.finfo(self.dtype)
+        if not (norms2 <= numbers.max / 4).all():
             raise ValueError(
                 f"The dictionary holds atoms whose squared norm overflows {self.dtype.name}; scale "
                 "them down or use float64."
+            )
+        short = norms2 < numbers.tiny
+        if short.any() and self.rows[short].any():
+            raise ValueError(
+                f"The dictionary holds atoms whose squared norm underflows {self.dtype.name}; "
+                "scale them up (atoms are best at unit norm), or use float64."
             )
 
 
@@ -183,7 +197,11 @@ class KernelAtoms:
     @cached_property
     def gram(self) -> Array:
         """Inner products of the atoms in feature space."""
-        return _checked(self.expansion.gram())
+        with np.errstate(all="ignore"):  # what overflows is refused
+            gram = _checked(self.expansion.gram())
+        if self.expansion.coef is None and self.knows_energy:
+            self._check_underflow(self.expansion.anchors, np.diagonal(gram))
+        return gram
 
     @property
     def gram_is_known(self) -> bool:
@@ -195,21 +213,34 @@ class KernelAtoms:
         """Squared norms of the atoms."""
         if self.gram_is_known or self.expansion.coef is not None:
             return np.diagonal(self.gram).copy()
-        return self.kernel.diag(self.expansion.anchors)
+        with np.errstate(all="ignore"):
+            norms2 = _finite(self.kernel.diag(self.expansion.anchors))
+        if (norms2 < 0).any():
+            raise ValueError(
+                "The Gram matrix of the atoms is not positive semi-definite: k(d, d) is negative "
+                f"for atom {int(norms2.argmin())}; choose another kernel or other parameters."
+            )
+        self._check_underflow(self.expansion.anchors, norms2)
+        return norms2
 
     def gram_rows(self, atoms: NDArray[np.integer]) -> Array:
         """Return rows of the Gram matrix."""
         if self.gram_is_known or self.expansion.coef is not None:
             return self.gram[atoms]
-        return self.expansion.inner(self.expansion.anchors[atoms])
+        return self.inner(self.expansion.anchors[atoms])
 
     def inner(self, X: Array) -> Array:
         """Return the inner products of mapped rows with all atoms."""
-        return self.expansion.inner(X)
+        with np.errstate(all="ignore"):
+            inner = self.expansion.inner(X)
+        return inner if self.kernel.bounded else _finite(inner)
 
     def energy(self, X: Array) -> Array | None:
         """Return k(x, x) of rows; None for a precomputed kernel."""
-        return self.kernel.diag(X) if self.knows_energy else None
+        if not self.knows_energy:
+            return None
+        with np.errstate(all="ignore"):
+            return self._check_underflow(X, self.kernel.diag(X))
 
     def local(self, X: Array, candidates: NDArray[np.int32]) -> tuple[Array, Array]:
         """Return Gram matrices of each row's candidates, and its products with them."""
@@ -240,6 +271,19 @@ class KernelAtoms:
             out += combined[:, part] @ self.gram_rows(used[part])
         return out
 
+    def _check_underflow(self, X: Array, energy: Array) -> Array:
+        """Refuse rows whose k(x, x) are above 0, but no numbers of this type."""
+        numbers = np.finfo(energy.dtype)
+        doubtful = np.flatnonzero(energy < numbers.tiny / (100 * numbers.eps) ** 2)
+        if not len(doubtful):
+            return energy
+        if (self.kernel.diag(X[doubtful].astype(np.float64)) > 0).any():
+            raise ValueError(
+                f"kernel underflows {energy.dtype.name} on these rows: k(x, x) is too small; "
+                "scale them up, choose larger kernel parameters, or use float64."
+            )
+        return energy
+
     def check_semidefinite(self) -> None:
         """Refuse atoms whose Gram matrix is not positive semi-definite."""
         if not self.kernel.semidefinite:
@@ -253,9 +297,20 @@ class KernelAtoms:
 
 def _on_stacks(kernel: Kernel, X: Array, Y: Array) -> Array:
     """Return the kernel values of each pair of matrices."""
-    if kernel.takes_stacks:
-        return kernel(X, Y)
-    return np.stack([kernel(x, y) for x, y in zip(X, Y, strict=True)])
+    with np.errstate(all="ignore"):
+        if kernel.takes_stacks:
+            return _finite(kernel(X, Y))
+        return np.stack([kernel(x, y) for x, y in zip(X, Y, strict=True)])
+
+
+def _finite(K: Array) -> Array:
+    """Return kernel values; refuse infinite and undefined ones."""
+    # A sum is faster than a look at every value, and NaN and infinity get through it.
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = np.sum(K)
+    if not np.isfinite(total) and not np.isfinite(K).all():
+        raise ValueError(OVERFLOW)
+    return K
 
 
 def _checked(gram: Array) -> Array:
@@ -288,8 +343,8 @@ def check_eigenvalues(gram: Array) -> None:
             scipy.linalg.cholesky(shifted, lower=True, overwrite_a=True, check_finite=False)
     except scipy.linalg.LinAlgError:
         raise ValueError(
-            "The Gram matrix of the atoms is not positive semi-definite, so l1 coding over it has "
-            "no minimum; choose another kernel (sigmoid kernels often are not) or "
+            "The Gram matrix of the atoms is not positive semi-definite, so l1 and ridge coding "
+            "over it have no minimum; choose another kernel (sigmoid kernels often are not) or "
             "other parameters."
         ) from None
 

@@ -20,10 +20,10 @@ Array = NDArray[Any]
 class Codes:
     """What all kinds of codes have.
 
-    ``error`` is the squared residual of every signal; where its energy k(x, x) is not known, the
-    squared residual less that energy, which still ranks codes of the same signal. ``gap`` is the
-    duality gap, where the pursuit has one; ``n_passes`` and ``n_updates`` count passes of
-    coordinate descent and coefficients computed in them, where it counts.
+    ``error`` is the squared residual of every signal, in float64; where its energy k(x, x) is not
+    known, the squared residual less that energy, which still ranks codes of the same signal.
+    ``gap`` is the duality gap, where the pursuit has one; ``n_passes`` and ``n_updates`` count
+    passes of coordinate descent and coefficients computed in them, where it counts.
     """
 
     n_atoms: int
@@ -56,7 +56,7 @@ class Codes:
         return self.to_csr().toarray()
 
     def astype(self, dtype: Any) -> Self:
-        """Return the same codes with coefficients and errors in another type."""
+        """Return the same codes with coefficients in another type."""
         raise NotImplementedError
 
     def take(self, rows: NDArray[np.intp]) -> Self:
@@ -100,10 +100,10 @@ class PaddedCodes(Codes):
         )  # fmt: skip
 
     def astype(self, dtype: Any) -> "PaddedCodes":
-        """Return the same codes with coefficients and errors in another type."""
+        """Return the same codes with coefficients in another type."""
         if self.dtype == dtype:
             return self
-        return replace(self, values=self.values.astype(dtype), error=self.error.astype(dtype))
+        return replace(self, values=self.values.astype(dtype))
 
     def take(self, rows: NDArray[np.intp]) -> "PaddedCodes":
         """Return the codes of some signals."""
@@ -139,10 +139,10 @@ class RaggedCodes(Codes):
         return _csr(self.values, self.indices, self.indptr, self.n_atoms)
 
     def astype(self, dtype: Any) -> "RaggedCodes":
-        """Return the same codes with coefficients and errors in another type."""
+        """Return the same codes with coefficients in another type."""
         if self.dtype == dtype:
             return self
-        return replace(self, values=self.values.astype(dtype), error=self.error.astype(dtype))
+        return replace(self, values=self.values.astype(dtype))
 
     def take(self, rows: NDArray[np.intp]) -> "RaggedCodes":
         """Return the codes of some signals."""
@@ -177,10 +177,10 @@ class DenseCodes(Codes):
         return self.weights
 
     def astype(self, dtype: Any) -> "DenseCodes":
-        """Return the same codes with coefficients and errors in another type."""
+        """Return the same codes with coefficients in another type."""
         if self.dtype == dtype:
             return self
-        return replace(self, weights=self.weights.astype(dtype), error=self.error.astype(dtype))
+        return replace(self, weights=self.weights.astype(dtype))
 
     def take(self, rows: NDArray[np.intp]) -> "DenseCodes":
         """Return the codes of some signals."""

@@ -15,6 +15,11 @@ NOT_SEMIDEFINITE = (
     "matrix."
 )
 
+OVERFLOW = (
+    "kernel overflows on these rows; scale X (rows of unit norm, say) or choose a smaller degree "
+    "or gamma."
+)
+
 
 def check_gram(K: Array, what: str) -> None:
     """Refuse a square matrix of inner products that no positive semi-definite kernel gives.

@@ -35,6 +35,7 @@ from kernelatoms.similarity.inversion import (
 )
 from kernelatoms.space.descent import distance_rows, fixed_point_rows, fixed_point_starts
 from kernelatoms.space.expansion import Expansion
+from kernelatoms.space.gram_check import OVERFLOW
 from kernelatoms.space.ridge import ridge_rows
 
 Array = NDArray[Any]
@@ -47,11 +48,6 @@ _NO_WAY = 1e-6
 # Decoding goes on to the end. Near its top the objective is flat: an error of 1e-6 in
 # |phi(x) - v|^2 would still be one of 1e-3 bandwidths in x. Only rounding is smaller than this.
 _MOST_STEPS, _TOLERANCE = 500, 1e-14
-
-OVERFLOW = (
-    "kernel overflows on these rows; scale X (rows of unit norm, say) or choose a smaller degree "
-    "or gamma."
-)
 
 
 @dataclass(frozen=True)

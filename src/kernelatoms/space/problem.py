@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from kernelatoms.engine import machine
 from kernelatoms.similarity import LinearKernel
+from kernelatoms.similarity.base import check_flag
 from kernelatoms.similarity.missing import rows_with_missing
 from kernelatoms.space.atoms import Atoms, KernelAtoms, LinearAtoms, check_eigenvalues
 from kernelatoms.space.expansion import Expansion
@@ -49,10 +50,15 @@ class CodingProblem(Protocol):
     def knows_energy(self) -> bool:
         """Whether the squared norms of signals are known."""
 
+    @property
+    def is_trusted(self) -> bool:
+        """Whether all inner products surely are those of vectors."""
+
     def products(self, start: int, stop: int) -> Products:
         """Return inner products of signals start..stop with all atoms, and their energies.
 
-        (n, n_atoms) and (n,); None for energies that are not known.
+        (n, n_atoms) and (n,); None for energies that are not known. Both may be of a wider type
+        than ``dtype``, where that could not hold them.
         """
 
     def local(self, start: int, stop: int, candidates: NDArray[np.int32]) -> tuple[Array, Array]:
@@ -106,6 +112,11 @@ class _SignalsOverAtoms:
         """Whether the squared norms of signals are known."""
         return self.atoms.knows_energy
 
+    @property
+    def is_trusted(self) -> bool:
+        """Whether all inner products surely are those of vectors."""
+        return True
+
     def products(self, start: int, stop: int) -> Products:
         """Return inner products of signals start..stop with all atoms, and their energies."""
         rows = self.signals[start:stop]
@@ -141,7 +152,37 @@ class LinearProblem(_SignalsOverAtoms):
         self, signals: Array, atoms: Array | LinearAtoms, *, complete: bool = False
     ) -> None:
         super().__init__(signals, atoms if isinstance(atoms, LinearAtoms) else LinearAtoms(atoms))
-        self.complete = complete
+        self.complete = check_flag("complete", complete)
+
+    def products(self, start: int, stop: int) -> Products:
+        """Return inner products of signals start..stop with all atoms, and their energies."""
+        energy = self.energy(start, stop)
+        near, exponents = self._ordinary(start, stop, energy)
+        return _scaled(self.atoms.inner(near), exponents), energy
+
+    def local(self, start: int, stop: int, candidates: NDArray[np.int32]) -> tuple[Array, Array]:
+        """Return what signals start..stop see of their own candidates alone."""
+        near, exponents = self._ordinary(start, stop, self.energy(start, stop))
+        grams, corr = self.atoms.local(near, candidates)
+        return grams, _scaled(corr, exponents)
+
+    def energy(self, start: int, stop: int) -> Array:
+        """Return the squared norms of signals start..stop."""
+        return self.atoms.energy(self.signals[start:stop])
+
+    def _ordinary(
+        self, start: int, stop: int, energy: Array
+    ) -> tuple[Array, NDArray[np.int32] | None]:
+        """Return signals, at powers of two of themselves where their products would not fit."""
+        rows, engine = self.signals[start:stop], machine(self.signals)
+        return engine.to_ordinary(rows, ~engine.is_ordinary(energy, self.dtype), self.dtype)
+
+
+def _scaled(corr: Array, exponents: NDArray[np.int32] | None) -> Array:
+    """Return inner products of signals divided by powers of two as those of the signals."""
+    if exponents is None:
+        return corr
+    return np.ldexp(corr.astype(np.float64), exponents[:, None])
 
 
 class KernelProblem(_SignalsOverAtoms):
@@ -152,12 +193,17 @@ class KernelProblem(_SignalsOverAtoms):
     def __init__(self, signals: Array, atoms: Expansion | KernelAtoms) -> None:
         super().__init__(signals, atoms if isinstance(atoms, KernelAtoms) else KernelAtoms(atoms))
 
+    @property
+    def is_trusted(self) -> bool:
+        """Whether the kernel is positive semi-definite; estimates are as they are."""
+        return bool(self.atoms.kernel.semidefinite) or len(rows_with_missing(self.signals)) > 0
+
 
 class GivenProblem:
     """Inner products computed by the caller."""
 
     gram_is_known = True
-    energy_is_given = True
+    is_trusted = False
 
     def __init__(self, gram: Array, corr: Array, energy: Array | None = None) -> None:
         check_gram(gram, "the Gram matrix of the atoms")
@@ -201,6 +247,37 @@ class GivenProblem:
     def check_semidefinite(self) -> None:
         """Refuse a Gram matrix that is not positive semi-definite."""
         check_eigenvalues(self.gram)
+
+
+def check_explained(problem: CodingProblem, energies: Array, left: Array) -> None:
+    """Refuse signals of which codes explain more than there is, beyond rounding.
+
+    Parameters
+    ----------
+    problem : CodingProblem
+        Only those are looked at that do not surely belong to vectors.
+    energies : array of shape (n_signals,)
+        k(x, x).
+    left : array of shape (n_signals,)
+        Squared residuals, as they come out.
+    """
+    if problem.is_trusted:
+        return
+    slack = np.sqrt(np.finfo(problem.dtype).eps) * np.abs(left - energies)
+    wrong = np.flatnonzero((left < -slack) | ~np.isfinite(left))
+    if len(wrong):
+        s = int(wrong[0])
+        if isinstance(problem, GivenProblem):
+            raise ValueError(
+                f"energy[{s}] = {energies[s]:.6g} is less than the {energies[s] - left[s]:.6g} "
+                f"that the code of signal {s} explains: energy must hold k(x, x) of the signals, "
+                "under the kernel of X and dictionary."
+            )
+        raise ValueError(
+            f"kernel is not positive semi-definite: k(x, x) = {energies[s]:.6g} of signal {s} is "
+            f"less than the {energies[s] - left[s]:.6g} that its code explains. Choose another "
+            "kernel (sigmoid kernels often are not) or other parameters."
+        )
 
 
 @dataclass(frozen=True)

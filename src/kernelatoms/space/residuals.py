@@ -31,7 +31,7 @@ def class_residuals(
 
     Returns
     -------
-    (n_signals, n_classes)
+    (n_signals, n_classes) float64
         Less the signal's own energy, where the problem does not know it. Where signals of a
         linear problem miss values, what is left of their observed entries. No more than 10 eps
         of a signal's energy counts as 0.
@@ -40,7 +40,7 @@ def class_residuals(
     parts = split_missing(problem)
     if parts is None:
         return _residuals(problem, codes, owner, n_classes)
-    out = np.empty((problem.n_signals, n_classes), problem.dtype)
+    out = np.empty((problem.n_signals, n_classes))
     rows = parts.complete_rows
     out[rows] = _residuals(parts.complete, codes.take(rows), owner, n_classes)
     rows = parts.partial_rows
@@ -51,7 +51,7 @@ def class_residuals(
 def _residuals(
     problem: CodingProblem, codes: Codes, owner: NDArray[np.int64], n_classes: int
 ) -> Array:
-    out = np.zeros((problem.n_signals, n_classes), problem.dtype)
+    out = np.zeros((problem.n_signals, n_classes))
     cpu, rounding = machine(out), 10 * np.finfo(problem.dtype).eps
     gram = problem.gram
     subtract: Callable[[int, int, Array, Array], None]
@@ -87,7 +87,7 @@ def _observed_residuals(
 ) -> Array:
     """Return |x_O - (D_c w_c)_O|^2 with O the observed entries of each signal."""
     signals, atoms = problem.signals, problem.atoms.rows
-    out = np.empty((problem.n_signals, n_classes), problem.dtype)
+    out = np.empty((problem.n_signals, n_classes))
     cpu, rounding = machine(out), 10 * np.finfo(problem.dtype).eps
     if not isinstance(codes, DenseCodes):
         indptr, indices, values = _nonzeros(codes, problem.dtype)
@@ -102,8 +102,8 @@ def _observed_residuals(
             for c, theirs in enumerate(members):
                 left = rows - codes.weights[start:stop, theirs] @ atoms[theirs]
                 left[np.isnan(rows)] = 0
-                part[:, c] = np.vecdot(left, left)
-        energy = np.nansum(np.square(rows), axis=1)
+                part[:, c] = cpu.squared_norms(left)
+        energy = cpu.squared_norms(np.where(np.isnan(rows), 0, rows))
         part[part <= rounding * energy[:, None]] = 0
 
     cpu.for_blocks(problem.n_signals, atoms.shape[1], problem.dtype.itemsize, work)

@@ -28,7 +28,8 @@ def products_of(X, D, energies=True):
     def products(start, stop):
         rows = X[start:stop]
         with np.errstate(over="ignore"):
-            return rows @ D.T, np.vecdot(rows, rows) if energies else None
+            wide = rows.astype(np.float64)
+            return rows @ D.T, np.vecdot(wide, wide) if energies else None
 
     return products
 
@@ -512,12 +513,13 @@ def test_without_energies_what_is_left_is_known_up_to_them(form, rng):
         code(X, D, 4, form, energies=False, stop_at=np.full(30, 0.1))
 
 
-@pytest.mark.parametrize("factor", [1e-18, 1e17])
-def test_float32_codes_signals_far_from_one(factor, rng):
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("factor", [1e-30, 1e-18, 1e17, 1e30])
+def test_float32_codes_signals_far_from_one(factor, form, rng):
     X, D = random_problem(rng, 20, 20, 50, np.float32)
     for positive in (False, True):
-        plain = code(X, D, 4, positive=positive)
-        scaled = code((X * factor).astype(np.float32), D, 4, positive=positive)
+        plain = code(X, D, 4, form, positive=positive)
+        scaled = code((X * factor).astype(np.float32), D, 4, form, positive=positive)
         assert (scaled[0] == plain[0]).all()
         np.testing.assert_allclose(scaled[1] / factor, plain[1], rtol=1e-3, atol=1e-5)
 
@@ -525,9 +527,9 @@ def test_float32_codes_signals_far_from_one(factor, rng):
 @pytest.mark.parametrize("form", FORMS)
 class TestBadInput:
     def test_overflowing_signals_are_refused(self, form, rng):
-        X, D = random_problem(rng, 20, 20, 50, np.float32)
-        with pytest.raises(ValueError, match="squared norm overflows float32; scale X down"):
-            code((X * 1e25).astype(np.float32), D, 4, form)
+        X, D = random_problem(rng, 20, 20, 50, np.float64)
+        with pytest.raises(ValueError, match="squared norm overflows float64, or is undefined"):
+            code(X * 1e160, D, 4, form)
 
     def test_stops_must_fit_the_signals(self, form, rng):
         X, D = random_problem(rng, 20, 20, 50, np.float64)

@@ -3,6 +3,7 @@
 - ``jit``: how everything here is compiled, cached on disk, and announced the first time.
 - ``threads``: the one thread pool, and the rule that only the outermost level threads.
 - ``products``: the matrix products around the loops (Gram matrices), and blocks of rows.
+- ``scale``: squared norms that fit, and signals at a power of two of themselves.
 - ``layout``: rows padded to whole vector lanes, which nothing outside this machine sees.
 - ``greedy``: greedy pursuits (OMP, OLS, non-negative): blocks, threads, memory; with a Gram matrix,
   with a small one a signal, or without.
@@ -30,6 +31,7 @@ from kernelatoms.engine.cpu.lasso_loops import certify
 from kernelatoms.engine.cpu.layout import laid_out
 from kernelatoms.engine.cpu.masked import omp_observed
 from kernelatoms.engine.cpu.products import for_blocks, gram_matrix
+from kernelatoms.engine.cpu.scale import is_ordinary, squared_norms, to_ordinary
 from kernelatoms.engine.cpu.threads import each, fair_share, one_blas_thread
 
 __all__ = [
@@ -41,6 +43,7 @@ __all__ = [
     "fksc_passes",
     "for_blocks",
     "gram_matrix",
+    "is_ordinary",
     "ksc_passes",
     "laid_out",
     "lasso",
@@ -53,8 +56,10 @@ __all__ = [
     "omp_without_gram",
     "one_blas_thread",
     "residuals",
+    "squared_norms",
     "subtract_class_parts",
     "subtract_dense_class_parts",
     "sum_products",
     "sweep_atoms",
+    "to_ordinary",
 ]

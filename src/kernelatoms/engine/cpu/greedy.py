@@ -6,7 +6,8 @@ The same pursuit in three forms, by what of the Gram matrix is at hand:
 - ``omp_local``: one small Gram matrix a signal, of the atoms it may use.
 - ``omp_without_gram``: rows, when they are asked for. For more atoms than a square of them fits.
 
-The steps themselves are in ``greedy_loops``.
+The steps themselves are in ``greedy_loops``. Signals whose squares would leave the range of numbers
+are coded at a power of two of themselves (``scale``), which changes no digit of their codes.
 """
 
 from collections.abc import Callable
@@ -23,6 +24,7 @@ from kernelatoms.engine.cpu.greedy_loops import (
 )
 from kernelatoms.engine.cpu.layout import check_shape, in_lanes, padded
 from kernelatoms.engine.cpu.products import block_rows
+from kernelatoms.engine.cpu.scale import is_ordinary, scale_back, to_ordinary
 from kernelatoms.engine.cpu.threads import each_block, fair_share, one_blas_thread
 
 Array = NDArray[Any]
@@ -104,12 +106,15 @@ def omp(
     whole = in_lanes(gram)
     norms2, names = _padded_row(np.diagonal(gram)), np.arange(n_atoms, dtype=np.int32)
     options = _options(dtype, use_ols, positive)
+    longest = float(norms2.max(initial=0))
 
     def code(start: int, stop: int, indices: Array, values: Array, left: Array) -> None:
         corr, energy = products(start, stop)
-        corr = _fit(corr, "correlations", (stop - start, n_atoms), dtype)
-        until = _until(energy, start, stop, stop_at, relative, dtype)
+        until = _until(energy, start, stop, stop_at, relative)
+        shape = (stop - start, n_atoms)
+        corr, until, exponents = _ready(corr, "correlations", shape, energy, until, longest, dtype)
         code_block(names, whole, norms2, corr, until, *options, indices, values, left)
+        scale_back(exponents, longest, energy, values, left)
         _subtract_from(energy, left)
 
     block = block_rows(n_signals, len(norms2), dtype.itemsize)
@@ -159,12 +164,17 @@ def omp_local(
     def code(start: int, stop: int, indices: Array, values: Array, left: Array) -> None:
         grams, corr, energy = first if start == 0 and first is not None else local(start, stop)
         grams = _fit(grams, "local Gram matrices", (stop - start, n_local, n_local), dtype)
-        corr = _fit(corr, "local correlations", (stop - start, n_local), dtype)
-        until = _until(energy, start, stop, stop_at, relative, dtype)
+        until = _until(energy, start, stop, stop_at, relative)
+        longest = float(np.diagonal(grams, axis1=1, axis2=2).max(initial=0))
+        shape = (stop - start, n_local)
+        corr, until, exponents = _ready(
+            corr, "local correlations", shape, energy, until, longest, dtype
+        )
         own = candidates[start:stop]
         code_block_local(
             grams, padded(n_local), own, corr, until, *options, indices, values, left
         )  # fmt: skip
+        scale_back(exponents, longest, energy, values, left)
         _subtract_from(energy, left)
 
     return _in_blocks(lambda: code, n_signals, n_nonzero, block, dtype, ragged)
@@ -208,6 +218,7 @@ def omp_without_gram(
     wide_norms2, names = _padded_row(norms2), np.arange(n_atoms, dtype=np.int32)
     options = _options(dtype, use_ols, positive)
     most = min(n_nonzero, n_atoms)
+    longest = float(norms2.max(initial=0))
     # Correlations twice (as they are, and with the residual), the rows of all but the last atom,
     # and rows on their way.
     a_signal = (most + 3 + use_ols) * len(wide_norms2) * dtype.itemsize
@@ -221,8 +232,10 @@ def omp_without_gram(
         def code(start: int, stop: int, indices: Array, values: Array, left: Array) -> None:
             n = stop - start
             corr, energy = products(start, stop)
-            corr = _fit(corr, "correlations", (n, n_atoms), dtype)
-            until = _until(energy, start, stop, stop_at, relative, dtype)
+            until = _until(energy, start, stop, stop_at, relative)
+            corr, until, exponents = _ready(
+                corr, "correlations", (n, n_atoms), energy, until, longest, dtype
+            )
             going, counts = np.ones(n, bool), np.zeros(n, np.intp)
             picked, ids = np.zeros((n, most), np.uintp), np.zeros((n, most), np.uintp)
             codes, step = np.zeros((n, most), dtype), np.zeros((n, most), dtype)
@@ -238,6 +251,7 @@ def omp_without_gram(
                 used = going[:, None] & (np.arange(most) < counts[:, None])
                 _fetch(gram_rows, np.unique(picked[used]).astype(np.intp), places, rows, n_atoms)
                 ids[used] = places[picked[used]]
+            scale_back(exponents, longest, energy, values, left)
             _subtract_from(energy, left)
 
         return code
@@ -359,15 +373,14 @@ def _until(
     stop: int,
     stop_at: NDArray[np.float64] | None,
     relative: bool,
-    dtype: np.dtype[Any],
 ) -> NDArray[np.float64]:
     """Return how much energy of each signal start..stop to explain; infinite without a goal."""
     if energy is not None and energy.shape != (stop - start,):
         raise ValueError(f"The energies must have shape {(stop - start,)}, got {energy.shape}.")
     if energy is not None and not np.isfinite(energy).all():
         raise ValueError(
-            f"X holds signals whose squared norm overflows {dtype.name}; scale X down or "
-            "use float64."
+            "X holds signals whose squared norm overflows float64, or is undefined; scale X down, "
+            "or choose smaller kernel parameters."
         )
     if stop_at is None:
         return np.full(stop - start, np.inf)
@@ -381,6 +394,34 @@ def _until(
     with np.errstate(over="ignore", invalid="ignore"):
         goal = stop_at[start:stop] ** 2
         return whole - (goal * whole if relative else goal)
+
+
+def _ready(
+    corr: Array,
+    name: str,
+    shape: tuple[int, int],
+    energy: Array | None,
+    until: NDArray[np.float64],
+    longest: float,
+    dtype: np.dtype[Any],
+) -> tuple[Array, NDArray[np.float64], NDArray[np.int32] | None]:
+    """Return correlations and goals as the loops want them, and the exponents that this took.
+
+    Signals whose squared norm is ordinary stay as they are, if that of the longest atom is. Others
+    come at a power of two at which one atom explains about 1 of them. Without any such: None.
+    """
+    check_shape(corr, name, shape)
+    if energy is None:
+        largest = np.abs(corr).max(axis=1, initial=0).astype(np.float64)
+        with np.errstate(all="ignore"):
+            outside = ~is_ordinary(largest**2 / longest, dtype)
+    else:
+        outside = ~is_ordinary(energy, dtype)
+    if not is_ordinary(np.asarray(longest), dtype):
+        outside = np.ones(len(corr), np.bool_)
+    near, exponents = to_ordinary(corr, outside, dtype, np.frexp(longest)[1] // 2)
+    near = np.require(near, dtype, ["C", "W"])
+    return near, until if exponents is None else np.ldexp(until, -2 * exponents), exponents
 
 
 def _subtract_from(energy: Array | None, explained: NDArray[np.float64]) -> None:

@@ -7,7 +7,8 @@ signals' type: supports of nearly parallel atoms need the digits. What is return
 it is returned: the gap of a float32 code is that of its rounded coefficients.
 
 Every function here returns ``(indptr, indices, values, error, gap, missed)``: codes signal after
-signal, squared residuals, duality gaps, and whether the solver stopped short of the gap asked for.
+signal, squared residuals as they come out (rounding may make them slightly negative), duality gaps,
+and whether the solver stopped short of the gap asked for.
 """
 
 from collections.abc import Callable
@@ -112,7 +113,7 @@ def code_blocks(
         check_shape(start, "codes to start from", (n_signals, n_atoms))
     gram = rows_in_memory(gram.astype(np.float64, copy=False))
     usable = np.diagonal(gram) > 0
-    out = _Collected(n_signals, dtype, gap_tol)
+    out = _Collected(n_signals, dtype, alpha, gap_tol)
 
     def work(first: int, stop: int) -> None:
         b, energy = _as_float64(*products(first, stop), (stop - first, n_atoms))
@@ -149,7 +150,7 @@ def lasso_local(
     """
     n_signals, width = candidates.shape
     limits = _limits(alpha, positive, gap_tol)
-    out = _Collected(n_signals, dtype, gap_tol)
+    out = _Collected(n_signals, dtype, alpha, gap_tol)
 
     def work(first: int, stop: int) -> None:
         grams, corr, energies = local(first, stop)
@@ -199,24 +200,30 @@ def lasso_without_gram(
     # Gradients over all atoms are as precise as the atoms are.
     gap_tol = max(gap_tol, _GRADIENT_ROUNDING * float(np.finfo(dtype).eps))
     limits = _limits(alpha, positive, gap_tol)
-    out = _Collected(n_signals, dtype, gap_tol)
+    out = _Collected(n_signals, dtype, alpha, gap_tol)
 
     def work(first: int, stop: int) -> None:
         n = stop - first
         b, energy = _as_float64(*products(first, stop), (n, n_atoms))
         candidates = _worst_atoms(b, alpha, positive, np.empty((n, 0), np.int32), _FIRST_CANDIDATES)
         w = np.zeros(candidates.shape)
+        reached = np.full(n, np.inf)
         while True:
             grams, corr = local(first, stop, candidates)
             check_shape(corr, "local correlations", candidates.shape)
             check_shape(grams, "local Gram matrices", (*candidates.shape, candidates.shape[1]))
             grams = np.ascontiguousarray(grams, np.float64)
             solve_lasso_local(grams, corr.astype(np.float64), energy, *limits, w)
-            c = b - gram_times(w.astype(dtype, copy=False), candidates)
-            gaps, _ = _certified_over_all(b, c, energy, alpha, positive, w, candidates)
+            with np.errstate(over="ignore", invalid="ignore"):  # its certificate is looked at
+                c = b - gram_times(w.astype(dtype, copy=False), candidates)
+            gaps, errors = _certified_over_all(b, c, energy, alpha, positive, w, candidates)
+            with np.errstate(over="ignore", invalid="ignore"):
+                objective = errors / 2 + alpha * np.abs(w).sum(axis=1)
             n_new = max(_FEWEST_NEW, int((w != 0).sum(axis=1).max(initial=0)))
             new = _worst_atoms(c, alpha, positive, candidates, n_new)
-            new[gaps <= gap_tol * energy] = -1
+            # Every round lowers the objective, but for rounding, and where there is no minimum.
+            new[(gaps <= gap_tol * energy) | ~(objective < reached)] = -1
+            reached = objective
             if not (new >= 0).any():
                 break
             # Atoms at zero leave, so that working sets stay small; what is in use comes first.
@@ -224,7 +231,8 @@ def lasso_without_gram(
 
         def certified(rows: Any, codes: Array, its_gaps: Array, its_errors: Array) -> None:
             its = candidates[rows]
-            gradient = b[rows] - gram_times(codes.astype(dtype, copy=False), its)
+            with np.errstate(over="ignore", invalid="ignore"):
+                gradient = b[rows] - gram_times(codes.astype(dtype, copy=False), its)
             its_gaps[...], its_errors[...] = _certified_over_all(
                 b[rows], gradient, energy[rows], alpha, positive, codes, its
             )
@@ -293,8 +301,8 @@ def _certified_over_all(
 class _Collected:
     """Codes of finished blocks, put together in the order of the signals."""
 
-    def __init__(self, n_signals: int, dtype: Any, gap_tol: float) -> None:
-        self._dtype, self._gap_tol = np.dtype(dtype), gap_tol
+    def __init__(self, n_signals: int, dtype: Any, alpha: float, gap_tol: float) -> None:
+        self._dtype, self._alpha, self._gap_tol = np.dtype(dtype), float(alpha), gap_tol
         self._counts = np.zeros(n_signals, np.int64)
         self._error, self._gap = np.empty(n_signals), np.empty(n_signals)
         self._missed = np.zeros(n_signals, np.bool_)
@@ -310,10 +318,22 @@ class _Collected:
         candidates: NDArray[np.int32] | None = None,
     ) -> None:
         """Round a block of float64 codes to the type asked for, certify and keep them."""
-        codes = w.astype(self._dtype, copy=False).astype(np.float64, copy=False)
+        with np.errstate(over="ignore", under="ignore"):
+            codes = w.astype(self._dtype, copy=False).astype(np.float64, copy=False)
         gap, error = self._gap[first:stop], self._error[first:stop]
         certified(slice(None), codes, gap, error)
-        enough = self._gap_tol * energy * (1 + 1e-6)
+        # What rounding has made worse than no code, or numbers of this type do not hold.
+        with np.errstate(over="ignore", invalid="ignore"):
+            objective = error / 2 + self._alpha * np.abs(codes).sum(axis=1)
+        worse = ~(objective <= (0.5 + 1e-9) * energy) | ~np.isfinite(gap)
+        spoilt = np.flatnonzero(worse)
+        if len(spoilt):
+            codes[spoilt], w[spoilt] = 0.0, 0.0
+            some = np.empty(len(spoilt)), np.empty(len(spoilt))
+            certified(spoilt, codes[spoilt], *some)
+            gap[spoilt], error[spoilt] = some
+        with np.errstate(over="ignore"):
+            enough = self._gap_tol * energy * (1 + 1e-6)
         beyond = np.flatnonzero(gap > enough)
         if len(beyond) and self._dtype != np.float64:
             # Rounding alone may take a code beyond the gap that the solver did reach.
@@ -321,7 +341,6 @@ class _Collected:
             certified(beyond, np.ascontiguousarray(w[beyond]), before, errors)
             beyond = beyond[before > enough[beyond]]
         self._missed[first + beyond] = True
-        error[error <= 10 * np.finfo(np.float64).eps * energy] = 0.0
         if candidates is not None:  # by ascending atom
             order = np.argsort(candidates, axis=1, kind="stable")
             codes = np.take_along_axis(codes, order, axis=1)
@@ -343,4 +362,4 @@ class _Collected:
             (np.concatenate(part) for part in zip(*parts, strict=True)) if parts else empty
         )
         indptr = np.concatenate([[0], np.cumsum(self._counts)])
-        return indptr, indices, values, self._error.astype(self._dtype), self._gap, self._missed
+        return indptr, indices, values, self._error, self._gap, self._missed

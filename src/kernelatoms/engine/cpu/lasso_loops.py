@@ -92,6 +92,7 @@ def _drop(L, k, at, active, signs):  # type: ignore[no-untyped-def]
 def _gap(b, w, c, energy, alpha, support, k, positive):  # type: ignore[no-untyped-def]
     """Return the duality gap of w, |r|^2 and t.
 
+    |r|^2 as it comes out: below 0 by rounding, or where G, b and the energy are of no vectors.
     c is the gradient, ``support[:k]`` holds all nonzeros of w.
     """
     bw = 0.0
@@ -106,14 +107,17 @@ def _gap(b, w, c, energy, alpha, support, k, positive):  # type: ignore[no-untyp
     for j in range(c.shape[0]):
         v = c[j] if positive else abs(c[j])
         largest = max(largest, v)
-    r2 = max(energy - 2 * bw + wgw, 0.0)
+    as_it_comes = energy - 2 * bw + wgw
+    r2 = max(as_it_comes, 0.0)
     yr = energy - bw
     t = 1.0 if largest <= alpha else alpha / largest
     if r2 > 0:
         t = min(t, max(yr / r2, 0.0))
+    elif yr < 0.0:
+        t = 0.0
     primal = 0.5 * r2 + alpha * l1
     dual = t * yr - 0.5 * t * t * r2
-    return primal - dual, r2, t
+    return primal - dual, as_it_comes, t
 
 
 @jit()

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from kernelatoms.engine.cpu.jit import jit
 from kernelatoms.engine.cpu.layout import check_shape
+from kernelatoms.engine.cpu.scale import is_ordinary, scale_back, squared_norms, to_ordinary
 from kernelatoms.engine.cpu.threads import each_block, fair_share
 
 # As in ``omp``: below this many machine epsilons of its scale a number is rounding.
@@ -278,6 +279,8 @@ def omp_observed(
     with np.errstate(over="ignore"):
         squares = np.square(columns)
     norms2 = squares.sum(axis=0, dtype=np.float64)
+    longest = float(norms2.max(initial=0))
+    far = not is_ordinary(np.asarray(longest), dtype)
     indices = np.empty((n_signals, n_nonzero), np.int32)
     values = np.empty((n_signals, n_nonzero), dtype)
     left, energy = np.empty(n_signals), np.empty(n_signals)
@@ -286,20 +289,22 @@ def omp_observed(
         part = slice(start, stop)
         missing = np.isnan(signals[part])
         residual = np.where(missing, dtype.type(0), signals[part])
-        with np.errstate(over="ignore"):
-            energy[part] = np.vecdot(residual, residual)
+        energy[part] = squared_norms(residual)
         if not np.isfinite(energy[part]).all():
-            raise ValueError(
-                f"X holds signals whose squared norm overflows {dtype.name}; scale X down or use "
-                "float64."
-            )
+            raise ValueError("X holds signals whose squared norm overflows float64; scale X down.")
         leave = np.full(stop - start, -1.0)
         if stop_at is not None:
-            leave = np.square(stop_at[part]) * (energy[part] if relative else 1.0)
+            with np.errstate(over="ignore"):
+                leave = np.square(stop_at[part]) * (energy[part] if relative else 1.0)
+        outside = ~is_ordinary(energy[part], dtype) | far
+        residual, exponents = to_ordinary(residual, outside, dtype)
+        if exponents is not None:
+            leave = np.ldexp(leave, -2 * exponents)
         pursue_observed(
             atoms, columns, squares, norms2, residual, (~missing).astype(dtype), candidates[part],
             leave, use_ols, indices[part], values[part], left[part],
         )  # fmt: skip
+        scale_back(exponents, longest, energy[part], values[part], left[part])
 
     block = masked_block_rows(n_nonzero, signals.shape[1], len(atoms), dtype.itemsize)
     each_block(n_signals, min(block, fair_share(n_signals)), lambda: work)

@@ -1,0 +1,112 @@
+"""Numbers far from 1: squared norms that fit, and signals at a power of two of themselves.
+
+Pursuits and learners multiply inner products, up to fourth powers of the data, and compare what
+is left with rounding. In float32 that leaves the range of numbers from signals of 1e-10 or 1e10 on.
+Multiplying by a power of two changes no digit, so what is out of range is worked on at a size near
+1 and scaled back: the same codes, bit for bit, at any scale. Ordinary data are not touched.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+# Squared norms of signals and of atoms that the loops can work with as they are. Their product must
+# not overflow, and what is rounding in it, (100 eps)^2 of it, must not vanish.
+_ORDINARY = {
+    np.dtype(np.float32): (2.0**-40, 2.0**60),
+    np.dtype(np.float64): (2.0**-400, 2.0**500),
+}
+
+
+def is_ordinary(squares: Array, dtype: np.dtype[Any]) -> NDArray[np.bool_]:
+    """Tell which squared norms loops in this type can work with as they are."""
+    low, high = _ORDINARY.get(dtype, _ORDINARY[np.dtype(np.float64)])
+    return (squares >= low) & (squares <= high)
+
+
+def squared_norms(rows: Array) -> NDArray[np.float64]:
+    """Return |x|^2 of rows (n, n_features): float64, which squares of float32 fit in."""
+    with np.errstate(over="ignore"):
+        squares = np.vecdot(rows, rows).astype(np.float64, copy=False)
+        near, exponents = to_ordinary(rows, ~is_ordinary(squares, rows.dtype), rows.dtype)
+        if exponents is not None:
+            some = np.flatnonzero(exponents)
+            squares[some] = np.vecdot(near[some], near[some])
+            squares = np.ldexp(squares, 2 * exponents)
+    return squares
+
+
+def to_ordinary(
+    rows: Array, outside: NDArray[np.bool_], dtype: np.dtype[Any], size: int = 0
+) -> tuple[Array, NDArray[np.int32] | None]:
+    """Bring some rows to a size near 1, each by a power of two of its own.
+
+    Parameters
+    ----------
+    rows : (n, m) array
+        Numbers of signals.
+    outside : (n,) bool
+        Which of them are too large or too small; rows of zeros do not count.
+    dtype : dtype
+        The type of the result.
+    size : int
+        The largest number of a row becomes about 2^size.
+
+    Returns
+    -------
+    rows : (n, m) array
+        A copy, if there are any such rows.
+    exponents : (n,) int32, or None
+        Row s was divided by 2^exponents[s]; None without any such.
+    """
+    if not outside.any():
+        return rows, None
+    some = np.flatnonzero(outside)
+    largest = np.abs(rows[some]).max(axis=1, initial=0)
+    some, largest = some[largest > 0], largest[largest > 0]
+    if not len(some):
+        return rows, None
+    exponents = np.zeros(len(rows), np.int32)
+    exponents[some] = np.frexp(largest)[1] - size
+    with np.errstate(over="ignore", under="ignore"):
+        near = np.array(rows, dtype, order="C")
+        near[some] = np.ldexp(rows[some], -exponents[some, None])
+    return near, exponents
+
+
+def scale_back(
+    exponents: NDArray[np.int32] | None,
+    longest: float,
+    energy: Array | None,
+    values: Array,
+    squares: NDArray[np.float64],
+) -> None:
+    """Bring codes (n, n_nonzero) and squares (n,) to the scale of their signals, in place.
+
+    Codes that do not fit their type are refused. ``longest`` is the largest |d|^2 of an atom.
+    """
+    if exponents is None:
+        return
+    coded = values.any(axis=1)
+    with np.errstate(over="ignore", under="ignore"):
+        np.ldexp(values, exponents[:, None], out=values)
+        np.ldexp(squares, 2 * exponents, out=squares)
+    if not np.isfinite(values).all():
+        raise ValueError(
+            f"The codes overflow {values.dtype.name}: the signals are too long for atoms of norm "
+            f"{np.sqrt(longest):.2g} at most; scale X down, or the dictionary up, or use float64."
+        )
+    # Coefficients are multiples of the smallest number. Over atoms of norm up to 2 that rounds a
+    # signal about as much as its own entries are.
+    numbers = np.finfo(values.dtype)
+    blur = float(numbers.smallest_subnormal) * np.sqrt(longest)
+    sizes = squares if energy is None else energy
+    shortest = np.sqrt(max(sizes.min(initial=np.inf, where=coded), 0.0))
+    if longest > 4 and blur > float(numbers.eps) * shortest:
+        raise ValueError(
+            f"The codes underflow {values.dtype.name}: the signals are too short for atoms of norm "
+            f"{np.sqrt(longest):.2g}; scale X up, or the dictionary down, or use float64."
+        )

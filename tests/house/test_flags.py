@@ -1,0 +1,102 @@
+"""Flags are True or False: every argument of public names that has such a default says so."""
+
+import importlib
+import inspect
+
+import numpy as np
+import pytest
+
+ROOMS = ("", ".pursuit", ".similarity", ".datasets", ".report", ".files")
+
+X = np.random.default_rng(0).standard_normal((12, 4))
+
+
+def of_pursuit(name):
+    """Return a call of a choice of ``pursuit`` on a small problem."""
+    rooms = importlib.import_module("kernelatoms.pursuit")
+
+    def call(**flags):
+        first = 2 if name == "OMP" else 0.1
+        return getattr(rooms, name)(first, **flags)(rooms.LinearProblem(X, X[:5]))
+
+    return call
+
+
+def of_problem(name, *arguments):
+    rooms = importlib.import_module("kernelatoms.pursuit")
+    return lambda **flags: getattr(rooms, name)(rooms.LinearProblem(X, X[:5]), *arguments, **flags)
+
+
+def of_estimator(name, *arguments):
+    import kernelatoms
+
+    return lambda **flags: getattr(kernelatoms, name)(*arguments, **flags).fit(X)
+
+
+def of_function(room, name, *arguments, **options):
+    function = getattr(importlib.import_module(f"kernelatoms{room}"), name)
+    return lambda **flags: function(*arguments, **options, **flags)
+
+
+CALLS = {
+    ".KSCDL": of_estimator("KSCDL"),
+    ".KSVD": of_estimator("KSVD"),
+    ".MOD": of_estimator("MOD"),
+    ".KernelKSVD": of_estimator("KernelKSVD"),
+    ".KernelMOD": of_estimator("KernelMOD"),
+    ".SparseCoder": of_estimator("SparseCoder", X[:5]),
+    ".lasso_path": of_function("", "lasso_path", X, X[:5]),
+    ".sparse_encode": of_function("", "sparse_encode", X, X[:5]),
+    ".pursuit.OMP": of_pursuit("OMP"),
+    ".pursuit.Lasso": of_pursuit("Lasso"),
+    ".pursuit.LinearProblem": of_function(".pursuit", "LinearProblem", X, X[:5]),
+    ".pursuit.omp": of_problem("omp", 2),
+    ".pursuit.lasso": of_problem("lasso", 0.1),
+    ".pursuit.lasso_path": of_problem("lasso_path", [0.1]),
+    ".datasets.load_mnist": of_function(".datasets", "load_mnist"),
+    ".datasets.load_orl": of_function(".datasets", "load_orl"),
+    ".datasets.load_usps": of_function(".datasets", "load_usps"),
+    ".report.convergence_figure": of_function(".report", "convergence_figure", {"a": [1.0]}),
+    ".report.series_figure": of_function(
+        ".report", "series_figure", {"a": ([1], [[1.0]])}, {}, {}, xlabel="x", ylabel="y"
+    ),
+}
+
+
+def flags():
+    """List (public name, argument) of all flags: arguments whose default is True or False."""
+    found, seen = [], set()
+    for room in ROOMS:
+        module = importlib.import_module(f"kernelatoms{room}")
+        for name in module.__all__:
+            thing = getattr(module, name)
+            is_error = inspect.isclass(thing) and issubclass(thing, Exception)
+            if not callable(thing) or is_error or id(thing) in seen:
+                continue
+            seen.add(id(thing))
+            methods = vars(thing).items() if inspect.isclass(thing) else ()
+            public = [(f"{name}.{key}", method) for key, method in methods if key[0] != "_"]
+            for full, function in [(name, thing), *public]:
+                if not callable(function):
+                    continue
+                for argument in inspect.signature(function).parameters.values():
+                    if isinstance(argument.default, bool):
+                        found.append((f"{room}.{full}", argument.name))
+    return found
+
+
+def test_there_are_some():
+    assert (".sparse_encode", "positive") in flags()
+    assert len(flags()) >= 28
+
+
+@pytest.mark.parametrize(("name", "flag"), flags())
+def test_flags_are_true_or_false(name, flag):
+    for wrong in ("no", 1, None, 0.0):
+        with pytest.raises(TypeError, match=f"{flag} must be True or False, got {wrong!r}"):
+            CALLS[name](**{flag: wrong})
+
+
+@pytest.mark.parametrize("name", [".MOD", ".sparse_encode", ".pursuit.omp"])
+def test_flags_of_numpy_are_flags(name):
+    CALLS[name](positive=np.bool_(True))
