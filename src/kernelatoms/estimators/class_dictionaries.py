@@ -22,6 +22,7 @@ from kernelatoms.estimators.checks import (
 from kernelatoms.estimators.dictionary_learner import DictionaryLearner
 from kernelatoms.estimators.kernel_choice import KernelChoice
 from kernelatoms.estimators.learners import KSVD, LinearLearner
+from kernelatoms.estimators.unchanged import or_unchanged
 from kernelatoms.similarity.given import is_precomputed
 from kernelatoms.space.codes import Codes
 from kernelatoms.space.linearize import check_training_kernel
@@ -85,6 +86,7 @@ class ClassDictionaryClassifier(ClassifierMixin, CallbackSupportMixin, BaseEstim
         self.random_state = random_state
 
     @with_callbacks
+    @or_unchanged
     def fit(self, X: Any, y: Any) -> Self:
         """Learn a dictionary for every class.
 

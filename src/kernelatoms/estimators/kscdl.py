@@ -22,6 +22,7 @@ from kernelatoms.estimators.checks import (
 )
 from kernelatoms.estimators.dictionary_learner import DictionaryLearner, pass_attributes
 from kernelatoms.estimators.kernel_choice import KernelChoice
+from kernelatoms.estimators.unchanged import or_unchanged
 from kernelatoms.learning.gradients import within
 from kernelatoms.learning.kscdl import GradientStep
 from kernelatoms.learning.loop import learn_batch
@@ -174,6 +175,7 @@ class KSCDL(KernelChoice, DictionaryLearner):
         self.random_state = random_state
 
     @with_callbacks
+    @or_unchanged
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn a dictionary for the rows of X.
 
@@ -203,6 +205,7 @@ class KSCDL(KernelChoice, DictionaryLearner):
         self._warn_of_empty_codes(X)
         return self
 
+    @or_unchanged
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Take in a batch: code it, and take one step that lowers its objective.
 

@@ -21,6 +21,7 @@ from kernelatoms.estimators.dictionary_learner import (
     GreedyParameters,
     pass_attributes,
 )
+from kernelatoms.estimators.unchanged import or_unchanged
 from kernelatoms.learning.atoms import atoms_from_rows, unit_rows
 from kernelatoms.learning.gradients import within
 from kernelatoms.learning.ksvd import KSVDUpdate
@@ -69,6 +70,7 @@ class LinearLearner(GreedyParameters, DictionaryLearner):
         self.random_state = random_state
 
     @with_callbacks
+    @or_unchanged
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn a dictionary for the rows of X.
 
@@ -331,6 +333,7 @@ class MOD(LinearLearner):
         self.positive = positive
         self.forget = forget
 
+    @or_unchanged
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Take in a batch: code it, add its sums to the past ones, improve the dictionary.
 

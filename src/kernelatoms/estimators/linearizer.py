@@ -19,6 +19,7 @@ from kernelatoms.estimators.checks import (
     validate_training,
 )
 from kernelatoms.estimators.kernel_choice import KernelChoice
+from kernelatoms.estimators.unchanged import or_unchanged
 from kernelatoms.similarity import Kernel
 from kernelatoms.similarity.missing import rows_with_missing
 from kernelatoms.space.expansion import Expansion
@@ -130,6 +131,7 @@ class KernelLinearizer(
         self.solver = solver
         self.random_state = random_state
 
+    @or_unchanged
     def fit(self, X: Any, y: Any = None) -> Self:
         """Choose landmarks among the rows of X and factor their kernel matrix.
 

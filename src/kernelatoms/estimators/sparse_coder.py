@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from kernelatoms.estimators.checks import FLOATS, check_choice, check_dictionary, validate_new
 from kernelatoms.estimators.encode import METHODS, sparse_encode
+from kernelatoms.estimators.unchanged import or_unchanged
 
 Array = NDArray[Any]
 
@@ -101,6 +102,7 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         self.kernel_params = kernel_params
         self.sparse_output = sparse_output
 
+    @or_unchanged
     def fit(self, X: Any, y: Any = None) -> Self:
         """Check that rows and dictionary fit together.
 
