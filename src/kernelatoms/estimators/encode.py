@@ -28,6 +28,7 @@ from kernelatoms.estimators.coding_arguments import (
 from kernelatoms.pursuit import fksc, ksc, lasso, omp, ridge
 from kernelatoms.pursuit import lasso_path as path_of
 from kernelatoms.space.codes import Codes
+from kernelatoms.space.memory import check_dense_fits
 from kernelatoms.space.problem import CodingProblem
 
 Array = NDArray[Any]
@@ -177,6 +178,8 @@ def sparse_encode(
         X, dictionary, kernel, energy, gamma=gamma, degree=degree, coef0=coef0,
         kernel_params=kernel_params,
     )  # fmt: skip
+    if not sparse_output or method == "ridge":
+        check_dense_fits(problem.n_signals, problem.n_atoms, X.itemsize)
     if method == "omp":
         stop_at = check_max_residual(max_residual, absolute, problem)
         codes: Codes = omp(

@@ -19,6 +19,7 @@ from kernelatoms.estimators.checks import (
 from kernelatoms.estimators.dictionary_learner import (
     DictionaryLearner,
     GreedyParameters,
+    check_sums_fit,
     pass_attributes,
 )
 from kernelatoms.estimators.unchanged import or_unchanged
@@ -30,7 +31,6 @@ from kernelatoms.learning.mod import BlockDescent, LeastSquares
 from kernelatoms.learning.state import LearnerState
 from kernelatoms.pursuit.choices import OMP, Lasso, Pursuit
 from kernelatoms.space.atoms import LinearAtoms, remember, stamp
-from kernelatoms.space.memory import check_fits
 from kernelatoms.space.problem import CodingProblem, LinearProblem
 
 Array = NDArray[Any]
@@ -425,8 +425,7 @@ class MOD(LinearLearner):
         if self.n_atoms is None:
             return 2 * n_features if self.dict_init is None else len(self.dict_init)
         n_atoms = check_count("n_atoms", self.n_atoms)
-        n_bytes = 8 * n_atoms * (2 * n_atoms + 4 * n_features)
-        check_fits(n_bytes, f"Sums over the codes of n_atoms={n_atoms} atoms", "Use fewer atoms")
+        check_sums_fit(n_atoms, n_features)
         return n_atoms
 
     def _first_state(self, X: Array) -> LearnerState:

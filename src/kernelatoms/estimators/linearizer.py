@@ -194,6 +194,11 @@ class KernelLinearizer(
         """
         check_is_fitted(self)
         X = self._validate_new(X)
+        check_fits(
+            float(len(X)) * self.n_components_ * X.itemsize,
+            f"{self.n_components_} virtual samples of each of {len(X)} rows",
+            "Choose fewer components (n_components), or transform fewer rows at a time.",
+        )
         F = self._map(X)
         rows = rows_with_missing(X)
         if len(rows):

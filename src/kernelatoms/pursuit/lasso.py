@@ -16,6 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 from kernelatoms.engine import machine
 from kernelatoms.pursuit.sizes import prefers_no_gram
 from kernelatoms.space.codes import RaggedCodes
+from kernelatoms.space.memory import check_fits
 from kernelatoms.space.problem import CodingProblem
 
 Array = NDArray[Any]
@@ -114,6 +115,11 @@ def lasso_path(
     list of RaggedCodes
         In the order of ``alphas``.
     """
+    check_fits(
+        8.0 * problem.n_signals * problem.n_atoms,
+        f"codes of {problem.n_signals} signals over {problem.n_atoms} atoms to go on from",
+        "Follow the path for fewer signals at a time.",
+    )
     found: dict[float, RaggedCodes] = {}
     start = None
     for alpha in sorted(set(alphas), reverse=True):
