@@ -195,7 +195,7 @@ def on_terminal(folder, *arguments):
     ours, theirs = pty.openpty()
     with os.fdopen(ours, "rb", buffering=0) as reader:
         process = subprocess.Popen(
-            [sys.executable, "-m", "kernelatoms.cli.app", *arguments],
+            [sys.executable, "-m", "kernelatoms", *arguments],
             cwd=folder, stdin=subprocess.DEVNULL, stdout=theirs, stderr=theirs,
             env={**os.environ, "TERM": "dumb", "PYTHONIOENCODING": "utf-8"},
         )  # fmt: skip

@@ -241,3 +241,19 @@ def test_data_sets_that_do_not_exist(command):
     refused(command("datasets", "uspss"), "no data set 'uspss'")
     refused(command("datasets", "usps", "-o", "u.csv"), "--output writes one of iris")
     refused(command("datasets", "-o", "u.csv"), "name it first")
+
+
+def test_codes_that_do_not_fit_are_refused_before_they_are_made(tmp_path, monkeypatch, capsys):
+    from kernelatoms.cli import apply
+    from kernelatoms.space import memory
+
+    monkeypatch.chdir(tmp_path)
+    np.save("rows.npy", np.random.default_rng(0).standard_normal((100_000, 2)))
+    assert main(["fit", "rows.npy", "--model", "KSVD", "--set", "n_atoms=60", "--set",
+                 "max_iter=1"]) == 0  # fmt: skip
+    monkeypatch.setattr(memory, "available_bytes", lambda: 90 * 2**20)
+    monkeypatch.setattr(apply, "codes_of", lambda *_: pytest.fail("it codes first"))
+    assert main(["encode", "model.skops", "rows.npy", "-o", "codes.npy"]) == 2
+    error = capsys.readouterr().err
+    assert "Dense codes of 100000 rows over 60 atoms need about 0.0894 GiB" in error
+    assert "--output codes.npz" in error

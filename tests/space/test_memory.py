@@ -75,3 +75,20 @@ def test_limits_of_containers(lines, top, names, tmp_path, monkeypatch):
     assert memory._container_bytes(tmp_path) == 750
     container(tmp_path / top / "jobs" / "one", names, 100, 300, 50)
     assert memory._container_bytes(tmp_path) == 0
+
+
+def test_limits_of_the_process(monkeypatch):
+    """``ulimit -v``: what is left of the address space, not all of it."""
+    resource = pytest.importorskip("resource")
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (resource.RLIM_INFINITY,) * 2)
+    assert memory._process_bytes() is None
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (2**60, 2**60))
+    found = memory._process_bytes()
+    if found is None:
+        pytest.skip("the system does not say how much is used")
+    assert 2**60 - 2**50 < found < 2**60 - 2**20
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (1, 1))
+    assert memory._process_bytes() == 0
+    monkeypatch.setattr(memory, "_machine_bytes", lambda: 8 * GIB)
+    monkeypatch.setattr(memory, "_container_bytes", lambda: None)
+    assert available_bytes() == 0

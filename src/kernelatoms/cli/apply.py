@@ -171,6 +171,7 @@ def encode(
     """
     from kernelatoms.files import (
         CODE_SUFFIXES,
+        check_codes_fit,
         check_result_target,
         refuse_to_overwrite,
         write_codes,
@@ -195,6 +196,7 @@ def encode(
         raise ValueError("--absolute goes with --max-residual, such as --max-residual 0.5.")
     with warnings_as_notes([]), at_work(model):
         fitted, _, _, X = open_both(model, data, rows, trust)
+        check_codes_fit(output, len(X), _n_atoms(fitted))
         codes = codes_of(fitted, X, None if method is None else {"method": method, **options})
     write_codes(output, codes)
     nonzero = int(codes.nnz) if hasattr(codes, "nnz") else int((codes != 0).sum())
@@ -306,6 +308,14 @@ def _codes_by_class(classifier: Any, signals: Any, code: Any) -> Any:
             order.append(mine)
     stacked = scipy.sparse.vstack(parts).tocsr()
     return stacked[np.argsort(np.concatenate(order), kind="stable")]
+
+
+def _n_atoms(fitted: Any) -> int:
+    """Return how many columns codes have."""
+    learner = fitted[-1]
+    if hasattr(learner, "dictionaries_"):
+        return sum(dictionary.n_atoms_ for dictionary in learner.dictionaries_)
+    return int(getattr(learner, "n_atoms_", None) or learner.n_components_)
 
 
 def _scores(fitted: Any, X: Any) -> dict[str, Any]:

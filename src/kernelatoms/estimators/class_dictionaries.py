@@ -23,6 +23,7 @@ from kernelatoms.estimators.dictionary_learner import DictionaryLearner
 from kernelatoms.estimators.fitted import check_features, check_labels, held, held_lists_of_rows
 from kernelatoms.estimators.kernel_choice import KernelChoice
 from kernelatoms.estimators.learners import KSVD, LinearLearner
+from kernelatoms.estimators.unchanged import or_unchanged
 from kernelatoms.similarity.given import is_precomputed
 from kernelatoms.space.codes import Codes
 from kernelatoms.space.linearize import check_training_kernel
@@ -86,6 +87,7 @@ class ClassDictionaryClassifier(ClassifierMixin, CallbackSupportMixin, BaseEstim
         self.random_state = random_state
 
     @with_callbacks
+    @or_unchanged
     def fit(self, X: Any, y: Any) -> Self:
         """Learn a dictionary for every class.
 

@@ -30,6 +30,7 @@ from kernelatoms.learning.state import LearnerState
 from kernelatoms.pursuit.choices import OMP, Pursuit
 from kernelatoms.similarity.base import check_flag
 from kernelatoms.space.codes import Codes
+from kernelatoms.space.memory import check_dense_fits, check_fits
 from kernelatoms.space.problem import CodingProblem
 
 Array = NDArray[Any]
@@ -64,7 +65,10 @@ class DictionaryLearner(
         codes : CSR array of shape (n_samples, n_atoms_), dense with ``sparse_output=False``
         """
         check_is_fitted(self)
-        codes = self._encode(validate_new(self, X))
+        X = validate_new(self, X)
+        if not self.sparse_output:
+            check_dense_fits(len(X), self.n_atoms_, X.itemsize)
+        codes = self._encode(X)
         return codes.to_csr() if self.sparse_output else codes.to_dense()
 
     def inverse_transform(self, codes: Any) -> Array:
@@ -203,9 +207,12 @@ class DictionaryLearner(
         attributes: Callable[[LearnerState], dict[str, Any]],
     ) -> None:
         """Learn from ``rows``: the signals X themselves, or coordinates in feature space."""
+        update = self._update()
+        if hasattr(update, "take_batch"):
+            check_sums_fit(*state.dictionary.shape)
         watch = _CallbackWatch(self, X, self.max_iter, attributes)
         learn(
-            problem_of, rows, self._pursuit(), self._update(), state, max_iter=self.max_iter,
+            problem_of, rows, self._pursuit(), update, state, max_iter=self.max_iter,
             tol=self.tol, watch=watch,
         )  # fmt: skip
         self.__dict__.update(attributes(state))
@@ -220,6 +227,15 @@ class DictionaryLearner(
         tags.input_tags.allow_nan = True  # in rows to code; fit leaves such rows out
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+def check_sums_fit(n_atoms: int, n_features: int) -> None:
+    """Refuse atoms whose sums over rows, W'W and W'X, need more memory than there is."""
+    check_fits(
+        8.0 * n_atoms * (2 * n_atoms + 4 * n_features),
+        f"sums over the codes of n_atoms={n_atoms} atoms",
+        "Use fewer atoms, or KSVD, which needs no such sums.",
+    )
 
 
 def pass_attributes(state: LearnerState) -> dict[str, Any]:

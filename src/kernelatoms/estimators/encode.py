@@ -28,7 +28,7 @@ from kernelatoms.pursuit import fksc, ksc, lasso, omp, ridge
 from kernelatoms.pursuit import lasso_path as path_of
 from kernelatoms.similarity.base import check_flag
 from kernelatoms.space.codes import Codes
-from kernelatoms.space.memory import check_fits
+from kernelatoms.space.memory import check_dense_fits, check_fits
 from kernelatoms.space.problem import CodingProblem
 
 Array = NDArray[Any]
@@ -182,6 +182,8 @@ def sparse_encode(
         X, dictionary, kernel, energy, gamma=gamma, degree=degree, coef0=coef0,
         kernel_params=kernel_params,
     )  # fmt: skip
+    if not sparse_output or method == "ridge":
+        check_dense_fits(problem.n_signals, problem.n_atoms, X.itemsize)
     if method == "omp":
         stop_at = check_max_residual(max_residual, absolute, problem)
         codes: Codes = omp(

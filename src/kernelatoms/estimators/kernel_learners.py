@@ -21,6 +21,7 @@ from kernelatoms.estimators.dictionary_learner import (
 from kernelatoms.estimators.fitted import held_floats
 from kernelatoms.estimators.kernel_choice import KernelChoice
 from kernelatoms.estimators.linearizer import KernelLinearizer
+from kernelatoms.estimators.unchanged import or_unchanged
 from kernelatoms.learning.atoms import atoms_from_rows
 from kernelatoms.learning.ksvd import KSVDUpdate
 from kernelatoms.learning.loop import Update
@@ -81,6 +82,7 @@ class KernelLearner(KernelChoice, GreedyParameters, DictionaryLearner):
         self.random_state = random_state
 
     @with_callbacks
+    @or_unchanged
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn a dictionary for phi of the rows of X.
 

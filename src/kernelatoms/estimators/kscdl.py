@@ -28,6 +28,7 @@ from kernelatoms.estimators.fitted import (
     held_number,
 )
 from kernelatoms.estimators.kernel_choice import KernelChoice
+from kernelatoms.estimators.unchanged import or_unchanged
 from kernelatoms.learning.gradients import within
 from kernelatoms.learning.kscdl import GradientStep
 from kernelatoms.learning.loop import learn_batch
@@ -180,6 +181,7 @@ class KSCDL(KernelChoice, DictionaryLearner):
         self.random_state = random_state
 
     @with_callbacks
+    @or_unchanged
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn a dictionary for the rows of X.
 
@@ -209,6 +211,7 @@ class KSCDL(KernelChoice, DictionaryLearner):
         self._warn_of_empty_codes(X)
         return self
 
+    @or_unchanged
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Take in a batch: code it, and take one step that lowers its objective.
 

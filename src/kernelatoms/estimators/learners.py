@@ -19,9 +19,11 @@ from kernelatoms.estimators.checks import (
 from kernelatoms.estimators.dictionary_learner import (
     DictionaryLearner,
     GreedyParameters,
+    check_sums_fit,
     pass_attributes,
 )
 from kernelatoms.estimators.fitted import check_learner_state, check_moments, held_floats
+from kernelatoms.estimators.unchanged import or_unchanged
 from kernelatoms.learning.atoms import atoms_from_rows, unit_rows
 from kernelatoms.learning.gradients import within
 from kernelatoms.learning.ksvd import KSVDUpdate
@@ -32,7 +34,6 @@ from kernelatoms.pursuit.choices import OMP, Lasso, Pursuit
 from kernelatoms.similarity.base import check_flag
 from kernelatoms.similarity.missing import rows_with_missing
 from kernelatoms.space.atoms import LinearAtoms, remember, stamp
-from kernelatoms.space.memory import check_fits
 from kernelatoms.space.problem import CodingProblem, LinearProblem
 
 Array = NDArray[Any]
@@ -72,6 +73,7 @@ class LinearLearner(GreedyParameters, DictionaryLearner):
         self.random_state = random_state
 
     @with_callbacks
+    @or_unchanged
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn a dictionary for the rows of X.
 
@@ -345,6 +347,7 @@ class MOD(LinearLearner):
         self.positive = positive
         self.forget = forget
 
+    @or_unchanged
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Take in a batch: code it, add its sums to the past ones, improve the dictionary.
 
@@ -445,8 +448,7 @@ class MOD(LinearLearner):
         if self.n_atoms is None:
             return 2 * n_features if self.dict_init is None else len(self.dict_init)
         n_atoms = check_count("n_atoms", self.n_atoms)
-        n_bytes = 8 * n_atoms * (2 * n_atoms + 4 * n_features)
-        check_fits(n_bytes, f"Sums over the codes of n_atoms={n_atoms} atoms", "Use fewer atoms")
+        check_sums_fit(n_atoms, n_features)
         return n_atoms
 
     def _first_state(self, X: Array) -> LearnerState:

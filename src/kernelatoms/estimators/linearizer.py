@@ -20,6 +20,7 @@ from kernelatoms.estimators.checks import (
 )
 from kernelatoms.estimators.fitted import check_features, held_count, held_floats
 from kernelatoms.estimators.kernel_choice import KernelChoice
+from kernelatoms.estimators.unchanged import or_unchanged
 from kernelatoms.similarity import Kernel
 from kernelatoms.similarity.missing import rows_with_missing
 from kernelatoms.space.expansion import Expansion
@@ -131,6 +132,7 @@ class KernelLinearizer(
         self.solver = solver
         self.random_state = random_state
 
+    @or_unchanged
     def fit(self, X: Any, y: Any = None) -> Self:
         """Choose landmarks among the rows of X and factor their kernel matrix.
 
@@ -194,6 +196,11 @@ class KernelLinearizer(
         """
         check_is_fitted(self)
         X = self._validate_new(X)
+        check_fits(
+            float(len(X)) * self.n_components_ * X.itemsize,
+            f"{self.n_components_} virtual samples of each of {len(X)} rows",
+            "Choose fewer components (n_components), or transform fewer rows at a time.",
+        )
         F = self._map(X)
         rows = rows_with_missing(X)
         if len(rows):

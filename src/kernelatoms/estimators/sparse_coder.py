@@ -17,6 +17,7 @@ from kernelatoms.estimators.checks import (
 )
 from kernelatoms.estimators.encode import METHODS, sparse_encode
 from kernelatoms.estimators.fitted import check_features, held_count
+from kernelatoms.estimators.unchanged import or_unchanged
 from kernelatoms.similarity.base import check_flag
 
 Array = NDArray[Any]
@@ -108,6 +109,7 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         self.kernel_params = kernel_params
         self.sparse_output = sparse_output
 
+    @or_unchanged
     def fit(self, X: Any, y: Any = None) -> Self:
         """Check that rows and dictionary fit together.
 

@@ -24,6 +24,7 @@ _HOME_OF = {
     "SUFFIXES": "tables",
     "Table": "tables",
     "TableError": "tables",
+    "check_codes_fit": "results",
     "check_result_target": "results",
     "check_target": "writing",
     "fingerprint": "features",
@@ -54,6 +55,7 @@ __all__ = [
     "ModelRecord",
     "Table",
     "TableError",
+    "check_codes_fit",
     "check_result_target",
     "check_target",
     "fingerprint",
@@ -97,6 +99,7 @@ if TYPE_CHECKING:
     from kernelatoms.files.results import (
         CODE_SUFFIXES,
         RESULT_SUFFIXES,
+        check_codes_fit,
         check_result_target,
         write_codes,
         write_columns,

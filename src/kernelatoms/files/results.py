@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse
 
 from kernelatoms.files.writing import check_target, write_whole
+from kernelatoms.space.memory import check_fits
 
 RESULT_SUFFIXES = (".csv", ".parquet", ".npy", ".npz")
 CODE_SUFFIXES = (".npz", ".npy", ".csv", ".parquet")
@@ -20,6 +21,16 @@ def check_result_target(path: Path, suffixes: Sequence[str]) -> None:
     if path.suffix.lower() not in suffixes:
         raise ValueError(f"--output: {path} must end with one of {', '.join(suffixes)}.")
     check_target(path)
+
+
+def check_codes_fit(path: Path, n_rows: int, n_atoms: int) -> None:
+    """Refuse codes that do not fit into memory in the form that the file's ending asks for."""
+    if path.suffix.lower() == ".npy":
+        check_fits(
+            16.0 * n_rows * n_atoms,  # the array and the file, in double precision
+            f"dense codes of {n_rows} rows over {n_atoms} atoms",
+            "Write them sparse (--output codes.npz), or code fewer rows at a time.",
+        )
 
 
 def write_columns(target: Path | TextIO, columns: Mapping[str, Any]) -> None:

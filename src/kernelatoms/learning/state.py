@@ -1,6 +1,7 @@
 """All that a learner needs to go on exactly where it stopped."""
 
-from dataclasses import dataclass, field
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -62,6 +63,12 @@ class LearnerState:
             np.zeros(len(dictionary)) for _ in range(3)
         )
         return state
+
+    def copy(self) -> "LearnerState":
+        """Return a state that goes on by itself."""
+        return replace(
+            self, objective=list(self.objective), random_state=deepcopy(self.random_state)
+        )
 
     def take_pass(
         self, dictionary: Array, objective: float, uses: Array, sums: Any = None

@@ -17,6 +17,7 @@ from kernelatoms.engine import machine
 from kernelatoms.pursuit.sizes import prefers_no_gram
 from kernelatoms.similarity.base import check_flag
 from kernelatoms.space.codes import RaggedCodes
+from kernelatoms.space.memory import check_fits
 from kernelatoms.space.problem import CodingProblem, check_explained
 
 Array = NDArray[Any]
@@ -116,6 +117,11 @@ def lasso_path(
     list of RaggedCodes
         In the order of ``alphas``.
     """
+    check_fits(
+        8.0 * problem.n_signals * problem.n_atoms,
+        f"codes of {problem.n_signals} signals over {problem.n_atoms} atoms to go on from",
+        "Follow the path for fewer signals at a time.",
+    )
     found: dict[float, RaggedCodes] = {}
     start = None
     for alpha in sorted(set(alphas), reverse=True):

@@ -16,6 +16,7 @@ from kernelatoms.pursuit.masked import masked_omp
 from kernelatoms.pursuit.sizes import prefers_no_gram
 from kernelatoms.similarity.base import check_flag
 from kernelatoms.space.codes import Codes, PaddedCodes, RaggedCodes, stack_rows
+from kernelatoms.space.memory import check_fits
 from kernelatoms.space.problem import CodingProblem, check_explained, split_missing
 
 Array = NDArray[Any]
@@ -99,6 +100,12 @@ def _omp(
     candidates: NDArray[np.int32] | None,
 ) -> Codes:
     n_signals, dtype = problem.n_signals, problem.dtype
+    if stop_at is None:
+        check_fits(
+            float(n_signals) * n_nonzero * (4 + dtype.itemsize),
+            f"codes of {n_signals} signals with {n_nonzero} nonzeros each",
+            "Use fewer nonzeros, a stop by max_residual, or code fewer signals at a time.",
+        )
     energies = np.zeros(n_signals)
     options: dict[str, Any] = {
         "stop_at": stop_at,

@@ -24,6 +24,7 @@ from kernelatoms.engine import machine
 from kernelatoms.similarity import Kernel, PrecomputedKernel
 from kernelatoms.space.expansion import Expansion
 from kernelatoms.space.gram_check import OVERFLOW, check_gram
+from kernelatoms.space.memory import check_gram_fits
 
 Array = NDArray[Any]
 Made = TypeVar("Made")
@@ -92,6 +93,7 @@ class LinearAtoms:
     @cached_property
     def gram(self) -> Array:
         """Inner products of the atoms."""
+        check_gram_fits(len(self.rows), self.rows.itemsize)
         gram = machine(self.rows).gram_matrix(self.rows)
         self._check_norms(np.diagonal(gram))
         return gram
@@ -197,6 +199,7 @@ class KernelAtoms:
     @cached_property
     def gram(self) -> Array:
         """Inner products of the atoms in feature space."""
+        check_gram_fits(len(self.expansion.anchors), self.expansion.anchors.itemsize)
         with np.errstate(all="ignore"):  # what overflows is refused
             gram = _checked(self.expansion.gram())
         if self.expansion.coef is None and self.knows_energy:

@@ -29,13 +29,32 @@ def check_fits(n_bytes: float, what: str, instead: str) -> None:
         )
 
 
+def check_dense_fits(n_signals: int, n_atoms: int, itemsize: int) -> None:
+    """Refuse codes as a dense array, if that needs more memory than there is."""
+    check_fits(
+        float(n_signals) * n_atoms * itemsize,
+        f"dense codes of {n_signals} signals over {n_atoms} atoms",
+        "Keep codes sparse (sparse_output=True), or code fewer signals at a time.",
+    )
+
+
+def check_gram_fits(n_atoms: int, itemsize: int) -> None:
+    """Refuse the inner products of all pairs of atoms, if they need more memory than there is."""
+    check_fits(
+        float(n_atoms) ** 2 * itemsize,
+        f"inner products of all pairs of {n_atoms} atoms",
+        "Use fewer atoms, or a greedy or l1 pursuit (method='omp' or 'lasso') over rows as atoms, "
+        "which needs no such matrix.",
+    )
+
+
 def available_bytes() -> int | None:
     """Return how much memory this process could still get; None where the system does not say.
 
     That is what the machine has free or can free, swap included, and no more than the limits of
-    the container (cgroup) that the process runs in.
+    the container (cgroup) that the process runs in and of the process itself (``ulimit -v``).
     """
-    limits = [_machine_bytes(), _container_bytes()]
+    limits = [_machine_bytes(), _container_bytes(), _process_bytes()]
     known = [limit for limit in limits if limit is not None]
     return min(known) if known else None
 
@@ -51,6 +70,18 @@ def _machine_bytes() -> int | None:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, OSError, ValueError):
         return None
+
+
+def _process_bytes() -> int | None:
+    """Return what the limit on this process's address space leaves; None where there is none."""
+    try:
+        import resource
+
+        limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+        used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    except (ImportError, OSError, ValueError, IndexError):
+        return None
+    return None if limit == resource.RLIM_INFINITY else max(limit - used, 0)
 
 
 def _container_bytes(root: Path = Path("/sys/fs/cgroup")) -> int | None:

@@ -36,6 +36,7 @@ from kernelatoms.similarity.inversion import (
 from kernelatoms.space.descent import distance_rows, fixed_point_rows, fixed_point_starts
 from kernelatoms.space.expansion import Expansion
 from kernelatoms.space.gram_check import OVERFLOW
+from kernelatoms.space.memory import check_dense_fits, check_gram_fits
 from kernelatoms.space.ridge import ridge_rows
 
 Array = NDArray[Any]
@@ -200,6 +201,8 @@ def decode_rows(kernel: Kernel, atoms: Array, codes: Any) -> Array:
     if rows is None and inversion is not None:
         rows = _decode_by_steps(inversion, A, W)
     if rows is None:
+        check_gram_fits(len(A), 8)
+        check_dense_fits(W.shape[0], W.shape[1], 8)
         coef = W.toarray().T
         lengths = np.sqrt(np.maximum(kernel.diag(A), 0))
         rows = _best_guess(kernel, Vectors.measured(A, coef, kernel(A, A) @ coef, lengths))

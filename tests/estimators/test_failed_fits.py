@@ -1,0 +1,109 @@
+"""A fit that ends early, wherever that is, leaves the estimator as it was."""
+
+import copy
+import pickle
+from functools import partial
+
+import numpy as np
+import pytest
+
+from kernelatoms import (
+    KSCDL,
+    KSVD,
+    MOD,
+    ClassDictionaryClassifier,
+    KernelKSVD,
+    KernelLinearizer,
+    SparseCoder,
+)
+from kernelatoms.engine.cpu import threads
+from kernelatoms.estimators import linearizer
+
+RNG = np.random.default_rng(0)
+X, Y = RNG.standard_normal((60, 5)), RNG.standard_normal((50, 7))
+FEW = {"n_atoms": 8, "max_iter": 2, "random_state": 0}
+ESTIMATORS = {
+    "KSVD": KSVD(n_nonzero_coefs=2, **FEW),
+    "KSVD, warm": KSVD(n_nonzero_coefs=2, warm_start=True, **FEW),
+    "MOD": MOD(n_nonzero_coefs=2, **FEW),
+    "MOD, l1": MOD(alpha=0.1, **FEW),
+    "KernelKSVD": KernelKSVD(n_nonzero_coefs=2, **FEW),
+    "KSCDL": KSCDL(**FEW),
+    "classifier": ClassDictionaryClassifier(KSVD(n_nonzero_coefs=2, **FEW), random_state=0),
+}
+
+
+class Failure(BaseException):
+    pass
+
+
+def failures(monkeypatch, work):
+    """Do the work again and again; it fails at its first, second, ... use of threads."""
+    share, n_calls = threads._share, 0
+
+    def fail(*args):
+        nonlocal left
+        left -= 1
+        if left < 0:
+            raise Failure
+        share(*args)
+
+    monkeypatch.setattr(threads, "_share", fail)
+    while True:
+        left = n_calls
+        try:
+            work()
+        except Failure:
+            n_calls += 1
+            yield
+        else:
+            break
+    monkeypatch.setattr(threads, "_share", share)
+    assert n_calls > 0
+
+
+def contents(estimator):
+    return pickle.dumps(copy.deepcopy(vars(estimator)))
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+@pytest.mark.parametrize("rows", [X[:40], Y], ids=["as wide", "wider"])
+def test_fit(name, rows, monkeypatch):
+    fresh = copy.deepcopy(ESTIMATORS[name])
+    fitted = copy.deepcopy(ESTIMATORS[name]).fit(X, np.arange(60) % 2)
+    labels = np.arange(len(rows)) % 3
+    for estimator in (fresh, fitted):
+        if name == "KSVD, warm" and rows is Y and estimator is fitted:
+            continue  # refused
+        before, trial = contents(estimator), copy.deepcopy(estimator)
+        for _ in failures(monkeypatch, partial(trial.fit, rows, labels)):
+            assert contents(trial) == before
+
+
+@pytest.mark.parametrize("name", ["MOD", "MOD, l1", "KSCDL"])
+@pytest.mark.parametrize("first", [0, 4, 60])
+def test_partial_fit(name, first, monkeypatch):
+    """Also while rows still become atoms."""
+    estimator = copy.deepcopy(ESTIMATORS[name])
+    if first:
+        estimator.partial_fit(X[:first])
+    before, trial = contents(estimator), copy.deepcopy(estimator)
+    for _ in failures(monkeypatch, partial(trial.partial_fit, X[10:50])):
+        assert contents(trial) == before
+
+
+def test_a_linearizer(monkeypatch):
+    mapper = KernelLinearizer(n_landmarks=10, random_state=0).fit(X)
+    before = contents(mapper)
+    monkeypatch.setattr(linearizer, "ridge_preimage", lambda _: (_ for _ in ()).throw(MemoryError))
+    with pytest.raises(MemoryError):
+        mapper.fit(Y)
+    assert contents(mapper) == before
+
+
+def test_a_coder():
+    coder = SparseCoder(np.eye(5), n_nonzero_coefs=2).fit(X)
+    before = contents(coder)
+    with pytest.raises(ValueError, match="one column per feature"):
+        coder.fit(Y)
+    assert contents(coder) == before
