@@ -10,12 +10,11 @@ Everything here raises ValueError in words, or whatever zipfile raises at a dama
 
 import hashlib
 import io
-import math
 import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import numpy as np
+from kernelatoms.files.arrays import UnreadableError, read_header
 
 #: The member that holds format, digests and record; the one that holds skops's description.
 HEADER, SCHEMA = "kernelatoms.json", "schema.json"
@@ -27,8 +26,6 @@ _MOST_BYTES, _MOST_EXPANSION = 256 << 20, 20
 _MOST_TEXT = 16 << 20
 _PIECE = 1 << 20
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-# Dimensions beside one of 0 say nothing of an array's size, and nobody needs them to be large.
-_MOST_EMPTY = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -106,26 +103,10 @@ def check_arrays(stored: bytes, names: set[str]) -> None:
         for name in sorted(names):
             size = archive.getinfo(name).file_size
             with archive.open(name) as member:
-                _check_array(name, io.BytesIO(member.read(1 << 16)), size)
-
-
-def _check_array(name: str, head: io.BytesIO, size: int) -> None:
-    version = np.lib.format.read_magic(head)
-    if version == (1, 0):
-        shape, _, dtype = np.lib.format.read_array_header_1_0(head)
-    elif version == (2, 0):
-        shape, _, dtype = np.lib.format.read_array_header_2_0(head)
-    else:
-        raise ValueError(f"its member {name!r} is an array of an unknown version, {version}")
-    if dtype.hasobject or dtype.itemsize == 0:
-        raise ValueError(f"its member {name!r} is an array of {dtype}, which model files may not")
-    declared = head.tell() + math.prod(shape) * dtype.itemsize
-    empty = math.prod(max(side, 1) for side in shape) if 0 in shape else 0
-    if declared != size or min(shape, default=0) < 0 or empty > _MOST_EMPTY:
-        raise ValueError(
-            f"its member {name!r} declares an array of shape {shape} and type {dtype}, which is "
-            f"not what its {size:,} bytes hold"
-        )
+                try:
+                    read_header(io.BytesIO(member.read(1 << 16)), size)
+                except UnreadableError as error:
+                    raise ValueError(f"its member {name!r} is no array: {error}") from error
 
 
 def _fits(total: int, file_size: int) -> bool:

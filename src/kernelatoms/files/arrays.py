@@ -9,7 +9,7 @@ import os
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ Array = NDArray[Any]
 # Honest archives of mostly zeros can shrink a hundredfold; up to this size nobody asks.
 _MOST_UNASKED = 1 << 30
 _MOST_RATIO = 100
+_MOST_EMPTY = 1 << 20
 
 
 class UnreadableError(ValueError):
@@ -75,8 +76,16 @@ def _member(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Array:
         return _array(file, member.file_size, fill)
 
 
-def _array(file: IO[bytes], size: int, fill: Callable[[int, np.dtype[Any]], Array]) -> Array:
-    """Read a header, and the numbers if as many bytes follow as it promises."""
+def read_header(file: IO[bytes], size: int) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Return shape, whether columns come first, and dtype; of an array that ends with the file.
+
+    Parameters
+    ----------
+    file : stream
+        A NumPy file at its beginning.
+    size : int
+        The bytes of the whole file.
+    """
     try:
         version = np.lib.format.read_magic(file)
         if version not in _HEADERS:
@@ -85,21 +94,25 @@ def _array(file: IO[bytes], size: int, fill: Callable[[int, np.dtype[Any]], Arra
     except Exception as error:
         # The header is a Python expression, parsed in ways that fail in many ways.
         raise UnreadableError(_words(error)) from error
-    if dtype.hasobject:
-        raise UnreadableError("it is made of Python objects, which could run foreign code")
-    n_bytes = math.prod(shape) * dtype.itemsize
-    if min(shape, default=0) < 0 or n_bytes != size - file.tell():
+    if dtype.hasobject or dtype.itemsize == 0:
+        raise UnreadableError(f"it is made of {dtype}, and not of numbers")
+    follow = size - file.tell()
+    # Dimensions beside one of 0 take no bytes, and nobody needs them to be large.
+    empty = math.prod(max(side, 1) for side in shape) if 0 in shape else 0
+    right = math.prod(shape) * dtype.itemsize == follow and empty <= _MOST_EMPTY
+    if not right or min(shape, default=0) < 0:
         raise UnreadableError(
-            f"it promises an array of shape {shape} and dtype {dtype}, but "
-            f"{size - file.tell():,} bytes follow"
+            f"it promises an array of shape {shape} and dtype {dtype}, but {follow:,} bytes follow"
         )
-    order: Literal["C", "F"] = "F" if columns_first else "C"
-    if n_bytes == 0:
-        try:
-            return np.empty(shape, dtype)
-        except ValueError as error:  # (2**62, 2**62, 0) is no shape
-            raise UnreadableError(_words(error)) from error
-    return fill(math.prod(shape), dtype).reshape(shape, order=order)
+    return shape, columns_first, dtype
+
+
+def _array(file: IO[bytes], size: int, fill: Callable[[int, np.dtype[Any]], Array]) -> Array:
+    """Read a header, and the numbers that it promises."""
+    shape, columns_first, dtype = read_header(file, size)
+    if 0 in shape:
+        return np.empty(shape, dtype)
+    return fill(math.prod(shape), dtype).reshape(shape, order="F" if columns_first else "C")
 
 
 _HEADERS: dict[tuple[int, int], Callable[[Any], tuple[tuple[int, ...], bool, np.dtype[Any]]]] = {
