@@ -121,8 +121,11 @@ def play_one(target: Target, name: str, seed: int, case: int) -> str:
 def play_many(
     target: Target, run: Run, *, seconds: float, n_cases: int | None, n_workers: int
 ) -> None:
-    """Play further cases of a run for so many seconds, or until so many have been played in all."""
-    end = time.monotonic() + seconds
+    """Play further cases of a run for so many seconds, or until so many have been played in all.
+
+    Preparing does not count.
+    """
+    end = float("inf")
     chunks = run.chunks()
     crew = [_Worker(target, run, i) for i in range(n_workers)]
     try:
@@ -136,6 +139,8 @@ def play_many(
                     worker.give(next(chunks))
                 else:
                     worker.look()
+            if end == float("inf") and any(worker.is_ready for worker in crew):
+                end = time.monotonic() + seconds
             time.sleep(0.01)
     finally:
         for worker in crew:
@@ -155,6 +160,7 @@ class _Worker:
         self._context = multiprocessing.get_context("spawn")
         self._process: BaseProcess | None = None
         self.chunk: int | None = None
+        self.is_ready = False
         self._outcomes: Counter[str] = Counter()
         self._failures: list[int] = []
 
@@ -172,7 +178,9 @@ class _Worker:
         except (EOFError, ConnectionError):
             self._replace()
             return
-        if trouble:
+        if case < 0:
+            self.is_ready = True
+        elif trouble:
             self._note_failure(case, trouble)
             self._child.send(None)  # the folder has been kept; it may be used again
         else:
@@ -239,6 +247,7 @@ def _serve(target: Target, run: Run, folder: Path, parent: Any, current: Any) ->
     log = (folder / "log.txt").open("w")
     faulthandler.enable(log)
     _limit_memory()
+    parent.send((-1, None, ""))
     while True:
         first, last = parent.recv()
         outcomes: Counter[str] = Counter()
