@@ -12,9 +12,11 @@ Array = NDArray[Any]
 
 def unit_rows(rows: Array) -> Array:
     """Return the rows at unit norm; zero rows stay zero."""
-    norms = np.sqrt(machine(rows).squared_norms(rows))[:, None]
-    # Divided in float64: the norm of short rows need not be an ordinary number of their type.
-    return (rows / np.where(norms > 0, norms, 1)).astype(rows.dtype, copy=False)
+    engine = machine(rows)
+    outside = ~engine.is_ordinary(engine.squared_norms(rows), rows.dtype)
+    rows, _ = engine.to_ordinary(rows, outside, rows.dtype)
+    norms = np.linalg.norm(rows, axis=1, keepdims=True)
+    return rows / np.where(norms > 0, norms, 1)
 
 
 def atoms_from_rows(X: Array, n_atoms: int, rng: np.random.RandomState) -> Array:

@@ -208,7 +208,12 @@ def within(atoms: Array, max_norm: float | None) -> Array:
     """Return the atoms, those that are too long shortened to ``max_norm``."""
     if max_norm is None:
         return atoms
-    norms = np.sqrt(machine(atoms).squared_norms(atoms))[:, None]
+    engine = machine(atoms)
+    outside = ~engine.is_ordinary(engine.squared_norms(atoms), atoms.dtype)
+    near, exponents = engine.to_ordinary(atoms, outside, atoms.dtype)
+    norms = np.linalg.norm(near, axis=1, keepdims=True)
+    if exponents is not None:
+        norms = np.ldexp(norms.astype(np.float64), exponents[:, None])
     factors = np.minimum(1, max_norm / np.where(norms > 0, norms, 1))
     return (atoms * factors).astype(atoms.dtype, copy=False)
 

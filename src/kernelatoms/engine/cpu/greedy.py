@@ -421,7 +421,10 @@ def _ready(
         outside = np.ones(len(corr), np.bool_)
     near, exponents = to_ordinary(corr, outside, dtype, np.frexp(longest)[1] // 2)
     near = np.require(near, dtype, ["C", "W"])
-    return near, until if exponents is None else np.ldexp(until, -2 * exponents), exponents
+    if exponents is not None:
+        with np.errstate(over="ignore", under="ignore"):  # as good as no goal, or reached at once
+            until = np.ldexp(until, -2 * exponents)
+    return near, until, exponents
 
 
 def _subtract_from(energy: Array | None, explained: NDArray[np.float64]) -> None:

@@ -51,6 +51,8 @@ _MOST_ROWS, _FEWEST_ROWS = 256, 4
 _BUDGET = 16 << 20
 _FIRST_CANDIDATES, _FEWEST_NEW = 32, 16
 _GRADIENT_ROUNDING = 32.0
+# Codes within this share of the energy of the minimum are not worse than none.
+_SMALL_GAP = 1e-5
 
 
 def lasso(
@@ -322,18 +324,19 @@ class _Collected:
             codes = w.astype(self._dtype, copy=False).astype(np.float64, copy=False)
         gap, error = self._gap[first:stop], self._error[first:stop]
         certified(slice(None), codes, gap, error)
+        with np.errstate(over="ignore"):
+            enough = self._gap_tol * energy * (1 + 1e-6)
         # What rounding has made worse than no code, or numbers of this type do not hold.
-        with np.errstate(over="ignore", invalid="ignore"):
-            objective = error / 2 + self._alpha * np.abs(codes).sum(axis=1)
-        worse = ~(objective <= (0.5 + 1e-9) * energy) | ~np.isfinite(gap)
-        spoilt = np.flatnonzero(worse)
-        if len(spoilt):
+        doubtful = np.flatnonzero(~(gap <= np.minimum(enough, _SMALL_GAP * energy)))
+        if len(doubtful):
+            with np.errstate(over="ignore", invalid="ignore"):
+                objective = error[doubtful] / 2 + self._alpha * np.abs(codes[doubtful]).sum(axis=1)
+                worse = ~(objective <= (0.5 + 1e-9) * energy[doubtful])
+            spoilt = doubtful[worse | ~np.isfinite(gap[doubtful])]
             codes[spoilt], w[spoilt] = 0.0, 0.0
             some = np.empty(len(spoilt)), np.empty(len(spoilt))
             certified(spoilt, codes[spoilt], *some)
             gap[spoilt], error[spoilt] = some
-        with np.errstate(over="ignore"):
-            enough = self._gap_tol * energy * (1 + 1e-6)
         beyond = np.flatnonzero(gap > enough)
         if len(beyond) and self._dtype != np.float64:
             # Rounding alone may take a code beyond the gap that the solver did reach.

@@ -299,7 +299,8 @@ def omp_observed(
         outside = ~is_ordinary(energy[part], dtype) | far
         residual, exponents = to_ordinary(residual, outside, dtype)
         if exponents is not None:
-            leave = np.ldexp(leave, -2 * exponents)
+            with np.errstate(over="ignore", under="ignore"):
+                leave = np.ldexp(leave, -2 * exponents)
         pursue_observed(
             atoms, columns, squares, norms2, residual, (~missing).astype(dtype), candidates[part],
             leave, use_ols, indices[part], values[part], left[part],
