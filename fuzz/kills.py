@@ -149,9 +149,11 @@ class Range:
             process.communicate()
             self.seconds[name] *= moment
             return None
-        where = self._look(process)
-        hit = time.perf_counter()
-        process.send_signal(number)
+        try:
+            where = self._look(process)
+        finally:
+            hit = time.perf_counter()
+            process.send_signal(number)
         try:
             _, errors = process.communicate(timeout=60)
         except subprocess.TimeoutExpired:
@@ -228,7 +230,7 @@ class Range:
         frames = [
             line.split('"')[1].split("site-packages/")[-1].split("src/")[-1]
             + ":" + line.rsplit(" ", 1)[-1]
-            for line in where.read_text().splitlines() if line.startswith("  File ")
+            for line in where.read_text().splitlines() if line.count('"') == 2  # whole ones
         ]  # fmt: skip
         ours = [frame for frame in frames if frame.startswith("kernelatoms/")]
         return " < ".join(dict.fromkeys([*frames[:1], *ours[:1]])) or "in its last moments"

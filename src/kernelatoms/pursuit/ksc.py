@@ -60,7 +60,13 @@ def ksc(
     def begin(gram: Array, b: Array, w: Array) -> _More:
         def more(n_passes: int, n_done: Array, n_updates: Array, settled: Array) -> None:
             tol = 0.0 if change_tol is None else change_tol
-            machine(gram).ksc_passes(gram, b, alpha, n_passes, tol, w, n_done, n_updates, settled)
+            machine(gram).in_short_parts(
+                len(b),
+                lambda part: machine(gram).ksc_passes(
+                    gram, b[part], alpha, n_passes, tol, w[part], n_done[part], n_updates[part],
+                    settled[part],
+                ),
+            )  # fmt: skip
 
         return more
 
@@ -112,9 +118,13 @@ def fksc(
 
         def more(n_passes: int, n_done: Array, n_updates: Array, settled: Array) -> None:
             tol = 0.0 if change_tol is None else change_tol
-            machine(gram).fksc_passes(
-                gram, b, alpha, n_passes, tol, _STAGE_TOL, reach, w, last_z, last_moved,
-                moved_so_far, stage, n_done, n_updates, settled,
+            machine(gram).in_short_parts(
+                len(b),
+                lambda part: machine(gram).fksc_passes(
+                    gram, b[part], alpha, n_passes, tol, _STAGE_TOL, reach, w[part], last_z[part],
+                    last_moved[part], moved_so_far[part], stage[part], n_done[part],
+                    n_updates[part], settled[part],
+                ),
             )  # fmt: skip
 
         return more

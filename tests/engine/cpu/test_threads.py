@@ -14,7 +14,8 @@ from sklearn.model_selection import GridSearchCV
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from kernelatoms import KSVD, ClassDictionaryClassifier, sparse_encode
-from kernelatoms.engine.cpu import threads
+from kernelatoms.engine import cpu
+from kernelatoms.engine.cpu import ksvd, l1, threads
 
 X = np.random.default_rng(0).standard_normal((3000, 20))
 D = np.random.default_rng(1).standard_normal((50, 20))
@@ -380,3 +381,72 @@ def test_the_number_of_threads_is_checked(monkeypatch):
     monkeypatch.delenv("KERNELATOMS_NUM_THREADS")
     monkeypatch.setenv("OMP_NUM_THREADS", "3")
     assert threads.n_threads() == 3
+
+
+def test_long_items_can_be_left_in_between(monkeypatch):
+    """Whoever is in one when another fails; outside of any call nobody is stopped."""
+    monkeypatch.setenv("KERNELATOMS_NUM_THREADS", "2")
+    threads.stop_if_asked()
+    both, failed, parts = threading.Barrier(2), threading.Event(), []
+
+    def work(i):
+        both.wait(60)
+        if i == 0:
+            failed.set()
+            raise RuntimeError("item 0")
+        failed.wait(60)
+        time.sleep(0.2)  # the other thread is about to say so
+        threads.in_short_parts(100, parts.append)
+
+    with pytest.raises(RuntimeError, match="item 0"):
+        threads.each(work, range(2))
+    assert parts == []
+    threads.in_short_parts(40, parts.append)
+    assert [np.arange(40)[part].tolist() for part in parts] == [
+        list(range(16)), list(range(16, 32)), list(range(32, 40)),
+    ]  # fmt: skip
+
+
+def interrupt_at_second_call(monkeypatch, module, name):
+    """Press Ctrl-C in a compiled loop; returns how often it was called."""
+    loop, calls = getattr(module, name), []
+
+    def interrupted(*args):
+        calls.append(None)
+        if len(calls) == 2:
+            signal.raise_signal(signal.SIGINT)
+        return loop(*args)
+
+    monkeypatch.setattr(module, name, interrupted)
+    return calls
+
+
+CANDIDATES = np.arange(50)[None].repeat(100, axis=0)
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "options"),
+    [(l1, "solve_lasso", {"method": "lasso"}), (cpu, "ksc_passes", {"method": "ksc"}),
+     (cpu, "fksc_passes", {"method": "fksc"}),
+     (l1, "solve_lasso_local", {"method": "lasso", "candidates": CANDIDATES})],
+)  # fmt: skip
+def test_ctrl_c_waits_for_a_few_hard_signals_only(module, name, options, monkeypatch):
+    monkeypatch.setenv("KERNELATOMS_NUM_THREADS", "1")
+    monkeypatch.setattr(l1, "block_rows", lambda *_: 100)
+    calls = interrupt_at_second_call(monkeypatch, module, name)
+    with pytest.raises(KeyboardInterrupt):
+        sparse_encode(X[:100], D, alpha=0.1, **options)
+    assert len(calls) == 2
+
+
+def test_ctrl_c_waits_for_a_part_of_a_long_sweep(monkeypatch):
+    """And sweeps in parts are sweeps all the same."""
+    monkeypatch.setenv("KERNELATOMS_NUM_THREADS", "1")
+    whole = KSVD(n_atoms=50, n_nonzero_coefs=3, max_iter=2, random_state=0).fit(X)
+    monkeypatch.setattr(ksvd, "_LONG_SWEEP", 10_000)
+    parts = KSVD(n_atoms=50, n_nonzero_coefs=3, max_iter=2, random_state=0).fit(X)
+    np.testing.assert_array_equal(parts.components_, whole.components_)
+    calls = interrupt_at_second_call(monkeypatch, ksvd, "_sweep")
+    with pytest.raises(KeyboardInterrupt):
+        KSVD(n_atoms=50, n_nonzero_coefs=3, max_iter=2, random_state=0).fit(X)
+    assert len(calls) == 2

@@ -32,7 +32,7 @@ from kernelatoms.engine.cpu.layout import laid_out
 from kernelatoms.engine.cpu.masked import omp_observed
 from kernelatoms.engine.cpu.products import for_blocks, gram_matrix
 from kernelatoms.engine.cpu.scale import is_ordinary, squared_norms, to_ordinary
-from kernelatoms.engine.cpu.threads import each, fair_share, one_blas_thread
+from kernelatoms.engine.cpu.threads import each, fair_share, in_short_parts, one_blas_thread
 
 __all__ = [
     "certify",
@@ -43,6 +43,7 @@ __all__ = [
     "fksc_passes",
     "for_blocks",
     "gram_matrix",
+    "in_short_parts",
     "is_ordinary",
     "ksc_passes",
     "laid_out",

@@ -6,6 +6,7 @@ pair is E's leading singular pair. A few alternations d = E'w / |E'w|, w = E d f
 pair reach it without an SVD, and each of them can only lower |E - w d'|^2.
 """
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,10 @@ from numpy.typing import NDArray
 from kernelatoms.engine.cpu.jit import jit
 from kernelatoms.engine.cpu.layout import check_shape
 from kernelatoms.engine.cpu.products import block_rows
-from kernelatoms.engine.cpu.threads import each_block
+from kernelatoms.engine.cpu.threads import each_block, stop_if_asked
+
+# Nonzeros times features: tens of milliseconds.
+_LONG_SWEEP = 1 << 24
 
 
 @jit(fastmath=True)
@@ -53,16 +57,18 @@ def _users_of_atoms(indices, n_atoms):  # type: ignore[no-untyped-def]
 
 
 @jit(fastmath=True)
-def _sweep(residual, dictionary, indices, values, n_alternations):  # type: ignore[no-untyped-def]
-    n_atoms, n_features = dictionary.shape
-    starts, rows, slots = _users_of_atoms(indices, n_atoms)
+def _sweep(  # type: ignore[no-untyped-def]
+    residual, dictionary, values, n_alternations, starts, rows, slots, first_atom, last_atom
+):
+    """Improve atoms first_atom, first_atom + 1, ... up to last_atom, in turn."""
+    n_features = dictionary.shape[1]
     most = 0
-    for atom in range(n_atoms):
+    for atom in range(first_atom, last_atom):
         most = max(most, starts[atom + 1] - starts[atom])
     old = np.empty(most, dictionary.dtype)
     new = np.empty(most, dictionary.dtype)
     d = np.empty(n_features, dictionary.dtype)
-    for atom in range(n_atoms):
+    for atom in range(first_atom, last_atom):
         first = starts[atom]
         n_users = starts[atom + 1] - first
         if n_users == 0:
@@ -131,7 +137,14 @@ def sweep_atoms(
 ) -> None:
     """Improve every atom and its coefficients in turn; all arrays but ``indices`` are updated."""
     _check_codes(residual, dictionary, indices, values)
-    _sweep(residual, dictionary, indices, values, n_alternations)
+    n_atoms = len(dictionary)
+    users = _users_of_atoms(indices, n_atoms)
+    # One call for all, unless that takes so long that Ctrl-C should be heard in between.
+    n_calls = min(n_atoms, 1 + indices.size * dictionary.shape[1] // _LONG_SWEEP)
+    edges = np.linspace(0, n_atoms, n_calls + 1).astype(np.intp)
+    for first, last in pairwise(edges):
+        stop_if_asked()
+        _sweep(residual, dictionary, values, n_alternations, *users, first, last)
 
 
 def residuals(

@@ -28,7 +28,7 @@ from kernelatoms.engine.cpu.lasso_loops import (
 )
 from kernelatoms.engine.cpu.layout import check_shape
 from kernelatoms.engine.cpu.products import block_rows, rows_in_memory
-from kernelatoms.engine.cpu.threads import each_block, fair_share
+from kernelatoms.engine.cpu.threads import each_block, fair_share, in_short_parts
 
 Array = NDArray[Any]
 #: ``products(start, stop) -> (corr, energy)``.
@@ -88,7 +88,9 @@ def lasso(
     def solve(gram: Array, b: Array, energy: Array, w: Array, first: int, stop: int) -> None:
         if positive:
             np.maximum(w, 0.0, out=w)
-        solve_lasso(gram, b, energy, *limits, w)
+        in_short_parts(
+            len(b), lambda part: solve_lasso(gram, b[part], energy[part], *limits, w[part])
+        )
 
     return code_blocks(
         gram, products, n_signals, dtype, alpha, solve, positive=positive, gap_tol=gap_tol,
@@ -165,7 +167,10 @@ def lasso_local(
             w[np.diagonal(grams, axis1=1, axis2=2) <= 0] = 0.0
             if positive:
                 np.maximum(w, 0.0, out=w)
-        solve_lasso_local(grams, b, energy, *limits, w)
+        in_short_parts(
+            len(b),
+            lambda part: solve_lasso_local(grams[part], b[part], energy[part], *limits, w[part]),
+        )
 
         def certified(rows: Any, codes: Array, gaps: Array, errors: Array) -> None:
             certify_local(

@@ -51,6 +51,9 @@ class _StoppedError(BaseException):
     """Unwinds a worker whose crew has been stopped; no ``except Exception`` may hold it up."""
 
 
+# Rows that take less than half a second together, even where each takes many milliseconds.
+_SHORT = 16
+
 _lock = threading.Lock()
 _inside = threading.local()
 _pool: ThreadPoolExecutor | None = None
@@ -204,9 +207,22 @@ def _share(n_items: int, make_work: Callable[[], Callable[[int], None]]) -> None
         elif n_items > 0:
             work = make_work()
             for i in range(n_items):
-                if outer is not None and outer.stopped:
-                    raise _StoppedError
+                stop_if_asked()
                 work(i)
+
+
+def stop_if_asked() -> None:
+    """Leave from within an item, if somebody else has failed; for items that may take seconds."""
+    crew: _Crew | None = getattr(_inside, "crew", None)
+    if crew is not None and crew.stopped:
+        raise _StoppedError
+
+
+def in_short_parts(n_rows: int, work: Callable[[slice], None]) -> None:
+    """Call ``work`` for a few rows of a block after another, so that it can be stopped between."""
+    for start in range(0, n_rows, _SHORT):
+        stop_if_asked()
+        work(slice(start, start + _SHORT))
 
 
 def _share_with_pool(
