@@ -156,7 +156,7 @@ def _use(model: Any, X: Any) -> str:
         except (ValueError, TypeError) as error:
             check_words(error)
             refused += 1
-        except (IndexError, AttributeError, KeyError) as error:
+        except (IndexError, AttributeError, KeyError, OverflowError) as error:
             # scikit-learn's own steps believe what they hold; they compute by numpy alone.
             if "kernelatoms" in traceback.extract_tb(error.__traceback__)[-1].filename:
                 raise

@@ -4,8 +4,9 @@ A file that is refused must be refused in words. One that is read must say what 
 numpy, reads in it, and can be learned from and looked at, or is refused in words there.
 """
 
+import csv
 import io
-import sys
+import re
 import warnings
 import zipfile
 from collections.abc import Callable
@@ -31,8 +32,6 @@ from kernelatoms.files import (
     training_set,
 )
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-from oracles.tables import naive_columns
 
 Rng = np.random.Generator
 
@@ -80,7 +79,8 @@ def _play(
         _compare_csv(table, content, whole)
     elif suffix == ".npy":
         array = np.load(path, allow_pickle=False)
-        np.testing.assert_array_equal(table.numbers, array.reshape(len(array), -1))
+        expected = array.reshape(len(array), -1).astype(table.numbers.dtype)
+        np.testing.assert_array_equal(table.numbers, expected)
     return _use(rng, table, record, path)
 
 
@@ -104,6 +104,22 @@ def _compare_csv(table: Table, content: bytes, whole: bool) -> None:
         raise AssertionError("rows of different lengths were read") from None
     for name in set(expected) & set(table.columns):
         np.testing.assert_array_equal(table.column(name).astype(float), expected[name])
+
+
+_MISSING = {"", "?", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "-nan", "null", "NULL", "None"}
+_PLAIN = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?")
+
+
+def naive_columns(text: str, delimiter: str) -> dict[str, Any]:
+    """Return the columns of a CSV text whose cells are all plain numbers or missing."""
+    rows = [row for row in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter) if row]
+    columns = {}
+    for i, name in enumerate(rows[0]):
+        cells = [row[i] for row in rows[1:]]
+        if all(cell in _MISSING or _PLAIN.fullmatch(cell) for cell in cells):
+            numbers = [np.nan if cell in _MISSING else float(cell) for cell in cells]
+            columns[name.strip()] = np.array(numbers)
+    return columns
 
 
 def _use(rng: Rng, table: Table, record: ModelRecord, path: Path) -> str:

@@ -116,3 +116,11 @@ def test_lists_in_a_column_are_words(tmp_path):
     assert table.columns == ["a"]
     assert table.words["b"].shape == (2,)
     assert table.words["b"][1] == [3, 4]
+
+
+def test_text_that_is_no_text_is_refused(tmp_path):
+    parts = [pyarrow.py_buffer(b) for b in (np.array([0, 2], np.int32).tobytes(), b"\xff\xfe")]
+    column = pyarrow.Array.from_buffers(pyarrow.string(), 1, [None, *parts])
+    parquet.write_table(pyarrow.table({"a": column}), tmp_path / "t.parquet")
+    with pytest.raises(TableError, match="cannot be read as a Parquet file"):
+        read_table(tmp_path / "t.parquet")

@@ -1,6 +1,7 @@
 """What enters and leaves as a file.
 
 - ``tables``: rows, labels and column names from .csv, .parquet, .npy and .npz files.
+- ``arrays``: NumPy files of unknown origin, of which sizes are compared before memory is taken.
 - ``features``: which columns a model learns from, and the same columns of other files.
 - ``identifiers``: columns that number or name the rows, which no model should learn from.
 - ``models``: fitted models with the record of how they came about (``records``). A file is taken

@@ -190,6 +190,7 @@ def _read_parquet(path: Path) -> Table:
             # Repeated values take next to no room in the file, and eight bytes each here.
             check_expansion(path, 8 * file.metadata.num_rows * file.metadata.num_columns)
             arrow = file.read()
+            arrow.validate(full=True)  # text that is no UTF-8, say
     except (ArrowException, ValueError, OSError) as error:
         raise TableError(
             f"{path} cannot be read as a Parquet file (damaged, cut short or of another kind): "
