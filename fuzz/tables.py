@@ -32,7 +32,6 @@ from kernelatoms.files import (
     training_set,
 )
 
-
 Rng = np.random.Generator
 
 #: A file's ending and content, and whether numbers can be compared with what the oracle reads.
