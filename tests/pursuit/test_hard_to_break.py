@@ -1,5 +1,7 @@
 """No way of coding returns garbage: right, or refused in words, whatever the numbers."""
 
+import zlib
+
 import numpy as np
 import pytest
 from hypothesis import example, given
@@ -173,3 +175,9 @@ class TestRefusals:
         options = {"kernel": "sigmoid", "coef0": 1.0, "gamma": 0.25}
         with pytest.raises(ValueError, match=r"k\(x, x\) = .* of signal .* its code explains"):
             sparse_encode(X, D, n_nonzero_coefs=5, **options)
+
+
+@pytest.mark.parametrize("case", [77487, 97987, 158215, 180016])
+def test_cases_that_a_long_search_found(case):
+    """Of 200,000: coefficients and kernel values under the smallest number, infinite ones."""
+    hard_cases.run_case(np.random.default_rng([11, zlib.crc32(b"numbers"), case]))

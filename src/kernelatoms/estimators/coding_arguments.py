@@ -46,7 +46,8 @@ def make_problem(
     bound = make_kernel(kernel, **parameters)
     if isinstance(bound, PrecomputedKernel):
         bound.refuse_missing(X)
-        gram = check_array(dictionary, dtype=X.dtype, order="C", input_name="dictionary")
+        with np.errstate(invalid="ignore"):  # infinities are refused, without a warning before
+            gram = check_array(dictionary, dtype=X.dtype, order="C", input_name="dictionary")
         if gram.shape != (X.shape[1], X.shape[1]):
             raise ValueError(
                 "With kernel='precomputed', X is k(signals, atoms) and dictionary is the square "

@@ -56,6 +56,9 @@ def ridge(problem: CodingProblem, mu: float) -> DenseCodes:
             weights[start:stop] = (b @ root) @ root.T
             w = weights[start:stop].astype(np.float64)
             left = np.vecdot(w @ gram - 2 * b, w)  # of the codes as they are returned
+        # Coefficients near the smallest number of their type may be worse than none.
+        worse = (left > 0) & np.isfinite(left)
+        weights[start:stop][worse], left[worse] = 0.0, 0.0
         if energy is not None and not np.isfinite(energy).all():
             raise ValueError(OVERFLOW)
         if not np.isfinite(left).all():

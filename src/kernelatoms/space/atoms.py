@@ -280,7 +280,12 @@ class KernelAtoms:
         doubtful = np.flatnonzero(energy < numbers.tiny / (100 * numbers.eps) ** 2)
         if not len(doubtful):
             return energy
-        if (self.kernel.diag(X[doubtful].astype(np.float64)) > 0).any():
+        rows = X[doubtful].astype(np.float64)
+        sizes = np.abs(rows).max(axis=1, keepdims=True)
+        near_one = rows / np.where(sizes > 0, sizes, 1)
+        # What is 0 here and not at a size near 1 is lost in float64 too.
+        there = self.kernel.diag(rows)
+        if ((there > 0) | ((there == 0) & (self.kernel.diag(near_one) > 0))).any():
             raise ValueError(
                 f"kernel underflows {energy.dtype.name} on these rows: k(x, x) is too small; "
                 "scale them up, choose larger kernel parameters, or use float64."
