@@ -28,11 +28,14 @@ from kernelatoms import load_model
 # Where a process is when it is hit: the system's own handler writes its stack, whatever it is at.
 _CHILD = """
 import faulthandler, signal
+from kernelatoms.__main__ import main
 signal.signal(signal.SIGUSR1, signal.SIG_IGN)  # when the interpreter is taken down
 faulthandler.register(signal.SIGUSR1, open("where", "w"), all_threads=False)
-from kernelatoms.__main__ import main
 main()
 """
+
+# Until the package's first line runs, Ctrl-C is answered by Python itself, with a traceback.
+_STARTING = "while Python starts"
 
 
 @dataclass(frozen=True)
@@ -161,6 +164,8 @@ class Range:
             raise TroubleError(f"{where}: still there after a minute") from None
         gone = time.perf_counter() - hit
         told = f"{where}, gone after {gone:.2f} s, exit code {process.returncode}"
+        if where == _STARTING and process.returncode in (-signal.SIGINT, 1):
+            return told
         if process.returncode not in (0, 130 if number == signal.SIGINT else -number):
             raise TroubleError(f"{told}: {errors[-2000:]}")
         if "Traceback" in errors or "rror" in errors:
@@ -224,7 +229,7 @@ class Range:
         """Return the innermost lines of the house and of all, where the main thread is."""
         where = self.folder / "where"
         if not where.exists():
-            return "before its first line"
+            return _STARTING
         process.send_signal(signal.SIGUSR1)
         time.sleep(0.005)
         frames = [

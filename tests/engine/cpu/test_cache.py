@@ -196,3 +196,30 @@ def test_processes_that_compile_at_once(tmp_path):
         assert process.returncode == 0
         assert output.startswith("10.0 ")
     assert not list((tmp_path / "cache").rglob("*.tmp*"))
+
+
+class PressesCtrlC(numba.core.event.Listener):
+    """While LLVM is at work; tells what became of it."""
+
+    def on_start(self, event):
+        self.still_there = False
+        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
+        self.still_there = True
+
+    def on_end(self, event):
+        pass
+
+
+def test_ctrl_c_waits_until_a_loop_is_compiled(use):
+    """Else numba may free an object of LLVM twice, which ends the process."""
+    handler, press = signal.getsignal(signal.SIGINT), PressesCtrlC()
+    with (
+        pytest.raises(KeyboardInterrupt),
+        numba.core.event.install_listener("numba:compile", press),
+    ):
+        use()
+    assert press.still_there
+    assert signal.getsignal(signal.SIGINT) is handler
+    use()
+    assert not use()

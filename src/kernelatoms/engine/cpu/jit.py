@@ -8,14 +8,18 @@ machine code, and numba's own index may point to code of an older source if a pr
 between two writes. Whatever is wrong with the cache costs a compilation.
 """
 
+import functools
 import logging
 import os
 import pickle
 import secrets
+import signal
+import threading
 from collections.abc import Callable
 from contextlib import suppress
 from hashlib import blake2b
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import numba
@@ -49,9 +53,45 @@ def jit(*, fastmath: bool = False) -> Callable[[Callable[..., Any]], Callable[..
         # Without a folder to cache in (read-only installation and no home) each process compiles.
         with suppress(RuntimeError):
             compiled._cache = _Cache(function)
+        compiled.compile = _undisturbed(compiled.compile)
         return compiled
 
     return compile_lazily
+
+
+def _undisturbed(compile_for: Callable[..., Any]) -> Callable[..., Any]:
+    """Let Ctrl-C wait until a compilation has ended.
+
+    In the middle of one it may hit between LLVM's freeing an object and numba's noting that, and
+    the process ends in a double free.
+    """
+
+    @functools.wraps(compile_for)
+    def compile_undisturbed(*args: Any, **kwargs: Any) -> Any:
+        handler = signal.getsignal(signal.SIGINT)
+        is_main = threading.current_thread() is threading.main_thread()
+        if not is_main or not callable(handler) or isinstance(handler, _Hold):
+            return compile_for(*args, **kwargs)
+        hold = _Hold()
+        signal.signal(signal.SIGINT, hold)
+        try:
+            return compile_for(*args, **kwargs)
+        finally:
+            signal.signal(signal.SIGINT, handler)
+            if hold.pressed:
+                handler(*hold.pressed[0])
+
+    return compile_undisturbed
+
+
+class _Hold:
+    """A signal handler that only takes note."""
+
+    def __init__(self) -> None:
+        self.pressed: list[tuple[int, FrameType | None]] = []
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        self.pressed.append((number, frame))
 
 
 class _Cache(FunctionCache):
