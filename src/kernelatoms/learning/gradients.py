@@ -37,8 +37,8 @@ _ENOUGH = 1e-4
 _HALVINGS_JOINT, _HALVINGS_SAFE = 8, 30
 # Sweeps over the atoms towards the best ones of bounded norm.
 _SWEEPS = 3
-# Kernel values computed at once, the fewest rows of them, and of what has sums of its own.
-_BLOCK_NUMBERS, _FEWEST_ROWS, _FEWEST_IN_A_SHARE = 1 << 19, 128, 512
+# Kernel values computed at once, and the fewest rows of them.
+_BLOCK_NUMBERS, _FEWEST_ROWS = 1 << 19, 128
 # Of its own diagonal, added to H: atoms that share all their signals stay apart.
 _RIDGE = 1e-9
 
@@ -257,7 +257,7 @@ def _shares(X: Array) -> list[range]:
     In the same ranges and order every time, whatever the number of threads.
     """
     n_rows = len(X)
-    size = machine(X).fair_share(n_rows, _FEWEST_IN_A_SHARE)
+    size = machine(X).fair_share(n_rows)
     return [range(i, min(i + size, n_rows)) for i in range(0, n_rows, size)]
 
 

@@ -57,7 +57,7 @@ def keep_fitted(name, estimator):
                 keep(f"{name}.{attribute}", value)
 
 
-def data(dtype, n_rows=403, n_features=37, n_atoms=51):
+def data(dtype, n_rows=1403, n_features=37, n_atoms=51):
     rng = np.random.default_rng(0)
     D = rng.standard_normal((n_atoms, n_features))
     D /= np.linalg.norm(D, axis=1, keepdims=True)
@@ -69,7 +69,7 @@ def data(dtype, n_rows=403, n_features=37, n_atoms=51):
 def code(dtype):
     X, D = data(dtype)
     name = dtype.__name__
-    candidates = np.random.default_rng(1).permuted(np.tile(np.arange(51), (403, 1)), axis=1)[:, :9]
+    candidates = np.random.default_rng(1).permuted(np.tile(np.arange(51), (1403, 1)), axis=1)[:, :9]
     missing = X.copy()
     missing[np.random.default_rng(2).random(X.shape) < 0.2] = np.nan
     greedy = [{"selection": s, "positive": p} for s in ("omp", "ols") for p in (False, True)]

@@ -45,8 +45,8 @@ MOST_ACTIVE, MOST_ACTIVE_AT_ALL = 256, 2048
 MOST_PASSES = 100_000
 # What is left of an atom below this share counts as spanned by the active ones.
 _ROUNDING = 1e-11
-# Signals a block: at most, since an interrupt waits for one block; at least, if there are so many.
-_MOST_ROWS, _FEWEST_ROWS = 256, 4
+# Signals a block: at most; at least, if there are so many; and what they times atoms are at least.
+_MOST_ROWS, _FEWEST_ROWS, _WORTH_A_BLOCK = 256, 4, 1 << 16
 # Without a Gram matrix: numbers held at once by a block, and atoms that join a working set.
 _BUDGET = 16 << 20
 _FIRST_CANDIDATES, _FEWEST_NEW = 32, 16
@@ -131,7 +131,7 @@ def code_blocks(
 
         out.take(first, stop, w, energy, certified)
 
-    rows = min(block_rows(n_signals, n_atoms, 8, _FEWEST_ROWS), _MOST_ROWS)
+    rows = min(block_rows(n_signals, n_atoms, 8, _fewest_rows(n_atoms)), _MOST_ROWS)
     each_block(n_signals, rows, lambda: work)
     return out.coded()
 
@@ -179,7 +179,7 @@ def lasso_local(
 
         out.take(first, stop, w, energy, certified, candidates[first:stop])
 
-    rows = min(block_rows(n_signals, width * width, 8, _FEWEST_ROWS), _MOST_ROWS)
+    rows = min(block_rows(n_signals, width * width, 8, _fewest_rows(width * width)), _MOST_ROWS)
     rows = max(1, min(rows, (4 << 20) // (8 * width * width)))
     each_block(n_signals, rows, lambda: work)
     return out.coded()
@@ -249,6 +249,11 @@ def lasso_without_gram(
     rows = max(1, min(_BUDGET // max(n_atoms, 1), 64, fair_share(n_signals, _FEWEST_ROWS)))
     each_block(n_signals, rows, lambda: work)
     return out.coded()
+
+
+def _fewest_rows(n_atoms: int) -> int:
+    """Return how many signals are worth a block: the fewer, the more work each of them is."""
+    return max(_FEWEST_ROWS, _WORTH_A_BLOCK // max(n_atoms, 1))
 
 
 def _limits(alpha: float, positive: bool, gap_tol: float) -> tuple[Any, ...]:

@@ -39,7 +39,7 @@ def gram_matrix(atoms: NDArray[Any]) -> NDArray[Any]:
     return gram[:, :n_atoms]
 
 
-def block_rows(n_rows: int, width: int, itemsize: int, fewest: int = 64) -> int:
+def block_rows(n_rows: int, width: int, itemsize: int, fewest: int = 512) -> int:
     """Return how many rows to work on at once: a few MiB a thread, enough rows for the GEMM.
 
     ``fewest`` as of ``fair_share``.
