@@ -311,11 +311,13 @@ def _codes_by_class(classifier: Any, signals: Any, code: Any) -> Any:
 
 
 def _n_atoms(fitted: Any) -> int:
-    """Return how many columns codes have."""
-    learner = fitted[-1]
-    if hasattr(learner, "dictionaries_"):
-        return sum(dictionary.n_atoms_ for dictionary in learner.dictionaries_)
-    return int(getattr(learner, "n_atoms_", None) or learner.n_components_)
+    """Return how many columns codes have, at least: 1 of models that do not say."""
+    while hasattr(fitted, "steps"):
+        fitted = fitted[-1]
+    if hasattr(fitted, "dictionaries_"):
+        return sum(_n_atoms(dictionary) for dictionary in fitted.dictionaries_)
+    names = ("n_atoms_", "n_components_")
+    return int(next((getattr(fitted, name) for name in names if hasattr(fitted, name)), 1))
 
 
 def _scores(fitted: Any, X: Any) -> dict[str, Any]:
