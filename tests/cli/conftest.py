@@ -1,25 +1,56 @@
 """The real command, in a process of its own."""
 
-import os
+import multiprocessing
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from forked import be_the_command
+
+# Imports take two seconds of every process; here they are done once, by that from which all
+# commands are forked.
+FORKS = multiprocessing.get_context("forkserver")
+FORKS.set_forkserver_preload(
+    ["kernelatoms.cli.app", "kernelatoms.report.model", "kernelatoms.files.models", "skops.io",
+     "pyarrow.csv", "pyarrow.parquet", "matplotlib.figure", "matplotlib.backends.backend_agg"]
+)  # fmt: skip
+
 
 @pytest.fixture
-def command(tmp_path):
-    """Run ``kernelatoms ...`` in an empty folder; returns the finished process."""
+def start_command(tmp_path):
+    """Start ``kernelatoms ...`` in an empty folder, with these files for what it says."""
 
-    def run(*arguments, **options):
-        environment = {**os.environ, "COLUMNS": "100", **options.pop("env", {})}
-        environment.pop("KERNELATOMS_DATA", None)
-        return subprocess.run(
-            [sys.executable, "-m", "kernelatoms", *map(str, arguments)],
-            cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120, **options,
-        )  # fmt: skip
+    def start(arguments, said, path=(), env=None):
+        argv = ["kernelatoms", *map(str, arguments)]
+        process = FORKS.Process(target=be_the_command, args=(argv, path, tmp_path, env or {}, said))
+        process.start()
+        return process
+
+    return start
+
+
+@pytest.fixture
+def command(start_command, tmp_path):
+    """Run ``kernelatoms ...``; returns the finished process.
+
+    Like ``python -m kernelatoms``, or ``as_script``: like the console script, which does not find
+    modules of the current folder by itself.
+    """
+
+    def run(*arguments, as_script=False, env=None):
+        said = [tmp_path / ".stdout", tmp_path / ".stderr"]
+        path = [] if as_script else [str(tmp_path)]
+        process = start_command(arguments, said, path, env)
+        process.join(timeout=120)
+        if process.exitcode is None:
+            process.kill()
+            raise subprocess.TimeoutExpired(arguments, 120)
+        texts = [file.read_text() for file in said]
+        for file in said:
+            file.unlink()
+        return subprocess.CompletedProcess(arguments, process.exitcode, *texts)
 
     return run
 

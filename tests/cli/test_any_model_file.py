@@ -4,8 +4,7 @@ import io
 import json
 import os
 import pty
-import subprocess
-import sys
+import select
 import zipfile
 
 import numpy as np
@@ -190,27 +189,29 @@ def test_steps_of_scikit_learn_that_a_file_damaged(run):
 EVIL = "\x1b]0;owned\x07\x1b[2J\x9b31m\u202egnp\u2066\r[red]x[/red]"
 
 
-def on_terminal(folder, *arguments):
+@pytest.fixture
+def on_terminal(start_command):
     """Run the command with a terminal for its output; return what reached the terminal."""
-    ours, theirs = pty.openpty()
-    with os.fdopen(ours, "rb", buffering=0) as reader:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "kernelatoms", *arguments],
-            cwd=folder, stdin=subprocess.DEVNULL, stdout=theirs, stderr=theirs,
-            env={**os.environ, "TERM": "dumb", "PYTHONIOENCODING": "utf-8"},
-        )  # fmt: skip
-        os.close(theirs)
-        shown = b""
+
+    def run(*arguments):
+        ours, theirs = pty.openpty()
         try:
-            while piece := reader.read(4096):
-                shown += piece
-        except OSError:  # Linux says so when the other side has closed
-            pass
-        process.wait(timeout=60)
-    return shown.decode()
+            process = start_command(arguments, [os.ttyname(theirs)] * 2, env={"TERM": "dumb"})
+            shown = b""
+            alive = True
+            while alive:
+                alive = process.is_alive()
+                while select.select([ours], [], [], 0.05)[0]:
+                    shown += os.read(ours, 4096)
+        finally:
+            os.close(ours)
+            os.close(theirs)
+        return shown.decode()
+
+    return run
 
 
-def test_no_text_of_a_file_is_obeyed_by_a_terminal(tmp_path):
+def test_no_text_of_a_file_is_obeyed_by_a_terminal(on_terminal, tmp_path):
     columns = [f"{EVIL}{i}" for i in range(4)]
     labels = np.array([f"{EVIL}a", "b"])[(X[:, 0] > 0).astype(int)]
     model = ClassDictionaryClassifier(KSVD(3, max_iter=1)).fit(X, labels)
@@ -230,7 +231,7 @@ def test_no_text_of_a_file_is_obeyed_by_a_terminal(tmp_path):
         ["predict", "m.skops", "other.csv"], ["report", "m.skops", "x.csv"],
         ["info", "m.skops", "--json"],
     ):  # fmt: skip
-        shown = on_terminal(tmp_path, *arguments)
+        shown = on_terminal(*arguments)
         assert shown.strip()
         for sign in "\x1b\x07\x9b\u202e\u2066":
             assert sign not in shown, (arguments, shown)

@@ -187,7 +187,7 @@ def test_a_folder_that_takes_no_files(command, flowers):
     )
 
 
-def test_a_full_disk_leaves_the_old_model(command, flowers, model, tmp_path):
+def test_a_full_disk_leaves_the_old_model(flowers, model, tmp_path):
     """A limit on the size of files stands for the full disk: writes fail half way."""
     resource = pytest.importorskip("resource")
     old = (tmp_path / "model.skops").read_bytes()
@@ -197,7 +197,10 @@ def test_a_full_disk_leaves_the_old_model(command, flowers, model, tmp_path):
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
 
-    result = command("fit", "flowers.csv", "--label", "species", "--seed", "1", preexec_fn=limit)
+    result = subprocess.run(
+        [sys.executable, "-m", "kernelatoms", "fit", "flowers.csv", "--label", "species"],
+        cwd=tmp_path, capture_output=True, text=True, preexec_fn=limit,
+    )  # fmt: skip
     assert result.returncode == 1, result.stderr
     assert "Traceback" not in result.stderr
     assert "File too large" in result.stderr

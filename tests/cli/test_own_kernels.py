@@ -32,9 +32,6 @@ def cube(X, Y):
 NUMBER = 3
 '''
 
-# The console script, unlike python -m, does not find modules of the current folder by itself.
-AS_A_SCRIPT = {"PYTHONSAFEPATH": "1"}
-
 
 @pytest.fixture
 def own(command, tmp_path, rng):
@@ -47,7 +44,7 @@ def own(command, tmp_path, rng):
     (tmp_path / "t.csv").write_text("\n".join(["a,b,c,d,kind", *rows]) + "\n")
 
     def run(*arguments):
-        return command(*arguments, env=AS_A_SCRIPT)
+        return command(*arguments, as_script=True)
 
     return run, X
 
