@@ -165,7 +165,7 @@ def try_file(path, model):
 SIZES = {"n_atoms_", "n_features_in_", "n_components_", "n_landmarks_", "n_nonzero_coefs_"}
 
 
-def changes(model, reaches_loops):
+def changes(model, reaches_loops, choose=list):
     """Yield models with one attribute missing or wrong, and which: those given to loops, or not."""
     for where, owner in list(owners(model)):
         for name, value in list(vars(owner).items()):
@@ -173,7 +173,7 @@ def changes(model, reaches_loops):
             if (array or name in SIZES) != reaches_loops:
                 continue
             others = list(bad_arrays(value) if isinstance(value, np.ndarray) else bad_values())
-            for other in [MISSING, *others]:
+            for other in [MISSING, *choose(others)]:
                 changed = copy.deepcopy(model)
                 held = vars(at(changed, where))
                 held[name] = other
@@ -205,12 +205,16 @@ def harmless(name, where, other):
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_other_attributes_may_be_wrong_but_do_no_harm(name, tmp_path):
+def test_other_attributes_may_be_wrong_but_do_no_harm(name, tmp_path, rng):
     model = MODELS[name]()
     assert not try_file(tmp_path / "m.skops", model)
+
+    def some(others):  # all of them, for all attributes, would take a minute
+        return [others[i] for i in rng.choice(len(others), 6, replace=False)]
+
     refused = [
         try_file(tmp_path / "m.skops", changed)
-        for _, _, changed in changes(model, reaches_loops=False)
+        for _, _, changed in changes(model, reaches_loops=False, choose=some)
     ]
     assert any(refused)
 
