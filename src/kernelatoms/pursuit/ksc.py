@@ -5,6 +5,7 @@ Kept to compare with: ``lasso`` reaches the same minimum, many times faster. See
 """
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -62,6 +63,7 @@ def ksc(
             tol = 0.0 if change_tol is None else change_tol
             machine(gram).in_short_parts(
                 len(b),
+                machine(gram).at_once(len(gram)),
                 lambda part: machine(gram).ksc_passes(
                     gram, b[part], alpha, n_passes, tol, w[part], n_done[part], n_updates[part],
                     settled[part],
@@ -106,13 +108,19 @@ def fksc(
         With ``gap``, ``n_passes``, and ``n_updates``: how often (8) was evaluated.
     """
 
-    def begin(gram: Array, b: Array, w: Array) -> _More:
-        square, diagonal = gram[:, : len(gram)], np.diagonal(gram)
-        # |(G_ij)_{j != i}|_2, not too small by rounding.
+    @cache
+    def reach_of_atoms() -> Array:
+        """Return |(G_ij)_{j != i}|_2, not too small by rounding."""
+        gram = problem.gram.astype(np.float64, copy=False)
+        diagonal = np.diagonal(gram)
         largest = max(float(np.abs(diagonal).max(initial=0)), np.finfo(np.float64).tiny)
-        others = square / largest - np.diag(diagonal / largest)
-        reach = largest * np.linalg.norm(others, axis=1) * (1 + 1e-12)
-        last_z = b - w @ square + w * diagonal
+        others = gram / largest - np.diag(diagonal / largest)
+        reach: Array = largest * np.linalg.norm(others, axis=1) * (1 + 1e-12)
+        return reach
+
+    def begin(gram: Array, b: Array, w: Array) -> _More:
+        reach = reach_of_atoms()
+        last_z = b - w @ gram[:, : len(gram)] + w * np.diagonal(gram)
         last_moved, moved_so_far = np.zeros(b.shape), np.zeros(len(b))
         stage = np.ones(len(b), np.int64)
 
@@ -120,6 +128,7 @@ def fksc(
             tol = 0.0 if change_tol is None else change_tol
             machine(gram).in_short_parts(
                 len(b),
+                machine(gram).at_once(len(gram)),
                 lambda part: machine(gram).fksc_passes(
                     gram, b[part], alpha, n_passes, tol, _STAGE_TOL, reach, w[part], last_z[part],
                     last_moved[part], moved_so_far[part], stage[part], n_done[part],

@@ -156,13 +156,12 @@ class LinearAtoms:
     def _check_norms(self, norms2: Array) -> None:
         """Refuse atoms whose squares leave the range of numbers, but for zeros."""
         numbers = np.finfo(self.dtype)
-        if not (norms2 <= numbers.max / 4).all():
+        if not norms2.max(initial=0) <= numbers.max / 4:  # nor if it is NaN
             raise ValueError(
                 f"The dictionary holds atoms whose squared norm overflows {self.dtype.name}; scale "
                 "them down or use float64."
             )
-        short = norms2 < numbers.tiny
-        if short.any() and self.rows[short].any():
+        if norms2.min(initial=1) < numbers.tiny and self.rows[norms2 < numbers.tiny].any():
             raise ValueError(
                 f"The dictionary holds atoms whose squared norm underflows {self.dtype.name}; "
                 "scale them up (atoms are best at unit norm), or use float64."

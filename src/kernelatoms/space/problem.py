@@ -175,6 +175,8 @@ class LinearProblem(_SignalsOverAtoms):
     ) -> tuple[Array, NDArray[np.int32] | None]:
         """Return signals, at powers of two of themselves where their products would not fit."""
         rows, engine = self.signals[start:stop], machine(self.signals)
+        if engine.all_ordinary(energy, self.dtype):
+            return rows, None
         return engine.to_ordinary(rows, ~engine.is_ordinary(energy, self.dtype), self.dtype)
 
 

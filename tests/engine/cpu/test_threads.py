@@ -396,15 +396,24 @@ def test_long_items_can_be_left_in_between(monkeypatch):
             raise RuntimeError("item 0")
         failed.wait(60)
         time.sleep(0.2)  # the other thread is about to say so
-        threads.in_short_parts(100, parts.append)
+        threads.in_short_parts(100, 16, parts.append)
 
     with pytest.raises(RuntimeError, match="item 0"):
         threads.each(work, range(2))
     assert parts == []
-    threads.in_short_parts(40, parts.append)
-    assert [np.arange(40)[part].tolist() for part in parts] == [
-        list(range(16)), list(range(16, 32)), list(range(32, 40)),
-    ]  # fmt: skip
+
+
+def test_short_parts_grow_while_they_are_quick():
+    parts = []
+
+    def work(part):
+        parts.append(np.arange(1000)[part])
+        if len(parts) == 3:
+            time.sleep(0.1)
+
+    threads.in_short_parts(1000, 16, work)
+    assert np.concatenate(parts).tolist() == list(range(1000))
+    assert [len(part) for part in parts] == [16, 64, 256, 16, 64, 256, 328]
 
 
 def interrupt_at_second_call(monkeypatch, module, name):
@@ -433,6 +442,7 @@ CANDIDATES = np.arange(50)[None].repeat(100, axis=0)
 def test_ctrl_c_waits_for_a_few_hard_signals_only(module, name, options, monkeypatch):
     monkeypatch.setenv("KERNELATOMS_NUM_THREADS", "1")
     monkeypatch.setattr(l1, "block_rows", lambda *_: 100)
+    monkeypatch.setattr(l1, "_WORTH_A_CALL", 1)
     calls = interrupt_at_second_call(monkeypatch, module, name)
     with pytest.raises(KeyboardInterrupt):
         sparse_encode(X[:100], D, alpha=0.1, **options)

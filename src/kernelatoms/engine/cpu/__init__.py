@@ -26,15 +26,17 @@ from kernelatoms.engine.cpu.class_parts import (
 from kernelatoms.engine.cpu.greedy import omp, omp_local, omp_without_gram
 from kernelatoms.engine.cpu.ksc import fksc_passes, ksc_passes
 from kernelatoms.engine.cpu.ksvd import residuals, sweep_atoms
-from kernelatoms.engine.cpu.l1 import code_blocks, lasso, lasso_local, lasso_without_gram
+from kernelatoms.engine.cpu.l1 import at_once, code_blocks, lasso, lasso_local, lasso_without_gram
 from kernelatoms.engine.cpu.lasso_loops import certify
 from kernelatoms.engine.cpu.layout import laid_out
 from kernelatoms.engine.cpu.masked import omp_observed
 from kernelatoms.engine.cpu.products import for_blocks, gram_matrix
-from kernelatoms.engine.cpu.scale import is_ordinary, squared_norms, to_ordinary
+from kernelatoms.engine.cpu.scale import all_ordinary, is_ordinary, squared_norms, to_ordinary
 from kernelatoms.engine.cpu.threads import each, fair_share, in_short_parts, one_blas_thread
 
 __all__ = [
+    "all_ordinary",
+    "at_once",
     "certify",
     "code_blocks",
     "descend_atoms",

@@ -24,7 +24,7 @@ from kernelatoms.engine.cpu.greedy_loops import (
 )
 from kernelatoms.engine.cpu.layout import check_shape, in_lanes, padded
 from kernelatoms.engine.cpu.products import block_rows
-from kernelatoms.engine.cpu.scale import is_ordinary, scale_back, to_ordinary
+from kernelatoms.engine.cpu.scale import all_ordinary, is_ordinary, scale_back, to_ordinary
 from kernelatoms.engine.cpu.threads import each_block, fair_share, one_blas_thread
 
 Array = NDArray[Any]
@@ -377,11 +377,6 @@ def _until(
     """Return how much energy of each signal start..stop to explain; infinite without a goal."""
     if energy is not None and energy.shape != (stop - start,):
         raise ValueError(f"The energies must have shape {(stop - start,)}, got {energy.shape}.")
-    if energy is not None and not np.isfinite(energy).all():
-        raise ValueError(
-            "X holds signals whose squared norm overflows float64, or is undefined; scale X down, "
-            "or choose smaller kernel parameters."
-        )
     if stop_at is None:
         return np.full(stop - start, np.inf)
     if energy is None:
@@ -411,13 +406,21 @@ def _ready(
     come at a power of two at which one atom explains about 1 of them. Without any such: None.
     """
     check_shape(corr, name, shape)
+    near_one = all_ordinary(np.asarray(longest), dtype)
+    if near_one and energy is not None and all_ordinary(energy, dtype):
+        return np.require(corr, dtype, ["C", "W"]), until, None
     if energy is None:
         largest = np.abs(corr).max(axis=1, initial=0).astype(np.float64)
         with np.errstate(all="ignore"):
             outside = ~is_ordinary(largest**2 / longest, dtype)
+    elif not np.isfinite(energy).all():
+        raise ValueError(
+            "X holds signals whose squared norm overflows float64, or is undefined; scale X down, "
+            "or choose smaller kernel parameters."
+        )
     else:
         outside = ~is_ordinary(energy, dtype)
-    if not is_ordinary(np.asarray(longest), dtype):
+    if not near_one:
         outside = np.ones(len(corr), np.bool_)
     near, exponents = to_ordinary(corr, outside, dtype, np.frexp(longest)[1] // 2)
     near = np.require(near, dtype, ["C", "W"])

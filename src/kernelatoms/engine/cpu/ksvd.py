@@ -6,7 +6,6 @@ pair is E's leading singular pair. A few alternations d = E'w / |E'w|, w = E d f
 pair reach it without an SVD, and each of them can only lower |E - w d'|^2.
 """
 
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -140,10 +139,11 @@ def sweep_atoms(
     n_atoms = len(dictionary)
     users = _users_of_atoms(indices, n_atoms)
     # One call for all, unless that takes so long that Ctrl-C should be heard in between.
-    n_calls = min(n_atoms, 1 + indices.size * dictionary.shape[1] // _LONG_SWEEP)
-    edges = np.linspace(0, n_atoms, n_calls + 1).astype(np.intp)
-    for first, last in pairwise(edges):
+    n_calls = 1 + indices.size * dictionary.shape[1] // _LONG_SWEEP
+    step = -(-n_atoms // n_calls)
+    for first in range(0, n_atoms, max(step, 1)):
         stop_if_asked()
+        last = min(first + step, n_atoms)
         _sweep(residual, dictionary, values, n_alternations, *users, first, last)
 
 

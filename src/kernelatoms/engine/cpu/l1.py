@@ -46,7 +46,9 @@ MOST_PASSES = 100_000
 # What is left of an atom below this share counts as spanned by the active ones.
 _ROUNDING = 1e-11
 # Signals a block: at most; at least, if there are so many; and what they times atoms are at least.
-_MOST_ROWS, _FEWEST_ROWS, _WORTH_A_BLOCK = 256, 4, 1 << 16
+_MOST_ROWS, _FEWEST_ROWS, _WORTH_A_BLOCK = 256, 4, 1 << 17
+# Signals between two looks at whether to stop: at least, and what they times atoms are.
+_FEWEST_AT_ONCE, _WORTH_A_CALL = 16, 1 << 16
 # Without a Gram matrix: numbers held at once by a block, and atoms that join a working set.
 _BUDGET = 16 << 20
 _FIRST_CANDIDATES, _FEWEST_NEW = 32, 16
@@ -89,7 +91,9 @@ def lasso(
         if positive:
             np.maximum(w, 0.0, out=w)
         in_short_parts(
-            len(b), lambda part: solve_lasso(gram, b[part], energy[part], *limits, w[part])
+            len(b),
+            at_once(len(gram)),
+            lambda part: solve_lasso(gram, b[part], energy[part], *limits, w[part]),
         )
 
     return code_blocks(
@@ -169,6 +173,7 @@ def lasso_local(
                 np.maximum(w, 0.0, out=w)
         in_short_parts(
             len(b),
+            at_once(width * width),
             lambda part: solve_lasso_local(grams[part], b[part], energy[part], *limits, w[part]),
         )
 
@@ -254,6 +259,11 @@ def lasso_without_gram(
 def _fewest_rows(n_atoms: int) -> int:
     """Return how many signals are worth a block: the fewer, the more work each of them is."""
     return max(_FEWEST_ROWS, _WORTH_A_BLOCK // max(n_atoms, 1))
+
+
+def at_once(n_atoms: int) -> int:
+    """Return how many signals to code between two looks at whether to stop."""
+    return max(_FEWEST_AT_ONCE, _WORTH_A_CALL // max(n_atoms, 1))
 
 
 def _limits(alpha: float, positive: bool, gap_tol: float) -> tuple[Any, ...]:

@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelatoms.engine.cpu.jit import jit
+
 Array = NDArray[Any]
 
 # Squared norms of signals and of atoms that the loops can work with as they are. Their product must
@@ -27,14 +29,33 @@ def is_ordinary(squares: Array, dtype: np.dtype[Any]) -> NDArray[np.bool_]:
     return (squares >= low) & (squares <= high)
 
 
+def all_ordinary(squares: Array, dtype: np.dtype[Any]) -> bool:
+    """Tell whether loops in this type can work with all of these squared norms as they are."""
+    low, high = _ORDINARY.get(dtype, _ORDINARY[np.dtype(np.float64)])
+    return bool(low <= squares.min(initial=1.0) and squares.max(initial=1.0) <= high)
+
+
+@jit(fastmath=True)
+def _square(rows, out):  # type: ignore[no-untyped-def]
+    """Add up squares in float64: a call of its own, because numpy's steps wait for each other."""
+    for s in range(len(rows)):
+        total = 0.0
+        for i in range(rows.shape[1]):
+            value = np.float64(rows[s, i])
+            total += value * value
+        out[s] = total
+
+
 def squared_norms(rows: Array) -> NDArray[np.float64]:
     """Return |x|^2 of rows (n, n_features): float64, which squares of float32 fit in."""
-    with np.errstate(over="ignore"):
-        squares = np.vecdot(rows, rows).astype(np.float64, copy=False)
-        near, exponents = to_ordinary(rows, ~is_ordinary(squares, rows.dtype), rows.dtype)
-        if exponents is not None:
-            some = np.flatnonzero(exponents)
-            squares[some] = np.vecdot(near[some], near[some])
+    squares = np.empty(len(rows))
+    _square(np.ascontiguousarray(rows), squares)
+    if rows.dtype == np.float32 or all_ordinary(squares, rows.dtype):
+        return squares
+    near, exponents = to_ordinary(rows, ~is_ordinary(squares, rows.dtype), rows.dtype)
+    if exponents is not None:
+        _square(near, squares)
+        with np.errstate(over="ignore", under="ignore"):
             squares = np.ldexp(squares, 2 * exponents)
     return squares
 

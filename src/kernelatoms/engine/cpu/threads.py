@@ -18,6 +18,7 @@ its worker processes), else the processors this process may use.
 import os
 import queue
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -51,8 +52,8 @@ class _StoppedError(BaseException):
     """Unwinds a worker whose crew has been stopped; no ``except Exception`` may hold it up."""
 
 
-# Rows that take less than half a second together, even where each takes many milliseconds.
-_SHORT = 16
+# Seconds that are so few that more rows may follow at once.
+_QUICK = 0.02
 
 _lock = threading.Lock()
 _inside = threading.local()
@@ -219,11 +220,18 @@ def stop_if_asked() -> None:
         raise _StoppedError
 
 
-def in_short_parts(n_rows: int, work: Callable[[slice], None]) -> None:
-    """Call ``work`` for a few rows of a block after another, so that it can be stopped between."""
-    for start in range(0, n_rows, _SHORT):
+def in_short_parts(n_rows: int, few: int, work: Callable[[slice], None]) -> None:
+    """Call ``work`` for some rows of a block after another, so that it can be stopped between.
+
+    For ``few`` at first, which should take less than half a second; for more after quick ones.
+    """
+    start, size = 0, few
+    while start < n_rows:
         stop_if_asked()
-        work(slice(start, start + _SHORT))
+        began = time.monotonic()
+        work(slice(start, start + size))
+        start += size
+        size = 4 * size if time.monotonic() - began < _QUICK else few
 
 
 def _share_with_pool(
