@@ -48,6 +48,18 @@ def test_sweep_is_the_textbooks(seed, n_alternations):
     np.testing.assert_allclose(R, X - W @ D, atol=1e-8)
 
 
+def test_two_sweeps_are_a_sweep_after_another(rng):
+    X, D, codes = coded(rng)
+    values = codes.values.copy()
+    R = residuals(X, D, codes.indices, values)
+    once = [R.copy(), D.copy(), codes.indices, values.copy()]
+    sweep_atoms(*once, 3)
+    sweep_atoms(*once, 3)
+    sweep_atoms(R, D, codes.indices, values, 3, 2)
+    for array, other in zip((R, D, values), (once[0], once[1], once[3]), strict=True):
+        np.testing.assert_array_equal(array, other)
+
+
 def test_many_alternations_are_the_svd(rng):
     X, D, codes = coded(rng)
     new_D, new_W = oracles.learning.ksvd_sweep(X, D, codes.to_dense())

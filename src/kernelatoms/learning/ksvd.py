@@ -36,8 +36,7 @@ class KSVDUpdate:
         exponent = _far_from_one(values)
         if exponent:
             R, values = np.ldexp(R, -exponent), np.ldexp(values, -exponent)
-        for _ in range(N_SWEEPS):
-            engine.sweep_atoms(R, new, codes.indices, values, N_ALTERNATIONS)
+        engine.sweep_atoms(R, new, codes.indices, values, N_ALTERNATIONS, N_SWEEPS)
         if exponent:
             R, values = np.ldexp(R, exponent), np.ldexp(values, exponent)
         error = engine.squared_norms(R)

@@ -133,6 +133,7 @@ def sweep_atoms(
     indices: NDArray[np.int32],
     values: NDArray[Any],
     n_alternations: int,
+    n_sweeps: int = 1,
 ) -> None:
     """Improve every atom and its coefficients in turn; all arrays but ``indices`` are updated."""
     _check_codes(residual, dictionary, indices, values)
@@ -141,7 +142,7 @@ def sweep_atoms(
     # One call for all, unless that takes so long that Ctrl-C should be heard in between.
     n_calls = 1 + indices.size * dictionary.shape[1] // _LONG_SWEEP
     step = -(-n_atoms // n_calls)
-    for first in range(0, n_atoms, max(step, 1)):
+    for first in list(range(0, n_atoms, max(step, 1))) * n_sweeps:
         stop_if_asked()
         last = min(first + step, n_atoms)
         _sweep(residual, dictionary, values, n_alternations, *users, first, last)
