@@ -131,3 +131,21 @@ def test_virtual_samples(dtype):
         assert F.dtype == dtype
         F = F.astype(np.float64) / scale
         np.testing.assert_allclose(F @ F.T, X @ X.T, atol=1e-4)
+
+
+@pytest.mark.parametrize("exponent", [-25, -8, 8, 25])
+def test_float32_codes_over_float64_atoms_are_right_or_refused(exponent):
+    """Atoms under a polynomial kernel have unit norm, so codes are as long as k(x, x) ** 0.5."""
+    X = (rows(np.float64) * 10.0**exponent).astype(np.float32)
+    options = {"kernel": "poly", "degree": 2, "gamma": 1.0, "coef0": 0.0, "random_state": 0}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        model = KernelKSVD(16, n_nonzero_coefs=3, max_iter=3, **options).fit(X)
+        if abs(exponent) == 8:
+            wide = KernelKSVD(16, n_nonzero_coefs=3, max_iter=3, **options).fit(X.astype(float))
+            largest = abs(wide.transform(X.astype(float))).max()
+            np.testing.assert_allclose(abs(model.transform(X)).max(), largest, rtol=1e-3)
+        else:
+            word = "overflow" if exponent > 0 else "underflow"
+            with pytest.raises(ValueError, match=f"The codes {word} float32"):
+                model.transform(X)

@@ -1,5 +1,7 @@
 """Coding problems of every kind, expansions, codes."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -89,6 +91,34 @@ def test_codes_of_every_kind_are_the_same_matrix(make):
     assert single.to_dense().dtype == np.float32
     assert single.error.dtype == np.float64
     assert codes.astype(np.float64) is codes
+
+
+def scaled(codes, factors):
+    """Return codes whose signals are these times as long; one factor, or one a signal."""
+    csr = codes.to_csr()
+    if isinstance(codes, DenseCodes):
+        return dataclasses.replace(codes, weights=codes.weights * factors)
+    if isinstance(codes, PaddedCodes):
+        return dataclasses.replace(codes, values=codes.values * factors)
+    each = np.repeat(np.broadcast_to(factors, (3, 1))[:, 0], np.diff(csr.indptr))
+    return dataclasses.replace(codes, values=codes.values * each)
+
+
+@pytest.mark.parametrize("make", [padded, ragged, dense])
+def test_codes_that_another_type_has_no_numbers_for_are_refused(make):
+    for factor, word in ((1e38, "overflow"), (1e-40, "underflow"), (1e-60, "underflow")):
+        with pytest.raises(ValueError, match=f"The codes {word} float32"):
+            scaled(make(), factor).astype(np.float32)
+    with pytest.raises(ValueError, match="those of some rows"):
+        scaled(make(), np.array([[1.0], [1.0], [1e-45]])).astype(np.float32)
+    for factor in (1e-37, 1e36):
+        single = scaled(make(), factor).astype(np.float32)
+        np.testing.assert_allclose(single.to_dense(), EXPECTED * factor, rtol=1e-6)
+
+
+def test_coefficients_that_are_nothing_beside_others_may_vanish():
+    codes = DenseCodes(n_atoms=2, error=np.zeros(1), weights=np.array([[1.0, 1e-60]]))
+    np.testing.assert_array_equal(codes.astype(np.float32).to_dense(), [[1, 0]])
 
 
 @pytest.mark.parametrize("make", [padded, ragged])

@@ -103,7 +103,7 @@ class PaddedCodes(Codes):
         """Return the same codes with coefficients in another type."""
         if self.dtype == dtype:
             return self
-        return replace(self, values=self.values.astype(dtype))
+        return replace(self, values=_rounded(self, self.values, np.dtype(dtype)))
 
     def take(self, rows: NDArray[np.intp]) -> "PaddedCodes":
         """Return the codes of some signals."""
@@ -142,7 +142,7 @@ class RaggedCodes(Codes):
         """Return the same codes with coefficients in another type."""
         if self.dtype == dtype:
             return self
-        return replace(self, values=self.values.astype(dtype))
+        return replace(self, values=_rounded(self, self.values, np.dtype(dtype)))
 
     def take(self, rows: NDArray[np.intp]) -> "RaggedCodes":
         """Return the codes of some signals."""
@@ -180,7 +180,7 @@ class DenseCodes(Codes):
         """Return the same codes with coefficients in another type."""
         if self.dtype == dtype:
             return self
-        return replace(self, weights=self.weights.astype(dtype))
+        return replace(self, weights=_rounded(self, self.weights, np.dtype(dtype)))
 
     def take(self, rows: NDArray[np.intp]) -> "DenseCodes":
         """Return the codes of some signals."""
@@ -193,6 +193,26 @@ class DenseCodes(Codes):
     def l1_norm(self) -> float:
         """Return the sum of all |coefficients|."""
         return float(np.abs(self.weights).sum(dtype=np.float64))
+
+
+def _rounded(codes: Codes, values: Array, dtype: np.dtype[Any]) -> Array:
+    """Return the coefficients in another type, or refuse what it has no numbers for."""
+    with np.errstate(over="ignore", under="ignore"):
+        rounded = values.astype(dtype)
+    if not np.isfinite(rounded).all():
+        raise ValueError(
+            f"The codes overflow {dtype.name}: coefficients reach {np.abs(values).max():.2g}; "
+            "scale X down, choose smaller kernel parameters, or use float64."
+        )
+    tiny = np.finfo(dtype).tiny
+    if np.any((np.abs(values) < tiny) & (values != 0)):
+        largest = abs(codes.to_csr()).max(axis=1).toarray()
+        if np.any((largest < tiny) & (largest > 0)):
+            raise ValueError(
+                f"The codes underflow {dtype.name}: those of some rows stay below "
+                f"{float(tiny):.2g}; scale X up, choose larger kernel parameters, or use float64."
+            )
+    return rounded
 
 
 def stack_rows(parts: Sequence[tuple[NDArray[np.intp], Codes]]) -> Codes:
