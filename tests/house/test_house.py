@@ -87,7 +87,7 @@ def test_public_names_load_and_are_documented():
     assert "datasets" in dir(kernelatoms)
 
 
-def test_jitted_functions_call_jitted_functions_of_their_own_file_only():
+def test_jitted_functions_use_jitted_functions_of_their_own_file_and_no_float():
     """numba's cache does not notice a change in another file."""
     for path in (ROOMS / "engine").rglob("*.py"):
         tree = ast.parse(path.read_text())
@@ -102,6 +102,8 @@ def test_jitted_functions_call_jitted_functions_of_their_own_file_only():
             body = [node for statement in function.body for node in ast.walk(statement)]
             used = {node.id for node in body if isinstance(node, ast.Name)}
             assert not (jitted and used & imported), f"{path.name}: {function.name}"
+            # numba's float() leaves a float32 what it is: np.float64 says what is meant.
+            assert not (jitted and "float" in used), f"{path.name}: {function.name}"
 
 
 def test_the_command_line_speaks_in_one_place():

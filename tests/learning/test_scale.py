@@ -121,6 +121,44 @@ def test_classes(dtype, learner, scheme):
         assert agree == 1 if learner is not KernelKSVD else agree > 0.98
 
 
+@pytest.mark.parametrize("scheme", ["distributive", "collective"])
+def test_classes_of_rows_with_missing_values(scheme):
+    rng = np.random.default_rng(1)
+    X, y = rng.standard_normal((80, 6)).astype(np.float32), np.arange(80) % 2
+    X[:, :3] += 3 * y[:, None]
+    holes = np.where(rng.random(X.shape) < 0.2, np.float32(np.nan), X)
+    options = {"scheme": scheme, "random_state": 0}
+    model = ClassDictionaryClassifier(KSVD(4, n_nonzero_coefs=2, max_iter=2), **options)
+    scores = model.fit(X, y).decision_function(holes)
+    for exponent in FAR[np.float32]:
+        scale = np.float32(2.0**exponent)
+        far = ClassDictionaryClassifier(KSVD(4, n_nonzero_coefs=2, max_iter=2), **options)
+        there = far.fit(X * scale, y).decision_function(holes * scale)
+        np.testing.assert_allclose(there / 2.0 ** (2 * exponent), scores, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("exponent", [-40, -30, -25, -22, -15, 15])
+def test_virtual_samples_of_squares_are_right_or_refused(exponent):
+    """Those of (x'y)^2 are as long as |x|^2, and their pre-images as x."""
+    X = (rows(np.float64) * 10.0**exponent).astype(np.float32)
+    X[3] = 0
+    options = {"degree": 2, "gamma": 1.0, "coef0": 0.0, "n_landmarks": 80, "random_state": 0}
+    linearizer = KernelLinearizer("poly", **options).fit(X)
+    if exponent <= -22:
+        with pytest.raises(ValueError, match="virtual samples underflow float32"):
+            linearizer.transform(X)
+        return
+    F = linearizer.transform(X)
+    lengths = np.linalg.norm(F.astype(np.float64), axis=1)
+    np.testing.assert_allclose(lengths, np.vecdot(X, X, dtype=np.float64), rtol=1e-3)
+    assert np.isfinite(linearizer.inverse_transform(F)).all()
+
+
+def test_rows_that_have_nothing_in_common_with_the_landmarks_are_mapped_to_zero():
+    linearizer = KernelLinearizer("linear", n_landmarks=2).fit(np.eye(2, 4, dtype=np.float32))
+    np.testing.assert_allclose(linearizer.transform(np.eye(4, dtype=np.float32))[2:], 0)
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_virtual_samples(dtype):
     X = rows(dtype)

@@ -8,6 +8,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from kernelatoms.engine import machine
 from kernelatoms.estimators.checks import (
     FLOATS,
     check_choice,
@@ -235,7 +236,11 @@ class KernelLinearizer(
             raise ValueError(
                 f"F must have n_components_ = {self.n_components_} columns, got {F.shape[1]}."
             )
-        return F @ self.preimage_coef_.astype(F.dtype, copy=False)
+        with np.errstate(over="ignore"):
+            coef = self.preimage_coef_.astype(F.dtype, copy=False)
+        if not np.isfinite(coef).all():  # rows are far longer than their virtual samples
+            coef = self.preimage_coef_
+        return (F @ coef).astype(F.dtype, copy=False)
 
     @property
     def _n_features_out(self) -> int:
@@ -250,7 +255,21 @@ class KernelLinearizer(
         F = Expansion(self._kernel(), landmarks, coef).project(X)
         if not np.isfinite(F).all():
             raise ValueError(OVERFLOW)
+        if F.dtype == np.float32 and not self._precomputed:
+            self._check_underflow(X, F)
         return F
+
+    def _check_underflow(self, X: Array, F: Array) -> None:
+        """Refuse rows whose virtual samples are above 0, but no numbers of this type."""
+        shortest = float(np.finfo(F.dtype).tiny) ** 2
+        doubtful = np.flatnonzero(machine(F).squared_norms(F) < shortest)
+        if len(doubtful):
+            energy = self._kernel().diag(X[doubtful].astype(np.float64))
+            if np.any((energy > 0) & (energy < shortest)):
+                raise ValueError(
+                    f"The virtual samples underflow {F.dtype.name}: k(x, x) is too small; scale X "
+                    "up, choose larger kernel parameters, or use float64."
+                )
 
     def _validate_new(self, X: Any) -> Array:
         if self._precomputed:

@@ -54,11 +54,11 @@ def _subtract_class_parts(  # type: ignore[no-untyped-def]
         for c in range(n_classes):
             change = 0.0
             for a in range(starts[c], starts[c + 1]):
-                i, w = indices[order[a]], float(values[order[a]])
+                i, w = indices[order[a]], np.float64(values[order[a]])
                 row = gram[i]
-                explained = 0.5 * w * float(row[i]) - float(corr[s, i])
+                explained = 0.5 * w * np.float64(row[i]) - np.float64(corr[s, i])
                 for b in range(starts[c], a):
-                    explained += float(values[order[b]]) * float(row[indices[order[b]]])
+                    explained += np.float64(values[order[b]]) * np.float64(row[indices[order[b]]])
                 change += 2.0 * w * explained
             out[s, c] += change
 
@@ -76,7 +76,7 @@ def _observed_class_residuals(  # type: ignore[no-untyped-def]
         energy = 0.0
         for i in range(n_features):
             if not np.isnan(signals[s, i]):
-                energy += float(signals[s, i]) ** 2
+                energy += np.float64(signals[s, i]) ** 2
         for c in range(n_classes):
             if starts[c] == starts[c + 1]:
                 out[s, c] = energy
@@ -90,7 +90,7 @@ def _observed_class_residuals(  # type: ignore[no-untyped-def]
             total = 0.0
             for i in range(n_features):
                 if not np.isnan(signals[s, i]):
-                    total += float(left[i]) ** 2
+                    total += np.float64(left[i]) ** 2
             out[s, c] = total
 
 

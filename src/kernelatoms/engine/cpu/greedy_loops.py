@@ -254,10 +254,11 @@ def _checked(  # type: ignore[no-untyped-def]
     for j in range(k + 1):
         column = picked[j]
         new_code[j] = code[j] + step[j]
-        inner = 2.0 * float(corr[column]) - float(new_code[j]) * float(norms2[column])
+        own = np.float64(new_code[j])
+        inner = 2.0 * np.float64(corr[column]) - own * np.float64(norms2[column])
         for i in range(j):
-            inner -= 2.0 * float(new_code[i]) * float(rows[ids[i], column])
-        total += float(new_code[j]) * inner
+            inner -= 2.0 * np.float64(new_code[i]) * np.float64(rows[ids[i], column])
+        total += own * inner
     return total if total - memory[_EXPLAINED] > 0.5 * gained else -1.0
 
 
@@ -379,7 +380,7 @@ def _start_afresh(  # type: ignore[no-untyped-def]
     for j in range(k):
         memory[_Z] = 0.0
         for i in range(j + 1):
-            memory[_Z] += float(directions[j, i]) * float(corr[picked[i]])
+            memory[_Z] += np.float64(directions[j, i]) * np.float64(corr[picked[i]])
         if j + 1 < k:
             _step_ols(
                 a, h, norms2, rounding, np.uintp(0), np.uintp(a.shape[0]), rows, ids, directions,
@@ -493,7 +494,7 @@ def _pursue(  # type: ignore[no-untyped-def]
                 b = _pick_omp(a, bits, mask, rows, ids, step, k)
             # A correlation at rounding level means that the residual is zero, or orthogonal to
             # every atom; a picked atom has no other kind, so it ends the pursuit here too.
-            if b < 0 or float(a[b]) * float(a[b]) <= memory[_VANISHING] * norms2[b]:
+            if b < 0 or np.float64(a[b]) * np.float64(a[b]) <= memory[_VANISHING] * norms2[b]:
                 break
             already = False
             for j in range(k):
@@ -505,15 +506,15 @@ def _pursue(  # type: ignore[no-untyped-def]
             picked[k] = b
             ids[k] = b
             z = a[b] * directions[k, k]
-            gained = float(z) * float(z)
+            gained = np.float64(z) * np.float64(z)
             if k == 0:
                 memory[_VANISHING] = rounding64 * rounding64 * gained
             code[k] = 0.0
             size2, lowest = 0.0, z
             for j in range(k + 1):
                 step[j] = z * directions[k, j]
-                size = float(abs(code[j])) + float(abs(step[j]))
-                size2 += size * size * float(norms2[picked[j]])
+                size = np.float64(abs(code[j])) + np.float64(abs(step[j]))
+                size2 += size * size * np.float64(norms2[picked[j]])
                 lowest = min(lowest, code[j] + step[j])
             if positive and lowest <= 0.0:
                 now = _take_nonnegative_step(
