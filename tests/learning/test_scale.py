@@ -154,6 +154,20 @@ def test_virtual_samples_of_squares_are_right_or_refused(exponent):
     assert np.isfinite(linearizer.inverse_transform(F)).all()
 
 
+@pytest.mark.parametrize("kernel", ["linear", "cosine"])
+def test_virtual_samples_of_rows_with_missing_values(kernel):
+    X = rows(np.float32)
+    holes = np.where(np.random.default_rng(1).random(X.shape) < 0.2, np.float32(np.nan), X)
+    linearizer = KernelLinearizer(kernel, n_landmarks=30, random_state=0)
+    near = linearizer.fit(X).transform(holes)
+    near = near @ near.T
+    for exponent in FAR[np.float32]:
+        scale = np.float32(2.0**exponent)
+        far = linearizer.fit(X * scale).transform(holes * scale).astype(np.float64)
+        far = far / (scale if kernel == "linear" else 1)
+        np.testing.assert_allclose(far @ far.T, near, atol=1e-3)
+
+
 def test_rows_that_have_nothing_in_common_with_the_landmarks_are_mapped_to_zero():
     linearizer = KernelLinearizer("linear", n_landmarks=2).fit(np.eye(2, 4, dtype=np.float32))
     np.testing.assert_allclose(linearizer.transform(np.eye(4, dtype=np.float32))[2:], 0)

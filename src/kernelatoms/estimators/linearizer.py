@@ -206,7 +206,8 @@ class KernelLinearizer(
         rows = rows_with_missing(X)
         if len(rows):
             some = F[rows]
-            excess = shrink_to_energy(some, self.eigenvalues_, self._kernel().diag(X[rows]))
+            energy = self._kernel().diag(X[rows].astype(np.float64))  # squares of F fit
+            excess = shrink_to_energy(some, self.eigenvalues_, energy)
             F[rows] = some
             warn_of_estimates(excess)
         return F

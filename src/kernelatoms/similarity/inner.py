@@ -211,7 +211,7 @@ class CosineKernel(NamedKernel):
 
     def diag_from_parts(self, X: Array) -> Array:
         """Return 1 for rows that are not 0 where they are known."""
-        return (energy_from_parts(X) > 0).astype(X.dtype)
+        return (energy_from_parts(in_float64(X)) > 0).astype(X.dtype)
 
     def slopes(self, X: Array, Y: Array) -> Slopes:
         """Return a = 1 / (|x| |y|), b = -k / |y|^2; 0 for zero rows, which have no angle."""
