@@ -254,17 +254,21 @@ class KernelLinearizer(
             landmarks = landmarks.astype(dtype, copy=False)
         coef = self.dual_coef_.astype(dtype, copy=False)
         F = Expansion(self._kernel(), landmarks, coef).project(X)
-        if not np.isfinite(F).all():
-            raise ValueError(OVERFLOW)
-        if F.dtype == np.float32 and not self._precomputed:
-            self._check_underflow(X, F)
+        self._check_range(X, F)
         return F
 
-    def _check_underflow(self, X: Array, F: Array) -> None:
-        """Refuse rows whose virtual samples are above 0, but no numbers of this type."""
+    def _check_range(self, X: Array, F: Array) -> None:
+        """Refuse rows whose virtual samples are no numbers of this type."""
+        if F.dtype == np.float64:
+            if not np.isfinite(F).all():
+                raise ValueError(OVERFLOW)
+            return
+        squares = machine(F).squared_norms(F)  # in float64, where those of float32 fit
+        if not np.isfinite(squares).all():
+            raise ValueError(OVERFLOW)
         shortest = float(np.finfo(F.dtype).tiny) ** 2
-        doubtful = np.flatnonzero(machine(F).squared_norms(F) < shortest)
-        if len(doubtful):
+        doubtful = np.flatnonzero(squares < shortest)
+        if len(doubtful) and not self._precomputed:
             energy = self._kernel().diag(X[doubtful].astype(np.float64))
             if np.any((energy > 0) & (energy < shortest)):
                 raise ValueError(

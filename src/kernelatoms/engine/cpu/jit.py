@@ -40,7 +40,8 @@ def jit(*, fastmath: bool = False) -> Callable[[Callable[..., Any]], Callable[..
     """Compile a loop without the GIL and keep the machine code on disk.
 
     Jitted functions may call jitted functions of their own file only: numba's cache does not
-    notice a change in another file.
+    notice a change in another file. They say ``np.float64``, not ``float``, which leaves a float32
+    what it is.
     """
     options: dict[str, Any] = {
         "nogil": True,
