@@ -139,6 +139,27 @@ def test_a_job_in_the_background_ignores_it(start):
 @pytest.mark.parametrize("arguments", ["datasets", "datasets --json", "--help", "fit --help"])
 def test_a_closed_pipe_is_no_error(arguments, redirect, tmp_path):
     line = f"{sys.executable} -m kernelatoms {arguments} {redirect} true; echo ${{PIPESTATUS[0]}}"
-    result = subprocess.run(["bash", "-c", line], capture_output=True, text=True, cwd=tmp_path)
+    # As users have it: what is printed waits in a buffer until the end.
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONUNBUFFERED"}
+    result = subprocess.run(
+        ["bash", "-c", line], capture_output=True, text=True, cwd=tmp_path, env=environment
+    )
     assert result.stderr == ""
     assert result.stdout in ("0\n", "1\n")
+
+
+@pytest.mark.parametrize(
+    ("redirect", "code", "said"),
+    [(">&-", 0, ""), (">&- 2>&-", 0, ""), ("2>&-", 0, ""),
+     pytest.param("> /dev/full", 1, "Error: No space left on device", marks=pytest.mark.skipif(
+         not os.path.exists("/dev/full"), reason="no /dev/full here"))],
+)  # fmt: skip
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_outputs_that_cannot_be_written_to(redirect, code, said, unbuffered, tmp_path):
+    line = f"{sys.executable} -m kernelatoms datasets {redirect}"
+    environment = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
+    result = subprocess.run(
+        ["bash", "-c", line], capture_output=True, text=True, cwd=tmp_path, env=environment
+    )
+    assert result.returncode == code
+    assert result.stderr.strip() == said

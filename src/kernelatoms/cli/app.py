@@ -1,13 +1,12 @@
 """The ``kernelatoms`` command."""
 
-import sys
 from collections.abc import Sequence
 from typing import Annotated
 
 import typer
 
 from kernelatoms.cli import apply, demo, fit, look, reproduce
-from kernelatoms.cli.speaking import tell
+from kernelatoms.cli.speaking import open_streams, say_the_rest, tell
 from kernelatoms.cli.stopping import STOPPED
 
 app = typer.Typer(
@@ -53,15 +52,13 @@ def kernelatoms(
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code."""
-    for stream in (sys.stdout, sys.stderr):
-        # A terminal that knows no '±' shows '?' instead of ending the command.
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="replace")
+    open_streams()
     try:
         app(args=argv, prog_name="kernelatoms")
+        code = 0
     except SystemExit as end:
-        return end.code if isinstance(end.code, int) else int(end.code is not None)
+        code = end.code if isinstance(end.code, int) else int(end.code is not None)
     except KeyboardInterrupt:
         # Between commands: while typer was still reading the arguments.
         return STOPPED
-    return 0
+    return say_the_rest() or code

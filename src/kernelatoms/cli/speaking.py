@@ -8,6 +8,7 @@ the cursor, change colours or hide what follows. Redirected results are exact.
 
 import functools
 import json
+import os
 import sys
 import unicodedata
 import warnings
@@ -49,7 +50,6 @@ def speaks_plainly(command: Callable[P, None]) -> Callable[P, None]:
             raise typer.Exit(STOPPED) from None
         except BrokenPipeError:
             # The reader (head, say) has seen enough.
-            sys.stdout = None
             raise typer.Exit(0) from None
         except (ValueError, TypeError, FileNotFoundError, NotADirectoryError, IsADirectoryError,
                 PermissionError) as error:  # fmt: skip
@@ -65,6 +65,33 @@ def speaks_plainly(command: Callable[P, None]) -> Callable[P, None]:
             raise typer.Exit(FAILED) from None
 
     return speaking
+
+
+def open_streams() -> None:
+    """Make sure that there is something to write to: Python has None for a stream closed before."""
+    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115 - to the very end
+    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal that knows no '±' shows '?' instead of ending the command.
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")
+
+
+def say_the_rest() -> int:
+    """Write what is still in buffers; return the exit code of having failed to, or 0.
+
+    Python would do so at its very end, and complain if nobody reads it any more.
+    """
+    code = 0
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError as error:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+            if not isinstance(error, BrokenPipeError):
+                say(f"Error: {error.strerror}")
+                code = FAILED
+    return code
 
 
 def say(text: str) -> None:
