@@ -5,6 +5,7 @@ import os
 import re
 from html.parser import HTMLParser
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
@@ -168,3 +169,9 @@ def test_colours_follow_the_reader_and_pictures_stay_on_white():
     text = render_page("Title", [])
     assert "prefers-color-scheme: dark" in text
     assert re.search(r"img \{[^}]*background: #ffffff", text)
+
+
+@pytest.mark.filterwarnings("ignore:Glyph")
+def test_control_characters_in_labels_leave_pictures_whole():
+    _, data = embed_figure(convergence_figure({"\x1b[31mone\x00": [2.0, 1.0]})).split(",")
+    assert ElementTree.fromstring(base64.b64decode(data)).tag.endswith("svg")

@@ -8,6 +8,7 @@ since their colours carry meaning.
 import base64
 import html
 import io
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import Any
 
 from kernelatoms.files import write_whole
 
+_NOT_IN_XML = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]")
 # SVG is sharp at every size and small for lines and letters; a picture of very many parts is
 # smaller as PNG.
 _LARGEST_SVG = 250_000
@@ -174,8 +176,10 @@ def embed_figure(figure: Any) -> str:
     data = io.BytesIO()
     # Without a date, equal figures give equal words.
     figure.savefig(data, format="svg", metadata={"Date": None})
+    # Labels may hold control characters, which matplotlib repeats and XML does not know.
+    data = io.BytesIO(_NOT_IN_XML.sub(b"?", data.getvalue()))
     kind = "svg+xml"
-    if data.tell() > _LARGEST_SVG:
+    if data.getbuffer().nbytes > _LARGEST_SVG:
         data = io.BytesIO()
         figure.savefig(data, format="png", dpi=_PNG_DPI)
         kind = "png"
