@@ -254,11 +254,10 @@ def _checked(  # type: ignore[no-untyped-def]
     for j in range(k + 1):
         column = picked[j]
         new_code[j] = code[j] + step[j]
-        own = np.float64(new_code[j])
-        inner = 2.0 * np.float64(corr[column]) - own * np.float64(norms2[column])
+        inner = 2.0 * corr[column] - new_code[j] * norms2[column]
         for i in range(j):
-            inner -= 2.0 * np.float64(new_code[i]) * np.float64(rows[ids[i], column])
-        total += own * inner
+            inner -= 2.0 * new_code[i] * rows[ids[i], column]
+        total += new_code[j] * inner
     return total if total - memory[_EXPLAINED] > 0.5 * gained else -1.0
 
 
@@ -380,7 +379,7 @@ def _start_afresh(  # type: ignore[no-untyped-def]
     for j in range(k):
         memory[_Z] = 0.0
         for i in range(j + 1):
-            memory[_Z] += np.float64(directions[j, i]) * np.float64(corr[picked[i]])
+            memory[_Z] += directions[j, i] * corr[picked[i]]
         if j + 1 < k:
             _step_ols(
                 a, h, norms2, rounding, np.uintp(0), np.uintp(a.shape[0]), rows, ids, directions,
@@ -494,7 +493,7 @@ def _pursue(  # type: ignore[no-untyped-def]
                 b = _pick_omp(a, bits, mask, rows, ids, step, k)
             # A correlation at rounding level means that the residual is zero, or orthogonal to
             # every atom; a picked atom has no other kind, so it ends the pursuit here too.
-            if b < 0 or np.float64(a[b]) * np.float64(a[b]) <= memory[_VANISHING] * norms2[b]:
+            if b < 0 or a[b] * a[b] <= memory[_VANISHING] * norms2[b]:
                 break
             already = False
             for j in range(k):
@@ -506,15 +505,15 @@ def _pursue(  # type: ignore[no-untyped-def]
             picked[k] = b
             ids[k] = b
             z = a[b] * directions[k, k]
-            gained = np.float64(z) * np.float64(z)
+            gained = z * z
             if k == 0:
                 memory[_VANISHING] = rounding64 * rounding64 * gained
             code[k] = 0.0
             size2, lowest = 0.0, z
             for j in range(k + 1):
                 step[j] = z * directions[k, j]
-                size = np.float64(abs(code[j])) + np.float64(abs(step[j]))
-                size2 += size * size * np.float64(norms2[picked[j]])
+                size = abs(code[j]) + abs(step[j])
+                size2 += size * size * norms2[picked[j]]
                 lowest = min(lowest, code[j] + step[j])
             if positive and lowest <= 0.0:
                 now = _take_nonnegative_step(

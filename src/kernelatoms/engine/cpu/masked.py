@@ -46,7 +46,7 @@ def _forget_unseen(energy, norms2, floor):  # type: ignore[no-untyped-def]
     """Set the energies of atoms that are rounding on the observed entries to 0."""
     for s in range(energy.shape[0]):
         for j in range(energy.shape[1]):
-            if np.float64(energy[s, j]) <= floor * norms2[j]:
+            if energy[s, j] <= floor * norms2[j]:
                 energy[s, j] = 0.0
 
 
@@ -91,7 +91,7 @@ def _take_best(  # type: ignore[no-untyped-def]
             if here > best:
                 best, b = here, j
         # A correlation at rounding level means that the residual is zero, or orthogonal to all.
-        if b < 0 or np.float64(best) <= least[s]:
+        if b < 0 or best <= least[s]:
             continue
         q, r = directions[step, s], residual[s]
         norm2 = residual.dtype.type(0)
@@ -119,14 +119,14 @@ def _take_best(  # type: ignore[no-untyped-def]
         energy = 0.0
         for i in range(n_features):
             r[i] -= z * q[i]
-            energy += np.float64(r[i]) * np.float64(r[i])
+            energy += r[i] * r[i]
         factors[s, step, step] = length
         lengths[s, step] = z
         picked[s, step] = b
         counts[s] += 1
         left[s] = energy
         if step == 0:
-            least[s] = rounding64 * abs(np.float64(z))
+            least[s] = rounding64 * abs(z)
         n_going += 1
     return n_going
 
