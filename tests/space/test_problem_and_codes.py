@@ -127,3 +127,11 @@ def test_codes_of_some_signals_and_of_the_others_make_all(make):
     both = stack_rows([(first, make().take(first)), (others, make().take(others))])
     np.testing.assert_array_equal(both.to_dense(), EXPECTED)
     np.testing.assert_array_equal(both.error, [0.1, 0.2, 0.3])
+
+
+def test_local_gram_matrices_refuse_kernel_values_that_vanish():
+    """As the whole Gram matrix does: subnormal k(d, d) hold a few digits, or none."""
+    atoms = np.full((3, 2), 1e-20, np.float32)
+    problem = KernelProblem(np.ones((1, 2), np.float32), Expansion(make_kernel("linear"), atoms))
+    with pytest.raises(ValueError, match="underflows float32"):
+        problem.local(0, 1, np.array([[0, 2, -1]], np.int32))

@@ -12,11 +12,7 @@ Array = NDArray[Any]
 
 def unit_rows(rows: Array) -> Array:
     """Return the rows at unit norm; zero rows stay zero."""
-    engine = machine(rows)
-    outside = ~engine.is_ordinary(engine.squared_norms(rows), rows.dtype)
-    rows, _ = engine.to_ordinary(rows, outside, rows.dtype)
-    norms = np.linalg.norm(rows, axis=1, keepdims=True)
-    return rows / np.where(norms > 0, norms, 1)
+    return machine(rows).unit_rows(rows)
 
 
 def atoms_from_rows(X: Array, n_atoms: int, rng: np.random.RandomState) -> Array:

@@ -208,9 +208,7 @@ def within(atoms: Array, max_norm: float | None) -> Array:
     """Return the atoms, those that are too long shortened to ``max_norm``."""
     if max_norm is None:
         return atoms
-    engine = machine(atoms)
-    outside = ~engine.is_ordinary(engine.squared_norms(atoms), atoms.dtype)
-    near, exponents = engine.to_ordinary(atoms, outside, atoms.dtype)
+    near, exponents = machine(atoms).rows_near_one(atoms)
     norms = np.linalg.norm(near, axis=1, keepdims=True)
     if exponents is not None:
         norms = np.ldexp(norms.astype(np.float64), exponents[:, None])

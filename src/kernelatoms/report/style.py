@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.textpath import TextPath
 from matplotlib.ticker import MaxNLocator
@@ -21,7 +22,7 @@ GREY, PALE = "#5b6470", "#dfe3e8"
 def check_flags(**flags: Any) -> None:
     """Refuse flags, by name, that are neither True nor False."""
     for name, value in flags.items():
-        if not isinstance(value, bool):
+        if not isinstance(value, bool | np.bool_):
             raise TypeError(f"{name} must be True or False, got {value!r}.")
 
 

@@ -233,11 +233,7 @@ def in_float64(rows: Array) -> Array:
 
 def _unit(rows: Array) -> Array:
     """Return rows over their norms; zero rows stay."""
-    engine, flat = machine(rows), rows.reshape(-1, rows.shape[-1])
-    outside = ~engine.is_ordinary(engine.squared_norms(flat), rows.dtype)
-    near, _ = engine.to_ordinary(flat, outside, rows.dtype)
-    norms = np.sqrt(np.vecdot(near, near))[:, None]
-    return (near / np.where(norms > 0, norms, 1)).reshape(rows.shape)
+    return machine(rows).unit_rows(rows)
 
 
 def _power(base: Array, degree: float) -> Array:

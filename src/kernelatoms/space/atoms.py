@@ -142,9 +142,7 @@ class LinearAtoms:
 
     def gram_times(self, weights: Array, candidates: NDArray[np.int32]) -> Array:
         """Return the inner products of combined atoms with all atoms."""
-        engine = machine(self.rows)
-        outside = ~engine.is_ordinary(engine.squared_norms(weights), self.dtype)
-        near, exponents = engine.to_ordinary(weights, outside, self.dtype)
+        near, exponents = machine(self.rows).rows_near_one(weights)
         products = (near[:, None] @ self.rows[candidates])[:, 0] @ self.columns
         if exponents is None:
             return products
@@ -256,6 +254,9 @@ class KernelAtoms:
             return _gather(self.gram, candidates), corr
         grams = _on_stacks(self.kernel, own, own)
         padded = candidates < 0
+        if self.knows_energy:
+            norms2 = np.diagonal(grams, axis1=1, axis2=2)
+            self._check_underflow(own[~padded], norms2[~padded])
         grams[padded] = 0
         grams.mT[padded] = 0
         return grams, corr

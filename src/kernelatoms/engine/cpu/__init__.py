@@ -31,7 +31,14 @@ from kernelatoms.engine.cpu.lasso_loops import certify
 from kernelatoms.engine.cpu.layout import laid_out
 from kernelatoms.engine.cpu.masked import omp_observed
 from kernelatoms.engine.cpu.products import for_blocks, gram_matrix
-from kernelatoms.engine.cpu.scale import all_ordinary, is_ordinary, squared_norms, to_ordinary
+from kernelatoms.engine.cpu.scale import (
+    all_ordinary,
+    is_ordinary,
+    rows_near_one,
+    squared_norms,
+    to_ordinary,
+    unit_rows,
+)
 from kernelatoms.engine.cpu.threads import each, fair_share, in_short_parts, one_blas_thread
 
 __all__ = [
@@ -59,10 +66,12 @@ __all__ = [
     "omp_without_gram",
     "one_blas_thread",
     "residuals",
+    "rows_near_one",
     "squared_norms",
     "subtract_class_parts",
     "subtract_dense_class_parts",
     "sum_products",
     "sweep_atoms",
     "to_ordinary",
+    "unit_rows",
 ]

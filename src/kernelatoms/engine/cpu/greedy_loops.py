@@ -244,7 +244,7 @@ def _pick_ols(  # type: ignore[no-untyped-def]
 def _checked(  # type: ignore[no-untyped-def]
     corr, norms2, rows, ids, picked, code, step, k, gained, size2, eps, memory, new_code
 ):
-    """Return what code + step truly explains, 2 b'w - w'G w in float64; -1 if it does not help.
+    """Return what code + step truly explains, 2 b'w - w'G w added up in float64; -1 if no help.
 
     Entries above the diagonal only, so that the new atom's row is not needed.
     """

@@ -98,6 +98,21 @@ def to_ordinary(
     return near, exponents
 
 
+def rows_near_one(rows: Array) -> tuple[Array, NDArray[np.int32] | None]:
+    """Return ``to_ordinary`` of all rows whose squared norm is not ordinary."""
+    squares = squared_norms(rows)
+    if all_ordinary(squares, rows.dtype):
+        return rows, None
+    return to_ordinary(rows, ~is_ordinary(squares, rows.dtype), rows.dtype)
+
+
+def unit_rows(rows: Array) -> Array:
+    """Return rows, also in stacks, at unit norm; zero rows stay zero."""
+    near, _ = rows_near_one(rows.reshape(-1, rows.shape[-1]))
+    norms = np.linalg.norm(near, axis=1, keepdims=True)
+    return (near / np.where(norms > 0, norms, 1)).reshape(rows.shape)
+
+
 def scale_back(
     exponents: NDArray[np.int32] | None,
     longest: float,
