@@ -3,7 +3,8 @@
     min_w 1/2 |x - D w|^2 + mu/2 |w|^2
 
 is flat where G w - b + mu w = 0, with G the Gram matrix of the atoms and b the signal's inner
-products with them, so w = (G + mu I)^-1 b. One factorisation serves all signals, under any kernel.
+products with them, so w = (G + mu I)^-1 b. One factorisation serves all signals, under any kernel;
+signals with candidates of their own have one each, a small one.
 """
 
 from numbers import Real
@@ -14,8 +15,10 @@ import scipy.linalg
 from numpy.typing import NDArray
 
 from kernelatoms.engine import machine
-from kernelatoms.space.codes import DenseCodes
+from kernelatoms.pursuit.sizes import prefers_no_gram
+from kernelatoms.space.codes import DenseCodes, PaddedCodes
 from kernelatoms.space.gram_check import OVERFLOW, check_gram
+from kernelatoms.space.neighbors import ascending
 from kernelatoms.space.problem import CodingProblem, check_explained
 
 Array = NDArray[Any]
@@ -25,7 +28,9 @@ Array = NDArray[Any]
 _WELL_CONDITIONED = np.sqrt(np.finfo(np.float64).eps)
 
 
-def ridge(problem: CodingProblem, mu: float) -> DenseCodes:
+def ridge(
+    problem: CodingProblem, mu: float, *, candidates: NDArray[np.int32] | None = None
+) -> DenseCodes | PaddedCodes:
     """Code all signals of a problem; computed in float64.
 
     Parameters
@@ -34,12 +39,17 @@ def ridge(problem: CodingProblem, mu: float) -> DenseCodes:
         Signals and atoms.
     mu : float
         Weight of |w|^2 / 2, at least 0.
+    candidates : int32 array of shape (n_signals, n_candidates), optional
+        The atoms that each signal may use; -1 pads shorter lists.
 
     Returns
     -------
-    DenseCodes
+    DenseCodes, or PaddedCodes where ``candidates`` are given
+        Of several minimisers (mu = 0, atoms that are alike) the shortest.
     """
     _check_weight(mu)
+    if candidates is not None:
+        return _ridge_local(problem, float(mu), candidates)
     problem.check_semidefinite()
     with machine(problem.norms2).one_blas_thread():
         root = _root_of_inverse(problem.gram, float(mu))
@@ -50,32 +60,74 @@ def ridge(problem: CodingProblem, mu: float) -> DenseCodes:
     def work(start: int, stop: int) -> None:
         corr, energy = problem.products(start, stop)
         b = corr.astype(np.float64, copy=False)
-        if not np.isfinite(b).all():
-            raise ValueError("The inner products of signals and atoms overflow; scale them down.")
+        _check_products(b, energy)
         with np.errstate(over="ignore", invalid="ignore"):
             weights[start:stop] = (b @ root) @ root.T
             w = weights[start:stop].astype(np.float64)
             left = np.vecdot(w @ gram - 2 * b, w)  # of the codes as they are returned
-        # Coefficients near the smallest number of their type may be worse than none.
-        worse = (left > 0) & np.isfinite(left)
-        weights[start:stop][worse], left[worse] = 0.0, 0.0
-        if energy is not None and not np.isfinite(energy).all():
-            raise ValueError(OVERFLOW)
-        if not np.isfinite(left).all():
-            raise ValueError(
-                f"The codes overflow {problem.dtype.name}; choose a larger mu, scale X down or the "
-                "atoms up, or use float64."
-            )
+        _settle(weights[start:stop], left)
         if energy is not None:
             left += energy
             energies[start:stop] = energy
         error[start:stop] = left
 
     machine(weights).for_blocks(problem.n_signals, 2 * problem.n_atoms, 8, work)
+    _check_error(problem, energies, error)
+    return DenseCodes(n_atoms=problem.n_atoms, error=error, weights=weights)
+
+
+def _ridge_local(problem: CodingProblem, mu: float, candidates: NDArray[np.int32]) -> PaddedCodes:
+    """Code each signal over its own candidates: a small Gram matrix and a small solve each."""
+    if not prefers_no_gram(problem, candidates.shape[1]):  # a check that needs all of it
+        problem.check_semidefinite()
+    candidates = ascending(candidates)
+    energies, error = np.zeros(problem.n_signals), np.empty(problem.n_signals)
+    weights = np.empty(candidates.shape, problem.dtype)
+
+    def work(start: int, stop: int) -> None:
+        grams, corrs = problem.local(start, stop, candidates[start:stop])
+        energy = problem.energy(start, stop)
+        b = corrs.astype(np.float64, copy=False)
+        _check_products(b, energy)
+        with np.errstate(over="ignore", invalid="ignore"):
+            weights[start:stop] = machine(grams).ridge_local(grams, b, mu, columns=False)
+            w = weights[start:stop].astype(np.float64)
+            left = np.vecdot((w[:, None] @ grams)[:, 0] - 2 * b, w)
+        _settle(weights[start:stop], left)
+        if energy is not None:
+            left += energy
+            energies[start:stop] = energy
+        error[start:stop] = left
+
+    machine(weights).for_blocks(problem.n_signals, 2 * candidates.shape[1] ** 2, 8, work)
+    _check_error(problem, energies, error)
+    return PaddedCodes(n_atoms=problem.n_atoms, error=error, indices=candidates, values=weights)
+
+
+def _check_products(b: Array, energy: Array | None) -> None:
+    if not np.isfinite(b).all():
+        raise ValueError("The inner products of signals and atoms overflow; scale them down.")
+    if energy is not None and not np.isfinite(energy).all():
+        raise ValueError(OVERFLOW)
+
+
+def _settle(weights: Array, left: Array) -> None:
+    """Look at codes and what they change of their signals' energy, both changed in place."""
+    # Coefficients near the smallest number of their type may be worse than none.
+    worse = (left > 0) & np.isfinite(left)
+    weights[worse], left[worse] = 0.0, 0.0
+    if not np.isfinite(left).all():
+        raise ValueError(
+            f"The codes overflow {weights.dtype.name}; choose a larger mu, scale X down or the "
+            "atoms up, or use float64."
+        )
+
+
+def _check_error(problem: CodingProblem, energies: Array, error: Array) -> None:
+    """Refuse codes that explain too much; what is nothing but rounding becomes 0."""
     if problem.knows_energy:
         check_explained(problem, energies, error)
         error[error <= 10 * np.finfo(problem.dtype).eps * energies] = 0.0
-    return DenseCodes(n_atoms=problem.n_atoms, error=error, weights=weights)
 
 
 def solve_ridge(gram: Array, corr: Array, mu: float) -> Array:

@@ -16,6 +16,7 @@
 - ``gram_check``: is this a Gram matrix?
 - ``atoms``: dictionaries as pursuits see them: inner products of atoms, computed once.
 - ``problem``: what a pursuit sees of signals and atoms (Gram, correlations, energies).
+- ``neighbors``: which atoms are near a signal, by inner products or by any distance.
 - ``residuals``: what one class's atoms leave of a signal.
 - ``codes``: what a pursuit returns.
 """

@@ -137,7 +137,7 @@ class LinearAtoms:
         own[candidates < 0] = 0
         corr = (own @ X[:, :, None])[:, :, 0]
         if self.gram_is_known:
-            return _gather(self.gram, candidates), corr
+            return machine(self.gram).gather(self.gram, candidates), corr
         return own @ own.mT, corr
 
     def gram_times(self, weights: Array, candidates: NDArray[np.int32]) -> Array:
@@ -246,12 +246,14 @@ class KernelAtoms:
         """Return Gram matrices of each row's candidates, and its products with them."""
         if self.expansion.coef is not None or isinstance(self.kernel, PrecomputedKernel):
             corr = np.take_along_axis(self.inner(X), np.maximum(candidates, 0), axis=1)
-            return _gather(self.gram, candidates), np.where(candidates < 0, 0, corr)
+            return machine(self.gram).gather(self.gram, candidates), np.where(
+                candidates < 0, 0, corr
+            )
         own = self.expansion.anchors[candidates]
         corr = _on_stacks(self.kernel, X[:, None], own)[:, 0]
         corr[candidates < 0] = 0
         if self.gram_is_known:
-            return _gather(self.gram, candidates), corr
+            return machine(self.gram).gather(self.gram, candidates), corr
         grams = _on_stacks(self.kernel, own, own)
         padded = candidates < 0
         if self.knows_energy:
@@ -324,16 +326,6 @@ def _finite(K: Array) -> Array:
 def _checked(gram: Array) -> Array:
     check_gram(gram, "the kernel on the atoms")
     return machine(gram).laid_out(gram)
-
-
-def _gather(gram: Array, candidates: NDArray[np.int32]) -> Array:
-    """Return gram[c, c'] for each row's candidates, 0 where a list is padded."""
-    chosen = np.maximum(candidates, 0)
-    grams = gram[chosen[:, :, None], chosen[:, None, :]]
-    padded = candidates < 0
-    grams[padded] = 0
-    grams.mT[padded] = 0
-    return grams
 
 
 def check_eigenvalues(gram: Array) -> None:

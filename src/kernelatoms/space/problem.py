@@ -227,12 +227,8 @@ class GivenProblem:
 
     def local(self, start: int, stop: int, candidates: NDArray[np.int32]) -> tuple[Array, Array]:
         """Return what signals start..stop see of their own candidates alone."""
-        chosen, padded = np.maximum(candidates, 0), candidates < 0
-        grams = self.gram[chosen[:, :, None], chosen[:, None, :]]
-        grams[padded] = 0
-        grams.mT[padded] = 0
-        corr = np.take_along_axis(self.corr[start:stop], chosen, axis=1)
-        return grams, np.where(padded, 0, corr)
+        corr = np.take_along_axis(self.corr[start:stop], np.maximum(candidates, 0), axis=1)
+        return machine(self.gram).gather(self.gram, candidates), np.where(candidates < 0, 0, corr)
 
     def energy(self, start: int, stop: int) -> Array | None:
         """Return the squared norms of signals start..stop, if they were given."""

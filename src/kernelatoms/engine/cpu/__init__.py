@@ -15,6 +15,8 @@
 - ``ksvd``: the K-SVD sweep over atoms, and residuals of padded codes.
 - ``atoms``: the sums of codes that learners need, and block coordinate descent on atoms from them.
 - ``class_parts``: what one class's atoms leave of signals.
+- ``nearest``: the smallest values of every row of a matrix that passes by in blocks.
+- ``local``: a small problem of its own for every signal: Gram matrices, ridge codes, class parts.
 """
 
 from kernelatoms.engine.cpu.atoms import descend_atoms, sum_products
@@ -29,7 +31,9 @@ from kernelatoms.engine.cpu.ksvd import residuals, sweep_atoms
 from kernelatoms.engine.cpu.l1 import at_once, code_blocks, lasso, lasso_local, lasso_without_gram
 from kernelatoms.engine.cpu.lasso_loops import certify
 from kernelatoms.engine.cpu.layout import laid_out
+from kernelatoms.engine.cpu.local import class_parts_local, gather, ridge_local
 from kernelatoms.engine.cpu.masked import omp_observed
+from kernelatoms.engine.cpu.nearest import in_order, keep_smallest, none_yet, smallest
 from kernelatoms.engine.cpu.products import for_blocks, gram_matrix
 from kernelatoms.engine.cpu.scale import (
     all_ordinary,
@@ -45,20 +49,25 @@ __all__ = [
     "all_ordinary",
     "at_once",
     "certify",
+    "class_parts_local",
     "code_blocks",
     "descend_atoms",
     "each",
     "fair_share",
     "fksc_passes",
     "for_blocks",
+    "gather",
     "gram_matrix",
+    "in_order",
     "in_short_parts",
     "is_ordinary",
+    "keep_smallest",
     "ksc_passes",
     "laid_out",
     "lasso",
     "lasso_local",
     "lasso_without_gram",
+    "none_yet",
     "observed_class_residuals",
     "omp",
     "omp_local",
@@ -66,7 +75,9 @@ __all__ = [
     "omp_without_gram",
     "one_blas_thread",
     "residuals",
+    "ridge_local",
     "rows_near_one",
+    "smallest",
     "squared_norms",
     "subtract_class_parts",
     "subtract_dense_class_parts",

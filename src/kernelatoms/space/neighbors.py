@@ -1,0 +1,270 @@
+"""Which atoms are near a signal: the locality constrained dictionary of the KCRC-LCD paper.
+
+- ``nearest_in_space``: by the distance in feature space, from a coding problem alone;
+- ``nearest_by``: by any distance of rows, on descriptors that are computed once (``described``);
+- ``refine``: coarse to fine (Alg. 4): the nearest of every signal's own candidates;
+- ``ApproximateNeighbors``: by pynndescent, for very many atoms;
+- ``ascending``: the order in which codes want their atoms.
+
+All return atoms nearest first, int32, and hold a block of distances at a time.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelatoms.engine import machine
+from kernelatoms.similarity import L2, DistanceKernel, RBFKernel, make_distance
+from kernelatoms.similarity.missing import rows_with_missing
+from kernelatoms.space.problem import CodingProblem, KernelProblem, LinearProblem
+
+Array = NDArray[Any]
+#: Descriptors of rows, one array for every part of a distance.
+Described = tuple[Any, ...]
+
+# Signals and atoms compared at once: enough for BLAS, and a few MiB of distances.
+_ROWS, _ATOMS = 256, 2048
+
+
+def nearest_in_space(problem: CodingProblem, n_neighbors: int) -> NDArray[np.int32]:
+    """Return the atoms nearest to every signal in feature space, nearest first, ties by number.
+
+    Parameters
+    ----------
+    problem : CodingProblem
+        Signals and atoms; |x - d|^2 is |d|^2 - 2 <x, d> up to the signal's energy, which need not
+        be known.
+    n_neighbors : int
+        K, from 1 to the number of atoms.
+
+    Returns
+    -------
+    (n_signals, K) int32
+    """
+    _check_number(n_neighbors, problem.n_atoms)
+    found = np.empty((problem.n_signals, n_neighbors), np.int32)
+    rows = _as_rows(problem)
+
+    def from_products(start: int, stop: int) -> None:
+        corr, _ = problem.products(start, stop)
+        indices, values = machine(corr).none_yet(stop - start, n_neighbors, corr.dtype)
+        machine(corr).keep_smallest(corr, 0, indices, values, offsets=problem.norms2, factor=-2.0)
+        machine(corr).in_order(indices, values)
+        found[start:stop] = indices
+
+    if rows is None:
+        _ = problem.norms2  # computed before threads ask for it
+        machine(found).for_blocks(problem.n_signals, 2 * problem.n_atoms, 8, from_products)
+    else:
+        _nearest_rows(*rows, found)
+    return found
+
+
+def _as_rows(problem: CodingProblem) -> tuple[Array, Array] | None:
+    """Return signals and atoms whose distances as rows rank the atoms, where there are such."""
+    if isinstance(problem, LinearProblem):
+        signals, atoms = problem.signals, problem.atoms.rows
+    elif isinstance(problem, KernelProblem) and _falls_with_l2(problem.atoms.kernel):
+        signals, atoms = problem.signals, problem.atoms.expansion.anchors
+        if problem.atoms.expansion.coef is not None:
+            return None
+    else:
+        return None
+    if len(rows_with_missing(signals)):
+        if isinstance(problem, LinearProblem):
+            raise ValueError("Signals whose neighbours are asked for must have no missing values.")
+        return None
+    engine = machine(signals)
+    if signals.dtype != atoms.dtype or not (
+        engine.all_ordinary(engine.squared_norms(signals), signals.dtype)
+        and engine.all_ordinary(engine.squared_norms(atoms), signals.dtype)
+    ):
+        return None
+    return signals, atoms
+
+
+def _falls_with_l2(kernel: Any) -> bool:
+    """Whether k(x, y) is a decreasing function of |x - y|."""
+    if isinstance(kernel, DistanceKernel):
+        return isinstance(make_distance(kernel.distance), L2)
+    return isinstance(kernel, RBFKernel)
+
+
+def _nearest_rows(signals: Array, atoms: Array, found: NDArray[np.int32]) -> None:
+    """Write the atoms nearest to signals by l2 into ``found``, by blocks of one matrix product."""
+    engine = machine(signals)
+    norms2 = engine.squared_norms(atoms).astype(atoms.dtype)
+
+    def work(start: int, stop: int) -> None:
+        rows = signals[start:stop]
+        indices, values = engine.none_yet(len(rows), found.shape[1], rows.dtype)
+        for first in range(0, len(atoms), _ATOMS):
+            part = slice(first, first + _ATOMS)
+            products = rows @ atoms[part].T
+            engine.keep_smallest(
+                products, first, indices, values, offsets=norms2[part], factor=-2.0
+            )
+        engine.in_order(indices, values)
+        found[start:stop] = indices
+
+    _in_blocks(len(signals), work)
+
+
+def described(distance: Any, rows: Array) -> Described:
+    """Return what ``nearest_by`` and ``refine`` compare: descriptors, by every part of a distance.
+
+    Parameters
+    ----------
+    distance : str or object
+        A name, or an object with ``describe(rows)`` and ``compare(A, B)``. A union of distances
+        (``form == "union"``) has ``parts``, which are such; others are their own only part.
+    rows : array of shape (n, n_features)
+        Signals or atoms.
+
+    Returns
+    -------
+    tuple
+        Descriptors of all rows, one for every part.
+    """
+    return tuple(part.describe(rows) for part in _parts(distance))
+
+
+def nearest_by(distance: Any, A: Described, B: Described, n_neighbors: int) -> NDArray[np.int32]:
+    """Return the atoms nearest to every signal by a distance, nearest first, ties by number.
+
+    Parameters
+    ----------
+    distance : str or object
+        As of ``described``.
+    A : tuple
+        Signals, described: n.
+    B : tuple
+        Atoms, described: m.
+    n_neighbors : int
+        K, from 1 to m.
+
+    Returns
+    -------
+    (n, K) int32, of a union of p parts (n, p K)
+        A union holds the K nearest by each part: first the nearest by every part in turn, then the
+        second, and so on, each atom once; -1 fills the end.
+    """
+    parts = _parts(distance)
+    _check_number(n_neighbors, len(B[0]))
+    found = [
+        _nearest_descriptors(part, a, b, n_neighbors)
+        for part, a, b in zip(parts, A, B, strict=True)
+    ]
+    return found[0] if len(found) == 1 else _united(found)
+
+
+def _nearest_descriptors(distance: Any, A: Any, B: Any, n_neighbors: int) -> NDArray[np.int32]:
+    found = np.empty((len(A), n_neighbors), np.int32)
+
+    def work(start: int, stop: int) -> None:
+        indices, values = machine(found).none_yet(stop - start, n_neighbors, np.float64)
+        for first in range(0, len(B), _ATOMS):
+            far = np.asarray(distance.compare(A[start:stop], B[first : first + _ATOMS]))
+            machine(found).keep_smallest(far.astype(np.float64), first, indices, values)
+        if (indices < 0).any():
+            raise ValueError("distance returned NaN or infinity; it must be finite on these rows.")
+        machine(found).in_order(indices, values)
+        found[start:stop] = indices
+
+    _in_blocks(len(A), work)
+    return found
+
+
+def refine(
+    distance: Any,
+    A: Described,
+    B: Described,
+    candidates: NDArray[np.int32],
+    n_neighbors: int,
+) -> NDArray[np.int32]:
+    """Return the nearest of every signal's own candidates: Alg. 4 of the KCRC-LCD paper.
+
+    Parameters
+    ----------
+    distance : str or object
+        The fine distance, as of ``described``.
+    A : tuple
+        Signals, described: n.
+    B : tuple
+        Atoms, described.
+    candidates : (n, K_c) int32
+        The atoms nearest by a coarse distance; -1 pads shorter lists.
+    n_neighbors : int
+        K, from 1 to K_c.
+
+    Returns
+    -------
+    As of ``nearest_by``; -1 where a list has fewer than K atoms. Ties keep the coarse order.
+    """
+    parts = _parts(distance)
+    _check_number(n_neighbors, candidates.shape[1])
+    found = [
+        _refined(part, a, b, candidates, n_neighbors)
+        for part, a, b in zip(parts, A, B, strict=True)
+    ]
+    return found[0] if len(found) == 1 else _united(found)
+
+
+def _refined(
+    distance: Any, A: Any, B: Any, candidates: NDArray[np.int32], n_neighbors: int
+) -> NDArray[np.int32]:
+    found = np.empty((len(A), n_neighbors), np.int32)
+
+    def work(start: int, stop: int) -> None:
+        own = candidates[start:stop]
+        far = np.array([
+            distance.compare(A[s : s + 1], B[np.maximum(candidates[s], 0)])[0]
+            for s in range(start, stop)
+        ], np.float64)  # fmt: skip
+        far[own < 0] = np.inf
+        places, _ = machine(far).smallest(far, n_neighbors)
+        best = np.take_along_axis(own, np.maximum(places, 0), axis=1)
+        found[start:stop] = np.where(places < 0, -1, best)
+
+    machine(found).for_blocks(len(A), candidates.shape[1], 8, work)
+    return found
+
+
+def ascending(candidates: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Return lists of atoms in ascending order, as codes have them; -1 fills the end."""
+    last = np.iinfo(np.int32).max
+    ordered = np.sort(np.where(candidates < 0, last, candidates), axis=1)
+    return np.where(ordered == last, -1, ordered).astype(np.int32)
+
+
+def _parts(distance: Any) -> tuple[Any, ...]:
+    distance = make_distance(distance)
+    if getattr(distance, "form", None) == "union":
+        return tuple(make_distance(part) for part in distance.parts)
+    return (distance,)
+
+
+def _united(found: list[NDArray[np.int32]]) -> NDArray[np.int32]:
+    """Return lists as one: the first of each, the second of each and so on, every atom once."""
+    lists = np.stack(found, axis=2).reshape(len(found[0]), -1)
+    order = np.argsort(lists, axis=1, kind="stable")
+    sorted_lists = np.take_along_axis(lists, order, axis=1)
+    again = np.zeros(lists.shape, bool)
+    repeats = np.zeros(lists.shape, bool)
+    repeats[:, 1:] = sorted_lists[:, 1:] == sorted_lists[:, :-1]
+    np.put_along_axis(again, order, repeats, axis=1)
+    lists[again] = -1
+    to_the_end = np.argsort(lists < 0, axis=1, kind="stable")
+    return np.take_along_axis(lists, to_the_end, axis=1)
+
+
+def _in_blocks(n_rows: int, work: Any) -> None:
+    machine(np.empty(0)).for_blocks(n_rows, (4 << 20) // (8 * _ROWS), 8, work)
+
+
+def _check_number(n_neighbors: Any, most: int) -> None:
+    if isinstance(n_neighbors, bool) or not isinstance(n_neighbors, int | np.integer):
+        raise TypeError(f"n_neighbors must be a whole number, got {n_neighbors!r}.")
+    if not 1 <= n_neighbors <= most:
+        raise ValueError(f"n_neighbors must be from 1 to {most}, got {n_neighbors}.")
