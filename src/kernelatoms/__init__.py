@@ -13,6 +13,7 @@ __version__ = "0.1.0"
 
 # Names load when they are first used (PEP 562): importing the package stays cheap.
 _HOME_OF = {
+    "CRCClassifier": "estimators.collaborative",
     "ClassDictionaryClassifier": "estimators.class_dictionaries",
     "KSCDL": "estimators.kscdl",
     "KSVD": "estimators.learners",
@@ -20,6 +21,7 @@ _HOME_OF = {
     "KernelLinearizer": "estimators.linearizer",
     "KernelMOD": "estimators.kernel_learners",
     "MOD": "estimators.learners",
+    "SRCClassifier": "estimators.collaborative",
     "SparseCoder": "estimators.sparse_coder",
     "lasso_path": "estimators.encode",
     "load_model": "files.models",
@@ -36,10 +38,12 @@ __all__ = [
     "KSCDL",
     "KSVD",
     "MOD",
+    "CRCClassifier",
     "ClassDictionaryClassifier",
     "KernelKSVD",
     "KernelLinearizer",
     "KernelMOD",
+    "SRCClassifier",
     "SparseCoder",
     "__version__",
     "lasso_path",
@@ -55,6 +59,7 @@ __all__ = [
 if TYPE_CHECKING:
     from kernelatoms.engine.cpu.threads import n_threads
     from kernelatoms.estimators.class_dictionaries import ClassDictionaryClassifier
+    from kernelatoms.estimators.collaborative import CRCClassifier, SRCClassifier
     from kernelatoms.estimators.encode import lasso_path, sparse_encode
     from kernelatoms.estimators.kernel_learners import KernelKSVD, KernelMOD
     from kernelatoms.estimators.kscdl import KSCDL

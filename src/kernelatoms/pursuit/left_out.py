@@ -16,7 +16,7 @@ import scipy.linalg
 from numpy.typing import NDArray
 
 from kernelatoms.engine import machine
-from kernelatoms.space.decisions import class_shares
+from kernelatoms.space.decisions import ClassParts, Members, parts_of_dense_codes
 
 Array = NDArray[Any]
 
@@ -55,11 +55,13 @@ def best_mu(
     values, vectors = scipy.linalg.eigh(G, check_finite=False)
     values = values if columns else np.maximum(values, 0.0)
     product = G @ G if columns else G
+    edges = np.searchsorted(labels, np.arange(n_classes + 1))
+    members: Members = [slice(edges[c], edges[c + 1]) for c in range(n_classes)]
     best = (0.0, -1.0)
     for multiple in MULTIPLES:
         mu = multiple * scale
         codes = _codes(values, vectors, G, mu, columns)
-        shares = _shares_left_out(G, product, codes, labels, n_classes, columns)
+        shares = _shares_left_out(G, product, codes, members, columns)
         right = float(np.mean(shares.argmax(axis=1) == labels))
         if right >= best[1]:
             best = (mu, right)
@@ -102,20 +104,65 @@ def _codes(values: Array, vectors: Array, G: Array, mu: float, columns: bool) ->
 
 
 def _shares_left_out(
-    G: Array, product: Array, codes: Array, labels: NDArray[np.intp], n_classes: int, columns: bool
+    G: Array, product: Array, codes: Array, members: Members, columns: bool
 ) -> Array:
     """Return the shares of classes for rows coded over the others."""
-    edges = np.searchsorted(labels, np.arange(n_classes + 1))
-    members: list[slice | NDArray[np.intp]] = [
-        slice(edges[c], edges[c + 1]) for c in range(n_classes)
-    ]
     grams = [product[own, own] for own in members]  # type: ignore[index]
-    energies = np.diagonal(product)
-    left = np.repeat(energies[:, None], n_classes, axis=1)
-    machine(codes).subtract_dense_class_parts(grams, product, codes, members, left)
+    parts = parts_of_dense_codes(product, np.diagonal(product), codes, members, grams)
     if columns:  # less the coordinate of the row itself
-        energies = energies - np.diagonal(G) ** 2
-        for c, own in enumerate(members):
-            left[:, c] -= (np.diagonal(G) - np.vecdot(codes[:, own], G[:, own])) ** 2
-    norms2 = np.stack([np.vecdot(codes[:, own], codes[:, own]) for own in members], axis=1)
-    return class_shares(left, norms2, energies, np.dtype(np.float64))
+        own_value = np.diagonal(G)
+        explained = [np.vecdot(codes[:, own], G[:, own]) for own in members]
+        parts = ClassParts(
+            parts.residuals2 - (own_value[:, None] - np.stack(explained, axis=1)) ** 2,
+            parts.norms2,
+            parts.energies - own_value**2,
+        )
+    return parts.shares(np.dtype(np.float64))
+
+
+def best_local_mu(
+    grams: Array,
+    corrs: Array,
+    energies: Array,
+    owners: NDArray[np.int64],
+    labels: NDArray[np.intp],
+    n_classes: int,
+    *,
+    columns: bool,
+) -> float:
+    """Return the weight of |w|^2 under which most rows are classified right by their neighbours.
+
+    Parameters
+    ----------
+    grams, corrs, energies : arrays of shape (n, K, K), (n, K) and (n,)
+        Inner products of each row's neighbours, itself not among them, of the row with these, and
+        of the row with itself.
+    owners : array of shape (n, K)
+        The classes of the neighbours, -1 where there are fewer.
+    labels : array of shape (n,)
+        The classes of the rows.
+    n_classes : int
+        The number of classes.
+    columns : bool
+        As of ``best_mu``.
+
+    Returns
+    -------
+    float
+        The largest of the best.
+    """
+    norms2 = np.diagonal(grams, axis1=1, axis2=2) if not columns else np.vecdot(grams, grams)
+    scale = float(norms2[owners >= 0].astype(np.float64).mean()) if (owners >= 0).any() else 0.0
+    if not scale > 0:
+        return 1.0
+    engine, best = machine(corrs), (0.0, -1.0)
+    for multiple in MULTIPLES:
+        weights = engine.ridge_local(grams, corrs, multiple * scale, columns)
+        found = engine.class_parts_local(
+            grams, corrs, energies, weights, owners, n_classes, columns
+        )
+        shares = ClassParts(*found, energies).shares(np.dtype(np.float64))
+        right = float(np.mean(shares.argmax(axis=1) == labels))
+        if right >= best[1]:
+            best = (multiple * scale, right)
+    return best[0]

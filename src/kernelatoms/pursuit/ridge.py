@@ -162,6 +162,21 @@ def solve_ridge(gram: Array, corr: Array, mu: float) -> Array:
     return codes
 
 
+def inverse_gram(gram: Array, mu: float) -> Array:
+    """Return (G + mu I)^-1, or the pseudo-inverse, in float64: codes are ``corr @ inverse``.
+
+    Parameters
+    ----------
+    gram : array of shape (n_atoms, n_atoms)
+        G, inner products of the atoms: symmetric and positive semi-definite.
+    mu : float
+        Weight of |w|^2 / 2, at least 0.
+    """
+    _check_weight(mu)
+    root = _root_of_inverse(gram, float(mu))
+    return root @ root.T
+
+
 def _root_of_inverse(gram: Array, mu: float) -> Array:
     """Return R with R R' = (G + mu I)^-1, or the pseudo-inverse: few columns if the rank is low."""
     n_atoms = len(gram)

@@ -6,10 +6,10 @@
 corrupted, cost as much as they are large and not their squares. e holds them.
 
 Solved by the augmented Lagrangian (Algorithm 2) for many signals at once. With D = U S V' one
-decomposition serves every penalty sigma of every signal: D w_(k+1) = U S^2 (S^2 + 2 mu/sigma)^-1 U't
-with t = y - e_k + z_k/sigma (eq. (28)). The paper stops when the code stands still, which a small
-sigma alone brings about; here it is the duality gap. The multiplier z has entries within [-1, 1] by
-construction, so that z'y - |D'z|^2 / (4 mu) is below every objective.
+decomposition serves every penalty sigma of every signal: by eq. (28), D w is next
+U S^2 (S^2 + 2 mu/sigma)^-1 U't with t = y - e + z/sigma. The paper stops when the code stands
+still, which a small sigma alone brings about; here it is the duality gap. The multiplier z has
+entries within [-1, 1] by construction, so that z'y - |D'z|^2 / (4 mu) is below every objective.
 """
 
 import warnings

@@ -1,51 +1,127 @@
-"""From what classes leave of a signal to what is thought of it."""
+"""What each class's part of a code leaves of a signal, and what is thought of it.
 
+A code w over atoms that belong to classes has a part w_c for every class. The smaller the residual
+|y - D_c w_c| and the larger the part, the better the class fits: the regularised residual is
+r_c = |y - D_c w_c| / |w_c| (eq. (3) of the KCRC-LCD paper).
+"""
+
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 from numpy.typing import NDArray
 
+from kernelatoms.engine import machine
+from kernelatoms.space.codes import Codes
+from kernelatoms.space.problem import CodingProblem
+from kernelatoms.space.residuals import class_residuals
+
 Array = NDArray[Any]
+Members = list[slice | NDArray[np.intp]]
 
 
-def regularised_residuals(residuals2: Array, norms2: Array) -> Array:
-    """Return r_c = |y - D_c w_c| / |w_c| (eq. (3) of the KCRC-LCD paper); infinite without w_c.
+@dataclass(frozen=True)
+class ClassParts:
+    """Squared residuals and squared norms of parts (n, n_classes); energies of signals (n,)."""
+
+    residuals2: Array
+    norms2: Array
+    energies: Array
+
+    def residuals(self) -> Array:
+        """Return r_c for every class, infinite where it has no part: (n, n_classes)."""
+        out = np.full(self.residuals2.shape, np.inf)
+        used = self.norms2 > 0
+        out[used] = np.sqrt(np.maximum(self.residuals2[used], 0.0) / self.norms2[used])
+        return out
+
+    def shares(self, dtype: np.dtype[Any]) -> Array:
+        """Return how well each class fits, 1 / r_c^2 over the sum of all: (n, n_classes).
+
+        A residual below 10 eps of the energy, with the eps of ``dtype``, is not told from that.
+        All classes are alike where none has a part.
+        """
+        smallest = np.finfo(np.float64).tiny
+        floor = np.maximum(10 * float(np.finfo(dtype).eps) * self.energies, smallest)[:, None]
+        # Over the largest first: squares of small parts may be no numbers.
+        parts = self.norms2 / np.maximum(self.norms2.max(axis=1, keepdims=True), smallest)
+        fits = parts * (floor / np.maximum(self.residuals2, floor))
+        total = fits.sum(axis=1, keepdims=True)
+        alike = 1.0 / fits.shape[1]
+        return np.where(total > 0, fits / np.where(total > 0, total, 1.0), alike)
+
+
+def parts_of_dense_codes(
+    corr: Array, energies: Array, weights: Array, members: Members, grams: list[Array]
+) -> ClassParts:
+    """Return what classes leave of signals, from inner products alone.
 
     Parameters
     ----------
-    residuals2 : array of shape (n, n_classes)
-        Squared residuals, what class c's part of the code leaves of the signal.
-    norms2 : array of shape (n, n_classes)
-        Squared norms of the parts.
-    """
-    out = np.full(residuals2.shape, np.inf)
-    used = norms2 > 0
-    out[used] = np.sqrt(np.maximum(residuals2[used], 0.0) / norms2[used])
-    return out
-
-
-def class_shares(residuals2: Array, norms2: Array, energies: Array, dtype: np.dtype[Any]) -> Array:
-    """Return how well each class fits, 1 / r_c^2, as shares of 1: (n, n_classes).
-
-    Parameters
-    ----------
-    residuals2, norms2 : arrays of shape (n, n_classes)
-        As in ``regularised_residuals``.
+    corr : array of shape (n, n_atoms)
+        Inner products of signals and atoms, float64.
     energies : array of shape (n,)
-        Squared norms of the signals: a residual below 10 eps of them is not told from 0.
-    dtype : dtype
-        Whose eps that is.
-
-    Returns
-    -------
-    array of shape (n, n_classes)
-        The same for all classes where none has a part in the code.
+        Squared norms of the signals.
+    weights : array of shape (n, n_atoms)
+        Codes.
+    members : list of slices or arrays
+        The atoms of every class.
+    grams : list of arrays
+        Their inner products.
     """
-    smallest = np.finfo(np.float64).tiny
-    floor = np.maximum(10 * float(np.finfo(dtype).eps) * energies, smallest)[:, None]
-    # Over the largest first: squares of small parts may be no numbers.
-    parts = norms2 / np.maximum(norms2.max(axis=1, keepdims=True), smallest)
-    fits = parts * (floor / np.maximum(residuals2, floor))
-    total = fits.sum(axis=1, keepdims=True)
-    n_classes = fits.shape[1]
-    return np.where(total > 0, fits / np.where(total > 0, total, 1.0), 1.0 / n_classes)
+    energies = np.asarray(energies, np.float64)
+    residuals2 = np.repeat(energies[:, None], len(members), axis=1)
+    machine(weights).subtract_dense_class_parts(grams, corr, weights, members, residuals2)
+    norms2 = np.stack([np.vecdot(weights[:, own], weights[:, own]) for own in members], axis=1)
+    return ClassParts(residuals2, norms2, energies)
+
+
+def parts_of_sparse_codes(
+    problem: CodingProblem, codes: Codes, labels: NDArray[np.intp], n_classes: int
+) -> ClassParts:
+    """Return what classes leave of a problem's signals, of codes with few nonzeros.
+
+    Parameters
+    ----------
+    problem : CodingProblem
+        Signals and atoms; energies must be known.
+    codes : Codes
+        Their codes.
+    labels : array of shape (n_atoms,)
+        The class of every atom.
+    n_classes : int
+        The number of classes.
+    """
+    owned = scipy.sparse.csr_array(
+        (np.ones(len(labels)), (np.arange(len(labels)), labels)), shape=(len(labels), n_classes)
+    )
+    norms2 = (codes.to_csr().astype(np.float64).power(2) @ owned).toarray()
+    energies = np.asarray(problem.energy(0, problem.n_signals), np.float64)
+    return ClassParts(class_residuals(problem, codes, labels, n_classes), norms2, energies)
+
+
+def parts_of_vectors(
+    signals: Array, atoms: Array, weights: Array, labels: NDArray[np.intp], n_classes: int
+) -> ClassParts:
+    """Return what classes leave of explicit signals (n, n_entries) over atoms of the same entries.
+
+    Parameters
+    ----------
+    signals, atoms : arrays of shape (n, n_entries) and (n_atoms, n_entries)
+        Vectors.
+    weights : array of shape (n, n_atoms)
+        Codes.
+    labels : array of shape (n_atoms,)
+        The class of every atom.
+    n_classes : int
+        The number of classes.
+    """
+    residuals2 = np.empty((len(signals), n_classes))
+    norms2 = np.empty_like(residuals2)
+    for c in range(n_classes):
+        own = labels == c
+        theirs = weights[:, own]
+        left = signals - theirs @ atoms[own]
+        residuals2[:, c], norms2[:, c] = np.vecdot(left, left), np.vecdot(theirs, theirs)
+    return ClassParts(residuals2, norms2, np.vecdot(signals, signals))

@@ -62,7 +62,7 @@ def _residuals(
             pointers = indptr[start : stop + 1]
             cpu.subtract_class_parts(gram, corr, pointers, indices, values, owner, part)
     else:
-        members = _members(owner, n_classes)
+        members = members_of(owner, n_classes)
         grams = [gram[atoms][:, atoms] for atoms in members]
 
         def subtract(start: int, stop: int, corr: Array, part: Array) -> None:
@@ -91,7 +91,7 @@ def _observed_residuals(
     cpu, rounding = machine(out), 10 * np.finfo(problem.dtype).eps
     if not isinstance(codes, DenseCodes):
         indptr, indices, values = _nonzeros(codes, problem.dtype)
-    members = _members(owner, n_classes)
+    members = members_of(owner, n_classes)
 
     def work(start: int, stop: int) -> None:
         rows, part = signals[start:stop], out[start:stop]
@@ -143,7 +143,7 @@ def _nonzeros(codes: Codes, dtype: np.dtype[Any]) -> tuple[Array, Array, Array]:
     )
 
 
-def _members(owner: NDArray[np.int64], n_classes: int) -> list[slice | NDArray[np.intp]]:
+def members_of(owner: NDArray[np.int64], n_classes: int) -> list[slice | NDArray[np.intp]]:
     """Return the atoms of every class, as slices where classes are in order: no copies then."""
     if (np.diff(owner) >= 0).all():
         edges = np.searchsorted(owner, np.arange(n_classes + 1))

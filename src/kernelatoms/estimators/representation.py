@@ -1,0 +1,490 @@
+"""What ``CRCClassifier`` and ``SRCClassifier`` share: a signal written in all training rows."""
+
+from collections.abc import Iterator
+from numbers import Integral
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from kernelatoms.engine import machine
+from kernelatoms.estimators.checks import FLOATS, check_choice, check_count, clip_count
+from kernelatoms.estimators.fitted import check_features, check_labels, held, held_floats, held_rows
+from kernelatoms.estimators.kernel_choice import KernelChoice
+from kernelatoms.estimators.training_dictionary import Locality, LocalProblems, TrainingDictionary
+from kernelatoms.estimators.unchanged import or_unchanged
+from kernelatoms.pursuit.robust import RobustDictionary
+from kernelatoms.similarity import (
+    DISTANCES,
+    KERNELS,
+    Distance,
+    Kernel,
+    LinearKernel,
+    make_distance,
+    make_kernel,
+)
+from kernelatoms.similarity.base import check_flag
+from kernelatoms.space.atoms import remember
+from kernelatoms.space.decisions import ClassParts, parts_of_vectors
+from kernelatoms.space.linearize import check_training_kernel
+from kernelatoms.space.projections import IdentityProjection, Projection, make_projection
+
+Array = NDArray[Any]
+
+# Signals worked on at once: their kernel values, or small Gram matrices, stay at some ten MiB.
+_VALUES_AT_ONCE = 2_000_000
+
+
+class Represented(NamedTuple):
+    """Signals written in atoms: what classes leave of them, their codes, entries distrusted."""
+
+    parts: ClassParts
+    codes: scipy.sparse.csr_array
+    errors: Array | None = None
+
+
+class RepresentationClassifier(KernelChoice, ClassifierMixin, BaseEstimator):
+    """A signal is coded over all training rows; the class whose part of the code fits best wins.
+
+    Subclasses say how: ``_weigh`` (what ``fit`` settles of the code's weight), ``_code_all`` (codes
+    over all atoms) and ``_code_local`` (codes over each signal's own).
+    """
+
+    kernel: Any
+    residual_norm: str
+    projection: Any
+    n_neighbors: int | None
+    distance: Any
+    n_coarse: int | None
+    coarse_distance: Any
+    image_shape: Any
+    normalize: bool
+    random_state: Any
+
+    #: What the size of a code is counted by, in robust coding.
+    _penalty = "l2"
+
+    def _sees_columns(self, kernel: Kernel) -> bool:
+        """Tell whether ``projection="auto"`` means the identity under this kernel."""
+        raise NotImplementedError
+
+    def _fit_weight(self, dictionary: TrainingDictionary) -> None:
+        """Settle the weight of a code's size by the training rows."""
+        raise NotImplementedError
+
+    def _weight(self) -> float:
+        """Return that weight."""
+        raise NotImplementedError
+
+    def _over_all(self, dictionary: TrainingDictionary, X: Array) -> Represented:
+        """Code rows over all atoms."""
+        raise NotImplementedError
+
+    def _over_own(self, local: LocalProblems) -> Array:
+        """Return the coefficients (n, K) of signals over each one's own atoms."""
+        raise NotImplementedError
+
+    # Fit
+
+    @or_unchanged
+    def fit(self, X: Any, y: Any) -> Self:
+        """Keep the training rows, and settle what depends on them.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+            Training rows; k(train, train) with ``kernel="precomputed"``.
+        y : array of shape (n_samples,)
+            Their labels, of at least two classes.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        X, y = validate_data(self, X, y, dtype=FLOATS, order="C")
+        if self._precomputed:
+            check_training_kernel(X)
+        check_classification_targets(y)
+        self.classes_, labels = np.unique(y, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise ValueError(
+                "y must hold at least two classes to tell apart, but every label is "
+                f"{self.classes_[0]!r}: the classifier can't train on one class."
+            )
+        # Classes in order make slices of atoms; the columns of a given kernel stay where they are.
+        if not self._precomputed:
+            order = np.argsort(labels, kind="stable")
+            X, labels = X[order], labels[order]
+        rows = self._scaled(X)
+        kernel = self._fit_kernel(self._asked_kernel(), rows)
+        self.dictionary_, self.labels_ = rows, labels
+        self._fit_locality(rows)
+        self._fit_projection(kernel, rows, labels)
+        self._fit_weight(self._dictionary())
+        return self
+
+    def _fit_locality(self, rows: Array) -> None:
+        self.n_neighbors_, self.distance_, self.coarse_distance_ = None, None, None
+        if self.n_neighbors is None:
+            return
+        self.n_neighbors_ = clip_count(
+            "n_neighbors", check_count("n_neighbors", self.n_neighbors), len(rows),
+            "there are training rows",
+        )  # fmt: skip
+        if self.distance is not None:
+            self.distance_ = self._make_distance(self.distance).settled(rows)
+        if self.n_coarse is not None:
+            self.coarse_distance_ = self._make_distance(self.coarse_distance).settled(rows)
+        for distance in (self.distance_, self.coarse_distance_):
+            if distance is not None:
+                distance.compare(distance.describe(rows[:1]), distance.describe(rows[:2]))
+
+    def _fit_projection(self, kernel: Kernel, rows: Array, labels: NDArray[np.intp]) -> None:
+        projection = self._made_projection(kernel)
+        self.projected_, self.projection_ = projection is not None, None
+        if projection is None:
+            if self._precomputed:
+                raise ValueError(
+                    "projection=None needs k(x, x) of new rows, which kernel='precomputed' does "
+                    "not give; use projection='identity' (or 'auto')."
+                )
+            return
+        if isinstance(projection, IdentityProjection):
+            return
+        gram = TrainingDictionary(rows, kernel, projected=False, psi=None).atoms.gram
+        rng = check_random_state(self.random_state)
+        psi = np.asarray(projection.coefficients(gram, labels, rng), np.float64)
+        if psi.ndim != 2 or len(psi) != len(rows) or not np.isfinite(psi).all():
+            raise ValueError(
+                f"projection must return finite coefficients of shape ({len(rows)}, "
+                f"n_components), got {psi.shape}."
+            )
+        self.projection_ = psi
+
+    def _made_projection(self, kernel: Kernel) -> Projection | None:
+        given = self.projection
+        if isinstance(given, str) and given == "auto":
+            given = "identity" if self._sees_columns(kernel) else None
+        projection = make_projection(given)
+        if (
+            projection is None
+            and self.residual_norm == "l1"
+            and not isinstance(kernel, LinearKernel)
+        ):
+            raise ValueError(
+                "residual_norm='l1' counts the entries of residuals, which vectors of a feature "
+                "space do not have; use projection='identity' (or 'auto'), or kernel='linear'."
+            )
+        return projection
+
+    def _check_parameters(self) -> None:
+        check_choice("residual_norm", self.residual_norm, ("l2", "l1"))
+        check_flag("normalize", self.normalize)
+        if self.n_neighbors is None and (self.n_coarse is not None or self.distance is not None):
+            raise ValueError(
+                "distance and n_coarse choose each signal's neighbours: they need n_neighbors."
+            )
+        if self.n_neighbors is not None:
+            check_count("n_neighbors", self.n_neighbors)
+            if self._precomputed and (self.distance is not None or self.n_coarse is not None):
+                raise ValueError(
+                    "kernel='precomputed' gives no rows to compare: leave distance and n_coarse "
+                    "at None, for the nearest in feature space."
+                )
+        if self.n_coarse is not None:
+            coarse = check_count("n_coarse", self.n_coarse)
+            if coarse < self.n_neighbors:  # type: ignore[operator]
+                raise ValueError(
+                    f"n_coarse must be at least n_neighbors = {self.n_neighbors}, from which the "
+                    f"finer distance chooses, got {coarse}."
+                )
+        if self.image_shape is not None:
+            sides = self.image_shape
+            if (
+                not isinstance(sides, tuple | list)
+                or len(sides) != 2
+                or not all(isinstance(side, Integral) and side > 0 for side in sides)
+            ):
+                raise ValueError(
+                    f"image_shape must be (height, width) in pixels, got {self.image_shape!r}."
+                )
+        make_projection(None if self._is_auto else self.projection)
+
+    @property
+    def _is_auto(self) -> bool:
+        return isinstance(self.projection, str) and self.projection == "auto"
+
+    def _asked_kernel(self) -> Kernel:
+        """Return the kernel that the parameters ask for; distances of images get their shape."""
+        if self.image_shape is None or not isinstance(self.kernel, str):
+            return super()._asked_kernel()
+        if self.kernel in KERNELS or self.kernel not in DISTANCES:
+            return super()._asked_kernel()
+        own = {**self._shape_for(self.kernel), **(self.kernel_params or {})}
+        return make_kernel(
+            self.kernel, gamma=self.gamma, degree=self.degree, coef0=self.coef0, kernel_params=own
+        )
+
+    def _make_distance(self, distance: Any) -> Distance:
+        if isinstance(distance, str) and distance in DISTANCES:
+            return make_distance(distance, **self._shape_for(distance))
+        return make_distance(distance)
+
+    def _shape_for(self, name: str) -> dict[str, Any]:
+        """Return the shape of images for a distance that compares images."""
+        takes = "image_shape" in getattr(DISTANCES[name], "__dataclass_fields__", {})
+        if not takes or self.image_shape is None:
+            return {}
+        return {"image_shape": tuple(int(side) for side in self.image_shape)}
+
+    def _scaled(self, X: Array) -> Array:
+        """Return rows at unit norm, if that is asked for; zero rows stay zero."""
+        if not self.normalize or self._precomputed:
+            return X
+        return machine(X).unit_rows(X)
+
+    # What is kept
+
+    def _dictionary(self) -> TrainingDictionary:
+        """Return the training rows as a dictionary, prepared once."""
+        kernel = self._kernel()
+        rows, psi = self.dictionary_, self.projection_
+        parts = (rows, kernel, self.projected_, *([] if psi is None else [psi]))
+        return remember(self, parts, lambda: TrainingDictionary(rows, kernel, self.projected_, psi))
+
+    def _locality(self) -> Locality | None:
+        if self.n_neighbors_ is None:
+            return None
+        return Locality(self.n_neighbors_, self.distance_, self.n_coarse, self.coarse_distance_)
+
+    # Use
+
+    def predict(self, X: Any) -> Array:
+        """Return the class with the smallest regularised residual for every row.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+            Signals; k(new, train) with ``kernel="precomputed"``.
+
+        Returns
+        -------
+        labels : array of shape (n_samples,)
+        """
+        return self.classes_[self._shares(X).argmax(axis=1)]
+
+    def predict_proba(self, X: Any) -> Array:
+        """Return how well each class fits, as shares that add up to 1.
+
+        The share of class c is 1 / r_c^2 over the sum of all, with r_c = |y - D_c w_c| / |w_c| its
+        regularised residual (eq. (3)): 0 for a class without a part in the code, 1 where all
+        neighbours are of one class. A residual below 10 eps of the signal's energy counts as that.
+        Shares order classes well; they are not calibrated (``CalibratedClassifierCV`` does that).
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+            Signals.
+
+        Returns
+        -------
+        shares : array of shape (n_samples, n_classes)
+        """
+        return self._shares(X)
+
+    def decision_function(self, X: Any) -> Array:
+        """Return the shares of ``predict_proba``; of two classes the second's less the first's.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+            Signals.
+
+        Returns
+        -------
+        scores : (n_samples, n_classes), or (n_samples,) for two classes
+        """
+        shares = self._shares(X)
+        return shares[:, 1] - shares[:, 0] if len(self.classes_) == 2 else shares
+
+    def residuals(self, X: Any) -> Array:
+        """Return the regularised residual r_c = |y - D_c w_c| / |w_c| of every class.
+
+        Infinite for a class without a part in the code. Neighbours of one class are coded here too.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+            Signals.
+
+        Returns
+        -------
+        residuals : array of shape (n_samples, n_classes)
+        """
+        return np.concatenate([found.parts.residuals() for found in self._represent(X)])
+
+    def codes(self, X: Any) -> scipy.sparse.csr_array:
+        """Return the coefficients of every row over the training rows (``dictionary_``).
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+            Signals.
+
+        Returns
+        -------
+        codes : sparse array of shape (n_samples, n_training_rows)
+        """
+        parts = [found.codes for found in self._represent(X)]
+        return scipy.sparse.csr_array(scipy.sparse.vstack(parts, format="csr"))
+
+    def errors(self, X: Any) -> Array:
+        """Return what a robust code leaves unexplained: the entries of a row that it distrusts.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+            Signals.
+
+        Returns
+        -------
+        errors : array of shape (n_samples, n_features)
+            e of y = D w + e, 0 where the code explains an entry; of rows at unit norm. Through a
+            projection the entries are those of the projection.
+        """
+        check_is_fitted(self)
+        if self.residual_norm != "l1":
+            raise ValueError("errors are known to robust codes only: use residual_norm='l1'.")
+        return np.concatenate([np.asarray(found.errors) for found in self._represent(X)])
+
+    def _shares(self, X: Any) -> Array:
+        blocks, dictionary, locality = self._blocks(X), self._dictionary(), self._locality()
+        if locality is None:
+            each = (self._globally(dictionary, rows).parts.shares(rows.dtype) for rows in blocks)
+            return np.concatenate(list(each))
+        out = []
+        for rows in blocks:
+            near = dictionary.neighbors(rows, locality)
+            owners = dictionary.owners(self.labels_, near)
+            alone = ((owners == owners[:, :1]) | (owners < 0)).all(axis=1)
+            shares = np.zeros((len(rows), len(self.classes_)))
+            # Neighbours of one class decide at once (Algorithm 3, step 2).
+            shares[alone, owners[alone, 0]] = 1.0
+            if not alone.all():
+                found = self._locally(dictionary, rows[~alone], near[~alone])
+                shares[~alone] = found.parts.shares(rows.dtype)
+            out.append(shares)
+        return np.concatenate(out)
+
+    def _represent(self, X: Any) -> Iterator[Represented]:
+        blocks, dictionary, locality = self._blocks(X), self._dictionary(), self._locality()
+        for rows in blocks:
+            if locality is None:
+                yield self._globally(dictionary, rows)
+            else:
+                yield self._locally(dictionary, rows, dictionary.neighbors(rows, locality))
+
+    def _blocks(self, X: Any) -> Iterator[Array]:
+        """Return blocks of new rows, checked and scaled."""
+        check_is_fitted(self)
+        X = self._scaled(validate_data(self, X, dtype=FLOATS, order="C", reset=False))
+        own = self.n_neighbors_
+        width = len(self.labels_) if own is None else max(own * own, own * X.shape[1])
+        step = max(64, _VALUES_AT_ONCE // width)
+        return (X[start : start + step] for start in range(0, len(X), step))
+
+    def _globally(self, dictionary: TrainingDictionary, rows: Array) -> Represented:
+        """Code rows over all atoms."""
+        if self.residual_norm == "l2":
+            return self._over_all(dictionary, rows)
+        signals, atoms = dictionary.vectors(rows)
+        found = dictionary.robust(self._weight(), self._penalty).code(signals)
+        # r_i = |y - D_i x_i - e| / |x_i| (Algorithm 2, step 6)
+        parts = parts_of_vectors(
+            signals - found.errors, atoms, found.weights, self.labels_, len(self.classes_)
+        )
+        return Represented(parts, scipy.sparse.csr_array(found.weights), found.errors)
+
+    def _locally(
+        self, dictionary: TrainingDictionary, rows: Array, near: NDArray[np.int32]
+    ) -> Represented:
+        """Code rows over each one's own atoms ``near`` (n, K)."""
+        owners, n_classes = dictionary.owners(self.labels_, near), len(self.classes_)
+        if self.residual_norm == "l2":
+            local = dictionary.local_problems(rows, near)
+            weights, errors = self._over_own(local), None
+            found = machine(weights).class_parts_local(
+                local.grams, local.corrs, local.energies, weights, owners, n_classes, local.columns
+            )
+            parts = ClassParts(*found, local.energies)
+        else:
+            parts, weights, errors = self._robust_locally(dictionary, rows, near, owners)
+        used = near >= 0
+        indptr = np.concatenate([[0], np.cumsum(used.sum(axis=1))])
+        shape = (len(near), dictionary.n_atoms)
+        codes = scipy.sparse.csr_array((weights[used], near[used], indptr), shape=shape)
+        return Represented(parts, codes, errors)
+
+    def _robust_locally(
+        self,
+        dictionary: TrainingDictionary,
+        rows: Array,
+        near: NDArray[np.int32],
+        owners: NDArray[np.int64],
+    ) -> tuple[ClassParts, Array, Array]:
+        """Return class parts, coefficients (n, K) and errors, signal by signal."""
+        n_classes, weights, each, errors = len(self.classes_), np.zeros(near.shape), [], []
+        for i, (signal, atoms, places) in enumerate(dictionary.local_vectors(rows, near)):
+            found = RobustDictionary(atoms, self._weight(), self._penalty).code(signal[None])
+            weights[i, places] = found.weights[0]
+            trusted = signal[None] - found.errors
+            owner = owners[i, places]
+            each.append(parts_of_vectors(trusted, atoms, found.weights, owner, n_classes))
+            errors.append(found.errors[0])
+        parts = ClassParts(*(np.concatenate(part) for part in zip(
+            *((one.residuals2, one.norms2, one.energies) for one in each), strict=True
+        )))  # fmt: skip
+        longest = max(len(error) for error in errors)
+        padded = [np.pad(error, (0, longest - len(error))) for error in errors]
+        return parts, weights, np.stack(padded)
+
+    # What a file may hold
+
+    def _check_state(self) -> None:
+        """Refuse parameters and fitted attributes that contradict each other; see ``fitted``."""
+        self._check_parameters()
+        check_random_state(self.random_state)
+        n_features, n_classes = check_features(self), check_labels(self, "classes_")
+        self._kernel()
+        rows = held_floats(self, "dictionary_", (None, n_features))
+        labels = held_rows(self, "labels_", n_classes, len(rows))
+        if self._precomputed:
+            check_training_kernel(rows)
+        elif (np.diff(labels) < 0).any():
+            raise ValueError(f"{type(self).__name__}.labels_ must be ascending.")
+        check_flag("projected_", held(self, "projected_"))
+        if held(self, "projection_") is not None:
+            held_floats(self, "projection_", (len(rows), None))
+            if not self.projected_:
+                raise ValueError("projection_ must be None where projected_ is False.")
+        if held(self, "n_neighbors_") is not None:
+            count = check_count("n_neighbors_", self.n_neighbors_)
+            if count > len(rows):
+                raise ValueError(f"n_neighbors_ must be at most {len(rows)}, got {count}.")
+        for name in ("distance_", "coarse_distance_"):
+            if held(self, name) is not None:
+                make_distance(held(self, name))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        # Codes are blind to the distance from the origin, which is all that tells the common
+        # checks' blobs apart along one direction.
+        tags.classifier_tags.poor_score = True
+        tags.input_tags.pairwise = self._precomputed
+        return tags

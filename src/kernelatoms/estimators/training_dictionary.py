@@ -1,0 +1,231 @@
+"""Training rows as a dictionary: how a representation classifier sees rows, prepared once.
+
+A classifier that keeps its training rows sees a signal in one of two ways. In *feature space*, the
+atoms are the mapped rows phi(d), known through kernel values. Through a *projection*, they are
+explicit vectors: a row is its inner products with a few vectors of feature space, Psi' k(D, x), or
+with all mapped rows, its column of kernel values (Psi = I).
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelatoms.pursuit.ridge import inverse_gram
+from kernelatoms.pursuit.robust import RobustDictionary
+from kernelatoms.similarity import Kernel, LinearKernel, PrecomputedKernel
+from kernelatoms.space.atoms import KernelAtoms, LinearAtoms
+from kernelatoms.space.decisions import Members
+from kernelatoms.space.expansion import Expansion
+from kernelatoms.space.neighbors import ascending, described, nearest_by, nearest_in_space, refine
+from kernelatoms.space.problem import CodingProblem, KernelProblem, LinearProblem
+from kernelatoms.space.residuals import members_of
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Locality:
+    """Which atoms a signal may use: the nearest by a distance, from a coarse choice if asked."""
+
+    n_neighbors: int
+    distance: Any = None  # None: the distance of feature space
+    n_coarse: int | None = None
+    coarse_distance: Any = "l2"
+
+
+class LocalProblems(NamedTuple):
+    """A small problem for every signal: inner products of its K own atoms and with them.
+
+    ``columns``: the columns of each Gram matrix are the atoms and the inner products the signal.
+    """
+
+    grams: Array
+    corrs: Array
+    energies: Array
+    columns: bool
+
+
+class TrainingDictionary:
+    """Rows, a kernel, and what is computed of them once.
+
+    Parameters
+    ----------
+    rows : array of shape (n_atoms, n_features)
+        Training rows; k(train, train) with a precomputed kernel.
+    kernel : Kernel
+        As fitted.
+    projected : bool
+        Whether signals are seen through a projection.
+    psi : array of shape (n_atoms, n_components) or None
+        The projection, None for the identity.
+    """
+
+    def __init__(self, rows: Array, kernel: Kernel, projected: bool, psi: Array | None) -> None:
+        self.rows, self.kernel = rows, kernel
+        self.projected, self.psi = projected, psi
+        self.n_atoms = len(rows)
+
+    @property
+    def in_columns(self) -> bool:
+        """Whether atoms are whole columns of kernel values."""
+        return self.projected and self.psi is None
+
+    @cached_property
+    def atoms(self) -> LinearAtoms | KernelAtoms:
+        """The mapped rows in feature space."""
+        if isinstance(self.kernel, LinearKernel):
+            return LinearAtoms(self.rows)
+        if isinstance(self.kernel, PrecomputedKernel):
+            numbers = np.arange(self.n_atoms)[:, None]
+            return KernelAtoms(Expansion(self.kernel, numbers), self.rows)
+        return KernelAtoms(Expansion(self.kernel.described(), self.kernel.describe(self.rows)))
+
+    def in_feature_space(self, X: Array) -> CodingProblem:
+        """Return rows X over the mapped rows."""
+        if isinstance(self.atoms, LinearAtoms):
+            return LinearProblem(X, self.atoms, complete=True)
+        return KernelProblem(self.kernel.describe(X), self.atoms)
+
+    def mapped(self, X: Array) -> Array:
+        """Return Psi' k(D, x) of rows, (n, n_components), in float64."""
+        corr = self.in_feature_space(X).products(0, len(X))[0].astype(np.float64, copy=False)
+        return corr if self.psi is None else corr @ self.psi
+
+    @cached_property
+    def mapped_atoms(self) -> LinearAtoms:
+        """The training rows, mapped."""
+        gram = self.atoms.gram.astype(np.float64)
+        columns = gram if self.psi is None else gram @ self.psi
+        return LinearAtoms(np.ascontiguousarray(columns))
+
+    def problem(self, X: Array) -> CodingProblem:
+        """Return what is coded over all atoms."""
+        if not self.projected:
+            return self.in_feature_space(X)
+        return LinearProblem(self.mapped(X), self.mapped_atoms, complete=True)
+
+    def vectors(self, X: Array) -> tuple[Array, Array]:
+        """Return signals and atoms as explicit vectors, for codes that look at their entries."""
+        if self.projected:
+            return self.mapped(X), self.mapped_atoms.rows
+        return X, self.rows
+
+    def ridge_inverse(self, mu: float) -> Array:
+        """Return (A + mu I)^-1 with A the Gram matrix of what is coded over; kept."""
+        if self._inverse is None or self._inverse[0] != mu:
+            gram = (self.mapped_atoms if self.projected else self.atoms).gram
+            self._inverse = (mu, inverse_gram(gram, mu))
+        return self._inverse[1]
+
+    def robust(self, mu: float, penalty: str) -> RobustDictionary:
+        """Return the explicit atoms, decomposed; kept."""
+        if self._robust is None or (self._robust.mu, self._robust.penalty) != (mu, penalty):
+            atoms = self.mapped_atoms.rows if self.projected else self.rows
+            self._robust = RobustDictionary(atoms, mu, penalty)
+        return self._robust
+
+    def class_grams(self, labels: NDArray[np.intp], n_classes: int) -> tuple[Members, list[Array]]:
+        """Return the atoms of every class and their inner products, in what is coded over; kept."""
+        if self._class_grams is None:
+            gram = (self.mapped_atoms if self.projected else self.atoms).gram
+            members = members_of(labels, n_classes)
+            grams = [gram[own][:, own].astype(np.float64) for own in members]
+            self._class_grams = (members, grams)
+        return self._class_grams
+
+    _class_grams: tuple[Members, list[Array]] | None = None
+    _inverse: tuple[float, Array] | None = None
+    _robust: RobustDictionary | None = None
+
+    # Neighbours
+
+    def owners(self, labels: NDArray[np.intp], near: NDArray[np.int32]) -> NDArray[np.int64]:
+        """Return the classes of each signal's own atoms, -1 where its list is filled up."""
+        return np.where(near < 0, -1, labels[near])
+
+    def local_problems(self, X: Array, near: NDArray[np.int32]) -> LocalProblems:
+        """Return the small problems of rows X over each one's own atoms ``near`` (n, K)."""
+        columns = self.in_columns
+        problem = self.in_feature_space(X) if columns else self.problem(X)
+        grams, corrs = problem.local(0, len(X), near)
+        if columns:
+            exact = corrs.astype(np.float64, copy=False)
+            energies = np.vecdot(exact, exact)
+        else:
+            energies = np.asarray(problem.energy(0, len(X)), np.float64)
+        return LocalProblems(grams, corrs, energies, columns)
+
+    def local_vectors(
+        self, X: Array, near: NDArray[np.int32]
+    ) -> Iterator[tuple[Array, Array, NDArray[np.bool_]]]:
+        """Yield each signal and its own atoms as explicit vectors, and which of ``near`` they are.
+
+        In columns of kernel values, a signal's entries are those of its own atoms.
+        """
+        if self.in_columns:
+            grams, corrs = self.in_feature_space(X).local(0, len(X), near)
+            for gram, corr, some in zip(grams, corrs, near >= 0, strict=True):
+                yield corr[some], gram[some][:, some], some
+            return
+        signals, atoms = self.vectors(X)
+        for signal, own in zip(signals, near, strict=True):
+            yield signal, atoms[own[own >= 0]], own >= 0
+
+    def neighbors(
+        self, X: Array, locality: Locality, *, skip: NDArray[np.intp] | None = None
+    ) -> NDArray[np.int32]:
+        """Return the atoms that each row may use, ascending, (n, K); -1 fills shorter lists.
+
+        ``skip`` names an atom for every row that it may not use: itself, where X are training rows.
+        """
+        more = 0 if skip is None else 1
+        k = min(locality.n_neighbors + more, self.n_atoms)
+        coarse = locality.n_coarse
+        if coarse is not None:
+            near = self._nearest(X, locality.coarse_distance, min(coarse + more, self.n_atoms))
+            found = self._refined(X, locality.distance, near, min(k, near.shape[1]))
+        else:
+            found = self._nearest(X, locality.distance, k)
+        if skip is not None:
+            found = _without(found, skip, locality.n_neighbors)
+        return ascending(found)
+
+    def _nearest(self, X: Array, distance: Any, k: int) -> NDArray[np.int32]:
+        if distance is None:
+            return nearest_in_space(self.in_feature_space(X), k)
+        return nearest_by(distance, described(distance, X), self._described(distance), k)
+
+    def _refined(
+        self, X: Array, distance: Any, near: NDArray[np.int32], k: int
+    ) -> NDArray[np.int32]:
+        if distance is not None:
+            return refine(distance, described(distance, X), self._described(distance), near, k)
+        _, corr = self.in_feature_space(X).local(0, len(X), near)
+        far = self.atoms.norms2[near] - 2.0 * corr  # |phi(x) - phi(d)|^2, up to k(x, x)
+        order = np.argsort(np.where(near < 0, np.inf, far), axis=1, kind="stable")[:, :k]
+        return np.take_along_axis(near, order, axis=1)
+
+    def _described(self, distance: Any) -> Any:
+        for known, descriptors in self._descriptors:
+            if known is distance:
+                return descriptors
+        descriptors = described(distance, self.rows)
+        self._descriptors.append((distance, descriptors))
+        return descriptors
+
+    @cached_property
+    def _descriptors(self) -> list[tuple[Any, Any]]:
+        return []
+
+
+def _without(found: NDArray[np.int32], skip: NDArray[np.intp], k: int) -> NDArray[np.int32]:
+    """Return lists without one atom each, or without their last."""
+    kept = found != skip[:, None]
+    kept[kept.all(axis=1), -1] = False
+    order = np.argsort(~kept, axis=1, kind="stable")
+    moved = np.where(np.take_along_axis(kept, order, 1), np.take_along_axis(found, order, 1), -1)
+    return moved[:, : max(found.shape[1] - 1, k)].astype(np.int32)
