@@ -14,6 +14,7 @@
 - ``ksc``: l1 coding as published: coordinate descent (KSC) and its two stages (FKSC).
 - ``ksvd``: the K-SVD sweep over atoms, and residuals of padded codes.
 - ``atoms``: the sums of codes that learners need, and block coordinate descent on atoms from them.
+- ``pairs``: distances of all pairs of rows that no matrix product gives.
 - ``class_parts``: what one class's atoms leave of signals.
 """
 
@@ -30,6 +31,7 @@ from kernelatoms.engine.cpu.l1 import at_once, code_blocks, lasso, lasso_local, 
 from kernelatoms.engine.cpu.lasso_loops import certify
 from kernelatoms.engine.cpu.layout import laid_out
 from kernelatoms.engine.cpu.masked import omp_observed
+from kernelatoms.engine.cpu.pairs import chi2_distances, l1_distances, linf_distances
 from kernelatoms.engine.cpu.products import for_blocks, gram_matrix
 from kernelatoms.engine.cpu.scale import (
     all_ordinary,
@@ -45,6 +47,7 @@ __all__ = [
     "all_ordinary",
     "at_once",
     "certify",
+    "chi2_distances",
     "code_blocks",
     "descend_atoms",
     "each",
@@ -55,10 +58,12 @@ __all__ = [
     "in_short_parts",
     "is_ordinary",
     "ksc_passes",
+    "l1_distances",
     "laid_out",
     "lasso",
     "lasso_local",
     "lasso_without_gram",
+    "linf_distances",
     "observed_class_residuals",
     "omp",
     "omp_local",
