@@ -1,10 +1,11 @@
 """What every distance must do."""
 
 import numpy as np
+import pytest
 
 
 class DistanceContract:
-    """Subclasses give ``make()`` and rows it accepts by ``rows(n, rng, dtype)``."""
+    """Subclasses give ``make()``, settled, and rows it accepts by ``rows(n, rng, dtype)``."""
 
     def make(self):
         raise NotImplementedError
@@ -50,3 +51,27 @@ class DistanceContract:
         X, Y = self.rows(6, rng), self.rows(5, rng)
         single = self.between(X.astype(np.float32), Y.astype(np.float32))
         np.testing.assert_allclose(single, self.between(X, Y), rtol=1e-3, atol=1e-5)
+
+    def test_if_it_takes_stacks_they_are_many_matrices(self, rng):
+        distance = self.make()
+        if not getattr(distance, "takes_stacks", False):
+            pytest.skip("takes none")
+        A = distance.describe(self.rows(12, rng))
+        B = distance.describe(self.rows(24, rng)).reshape(2, 3, 4, -1)
+        D = distance.compare(A.reshape(2, 3, 2, -1), B)
+        assert D.shape == (2, 3, 2, 4)
+        expected = [distance.compare(A[2 * i : 2 * i + 2], B[i // 3, i % 3]) for i in range(6)]
+        np.testing.assert_allclose(D.reshape(6, 2, 4), expected, rtol=1e-10, atol=1e-7)
+        one_each = distance.compare(A[:3, None], B[0])[:, 0]  # each row and its own candidates
+        expected = [distance.compare(A[i : i + 1], B[0, i])[0] for i in range(3)]
+        np.testing.assert_allclose(one_each, expected, rtol=1e-10, atol=1e-7)
+
+    def test_there_may_be_no_rows(self, rng):
+        distance = self.make()
+        if not getattr(distance, "takes_stacks", False):
+            pytest.skip("promised of the library's only")
+        A, B = distance.describe(self.rows(5, rng)), distance.describe(self.rows(3, rng))
+        assert distance.compare(A[:0], B).shape == (0, 3)
+        assert distance.compare(A, B[:0]).shape == (5, 0)
+        assert distance.compare(A[:0, None], B[None, :0].repeat(0, 0)).shape == (0, 1, 0)
+        assert distance.describe(self.rows(5, rng)[:0]).shape == (0, A.shape[1])

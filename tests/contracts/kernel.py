@@ -14,6 +14,10 @@ class KernelContract:
     def rows(self, n, rng, dtype=np.float64):
         return rng.random((n, 5)).astype(dtype)
 
+    def scale(self, X):
+        """What gamma="scale" is on rows X."""
+        return 1 / (X.shape[1] * X.var())
+
     def test_gives_one_value_a_pair(self, rng):
         X, Y = self.rows(7, rng), self.rows(4, rng)
         assert self.make()(X, Y).shape == (7, 4)
@@ -38,6 +42,21 @@ class KernelContract:
         single = self.make()(X.astype(np.float32), X.astype(np.float32))
         assert single.dtype == np.float32
         np.testing.assert_allclose(single, self.make()(X, X), rtol=1e-3, atol=1e-4)
+
+    def test_descriptors_serve_instead_of_rows(self, rng):
+        kernel, X, Y = self.make(), self.rows(7, rng), self.rows(4, rng)
+        A, B, described = kernel.describe(X), kernel.describe(Y), kernel.described()
+        assert len(A) == 7
+        np.testing.assert_allclose(described(A, B), kernel(X, Y), rtol=1e-12)
+        np.testing.assert_allclose(described.diag(A), kernel.diag(X), rtol=1e-12)
+
+    def test_if_it_takes_stacks_they_are_many_matrices(self, rng):
+        kernel = self.make()
+        if not kernel.takes_stacks:
+            pytest.skip("takes none")
+        X, Y = self.rows(6, rng).reshape(2, 3, -1), self.rows(8, rng).reshape(2, 4, -1)
+        expected = [kernel(x, y) for x, y in zip(X, Y, strict=True)]
+        np.testing.assert_allclose(kernel(X, Y), expected, rtol=1e-10, atol=1e-12)
 
     def test_if_it_claims_to_be_semidefinite_it_is(self, rng):
         if not self.make().semidefinite:
@@ -88,4 +107,4 @@ class KernelContract:
         assert np.abs(other(X, X) - before).max() > 0
         np.testing.assert_array_equal(kernel(X, X), before)
         scale = kernel.with_gamma("scale").with_gamma_from(X).gamma_for(X.shape[1])
-        assert scale == pytest.approx(1 / (X.shape[1] * X.var()))
+        assert scale == pytest.approx(self.scale(X))

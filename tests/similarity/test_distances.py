@@ -1,5 +1,7 @@
 """Distances by name and of users, and the kernels made of them."""
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -7,29 +9,96 @@ from hypothesis import strategies as st
 
 from contracts.distance import DistanceContract
 from contracts.kernel import KernelContract
-from kernelatoms import KernelKSVD, KernelLinearizer, load_model, save_model, sparse_encode
-from kernelatoms.similarity import DISTANCES, Chi2, Distance, DistanceKernel, make_distance
+from kernelatoms import (
+    ClassDictionaryClassifier,
+    KernelKSVD,
+    KernelLinearizer,
+    load_model,
+    save_model,
+    sparse_encode,
+)
+from kernelatoms.similarity import (
+    DISTANCES,
+    CentredKernel,
+    Chi2,
+    Chi2Kernel,
+    Distance,
+    DistanceKernel,
+    Mahalanobis,
+    make_distance,
+    make_kernel,
+)
 from oracles.kernels import chi2_sum
 
+# Rows of 30 features, which are images to those who ask for a shape.
+PARAMS = {}
+TRAINING = np.random.default_rng(5).random((40, 30))
 
-@pytest.mark.parametrize("name", DISTANCES)
-class TestNamed(DistanceContract):
+
+def make(name):
+    return make_distance(name, **PARAMS.get(name, {})).settled(TRAINING)
+
+
+class Rows:
+    """Contracts on rows that are images too."""
+
     @pytest.fixture(autouse=True)
     def choose(self, name):
         self.name = name
 
-    def make(self):
-        return make_distance(self.name)
+    def rows(self, n, rng, dtype=np.float64):
+        return rng.random((n, 30)).astype(dtype)
 
 
 @pytest.mark.parametrize("name", DISTANCES)
-class TestKernels(KernelContract):
+class TestNamed(Rows, DistanceContract):
+    def make(self):
+        return make(self.name)
+
+    def test_descriptors_are_rows_of_numbers(self, rng):
+        for dtype in (np.float32, np.float64):
+            A = self.make().describe(self.rows(7, rng, dtype))
+            assert A.shape[0] == 7
+            assert A.ndim == 2
+            assert A.dtype == dtype
+
+    def test_settled_once_it_stays(self, rng):
+        distance = self.make()
+        assert distance.settled(self.rows(9, rng)) is distance
+        assert distance == self.make()
+        assert hash(distance) == hash(self.make())
+        assert distance.parts == (distance,)
+
+
+@pytest.mark.parametrize("power", [1, 1.5, 2])
+@pytest.mark.parametrize("name", DISTANCES)
+class TestKernels(Rows, KernelContract):
     @pytest.fixture(autouse=True)
-    def choose(self, name):
-        self.name = name
+    def choose_power(self, power):
+        self.power = power
 
     def make(self):
-        return DistanceKernel(self.name, gamma=0.8, power=1.5)
+        return DistanceKernel(make(self.name), gamma=0.8, power=self.power)
+
+    def scale(self, X):
+        return 1 / np.mean([self.power_of(x, y) for x, y in itertools.combinations(X, 2)])
+
+    def power_of(self, x, y):
+        distance = make(self.name)
+        return (
+            distance.compare(distance.describe(x[None]), distance.describe(y[None])) ** self.power
+        )
+
+
+@pytest.mark.parametrize("power", [1, 2])
+@pytest.mark.parametrize("name", DISTANCES)
+class TestCentred(Rows, KernelContract):
+    @pytest.fixture(autouse=True)
+    def choose_power(self, power):
+        self.power = power
+
+    def make(self):
+        return CentredKernel(make(self.name), self.power, origin=TRAINING[0])
 
 
 class Means:
@@ -65,18 +134,67 @@ def test_one_pair_at_a_time(seed, n, m, n_features, dtype, gamma, power):
     X, Y = (np.round(rng.random((k, n_features)), 1).astype(dtype) for k in (n, m))  # 0/0 too
     rtol = 1e-7 if dtype == np.float64 else 1e-3
     wide = X.astype(float), Y.astype(float)
+    covariance = np.cov(TRAINING[:, :n_features].T, bias=True).reshape(n_features, n_features)
+    covariance += 0.01 * np.trace(covariance) / n_features * np.eye(n_features)
     naive = {
-        "l2": [[np.sqrt(((x - y) ** 2).sum()) for y in wide[1]] for x in wide[0]],
-        "chi2": [[chi2_sum(x, y) / 2 for y in wide[1]] for x in wide[0]],
+        "l2": lambda x, y: np.sqrt(((x - y) ** 2).sum()),
+        "l1": lambda x, y: sum(abs(x - y)),
+        "linf": lambda x, y: max(abs(x - y)),
+        "chi2": lambda x, y: chi2_sum(x, y) / 2,
+        "correlation": one_minus_cosine,
+        "mahalanobis": lambda x, y: np.sqrt((x - y) @ np.linalg.solve(covariance, x - y)),
     }
-    for name, expected in naive.items():
-        distance = make_distance(name)
+    assert set(naive) == set(DISTANCES) - set(PARAMS)
+    for name, formula in naive.items():
+        expected = [[formula(x, y) for y in wide[1]] for x in wide[0]]
+        distance = make_distance(name).settled(TRAINING[:, :n_features])
         D = distance.compare(distance.describe(X), distance.describe(Y))
         np.testing.assert_allclose(D, expected, rtol=rtol, atol=1e-6)
-        kernel = DistanceKernel(name, gamma=gamma, power=power)
+        kernel = DistanceKernel(distance, gamma=gamma, power=power)
         K = np.exp(-gamma * np.array(expected) ** power)
         np.testing.assert_allclose(kernel(X, Y), K, rtol=1e-4, atol=1e-3 if power < 1 else 1e-6)
         assert kernel(X, Y).dtype == dtype
+
+
+def one_minus_cosine(x, y):
+    if not x.any() or not y.any():
+        return float(x.any() or y.any())
+    return 1 - x @ y / np.sqrt((x @ x) * (y @ y))
+
+
+def test_far_from_one_nothing_overflows(rng):
+    for size in (1e-300, 1e300):
+        X = rng.random((5, 8)) * size
+        for name in ("l1", "linf", "chi2", "correlation"):
+            near, far = (make_distance(name).describe(rows) for rows in (X / size, X))
+            times = 1 if name == "correlation" else size
+            expected = make_distance(name).compare(near, near) * times
+            np.testing.assert_allclose(make_distance(name).compare(far, far), expected, rtol=1e-9)
+
+
+def test_the_centred_form_of_l2_is_the_inner_product(rng):
+    X, Y = rng.standard_normal((6, 4)), rng.standard_normal((5, 4))
+    np.testing.assert_allclose(CentredKernel("l2")(X, Y), X @ Y.T, atol=1e-12)
+    o = rng.standard_normal(4)
+    there = CentredKernel("l2", origin=o)
+    np.testing.assert_allclose(there(X, Y), (X - o) @ (Y - o).T, atol=1e-12)
+    np.testing.assert_allclose(there.diag(X), np.square(X - o).sum(axis=1))
+    root = CentredKernel("l2", power=1)
+    expected = [[(np.hypot.reduce(x) + np.hypot.reduce(y) - np.hypot.reduce(x - y)) / 2
+                 for y in Y] for x in X]  # fmt: skip
+    np.testing.assert_allclose(root(X, Y), expected, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("name", "power", "known"),
+    [("l2", 2, True), ("l2", 2.1, None), ("l1", 1, True), ("l1", 1.1, None), ("linf", 0.1, None),
+     ("chi2", 1, True), ("chi2", 1.1, None), ("correlation", 1, True), ("correlation", 2, None),
+     ("mahalanobis", 2, True), ("mahalanobis", 3, None)],
+)  # fmt: skip
+def test_what_is_known_to_be_semidefinite(name, power, known):
+    assert DistanceKernel(name, power=power).semidefinite is known
+    assert CentredKernel(name, power=power).semidefinite is known
+    assert DistanceKernel(name, power=power).described().semidefinite is known
 
 
 def test_l2_is_the_rbf_kernel(rng):
@@ -100,6 +218,32 @@ def test_words_for_gamma_and_a_search(rng):
     assert DistanceKernel("l2", "auto").with_gamma_from(X).gamma == 0.25
     sizes = DistanceKernel("l2").what_gamma_multiplies(X, X[::-1])
     np.testing.assert_allclose(sizes, np.square(X - X[::-1]).sum(axis=1))
+    sizes = DistanceKernel(Means(), power=1).what_gamma_multiplies(X, X[::-1])
+    np.testing.assert_allclose(sizes, np.abs(X.mean(axis=1) - X[::-1].mean(axis=1)))
+    assert DistanceKernel("l2", "scale").with_gamma_from(X[:1]).gamma == 1
+    many = rng.random((1000, 4))
+    some = many[[int(i * 999 / 255) for i in range(256)]]
+    mean = np.mean([abs(a - b).max() for a, b in itertools.combinations(some, 2)])
+    gamma = DistanceKernel("linf", "scale", 1).with_gamma_from(many).gamma
+    assert gamma == pytest.approx(1 / mean)
+
+
+def test_by_name_as_kernels(rng):
+    X = rng.random((9, 30))
+    for name in DISTANCES:
+        kernel = make_kernel(name, kernel_params=PARAMS.get(name)).with_gamma_from(X)
+        if name == "chi2":
+            assert isinstance(kernel, Chi2Kernel)  # the kernel of that name, as before
+        else:
+            own = make_distance(name, **PARAMS.get(name, {})).settled(X)
+            assert kernel == DistanceKernel(own, 0.5, 2)
+    params = {"power": 1, "ridge": 0.3}
+    kernel = make_kernel("mahalanobis", gamma=0.1, kernel_params=params)
+    assert kernel == DistanceKernel(Mahalanobis(0.3), 0.1, 1)
+    with pytest.raises(ValueError, match=r"rigde, which .* not take; it takes power, ridge, whit"):
+        make_kernel("mahalanobis", kernel_params={"rigde": 1})
+    with pytest.raises(ValueError, match=r"'rbf', 'sigmoid', .*'l1'.*'mahalanobis'"):
+        make_kernel("l7")
 
 
 @pytest.mark.parametrize("distance", ["l2", "chi2", Chi2()])
@@ -113,10 +257,91 @@ def test_model_files_hold_them(distance, rng, tmp_path):
     np.testing.assert_array_equal(again.transform(X).toarray(), model.transform(X).toarray())
 
 
+class TestSettled:
+    """What a distance takes from training rows stays with the model."""
+
+    def test_a_learner_keeps_it(self, rng, tmp_path):
+        X = rng.random((60, 6)) * [1, 1, 1, 1, 9, 50]
+        by_name = {"kernel": "mahalanobis", "gamma": "scale"}
+        model = KernelKSVD(5, n_nonzero_coefs=2, random_state=0, **by_name).fit(X)
+        settled = model.settled_kernel_
+        assert settled.distance == Mahalanobis().settled(X)
+        twin = KernelKSVD(
+            5, n_nonzero_coefs=2, random_state=0, kernel=DistanceKernel(settled.distance, "scale")
+        ).fit(X)
+        assert not hasattr(twin, "settled_kernel_")
+        codes = model.transform(X).toarray()
+        np.testing.assert_array_equal(codes, twin.transform(X).toarray())
+        again, _ = load_model(save_model(model, tmp_path / "m.skops"))
+        np.testing.assert_array_equal(again.transform(X[:7]).toarray(), codes[:7])
+        model.set_params(kernel="rbf", gamma=0.1).fit(X)
+        assert not hasattr(model, "settled_kernel_")
+
+    def test_classes_share_it(self, rng):
+        X, y = rng.random((60, 6)), np.repeat([0, 1], 30)
+        learner = KernelKSVD(3, kernel="mahalanobis", n_nonzero_coefs=2)
+        model = ClassDictionaryClassifier(learner, random_state=0).fit(X, y)
+        for own in model.dictionaries_:
+            assert own._kernel().distance == Mahalanobis().settled(X)
+
+    def test_it_is_asked_for(self, rng):
+        X = rng.random((9, 3))
+        with pytest.raises(ValueError, match=r"takes a covariance from training rows.*settled"):
+            DistanceKernel("mahalanobis")(X, X)
+        with pytest.raises(ValueError, match="settled on rows of 3 features, and these have 2"):
+            Mahalanobis().settled(X).describe(X[:, :2])
+        with pytest.raises(ValueError, match="needs training rows that differ"):
+            Mahalanobis().settled(np.ones((5, 3)))
+        with pytest.raises(ValueError, match=r"of 2 training rows of 3 .* a ridge above 0"):
+            Mahalanobis(ridge=0).settled(X[:2])
+
+    def test_a_users_distance_may_settle_too(self, rng):
+        class Scaled(Means):
+            def __init__(self, scale=None):
+                super().__init__()
+                self.scale = scale
+
+            def settled(self, rows):
+                return self if self.scale else Scaled(rows.std())
+
+        X = rng.random((9, 3))
+        kernel = DistanceKernel(Scaled()).with_gamma_from(X)
+        assert kernel.distance.scale == X.std()
+        assert kernel.settled(X + 1) is kernel
+
+
 class TestBad:
-    @pytest.mark.parametrize("distance", ["l1", 3, None, Chi2, object()])
+    def test_parameters_of_distances(self):
+        with pytest.raises(ValueError, match="'l2' does not take ridge, side; it takes no param"):
+            make_distance("l2", side=1, ridge=2)
+        with pytest.raises(ValueError, match="'mahalanobis' does not take side; it takes ridge, w"):
+            make_distance("mahalanobis", side=1)
+        with pytest.raises(ValueError, match="side belong to distances by name"):
+            make_distance(Chi2(), side=1)
+        with pytest.raises(ValueError, match="ridge must be from 0, got -1"):
+            Mahalanobis(-1)
+        for bad in ([[1.0]], np.ones((2, 3)), np.full((2, 2), np.nan), np.eye(2, dtype=int)):
+            with pytest.raises(ValueError, match="whitening must be a square array"):
+                Mahalanobis(0.1, bad)
+        for bad in ("zero", np.ones((2, 2)), [np.inf]):
+            with pytest.raises(ValueError, match="origin must be a row of finite numbers"):
+                CentredKernel("l2", origin=bad)
+        with pytest.raises(ValueError, match="origin must have n_features=2 numbers, got 3"):
+            CentredKernel("l2", origin=[1, 2, 3])(np.ones((1, 2)), np.ones((1, 2)))
+        with pytest.raises(ValueError, match=r"gamma='auto' is taken from rows.*with_gamma_from"):
+            DistanceKernel("l2", "auto").described()
+        with pytest.raises(ValueError, match=r"rows must be a matrix .*got shape \(3,\)"):
+            make_distance("l1").describe(np.ones(3))
+        with pytest.raises(ValueError, match="as many features"):
+            make_distance("l1").compare(np.ones((2, 3)), np.ones((2, 4)))
+
+    def test_negative_rows_are_described_by_no_chi2(self):
+        with pytest.raises(ValueError, match="'chi2' knows no negative values, and rows hold -2"):
+            make_distance("chi2").describe(np.array([[1.0, -2.0]]))
+
+    @pytest.mark.parametrize("distance", ["l7", 3, None, Chi2, object()])
     def test_what_is_no_distance(self, distance):
-        with pytest.raises(ValueError, match=r"distance must be one of 'chi2', 'l2', or an object"):
+        with pytest.raises(ValueError, match=r"distance must be one of 'chi2', .*, or an object"):
             make_distance(distance)
         with pytest.raises(ValueError, match="distance must be one of"):
             DistanceKernel(distance)

@@ -17,7 +17,8 @@ class KernelChoice:
     """Estimators with the parameters kernel, gamma, degree, coef0 and kernel_params.
 
     ``gamma_`` is the number that ``fit`` settled on, None where the kernel has no gamma. Models
-    saved before there was one go by their parameter.
+    saved before there was one go by their parameter. ``settled_kernel_`` is there where the kernel
+    takes more than that from training rows.
     """
 
     kernel: Any
@@ -28,7 +29,7 @@ class KernelChoice:
 
     def _kernel(self) -> Kernel:
         """Return the kernel, as fitted."""
-        kernel = self._asked_kernel()
+        kernel = getattr(self, "settled_kernel_", None) or self._asked_kernel()
         gamma = getattr(self, "gamma_", None)
         return kernel if gamma is None else kernel.with_gamma(gamma)
 
@@ -43,8 +44,12 @@ class KernelChoice:
         )
 
     def _fit_kernel(self, kernel: Kernel, X: Array) -> Kernel:
-        """Settle gamma by the training rows, and try a user's kernel on some of them."""
-        kernel = kernel.with_gamma_from(X)
+        """Settle the kernel by the training rows, and try a user's on some of them."""
+        self.__dict__.pop("settled_kernel_", None)  # of an earlier fit
+        settled = kernel.settled(X)
+        if settled is not kernel:
+            self.settled_kernel_ = settled
+        kernel = settled.with_gamma_from(X)
         check_kernel(kernel, X)
         self.gamma_: float | None = kernel.gamma if kernel.has_gamma else None  # type: ignore[attr-defined]
         return kernel
@@ -59,19 +64,24 @@ class KernelChoice:
 
     def _shared_parameters(self, X: Array) -> dict[str, Any]:
         """Return parameters under which fits to parts of X have one kernel, that of all rows."""
-        kernel = self._asked_kernel().with_gamma_from(X)
-        if not kernel.has_gamma:
+        asked = self._asked_kernel()
+        settled = asked.settled(X)
+        kernel = settled.with_gamma_from(X)
+        if settled is asked and not kernel.has_gamma:
             return {}
-        if isinstance(self.kernel, str):
+        if settled is asked and isinstance(self.kernel, str):
             return {"gamma": kernel.gamma}  # type: ignore[attr-defined]
         own = kernel.given if isinstance(kernel, UserKernel) else kernel
         return {"kernel": own, "kernel_params": None}
 
     def _check_rows_held(self, name: str, n_features: int, n_rows: int | None = None) -> int:
-        """Check rows that a kernel compares others with; return how many there are.
+        """Check the kernel and rows that it compares others with; return how many there are.
 
         They are known by number, of the columns that rows have, where the kernel is precomputed.
         """
+        settled = getattr(self, "settled_kernel_", None)
+        if settled is not None and type(settled) is not type(self._asked_kernel()):
+            raise ValueError("settled_kernel_ is not the kernel that the parameters ask for")
         self._kernel()  # refuses parameters
         if self._precomputed:
             return len(held_rows(self, name, n_features, n_rows))

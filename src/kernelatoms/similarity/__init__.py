@@ -5,7 +5,8 @@
   of distances; ``named``: their table ``KERNELS``.
 - ``users``: functions and objects of users as kernels, precomputed values.
 - ``given``: ``make_kernel``, which turns whatever ``kernel=`` may be into a ``Kernel``.
-- ``distances``: distances of rows, their table ``DISTANCES``, and kernels made of them.
+- ``distances``: ``Distance``, and those of vectors; ``named_distances``: their table
+  ``DISTANCES`` and ``make_distance``; ``distance_kernels``: kernels made of them.
 - ``gradients``: how kernel values change when a row moves.
 - ``inversion``: how k(x, a) depends on x, where that helps to find an x.
 - ``missing``: what the observed entries of a row tell of norms, inner products and distances.
@@ -18,13 +19,15 @@ from kernelatoms.similarity.decaying import (
     LaplacianKernel,
     RBFKernel,
 )
+from kernelatoms.similarity.distance_kernels import CentredKernel, DistanceKernel
 from kernelatoms.similarity.distances import (
-    DISTANCES,
+    L1,
     L2,
     Chi2,
+    Correlation,
     Distance,
-    DistanceKernel,
-    make_distance,
+    LInf,
+    Mahalanobis,
 )
 from kernelatoms.similarity.given import (
     as_anchors,
@@ -34,12 +37,14 @@ from kernelatoms.similarity.given import (
 from kernelatoms.similarity.gradients import Slopes
 from kernelatoms.similarity.inner import CosineKernel, LinearKernel, PolynomialKernel, SigmoidKernel
 from kernelatoms.similarity.named import KERNELS, names_of_kernels
+from kernelatoms.similarity.named_distances import DISTANCES, make_distance
 from kernelatoms.similarity.users import PrecomputedKernel, UserKernel
 
 #: The types that objects of this room are made of: model files may hold them.
 OWN_TYPES: tuple[type, ...] = (
     *dict.fromkeys(KERNELS.values()),
     PrecomputedKernel,
+    CentredKernel,
     DistanceKernel,
     *DISTANCES.values(),
 )
@@ -47,17 +52,22 @@ OWN_TYPES: tuple[type, ...] = (
 __all__ = [
     "DISTANCES",
     "KERNELS",
+    "L1",
     "L2",
     "OWN_TYPES",
     "AdditiveChi2Kernel",
+    "CentredKernel",
     "Chi2",
     "Chi2Kernel",
+    "Correlation",
     "CosineKernel",
     "Distance",
     "DistanceKernel",
     "Kernel",
+    "LInf",
     "LaplacianKernel",
     "LinearKernel",
+    "Mahalanobis",
     "PolynomialKernel",
     "PrecomputedKernel",
     "RBFKernel",

@@ -9,7 +9,9 @@ is all a subclass must write. The rest has a default, and a kernel that knows be
 - how to find a row with given kernel values (``inversion``, ``exact_preimage``), for pre-images;
 - whether it is positive semi-definite on any rows, whether k(x, x) is bounded, whether it takes
   non-negative rows only;
-- its gamma, if it has one: the default, and what it multiplies.
+- its gamma, if it has one: the default, and what it multiplies;
+- what it takes from training rows (``settled``), and what it computes of each row by itself
+  (``describe``), for kernels of distances.
 """
 
 import copy
@@ -105,6 +107,20 @@ class Kernel:
     def name(self) -> str:
         """What the kernel is called in messages."""
         return type(self).__name__
+
+    # What it takes from rows
+
+    def settled(self, rows: Array) -> Self:
+        """Return the kernel with all that it takes from training rows but gamma: itself."""
+        return self
+
+    def describe(self, rows: Array) -> Any:
+        """Return what ``described()`` compares, of rows (..., n_features): the rows themselves."""
+        return rows
+
+    def described(self) -> "Kernel":
+        """Return the same kernel of what ``describe`` returns, so that rows are described once."""
+        return self
 
     # Gradients
 

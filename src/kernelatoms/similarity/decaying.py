@@ -5,12 +5,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.metrics.pairwise import (
-    additive_chi2_kernel,
-    manhattan_distances,
-    paired_manhattan_distances,
-)
+from sklearn.metrics.pairwise import paired_manhattan_distances
 
+from kernelatoms.engine import machine
 from kernelatoms.similarity.gradients import Slopes, gradient_of_signs, weighted_values
 from kernelatoms.similarity.inner import Gamma, NamedKernel, in_float64
 from kernelatoms.similarity.inversion import GaussianInversion
@@ -39,20 +36,6 @@ def squared_distances(X: Array, Y: Array) -> Array:
         each = np.arange(X.shape[-2])
         D[..., each, each] = 0  # without rounding
     return D
-
-
-def _in_stacks(function: Any, X: Array, Y: Array) -> Array:
-    """Return ``function(X, Y)`` of two matrices for every pair in a stack of them."""
-    if X.ndim == 2 and Y.ndim == 2 and len(X) and len(Y):
-        return np.asarray(function(X, Y))
-    heads = np.broadcast_shapes(X.shape[:-2], Y.shape[:-2])
-    X = np.broadcast_to(X, heads + X.shape[-2:])
-    Y = np.broadcast_to(Y, heads + Y.shape[-2:])
-    out = np.empty((*heads, X.shape[-2], Y.shape[-2]), X.dtype)
-    for place in np.ndindex(*heads):
-        if out[place].size:  # compiled functions want rows of their own, and some
-            out[place] = function(X[place].copy(), Y[place].copy())
-    return out
 
 
 @dataclass(frozen=True)
@@ -213,9 +196,9 @@ class Chi2Kernel(DecayingKernel):
 
 
 def _l1_distances(X: Array, Y: Array) -> Array:
-    return _in_stacks(manhattan_distances, X, Y)
+    return machine(X).l1_distances(X, Y)
 
 
 def chi2_sums(X: Array, Y: Array) -> Array:
-    """Return sum_i (x_i - y_i)^2 / (x_i + y_i) for all pairs of rows, 0/0 = 0."""
-    return np.negative(_in_stacks(additive_chi2_kernel, X, Y.astype(X.dtype, copy=False)))
+    """Return sum_i (x_i - y_i)^2 / (x_i + y_i), 0/0 = 0, for all pairs, also in stacks."""
+    return machine(X).chi2_distances(X, Y)

@@ -1,21 +1,26 @@
-"""Distances of rows, and kernels made of them.
+"""Distances of rows: ``Distance``, and those of vectors.
 
 A distance describes rows once (``describe(rows) -> descriptors``, for images say gradients or
 windows) and compares descriptors (``compare(A, B) -> (n, m)``), so that many rows can be compared
-with the same ones without describing these again. ``DistanceKernel`` turns any of them into
-exp(-gamma d^power). The table ``DISTANCES`` is the only list of names.
+with the same ones without describing these again. What it must know of training rows it takes from
+them once (``settled(rows)``).
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelatoms.similarity.base import Kernel, check_gamma, check_number, check_values
+from kernelatoms.engine import machine
+from kernelatoms.similarity.base import check_number
 from kernelatoms.similarity.decaying import chi2_sums, squared_distances
+from kernelatoms.similarity.inner import in_float64
 
 Array = NDArray[Any]
+
+# Pairs of so many rows tell the typical size of a distance.
+_ROWS_LOOKED_AT = 256
 
 
 class Distance:
@@ -25,6 +30,11 @@ class Distance:
     ----------
     non_negative : bool
         Whether it is defined on rows without negative values only.
+    takes_stacks : bool
+        Whether it also compares stacks, A (..., n, p) with B (..., m, p).
+    semidefinite_to : float
+        The largest power up to which exp(-gamma d^power) is known to be positive semi-definite on
+        any rows; 0 where none is known.
 
     Examples
     --------
@@ -36,134 +46,283 @@ class Distance:
     """
 
     non_negative: bool = False
+    takes_stacks: bool = False
+    semidefinite_to: float = 0
 
     def describe(self, rows: Array) -> Any:
-        """Return descriptors of rows (n, n_features), an array of length n: the rows themselves."""
+        """Return descriptors of rows (n, n_features), an array of length n: the rows themselves.
+
+        Those of the library's distances are two-dimensional, (n, n_descriptors).
+        """
         return rows
 
     def compare(self, A: Any, B: Any) -> Array:
         """Return the distances of all descriptors in A (n, ...) and B (m, ...): (n, m), from 0."""
         raise NotImplementedError(f"{type(self).__name__} must define compare(A, B).")
 
+    def settled(self, rows: Array) -> Self:
+        """Return the distance with what it takes from training rows (n, n_features), if anything.
+
+        One that has it already stays as it is.
+        """
+        return self
+
+    @property
+    def parts(self) -> tuple["Distance", ...]:
+        """The distances whose nearest rows, together, are the neighbours of a row: itself."""
+        return (self,)
+
 
 @dataclass(frozen=True)
-class L2(Distance):
+class UserDistance(Distance):
+    """A user's object with ``describe`` and ``compare``, and whatever else of ``Distance`` it has.
+
+    Parameters
+    ----------
+    given : object
+        The user's object.
+    """
+
+    given: Any
+
+    def describe(self, rows: Array) -> Any:
+        """Return what the object returns."""
+        return self.given.describe(rows)
+
+    def compare(self, A: Any, B: Any) -> Array:
+        """Return what the object returns."""
+        return self.given.compare(A, B)
+
+    def settled(self, rows: Array) -> Self:
+        """Return the object as it settles itself, if it can."""
+        own = getattr(self.given, "settled", None)
+        other = self.given if own is None else own(rows)
+        return self if other is self.given else type(self)(other)
+
+    @property
+    def non_negative(self) -> bool:  # type: ignore[override]
+        """What the object says; False if it does not."""
+        return bool(getattr(self.given, "non_negative", False))
+
+    @property
+    def takes_stacks(self) -> bool:  # type: ignore[override]
+        """What the object says; False if it does not."""
+        return bool(getattr(self.given, "takes_stacks", False))
+
+    @property
+    def semidefinite_to(self) -> float:  # type: ignore[override]
+        """What the object says; 0 if it does not."""
+        return float(getattr(self.given, "semidefinite_to", 0))
+
+
+class VectorDistance(Distance):
+    """A distance of the library's: descriptors are rows of numbers, also in stacks."""
+
+    takes_stacks = True
+
+    def describe(self, rows: Array) -> Array:
+        """Return the rows (n, n_features) themselves."""
+        return as_rows(rows)
+
+
+@dataclass(frozen=True)
+class L2(VectorDistance):
     """The Euclidean distance, |a - b|."""
 
+    semidefinite_to = 2
+
     def compare(self, A: Array, B: Array) -> Array:
-        """Return |a - b| for all pairs: (n, m)."""
+        """Return |a - b| for all pairs: (..., n, m)."""
         return np.sqrt(squared_distances(A, B))
 
 
 @dataclass(frozen=True)
-class Chi2(Distance):
-    """Half of sum_i (a_i - b_i)^2 / (a_i + b_i), 0/0 = 0: for rows without negative values."""
+class L1(VectorDistance):
+    """The city block distance, sum_i |a_i - b_i|."""
 
-    non_negative = True
+    semidefinite_to = 1
 
     def compare(self, A: Array, B: Array) -> Array:
-        """Return the distances of all pairs: (n, m)."""
-        return 0.5 * chi2_sums(A, B)
-
-
-DISTANCES: dict[str, type[Distance]] = {"chi2": Chi2, "l2": L2}
-
-
-def make_distance(distance: Any) -> Any:
-    """Return a distance, by name or as it is.
-
-    Parameters
-    ----------
-    distance : str or object
-        A name in ``DISTANCES``, or an object with ``describe(rows)`` and ``compare(A, B)``.
-
-    Returns
-    -------
-    Distance
-    """
-    if isinstance(distance, str) and distance in DISTANCES:
-        return DISTANCES[distance]()
-    methods = (getattr(distance, name, None) for name in ("describe", "compare"))
-    if not isinstance(distance, str | type) and all(callable(method) for method in methods):
-        return distance
-    names = ", ".join(repr(name) for name in DISTANCES)
-    raise ValueError(
-        f"distance must be one of {names}, or an object with describe(rows) and compare(A, B), "
-        f"got {distance!r}."
-    )
+        """Return the distances of all pairs: (..., n, m)."""
+        return machine(A).l1_distances(A, B)
 
 
 @dataclass(frozen=True)
-class DistanceKernel(Kernel):
-    """k(x, y) = exp(-gamma d(x, y)^power): a kernel made of a distance.
+class LInf(VectorDistance):
+    """The chessboard distance, max_i |a_i - b_i|."""
 
-    Whether it is positive semi-definite depends on the distance (it is for "l2" up to power 2, and
-    for "chi2" at power 1), so it is checked where it matters.
+    def compare(self, A: Array, B: Array) -> Array:
+        """Return the distances of all pairs: (..., n, m)."""
+        return machine(A).linf_distances(A, B)
+
+
+@dataclass(frozen=True)
+class Correlation(VectorDistance):
+    """1 - cos(a, b), from 0 to 2: without centring. A zero row has distance 1 to all but zero rows.
+
+    Half of the squared Euclidean distance of the rows over their norms.
+    """
+
+    semidefinite_to = 1
+
+    def describe(self, rows: Array) -> Array:
+        """Return unit rows with one more column, 1 for zero rows: (n, n_features + 1)."""
+        rows = as_rows(rows)
+        unit = machine(rows).unit_rows(rows)
+        # A direction of their own, so that zero rows are no exception in compare.
+        return np.column_stack([unit, ~rows.any(axis=1)]).astype(rows.dtype, copy=False)
+
+    def compare(self, A: Array, B: Array) -> Array:
+        """Return 1 - a'b for all pairs of unit rows: (..., n, m)."""
+        return squared_distances(A, B) / 2
+
+
+@dataclass(frozen=True)
+class Chi2(VectorDistance):
+    """Half of sum_i (a_i - b_i)^2 / (a_i + b_i), 0/0 = 0: for rows without negative values."""
+
+    non_negative = True
+    semidefinite_to = 1
+
+    def describe(self, rows: Array) -> Array:
+        """Return the rows (n, n_features) themselves; refuse negative values."""
+        rows = as_rows(rows)
+        if rows.min(initial=0) < 0:
+            raise ValueError(
+                f"distance 'chi2' knows no negative values, and rows hold {rows.min():.3g}; "
+                "shift or scale them, or choose another distance."
+            )
+        return rows
+
+    def compare(self, A: Array, B: Array) -> Array:
+        """Return the distances of all pairs: (..., n, m)."""
+        return 0.5 * chi2_sums(A, B)
+
+
+@dataclass(frozen=True, eq=False)
+class Mahalanobis(VectorDistance):
+    """The Euclidean distance after training rows have been made uncorrelated, of variance 1.
+
+    d(a, b)^2 = (a - b)' (S + ridge v I)^-1 (a - b), with S the covariance of the training rows and
+    v the mean variance of a feature. ``settled(rows)`` takes it from rows.
 
     Parameters
     ----------
-    distance : str or object
-        A name in ``DISTANCES``, or an object with ``describe(rows)`` and ``compare(A, B)``.
-    gamma : float, "scale", "auto" or None
-        None is 0.5.
-    power : float
-        Above 0.
+    ridge : float
+        From 0. Features that hardly vary in training count for less the larger it is, and rows
+        fewer than features need one above 0.
+    whitening : array of shape (n_features, n_features), optional
+        What rows are multiplied by; None until it is settled.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from kernelatoms.similarity import DistanceKernel
-    >>> DistanceKernel("l2", gamma=0.5)(np.zeros((1, 1)), np.array([[0.0], [2.0]])).round(3)
-    array([[1.   , 0.135]])
+    >>> from kernelatoms.similarity import Mahalanobis
+    >>> rows = np.random.default_rng(0).normal(size=(2000, 2)) * [1, 100]
+    >>> far = Mahalanobis(ridge=0).settled(rows)
+    >>> A, B = far.describe(np.zeros((1, 2))), far.describe(np.array([[1.0, 0.0], [0.0, 100.0]]))
+    >>> far.compare(A, B).round(1)
+    array([[1., 1.]])
     """
 
-    distance: Any = "l2"
-    gamma: float | str | None = 0.5
-    power: float = 2
-    bounded = True
+    ridge: float = 0.01
+    whitening: Any = None
+    semidefinite_to = 2
 
     def __post_init__(self) -> None:
         """Check the parameters."""
-        make_distance(self.distance)
-        check_gamma(self.gamma)
-        check_number("power", self.power)
-        if not self.power > 0:
-            raise ValueError(f"power must be above 0, got {self.power!r}.")
+        check_number("ridge", self.ridge)
+        if self.ridge < 0:
+            raise ValueError(f"ridge must be from 0, got {self.ridge!r}.")
+        W = self.whitening
+        if W is not None and not (
+            isinstance(W, np.ndarray) and W.dtype.kind == "f" and W.ndim == 2
+            and W.shape[0] == W.shape[1] and np.isfinite(W).all()
+        ):  # fmt: skip
+            raise ValueError("whitening must be a square array of finite floats, or None.")
 
-    @property
-    def name(self) -> str:
-        """The kernel, of its distance."""
-        own = self.distance if isinstance(self.distance, str) else type(self.distance).__name__
-        return f"DistanceKernel({own})"
+    def __eq__(self, other: object) -> bool:
+        """Whether ridge and whitening are the same."""
+        if not isinstance(other, Mahalanobis):
+            return NotImplemented
+        return self.ridge == other.ridge and np.array_equal(self.whitening, other.whitening)
 
-    @property
-    def non_negative(self) -> bool:  # type: ignore[override]
-        """Whether the distance is defined on rows without negative values only."""
-        return bool(getattr(make_distance(self.distance), "non_negative", False))
+    def __hash__(self) -> int:
+        """Return a number that equal ones share."""
+        return hash((Mahalanobis, self.ridge))
 
-    def values(self, X: Array, Y: Array) -> Array:
-        """Return k(x, y) for all pairs of rows (n, n_features) and (m, n_features)."""
-        powers = self._powers(X, Y)
-        powers *= -self.gamma_for(X.shape[1])
-        return np.exp(powers, out=powers)
+    def settled(self, rows: Array) -> Self:
+        """Return the distance with the covariance of rows (n, n_features)."""
+        if self.whitening is not None:
+            return self
+        rows = in_float64(as_rows(rows))
+        centred = rows - rows.mean(axis=0)
+        covariance = centred.T @ centred / len(rows)
+        variance = float(np.trace(covariance)) / len(covariance)
+        if not 0 < variance < np.inf:
+            raise ValueError(
+                "distance 'mahalanobis' needs training rows that differ, in numbers whose squares "
+                f"are no overflow: their mean variance is {variance:.3g}."
+            )
+        covariance /= variance
+        covariance.flat[:: len(covariance) + 1] += self.ridge
+        try:
+            factor = np.linalg.cholesky(covariance)
+        except np.linalg.LinAlgError:
+            raise ValueError(
+                f"distance 'mahalanobis': the covariance of {len(rows)} training rows of "
+                f"{rows.shape[1]} features has no inverse; use a ridge above {self.ridge:g}."
+            ) from None
+        whitening = np.linalg.inv(factor).T / np.sqrt(variance)
+        return type(self)(self.ridge, np.ascontiguousarray(whitening))
 
-    def _diag(self, X: Array) -> Array:
-        return np.ones(X.shape[:-1], X.dtype)
+    def describe(self, rows: Array) -> Array:
+        """Return rows (n, n_features) times the whitening matrix."""
+        rows = as_rows(rows)
+        if self.whitening is None:
+            raise ValueError(
+                "distance 'mahalanobis' takes a covariance from training rows: use "
+                "distance.settled(rows)."
+            )
+        if rows.shape[1] != len(self.whitening):
+            raise ValueError(
+                f"distance 'mahalanobis' was settled on rows of {len(self.whitening)} features, "
+                f"and these have {rows.shape[1]}."
+            )
+        return rows @ self.whitening.astype(rows.dtype, copy=False)
 
-    def default_gamma(self, n_features: int) -> float:
-        """Return 0.5, whatever the features."""
-        return 0.5
+    def compare(self, A: Array, B: Array) -> Array:
+        """Return |a - b| for all pairs of descriptors: (..., n, m)."""
+        return np.sqrt(squared_distances(A, B))
 
-    def what_gamma_multiplies(self, X: Array, Y: Array) -> Array:
-        """Return d^power, row by row."""
-        pairs = (self._powers(X[i : i + 1], Y[i : i + 1]) for i in range(len(X)))
-        return np.array([float(pair[0, 0]) for pair in pairs])
 
-    def _powers(self, X: Array, Y: Array) -> Array:
-        """Return d^power in float64."""
-        distance = make_distance(self.distance)
-        far = distance.compare(distance.describe(X), distance.describe(Y))
-        far = check_values(far, (len(X), len(Y)), f"the distance of {self.name}")
-        if far.min(initial=0) < 0:
-            raise ValueError(f"the distance of {self.name} is negative: {far.min():.3g}.")
-        return far.astype(np.float64) ** self.power
+def as_rows(rows: Any) -> Array:
+    """Return rows (n, n_features) of float32 or float64."""
+    rows = np.asarray(rows)
+    if rows.ndim != 2:
+        raise ValueError(f"rows must be a matrix (n, n_features), got shape {rows.shape}.")
+    return rows if rows.dtype in (np.float32, np.float64) else rows.astype(np.float64)
+
+
+def mean_of_pairs(distance: Any, rows: Array, power: float = 1) -> float:
+    """Return the mean of d^power over pairs of different rows, at most 256, evenly spaced.
+
+    Parameters
+    ----------
+    distance : Distance
+        A settled distance.
+    rows : array of shape (n, n_features)
+        Training rows.
+    power : float
+        Of the distance.
+
+    Returns
+    -------
+    float
+        0 for a single row.
+    """
+    some = np.unique(np.linspace(0, len(rows) - 1, _ROWS_LOOKED_AT).astype(np.intp))
+    A = distance.describe(rows[some])
+    far = np.asarray(distance.compare(A, A), np.float64) ** power
+    pairs = len(some) * (len(some) - 1)
+    return float((far.sum() - np.trace(far)) / pairs) if pairs else 0.0

@@ -9,12 +9,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelatoms.similarity.base import Kernel, check_gamma, check_number
-from kernelatoms.similarity.distances import DistanceKernel
+from kernelatoms.similarity.distance_kernels import (
+    DescribedKernel,
+    DistanceKernel,
+    KernelOfDistance,
+)
 from kernelatoms.similarity.inner import NamedKernel
 from kernelatoms.similarity.named import KERNELS, names_of_kernels
+from kernelatoms.similarity.named_distances import DISTANCES, make_distance, parameters_of
 from kernelatoms.similarity.users import PrecomputedKernel, UserKernel
 
 Array = NDArray[Any]
+
+# Kernels that are taken as they are.
+_OWN = NamedKernel | PrecomputedKernel | UserKernel | KernelOfDistance | DescribedKernel
 
 # How many rows a user's kernel is tried on at fit.
 _TRIED = 8
@@ -33,16 +41,19 @@ def make_kernel(
     Parameters
     ----------
     kernel : str, callable, object or class
-        A name in ``KERNELS`` or "precomputed"; a function ``k(X, Y)`` of two matrices; an object
-        with ``values`` or ``__call__`` and, optionally, ``diag`` and the rest of ``Kernel``; or a
-        class of such objects, then made with ``kernel_params``.
+        A name in ``KERNELS`` or "precomputed"; another name in ``DISTANCES``, for
+        exp(-gamma d^power); a function ``k(X, Y)`` of two matrices; an object with
+        ``values`` or ``__call__`` and, optionally, ``diag`` and the rest of ``Kernel``; or a class
+        of such objects, then made with ``kernel_params``.
     gamma : float, "scale", "auto" or None
         For kernels by name, as far as they have it: a number above 0, None for the kernel's
-        default, "scale" for 1 / (n_features * X.var()), "auto" for 1 / n_features.
+        default, "scale" for 1 / (n_features * X.var()) (of distances, see ``DistanceKernel``),
+        "auto" for 1 / n_features.
     degree, coef0 : float
         For kernels by name, as far as they have them.
     kernel_params : dict, optional
-        Further arguments of a function, all those of a class, or those of a name.
+        Further arguments of a function, all those of a class, or those of a name: for that of a
+        distance its ``power`` (2 by default) and the distance's own, such as ``image_shape``.
 
     Returns
     -------
@@ -67,6 +78,8 @@ def make_kernel(
             return PrecomputedKernel()
         if kernel in KERNELS:
             return _by_name(kernel, {"gamma": gamma, "degree": degree, "coef0": coef0}, extra)
+        if kernel in DISTANCES:
+            return _by_name_of_distance(kernel, gamma, extra)
     if isinstance(kernel, type) and _usable(kernel):
         try:
             return _from_object(kernel(**extra), {})
@@ -77,7 +90,7 @@ def make_kernel(
             ) from error
     if not isinstance(kernel, type | str) and _usable(kernel):
         return _from_object(kernel, extra)
-    names = ", ".join(repr(name) for name in KERNELS)
+    names = ", ".join(repr(name) for name in dict.fromkeys([*KERNELS, *DISTANCES]))
     raise ValueError(
         f"kernel must be one of {names}, 'precomputed', a function of two matrices, or an object "
         f"or class with values(X, Y) (see kernelatoms.similarity.Kernel), got {kernel!r}."
@@ -187,6 +200,18 @@ def _by_name(name: str, given: dict[str, Any], extra: dict[str, Any]) -> Kernel:
     return kind(**{key: value for key, value in given.items() if key in known} | extra)
 
 
+def _by_name_of_distance(name: str, gamma: float | str | None, extra: dict[str, Any]) -> Kernel:
+    known = sorted(["power", *parameters_of(name)])
+    unknown = sorted(set(extra) - set(known))
+    if unknown:
+        raise ValueError(
+            f"kernel_params holds {', '.join(unknown)}, which the kernel of distance {name!r} does "
+            f"not take; it takes {', '.join(known)}."
+        )
+    power = extra.pop("power", 2)
+    return DistanceKernel(make_distance(name, **extra), gamma, power)
+
+
 def _usable(given: Any) -> bool:
     if isinstance(given, Mapping):
         return False  # its values are others
@@ -197,7 +222,7 @@ def _usable(given: Any) -> bool:
 
 
 def _from_object(given: Any, params: dict[str, Any]) -> Kernel:
-    if isinstance(given, NamedKernel | PrecomputedKernel | UserKernel | DistanceKernel):
+    if isinstance(given, _OWN):
         if params:
             raise ValueError(
                 "kernel_params are for functions and classes: the kernel is an object."

@@ -14,6 +14,7 @@
 - ``ksc``: l1 coding as published: coordinate descent (KSC) and its two stages (FKSC).
 - ``ksvd``: the K-SVD sweep over atoms, and residuals of padded codes.
 - ``atoms``: the sums of codes that learners need, and block coordinate descent on atoms from them.
+- ``pairs``: distances of all pairs of rows that no matrix product gives.
 - ``class_parts``: what one class's atoms leave of signals.
 - ``nearest``: the smallest values of every row of a matrix that passes by in blocks.
 - ``local``: a small problem of its own for every signal: Gram matrices, ridge codes, class parts.
@@ -34,6 +35,7 @@ from kernelatoms.engine.cpu.layout import laid_out
 from kernelatoms.engine.cpu.local import class_parts_local, gather, ridge_local
 from kernelatoms.engine.cpu.masked import omp_observed
 from kernelatoms.engine.cpu.nearest import in_order, keep_smallest, none_yet, smallest
+from kernelatoms.engine.cpu.pairs import chi2_distances, l1_distances, linf_distances
 from kernelatoms.engine.cpu.products import for_blocks, gram_matrix
 from kernelatoms.engine.cpu.scale import (
     all_ordinary,
@@ -49,6 +51,7 @@ __all__ = [
     "all_ordinary",
     "at_once",
     "certify",
+    "chi2_distances",
     "class_parts_local",
     "code_blocks",
     "descend_atoms",
@@ -63,10 +66,12 @@ __all__ = [
     "is_ordinary",
     "keep_smallest",
     "ksc_passes",
+    "l1_distances",
     "laid_out",
     "lasso",
     "lasso_local",
     "lasso_without_gram",
+    "linf_distances",
     "none_yet",
     "observed_class_residuals",
     "omp",
