@@ -87,14 +87,15 @@ class CRCClassifier(RepresentationClassifier):
             self.mu_ = self._search_local_mu(dictionary)
 
     def _search_mu(self, dictionary: TrainingDictionary) -> float:
-        labels, columns = self.labels_, dictionary.in_columns
+        labels, psi = self.labels_, dictionary.psi
         some = _spread(labels, _LEFT_OUT)
-        some = some[np.argsort(labels[some], kind="stable")]
-        explicit = dictionary.projected and not columns
-        gram = (dictionary.mapped_atoms if explicit else dictionary.atoms).gram
-        mu, _ = best_mu(gram[np.ix_(some, some)], labels[some], len(self.classes_), columns=columns)
-        # Codes over more atoms: eigenvalues grow with their number, those of columns squared.
-        return mu * (len(labels) / len(some)) ** (2 if columns else 1)
+        part = np.ix_(some, some)
+        mu, _ = best_mu(
+            dictionary.atoms.gram[part], labels[some], len(self.classes_),
+            projected=dictionary.projected, psi=None if psi is None else psi[some],
+        )  # fmt: skip
+        # Eigenvalues grow with the number of atoms, and with that of the terms of a projection.
+        return mu * (len(labels) / len(some)) ** (2 if dictionary.projected else 1)
 
     def _search_local_mu(self, dictionary: TrainingDictionary) -> float:
         locality = self._locality()

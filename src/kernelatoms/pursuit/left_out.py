@@ -4,9 +4,10 @@ With P = (A + mu I)^-1 and A the Gram matrix of all n atoms, the code of atom i 
 known without another inverse: w_j = -P_ji / P_ii. So one eigendecomposition tells how well a mu
 classifies rows that are left out, exactly, for as many mu as one likes.
 
-Where the atoms are columns of kernel values (Psi = I, eq. (13) of the KCRC-LCD paper), leaving a
-row out takes its column and its coordinate: A = G^2 loses a row, a column and g g', with g the
-column of row i. The inverse changes by the rank of one, and stays known too.
+Atoms that are seen through a projection Psi of kernel values (section 4.2 of the KCRC-LCD paper),
+z_j = sum_k psi_k G_kj, lose more with row i: its own term. With g = G_i, h = Z psi_i and s =
+|psi_i|^2, their inner products become A - g h' - h g' + s g g', a change of rank two, and the
+inverse is still known (Woodbury). The identity is the case h = g, s = 1.
 """
 
 from typing import Any
@@ -25,7 +26,12 @@ MULTIPLES = tuple(10.0**power for power in range(-10, 2))
 
 
 def best_mu(
-    gram: Array, labels: NDArray[np.intp], n_classes: int, *, columns: bool
+    gram: Array,
+    labels: NDArray[np.intp],
+    n_classes: int,
+    *,
+    projected: bool = False,
+    psi: Array | None = None,
 ) -> tuple[float, float]:
     """Return the weight of |w|^2 under which most rows are classified right by all others.
 
@@ -37,9 +43,10 @@ def best_mu(
         Their classes, ascending, 0 to n_classes - 1.
     n_classes : int
         The number of classes.
-    columns : bool
-        Whether the columns of G are the atoms, instead of the vectors whose inner products they
-        are.
+    projected : bool
+        Whether rows are seen through a projection of their kernel values.
+    psi : array of shape (n, n_components) or None
+        That projection; None is the identity.
 
     Returns
     -------
@@ -48,27 +55,26 @@ def best_mu(
     share : float
         The share of rows that it classifies right.
     """
-    G = gram.astype(np.float64)
-    scale = float(np.vecdot(G, G).mean() if columns else np.diagonal(G).mean())
+    rows = _Rows(gram, projected, psi)
+    scale = float(np.diagonal(rows.A).mean())
     if not scale > 0:
         return 1.0, 0.0
-    values, vectors = scipy.linalg.eigh(G, check_finite=False)
-    values = values if columns else np.maximum(values, 0.0)
-    product = G @ G if columns else G
     edges = np.searchsorted(labels, np.arange(n_classes + 1))
     members: Members = [slice(edges[c], edges[c + 1]) for c in range(n_classes)]
-    best = (0.0, -1.0)
-    for multiple in MULTIPLES:
-        mu = multiple * scale
-        codes = _codes(values, vectors, G, mu, columns)
-        shares = _shares_left_out(G, product, codes, members, columns)
-        right = float(np.mean(shares.argmax(axis=1) == labels))
-        if right >= best[1]:
-            best = (mu, right)
-    return best
+
+    def right(multiple: float) -> float:
+        parts = rows.parts(rows.codes(multiple * scale), members)
+        return float(np.mean(parts.shares(np.dtype(np.float64)).argmax(axis=1) == labels))
+
+    # On the house's threads, each with a BLAS of one: a threaded one waits for busy cores.
+    found = machine(rows.A).each(right, MULTIPLES)
+    best = max(range(len(MULTIPLES)), key=lambda i: (found[i], MULTIPLES[i]))
+    return MULTIPLES[best] * scale, found[best]
 
 
-def left_out_codes(gram: Array, mu: float, *, columns: bool) -> Array:
+def left_out_codes(
+    gram: Array, mu: float, *, projected: bool = False, psi: Array | None = None
+) -> Array:
     """Return the ridge code of every row over all other rows, (n, n) with zeros on the diagonal.
 
     Parameters
@@ -77,47 +83,77 @@ def left_out_codes(gram: Array, mu: float, *, columns: bool) -> Array:
         G, inner products of the rows.
     mu : float
         Weight of |w|^2, above 0.
-    columns : bool
-        Whether the columns of G are the atoms; leaving a row out then takes its coordinate too.
+    projected, psi
+        As of ``best_mu``.
     """
-    G = gram.astype(np.float64)
-    values, vectors = scipy.linalg.eigh(G, check_finite=False)
-    return _codes(values if columns else np.maximum(values, 0.0), vectors, G, mu, columns)
+    return _Rows(gram, projected, psi).codes(mu)
 
 
-def _codes(values: Array, vectors: Array, G: Array, mu: float, columns: bool) -> Array:
-    bottom = (values**2 if columns else values) + mu
-    P = (vectors / bottom) @ vectors.T
-    codes = -P / np.diagonal(P)[:, None]
-    np.fill_diagonal(codes, 0.0)
-    if not columns:
-        return codes
-    # (M - g g') w = a - G_ii g with M = A without row and column i, a = A_i: M^-1 a = codes, and
-    # v = M^-1 g comes from Q = P G in the same way. Sherman-Morrison does the rest.
-    Q = (vectors * (values / bottom)) @ vectors.T
-    v = Q - P * (np.diagonal(Q) / np.diagonal(P))[:, None]
-    np.fill_diagonal(v, 0.0)
-    codes -= np.diagonal(G)[:, None] * v
-    # 1 - g'v is above 0, but for rounding: M - g g' is positive definite.
-    rest = np.maximum(1.0 - np.vecdot(G, v), np.finfo(np.float64).eps)
-    return codes + v * (np.vecdot(G, codes) / rest)[:, None]
+class _Rows:
+    """Training rows as atoms: G of the rows, A of the atoms, and what a row takes with it."""
 
+    def __init__(self, gram: Array, projected: bool, psi: Array | None) -> None:
+        self.projected = projected
+        self.G = G = gram.astype(np.float64)
+        with machine(G).one_blas_thread():
+            if not projected:
+                self.A = G
+            elif psi is None:
+                self.A, self.H, self.s = G @ G, G, np.ones(len(G))
+            else:
+                Z = G @ psi
+                self.A, self.H, self.s = Z @ Z.T, Z @ psi.T, np.vecdot(psi, psi)
+            values, self.vectors = scipy.linalg.eigh(self.A, check_finite=False)
+        self.values = np.maximum(values, 0.0)
 
-def _shares_left_out(
-    G: Array, product: Array, codes: Array, members: Members, columns: bool
-) -> Array:
-    """Return the shares of classes for rows coded over the others."""
-    grams = [product[own, own] for own in members]  # type: ignore[index]
-    parts = parts_of_dense_codes(product, np.diagonal(product), codes, members, grams)
-    if columns:  # less the coordinate of the row itself
-        own_value = np.diagonal(G)
-        explained = [np.vecdot(codes[:, own], G[:, own]) for own in members]
-        parts = ClassParts(
-            parts.residuals2 - (own_value[:, None] - np.stack(explained, axis=1)) ** 2,
-            parts.norms2,
-            parts.energies - own_value**2,
-        )
-    return parts.shares(np.dtype(np.float64))
+    def codes(self, mu: float) -> Array:
+        """Return each row's code over the others, (n, n)."""
+        P = (self.vectors / (self.values + mu)) @ self.vectors.T
+        own = np.diagonal(P)
+
+        def solved(right: Array) -> Array:
+            """Return M^-1 of the columns of ``right``, as rows, M being A + mu I without i."""
+            Q = (P @ right).T
+            Q -= P * (np.diagonal(Q) / own)[:, None]
+            np.fill_diagonal(Q, 0.0)
+            return Q
+
+        codes = -P / own[:, None]  # M^-1 A_i
+        np.fill_diagonal(codes, 0.0)
+        if not self.projected:
+            return codes
+        G, H, s = self.G, self.H, self.s
+        Mg = solved(G)
+        Mh = Mg if H is G else solved(H)
+        g_own, h_own = np.diagonal(G)[:, None], np.diagonal(H)[:, None]
+        # The signal is z_i less its own term too.
+        x = codes - h_own * Mg - g_own * Mh + (s[:, None] * g_own) * Mg
+        # (M + U C U') w = right with U = [g h], C = [[s, -1], [-1, 0]], C^-1 = [[0, -1], [-1, -s]]:
+        # w = x - M^-1 U (C^-1 + U'M^-1 U)^-1 U'x.
+        Ht = H.T
+        core = np.empty((len(G), 2, 2))
+        core[:, 0, 0] = np.vecdot(G, Mg)
+        core[:, 0, 1] = core[:, 1, 0] = np.vecdot(G, Mh) - 1.0
+        core[:, 1, 1] = np.vecdot(Ht, Mh) - s
+        right = np.stack([np.vecdot(G, x), np.vecdot(Ht, x)], axis=1)
+        inner = np.linalg.solve(core, right[:, :, None])[:, :, 0]
+        return x - inner[:, :1] * Mg - inner[:, 1:] * Mh
+
+    def parts(self, codes: Array, members: Members) -> ClassParts:
+        """Return what classes leave of rows, each coded over the others."""
+        A = self.A
+        grams = [A[own, own] for own in members]  # type: ignore[index]
+        found = parts_of_dense_codes(A, np.diagonal(A), codes, members, grams)
+        if not self.projected:
+            return found
+        G, Ht, s = self.G, self.H.T, self.s[:, None]
+        g_own, h_own = np.diagonal(G)[:, None], np.diagonal(Ht)[:, None]
+        # What its own term adds to the residual y - D_c w_c is psi_i (G_ii - g'w_c): take it off.
+        along_g = g_own - np.stack([np.vecdot(codes[:, own], G[:, own]) for own in members], 1)
+        along_h = h_own - np.stack([np.vecdot(codes[:, own], Ht[:, own]) for own in members], 1)
+        residuals2 = found.residuals2 - 2 * along_g * along_h + s * along_g**2
+        energies = found.energies - (2 * g_own * h_own - s * g_own**2)[:, 0]
+        return ClassParts(np.maximum(residuals2, 0.0), found.norms2, np.maximum(energies, 0.0))
 
 
 def best_local_mu(
