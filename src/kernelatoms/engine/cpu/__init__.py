@@ -17,6 +17,7 @@
 - ``class_parts``: what one class's atoms leave of signals.
 - ``nearest``: the smallest values of every row of a matrix that passes by in blocks.
 - ``local``: a small problem of its own for every signal: Gram matrices, ridge codes, class parts.
+- ``local_loops``: small systems solved one after another.
 """
 
 from kernelatoms.engine.cpu.atoms import descend_atoms, sum_products
@@ -31,7 +32,12 @@ from kernelatoms.engine.cpu.ksvd import residuals, sweep_atoms
 from kernelatoms.engine.cpu.l1 import at_once, code_blocks, lasso, lasso_local, lasso_without_gram
 from kernelatoms.engine.cpu.lasso_loops import certify
 from kernelatoms.engine.cpu.layout import laid_out
-from kernelatoms.engine.cpu.local import class_parts_local, gather, ridge_local
+from kernelatoms.engine.cpu.local import (
+    class_parts_local,
+    for_local_blocks,
+    gather,
+    ridge_local,
+)
 from kernelatoms.engine.cpu.masked import omp_observed
 from kernelatoms.engine.cpu.nearest import in_order, keep_smallest, none_yet, smallest
 from kernelatoms.engine.cpu.products import for_blocks, gram_matrix
@@ -56,6 +62,7 @@ __all__ = [
     "fair_share",
     "fksc_passes",
     "for_blocks",
+    "for_local_blocks",
     "gather",
     "gram_matrix",
     "in_order",
