@@ -17,6 +17,7 @@
 - ``class_parts``: what one class's atoms leave of signals.
 - ``nearest``: the smallest values of every row of a matrix that passes by in blocks.
 - ``local``: a small problem of its own for every signal: Gram matrices, ridge codes, class parts.
+- ``gaussian``: values of Gaussian kernels among the atoms of every signal.
 - ``local_loops``: small systems solved one after another.
 """
 
@@ -26,6 +27,7 @@ from kernelatoms.engine.cpu.class_parts import (
     subtract_class_parts,
     subtract_dense_class_parts,
 )
+from kernelatoms.engine.cpu.gaussian import gaussian_local
 from kernelatoms.engine.cpu.greedy import omp, omp_local, omp_without_gram
 from kernelatoms.engine.cpu.ksc import fksc_passes, ksc_passes
 from kernelatoms.engine.cpu.ksvd import residuals, sweep_atoms
@@ -40,7 +42,7 @@ from kernelatoms.engine.cpu.local import (
 )
 from kernelatoms.engine.cpu.masked import omp_observed
 from kernelatoms.engine.cpu.nearest import in_order, keep_smallest, none_yet, smallest
-from kernelatoms.engine.cpu.products import for_blocks, gram_matrix
+from kernelatoms.engine.cpu.products import for_blocks, for_rows, gram_matrix
 from kernelatoms.engine.cpu.scale import (
     all_ordinary,
     is_ordinary,
@@ -63,7 +65,9 @@ __all__ = [
     "fksc_passes",
     "for_blocks",
     "for_local_blocks",
+    "for_rows",
     "gather",
+    "gaussian_local",
     "gram_matrix",
     "in_order",
     "in_short_parts",

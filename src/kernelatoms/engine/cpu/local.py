@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 from kernelatoms.engine.cpu.jit import jit
 from kernelatoms.engine.cpu.layout import check_shape
 from kernelatoms.engine.cpu.local_loops import solve_each
-from kernelatoms.engine.cpu.products import rows_in_memory
-from kernelatoms.engine.cpu.threads import each_block, fair_share
+from kernelatoms.engine.cpu.products import for_rows, rows_in_memory
 
 Array = NDArray[Any]
 
@@ -80,7 +79,7 @@ def for_local_blocks(n_rows: int, n_local: int, work: Callable[[int, int], None]
     block by block do not wait for memory.
     """
     fits = max(_AT_ONCE // max(8 * n_local * n_local, 1), 1)
-    each_block(n_rows, min(fits, fair_share(n_rows)), lambda: work)
+    for_rows(n_rows, fits, work)
 
 
 def ridge_local(grams: Array, corrs: Array, mu: float, columns: bool) -> NDArray[np.float64]:
