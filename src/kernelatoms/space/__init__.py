@@ -18,6 +18,7 @@
 - ``local_values``: kernel values of rows and their own candidates alone.
 - ``problem``: what a pursuit sees of signals and atoms (Gram, correlations, energies).
 - ``neighbors``: which atoms are near a signal, by inner products or by any distance.
+- ``approximate``: most of them, by pynndescent.
 - ``residuals``: what one class's atoms leave of a signal.
 - ``codes``: what a pursuit returns.
 """

@@ -3,10 +3,10 @@
 - ``nearest_in_space``: by the distance in feature space, from a coding problem alone;
 - ``nearest_by``: by any distance of rows, on descriptors that are computed once (``described``);
 - ``refine``: coarse to fine (Alg. 4): the nearest of every signal's own candidates;
-- ``ApproximateNeighbors``: by pynndescent, for very many atoms;
 - ``ascending``: the order in which codes want their atoms.
 
-All return atoms nearest first, int32, and hold a block of distances at a time.
+``approximate`` has a faster search among very many atoms. All return atoms nearest first, int32,
+and hold a block of distances at a time.
 """
 
 from typing import Any
@@ -25,7 +25,7 @@ Array = NDArray[Any]
 Described = tuple[Any, ...]
 
 # Signals and atoms compared at once: enough for BLAS, and a few MiB of distances.
-_ROWS, _ATOMS = 256, 2048
+_ROWS, _ATOMS = 512, 2048
 # Bytes of candidates' descriptors held at once.
 _ROWS_BYTES = 1 << 22
 
@@ -47,7 +47,7 @@ def nearest_in_space(problem: CodingProblem, n_neighbors: int) -> NDArray[np.int
     -------
     (n_signals, K) int32
     """
-    _check_number(n_neighbors, problem.n_atoms)
+    check_n_neighbors(n_neighbors, problem.n_atoms)
     found = np.empty((problem.n_signals, n_neighbors), np.int32)
     rows = _as_rows(problem)
 
@@ -149,7 +149,7 @@ def nearest_by(distance: Any, A: Described, B: Described, n_neighbors: int) -> N
         second, and so on, each atom once; -1 fills the end.
     """
     parts = _parts(distance)
-    _check_number(n_neighbors, len(B[0]))
+    check_n_neighbors(n_neighbors, len(B[0]))
     found = [
         _nearest_descriptors(part, a, b, n_neighbors)
         for part, a, b in zip(parts, A, B, strict=True)
@@ -201,7 +201,7 @@ def refine(
     As of ``nearest_by``; -1 where a list has fewer than K atoms. Ties keep the coarse order.
     """
     parts = _parts(distance)
-    _check_number(n_neighbors, candidates.shape[1])
+    check_n_neighbors(n_neighbors, candidates.shape[1])
     found = [
         _refined(part, a, b, candidates, n_neighbors)
         for part, a, b in zip(parts, A, B, strict=True)
@@ -268,7 +268,8 @@ def _united(found: list[NDArray[np.int32]]) -> NDArray[np.int32]:
     return np.take_along_axis(lists, to_the_end, axis=1)
 
 
-def _check_number(n_neighbors: Any, most: int) -> None:
+def check_n_neighbors(n_neighbors: Any, most: int) -> None:
+    """Refuse what is no number of neighbours."""
     if isinstance(n_neighbors, bool) or not isinstance(n_neighbors, int | np.integer):
         raise TypeError(f"n_neighbors must be a whole number, got {n_neighbors!r}.")
     if not 1 <= n_neighbors <= most:
