@@ -42,6 +42,7 @@ def test_gaussian_values_are_those_of_all_rows(seed, n, m, K, dtype, gamma, shif
         if with_grams:
             np.testing.assert_allclose(grams, expected, atol=tolerance)
             assert grams.dtype == dtype
+            assert (np.diagonal(grams, axis1=1, axis2=2)[candidates >= 0] == 1).all()
         else:
             assert grams is None
 

@@ -102,11 +102,19 @@ def test_negative_eigenvalues_count_as_zero_in_feature_space(rng):
     np.testing.assert_allclose(w, U @ (U.T @ b * values / (values**2 + mu)), atol=1e-10)
 
 
+def test_eigenvalues_that_cancel_the_ridge_count_as_zero():
+    mu = 0.1
+    for negative in (-0.8 * mu, -mu, -1.2 * mu):
+        w = cpu.ridge_local(np.diag([1.0, negative])[None], np.array([[1.0, 1.0]]), mu, False)
+        np.testing.assert_allclose(w, [[1 / 1.1, 1 / mu]])
+
+
 def test_a_hard_problem_leaves_the_next_alone(rng):
     """Singular and well-posed ones, in turns, through the same memory."""
     grams, corrs, _ = draw(3, 40, 9, 20, float)
     twins, their_corrs, _ = draw(4, 40, 9, 3, float, twins=True)
     grams[::3], corrs[::3] = twins[::3], their_corrs[::3]
+    grams[1::6] = 1.0  # pivots that are exactly 0
     together = cpu.ridge_local(grams, corrs, 0.0, False)
     alone = [cpu.ridge_local(grams[s : s + 1], corrs[s : s + 1], 0.0, False)[0] for s in range(40)]
     np.testing.assert_array_equal(together, alone)
