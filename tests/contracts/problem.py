@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from kernelatoms.pursuit import LinearProblem, omp
+from kernelatoms.pursuit import LinearProblem, omp, ridge
+from kernelatoms.space.neighbors import ascending, nearest_in_space
 
 
 class ProblemContract:
@@ -51,6 +52,23 @@ class ProblemContract:
             np.testing.assert_allclose(grams, own @ own.mT, atol=1e-10)
             np.testing.assert_allclose(corrs, np.einsum("skf,sf->sk", own, X[5:9]), atol=1e-10)
             _ = problem.gram  # and from it, once it is known
+
+    def test_neighbours_are_those_of_the_rows(self, rng):
+        X, D = self.data(rng)
+        far = ((X[:, None] - D) ** 2).sum(axis=2)
+        for n_neighbors in (1, 7, 70):
+            found = nearest_in_space(self.make(X, D), n_neighbors)
+            np.testing.assert_array_equal(found, np.argsort(far, axis=1)[:, :n_neighbors])
+
+    def test_codes_over_neighbours_are_those_of_the_rows(self, rng):
+        for dtype, tolerance in ((np.float64, 1e-10), (np.float32, 1e-4)):
+            X, D = self.data(rng, dtype)
+            near = nearest_in_space(LinearProblem(X, D), 6)
+            near[::2, 4:] = -1
+            ours = ridge(self.make(X, D), 0.5, candidates=near)
+            rows = ridge(LinearProblem(X, D), 0.5, candidates=near)
+            np.testing.assert_array_equal(ours.indices, ascending(near))
+            np.testing.assert_allclose(ours.values, rows.values, atol=tolerance)
 
     def test_combined_atoms_have_combined_products(self, rng):
         X, D = self.data(rng)

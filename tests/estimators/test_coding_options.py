@@ -215,7 +215,10 @@ def test_the_gram_matrix_is_made_where_it_saves_work(rng):
 
 
 @pytest.mark.parametrize("kernel", ["linear", "rbf", "laplacian"])
-@pytest.mark.parametrize("options", [{"n_nonzero_coefs": 3}, {"method": "lasso", "alpha": 0.1}])
+@pytest.mark.parametrize(
+    "options",
+    [{"n_nonzero_coefs": 3}, {"method": "lasso", "alpha": 0.1}, {"method": "ridge", "mu": 0.1}],
+)
 def test_candidates_are_dictionaries_of_their_own(kernel, options, rng):
     X, D = draw(rng, n=15)
     lists = np.array([rng.permutation(40)[:9] for _ in X])

@@ -8,7 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics.pairwise import rbf_kernel
 
-from kernelatoms.pursuit import solve_ridge
+from kernelatoms.pursuit import (
+    Expansion,
+    GivenProblem,
+    KernelProblem,
+    LinearProblem,
+    PaddedCodes,
+    ridge,
+    solve_ridge,
+)
+from kernelatoms.similarity import make_kernel
 from oracles import ridge as book
 
 seeds = st.integers(0, 2**31)
@@ -119,3 +128,50 @@ def test_many_signals_are_coded_in_blocks(rng):
 def test_bad_input(call, error, message):
     with pytest.raises(error, match=message):
         call(np.eye(3), np.ones((2, 3)))
+
+
+@given(
+    seed=seeds,
+    n_signals=st.integers(0, 6),
+    n_atoms=st.integers(1, 12),
+    K=st.integers(1, 9),
+    mu=st.sampled_from([1e-3, 0.3, 20.0]),
+    dtype=st.sampled_from([np.float32, np.float64]),
+    kind=st.sampled_from(["rows", "rbf", "given"]),
+)
+def test_codes_over_candidates_are_those_over_these_alone(
+    seed, n_signals, n_atoms, K, mu, dtype, kind
+):
+    X, D = (part.astype(dtype) for part in draw(seed, n_signals, n_atoms, 5))
+    rng = np.random.default_rng(seed)
+    shuffled = rng.permuted(np.tile(np.arange(n_atoms, dtype=np.int32), (n_signals, 1)), axis=1)
+    lists = np.full((n_signals, K), -1, np.int32)
+    lists[:, :n_atoms] = shuffled[:, :K]
+    lists[rng.random(lists.shape) < 0.3] = -1
+    kernel = make_kernel("rbf", gamma=0.1) if kind == "rbf" else make_kernel("linear")
+    G, B = kernel(D.astype(float), D.astype(float)), kernel(X.astype(float), D.astype(float))
+    energies = kernel.diag(X.astype(float))
+    if kind == "given":
+        problem = GivenProblem(G.astype(dtype), B.astype(dtype), energies)
+    else:
+        rows = LinearProblem(X, D) if kind == "rows" else KernelProblem(X, Expansion(kernel, D))
+        problem = rows
+    codes = ridge(problem, mu, candidates=lists)
+    assert isinstance(codes, PaddedCodes)
+    assert codes.dtype == dtype
+    weights = codes.to_dense()
+    tolerance = 3e4 * np.finfo(dtype).eps
+    for s in range(n_signals):
+        own = np.sort(lists[s][lists[s] >= 0])
+        assert codes.indices[s].tolist() == [*own, *[-1] * (K - len(own))]
+        assert not weights[s, np.setdiff1d(np.arange(n_atoms), own)].any()
+        if not len(own):
+            assert codes.error[s] == pytest.approx(energies[s])
+            continue
+        small = G[np.ix_(own, own)]
+        expected = solve_ridge(small, B[s : s + 1, own], mu)[0]
+        condition = np.linalg.cond(small + mu * np.eye(len(own)))
+        bound = tolerance * condition * (1 + np.abs(expected).max())
+        np.testing.assert_allclose(weights[s, own], expected, atol=bound)
+        left = energies[s] - 2 * expected @ B[s, own] + expected @ small @ expected
+        assert codes.error[s] == pytest.approx(left, abs=bound * (1 + energies[s]))

@@ -40,7 +40,7 @@ METHODS = ("omp", "lasso", "ridge")
 _TAKEN_BY = {
     "n_nonzero_coefs": ("omp",),
     "max_residual": ("omp",),
-    "candidates": ("omp", "lasso"),
+    "candidates": ("omp", "lasso", "ridge"),
     "alpha": tuple(_L1),
     "absolute": ("omp",),
     "positive": ("omp", "lasso"),
@@ -97,7 +97,7 @@ def sparse_encode(
         (``KSVD``, ``KernelKSVD``, ...), whose atoms and kernel are meant.
     method : {"omp", "lasso", "ridge", "ksc", "fksc"}
         The pursuit: greedy ("omp"), or l1 ("lasso"): an active set for small supports, coordinate
-        descent for large ones, in float64, to a duality gap; "ridge" has dense codes. "ksc"
+        descent for large ones, in float64, to a duality gap; "ridge" uses all atoms. "ksc"
         and "fksc" are l1 as the FKSC paper publishes it, cyclic coordinate descent in one stage
         and in two: the same minimum, many times slower, to compare with.
     n_nonzero_coefs : int, optional
@@ -114,7 +114,7 @@ def sparse_encode(
         Pick the atom with the largest correlation (OMP), or with the largest decrease of the
         residual (orthogonal least squares: smaller residuals for 1.1 to 1.35 times the time).
     candidates : int array of shape (n_samples, n_candidates), optional
-        For "omp" and "lasso": the atoms that each signal may use; -1 pads shorter lists.
+        For "omp", "lasso" and "ridge": the atoms that each signal may use; -1 pads shorter lists.
     alpha : float, optional
         For the l1 methods: the weight of the penalty. From the largest inner product of a
         signal with an atom on, its code is 0.
@@ -182,7 +182,7 @@ def sparse_encode(
         X, dictionary, kernel, energy, gamma=gamma, degree=degree, coef0=coef0,
         kernel_params=kernel_params,
     )  # fmt: skip
-    if not sparse_output or method == "ridge":
+    if not sparse_output or (method == "ridge" and candidates is None):
         check_dense_fits(problem.n_signals, problem.n_atoms, X.itemsize)
     if method == "omp":
         stop_at = check_max_residual(max_residual, absolute, problem)
@@ -196,7 +196,10 @@ def sparse_encode(
     if method == "ridge":
         if mu is None:
             raise ValueError("method='ridge' needs mu, the weight of |w|^2, such as mu=0.01.")
-        codes = ridge(problem, check_real("mu", mu, low=0, low_open=True))
+        codes = ridge(
+            problem, check_real("mu", mu, low=0, low_open=True),
+            candidates=check_candidates(candidates, problem),
+        )  # fmt: skip
         return _as_asked(codes, X, sparse_output)
     options: dict[str, Any] = {
         "gap_tol": check_real("gap_tol", gap_tol, low=0, low_open=True),

@@ -99,7 +99,7 @@ def _ridge_local(problem: CodingProblem, mu: float, candidates: NDArray[np.int32
             energies[start:stop] = energy
         error[start:stop] = left
 
-    machine(weights).for_blocks(problem.n_signals, 2 * candidates.shape[1] ** 2, 8, work)
+    machine(weights).for_local_blocks(*candidates.shape, work)
     _check_error(problem, energies, error)
     return PaddedCodes(n_atoms=problem.n_atoms, error=error, indices=candidates, values=weights)
 

@@ -15,8 +15,10 @@
 - ``ridge``: the linear way back, learned from rows.
 - ``gram_check``: is this a Gram matrix?
 - ``atoms``: dictionaries as pursuits see them: inner products of atoms, computed once.
+- ``local_values``: kernel values of rows and their own candidates alone.
 - ``problem``: what a pursuit sees of signals and atoms (Gram, correlations, energies).
 - ``neighbors``: which atoms are near a signal, by inner products or by any distance.
+- ``approximate``: most of them, by pynndescent.
 - ``residuals``: what one class's atoms leave of a signal.
 - ``codes``: what a pursuit returns.
 """

@@ -24,6 +24,7 @@ from kernelatoms.engine import machine
 from kernelatoms.similarity import Kernel, PrecomputedKernel
 from kernelatoms.space.expansion import Expansion
 from kernelatoms.space.gram_check import OVERFLOW, check_gram
+from kernelatoms.space.local_values import local_values
 from kernelatoms.space.memory import check_gram_fits
 
 Array = NDArray[Any]
@@ -249,18 +250,16 @@ class KernelAtoms:
             return machine(self.gram).gather(self.gram, candidates), np.where(
                 candidates < 0, 0, corr
             )
-        own = self.expansion.anchors[candidates]
-        corr = _on_stacks(self.kernel, X[:, None], own)[:, 0]
-        corr[candidates < 0] = 0
-        if self.gram_is_known:
+        anchors, known = self.expansion.anchors, self.gram_is_known
+        grams, corr = local_values(self.kernel, X, anchors, candidates, with_grams=not known)
+        _finite(corr)
+        if grams is None:
             return machine(self.gram).gather(self.gram, candidates), corr
-        grams = _on_stacks(self.kernel, own, own)
-        padded = candidates < 0
+        _finite(grams)
         if self.knows_energy:
             norms2 = np.diagonal(grams, axis1=1, axis2=2)
-            self._check_underflow(own[~padded], norms2[~padded])
-        grams[padded] = 0
-        grams.mT[padded] = 0
+            small = (candidates >= 0) & (norms2 < 1)
+            self._check_underflow(anchors[candidates[small]], norms2[small])
         return grams, corr
 
     def gram_times(self, weights: Array, candidates: NDArray[np.int32]) -> Array:
@@ -303,14 +302,6 @@ class KernelAtoms:
     def _is_semidefinite(self) -> bool:
         check_eigenvalues(self.gram)
         return True
-
-
-def _on_stacks(kernel: Kernel, X: Array, Y: Array) -> Array:
-    """Return the kernel values of each pair of matrices."""
-    with np.errstate(all="ignore"):
-        if kernel.takes_stacks:
-            return _finite(kernel(X, Y))
-        return np.stack([kernel(x, y) for x, y in zip(X, Y, strict=True)])
 
 
 def _finite(K: Array) -> Array:

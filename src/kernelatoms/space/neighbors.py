@@ -3,10 +3,10 @@
 - ``nearest_in_space``: by the distance in feature space, from a coding problem alone;
 - ``nearest_by``: by any distance of rows, on descriptors that are computed once (``described``);
 - ``refine``: coarse to fine (Alg. 4): the nearest of every signal's own candidates;
-- ``ApproximateNeighbors``: by pynndescent, for very many atoms;
 - ``ascending``: the order in which codes want their atoms.
 
-All return atoms nearest first, int32, and hold a block of distances at a time.
+``approximate`` has a faster search among very many atoms. All return atoms nearest first, int32,
+and hold a block of distances at a time.
 """
 
 from typing import Any
@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelatoms.engine import machine
-from kernelatoms.similarity import L2, DistanceKernel, RBFKernel, make_distance
+from kernelatoms.similarity import make_distance
 from kernelatoms.similarity.missing import rows_with_missing
+from kernelatoms.space.local_values import falls_with_l2
 from kernelatoms.space.problem import CodingProblem, KernelProblem, LinearProblem
 
 Array = NDArray[Any]
@@ -24,7 +25,11 @@ Array = NDArray[Any]
 Described = tuple[Any, ...]
 
 # Signals and atoms compared at once: enough for BLAS, and a few MiB of distances.
-_ROWS, _ATOMS = 256, 2048
+_ROWS, _ATOMS = 512, 2048
+# Bytes of candidates' descriptors held at once.
+_ROWS_BYTES = 1 << 22
+
+_NOT_FINITE = "distance returned NaN or infinity; it must be finite on these rows."
 
 
 def nearest_in_space(problem: CodingProblem, n_neighbors: int) -> NDArray[np.int32]:
@@ -42,7 +47,7 @@ def nearest_in_space(problem: CodingProblem, n_neighbors: int) -> NDArray[np.int
     -------
     (n_signals, K) int32
     """
-    _check_number(n_neighbors, problem.n_atoms)
+    check_n_neighbors(n_neighbors, problem.n_atoms)
     found = np.empty((problem.n_signals, n_neighbors), np.int32)
     rows = _as_rows(problem)
 
@@ -65,7 +70,7 @@ def _as_rows(problem: CodingProblem) -> tuple[Array, Array] | None:
     """Return signals and atoms whose distances as rows rank the atoms, where there are such."""
     if isinstance(problem, LinearProblem):
         signals, atoms = problem.signals, problem.atoms.rows
-    elif isinstance(problem, KernelProblem) and _falls_with_l2(problem.atoms.kernel):
+    elif isinstance(problem, KernelProblem) and falls_with_l2(problem.atoms.kernel):
         signals, atoms = problem.signals, problem.atoms.expansion.anchors
         if problem.atoms.expansion.coef is not None:
             return None
@@ -82,13 +87,6 @@ def _as_rows(problem: CodingProblem) -> tuple[Array, Array] | None:
     ):
         return None
     return signals, atoms
-
-
-def _falls_with_l2(kernel: Any) -> bool:
-    """Whether k(x, y) is a decreasing function of |x - y|."""
-    if isinstance(kernel, DistanceKernel):
-        return isinstance(make_distance(kernel.distance), L2)
-    return isinstance(kernel, RBFKernel)
 
 
 def _nearest_rows(signals: Array, atoms: Array, found: NDArray[np.int32]) -> None:
@@ -108,7 +106,7 @@ def _nearest_rows(signals: Array, atoms: Array, found: NDArray[np.int32]) -> Non
         engine.in_order(indices, values)
         found[start:stop] = indices
 
-    _in_blocks(len(signals), work)
+    engine.for_rows(len(signals), _ROWS, work)
 
 
 def described(distance: Any, rows: Array) -> Described:
@@ -151,7 +149,7 @@ def nearest_by(distance: Any, A: Described, B: Described, n_neighbors: int) -> N
         second, and so on, each atom once; -1 fills the end.
     """
     parts = _parts(distance)
-    _check_number(n_neighbors, len(B[0]))
+    check_n_neighbors(n_neighbors, len(B[0]))
     found = [
         _nearest_descriptors(part, a, b, n_neighbors)
         for part, a, b in zip(parts, A, B, strict=True)
@@ -168,11 +166,11 @@ def _nearest_descriptors(distance: Any, A: Any, B: Any, n_neighbors: int) -> NDA
             far = np.asarray(distance.compare(A[start:stop], B[first : first + _ATOMS]))
             machine(found).keep_smallest(far.astype(np.float64), first, indices, values)
         if (indices < 0).any():
-            raise ValueError("distance returned NaN or infinity; it must be finite on these rows.")
+            raise ValueError(_NOT_FINITE)
         machine(found).in_order(indices, values)
         found[start:stop] = indices
 
-    _in_blocks(len(A), work)
+    machine(found).for_rows(len(A), _ROWS, work)
     return found
 
 
@@ -203,7 +201,7 @@ def refine(
     As of ``nearest_by``; -1 where a list has fewer than K atoms. Ties keep the coarse order.
     """
     parts = _parts(distance)
-    _check_number(n_neighbors, candidates.shape[1])
+    check_n_neighbors(n_neighbors, candidates.shape[1])
     found = [
         _refined(part, a, b, candidates, n_neighbors)
         for part, a, b in zip(parts, A, B, strict=True)
@@ -218,17 +216,26 @@ def _refined(
 
     def work(start: int, stop: int) -> None:
         own = candidates[start:stop]
-        far = np.array([
-            distance.compare(A[s : s + 1], B[np.maximum(candidates[s], 0)])[0]
-            for s in range(start, stop)
-        ], np.float64)  # fmt: skip
+        far = _to_candidates(distance, A[start:stop], B, np.maximum(own, 0))
+        if not np.isfinite(far[own >= 0]).all():
+            raise ValueError(_NOT_FINITE)
         far[own < 0] = np.inf
         places, _ = machine(far).smallest(far, n_neighbors)
         best = np.take_along_axis(own, np.maximum(places, 0), axis=1)
         found[start:stop] = np.where(places < 0, -1, best)
 
-    machine(found).for_blocks(len(A), candidates.shape[1], 8, work)
+    each_own = candidates.shape[1] * int(np.prod(np.shape(B)[1:], initial=1))
+    rows = max(_ROWS_BYTES // max(8 * each_own, 1), 1)
+    machine(found).for_rows(len(A), rows, work)
     return found
+
+
+def _to_candidates(distance: Any, A: Any, B: Any, own: NDArray[np.int32]) -> Array:
+    """Return the distances of every signal to its own candidates, (n, K)."""
+    if getattr(distance, "takes_stacks", False):
+        return np.array(distance.compare(A[:, None], B[own])[:, 0], np.float64)
+    each = [distance.compare(A[s : s + 1], B[own[s]])[0] for s in range(len(own))]
+    return np.array(each, np.float64).reshape(own.shape)
 
 
 def ascending(candidates: NDArray[np.int32]) -> NDArray[np.int32]:
@@ -239,10 +246,12 @@ def ascending(candidates: NDArray[np.int32]) -> NDArray[np.int32]:
 
 
 def _parts(distance: Any) -> tuple[Any, ...]:
+    """Return the distances whose nearest atoms, together, are the neighbours of a signal."""
     distance = make_distance(distance)
-    if getattr(distance, "form", None) == "union":
-        return tuple(make_distance(part) for part in distance.parts)
-    return (distance,)
+    parts = getattr(distance, "parts", ())
+    if getattr(distance, "form", "union") != "union" or not parts:
+        return (distance,)
+    return tuple(make_distance(part) for part in parts)
 
 
 def _united(found: list[NDArray[np.int32]]) -> NDArray[np.int32]:
@@ -259,11 +268,8 @@ def _united(found: list[NDArray[np.int32]]) -> NDArray[np.int32]:
     return np.take_along_axis(lists, to_the_end, axis=1)
 
 
-def _in_blocks(n_rows: int, work: Any) -> None:
-    machine(np.empty(0)).for_blocks(n_rows, (4 << 20) // (8 * _ROWS), 8, work)
-
-
-def _check_number(n_neighbors: Any, most: int) -> None:
+def check_n_neighbors(n_neighbors: Any, most: int) -> None:
+    """Refuse what is no number of neighbours."""
     if isinstance(n_neighbors, bool) or not isinstance(n_neighbors, int | np.integer):
         raise TypeError(f"n_neighbors must be a whole number, got {n_neighbors!r}.")
     if not 1 <= n_neighbors <= most:

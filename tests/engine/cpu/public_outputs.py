@@ -82,6 +82,7 @@ def code(dtype):
             {"method": "lasso", "alpha": 0.1},
             {"method": "lasso", "alpha": 0.1, "positive": True},
             {"method": "lasso", "alpha": 0.1, "candidates": candidates},
+            {"method": "ridge", "mu": 0.1, "candidates": candidates},
             {"method": "ksc", "alpha": 0.1},
             {"method": "fksc", "alpha": 0.1},
             {"method": "ridge", "mu": 0.1},

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 
+import numba
 import numpy as np
 import pytest
 
@@ -12,6 +13,7 @@ from kernelatoms.engine.cpu.products import block_rows, gram_matrix
 from kernelatoms.engine.cpu.threads import fair_share
 
 CODE_ONE_SIGNAL = """
+import numba
 import numpy as np
 from kernelatoms import sparse_encode
 sparse_encode(np.ones((2, 3), np.{dtype}), np.eye(3, dtype=np.{dtype}), n_nonzero_coefs=1)
@@ -93,3 +95,11 @@ def test_import_is_light():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_functions_of_others_without_a_module_compile_beside_ours():
+    """Other packages make functions of text, which belong to no module."""
+    made = {}
+    exec("def twice(x):\n    return 2 * x", made)
+    made["twice"].__module__ = None
+    assert numba.njit(made["twice"])(4) == 8

@@ -18,6 +18,8 @@
 - ``class_parts``: what one class's atoms leave of signals.
 - ``nearest``: the smallest values of every row of a matrix that passes by in blocks.
 - ``local``: a small problem of its own for every signal: Gram matrices, ridge codes, class parts.
+- ``gaussian``: values of Gaussian kernels among the atoms of every signal.
+- ``local_loops``: small systems solved one after another.
 """
 
 from kernelatoms.engine.cpu.atoms import descend_atoms, sum_products
@@ -26,17 +28,23 @@ from kernelatoms.engine.cpu.class_parts import (
     subtract_class_parts,
     subtract_dense_class_parts,
 )
+from kernelatoms.engine.cpu.gaussian import gaussian_local
 from kernelatoms.engine.cpu.greedy import omp, omp_local, omp_without_gram
 from kernelatoms.engine.cpu.ksc import fksc_passes, ksc_passes
 from kernelatoms.engine.cpu.ksvd import residuals, sweep_atoms
 from kernelatoms.engine.cpu.l1 import at_once, code_blocks, lasso, lasso_local, lasso_without_gram
 from kernelatoms.engine.cpu.lasso_loops import certify
 from kernelatoms.engine.cpu.layout import laid_out
-from kernelatoms.engine.cpu.local import class_parts_local, gather, ridge_local
+from kernelatoms.engine.cpu.local import (
+    class_parts_local,
+    for_local_blocks,
+    gather,
+    ridge_local,
+)
 from kernelatoms.engine.cpu.masked import omp_observed
 from kernelatoms.engine.cpu.nearest import in_order, keep_smallest, none_yet, smallest
 from kernelatoms.engine.cpu.pairs import chi2_distances, l1_distances, linf_distances
-from kernelatoms.engine.cpu.products import for_blocks, gram_matrix
+from kernelatoms.engine.cpu.products import for_blocks, for_rows, gram_matrix
 from kernelatoms.engine.cpu.scale import (
     all_ordinary,
     is_ordinary,
@@ -59,7 +67,10 @@ __all__ = [
     "fair_share",
     "fksc_passes",
     "for_blocks",
+    "for_local_blocks",
+    "for_rows",
     "gather",
+    "gaussian_local",
     "gram_matrix",
     "in_order",
     "in_short_parts",

@@ -164,7 +164,8 @@ class _Announcer(event.Listener):
     """Say once per process that compilation has started, so that nobody wonders why it waits."""
 
     def on_start(self, event: Any) -> None:
-        if event.data["dispatcher"].py_func.__module__.startswith("kernelatoms."):
+        module = event.data["dispatcher"].py_func.__module__ or ""  # others make functions of text
+        if module.startswith("kernelatoms."):
             _tell_once(
                 "kernelatoms compiles its inner loops for this machine: some seconds, once; "
                 "later runs load them from the cache (NUMBA_CACHE_DIR chooses its folder)."

@@ -7,6 +7,7 @@
 Lists of atoms may be shorter than K: rows and columns of their Gram matrix are 0 there.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,23 +15,32 @@ from numpy.typing import NDArray
 
 from kernelatoms.engine.cpu.jit import jit
 from kernelatoms.engine.cpu.layout import check_shape
-from kernelatoms.engine.cpu.products import for_blocks, rows_in_memory
+from kernelatoms.engine.cpu.local_loops import solve_each
+from kernelatoms.engine.cpu.products import for_rows, rows_in_memory
 
 Array = NDArray[Any]
+
+
+# Bytes of small Gram matrices worked on at once: they should stay in a core's own cache.
+_AT_ONCE = 1 << 20
 
 
 @jit()
 def _gather(gram, candidates, out):  # type: ignore[no-untyped-def]
     n, n_local = candidates.shape
+    places = np.empty(n_local, np.uint64)  # numba looks for negative ones in other types
     for s in range(n):
-        own, small = candidates[s], out[s]
+        small = out[s]
         for i in range(n_local):
-            if own[i] < 0:
-                small[i] = 0
-                continue
-            row, mine = gram[own[i]], small[i]
+            places[i] = np.uint64(max(candidates[s, i], 0))
+        for i in range(n_local):
+            row, mine = gram[places[i]], small[i]
             for j in range(n_local):
-                mine[j] = row[own[j]] if own[j] >= 0 else 0
+                mine[j] = row[places[j]]
+        for i in range(n_local):
+            if candidates[s, i] < 0:
+                small[i] = 0
+                small[:, i] = 0
 
 
 def gather(gram: Array, candidates: NDArray[np.int32]) -> Array:
@@ -58,8 +68,18 @@ def gather(gram: Array, candidates: NDArray[np.int32]) -> Array:
     def work(start: int, stop: int) -> None:
         _gather(gram, candidates[start:stop], out[start:stop])
 
-    for_blocks(n, n_local * n_local, gram.itemsize, work)
+    for_local_blocks(n, n_local, work)
     return out
+
+
+def for_local_blocks(n_rows: int, n_local: int, work: Callable[[int, int], None]) -> None:
+    """Call ``work(start, stop)`` for blocks of signals that have K = ``n_local`` atoms each.
+
+    Their Gram matrices fit in a core's own cache, so that those who gather, solve and compare
+    block by block do not wait for memory.
+    """
+    fits = max(_AT_ONCE // max(8 * n_local * n_local, 1), 1)
+    for_rows(n_rows, fits, work)
 
 
 def ridge_local(grams: Array, corrs: Array, mu: float, columns: bool) -> NDArray[np.float64]:
@@ -86,17 +106,29 @@ def ridge_local(grams: Array, corrs: Array, mu: float, columns: bool) -> NDArray
     """
     n, n_local = corrs.shape
     check_shape(grams, "local Gram matrices", (n, n_local, n_local))
-    weights = np.empty((n, n_local))
+    grams, corrs = np.ascontiguousarray(grams), np.ascontiguousarray(corrs)
+    weights, doubtful = np.empty((n, n_local)), np.empty(n, bool)
+    rounding = float(np.finfo(grams.dtype).eps)
 
     def work(start: int, stop: int) -> None:
-        weights[start:stop] = _by_eigenvectors(grams[start:stop], corrs[start:stop], mu, columns)
+        G, b, w = grams[start:stop], corrs[start:stop], weights[start:stop]
+        matrices = G
+        if columns:
+            wide = G.astype(np.float64, copy=False)
+            matrices = wide @ wide.mT
+        solve_each(G, matrices, b, mu, columns, rounding, w, doubtful[start:stop])
+        some = np.flatnonzero(doubtful[start:stop])
+        if len(some):
+            w[some] = _by_eigenvectors(G[some], b[some], mu, columns)
 
-    for_blocks(n, n_local * n_local, 8, work)
+    for_local_blocks(n, n_local, work)
     return weights
 
 
 def _by_eigenvectors(grams: Array, corrs: Array, mu: float, columns: bool) -> NDArray[np.float64]:
     """Solve with eigenvectors: slow, and defined where nothing else is."""
+    if not np.isfinite(grams).all():
+        raise ValueError("Gram matrices of candidates hold NaN or infinity.")
     n_local = corrs.shape[1]
     rounding = float(np.finfo(grams.dtype).eps)
     values, vectors = np.linalg.eigh(grams.astype(np.float64))
@@ -228,5 +260,5 @@ def class_parts_local(
             residuals2[part], norms2[part],
         )  # fmt: skip
 
-    for_blocks(n, n_local * n_local, 8, work)
+    for_local_blocks(n, n_local, work)
     return residuals2, norms2

@@ -1,7 +1,8 @@
 """The K smallest values of every row, found while a matrix passes by in blocks of columns.
 
-Each row keeps a heap of its K best, the worst on top. Almost no value beats that one, and a count
-of those that do, 64 columns at a time, is all that is done with the others: it vectorises.
+Each row knows the worst of its K best. Values that beat it are collected, and when there are 2 K
+the better half is selected: a few steps for each. Most columns beat nothing, and a count of those
+that do, 64 columns at a time, is all that is done with the others: it vectorises.
 """
 
 from typing import Any
@@ -25,35 +26,42 @@ def _is_worse(value, index, other, other_index):  # type: ignore[no-untyped-def]
 
 
 @jit()
-def _sink(values, indices, start, stop):  # type: ignore[no-untyped-def]
-    """Let an entry of the heap values[:stop] sink to where nothing under it is worse."""
-    i = start
-    value, index = values[i], indices[i]
-    while True:
-        child = 2 * i + 1
-        if child >= stop:
+def _select(values, indices, n_kept, n):  # type: ignore[no-untyped-def]
+    """Bring the best of n entries to the front, the worst of them to place n_kept - 1."""
+    low, high, wanted = 0, n - 1, n_kept - 1
+    while low < high:
+        middle = (low + high) // 2
+        value, index = values[middle], indices[middle]
+        i, j = low, high
+        while i <= j:
+            while _is_worse(value, index, values[i], indices[i]):
+                i += 1
+            while _is_worse(values[j], indices[j], value, index):
+                j -= 1
+            if i <= j:
+                values[i], values[j] = values[j], values[i]
+                indices[i], indices[j] = indices[j], indices[i]
+                i += 1
+                j -= 1
+        if wanted <= j:
+            high = j
+        elif wanted >= i:
+            low = i
+        else:
             break
-        if child + 1 < stop and _is_worse(
-            values[child + 1], indices[child + 1], values[child], indices[child]
-        ):
-            child += 1
-        if not _is_worse(values[child], indices[child], value, index):
-            break
-        values[i], indices[i] = values[child], indices[child]
-        i = child
-    values[i], indices[i] = value, index
 
 
 @jit(fastmath=True)
 def _keep(block, offsets, factor, first, indices, values):  # type: ignore[no-untyped-def]
-    """Let offsets + factor * block, columns first and following, compete with the heaps."""
-    n_columns = block.shape[1]
+    """Let offsets + factor * block, columns first and following, compete with what was kept."""
+    n_columns, n_kept = block.shape[1], values.shape[1]
+    best, found = np.empty(2 * n_kept, values.dtype), np.empty(2 * n_kept, np.int32)
     for s in range(block.shape[0]):
-        row, best, found = block[s], values[s], indices[s]
-        n_kept = len(best)
+        row = block[s]
+        best[:n_kept], found[:n_kept] = values[s], indices[s]
+        worst, n = values[s, n_kept - 1], n_kept
         for start in range(0, n_columns, _CHUNK):
             stop = min(start + _CHUNK, n_columns)
-            worst = best[0]
             count = 0
             for j in range(start, stop):
                 count += offsets[j] + factor * row[j] < worst
@@ -62,20 +70,29 @@ def _keep(block, offsets, factor, first, indices, values):  # type: ignore[no-un
             for j in range(start, stop):
                 value = offsets[j] + factor * row[j]
                 # Columns come in order: of equal values those that are there have lower numbers.
-                if value < best[0]:
-                    best[0], found[0] = value, first + j
-                    _sink(best, found, 0, n_kept)
+                if value < worst:
+                    best[n], found[n] = value, first + j
+                    n += 1
+                    if n == 2 * n_kept:
+                        _select(best, found, n_kept, n)
+                        worst, n = best[n_kept - 1], n_kept
+        _select(best, found, n_kept, n)
+        values[s], indices[s] = best[:n_kept], found[:n_kept]
 
 
 @jit()
 def _sort(indices, values):  # type: ignore[no-untyped-def]
-    """Turn heaps into ascending rows."""
+    """Sort every row by value, ties by index: insertion at shrinking distances."""
+    n = values.shape[1]
     for s in range(len(values)):
         best, found = values[s], indices[s]
-        for stop in range(len(best) - 1, 0, -1):
-            best[0], best[stop] = best[stop], best[0]
-            found[0], found[stop] = found[stop], found[0]
-            _sink(best, found, 0, stop)
+        for gap in (701, 301, 132, 57, 23, 10, 4, 1):
+            for i in range(gap, n):
+                value, index, j = best[i], found[i], i
+                while j >= gap and _is_worse(best[j - gap], found[j - gap], value, index):
+                    best[j], found[j] = best[j - gap], found[j - gap]
+                    j -= gap
+                best[j], found[j] = value, index
 
 
 def none_yet(n_rows: int, n_kept: int, dtype: Any) -> tuple[NDArray[np.int32], Array]:

@@ -53,6 +53,11 @@ def for_blocks(n_rows: int, width: int, itemsize: int, work: Callable[[int, int]
     each_block(n_rows, block_rows(n_rows, width, itemsize), lambda: work)
 
 
+def for_rows(n_rows: int, most: int, work: Callable[[int, int], None]) -> None:
+    """Call ``work(start, stop)`` for blocks of at most so many rows, on all threads."""
+    each_block(n_rows, min(most, fair_share(n_rows)), lambda: work)
+
+
 def rows_in_memory(matrix: NDArray[Any]) -> NDArray[Any]:
     """Return a square matrix with its rows contiguous: itself, its padded memory, or a copy.
 
