@@ -1,8 +1,5 @@
 """Distances of images, one pixel at a time."""
 
-import itertools
-import math
-
 import numpy as np
 
 
@@ -15,11 +12,12 @@ def smoothed(image, sigma):
     """Gaussian weights to 4 sigma, over their sum."""
     reach = int(4 * sigma + 0.5)
     steps = range(-reach, reach + 1)
-    weights = [math.exp(-(s**2) / (2 * sigma**2)) if sigma else 1.0 for s in steps]
+    weights = [np.exp(-(s**2) / (2 * sigma**2)) if sigma else 1.0 for s in steps]
     out = np.zeros(image.shape)
     for i, j in np.ndindex(*image.shape):
-        for (s, v), (t, w) in itertools.product(zip(steps, weights, strict=True), repeat=2):
-            out[i, j] += v * w * pixel(image, i + s, j + t)
+        for s, v in zip(steps, weights, strict=True):
+            for t, w in zip(steps, weights, strict=True):
+                out[i, j] += v * w * pixel(image, i + s, j + t)
     return out / sum(weights) ** 2
 
 
@@ -63,8 +61,8 @@ def lbp_histograms(image, windows):
     for i, j in np.ndindex(height, width):
         code = 0
         for k in range(8):
-            y = i + 2 - 2 * math.sin(math.pi * k / 4)
-            x = j + 2 + 2 * math.cos(math.pi * k / 4)
+            y = i + 2 - 2 * np.sin(np.pi * k / 4)
+            x = j + 2 + 2 * np.cos(np.pi * k / 4)
             code += (between(image, y, x) >= image[i + 2, j + 2]) << k
         place = uniform.index(code) if code in uniform else 58
         counts[i * n_down // height, j * n_across // width, place] += 1
@@ -80,7 +78,7 @@ def between(image, y, x):
     y, x = round(y, 9), round(x, 9)
     i, j = int(y), int(x)
     value = 0.0
-    for s, t in itertools.product((0, 1), repeat=2):
+    for s, t in np.ndindex(2, 2):
         weight = (1 - abs(y - i - s)) * (1 - abs(x - j - t))
         value += weight * pixel(image, i + s, j + t)
     return value
@@ -93,6 +91,10 @@ def chi2(a, b):
 def lbp_distance(a, b, windows):
     A, B = (lbp_histograms(image, windows).reshape(-1, 59) for image in (a, b))
     return np.mean([chi2(x, y) for x, y in zip(A, B, strict=True)])
+
+
+def apart(p, q):
+    return np.hypot(p[0] - q[0], p[1] - q[1])
 
 
 def contour(image):
@@ -111,12 +113,12 @@ def spread(points, n):
     if len(points) <= n:
         return [points[i % len(points)] for i in range(n if points else 0)]
     middle = np.mean(points, axis=0)
-    chosen = [max(range(len(points)), key=lambda i: math.dist(points[i], middle))]
+    chosen = [max(range(len(points)), key=lambda i: apart(points[i], middle))]
     while len(chosen) < n:
         chosen.append(
             max(
                 range(len(points)),
-                key=lambda i: min(math.dist(points[i], points[c]) for c in chosen),
+                key=lambda i: min(apart(points[i], points[c]) for c in chosen),
             )
         )
     return [points[i] for i in chosen]
@@ -125,15 +127,15 @@ def spread(points, n):
 def shape_contexts(image, n_points):
     """Belongie et al. (2002): 5 rings from 1/8 to 2 mean distances, 12 angles."""
     points, out = spread(contour(image), n_points), np.zeros((n_points, 5, 12))
-    mean = np.mean([math.dist(p, q) for p in points for q in points]) if points else 0
+    mean = np.mean([apart(p, q) for p in points for q in points]) if points else 0
     if mean == 0:
         return out.reshape(n_points, 60)
     rings = [0.125, 0.25, 0.5, 1, 2]
     for s, p in enumerate(points):
         for q in points:
-            ring = sum(math.dist(p, q) / mean >= edge for edge in rings)
+            ring = sum(apart(p, q) / mean >= edge for edge in rings)
             if p != q and ring < 5:
-                degrees = math.degrees(math.atan2(p[0] - q[0], p[1] - q[1]))
+                degrees = np.degrees(np.arctan2(p[0] - q[0], p[1] - q[1]))
                 out[s, ring, int((degrees + 7.5) // 30) % 12] += 1
         out[s] /= max(out[s].sum(), 1)
     return out.reshape(n_points, 60)
@@ -143,5 +145,12 @@ def shape_distance(a, b, n_points):
     """The best of all assignments."""
     A, B = shape_contexts(a, n_points), shape_contexts(b, n_points)
     cost = np.array([[chi2(x, y) for y in B] for x in A])
-    orders = itertools.permutations(range(n_points))
-    return min(np.mean([cost[i, order[i]] for i in range(n_points)]) for order in orders)
+    return least(cost, list(range(n_points))) / n_points
+
+
+def least(cost, free):
+    """The least sum of costs of the last rows, over all ways to give them the free columns."""
+    if not free:
+        return 0.0
+    row = len(cost) - len(free)
+    return min(cost[row, t] + least(cost, [q for q in free if q != t]) for t in free)
