@@ -41,7 +41,7 @@ def left_of(difference, *moves):
     along = np.concatenate(moves).T
     if not along.shape[1]:
         return np.linalg.norm(difference)
-    steps = np.linalg.lstsq(along, difference, rcond=1e-6)[0]
+    steps = np.linalg.lstsq(along, difference, rcond=1e-5)[0]
     return np.linalg.norm(difference - along @ steps)
 
 
