@@ -75,8 +75,9 @@ def tangent_distances(A: Array, B: Array, n_tangents: int, two_sided: bool = Tru
 
 def _two_sided(a: Array, b: Array, own_a: Array, own_b: Array, out: Array) -> None:
     size = a.shape[1]
-    inner = a.reshape(-1, a.shape[2]) @ b.reshape(-1, b.shape[2]).T
-    _solve(inner.reshape(len(a), size, len(b), size), own_a, own_b, out)
+    columns = np.ascontiguousarray(b.swapaxes(0, 1)).reshape(-1, b.shape[2]).T
+    inner = (a.reshape(-1, a.shape[2]) @ columns).reshape(len(a), size, size, len(b))
+    _solve(inner, own_a, np.ascontiguousarray(own_b.T), out)
 
 
 def _one_sided(a: Array, b: Array, own_a: Array, own_b: Array, out: Array) -> None:
@@ -90,50 +91,60 @@ def _one_sided(a: Array, b: Array, own_a: Array, own_b: Array, out: Array) -> No
 
 @jit(fastmath=True)
 def _solve(inner, own_a, own_b, out):  # type: ignore[no-untyped-def]
-    """Write the distances, from inner products (n, 1 + k, m, 1 + k) and those with oneself."""
-    k = own_a.shape[1] - 1
-    C, L = np.empty((k, k)), np.empty((k, k))
-    u, w = np.empty(k), np.empty(k)
+    """Write the distances, from inner products (n, 1 + k, 1 + k, m) and those with oneself.
+
+    Own products are (n, 1 + k) and (1 + k, m). All loops inside are over the m pairs of a row,
+    which are independent of each other, so that they vectorise.
+    """
+    k, m = own_a.shape[1] - 1, out.shape[1]
+    S, u, w = np.empty((k, k, m)), np.empty((k, m)), np.empty((k, m))
+    square, inverse, step = np.empty(m), np.empty(m), np.empty(m)
     for i in range(out.shape[0]):
-        for j in range(out.shape[1]):
-            square = own_a[i, 0] + own_b[j, 0] - 2.0 * inner[i, 0, j, 0]
+        products = inner[i]
+        for j in range(m):
+            square[j] = own_a[i, 0] + own_b[0, j] - 2.0 * products[0, 0, j]
+        for s in range(k):
+            u[s] = own_a[i, 1 + s] - products[1 + s, 0]
+            w[s] = products[0, 1 + s] - own_b[1 + s]
+            _subtract_product(square, u[s], u[s])
+        for t in range(k):
             for s in range(k):
-                u[s] = own_a[i, 1 + s] - inner[i, 1 + s, j, 0]
-                square -= u[s] * u[s]
-                for t in range(k):
-                    C[s, t] = inner[i, 1 + s, j, 1 + t]
-            for t in range(k):
-                w[t] = inner[i, 0, j, 1 + t] - own_b[j, 1 + t]
-            for s in range(k):
-                for t in range(k):
-                    w[t] -= C[s, t] * u[s]
-            out[i, j] = np.sqrt(max(square - _saved(C, w, L), 0.0))
+                _subtract_product(w[t], products[1 + s, 1 + t], u[s])
+            for q in range(t + 1):
+                S[t, q] = 1.0 if q == t else 0.0
+                for s in range(k):
+                    _subtract_product(S[t, q], products[1 + s, 1 + t], products[1 + s, 1 + q])
+        _subtract_form(S, w, square, inverse, step)
+        for j in range(m):
+            out[i, j] = np.sqrt(max(square[j], 0.0))
 
 
 @jit(fastmath=True)
-def _saved(C, w, L):  # type: ignore[no-untyped-def]
-    """Return w' (I - C'C)^-1 w by Cholesky, w overwritten, without shared directions."""
-    k = C.shape[0]
-    for t in range(k):
-        for q in range(t + 1):
-            L[t, q] = 1.0 if q == t else 0.0
-    for s in range(k):
-        for t in range(k):
-            for q in range(t + 1):
-                L[t, q] -= C[s, t] * C[s, q]
-    total = 0.0
+def _subtract_product(target, x, y):  # type: ignore[no-untyped-def]
+    for j in range(target.shape[0]):
+        target[j] -= x[j] * y[j]
+
+
+@jit(fastmath=True)
+def _subtract_form(S, w, square, inverse, step):  # type: ignore[no-untyped-def]
+    """Subtract w' S^-1 w of every pair from square, without directions that both have.
+
+    By elimination in S (k, k, m), of which the lower half is used; S and w are overwritten.
+    """
+    k, m = w.shape
     for q in range(k):
-        pivot = L[q, q]
-        if pivot < _ONE_DIRECTION:
-            continue
-        step = w[q] / pivot
-        total += w[q] * step
+        for j in range(m):
+            pivot = S[q, q, j]
+            inverse[j] = 1.0 / pivot if pivot > _ONE_DIRECTION else 0.0
+            step[j] = w[q, j] * inverse[j]
+        _subtract_product(square, w[q], step)
         for t in range(q + 1, k):
-            share = L[t, q] / pivot
-            w[t] -= L[t, q] * step
+            _subtract_product(w[t], S[t, q], step)
+        for t in range(k - 1, q, -1):
+            for j in range(m):
+                step[j] = S[t, q, j] * inverse[j]
             for p in range(q + 1, t + 1):
-                L[t, p] -= share * L[p, q]
-    return total
+                _subtract_product(S[t, p], step, S[p, q])
 
 
 @jit()
