@@ -41,7 +41,7 @@ def assignment_distances(A: Array, B: Array, n_sets: int) -> Array:
     heads, n, m = A.shape[:-2], A.shape[-2], B.shape[-2]
     n_heads, n_bins = math.prod(heads), A.shape[-1] // n_sets
     if n_bins * n_sets != A.shape[-1]:
-        raise ValueError(f"rows of {A.shape[-1]} numbers are not {n_sets} histograms.")
+        raise ValueError(f"rows must have {n_sets} histograms, got {A.shape[-1]} numbers.")
     D = np.empty((n_heads, n, m))
     A, B = A.reshape(n_heads, n, n_sets, n_bins), B.reshape(n_heads, m, n_sets, n_bins)
     each(lambda tile: _match(A, B, D, *tile), tiles(n_heads, n, m, _TILE))

@@ -49,7 +49,7 @@ def tangent_distances(A: Array, B: Array, n_tangents: int, two_sided: bool = Tru
     heads, n, m = A.shape[:-2], A.shape[-2], B.shape[-2]
     n_heads, width = math.prod(heads), A.shape[-1] // (1 + n_tangents)
     if width * (1 + n_tangents) != A.shape[-1]:
-        raise ValueError(f"rows of {A.shape[-1]} numbers are not {1 + n_tangents} of a length.")
+        raise ValueError(f"rows must have {1 + n_tangents} parts, got {A.shape[-1]} numbers.")
     D = np.empty((n_heads, n, m))
     A = A.reshape(n_heads, n, 1 + n_tangents, width)
     B = B.reshape(n_heads, m, 1 + n_tangents, width)
