@@ -48,7 +48,7 @@ class DistanceContract:
         np.testing.assert_array_equal(X, before)
 
     def test_float32_is_near(self, rng):
-        X, Y = self.rows(6, rng), self.rows(5, rng)
+        X, Y = (self.rows(n, rng, np.float32).astype(np.float64) for n in (6, 5))
         single = self.between(X.astype(np.float32), Y.astype(np.float32))
         np.testing.assert_allclose(single, self.between(X, Y), rtol=1e-3, atol=1e-5)
 

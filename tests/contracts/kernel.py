@@ -38,7 +38,7 @@ class KernelContract:
         np.testing.assert_allclose(alone, self.make()(X, Y)[3:4, 2:3], atol=1e-12)
 
     def test_float32_stays_float32_and_near(self, rng):
-        X = self.rows(6, rng)
+        X = self.rows(6, rng, np.float32).astype(np.float64)
         single = self.make()(X.astype(np.float32), X.astype(np.float32))
         assert single.dtype == np.float32
         np.testing.assert_allclose(single, self.make()(X, X), rtol=1e-3, atol=1e-4)

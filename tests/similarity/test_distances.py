@@ -17,6 +17,7 @@ from kernelatoms import (
     save_model,
     sparse_encode,
 )
+from kernelatoms.files.soundness import check_model
 from kernelatoms.similarity import (
     DISTANCES,
     CentredKernel,
@@ -31,7 +32,13 @@ from kernelatoms.similarity import (
 from oracles.kernels import chi2_sum
 
 # Rows of 30 features, which are images to those who ask for a shape.
-PARAMS = {}
+SHAPE = {"image_shape": (6, 5)}
+PARAMS = {
+    "lbp-chi2": SHAPE,
+    "shape-context": SHAPE | {"n_points": 9},
+    "tangent": SHAPE,
+    "unified": {"distances": ("l1", "tangent", "mahalanobis"), "form": "sum"} | SHAPE,
+}
 TRAINING = np.random.default_rng(5).random((40, 30))
 
 
@@ -135,7 +142,7 @@ def test_one_pair_at_a_time(seed, n, m, n_features, dtype, gamma, power):
     rtol = 1e-7 if dtype == np.float64 else 1e-3
     wide = X.astype(float), Y.astype(float)
     covariance = np.cov(TRAINING[:, :n_features].T, bias=True).reshape(n_features, n_features)
-    covariance += 0.01 * np.trace(covariance) / n_features * np.eye(n_features)
+    covariance += 0.3 * np.trace(covariance) / n_features * np.eye(n_features)
     naive = {
         "l2": lambda x, y: np.sqrt(((x - y) ** 2).sum()),
         "l1": lambda x, y: sum(abs(x - y)),
@@ -147,7 +154,8 @@ def test_one_pair_at_a_time(seed, n, m, n_features, dtype, gamma, power):
     assert set(naive) == set(DISTANCES) - set(PARAMS)
     for name, formula in naive.items():
         expected = [[formula(x, y) for y in wide[1]] for x in wide[0]]
-        distance = make_distance(name).settled(TRAINING[:, :n_features])
+        params = {"ridge": 0.3} if name == "mahalanobis" else {}
+        distance = make_distance(name, **params).settled(TRAINING[:, :n_features])
         D = distance.compare(distance.describe(X), distance.describe(Y))
         np.testing.assert_allclose(D, expected, rtol=rtol, atol=1e-6)
         kernel = DistanceKernel(distance, gamma=gamma, power=power)
@@ -246,15 +254,38 @@ def test_by_name_as_kernels(rng):
         make_kernel("l7")
 
 
-@pytest.mark.parametrize("distance", ["l2", "chi2", Chi2()])
+@pytest.mark.parametrize("distance", ["l2", "chi2", *map(make, DISTANCES)], ids=str)
 def test_model_files_hold_them(distance, rng, tmp_path):
-    X = rng.random((30, 4))
+    X = rng.random((30, 30))
     kernel = DistanceKernel(distance, gamma=0.4, power=1)
     model = KernelKSVD(5, kernel=kernel, n_nonzero_coefs=2, random_state=0).fit(X)
     assert model.gamma_ == 0.4
     again, _ = load_model(save_model(model, tmp_path / "m.skops"))
     assert again.kernel == kernel
     np.testing.assert_array_equal(again.transform(X).toarray(), model.transform(X).toarray())
+
+
+def test_model_files_hold_centred_kernels(rng, tmp_path):
+    X = rng.random((30, 4))
+    kernel = CentredKernel(Mahalanobis(), origin=X.mean(axis=0))
+    model = KernelKSVD(5, kernel=kernel, n_nonzero_coefs=2, random_state=0).fit(X)
+    assert model.gamma_ is None
+    again, _ = load_model(save_model(model, tmp_path / "m.skops"))
+    assert again.kernel == kernel
+    assert again.settled_kernel_ == kernel.settled(X) != kernel
+    np.testing.assert_array_equal(again.transform(X).toarray(), model.transform(X).toarray())
+
+
+def test_files_with_other_kernels_than_asked_for_are_refused(rng):
+    X = rng.random((30, 4))
+    model = KernelKSVD(5, kernel="mahalanobis", n_nonzero_coefs=2, random_state=0).fit(X)
+    model.settled_kernel_ = CentredKernel("l2")
+    with pytest.raises(ValueError, match="settled_kernel_ is not the kernel"):
+        check_model(model)
+    model.settled_kernel_ = DistanceKernel(Mahalanobis().settled(X))
+    object.__setattr__(model.settled_kernel_.distance, "whitening", np.ones((2, 3)))
+    with pytest.raises(ValueError, match="whitening must be a square array"):
+        check_model(model)
 
 
 class TestSettled:

@@ -387,10 +387,10 @@ class KernelMOD(KernelLearner):
     n_atoms : int, optional
         Size of the dictionary; by default twice the features, or all rows if there are fewer.
     kernel : str, callable, object or class, default="rbf"
-        One of scikit-learn's kernels by name; a function ``k(X, Y)`` of two matrices; an object
-        with ``values`` or ``__call__`` and what else it knows of ``similarity.Kernel``, or a
-        class of such; or ``"precomputed"``: then fit takes k(train, train) and transform k(new,
-        train).
+        One of scikit-learn's kernels by name; a distance by name (``similarity.DISTANCES``), for
+        exp(-gamma d^2); a function ``k(X, Y)`` of two matrices; an object with ``values`` or
+        ``__call__`` and what else it knows of ``similarity.Kernel``, or a class of such; or
+        ``"precomputed"``: then fit takes k(train, train) and transform k(new, train).
     gamma : float, "scale", "auto" or None
         Parameter of the kernels by name, as in scikit-learn: a number above 0, None for the
         kernel's default (1 / n_features; 1 for "chi2"), "scale" for 1 / (n_features * X.var()),

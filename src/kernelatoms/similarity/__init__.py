@@ -5,8 +5,9 @@
   of distances; ``named``: their table ``KERNELS``.
 - ``users``: functions and objects of users as kernels, precomputed values.
 - ``given``: ``make_kernel``, which turns whatever ``kernel=`` may be into a ``Kernel``.
-- ``distances``: ``Distance``, and those of vectors; ``named_distances``: their table
-  ``DISTANCES`` and ``make_distance``; ``distance_kernels``: kernels made of them.
+- ``distances``: ``Distance``, and those of vectors; ``images``: those of images, of ``textures``,
+  ``tangents`` and ``shapes``; ``named_distances``: their table ``DISTANCES``, ``make_distance`` and
+  the unified measure; ``distance_kernels``: kernels made of them.
 - ``gradients``: how kernel values change when a row moves.
 - ``inversion``: how k(x, a) depends on x, where that helps to find an x.
 - ``missing``: what the observed entries of a row tell of norms, inner products and distances.
@@ -37,7 +38,10 @@ from kernelatoms.similarity.given import (
 from kernelatoms.similarity.gradients import Slopes
 from kernelatoms.similarity.inner import CosineKernel, LinearKernel, PolynomialKernel, SigmoidKernel
 from kernelatoms.similarity.named import KERNELS, names_of_kernels
-from kernelatoms.similarity.named_distances import DISTANCES, make_distance
+from kernelatoms.similarity.named_distances import DISTANCES, Unified, make_distance
+from kernelatoms.similarity.shapes import ShapeContext
+from kernelatoms.similarity.tangents import Tangent
+from kernelatoms.similarity.textures import LBPChi2
 from kernelatoms.similarity.users import PrecomputedKernel, UserKernel
 
 #: The types that objects of this room are made of: model files may hold them.
@@ -64,6 +68,7 @@ __all__ = [
     "Distance",
     "DistanceKernel",
     "Kernel",
+    "LBPChi2",
     "LInf",
     "LaplacianKernel",
     "LinearKernel",
@@ -71,8 +76,11 @@ __all__ = [
     "PolynomialKernel",
     "PrecomputedKernel",
     "RBFKernel",
+    "ShapeContext",
     "SigmoidKernel",
     "Slopes",
+    "Tangent",
+    "Unified",
     "UserKernel",
     "as_anchors",
     "kernel_from_path",

@@ -321,6 +321,13 @@ def check_number(name: str, value: Any) -> None:
         raise ValueError(f"{name} must be a finite number, got {value!r}.")
 
 
+def check_whole(name: str, value: Any, low: int) -> None:
+    """Refuse what is no whole number from ``low``."""
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if not whole or value < low:
+        raise ValueError(f"{name} must be a whole number from {low}, got {value!r}.")
+
+
 def check_flag(name: str, value: Any) -> bool:
     """Return True or False."""
     if not isinstance(value, bool | np.bool_):

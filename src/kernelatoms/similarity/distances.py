@@ -209,8 +209,9 @@ class Mahalanobis(VectorDistance):
     Parameters
     ----------
     ridge : float
-        From 0. Features that hardly vary in training count for less the larger it is, and rows
-        fewer than features need one above 0.
+        From 0. Directions in which training rows hardly vary count for less the larger it is, and
+        rows fewer than features need one above 0. On images of digits and faces 1 had the fewest
+        errors of 0.001 to 10; with 0.01, noise counted for most.
     whitening : array of shape (n_features, n_features), optional
         What rows are multiplied by; None until it is settled.
 
@@ -225,7 +226,7 @@ class Mahalanobis(VectorDistance):
     array([[1., 1.]])
     """
 
-    ridge: float = 0.01
+    ridge: float = 1.0
     whitening: Any = None
     semidefinite_to = 2
 
@@ -256,6 +257,10 @@ class Mahalanobis(VectorDistance):
         if self.whitening is not None:
             return self
         rows = in_float64(as_rows(rows))
+        with machine(rows).one_blas_thread():  # the same sums, however many there are
+            return type(self)(self.ridge, self._whitening_of(rows))
+
+    def _whitening_of(self, rows: Array) -> Array:
         centred = rows - rows.mean(axis=0)
         covariance = centred.T @ centred / len(rows)
         variance = float(np.trace(covariance)) / len(covariance)
@@ -273,8 +278,7 @@ class Mahalanobis(VectorDistance):
                 f"distance 'mahalanobis': the covariance of {len(rows)} training rows of "
                 f"{rows.shape[1]} features has no inverse; use a ridge above {self.ridge:g}."
             ) from None
-        whitening = np.linalg.inv(factor).T / np.sqrt(variance)
-        return type(self)(self.ridge, np.ascontiguousarray(whitening))
+        return np.ascontiguousarray(np.linalg.inv(factor).T / np.sqrt(variance))
 
     def describe(self, rows: Array) -> Array:
         """Return rows (n, n_features) times the whitening matrix."""
@@ -289,7 +293,8 @@ class Mahalanobis(VectorDistance):
                 f"distance 'mahalanobis' was settled on rows of {len(self.whitening)} features, "
                 f"and these have {rows.shape[1]}."
             )
-        return rows @ self.whitening.astype(rows.dtype, copy=False)
+        with machine(rows).one_blas_thread():
+            return rows @ self.whitening.astype(rows.dtype, copy=False)
 
     def compare(self, A: Array, B: Array) -> Array:
         """Return |a - b| for all pairs of descriptors: (..., n, m)."""

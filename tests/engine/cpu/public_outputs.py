@@ -27,7 +27,7 @@ from kernelatoms import (
     residual_norms,
     sparse_encode,
 )
-from kernelatoms.similarity import KERNELS, make_kernel
+from kernelatoms.similarity import DISTANCES, KERNELS, make_distance, make_kernel
 from kernelatoms.space.samplers import SAMPLERS
 
 outputs = {}
@@ -153,6 +153,13 @@ def compare(dtype):
     X, D = data(dtype)
     for kernel in KERNELS:
         keep(f"{kernel} {dtype.__name__}", make_kernel(kernel)(np.abs(X), np.abs(D)))
+    X, D = data(dtype, n_rows=150, n_features=30)
+    for name in DISTANCES:
+        shaped = name in ("lbp-chi2", "shape-context", "tangent")
+        distance = make_distance(name, **({"image_shape": (6, 5)} if shaped else {}))
+        distance = distance.settled(np.abs(X))
+        A, B = distance.describe(np.abs(X)), distance.describe(np.abs(D))
+        keep(f"distance {name} {dtype.__name__}", [A, B, distance.compare(A, B)])
 
 
 if __name__ == "__main__":

@@ -75,6 +75,13 @@ CALLS = {
     "observed parts, other features": lambda: observed_parts(atoms=D[:, :3].copy()),
     "observed parts, few owners": lambda: observed_parts(owner=OWNER[:5]),
     "observed parts, few signals": lambda: observed_parts(signals=X[:5]),
+    "l1, other features": lambda: cpu.l1_distances(X, D[:, :3]),
+    "linf, other features": lambda: cpu.linf_distances(X, D[:, :3]),
+    "chi2, one row": lambda: cpu.chi2_distances(X, D[0]),
+    "tangents, other features": lambda: cpu.tangent_distances(X, D[:, :3], 1),
+    "tangents, part of a row": lambda: cpu.tangent_distances(X, D, 2),
+    "assignment, other features": lambda: cpu.assignment_distances(X, D[:, :3], 1),
+    "assignment, part of a row": lambda: cpu.assignment_distances(X, D, 3),
 }  # fmt: skip
 
 

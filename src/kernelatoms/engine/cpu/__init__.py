@@ -15,6 +15,8 @@
 - ``ksvd``: the K-SVD sweep over atoms, and residuals of padded codes.
 - ``atoms``: the sums of codes that learners need, and block coordinate descent on atoms from them.
 - ``pairs``: distances of all pairs of rows that no matrix product gives.
+- ``tangents``: distances of rows that may move along tangents.
+- ``shapes``: distances of sets of histograms, by assignment.
 - ``class_parts``: what one class's atoms leave of signals.
 - ``nearest``: the smallest values of every row of a matrix that passes by in blocks.
 - ``local``: a small problem of its own for every signal: Gram matrices, ridge codes, class parts.
@@ -53,10 +55,13 @@ from kernelatoms.engine.cpu.scale import (
     to_ordinary,
     unit_rows,
 )
+from kernelatoms.engine.cpu.shapes import assignment_distances
+from kernelatoms.engine.cpu.tangents import tangent_distances
 from kernelatoms.engine.cpu.threads import each, fair_share, in_short_parts, one_blas_thread
 
 __all__ = [
     "all_ordinary",
+    "assignment_distances",
     "at_once",
     "certify",
     "chi2_distances",
@@ -99,6 +104,7 @@ __all__ = [
     "subtract_dense_class_parts",
     "sum_products",
     "sweep_atoms",
+    "tangent_distances",
     "to_ordinary",
     "unit_rows",
 ]
