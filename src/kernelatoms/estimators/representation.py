@@ -1,7 +1,6 @@
 """What ``CRCClassifier`` and ``SRCClassifier`` share: a signal written in all training rows."""
 
 from collections.abc import Iterator
-from numbers import Integral
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -199,21 +198,19 @@ class RepresentationClassifier(KernelChoice, ClassifierMixin, BaseEstimator):
                 )
         if self.n_coarse is not None:
             coarse = check_count("n_coarse", self.n_coarse)
-            if coarse < self.n_neighbors:  # type: ignore[operator]
+            if coarse < check_count("n_neighbors", self.n_neighbors):
                 raise ValueError(
                     f"n_coarse must be at least n_neighbors = {self.n_neighbors}, from which the "
                     f"finer distance chooses, got {coarse}."
                 )
         if self.image_shape is not None:
             sides = self.image_shape
-            if (
-                not isinstance(sides, tuple | list)
-                or len(sides) != 2
-                or not all(isinstance(side, Integral) and side > 0 for side in sides)
-            ):
+            if not isinstance(sides, tuple | list) or len(sides) != 2:
                 raise ValueError(
                     f"image_shape must be (height, width) in pixels, got {self.image_shape!r}."
                 )
+            for name, side in zip(("height", "width"), sides, strict=True):
+                check_count(f"image_shape's {name}", side)
         make_projection(None if self._is_auto else self.projection)
 
     @property
@@ -395,6 +392,8 @@ class RepresentationClassifier(KernelChoice, ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         X = self._scaled(validate_data(self, X, dtype=FLOATS, order="C", reset=False))
         own = self.n_neighbors_
+        if own is not None:
+            self._dictionary().expect(len(X), own)
         width = len(self.labels_) if own is None else max(own * own, own * X.shape[1])
         step = max(64, _VALUES_AT_ONCE // width)
         return (X[start : start + step] for start in range(0, len(X), step))
@@ -422,7 +421,7 @@ class RepresentationClassifier(KernelChoice, ClassifierMixin, BaseEstimator):
             found = machine(weights).class_parts_local(
                 local.grams, local.corrs, local.energies, weights, owners, n_classes, local.columns
             )
-            parts = ClassParts(*found, local.energies)
+            parts = ClassParts(found[0], found[1], local.energies)
         else:
             parts, weights, errors = self._robust_locally(dictionary, rows, near, owners)
         used = near >= 0
@@ -447,9 +446,11 @@ class RepresentationClassifier(KernelChoice, ClassifierMixin, BaseEstimator):
             owner = owners[i, places]
             each.append(parts_of_vectors(trusted, atoms, found.weights, owner, n_classes))
             errors.append(found.errors[0])
-        parts = ClassParts(*(np.concatenate(part) for part in zip(
-            *((one.residuals2, one.norms2, one.energies) for one in each), strict=True
-        )))  # fmt: skip
+        parts = ClassParts(
+            np.concatenate([one.residuals2 for one in each]),
+            np.concatenate([one.norms2 for one in each]),
+            np.concatenate([one.energies for one in each]),
+        )
         longest = max(len(error) for error in errors)
         padded = [np.pad(error, (0, longest - len(error))) for error in errors]
         return parts, weights, np.stack(padded)

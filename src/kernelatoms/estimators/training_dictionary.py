@@ -26,6 +26,9 @@ from kernelatoms.space.residuals import members_of
 
 Array = NDArray[Any]
 
+# A Gram matrix of up to so many entries is worth having where it saves time: 1 GiB in float64.
+_GRAM_ENTRIES = 1 << 27
+
 
 @dataclass(frozen=True)
 class Locality:
@@ -142,6 +145,12 @@ class TrainingDictionary:
     _robust: RobustDictionary | None = None
 
     # Neighbours
+
+    def expect(self, n_signals: int, n_neighbors: int) -> None:
+        """Compute all inner products of atoms at once, if so many signals would need more."""
+        fits = self.n_atoms**2 <= _GRAM_ENTRIES
+        if fits and n_signals * n_neighbors**2 >= self.n_atoms**2:
+            _ = (self.atoms if self.in_columns or not self.projected else self.mapped_atoms).gram
 
     def owners(self, labels: NDArray[np.intp], near: NDArray[np.int32]) -> NDArray[np.int64]:
         """Return the classes of each signal's own atoms, -1 where its list is filled up."""

@@ -5,40 +5,64 @@
 - ``lasso``: l1 coding to a duality gap, at one weight of the penalty or along a path of them.
 - ``ksc``: the same as published: coordinate descent, plain and in two stages.
 - ``ridge``: dense codes under a penalty on their energy, in closed form.
+- ``robust``: ridge and l1 codes that distrust some entries of a signal.
+- ``left_out``: ridge codes of rows over all others, and the weight that classifies best.
 - ``choices``: pursuits with their parameters chosen, as learners use them.
 - ``sizes``: is the Gram matrix of all atoms worth its price?
 
 For research on pursuits, what they take and return is at hand here too: coding problems
-(``LinearProblem``, ``KernelProblem`` over an ``Expansion``, ``GivenProblem``) and ``Codes``.
+(``LinearProblem``, ``KernelProblem`` over an ``Expansion``, ``GivenProblem``) and ``Codes``; and
+the projections of the representation classifiers, by name in ``PROJECTIONS``.
 """
 
 from kernelatoms.pursuit.choices import OMP, Lasso, Pursuit, Ridge
 from kernelatoms.pursuit.ksc import fksc, ksc
 from kernelatoms.pursuit.lasso import lasso, lasso_path
+from kernelatoms.pursuit.left_out import left_out_codes
 from kernelatoms.pursuit.omp import omp
 from kernelatoms.pursuit.ridge import ridge, solve_ridge
+from kernelatoms.pursuit.robust import RobustCodes, RobustDictionary
 from kernelatoms.space.codes import Codes, DenseCodes, PaddedCodes, RaggedCodes
 from kernelatoms.space.expansion import Expansion
 from kernelatoms.space.problem import CodingProblem, GivenProblem, KernelProblem, LinearProblem
+from kernelatoms.space.projections import (
+    PROJECTIONS,
+    GraphProjection,
+    IdentityProjection,
+    KFDAProjection,
+    KPCAProjection,
+    Projection,
+    RandomProjection,
+)
 
 __all__ = [
     "OMP",
+    "PROJECTIONS",
     "Codes",
     "CodingProblem",
     "DenseCodes",
     "Expansion",
     "GivenProblem",
+    "GraphProjection",
+    "IdentityProjection",
+    "KFDAProjection",
+    "KPCAProjection",
     "KernelProblem",
     "Lasso",
     "LinearProblem",
     "PaddedCodes",
+    "Projection",
     "Pursuit",
     "RaggedCodes",
+    "RandomProjection",
     "Ridge",
+    "RobustCodes",
+    "RobustDictionary",
     "fksc",
     "ksc",
     "lasso",
     "lasso_path",
+    "left_out_codes",
     "omp",
     "ridge",
     "solve_ridge",

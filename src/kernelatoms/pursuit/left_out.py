@@ -142,7 +142,7 @@ class _Rows:
     def parts(self, codes: Array, members: Members) -> ClassParts:
         """Return what classes leave of rows, each coded over the others."""
         A = self.A
-        grams = [A[own, own] for own in members]  # type: ignore[index]
+        grams = [A[own, own] for own in members]
         found = parts_of_dense_codes(A, np.diagonal(A), codes, members, grams)
         if not self.projected:
             return found
@@ -197,7 +197,7 @@ def best_local_mu(
         found = engine.class_parts_local(
             grams, corrs, energies, weights, owners, n_classes, columns
         )
-        shares = ClassParts(*found, energies).shares(np.dtype(np.float64))
+        shares = ClassParts(found[0], found[1], energies).shares(np.dtype(np.float64))
         right = float(np.mean(shares.argmax(axis=1) == labels))
         if right >= best[1]:
             best = (multiple * scale, right)

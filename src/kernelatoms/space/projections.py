@@ -11,7 +11,7 @@ precomputed kernels have them too.
 """
 
 from dataclasses import dataclass
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -177,10 +177,7 @@ class GraphProjection(Projection):
     def __post_init__(self) -> None:
         """Check the parameters."""
         _check_components(self.n_components)
-        if isinstance(self.n_neighbors, bool) or not isinstance(self.n_neighbors, Integral):
-            raise TypeError(f"n_neighbors must be a whole number, got {self.n_neighbors!r}.")
-        if self.n_neighbors < 1:
-            raise ValueError(f"n_neighbors must be at least 1, got {self.n_neighbors}.")
+        _check_count("n_neighbors", self.n_neighbors)
         for name in ("radius", "width"):
             value = getattr(self, name)
             if value is not None:
@@ -267,12 +264,22 @@ def make_projection(projection: Any) -> Any:
     )
 
 
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
+def _check_count(name: str, value: Any) -> None:
+    if not _is_count(value):
+        raise TypeError(f"{name} must be a whole number, got {value!r}.")
+    if value < 1:
+        raise ValueError(f"{name} must be at least 1, got {value}.")
+
+
 def _check_components(n_components: Any) -> None:
     if isinstance(n_components, bool) or not isinstance(n_components, Real):
         raise TypeError(f"n_components must be a number or a share, got {n_components!r}.")
-    if isinstance(n_components, Integral):
-        if n_components < 1:
-            raise ValueError(f"n_components must be at least 1, got {n_components}.")
+    if _is_count(n_components):
+        _check_count("n_components", n_components)
     elif not 0 < float(n_components) <= 1:
         raise ValueError(
             f"n_components must be a whole number, or a share above 0 and at most 1, got "
@@ -282,7 +289,7 @@ def _check_components(n_components: Any) -> None:
 
 def _count(n_components: int | float, n_rows: int) -> int:
     """Return how many components are asked for, no more than there are rows."""
-    if isinstance(n_components, Integral):
+    if _is_count(n_components):
         return min(int(n_components), n_rows)
     return max(1, round(float(n_components) * n_rows))
 
