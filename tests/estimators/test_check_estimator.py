@@ -10,10 +10,12 @@ from kernelatoms import (
     KSVD,
     MOD,
     ClassDictionaryClassifier,
+    CRCClassifier,
     KernelKSVD,
     KernelLinearizer,
     KernelMOD,
     SparseCoder,
+    SRCClassifier,
 )
 
 ESTIMATORS = [
@@ -24,6 +26,11 @@ ESTIMATORS = [
     KernelKSVD(),
     KSCDL(),
     ClassDictionaryClassifier(),
+    CRCClassifier(),
+    CRCClassifier("rbf", n_neighbors=10),
+    CRCClassifier("rbf", residual_norm="l1", mu=0.1),
+    SRCClassifier(),
+    SRCClassifier(n_nonzero_coefs=3, n_neighbors=20),
 ]
 # A given dictionary must have the width of a check's rows, and every check has its own.
 WIDTHS = (2, 3, 4, 5, 8, 10, 1, 20)
@@ -38,7 +45,7 @@ def checks():
     for estimator in ESTIMATORS:
         for instance, check in estimator_checks_generator(estimator):
             name = getattr(check, "func", check).__name__
-            yield pytest.param(instance, check, id=f"{type(estimator).__name__}-{name}")
+            yield pytest.param(instance, check, id=f"{estimator!r}-{name}")
 
 
 @pytest.mark.filterwarnings("ignore")

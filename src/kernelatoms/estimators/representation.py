@@ -274,7 +274,8 @@ class RepresentationClassifier(KernelChoice, ClassifierMixin, BaseEstimator):
         -------
         labels : array of shape (n_samples,)
         """
-        return self.classes_[self._shares(X).argmax(axis=1)]
+        best = self._shares(X).argmax(axis=1)
+        return self.classes_[best]
 
     def predict_proba(self, X: Any) -> Array:
         """Return how well each class fits, as shares that add up to 1.
