@@ -41,6 +41,7 @@ from kernelatoms.files.schema import outline
 from kernelatoms.files.soundness import check_model
 from kernelatoms.files.writing import check_target, write_whole
 from kernelatoms.similarity import OWN_TYPES
+from kernelatoms.space.projections import PROJECTIONS
 
 #: Raised when a file of this version can no longer be read by the last release's code; readers
 #: of old versions stay in ``load_model``, with a file of each version kept in the tests. Files of
@@ -51,6 +52,8 @@ FORMAT_VERSION = 2
 ALLOWED_TYPES = frozenset(
     {
         "kernelatoms.estimators.class_dictionaries.ClassDictionaryClassifier",
+        "kernelatoms.estimators.collaborative.CRCClassifier",
+        "kernelatoms.estimators.collaborative.SRCClassifier",
         "kernelatoms.estimators.kernel_learners.KernelKSVD",
         "kernelatoms.estimators.kernel_learners.KernelMOD",
         "kernelatoms.estimators.kscdl.KSCDL",
@@ -63,7 +66,7 @@ ALLOWED_TYPES = frozenset(
         "numpy.random.mtrand.RandomState",
         "numpy.dtype",  # SimpleImputer keeps the dtype that it was fitted with
     }
-) | {f"{kind.__module__}.{kind.__qualname__}" for kind in OWN_TYPES}
+) | {f"{kind.__module__}.{kind.__qualname__}" for kind in (*OWN_TYPES, *PROJECTIONS.values())}
 
 
 class ModelFileError(ValueError):

@@ -14,6 +14,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from kernelatoms.similarity import OWN_TYPES
+from kernelatoms.space.projections import PROJECTIONS
 
 # Numbers in the state of MT19937; a position beyond them is read from other memory.
 _MT19937_SIZE = 624
@@ -38,8 +39,8 @@ def check_model(model: Any) -> None:
     for held in _all_held(model):
         if isinstance(held, np.random.RandomState):
             _check_random_state(held)
-        elif isinstance(held, OWN_TYPES):
-            _check_kernel(held)
+        elif isinstance(held, (*OWN_TYPES, *PROJECTIONS.values())):
+            _check_choice(held)
         elif isinstance(held, BaseEstimator):
             _check_estimator(held)
 
@@ -61,9 +62,9 @@ def _check_estimator(estimator: Any) -> None:
             estimator._check_state()
 
 
-def _check_kernel(kernel: Any) -> None:
-    """Make a kernel or distance anew: that checks its parameters, which reading does not."""
-    type(kernel)(**vars(kernel))
+def _check_choice(choice: Any) -> None:
+    """Make a kernel, distance or projection anew: that checks its parameters; reading does not."""
+    type(choice)(**vars(choice))
 
 
 def _check_random_state(random_state: np.random.RandomState) -> None:
