@@ -123,6 +123,18 @@ def test_eigenvalues_that_cancel_the_ridge_count_as_zero():
         np.testing.assert_allclose(w, [[1 / 1.1, 1 / mu]])
 
 
+@pytest.mark.parametrize("columns", [False, True])
+def test_small_eigenvalues_take_part_where_a_ridge_bounds_them(columns):
+    """Not where nothing does: 2e-7 is rounding of a float32 Gram matrix with 1 in it."""
+    small, b = np.float32(2e-7), np.array([[1.0, 1.0]])
+    grams = np.diag(np.array([1, small], np.float32))[None]
+    mu = 1e-12 if columns else 2e-7
+    w = cpu.ridge_local(grams, b, mu, columns)[0, 1]
+    value = float(small)
+    assert w == pytest.approx(value / (value**2 + mu) if columns else 1 / (value + mu))
+    assert cpu.ridge_local(grams, b, 0.0, columns)[0, 1] == 0
+
+
 def test_a_hard_problem_leaves_the_next_alone(rng):
     """Singular and well-posed ones, in turns, through the same memory."""
     grams, corrs, _ = draw(3, 40, 9, 20, float)
