@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernelatoms.pursuit import Expansion, GivenProblem, KernelProblem, LinearProblem
-from kernelatoms.similarity import DistanceKernel, make_distance, make_kernel
+from kernelatoms.similarity import Distance, DistanceKernel, make_distance, make_kernel
 from kernelatoms.space import neighbors
 from kernelatoms.space.neighbors import ascending, described, nearest_by, nearest_in_space, refine
 from oracles import local as book
@@ -92,12 +92,10 @@ def test_neighbours_by_a_distance(name, rng):
     np.testing.assert_array_equal(nearest_by(name, A, B, 7), book.nearest(far, 7))
 
 
-class Union:
+class Union(Distance):
     """Neighbours by either of two coordinates."""
 
-    form = "union"
-
-    class Part:
+    class Part(Distance):
         def __init__(self, column):
             self.column = column
 

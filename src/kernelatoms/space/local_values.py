@@ -72,7 +72,7 @@ def falls_with_l2(kernel: Any) -> bool:
     """Whether k(x, y) is a decreasing function of |x - y|."""
     kernel = getattr(kernel, "kernel", kernel)
     if type(kernel) is DistanceKernel:
-        return isinstance(make_distance(kernel.distance), L2)
+        return type(make_distance(kernel.distance)) is L2
     return type(kernel) is RBFKernel
 
 

@@ -116,7 +116,7 @@ def described(distance: Any, rows: Array) -> Described:
     ----------
     distance : str or object
         A name, or an object with ``describe(rows)`` and ``compare(A, B)``. A union of distances
-        (``form == "union"``) has ``parts``, which are such; others are their own only part.
+        has several ``parts``, which are such objects; others are their own only part.
     rows : array of shape (n, n_features)
         Signals or atoms.
 
@@ -248,10 +248,7 @@ def ascending(candidates: NDArray[np.int32]) -> NDArray[np.int32]:
 def _parts(distance: Any) -> tuple[Any, ...]:
     """Return the distances whose nearest atoms, together, are the neighbours of a signal."""
     distance = make_distance(distance)
-    parts = getattr(distance, "parts", ())
-    if getattr(distance, "form", "union") != "union" or not parts:
-        return (distance,)
-    return tuple(make_distance(part) for part in parts)
+    return tuple(getattr(distance, "parts", (distance,)))
 
 
 def _united(found: list[NDArray[np.int32]]) -> NDArray[np.int32]:

@@ -79,6 +79,20 @@ def test_codes_over_singular_grams_are_the_shortest(seed, K, n_features, columns
 
 
 @pytest.mark.parametrize("columns", [False, True])
+def test_small_pivots_do_not_hide_singular_grams(columns, rng):
+    """After a pivot of 1e-3, what should be 0 comes out a thousand times as large as rounding."""
+    D = rng.standard_normal((600, 12, 9))
+    grams = D @ D.mT
+    corrs = (grams @ rng.standard_normal((600, 12, 1)))[:, :, 0]
+    expected = (np.linalg.pinv(grams, rcond=1e-6, hermitian=True) @ corrs[:, :, None])[:, :, 0]
+    values = np.linalg.eigvalsh(grams)
+    clear = values[:, 3] > 1e-3 * values[:, -1]
+    assert clear.sum() > 300
+    weights = cpu.ridge_local(grams, corrs, 0.0, columns)
+    np.testing.assert_allclose(weights[clear], expected[clear], atol=1e-9)
+
+
+@pytest.mark.parametrize("columns", [False, True])
 def test_small_ridges_keep_their_digits(columns, rng):
     """Where G G would lose half of them, the step of correction brings them back."""
     U = np.linalg.qr(rng.standard_normal((30, 30)))[0]
@@ -107,6 +121,18 @@ def test_eigenvalues_that_cancel_the_ridge_count_as_zero():
     for negative in (-0.8 * mu, -mu, -1.2 * mu):
         w = cpu.ridge_local(np.diag([1.0, negative])[None], np.array([[1.0, 1.0]]), mu, False)
         np.testing.assert_allclose(w, [[1 / 1.1, 1 / mu]])
+
+
+@pytest.mark.parametrize("columns", [False, True])
+def test_small_eigenvalues_take_part_where_a_ridge_bounds_them(columns):
+    """Not where nothing does: 2e-7 is rounding of a float32 Gram matrix with 1 in it."""
+    small, b = np.float32(2e-7), np.array([[1.0, 1.0]])
+    grams = np.diag(np.array([1, small], np.float32))[None]
+    mu = 1e-12 if columns else 2e-7
+    w = cpu.ridge_local(grams, b, mu, columns)[0, 1]
+    value = float(small)
+    assert w == pytest.approx(value / (value**2 + mu) if columns else 1 / (value + mu))
+    assert cpu.ridge_local(grams, b, 0.0, columns)[0, 1] == 0
 
 
 def test_a_hard_problem_leaves_the_next_alone(rng):
@@ -166,5 +192,10 @@ def test_bad_input_of_small_problems():
         cpu.class_parts_local(grams, corrs, None, weights, owners, 2, False)
     with pytest.raises(ValueError, match="local Gram matrices must have shape"):
         cpu.ridge_local(grams[:, :3], corrs, 0.1, False)
-    with pytest.raises(ValueError, match="NaN or infinity"):
-        cpu.ridge_local(np.where(grams > 1, np.inf, grams), corrs, 0.1, False)
+    for wrong in (np.nan, np.inf):
+        for place in ((0, 0), (1, 2), (3, 3)):
+            spoiled = grams.copy()
+            spoiled[1][place] = spoiled[1].T[place] = wrong
+            for columns in (False, True):
+                with pytest.raises(ValueError, match="NaN or infinity"):
+                    cpu.ridge_local(spoiled, corrs, 0.1, columns)

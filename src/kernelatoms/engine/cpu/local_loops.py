@@ -42,20 +42,24 @@ def _take_off(A, scales, k, i):  # type: ignore[no-untyped-def]
 
 @jit(fastmath=True)
 def _factor(A, scales):  # type: ignore[no-untyped-def]
-    """Turn the upper triangle of A into U, and scales into 1 / D; return the ends of D's range."""
-    smallest, largest = np.inf, -np.inf
+    """Turn the upper triangle of A into U, and scales into 1 / D; return the ends of D's range.
+
+    Both ends are 0 where a number of D is not above 0, or undefined.
+    """
+    smallest, largest, sound = np.inf, 0.0, True
     for i in range(0, len(A), 4):
         for k in range(0, i, 4):
             _take_off(A, scales, k, i)
         for k in range(i, i + 4):
             pivot = A[k, k]
             smallest, largest = min(smallest, pivot), max(largest, pivot)
+            sound = sound and pivot > 0.0
             scales[k] = 1.0 / pivot
             for below in range(k + 1, i + 4):
                 factor = scales[k] * A[k, below]
                 for j in range(below, A.shape[1]):
                     A[below, j] -= factor * A[k, j]
-    return smallest, largest
+    return (smallest, largest) if sound else (0.0, 0.0)
 
 
 @jit(fastmath=True)
@@ -126,7 +130,7 @@ def solve_each(  # type: ignore[no-untyped-def]
         else:  # no ridge to speak of
             share = max(_HALF_OF_DIGITS, n_local * rounding)
         doubtful[s] = not smallest > max(0.5 * mu, share * largest)
-        if doubtful[s]:  # whoever calls has another way; nothing undefined may stay in A
+        if doubtful[s]:  # whoever calls has another way; what is undefined must not stay in A
             A[:] = 0.0
             continue
         for i in range(n_local):
