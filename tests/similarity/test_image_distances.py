@@ -114,6 +114,11 @@ class TestTangent:
         moved = between(Tangent((8, 8), sides=sides), X + 4, X + 4)
         np.testing.assert_allclose(moved[off], D[off], rtol=1e-9)
 
+    def test_what_is_rounding_is_no_slope(self, rng):
+        A = Tangent((5, 5)).describe(1 + 1e-13 * rng.random((3, 25)))
+        assert not A[:, 25:].any()
+        assert Tangent((5, 5)).describe(1 + 1e-6 * rng.random((3, 25)))[:, 25:].any()
+
     @pytest.mark.parametrize("common", [0, 100])
     def test_tangents_of_one_direction_do_not_leave_it(self, common):
         """Steps along their difference could go anywhere; with 100 in common, rows are near."""
