@@ -51,6 +51,7 @@ MODELS = {
     "KernelKSVD precomputed": lambda: KernelKSVD(6, kernel="precomputed", **FEW).fit(K),
     "KSCDL": lambda: KSCDL(6, kernel="poly", degree=2, **FEW).fit(X),
     "KernelLinearizer": lambda: KernelLinearizer(n_landmarks=9, random_state=0).fit(X),
+    "KernelLinearizer settled": lambda: KernelLinearizer("mahalanobis", n_landmarks=9).fit(X),
     "KernelLinearizer precomputed": lambda: KernelLinearizer("precomputed").fit(K),
     "SparseCoder": lambda: SparseCoder(X[:7], n_nonzero_coefs=2).fit(X),
     "distributive": lambda: ClassDictionaryClassifier(KSVD(3, max_iter=2)).fit(X, Y),

@@ -283,8 +283,11 @@ def test_files_with_other_kernels_than_asked_for_are_refused(rng):
     with pytest.raises(ValueError, match="settled_kernel_ is not the kernel"):
         check_model(model)
     model.settled_kernel_ = DistanceKernel(Mahalanobis().settled(X))
-    object.__setattr__(model.settled_kernel_.distance, "whitening", np.ones((2, 3)))
+    object.__setattr__(model.settled_kernel_.distance, "whitening", np.full((4, 4), np.nan))
     with pytest.raises(ValueError, match="whitening must be a square array"):
+        check_model(model)
+    model.settled_kernel_ = DistanceKernel(Mahalanobis())
+    with pytest.raises(ValueError, match="takes a covariance from training rows"):
         check_model(model)
 
 

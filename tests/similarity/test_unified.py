@@ -52,6 +52,9 @@ def test_are_what_they_say(seed, n, m):
         distance = make(form)
         mine = distance.compare(distance.describe(X), distance.describe(Y))
         np.testing.assert_allclose(mine, D, rtol=1e-9)
+    scaled = Unified(parts, "product", scales=(2.0, 3.0, 4.0))  # scales belong to sums
+    mine = scaled.compare(scaled.describe(X), scaled.describe(Y))
+    np.testing.assert_allclose(mine, expected["product"], rtol=1e-9)
 
 
 def test_a_union_names_its_parts():

@@ -29,7 +29,8 @@ class KernelChoice:
 
     def _kernel(self) -> Kernel:
         """Return the kernel, as fitted."""
-        kernel = getattr(self, "settled_kernel_", None) or self._asked_kernel()
+        kernel = getattr(self, "settled_kernel_", None)
+        kernel = self._asked_kernel() if kernel is None else kernel
         gamma = getattr(self, "gamma_", None)
         return kernel if gamma is None else kernel.with_gamma(gamma)
 
@@ -79,10 +80,11 @@ class KernelChoice:
 
         They are known by number, of the columns that rows have, where the kernel is precomputed.
         """
-        settled = getattr(self, "settled_kernel_", None)
-        if settled is not None and type(settled) is not type(self._asked_kernel()):
-            raise ValueError("settled_kernel_ is not the kernel that the parameters ask for")
-        self._kernel()  # refuses parameters
+        kernel = self._kernel()  # refuses parameters
+        if "settled_kernel_" in vars(self):
+            if type(self.settled_kernel_) is not type(self._asked_kernel()):
+                raise ValueError("settled_kernel_ is not the kernel that the parameters ask for")
+            kernel.describe(np.zeros((1, n_features)))  # refuses what it must have and has not
         if self._precomputed:
             return len(held_rows(self, name, n_features, n_rows))
         return len(held_floats(self, name, (n_rows, n_features)))

@@ -237,7 +237,7 @@ class Mahalanobis(VectorDistance):
             raise ValueError(f"ridge must be from 0, got {self.ridge!r}.")
         W = self.whitening
         if W is not None and not (
-            isinstance(W, np.ndarray) and W.dtype.kind == "f" and W.ndim == 2
+            type(W) is np.ndarray and W.dtype in (np.float32, np.float64) and W.ndim == 2
             and W.shape[0] == W.shape[1] and np.isfinite(W).all()
         ):  # fmt: skip
             raise ValueError("whitening must be a square array of finite floats, or None.")

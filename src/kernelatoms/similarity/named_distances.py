@@ -151,30 +151,26 @@ class Unified(Distance):
 
     def compare(self, A: Array, B: Array) -> Array:
         """Return the distances of all pairs of descriptors: (..., n, m)."""
-        if self.form == "sum" and self.scales is None:
+        scales = self.scales
+        if self.form == "sum" and scales is None:
             raise ValueError(
                 "the sum of distances takes their scales from training rows: use "
                 "distance.settled(rows)."
             )
         used = self._used
-        if not (A.size and B.size):
+        if not (A.size and B.size):  # no row says how wide the parts are
             heads = np.broadcast_shapes(A.shape[:-2], B.shape[:-2])
             return np.empty((*heads, A.shape[-2], B.shape[-2]))
         widths = A.reshape(-1, A.shape[-1])[0, : len(used)].astype(np.intp)
         ends = len(used) + np.cumsum(widths)
-        total: Any = None
-        for part, start, stop, scale in zip(
-            used, ends - widths, ends, self.scales or np.ones(len(used)), strict=False
-        ):
+        each = []
+        for part, start, stop in zip(used, ends - widths, ends, strict=True):
             own = A[..., start:stop]
-            far = np.asarray(part.compare(own, own if A is B else B[..., start:stop]))
-            if total is None:
-                total = far / scale
-            elif self.form == "sum":
-                total = total + far / scale
-            else:
-                total = total * far
-        return total
+            each.append(np.asarray(part.compare(own, own if A is B else B[..., start:stop])))
+        if self.form == "sum" and scales is not None:
+            each = [far / scale for far, scale in zip(each, scales, strict=True)]
+            return np.sum(each, axis=0)
+        return np.prod(each, axis=0)
 
 
 def _flat(part: Distance, rows: Array) -> Array:
