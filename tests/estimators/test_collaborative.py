@@ -311,8 +311,23 @@ def test_kernels_that_are_not_semidefinite_are_vectors_of_values():
         SRCClassifier(kernel, projection=None).fit(X, y)
 
 
+def test_approximate_neighbours_are_near():
+    pytest.importorskip("pynndescent")
+    X, y = load_digits(return_X_y=True)
+    X, y, T, t = X[:1200], y[:1200], X[1200:], y[1200:]
+    exact = CRCClassifier("rbf", n_neighbors=30, mu=0.01).fit(X, y)
+    near = clone(exact).set_params(search="approximate", random_state=0).fit(X, y)
+    assert (near.codes(T) != 0).multiply(exact.codes(T) != 0).nnz > 0.95 * 30 * len(T)
+    assert abs(near.score(T, t) - exact.score(T, t)) < 0.01
+    fine = {"kernel": "tangent", "image_shape": (8, 8), "n_coarse": 60, "n_neighbors": 10}
+    assert clone(near).set_params(**fine).fit(X, y).score(T[:100], t[:100]) > 0.9
+
+
 X, Y, T = draw(0)
 MISTAKES = [
+    (CRCClassifier(n_neighbors=5, search="random"), "search must be one of"),
+    (CRCClassifier(n_neighbors=5, search="approximate", distance="l1"), "'l2' and 'correlation'"),
+    (CRCClassifier("poly", n_neighbors=5, search="approximate"), "'l2' and 'correlation'"),
     (CRCClassifier(mu=0), "mu must be above 0"),
     (CRCClassifier(mu="best"), "mu must be a number above 0 or 'search'"),
     (CRCClassifier(residual_norm="l3"), "residual_norm must be one of"),

@@ -67,6 +67,9 @@ class CRCClassifier(RepresentationClassifier):
         ``n_neighbors``: pays where the distance is dear (Algorithm 4).
     coarse_distance : str or object, default="l2"
         A cheap distance.
+    search : {"exact", "approximate"}, default="exact"
+        "approximate" finds most of the neighbours, by "l2" or "correlation" (of two distances the
+        coarse one), with pynndescent (``pip install kernelatoms[ann]``): for very many rows.
     image_shape : (height, width), optional
         Of images, for kernels and distances by name that need it.
     normalize : bool, default=True
@@ -78,7 +81,7 @@ class CRCClassifier(RepresentationClassifier):
     kernel_params : dict, optional
         Further arguments of a function, or the arguments of a class.
     random_state : int, RandomState or None
-        Seeds random projections.
+        Seeds random projections and approximate search.
 
     Attributes
     ----------
@@ -133,6 +136,7 @@ class CRCClassifier(RepresentationClassifier):
         distance: Any = None,
         n_coarse: int | None = None,
         coarse_distance: Any = "l2",
+        search: str = "exact",
         image_shape: tuple[int, int] | None = None,
         normalize: bool = True,
         gamma: float | str | None = 0.5,
@@ -149,6 +153,7 @@ class CRCClassifier(RepresentationClassifier):
         self.distance = distance
         self.n_coarse = n_coarse
         self.coarse_distance = coarse_distance
+        self.search = search
         self.image_shape = image_shape
         self.normalize = normalize
         self.gamma = gamma
@@ -274,6 +279,9 @@ class SRCClassifier(RepresentationClassifier):
         ``n_neighbors``: pays where the distance is dear (Algorithm 4).
     coarse_distance : str or object, default="l2"
         A cheap distance.
+    search : {"exact", "approximate"}, default="exact"
+        "approximate" finds most of the neighbours, by "l2" or "correlation" (of two distances the
+        coarse one), with pynndescent (``pip install kernelatoms[ann]``): for very many rows.
     image_shape : (height, width), optional
         Of images, for kernels and distances by name that need it.
     normalize : bool, default=True
@@ -285,7 +293,7 @@ class SRCClassifier(RepresentationClassifier):
     kernel_params : dict, optional
         Further arguments of a function, or the arguments of a class.
     random_state : int, RandomState or None
-        Seeds random projections.
+        Seeds random projections and approximate search.
 
     Attributes
     ----------
@@ -341,6 +349,7 @@ class SRCClassifier(RepresentationClassifier):
         distance: Any = None,
         n_coarse: int | None = None,
         coarse_distance: Any = "l2",
+        search: str = "exact",
         image_shape: tuple[int, int] | None = None,
         normalize: bool = True,
         gamma: float | str | None = 0.5,
@@ -358,6 +367,7 @@ class SRCClassifier(RepresentationClassifier):
         self.distance = distance
         self.n_coarse = n_coarse
         self.coarse_distance = coarse_distance
+        self.search = search
         self.image_shape = image_shape
         self.normalize = normalize
         self.gamma = gamma

@@ -15,7 +15,12 @@ from kernelatoms.engine import machine
 from kernelatoms.estimators.checks import FLOATS, check_choice, check_count, clip_count
 from kernelatoms.estimators.fitted import check_features, check_labels, held, held_floats, held_rows
 from kernelatoms.estimators.kernel_choice import KernelChoice
-from kernelatoms.estimators.training_dictionary import Locality, LocalProblems, TrainingDictionary
+from kernelatoms.estimators.training_dictionary import (
+    Locality,
+    LocalProblems,
+    TrainingDictionary,
+    check_approximate,
+)
 from kernelatoms.estimators.unchanged import or_unchanged
 from kernelatoms.pursuit.robust import RobustDictionary
 from kernelatoms.similarity import (
@@ -61,6 +66,7 @@ class RepresentationClassifier(KernelChoice, ClassifierMixin, BaseEstimator):
     distance: Any
     n_coarse: int | None
     coarse_distance: Any
+    search: str
     image_shape: Any
     normalize: bool
     random_state: Any
@@ -143,6 +149,9 @@ class RepresentationClassifier(KernelChoice, ClassifierMixin, BaseEstimator):
         for distance in (self.distance_, self.coarse_distance_):
             if distance is not None:
                 distance.compare(distance.describe(rows[:1]), distance.describe(rows[:2]))
+        if self.search == "approximate":
+            first = self.distance_ if self.n_coarse is None else self.coarse_distance_
+            check_approximate(first, self._kernel())
 
     def _fit_projection(self, kernel: Kernel, rows: Array, labels: NDArray[np.intp]) -> None:
         projection = self._made_projection(kernel)
@@ -188,6 +197,7 @@ class RepresentationClassifier(KernelChoice, ClassifierMixin, BaseEstimator):
 
     def _check_parameters(self) -> None:
         check_choice("residual_norm", self.residual_norm, ("l2", "l1"))
+        check_choice("search", self.search, ("exact", "approximate"))
         check_flag("normalize", self.normalize)
         if self.n_neighbors is None and (self.n_coarse is not None or self.distance is not None):
             raise ValueError(
@@ -271,7 +281,10 @@ class RepresentationClassifier(KernelChoice, ClassifierMixin, BaseEstimator):
     def _locality(self) -> Locality | None:
         if self.n_neighbors_ is None:
             return None
-        return Locality(self.n_neighbors_, self.distance_, self.n_coarse, self.coarse_distance_)
+        return Locality(
+            self.n_neighbors_, self.distance_, self.n_coarse, self.coarse_distance_,
+            approximate=self.search == "approximate", random_state=self.random_state,
+        )  # fmt: skip
 
     # Use
 

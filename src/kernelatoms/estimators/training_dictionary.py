@@ -13,14 +13,23 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils import check_random_state
 
 from kernelatoms.pursuit.ridge import inverse_gram
 from kernelatoms.pursuit.robust import RobustDictionary
-from kernelatoms.similarity import Kernel, LinearKernel, PrecomputedKernel
+from kernelatoms.similarity import L2, Correlation, Kernel, LinearKernel, PrecomputedKernel
+from kernelatoms.space.approximate import ApproximateNeighbors
 from kernelatoms.space.atoms import KernelAtoms, LinearAtoms
 from kernelatoms.space.decisions import Members
 from kernelatoms.space.expansion import Expansion
-from kernelatoms.space.neighbors import ascending, described, nearest_by, nearest_in_space, refine
+from kernelatoms.space.local_values import falls_with_l2
+from kernelatoms.space.neighbors import (
+    ascending,
+    described,
+    nearest_by,
+    nearest_in_space,
+    refine,
+)
 from kernelatoms.space.problem import CodingProblem, KernelProblem, LinearProblem
 from kernelatoms.space.residuals import members_of
 
@@ -38,6 +47,8 @@ class Locality:
     distance: Any = None  # None: the distance of feature space
     n_coarse: int | None = None
     coarse_distance: Any = "l2"
+    approximate: bool = False
+    random_state: Any = None
 
 
 class LocalProblems(NamedTuple):
@@ -140,6 +151,7 @@ class TrainingDictionary:
             self._class_grams = (members, grams)
         return self._class_grams
 
+    _index: ApproximateNeighbors | None = None
     _class_grams: tuple[Members, list[Array]] | None = None
     _inverse: tuple[float, Array] | None = None
     _robust: RobustDictionary | None = None
@@ -195,15 +207,22 @@ class TrainingDictionary:
         k = min(locality.n_neighbors + more, self.n_atoms)
         coarse = locality.n_coarse
         if coarse is not None:
-            near = self._nearest(X, locality.coarse_distance, min(coarse + more, self.n_atoms))
+            k_coarse = min(coarse + more, self.n_atoms)
+            near = self._nearest(X, locality.coarse_distance, k_coarse, locality)
             found = self._refined(X, locality.distance, near, min(k, near.shape[1]))
         else:
-            found = self._nearest(X, locality.distance, k)
+            found = self._nearest(X, locality.distance, k, locality)
         if skip is not None:
             found = _without(found, skip, locality.n_neighbors)
         return ascending(found)
 
-    def _nearest(self, X: Array, distance: Any, k: int) -> NDArray[np.int32]:
+    def _nearest(self, X: Array, distance: Any, k: int, locality: Locality) -> NDArray[np.int32]:
+        if locality.approximate:
+            if self._index is None:
+                seed = check_random_state(locality.random_state).randint(np.iinfo(np.int32).max)
+                name = check_approximate(distance, self.kernel)
+                self._index = ApproximateNeighbors(self.rows, name, random_state=seed)
+            return self._index.nearest(X, k)
         if distance is None:
             return nearest_in_space(self.in_feature_space(X), k)
         return nearest_by(distance, described(distance, X), self._described(distance), k)
@@ -229,6 +248,23 @@ class TrainingDictionary:
     @cached_property
     def _descriptors(self) -> list[tuple[Any, Any]]:
         return []
+
+
+def check_approximate(distance: Any, kernel: Kernel) -> str:
+    """Return the distance by name that approximate search goes by, or refuse it.
+
+    ``distance`` None is that of the kernel's feature space.
+    """
+    if isinstance(distance, Correlation):
+        return "correlation"
+    if isinstance(distance, L2) or (
+        distance is None and (isinstance(kernel, LinearKernel) or falls_with_l2(kernel))
+    ):
+        return "l2"
+    raise ValueError(
+        "search='approximate' knows the distances 'l2' and 'correlation' only, as distance, or as "
+        "coarse_distance with n_coarse; use one of them, or search='exact'."
+    )
 
 
 def _without(found: NDArray[np.int32], skip: NDArray[np.intp], k: int) -> NDArray[np.int32]:
