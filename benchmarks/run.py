@@ -16,6 +16,7 @@ from benchmarks import many_atoms
 from benchmarks.harness import Contender, compare, describe_machine
 from benchmarks.l1 import l1_table, threads_table
 from benchmarks.local import local_tables
+from benchmarks.representation import representation_tables
 
 # features, atoms, nonzeros, signals
 SHAPES = [(256, 300, 5, 20_000), (784, 700, 11, 10_000), (256, 1024, 10, 10_000),
@@ -199,7 +200,10 @@ def _run(code: str, env: dict[str, str] | None = None) -> tuple[str, float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    names = "omp, ksvd, kernel, lasso, l1, l1-threads, local, memory, many-atoms, startup"
+    names = (
+        "omp, ksvd, kernel, lasso, l1, l1-threads, local, representation, memory, many-atoms, "
+        "startup"
+    )
     parser.add_argument("tables", nargs="*", default=[], help=f"{names} (all by default)")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--generations", type=int, default=3)
@@ -221,6 +225,8 @@ def main() -> None:
         threads_table(arguments.data)
     if "local" in wanted:
         local_tables(arguments.rounds)
+    if "representation" in wanted:
+        representation_tables(arguments.rounds)
     if "memory" in wanted:
         memory_table()
     if "many-atoms" in wanted:
