@@ -57,7 +57,7 @@ def section(figure, curves):
     picture = f"pictures/{figure.name.replace('/', '-')}.svg"
     figure_picture(figure, curves).savefig(HERE / picture, metadata={"Date": None})
     drawn = []
-    for i, extra in enumerate(figure.pictures(), start=1):
+    for i, extra in enumerate(figure.pictures(RECORDS), start=1):
         name = f"pictures/{figure.name.replace('/', '-')}-{i}.png"
         extra.figure.savefig(HERE / name, dpi=160)
         drawn.append(
