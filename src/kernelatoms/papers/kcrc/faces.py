@@ -78,7 +78,7 @@ def measure_projection(setting: Setting, seed: int, data_home: DataHome) -> dict
 def _face_settings(methods: tuple[str, ...]) -> list[Setting]:
     settings: list[Setting] = []
     for method in methods:
-        how = METHODS[SRC] if method == SRC else {**_SEEN[method], "decades": None}
+        how = METHODS[SRC] if method == SRC else {**_SEEN[method], "decades": PAPERS_MU}
         settings += [{"method": method, **how, "x": person} for person in PEOPLE]
     return settings
 

@@ -98,7 +98,7 @@ _ON_FACES = (
     PaperFigure(
         name="kcrc/fig2-residuals",
         title="Fig. 2: the residuals of one face",
-        text=_FACES + "The first test image of the first person; mu chosen. Residuals are over the "
+        text=_FACES + "The first test image of the first person; the paper's mu. Residuals are over the "
         "smallest of a method; a person without a coefficient has the largest finite one.",
         source=NO_NUMBERS,
         study=faces.ONE_FACE,
@@ -107,6 +107,8 @@ _ON_FACES = (
         claims=claims_2_residuals,
         xlabel="person",
         ylabel="residual / smallest",
+        number="{:.3g}",
+        log=True,
         pictures=_face_pictures,
     ),
     PaperFigure(
