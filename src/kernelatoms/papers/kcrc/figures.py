@@ -98,8 +98,8 @@ _ON_FACES = (
     PaperFigure(
         name="kcrc/fig2-residuals",
         title="Fig. 2: the residuals of one face",
-        text=_FACES + "The first test image of the first person; the paper's mu. Residuals are over "
-        "the smallest of a method; a person without a coefficient has the largest finite one.",
+        text=_FACES + "The first test image of the first person; the paper's mu. Residuals are "
+        "over the smallest of a method; a person without a coefficient has the largest finite one.",
         source=NO_NUMBERS,
         study=faces.ONE_FACE,
         measured=_take("residual"),
