@@ -268,7 +268,9 @@ def test_given_kernel_values_change_no_answer(data_home, name):
         "usps": lambda: data.usps(data_home),
         "yaleb": lambda: data.faces(1216, "randomface504", 1, data_home),
     }[name]()
-    model = CRCClassifier("correlation", n_neighbors=30, mu=papers_mu(30), gamma=0.5)
+    model = CRCClassifier(
+        "correlation", n_neighbors=30, mu=papers_mu(30), gamma=0.5, kernel_params={"power": 1}
+    )
     right = model.fit(split.train, split.train_labels).score(split.test, split.test_labels)
     measured = distances.measure_distance(setting, 1, data_home)["accuracy"]
     assert measured == pytest.approx(100 * right)

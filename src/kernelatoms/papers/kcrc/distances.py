@@ -1,8 +1,10 @@
 """Table 5: neighbours and kernels by distances of images, with the nearest neighbour beside.
 
-A distance chooses the K atoms of a query and makes the kernel exp(-d^2 / 2). All kernel values of
-a split are computed once and given to the classifiers, which changes no answer: the nearest rows in
-feature space are those by the distance. With K = 1 the neighbour decides, whatever the kernel is.
+A distance chooses the K atoms of a query and makes the kernel exp(-d^p / 2): p is 2 for lengths (l2,
+tangent) and 1 for what is a square already (correlation, which is half the squared l2 of unit rows,
+chi2, products of two lengths). All kernel values of a split are computed once and given to the
+classifiers, which changes no answer: the nearest rows in feature space are those by the distance.
+With K = 1 the neighbour decides, whatever the kernel is.
 """
 
 from functools import lru_cache
@@ -33,14 +35,14 @@ UNIFIED_SHAPE = "unified: shape context x tangent"
 DECADES = (None, -1.0, PAPERS_MU, 1.0)
 
 _DISTANCES: dict[str, dict[str, Any]] = {
-    L2: {"distance": "l2"},
-    CORRELATION: {"distance": "correlation"},
-    TANGENT: {"distance": "tangent"},
-    LBP: {"distance": "lbp-chi2"},
-    SHAPE: {"distance": "shape-context"},
-    UNIFIED_DIGITS: {"distance": "unified", "of": ["tangent", "l2"]},
-    UNIFIED_FACES: {"distance": "unified", "of": ["lbp-chi2", "l2"]},
-    UNIFIED_SHAPE: {"distance": "unified", "of": ["shape-context", "tangent"]},
+    L2: {"distance": "l2", "power": 2},
+    CORRELATION: {"distance": "correlation", "power": 1},
+    TANGENT: {"distance": "tangent", "power": 2},
+    LBP: {"distance": "lbp-chi2", "power": 1},
+    SHAPE: {"distance": "shape-context", "power": 1},
+    UNIFIED_DIGITS: {"distance": "unified", "of": ["tangent", "l2"], "power": 1},
+    UNIFIED_FACES: {"distance": "unified", "of": ["lbp-chi2", "l2"], "power": 1},
+    UNIFIED_SHAPE: {"distance": "unified", "of": ["shape-context", "tangent"], "power": 1},
 }
 # Distances of pictures; the others compare any vectors.
 _OF_IMAGES = ("tangent", "lbp-chi2", "shape-context", "unified")
@@ -84,13 +86,13 @@ def measure_distance(setting: Setting, seed: int, data_home: DataHome) -> dict[s
 
 
 def kernel_of(setting: Setting) -> Any:
-    """Return exp(-d^2 / 2) of the setting's distance."""
+    """Return exp(-d^p / 2) of the setting's distance and power."""
     name, more = setting["distance"], {}
     if name in _OF_IMAGES:
         more["image_shape"] = _IMAGE_SHAPES[setting["data"]]
     if "of" in setting:
         more["distances"] = tuple(setting["of"])
-    return DistanceKernel(make_distance(name, **more), gamma=BETA)
+    return DistanceKernel(make_distance(name, **more), gamma=BETA, power=setting["power"])
 
 
 @lru_cache(maxsize=1)

@@ -32,7 +32,7 @@ PEOPLE = tuple(range(1, N_PEOPLE + 1))
 SHOWN = 1
 #: Dictionary sizes, and K, of Fig. 5.
 SIZES = (380, 570, 760, 950, 1216)
-OWN_ATOMS = (20, 50, 100, 200, 380, 570, 760, 950, 1216)
+OWN_ATOMS = (20, 50, 100, 200, 380, 570, 1216)
 GLOBAL = (380, 760, 1216)
 DECADES = (-3.0, -2.0, -1.0, PAPERS_MU)
 

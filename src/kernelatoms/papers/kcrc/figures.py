@@ -276,7 +276,8 @@ _SPEED = (
 )  # fmt: skip
 
 _DISTANCE = (
-    "The distance chooses the K atoms of a query and makes the kernel exp(-d^2 / 2). "
+    "The distance chooses the K atoms of a query and makes the kernel: exp(-d^2 / 2) for l2 and "
+    "tangent, exp(-d / 2) for the others, which are squares already. "
     + _MU
     + "1-NN is the nearest neighbour by the same distance. "
 )
