@@ -19,7 +19,7 @@ from kernelatoms.papers.study import DataHome, Setting, Size, Study
 N_GLOBAL = 2000
 SIZES = (100, 200, 500, 700, 1000, 1500)
 GLOBAL = (500, 1000, 2000)
-OWN_ATOMS = (10, 20, 50, 100, 200, 500, 700)
+OWN_ATOMS = (10, 20, 50, 100, 200, 500)
 #: All 2,000 atoms, which the local dictionaries are drawn from, coded over at once.
 ALL = f"{KCRC}, all {N_GLOBAL:,} atoms"
 #: In the place of Fig. 8: atoms for a query, and in all.
@@ -115,20 +115,20 @@ DICTIONARIES = Study(
     name="kcrc/digits",
     dataset="mnist",
     quick=Size(_size_settings((100, 200), full=False), 2, "30 s"),
-    full=Size(_size_settings(SIZES, full=True), 20, "60 min"),
+    full=Size(_size_settings(SIZES, full=True), 20, "35 min"),
     measure=measure_digits,
 )
 NEIGHBOURS = Study(
     name="kcrc/digits-neighbours",
     dataset="mnist",
     quick=Size(_own_settings((500,), (10, 50, 100), full=False), 2, "20 s"),
-    full=Size(_own_settings(GLOBAL, OWN_ATOMS, full=True), 20, "30 min"),
+    full=Size(_own_settings(GLOBAL, OWN_ATOMS, full=True), 20, "12 min"),
     measure=measure_digits,
 )
 CONFUSION = Study(
     name="kcrc/digits-confused",
     dataset="mnist",
     quick=Size(_confusion_settings(), 1, "30 s"),
-    full=Size(_confusion_settings(), 20, "10 min"),
+    full=Size(_confusion_settings(), 20, "3 min"),
     measure=measure_confusion,
 )

@@ -1,10 +1,10 @@
 """Table 5: neighbours and kernels by distances of images, with the nearest neighbour beside.
 
-A distance chooses the K atoms of a query and makes the kernel exp(-d^p / 2): p is 2 for lengths (l2,
-tangent) and 1 for what is a square already (correlation, which is half the squared l2 of unit rows,
-chi2, products of two lengths). All kernel values of a split are computed once and given to the
-classifiers, which changes no answer: the nearest rows in feature space are those by the distance.
-With K = 1 the neighbour decides, whatever the kernel is.
+A distance chooses the K atoms of a query and makes the kernel exp(-d^p / 2): p is 2 for lengths
+(l2, tangent) and 1 for what is a square already (correlation, which is half the squared l2 of unit
+rows, chi2, products of two lengths). All kernel values of a split are computed once and given to
+the classifiers, which changes no answer: the nearest rows in feature space are those by the
+distance. With K = 1 the neighbour decides, whatever the kernel is.
 """
 
 from functools import lru_cache

@@ -184,13 +184,13 @@ DICTIONARIES = Study(
     name="kcrc/faces",
     dataset="yaleb_randomface504",
     quick=Size(_size_settings((380,), full=False), 1, "1 min"),
-    full=Size(_size_settings(SIZES, full=True), 20, "40 min"),
+    full=Size(_size_settings(SIZES, full=True), 20, "25 min"),
     measure=measure_faces,
 )
 NEIGHBOURS = Study(
     name="kcrc/faces-neighbours",
     dataset="yaleb_randomface504",
     quick=Size(_own_settings((380,), (20, 100), full=False), 2, "20 s"),
-    full=Size(_own_settings(GLOBAL, OWN_ATOMS, full=True), 20, "60 min"),
+    full=Size(_own_settings(GLOBAL, OWN_ATOMS, full=True), 20, "10 min"),
     measure=measure_faces,
 )
