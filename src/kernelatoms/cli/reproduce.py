@@ -32,6 +32,7 @@ EXAMPLES = """**Examples**
 
 _TITLES = {
     "fksc": "Fast kernel sparse coding, reproduced",
+    "kcrc": "Kernel collaborative representation, reproduced",
     "kdl": "Kernel dictionary learning, reproduced",
     "lkdl": "Linearized kernel dictionary learning, reproduced",
 }

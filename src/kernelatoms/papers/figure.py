@@ -81,8 +81,9 @@ class PaperFigure:
 
     ``measured(measures)`` takes from a run the number that the figure shows, None where its method
     has no such number; ``reported`` holds the paper's numbers by method and place, and is empty
-    where it has none. ``pictures()`` draws what the paper shows as images and not as curves, anew
-    from the first seed: images are no numbers, so no record holds them.
+    where it has none. ``pictures(folder)`` draws what the paper shows as images and not as curves:
+    anew from the first seed, since images are no numbers and no record holds them, or where they
+    show numbers from the records in the folder. ``nowhere`` is what the table calls the place None.
     """
 
     name: str
@@ -98,7 +99,8 @@ class PaperFigure:
     place: str = "{:g}"
     number: str = "{:.2f}"
     log: bool = False
-    pictures: "Callable[[], Sequence[Picture]]" = tuple
+    nowhere: str = "any"
+    pictures: "Callable[[Path], Sequence[Picture]]" = lambda folder: ()
 
     @property
     def paper(self) -> str:

@@ -18,7 +18,7 @@ def figure_table(figure: PaperFigure, curves: Curves) -> Table:
     for x in curves.places:
         ours = [_cell(figure, curves.at(method, x)) for method in curves.methods]
         reported = [_reported(figure, figure.reported[method].get(x)) for method in theirs]
-        place = "any" if x is None else figure.place.format(x)
+        place = figure.nowhere if x is None else figure.place.format(x)
         rows.append([place, *ours, *reported])
     caption = (
         f"{figure.ylabel}: mean ± standard error of {curves.seeds_in_words()}. Reported: "
@@ -45,7 +45,7 @@ def figure_section(figure: PaperFigure, curves: Curves, folder: Path) -> Section
         f"{curves_in_words(figure)}; the table has the numbers.",
     )
     text = f"{figure.text}\n\n{claims}\n\n{circumstances(figure, folder)}"
-    pictures = [*figure.pictures(), picture]
+    pictures = [*figure.pictures(folder), picture]
     return Section(figure.title, text, table=figure_table(figure, curves), pictures=pictures)
 
 

@@ -1,6 +1,7 @@
 """The paper's tables, figures and examples: ours beside what was reported."""
 
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kernelatoms.papers.figure import Claim, Curves, PaperFigure
@@ -35,13 +36,13 @@ def _take(name: str) -> Callable[[Mapping[str, float]], float | None]:
 
 
 # Drawing brings matplotlib, which listing the figures does not need.
-def _support_pictures() -> "Sequence[Picture]":
+def _support_pictures(folder: Path) -> "Sequence[Picture]":
     from kernelatoms.papers.fksc.pictures import support_pictures
 
     return support_pictures()
 
 
-def _code_pictures() -> "Sequence[Picture]":
+def _code_pictures(folder: Path) -> "Sequence[Picture]":
     from kernelatoms.papers.fksc.pictures import code_pictures
 
     return code_pictures()

@@ -1,6 +1,7 @@
 """Figs. 1, 4 and 5: our curves, and what has to hold in them."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kernelatoms.papers.figure import Array, Claim, Curves, PaperFigure
@@ -137,13 +138,13 @@ def _accuracy(measures: Mapping[str, float]) -> float:
 
 
 # Drawing brings matplotlib, which listing the figures does not need.
-def _circles_pictures() -> "Sequence[Picture]":
+def _circles_pictures(folder: Path) -> "Sequence[Picture]":
     from kernelatoms.papers.kdl.pictures import circles_pictures
 
     return circles_pictures()
 
 
-def _parabola_pictures() -> "Sequence[Picture]":
+def _parabola_pictures(folder: Path) -> "Sequence[Picture]":
     from kernelatoms.papers.kdl.pictures import parabola_pictures
 
     return parabola_pictures()
