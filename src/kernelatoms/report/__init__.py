@@ -9,7 +9,8 @@
 - ``comparison``: scores of repeated runs to means, standard errors and an honest sentence.
 - ``model``: the report on any fitted model. It takes the model apart (``anatomy``), codes the
   rows (``coding``) and writes sections on how it was learned (``learned``), its atoms and codes
-  (``atoms``) and its answers (``classified``), in plain ``words``.
+  (``atoms``) and its answers (``classified``), in plain ``words``; on models that keep their
+  training rows, ``represented`` with the figure in ``class_parts``.
 
 matplotlib is imported here and nowhere below: ``import kernelatoms`` does not pay for it.
 """

@@ -18,11 +18,20 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
-from kernelatoms import KSCDL, ClassDictionaryClassifier, KernelLinearizer, SparseCoder
+from kernelatoms import (
+    KSCDL,
+    ClassDictionaryClassifier,
+    CRCClassifier,
+    KernelLinearizer,
+    SparseCoder,
+    SRCClassifier,
+)
 from kernelatoms.report.words import list_words
 
 Array = NDArray[Any]
 
+# What a model may end in, beside learners of dictionaries.
+OTHER_MODELS = (ClassDictionaryClassifier, CRCClassifier, SRCClassifier, KernelLinearizer)
 # Up to so many features are read by their names; more are a curve.
 FEW_FEATURES = 30
 
@@ -62,17 +71,22 @@ class Anatomy:
     @property
     def is_classifier(self) -> bool:
         """Whether the model answers with classes."""
-        return isinstance(self.last, ClassDictionaryClassifier)
+        return isinstance(self.last, ClassDictionaryClassifier) or self.keeps_rows
+
+    @property
+    def keeps_rows(self) -> bool:
+        """Whether the training rows are the dictionary."""
+        return isinstance(self.last, CRCClassifier | SRCClassifier)
 
     @property
     def codes_jointly(self) -> bool:
         """Whether rows are coded once, over the dictionaries of all classes together."""
-        return self.is_classifier and self.last.scheme == "collective"
+        return getattr(self.last, "scheme", None) == "collective"
 
     @property
     def learners(self) -> list[Any]:
         """The fitted dictionaries: one a class, one, or none."""
-        if self.is_classifier:
+        if isinstance(self.last, ClassDictionaryClassifier):
             return list(self.last.dictionaries_)
         return [self.last] if _is_dictionary(self.last) else []
 
@@ -90,6 +104,12 @@ class Anatomy:
     def kernel_atoms(self) -> bool:
         """Whether atoms themselves are vectors of a feature space, known through anchors."""
         return any(hasattr(learner, "dual_coef_") for learner in self.learners)
+
+    @property
+    def is_precomputed(self) -> bool:
+        """Whether the last step is given kernel values instead of rows."""
+        kernel = getattr(self.last, "kernel", None)
+        return isinstance(kernel, str) and kernel == "precomputed"
 
     @property
     def classes(self) -> list[Any]:
@@ -120,7 +140,7 @@ def _is_dictionary(step: Any) -> bool:
 
 
 def _is_ours(step: Any) -> bool:
-    return _is_dictionary(step) or isinstance(step, ClassDictionaryClassifier | KernelLinearizer)
+    return _is_dictionary(step) or isinstance(step, OTHER_MODELS)
 
 
 def dissect(model: Any) -> Anatomy:
@@ -135,7 +155,8 @@ def dissect(model: Any) -> Anatomy:
             what = "SparseCoder, which learned nothing"
         raise TypeError(
             "model must be a fitted KSVD, MOD, KernelKSVD, KernelMOD, KSCDL, "
-            "ClassDictionaryClassifier or KernelLinearizer, or a Pipeline that ends in one, got "
+            "ClassDictionaryClassifier, CRCClassifier, SRCClassifier or KernelLinearizer, or a "
+            "Pipeline that ends in one, got "
             f"{what!r}.{hint}"
         )
     for step in steps:
@@ -208,9 +229,12 @@ def make_view(
     feature_names: Sequence[Any] | None,
 ) -> View | None:
     """Return how a model's atoms can be drawn; None if there is no way back from feature space."""
-    if not anatomy.learners or not hasattr(anatomy.learners[0], "components_"):
+    if anatomy.keeps_rows and not anatomy.is_precomputed:
+        probe = np.asarray(anatomy.last.dictionary_[:16], np.float64)
+    elif anatomy.learners and hasattr(anatomy.learners[0], "components_"):
+        probe = np.asarray(anatomy.learners[0].components_[:16], np.float64)
+    else:
         return None
-    probe = np.asarray(anatomy.learners[0].components_[:16], np.float64)
     back = _trace_back(anatomy.back, probe, table=False)
     if not back.complete:
         return None

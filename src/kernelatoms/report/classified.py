@@ -8,9 +8,9 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from kernelatoms.report.anatomy import View
-from kernelatoms.report.coding import Coded, Subject, code_signals, take_rows
+from kernelatoms.report.coding import Answers, Coded, Subject, code_signals, take_rows
 from kernelatoms.report.curves import pair_figure
-from kernelatoms.report.distributions import residuals_figure
+from kernelatoms.report.distributions import own_and_other_figure
 from kernelatoms.report.figures import confusion_figure
 from kernelatoms.report.page import Picture, Section, Table
 from kernelatoms.report.style import as_label
@@ -25,10 +25,10 @@ _ROWS_SHOWN = 6
 _MANY_NAMES, _NAMES_SHOWN = 15, 12
 
 
-def accuracy_words(subject: Subject, coded: Coded) -> str:
+def accuracy_words(subject: Subject, answers: Answers) -> str:
     """Say how many answers are right, and how many the most frequent label would get."""
-    n_rows = len(coded.truth)
-    right = int((coded.chosen == coded.truth).sum())
+    n_rows = len(answers.truth)
+    right = int((answers.chosen == answers.truth).sum())
     low, high = wilson_interval(right, n_rows)
     label, often = Counter(np.asarray(subject.y).tolist()).most_common(1)[0]
     return (
@@ -60,30 +60,8 @@ def wilson_interval(right: int, n_rows: int) -> tuple[float, float]:
 
 def accuracy_section(subject: Subject, coded: Coded) -> Section:
     """Say how many answers are right; show confusions, and residuals by class."""
-    classes = subject.anatomy.classes
-    words = [
-        accuracy_words(subject, coded)
-        + " A page cannot know whether the model learned from these rows; if it did, expect less "
-        "on new ones."
-    ]
-    unknown = coded.truth < 0
-    if unknown.any():
-        labels = sorted({str(label) for label in np.asarray(subject.y)[unknown].tolist()})
-        more = f" and {len(labels) - 5} more" if len(labels) > 5 else ""
-        words.append(
-            f"{count_words(int(unknown.sum()), 'row')} with labels that the model never met "
-            f"({', '.join(labels[:5])}{more}) count as mistakes and are in no picture below."
-        )
-    matrix = confusion_counts(coded, len(classes))
-    wrong = int(matrix.sum() - np.trace(matrix))
-    pictures, table = [], None
-    if matrix.sum() and len(classes) <= _CLASSES_IN_A_MATRIX:
-        caption = f"{wrong:,} of {int(matrix.sum()):,} rows are taken for another class."
-        alt = f"Confusion matrix. {caption}"
-        pictures.append(Picture(confusion_figure(matrix, classes), caption, alt))
-    elif wrong:
-        table = _confused_pairs(matrix, classes)
-    residuals = _residuals_picture(classes, coded)
+    words, table, pictures = confusions(subject, coded)
+    residuals = _residuals_picture(subject.anatomy.classes, coded)
     if residuals is not None:
         words.append(
             "A row belongs to the class whose dictionary leaves the least of it; the further the "
@@ -93,11 +71,39 @@ def accuracy_section(subject: Subject, coded: Coded) -> Section:
     return Section("Accuracy", "\n\n".join(words), table=table, pictures=pictures)
 
 
-def confusion_counts(coded: Coded, n_classes: int) -> NDArray[np.int64]:
+def confusions(subject: Subject, answers: Answers) -> tuple[list[str], Table | None, list[Picture]]:
+    """Return how many answers are right, in words, and which classes are taken for which."""
+    classes = subject.anatomy.classes
+    words = [
+        accuracy_words(subject, answers)
+        + " A page cannot know whether the model learned from these rows; if it did, expect less "
+        "on new ones."
+    ]
+    unknown = answers.truth < 0
+    if unknown.any():
+        labels = sorted({str(label) for label in np.asarray(subject.y)[unknown].tolist()})
+        more = f" and {len(labels) - 5} more" if len(labels) > 5 else ""
+        words.append(
+            f"{count_words(int(unknown.sum()), 'row')} with labels that the model never met "
+            f"({', '.join(labels[:5])}{more}) count as mistakes and are in no picture below."
+        )
+    matrix = confusion_counts(answers, len(classes))
+    wrong = int(matrix.sum() - np.trace(matrix))
+    pictures, table = [], None
+    if matrix.sum() and len(classes) <= _CLASSES_IN_A_MATRIX:
+        caption = f"{wrong:,} of {int(matrix.sum()):,} rows are taken for another class."
+        alt = f"Confusion matrix. {caption}"
+        pictures.append(Picture(confusion_figure(matrix, classes), caption, alt))
+    elif wrong:
+        table = _confused_pairs(matrix, classes)
+    return words, table, pictures
+
+
+def confusion_counts(answers: Answers, n_classes: int) -> NDArray[np.int64]:
     """Return how often class i (row) was taken for class j (column), of rows with known labels."""
     matrix = np.zeros((n_classes, n_classes), np.int64)
-    known = coded.truth >= 0
-    np.add.at(matrix, (coded.truth[known], coded.chosen[known]), 1)
+    known = answers.truth >= 0
+    np.add.at(matrix, (answers.truth[known], answers.chosen[known]), 1)
     return matrix
 
 
@@ -122,30 +128,46 @@ def _confused_pairs(matrix: Array, classes: list[Any]) -> Table:
 
 def _residuals_picture(classes: list[Any], coded: Coded) -> Picture | None:
     """Draw for every class what its own dictionary leaves of its rows, and what the best other."""
-    own, other = coded.share(coded.own), coded.share(coded.other)
-    members = [np.flatnonzero((coded.truth == c) & (coded.energy > 0)) for c in range(len(classes))]
+    shares = Answers(
+        coded.chosen,
+        np.where(coded.energy > 0, coded.truth, -1),
+        coded.share(coded.own),
+        coded.share(coded.other),
+    )
+    what = "share of a row's energy left over"
+    return own_and_other_picture(classes, shares, "left over", "dictionary", what)
+
+
+def own_and_other_picture(
+    classes: list[Any], shares: Answers, verb: str, dictionary: str, what: str
+) -> Picture | None:
+    """Draw for every class the shares of its own rows, beside those of the best other class."""
+    own, other = shares.own, shares.other
+    members = [np.flatnonzero(shares.truth == c) for c in range(len(classes))]
     present = [c for c, rows in enumerate(members) if len(rows)]
     if not present:
         return None
     shown, which = present, ""
     if len(present) > _CLASSES_IN_A_MATRIX:
-        right = [float((coded.chosen[members[c]] == c).mean()) for c in present]
+        right = [float((shares.chosen[members[c]] == c).mean()) for c in present]
         worst = np.argsort(right, kind="stable")[:_CLASSES_IN_A_MATRIX]
         shown = [present[i] for i in sorted(worst)]
         which = f" The {len(shown)} least accurate of {len(present)} classes are drawn."
-    figure = residuals_figure(
+    figure = own_and_other_figure(
         [own[members[c]] for c in shown],
         [other[members[c]] for c in shown],
         [classes[c] for c in shown],
+        what,
+        dictionary,
     )
     rows = np.concatenate([members[c] for c in present])
     words = (
-        f"Over {count_words(len(rows), 'row')}, the median left over is "
-        f"{percent(np.median(own[rows]))} by the row's own dictionary and "
+        f"Over {count_words(len(rows), 'row')}, the median {verb} is "
+        f"{percent(np.median(own[rows]))} by the row's own {dictionary} and "
         f"{percent(np.median(other[rows]))} by the best other one.{which}"
     )
     key = "Boxes span the middle half of a class's rows, lines the middle 90%; marks are medians."
-    return Picture(figure, f"{words} {key}", f"Shares left over, by true class. {words}")
+    return Picture(figure, f"{words} {key}", f"Shares {verb}, by true class. {words}")
 
 
 def mistakes_section(subject: Subject, coded: Coded) -> Section | None:

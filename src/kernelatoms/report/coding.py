@@ -24,22 +24,38 @@ _UNKNOWN = -1
 
 
 @dataclass(frozen=True)
-class Coded:
+class Answers:
+    """The class that a model chose for every row, and the true one, -1 where it is not known.
+
+    ``own`` says how well the true class does and ``other`` how well the best of the others; both
+    are NaN where the label is not known.
+    """
+
+    chosen: NDArray[np.intp]
+    truth: NDArray[np.intp]
+    own: Array
+    other: Array
+
+
+@dataclass(frozen=True)
+class Judged(Answers):
+    """Shares of classes in the fit of every row (``predict_proba``); ``won`` is the largest."""
+
+    won: Array
+
+
+@dataclass(frozen=True)
+class Coded(Answers):
     """Numbers of every row; a residual is |x - D w|^2, in the space where dictionaries live.
 
-    ``chosen`` is the dictionary that leaves the least: the answer of a classifier. ``own`` is the
-    residual over the dictionary of the row's label and ``other`` the smallest over the other ones;
-    both are NaN where the label is not known. ``uses`` counts, for every atom, the rows that use
-    it; ``n_coded`` says of how many, for every dictionary: those that chose it, or, where rows are
-    coded over all dictionaries together, all.
+    ``chosen`` is the dictionary that leaves the least, with the residual ``least``; ``own`` and
+    ``other`` are residuals too. ``uses`` counts, for every atom, the rows that use it; ``n_coded``
+    says of how many, for every dictionary: those that chose it, or, where rows are coded over all
+    dictionaries together, all.
     """
 
     energy: Array
-    chosen: NDArray[np.intp]
-    truth: NDArray[np.intp]
     least: Array
-    own: Array
-    other: Array
     uses: list[Array]
     n_coded: NDArray[np.intp]
 
@@ -72,7 +88,21 @@ def code_rows(anatomy: Anatomy, X: Any, y: Any = None) -> Coded:
     n_coded = np.bincount(chosen, minlength=len(learners))
     if anatomy.codes_jointly:
         n_coded = np.full(len(learners), n_rows)
-    return Coded(energy, chosen, truth, least, own, other, uses, n_coded)
+    return Coded(chosen, truth, own, other, energy, least, uses, n_coded)
+
+
+def judge_rows(anatomy: Anatomy, X: Any, y: Any = None) -> Judged:
+    """Return which class each row is given, with which share of the fit."""
+    n_rows = n_rows_of(X)
+    truth = find_labels(anatomy.classes, y, n_rows)
+    won, own, other = np.full((3, n_rows), np.nan)
+    chosen = np.zeros(n_rows, np.intp)
+    for rows in _blocks(n_rows, anatomy):
+        shares = anatomy.last.predict_proba(anatomy.enter(anatomy.see(take_rows(X, rows))))
+        chosen[rows], won[rows] = shares.argmax(axis=1), shares.max(axis=1)
+        left_own, left_other = _own_and_other(-shares, truth[rows])
+        own[rows], other[rows] = -left_own, -left_other
+    return Judged(chosen, truth, own, other, won)
 
 
 def code_signals(anatomy: Anatomy, signals: Array) -> tuple[list[scipy.sparse.csr_array], Array]:
@@ -159,4 +189,5 @@ class Subject:
     X: Any = None
     y: Any = None
     coded: Coded | None = None
+    judged: Judged | None = None
     map_error: str | None = None

@@ -108,15 +108,21 @@ def shares_figure(shares: Any) -> Figure:
     return figure
 
 
-def residuals_figure(own: Sequence[Any], other: Sequence[Any], labels: Sequence[Any]) -> Figure:
-    """Draw for every class what its own dictionary leaves of its rows, and what the best other.
+def own_and_other_figure(
+    own: Sequence[Any], other: Sequence[Any], labels: Sequence[Any], what: str, dictionary: str
+) -> Figure:
+    """Draw for every class how its own dictionary does on its rows, and how the best other.
 
     Parameters
     ----------
     own, other : list of arrays
-        Shares left over, one array a class; both of a class have a value for each of its rows.
+        Shares, one array a class; both of a class have a value for each of its rows.
     labels : list
         The classes' names.
+    what : str
+        What the shares are.
+    dictionary : str
+        What a class stands for it with.
 
     Returns
     -------
@@ -124,8 +130,8 @@ def residuals_figure(own: Sequence[Any], other: Sequence[Any], labels: Sequence[
         Boxes span the middle half of the rows, lines the middle 90%, marks are medians.
     """
     height = 1.2 + (0.4 if len(labels) <= 10 else 0.3) * len(labels)
-    figure, ax = new_plot("share of a row's energy left over", "", height)
-    names = ("its own dictionary", "the best other one")
+    figure, ax = new_plot(what, "", height)
+    names = (f"its own {dictionary}", "the best other one")
     for shift, series, colour, marker, name in zip(
         (-0.17, 0.17), (own, other), COLOURS, MARKERS, names, strict=False
     ):

@@ -57,6 +57,8 @@ def _sizes(subject: Subject) -> list[list[str]]:
     if anatomy.is_classifier:
         rows.append(["classes", f"{len(anatomy.classes):,}"])
         each = " a class"
+    if anatomy.keeps_rows:
+        rows += _kept_sizes(anatomy.last)
     if anatomy.learners:
         atoms = [learner.n_atoms_ for learner in anatomy.learners]
         rows.append([f"atoms{each}", _span(atoms)])
@@ -74,12 +76,35 @@ def _sizes(subject: Subject) -> list[list[str]]:
     return rows
 
 
+def _kept_sizes(last: Any) -> list[list[str]]:
+    """Return how large a model is that keeps its training rows, and what they settled."""
+    n_rows, kept = len(last.dictionary_), last.dictionary_.nbytes
+    rows = [
+        ["training rows kept", f"{n_rows:,}"],
+        ["training rows a class", _span(np.bincount(last.labels_).tolist())],
+        ["rows a code may use", f"{last.n_neighbors_ or n_rows:,}"],
+    ]
+    if last.projection_ is not None:
+        rows.append(["components of the projection", f"{last.projection_.shape[1]:,}"])
+        kept += last.projection_.nbytes
+    rows.append(["numbers kept", f"{kept / 2**20:.3g} MiB"])
+    if hasattr(last, "mu_"):
+        rows.append(["weight of the ridge, mu", f"{last.mu_:.3g}"])
+    elif last.n_nonzero_coefs_ is not None:
+        rows.append(["nonzeros a code, at most", f"{last.n_nonzero_coefs_:,}"])
+    elif last.alpha is not None:
+        rows.append(["weight of the l1 penalty", f"{last.alpha:g}"])
+    if last.gamma_ is not None:
+        rows.append(["gamma of the kernel", f"{last.gamma_:.4g}"])
+    return rows
+
+
 def _span(values: list[int]) -> str:
     low, high = min(values), max(values)
     return f"{low:,}" if low == high else f"{low:,} to {high:,}"
 
 
-def learning_section(subject: Subject) -> Section:
+def learning_section(subject: Subject) -> Section | None:
     """Show how the dictionaries were learned, and the kernel map they were learned over."""
     titles, words = [], []
     pictures: list[Picture] = []
@@ -93,6 +118,8 @@ def learning_section(subject: Subject) -> Section:
         text, picture = _kernel_map(subject.anatomy.linearizer)
         words.append(text if subject.map_error is None else f"{text} {subject.map_error}")
         pictures.append(picture)
+    if not titles:
+        return None
     return Section(" and ".join(titles), "\n\n".join(words), pictures=pictures)
 
 

@@ -15,9 +15,10 @@ from kernelatoms.files import check_target
 from kernelatoms.report.anatomy import Anatomy, dissect, make_view
 from kernelatoms.report.atoms import atoms_section
 from kernelatoms.report.classified import accuracy_section, accuracy_words, mistakes_section
-from kernelatoms.report.coding import Subject, code_rows, n_rows_of, time_model
+from kernelatoms.report.coding import Subject, code_rows, judge_rows, n_rows_of, time_model
 from kernelatoms.report.learned import fitted_section, learning_section, measure_map
 from kernelatoms.report.page import Section, Table, write_report
+from kernelatoms.report.represented import represented_sections, winners_words
 from kernelatoms.report.words import count_words, percent
 
 
@@ -42,7 +43,8 @@ def write_model_report(
         left as it was.
     model : estimator
         A fitted ``KSVD``, ``MOD``, ``KernelKSVD``, ``KernelMOD``, ``KSCDL``,
-        ``ClassDictionaryClassifier`` or ``KernelLinearizer``, or a ``Pipeline`` that ends in one.
+        ``ClassDictionaryClassifier``, ``CRCClassifier``, ``SRCClassifier`` or
+        ``KernelLinearizer``, or a ``Pipeline`` that ends in one.
     X : array or data frame of shape (n_samples, n_features), optional
         Rows to show the model on, as it takes them; best some that it did not learn from.
     y : array of shape (n_samples,), optional
@@ -99,7 +101,8 @@ def model_sections(
     ----------
     model : estimator
         A fitted ``KSVD``, ``MOD``, ``KernelKSVD``, ``KernelMOD``, ``KSCDL``,
-        ``ClassDictionaryClassifier`` or ``KernelLinearizer``, or a ``Pipeline`` that ends in one.
+        ``ClassDictionaryClassifier``, ``CRCClassifier``, ``SRCClassifier`` or
+        ``KernelLinearizer``, or a ``Pipeline`` that ends in one.
     X : array or data frame of shape (n_samples, n_features), optional
         Rows to show the model on, as it takes them; best some that it did not learn from.
     y : array of shape (n_samples,), optional
@@ -152,8 +155,9 @@ def _examine(
         )
     view = make_view(anatomy, n_features, shape, names)
     coded = code_rows(anatomy, X, y) if X is not None and anatomy.learners else None
+    judged = judge_rows(anatomy, X, y) if X is not None and anatomy.keeps_rows else None
     map_error = measure_map(anatomy, X) if X is not None else None
-    return Subject(model, anatomy, view, X, y, coded, map_error)
+    return Subject(model, anatomy, view, X, y, coded, judged, map_error)
 
 
 def _check_seconds(step: Any, seconds: Any) -> None:
@@ -225,7 +229,9 @@ def _sections(
 ) -> list[Section]:
     anatomy, coded = subject.anatomy, subject.coded
     sections: list[Section | None] = [fitted_section(subject, facts), learning_section(subject)]
-    if subject.view is not None or coded is not None:
+    if anatomy.keeps_rows:
+        sections += represented_sections(subject)
+    elif subject.view is not None or coded is not None:
         sections.append(atoms_section(subject))
     if coded is not None and anatomy.is_classifier and subject.y is not None:
         sections += [accuracy_section(subject, coded), mistakes_section(subject, coded)]
@@ -252,6 +258,8 @@ def _timing_section(subject: Subject, timing: Mapping[str, float]) -> Section | 
 
 
 def _heading(anatomy: Anatomy) -> str:
+    if anatomy.keeps_rows:
+        return f"{type(anatomy.last).__name__}: the training rows as dictionary"
     if not anatomy.learners:
         return "Kernel map: what was learned"
     name = "Class dictionaries" if anatomy.is_classifier else f"{type(anatomy.last).__name__}"
@@ -264,8 +272,11 @@ def _heading(anatomy: Anatomy) -> str:
 def _lead(subject: Subject) -> str:
     """Return what the reader should know first."""
     anatomy, coded = subject.anatomy, subject.coded
-    if coded is not None and anatomy.is_classifier and subject.y is not None:
-        return accuracy_words(subject, coded)
+    answers = coded or subject.judged
+    if answers is not None and anatomy.is_classifier and subject.y is not None:
+        return accuracy_words(subject, answers)
+    if subject.judged is not None:
+        return winners_words(subject.judged)
     if coded is not None:
         shares = coded.share(coded.least)
         known = shares[np.isfinite(shares)]
