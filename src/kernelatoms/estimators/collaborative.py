@@ -22,8 +22,9 @@ Array = NDArray[Any]
 
 # Of rows at unit norm, by evidence over all data sets at hand (docs/guide/representation.md).
 _ROBUST_MU, _ALPHA, _ROBUST_ALPHA = 1.0, 0.003, 0.3
-# Rows that are left out one by one to choose mu: of all, and over neighbours.
-_LEFT_OUT, _LEFT_OUT_LOCALLY = 2000, 300
+# Rows that are left out one by one to choose mu. Over neighbours there are fewer where these are
+# many: their Gram matrices have so many entries in all.
+_LEFT_OUT, _LEFT_OUT_LOCALLY, _LOCAL_ENTRIES = 2000, 1000, 12_000_000
 
 
 class CRCClassifier(RepresentationClassifier):
@@ -45,7 +46,7 @@ class CRCClassifier(RepresentationClassifier):
     mu : float or "search", default="search"
         Weight of |w|^2. "search" leaves training rows out one by one and takes the weight that
         classifies most of them right: exact and in closed form over all rows (at most 2,000 of
-        them, evenly spaced), by coding 300 of them with ``n_neighbors``. 1.0 with
+        them, evenly spaced), by coding up to 1,000 of them with ``n_neighbors``. 1.0 with
         ``residual_norm="l1"``.
     residual_norm : {"l2", "l1"}, default="l2"
         "l1" distrusts a few entries of a signal: |e|_1 + mu |w|_2^2 with y = D w + e.
@@ -198,7 +199,8 @@ class CRCClassifier(RepresentationClassifier):
     def _search_local_mu(self, dictionary: TrainingDictionary) -> float:
         locality = self._locality()
         assert locality is not None
-        some = _spread(self.labels_, _LEFT_OUT_LOCALLY)
+        fits = _LOCAL_ENTRIES // locality.n_neighbors**2
+        some = _spread(self.labels_, max(100, min(_LEFT_OUT_LOCALLY, fits)))
         rows = self.dictionary_[some]
         near = dictionary.neighbors(rows, locality, skip=some)
         local = dictionary.local_problems(rows, near)

@@ -22,7 +22,7 @@ from kernelatoms.space.approximate import ApproximateNeighbors
 from kernelatoms.space.atoms import KernelAtoms, LinearAtoms
 from kernelatoms.space.decisions import Members
 from kernelatoms.space.expansion import Expansion
-from kernelatoms.space.local_values import falls_with_l2
+from kernelatoms.space.local_values import falls_with_l2, stack_values
 from kernelatoms.space.neighbors import (
     ascending,
     described,
@@ -232,8 +232,13 @@ class TrainingDictionary:
     ) -> NDArray[np.int32]:
         if distance is not None:
             return refine(distance, described(distance, X), self._described(distance), near, k)
-        _, corr = self.in_feature_space(X).local(0, len(X), near)
-        far = self.atoms.norms2[near] - 2.0 * corr  # |phi(x) - phi(d)|^2, up to k(x, x)
+        own = np.maximum(near, 0)
+        if isinstance(self.atoms, LinearAtoms):
+            corr = np.matvec(self.rows[own], X)
+        else:
+            signals, anchors = self.kernel.describe(X), self.atoms.expansion.anchors
+            corr = stack_values(self.atoms.kernel, signals[:, None], anchors[own])[:, 0]
+        far = self.atoms.norms2[own] - 2.0 * corr  # |phi(x) - phi(d)|^2, up to k(x, x)
         order = np.argsort(np.where(near < 0, np.inf, far), axis=1, kind="stable")[:, :k]
         return np.take_along_axis(near, order, axis=1)
 

@@ -10,6 +10,7 @@ z_j = sum_k psi_k G_kj, lose more with row i: its own term. With g = G_i, h = Z 
 inverse is still known (Woodbury). The identity is the case h = g, s = 1.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -51,7 +52,7 @@ def best_mu(
     Returns
     -------
     mu : float
-        The largest of the best: more weight is more stable.
+        The middle of the best ones, which are often many.
     share : float
         The share of rows that it classifies right.
     """
@@ -68,8 +69,7 @@ def best_mu(
 
     # On the house's threads, each with a BLAS of one: a threaded one waits for busy cores.
     found = machine(rows.A).each(right, MULTIPLES)
-    best = max(range(len(MULTIPLES)), key=lambda i: (found[i], MULTIPLES[i]))
-    return MULTIPLES[best] * scale, found[best]
+    return _middle_of_best(found) * scale, max(found)
 
 
 def left_out_codes(
@@ -185,20 +185,25 @@ def best_local_mu(
     Returns
     -------
     float
-        The largest of the best.
+        The middle of the best ones.
     """
     norms2 = np.diagonal(grams, axis1=1, axis2=2) if not columns else np.vecdot(grams, grams)
     scale = float(norms2[owners >= 0].astype(np.float64).mean()) if (owners >= 0).any() else 0.0
     if not scale > 0:
         return 1.0
-    engine, best = machine(corrs), (0.0, -1.0)
+    engine, right = machine(corrs), []
     for multiple in MULTIPLES:
         weights = engine.ridge_local(grams, corrs, multiple * scale, columns)
         found = engine.class_parts_local(
             grams, corrs, energies, weights, owners, n_classes, columns
         )
         shares = ClassParts(found[0], found[1], energies).shares(np.dtype(np.float64))
-        right = float(np.mean(shares.argmax(axis=1) == labels))
-        if right >= best[1]:
-            best = (multiple * scale, right)
-    return best[0]
+        right.append(float(np.mean(shares.argmax(axis=1) == labels)))
+    return _middle_of_best(right) * scale
+
+
+def _middle_of_best(right: Sequence[float]) -> float:
+    """Return the geometric mean of the multiples that classify most rows right."""
+    best = [multiple for multiple, share in zip(MULTIPLES, right, strict=True)
+            if share == max(right)]  # fmt: skip
+    return float(np.exp(np.mean(np.log(best))))

@@ -49,9 +49,9 @@ def local_values(
     for start in range(0, n, at_once):
         part = slice(start, start + at_once)
         own = anchors[candidates[part]]
-        corrs[part] = _on_stacks(kernel, X[part, None], own)[:, 0]
+        corrs[part] = stack_values(kernel, X[part, None], own)[:, 0]
         if grams is not None:
-            grams[part] = _on_stacks(kernel, own, own)
+            grams[part] = stack_values(kernel, own, own)
     padded = candidates < 0
     corrs[padded] = 0
     if grams is not None:
@@ -76,7 +76,7 @@ def falls_with_l2(kernel: Any) -> bool:
     return type(kernel) is RBFKernel
 
 
-def _on_stacks(kernel: Kernel, X: Array, Y: Array) -> Array:
+def stack_values(kernel: Kernel, X: Array, Y: Array) -> Array:
     """Return the kernel values of each pair of matrices."""
     with np.errstate(all="ignore"):
         if kernel.takes_stacks:
