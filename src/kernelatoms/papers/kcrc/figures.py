@@ -232,7 +232,7 @@ def _table_4(data: str, title: str, study: Study) -> PaperFigure:
 def _growth(
     name: str, title: str, study: Study, measure: str, claims: Any, what: str, xlabel: str
 ) -> PaperFigure:
-    of_size = "the largest global dictionary has 8,000 atoms" if study is speed.GROWTH else (
+    of_size = "the largest global dictionary has 4,000 atoms" if study is speed.GROWTH else (
         f"{speed.N_ATOMS:,} atoms; 49 and 196 pixels are means over squares, 3,136 repeat pixels"
     )  # fmt: skip
     return PaperFigure(

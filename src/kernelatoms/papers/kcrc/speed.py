@@ -23,10 +23,10 @@ SIZES = (500, 1000, 2000, 4000, 8000, 16_000, 30_000, 60_000)
 #: Sides of digits: pixels averaged over squares, or repeated.
 SIDES = (7, 14, 28, 56)
 #: K, and atoms in all where the dimension grows.
-N_OWN, N_ATOMS = 50, 4000
+N_OWN, N_ATOMS = 50, 2000
 
 # Global dictionaries keep an inverse of so many rows and columns, and make it in their cube.
-_MOST_GLOBAL = 8000
+_MOST_GLOBAL = 4000
 _N_QUERIES = 1000
 # Of the slower methods fewer are asked at once; of the faster ones the median of some calls.
 _MOST_SRC = 1000
@@ -136,27 +136,27 @@ MNIST = Study(
     name="kcrc/queries-mnist",
     dataset="mnist",
     quick=Size(_query_settings("mnist", (1, 100, 1000)), 1, "30 s"),
-    full=Size(_query_settings("mnist", AT_ONCE["mnist"]), 3, "5 min"),
+    full=Size(_query_settings("mnist", AT_ONCE["mnist"]), 3, "2 min"),
     measure=measure_queries,
 )
 YALEB = Study(
     name="kcrc/queries-yaleb",
     dataset="yaleb_randomface504",
     quick=Size(_query_settings("yaleb", (1, 100)), 1, "1 min"),
-    full=Size(_query_settings("yaleb", AT_ONCE["yaleb"]), 3, "10 min"),
+    full=Size(_query_settings("yaleb", AT_ONCE["yaleb"]), 3, "2 min"),
     measure=measure_queries,
 )
 GROWTH = Study(
     name="kcrc/growth",
     dataset="mnist",
     quick=Size(_growth_settings((500, 2000)), 1, "30 s"),
-    full=Size(_growth_settings(SIZES), 3, "10 min"),
+    full=Size(_growth_settings(SIZES), 3, "6 min"),
     measure=measure_growth,
 )
 DIMENSION = Study(
     name="kcrc/dimension",
     dataset="mnist",
     quick=Size(_dimension_settings((7, 28)), 1, "1 min"),
-    full=Size(_dimension_settings(SIDES), 3, "5 min"),
+    full=Size(_dimension_settings(SIDES), 3, "3 min"),
     measure=measure_growth,
 )
