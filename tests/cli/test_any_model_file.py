@@ -23,10 +23,12 @@ from kernelatoms import (
     KSVD,
     MOD,
     ClassDictionaryClassifier,
+    CRCClassifier,
     KernelKSVD,
     KernelLinearizer,
     KernelMOD,
     SparseCoder,
+    SRCClassifier,
     save_model,
     sparse_encode,
 )
@@ -56,6 +58,9 @@ BARE = {
     "precomputed classifier": lambda: ClassDictionaryClassifier(KernelMOD(3, **PRECOMPUTED)).fit(
         K, Y
     ),
+    "CRC": lambda: CRCClassifier("rbf", mu=0.1).fit(X, Y),
+    "precomputed CRC": lambda: CRCClassifier("precomputed", mu=0.1, n_neighbors=9).fit(K, Y),
+    "SRC": lambda: make_pipeline(StandardScaler(), SRCClassifier(n_neighbors=9)).fit(X, Y),
     "one step": lambda: make_pipeline(KSVD(6, max_iter=2)).fit(X),
     "nested": lambda: make_pipeline(StandardScaler(), make_pipeline(KSVD(6, max_iter=2))).fit(X),
     "no width": lambda: make_pipeline(FunctionTransformer(), KSVD(6, max_iter=2)).fit(X),
@@ -101,7 +106,11 @@ def test_models_without_a_record(name, run):
     assert (predicted.exit_code == 0) == hasattr(model, "predict")
     run("encode", "m.skops", data, "-o", "c.csv", "--method", "omp", "--nonzeros", "2")
     encoded = run("encode", "m.skops", data, "-o", "c.npy")
-    has_codes = hasattr(model, "transform") or hasattr(model, "dictionaries_")
+    last = model[-1] if hasattr(model, "steps") else model
+    has_codes = any(
+        hasattr(one, name)
+        for one, name in ((model, "transform"), (last, "dictionaries_"), (last, "codes"))
+    )
     assert (encoded.exit_code == 0) == has_codes, encoded.output
     if hasattr(model, "transform"):
         codes = model.transform(K if "precomputed" in name else X)

@@ -167,7 +167,8 @@ def encode(
 
     The model codes as it was fitted to, unless --method says otherwise. A classifier gives each
     row's code over the dictionary of the class it predicts; atoms are counted through all classes.
-    A KernelLinearizer gives virtual samples, which are not sparse.
+    CRC and SRC classifiers code over the training rows, class after class. A KernelLinearizer
+    gives virtual samples, which are not sparse.
     """
     from kernelatoms.files import (
         CODE_SUFFIXES,
@@ -249,7 +250,7 @@ def at_work(model: Path) -> Iterator[None]:
 
 
 def codes_of(fitted: Any, X: Any, options: dict[str, Any] | None = None) -> Any:
-    """Return the codes of rows; of a classifier, those of the predicted class's dictionary.
+    """Return the codes of rows; of class dictionaries, those over the predicted class's.
 
     ``options`` of ``sparse_encode`` replace the way in which the model codes.
     """
@@ -263,6 +264,13 @@ def codes_of(fitted: Any, X: Any, options: dict[str, Any] | None = None) -> Any:
     if options is None and hasattr(fitted, "transform"):
         return fitted.transform(X)
     last, signals = _last_step(fitted, X)
+    if hasattr(last, "codes"):  # over its training rows
+        if options is not None:
+            raise ValueError(
+                f"--method codes over atoms that were learned, and {type(last).__name__} codes "
+                "over its training rows; leave --method out."
+            )
+        return last.codes(signals)
     if hasattr(last, "dictionaries_"):
         return _codes_by_class(last, signals, code)
     if not hasattr(last, "n_atoms_"):
@@ -316,6 +324,8 @@ def _n_atoms(fitted: Any) -> int:
         fitted = fitted[-1]
     if hasattr(fitted, "dictionaries_"):
         return sum(_n_atoms(dictionary) for dictionary in fitted.dictionaries_)
+    if hasattr(fitted, "codes"):
+        return len(fitted.labels_)
     names = ("n_atoms_", "n_components_")
     return int(next((getattr(fitted, name) for name in names if hasattr(fitted, name)), 1))
 

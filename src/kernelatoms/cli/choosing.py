@@ -67,6 +67,20 @@ PRESETS = {
         "unit",
         parameters={"learn__gamma": "search"},
     ),
+    "kcrc": Choice(
+        "classify tables by the training rows themselves: standardised columns, RBF kernel, ridge "
+        "codes over all rows",
+        "CRCClassifier",
+        "standard",
+        parameters={"learn__kernel": "rbf", "learn__gamma": "scale", "learn__normalize": False},
+    ),
+    "kcrc-images": Choice(
+        "classify images by the training images themselves: unit-norm rows, RBF kernel, ridge "
+        "codes over the 50 nearest",
+        "CRCClassifier",
+        "unit",
+        parameters={"learn__kernel": "rbf", "learn__n_neighbors": 50, "learn__normalize": False},
+    ),
 }  # fmt: skip
 
 ESTIMATORS = {
@@ -79,6 +93,8 @@ ESTIMATORS = {
     "ClassDictionaryClassifier": Choice(
         "one dictionary a class, the smallest residual decides", "ClassDictionaryClassifier"
     ),
+    "CRCClassifier": Choice("ridge codes over the training rows", "CRCClassifier"),
+    "SRCClassifier": Choice("l1 or greedy codes over the training rows", "SRCClassifier"),
 }
 
 CHOICES = {**PRESETS, **ESTIMATORS}
@@ -97,8 +113,17 @@ def find_choice(name: str) -> Choice:
     raise ValueError(f"--model: there is no {name!r}.{hint} There are {', '.join(CHOICES)}.")
 
 
-def make_model(choice: Choice, scale: str | None, settings: Sequence[str], seed: int) -> Any:
-    """Return the pipeline, not yet fitted: fill in, scale, (map,) learn."""
+def make_model(
+    choice: Choice,
+    scale: str | None,
+    settings: Sequence[str],
+    seed: int,
+    image_shape: tuple[int, int] | None = None,
+) -> Any:
+    """Return the pipeline, not yet fitted: fill in, scale, (map,) learn.
+
+    ``image_shape`` is that of the table's rows, for models that compare images.
+    """
     from sklearn.impute import SimpleImputer
     from sklearn.pipeline import Pipeline
     from sklearn.preprocessing import Normalizer, StandardScaler
@@ -113,6 +138,8 @@ def make_model(choice: Choice, scale: str | None, settings: Sequence[str], seed:
         steps.append(("map", make_estimator("KernelLinearizer")))
     steps.append(("learn", make_estimator(choice.estimator, choice.dictionary)))
     model = Pipeline(steps).set_params(**choice.parameters)
+    if image_shape is not None and "learn__image_shape" in model.get_params():
+        model.set_params(learn__image_shape=image_shape)
     for setting in settings:
         name, value = _parse(setting)
         if name.split("__")[-1] == "kernel" and isinstance(value, str) and ":" in value:

@@ -26,6 +26,8 @@ EXAMPLES = """**Examples**
 
 `kernelatoms fit digits.npz --rows X --label y --model lkdl-images --output digits.skops`
 
+`kernelatoms fit digits.npz --rows X --label y --model kcrc-images --set kernel=tangent`
+
 `kernelatoms fit spectra.csv --model KernelKSVD --set kernel=mykernels:Power`
 
 `kernelatoms fit patches.npy --model KSVD --set n_atoms=128 --set n_nonzero_coefs=6`
@@ -107,7 +109,7 @@ def fit(
     )
     for text in chosen.notes:
         note(text)
-    pipeline = make_model(choice, scale, settings or [], seed)
+    pipeline = make_model(choice, scale, settings or [], seed, chosen.image_shape)
     described = {"file": data.name, **chosen.describe()}
     _note_missing(described["missing"])
     _check_folds(chosen.y, cv)
@@ -128,7 +130,7 @@ def fit(
         if cv:
             # Folds are smaller than the whole: what is clipped there is nobody's concern.
             warnings.simplefilter("ignore")
-            fresh = make_model(choice, scale, settings or [], seed)
+            fresh = make_model(choice, scale, settings or [], seed, chosen.image_shape)
             report["cross_validation"] = _cross_validate(fresh, chosen, cv, seed, on_step)
     report["warnings"] = heard
     from kernelatoms.files import ModelRecord, save_model
@@ -185,6 +187,8 @@ def _check_folds(y: Any, cv: int) -> None:
 def _what_was_reached(pipeline: Any, X: Any, y: Any) -> dict[str, Any]:
     """Return passes and the share of energy that the codes keep, for models that have them."""
     learner = pipeline[-1]
+    if hasattr(learner, "codes"):  # over its training rows
+        return _what_was_kept(learner)
     dictionaries = getattr(learner, "dictionaries_", [learner])
     if not hasattr(dictionaries[0], "objective_"):
         return {
@@ -201,6 +205,17 @@ def _what_was_reached(pipeline: Any, X: Any, y: Any) -> dict[str, Any]:
         "n_atoms": sum(d.n_atoms_ for d in dictionaries),
         "energy_kept": sum(kept for kept, _ in shares) / energy if energy > 0 else None,
         "classes": [] if classes is None else [str(name) for name in classes],
+    }
+
+
+def _what_was_kept(learner: Any) -> dict[str, Any]:
+    """Return what a model that keeps its training rows settled by them."""
+    names = ("mu_", "gamma_", "n_neighbors_", "n_nonzero_coefs_")
+    settled = {name.rstrip("_"): getattr(learner, name, None) for name in names}
+    return {
+        "rows_kept": len(learner.labels_),
+        **{name: value for name, value in settled.items() if value is not None},
+        "classes": [str(name) for name in learner.classes_],
     }
 
 
@@ -251,6 +266,8 @@ def _tell(record: Any, pipeline: Any, output: Path) -> None:
             f"{report['n_atoms']:,} atoms; their codes keep {report['energy_kept']:.1%} of the "
             f"training rows' energy after {report['passes']} passes."
         )
+    if "rows_kept" in report:
+        tell(f"{_kept_in_words(report)}.")
     scores = report.get("cross_validation")
     if scores:
         tell(
@@ -259,3 +276,10 @@ def _tell(record: Any, pipeline: Any, output: Path) -> None:
             f"most frequent class: {scores['most_frequent_class']:.1%}."
         )
     tell(f"Model: {output}")
+
+
+def _kept_in_words(report: dict[str, Any]) -> str:
+    near = report.get("n_neighbors")
+    over = "all of them" if near is None else f"the {near:,} nearest"
+    weight = f", with a ridge of {report['mu']:.2g}" if "mu" in report else ""
+    return f"{report['rows_kept']:,} training rows are kept; rows are coded over {over}{weight}"
