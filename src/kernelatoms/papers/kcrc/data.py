@@ -44,8 +44,8 @@ def faces(n_atoms: int, features: str, seed: int, data_home: DataHome) -> Split:
 
 def divided_faces(labels: Array, n_atoms: int, seed: int) -> tuple[Array, Array]:
     """Return which images make the dictionary and which are tested."""
-    drawn = _of_every_class(labels, FACES_A_PERSON, seed)
-    some = _first_of_every_class(labels[drawn], n_atoms // len(np.unique(labels)))
+    drawn = of_every_class(labels, FACES_A_PERSON, seed)
+    some = first_of_every_class(labels[drawn], n_atoms // len(np.unique(labels)))
     return drawn[some], np.setdiff1d(np.arange(len(labels)), drawn)
 
 
@@ -53,13 +53,13 @@ def divided_faces(labels: Array, n_atoms: int, seed: int) -> tuple[Array, Array]
 def digits(n_atoms: int, n_test: int, seed: int, data_home: DataHome) -> Split:
     """Return MNIST: so many of 2,000 drawn training digits, so many drawn test digits."""
     data = _mnist(data_home)
-    chosen = _of_every_class(data.train_labels, DIGITS_A_CLASS, seed)
+    chosen = of_every_class(data.train_labels, DIGITS_A_CLASS, seed)
     labels = data.train_labels[chosen]
-    some = chosen[_first_of_every_class(labels, n_atoms // len(np.unique(labels)))]
+    some = chosen[first_of_every_class(labels, n_atoms // len(np.unique(labels)))]
     # Another stream than that of the training digits; all rows in their order, if all are asked.
     tested = np.random.default_rng([seed, 1]).permutation(len(data.test))[:n_test]
     tested.sort()
-    train, test = (_unit(rows) for rows in (data.train[some], data.test[tested]))
+    train, test = (unit(rows) for rows in (data.train[some], data.test[tested]))
     return Split(train, data.train_labels[some], test, data.test_labels[tested])
 
 
@@ -70,7 +70,7 @@ def many_digits(n_atoms: int, n_test: int, seed: int, data_home: DataHome) -> Sp
     rng = np.random.default_rng(seed)
     some = rng.permutation(len(data.train))[:n_atoms]
     tested = rng.permutation(len(data.test))[:n_test]
-    train, test = (_unit(rows) for rows in (data.train[some], data.test[tested]))
+    train, test = (unit(rows) for rows in (data.train[some], data.test[tested]))
     return Split(train, data.train_labels[some], test, data.test_labels[tested])
 
 
@@ -78,21 +78,24 @@ def many_digits(n_atoms: int, n_test: int, seed: int, data_home: DataHome) -> Sp
 def usps(data_home: DataHome) -> Split:
     """Return USPS as it is divided, 7,291 and 2,007 digits; pixels from 0 on."""
     data = load_usps(data_home=data_home)
-    train, test = (_unit((X + 1) / 2) for X in (data.X_train, data.X_test))
+    train, test = (unit((X + 1) / 2) for X in (data.X_train, data.X_test))
     return Split(train, data.y_train, test, data.y_test)
 
 
-def _of_every_class(labels: Array, n_each: int, seed: int) -> Array:
+def of_every_class(labels: Array, n_each: int, seed: int) -> Array:
+    """Return the numbers of so many rows of every class, drawn."""
     rng = np.random.default_rng(seed)
     each = [rng.permutation(np.flatnonzero(labels == c))[:n_each] for c in np.unique(labels)]
     return np.concatenate(each)
 
 
-def _first_of_every_class(labels: Array, n_each: int) -> Array:
+def first_of_every_class(labels: Array, n_each: int) -> Array:
+    """Return the numbers of the first rows of every class."""
     return np.concatenate([np.flatnonzero(labels == c)[:n_each] for c in np.unique(labels)])
 
 
-def _unit(pixels: Array) -> Array:
+def unit(pixels: Array) -> Array:
+    """Return images as rows of unit norm."""
     return normalize(pixels.reshape(len(pixels), -1).astype(np.float64))
 
 
@@ -100,7 +103,7 @@ def _unit(pixels: Array) -> Array:
 def all_faces(features: str, data_home: DataHome) -> tuple[Array, Array]:
     """Return all images of Extended Yale B, and the people."""
     data = load_yaleb(size=features, data_home=data_home)
-    return _unit(data.X), data.y
+    return unit(data.X), data.y
 
 
 @lru_cache(maxsize=1)
