@@ -168,9 +168,7 @@ for name in ("robust CRC", "robust SRC"):
 try:
     faces = load_yaleb(size="32x32")
 except DatasetNotFoundError:
-    print(
-        "Extended Yale B is not at hand: 'kernelatoms datasets yaleb_32x32' says where to get it."
-    )
+    print("Extended Yale B is not at hand; 'kernelatoms datasets yaleb_32x32' says what it is.")
 else:
     rng = np.random.default_rng(1)
     order = rng.permutation(len(faces.X))

@@ -103,15 +103,22 @@ def test_answers_are_the_models(digits, kernel):
     ]  # fmt: skip
 
 
-def test_bars_are_the_codes_parts_and_the_residuals(wine):
+@pytest.mark.parametrize("n_neighbors", [12, None])
+def test_bars_are_the_codes_parts_and_the_residuals(wine, n_neighbors):
     rows, names, new, truth = wine
-    model = make_pipeline(StandardScaler(), CRCClassifier(n_neighbors=12)).fit(rows, names)
+    crc = CRCClassifier(n_neighbors=n_neighbors)
+    model = make_pipeline(StandardScaler(), crc).fit(rows, names)
     signals, last = model[0].transform(new), model[-1]
     section = by_title(model_sections(model, new, truth))["Codes"]
     won = model.predict_proba(new).max(axis=1)
     row = int(np.abs(won - np.median(won)).argmin())
     assert f"Row {row} (from 0)" in section.pictures[0].caption
     left, right = section.pictures[0].figure.axes
+    answer = int(model.predict_proba(new[row : row + 1]).argmax())
+    for ax in (left, right):
+        colours = {round(bar.get_y() + 0.35): bar.get_facecolor() for bar in ax.patches}
+        marked = colours.pop(answer)
+        assert marked not in colours.values()
     code = last.codes(signals[row : row + 1]).toarray()[0]
     parts = np.array([(code[last.labels_ == c] ** 2).sum() for c in range(3)])
     np.testing.assert_allclose([bars_of(left)[c] for c in range(3)], parts / parts.sum())
@@ -131,6 +138,11 @@ def test_classes_without_a_part_get_words_in_place_of_a_bar():
     right = section.pictures[0].figure.axes[1]
     assert len(bars_of(right)) == 1
     assert [text.get_text() for text in right.texts] == [" no part in the code"] * 2
+    calls = by_title(model_sections(model, rows, [0, 0, 1, 1, 2, 2]))["Closest calls"].table.rows
+    assert len(calls) == 6
+    for _, true, other, *shares in calls:
+        assert true != other
+        assert shares == ["100.0%", "0.0%"]
 
 
 def test_robust_models_show_what_they_distrust(digits):
