@@ -18,6 +18,7 @@ import scipy.linalg
 from numpy.typing import NDArray
 
 from kernelatoms.engine import machine
+from kernelatoms.similarity.base import check_flag
 from kernelatoms.space.decisions import ClassParts, Members, parts_of_dense_codes
 
 Array = NDArray[Any]
@@ -83,9 +84,16 @@ def left_out_codes(
         G, inner products of the rows.
     mu : float
         Weight of |w|^2, above 0.
-    projected, psi
-        As of ``best_mu``.
+    projected : bool
+        Whether rows are seen through a projection of their kernel values.
+    psi : array of shape (n, n_components) or None
+        That projection; None is the identity.
+
+    Returns
+    -------
+    array of shape (n, n)
     """
+    check_flag("projected", projected)
     return _Rows(gram, projected, psi).codes(mu)
 
 

@@ -31,7 +31,17 @@ _LOOK_EVERY = 20
 
 @dataclass(frozen=True)
 class RobustCodes:
-    """Coefficients (n_signals, n_atoms), distrusted parts (n_signals, n_entries), gaps (n,)."""
+    """Robust codes of signals.
+
+    Parameters
+    ----------
+    weights : array of shape (n_signals, n_atoms)
+        Coefficients.
+    errors : array of shape (n_signals, n_entries)
+        What they distrust of each signal.
+    gap : array of shape (n_signals,)
+        Duality gaps, shares of |y|_1.
+    """
 
     weights: Array
     errors: Array

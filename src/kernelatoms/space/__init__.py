@@ -20,5 +20,7 @@
 - ``neighbors``: which atoms are near a signal, by inner products or by any distance.
 - ``approximate``: most of them, by pynndescent.
 - ``residuals``: what one class's atoms leave of a signal.
+- ``projections``: the few vectors of a feature space through which rows are seen.
+- ``decisions``: what each class's part of a code leaves of a signal, and what is thought of it.
 - ``codes``: what a pursuit returns.
 """
