@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from kernelatoms.engine import machine
 from kernelatoms.estimators.checks import check_count, check_real, clip_count
-from kernelatoms.estimators.fitted import held, held_number
+from kernelatoms.estimators.fitted import held, held_count, held_number
 from kernelatoms.estimators.representation import RepresentationClassifier, Represented
 from kernelatoms.estimators.training_dictionary import LocalProblems, TrainingDictionary
 from kernelatoms.pursuit.lasso import lasso
@@ -210,10 +210,10 @@ class CRCClassifier(RepresentationClassifier):
         )  # fmt: skip
 
     def _weight(self) -> float:
-        return self.mu_
+        return float(self.mu_)
 
     def _over_all(self, dictionary: TrainingDictionary, X: Array) -> Represented:
-        inverse, problem = dictionary.ridge_inverse(self.mu_), dictionary.problem(X)
+        inverse, problem = dictionary.ridge_inverse(self._weight()), dictionary.problem(X)
         members, grams = dictionary.class_grams(self.labels_, len(self.classes_))
         weights = np.empty((len(X), dictionary.n_atoms))
         shape = (len(X), len(members))
@@ -232,7 +232,9 @@ class CRCClassifier(RepresentationClassifier):
         return Represented(parts, scipy.sparse.csr_array(weights))
 
     def _over_own(self, local: LocalProblems) -> Array:
-        return machine(local.corrs).ridge_local(local.grams, local.corrs, self.mu_, local.columns)
+        return machine(local.corrs).ridge_local(
+            local.grams, local.corrs, self._weight(), local.columns
+        )
 
     def _check_state(self) -> None:
         """Refuse parameters and fitted attributes that contradict each other; see ``fitted``."""
@@ -443,8 +445,10 @@ class SRCClassifier(RepresentationClassifier):
     def _check_state(self) -> None:
         """Refuse parameters and fitted attributes that contradict each other; see ``fitted``."""
         super()._check_state()
-        if held(self, "n_nonzero_coefs_") is not None:
-            check_count("n_nonzero_coefs_", self.n_nonzero_coefs_)
+        if (held(self, "n_nonzero_coefs_") is None) != (self.n_nonzero_coefs is None):
+            raise ValueError("n_nonzero_coefs and n_nonzero_coefs_ must both be None, or neither.")
+        if self.n_nonzero_coefs_ is not None:
+            held_count(self, "n_nonzero_coefs_", high=len(self.labels_))
 
 
 def _spread(labels: NDArray[np.intp], most: int) -> NDArray[np.intp]:

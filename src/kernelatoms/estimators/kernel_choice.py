@@ -80,14 +80,18 @@ class KernelChoice:
 
         They are known by number, of the columns that rows have, where the kernel is precomputed.
         """
+        self._check_kernel(n_features)
+        if self._precomputed:
+            return len(held_rows(self, name, n_features, n_rows))
+        return len(held_floats(self, name, (n_rows, n_features)))
+
+    def _check_kernel(self, n_features: int) -> None:
+        """Check the kernel, and what it was settled with."""
         kernel = self._kernel()  # refuses parameters
         if "settled_kernel_" in vars(self):
             if type(self.settled_kernel_) is not type(self._asked_kernel()):
                 raise ValueError("settled_kernel_ is not the kernel that the parameters ask for")
             kernel.describe(np.zeros((1, n_features)))  # refuses what it must have and has not
-        if self._precomputed:
-            return len(held_rows(self, name, n_features, n_rows))
-        return len(held_floats(self, name, (n_rows, n_features)))
 
     @property
     def _precomputed(self) -> bool:

@@ -492,25 +492,32 @@ class RepresentationClassifier(KernelChoice, ClassifierMixin, BaseEstimator):
         self._check_parameters()
         check_random_state(self.random_state)
         n_features, n_classes = check_features(self), check_labels(self, "classes_")
-        self._kernel()
         rows = held_floats(self, "dictionary_", (None, n_features))
+        self._check_kernel(n_features)
         labels = held_rows(self, "labels_", n_classes, len(rows))
+        if len(np.unique(labels)) != n_classes:
+            raise ValueError(f"{type(self).__name__}.labels_ must hold every class.")
         if self._precomputed:
             check_training_kernel(rows)
         elif (np.diff(labels) < 0).any():
             raise ValueError(f"{type(self).__name__}.labels_ must be ascending.")
-        check_flag("projected_", held(self, "projected_"))
-        if held(self, "projection_") is not None:
+        projection = self._made_projection(self._kernel())
+        if check_flag("projected_", held(self, "projected_")) != (projection is not None):
+            raise ValueError("projected_ is not what projection asks for.")
+        if isinstance(projection, IdentityProjection | None):
+            if held(self, "projection_") is not None:
+                raise ValueError("projection_ must be None, of this projection.")
+        else:
             held_floats(self, "projection_", (len(rows), None))
-            if not self.projected_:
-                raise ValueError("projection_ must be None where projected_ is False.")
-        if held(self, "n_neighbors_") is not None:
+        if (held(self, "n_neighbors_") is None) != (self.n_neighbors is None):
+            raise ValueError("n_neighbors and n_neighbors_ must both be None, or neither.")
+        if self.n_neighbors_ is not None:
             count = check_count("n_neighbors_", self.n_neighbors_)
             if count > len(rows):
                 raise ValueError(f"n_neighbors_ must be at most {len(rows)}, got {count}.")
         for name in ("distance_", "coarse_distance_"):
             if held(self, name) is not None:
-                make_distance(held(self, name))
+                make_distance(held(self, name)).describe(rows[:1])  # refuses what it lacks
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -10,7 +10,7 @@
 - ``distances``: the studies behind Table 5.
 - ``claims``, ``claims_speed``: what has to hold.
 - ``pictures``: Figs. 2, 3 and 8 as the paper has them.
-- ``choices``: which defaults, on every data set at hand; ``claims_choices``: what must hold of them.
+- ``choices``: which defaults, on all data sets at hand; ``claims_choices``: what must hold.
 - ``figures``: all of it, as figures.
 """
 
