@@ -508,7 +508,8 @@ class RepresentationClassifier(KernelChoice, ClassifierMixin, BaseEstimator):
             if held(self, "projection_") is not None:
                 raise ValueError("projection_ must be None, of this projection.")
         else:
-            held_floats(self, "projection_", (len(rows), None))
+            if not held_floats(self, "projection_", (len(rows), None)).shape[1]:
+                raise ValueError("projection_ must have columns.")
         if (held(self, "n_neighbors_") is None) != (self.n_neighbors is None):
             raise ValueError("n_neighbors and n_neighbors_ must both be None, or neither.")
         if self.n_neighbors_ is not None:
