@@ -21,7 +21,7 @@ from kernelatoms.space.decisions import ClassParts, parts_of_dense_codes, parts_
 Array = NDArray[Any]
 
 # Of rows at unit norm, by evidence over all data sets at hand (docs/guide/representation.md).
-_ROBUST_MU, _ALPHA, _ROBUST_ALPHA = 1.0, 0.003, 0.3
+_ROBUST_MU, _ALPHA, _ROBUST_ALPHA = 10.0, 0.01, 1.0
 # Rows that are left out one by one to choose mu. Over neighbours there are fewer where these are
 # many: their Gram matrices have so many entries in all.
 _LEFT_OUT, _LEFT_OUT_LOCALLY, _LOCAL_ENTRIES = 2000, 1000, 12_000_000
@@ -46,7 +46,7 @@ class CRCClassifier(RepresentationClassifier):
     mu : float or "search", default="search"
         Weight of |w|^2. "search" leaves training rows out one by one and takes the weight that
         classifies most of them right: exact and in closed form over all rows (at most 2,000 of
-        them, evenly spaced), by coding up to 1,000 of them with ``n_neighbors``. 1.0 with
+        them, evenly spaced), by coding up to 1,000 of them with ``n_neighbors``. 10 with
         ``residual_norm="l1"``.
     residual_norm : {"l2", "l1"}, default="l2"
         "l1" distrusts a few entries of a signal: |e|_1 + mu |w|_2^2 with y = D w + e.
@@ -55,7 +55,7 @@ class CRCClassifier(RepresentationClassifier):
         their kernel values with all training rows, the paper's KCRC (Psi = I). "kpca", "kfda",
         "random", "graph", or an object such as ``KPCAProjection(100)`` of ``kernelatoms.pursuit``:
         as inner products with fewer vectors. "auto" is None for the linear
-        kernel and for others "identity", which classifies better on every data set tried; it
+        kernel and for others "identity", which classifies better on most data sets tried; it
         needs no positive semi-definite kernel.
     n_neighbors : int, optional
         Code each signal over this many nearest training rows only: the locality constrained
@@ -260,8 +260,8 @@ class SRCClassifier(RepresentationClassifier):
         As in ``KernelLinearizer``; names of distances (``similarity.DISTANCES``) are kernels
         exp(-gamma d^2) too.
     alpha : float, optional
-        Weight of |w|_1; 0.003 by default, for rows at unit norm. With ``residual_norm="l1"`` it
-        stands beside |e|_1 instead, and is 0.3 by default.
+        Weight of |w|_1; 0.01 by default, for rows at unit norm. With ``residual_norm="l1"`` it
+        stands beside |e|_1 instead, and is 1 by default.
     n_nonzero_coefs : int, optional
         Code by orthogonal matching pursuit with so many rows, instead of by alpha.
     residual_norm : {"l2", "l1"}, default="l2"

@@ -60,11 +60,11 @@ def rows(data: str, seed: int, data_home: DataHome) -> Split:
         return digits(int(data.split()[1]), 2000, seed, data_home)
     if data == "AR":
         bunch = load_ar(data_home=data_home)
-        return Split(unit(bunch.X_train[:, ::2, ::2]), bunch.y_train,
-                     unit(bunch.X_test[:, ::2, ::2]), bunch.y_test)  # fmt: skip
+        train, test = (_every(X, bunch.image_shape, 2) for X in (bunch.X_train, bunch.X_test))
+        return Split(train, bunch.y_train, test, bunch.y_test)
     if data == "ORL":
         bunch = load_orl(data_home=data_home)
-        X, y = unit(bunch.X[:, ::4, ::4]), bunch.y
+        X, y = _every(bunch.X, bunch.image_shape, 4), bunch.y
         train = of_every_class(y, 6, seed)
         test = np.setdiff1d(np.arange(len(y)), train)
         return Split(X[train], y[train], X[test], y[test])
@@ -74,6 +74,11 @@ def rows(data: str, seed: int, data_home: DataHome) -> Split:
     return Split(whole.train[some], whole.train_labels[some], whole.test, whole.test_labels)
 
 
+def _every(rows: Array, shape: tuple[int, int], step: int) -> Array:
+    """Return images with every second, third, ... pixel of each side, at unit norm."""
+    return unit(rows.reshape(-1, *shape)[:, ::step, ::step])
+
+
 def hide(images: Array, share: float, seed: int) -> Array:
     """Return images (n, height, width) of which a square-like part, anywhere, became noise."""
     rng = np.random.default_rng([seed, 7])
@@ -81,7 +86,7 @@ def hide(images: Array, share: float, seed: int) -> Array:
     tall, wide = round(height * share**0.5), round(width * share**0.5)
     for image in out:
         top, left = rng.integers(height - tall + 1), rng.integers(width - wide + 1)
-        noise = rng.uniform(0, images.max(), (tall, wide))
+        noise = rng.uniform(0, image.max(), (tall, wide))
         image[top : top + tall, left : left + wide] = noise
     return out
 

@@ -88,7 +88,7 @@ _ON_FACES = (
         text=_FACES + _KERNEL + _MU + 'KPCA, RP and Graph keep 80% of n dimensions, which the '
         'paper\'s "dimension 80" most likely means; the graph has 35 neighbours. KFDA (at most 37 '
         "dimensions) and codes in feature space are our additions. SRC minimises "
-        "|y - Dw|^2 / 2 + 0.003 |w|_1 and has no mu.",
+        "|y - Dw|^2 / 2 + 0.01 |w|_1 and has no mu.",
         source=SOURCE,
         study=faces.PROJECTIONS,
         reported=TABLE_1,
