@@ -43,13 +43,13 @@ class CRCClassifier(RepresentationClassifier):
     kernel : str, callable, object or class, default="linear"
         As in ``KernelLinearizer``; names of distances (``similarity.DISTANCES``) are kernels
         exp(-gamma d^2) too.
-    mu : float or "search", default="search"
+    mu : "search" or float, default="search"
         Weight of |w|^2. "search" leaves training rows out one by one and takes the weight that
         classifies most of them right: exact and in closed form over all rows (at most 2,000 of
         them, evenly spaced), by coding up to 1,000 of them with ``n_neighbors``. 10 with
         ``residual_norm="l1"``.
     residual_norm : {"l2", "l1"}, default="l2"
-        "l1" distrusts a few entries of a signal: |e|_1 + mu |w|_2^2 with y = D w + e.
+        "l1" distrusts a few entries of a signal: |e|_1 + mu |w|^2 with y = D w + e.
     projection : "auto", None, str or object, default="auto"
         How signals are seen. None: as vectors of the feature space. "identity": as the column of
         their kernel values with all training rows, the paper's KCRC (Psi = I). "kpca", "kfda",
