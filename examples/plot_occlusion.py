@@ -52,8 +52,8 @@ def spoil(images, share, rng):
 # %%
 # The weights. Here 300 training images stand against 64 pixels: with a small weight they would
 # explain any spoiled image to the last pixel, and nothing would be left to distrust. So the weights
-# are about ten times the defaults, which are for images with more pixels; they were chosen by
-# spoiled images of another split than those below. ``CRCClassifier`` chooses its own weight by
+# are large, the default for robust CRC and twice that for robust SRC; they were chosen by spoiled
+# images of another split than those below. ``CRCClassifier`` chooses its own weight by
 # clean images, the only ones that it has. To be fair it also gets a larger one, of those tried
 # about the best for the very images below.
 
@@ -116,9 +116,8 @@ spoiled = np.vstack([hide(test[:3], 3, rng), spoil(test[3:5], 0.3, rng)])
 look(crc, robust, test[:5], spoiled, truth[:5], (SIDE, SIDE))
 
 # %%
-# How many are classified right, the more is hidden? Six random splits, the same rows for all. One
-# in a hundred robust l1 codes stops a little short of its minimum, and warns; that decides nothing
-# here.
+# How many are classified right, the more is hidden? Six random splits, the same rows for all.
+# Some robust l1 codes stop short of their minimum and would warn; they are counted as they are.
 
 warnings.simplefilter("ignore", ConvergenceWarning)
 sides, shares, n_runs = (0, 2, 3, 4, 5), (0, 0.15, 0.3, 0.45, 0.6), 6
