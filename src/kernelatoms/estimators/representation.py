@@ -130,8 +130,9 @@ class RepresentationClassifier(KernelChoice, ClassifierMixin, BaseEstimator):
         kernel = self._fit_kernel(self._asked_kernel(), rows)
         self.dictionary_, self.labels_ = rows, labels
         self._fit_locality(rows)
-        self._fit_projection(kernel, rows, labels)
-        self._fit_weight(self._dictionary())
+        in_space = TrainingDictionary(rows.astype(np.float64), kernel)
+        self._fit_projection(in_space, labels)
+        self._fit_weight(self._dictionary(in_space))
         return self
 
     def _fit_locality(self, rows: Array) -> None:
@@ -153,8 +154,9 @@ class RepresentationClassifier(KernelChoice, ClassifierMixin, BaseEstimator):
             first = self.distance_ if self.n_coarse is None else self.coarse_distance_
             check_approximate(first, self._kernel())
 
-    def _fit_projection(self, kernel: Kernel, rows: Array, labels: NDArray[np.intp]) -> None:
-        projection = self._made_projection(kernel)
+    def _fit_projection(self, in_space: TrainingDictionary, labels: NDArray[np.intp]) -> None:
+        """Settle the projection of rows that are seen in feature space so far."""
+        projection = self._made_projection(in_space.kernel)
         self.projected_, self.projection_ = projection is not None, None
         if projection is None:
             if self._precomputed:
@@ -162,19 +164,16 @@ class RepresentationClassifier(KernelChoice, ClassifierMixin, BaseEstimator):
                     "projection=None needs k(x, x) of new rows, which kernel='precomputed' does "
                     "not give; use projection='identity' (or 'auto')."
                 )
-            if self.n_neighbors_ is None and not kernel.semidefinite:
-                exact = rows.astype(np.float64)
-                TrainingDictionary(exact, kernel, False, None).atoms.check_semidefinite()
+            if self.n_neighbors_ is None:
+                in_space.atoms.check_semidefinite()
             return
         if isinstance(projection, IdentityProjection):
             return
-        exact = rows.astype(np.float64)
-        gram = TrainingDictionary(exact, kernel, projected=False, psi=None).atoms.gram
         rng = check_random_state(self.random_state)
-        psi = np.asarray(projection.coefficients(gram, labels, rng), np.float64)
-        if psi.ndim != 2 or len(psi) != len(rows) or not np.isfinite(psi).all():
+        psi = np.asarray(projection.coefficients(in_space.atoms.gram, labels, rng), np.float64)
+        if psi.ndim != 2 or len(psi) != len(labels) or not np.isfinite(psi).all():
             raise ValueError(
-                f"projection must return finite coefficients of shape ({len(rows)}, "
+                f"projection must return finite coefficients of shape ({len(labels)}, "
                 f"n_components), got {psi.shape}."
             )
         self.projection_ = psi
@@ -262,19 +261,21 @@ class RepresentationClassifier(KernelChoice, ClassifierMixin, BaseEstimator):
 
     # What is kept
 
-    def _dictionary(self) -> TrainingDictionary:
-        """Return the training rows as a dictionary, prepared once.
+    def _dictionary(self, in_space: TrainingDictionary | None = None) -> TrainingDictionary:
+        """Return the training rows as a dictionary, prepared once; of what ``fit`` has prepared.
 
-        Over all rows in float64: the eigenvalues of a large Gram matrix in float32 are wrong by
-        more than a good mu (1 to 4 points on Extended Yale B).
+        Over all rows, or their projections, in float64: the eigenvalues of a large Gram matrix in
+        float32 are wrong by more than a good mu (1 to 4 points on Extended Yale B).
         """
-        kernel = self._kernel()
-        rows, psi = self.dictionary_, self.projection_
-        parts = (rows, kernel, self.projected_, self.n_neighbors_ is None)
+        kernel, rows, psi = self._kernel(), self.dictionary_, self.projection_
+        exact = self.n_neighbors_ is None or psi is not None
+        parts = (rows, kernel, self.projected_, exact)
 
         def make() -> TrainingDictionary:
-            exact = rows.astype(np.float64) if self.n_neighbors_ is None else rows
-            return TrainingDictionary(exact, kernel, self.projected_, psi)
+            seen = in_space if exact else None
+            if seen is None:
+                seen = TrainingDictionary(rows.astype(np.float64) if exact else rows, kernel)
+            return seen.through(psi) if self.projected_ else seen
 
         return remember(self, parts if psi is None else (*parts, psi), make)
 
@@ -418,12 +419,10 @@ class RepresentationClassifier(KernelChoice, ClassifierMixin, BaseEstimator):
         """Return blocks of new rows, checked and scaled."""
         check_is_fitted(self)
         X = self._scaled(validate_data(self, X, dtype=FLOATS, order="C", reset=False))
-        own, dtype = self.n_neighbors_, self.dictionary_.dtype
+        own, dictionary = self.n_neighbors_, self._dictionary()
         if own is not None:
-            self._dictionary().expect(len(X), own)
-        else:
-            dtype = np.dtype(np.float64)
-        X = X.astype(dtype, copy=False)
+            dictionary.expect(len(X), own)
+        X = X.astype(dictionary.rows.dtype, copy=False)
         width = len(self.labels_) if own is None else max(own * own, own * X.shape[1])
         step = max(64, _VALUES_AT_ONCE // width)
         return (X[start : start + step] for start in range(0, len(X), step))

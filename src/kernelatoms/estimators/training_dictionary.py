@@ -78,10 +78,19 @@ class TrainingDictionary:
         The projection, None for the identity.
     """
 
-    def __init__(self, rows: Array, kernel: Kernel, projected: bool, psi: Array | None) -> None:
+    def __init__(
+        self, rows: Array, kernel: Kernel, projected: bool = False, psi: Array | None = None
+    ) -> None:
         self.rows, self.kernel = rows, kernel
         self.projected, self.psi = projected, psi
         self.n_atoms = len(rows)
+
+    def through(self, psi: Array | None) -> "TrainingDictionary":
+        """Return the same rows seen through a projection; what is known of them stays known."""
+        other = TrainingDictionary(self.rows, self.kernel, True, psi)
+        if "atoms" in vars(self):
+            other.atoms = self.atoms
+        return other
 
     @property
     def in_columns(self) -> bool:
