@@ -389,7 +389,8 @@ class RepresentationClassifier(KernelChoice, ClassifierMixin, BaseEstimator):
         return np.concatenate([np.asarray(found.errors) for found in self._represent(X)])
 
     def _shares(self, X: Any) -> Array:
-        blocks, dictionary, locality = self._blocks(X), self._dictionary(), self._locality()
+        dictionary, blocks = self._prepared(X)
+        locality = self._locality()
         if locality is None:
             each = (self._globally(dictionary, rows).parts.shares(rows.dtype) for rows in blocks)
             return np.concatenate(list(each))
@@ -408,15 +409,16 @@ class RepresentationClassifier(KernelChoice, ClassifierMixin, BaseEstimator):
         return np.concatenate(out)
 
     def _represent(self, X: Any) -> Iterator[Represented]:
-        blocks, dictionary, locality = self._blocks(X), self._dictionary(), self._locality()
+        dictionary, blocks = self._prepared(X)
+        locality = self._locality()
         for rows in blocks:
             if locality is None:
                 yield self._globally(dictionary, rows)
             else:
                 yield self._locally(dictionary, rows, dictionary.neighbors(rows, locality))
 
-    def _blocks(self, X: Any) -> Iterator[Array]:
-        """Return blocks of new rows, checked and scaled."""
+    def _prepared(self, X: Any) -> tuple[TrainingDictionary, Iterator[Array]]:
+        """Return the dictionary, and blocks of new rows, checked and scaled."""
         check_is_fitted(self)
         X = self._scaled(validate_data(self, X, dtype=FLOATS, order="C", reset=False))
         own, dictionary = self.n_neighbors_, self._dictionary()
@@ -425,7 +427,7 @@ class RepresentationClassifier(KernelChoice, ClassifierMixin, BaseEstimator):
         X = X.astype(dictionary.rows.dtype, copy=False)
         width = len(self.labels_) if own is None else max(own * own, own * X.shape[1])
         step = max(64, _VALUES_AT_ONCE // width)
-        return (X[start : start + step] for start in range(0, len(X), step))
+        return dictionary, (X[start : start + step] for start in range(0, len(X), step))
 
     def _globally(self, dictionary: TrainingDictionary, rows: Array) -> Represented:
         """Code rows over all atoms."""
