@@ -24,7 +24,7 @@ Array = NDArray[Any]
 _ROBUST_MU, _ALPHA, _ROBUST_ALPHA = 10.0, 0.01, 1.0
 # Rows that are left out one by one to choose mu. Over neighbours there are fewer where these are
 # many: their Gram matrices have so many entries in all.
-_LEFT_OUT, _LEFT_OUT_LOCALLY, _LOCAL_ENTRIES = 2000, 1000, 12_000_000
+_LEFT_OUT, _LEFT_OUT_LOCALLY, _LOCAL_ENTRIES = 2000, 4000, 12_000_000
 
 
 class CRCClassifier(RepresentationClassifier):
