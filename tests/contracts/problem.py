@@ -32,6 +32,20 @@ class ProblemContract:
         corr, _ = problem.products(5, 9)
         np.testing.assert_allclose(corr, X[5:9] @ D.T, atol=1e-10)
 
+    def test_products_with_the_atoms_of_codes(self, rng):
+        X, D = self.data(rng)
+        problem = self.make(X, D)
+        for counts in ([2, 0, 1, 3], [70, 1, 0, 70]):  # few, and nearly all
+            indptr = 4 + np.concatenate([[0], np.cumsum(counts)])
+            own = [np.sort(rng.permutation(70)[:n]) for n in (4, *counts, 2)]
+            indices = np.concatenate(own).astype(np.int32)
+            corr, energy = problem.products_at(5, 9, indptr, indices)
+            naive = [D[atoms] @ x for atoms, x in zip(own[1:-1], X[5:9], strict=True)]
+            np.testing.assert_allclose(corr, np.concatenate(naive), atol=1e-10)
+            assert (energy is not None) == self.knows_energy
+            if self.knows_energy:
+                np.testing.assert_allclose(energy, (X[5:9] ** 2).sum(axis=1))
+
     def test_energy(self, rng):
         X, D = self.data(rng)
         problem = self.make(X, D)

@@ -7,7 +7,14 @@ from sklearn.model_selection import GridSearchCV, train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import normalize
 
-from kernelatoms import KSVD, MOD, ClassDictionaryClassifier, KernelLinearizer
+from kernelatoms import (
+    KSVD,
+    MOD,
+    ClassDictionaryClassifier,
+    KernelKSVD,
+    KernelLinearizer,
+    sparse_encode,
+)
 
 
 @pytest.fixture(scope="module")
@@ -151,3 +158,70 @@ class TestBadInput:
             model = ClassDictionaryClassifier(KSVD(15, n_nonzero_coefs=1)).fit(X, y)
         assert len(warned) == 1
         assert [learner.n_atoms_ for learner in model.dictionaries_] == [4, 6, 15]
+
+
+def _left_by_nearest(test, atoms, n_neighbors, **how):
+    """Return what is left of rows that are coded over the nearest atoms alone, and the codes."""
+    far = ((test[:, None] - atoms[None]) ** 2).sum(axis=2)
+    near = np.sort(far.argsort(axis=1, kind="stable")[:, :n_neighbors], axis=1)
+    codes = sparse_encode(test, atoms, candidates=near, sparse_output=False, **how)
+    return ((test - codes @ atoms) ** 2).sum(axis=1), codes
+
+
+@pytest.mark.parametrize("n_neighbors", [1, 5, 12])
+def test_neighbours_of_every_class(digits, n_neighbors):
+    train, test, y_train, _ = digits
+    model = ClassDictionaryClassifier(
+        KSVD(20, n_nonzero_coefs=3), n_neighbors=n_neighbors, random_state=0
+    ).fit(train, y_train)
+    naive = [
+        _left_by_nearest(test, learner.components_, n_neighbors, n_nonzero_coefs=3)[0]
+        for learner in model.dictionaries_
+    ]
+    np.testing.assert_allclose(-model.decision_function(test), np.stack(naive, 1), atol=1e-9)
+    free = ClassDictionaryClassifier(KSVD(20, n_nonzero_coefs=3), random_state=0)
+    # Fewer atoms to choose from leave more.
+    left = model.decision_function(test).sum()
+    assert left < free.fit(train, y_train).decision_function(test).sum()
+
+
+def test_neighbours_among_all_classes(digits):
+    train, test, y_train, _ = digits
+    learner = KSVD(20, n_nonzero_coefs=3)
+    model = ClassDictionaryClassifier(
+        learner, scheme="collective", n_neighbors=15, random_state=0
+    ).fit(train, y_train)
+    atoms = np.concatenate([learner.components_ for learner in model.dictionaries_])
+    codes = _left_by_nearest(test, atoms, 15, n_nonzero_coefs=3)[1]
+    left = [
+        ((test - codes[:, part] @ atoms[part]) ** 2).sum(axis=1)
+        for part in (slice(20 * c, 20 * c + 20) for c in range(10))
+    ]
+    np.testing.assert_allclose(-model.decision_function(test), np.stack(left, 1), atol=1e-9)
+
+
+@pytest.mark.parametrize("scheme", ["distributive", "collective"])
+@pytest.mark.parametrize("kernel", [None, "rbf"])
+def test_all_atoms_are_near_where_there_are_no_more(digits, scheme, kernel):
+    train, test, y_train, _ = digits
+    learner = (
+        KSVD(6, n_nonzero_coefs=2) if kernel is None else KernelKSVD(6, kernel="rbf", gamma=1.0)
+    )
+    model = ClassDictionaryClassifier(learner, scheme=scheme, random_state=0).fit(train, y_train)
+    free = model.decision_function(test)
+    few = model.set_params(n_neighbors=3).decision_function(test)
+    all_near = model.set_params(n_neighbors=60).decision_function(test)
+    np.testing.assert_array_equal(all_near, free)
+    assert np.abs(few - free).max() > 1e-3
+
+
+def test_neighbours_need_a_number_and_complete_rows(digits):
+    train, test, y_train, _ = digits
+    model = ClassDictionaryClassifier(KSVD(5, n_nonzero_coefs=2), n_neighbors=0)
+    with pytest.raises(ValueError, match="n_neighbors"):
+        model.fit(train, y_train)
+    model.set_params(n_neighbors=3).fit(train, y_train)
+    test = test.copy()
+    test[0, 0] = np.nan
+    with pytest.raises(ValueError, match="NaN"):
+        model.predict(test)

@@ -24,7 +24,9 @@ from kernelatoms.estimators.fitted import check_features, check_labels, held, he
 from kernelatoms.estimators.kernel_choice import KernelChoice
 from kernelatoms.estimators.learners import KSVD, LinearLearner
 from kernelatoms.estimators.unchanged import or_unchanged
+from kernelatoms.pursuit.choices import code_over_nearest
 from kernelatoms.similarity.given import is_precomputed
+from kernelatoms.similarity.missing import rows_with_missing
 from kernelatoms.space.codes import Codes
 from kernelatoms.space.linearize import check_training_kernel
 from kernelatoms.space.residuals import class_residuals
@@ -46,6 +48,10 @@ class ClassDictionaryClassifier(ClassifierMixin, CallbackSupportMixin, BaseEstim
     scheme : {"distributive", "collective"}, default="distributive"
         Code a signal over every class's dictionary by itself, or once over all of them together,
         and count what each class's part of that code leaves.
+    n_neighbors : int, optional
+        Code a signal over so many atoms alone: those nearest to it in feature space, of every
+        class by itself or of all together, as ``scheme`` says. A locality constrained dictionary;
+        rows must then be complete. By default all atoms may be used.
     random_state : int, RandomState or None
         Seeds the learners, each class with a seed of its own.
 
@@ -80,10 +86,16 @@ class ClassDictionaryClassifier(ClassifierMixin, CallbackSupportMixin, BaseEstim
     """
 
     def __init__(
-        self, dictionary: Any = None, *, scheme: str = "distributive", random_state: Any = None
+        self,
+        dictionary: Any = None,
+        *,
+        scheme: str = "distributive",
+        n_neighbors: int | None = None,
+        random_state: Any = None,
     ) -> None:
         self.dictionary = dictionary
         self.scheme = scheme
+        self.n_neighbors = n_neighbors
         self.random_state = random_state
 
     @with_callbacks
@@ -102,7 +114,7 @@ class ClassDictionaryClassifier(ClassifierMixin, CallbackSupportMixin, BaseEstim
         -------
         self
         """
-        check_choice("scheme", self.scheme, ("distributive", "collective"))
+        self._check_coding()
         finite: Any = "allow-nan" if get_tags(self).input_tags.allow_nan else True
         X, y = validate_data(self, X, y, dtype=FLOATS, order="C", ensure_all_finite=finite)
         X, y = _complete(X, y)
@@ -177,13 +189,18 @@ class ClassDictionaryClassifier(ClassifierMixin, CallbackSupportMixin, BaseEstim
     def _residuals(self, X: Any) -> Array:
         check_is_fitted(self)
         X = validate_new(self, X)
-        check_choice("scheme", self.scheme, ("distributive", "collective"))
+        self._check_coding()
+        if self.n_neighbors is not None and len(rows_with_missing(X)):
+            raise ValueError(
+                "X contains NaN, and which atoms are nearest is known of complete rows only: "
+                "impute what is missing (sklearn.impute), or leave n_neighbors at None."
+            )
         if self.scheme == "collective":
             return self._code_jointly(X)[1]
         residuals = np.empty((len(X), len(self.classes_)))
         for c, learner in enumerate(self.dictionaries_):
             rows = X[:, self.members_[c]] if self._precomputed else X
-            residuals[:, c] = learner._residuals(rows)
+            residuals[:, c] = learner._encode(rows, self.n_neighbors).error
         return residuals
 
     def _code_jointly(self, X: Array) -> tuple[Codes, Array]:
@@ -197,7 +214,8 @@ class ClassDictionaryClassifier(ClassifierMixin, CallbackSupportMixin, BaseEstim
         problem = type(learners[0])._joint_problem(learners, X)
         # A joint code spans all atoms: what was asked for, not what the smallest class allowed.
         asked = getattr(self.dictionary, "n_nonzero_coefs", None)
-        codes = learners[0]._joint_pursuit(problem.n_atoms, asked)(problem)
+        pursuit = learners[0]._joint_pursuit(problem.n_atoms, asked)
+        codes = code_over_nearest(pursuit, problem, self.n_neighbors)
         owner = np.repeat(np.arange(len(learners)), [learner.n_atoms_ for learner in learners])
         residuals = class_residuals(problem, codes, owner, len(learners))
         return codes, residuals
@@ -206,9 +224,14 @@ class ClassDictionaryClassifier(ClassifierMixin, CallbackSupportMixin, BaseEstim
     def _precomputed(self) -> bool:
         return is_precomputed(getattr(self.dictionary, "kernel", None))
 
+    def _check_coding(self) -> None:
+        check_choice("scheme", self.scheme, ("distributive", "collective"))
+        if self.n_neighbors is not None:
+            check_count("n_neighbors", self.n_neighbors)
+
     def _check_state(self) -> None:
         """Refuse parameters and fitted attributes that contradict each other; see ``fitted``."""
-        check_choice("scheme", self.scheme, ("distributive", "collective"))
+        self._check_coding()
         check_random_state(self.random_state)
         if not isinstance(self.dictionary, DictionaryLearner | None):
             raise TypeError(
@@ -292,8 +315,8 @@ class ClassDictionaryClassifier(ClassifierMixin, CallbackSupportMixin, BaseEstim
         return learners
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        # Models kept before there were schemes.
-        super().__setstate__({"scheme": "distributive", **state})
+        # Models kept before there were schemes, or neighbours.
+        super().__setstate__({"scheme": "distributive", "n_neighbors": None, **state})
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -302,7 +325,8 @@ class ClassDictionaryClassifier(ClassifierMixin, CallbackSupportMixin, BaseEstim
         tags.classifier_tags.poor_score = True
         tags.input_tags.pairwise = self._precomputed
         learner = KSVD() if self.dictionary is None else self.dictionary
-        if isinstance(learner, DictionaryLearner):
+        # Which atoms are nearest is known of complete rows only.
+        if isinstance(learner, DictionaryLearner) and self.n_neighbors is None:
             tags.input_tags.allow_nan = get_tags(learner).input_tags.allow_nan
         return tags
 

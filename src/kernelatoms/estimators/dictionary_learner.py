@@ -27,7 +27,7 @@ from kernelatoms.estimators.fitted import (
 )
 from kernelatoms.learning.loop import Update, learn
 from kernelatoms.learning.state import LearnerState
-from kernelatoms.pursuit.choices import OMP, Pursuit
+from kernelatoms.pursuit.choices import OMP, Pursuit, code_over_nearest
 from kernelatoms.similarity.base import check_flag
 from kernelatoms.space.codes import Codes
 from kernelatoms.space.memory import check_dense_fits, check_fits
@@ -146,13 +146,12 @@ class DictionaryLearner(
         """Return how a dictionary is improved."""
         raise NotImplementedError
 
-    def _encode(self, X: Array) -> Codes:
-        """Return the codes of validated rows as the pursuits give them, errors included."""
-        return self._pursuit()(self._problem(X)).astype(X.dtype)
+    def _encode(self, X: Array, n_neighbors: int | None = None) -> Codes:
+        """Return the codes of validated rows as the pursuits give them, errors included.
 
-    def _residuals(self, X: Array) -> Array:
-        """Return the squared residuals of validated rows, by which classes are compared."""
-        return self._encode(X).error
+        Over all atoms, or over the few that are nearest to each row.
+        """
+        return code_over_nearest(self._pursuit(), self._problem(X), n_neighbors).astype(X.dtype)
 
     def _check_parameters(self) -> None:
         """Refuse parameters before any work starts."""

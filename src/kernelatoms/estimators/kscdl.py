@@ -33,7 +33,7 @@ from kernelatoms.learning.gradients import within
 from kernelatoms.learning.kscdl import GradientStep
 from kernelatoms.learning.loop import learn_batch
 from kernelatoms.learning.state import LearnerState
-from kernelatoms.pursuit.choices import OMP, Lasso, Pursuit
+from kernelatoms.pursuit.choices import OMP, Lasso, Pursuit, code_over_nearest
 from kernelatoms.similarity import Kernel, make_kernel
 from kernelatoms.similarity.base import check_flag, check_gamma
 from kernelatoms.similarity.given import check_gradient
@@ -317,10 +317,11 @@ class KSCDL(KernelChoice, DictionaryLearner):
     def _update(self) -> GradientStep:
         return GradientStep(self._kernel(), float(self.alpha), self.max_norm_)
 
-    def _encode(self, X: Array) -> Codes:
+    def _encode(self, X: Array, n_neighbors: int | None = None) -> Codes:
         self._check_coding()
         check_complete(X)
-        return self._coding_pursuit(self.n_atoms_)(self._problem(X)).astype(X.dtype)
+        pursuit = self._coding_pursuit(self.n_atoms_)
+        return code_over_nearest(pursuit, self._problem(X), n_neighbors).astype(X.dtype)
 
     def _last_state(self) -> LearnerState:
         """Return where the last batch ended, or the best pass of ``fit``."""

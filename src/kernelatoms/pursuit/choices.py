@@ -7,18 +7,25 @@ can learn from.
 from dataclasses import dataclass
 from typing import Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
 from kernelatoms.pursuit.lasso import lasso
 from kernelatoms.pursuit.omp import omp
 from kernelatoms.pursuit.ridge import ridge
 from kernelatoms.space.codes import Codes
+from kernelatoms.space.neighbors import ascending, nearest_in_space
 from kernelatoms.space.problem import CodingProblem
+
+#: Atoms that each signal may use, (n_signals, K), ascending, filled up by -1; None for all.
+Candidates = NDArray[np.int32] | None
 
 
 class Pursuit(Protocol):
     """A way to code signals, its parameters bound: called with a problem, it returns codes."""
 
-    def __call__(self, problem: CodingProblem) -> Codes:
-        """Return the codes of all signals."""
+    def __call__(self, problem: CodingProblem, candidates: Candidates = None) -> Codes:
+        """Return the codes of all signals, over all atoms or each one's own (n, K)."""
 
 
 @dataclass(frozen=True)
@@ -39,9 +46,12 @@ class OMP:
     selection: str = "omp"
     positive: bool = False
 
-    def __call__(self, problem: CodingProblem) -> Codes:
+    def __call__(self, problem: CodingProblem, candidates: Candidates = None) -> Codes:
         """Return the codes of all signals."""
-        return omp(problem, self.n_nonzero, selection=self.selection, positive=self.positive)
+        return omp(
+            problem, self.n_nonzero, selection=self.selection, positive=self.positive,
+            candidates=candidates,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -62,9 +72,12 @@ class Lasso:
     positive: bool = False
     gap_tol: float = 1e-6
 
-    def __call__(self, problem: CodingProblem) -> Codes:
+    def __call__(self, problem: CodingProblem, candidates: Candidates = None) -> Codes:
         """Return the codes of all signals."""
-        return lasso(problem, self.alpha, positive=self.positive, gap_tol=self.gap_tol)
+        return lasso(
+            problem, self.alpha, positive=self.positive, gap_tol=self.gap_tol,
+            candidates=candidates,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -79,6 +92,29 @@ class Ridge:
 
     mu: float
 
-    def __call__(self, problem: CodingProblem) -> Codes:
+    def __call__(self, problem: CodingProblem, candidates: Candidates = None) -> Codes:
         """Return the codes of all signals."""
-        return ridge(problem, self.mu)
+        return ridge(problem, self.mu, candidates=candidates)
+
+
+def code_over_nearest(pursuit: Pursuit, problem: CodingProblem, n_neighbors: int | None) -> Codes:
+    """Code every signal over the K atoms nearest to it in feature space alone.
+
+    The locality constrained dictionary of Alg. 3 of the KCRC-LCD paper, for any pursuit.
+
+    Parameters
+    ----------
+    pursuit : Pursuit
+        How signals are coded.
+    problem : CodingProblem
+        Signals and atoms.
+    n_neighbors : int or None
+        K; None, or at least as many as there are atoms, for all of them.
+
+    Returns
+    -------
+    Codes
+    """
+    if n_neighbors is None or n_neighbors >= problem.n_atoms:
+        return pursuit(problem)
+    return pursuit(problem, ascending(nearest_in_space(problem, n_neighbors)))

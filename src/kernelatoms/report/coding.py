@@ -120,7 +120,8 @@ def code_signals(anatomy: Anatomy, signals: Array) -> tuple[list[scipy.sparse.cs
             for learner, end in zip(learners, ends, strict=True)
         ]
         return codes, np.asarray(residuals, np.float64)
-    each = [learner._encode(signals) for learner in learners]
+    own = getattr(anatomy.last, "n_neighbors", None)
+    each = [learner._encode(signals, own) for learner in learners]
     residuals = np.stack([codes.error for codes in each], axis=1).astype(np.float64)
     return [codes.to_csr() for codes in each], residuals
 

@@ -26,6 +26,9 @@ from kernelatoms.space.gram_check import check_gram
 Array = NDArray[Any]
 Products = tuple[Array, Array | None]
 
+# An inner product alone takes as long as so many of a matrix product.
+_FEW = 4
+
 
 class CodingProblem(Protocol):
     """Signals to be written in atoms, known through inner products only."""
@@ -59,6 +62,15 @@ class CodingProblem(Protocol):
 
         (n, n_atoms) and (n,); None for energies that are not known. Both may be of a wider type
         than ``dtype``, where that could not hold them.
+        """
+
+    def products_at(
+        self, start: int, stop: int, indptr: NDArray[np.int64], indices: NDArray[np.int32]
+    ) -> Products:
+        """Return the inner products with the atoms that codes use alone, and the energies.
+
+        Signal start + s uses the atoms indptr[s] to indptr[s + 1] of ``indices``: products are one
+        list, from indptr[0] to indptr[-1].
         """
 
     def local(self, start: int, stop: int, candidates: NDArray[np.int32]) -> tuple[Array, Array]:
@@ -122,6 +134,12 @@ class _SignalsOverAtoms:
         rows = self.signals[start:stop]
         return self.atoms.inner(rows), self.atoms.energy(rows)
 
+    def products_at(
+        self, start: int, stop: int, indptr: NDArray[np.int64], indices: NDArray[np.int32]
+    ) -> Products:
+        """Return the inner products with the atoms that codes use alone, and the energies."""
+        return _picked(self.products(start, stop), indptr, indices)
+
     def local(self, start: int, stop: int, candidates: NDArray[np.int32]) -> tuple[Array, Array]:
         """Return what signals start..stop see of their own candidates alone."""
         return self.atoms.local(self.signals[start:stop], candidates)
@@ -160,6 +178,17 @@ class LinearProblem(_SignalsOverAtoms):
         near, exponents = self._ordinary(start, stop, energy)
         return _scaled(self.atoms.inner(near), exponents), energy
 
+    def products_at(
+        self, start: int, stop: int, indptr: NDArray[np.int64], indices: NDArray[np.int32]
+    ) -> Products:
+        """Return the inner products with the atoms that codes use alone, and the energies."""
+        few = _FEW * (indptr[-1] - indptr[0]) < (stop - start) * self.n_atoms
+        energy = self.energy(start, stop)
+        near, exponents = self._ordinary(start, stop, energy)
+        if not few or exponents is not None or near.dtype != self.atoms.rows.dtype:
+            return super().products_at(start, stop, indptr, indices)
+        return machine(near).products_at(near, self.atoms.rows, indptr, indices), energy
+
     def local(self, start: int, stop: int, candidates: NDArray[np.int32]) -> tuple[Array, Array]:
         """Return what signals start..stop see of their own candidates alone."""
         near, exponents = self._ordinary(start, stop, self.energy(start, stop))
@@ -178,6 +207,13 @@ class LinearProblem(_SignalsOverAtoms):
         if engine.all_ordinary(energy, self.dtype):
             return rows, None
         return engine.to_ordinary(rows, ~engine.is_ordinary(energy, self.dtype), self.dtype)
+
+
+def _picked(products: Products, indptr: NDArray[np.int64], indices: NDArray[np.int32]) -> Products:
+    """Return of inner products with all atoms those that codes use, in one list."""
+    corr, energy = products
+    rows = np.repeat(np.arange(len(corr)), np.diff(indptr))
+    return corr[rows, indices[indptr[0] : indptr[-1]]], energy
 
 
 def _scaled(corr: Array, exponents: NDArray[np.int32] | None) -> Array:
@@ -224,6 +260,12 @@ class GivenProblem:
     def products(self, start: int, stop: int) -> Products:
         """Return inner products of signals start..stop with all atoms, and their energies."""
         return self.corr[start:stop], self.energy(start, stop)
+
+    def products_at(
+        self, start: int, stop: int, indptr: NDArray[np.int64], indices: NDArray[np.int32]
+    ) -> Products:
+        """Return the inner products with the atoms that codes use alone, and the energies."""
+        return _picked(self.products(start, stop), indptr, indices)
 
     def local(self, start: int, stop: int, candidates: NDArray[np.int32]) -> tuple[Array, Array]:
         """Return what signals start..stop see of their own candidates alone."""

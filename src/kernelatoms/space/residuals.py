@@ -54,28 +54,30 @@ def _residuals(
     out = np.zeros((problem.n_signals, n_classes))
     cpu, rounding = machine(out), 10 * np.finfo(problem.dtype).eps
     gram = problem.gram
-    subtract: Callable[[int, int, Array, Array], None]
+    fill: Callable[[int, int, Array], Array | None]
     if not isinstance(codes, DenseCodes):
         indptr, indices, values = _nonzeros(codes, problem.dtype)
 
-        def subtract(start: int, stop: int, corr: Array, part: Array) -> None:
+        def fill(start: int, stop: int, part: Array) -> Array | None:
             pointers = indptr[start : stop + 1]
+            corr, energy = problem.products_at(start, stop, pointers, indices)
+            part += 0.0 if energy is None else energy[:, None]
             cpu.subtract_class_parts(gram, corr, pointers, indices, values, owner, part)
+            return energy
     else:
         members = members_of(owner, n_classes)
         grams = [gram[atoms][:, atoms] for atoms in members]
 
-        def subtract(start: int, stop: int, corr: Array, part: Array) -> None:
+        def fill(start: int, stop: int, part: Array) -> Array | None:
+            corr, energy = problem.products(start, stop)
+            part += 0.0 if energy is None else energy[:, None]
             cpu.subtract_dense_class_parts(grams, corr, codes.weights[start:stop], members, part)
+            return energy
 
     def work(start: int, stop: int) -> None:
-        corr, energy = problem.products(start, stop)
         part = out[start:stop]
-        if energy is None:
-            subtract(start, stop, corr, part)
-        else:
-            part += energy[:, None]
-            subtract(start, stop, corr, part)
+        energy = fill(start, stop, part)
+        if energy is not None:
             part[np.abs(part) <= rounding * energy[:, None]] = 0
 
     cpu.for_blocks(problem.n_signals, problem.n_atoms, problem.dtype.itemsize, work)

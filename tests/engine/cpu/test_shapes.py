@@ -8,7 +8,9 @@ from kernelatoms.engine import cpu
 rng = np.random.default_rng(0)
 D, X = rng.normal(size=(6, 4)), rng.normal(size=(9, 4))
 GRAM, CORR, ENERGY = D @ D.T, X @ D.T, np.vecdot(X, X)
+OWN = CORR[:, 0].copy()
 ONE_EACH = np.zeros((9, 1), np.int32), np.ones((9, 1))
+ATOMS = ONE_EACH[0][:, 0]
 FOUR = np.zeros(4, np.int32), np.ones(4)
 POINTERS = np.arange(10)
 OWNER = np.array([0, 0, 0, 1, 1, 1])
@@ -68,7 +70,10 @@ CALLS = {
     "sums, few indices": lambda: cpu.sum_products(POINTERS, *FOUR, X, 6),
     "parts, small Gram": lambda: parts(gram=GRAM[:5]),
     "parts, narrow Gram": lambda: parts(gram=GRAM[:, :5].copy()),
-    "parts, few correlations": lambda: parts(corr=CORR[:, :5].copy()),
+    "parts, few correlations": lambda: parts(corr=CORR[:5, 0].copy()),
+    "products, other features": lambda: cpu.products_at(X, D[:, :3].copy(), POINTERS, ATOMS),
+    "products, few pointers": lambda: cpu.products_at(X, D, POINTERS[:5], ATOMS),
+    "products, pointers beyond": lambda: cpu.products_at(X, D, POINTERS + 1, ATOMS),
     "parts, few pointers": lambda: parts(pointers=POINTERS[:5]),
     "parts, pointers beyond": lambda: parts(pointers=POINTERS + 1),
     "parts, few values": lambda: parts(values=np.ones(4)),
@@ -85,7 +90,7 @@ CALLS = {
 }  # fmt: skip
 
 
-def parts(gram=GRAM, corr=CORR, pointers=POINTERS, values=ONE_EACH[1][:, 0]):
+def parts(gram=GRAM, corr=OWN, pointers=POINTERS, values=ONE_EACH[1][:, 0]):
     out = np.zeros((9, 2))
     cpu.subtract_class_parts(gram, corr, pointers, ONE_EACH[0][:, 0], values, OWNER, out)
     return out

@@ -17,7 +17,7 @@
 - ``pairs``: distances of all pairs of rows that no matrix product gives.
 - ``tangents``: distances of rows that may move along tangents.
 - ``shapes``: distances of sets of histograms, by assignment.
-- ``class_parts``: what one class's atoms leave of signals.
+- ``class_parts``: what one class's atoms leave of signals; products with the atoms of codes.
 - ``nearest``: the smallest values of every row of a matrix that passes by in blocks.
 - ``local``: a small problem of its own for every signal: Gram matrices, ridge codes, class parts.
 - ``gaussian``: values of Gaussian kernels among the atoms of every signal.
@@ -27,6 +27,7 @@
 from kernelatoms.engine.cpu.atoms import descend_atoms, sum_products
 from kernelatoms.engine.cpu.class_parts import (
     observed_class_residuals,
+    products_at,
     subtract_class_parts,
     subtract_dense_class_parts,
 )
@@ -95,6 +96,7 @@ __all__ = [
     "omp_observed",
     "omp_without_gram",
     "one_blas_thread",
+    "products_at",
     "residuals",
     "ridge_local",
     "rows_near_one",

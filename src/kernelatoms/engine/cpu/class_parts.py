@@ -1,7 +1,7 @@
 """What the atoms of one class leave of a signal, for every signal and class.
 
-With G the inner products of the atoms, c = D x those with the signal, and I the atoms of a class
-that the code w uses,
+With G the inner products of the atoms, c those of the signal with atoms, and I the atoms of a
+class that the code w uses,
 
     |x - sum_I w_i d_i|^2 = |x|^2 - 2 sum_I w_i c_i + sum_{I x I} w_i w_j G_ij.
 
@@ -46,6 +46,7 @@ def _most_nonzeros(indptr):  # type: ignore[no-untyped-def]
 def _subtract_class_parts(  # type: ignore[no-untyped-def]
     gram, corr, indptr, indices, values, owner, out
 ):
+    offset = indptr[0]
     n_classes = out.shape[1]
     starts = np.empty(n_classes + 2, np.int64)
     order = np.empty(_most_nonzeros(indptr), np.int64)
@@ -56,11 +57,24 @@ def _subtract_class_parts(  # type: ignore[no-untyped-def]
             for a in range(starts[c], starts[c + 1]):
                 i, w = indices[order[a]], np.float64(values[order[a]])
                 row = gram[i]
-                explained = 0.5 * w * np.float64(row[i]) - np.float64(corr[s, i])
+                explained = 0.5 * w * np.float64(row[i]) - np.float64(corr[order[a] - offset])
                 for b in range(starts[c], a):
                     explained += np.float64(values[order[b]]) * np.float64(row[indices[order[b]]])
                 change += 2.0 * w * explained
             out[s, c] += change
+
+
+@jit(fastmath=True)
+def _products_at(rows, atoms, indptr, indices, out):  # type: ignore[no-untyped-def]
+    n_features, offset = rows.shape[1], indptr[0]
+    for s in range(rows.shape[0]):
+        row = rows[s]
+        for p in range(indptr[s], indptr[s + 1]):
+            atom = atoms[indices[p]]
+            total = row.dtype.type(0)
+            for i in range(n_features):
+                total += row[i] * atom[i]
+            out[p - offset] = total
 
 
 @jit(fastmath=True)
@@ -94,6 +108,33 @@ def _observed_class_residuals(  # type: ignore[no-untyped-def]
             out[s, c] = total
 
 
+def products_at(
+    rows: Array, atoms: Array, indptr: NDArray[np.int64], indices: NDArray[np.int32]
+) -> Array:
+    """Return the inner products of rows with the atoms that their codes use, in one list.
+
+    Parameters
+    ----------
+    rows : (n, n_features)
+        Signals.
+    atoms : (n_atoms, n_features)
+        The dictionary, of the same type.
+    indptr : (n + 1,) int64
+        Row s uses indptr[s] to indptr[s + 1] of ``indices``; the list begins at indptr[0].
+    indices : (n_nonzeros,) int32
+        Atoms.
+
+    Returns
+    -------
+    (indptr[-1] - indptr[0],)
+    """
+    check_shape(atoms, "atoms", (len(atoms), rows.shape[1]))
+    _check_pointers(indptr, indices, len(rows))
+    out = np.empty(indptr[-1] - indptr[0], rows.dtype)
+    _products_at(rows, atoms, indptr, indices, out)
+    return out
+
+
 def subtract_class_parts(
     gram: Array,
     corr: Array,
@@ -109,8 +150,8 @@ def subtract_class_parts(
     ----------
     gram : (n_atoms, n_atoms or more)
         Inner products of the atoms; further columns are not read.
-    corr : (n_signals, n_atoms)
-        Inner products of the signals with the atoms.
+    corr : (indptr[-1] - indptr[0],)
+        Inner products of the signals with the atoms of their nonzeros.
     indptr : (n_signals + 1,) int64
         Signal s has nonzeros indptr[s] to indptr[s + 1] of ``indices`` and ``values``.
     indices : (n_nonzeros,) int32
@@ -123,8 +164,8 @@ def subtract_class_parts(
         Energies; becomes |x - D_c w_c|^2.
     """
     check_shape(gram, "Gram matrix", (len(owner), max(len(owner), gram.shape[1])))
-    check_shape(corr, "correlations", (len(out), len(owner)))
     _check_nonzeros(indptr, indices, values, out)
+    check_shape(corr, "correlations", (indptr[-1] - indptr[0],))
     _subtract_class_parts(gram, corr, indptr, indices, values, owner, out)
 
 
@@ -159,8 +200,12 @@ def observed_class_residuals(
 def _check_nonzeros(
     indptr: NDArray[np.int64], indices: NDArray[np.int32], values: Array, out: Array
 ) -> None:
-    check_shape(indptr, "indptr", (len(out) + 1,))
+    _check_pointers(indptr, indices, len(out))
     check_shape(values, "values", indices.shape)
+
+
+def _check_pointers(indptr: NDArray[np.int64], indices: NDArray[np.int32], n: int) -> None:
+    check_shape(indptr, "indptr", (n + 1,))
     if indptr[0] < 0 or indptr[-1] > len(indices):
         raise ValueError(f"indptr must lie within the {len(indices)} nonzeros.")
 
