@@ -13,7 +13,7 @@ from sklearn.neighbors import KNeighborsClassifier
 
 from kernelatoms import CRCClassifier, SRCClassifier, load_model, save_model, sparse_encode
 from kernelatoms.pursuit import KPCAProjection, RobustDictionary
-from kernelatoms.similarity import DistanceKernel, make_kernel
+from kernelatoms.similarity import CentredKernel, DistanceKernel, make_kernel
 from oracles import representation as oracle
 
 
@@ -406,3 +406,18 @@ def test_nothing_warns():
         warnings.simplefilter("error")
         for model in (CRCClassifier("rbf"), CRCClassifier("rbf", n_neighbors=6), SRCClassifier()):
             model.fit(X, Y).predict(T)
+
+
+def test_a_training_row_may_be_the_origin_of_its_kernel(rng):
+    X, y = rng.standard_normal((30, 3)), np.arange(30) % 2
+    for n_neighbors in (None, 5):
+        kernel = CentredKernel("l2", origin=X[3])
+        model = CRCClassifier(kernel, normalize=False, mu=0.1, n_neighbors=n_neighbors)
+        moved = CRCClassifier("linear", normalize=False, mu=0.1, n_neighbors=n_neighbors)
+        moved.set_params(projection="identity")
+        test = rng.standard_normal((20, 3))
+        np.testing.assert_allclose(
+            model.fit(X, y).predict_proba(test),
+            moved.fit(X - X[3], y).predict_proba(test - X[3]),
+            atol=1e-9,
+        )

@@ -6,9 +6,11 @@ import pytest
 from kernelatoms import (
     KSVD,
     MOD,
+    CRCClassifier,
     KernelKSVD,
     KernelLinearizer,
     SparseCoder,
+    SRCClassifier,
     lasso_path,
     sparse_encode,
 )
@@ -92,3 +94,16 @@ def test_kernel_matrices_of_rows_and_landmarks():
 
 def test_virtual_samples(mapper):
     refused(f"{mapper.n_components_} virtual samples", mapper.transform, np.ones((10**6, 2)))
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_training_rows_as_dictionary(kernel):
+    labels = np.arange(len(WIDE)) % 2
+    for model in (CRCClassifier(kernel, mu=0.1), SRCClassifier(kernel)):
+        refused("Inner products of all pairs of 5000 training rows", model.fit, WIDE, labels)
+
+
+def test_local_and_explicit_dictionaries_need_no_pairs():
+    labels = np.arange(len(WIDE)) % 2
+    CRCClassifier("rbf", mu=0.1, n_neighbors=3).fit(WIDE, labels)
+    CRCClassifier(residual_norm="l1").fit(WIDE, labels)

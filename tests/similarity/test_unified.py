@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from contracts.distance import DistanceContract
 from kernelatoms.similarity import DistanceKernel, Mahalanobis, Tangent, Unified, make_distance
+from kernelatoms.space.neighbors import described, nearest_by
 
 TRAINING = np.random.default_rng(3).random((300, 30))
 THREE = ("l1", "tangent", "mahalanobis")
@@ -117,3 +118,26 @@ def test_bad_parameters(rng):
 
     with pytest.raises(ValueError, match=r"need descriptors \(n, p\), and those of Means have"):
         Unified(("l2", Means())).describe(rng.random((2, 9)))
+
+
+class _Both:
+    """A user's union: nearest by l1 or by linf, compared by l1."""
+
+    parts = (make_distance("l1"), make_distance("linf"))
+
+    def describe(self, rows):
+        return rows
+
+    def compare(self, A, B):
+        return np.abs(A[:, None] - B).sum(axis=2)
+
+
+def test_a_users_union_names_its_parts(rng):
+    X, Y = rng.standard_normal((9, 4)), rng.standard_normal((50, 4))
+    mine, ours = make_distance(_Both()), Unified(("l1", "linf"), "union")
+    found = [
+        nearest_by(distance, described(distance, X), described(distance, Y), 5)
+        for distance in (mine, ours)
+    ]
+    assert found[0].shape == (9, 10)
+    np.testing.assert_array_equal(*found)

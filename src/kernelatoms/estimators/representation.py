@@ -36,6 +36,7 @@ from kernelatoms.similarity.base import check_flag
 from kernelatoms.space.atoms import remember
 from kernelatoms.space.decisions import ClassParts, parts_of_vectors
 from kernelatoms.space.linearize import check_training_kernel
+from kernelatoms.space.memory import check_fits
 from kernelatoms.space.projections import IdentityProjection, Projection, make_projection
 
 Array = NDArray[Any]
@@ -122,6 +123,7 @@ class RepresentationClassifier(KernelChoice, ClassifierMixin, BaseEstimator):
                 "y must hold at least two classes to tell apart, but every label is "
                 f"{self.classes_[0]!r}: the classifier can't train on one class."
             )
+        self._check_memory(len(X))
         # Classes in order make slices of atoms; the columns of a given kernel stay where they are.
         if not self._precomputed:
             order = np.argsort(labels, kind="stable")
@@ -134,6 +136,15 @@ class RepresentationClassifier(KernelChoice, ClassifierMixin, BaseEstimator):
         self._fit_projection(in_space, labels)
         self._fit_weight(self._dictionary(in_space))
         return self
+
+    def _check_memory(self, n_rows: int) -> None:
+        """Refuse rows whose Gram matrix ``predict`` would need and cannot have."""
+        explicit = self.residual_norm == "l1" and isinstance(self._asked_kernel(), LinearKernel)
+        if self.n_neighbors is None and not explicit:
+            check_fits(
+                8.0 * n_rows**2, f"inner products of all pairs of {n_rows} training rows",
+                "Code over neighbours alone (n_neighbors=50, say), or keep fewer rows.",
+            )  # fmt: skip
 
     def _fit_locality(self, rows: Array) -> None:
         self.n_neighbors_, self.distance_, self.coarse_distance_ = None, None, None

@@ -100,6 +100,11 @@ class UserDistance(Distance):
         return self if other is self.given else type(self)(other)
 
     @property
+    def parts(self) -> tuple[Distance, ...]:
+        """What the object says; itself if it does not."""
+        return tuple(getattr(self.given, "parts", (self,)))
+
+    @property
     def non_negative(self) -> bool:  # type: ignore[override]
         """What the object says; False if it does not."""
         return bool(getattr(self.given, "non_negative", False))

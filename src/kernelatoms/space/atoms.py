@@ -284,9 +284,12 @@ class KernelAtoms:
         rows = X[doubtful].astype(np.float64)
         sizes = np.abs(rows).max(axis=1, keepdims=True)
         near_one = rows / np.where(sizes > 0, sizes, 1)
-        # What is 0 here and not at a size near 1 is lost in float64 too.
         there = self.kernel.diag(rows)
-        if ((there > 0) | ((there == 0) & (self.kernel.diag(near_one) > 0))).any():
+        # What is 0 here and not at a size near 1 is lost in float64 too, if size is all there is
+        # to it: a kernel with another origin is 0 at a row for its place.
+        by_size = self.kernel.diag(np.zeros_like(rows[:1]))[0] == 0
+        lost = (there == 0) & (self.kernel.diag(near_one) > 0) & by_size
+        if ((there > 0) | lost).any():
             raise ValueError(
                 f"kernel underflows {energy.dtype.name} on these rows: k(x, x) is too small; "
                 "scale them up, choose larger kernel parameters, or use float64."
