@@ -12,7 +12,9 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.neighbors import KNeighborsClassifier
 
 from kernelatoms import CRCClassifier, SRCClassifier, load_model, save_model, sparse_encode
+from kernelatoms.estimators import collaborative
 from kernelatoms.pursuit import KPCAProjection, RobustDictionary
+from kernelatoms.pursuit.left_out import MULTIPLES
 from kernelatoms.similarity import CentredKernel, DistanceKernel, make_kernel
 from oracles import representation as oracle
 
@@ -215,6 +217,10 @@ def test_neighbours_of_one_class_decide_and_absent_classes_have_no_share():
     assert shares[1, 2] == 0
     np.testing.assert_allclose(shares.sum(axis=1), 1)
     assert np.isinf(model.residuals([[1.0, 0.05]])[0, 1:]).all()
+    # Before any code, which here is 0.
+    empty = SRCClassifier(alpha=10.0, n_neighbors=2).fit(X, y)
+    assert empty.codes([[1.0, 0.05]]).count_nonzero() == 0
+    np.testing.assert_array_equal(empty.predict_proba([[1.0, 0.05]]), [[1, 0, 0]])
 
 
 def test_shares_are_reciprocal_squared_residuals():
@@ -421,3 +427,61 @@ def test_a_training_row_may_be_the_origin_of_its_kernel(rng):
             moved.fit(X - X[3], y).predict_proba(test - X[3]),
             atol=1e-9,
         )
+
+
+def _best(atoms_of, labels, scale):
+    """Return the middle of the weights under which most rows, left out, are classified right."""
+    right = np.zeros(len(MULTIPLES))
+    for m, multiple in enumerate(MULTIPLES):
+        for i, (atoms, owners, signal) in enumerate(map(atoms_of, range(len(labels)))):
+            code = oracle.crc_code(atoms, signal, multiple * scale)
+            right[m] += oracle.residuals(atoms, owners, signal, code, 3).argmin() == labels[i]
+    return scale * np.exp(np.log(MULTIPLES)[right == right.max()].mean())
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.parametrize(
+    "where",
+    [
+        {"projection": "identity"},
+        {"projection": None},
+        {"projection": "identity", "distance": "l1"},
+        {"projection": "identity", "distance": "l1", "n_coarse": 12, "coarse_distance": "linf"},
+    ],
+)
+def test_mu_over_neighbours_leaves_the_row_itself_out(where, seed):
+    X, y, _ = draw(seed, n=60)
+    model = CRCClassifier("rbf", n_neighbors=6, **where).fit(X, y)
+    rows, labels = model.dictionary_, model.labels_
+    apart = np.abs(rows[:, None] - rows)
+    G = np.exp(-0.5 * (apart**2).sum(axis=2))
+    root = np.linalg.cholesky(G + 1e-14 * np.eye(60))
+    fine = apart.sum(axis=2) if "distance" in where else -G
+    coarse = apart.max(axis=2) if "n_coarse" in where else None
+
+    def near(i):
+        others = np.flatnonzero(np.arange(60) != i)
+        if coarse is not None:
+            others = others[np.argsort(coarse[i, others], kind="stable")[:12]]
+        return others[np.argsort(fine[i, others], kind="stable")[:6]]
+
+    def atoms_of(i):
+        own = near(i)
+        if where["projection"] is None:
+            return root[own], labels[own], root[i]
+        return G[np.ix_(own, own)], labels[own], G[i, own]
+
+    scale = np.mean([(atoms_of(i)[0] ** 2).sum(axis=1) for i in range(60)])
+    np.testing.assert_allclose(model.mu_, _best(atoms_of, labels, scale), rtol=1e-6)
+
+
+@pytest.mark.parametrize("projection", [None, "identity"])
+def test_some_of_very_many_rows_choose_mu(projection, monkeypatch):
+    X, y, _ = draw(13, n=90)
+    monkeypatch.setattr(collaborative, "_LEFT_OUT", 30)
+    whole = CRCClassifier("rbf", projection=projection).fit(X, y)
+    some = np.argsort(y, kind="stable")[np.linspace(0, 89, 30).round().astype(int)]
+    part = CRCClassifier("rbf", projection=projection).fit(X[some], y[some])
+    # Eigenvalues grow with the rows, and in columns of kernel values with their squares.
+    grown = 3.0 if projection is None else 9.0
+    np.testing.assert_allclose(whole.mu_, grown * part.mu_, rtol=1e-6)
