@@ -46,6 +46,19 @@ class ProblemContract:
             if self.knows_energy:
                 np.testing.assert_allclose(energy, (X[5:9] ** 2).sum(axis=1))
 
+    def test_products_of_signals_of_any_size(self, rng):
+        X, D = self.data(rng)
+        X *= np.array([[1.0], [1e-170], [1e155]])[np.arange(23) % 3]
+        try:
+            problem = self.make(X, D)
+            corr, _ = problem.products(5, 9)
+        except ValueError:  # a kernel may refuse them
+            return
+        indptr, indices = np.array([0, 2, 3, 3, 5]), np.array([7, 60, 1, 0, 69], np.int32)
+        rows = np.repeat(np.arange(4), np.diff(indptr))
+        own, _ = problem.products_at(5, 9, indptr, indices)
+        np.testing.assert_allclose(own, corr[rows, indices], rtol=1e-12)
+
     def test_energy(self, rng):
         X, D = self.data(rng)
         problem = self.make(X, D)

@@ -417,16 +417,14 @@ def test_nothing_warns():
 def test_a_training_row_may_be_the_origin_of_its_kernel(rng):
     X, y = rng.standard_normal((30, 3)), np.arange(30) % 2
     for n_neighbors in (None, 5):
-        kernel = CentredKernel("l2", origin=X[3])
-        model = CRCClassifier(kernel, normalize=False, mu=0.1, n_neighbors=n_neighbors)
-        moved = CRCClassifier("linear", normalize=False, mu=0.1, n_neighbors=n_neighbors)
-        moved.set_params(projection="identity")
-        test = rng.standard_normal((20, 3))
-        np.testing.assert_allclose(
-            model.fit(X, y).predict_proba(test),
-            moved.fit(X - X[3], y).predict_proba(test - X[3]),
-            atol=1e-9,
-        )
+        how = {"normalize": False, "mu": 0.1, "n_neighbors": n_neighbors, "projection": None}
+        model = CRCClassifier(CentredKernel("l2", origin=X[3]), **how)
+        moved = CRCClassifier("linear", **how)
+        test = np.concatenate([X, rng.standard_normal((20, 3))])
+        shares = model.fit(X, y).predict_proba(test)
+        expected = moved.fit(X - X[3], y).predict_proba(test - X[3])
+        others = np.arange(len(test)) != 3  # the origin itself has no direction
+        np.testing.assert_allclose(shares[others], expected[others], atol=1e-9)
 
 
 def _best(atoms_of, labels, scale):
@@ -485,3 +483,16 @@ def test_some_of_very_many_rows_choose_mu(projection, monkeypatch):
     # Eigenvalues grow with the rows, and in columns of kernel values with their squares.
     grown = 3.0 if projection is None else 9.0
     np.testing.assert_allclose(whole.mu_, grown * part.mu_, rtol=1e-6)
+
+
+@pytest.mark.parametrize("n_neighbors", [None, 12])
+def test_robust_residuals_are_those_of_what_is_trusted(n_neighbors):
+    X, y, T = draw(14, n=30, n_features=40)
+    T[:, 0] += 20.0
+    model = CRCClassifier(residual_norm="l1", mu=0.1, n_neighbors=n_neighbors).fit(X, y)
+    errors, codes = model.errors(T), model.codes(T).toarray()
+    assert (np.abs(errors).sum(axis=1) > 0.1).all()
+    for s, residuals in enumerate(model.residuals(T)):
+        trusted = unit(T)[s] - errors[s]  # Algorithm 2, step 6
+        expected = oracle.residuals(model.dictionary_, model.labels_, trusted, codes[s], 3)
+        np.testing.assert_allclose(residuals, expected, rtol=1e-6)

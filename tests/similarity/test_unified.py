@@ -58,6 +58,12 @@ def test_are_what_they_say(seed, n, m):
     np.testing.assert_allclose(mine, expected["product"], rtol=1e-9)
 
 
+def test_sums_are_semidefinite_to_their_first_power():
+    # exp(-d - d') is a product of kernels, exp(-(d + d')^2) is none.
+    assert Unified(("l2", "l2"), "sum").semidefinite_to == 1
+    assert Unified(("l2", "linf"), "sum").semidefinite_to == 0
+
+
 def test_a_union_names_its_parts():
     assert make("union").parts == (
         make_distance("l1"), Tangent((6, 5)), Mahalanobis().settled(TRAINING),
