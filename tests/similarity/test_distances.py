@@ -426,3 +426,11 @@ class TestBad:
             KernelKSVD(3, kernel=DistanceKernel(Around(), gamma=0.2), n_nonzero_coefs=1).fit(
                 2 * angles
             )
+
+
+def test_a_signal_or_an_atom_may_be_the_origin(rng):
+    X = rng.standard_normal((9, 4))
+    kernel = CentredKernel("l2", origin=X[3])
+    codes = sparse_encode(X, X[2:8], kernel=kernel, n_nonzero_coefs=2, sparse_output=False)
+    expected = sparse_encode(X - X[3], X[2:8] - X[3], n_nonzero_coefs=2, sparse_output=False)
+    np.testing.assert_allclose(codes, expected, atol=1e-9)

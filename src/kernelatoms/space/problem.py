@@ -231,6 +231,13 @@ class KernelProblem(_SignalsOverAtoms):
     def __init__(self, signals: Array, atoms: Expansion | KernelAtoms) -> None:
         super().__init__(signals, atoms if isinstance(atoms, KernelAtoms) else KernelAtoms(atoms))
 
+    def products(self, start: int, stop: int) -> Products:
+        """Return inner products of signals start..stop with all atoms, and their energies."""
+        corr, energy = super().products(start, stop)
+        if energy is not None and not energy.all():
+            corr = np.where(energy[:, None] == 0, 0, corr)  # of the origin: the rest is rounding
+        return corr, energy
+
     @property
     def is_trusted(self) -> bool:
         """Whether the kernel is positive semi-definite; estimates are as they are."""
