@@ -14,7 +14,8 @@
 - ``residuals``: ``residual_norms``, what codes leave of signals.
 - ``class_dictionaries``: ``ClassDictionaryClassifier``.
 - ``collaborative``: ``CRCClassifier`` and ``SRCClassifier``: training rows are the dictionary;
-  ``representation``: what they share; ``training_dictionary``: how they see rows, prepared once.
+  ``representation``: what they share; ``neighbor_choice``: which neighbours they code over;
+  ``training_dictionary``: how they see rows, prepared once.
 - ``unchanged``: a ``fit`` that fails leaves the estimator as it was.
 - ``checks``: what every argument is checked with, before work starts.
 - ``fitted``: what fitted attributes are checked with, which may come from a file.

@@ -12,26 +12,13 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from kernelatoms.engine import machine
-from kernelatoms.estimators.checks import FLOATS, check_choice, check_count, clip_count
+from kernelatoms.estimators.checks import FLOATS, check_choice
 from kernelatoms.estimators.fitted import check_features, check_labels, held, held_floats, held_rows
-from kernelatoms.estimators.kernel_choice import KernelChoice
-from kernelatoms.estimators.training_dictionary import (
-    Locality,
-    LocalProblems,
-    TrainingDictionary,
-    check_approximate,
-)
+from kernelatoms.estimators.neighbor_choice import NeighborChoice
+from kernelatoms.estimators.training_dictionary import LocalProblems, TrainingDictionary
 from kernelatoms.estimators.unchanged import or_unchanged
 from kernelatoms.pursuit.robust import RobustDictionary
-from kernelatoms.similarity import (
-    DISTANCES,
-    KERNELS,
-    Distance,
-    Kernel,
-    LinearKernel,
-    make_distance,
-    make_kernel,
-)
+from kernelatoms.similarity import Kernel, LinearKernel
 from kernelatoms.similarity.base import check_flag
 from kernelatoms.space.atoms import remember
 from kernelatoms.space.decisions import ClassParts, parts_of_vectors
@@ -53,24 +40,17 @@ class Represented(NamedTuple):
     errors: Array | None = None
 
 
-class RepresentationClassifier(KernelChoice, ClassifierMixin, BaseEstimator):
+class RepresentationClassifier(NeighborChoice, ClassifierMixin, BaseEstimator):
     """A signal is coded over all training rows; the class whose part of the code fits best wins.
 
-    Subclasses say how: ``_weigh`` (what ``fit`` settles of the code's weight), ``_code_all`` (codes
-    over all atoms) and ``_code_local`` (codes over each signal's own).
+    Subclasses say how: ``_fit_weight`` (what ``fit`` settles of the code's weight), ``_over_all``
+    (codes over all atoms) and ``_over_own`` (codes over each signal's own).
     """
 
     kernel: Any
     residual_norm: str
     projection: Any
-    n_neighbors: int | None
-    distance: Any
-    n_coarse: int | None
-    coarse_distance: Any
-    search: str
-    image_shape: Any
     normalize: bool
-    random_state: Any
 
     #: What the size of a code is counted by, in robust coding.
     _penalty = "l2"
@@ -131,8 +111,9 @@ class RepresentationClassifier(KernelChoice, ClassifierMixin, BaseEstimator):
         rows = self._scaled(X)
         kernel = self._fit_kernel(self._asked_kernel(), rows)
         self.dictionary_, self.labels_ = rows, labels
-        self._fit_locality(rows)
-        in_space = TrainingDictionary(rows.astype(np.float64), kernel)
+        self._fit_neighbors(rows)
+        vectors = not isinstance(self._made_projection(kernel), IdentityProjection | None)
+        in_space = TrainingDictionary(self._coded_over(rows, vectors), kernel)
         self._fit_projection(in_space, labels)
         self._fit_weight(self._dictionary(in_space))
         return self
@@ -145,25 +126,6 @@ class RepresentationClassifier(KernelChoice, ClassifierMixin, BaseEstimator):
                 8.0 * n_rows**2, f"inner products of all pairs of {n_rows} training rows",
                 "Code over neighbours alone (n_neighbors=50, say), or keep fewer rows.",
             )  # fmt: skip
-
-    def _fit_locality(self, rows: Array) -> None:
-        self.n_neighbors_, self.distance_, self.coarse_distance_ = None, None, None
-        if self.n_neighbors is None:
-            return
-        self.n_neighbors_ = clip_count(
-            "n_neighbors", check_count("n_neighbors", self.n_neighbors), len(rows),
-            "there are training rows",
-        )  # fmt: skip
-        if self.distance is not None:
-            self.distance_ = self._make_distance(self.distance).settled(rows)
-        if self.n_coarse is not None:
-            self.coarse_distance_ = self._make_distance(self.coarse_distance).settled(rows)
-        for distance in (self.distance_, self.coarse_distance_):
-            if distance is not None:
-                distance.compare(distance.describe(rows[:1]), distance.describe(rows[:2]))
-        if self.search == "approximate":
-            first = self.distance_ if self.n_coarse is None else self.coarse_distance_
-            check_approximate(first, self._kernel())
 
     def _fit_projection(self, in_space: TrainingDictionary, labels: NDArray[np.intp]) -> None:
         """Settle the projection of rows that are seen in feature space so far."""
@@ -207,62 +169,13 @@ class RepresentationClassifier(KernelChoice, ClassifierMixin, BaseEstimator):
 
     def _check_parameters(self) -> None:
         check_choice("residual_norm", self.residual_norm, ("l2", "l1"))
-        check_choice("search", self.search, ("exact", "approximate"))
         check_flag("normalize", self.normalize)
-        if self.n_neighbors is None and (self.n_coarse is not None or self.distance is not None):
-            raise ValueError(
-                "distance and n_coarse choose each signal's neighbours: they need n_neighbors."
-            )
-        if self.n_neighbors is not None:
-            check_count("n_neighbors", self.n_neighbors)
-            if self._precomputed and (self.distance is not None or self.n_coarse is not None):
-                raise ValueError(
-                    "kernel='precomputed' gives no rows to compare: leave distance and n_coarse "
-                    "at None, for the nearest in feature space."
-                )
-        if self.n_coarse is not None:
-            coarse = check_count("n_coarse", self.n_coarse)
-            if coarse < check_count("n_neighbors", self.n_neighbors):
-                raise ValueError(
-                    f"n_coarse must be at least n_neighbors = {self.n_neighbors}, from which the "
-                    f"finer distance chooses, got {coarse}."
-                )
-        if self.image_shape is not None:
-            sides = self.image_shape
-            if not isinstance(sides, tuple | list) or len(sides) != 2:
-                raise ValueError(
-                    f"image_shape must be (height, width) in pixels, got {self.image_shape!r}."
-                )
-            for name, side in zip(("height", "width"), sides, strict=True):
-                check_count(f"image_shape's {name}", side)
+        self._check_neighbors()
         make_projection(None if self._is_auto else self.projection)
 
     @property
     def _is_auto(self) -> bool:
         return isinstance(self.projection, str) and self.projection == "auto"
-
-    def _asked_kernel(self) -> Kernel:
-        """Return the kernel that the parameters ask for; distances of images get their shape."""
-        if self.image_shape is None or not isinstance(self.kernel, str):
-            return super()._asked_kernel()
-        if self.kernel in KERNELS or self.kernel not in DISTANCES:
-            return super()._asked_kernel()
-        own = {**self._shape_for(self.kernel), **(self.kernel_params or {})}
-        return make_kernel(
-            self.kernel, gamma=self.gamma, degree=self.degree, coef0=self.coef0, kernel_params=own
-        )
-
-    def _make_distance(self, distance: Any) -> Distance:
-        if isinstance(distance, str) and distance in DISTANCES:
-            return make_distance(distance, **self._shape_for(distance))
-        return make_distance(distance)
-
-    def _shape_for(self, name: str) -> dict[str, Any]:
-        """Return the shape of images for a distance that compares images."""
-        takes = "image_shape" in getattr(DISTANCES[name], "__dataclass_fields__", {})
-        if not takes or self.image_shape is None:
-            return {}
-        return {"image_shape": tuple(int(side) for side in self.image_shape)}
 
     def _scaled(self, X: Array) -> Array:
         """Return rows at unit norm, if that is asked for; zero rows stay zero."""
@@ -273,30 +186,26 @@ class RepresentationClassifier(KernelChoice, ClassifierMixin, BaseEstimator):
     # What is kept
 
     def _dictionary(self, in_space: TrainingDictionary | None = None) -> TrainingDictionary:
-        """Return the training rows as a dictionary, prepared once; of what ``fit`` has prepared.
-
-        Over all rows, or their projections, in float64: the eigenvalues of a large Gram matrix in
-        float32 are wrong by more than a good mu (1 to 4 points on Extended Yale B).
-        """
+        """Return the training rows as a dictionary, prepared once; of what ``fit`` has prepared."""
         kernel, rows, psi = self._kernel(), self.dictionary_, self.projection_
-        exact = self.n_neighbors_ is None or psi is not None
-        parts = (rows, kernel, self.projected_, exact)
+        parts = (rows, kernel, self.projected_, self.n_neighbors_ is None)
 
         def make() -> TrainingDictionary:
-            seen = in_space if exact else None
+            seen = in_space
             if seen is None:
-                seen = TrainingDictionary(rows.astype(np.float64) if exact else rows, kernel)
+                seen = TrainingDictionary(self._coded_over(rows, psi is not None), kernel)
             return seen.through(psi) if self.projected_ else seen
 
         return remember(self, parts if psi is None else (*parts, psi), make)
 
-    def _locality(self) -> Locality | None:
-        if self.n_neighbors_ is None:
-            return None
-        return Locality(
-            self.n_neighbors_, self.distance_, self.n_coarse, self.coarse_distance_,
-            approximate=self.search == "approximate", random_state=self.random_state,
-        )  # fmt: skip
+    def _coded_over(self, rows: Array, vectors: bool) -> Array:
+        """Return rows in the type that they are compared in.
+
+        Over all rows, or projections that are vectors, float64: the eigenvalues of a large Gram
+        matrix in float32 are wrong by more than a good mu (1 to 4 points on Extended Yale B).
+        """
+        exact = self.n_neighbors_ is None or vectors
+        return rows.astype(np.float64, copy=False) if exact else rows
 
     # Use
 
@@ -522,15 +431,7 @@ class RepresentationClassifier(KernelChoice, ClassifierMixin, BaseEstimator):
         else:
             if not held_floats(self, "projection_", (len(rows), None)).shape[1]:
                 raise ValueError("projection_ must have columns.")
-        if (held(self, "n_neighbors_") is None) != (self.n_neighbors is None):
-            raise ValueError("n_neighbors and n_neighbors_ must both be None, or neither.")
-        if self.n_neighbors_ is not None:
-            count = check_count("n_neighbors_", self.n_neighbors_)
-            if count > len(rows):
-                raise ValueError(f"n_neighbors_ must be at most {len(rows)}, got {count}.")
-        for name in ("distance_", "coarse_distance_"):
-            if held(self, name) is not None:
-                make_distance(held(self, name)).describe(rows[:1])  # refuses what it lacks
+        self._check_held_neighbors(rows)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
