@@ -48,6 +48,15 @@ def test_rows_are_compared_as_they_are_or_by_their_angle(monkeypatch):
         ApproximateNeighbors(ATOMS).nearest(X, 4)
 
 
+@pytest.mark.parametrize("n_threads", [1, 3])
+def test_queries_share_threads_where_there_are_some(monkeypatch, n_threads):
+    asked = {}
+    install(monkeypatch, asked)
+    monkeypatch.setenv("KERNELATOMS_NUM_THREADS", str(n_threads))
+    ApproximateNeighbors(ATOMS)
+    assert (asked["n_jobs"], asked["parallel_batch_queries"]) == (n_threads, n_threads > 1)
+
+
 def test_without_pynndescent_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "pynndescent", None)
     with pytest.raises(ImportError, match=r"pip install kernelatoms\[ann\]"):

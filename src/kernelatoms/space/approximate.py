@@ -17,7 +17,8 @@ _UNIT_ROWS = {"l2": False, "correlation": True}
 class ApproximateNeighbors:
     """An index of atoms, made once, that finds most of the nearest ones.
 
-    The same ``random_state`` finds the same neighbours with the same number of threads.
+    The same ``random_state`` finds the same neighbours with the same number of threads. Queries run
+    on one thread where ``n_threads()`` says so, else on all that numba has.
 
     Parameters
     ----------
@@ -46,9 +47,11 @@ class ApproximateNeighbors:
             ) from error
         self.n_atoms = len(atoms)
         self._unit = _UNIT_ROWS[distance]
+        n_threads = machine(atoms).n_threads()
         self._index = NNDescent(
-            self._rows(atoms), metric="euclidean", random_state=random_state, compressed=False
-        )
+            self._rows(atoms), metric="euclidean", random_state=random_state, compressed=False,
+            n_jobs=n_threads, parallel_batch_queries=n_threads > 1,
+        )  # fmt: skip
         self._index.prepare()
 
     def nearest(self, X: Array, n_neighbors: int) -> NDArray[np.int32]:

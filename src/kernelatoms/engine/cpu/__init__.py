@@ -58,7 +58,13 @@ from kernelatoms.engine.cpu.scale import (
 )
 from kernelatoms.engine.cpu.shapes import assignment_distances
 from kernelatoms.engine.cpu.tangents import tangent_distances
-from kernelatoms.engine.cpu.threads import each, fair_share, in_short_parts, one_blas_thread
+from kernelatoms.engine.cpu.threads import (
+    each,
+    fair_share,
+    in_short_parts,
+    n_threads,
+    one_blas_thread,
+)
 
 __all__ = [
     "all_ordinary",
@@ -89,6 +95,7 @@ __all__ = [
     "lasso_local",
     "lasso_without_gram",
     "linf_distances",
+    "n_threads",
     "none_yet",
     "observed_class_residuals",
     "omp",
