@@ -115,7 +115,7 @@ DICTIONARIES = Study(
     name="kcrc/digits",
     dataset="mnist",
     quick=Size(_size_settings((100, 200), full=False), 2, "30 s"),
-    full=Size(_size_settings(SIZES, full=True), 20, "35 min"),
+    full=Size(_size_settings(SIZES, full=True), 5, "15 min"),
     measure=measure_digits,
 )
 NEIGHBOURS = Study(
