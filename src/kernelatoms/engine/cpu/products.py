@@ -42,10 +42,16 @@ def gram_matrix(atoms: NDArray[Any]) -> NDArray[Any]:
 def block_rows(n_rows: int, width: int, itemsize: int, fewest: int = 512) -> int:
     """Return how many rows to work on at once: a few MiB a thread, enough rows for the GEMM.
 
-    ``fewest`` as of ``fair_share``.
+    ``fewest`` as of ``fair_share``. A few blocks become two, four, eight or sixteen, which threads
+    can share: of three, one of two threads would work while the other waits.
     """
     fits = (4 << 20) // max(width * itemsize, 1)
-    return min(max(fits, 128), 1024, fair_share(n_rows, fewest))
+    most = min(max(fits, 128), 1024, fair_share(n_rows, fewest))
+    n_blocks = 2
+    while n_blocks < 16 and n_rows > n_blocks * most:
+        n_blocks *= 2
+    even = -(-n_rows // n_blocks)
+    return even if 64 <= even < most else most
 
 
 def for_blocks(n_rows: int, width: int, itemsize: int, work: Callable[[int, int], None]) -> None:
