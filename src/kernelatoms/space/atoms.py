@@ -352,7 +352,11 @@ def remember(owner: Any, made_of: tuple[Any, ...], make: Callable[[], Made]) -> 
     Arrays count as the same by their bytes, so that an edit in place is noticed. What is
     remembered is no attribute of the owner: it is in no copy, pickle or file.
     """
-    key = tuple(stamp(part) if isinstance(part, np.ndarray) else part for part in made_of)
+    key = tuple(
+        (part.shape, part.dtype.str, machine(part).checksum(part))
+        if isinstance(part, np.ndarray) else part
+        for part in made_of
+    )  # fmt: skip
     known = _REMEMBERED.get(owner)
     if known is None or not _same(known[0], key):
         known = (key, make())
