@@ -284,7 +284,6 @@ def check_approximate(distance: Any, kernel: Kernel) -> str:
 def _without(found: NDArray[np.int32], skip: NDArray[np.intp], k: int) -> NDArray[np.int32]:
     """Return lists without one atom each, or without their last."""
     kept = found != skip[:, None]
-    kept[kept.all(axis=1), -1] = False
     order = np.argsort(~kept, axis=1, kind="stable")
     moved = np.where(np.take_along_axis(kept, order, 1), np.take_along_axis(found, order, 1), -1)
     return moved[:, : max(found.shape[1] - 1, k)].astype(np.int32)

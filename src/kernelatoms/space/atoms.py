@@ -373,6 +373,6 @@ def _same(one: tuple[Any, ...], other: tuple[Any, ...]) -> bool:
 
 
 def stamp(array: Array) -> tuple[Any, ...]:
-    """Return what tells an array from others: shape, type and a checksum of its bytes."""
+    """Return what tells an array from others, also from a model file: shape, type and a CRC."""
     array = np.ascontiguousarray(array)
     return array.shape, array.dtype.str, zlib.crc32(array.reshape(-1).view(np.uint8).data)
