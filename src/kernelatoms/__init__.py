@@ -15,11 +15,14 @@ __version__ = "0.1.0"
 _HOME_OF = {
     "CRCClassifier": "estimators.collaborative",
     "ClassDictionaryClassifier": "estimators.class_dictionaries",
+    "DKSVDClassifier": "estimators.label_dictionaries",
+    "FDDLClassifier": "estimators.fddl",
     "KSCDL": "estimators.kscdl",
     "KSVD": "estimators.learners",
     "KernelKSVD": "estimators.kernel_learners",
     "KernelLinearizer": "estimators.linearizer",
     "KernelMOD": "estimators.kernel_learners",
+    "LCKSVDClassifier": "estimators.label_dictionaries",
     "MOD": "estimators.learners",
     "SRCClassifier": "estimators.collaborative",
     "SparseCoder": "estimators.sparse_coder",
@@ -40,9 +43,12 @@ __all__ = [
     "MOD",
     "CRCClassifier",
     "ClassDictionaryClassifier",
+    "DKSVDClassifier",
+    "FDDLClassifier",
     "KernelKSVD",
     "KernelLinearizer",
     "KernelMOD",
+    "LCKSVDClassifier",
     "SRCClassifier",
     "SparseCoder",
     "__version__",
@@ -61,8 +67,10 @@ if TYPE_CHECKING:
     from kernelatoms.estimators.class_dictionaries import ClassDictionaryClassifier
     from kernelatoms.estimators.collaborative import CRCClassifier, SRCClassifier
     from kernelatoms.estimators.encode import lasso_path, sparse_encode
+    from kernelatoms.estimators.fddl import FDDLClassifier
     from kernelatoms.estimators.kernel_learners import KernelKSVD, KernelMOD
     from kernelatoms.estimators.kscdl import KSCDL
+    from kernelatoms.estimators.label_dictionaries import DKSVDClassifier, LCKSVDClassifier
     from kernelatoms.estimators.learners import KSVD, MOD
     from kernelatoms.estimators.linearizer import KernelLinearizer, nystrom_error
     from kernelatoms.estimators.preimages import preimage

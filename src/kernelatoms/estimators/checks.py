@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_array, get_tags
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from kernelatoms.similarity.missing import rows_with_missing
@@ -125,6 +126,33 @@ def validate_training(estimator: Any, X: Any, *, reset: bool = True) -> Array:
     X = validate_data(estimator, X, dtype=FLOATS, order="C", reset=reset, ensure_all_finite=finite)
     keep = complete_rows(X)
     return X if keep.all() else X[keep]
+
+
+def validate_labelled(estimator: Any, X: Any, y: Any) -> tuple[Array, Array, NDArray[np.intp]]:
+    """Return rows to learn from, the classes, and the number of the class of every row.
+
+    Rows with missing values are left out where the estimator has use for NaN at all; every class
+    must keep some.
+    """
+    finite: Any = "allow-nan" if get_tags(estimator).input_tags.allow_nan else True
+    X, y = validate_data(estimator, X, y, dtype=FLOATS, order="C", ensure_all_finite=finite)
+    check_classification_targets(y)
+    keep = complete_rows(X)
+    lost = np.setdiff1d(y, y[keep])
+    if len(lost):
+        raise ValueError(
+            f"X contains NaN in every row of class {lost[0]!r}, and fit learns from complete rows "
+            "only: impute what is missing (sklearn.impute)."
+        )
+    if not keep.all():
+        X, y = X[keep], y[keep]
+    classes, labels = np.unique(y, return_inverse=True)
+    if len(classes) < 2:
+        raise ValueError(
+            "y must hold at least two classes to tell apart, but every label is "
+            f"{classes[0]!r}: the classifier can't train on one class."
+        )
+    return X, classes, labels
 
 
 def validate_new(estimator: Any, X: Any) -> Array:

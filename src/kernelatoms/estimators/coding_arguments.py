@@ -16,7 +16,7 @@ from kernelatoms.estimators.checks import (
     clip_count,
     validate_new,
 )
-from kernelatoms.estimators.dictionary_learner import DictionaryLearner
+from kernelatoms.estimators.dictionary_coder import DictionaryCoder
 from kernelatoms.similarity import LinearKernel, PrecomputedKernel, make_kernel
 from kernelatoms.similarity.given import check_kernel, is_precomputed
 from kernelatoms.similarity.missing import rows_with_missing
@@ -34,7 +34,7 @@ def make_problem(
     """Return the problem of coding X; ``parameters`` are gamma, degree, coef0, kernel_params."""
     if energy is not None and not is_precomputed(kernel):
         raise ValueError("energy belongs to kernel='precomputed'; other kernels know k(x, x).")
-    if isinstance(dictionary, DictionaryLearner):
+    if isinstance(dictionary, DictionaryCoder):
         unset = {"gamma": None, "degree": 3, "coef0": 1, "kernel_params": None}
         if not (isinstance(kernel, str) and kernel == "linear") or parameters != unset:
             raise ValueError(

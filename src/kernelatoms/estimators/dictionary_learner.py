@@ -4,42 +4,36 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-import scipy.sparse
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.callback import CallbackSupportMixin
-from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
 from kernelatoms.estimators.checks import (
-    FLOATS,
     check_choice,
     check_count,
     check_real,
     clip_count,
     validate_new,
 )
+from kernelatoms.estimators.dictionary_coder import DictionaryCoder
 from kernelatoms.estimators.fitted import (
     check_features,
     check_learner_parameters,
     check_passes,
     held_count,
 )
+from kernelatoms.estimators.watching import CallbackWatch
 from kernelatoms.learning.loop import Update, learn
 from kernelatoms.learning.state import LearnerState
-from kernelatoms.pursuit.choices import OMP, Pursuit, code_over_nearest
+from kernelatoms.pursuit.choices import OMP, Pursuit
 from kernelatoms.similarity.base import check_flag
-from kernelatoms.space.codes import Codes
-from kernelatoms.space.memory import check_dense_fits, check_fits
+from kernelatoms.space.memory import check_fits
 from kernelatoms.space.problem import CodingProblem
 
 Array = NDArray[Any]
 
 
-class DictionaryLearner(
-    ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMixin, BaseEstimator
-):
-    """What all learners share: the passes, the callbacks, the sizes, the codes.
+class DictionaryLearner(DictionaryCoder):
+    """What all learners share: the passes, the callbacks, the sizes.
 
     A learner says how it codes (``_pursuit``), how a dictionary is improved (``_update``), and
     which problem it is to code rows over its atoms (``_problem``).
@@ -48,43 +42,6 @@ class DictionaryLearner(
     n_atoms: int | float | None
     max_iter: int
     tol: float
-    sparse_output: bool
-    components_: Array
-    n_atoms_: int
-
-    def transform(self, X: Any) -> scipy.sparse.csr_array | Array:
-        """Return the sparse codes of X over the dictionary.
-
-        Parameters
-        ----------
-        X : array of shape (n_samples, n_features)
-            Signals. Those with missing values (NaN) are coded by what is observed of them.
-
-        Returns
-        -------
-        codes : CSR array of shape (n_samples, n_atoms_), dense with ``sparse_output=False``
-        """
-        check_is_fitted(self)
-        X = validate_new(self, X)
-        if not self.sparse_output:
-            check_dense_fits(len(X), self.n_atoms_, X.itemsize)
-        codes = self._encode(X)
-        return codes.to_csr() if self.sparse_output else codes.to_dense()
-
-    def inverse_transform(self, codes: Any) -> Array:
-        """Return the signals that codes stand for: ``codes @ components_``.
-
-        Parameters
-        ----------
-        codes : dense or CSR array of shape (n_samples, n_atoms_)
-            Coefficients, as ``transform`` returns them.
-
-        Returns
-        -------
-        rows : array of shape (n_samples, n_features)
-        """
-        codes = self._check_codes(codes)
-        return np.asarray(codes @ self.components_.astype(codes.dtype, copy=False))
 
     def score(self, X: Any, y: Any = None) -> float:
         """Return the share of the signals' energy that their codes keep.
@@ -115,27 +72,9 @@ class DictionaryLearner(
         assert energies is not None
         return energies
 
-    def _check_codes(self, codes: Any) -> Any:
-        check_is_fitted(self)
-        codes = check_array(codes, accept_sparse="csr", dtype=FLOATS, input_name="codes")
-        if codes.shape[1] != self.n_atoms_:
-            raise ValueError(
-                f"codes must have one column for each of the {self.n_atoms_} atoms, got "
-                f"{codes.shape[1]}."
-            )
-        return codes
-
-    def _problem(self, X: Array) -> CodingProblem:
-        """Return the problem of coding validated rows over the atoms."""
-        raise NotImplementedError
-
     @classmethod
     def _joint_problem(cls, learners: Sequence[Any], X: Array) -> CodingProblem:
         """Return the problem of coding rows over the atoms of several learners at once."""
-        raise NotImplementedError
-
-    def _pursuit(self) -> Pursuit:
-        """Return how rows are coded."""
         raise NotImplementedError
 
     def _joint_pursuit(self, n_atoms: int, n_nonzero: int | None) -> Pursuit:
@@ -145,13 +84,6 @@ class DictionaryLearner(
     def _update(self) -> Update:
         """Return how a dictionary is improved."""
         raise NotImplementedError
-
-    def _encode(self, X: Array, n_neighbors: int | None = None) -> Codes:
-        """Return the codes of validated rows as the pursuits give them, errors included.
-
-        Over all atoms, or over the few that are nearest to each row.
-        """
-        return code_over_nearest(self._pursuit(), self._problem(X), n_neighbors).astype(X.dtype)
 
     def _check_parameters(self) -> None:
         """Refuse parameters before any work starts."""
@@ -209,23 +141,13 @@ class DictionaryLearner(
         update = self._update()
         if hasattr(update, "take_batch"):
             check_sums_fit(*state.dictionary.shape)
-        watch = _CallbackWatch(self, X, self.max_iter, attributes)
+        watch = CallbackWatch(self, X, self.max_iter, attributes)
         learn(
             problem_of, rows, self._pursuit(), update, state, max_iter=self.max_iter,
             tol=self.tol, watch=watch,
         )  # fmt: skip
         self.__dict__.update(attributes(state))
         watch.end()
-
-    @property
-    def _n_features_out(self) -> int:
-        return self.n_atoms_
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True  # in rows to code; fit leaves such rows out
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
 
 
 def check_sums_fit(n_atoms: int, n_features: int) -> None:
@@ -276,33 +198,3 @@ class GreedyParameters:
             return min(max(1, n_features // 10), limit)
         count = check_count("n_nonzero_coefs", self.n_nonzero_coefs)
         return clip_count("n_nonzero_coefs", count, limit, "atoms or features")
-
-
-class _CallbackWatch:
-    """Tell scikit-learn's callbacks (progress bars, early stopping) about every pass."""
-
-    def __init__(
-        self,
-        estimator: DictionaryLearner,
-        X: Array,
-        max_iter: int,
-        attributes: Callable[[LearnerState], dict[str, Any]],
-    ) -> None:
-        self._estimator, self._X, self._attributes = estimator, X, attributes
-        self._context = estimator._init_callback_context(max_subtasks=max_iter)
-        self._context.call_on_fit_task_begin(estimator=estimator, X=X)
-
-    def begin_pass(self) -> None:
-        self._pass = self._context.subcontext(task_name="pass")
-        self._pass.call_on_fit_task_begin(estimator=self._estimator, X=self._X)
-
-    def end_pass(self, state: LearnerState) -> bool:
-        return self._pass.call_on_fit_task_end(
-            estimator=self._estimator,
-            X=self._X,
-            metadata={"objective": state.objective[-1]},
-            reconstruction_attributes=lambda: self._attributes(state),
-        )
-
-    def end(self) -> None:
-        self._context.call_on_fit_task_end(estimator=self._estimator, X=self._X)

@@ -22,6 +22,9 @@ from kernelatoms.space.problem import CodingProblem
 
 Array = NDArray[Any]
 
+#: The group of every row (n_samples,), and of every atom (n_atoms,).
+Groups = tuple[NDArray[np.intp], NDArray[np.intp]]
+
 # The search ends when this many passes together bring no more than ``tol``.
 _PATIENCE = 3
 
@@ -74,8 +77,8 @@ class Watch(Protocol):
     def begin_pass(self) -> None:
         """Be told that a pass starts."""
 
-    def end_pass(self, state: LearnerState) -> bool:
-        """Be told what a pass reached; answer True to stop."""
+    def end_pass(self, state: Any) -> bool:
+        """Be told what a pass reached, the last of ``state.objective``; answer True to stop."""
 
 
 def learn(
@@ -88,6 +91,7 @@ def learn(
     max_iter: int,
     tol: float,
     watch: Watch | None = None,
+    groups: Groups | None = None,
 ) -> None:
     """Improve a dictionary by passes over all rows; ``state`` goes on from where it is.
 
@@ -109,6 +113,9 @@ def learn(
         Stop when three passes together lower the best objective by no more than this share of it.
     watch : Watch, optional
         Told of every pass, and may stop after it.
+    groups : pair of arrays, optional
+        The groups that rows and atoms belong to: an atom that nobody uses then becomes a row of
+        its own group.
     """
     check_pair(pursuit, update)
     for _ in range(max_iter):
@@ -120,7 +127,7 @@ def learn(
             updated = update.apply(rows, codes, state.dictionary)
         unused = state.take_pass(updated.dictionary, updated.objective, codes.uses(), updated.sums)
         # No code uses these atoms, so the objective stays; the next pass has better ones.
-        replace(state, unused, rows, updated.codes.error, update)
+        replace(state, unused, rows, updated.codes.error, update, groups)
         if watch is not None and watch.end_pass(state):
             break
         if settled(state.objective, tol):
@@ -174,14 +181,36 @@ def learn_batch(
 
 
 def replace(
-    state: LearnerState, unused: NDArray[np.intp], rows: Array, error: Array, update: Update
+    state: LearnerState,
+    unused: NDArray[np.intp],
+    rows: Array,
+    error: Array,
+    update: Update,
+    groups: Groups | None = None,
 ) -> NDArray[np.intp]:
     """Put the worst represented signals in place of atoms that are not used; return which."""
-    worst = worst_represented(error, len(unused))
-    replaced = unused[: len(worst)]
+    if groups is None:
+        worst = worst_represented(error, len(unused))
+        replaced = unused[: len(worst)]
+    else:
+        replaced, worst = _worst_of_groups(unused, error, groups)
     if len(replaced):
         state.place(replaced, update.new_atoms(rows[worst]))
     return replaced
+
+
+def _worst_of_groups(
+    unused: NDArray[np.intp], error: Array, groups: Groups
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return atoms to replace, and the worst represented signals of their own groups."""
+    of_rows, of_atoms = groups
+    replaced, worst = [np.empty(0, np.intp)], [np.empty(0, np.intp)]
+    for group in np.unique(of_atoms[unused]):
+        atoms, members = unused[of_atoms[unused] == group], np.flatnonzero(of_rows == group)
+        found = members[worst_represented(error[members], len(atoms))]
+        replaced.append(atoms[: len(found)])
+        worst.append(found)
+    return np.concatenate(replaced), np.concatenate(worst)
 
 
 def check_pair(pursuit: Pursuit, update: Update) -> None:

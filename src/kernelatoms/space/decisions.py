@@ -125,3 +125,19 @@ def parts_of_vectors(
         left = signals - theirs @ atoms[own]
         residuals2[:, c], norms2[:, c] = np.vecdot(left, left), np.vecdot(theirs, theirs)
     return ClassParts(residuals2, norms2, np.vecdot(signals, signals))
+
+
+def nearest_probabilities(scores: Array) -> Array:
+    """Return the probabilities nearest to scores, row by row: (n, n_classes).
+
+    Scores that regress on marks of classes are estimates of probabilities already, but for those
+    below 0 and sums other than 1. Their projection onto the simplex keeps the order of classes:
+    p_c = max(s_c - t, 0), with the t that makes the sum 1.
+    """
+    falling = -np.sort(-scores.astype(np.float64), axis=1)
+    counts = np.arange(1, scores.shape[1] + 1)
+    # t if the first k classes had all: right for the largest k whose last class keeps a part.
+    shifts = (np.cumsum(falling, axis=1) - 1.0) / counts
+    k = np.count_nonzero(falling > shifts, axis=1)
+    shift = np.take_along_axis(shifts, k[:, None] - 1, axis=1)
+    return np.maximum(scores - shift, 0.0)

@@ -1,0 +1,120 @@
+"""``DictionaryCoder``: what has atoms and codes rows over them, however these were learned."""
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.callback import CallbackSupportMixin
+from sklearn.utils import check_array
+from sklearn.utils.validation import check_is_fitted
+
+from kernelatoms.engine import machine
+from kernelatoms.estimators.checks import FLOATS, validate_new
+from kernelatoms.pursuit.choices import Pursuit, code_over_nearest
+from kernelatoms.similarity.missing import rows_with_missing
+from kernelatoms.space.atoms import LinearAtoms, remember
+from kernelatoms.space.codes import Codes
+from kernelatoms.space.memory import check_dense_fits
+from kernelatoms.space.problem import CodingProblem, LinearProblem
+
+Array = NDArray[Any]
+
+
+class DictionaryCoder(
+    ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMixin, BaseEstimator
+):
+    """Code rows over atoms, and back.
+
+    A coder says which problem it is to code rows over its atoms (``_problem``), and how it codes
+    (``_pursuit``).
+    """
+
+    sparse_output: bool
+    components_: Array
+    n_atoms_: int
+
+    def transform(self, X: Any) -> scipy.sparse.csr_array | Array:
+        """Return the sparse codes of X over the dictionary.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+            Signals. Those with missing values (NaN) are coded by what is observed of them.
+
+        Returns
+        -------
+        codes : CSR array of shape (n_samples, n_atoms_), dense with ``sparse_output=False``
+        """
+        check_is_fitted(self)
+        X = validate_new(self, X)
+        if not self.sparse_output:
+            check_dense_fits(len(X), self.n_atoms_, X.itemsize)
+        codes = self._encode(X)
+        return codes.to_csr() if self.sparse_output else codes.to_dense()
+
+    def inverse_transform(self, codes: Any) -> Array:
+        """Return the signals that codes stand for: ``codes @ components_``.
+
+        Parameters
+        ----------
+        codes : dense or CSR array of shape (n_samples, n_atoms_)
+            Coefficients, as ``transform`` returns them.
+
+        Returns
+        -------
+        rows : array of shape (n_samples, n_features)
+        """
+        codes = self._check_codes(codes)
+        return np.asarray(codes @ self.components_.astype(codes.dtype, copy=False))
+
+    def _problem(self, X: Array) -> CodingProblem:
+        """Return the problem of coding validated rows over the atoms."""
+        raise NotImplementedError
+
+    def _pursuit(self) -> Pursuit:
+        """Return how rows are coded."""
+        raise NotImplementedError
+
+    def _encode(self, X: Array, n_neighbors: int | None = None) -> Codes:
+        """Return the codes of validated rows as the pursuits give them, errors included.
+
+        Over all atoms, or over the few that are nearest to each row.
+        """
+        return code_over_nearest(self._pursuit(), self._problem(X), n_neighbors).astype(X.dtype)
+
+    def _check_codes(self, codes: Any) -> Any:
+        check_is_fitted(self)
+        codes = check_array(codes, accept_sparse="csr", dtype=FLOATS, input_name="codes")
+        if codes.shape[1] != self.n_atoms_:
+            raise ValueError(
+                f"codes must have one column for each of the {self.n_atoms_} atoms, got "
+                f"{codes.shape[1]}."
+            )
+        return codes
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.n_atoms_
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True  # in rows to code; fit leaves such rows out
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+class OverRows:
+    """Coders whose atoms are signals like the others."""
+
+    components_: Array
+
+    def _problem(self, X: Array) -> CodingProblem:
+        def make() -> LinearAtoms:
+            return LinearAtoms(self.components_.astype(X.dtype, copy=False))
+
+        return LinearProblem(X, remember(self, (self.components_, X.dtype.str), make))
+
+    def _energies(self, X: Array) -> Array:
+        return machine(X).squared_norms(np.nan_to_num(X) if len(rows_with_missing(X)) else X)

@@ -1,0 +1,412 @@
+"""``DKSVDClassifier`` and ``LCKSVDClassifier``: K-SVD on signals that carry their labels."""
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.callback import with_callbacks
+from sklearn.utils import check_random_state
+
+from kernelatoms.engine import machine
+from kernelatoms.estimators.checks import (
+    check_count,
+    check_real,
+    clip_count,
+    validate_labelled,
+)
+from kernelatoms.estimators.dictionary_learner import pass_attributes
+from kernelatoms.estimators.fitted import held_count, held_floats
+from kernelatoms.estimators.supervised import SupervisedDictionary
+from kernelatoms.estimators.unchanged import or_unchanged
+from kernelatoms.estimators.watching import CallbackWatch
+from kernelatoms.learning.ksvd import KSVDUpdate
+from kernelatoms.learning.labels import (
+    apart,
+    atoms_with_map,
+    class_atoms,
+    label_map,
+    shared_out,
+    with_labels,
+)
+from kernelatoms.learning.loop import learn
+from kernelatoms.learning.state import LearnerState
+from kernelatoms.pursuit.choices import OMP, Pursuit
+from kernelatoms.space.decisions import nearest_probabilities
+from kernelatoms.space.memory import check_fits
+from kernelatoms.space.problem import LinearProblem
+
+Array = NDArray[Any]
+
+
+class LabelDictionary(SupervisedDictionary):
+    """K-SVD on signals with marks of their classes; a linear map of the code decides.
+
+    Subclasses say what a class's marks weigh (``_class_weights``), and whether their map decides.
+    """
+
+    n_atoms: int | None
+    n_nonzero_coefs: int | None
+    ridge: float
+    init_max_iter: int
+    n_nonzero_coefs_: int
+    coef_: Array
+
+    def _class_weights(self, counts: NDArray[np.intp]) -> Array:
+        """Return what the marks of every class weigh, where signals have unit energy."""
+        raise NotImplementedError
+
+    def _map_decides(self, weights: Array) -> bool:
+        """Tell whether the map that was learned with the atoms decides."""
+        raise NotImplementedError
+
+    @with_callbacks
+    @or_unchanged
+    def fit(self, X: Any, y: Any) -> Self:
+        """Learn atoms and decision from labelled rows.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+            Signals; those with missing values (NaN) are left out, with a warning.
+        y : array of shape (n_samples,)
+            Their labels, of at least two classes.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        X, self.classes_, labels = validate_labelled(self, X, y)
+        n_classes = len(self.classes_)
+        counts = shared_out(self._choose_n_atoms(X, n_classes), np.bincount(labels))
+        owners = np.repeat(np.arange(n_classes), counts)
+        self.n_nonzero_coefs_ = self._choose_n_nonzero(X.shape[1], len(owners))
+        _check_memory(len(X), X.shape[1] + n_classes, X.itemsize)
+        # Relative to the signals' mean energy, weights mean the same whatever the signals' unit.
+        energy = float(machine(X).squared_norms(X).mean(dtype=np.float64)) or 1.0
+        weights = energy * self._class_weights(counts)
+
+        def mapped(atoms: Array) -> Array:
+            codes = self._pursuit()(LinearProblem(X, atoms, complete=True))
+            return label_map(codes, labels, n_classes, energy * self.ridge)
+
+        def attributes(state: LearnerState) -> dict[str, Any]:
+            atoms, map_ = apart(state.best, weights)
+            return {
+                "components_": atoms,
+                "coef_": map_ if self._map_decides(weights) else mapped(atoms),
+                "atom_classes_": owners,
+                **pass_attributes(state),
+            }
+
+        watch = CallbackWatch(self, X, self.max_iter, attributes)
+        rng = check_random_state(self.random_state)
+        start = class_atoms(
+            X, labels, counts, self.n_nonzero_coefs_, max_iter=self.init_max_iter, tol=self.tol,
+            seeds=rng.randint(np.iinfo(np.int32).max, size=n_classes),
+        )  # fmt: skip
+        rows = with_labels(X, labels, weights)
+        state = LearnerState.start(atoms_with_map(start, mapped(start), weights), rng)
+        learn(
+            lambda atoms: LinearProblem(rows, atoms, complete=True), rows, self._pursuit(),
+            KSVDUpdate(), state, max_iter=self.max_iter, tol=self.tol, watch=watch,
+            groups=(labels, owners),
+        )  # fmt: skip
+        self.__dict__.update(attributes(state))
+        watch.end()
+        return self
+
+    def predict_proba(self, X: Any) -> Array:
+        """Return probabilities of classes: those nearest to the scores.
+
+        The scores of a row regress on marks of its class, so they estimate probabilities already;
+        here they are at least 0 and add up to 1. They order classes as the scores do and are not
+        calibrated (``CalibratedClassifierCV`` does that).
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+            Signals.
+
+        Returns
+        -------
+        probabilities : array of shape (n_samples, n_classes)
+        """
+        return nearest_probabilities(self._scores(self._validated(X)))
+
+    def _scores(self, X: Array) -> Array:
+        codes = self._encode(X).to_csr()
+        return np.asarray(codes @ self.coef_.T.astype(X.dtype))
+
+    def _pursuit(self) -> Pursuit:
+        return OMP(self.n_nonzero_coefs_)
+
+    def _choose_n_atoms(self, X: Array, n_classes: int) -> int:
+        if self.n_atoms is None:
+            return min(max(2 * X.shape[1], n_classes), len(X))
+        count = check_count("n_atoms", self.n_atoms)
+        if count < n_classes:
+            raise ValueError(
+                f"n_atoms={count} is the size of the whole dictionary, in which each of the "
+                f"{n_classes} classes has at least one atom; ask for {n_classes} or more."
+            )
+        return clip_count("n_atoms", count, len(X), "there are rows")
+
+    def _choose_n_nonzero(self, n_features: int, n_atoms: int) -> int:
+        limit = min(n_features, n_atoms)
+        if self.n_nonzero_coefs is None:
+            return min(max(1, n_features // 10), limit)
+        count = check_count("n_nonzero_coefs", self.n_nonzero_coefs)
+        return clip_count("n_nonzero_coefs", count, limit, "atoms or features")
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_count("init_max_iter", self.init_max_iter)
+        check_real("ridge", self.ridge, low=0, low_open=True)
+        for name in ("n_atoms", "n_nonzero_coefs"):
+            if getattr(self, name) is not None:
+                check_count(name, getattr(self, name))
+
+    def _check_decision(self, n_classes: int, n_atoms: int) -> None:
+        held_count(self, "n_nonzero_coefs_", high=n_atoms)
+        held_floats(self, "coef_", (n_classes, n_atoms))
+
+
+class DKSVDClassifier(LabelDictionary):
+    """Learn atoms and a linear decision together: D-KSVD.
+
+    Minimises |X - D G|^2 + beta |H - Theta G|^2 over atoms D, codes G of few nonzeros and a linear
+    map Theta, where H marks the class of every signal (Q. Zhang and B. Li, 2010; signals are
+    columns here, as in the papers). A row is coded over D and given the class with the largest
+    entry of Theta g. Atoms start as the classes' own, by K-SVD. After a ``KernelLinearizer`` it
+    learns under a kernel (LKDL).
+
+    Parameters
+    ----------
+    n_atoms : int, optional
+        Size of the whole dictionary, shared among the classes in proportion to their rows, at
+        least one each; by default twice the features, or all rows if there are fewer.
+    n_nonzero_coefs : int, optional
+        The most atoms a signal uses; by default a tenth of the features, at least 1.
+    label_weight : float, default=0.02
+        beta, where signals have unit energy on average; other signals are weighed as if they had.
+        With 0 the decision is a ridge regression on the codes of plain K-SVD.
+    ridge : float, default=0.1
+        Weight of |Theta|^2 in the ridge regression that Theta starts from, for signals of unit
+        energy too.
+    init_max_iter : int, default=20
+        The most passes over each class alone, before the classes come together.
+    max_iter : int, default=20
+        The most passes of coding and updating.
+    tol : float, default=1e-4
+        Stop when three passes together lower the objective by no more than this share of it.
+    sparse_output : bool, default=True
+        Whether ``transform`` returns a CSR array or a dense one.
+    random_state : int, RandomState or None
+        Seeds the start.
+
+    Attributes
+    ----------
+    classes_ : array
+        The labels.
+    components_ : array of shape (n_atoms_, n_features)
+        The atoms of the best pass, at unit norm, class after class.
+    atom_classes_ : array of shape (n_atoms_,)
+        The number of the class that each atom started from.
+    coef_ : array of shape (n_classes, n_atoms_)
+        Theta.
+    objective_ : array of shape (n_iter_,)
+        What every pass reached, both terms, summed over all signals. Greedy codes of a better
+        dictionary may be worse, so it may rise; the best pass counts.
+    best_pass_ : int
+        The pass of the lowest objective, counted from 0.
+    n_atoms_, n_nonzero_coefs_, n_iter_ : int
+        What the data allowed, and the passes run.
+
+    See Also
+    --------
+    LCKSVDClassifier : The same with codes that resemble each other within a class.
+
+    Examples
+    --------
+    >>> from kernelatoms import DKSVDClassifier
+    >>> from sklearn.datasets import load_digits
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import Normalizer
+    >>> X, y = load_digits(return_X_y=True)
+    >>> model = make_pipeline(
+    ...     Normalizer(), DKSVDClassifier(n_atoms=200, n_nonzero_coefs=8, random_state=0)
+    ... )
+    >>> model.fit(X[:1000], y[:1000]).score(X[1000:], y[1000:]) > 0.9
+    True
+    """
+
+    def __init__(
+        self,
+        n_atoms: int | None = None,
+        *,
+        n_nonzero_coefs: int | None = None,
+        label_weight: float = 0.02,
+        ridge: float = 0.1,
+        init_max_iter: int = 20,
+        max_iter: int = 20,
+        tol: float = 1e-4,
+        sparse_output: bool = True,
+        random_state: Any = None,
+    ) -> None:
+        self.n_atoms = n_atoms
+        self.n_nonzero_coefs = n_nonzero_coefs
+        self.label_weight = label_weight
+        self.ridge = ridge
+        self.init_max_iter = init_max_iter
+        self.max_iter = max_iter
+        self.tol = tol
+        self.sparse_output = sparse_output
+        self.random_state = random_state
+
+    def _class_weights(self, counts: NDArray[np.intp]) -> Array:
+        return np.full(len(counts), float(self.label_weight))
+
+    def _map_decides(self, weights: Array) -> bool:
+        return bool(weights.min() > 0)
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_real("label_weight", self.label_weight, low=0)
+
+
+class LCKSVDClassifier(LabelDictionary):
+    """Learn atoms whose codes tell the class, and a linear decision: label consistent K-SVD.
+
+    Minimises over atoms D, codes G of few nonzeros and linear maps T and Theta (Z. Jiang, Z. Lin
+    and L. S. Davis, 2013; eqs. (8) and (9) of the LKDL paper, signals as columns)
+
+        |X - D G|^2 + alpha |Q - T G|^2                                     (variant 1)
+        |X - D G|^2 + alpha |Q - T G|^2 + beta |H - Theta G|^2              (variant 2)
+
+    H marks the class of every signal, Q all atoms of its class. Variant 1 finds Theta afterwards,
+    by ridge regression on the codes. A row is coded over D and given the class with the largest
+    entry of Theta g. Atoms start as the classes' own, by K-SVD. After a ``KernelLinearizer`` it
+    learns under a kernel (LKDL).
+
+    Parameters
+    ----------
+    n_atoms : int, optional
+        Size of the whole dictionary, shared among the classes in proportion to their rows, at
+        least one each; by default twice the features, or all rows if there are fewer.
+    n_nonzero_coefs : int, optional
+        The most atoms a signal uses; by default a tenth of the features, at least 1.
+    variant : {1, 2}, default=2
+        Whether Theta is found after the atoms or with them.
+    consistency_weight : float, default=0.001
+        alpha, where signals have unit energy on average; other signals are weighed as if they had.
+        With 0, variant 2 is D-KSVD.
+    label_weight : float, default=0.001
+        beta, likewise; without effect in variant 1. With 0, variant 2 is variant 1.
+    ridge : float, default=0.1
+        Weight of |Theta|^2 in ridge regressions: the one that maps start from, and variant 1's
+        decision; for signals of unit energy too.
+    init_max_iter : int, default=20
+        The most passes over each class alone, before the classes come together.
+    max_iter : int, default=20
+        The most passes of coding and updating.
+    tol : float, default=1e-4
+        Stop when three passes together lower the objective by no more than this share of it.
+    sparse_output : bool, default=True
+        Whether ``transform`` returns a CSR array or a dense one.
+    random_state : int, RandomState or None
+        Seeds the start.
+
+    Attributes
+    ----------
+    classes_ : array
+        The labels.
+    components_ : array of shape (n_atoms_, n_features)
+        The atoms of the best pass, at unit norm, class after class.
+    atom_classes_ : array of shape (n_atoms_,)
+        The number of the class that each atom belongs to.
+    coef_ : array of shape (n_classes, n_atoms_)
+        Theta. In variant 2, T has the same rows: that of class c once for every atom of c.
+    objective_ : array of shape (n_iter_,)
+        What every pass reached, all terms, summed over all signals. Greedy codes of a better
+        dictionary may be worse, so it may rise; the best pass counts.
+    best_pass_ : int
+        The pass of the lowest objective, counted from 0.
+    n_atoms_, n_nonzero_coefs_, n_iter_ : int
+        What the data allowed, and the passes run.
+
+    Notes
+    -----
+    Rows of Q for atoms of one class are equal, and so are those of T; with n_c atoms of class c,
+    the terms together are a sum over classes of (alpha n_c + beta) |h_c - theta_c G|^2. So LC-KSVD
+    is D-KSVD with a weight of its own for every class (I. Kviatkovsky, M. Gabel, E. Rivlin and I.
+    Shimshoni, 2017), and is computed so: from one row of marks a class instead of one an atom.
+
+    See Also
+    --------
+    DKSVDClassifier : Without the second term.
+
+    Examples
+    --------
+    >>> from kernelatoms import KernelLinearizer, LCKSVDClassifier
+    >>> from sklearn.datasets import load_digits
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import Normalizer
+    >>> X, y = load_digits(return_X_y=True)
+    >>> model = make_pipeline(
+    ...     Normalizer(),
+    ...     KernelLinearizer("rbf", gamma=0.5, random_state=0),
+    ...     LCKSVDClassifier(n_atoms=200, n_nonzero_coefs=8, random_state=0),
+    ... )
+    >>> model.fit(X[:1000], y[:1000]).score(X[1000:], y[1000:]) > 0.9
+    True
+    """
+
+    def __init__(
+        self,
+        n_atoms: int | None = None,
+        *,
+        n_nonzero_coefs: int | None = None,
+        variant: int = 2,
+        consistency_weight: float = 0.001,
+        label_weight: float = 0.001,
+        ridge: float = 0.1,
+        init_max_iter: int = 20,
+        max_iter: int = 20,
+        tol: float = 1e-4,
+        sparse_output: bool = True,
+        random_state: Any = None,
+    ) -> None:
+        self.n_atoms = n_atoms
+        self.n_nonzero_coefs = n_nonzero_coefs
+        self.variant = variant
+        self.consistency_weight = consistency_weight
+        self.label_weight = label_weight
+        self.ridge = ridge
+        self.init_max_iter = init_max_iter
+        self.max_iter = max_iter
+        self.tol = tol
+        self.sparse_output = sparse_output
+        self.random_state = random_state
+
+    def _class_weights(self, counts: NDArray[np.intp]) -> Array:
+        label_weight = float(self.label_weight) if self.variant == 2 else 0.0
+        return float(self.consistency_weight) * counts + label_weight
+
+    def _map_decides(self, weights: Array) -> bool:
+        return self.variant == 2 and self.label_weight > 0
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if isinstance(self.variant, bool) or self.variant not in (1, 2):
+            raise ValueError(f"variant must be 1 or 2, got {self.variant!r}.")
+        check_real("consistency_weight", self.consistency_weight, low=0)
+        check_real("label_weight", self.label_weight, low=0)
+
+
+def _check_memory(n_rows: int, width: int, itemsize: int) -> None:
+    """Refuse rows of which K-SVD cannot keep its residuals and sweeps in memory."""
+    check_fits(
+        4.0 * itemsize * n_rows * width, f"{n_rows} rows with their labels and residuals",
+        "Learn from fewer rows.",
+    )  # fmt: skip

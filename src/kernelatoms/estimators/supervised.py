@@ -1,0 +1,99 @@
+"""``SupervisedDictionary``: classifiers that learn one dictionary from rows and their labels."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import ClassifierMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from kernelatoms.estimators.checks import check_count, check_real, validate_new
+from kernelatoms.estimators.dictionary_coder import DictionaryCoder, OverRows
+from kernelatoms.estimators.fitted import (
+    check_features,
+    check_labels,
+    check_passes,
+    held_count,
+    held_floats,
+    held_rows,
+)
+from kernelatoms.similarity.base import check_flag
+
+Array = NDArray[Any]
+
+
+class SupervisedDictionary(OverRows, ClassifierMixin, DictionaryCoder):
+    """One dictionary whose atoms belong to classes; what its codes say of a row decides.
+
+    Subclasses say how well each class fits rows (``_scores``), and what share of the fit that is
+    (``_shares``).
+    """
+
+    max_iter: int
+    tol: float
+    random_state: Any
+    classes_: Array
+    atom_classes_: NDArray[np.intp]
+
+    def decision_function(self, X: Any) -> Array:
+        """Return how well each class fits; larger is better.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+            Signals.
+
+        Returns
+        -------
+        scores : (n_samples, n_classes), or (n_samples,) for two classes
+            With two classes, the second one's score less the first one's.
+        """
+        scores = self._scores(self._validated(X))
+        return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
+
+    def predict(self, X: Any) -> Array:
+        """Return the class that fits best for every row; of equal ones the first.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+            Signals.
+
+        Returns
+        -------
+        labels : array of shape (n_samples,)
+        """
+        best = self._scores(self._validated(X)).argmax(axis=1)
+        return self.classes_[best]
+
+    def _scores(self, X: Array) -> Array:
+        """Return how well each class fits validated rows: (n, n_classes)."""
+        raise NotImplementedError
+
+    def _validated(self, X: Any) -> Array:
+        check_is_fitted(self)
+        return validate_new(self, X)
+
+    def _check_parameters(self) -> None:
+        """Refuse parameters before any work starts."""
+        check_count("max_iter", self.max_iter)
+        check_real("tol", self.tol, low=0)
+        check_flag("sparse_output", self.sparse_output)
+
+    def _check_state(self) -> None:
+        """Refuse parameters and fitted attributes that contradict each other; see ``fitted``."""
+        self._check_parameters()
+        check_random_state(self.random_state)
+        check_passes(self)
+        n_features, n_classes = check_features(self), check_labels(self, "classes_")
+        n_atoms = held_count(self, "n_atoms_", low=n_classes)
+        held_floats(self, "components_", (n_atoms, n_features))
+        owners = held_rows(self, "atom_classes_", n_classes, n_atoms)
+        if np.any(np.diff(owners) < 0):
+            raise ValueError(f"{type(self).__name__}.atom_classes_ must be in the classes' order.")
+        self._check_decision(n_classes, n_atoms)
+
+    def _check_decision(self, n_classes: int, n_atoms: int) -> None:
+        """Refuse fitted attributes of the decision that do not belong to so many atoms."""
+        raise NotImplementedError

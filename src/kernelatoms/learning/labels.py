@@ -1,0 +1,135 @@
+"""Labels as more rows of the signals: D-KSVD and LC-KSVD are K-SVD on longer signals.
+
+With signals as columns of X, codes G of at most q nonzeros a signal, H marking the class of every
+signal and Q all atoms of its class, LC-KSVD2 minimises over D, T, Theta and G
+
+    |X - D G|^2 + alpha |Q - T G|^2 + beta |H - Theta G|^2          (eq. (9) of the LKDL paper)
+
+which is K-SVD on [X; sqrt(alpha) Q; sqrt(beta) H] (eq. (10)). LC-KSVD1 leaves the last term out,
+D-KSVD the second one.
+
+Rows of Q that belong to atoms of one class are equal. So are those rows of T, and they equal the
+class's row of Theta: they begin as ridge regressions on equal targets, and K-SVD does to equal rows
+what is equal. With n_c atoms of class c, both terms are therefore
+
+    sum_c (alpha n_c + beta) |h_c - theta_c G|^2
+
+one row a class instead of one an atom and one a class: the same atoms and codes from signals that
+are half as long (I. Kviatkovsky et al., *On the equivalence of the LC-KSVD and the D-KSVD
+algorithms*, IEEE PAMI 39(2), 2017). Here signals are rows, as everywhere in the house.
+"""
+
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import NDArray
+
+from kernelatoms.engine import machine
+from kernelatoms.learning.atoms import atoms_from_rows, unit_rows
+from kernelatoms.learning.ksvd import KSVDUpdate
+from kernelatoms.learning.loop import learn
+from kernelatoms.learning.moments import Moments
+from kernelatoms.learning.state import LearnerState
+from kernelatoms.pursuit.choices import OMP
+from kernelatoms.space.codes import Codes
+from kernelatoms.space.problem import LinearProblem
+
+Array = NDArray[Any]
+
+
+def shared_out(n_atoms: int, class_sizes: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Return how many atoms each class gets: in proportion to its rows, at least 1, at most all.
+
+    What is left of whole numbers goes to the largest remainders, classes in order.
+
+    Parameters
+    ----------
+    n_atoms : int
+        From the number of classes to the number of rows.
+    class_sizes : array of shape (n_classes,)
+        Rows of every class, at least 1 each.
+    """
+    ideal = n_atoms * class_sizes / class_sizes.sum()
+    counts = np.clip(ideal.astype(np.intp), 1, class_sizes)
+    while counts.sum() != n_atoms:
+        step = 1 if counts.sum() < n_atoms else -1
+        possible = counts < class_sizes if step == 1 else counts > 1
+        lack = np.where(possible, step * (ideal - counts), -np.inf)
+        counts[int(lack.argmax())] += step
+    return counts
+
+
+def class_atoms(
+    X: Array, labels: NDArray[np.intp], counts: NDArray[np.intp], n_nonzero: int, *,
+    max_iter: int, tol: float, seeds: NDArray[np.intp],
+) -> Array:  # fmt: skip
+    """Return atoms learned by K-SVD for every class by itself, class after class.
+
+    Parameters
+    ----------
+    X : array of shape (n_samples, n_features)
+        Signals.
+    labels : array of shape (n_samples,)
+        The number of their class.
+    counts : array of shape (n_classes,)
+        How many atoms each class gets.
+    n_nonzero : int
+        The most atoms a signal may use, where its class has so many.
+    max_iter, tol
+        As in ``learn``.
+    seeds : array of shape (n_classes,)
+        Seeds of the starts.
+    """
+
+    def learn_class(c: int) -> Array:
+        rows, rng = X[labels == c], np.random.RandomState(seeds[c])
+        state = LearnerState.start(atoms_from_rows(rows, int(counts[c]), rng), rng)
+        pursuit = OMP(min(n_nonzero, int(counts[c])))
+        learn(
+            lambda atoms: LinearProblem(rows, atoms, complete=True), rows, pursuit, KSVDUpdate(),
+            state, max_iter=max_iter, tol=tol,
+        )  # fmt: skip
+        return state.best
+
+    return np.concatenate(machine(X).each(learn_class, range(len(counts))))
+
+
+def label_map(codes: Codes, labels: NDArray[np.intp], n_classes: int, ridge: float) -> Array:
+    """Return the ridge regression of class marks on codes, (n_classes, n_atoms), in float64.
+
+    Theta = H G' (G G' + ridge I)^-1: LC-KSVD1's decision, and where the others start.
+    """
+    sums = Moments.of(np.eye(n_classes)[labels], codes)
+    gram = sums.gram + ridge * np.eye(len(sums.gram))
+    return scipy.linalg.solve(gram, sums.cross, assume_a="pos").T
+
+
+def with_labels(X: Array, labels: NDArray[np.intp], weights: Array) -> Array:
+    """Return signals with a row of marks each, sqrt(weight) at their class: eq. (10)."""
+    rows = np.zeros((len(X), X.shape[1] + len(weights)), X.dtype)
+    rows[:, : X.shape[1]] = X
+    rows[np.arange(len(X)), X.shape[1] + labels] = np.sqrt(weights)[labels]
+    return rows
+
+
+def atoms_with_map(atoms: Array, map_: Array, weights: Array) -> Array:
+    """Return atoms, each with its column of a label map, at unit norm together."""
+    joint = np.concatenate([atoms, np.sqrt(weights) * map_.T], axis=1)
+    return unit_rows(joint.astype(atoms.dtype))
+
+
+def apart(joint: Array, weights: Array) -> tuple[Array, Array]:
+    """Return unit atoms and the label map of joint atoms, both scalings undone.
+
+    Marks were multiplied by sqrt(weight), and atoms are |d_k| < 1 long beside them: codes over
+    unit atoms are |d_k| times as large. Maps of classes without weight are 0, and so are those of
+    atoms that are marks alone.
+    """
+    n_features = joint.shape[1] - len(weights)
+    atoms, marks = joint[:, :n_features], joint[:, n_features:].astype(np.float64)
+    norms = np.sqrt(machine(atoms).squared_norms(np.ascontiguousarray(atoms)).astype(np.float64))
+    roots = np.sqrt(weights)
+    scale = norms[:, None] * roots
+    map_ = np.divide(marks, scale, out=np.zeros_like(marks), where=scale > 0)
+    return unit_rows(np.ascontiguousarray(atoms)), map_.T
