@@ -47,8 +47,7 @@ class DictionaryCoder(
         -------
         codes : CSR array of shape (n_samples, n_atoms_), dense with ``sparse_output=False``
         """
-        check_is_fitted(self)
-        X = validate_new(self, X)
+        X = self._validated(X)
         if not self.sparse_output:
             check_dense_fits(len(X), self.n_atoms_, X.itemsize)
         codes = self._encode(X)
@@ -83,6 +82,11 @@ class DictionaryCoder(
         Over all atoms, or over the few that are nearest to each row.
         """
         return code_over_nearest(self._pursuit(), self._problem(X), n_neighbors).astype(X.dtype)
+
+    def _validated(self, X: Any) -> Array:
+        """Return rows to code, of a fitted coder."""
+        check_is_fitted(self)
+        return validate_new(self, X)
 
     def _check_codes(self, codes: Any) -> Any:
         check_is_fitted(self)

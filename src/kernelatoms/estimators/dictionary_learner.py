@@ -5,14 +5,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
 
 from kernelatoms.estimators.checks import (
     check_choice,
     check_count,
     check_real,
     clip_count,
-    validate_new,
 )
 from kernelatoms.estimators.dictionary_coder import DictionaryCoder
 from kernelatoms.estimators.fitted import (
@@ -57,8 +55,7 @@ class DictionaryLearner(DictionaryCoder):
         float
             1 less the sum of the squared residuals over that of the k(x, x); 1 is lossless.
         """
-        check_is_fitted(self)
-        X = validate_new(self, X)
+        X = self._validated(X)
         problem = self._problem(X)
         if not problem.knows_energy:
             raise ValueError("score needs k(x, x), which kernel='precomputed' does not give.")

@@ -188,10 +188,10 @@ class DKSVDClassifier(LabelDictionary):
         least one each; by default twice the features, or all rows if there are fewer.
     n_nonzero_coefs : int, optional
         The most atoms a signal uses; by default a tenth of the features, at least 1.
-    label_weight : float, default=0.02
+    label_weight : float, default=1.0
         beta, where signals have unit energy on average; other signals are weighed as if they had.
         With 0 the decision is a ridge regression on the codes of plain K-SVD.
-    ridge : float, default=0.1
+    ridge : float, default=0.01
         Weight of |Theta|^2 in the ridge regression that Theta starts from, for signals of unit
         energy too.
     init_max_iter : int, default=20
@@ -246,8 +246,8 @@ class DKSVDClassifier(LabelDictionary):
         n_atoms: int | None = None,
         *,
         n_nonzero_coefs: int | None = None,
-        label_weight: float = 0.02,
-        ridge: float = 0.1,
+        label_weight: float = 1.0,
+        ridge: float = 0.01,
         init_max_iter: int = 20,
         max_iter: int = 20,
         tol: float = 1e-4,
@@ -298,12 +298,12 @@ class LCKSVDClassifier(LabelDictionary):
         The most atoms a signal uses; by default a tenth of the features, at least 1.
     variant : {1, 2}, default=2
         Whether Theta is found after the atoms or with them.
-    consistency_weight : float, default=0.001
+    consistency_weight : float, default=0.1
         alpha, where signals have unit energy on average; other signals are weighed as if they had.
         With 0, variant 2 is D-KSVD.
-    label_weight : float, default=0.001
+    label_weight : float, default=0.1
         beta, likewise; without effect in variant 1. With 0, variant 2 is variant 1.
-    ridge : float, default=0.1
+    ridge : float, default=0.01
         Weight of |Theta|^2 in ridge regressions: the one that maps start from, and variant 1's
         decision; for signals of unit energy too.
     init_max_iter : int, default=20
@@ -368,9 +368,9 @@ class LCKSVDClassifier(LabelDictionary):
         *,
         n_nonzero_coefs: int | None = None,
         variant: int = 2,
-        consistency_weight: float = 0.001,
-        label_weight: float = 0.001,
-        ridge: float = 0.1,
+        consistency_weight: float = 0.1,
+        label_weight: float = 0.1,
+        ridge: float = 0.01,
         init_max_iter: int = 20,
         max_iter: int = 20,
         tol: float = 1e-4,

@@ -6,9 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
 
-from kernelatoms.estimators.checks import check_count, check_real, validate_new
+from kernelatoms.estimators.checks import check_count, check_real
 from kernelatoms.estimators.dictionary_coder import DictionaryCoder, OverRows
 from kernelatoms.estimators.fitted import (
     check_features,
@@ -70,10 +69,6 @@ class SupervisedDictionary(OverRows, ClassifierMixin, DictionaryCoder):
     def _scores(self, X: Array) -> Array:
         """Return how well each class fits validated rows: (n, n_classes)."""
         raise NotImplementedError
-
-    def _validated(self, X: Any) -> Array:
-        check_is_fitted(self)
-        return validate_new(self, X)
 
     def _check_parameters(self) -> None:
         """Refuse parameters before any work starts."""
