@@ -28,6 +28,7 @@ _HOME_OF = {
     "SparseCoder": "estimators.sparse_coder",
     "lasso_path": "estimators.encode",
     "load_model": "files.models",
+    "make_lkdl": "estimators.lkdl",
     "n_threads": "engine.cpu.threads",
     "nystrom_error": "estimators.linearizer",
     "preimage": "estimators.preimages",
@@ -54,6 +55,7 @@ __all__ = [
     "__version__",
     "lasso_path",
     "load_model",
+    "make_lkdl",
     "n_threads",
     "nystrom_error",
     "preimage",
@@ -73,6 +75,7 @@ if TYPE_CHECKING:
     from kernelatoms.estimators.label_dictionaries import DKSVDClassifier, LCKSVDClassifier
     from kernelatoms.estimators.learners import KSVD, MOD
     from kernelatoms.estimators.linearizer import KernelLinearizer, nystrom_error
+    from kernelatoms.estimators.lkdl import make_lkdl
     from kernelatoms.estimators.preimages import preimage
     from kernelatoms.estimators.residuals import residual_norms
     from kernelatoms.estimators.sparse_coder import SparseCoder

@@ -1,7 +1,8 @@
 """scikit-learn shells: validate, call, store.
 
 - ``linearizer``: ``KernelLinearizer`` (virtual samples) and ``nystrom_error``.
-- ``dictionary_learner``: what all learners share.
+- ``dictionary_coder``: what has atoms and codes rows over them.
+- ``dictionary_learner``: what all learners share; ``watching``: callbacks follow their passes.
 - ``learners``: ``MOD`` and ``KSVD``.
 - ``kernel_learners``: ``KernelMOD`` and ``KernelKSVD``.
 - ``kscdl``: ``KSCDL``, atoms that are rows, moved along the kernel's gradient.
@@ -16,6 +17,9 @@
 - ``collaborative``: ``CRCClassifier`` and ``SRCClassifier``: training rows are the dictionary;
   ``representation``: what they share; ``neighbor_choice``: which neighbours they code over;
   ``training_dictionary``: how they see rows, prepared once.
+- ``label_dictionaries``: ``DKSVDClassifier`` and ``LCKSVDClassifier``, K-SVD with labels;
+  ``fddl``: ``FDDLClassifier``; ``supervised``: what they share.
+- ``lkdl``: ``make_lkdl``, any linear learner under a kernel.
 - ``unchanged``: a ``fit`` that fails leaves the estimator as it was.
 - ``checks``: what every argument is checked with, before work starts.
 - ``fitted``: what fitted attributes are checked with, which may come from a file.

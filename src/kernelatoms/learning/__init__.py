@@ -6,6 +6,8 @@
 - ``mod``: the best dictionary from moments, for greedy codes (MOD) and for l1 codes (online
   dictionary learning).
 - ``ksvd``: K-SVD, atom by atom; needs the rows at hand.
+- ``labels``: labels as more rows of the signals: D-KSVD and LC-KSVD.
+- ``fddl``: Fisher discriminative dictionary learning, whose codes are coupled.
 - ``gradients``: explicit atoms under a kernel, moved downhill; its sums add up too.
 - ``kscdl``: the same as an update.
 - ``atoms``: where atoms start, and what replaces those that nobody uses.
