@@ -11,9 +11,12 @@ from kernelatoms import (
     MOD,
     ClassDictionaryClassifier,
     CRCClassifier,
+    DKSVDClassifier,
+    FDDLClassifier,
     KernelKSVD,
     KernelLinearizer,
     KernelMOD,
+    LCKSVDClassifier,
     SparseCoder,
     SRCClassifier,
 )
@@ -31,6 +34,11 @@ ESTIMATORS = [
     CRCClassifier("rbf", residual_norm="l1", mu=0.1),
     SRCClassifier(),
     SRCClassifier(n_nonzero_coefs=3, n_neighbors=20),
+    DKSVDClassifier(),
+    LCKSVDClassifier(),
+    LCKSVDClassifier(variant=1),
+    FDDLClassifier(),
+    FDDLClassifier(decision="global"),
 ]
 # A given dictionary must have the width of a check's rows, and every check has its own.
 WIDTHS = (2, 3, 4, 5, 8, 10, 1, 20)

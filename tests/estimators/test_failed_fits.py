@@ -12,6 +12,8 @@ from kernelatoms import (
     KSVD,
     MOD,
     ClassDictionaryClassifier,
+    DKSVDClassifier,
+    FDDLClassifier,
     KernelKSVD,
     KernelLinearizer,
     SparseCoder,
@@ -29,6 +31,8 @@ ESTIMATORS = {
     "MOD, l1": MOD(alpha=0.1, **FEW),
     "KernelKSVD": KernelKSVD(n_nonzero_coefs=2, **FEW),
     "KSCDL": KSCDL(**FEW),
+    "D-KSVD": DKSVDClassifier(n_nonzero_coefs=2, **FEW),
+    "FDDL": FDDLClassifier(4, max_iter=2, random_state=0),
     "classifier": ClassDictionaryClassifier(KSVD(n_nonzero_coefs=2, **FEW), random_state=0),
 }
 

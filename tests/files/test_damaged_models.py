@@ -26,9 +26,12 @@ from kernelatoms import (
     MOD,
     ClassDictionaryClassifier,
     CRCClassifier,
+    DKSVDClassifier,
+    FDDLClassifier,
     KernelKSVD,
     KernelLinearizer,
     KernelMOD,
+    LCKSVDClassifier,
     SparseCoder,
     SRCClassifier,
     similarity,
@@ -68,6 +71,10 @@ MODELS = {
     "CRC precomputed": lambda: CRCClassifier("precomputed", n_neighbors=6).fit(K, Y),
     "SRC": lambda: SRCClassifier(n_nonzero_coefs=3).fit(X, Y),
     "SRC neighbours": lambda: SRCClassifier("rbf", alpha=0.1, n_neighbors=6).fit(X, Y),
+    "D-KSVD": lambda: DKSVDClassifier(6, n_nonzero_coefs=2, **FEW).fit(X, Y),
+    "LC-KSVD": lambda: LCKSVDClassifier(6, n_nonzero_coefs=2, variant=1, **FEW).fit(X, Y),
+    "FDDL": lambda: FDDLClassifier(3, **FEW).fit(X, Y),
+    "FDDL global": lambda: FDDLClassifier(3, decision="global", mean_weight=0.2, **FEW).fit(X, Y),
     "precomputed": lambda: ClassDictionaryClassifier(KernelMOD(3, kernel="precomputed")).fit(K, Y),
 }
 

@@ -6,6 +6,8 @@ import inspect
 import numpy as np
 import pytest
 
+import kernelatoms
+
 ROOMS = ("", ".pursuit", ".similarity", ".datasets", ".report", ".files")
 
 X = np.random.default_rng(0).standard_normal((12, 4))
@@ -28,8 +30,6 @@ def of_problem(name, *arguments):
 
 
 def of_estimator(name, *arguments):
-    import kernelatoms
-
     return lambda **flags: getattr(kernelatoms, name)(*arguments, **flags).fit(X, np.arange(12) % 2)
 
 
@@ -45,6 +45,10 @@ CALLS = {
     ".KernelKSVD": of_estimator("KernelKSVD"),
     ".KernelMOD": of_estimator("KernelMOD"),
     ".CRCClassifier": of_estimator("CRCClassifier"),
+    ".DKSVDClassifier": of_estimator("DKSVDClassifier"),
+    ".LCKSVDClassifier": of_estimator("LCKSVDClassifier"),
+    ".FDDLClassifier": of_estimator("FDDLClassifier"),
+    ".make_lkdl": of_function("", "make_lkdl", kernelatoms.KSVD()),
     ".SRCClassifier": of_estimator("SRCClassifier"),
     ".SparseCoder": of_estimator("SparseCoder", X[:5]),
     ".lasso_path": of_function("", "lasso_path", X, X[:5]),
@@ -52,6 +56,7 @@ CALLS = {
     ".pursuit.OMP": of_pursuit("OMP"),
     ".pursuit.Lasso": of_pursuit("Lasso"),
     ".pursuit.LinearProblem": of_function(".pursuit", "LinearProblem", X, X[:5]),
+    ".pursuit.GivenProblem": of_function(".pursuit", "GivenProblem", X[:5] @ X[:5].T, X @ X[:5].T),
     ".pursuit.omp": of_problem("omp", 2),
     ".pursuit.lasso": of_problem("lasso", 0.1),
     ".pursuit.lasso_path": of_problem("lasso_path", [0.1]),

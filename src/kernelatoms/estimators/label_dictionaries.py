@@ -171,6 +171,13 @@ class LabelDictionary(SupervisedDictionary):
         held_count(self, "n_nonzero_coefs_", high=n_atoms)
         held_floats(self, "coef_", (n_classes, n_atoms))
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        # The decision is linear in the code and has no constant: what tells the common checks'
+        # blobs apart along one direction is the distance from the origin.
+        tags.classifier_tags.poor_score = True
+        return tags
+
 
 class DKSVDClassifier(LabelDictionary):
     """Learn atoms and a linear decision together: D-KSVD.
@@ -222,6 +229,12 @@ class DKSVDClassifier(LabelDictionary):
         The pass of the lowest objective, counted from 0.
     n_atoms_, n_nonzero_coefs_, n_iter_ : int
         What the data allowed, and the passes run.
+
+    Notes
+    -----
+    The decision is linear in the code: a row and its negative get opposite scores. Rows should mean
+    the same class at any length but not with the other sign: images and spectra at unit norm,
+    virtual samples of a kernel, rather than standardised columns.
 
     See Also
     --------
@@ -341,6 +354,10 @@ class LCKSVDClassifier(LabelDictionary):
     the terms together are a sum over classes of (alpha n_c + beta) |h_c - theta_c G|^2. So LC-KSVD
     is D-KSVD with a weight of its own for every class (I. Kviatkovsky, M. Gabel, E. Rivlin and I.
     Shimshoni, 2017), and is computed so: from one row of marks a class instead of one an atom.
+
+    The decision is linear in the code: a row and its negative get opposite scores. Rows should mean
+    the same class at any length but not with the other sign: images and spectra at unit norm,
+    virtual samples of a kernel, rather than standardised columns.
 
     See Also
     --------
