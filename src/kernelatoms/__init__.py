@@ -15,6 +15,7 @@ __version__ = "0.1.0"
 _HOME_OF = {
     "CRCClassifier": "estimators.collaborative",
     "ClassDictionaryClassifier": "estimators.class_dictionaries",
+    "Explanation": "estimators.explanation",
     "KSCDL": "estimators.kscdl",
     "KSVD": "estimators.learners",
     "KernelKSVD": "estimators.kernel_learners",
@@ -23,6 +24,7 @@ _HOME_OF = {
     "MOD": "estimators.learners",
     "SRCClassifier": "estimators.collaborative",
     "SparseCoder": "estimators.sparse_coder",
+    "explain": "estimators.explanation",
     "lasso_path": "estimators.encode",
     "load_model": "files.models",
     "n_threads": "engine.cpu.threads",
@@ -40,12 +42,14 @@ __all__ = [
     "MOD",
     "CRCClassifier",
     "ClassDictionaryClassifier",
+    "Explanation",
     "KernelKSVD",
     "KernelLinearizer",
     "KernelMOD",
     "SRCClassifier",
     "SparseCoder",
     "__version__",
+    "explain",
     "lasso_path",
     "load_model",
     "n_threads",
@@ -61,6 +65,7 @@ if TYPE_CHECKING:
     from kernelatoms.estimators.class_dictionaries import ClassDictionaryClassifier
     from kernelatoms.estimators.collaborative import CRCClassifier, SRCClassifier
     from kernelatoms.estimators.encode import lasso_path, sparse_encode
+    from kernelatoms.estimators.explanation import Explanation, explain
     from kernelatoms.estimators.kernel_learners import KernelKSVD, KernelMOD
     from kernelatoms.estimators.kscdl import KSCDL
     from kernelatoms.estimators.learners import KSVD, MOD

@@ -11,6 +11,7 @@ from sklearn.callback import CallbackSupportMixin
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
+from kernelatoms.engine import machine
 from kernelatoms.estimators.checks import (
     FLOATS,
     check_choice,
@@ -31,7 +32,7 @@ from kernelatoms.pursuit.choices import OMP, Pursuit, code_over_nearest
 from kernelatoms.similarity.base import check_flag
 from kernelatoms.space.codes import Codes
 from kernelatoms.space.memory import check_dense_fits, check_fits
-from kernelatoms.space.problem import CodingProblem
+from kernelatoms.space.problem import CodingProblem, split_missing
 
 Array = NDArray[Any]
 
@@ -110,9 +111,13 @@ class DictionaryLearner(
         return 1.0 - error / energy if energy > 0 else 1.0
 
     def _energies(self, X: Array) -> Array:
-        """Return k(x, x) of validated rows."""
-        energies = self._problem(X).energy(0, len(X))
+        """Return k(x, x) of validated rows; of those coded by observed entries, what these have."""
+        problem = self._problem(X)
+        energies, parts = problem.energy(0, len(X)), split_missing(problem)
         assert energies is not None
+        if parts is not None:
+            observed = np.nan_to_num(parts.partial.signals)
+            energies[parts.partial_rows] = machine(observed).squared_norms(observed)
         return energies
 
     def _check_codes(self, codes: Any) -> Any:

@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 from sklearn.callback import with_callbacks
 from sklearn.utils import check_random_state
 
-from kernelatoms.engine import machine
 from kernelatoms.estimators.checks import (
     check_choice,
     check_count,
@@ -32,7 +31,6 @@ from kernelatoms.learning.mod import BlockDescent, LeastSquares
 from kernelatoms.learning.state import LearnerState
 from kernelatoms.pursuit.choices import OMP, Lasso, Pursuit
 from kernelatoms.similarity.base import check_flag
-from kernelatoms.similarity.missing import rows_with_missing
 from kernelatoms.space.atoms import LinearAtoms, remember, stamp
 from kernelatoms.space.problem import CodingProblem, LinearProblem
 
@@ -111,9 +109,6 @@ class LinearLearner(GreedyParameters, DictionaryLearner):
         """Return the problem of coding rows over the atoms of several learners at once."""
         atoms = np.concatenate([learner.components_ for learner in learners])
         return LinearProblem(X, atoms.astype(X.dtype, copy=False))
-
-    def _energies(self, X: Array) -> Array:
-        return machine(X).squared_norms(np.nan_to_num(X) if len(rows_with_missing(X)) else X)
 
     def _most_nonzeros(self, n_atoms: int) -> int:
         return min(n_atoms, self.n_features_in_)
