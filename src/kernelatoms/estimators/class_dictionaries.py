@@ -215,7 +215,7 @@ class ClassDictionaryClassifier(ClassifierMixin, CallbackSupportMixin, BaseEstim
             codes, residual = _of_the_best(each, residuals.argmin(axis=1)), residuals.min(axis=1)
         energies = self._known_energies(X)
         return explain_codes(
-            codes, self._owners(), self.classes_, -residuals, residuals=residuals,
+            codes, self._owners(), self.classes_, 0.0 - residuals, residuals=residuals,
             residual=None if energies is None else residual, energies=energies,
         )  # fmt: skip
 
