@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from kernelatoms import Explanation
 from kernelatoms.report.class_parts import class_parts_figure
-from kernelatoms.report.classified import confusions, own_and_other_picture
+from kernelatoms.report.classified import confusions, own_and_other_picture, weights_picture
 from kernelatoms.report.coding import Judged, Subject, take_rows
 from kernelatoms.report.page import Picture, Section, Table
 from kernelatoms.report.style import as_label
@@ -80,6 +80,8 @@ def _accuracy_section(subject: Subject, judged: Judged) -> Section:
             "answers."
         )
         pictures.append(shares)
+    weights = weights_picture(subject)
+    pictures += [] if weights is None else [weights]
     return Section("Accuracy", "\n\n".join(words), table=table, pictures=pictures)
 
 
