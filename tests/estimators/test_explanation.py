@@ -358,6 +358,36 @@ def test_in_words():
     assert (told["label"], told["energy"], told["residual"]) == ("up", 4.0, 1.0)
 
 
+def test_neighbours_of_one_class_decide_without_a_code():
+    """A penalty that allows no atom: the neighbours' class is the answer all the same."""
+    X, y, T = draw(7)
+    model = SRCClassifier(alpha=1e3, n_neighbors=1).fit(X, y)
+    found = model.explain(T)
+    np.testing.assert_array_equal(stack(found, "label"), model.predict(T))
+    np.testing.assert_array_equal(stack(found, "scores"), model.predict_proba(T))
+    assert {len(why.atoms) for why in found} == {0}
+    assert len(set(stack(found, "label").tolist())) > 1
+
+
+def test_in_words_of_one_class_alone():
+    codes, classes = scipy.sparse.csr_array([[0.0, 2.0]]), np.array([False, True])
+    (why,) = explain_codes(
+        codes, [0, 1], classes, np.array([[-3.9999, -0.0]]), residuals=np.array([[3.9999, 0.0]]),
+        residual=np.array([0.0]), energies=np.array([4.0]),
+    )  # fmt: skip
+    assert str(why).splitlines()[:3] == [
+        "Answer: True (score -0), leaves 0.0% of the row's energy",
+        "Next best: False (score -4), leaves above 99.9% of the row's energy",
+        "atom  class  coefficient",
+    ]
+
+
+def test_scores_of_nothing_left_are_0():
+    model = ClassDictionaryClassifier(KSVD(2, n_nonzero_coefs=2)).fit(np.eye(4), [1, 1, 2, 2])
+    (why,) = model.explain(np.eye(4)[:1])
+    assert str(why).startswith("Answer: 1 (score 0), leaves 0.0%")
+
+
 class TestAnyModel:
     def test_rows_pass_through_the_steps(self):
         X, y, T = draw(12)
