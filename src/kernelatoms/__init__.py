@@ -16,6 +16,7 @@ _HOME_OF = {
     "CRCClassifier": "estimators.collaborative",
     "ClassDictionaryClassifier": "estimators.class_dictionaries",
     "DKSVDClassifier": "estimators.label_dictionaries",
+    "Explanation": "estimators.explanation",
     "FDDLClassifier": "estimators.fddl",
     "KSCDL": "estimators.kscdl",
     "KSVD": "estimators.learners",
@@ -26,6 +27,7 @@ _HOME_OF = {
     "MOD": "estimators.learners",
     "SRCClassifier": "estimators.collaborative",
     "SparseCoder": "estimators.sparse_coder",
+    "explain": "estimators.explanation",
     "lasso_path": "estimators.encode",
     "load_model": "files.models",
     "make_lkdl": "estimators.lkdl",
@@ -45,6 +47,7 @@ __all__ = [
     "CRCClassifier",
     "ClassDictionaryClassifier",
     "DKSVDClassifier",
+    "Explanation",
     "FDDLClassifier",
     "KernelKSVD",
     "KernelLinearizer",
@@ -53,6 +56,7 @@ __all__ = [
     "SRCClassifier",
     "SparseCoder",
     "__version__",
+    "explain",
     "lasso_path",
     "load_model",
     "make_lkdl",
@@ -69,6 +73,7 @@ if TYPE_CHECKING:
     from kernelatoms.estimators.class_dictionaries import ClassDictionaryClassifier
     from kernelatoms.estimators.collaborative import CRCClassifier, SRCClassifier
     from kernelatoms.estimators.encode import lasso_path, sparse_encode
+    from kernelatoms.estimators.explanation import Explanation, explain
     from kernelatoms.estimators.fddl import FDDLClassifier
     from kernelatoms.estimators.kernel_learners import KernelKSVD, KernelMOD
     from kernelatoms.estimators.kscdl import KSCDL

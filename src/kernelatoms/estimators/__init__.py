@@ -20,6 +20,7 @@
 - ``label_dictionaries``: ``DKSVDClassifier`` and ``LCKSVDClassifier``, K-SVD with labels;
   ``fddl``: ``FDDLClassifier``; ``supervised``: what they share.
 - ``lkdl``: ``make_lkdl``, any linear learner under a kernel.
+- ``explanation``: ``Explanation``, why a row was given its class; ``explain`` for pipelines.
 - ``unchanged``: a ``fit`` that fails leaves the estimator as it was.
 - ``checks``: what every argument is checked with, before work starts.
 - ``fitted``: what fitted attributes are checked with, which may come from a file.

@@ -13,11 +13,10 @@ from sklearn.utils.validation import check_is_fitted
 from kernelatoms.engine import machine
 from kernelatoms.estimators.checks import FLOATS, validate_new
 from kernelatoms.pursuit.choices import Pursuit, code_over_nearest
-from kernelatoms.similarity.missing import rows_with_missing
 from kernelatoms.space.atoms import LinearAtoms, remember
 from kernelatoms.space.codes import Codes
 from kernelatoms.space.memory import check_dense_fits
-from kernelatoms.space.problem import CodingProblem, LinearProblem
+from kernelatoms.space.problem import CodingProblem, LinearProblem, split_missing
 
 Array = NDArray[Any]
 
@@ -83,6 +82,16 @@ class DictionaryCoder(
         """
         return code_over_nearest(self._pursuit(), self._problem(X), n_neighbors).astype(X.dtype)
 
+    def _energies(self, X: Array) -> Array:
+        """Return k(x, x) of validated rows; of those coded by observed entries, what these have."""
+        problem = self._problem(X)
+        energies, parts = problem.energy(0, len(X)), split_missing(problem)
+        assert energies is not None
+        if parts is not None:
+            observed = np.nan_to_num(parts.partial.signals)
+            energies[parts.partial_rows] = machine(observed).squared_norms(observed)
+        return energies
+
     def _validated(self, X: Any) -> Array:
         """Return rows to code, of a fitted coder."""
         check_is_fitted(self)
@@ -119,6 +128,3 @@ class OverRows:
             return LinearAtoms(self.components_.astype(X.dtype, copy=False))
 
         return LinearProblem(X, remember(self, (self.components_, X.dtype.str), make))
-
-    def _energies(self, X: Array) -> Array:
-        return machine(X).squared_norms(np.nan_to_num(X) if len(rows_with_missing(X)) else X)

@@ -63,12 +63,6 @@ class DictionaryLearner(DictionaryCoder):
         energy = float(np.nansum(self._energies(X), dtype=np.float64))
         return 1.0 - error / energy if energy > 0 else 1.0
 
-    def _energies(self, X: Array) -> Array:
-        """Return k(x, x) of validated rows."""
-        energies = self._problem(X).energy(0, len(X))
-        assert energies is not None
-        return energies
-
     @classmethod
     def _joint_problem(cls, learners: Sequence[Any], X: Array) -> CodingProblem:
         """Return the problem of coding rows over the atoms of several learners at once."""
