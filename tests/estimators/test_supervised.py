@@ -206,6 +206,34 @@ class TestEveryOne:
         assert search.best_score_ > 0.5
         assert search.best_estimator_[-1].n_iter_ == 1
 
+    def test_explanations(self, name, flowers):
+        X, y = flowers
+        model = MAKERS[name]().fit(X, np.array(["a", "b", "c"])[y])
+        shown = model.explain(X)
+        assert [why.label for why in shown] == model.predict(X).tolist()
+        scores = model.decision_function(X)
+        np.testing.assert_allclose([why.scores for why in shown], scores, atol=1e-9)
+        for i, why in enumerate(shown[:20]):
+            np.testing.assert_array_equal(why.owners, model.atom_classes_[why.atoms])
+            left = X[i] - why.coefficients @ model.components_[why.atoms]
+            assert why.residual == pytest.approx(left @ left)
+            assert why.energy == pytest.approx(X[i] @ X[i])
+            if name == "FDDL":  # coded over the answer's atoms alone
+                assert set(why.owners) == {scores[i].argmax()}
+                assert why.residuals[scores[i].argmax()] == pytest.approx(why.residual)
+                continue
+            codes = model.transform(X[i : i + 1]).toarray()[0]
+            np.testing.assert_array_equal(np.sort(why.atoms), np.flatnonzero(codes))
+            for c in range(3):
+                own = model.atom_classes_ == c
+                left = X[i] - codes[own] @ model.components_[own]
+                assert why.residuals[c] == pytest.approx(left @ left)
+        if "K" in name:
+            total = [why.contributions.sum() for why in shown]
+            np.testing.assert_allclose(total, scores.max(axis=1), atol=1e-9)
+        else:
+            assert shown[0].contributions is None
+
     def test_callbacks_follow_and_stop(self, name, flowers):
         class Stop:
             seen = 0

@@ -4,25 +4,22 @@ from collections.abc import Iterator
 from typing import Any, Self
 
 import numpy as np
-import scipy.sparse
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.utils import check_random_state, get_tags
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from kernelatoms.engine import machine
 from kernelatoms.estimators.checks import (
-    FLOATS,
     check_choice,
     check_count,
     clip_count,
-    complete_rows,
+    validate_labelled,
     validate_new,
 )
 from kernelatoms.estimators.dictionary_learner import DictionaryLearner
-from kernelatoms.estimators.explanation import Explanation, explain_codes
+from kernelatoms.estimators.explanation import Explanation, codes_of_best, explain_codes
 from kernelatoms.estimators.fitted import check_features, check_labels, held, held_lists_of_rows
 from kernelatoms.estimators.kernel_choice import KernelChoice
 from kernelatoms.estimators.learners import KSVD, LinearLearner
@@ -118,19 +115,10 @@ class ClassDictionaryClassifier(ClassifierMixin, CallbackSupportMixin, BaseEstim
         self
         """
         self._check_coding()
-        finite: Any = "allow-nan" if get_tags(self).input_tags.allow_nan else True
-        X, y = validate_data(self, X, y, dtype=FLOATS, order="C", ensure_all_finite=finite)
-        X, y = _complete(X, y)
+        X, self.classes_, labels = validate_labelled(self, X, y)
         if self._precomputed:
             check_training_kernel(X)
-        check_classification_targets(y)
-        self.classes_, labels = np.unique(y, return_inverse=True)
         n_classes = len(self.classes_)
-        if n_classes < 2:
-            raise ValueError(
-                "y must hold at least two classes to tell apart, but every label is "
-                f"{self.classes_[0]!r}: the classifier can't train on one class."
-            )
         learners = self._make_learners(np.bincount(labels), X)
         members = [np.flatnonzero(labels == c) for c in range(n_classes)]
         if self._precomputed:
@@ -212,7 +200,10 @@ class ClassDictionaryClassifier(ClassifierMixin, CallbackSupportMixin, BaseEstim
         else:
             each = list(self._codes_apart(X))
             residuals = np.stack([codes.error for codes in each], axis=1)
-            codes, residual = _of_the_best(each, residuals.argmin(axis=1)), residuals.min(axis=1)
+            codes, residual = (
+                codes_of_best([codes.to_csr() for codes in each], residuals.argmin(axis=1)),
+                residuals.min(axis=1),
+            )
         energies = self._known_energies(X)
         return explain_codes(
             codes, self._owners(), self.classes_, 0.0 - residuals, residuals=residuals,
@@ -380,36 +371,3 @@ class ClassDictionaryClassifier(ClassifierMixin, CallbackSupportMixin, BaseEstim
         if isinstance(learner, DictionaryLearner) and self.n_neighbors is None:
             tags.input_tags.allow_nan = get_tags(learner).input_tags.allow_nan
         return tags
-
-
-def _of_the_best(each: list[Codes], best: NDArray[np.intp]) -> scipy.sparse.csr_array:
-    """Return of codes over every dictionary those over each row's best one, in all atoms' columns.
-
-    Parameters
-    ----------
-    each : list of Codes
-        Of all rows, over every dictionary.
-    best : array of shape (n_samples,)
-        Which counts.
-    """
-    parts = []
-    for c, codes in enumerate(each):
-        matrix = codes.to_csr()
-        counts = np.repeat(best == c, np.diff(matrix.indptr))
-        shape = (matrix.indices, matrix.indptr)
-        parts.append(scipy.sparse.csr_array((matrix.data * counts, *shape), shape=matrix.shape))
-    return scipy.sparse.csr_array(scipy.sparse.hstack(parts, format="csr"))
-
-
-def _complete(X: Array, y: Array) -> tuple[Array, Array]:
-    """Leave rows with missing values out; every class must keep some."""
-    keep = complete_rows(X)
-    if keep.all():
-        return X, y
-    lost = np.setdiff1d(y, y[keep])
-    if len(lost):
-        raise ValueError(
-            f"X contains NaN in every row of class {lost[0]!r}, and fit learns from complete rows "
-            "only: impute what is missing (sklearn.impute)."
-        )
-    return X[keep], y[keep]

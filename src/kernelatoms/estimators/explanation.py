@@ -1,5 +1,6 @@
 """``Explanation``: why a row was given its class; ``explain``, for any model of the library."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -310,3 +311,23 @@ def _percent(share: float) -> str:
     if text == "0.0%" and share > 0:
         return "below 0.1%"
     return "above 99.9%" if text == "100.0%" and share < 1 else text
+
+
+def codes_of_best(
+    each: Sequence[scipy.sparse.csr_array], best: NDArray[np.intp]
+) -> scipy.sparse.csr_array:
+    """Return of codes over every dictionary those over each row's best one, in all atoms' columns.
+
+    Parameters
+    ----------
+    each : list of CSR arrays
+        Of all rows, over every dictionary.
+    best : array of shape (n_samples,)
+        Which counts.
+    """
+    parts = []
+    for c, matrix in enumerate(each):
+        counts = np.repeat(best == c, np.diff(matrix.indptr))
+        shape = (matrix.indices, matrix.indptr)
+        parts.append(scipy.sparse.csr_array((matrix.data * counts, *shape), shape=matrix.shape))
+    return scipy.sparse.csr_array(scipy.sparse.hstack(parts, format="csr"))

@@ -20,6 +20,7 @@ from kernelatoms.estimators.checks import (
     clip_count,
     validate_labelled,
 )
+from kernelatoms.estimators.explanation import Explanation, codes_of_best, explain_codes
 from kernelatoms.estimators.fitted import held_floats, held_number
 from kernelatoms.estimators.supervised import SupervisedDictionary
 from kernelatoms.estimators.unchanged import or_unchanged
@@ -223,6 +224,22 @@ class FDDLClassifier(SupervisedDictionary):
     def _left(self, X: Array) -> Array:
         """Return what each class leaves of validated rows in the sense of the decision, float64."""
         return self._left_locally(X) if self.decision == "local" else self._left_globally(X)
+
+    def _explained(self, X: Array) -> list[Explanation]:
+        if self.decision == "global":
+            return super()._explained(X)
+        each = [self._code_of_class(X, c).to_csr() for c in range(len(self.classes_))]
+        residuals = np.empty((len(X), len(each)))
+        for c, codes in enumerate(each):
+            left = X - codes @ self.components_[self.atom_classes_ == c]
+            residuals[:, c] = np.vecdot(left, left)
+        scores = self._scores(X)
+        best = scores.argmax(axis=1)
+        return explain_codes(
+            codes_of_best(each, best), self.atom_classes_, self.classes_, scores,
+            residuals=residuals, residual=residuals[np.arange(len(X)), best],
+            energies=self._energies(X),
+        )  # fmt: skip
 
     def _left_locally(self, X: Array) -> Array:
         """Return |x - D_i a|^2 + lambda_1 |a|_1 + g |a - mu_i|^2 of every class: (n, n_classes)."""

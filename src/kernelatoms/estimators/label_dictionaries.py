@@ -138,6 +138,9 @@ class LabelDictionary(SupervisedDictionary):
         codes = self._encode(X).to_csr()
         return np.asarray(codes @ self.coef_.T.astype(X.dtype))
 
+    def _score_weights(self) -> Array | None:
+        return self.coef_
+
     def _pursuit(self) -> Pursuit:
         return OMP(self.n_nonzero_coefs_)
 

@@ -8,11 +8,10 @@ import scipy.sparse
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from kernelatoms.engine import machine
-from kernelatoms.estimators.checks import FLOATS, check_choice
+from kernelatoms.estimators.checks import FLOATS, check_choice, validate_labelled
 from kernelatoms.estimators.explanation import Explanation, explain_codes
 from kernelatoms.estimators.fitted import check_features, check_labels, held, held_floats, held_rows
 from kernelatoms.estimators.neighbor_choice import NeighborChoice
@@ -95,16 +94,9 @@ class RepresentationClassifier(NeighborChoice, ClassifierMixin, BaseEstimator):
         self
         """
         self._check_parameters()
-        X, y = validate_data(self, X, y, dtype=FLOATS, order="C")
+        X, self.classes_, labels = validate_labelled(self, X, y)
         if self._precomputed:
             check_training_kernel(X)
-        check_classification_targets(y)
-        self.classes_, labels = np.unique(y, return_inverse=True)
-        if len(self.classes_) < 2:
-            raise ValueError(
-                "y must hold at least two classes to tell apart, but every label is "
-                f"{self.classes_[0]!r}: the classifier can't train on one class."
-            )
         self._check_memory(len(X))
         # Classes in order make slices of atoms; the columns of a given kernel stay where they are.
         if not self._precomputed:

@@ -9,6 +9,7 @@ from sklearn.utils import check_random_state
 
 from kernelatoms.estimators.checks import check_count, check_real
 from kernelatoms.estimators.dictionary_coder import DictionaryCoder, OverRows
+from kernelatoms.estimators.explanation import Explanation, explain_codes
 from kernelatoms.estimators.fitted import (
     check_features,
     check_labels,
@@ -18,6 +19,7 @@ from kernelatoms.estimators.fitted import (
     held_rows,
 )
 from kernelatoms.similarity.base import check_flag
+from kernelatoms.space.residuals import class_residuals
 
 Array = NDArray[Any]
 
@@ -65,6 +67,36 @@ class SupervisedDictionary(OverRows, ClassifierMixin, DictionaryCoder):
         """
         best = self._scores(self._validated(X)).argmax(axis=1)
         return self.classes_[best]
+
+    def explain(self, X: Any) -> list[Explanation]:
+        """Say for every row why it is given its class: the atoms used, what each class leaves.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+            Signals, as ``predict`` takes them.
+
+        Returns
+        -------
+        list of Explanation
+            One a row; scores are those of ``decision_function``, one for every class.
+        """
+        return self._explained(self._validated(X))
+
+    def _explained(self, X: Array) -> list[Explanation]:
+        """Explain validated rows by their codes over all atoms."""
+        problem = self._problem(X)
+        codes = self._encode(X)
+        residuals = class_residuals(problem, codes, self.atom_classes_, len(self.classes_))
+        return explain_codes(
+            codes.to_csr(), self.atom_classes_, self.classes_, self._scores(X),
+            residuals=residuals, residual=codes.error, energies=self._energies(X),
+            score_weights=self._score_weights(),
+        )  # fmt: skip
+
+    def _score_weights(self) -> Array | None:
+        """Return the map from codes to scores, where these are linear in the code."""
+        return None
 
     def _scores(self, X: Array) -> Array:
         """Return how well each class fits validated rows: (n, n_classes)."""
