@@ -154,7 +154,7 @@ def _version(package: str) -> str:
 
 def describe_machine() -> str:
     """Return one line on machine, load and versions, for the head of a table."""
-    packages = ("kernelatoms", "numpy", "numba", "scikit-learn", "spams-bin", "dictlearn")
+    packages = ("kernelatoms", "numpy", "numba", "scikit-learn", "spams-bin", "dictlearn", "dictol")
     versions = ", ".join(f"{name} {_version(name)}" for name in packages)
     cpu = platform.processor() or platform.machine()
     try:

@@ -17,6 +17,7 @@ from benchmarks.harness import Contender, compare, describe_machine
 from benchmarks.l1 import l1_table, threads_table
 from benchmarks.local import local_tables
 from benchmarks.representation import representation_tables
+from benchmarks.supervised import supervised_tables
 
 # features, atoms, nonzeros, signals
 SHAPES = [(256, 300, 5, 20_000), (784, 700, 11, 10_000), (256, 1024, 10, 10_000),
@@ -201,8 +202,8 @@ def _run(code: str, env: dict[str, str] | None = None) -> tuple[str, float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     names = (
-        "omp, ksvd, kernel, lasso, l1, l1-threads, local, representation, memory, many-atoms, "
-        "startup"
+        "omp, ksvd, kernel, lasso, l1, l1-threads, local, representation, supervised, memory, "
+        "many-atoms, startup"
     )
     parser.add_argument("tables", nargs="*", default=[], help=f"{names} (all by default)")
     parser.add_argument("--rounds", type=int, default=5)
@@ -227,6 +228,8 @@ def main() -> None:
         local_tables(arguments.rounds)
     if "representation" in wanted:
         representation_tables(arguments.rounds)
+    if "supervised" in wanted:
+        supervised_tables(arguments.rounds)
     if "memory" in wanted:
         memory_table()
     if "many-atoms" in wanted:
