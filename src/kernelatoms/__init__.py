@@ -16,6 +16,7 @@ _HOME_OF = {
     "CRCClassifier": "estimators.collaborative",
     "ClassDictionaryClassifier": "estimators.class_dictionaries",
     "DKSVDClassifier": "estimators.label_dictionaries",
+    "Explanation": "estimators.explanation",
     "FDDLClassifier": "estimators.fddl",
     "KSCDL": "estimators.kscdl",
     "KSVD": "estimators.learners",
@@ -26,6 +27,7 @@ _HOME_OF = {
     "MOD": "estimators.learners",
     "SRCClassifier": "estimators.collaborative",
     "SparseCoder": "estimators.sparse_coder",
+    "explain": "estimators.explanation",
     "lasso_path": "estimators.encode",
     "load_model": "files.models",
     "n_threads": "engine.cpu.threads",
@@ -44,6 +46,7 @@ __all__ = [
     "CRCClassifier",
     "ClassDictionaryClassifier",
     "DKSVDClassifier",
+    "Explanation",
     "FDDLClassifier",
     "KernelKSVD",
     "KernelLinearizer",
@@ -52,6 +55,7 @@ __all__ = [
     "SRCClassifier",
     "SparseCoder",
     "__version__",
+    "explain",
     "lasso_path",
     "load_model",
     "n_threads",
@@ -67,6 +71,7 @@ if TYPE_CHECKING:
     from kernelatoms.estimators.class_dictionaries import ClassDictionaryClassifier
     from kernelatoms.estimators.collaborative import CRCClassifier, SRCClassifier
     from kernelatoms.estimators.encode import lasso_path, sparse_encode
+    from kernelatoms.estimators.explanation import Explanation, explain
     from kernelatoms.estimators.fddl import FDDLClassifier
     from kernelatoms.estimators.kernel_learners import KernelKSVD, KernelMOD
     from kernelatoms.estimators.kscdl import KSCDL

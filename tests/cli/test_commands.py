@@ -64,7 +64,8 @@ def test_help_is_quick_and_has_examples(command):
     result = command("--help")
     seconds = time.perf_counter() - start
     assert result.returncode == 0
-    for name in ("demo", "fit", "predict", "encode", "info", "report", "reproduce", "datasets"):
+    for name in ("demo", "fit", "predict", "encode", "explain", "info", "report",
+                 "reproduce", "datasets"):  # fmt: skip
         assert name in result.stdout
         shown = command(name, "--help") if name != "demo" else command("demo", "-h")
         assert "Example" in shown.stdout

@@ -12,7 +12,7 @@ ROOMS = ("pursuit", "datasets", "report")
 # A type that names an array says its shape, in the words of scikit-learn: "of shape (n, m)".
 ARRAY = re.compile(r"\b(arrays?|matrix|frame)\b")
 SHAPE = re.compile(r"\bshape \(|\bshape of\b")
-# The field's letters for rows, labels and the like: always arrays.
+# The field's letters for rows, labels and the like: arrays, unless a float is said to be one row's.
 ARRAYS = {"X", "y", "Y", "codes", "gram", "corr", "energy", "atoms", "candidates", "images"}
 
 
@@ -52,7 +52,7 @@ def faults(function, doc):
             wrong.append(f"{name} is not described")
         elif not kind:
             wrong.append(f"{name} has no type")
-        elif kind != "ignored" and (ARRAY.search(kind) or name in ARRAYS):
+        elif kind not in ("ignored", "float, optional") and (ARRAY.search(kind) or name in ARRAYS):
             wrong += [] if SHAPE.search(kind) else [f"{name} : {kind}, but of which shape?"]
     wrong += [f"{name} is no argument" for name in set(types) - set(arguments(function))]
     return wrong

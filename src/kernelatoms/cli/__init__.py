@@ -6,6 +6,7 @@
 - ``choosing``: model by name or preset, parameters by ``--set name=value``.
 - ``fit``: ``kernelatoms fit``.
 - ``apply``: ``kernelatoms predict`` and ``encode``.
+- ``explaining``: ``kernelatoms explain``.
 - ``look``: ``kernelatoms info``, ``report`` and ``datasets``.
 - ``reproduce``: ``kernelatoms reproduce``.
 - ``demo``: ``kernelatoms demo``.

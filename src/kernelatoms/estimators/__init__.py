@@ -16,6 +16,7 @@
 - ``collaborative``: ``CRCClassifier`` and ``SRCClassifier``: training rows are the dictionary;
   ``representation``: what they share; ``neighbor_choice``: which neighbours they code over;
   ``training_dictionary``: how they see rows, prepared once.
+- ``explanation``: ``Explanation``, why a row was given its class; ``explain`` for pipelines.
 - ``unchanged``: a ``fit`` that fails leaves the estimator as it was.
 - ``checks``: what every argument is checked with, before work starts.
 - ``fitted``: what fitted attributes are checked with, which may come from a file.

@@ -1,8 +1,10 @@
 """``ClassDictionaryClassifier``: one dictionary a class, the smallest residual decides."""
 
+from collections.abc import Iterator
 from typing import Any, Self
 
 import numpy as np
+import scipy.sparse
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.callback import CallbackSupportMixin, with_callbacks
@@ -20,6 +22,7 @@ from kernelatoms.estimators.checks import (
     validate_new,
 )
 from kernelatoms.estimators.dictionary_learner import DictionaryLearner
+from kernelatoms.estimators.explanation import Explanation, explain_codes
 from kernelatoms.estimators.fitted import check_features, check_labels, held, held_lists_of_rows
 from kernelatoms.estimators.kernel_choice import KernelChoice
 from kernelatoms.estimators.learners import KSVD, LinearLearner
@@ -186,7 +189,42 @@ class ClassDictionaryClassifier(ClassifierMixin, CallbackSupportMixin, BaseEstim
         nearest = self._residuals(X).argmin(axis=1)
         return self.classes_[nearest]
 
-    def _residuals(self, X: Any) -> Array:
+    def explain(self, X: Any) -> list[Explanation]:
+        """Say for every row why it is given its class: the atoms used, what each class leaves.
+
+        The code is the one over the answer's dictionary; with ``scheme="collective"``, the one over
+        all dictionaries together.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+            Signals, as ``predict`` takes them.
+
+        Returns
+        -------
+        list of Explanation
+            One a row; scores are residuals, negative.
+        """
+        X = self._checked(X)
+        if self.scheme == "collective":
+            joint, residuals = self._code_jointly(X)
+            codes, residual = joint.to_csr(), joint.error
+        else:
+            each = list(self._codes_apart(X))
+            residuals = np.stack([codes.error for codes in each], axis=1)
+            codes, residual = _of_the_best(each, residuals.argmin(axis=1)), residuals.min(axis=1)
+        energies = self._known_energies(X)
+        return explain_codes(
+            codes, self._owners(), self.classes_, 0.0 - residuals, residuals=residuals,
+            residual=None if energies is None else residual, energies=energies,
+        )  # fmt: skip
+
+    def _known_energies(self, X: Array) -> Array | None:
+        """Return k(x, x) of checked rows, of what is observed of them; None if it is not known."""
+        return None if self._precomputed else self.dictionaries_[0]._energies(X)
+
+    def _checked(self, X: Any) -> Array:
+        """Return rows that can be coded, or refuse them."""
         check_is_fitted(self)
         X = validate_new(self, X)
         self._check_coding()
@@ -195,13 +233,22 @@ class ClassDictionaryClassifier(ClassifierMixin, CallbackSupportMixin, BaseEstim
                 "X contains NaN, and which atoms are nearest is known of complete rows only: "
                 "impute what is missing (sklearn.impute), or leave n_neighbors at None."
             )
+        return X
+
+    def _residuals(self, X: Any) -> Array:
+        X = self._checked(X)
         if self.scheme == "collective":
             return self._code_jointly(X)[1]
         residuals = np.empty((len(X), len(self.classes_)))
+        for c, codes in enumerate(self._codes_apart(X)):
+            residuals[:, c] = codes.error
+        return residuals
+
+    def _codes_apart(self, X: Array) -> Iterator[Codes]:
+        """Code rows over every class's dictionary by itself."""
         for c, learner in enumerate(self.dictionaries_):
             rows = X[:, self.members_[c]] if self._precomputed else X
-            residuals[:, c] = learner._encode(rows, self.n_neighbors).error
-        return residuals
+            yield learner._encode(rows, self.n_neighbors)
 
     def _code_jointly(self, X: Array) -> tuple[Codes, Array]:
         """Code over all classes' atoms together; return codes and what each class's part leaves."""
@@ -216,9 +263,13 @@ class ClassDictionaryClassifier(ClassifierMixin, CallbackSupportMixin, BaseEstim
         asked = getattr(self.dictionary, "n_nonzero_coefs", None)
         pursuit = learners[0]._joint_pursuit(problem.n_atoms, asked)
         codes = code_over_nearest(pursuit, problem, self.n_neighbors)
-        owner = np.repeat(np.arange(len(learners)), [learner.n_atoms_ for learner in learners])
-        residuals = class_residuals(problem, codes, owner, len(learners))
+        residuals = class_residuals(problem, codes, self._owners(), len(learners))
         return codes, residuals
+
+    def _owners(self) -> NDArray[np.intp]:
+        """Return the class of every atom, atoms counted through all classes."""
+        sizes = [learner.n_atoms_ for learner in self.dictionaries_]
+        return np.repeat(np.arange(len(sizes)), sizes)
 
     @property
     def _precomputed(self) -> bool:
@@ -329,6 +380,25 @@ class ClassDictionaryClassifier(ClassifierMixin, CallbackSupportMixin, BaseEstim
         if isinstance(learner, DictionaryLearner) and self.n_neighbors is None:
             tags.input_tags.allow_nan = get_tags(learner).input_tags.allow_nan
         return tags
+
+
+def _of_the_best(each: list[Codes], best: NDArray[np.intp]) -> scipy.sparse.csr_array:
+    """Return of codes over every dictionary those over each row's best one, in all atoms' columns.
+
+    Parameters
+    ----------
+    each : list of Codes
+        Of all rows, over every dictionary.
+    best : array of shape (n_samples,)
+        Which counts.
+    """
+    parts = []
+    for c, codes in enumerate(each):
+        matrix = codes.to_csr()
+        counts = np.repeat(best == c, np.diff(matrix.indptr))
+        shape = (matrix.indices, matrix.indptr)
+        parts.append(scipy.sparse.csr_array((matrix.data * counts, *shape), shape=matrix.shape))
+    return scipy.sparse.csr_array(scipy.sparse.hstack(parts, format="csr"))
 
 
 def _complete(X: Array, y: Array) -> tuple[Array, Array]:

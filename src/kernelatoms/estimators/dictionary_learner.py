@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelatoms.engine import machine
 from kernelatoms.estimators.checks import (
     check_choice,
     check_count,
@@ -25,7 +26,7 @@ from kernelatoms.learning.state import LearnerState
 from kernelatoms.pursuit.choices import OMP, Pursuit
 from kernelatoms.similarity.base import check_flag
 from kernelatoms.space.memory import check_fits
-from kernelatoms.space.problem import CodingProblem
+from kernelatoms.space.problem import CodingProblem, split_missing
 
 Array = NDArray[Any]
 
@@ -64,9 +65,13 @@ class DictionaryLearner(DictionaryCoder):
         return 1.0 - error / energy if energy > 0 else 1.0
 
     def _energies(self, X: Array) -> Array:
-        """Return k(x, x) of validated rows."""
-        energies = self._problem(X).energy(0, len(X))
+        """Return k(x, x) of validated rows; of those coded by observed entries, what these have."""
+        problem = self._problem(X)
+        energies, parts = problem.energy(0, len(X)), split_missing(problem)
         assert energies is not None
+        if parts is not None:
+            observed = np.nan_to_num(parts.partial.signals)
+            energies[parts.partial_rows] = machine(observed).squared_norms(observed)
         return energies
 
     @classmethod

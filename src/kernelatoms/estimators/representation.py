@@ -1,6 +1,6 @@
 """What ``CRCClassifier`` and ``SRCClassifier`` share: a signal written in all training rows."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from kernelatoms.engine import machine
 from kernelatoms.estimators.checks import FLOATS, check_choice
+from kernelatoms.estimators.explanation import Explanation, explain_codes
 from kernelatoms.estimators.fitted import check_features, check_labels, held, held_floats, held_rows
 from kernelatoms.estimators.neighbor_choice import NeighborChoice
 from kernelatoms.estimators.training_dictionary import LocalProblems, TrainingDictionary
@@ -21,7 +22,8 @@ from kernelatoms.pursuit.robust import RobustDictionary
 from kernelatoms.similarity import Kernel, LinearKernel
 from kernelatoms.similarity.base import check_flag
 from kernelatoms.space.atoms import remember
-from kernelatoms.space.decisions import ClassParts, parts_of_vectors
+from kernelatoms.space.codes import ragged
+from kernelatoms.space.decisions import ClassParts, parts_of_sparse_codes, parts_of_vectors
 from kernelatoms.space.linearize import check_training_kernel
 from kernelatoms.space.memory import check_fits
 from kernelatoms.space.projections import IdentityProjection, Projection, make_projection
@@ -308,6 +310,71 @@ class RepresentationClassifier(NeighborChoice, ClassifierMixin, BaseEstimator):
             raise ValueError("errors are known to robust codes only: use residual_norm='l1'.")
         return np.concatenate([np.asarray(found.errors) for found in self._represent(X)])
 
+    def explain(self, X: Any) -> list[Explanation]:
+        """Say for every row why it is given its class: the training rows used, what classes leave.
+
+        Rows whose neighbours are of one class, which is the answer at once, are coded here too.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+            Signals, as ``predict`` takes them.
+
+        Returns
+        -------
+        list of Explanation
+            One a row; scores are the shares of ``predict_proba``, atoms rows of ``dictionary_``.
+        """
+        dictionary, blocks = self._prepared(X)
+        locality, out = self._locality(), []
+        for rows in blocks:
+            near = None if locality is None else dictionary.neighbors(rows, locality)
+            if near is None:
+                found = self._globally(dictionary, rows)
+                scores = found.parts.shares(rows.dtype)
+            else:
+                found = self._locally(dictionary, rows, near)
+                owners = dictionary.owners(self.labels_, near)
+                alone = _of_one_class(owners)
+                scores = found.parts.shares(rows.dtype)
+                scores[alone] = np.arange(len(self.classes_)) == owners[alone, :1]
+            whole = self._whole(dictionary, rows, near, found)
+            out += explain_codes(
+                found.codes, self.labels_, self.classes_, scores,
+                residuals=found.parts.residuals2, residual=whole.residuals2[:, 0],
+                energies=whole.energies,
+            )  # fmt: skip
+        return out
+
+    def _whole(
+        self,
+        dictionary: TrainingDictionary,
+        rows: Array,
+        near: NDArray[np.int32] | None,
+        found: Represented,
+    ) -> ClassParts:
+        """Return what codes as a whole leave of rows, as if all atoms were of one class."""
+        one = np.zeros(dictionary.n_atoms, np.intp)
+        if near is None:
+            if self.residual_norm == "l1":
+                return parts_of_vectors(*dictionary.vectors(rows), found.codes.toarray(), one, 1)
+            codes = ragged(found.codes, np.zeros(len(rows)))
+            return parts_of_sparse_codes(dictionary.problem(rows), codes, one, 1)
+        weights = np.zeros(near.shape)
+        weights[near >= 0] = found.codes.data
+        if self.residual_norm == "l1":
+            local = zip(dictionary.local_vectors(rows, near), weights, strict=True)
+            return _stacked(
+                parts_of_vectors(signal[None], atoms, code[None, some], one[: len(atoms)], 1)
+                for (signal, atoms, some), code in local
+            )
+        small = dictionary.local_problems(rows, near)
+        owners = dictionary.owners(one, near)
+        left, norms2 = machine(weights).class_parts_local(
+            small.grams, small.corrs, small.energies, weights, owners, 1, small.columns
+        )
+        return ClassParts(left, norms2, small.energies)
+
     def _shares(self, X: Any) -> Array:
         dictionary, blocks = self._prepared(X)
         locality = self._locality()
@@ -318,7 +385,7 @@ class RepresentationClassifier(NeighborChoice, ClassifierMixin, BaseEstimator):
         for rows in blocks:
             near = dictionary.neighbors(rows, locality)
             owners = dictionary.owners(self.labels_, near)
-            alone = ((owners == owners[:, :1]) | (owners < 0)).all(axis=1)
+            alone = _of_one_class(owners)
             shares = np.zeros((len(rows), len(self.classes_)))
             # Neighbours of one class decide at once (Algorithm 3, step 2).
             shares[alone, owners[alone, 0]] = 1.0
@@ -397,14 +464,9 @@ class RepresentationClassifier(NeighborChoice, ClassifierMixin, BaseEstimator):
             owner = owners[i, places]
             each.append(parts_of_vectors(trusted, atoms, found.weights, owner, n_classes))
             errors.append(found.errors[0])
-        parts = ClassParts(
-            np.concatenate([one.residuals2 for one in each]),
-            np.concatenate([one.norms2 for one in each]),
-            np.concatenate([one.energies for one in each]),
-        )
         longest = max(len(error) for error in errors)
         padded = [np.pad(error, (0, longest - len(error))) for error in errors]
-        return parts, weights, np.stack(padded)
+        return _stacked(each), weights, np.stack(padded)
 
     # What a file may hold
 
@@ -440,3 +502,18 @@ class RepresentationClassifier(NeighborChoice, ClassifierMixin, BaseEstimator):
         tags.classifier_tags.poor_score = True
         tags.input_tags.pairwise = self._precomputed
         return tags
+
+
+def _of_one_class(owners: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Tell which rows have neighbours of one class alone; -1 fills shorter lists."""
+    return np.asarray(((owners == owners[:, :1]) | (owners < 0)).all(axis=1))
+
+
+def _stacked(each: Iterable[ClassParts]) -> ClassParts:
+    """Return the parts of signals, one by one, as those of all."""
+    parts = list(each)
+    return ClassParts(
+        np.concatenate([one.residuals2 for one in parts]),
+        np.concatenate([one.norms2 for one in parts]),
+        np.concatenate([one.energies for one in parts]),
+    )

@@ -5,6 +5,7 @@
 - ``figures``: arrays to matplotlib figures; plain functions, no pyplot, no global state.
 - ``curves``: figures of atoms and rows that are no images.
 - ``distributions``: figures of how a model's numbers run and spread.
+- ``code_energies``: figures of the classes whose atoms codes have their weight on.
 - ``style``: what all figures share: width, colours, plain axes, labels.
 - ``comparison``: scores of repeated runs to means, standard errors and an honest sentence.
 - ``model``: the report on any fitted model. It takes the model apart (``anatomy``), codes the
@@ -15,6 +16,7 @@
 matplotlib is imported here and nowhere below: ``import kernelatoms`` does not pay for it.
 """
 
+from kernelatoms.report.code_energies import code_energy_figure
 from kernelatoms.report.comparison import compare_in_words, mean_and_error
 from kernelatoms.report.figures import (
     atoms_figure,
@@ -43,6 +45,7 @@ __all__ = [
     "Section",
     "Table",
     "atoms_figure",
+    "code_energy_figure",
     "code_figure",
     "compare_in_words",
     "confusion_figure",

@@ -19,6 +19,7 @@ Array = NDArray[Any]
 _BLOCK_ROWS = 4096
 _BLOCK_VALUES = 1 << 22
 _TIMED_ROWS = 2000
+_WEIGHED_ROWS = 2000
 _RUNS = 3
 _UNKNOWN = -1
 
@@ -103,6 +104,35 @@ def judge_rows(anatomy: Anatomy, X: Any, y: Any = None) -> Judged:
         left_own, left_other = _own_and_other(-shares, truth[rows])
         own[rows], other[rows] = -left_own, -left_other
     return Judged(chosen, truth, own, other, won)
+
+
+def class_weights(anatomy: Anatomy, X: Any, y: Any) -> Array | None:
+    """Return on which classes' atoms the codes of every class's rows have their weight.
+
+    Sums of |coefficients| of rows of class i (row) over atoms of class j (column), of some rows
+    where there are very many. None where a row is coded over one class's atoms alone, its answer's.
+    """
+    last = anatomy.last
+    if not anatomy.keeps_rows and not anatomy.codes_jointly:
+        return None
+    rows, n_classes = spread(n_rows_of(X), _WEIGHED_ROWS), len(anatomy.classes)
+    truth = find_labels(anatomy.classes, np.asarray(y)[rows], len(rows))
+    weights = np.zeros((n_classes, n_classes))
+    for part in _blocks(len(rows), anatomy):
+        signals = anatomy.enter(anatomy.see(take_rows(X, rows[part])))
+        if anatomy.keeps_rows:
+            codes, owners = abs(last.codes(signals)), last.labels_
+        else:
+            each, _ = code_signals(anatomy, signals)
+            codes = abs(scipy.sparse.hstack(each, format="csr"))
+            owners = np.repeat(np.arange(n_classes), [code.shape[1] for code in each])
+        known = np.flatnonzero(truth[part] != _UNKNOWN)
+        by_class = scipy.sparse.csr_array(
+            (np.ones(len(owners)), (np.arange(len(owners)), owners)),
+            shape=(len(owners), n_classes),
+        )
+        np.add.at(weights, truth[part][known], (codes[known] @ by_class).toarray())
+    return weights
 
 
 def code_signals(anatomy: Anatomy, signals: Array) -> tuple[list[scipy.sparse.csr_array], Array]:

@@ -233,6 +233,31 @@ def confusion_figure(matrix: Any, labels: Sequence[Any]) -> Figure:
         )
     totals = matrix.sum(axis=1, keepdims=True)
     shares = matrix / np.where(totals > 0, totals, 1)
+    words = [[f"{count:d}" if count else "" for count in row] for row in matrix.tolist()]
+    return class_matrix_figure(shares, words, labels, "taken for")
+
+
+def class_matrix_figure(
+    shares: Any, words: Sequence[Sequence[str]], labels: Sequence[Any], xlabel: str
+) -> Figure:
+    """Draw a square of true classes (rows) and others (columns), coloured by shares of the row.
+
+    Parameters
+    ----------
+    shares : array of shape (n_classes, n_classes)
+        From 0 to 1.
+    words : list of n_classes lists of n_classes str
+        What stands in every cell, nothing where it is empty.
+    labels : list
+        The classes' names.
+    xlabel : str
+        What the columns are.
+
+    Returns
+    -------
+    Figure
+    """
+    n_classes = len(labels)
     # Many classes need the room for their cells.
     longest, size = (18, LABEL_SIZE) if n_classes <= 12 else (12, 8)
     names = [as_label(label, longest) for label in labels]
@@ -241,19 +266,21 @@ def confusion_figure(matrix: Any, labels: Sequence[Any]) -> Figure:
     turned = widest > 0.9 * cell
     figure = Figure(figsize=(WIDTH, 4.7 + widest * (turned - 1)), layout="constrained")
     ax = figure.add_subplot()
-    # The square root keeps rare mistakes visible beside a full diagonal.
+    # The square root keeps small shares visible beside a full diagonal.
     ax.imshow(np.sqrt(shares), cmap="Blues", vmin=0, vmax=1.15)
     # A digit is about two thirds as wide as it is high.
-    digits = min(9.0, 72 * cell / (0.75 * len(str(matrix.max()))))
-    for row, column in zip(*np.nonzero(matrix), strict=True):
-        dark = shares[row, column] > 0.4
-        ax.text(
-            column, row, f"{matrix[row, column]:d}",
-            ha="center", va="center", fontsize=digits, color="white" if dark else "black",
-        )  # fmt: skip
+    digits = min(9.0, 72 * cell / (0.75 * max(len(word) for row in words for word in row) or 1))
+    for row, cells in enumerate(words):
+        for column, word in enumerate(cells):
+            if word:
+                dark = shares[row, column] > 0.4
+                ax.text(
+                    column, row, word,
+                    ha="center", va="center", fontsize=digits, color="white" if dark else "black",
+                )  # fmt: skip
     ax.set_xticks(range(n_classes), names, rotation=90 if turned else 0)
     ax.set_yticks(range(n_classes), names)
-    ax.set_xlabel("taken for", fontsize=11)
+    ax.set_xlabel(xlabel, fontsize=11)
     ax.set_ylabel("true class", fontsize=11)
     ax.tick_params(length=0, labelsize=size)
     ax.spines[:].set_visible(False)

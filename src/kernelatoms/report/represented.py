@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelatoms import Explanation
 from kernelatoms.report.class_parts import class_parts_figure
-from kernelatoms.report.classified import confusions, own_and_other_picture
+from kernelatoms.report.classified import confusions, own_and_other_picture, weights_picture
 from kernelatoms.report.coding import Judged, Subject, take_rows
 from kernelatoms.report.page import Picture, Section, Table
 from kernelatoms.report.style import as_label
@@ -79,6 +80,8 @@ def _accuracy_section(subject: Subject, judged: Judged) -> Section:
             "answers."
         )
         pictures.append(shares)
+    weights = weights_picture(subject)
+    pictures += [] if weights is None else [weights]
     return Section("Accuracy", "\n\n".join(words), table=table, pictures=pictures)
 
 
@@ -108,7 +111,7 @@ def _mistakes_section(subject: Subject, judged: Judged) -> Section | None:
         judgement = _judge(subject, row)
         pair = int(judged.truth[row]), judgement.best_but(int(judged.truth[row]))
         names = [shorten(classes[c]) for c in pair]
-        lines.append([str(row), *names, *(percent(judgement.shares[c]) for c in pair)])
+        lines.append([str(row), *names, *(percent(judgement.why.scores[c]) for c in pair)])
         pictures.append(_picture(subject, judged, row, judgement, f"Row {row}."))
     table = Table(
         ["row", "true class", answer, "share of true", "share of other"],
@@ -120,17 +123,16 @@ def _mistakes_section(subject: Subject, judged: Judged) -> Section | None:
 
 @dataclass(frozen=True)
 class _Judgement:
-    """One row: as it was seen, its code, its classes' residuals and shares."""
+    """One row: as it was seen, why it was given its class, and regularised residuals."""
 
     seen: Any
     signal: Array
-    code: Array
+    why: Explanation
     residuals: Array
-    shares: Array
 
     def best_but(self, own: int) -> int:
         """Return the class with the largest share beside one."""
-        others = self.shares.copy()
+        others = self.why.scores.copy()
         others[own] = -1
         return int(others.argmax())
 
@@ -140,23 +142,16 @@ def _judge(subject: Subject, row: int) -> _Judgement:
     seen = anatomy.see(take_rows(subject.X, [row]))
     signal = anatomy.enter(seen)
     last = anatomy.last
-    return _Judgement(
-        seen,
-        signal,
-        last.codes(signal).toarray()[0],
-        last.residuals(signal)[0],
-        last.predict_proba(signal)[0],
-    )
+    return _Judgement(seen, signal, last.explain(signal)[0], last.residuals(signal)[0])
 
 
 def _picture(
     subject: Subject, judged: Judged, row: int, judgement: _Judgement, start: str
 ) -> Picture:
     """Draw one row: what it is written in, where images can be drawn, and how classes do."""
-    classes, last = subject.anatomy.classes, subject.anatomy.last
-    energies: Array = np.bincount(last.labels_, judgement.code**2, minlength=len(classes))
-    energies = energies / (energies.sum() or 1.0)
-    shown = np.sort(np.argsort(-judgement.shares, kind="stable")[:_CLASSES_SHOWN])
+    classes, why = subject.anatomy.classes, judgement.why
+    energies = why.code_energies()
+    shown = np.sort(np.argsort(-why.scores, kind="stable")[:_CLASSES_SHOWN])
     truth, chosen = int(judged.truth[row]), int(judged.chosen[row])
     names = [_name(classes[c], c == chosen, c == truth) for c in shown]
     images, atoms = _images(subject, judgement)
@@ -167,8 +162,7 @@ def _picture(
     caption = f"{start} The answer is {label_words(classes[chosen])}"
     if truth >= 0 and truth != chosen:
         caption += f", the true class {label_words(classes[truth])}"
-    used = int(np.count_nonzero(judgement.code))
-    caption += f"; {count_words(used, 'training row')} in the code."
+    caption += f"; {count_words(len(why.atoms), 'training row')} in the code."
     if len(shown) < len(classes):
         caption += f" The {len(shown)} of {len(classes)} classes with the largest shares are drawn."
     alt = f"Row {row}: its classes' parts of the code, and their regularised residuals."
@@ -187,18 +181,17 @@ def _images(
     view, last = subject.view, subject.anatomy.last
     if view is None or view.image_shape is None:
         return {}, []
-    shape, code = view.image_shape, judgement.code
+    shape, why = view.image_shape, judgement.why
     images = {"the row": view.rows(judgement.seen)[0].reshape(shape)}
     size = float(np.linalg.norm(judgement.signal)) if last.normalize else 1.0
     if isinstance(last._kernel(), LinearKernel) and not last.projected_:
-        total = size * (code @ last.dictionary_)
+        total = size * (why.coefficients @ last.dictionary_[why.atoms])
         images["its training rows' sum"] = view.atoms(total[None])[0].reshape(shape)
         if last.residual_norm == "l1":
             errors = size * np.abs(last.errors(judgement.signal))
             images["distrusted"] = view.atoms(errors)[0].reshape(shape)
-    used = np.flatnonzero(code)
-    most = used[np.argsort(-np.abs(code[used]), kind="stable")][:_TRAINING_ROWS_SHOWN]
-    labels = [as_label(subject.anatomy.classes[last.labels_[i]], 10) for i in most]
+    most = why.atoms[:_TRAINING_ROWS_SHOWN]
+    labels = [as_label(subject.anatomy.classes[c], 10) for c in why.owners]
     atoms = view.atoms(last.dictionary_[most]).reshape(-1, *shape)
-    titles = [f"{code[i]:+.2g} ·\n{label}" for i, label in zip(most, labels, strict=True)]
-    return images, list(zip(titles, atoms, strict=True))
+    used = zip(why.coefficients, labels, atoms, strict=False)
+    return images, [(f"{value:+.2g} ·\n{label}", image) for value, label, image in used]
