@@ -269,10 +269,10 @@ def test_the_command_runs_what_is_small(data_home, tmp_path, capsys):
     arguments = ["--seeds", "1", "--data-home", data_home, "-o", str(out), "--json"]
     assert main(["reproduce", "lkdl/fig4", "lkdl/table2", *arguments]) == 0
     figures = {f["name"]: f for f in json.loads(capsys.readouterr().out)["figures"]}
-    assert list(figures) == ["lkdl/fig4", "lkdl/table2"]
+    assert list(figures) == ["lkdl/fig4", "lkdl/table2", "lkdl/table2-global"]
     assert {v["x"] for v in figures["lkdl/fig4"]["values"]} == {None, faces.SHOWN}
     page = (out / "lkdl.html").read_text()
-    assert page.count("<img") == 3  # a plot each, and the codes
+    assert page.count("<img") == 4  # a plot each, and the codes
     assert "95.79" in page  # what the authors reported stands beside
 
 
