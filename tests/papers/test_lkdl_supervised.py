@@ -1,6 +1,7 @@
 """Supervised dictionaries of the LKDL paper: measured by hand on small data; claims can fail."""
 
 import json
+import os
 
 import numpy as np
 import pytest
@@ -17,6 +18,9 @@ from kernelatoms.papers.lkdl.reported import DKSVD, FDDL, LC1, LC2, PAPERS_RANK,
 from kernelatoms.papers.store import append_record, key_of
 
 N_PEOPLE, N_IMAGES = 11, 36
+needs_data = pytest.mark.skipif(
+    not os.environ.get("KERNELATOMS_DATA"), reason="KERNELATOMS_DATA names no folder"
+)
 few_rows = pytest.mark.filterwarnings("ignore:n_(atoms|nonzero|components|landmarks)")
 
 
@@ -175,6 +179,15 @@ def test_fddl_by_hand(data_home, mapped):
         assert measured[name] == pytest.approx(100 * right)
     assert measured["objective"] == pytest.approx(model.objective_[-1], rel=1e-5)
     assert measured["accuracy"] > 20
+
+
+@pytest.mark.slow
+@needs_data
+@pytest.mark.parametrize("mapped", [False, True])
+def test_real_faces_are_recognised_after_two_passes(mapped):
+    setting = of(faces.YALEB_CHOSEN, with_map(LC2) if mapped else LC2)
+    setting = {**setting, "passes": 2, "init_passes": 2}
+    assert supervised.measure_labels(setting, 0, None)["accuracy"] > 92
 
 
 # Claims -------------------------------------------------------------------------------------------

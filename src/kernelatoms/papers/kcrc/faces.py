@@ -195,7 +195,7 @@ DICTIONARIES = Study(
     name="kcrc/faces",
     dataset="yaleb_randomface504",
     quick=Size(_size_settings((380,), full=False), 1, "1 min"),
-    full=Size(_size_settings(SIZES, full=True), 5, "15 min"),
+    full=Size(_size_settings(SIZES, full=True), 5, "20 min"),
     measure=measure_faces,
 )
 NEIGHBOURS = Study(

@@ -56,28 +56,28 @@ YALEB_PUBLISHED = Study(
     name="lkdl/yaleb-published",
     dataset="yaleb_randomface504",
     quick=Size(of_variant(_AS_PUBLISHED, 2), 1, "30 s"),
-    full=Size(_AS_PUBLISHED, 10, "5 min"),
+    full=Size(_AS_PUBLISHED, 10, "4 min"),
     measure=measure_labels,
 )
 YALEB_CHOSEN = Study(
     name="lkdl/yaleb-chosen",
     dataset="yaleb_randomface504",
     quick=Size(of_variant(_CHOSEN, 2), 1, "30 s"),
-    full=Size(_CHOSEN, 10, "8 min"),
+    full=Size(_CHOSEN, 10, "7 min"),
     measure=measure_labels,
 )
 AR_PUBLISHED = Study(
     name="lkdl/ar-published",
     dataset="ar",
-    quick=Size(of_variant(_AR_AS_PUBLISHED, 2), 1, "30 s"),
-    full=Size(_AR_AS_PUBLISHED, 10, "4 min"),
+    quick=Size(of_variant(_AR_AS_PUBLISHED, 2), 1, "20 s"),
+    full=Size(_AR_AS_PUBLISHED, 10, "3 min"),
     measure=measure_labels,
 )
 AR_CHOSEN = Study(
     name="lkdl/ar-chosen",
     dataset="ar",
-    quick=Size(of_variant(_AR_CHOSEN, 2), 1, "20 s"),
-    full=Size(_AR_CHOSEN, 10, "5 min"),
+    quick=Size(of_variant(_AR_CHOSEN, 2), 1, "10 s"),
+    full=Size(_AR_CHOSEN, 10, "4 min"),
     measure=measure_labels,
 )
 
@@ -113,7 +113,7 @@ ATOMS = Study(
 SPARSITY = Study(
     name="lkdl/yaleb-sparsity",
     dataset="yaleb_randomface504",
-    quick=Size(_by_nonzeros((15, 30)), 1, "1 min"),
+    quick=Size(_by_nonzeros((15, 30)), 1, "40 s"),
     full=Size(_by_nonzeros(NONZEROS), 5, "10 min"),
     measure=measure_labels,
 )
@@ -168,6 +168,6 @@ CODES = Study(
     name="lkdl/yaleb-codes",
     dataset="yaleb_randomface504",
     quick=Size(_code_settings(full=False), 1, "30 s"),
-    full=Size(_code_settings(full=True), 5, "6 min"),
+    full=Size(_code_settings(full=True), 5, "4 min"),
     measure=measure_codes,
 )

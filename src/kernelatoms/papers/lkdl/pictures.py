@@ -34,7 +34,7 @@ def code_pictures(folder: Path) -> list[Picture]:
                 code_energy_figure(codes, owners, people, own=SHOWN),
                 f"Test images of person {SHOWN} (in red), first split, {which}: sums of "
                 "|coefficients| by atom, and by person.",
-                f"Bars for every atom and every person; the highest are those of person {SHOWN}.",
+                f"Bars for every atom and every person, person {SHOWN} in a colour of their own.",
             )
         )
     return pictures
