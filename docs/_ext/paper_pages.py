@@ -31,7 +31,8 @@ HEAD = {
     "lkdl": "# Linearized kernel dictionary learning\n\nA. Golts, M. Elad, *Linearized kernel "
     "dictionary learning*, IEEE Journal of Selected Topics in Signal Processing 10(4), 2016. Run "
     "again at paper size by `kernelatoms reproduce lkdl --full`; the stored runs are in "
-    "`docs/papers/records`.",
+    "`docs/papers/records`. The AR faces of Table IV are at hand in another version than the "
+    "authors'.",
 }
 
 

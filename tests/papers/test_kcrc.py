@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sklearn.neighbors import KNeighborsClassifier
 
-from kernelatoms import CRCClassifier, SRCClassifier
+from kernelatoms import CRCClassifier, DKSVDClassifier, LCKSVDClassifier, SRCClassifier
 from kernelatoms.cli.app import main
 from kernelatoms.papers import FIGURES
 from kernelatoms.papers.figure import Curves
@@ -26,6 +26,7 @@ from kernelatoms.papers.kcrc.reported import (
     CORRELATION,
     CRC,
     CRC_LCD,
+    DKSVD,
     GRAPH,
     IDENTITY,
     KCRC,
@@ -33,6 +34,7 @@ from kernelatoms.papers.kcrc.reported import (
     L2,
     LBP,
     LCD,
+    LCKSVD,
     PAPERS_MU,
     RANDOM,
     SHAPE,
@@ -141,6 +143,10 @@ def test_settings_make_their_classifiers():
     assert (whole.kernel, whole.mu) == ("linear", pytest.approx(0.002))
     assert make_classifier({**METHODS[KCRC], "decades": None}, 10, 5).mu == "search"
     assert isinstance(make_classifier(METHODS[SRC], 10, 5), SRCClassifier)
+    learned = make_classifier({**METHODS[LCKSVD], "n_learned": 380}, 1216, 5)
+    assert isinstance(learned, LCKSVDClassifier)
+    assert (learned.n_atoms, learned.n_nonzero_coefs, learned.variant) == (380, 30, 2)
+    assert isinstance(make_classifier({**METHODS[DKSVD], "n_learned": 9}, 9, 5), DKSVDClassifier)
 
 
 def test_table_1_by_hand(data_home):
@@ -210,6 +216,8 @@ def test_every_method_of_figs_4_and_5_runs(data_home):
             small = {**setting, "n_test": 60, "n_atoms": 100}
             if "n_neighbors" in setting:
                 small["n_neighbors"] = 15
+            if "n_learned" in setting:
+                small |= {"n_learned": 15, "n_nonzero": 5}
             assert measure(small, 0, data_home)["accuracy"] > 20, method
 
 
@@ -409,6 +417,8 @@ def test_claims_of_dictionary_sizes_can_fail():
     ours = curve(LCD, [97, 97, 97], sizes)
     assert holds("fig5a", ours, curve(KCRC, [95, 96, 98], sizes)) == [True]
     assert holds("fig5a", ours, curve(SRC, [95, 97, 98], sizes)) == [False]
+    learned = curve(DKSVD, [95, 96, 98], sizes), curve(LCKSVD, [96, 98, 98], sizes)
+    assert holds("fig5a", ours, *learned) == [True, False]
     goals = {(chosen(CRC), 1216): [97.4], (chosen(KCRC), 1216): [98.1]}
     assert holds("fig5a", goals) == [True, False]
 

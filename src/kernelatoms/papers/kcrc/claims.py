@@ -14,6 +14,7 @@ from kernelatoms.papers.kcrc.methods import chosen
 from kernelatoms.papers.kcrc.reported import (
     CRC,
     CRC_LCD,
+    DKSVD,
     GRAPH,
     IDENTITY,
     KCRC,
@@ -21,6 +22,7 @@ from kernelatoms.papers.kcrc.reported import (
     L2,
     LBP,
     LCD,
+    LCKSVD,
     PAPERS_MU,
     RANDOM,
     SHAPE,
@@ -178,7 +180,7 @@ def claims_4a(curves: Curves) -> list[Claim]:
 def claims_5a(curves: Curves) -> list[Claim]:
     """KCRC-LCD is above the others while dictionaries are small, and the goals hold."""
     small = [x for x in curves.shared(LCD) if x <= _SMALL]
-    claims = _above(curves, LCD, (SRC, CRC, KCRC), small, "small dictionary size")
+    claims = _above(curves, LCD, (SRC, CRC, KCRC, DKSVD, LCKSVD), small, "small dictionary size")
     for method, goal in ((CRC, _GOALS_1[CRC]), (KCRC, _GOALS_1[IDENTITY])):
         claims += _at_least(curves, chosen(method), faces.N_ATOMS, goal)
     return claims

@@ -12,12 +12,14 @@ from kernelatoms.papers.kcrc.data import FACES_A_PERSON, faces
 from kernelatoms.papers.kcrc.methods import METHODS, chosen, make_classifier, percent_right
 from kernelatoms.papers.kcrc.reported import (
     CRC,
+    DKSVD,
     GRAPH,
     IDENTITY,
     KCRC,
     KFDA,
     KPCA,
     LCD,
+    LCKSVD,
     PAPERS_MU,
     RANDOM,
     SPACE,
@@ -150,7 +152,16 @@ def _size_settings(sizes: tuple[int, ...], full: bool) -> list[Setting]:
             if full:
                 name = chosen(method)
                 settings.append({"method": name, **METHODS[method], "decades": None, **own})
-    return settings + _local_settings(LCD, N_ATOMS, sizes)
+    return settings + _local_settings(LCD, N_ATOMS, sizes) + _learned_settings(sizes)
+
+
+def _learned_settings(sizes: tuple[int, ...]) -> list[Setting]:
+    """Return dictionaries learned from all training images of the split."""
+    return [
+        {"method": method, **METHODS[method], "n_atoms": N_ATOMS, "n_learned": n, "x": n}
+        for method in (DKSVD, LCKSVD)
+        for n in sizes
+    ]
 
 
 def _local_settings(method: str, n_atoms: int, own: tuple[int, ...]) -> list[Setting]:
@@ -184,7 +195,7 @@ DICTIONARIES = Study(
     name="kcrc/faces",
     dataset="yaleb_randomface504",
     quick=Size(_size_settings((380,), full=False), 1, "1 min"),
-    full=Size(_size_settings(SIZES, full=True), 5, "15 min"),
+    full=Size(_size_settings(SIZES, full=True), 5, "20 min"),
     measure=measure_faces,
 )
 NEIGHBOURS = Study(

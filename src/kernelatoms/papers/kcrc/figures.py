@@ -144,7 +144,8 @@ _ON_FACES = (
         name="kcrc/fig5a",
         title="Fig. 5a: dictionary sizes (Extended Yale B)",
         text=_FACES + _KERNEL + _LOCAL + "KCRC-LCD chooses from 1,216. The paper's mu, if nothing "
-        "else is said. LC-KSVD and D-KSVD come with supervised dictionaries; MTJSRC is left out.",
+        "else is said. D-KSVD and LC-KSVD (LC-KSVD2) learn their atoms from all 1,216 images, "
+        "30 nonzeros, the library's weights; the paper does not state its own. MTJSRC is left out.",
         source=NO_NUMBERS,
         study=faces.DICTIONARIES,
         reported=NOTHING,

@@ -14,6 +14,8 @@ NOTHING: Mapping[str, Mapping[float | None, float]] = {}
 # "GD" codes over all training rows, "LCD" over a query's own neighbours among them.
 SRC, CRC, KCRC = "SRC-GD", "CRC-GD", "KCRC-GD"
 CRC_LCD, LCD = "CRC-LCD", "KCRC-LCD"
+# Atoms learned from all training rows and their labels.
+DKSVD, LCKSVD = "D-KSVD", "LC-KSVD"
 
 # Table 1: ways to see kernel values.
 IDENTITY, KPCA, RANDOM = "KCRC-Identity", "KCRC-KPCA", "KCRC-RP"

@@ -1,11 +1,18 @@
 """A. Golts, M. Elad, *Linearized kernel dictionary learning*, IEEE J-STSP 10(4), 2016.
 
-- ``reported``: the numbers of Figs. 1 to 3.
+- ``reported``: the numbers of Figs. 1 to 3 and Tables II to IV.
 - ``usps``: the studies behind Figs. 1a, 1b, 2a and 2b.
 - ``mnist``: the study behind Figs. 3a and 3b.
-- ``figures``: the figures, and what has to hold in them.
+- ``fddl``: the study behind Table II.
+- ``supervised``: from settings to LC-KSVD and D-KSVD, with and without a map.
+- ``faces``: the studies behind Tables III and IV, Figs. 4, 5a and 5b.
+- ``figures``, ``figures_supervised``: the figures.
+- ``claims_supervised``: what has to hold in the second; ``pictures``: what the paper draws there.
 """
 
-from kernelatoms.papers.lkdl.figures import FIGURES
+from kernelatoms.papers.lkdl.figures import FIGURES as REPRESENTATION
+from kernelatoms.papers.lkdl.figures_supervised import FIGURES as SUPERVISED
+
+FIGURES = (*REPRESENTATION, *SUPERVISED)
 
 __all__ = ["FIGURES"]

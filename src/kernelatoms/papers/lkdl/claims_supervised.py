@@ -1,0 +1,183 @@
+"""What has to hold of supervised dictionaries with and without LKDL; each of it can fail."""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from kernelatoms.papers.figure import Claim, Curves
+from kernelatoms.papers.lkdl.faces import SHOWN, our_weights
+from kernelatoms.papers.lkdl.fddl import OUR_L1
+from kernelatoms.papers.lkdl.reported import (
+    DKSVD,
+    FDDL,
+    LC1,
+    LC2,
+    PAPERS_L1,
+    PAPERS_RANK,
+    TABLE_2,
+    TABLE_3,
+    with_map,
+)
+
+# How far below the reported accuracies ours may lie: on faces, and on digits as in Figs. 1 and 3.
+_CLOSE_FACES, _CLOSE_DIGITS = 0.5, 0.3
+# What LKDL gains over LC-KSVD2 in the paper; over LC-KSVD1 it is 1.8.
+_GAIN = 1.3
+# "Reaches a 20% difference for 1 atom per person": as a curve shows it, so about.
+_ABOUT_20 = 15.0
+
+
+def claims_table_2(curves: Curves) -> list[Claim]:
+    """LKDL gains, and both are near the paper, with either reading of lambda_1."""
+    claims = []
+    for x in (PAPERS_L1, OUR_L1):
+        claims += _gain(curves, FDDL, x, x, f" with lambda_1 = {x:g}")
+        for method, numbers in TABLE_2.items():
+            how = f" with lambda_1 = {x:g}"
+            claims += _near(curves, method, x, numbers[PAPERS_L1], _CLOSE_DIGITS, how)
+    return claims
+
+
+def claims_table_3(curves: Curves, rank: int | None) -> list[Claim]:
+    """LKDL gains, by as much as in the paper, and accuracies are near the paper's."""
+    claims = []
+    for method in (LC1, LC2):
+        claims += _gain(curves, method, None, rank)
+        gains = _paired(curves, method, None, rank)
+        if len(gains):
+            claims.append(
+                Claim(
+                    f"LKDL gains {_GAIN} points or more over {method}",
+                    float(gains.mean()) >= _GAIN,
+                    f"{gains.mean():+.2f}",
+                )
+            )
+    claims += _gain(curves, DKSVD, None, rank)
+    for method in (LC1, LC2):
+        claims += _near(curves, method, None, TABLE_3[method][None], _CLOSE_FACES)
+        mapped = with_map(method)
+        claims += _near(curves, mapped, rank, TABLE_3[mapped][PAPERS_RANK], _CLOSE_FACES)
+    return claims
+
+
+def claims_table_4(curves: Curves) -> list[Claim]:
+    """LKDL gains; the paper's accuracies are of other images."""
+    claims = []
+    for rank, which in ((PAPERS_RANK, f"{PAPERS_RANK}"), (None, "all")):
+        for method in (LC1, LC2, DKSVD):
+            claims += _gain(curves, method, None, rank, f" with {which} components")
+    return claims
+
+
+def claims_4(curves: Curves) -> list[Claim]:
+    """Codes of virtual samples have more of their weight on atoms of the right person."""
+    claims = []
+    for linear, mapped in _pairs_of_codes():
+        shares = {
+            name: (curves.mean(linear, x), curves.mean(mapped, x))
+            for x, name in ((None, "all people"), (SHOWN, f"person {SHOWN}"))
+            if len(curves.at(linear, x)) and len(curves.at(mapped, x))
+        }
+        if shares:
+            claims.append(
+                Claim(
+                    f"{mapped}: a larger share of |coefficients| on atoms of the right person than "
+                    "without LKDL, over all people and of the one that is drawn",
+                    all(with_ > without for without, with_ in shares.values()),
+                    ", ".join(
+                        f"{name}: {without:.1f}% without, {with_:.1f}% with"
+                        for name, (without, with_) in shares.items()
+                    ),
+                )
+            )
+    return claims
+
+
+def claims_5a(curves: Curves) -> list[Claim]:
+    """Half the atoms do with LKDL; the gap is widest where atoms are fewest."""
+    claims = []
+    for method in (LC1, LC2):
+        claims += _enough(curves, method, 7, 15, "atoms a person")
+        gaps = _gaps(curves, method)
+        if 1 in gaps:
+            claims.append(
+                Claim(
+                    f"{method}: with one atom a person LKDL is about 20 points above "
+                    f"({_ABOUT_20:g} or more)",
+                    gaps[1] >= _ABOUT_20,
+                    "Points above: " + ", ".join(f"{x:g}: {gap:+.2f}" for x, gap in gaps.items()),
+                )
+            )
+    return claims
+
+
+def claims_5b(curves: Curves) -> list[Claim]:
+    """Half the nonzeros do with LKDL."""
+    return [claim for method in (LC1, LC2) for claim in _enough(curves, method, 15, 30, "nonzeros")]
+
+
+def _pairs_of_codes() -> list[tuple[str, str]]:
+    pairs = [(method, with_map(method)) for method in (LC1, LC2)]
+    return pairs + [(our_weights(linear), our_weights(mapped)) for linear, mapped in pairs]
+
+
+def _paired(
+    curves: Curves, method: str, linear_at: float | None, mapped_at: float | None
+) -> np.ndarray:
+    """Return LKDL's gain in points, seed by seed."""
+    linear, mapped = curves.at(method, linear_at), curves.at(with_map(method), mapped_at)
+    n = min(len(linear), len(mapped))
+    return mapped[:n] - linear[:n]
+
+
+def _gain(
+    curves: Curves, method: str, linear_at: float | None, mapped_at: float | None, how: str = ""
+) -> list[Claim]:
+    gains = _paired(curves, method, linear_at, mapped_at)
+    if len(gains) < 2:
+        return []  # one seed has no error
+    error = float(gains.std(ddof=1) / np.sqrt(len(gains)))
+    return [
+        Claim(
+            f"{with_map(method)} is above {method}{how} by more than two standard errors of their "
+            "difference",
+            float(gains.mean()) > 2 * error,
+            f"{gains.mean():+.2f} ± {error:.2f} points over {len(gains)} seeds",
+        )
+    ]
+
+
+def _near(
+    curves: Curves, method: str, x: float | None, theirs: float, margin: float, how: str = ""
+) -> list[Claim]:
+    if not len(curves.at(method, x)):
+        return []
+    mean = curves.mean(method, x)
+    return [
+        Claim(
+            f"{method}{how}: within {margin} points of the authors' or above",
+            mean >= theirs - margin,
+            f"{mean:.2f} (theirs {theirs:.2f})",
+        )
+    ]
+
+
+def _gaps(curves: Curves, method: str) -> Mapping[float, float]:
+    mapped = with_map(method)
+    return {
+        x: curves.mean(mapped, x) - curves.mean(method, x) for x in curves.shared(method, mapped)
+    }
+
+
+def _enough(curves: Curves, method: str, few: int, many: int, what: str) -> list[Claim]:
+    mapped = with_map(method)
+    if not (len(curves.at(mapped, few)) and len(curves.at(method, many))):
+        return []
+    ours, theirs = curves.mean(mapped, few), curves.mean(method, many)
+    return [
+        Claim(
+            f"{mapped} with {few} {what} is not below {method} with {many}",
+            ours >= theirs,
+            f"{ours:.2f} and {theirs:.2f}",
+        )
+    ]
