@@ -101,13 +101,22 @@ def our_lcksvd(kind: str, passes: int) -> Call:
 
 
 def dictlearn_lcksvd(kind: str, passes: int) -> Call:
+    """Let dictlearn learn; its start refuses more nonzeros than a class has atoms, so use these."""
     from dictlearn.classification import LCDLClassifier
+
+    class Clipped(LCDLClassifier):
+        def _train_block(self, Xc: Any, seed: Any) -> Any:
+            asked, self.n_nonzero_coefs = self.n_nonzero_coefs, seed.shape[1]
+            try:
+                return super()._train_block(Xc, seed)
+            finally:
+                self.n_nonzero_coefs = asked
 
     X, y, *_ = faces()
     alpha, beta = WEIGHTS[kind]  # its alpha is the labels' weight, its beta the consistency's
 
     def call() -> Any:
-        model = LCDLClassifier(
+        model = Clipped(
             ATOMS, alpha=beta, beta=alpha, fit_algorithm="aksvd", n_nonzero_coefs=NONZEROS,
             max_iter=passes, init_method="trained", init_iter=20, ridge_gamma=RIDGE,
             random_state=0,

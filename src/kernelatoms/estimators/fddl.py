@@ -26,7 +26,14 @@ from kernelatoms.estimators.supervised import SupervisedDictionary
 from kernelatoms.estimators.unchanged import or_unchanged
 from kernelatoms.estimators.watching import CallbackWatch
 from kernelatoms.learning.atoms import unit_rows
-from kernelatoms.learning.fddl import FisherState, Labelled, Weights, code_means, learn_fisher
+from kernelatoms.learning.fddl import (
+    FisherState,
+    Labelled,
+    Weights,
+    class_atoms,
+    code_means,
+    learn_fisher,
+)
 from kernelatoms.pursuit.choices import Lasso, Pursuit
 from kernelatoms.space.codes import Codes
 from kernelatoms.space.memory import check_fits
@@ -71,6 +78,9 @@ class FDDLClassifier(SupervisedDictionary):
         classes of few rows.
     mean_weight : float, optional
         g; by default ``fisher_weight`` in the local decision and 0.5 in the global one.
+    init_max_iter : int, default=10
+        The most passes of l1 dictionary learning over each class alone, before the classes come
+        together; 0 starts from k-means centres as they are.
     max_iter : int, default=5
         The most passes: an update of all atoms, then of all codes.
     tol : float, default=1e-4
@@ -78,7 +88,7 @@ class FDDLClassifier(SupervisedDictionary):
     sparse_output : bool, default=True
         Whether ``transform`` returns a CSR array or a dense one.
     random_state : int, RandomState or None
-        Seeds the start: k-means centres of every class.
+        Seeds the k-means centres that every class starts from.
 
     Attributes
     ----------
@@ -118,6 +128,7 @@ class FDDLClassifier(SupervisedDictionary):
         convexity: float = 1.0,
         decision: str = "local",
         mean_weight: float | None = None,
+        init_max_iter: int = 10,
         max_iter: int = 5,
         tol: float = 1e-4,
         sparse_output: bool = True,
@@ -129,6 +140,7 @@ class FDDLClassifier(SupervisedDictionary):
         self.convexity = convexity
         self.decision = decision
         self.mean_weight = mean_weight
+        self.init_max_iter = init_max_iter
         self.max_iter = max_iter
         self.tol = tol
         self.sparse_output = sparse_output
@@ -175,6 +187,8 @@ class FDDLClassifier(SupervisedDictionary):
 
         watch = CallbackWatch(self, X, self.max_iter, attributes)
         start = _class_centres(data, counts, check_random_state(self.random_state))
+        if self.init_max_iter:
+            start = class_atoms(data, start, weights.l1, max_iter=self.init_max_iter, tol=self.tol)
         state = learn_fisher(
             data, start, weights, max_iter=self.max_iter, tol=self.tol, watch=watch
         )
@@ -302,6 +316,8 @@ class FDDLClassifier(SupervisedDictionary):
         check_real("fisher_weight", self.fisher_weight, low=0)
         check_real("convexity", self.convexity, low=1)
         check_choice("decision", self.decision, ("local", "global"))
+        if self.init_max_iter != 0:
+            check_count("init_max_iter", self.init_max_iter)
         if self.mean_weight is not None:
             check_real("mean_weight", self.mean_weight, low=0)
         if self.n_atoms_per_class is not None:

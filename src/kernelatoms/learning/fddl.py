@@ -36,9 +36,12 @@ from numpy.typing import NDArray
 
 from kernelatoms.engine import machine
 from kernelatoms.learning.atoms import unit_rows, worst_represented
-from kernelatoms.learning.loop import Watch, settled
+from kernelatoms.learning.loop import Watch, learn, settled
+from kernelatoms.learning.mod import BlockDescent
+from kernelatoms.learning.state import LearnerState
+from kernelatoms.pursuit.choices import Lasso
 from kernelatoms.pursuit.lasso import lasso
-from kernelatoms.space.problem import GivenProblem
+from kernelatoms.space.problem import GivenProblem, LinearProblem
 
 Array = NDArray[Any]
 CSR: TypeAlias = scipy.sparse.csr_array
@@ -122,6 +125,26 @@ def learn_fisher(
         if settled(state.objective, tol):
             break
     return state
+
+
+def class_atoms(data: Labelled, atoms: Array, l1: float, *, max_iter: int, tol: float) -> Array:
+    """Return atoms that every class has improved for its own rows, as if there were no others.
+
+    Over its own atoms alone, and without scatter, r of a class is twice |X_i - D_i G|^2: l1
+    dictionary learning, a small problem for every class.
+    """
+
+    def learn_class(c: int) -> Array:
+        rows = np.ascontiguousarray(data.rows[data.labels == c])
+        state = LearnerState.start(np.ascontiguousarray(atoms[data.owners == c]))
+        alpha = l1 / 4  # the weight beside half of |X_i - D_i G|^2
+        learn(
+            lambda own: LinearProblem(rows, own, complete=True), rows, Lasso(alpha),
+            BlockDescent(alpha), state, max_iter=max_iter, tol=tol,
+        )  # fmt: skip
+        return state.best
+
+    return np.concatenate(machine(atoms).each(learn_class, range(data.n_classes)))
 
 
 def objective(data: Labelled, atoms: Array, codes: CSR, weights: Weights) -> float:

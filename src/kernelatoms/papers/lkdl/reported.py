@@ -29,6 +29,11 @@ def with_map(method: str) -> str:
     return f"{method} + LKDL"
 
 
+def on_raw(method: str) -> str:
+    """Return the name of a supervised method on rows that are not scaled."""
+    return f"{method}, raw rows"
+
+
 SHARES = tuple(round(0.05 * i, 2) for i in range(1, 11))  # c / N
 NOISE = tuple(round(0.2 * i, 1) for i in range(11))
 MISSING = tuple(round(0.1 * i, 1) for i in range(10))
@@ -73,11 +78,12 @@ FIG_3B: Numbers = {
 # Table II: by lambda_1.
 PAPERS_L1 = 0.1
 TABLE_2: Numbers = {FDDL: {PAPERS_L1: 95.79}, with_map(FDDL): {PAPERS_L1: 96.03}}
-# Tables III and IV: by components of the map.
+# Tables III and IV: by components of the map. Without a map, Table III has what the LC-KSVD authors
+# reported (94.5, 95.0), of rows as they are.
 PAPERS_RANK = 400
 TABLE_3: Numbers = {
-    LC1: {None: 94.49},
-    LC2: {None: 94.99},
+    on_raw(LC1): {None: 94.49},
+    on_raw(LC2): {None: 94.99},
     with_map(LC1): {PAPERS_RANK: 96.33},
     with_map(LC2): {PAPERS_RANK: 96.33},
 }

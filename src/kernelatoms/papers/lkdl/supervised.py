@@ -1,10 +1,10 @@
 """Dictionaries learned from labels, with and without LKDL: what Tables III and IV, Figs. 4 and 5
 share.
 
-A setting says ``data``, the classifier (``model``, ``variant``), its sizes and weights, and, where
-there is a map, ``gamma`` of the kernel exp(-gamma d^2) and ``rank``: components of the map, None
-for all. Landmarks are all training rows. Everything is float64: in float32 most of the small
-eigenvalues of these kernels are rounding.
+A setting says ``data`` (and ``rows``: "raw" where they are not scaled), the classifier (``model``,
+``variant``), its sizes and weights, and, where there is a map, ``gamma`` of the kernel
+exp(-gamma d^2) and ``rank``: components of the map, None for all. Landmarks are all training rows.
+Everything is float64: in float32 most of the small eigenvalues of these kernels are rounding.
 """  # noqa: D205
 
 import time
@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelatoms import DKSVDClassifier, KernelLinearizer, LCKSVDClassifier
-from kernelatoms.datasets import load_ar
-from kernelatoms.papers.kcrc.data import Split, faces, unit
-from kernelatoms.papers.lkdl.reported import DKSVD, LC1, LC2, with_map
+from kernelatoms.datasets import load_ar, load_yaleb
+from kernelatoms.papers.kcrc.data import Split, divided_faces, faces, unit
+from kernelatoms.papers.lkdl.reported import DKSVD, LC1, LC2, on_raw, with_map
 from kernelatoms.papers.study import DataHome, Setting
 
 Array = NDArray[Any]
@@ -54,6 +54,18 @@ def published(data: str) -> dict[str, dict[str, Any]]:
             "label_weight": beta, **_PUBLISHED,
         }
         for variant, (method, (alpha, beta)) in enumerate(weights.items(), start=1)
+    }  # fmt: skip
+
+
+def raw() -> dict[str, dict[str, Any]]:
+    """Return LC-KSVD as its authors ran it: rows as they are, sqrt(alpha) = 4, sqrt(beta) = 2."""
+    weights = {"consistency_weight": 16.0, "label_weight": 4.0}
+    return {
+        on_raw(method): {
+            "data": YALEB, "rows": "raw", "model": "lc-ksvd", "variant": variant, **weights,
+            **_PUBLISHED,
+        }
+        for variant, method in enumerate((LC1, LC2), start=1)
     }  # fmt: skip
 
 
@@ -108,8 +120,10 @@ def learned(setting: Setting, split: Split, seed: int) -> Any:
         "n_atoms": setting["atoms_each"] * len(np.unique(split.train_labels)),
         "n_nonzero_coefs": setting["n_nonzero"],
     }
+    # The library weighs rows as if they had unit energy; those of raw rows are meant as they are.
+    energy = np.vecdot(split.train, split.train).mean() if setting.get("rows") == "raw" else 1.0
     loop = {
-        "label_weight": setting["label_weight"], "ridge": setting["ridge"],
+        "label_weight": setting["label_weight"] / energy, "ridge": setting["ridge"] / energy,
         "init_max_iter": setting["init_passes"], "max_iter": setting["passes"], "tol": 0,
         "random_state": seed,
     }  # fmt: skip
@@ -119,13 +133,15 @@ def learned(setting: Setting, split: Split, seed: int) -> Any:
     else:
         model = LCKSVDClassifier(
             **sizes, **loop, variant=setting["variant"],
-            consistency_weight=setting["consistency_weight"],
+            consistency_weight=setting["consistency_weight"] / energy,
         )  # fmt: skip
     return model.fit(split.train, split.train_labels)
 
 
 def rows_of(setting: Setting, seed: int, data_home: DataHome) -> Rows:
     """Return the setting's rows, mapped where it has a map."""
+    if setting.get("rows") == "raw":
+        return Rows(_raw_faces(seed, data_home), 0.0)
     if "gamma" not in setting:
         return Rows(_split(setting["data"], seed, data_home), 0.0)
     return _mapped(setting["data"], setting["gamma"], setting["rank"], seed, data_home)
@@ -147,6 +163,15 @@ def _split(data: str, seed: int, data_home: DataHome) -> Split:
     if data == YALEB:
         return faces(N_FACES, "randomface504", seed, data_home)
     return _random_features(seed, data_home)
+
+
+@lru_cache(maxsize=1)
+def _raw_faces(seed: int, data_home: DataHome) -> Split:
+    """Return the same images as ``faces``, their features as they are."""
+    yaleb = load_yaleb(size="randomface504", data_home=data_home)
+    X, y = yaleb.X.astype(np.float64), yaleb.y
+    train, test = divided_faces(y, N_FACES, seed)
+    return Split(X[train], y[train], X[test], y[test])
 
 
 @lru_cache(maxsize=1)
