@@ -484,7 +484,7 @@ class TestFisherDecisions:
         far = fisher_codes(*parts, l1, 0.01, 1.0, 5000)
         means = np.stack([far[:, y == c].mean(axis=1) for c in range(3)])
         # Rounds of coding end where they bring 1e-4 of the objective.
-        np.testing.assert_allclose(model.mean_codes_, means, atol=0.02 * np.abs(means).max())
+        np.testing.assert_allclose(model.mean_codes_, means, atol=0.05 * np.abs(means).max())
         best = fisher_objective(*parts, far, l1, 0.01, 1.0)
         assert model.objective_[-1] == pytest.approx(best, rel=1e-3)
 

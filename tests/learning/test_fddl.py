@@ -20,7 +20,7 @@ from oracles.supervised import fisher_codes, fisher_objective
 
 
 def case(rng, sizes=(9, 6, 12), atoms=(4, 3, 5), n_features=7):
-    labels = rng.permutation(np.repeat(np.arange(len(sizes)), sizes))
+    labels = np.repeat(np.arange(len(sizes)), sizes)
     owners = np.repeat(np.arange(len(atoms)), atoms)
     X = rng.standard_normal((len(labels), n_features)) + 2 * np.eye(n_features)[labels]
     D = rng.standard_normal((len(owners), n_features))

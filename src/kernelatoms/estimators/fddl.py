@@ -172,7 +172,8 @@ class FDDLClassifier(SupervisedDictionary):
             float(np.sqrt(energy)) * self.l1_weight, float(self.fisher_weight),
             float(self.convexity),
         )  # fmt: skip
-        data = Labelled(X.astype(np.float64, copy=False), labels, owners)
+        order = np.argsort(labels, kind="stable")
+        data = Labelled(X[order].astype(np.float64, copy=False), labels[order], owners)
 
         def attributes(state: FisherState) -> dict[str, Any]:
             return {
@@ -341,7 +342,7 @@ def _class_centres(data: Labelled, counts: NDArray[np.intp], rng: np.random.Rand
     """Return k-means centres of every class at unit norm, class after class."""
     centres = []
     for c, count in enumerate(counts.tolist()):
-        rows = data.rows[data.labels == c]
+        rows = data.rows[data.members(c)]
         if count < len(rows):
             model = KMeans(
                 count, init="random", n_init=1, max_iter=_KMEANS_PASSES, random_state=rng

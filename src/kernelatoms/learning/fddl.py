@@ -64,7 +64,7 @@ class Weights(NamedTuple):
 
 
 class Labelled(NamedTuple):
-    """Signals (n, n_features) in float64, the class of each, and of every atom."""
+    """Signals (n, n_features) in float64, the class of each, and of every atom; both in order."""
 
     rows: Array
     labels: NDArray[np.intp]
@@ -74,6 +74,14 @@ class Labelled(NamedTuple):
     def n_classes(self) -> int:
         """How many classes there are: every one owns atoms."""
         return int(self.owners[-1]) + 1
+
+    def members(self, c: int) -> slice:
+        """Return which rows are of a class."""
+        return slice(*np.searchsorted(self.labels, [c, c + 1]).tolist())
+
+    def own(self, c: int) -> slice:
+        """Return which atoms are of a class."""
+        return slice(*np.searchsorted(self.owners, [c, c + 1]).tolist())
 
 
 @dataclass
@@ -99,7 +107,7 @@ def learn_fisher(
     Parameters
     ----------
     data : Labelled
-        Signals and classes; atoms of a class lie side by side.
+        Signals and classes.
     atoms : array of shape (n_atoms, n_features)
         Where to start, of at most unit norm, float64.
     weights : Weights
@@ -135,8 +143,8 @@ def class_atoms(data: Labelled, atoms: Array, l1: float, *, max_iter: int, tol: 
     """
 
     def learn_class(c: int) -> Array:
-        rows = np.ascontiguousarray(data.rows[data.labels == c])
-        state = LearnerState.start(np.ascontiguousarray(atoms[data.owners == c]))
+        rows = data.rows[data.members(c)]
+        state = LearnerState.start(atoms[data.own(c)])
         alpha = l1 / 4  # the weight beside half of |X_i - D_i G|^2
         learn(
             lambda own: LinearProblem(rows, own, complete=True), rows, Lasso(alpha),
@@ -152,9 +160,8 @@ def objective(data: Labelled, atoms: Array, codes: CSR, weights: Weights) -> flo
     whole, total = data.rows - codes @ atoms, 0.0
     by_atom = codes.tocsc()
     for c in range(data.n_classes):
-        own = data.owners == c
+        own, members = data.own(c), data.members(c)
         part = by_atom[:, own] @ atoms[own]
-        members = data.labels == c
         part[members] -= data.rows[members]
         total += float(np.vdot(part, part))
     means, mean = code_means(codes, data)
@@ -200,17 +207,22 @@ def _one_round(data: Labelled, atoms: Array, gram: Array, codes: CSR, weights: W
     means, mean = code_means(codes, data)
     step = max(1, _VALUES_AT_ONCE // len(atoms))
     parts = []
-    for start in range(0, len(data.rows), step):
-        rows, labels = data.rows[start : start + step], data.labels[start : start + step]
-        before = codes[start : start + step].toarray()
-        towards = weights.fisher * (2 * means[labels] - mean + before)
-        corr = rows @ atoms.T
-        corr[labels[:, None] == data.owners] *= 2
-        energy = 2 * np.vecdot(rows, rows)
-        if ridge > 0:  # that of the ridge's own target, so that nothing explains more than there is
-            energy = energy + np.vecdot(towards, towards) / ridge
-        problem = GivenProblem(gram, corr + towards, energy, trusted=True)
-        parts.append(lasso(problem, weights.l1 / 2, start=before).to_csr())
+    for c in range(data.n_classes):
+        own, members = data.own(c), data.members(c)
+        pull = weights.fisher * (2 * means[c] - mean)
+        for start in range(members.start, members.stop, step):
+            block = slice(start, min(start + step, members.stop))
+            rows, before = data.rows[block], codes[block].toarray()
+            corr = rows @ atoms.T
+            corr[:, own] *= 2
+            energy = 2 * np.vecdot(rows, rows)
+            if ridge > 0:
+                towards = pull + weights.fisher * before
+                corr += towards
+                # The ridge has a target of its own: nothing explains more than there is.
+                energy += np.vecdot(towards, towards) / ridge
+            problem = GivenProblem(gram, corr, energy, trusted=True)
+            parts.append(lasso(problem, weights.l1 / 2, start=before).to_csr())
     return CSR(scipy.sparse.vstack(parts, format="csr"))
 
 
@@ -237,7 +249,7 @@ def with_replaced(data: Labelled, atoms: Array, codes: CSR) -> Array:
     left = data.rows - codes @ atoms
     error, new = np.vecdot(left, left), atoms.copy()
     for c in np.unique(data.owners[unused]):
-        places, members = unused[data.owners[unused] == c], np.flatnonzero(data.labels == c)
-        worst = members[worst_represented(error[members], len(places))]
+        places, members = unused[data.owners[unused] == c], data.members(int(c))
+        worst = members.start + worst_represented(error[members], len(places))
         new[places[: len(worst)]] = unit_rows(data.rows[worst])
     return new

@@ -6,7 +6,7 @@ import numpy as np
 
 from kernelatoms.papers.figure import Claim, Curves
 from kernelatoms.papers.lkdl.faces import SHOWN, our_weights
-from kernelatoms.papers.lkdl.fddl import OUR_L1
+from kernelatoms.papers.lkdl.fddl import LARGER_L1, OUR_L1, RBF
 from kernelatoms.papers.lkdl.reported import (
     DKSVD,
     FDDL,
@@ -24,18 +24,32 @@ from kernelatoms.papers.lkdl.reported import (
 _CLOSE_FACES, _CLOSE_DIGITS = 0.5, 0.3
 # What LKDL gains over LC-KSVD2 in the paper; over LC-KSVD1 it is 1.8.
 _GAIN = 1.3
+# What we ask of FDDL, with one of the weights and kernels at hand.
+_LEAST_FDDL = {FDDL: 95.7, with_map(FDDL): 95.9, RBF: 95.9}
 # "Reaches a 20% difference for 1 atom per person": as a curve shows it, so about.
 _ABOUT_20 = 15.0
 
 
 def claims_table_2(curves: Curves) -> list[Claim]:
-    """LKDL gains, and both are near the paper, with either reading of lambda_1."""
+    """LKDL gains, and both are near the paper, with either lambda_1; or another kernel does."""
     claims = []
     for x in (PAPERS_L1, OUR_L1):
-        claims += _gain(curves, FDDL, x, x, f" with lambda_1 = {x:g}")
+        how = f" with lambda_1 = {x:g}"
+        claims += _gain(curves, FDDL, x, x, how)
         for method, numbers in TABLE_2.items():
-            how = f" with lambda_1 = {x:g}"
             claims += _near(curves, method, x, numbers[PAPERS_L1], _CLOSE_DIGITS, how)
+    for x in (OUR_L1, LARGER_L1):
+        claims += _gain(curves, FDDL, x, x, f" with lambda_1 = {x:g}", mapped=RBF)
+    for method, least in _LEAST_FDDL.items():
+        best = max((curves.mean(method, x) for x in curves.shared(method)), default=None)
+        if best is not None:
+            claims.append(
+                Claim(
+                    f"{method}: {least} or more with the best of these lambda_1",
+                    best >= least,
+                    f"{best:.2f}",
+                )
+            )
     return claims
 
 
