@@ -12,7 +12,8 @@ import scipy.sparse
 from sklearn.datasets import load_digits
 from sklearn.metrics.pairwise import rbf_kernel
 
-from kernelatoms import load_model, sparse_encode
+from kernelatoms import explain, load_model, sparse_encode
+from kernelatoms.cli import apply
 from kernelatoms.cli.app import main
 
 
@@ -137,6 +138,32 @@ def test_codes_of_a_classifier_are_those_of_the_predicted_class(run, digits, tmp
     own = np.repeat(model.classes_, [d.n_atoms_ for d in model[-1].dictionaries_])
     for row in range(200):
         assert set(own[codes[[row]].indices]) <= {predictions[row]}
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [["n_neighbors=6"], ["scheme=collective"], ["scheme=collective", "n_neighbors=9"]],
+    ids=str,
+)
+@pytest.mark.parametrize("name", ["linear", "kdl"])
+def test_classifiers_give_the_codes_that_decided(
+    run, digits, tmp_path, monkeypatch, name, settings
+):
+    given = [word for setting in settings for word in ("--set", setting)]
+    run(
+        "fit", "digits.npz", "--rows", "X_train", "--label", "y_train", "--model", name, *given,
+        "--set", "n_atoms=12", "--set", "max_iter=2",
+    )  # fmt: skip
+    monkeypatch.setattr(apply, "_BLOCK_ROWS", 70)
+    assert run("encode", "model.skops", "digits.npz", "--rows", "X_test")[0] == 0
+    codes = scipy.sparse.load_npz(tmp_path / "codes.npz")
+    model, _ = load_model(tmp_path / "model.skops")
+    X = np.load(tmp_path / "digits.npz")["X_test"].reshape(200, -1).astype(np.float32)
+    expected = np.zeros(codes.shape)
+    for row, why in enumerate(explain(model, X)):
+        expected[row, why.atoms] = why.coefficients
+    np.testing.assert_allclose(codes.toarray(), expected, atol=1e-6)
+    assert codes.has_sorted_indices
 
 
 @pytest.mark.parametrize("name", ["KSVD", "mod"])

@@ -54,6 +54,8 @@ Trust = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 
+_BLOCK_ROWS = 4096
+
 
 @speaks_plainly
 def predict(
@@ -165,10 +167,12 @@ def encode(
 ) -> None:  # fmt: skip
     """Write the sparse code of every row of a file.
 
-    The model codes as it was fitted to, unless --method says otherwise. A classifier gives each
-    row's code over the dictionary of the class it predicts; atoms are counted through all classes.
-    CRC and SRC classifiers code over the training rows, class after class. A KernelLinearizer
-    gives virtual samples, which are not sparse.
+    The model codes as it was fitted to, unless --method says otherwise. A classifier with a
+    dictionary a class gives the code that decided: over the dictionary of the class it predicts,
+    or over all of them with scheme=collective. Atoms are counted through all classes. D-KSVD,
+    LC-KSVD and FDDL classifiers code over the atoms of all classes; CRC and SRC classifiers over
+    the training rows, class after class. A KernelLinearizer gives virtual samples, which are not
+    sparse.
     """
     from kernelatoms.files import (
         CODE_SUFFIXES,
@@ -250,16 +254,11 @@ def at_work(model: Path) -> Iterator[None]:
 
 
 def codes_of(fitted: Any, X: Any, options: dict[str, Any] | None = None) -> Any:
-    """Return the codes of rows; of class dictionaries, those over the predicted class's.
+    """Return the codes of rows; of class dictionaries, those that decided.
 
     ``options`` of ``sparse_encode`` replace the way in which the model codes.
     """
     from kernelatoms import sparse_encode
-
-    def code(learner: Any, signals: Any) -> Any:
-        if options is None:
-            return learner.transform(signals)
-        return sparse_encode(signals, learner, **options)
 
     if options is None and hasattr(fitted, "transform"):
         return fitted.transform(X)
@@ -272,7 +271,9 @@ def codes_of(fitted: Any, X: Any, options: dict[str, Any] | None = None) -> Any:
             )
         return last.codes(signals)
     if hasattr(last, "dictionaries_"):
-        return _codes_by_class(last, signals, code)
+        if options is None:
+            return _codes_that_decided(last, signals)
+        return _codes_by_class(last, signals, options)
     if not hasattr(last, "n_atoms_"):
         what = "leave --method out" if hasattr(fitted, "transform") else "it has no codes"
         raise ValueError(
@@ -283,7 +284,7 @@ def codes_of(fitted: Any, X: Any, options: dict[str, Any] | None = None) -> Any:
         from sklearn.base import clone
 
         return clone(last).set_params(**(options or {})).fit_transform(signals)
-    return code(last, signals)
+    return sparse_encode(signals, last, **(options or {}))
 
 
 def _last_step(fitted: Any, X: Any) -> tuple[Any, Any]:
@@ -294,10 +295,35 @@ def _last_step(fitted: Any, X: Any) -> tuple[Any, Any]:
     return _last_step(fitted[-1], fitted[:-1].transform(X) if len(steps) > 1 else X)
 
 
-def _codes_by_class(classifier: Any, signals: Any, code: Any) -> Any:
-    """Return codes over the dictionaries of the predicted classes; atoms counted through all."""
+def _codes_that_decided(classifier: Any, signals: Any) -> Any:
+    """Return the codes that ``explain`` shows: over the answer's dictionary, or over all of them.
+
+    Only the classifier knows how it codes: over the atoms nearest to a row, or of all classes
+    together.
+    """
     import numpy as np
     import scipy.sparse
+
+    parts = []
+    n_atoms = _n_atoms(classifier)
+    for start in range(0, len(signals), _BLOCK_ROWS):
+        told = classifier.explain(signals[start : start + _BLOCK_ROWS])
+        ends = np.cumsum([0, *(len(why.atoms) for why in told)])
+        values = np.concatenate([why.coefficients for why in told])
+        atoms = np.concatenate([why.atoms for why in told])
+        shape = (len(told), n_atoms)
+        parts.append(scipy.sparse.csr_array((values, atoms, ends), shape=shape))
+    codes = scipy.sparse.vstack(parts, format="csr")
+    codes.sort_indices()  # explanations begin with the largest coefficient
+    return codes
+
+
+def _codes_by_class(classifier: Any, signals: Any, options: dict[str, Any]) -> Any:
+    """Return codes by other means, over the predicted classes' dictionaries."""
+    import numpy as np
+    import scipy.sparse
+
+    from kernelatoms import sparse_encode
 
     predictions = classifier.predict(signals)
     parts, order = [], []
@@ -309,7 +335,7 @@ def _codes_by_class(classifier: Any, signals: Any, code: Any) -> Any:
             rows = signals[mine]
             if hasattr(classifier, "members_"):  # kernel values with the rows of the class
                 rows = rows[:, classifier.members_[c]]
-            own = scipy.sparse.coo_array(code(learner, rows))
+            own = scipy.sparse.coo_array(sparse_encode(rows, learner, **options))
             shape = (len(mine), int(starts[-1]))
             places = (own.row, own.col + starts[c])
             parts.append(scipy.sparse.coo_array((own.data, places), shape=shape))

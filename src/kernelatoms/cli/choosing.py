@@ -81,6 +81,21 @@ PRESETS = {
         "unit",
         parameters={"learn__kernel": "rbf", "learn__n_neighbors": 50, "learn__normalize": False},
     ),
+    "lcksvd": Choice(
+        "classify images, spectra, signals by one dictionary learned with the labels: unit-norm "
+        "rows, RBF kernel, LC-KSVD",
+        "LCKSVDClassifier",
+        "unit",
+        mapped=True,
+        parameters={"map__kernel": "rbf", "map__gamma": 0.5, "learn__n_nonzero_coefs": 10},
+    ),
+    "fddl": Choice(
+        "classify images, spectra, signals by atoms that serve one class and no other: unit-norm "
+        "rows, FDDL",
+        "FDDLClassifier",
+        "unit",
+        parameters={"learn__n_atoms_per_class": 20},
+    ),
 }  # fmt: skip
 
 ESTIMATORS = {
@@ -92,6 +107,15 @@ ESTIMATORS = {
     "KernelLinearizer": Choice("map rows to virtual samples of a kernel", "KernelLinearizer"),
     "ClassDictionaryClassifier": Choice(
         "one dictionary a class, the smallest residual decides", "ClassDictionaryClassifier"
+    ),
+    "DKSVDClassifier": Choice(
+        "one dictionary and a linear decision on its codes, learned together", "DKSVDClassifier"
+    ),
+    "LCKSVDClassifier": Choice(
+        "the same with codes that resemble each other within a class", "LCKSVDClassifier"
+    ),
+    "FDDLClassifier": Choice(
+        "one dictionary whose atoms serve one class and no other", "FDDLClassifier"
     ),
     "CRCClassifier": Choice("ridge codes over the training rows", "CRCClassifier"),
     "SRCClassifier": Choice("l1 or greedy codes over the training rows", "SRCClassifier"),
@@ -227,7 +251,8 @@ def _find_parameter(model: Any, name: str) -> str:
             f"--set {name}: there is more than one; name one of {', '.join(sorted(found))}."
         )
     ends = sorted({key.split("__")[-1] for key in names if not key.startswith("fill__")})
-    near = difflib.get_close_matches(name, ends, n=1)
+    longer = [end for end in ends if end.startswith(name)]  # n_atoms of n_atoms_per_class
+    near = longer or difflib.get_close_matches(name, ends, n=1)
     hint = f" Did you mean {near[0]!r}?" if near else ""
     raise ValueError(
         f"--set {name}: the model has no such parameter.{hint} It has {', '.join(ends)}."

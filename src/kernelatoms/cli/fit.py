@@ -28,6 +28,8 @@ EXAMPLES = """**Examples**
 
 `kernelatoms fit digits.npz --rows X --label y --model kcrc-images --set kernel=tangent`
 
+`kernelatoms fit digits.npz --rows X --label y --model lcksvd --set n_atoms=200`
+
 `kernelatoms fit spectra.csv --model KernelKSVD --set kernel=mykernels:Power`
 
 `kernelatoms fit patches.npy --model KSVD --set n_atoms=128 --set n_nonzero_coefs=6`
@@ -197,7 +199,9 @@ def _what_was_reached(pipeline: Any, X: Any, y: Any) -> dict[str, Any]:
         }
     signals = pipeline[:-1].transform(X)
     classes = getattr(learner, "classes_", None)
-    owned = [signals] if classes is None else [signals[y == name] for name in classes]
+    owned = [signals]  # one dictionary is for all rows, also if it was learned with their labels
+    if hasattr(learner, "dictionaries_"):
+        owned = [signals[y == name] for name in learner.classes_]
     shares = [_energy_kept(*pair) for pair in zip(dictionaries, owned, strict=True)]
     energy = sum(whole for _, whole in shares)
     return {
@@ -230,6 +234,11 @@ def _energy_kept(learner: Any, signals: Any) -> tuple[float, float]:
         energy = float(learner._kernel().diag(signals).sum())
     else:
         energy = float(np.vdot(signals, signals))
+    if hasattr(learner, "atom_classes_"):  # its score is an accuracy
+        from kernelatoms import residual_norms
+
+        left = residual_norms(signals, learner, learner.transform(signals))
+        return energy - float(np.vdot(left, left)), energy
     if hasattr(learner, "score"):
         return float(learner.score(signals)) * energy, energy
     return energy - float(learner._residuals(signals).sum(dtype=np.float64)), energy

@@ -10,8 +10,10 @@
 - ``comparison``: scores of repeated runs to means, standard errors and an honest sentence.
 - ``model``: the report on any fitted model. It takes the model apart (``anatomy``), codes the
   rows (``coding``) and writes sections on how it was learned (``learned``), its atoms and codes
-  (``atoms``) and its answers (``classified``), in plain ``words``; on models that keep their
-  training rows, ``represented`` with the figure in ``class_parts``.
+  (``atoms``) and its answers (``classified``, ``weights``), in plain ``words``. Of models that
+  answer with shares and explain themselves ``judged`` tells, with the figure in ``class_parts``;
+  what they have of their own is in ``represented`` (training rows as atoms) and ``labelled`` (one
+  dictionary learned with the labels).
 
 matplotlib is imported here and nowhere below: ``import kernelatoms`` does not pay for it.
 """

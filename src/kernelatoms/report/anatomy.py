@@ -22,7 +22,10 @@ from kernelatoms import (
     KSCDL,
     ClassDictionaryClassifier,
     CRCClassifier,
+    DKSVDClassifier,
+    FDDLClassifier,
     KernelLinearizer,
+    LCKSVDClassifier,
     SparseCoder,
     SRCClassifier,
 )
@@ -30,8 +33,12 @@ from kernelatoms.report.words import list_words
 
 Array = NDArray[Any]
 
+# One dictionary whose atoms belong to classes.
+LABELLED = (DKSVDClassifier, LCKSVDClassifier, FDDLClassifier)
 # What a model may end in, beside learners of dictionaries.
-OTHER_MODELS = (ClassDictionaryClassifier, CRCClassifier, SRCClassifier, KernelLinearizer)
+OTHER_MODELS = (
+    ClassDictionaryClassifier, CRCClassifier, SRCClassifier, KernelLinearizer, *LABELLED,
+)  # fmt: skip
 # Up to so many features are read by their names; more are a curve.
 FEW_FEATURES = 30
 
@@ -71,12 +78,18 @@ class Anatomy:
     @property
     def is_classifier(self) -> bool:
         """Whether the model answers with classes."""
-        return isinstance(self.last, ClassDictionaryClassifier) or self.keeps_rows
+        kinds = isinstance(self.last, ClassDictionaryClassifier), self.keeps_rows, self.labelled
+        return any(kinds)
 
     @property
     def keeps_rows(self) -> bool:
         """Whether the training rows are the dictionary."""
         return isinstance(self.last, CRCClassifier | SRCClassifier)
+
+    @property
+    def labelled(self) -> bool:
+        """Whether one dictionary was learned with the labels: its atoms belong to classes."""
+        return isinstance(self.last, LABELLED)
 
     @property
     def codes_jointly(self) -> bool:
@@ -88,7 +101,15 @@ class Anatomy:
         """The fitted dictionaries: one a class, one, or none."""
         if isinstance(self.last, ClassDictionaryClassifier):
             return list(self.last.dictionaries_)
-        return [self.last] if _is_dictionary(self.last) else []
+        return [self.last] if self.labelled or _is_dictionary(self.last) else []
+
+    @property
+    def atoms_by_class(self) -> list[tuple[int, NDArray[np.intp]]]:
+        """Which dictionary, and which of its atoms, for every class; or for the only one."""
+        if self.labelled:
+            owners = self.last.atom_classes_
+            return [(0, np.flatnonzero(owners == c)) for c in range(len(self.classes))]
+        return [(c, np.arange(learner.n_atoms_)) for c, learner in enumerate(self.learners)]
 
     @property
     def in_feature_space(self) -> bool:
@@ -155,8 +176,8 @@ def dissect(model: Any) -> Anatomy:
             what = "SparseCoder, which learned nothing"
         raise TypeError(
             "model must be a fitted KSVD, MOD, KernelKSVD, KernelMOD, KSCDL, "
-            "ClassDictionaryClassifier, CRCClassifier, SRCClassifier or KernelLinearizer, or a "
-            "Pipeline that ends in one, got "
+            "ClassDictionaryClassifier, DKSVDClassifier, LCKSVDClassifier, FDDLClassifier, "
+            "CRCClassifier, SRCClassifier or KernelLinearizer, or a Pipeline that ends in one, got "
             f"{what!r}.{hint}"
         )
     for step in steps:

@@ -10,6 +10,7 @@ from kernelatoms.report.coding import Coded, Subject, code_signals, take_rows
 from kernelatoms.report.curves import coded_row_figure, curves_figure, heat_figure
 from kernelatoms.report.distributions import shares_figure, usage_figure
 from kernelatoms.report.figures import atoms_figure, coded_image_figure
+from kernelatoms.report.labelled import codes_words
 from kernelatoms.report.page import Picture, Section
 from kernelatoms.report.style import as_label
 from kernelatoms.report.words import count_words, label_words, percent
@@ -33,8 +34,8 @@ def atoms_section(subject: Subject) -> Section:
             else "An atom's sign is free: its largest value is shown as positive"
         )
         words.append(
-            f"What the dictionaries are made of. {kind}, and every atom has a scale of its own. "
-            f"{view.units}"
+            f"What the {'dictionary is' if subject.anatomy.labelled else 'dictionaries are'} made "
+            f"of. {kind}, and every atom has a scale of its own. {view.units}"
         )
         pictures.append(_atoms_picture(subject, view))
     if coded is not None:
@@ -48,14 +49,14 @@ def atoms_section(subject: Subject) -> Section:
 def _atoms_picture(subject: Subject, view: View) -> Picture:
     """Draw atoms: the most used ones where rows were given, else the first."""
     anatomy, coded = subject.anatomy, subject.coded
-    n_shown = min(len(anatomy.learners), _CLASSES_SHOWN)
+    parts = anatomy.atoms_by_class
+    n_shown = min(len(parts), _CLASSES_SHOWN)
     most = _atoms_a_dictionary(view, n_shown)
     groups = []
-    for c, learner in enumerate(anatomy.learners[:n_shown]):
-        order = np.arange(learner.n_atoms_)
+    for i, order in parts[:n_shown]:
         if coded is not None:
-            order = np.argsort(-coded.uses[c], kind="stable")
-        atoms = view.atoms(learner.components_[order[:most]])
+            order = order[np.argsort(-coded.uses[i][order], kind="stable")]
+        atoms = view.atoms(anatomy.learners[i].components_[order[:most]])
         groups.append(atoms if anatomy.row_atoms else _positive(atoms))
     labels = [as_label(label) for label in anatomy.classes[:n_shown]]
     count = max(len(group) for group in groups)
@@ -118,6 +119,8 @@ def _codes(subject: Subject, coded: Coded) -> tuple[str, list[Picture]]:
             " Here each row is coded once, over the atoms of all classes together; a class leaves "
             "over what its own part of that code misses, and the one that leaves the least counts."
         )
+    elif subject.anatomy.labelled:
+        text += codes_words(subject.anatomy.last)
     elif subject.anatomy.is_classifier:
         text += " Here each row is coded over the dictionary that leaves the least of it."
     if subject.anatomy.in_feature_space:
@@ -183,7 +186,7 @@ def _example(subject: Subject, view: View, coded: Coded, row: int) -> Picture:
         figure = coded_row_figure(signal, approximation, code, atoms, view.feature_names)
     share = percent(coded.least[row] / coded.energy[row])
     name = ""
-    if anatomy.is_classifier:
+    if anatomy.is_classifier and not anatomy.labelled:
         name = f" of class {label_words(anatomy.classes[coded.chosen[row]])}"
     caption = (
         f"Row {row} (from 0), a typical one: the dictionary{name} leaves {share} of it over, of "

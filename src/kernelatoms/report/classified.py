@@ -12,15 +12,15 @@ from kernelatoms.report.coding import (
     Answers,
     Coded,
     Subject,
-    class_weights,
     code_signals,
     take_rows,
 )
 from kernelatoms.report.curves import pair_figure
 from kernelatoms.report.distributions import own_and_other_figure
-from kernelatoms.report.figures import class_matrix_figure, confusion_figure
+from kernelatoms.report.figures import confusion_figure
 from kernelatoms.report.page import Picture, Section, Table
 from kernelatoms.report.style import as_label
+from kernelatoms.report.weights import weights_pictures
 from kernelatoms.report.words import count_words, label_words, list_words, percent, shorten
 
 Array = NDArray[Any]
@@ -75,8 +75,7 @@ def accuracy_section(subject: Subject, coded: Coded) -> Section:
             "two boxes of a class lie apart, the safer its answers."
         )
         pictures.append(residuals)
-    weights = weights_picture(subject)
-    pictures += [] if weights is None else [weights]
+    pictures += weights_pictures(subject)
     return Section("Accuracy", "\n\n".join(words), table=table, pictures=pictures)
 
 
@@ -177,35 +176,6 @@ def own_and_other_picture(
     )
     key = "Boxes span the middle half of a class's rows, lines the middle 90%; marks are medians."
     return Picture(figure, f"{words} {key}", f"Shares {verb}, by true class. {words}")
-
-
-def weights_picture(subject: Subject) -> Picture | None:
-    """Draw on which classes' atoms the codes of every class's rows have their weight."""
-    weights = class_weights(subject.anatomy, subject.X, subject.y)
-    if weights is None or not weights.sum() > 0:
-        return None
-    totals = weights.sum(axis=1)
-    present, classes = np.flatnonzero(totals > 0), subject.anatomy.classes
-    shares = weights / np.where(totals > 0, totals, 1)[:, None]
-    own = np.diagonal(shares)
-    words = (
-        f"{percent(float(np.trace(weights) / weights.sum()))} of the weight of codes, their sum of "
-        "|coefficients|, is on atoms of the row's own class"
-    )
-    least = present[own[present].argmin()]
-    words += (
-        f"; the least, {percent(float(own[least]))}, of rows of {label_words(classes[least])}. "
-        "The further from the diagonal weight lies, the less codes tell classes apart."
-    )
-    if len(classes) > _CLASSES_IN_A_MATRIX:
-        lowest = present[np.argsort(own[present], kind="stable")[:_CLASSES_IN_A_MATRIX]]
-        shown = np.sort(lowest)
-        words += f" The {len(shown)} of {len(classes)} classes with the least are drawn."
-        shares, classes = shares[np.ix_(shown, shown)], [classes[c] for c in shown]
-    # A hundredth and more is said in the cell; the colour tells the rest.
-    cells = [[f"{100 * share:.0f}" if share >= 0.005 else "" for share in row] for row in shares]
-    figure = class_matrix_figure(shares, cells, classes, "atoms of class, % of the weight")
-    return Picture(figure, words, f"Weight of codes by true class and by class of atoms. {words}")
 
 
 def mistakes_section(subject: Subject, coded: Coded) -> Section | None:

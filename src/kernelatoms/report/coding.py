@@ -52,7 +52,7 @@ class Coded(Answers):
     ``chosen`` is the dictionary that leaves the least, with the residual ``least``; ``own`` and
     ``other`` are residuals too. ``uses`` counts, for every atom, the rows that use it; ``n_coded``
     says of how many, for every dictionary: those that chose it, or, where rows are coded over all
-    dictionaries together, all.
+    dictionaries together, all. Of one dictionary for all classes, nothing here is about labels.
     """
 
     energy: Array
@@ -70,7 +70,8 @@ def code_rows(anatomy: Anatomy, X: Any, y: Any = None) -> Coded:
     """Code all rows as the model does: over each dictionary, or over all of them together."""
     learners = anatomy.learners
     n_rows = n_rows_of(X)
-    truth = find_labels(anatomy.classes, y, n_rows)
+    # One dictionary of all classes leaves what it leaves, whatever the row's class.
+    truth = find_labels(anatomy.classes, None if anatomy.labelled else y, n_rows)
     numbers = np.full((4, n_rows), np.nan)
     energy, least, own, other = numbers
     chosen = np.zeros(n_rows, np.intp)
@@ -106,33 +107,55 @@ def judge_rows(anatomy: Anatomy, X: Any, y: Any = None) -> Judged:
     return Judged(chosen, truth, own, other, won)
 
 
-def class_weights(anatomy: Anatomy, X: Any, y: Any) -> Array | None:
-    """Return on which classes' atoms the codes of every class's rows have their weight.
+@dataclass(frozen=True)
+class Weights:
+    """Sums of |coefficients| of every class's rows over every atom, and the class of every atom."""
 
-    Sums of |coefficients| of rows of class i (row) over atoms of class j (column), of some rows
-    where there are very many. None where a row is coded over one class's atoms alone, its answer's.
+    by_atom: scipy.sparse.csr_array
+    owners: NDArray[np.intp]
+
+    @property
+    def by_class(self) -> Array:
+        """The same over all atoms of a class: rows of class i, atoms of class j."""
+        n_classes = self.by_atom.shape[0]
+        return np.asarray((self.by_atom @ _marks(self.owners, n_classes)).toarray())
+
+
+def code_weights(anatomy: Anatomy, X: Any, y: Any) -> Weights | None:
+    """Return on which atoms the codes of every class's rows have their weight.
+
+    Of some rows where there are very many. None where a row is coded over one class's atoms alone,
+    its answer's.
     """
-    last = anatomy.last
-    if not anatomy.keeps_rows and not anatomy.codes_jointly:
+    if not (anatomy.keeps_rows or anatomy.codes_jointly or anatomy.labelled):
         return None
     rows, n_classes = spread(n_rows_of(X), _WEIGHED_ROWS), len(anatomy.classes)
     truth = find_labels(anatomy.classes, np.asarray(y)[rows], len(rows))
-    weights = np.zeros((n_classes, n_classes))
+    owners = _owners(anatomy)
+    total = scipy.sparse.csr_array((n_classes, len(owners)))
     for part in _blocks(len(rows), anatomy):
         signals = anatomy.enter(anatomy.see(take_rows(X, rows[part])))
         if anatomy.keeps_rows:
-            codes, owners = abs(last.codes(signals)), last.labels_
+            codes = anatomy.last.codes(signals)
         else:
-            each, _ = code_signals(anatomy, signals)
-            codes = abs(scipy.sparse.hstack(each, format="csr"))
-            owners = np.repeat(np.arange(n_classes), [code.shape[1] for code in each])
+            codes = scipy.sparse.hstack(code_signals(anatomy, signals)[0], format="csr")
         known = np.flatnonzero(truth[part] != _UNKNOWN)
-        by_class = scipy.sparse.csr_array(
-            (np.ones(len(owners)), (np.arange(len(owners)), owners)),
-            shape=(len(owners), n_classes),
-        )
-        np.add.at(weights, truth[part][known], (codes[known] @ by_class).toarray())
-    return weights
+        total = total + _marks(truth[part][known], n_classes).T @ abs(codes[known])
+    return Weights(scipy.sparse.csr_array(total), owners)
+
+
+def _owners(anatomy: Anatomy) -> NDArray[np.intp]:
+    """Return the class of every atom, atoms counted through all classes."""
+    if anatomy.keeps_rows:
+        return np.asarray(anatomy.last.labels_, np.intp)
+    sizes = [len(atoms) for _, atoms in anatomy.atoms_by_class]
+    return np.repeat(np.arange(len(sizes)), sizes)
+
+
+def _marks(classes: NDArray[np.intp], n_classes: int) -> scipy.sparse.csr_array:
+    """Return a row for each entry with a 1 in its class's column."""
+    places = (np.arange(len(classes)), classes)
+    return scipy.sparse.csr_array((np.ones(len(classes)), places), shape=(len(classes), n_classes))
 
 
 def code_signals(anatomy: Anatomy, signals: Array) -> tuple[list[scipy.sparse.csr_array], Array]:

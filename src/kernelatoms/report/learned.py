@@ -9,6 +9,7 @@ from kernelatoms import KernelLinearizer, nystrom_error
 from kernelatoms.report.anatomy import Anatomy
 from kernelatoms.report.coding import Subject, n_rows_of, spread, take_rows
 from kernelatoms.report.distributions import progress_figure, spectrum_figure
+from kernelatoms.report.labelled import labelled_sizes, objective_words
 from kernelatoms.report.page import Picture, Section, Table
 from kernelatoms.report.words import count_words, percent, settings_in_words
 
@@ -60,9 +61,12 @@ def _sizes(subject: Subject) -> list[list[str]]:
     if anatomy.keeps_rows:
         rows += _kept_sizes(anatomy.last)
     if anatomy.learners:
-        atoms = [learner.n_atoms_ for learner in anatomy.learners]
-        rows.append([f"atoms{each}", _span(atoms)])
-        if anatomy.row_atoms:
+        if anatomy.labelled:
+            rows.append(["atoms", f"{anatomy.last.n_atoms_:,}"])
+        rows.append([f"atoms{each}", _span([len(atoms) for _, atoms in anatomy.atoms_by_class])])
+        if anatomy.labelled:
+            rows += labelled_sizes(anatomy.last)
+        elif anatomy.row_atoms:
             rows.append(["weight of the l1 penalty", f"{anatomy.learners[0].alpha:g}"])
             gamma = anatomy.learners[0].gamma_
             rows += [] if gamma is None else [["gamma of the kernel", f"{gamma:.4g}"]]
@@ -136,10 +140,12 @@ def _convergence(anatomy: Anatomy) -> tuple[str, list[Picture]]:
     penalty = (
         ", halved, plus the penalty on the size of their coefficients" if anatomy.row_atoms else ""
     )
+    if anatomy.labelled:
+        penalty = objective_words(anatomy.last)
     text = (
-        f"The objective is the squared error of the training rows' codes{penalty}{together}: the "
-        "lowest reached so far. The energy of the training rows is not stored, so it is given "
-        "relative to the first pass."
+        f"The objective is the squared error of the training rows' codes{penalty}{together}: what "
+        "every pass reached, of which the lowest counts. The energy of the training rows is not "
+        "stored, so it is given relative to the first pass."
     )
     ending = _ending(learners)
     if n_passes == 1 or total[0] == 0:

@@ -10,15 +10,17 @@ from typing import Any
 import numpy as np
 import sklearn
 
-from kernelatoms import __version__, n_threads
+from kernelatoms import ClassDictionaryClassifier, __version__, n_threads
 from kernelatoms.files import check_target
 from kernelatoms.report.anatomy import Anatomy, dissect, make_view
 from kernelatoms.report.atoms import atoms_section
 from kernelatoms.report.classified import accuracy_section, accuracy_words, mistakes_section
 from kernelatoms.report.coding import Subject, code_rows, judge_rows, n_rows_of, time_model
+from kernelatoms.report.judged import winners_words
+from kernelatoms.report.labelled import labelled_sections
 from kernelatoms.report.learned import fitted_section, learning_section, measure_map
 from kernelatoms.report.page import Section, Table, write_report
-from kernelatoms.report.represented import represented_sections, winners_words
+from kernelatoms.report.represented import represented_sections
 from kernelatoms.report.words import count_words, percent
 
 
@@ -43,8 +45,9 @@ def write_model_report(
         left as it was.
     model : estimator
         A fitted ``KSVD``, ``MOD``, ``KernelKSVD``, ``KernelMOD``, ``KSCDL``,
-        ``ClassDictionaryClassifier``, ``CRCClassifier``, ``SRCClassifier`` or
-        ``KernelLinearizer``, or a ``Pipeline`` that ends in one.
+        ``ClassDictionaryClassifier``, ``DKSVDClassifier``, ``LCKSVDClassifier``,
+        ``FDDLClassifier``, ``CRCClassifier``, ``SRCClassifier`` or ``KernelLinearizer``, or a
+        ``Pipeline`` that ends in one.
     X : array or data frame of shape (n_samples, n_features), optional
         Rows to show the model on, as it takes them; best some that it did not learn from.
     y : array of shape (n_samples,), optional
@@ -101,8 +104,9 @@ def model_sections(
     ----------
     model : estimator
         A fitted ``KSVD``, ``MOD``, ``KernelKSVD``, ``KernelMOD``, ``KSCDL``,
-        ``ClassDictionaryClassifier``, ``CRCClassifier``, ``SRCClassifier`` or
-        ``KernelLinearizer``, or a ``Pipeline`` that ends in one.
+        ``ClassDictionaryClassifier``, ``DKSVDClassifier``, ``LCKSVDClassifier``,
+        ``FDDLClassifier``, ``CRCClassifier``, ``SRCClassifier`` or ``KernelLinearizer``, or a
+        ``Pipeline`` that ends in one.
     X : array or data frame of shape (n_samples, n_features), optional
         Rows to show the model on, as it takes them; best some that it did not learn from.
     y : array of shape (n_samples,), optional
@@ -155,7 +159,8 @@ def _examine(
         )
     view = make_view(anatomy, n_features, shape, names)
     coded = code_rows(anatomy, X, y) if X is not None and anatomy.learners else None
-    judged = judge_rows(anatomy, X, y) if X is not None and anatomy.keeps_rows else None
+    shares = anatomy.keeps_rows or anatomy.labelled
+    judged = judge_rows(anatomy, X, y) if X is not None and shares else None
     map_error = measure_map(anatomy, X) if X is not None else None
     return Subject(model, anatomy, view, X, y, coded, judged, map_error)
 
@@ -233,7 +238,9 @@ def _sections(
         sections += represented_sections(subject)
     elif subject.view is not None or coded is not None:
         sections.append(atoms_section(subject))
-    if coded is not None and anatomy.is_classifier and subject.y is not None:
+    if anatomy.labelled:
+        sections += labelled_sections(subject)
+    elif coded is not None and anatomy.is_classifier and subject.y is not None:
         sections += [accuracy_section(subject, coded), mistakes_section(subject, coded)]
     sections.append(_timing_section(subject, timing))
     return [section for section in sections if section is not None]
@@ -262,7 +269,9 @@ def _heading(anatomy: Anatomy) -> str:
         return f"{type(anatomy.last).__name__}: the training rows as dictionary"
     if not anatomy.learners:
         return "Kernel map: what was learned"
-    name = "Class dictionaries" if anatomy.is_classifier else f"{type(anatomy.last).__name__}"
+    name = type(anatomy.last).__name__
+    if isinstance(anatomy.last, ClassDictionaryClassifier):
+        name = "Class dictionaries"
     if anatomy.in_feature_space:
         kernel = (anatomy.linearizer or anatomy.learners[0]).kernel
         name += f" under {f'the {kernel}' if isinstance(kernel, str) else 'a'} kernel"
@@ -272,7 +281,7 @@ def _heading(anatomy: Anatomy) -> str:
 def _lead(subject: Subject) -> str:
     """Return what the reader should know first."""
     anatomy, coded = subject.anatomy, subject.coded
-    answers = coded or subject.judged
+    answers = subject.judged or coded
     if answers is not None and anatomy.is_classifier and subject.y is not None:
         return accuracy_words(subject, answers)
     if subject.judged is not None:

@@ -1,0 +1,113 @@
+"""Sections on models that learned one dictionary with the labels: how classes are judged."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelatoms import FDDLClassifier
+from kernelatoms.report.class_parts import Bars
+from kernelatoms.report.coding import Subject
+from kernelatoms.report.judged import Judgement, Manner, judged_sections, typical_row_picture
+from kernelatoms.report.page import Section
+
+Array = NDArray[Any]
+
+
+def labelled_sections(subject: Subject) -> list[Section | None]:
+    """Return how codes decide, and how good the answers are."""
+    judged, last = subject.judged, subject.anatomy.last
+    if judged is None:
+        return []
+    manner = _manner(last)
+    picture = typical_row_picture(subject, judged, manner)
+    decision = Section("Decision", _decision_words(last), pictures=[picture])
+    return [decision, *judged_sections(subject, judged, manner)]
+
+
+def codes_words(last: Any) -> str:
+    """Say over which atoms rows are coded, and whether these codes decide."""
+    words = (
+        " Here each row is coded over the atoms of all classes together, as transform gives "
+        "its codes."
+    )
+    return words + (" The decision codes anew, class by class." if _is_local(last) else "")
+
+
+def objective_words(last: Any) -> str:
+    """Say what the objective adds to the squared error of the training rows' codes."""
+    if isinstance(last, FDDLClassifier):
+        return (
+            ", twice: over all atoms and over those of the row's class; plus what atoms of other "
+            "classes put in, the penalty on the size of coefficients, and the spread of codes "
+            "within classes less that between them, all weighed"
+        )
+    return (
+        ", plus that of the marks of their classes as a linear map of the codes gives them, weighed"
+    )
+
+
+def labelled_sizes(last: Any) -> list[list[str]]:
+    """Return what codes and terms of the objective weigh, as lines of a table."""
+    if isinstance(last, FDDLClassifier):
+        return [
+            ["weight of the l1 penalty", f"{last.l1_weight_:.4g}"],
+            ["weight of Fisher's criterion", f"{last.fisher_weight:g}"],
+            ["decision", "class by class" if _is_local(last) else "over all atoms"],
+        ]
+    rows = [["nonzeros a code, at most", f"{last.n_nonzero_coefs_:,}"]]
+    if hasattr(last, "consistency_weight"):
+        rows.append(["variant", f"{last.variant}"])
+        rows.append(["weight of label consistency", f"{last.consistency_weight:g}"])
+    if getattr(last, "variant", 2) == 2:
+        rows.append(["weight of the labels", f"{last.label_weight:g}"])
+    return rows
+
+
+def _is_local(last: Any) -> bool:
+    return isinstance(last, FDDLClassifier) and last.decision == "local"
+
+
+def _decision_words(last: Any) -> str:
+    if _is_local(last):
+        return (
+            "Every row is coded over each class's atoms by itself. A class is judged by what its "
+            "code leaves of the row, plus the penalty on the code's size and on its distance from "
+            "the class's mean code; the smallest sum wins. Shown is the answer's code."
+        )
+    if isinstance(last, FDDLClassifier):
+        return (
+            "Every row is coded once, over the atoms of all classes. A class is judged by what its "
+            "part of the code leaves of the row, plus the weighed distance of the code from the "
+            "class's mean code; the smallest sum wins."
+        )
+    return (
+        "Every row is coded once, over the atoms of all classes. Every atom has a weight for "
+        "every class; a class's score is the sum of coefficients times weights, and the largest "
+        "wins. So an atom that started from one class may speak for another."
+    )
+
+
+def _manner(last: Any) -> Manner:
+    fisher = isinstance(last, FDDLClassifier)
+
+    def bars(judgement: Judgement) -> list[Bars]:
+        why = judgement.why
+        first = Bars("share of the code's energy", why.code_energies(), are_shares=True)
+        if _is_local(last) and why.residuals is not None and why.energy:
+            # The code is over the answer's atoms alone: what the other classes leave says more.
+            first = Bars("share of the row's energy left", why.residuals / why.energy, True)
+        name = "share of the fit" if fisher else "score"
+        return [first, Bars(name, why.scores, are_shares=fisher)]
+
+    def sums(judgement: Judgement) -> dict[str, Array]:
+        why = judgement.why
+        return {"its atoms' sum": np.asarray(why.coefficients @ last.components_[why.atoms])}
+
+    shares = "Shares of classes are the probabilities nearest to the scores"
+    if fisher:
+        shares = (
+            "The share of a class in a row's fit is 1 over what the class leaves, in the sense "
+            "above, over the sum of all classes"
+        )
+    return Manner(shares, "atom", last.components_, bars, sums)
