@@ -29,7 +29,7 @@ def make_lkdl(
         As in ``KernelLinearizer``.
     unit_rows : bool, default=False
         Scale every row to unit norm first, as the paper does with images.
-    **map_parameters
+    map_parameters : keyword arguments
         Parameters of ``KernelLinearizer``: ``gamma``, ``degree``, ``coef0``, ``n_landmarks``,
         ``n_components``, ``sampling``, ``random_state``, ...
 
