@@ -80,6 +80,17 @@ class TestScalings:
         np.testing.assert_array_equal(atoms, [[1, 0], [0, 0]])
         np.testing.assert_allclose(map_, [[0.8 / 2 / 0.6, 0], [0, 0]])
 
+    @pytest.mark.parametrize("dtype", [np.float32, np.float64])
+    def test_rounding_is_no_atom(self, dtype):
+        """Brought to unit norm it would be a direction like any other."""
+        eps = np.finfo(dtype).eps
+        joint = np.array([[40 * eps, 30 * eps, 1], [400 * eps, 300 * eps, 1]], dtype)
+        before = joint.copy()
+        atoms, map_ = apart(joint, np.array([1.0]))
+        np.testing.assert_allclose(atoms, [[0, 0], [0.8, 0.6]], rtol=1e-6)
+        np.testing.assert_allclose(map_, [[0, 1 / (500 * eps)]], rtol=1e-6)
+        np.testing.assert_array_equal(joint, before)
+
     def test_marks_are_roots_of_weights(self):
         rows = with_labels(np.ones((2, 2), np.float32), np.array([1, 0]), np.array([4.0, 9.0]))
         np.testing.assert_array_equal(rows, [[1, 1, 0, 3], [1, 1, 2, 0]])

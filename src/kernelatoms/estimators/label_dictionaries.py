@@ -37,6 +37,9 @@ from kernelatoms.space.problem import LinearProblem
 
 Array = NDArray[Any]
 
+# Scores are told apart if they differ by more eps than that.
+_ROUNDING = 10
+
 
 class LabelDictionary(SupervisedDictionary):
     """K-SVD on signals with marks of their classes; a linear map of the code decides.
@@ -136,7 +139,11 @@ class LabelDictionary(SupervisedDictionary):
 
     def _scores(self, X: Array) -> Array:
         codes = self._encode(X).to_csr()
-        return np.asarray(codes @ self.coef_.T.astype(X.dtype))
+        scores = np.asarray(codes @ self.coef_.T.astype(X.dtype))
+        # What is rounding beside the largest score, or beside a probability of 1, breaks no tie.
+        largest = np.maximum(np.abs(scores).max(axis=1, keepdims=True), 1)
+        unit = _ROUNDING * np.finfo(X.dtype).eps * largest
+        return np.round(scores / unit) * unit
 
     def _score_weights(self) -> Array | None:
         return self.coef_
@@ -206,8 +213,9 @@ class DKSVDClassifier(LabelDictionary):
         energy too.
     init_max_iter : int, default=20
         The most passes over each class alone, before the classes come together.
-    max_iter : int, default=20
-        The most passes of coding and updating.
+    max_iter : int, default=5
+        The most passes of coding and updating over all classes together. Labels take part in
+        the training rows' codes, so that many passes fit rows that have labels, not new ones.
     tol : float, default=1e-4
         Stop when three passes together lower the objective by no more than this share of it.
     sparse_output : bool, default=True
@@ -237,7 +245,8 @@ class DKSVDClassifier(LabelDictionary):
     -----
     The decision is linear in the code: a row and its negative get opposite scores. Rows should mean
     the same class at any length but not with the other sign: images and spectra at unit norm,
-    virtual samples of a kernel, rather than standardised columns.
+    virtual samples of a kernel, rather than standardised columns. Scores that differ by less than
+    10 eps count as equal; ties go to the class that comes first.
 
     See Also
     --------
@@ -265,7 +274,7 @@ class DKSVDClassifier(LabelDictionary):
         label_weight: float = 1.0,
         ridge: float = 0.01,
         init_max_iter: int = 20,
-        max_iter: int = 20,
+        max_iter: int = 5,
         tol: float = 1e-4,
         sparse_output: bool = True,
         random_state: Any = None,
@@ -324,8 +333,9 @@ class LCKSVDClassifier(LabelDictionary):
         decision; for signals of unit energy too.
     init_max_iter : int, default=20
         The most passes over each class alone, before the classes come together.
-    max_iter : int, default=20
-        The most passes of coding and updating.
+    max_iter : int, default=5
+        The most passes of coding and updating over all classes together. Labels take part in
+        the training rows' codes, so that many passes fit rows that have labels, not new ones.
     tol : float, default=1e-4
         Stop when three passes together lower the objective by no more than this share of it.
     sparse_output : bool, default=True
@@ -392,7 +402,7 @@ class LCKSVDClassifier(LabelDictionary):
         label_weight: float = 0.1,
         ridge: float = 0.01,
         init_max_iter: int = 20,
-        max_iter: int = 20,
+        max_iter: int = 5,
         tol: float = 1e-4,
         sparse_output: bool = True,
         random_state: Any = None,

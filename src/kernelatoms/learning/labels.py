@@ -37,6 +37,9 @@ from kernelatoms.space.problem import LinearProblem
 
 Array = NDArray[Any]
 
+# What is left of a joint atom beside its marks is rounding up to so many eps.
+_ROUNDING = 100
+
 
 def shared_out(n_atoms: int, class_sizes: NDArray[np.intp]) -> NDArray[np.intp]:
     """Return how many atoms each class gets: in proportion to its rows, at least 1, at most all.
@@ -123,13 +126,16 @@ def apart(joint: Array, weights: Array) -> tuple[Array, Array]:
     """Return unit atoms and the label map of joint atoms, both scalings undone.
 
     Marks were multiplied by sqrt(weight), and atoms are |d_k| < 1 long beside them: codes over
-    unit atoms are |d_k| times as large. Maps of classes without weight are 0, and so are those of
-    atoms that are marks alone.
+    unit atoms are |d_k| times as large. Maps of classes without weight are 0, and so are atoms that
+    are marks alone, up to rounding, and their maps.
     """
     n_features = joint.shape[1] - len(weights)
     atoms, marks = joint[:, :n_features], joint[:, n_features:].astype(np.float64)
-    norms = np.sqrt(machine(atoms).squared_norms(np.ascontiguousarray(atoms)).astype(np.float64))
+    atoms = np.ascontiguousarray(atoms)
+    norms = np.sqrt(machine(atoms).squared_norms(atoms).astype(np.float64))
+    is_rounding = norms <= _ROUNDING * np.finfo(atoms.dtype).eps
+    atoms[is_rounding], norms[is_rounding] = 0.0, 0.0
     roots = np.sqrt(weights)
     scale = norms[:, None] * roots
     map_ = np.divide(marks, scale, out=np.zeros_like(marks), where=scale > 0)
-    return unit_rows(np.ascontiguousarray(atoms)), map_.T
+    return unit_rows(atoms), map_.T

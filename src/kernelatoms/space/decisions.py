@@ -134,7 +134,9 @@ def nearest_probabilities(scores: Array) -> Array:
     below 0 and sums other than 1. Their projection onto the simplex keeps the order of classes:
     p_c = max(s_c - t, 0), with the t that makes the sum 1.
     """
-    falling = -np.sort(-scores.astype(np.float64), axis=1)
+    # Less the largest, which changes no projection: 1 is no number beside a very large score.
+    scores = scores.astype(np.float64) - scores.max(axis=1, keepdims=True)
+    falling = -np.sort(-scores, axis=1)
     counts = np.arange(1, scores.shape[1] + 1)
     # t if the first k classes had all: right for the largest k whose last class keeps a part.
     shifts = (np.cumsum(falling, axis=1) - 1.0) / counts

@@ -31,7 +31,7 @@ GAMMA = 0.5
 #: 20 passes over each class, 50 over all together: the defaults of the LC-KSVD authors' code.
 _PUBLISHED = {"ridge": 1.0, "init_passes": 20, "passes": 50}
 #: The library's own weights and passes.
-_OURS = {"ridge": 0.01, "init_passes": 20, "passes": 20}
+_OURS = {"ridge": 0.01, "init_passes": 20, "passes": 5}
 _N_FEATURES_AR = 540
 
 
