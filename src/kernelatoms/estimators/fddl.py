@@ -267,11 +267,12 @@ class FDDLClassifier(SupervisedDictionary):
         rows, own = X.astype(np.float64, copy=False), self.atom_classes_ == c
         atoms = self.components_[own].astype(np.float64)
         mean, weight = self.mean_codes_[c, own], self._mean_weight
-        gram = atoms @ atoms.T
-        gram[np.diag_indices_from(gram)] += weight
-        energy = np.vecdot(rows, rows) + weight * float(mean @ mean)
-        problem = GivenProblem(gram, rows @ atoms.T + weight * mean, energy, trusted=True)
-        return self._pursuit()(problem)
+        with machine(rows).one_blas_thread():
+            gram = machine(atoms).gram_matrix(atoms)
+            gram[np.diag_indices_from(gram)] += weight
+            energy = np.vecdot(rows, rows) + weight * float(mean @ mean)
+            problem = GivenProblem(gram, rows @ atoms.T + weight * mean, energy, trusted=True)
+            return self._pursuit()(problem)
 
     def _value(self, codes: Codes) -> Array:
         """Return errors with the l1 norms that they were bought with."""

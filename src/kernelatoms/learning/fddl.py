@@ -119,15 +119,20 @@ def learn_fisher(
     watch : Watch, optional
         Told of every pass, and may stop after it.
     """
-    codes = code_all(data, atoms, CSR((len(data.rows), len(atoms))), weights)
+    engine = machine(atoms)
+    # Sums then do not depend on the number of threads, and no helpers of BLAS spin beside coding.
+    with engine.one_blas_thread():
+        codes = code_all(data, atoms, CSR((len(data.rows), len(atoms))), weights)
     state = FisherState(atoms, codes)
     for _ in range(max_iter):
         if watch is not None:
             watch.begin_pass()
-        better = improved_atoms(data, state.dictionary, state.codes)
-        state.dictionary = with_replaced(data, better, state.codes)
-        state.codes = code_all(data, state.dictionary, state.codes, weights)
-        state.objective.append(objective(data, state.dictionary, state.codes, weights))
+        with engine.one_blas_thread():
+            better = improved_atoms(data, state.dictionary, state.codes)
+            state.dictionary = with_replaced(data, better, state.codes)
+            state.codes = code_all(data, state.dictionary, state.codes, weights)
+            reached = objective(data, state.dictionary, state.codes, weights)
+        state.objective.append(reached)
         if watch is not None and watch.end_pass(state):
             break
         if settled(state.objective, tol):
@@ -185,10 +190,10 @@ def code_means(codes: CSR, data: Labelled) -> tuple[Array, Array]:
 
 def code_all(data: Labelled, atoms: Array, codes: CSR, weights: Weights) -> CSR:
     """Return better codes over these atoms, round after round until that brings nothing."""
-    shared = atoms @ atoms.T
-    shared[data.owners[:, None] == data.owners] *= 2
-    shared[np.diag_indices_from(shared)] += weights.fisher * (2 + weights.convexity)
-    gram = machine(shared).laid_out(shared)
+    gram = machine(atoms).gram_matrix(atoms)
+    for c in range(data.n_classes):
+        gram[data.own(c), data.own(c)] *= 2
+    gram[np.diag_indices_from(gram)] += weights.fisher * (2 + weights.convexity)
     now = objective(data, atoms, codes, weights)
     for _ in range(_MOST_ROUNDS):
         found = _one_round(data, atoms, gram, codes, weights)
@@ -212,18 +217,30 @@ def _one_round(data: Labelled, atoms: Array, gram: Array, codes: CSR, weights: W
         pull = weights.fisher * (2 * means[c] - mean)
         for start in range(members.start, members.stop, step):
             block = slice(start, min(start + step, members.stop))
-            rows, before = data.rows[block], codes[block].toarray()
-            corr = rows @ atoms.T
-            corr[:, own] *= 2
-            energy = 2 * np.vecdot(rows, rows)
-            if ridge > 0:
-                towards = pull + weights.fisher * before
-                corr += towards
-                # The ridge has a target of its own: nothing explains more than there is.
-                energy += np.vecdot(towards, towards) / ridge
-            problem = GivenProblem(gram, corr, energy, trusted=True)
+            before = codes[block].toarray()
+            towards = pull + weights.fisher * before
+            problem = _OneClass(gram, data.rows[block], atoms, own, towards, ridge)
             parts.append(lasso(problem, weights.l1 / 2, start=before).to_csr())
     return CSR(scipy.sparse.vstack(parts, format="csr"))
+
+
+class _OneClass(GivenProblem):
+    """Signals of a class over all atoms, drawn towards codes; inner products when asked for."""
+
+    def __init__(
+        self, gram: Array, rows: Array, atoms: Array, own: slice, towards: Array, ridge: float
+    ) -> None:
+        energy = 2 * np.vecdot(rows, rows)
+        if ridge > 0:  # whose target is its own: nothing explains more than there is
+            energy += np.vecdot(towards, towards) / ridge
+        super().__init__(gram, towards, energy, trusted=True)
+        self._rows, self._atoms, self._own = rows, atoms, own
+
+    def products(self, start: int, stop: int) -> tuple[Array, Array | None]:
+        corr = self._rows[start:stop] @ self._atoms.T
+        corr[:, self._own] *= 2
+        corr += self.corr[start:stop]
+        return corr, self.energy(start, stop)
 
 
 def improved_atoms(data: Labelled, atoms: Array, codes: CSR) -> Array:

@@ -105,7 +105,8 @@ def label_map(codes: Codes, labels: NDArray[np.intp], n_classes: int, ridge: flo
     """
     sums = Moments.of(np.eye(n_classes)[labels], codes)
     gram = sums.gram + ridge * np.eye(len(sums.gram))
-    return scipy.linalg.solve(gram, sums.cross, assume_a="pos").T
+    with machine(gram).one_blas_thread():  # whose sums do not depend on the number of threads
+        return scipy.linalg.solve(gram, sums.cross, assume_a="pos").T
 
 
 def with_labels(X: Array, labels: NDArray[np.intp], weights: Array) -> Array:

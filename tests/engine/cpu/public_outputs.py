@@ -17,9 +17,12 @@ from kernelatoms import (
     KSVD,
     MOD,
     ClassDictionaryClassifier,
+    DKSVDClassifier,
+    FDDLClassifier,
     KernelKSVD,
     KernelLinearizer,
     KernelMOD,
+    LCKSVDClassifier,
     SparseCoder,
     lasso_path,
     nystrom_error,
@@ -147,6 +150,18 @@ def learn(dtype):
             keep(f"{key} decision", model.decision_function(X))
             keep(f"{key} predict", model.predict(X))
             keep(f"{key} score", model.score(X, y))
+    for model in (
+        DKSVDClassifier(60, n_nonzero_coefs=4, random_state=0),
+        LCKSVDClassifier(60, n_nonzero_coefs=4, variant=1, random_state=0),
+        # As many atoms as rows: without k-means, whose sums scikit-learn's threads change.
+        FDDLClassifier(len(X), max_iter=2, random_state=0),
+        FDDLClassifier(len(X), max_iter=2, decision="global", random_state=0),
+    ):
+        key = f"{model!r} {name}"
+        model.fit(X, y)
+        keep_fitted(key, model)
+        keep(f"{key} codes", model.transform(X))
+        keep(f"{key} shares", model.predict_proba(X))
 
 
 def compare(dtype):
