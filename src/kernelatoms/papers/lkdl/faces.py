@@ -114,14 +114,14 @@ ATOMS = Study(
     name="lkdl/yaleb-atoms",
     dataset="yaleb_randomface504",
     quick=Size(_by_atoms((1, 7, 15)), 1, "1 min"),
-    full=Size(_by_atoms(ATOMS_EACH), 3, "10 min"),
+    full=Size(_by_atoms(ATOMS_EACH), 2, "7 min"),
     measure=measure_labels,
 )
 SPARSITY = Study(
     name="lkdl/yaleb-sparsity",
     dataset="yaleb_randomface504",
     quick=Size(_by_nonzeros((15, 30)), 1, "40 s"),
-    full=Size(_by_nonzeros(NONZEROS), 3, "10 min"),
+    full=Size(_by_nonzeros(NONZEROS), 2, "7 min"),
     measure=measure_labels,
 )
 
@@ -175,6 +175,6 @@ CODES = Study(
     name="lkdl/yaleb-codes",
     dataset="yaleb_randomface504",
     quick=Size(_code_settings(full=False), 1, "30 s"),
-    full=Size(_code_settings(full=True), 3, "3 min"),
+    full=Size(_code_settings(full=True), 2, "3 min"),
     measure=measure_codes,
 )
