@@ -23,6 +23,8 @@ ORDER = (
     "plot_directions",
     "plot_lkdl_digits",
     "plot_grid_search",
+    "plot_supervised",
+    "plot_occlusion",
 )
 
 STYLE = {

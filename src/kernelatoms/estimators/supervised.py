@@ -27,8 +27,7 @@ Array = NDArray[Any]
 class SupervisedDictionary(OverRows, ClassifierMixin, DictionaryCoder):
     """One dictionary whose atoms belong to classes; what its codes say of a row decides.
 
-    Subclasses say how well each class fits rows (``_scores``), and what share of the fit that is
-    (``_shares``).
+    Subclasses say how well each class fits rows (``_scores``).
     """
 
     max_iter: int
