@@ -45,29 +45,25 @@ lcksvd = LCKSVDClassifier(200, n_nonzero_coefs=8, random_state=0).fit(X[train], 
 fddl = FDDLClassifier(20, random_state=0).fit(X[train], y[train])
 lkdl = make_lkdl(lcksvd, "rbf", gamma=0.5, random_state=0).fit(X[train], y[train])
 
-rows = X[test][y[test] == SHOWN]
-codes = {
-    "K-SVD, class by class": together.transform(rows),
-    "LC-KSVD2": lcksvd.transform(rows),
-    "LC-KSVD2 + LKDL": lkdl.transform(rows),
-    "FDDL": fddl.transform(rows),
+# What classifies, what codes, and whose the atoms are.
+models = {
+    "K-SVD, class by class": (classes, together, np.repeat(np.arange(10), 20)),
+    "LC-KSVD2": (lcksvd, lcksvd, lcksvd.atom_classes_),
+    "LC-KSVD2 + LKDL": (lkdl, lkdl, lkdl[-1].atom_classes_),
+    "FDDL": (fddl, fddl, fddl.atom_classes_),
 }
-owners = np.repeat(np.arange(10), 20)
+rows = X[test][y[test] == SHOWN]
+codes = {name: coder.transform(rows) for name, (_, coder, _) in models.items()}
+owners = {name: owners for name, (_, _, owners) in models.items()}
 figure = code_energy_figure(codes, owners, np.arange(10), own=SHOWN)
 
 # %%
 # The share of the weight that falls on the right class, over all digits, and the accuracy. The
 # decision of FDDL is by residuals, those of LC-KSVD by a linear map of the code.
 
-for name, model, coder in (
-    ("K-SVD, class by class", classes, together),
-    ("LC-KSVD2", lcksvd, lcksvd),
-    ("LC-KSVD2 + LKDL", lkdl, lkdl),
-    ("FDDL", fddl, fddl),
-):
-    weight = abs(coder.transform(X[test])).tocsr()
-    own = np.array([weight[[i]][:, owners == c].sum() for i, c in enumerate(y[test])])
-    share = own.sum() / weight.sum()
+for name, (model, coder, owners) in models.items():
+    weight = abs(coder.transform(X[test])).toarray()
+    share = weight[y[test][:, None] == owners].sum() / weight.sum()
     print(f"{name:22} {share:6.1%} on the right class, {model.score(X[test], y[test]):6.1%} right")
 
 # %%
