@@ -415,6 +415,12 @@ class TestFisher:
         assert (np.diff(model.objective_) <= 1e-9 * model.objective_[0]).all()
         assert model.objective_[-1] < model.objective_[0]
 
+    def test_classes_start_by_themselves(self, name, flowers):
+        """One pass from there reaches what k-means centres take more for."""
+        X, y = flowers
+        first, plain = (MAKERS[name](init_max_iter=n, tol=0).fit(X, y) for n in (10, 0))
+        assert first.objective_[0] < plain.objective_[0]
+
     def test_missing_values_are_refused(self, name, flowers):
         X, y = flowers
         model = MAKERS[name]().fit(X, y)
@@ -447,6 +453,7 @@ class TestFisher:
             ({"decision": "both"}, "decision must be one of 'local', 'global'"),
             ({"n_atoms_per_class": 0}, "n_atoms_per_class must be at least 1"),
             ({"max_iter": 0}, "max_iter must be at least 1"),
+            ({"init_max_iter": -1}, "init_max_iter must be at least 0"),
         ],
     )
     def test_bad_parameters(self, name, parameters, message, flowers):

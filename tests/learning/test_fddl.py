@@ -6,9 +6,11 @@ import scipy.sparse
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kernelatoms import MOD
 from kernelatoms.learning.fddl import (
     Labelled,
     Weights,
+    class_atoms,
     code_all,
     code_means,
     improved_atoms,
@@ -116,6 +118,19 @@ class TestAtoms:
         worst = max(np.flatnonzero(data.labels == 0), key=lambda s: error[s])
         np.testing.assert_allclose(new[0], unit[worst])
         assert not np.allclose(new[5], new[6])
+
+
+class TestStart:
+    def test_every_class_learns_by_itself(self, rng):
+        """Twice |X - D G|^2 and l1 |G|_1 is four times half of the squares and a quarter of l1."""
+        data, D = case(rng, sizes=(20, 14, 25))
+        got = class_atoms(data, D, 0.8, max_iter=4, tol=0)
+        for c in range(3):
+            own = data.owners == c
+            mod = MOD(alpha=0.2, dict_init=D[own], max_iter=4, tol=0).fit(
+                data.rows[data.members(c)]
+            )
+            np.testing.assert_allclose(got[own], mod.components_, atol=1e-9)
 
 
 class TestLearning:

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kernelatoms import KSVD
 from kernelatoms.learning.ksvd import KSVDUpdate
 from kernelatoms.learning.labels import (
     apart,
@@ -61,6 +62,20 @@ class TestOneRowAClass:
         if alpha:
             Q_part = theirs.best[:, 8 : 8 + len(owners)] / norms / np.sqrt(alpha)
             np.testing.assert_allclose(map_[owners], Q_part.T, atol=1e-7)
+
+
+class TestClassAtoms:
+    def test_they_are_ksvds_of_every_class(self, rng):
+        """As many passes as asked, and no more nonzeros than the class has atoms."""
+        labels, counts = np.repeat([0, 1], [20, 9]), np.array([6, 2])
+        X = rng.standard_normal((29, 7))
+        got = class_atoms(X, labels, counts, 4, max_iter=5, tol=0, seeds=np.array([3, 4]))
+        for c, own in enumerate((slice(0, 6), slice(6, 8))):
+            ksvd = KSVD(
+                int(counts[c]), n_nonzero_coefs=min(4, int(counts[c])), max_iter=5, tol=0,
+                random_state=3 + c,
+            ).fit(X[labels == c])  # fmt: skip
+            np.testing.assert_allclose(got[own], ksvd.components_, atol=1e-10)
 
 
 class TestScalings:

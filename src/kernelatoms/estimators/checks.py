@@ -17,12 +17,12 @@ Array = NDArray[Any]
 FLOATS = [np.float64, np.float32]
 
 
-def check_count(name: str, value: Any) -> int:
-    """Return a whole number of at least 1."""
+def check_count(name: str, value: Any, low: int = 1) -> int:
+    """Return a whole number of at least 1, or as little as is allowed."""
     if isinstance(value, bool) or not isinstance(value, Integral):
         raise TypeError(f"{name} must be a whole number, got {value!r}.")
-    if value < 1:
-        raise ValueError(f"{name} must be at least 1, got {value}.")
+    if value < low:
+        raise ValueError(f"{name} must be at least {low}, got {value}.")
     return int(value)
 
 

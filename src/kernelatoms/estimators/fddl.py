@@ -318,8 +318,7 @@ class FDDLClassifier(SupervisedDictionary):
         check_real("fisher_weight", self.fisher_weight, low=0)
         check_real("convexity", self.convexity, low=1)
         check_choice("decision", self.decision, ("local", "global"))
-        if self.init_max_iter != 0:
-            check_count("init_max_iter", self.init_max_iter)
+        check_count("init_max_iter", self.init_max_iter, low=0)
         if self.mean_weight is not None:
             check_real("mean_weight", self.mean_weight, low=0)
         if self.n_atoms_per_class is not None:
