@@ -90,7 +90,7 @@ def our_lcksvd(kind: str, passes: int) -> Call:
             random_state=0,
         )  # fmt: skip
 
-    make(1).fit(X[:128], y[:128])
+    make(1).set_params(n_atoms=8, n_nonzero_coefs=2).fit(X[:128], y[:128])
 
     def call() -> Any:
         model = make(passes).fit(X, y)
@@ -138,7 +138,7 @@ def our_dksvd(passes: int) -> Call:
             init_max_iter=20, max_iter=passes, tol=0, random_state=0,
         )  # fmt: skip
 
-    make(1).fit(X[:128], y[:128])
+    make(1).set_params(n_atoms=8, n_nonzero_coefs=2).fit(X[:128], y[:128])
 
     def call() -> Any:
         model = make(passes).fit(X, y)
@@ -177,7 +177,7 @@ def our_fddl(data: str, atoms: int, passes: int) -> Call:
             random_state=0,
         )  # fmt: skip
 
-    make(2, 1).fit(X[:200], y[:200])
+    make(1, 1).fit(X[::8], y[::8])
 
     def call() -> Any:
         model = make(atoms, passes).fit(X, y)
