@@ -317,6 +317,16 @@ class TestLabelRows:
             model.decision_function(X), model.transform(X) @ model.coef_.T, atol=1e-12
         )
 
+    def test_atoms_stay_with_their_class(self, name, rng):
+        """A class of one direction has use for one atom; the others become none of its rivals."""
+        X = rng.standard_normal((40, 6))
+        X[:, 0] = 0
+        X[:20] = np.outer(rng.uniform(1, 2, 20), np.eye(6)[0])
+        model = MAKERS[name](tol=0).set_params(n_atoms=8, n_nonzero_coefs=1)
+        model.fit(X, np.repeat([0, 1], 20))
+        mine = model.components_[model.atom_classes_ == 0]
+        np.testing.assert_allclose(np.abs(mine[:, 0]), 1, atol=1e-6)
+
     def test_rounding_breaks_no_tie(self, name, flowers):
         X, y = flowers
         model = MAKERS[name]().fit(X, y)
