@@ -264,7 +264,7 @@ def exact_codes(atoms: int) -> Call:
     D = _class_centres(data, np.full(10, atoms), np.random.RandomState(0))
 
     def call() -> Any:
-        codes = code_all(data, D, CSR((len(X), len(D))), weights)
+        codes, _ = code_all(data, D, CSR((len(X), len(D))), weights)
         return lambda: [objective(data, D, codes, weights), codes.nnz / len(X)]
 
     return call

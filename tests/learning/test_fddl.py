@@ -62,7 +62,8 @@ class TestCodes:
     def test_they_reach_what_many_proximal_steps_reach(self, fisher, eta, rng):
         data, D = case(rng)
         weights = Weights(0.4, fisher, eta)
-        got = code_all(data, D, scipy.sparse.csr_array((len(data.rows), len(D))), weights)
+        got, now = code_all(data, D, scipy.sparse.csr_array((len(data.rows), len(D))), weights)
+        assert now == pytest.approx(oracle(data, D, got, weights))
         far = fisher_codes(data.rows.T, data.labels, D.T, data.owners, *weights, 20_000)
         best = fisher_objective(data.rows.T, data.labels, D.T, data.owners, far, *weights)
         reached = oracle(data, D, got, weights)
@@ -75,7 +76,7 @@ class TestCodes:
         weights = Weights(0.4, 0.3, 1.0)
         codes = scipy.sparse.csr_array((len(data.rows), len(D)))
         for _ in range(60):
-            codes = code_all(data, D, codes, weights)
+            codes, _ = code_all(data, D, codes, weights)
         far = fisher_codes(data.rows.T, data.labels, D.T, data.owners, *weights, 20_000)
         best = fisher_objective(data.rows.T, data.labels, D.T, data.owners, far, *weights)
         assert oracle(data, D, codes, weights) == pytest.approx(best, rel=1e-4)

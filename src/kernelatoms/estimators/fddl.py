@@ -27,6 +27,7 @@ from kernelatoms.estimators.unchanged import or_unchanged
 from kernelatoms.estimators.watching import CallbackWatch
 from kernelatoms.learning.atoms import unit_rows
 from kernelatoms.learning.fddl import (
+    DrawnProblem,
     FisherState,
     Labelled,
     Weights,
@@ -36,9 +37,8 @@ from kernelatoms.learning.fddl import (
 )
 from kernelatoms.pursuit.choices import Lasso, Pursuit
 from kernelatoms.space.codes import Codes
+from kernelatoms.space.decisions import shares_of
 from kernelatoms.space.memory import check_fits
-from kernelatoms.space.problem import GivenProblem
-from kernelatoms.space.residuals import class_residuals
 
 Array = NDArray[Any]
 
@@ -215,79 +215,55 @@ class FDDLClassifier(SupervisedDictionary):
         """
         return self._scores(self._validated(X))
 
-    def decision_function(self, X: Any) -> Array:
-        """Return the shares of ``predict_proba``; of two classes the second's less the first's.
-
-        Parameters
-        ----------
-        X : array of shape (n_samples, n_features)
-            Signals.
-
-        Returns
-        -------
-        scores : (n_samples, n_classes), or (n_samples,) for two classes
-        """
-        return super().decision_function(X)
-
     def _scores(self, X: Array) -> Array:
-        left = self._left(X)
-        energies = self._energies(X).astype(np.float64)[:, None]
-        floor = np.maximum(10 * np.finfo(X.dtype).eps * energies, np.finfo(np.float64).tiny)
-        fits = floor / np.maximum(left, floor)
-        return fits / fits.sum(axis=1, keepdims=True)
+        if self.decision == "global":
+            return super()._scores(X)
+        each = (self._code_of_class(X, c) for c in range(len(self.classes_)))
+        return self._shares(X, np.stack([self._value(codes) for codes in each], axis=1))
 
-    def _left(self, X: Array) -> Array:
-        """Return what each class leaves of validated rows in the sense of the decision, float64."""
-        return self._left_locally(X) if self.decision == "local" else self._left_globally(X)
+    def _scores_of(self, X: Array, codes: Codes) -> Array:
+        """Decide globally: |x - D_i a_i|^2 + g |a - mu_i|^2 of every class."""
+        matrix, means = codes.to_csr().astype(np.float64), self.mean_codes_
+        energies = np.asarray(matrix.power(2).sum(axis=1)).ravel()
+        apart = energies[:, None] - 2 * (matrix @ means.T) + np.vecdot(means, means)
+        left = self._class_residuals(X, codes) + self._mean_weight * np.maximum(apart, 0.0)
+        return self._shares(X, left)
+
+    def _shares(self, X: Array, left: Array) -> Array:
+        return shares_of(left, self._energies(X), X.dtype)
 
     def _explained(self, X: Array) -> list[Explanation]:
         if self.decision == "global":
             return super()._explained(X)
-        each = [self._code_of_class(X, c).to_csr() for c in range(len(self.classes_))]
-        residuals = np.empty((len(X), len(each)))
-        for c, codes in enumerate(each):
-            left = X - codes @ self.components_[self.atom_classes_ == c]
-            residuals[:, c] = np.vecdot(left, left)
-        scores = self._scores(X)
+        each = [self._code_of_class(X, c) for c in range(len(self.classes_))]
+        scores = self._shares(X, np.stack([self._value(codes) for codes in each], axis=1))
         best = scores.argmax(axis=1)
+        matrices = [codes.to_csr() for codes in each]
+        residuals = np.empty(scores.shape)
+        for c, matrix in enumerate(matrices):
+            left = X - matrix @ self.components_[self.atom_classes_ == c]
+            residuals[:, c] = np.vecdot(left, left)
         return explain_codes(
-            codes_of_best(each, best), self.atom_classes_, self.classes_, scores,
+            codes_of_best(matrices, best), self.atom_classes_, self.classes_, scores,
             residuals=residuals, residual=residuals[np.arange(len(X)), best],
             energies=self._energies(X),
         )  # fmt: skip
-
-    def _left_locally(self, X: Array) -> Array:
-        """Return |x - D_i a|^2 + lambda_1 |a|_1 + g |a - mu_i|^2 of every class: (n, n_classes)."""
-        return np.stack(
-            [self._value(self._code_of_class(X, c)) for c in range(len(self.classes_))], axis=1
-        )
 
     def _code_of_class(self, X: Array, c: int) -> Codes:
         """Return codes over one class's atoms, drawn towards its mean code."""
         rows, own = X.astype(np.float64, copy=False), self.atom_classes_ == c
         atoms = self.components_[own].astype(np.float64)
         mean, weight = self.mean_codes_[c, own], self._mean_weight
-        with machine(rows).one_blas_thread():
-            gram = machine(atoms).gram_matrix(atoms)
-            gram[np.diag_indices_from(gram)] += weight
-            energy = np.vecdot(rows, rows) + weight * float(mean @ mean)
-            problem = GivenProblem(gram, rows @ atoms.T + weight * mean, energy, trusted=True)
-            return self._pursuit()(problem)
+        gram = machine(atoms).gram_matrix(atoms)
+        gram[np.diag_indices_from(gram)] += weight
+        energy = np.vecdot(rows, rows) + weight * float(mean @ mean)
+        towards = np.broadcast_to(weight * mean, (len(rows), len(atoms)))
+        return self._pursuit()(DrawnProblem(gram, rows, atoms, towards, energy))
 
     def _value(self, codes: Codes) -> Array:
-        """Return errors with the l1 norms that they were bought with."""
+        """Return |x - D_i a|^2 + g |a - mu_i|^2, which are the errors, and lambda_1 |a|_1."""
         sizes = np.asarray(abs(codes.to_csr()).sum(axis=1), np.float64)
         return codes.error + self.l1_weight_ * sizes.ravel()
-
-    def _left_globally(self, X: Array) -> Array:
-        """Return |x - D_i a_i|^2 + g |a - mu_i|^2 of every class: (n, n_classes)."""
-        problem = self._problem(X.astype(np.float64, copy=False))
-        codes = self._pursuit()(problem)
-        left = class_residuals(problem, codes, self.atom_classes_, len(self.classes_))
-        matrix, means = codes.to_csr(), self.mean_codes_
-        energies = np.asarray(matrix.power(2).sum(axis=1)).ravel()
-        apart = energies[:, None] - 2 * (matrix @ means.T) + np.vecdot(means, means)
-        return left + self._mean_weight * np.maximum(apart, 0.0)
 
     @property
     def _mean_weight(self) -> float:

@@ -14,8 +14,8 @@ from kernelatoms.estimators.checks import (
     clip_count,
     validate_labelled,
 )
-from kernelatoms.estimators.dictionary_learner import pass_attributes
-from kernelatoms.estimators.fitted import held_count, held_floats
+from kernelatoms.estimators.dictionary_learner import GreedyParameters, pass_attributes
+from kernelatoms.estimators.fitted import held_floats
 from kernelatoms.estimators.supervised import SupervisedDictionary
 from kernelatoms.estimators.unchanged import or_unchanged
 from kernelatoms.estimators.watching import CallbackWatch
@@ -30,7 +30,7 @@ from kernelatoms.learning.labels import (
 )
 from kernelatoms.learning.loop import learn
 from kernelatoms.learning.state import LearnerState
-from kernelatoms.pursuit.choices import OMP, Pursuit
+from kernelatoms.space.codes import Codes
 from kernelatoms.space.decisions import nearest_probabilities
 from kernelatoms.space.memory import check_fits
 from kernelatoms.space.problem import LinearProblem
@@ -41,18 +41,18 @@ Array = NDArray[Any]
 _ROUNDING = 10
 
 
-class LabelDictionary(SupervisedDictionary):
+class LabelDictionary(GreedyParameters, SupervisedDictionary):
     """K-SVD on signals with marks of their classes; a linear map of the code decides.
 
     Subclasses say what a class's marks weigh (``_class_weights``), and whether their map decides.
     """
 
     n_atoms: int | None
-    n_nonzero_coefs: int | None
     ridge: float
     init_max_iter: int
-    n_nonzero_coefs_: int
     coef_: Array
+
+    selection = "omp"
 
     def _class_weights(self, counts: NDArray[np.intp]) -> Array:
         """Return what the marks of every class weigh, where signals have unit energy."""
@@ -83,8 +83,9 @@ class LabelDictionary(SupervisedDictionary):
         n_classes = len(self.classes_)
         counts = shared_out(self._choose_n_atoms(X, n_classes), np.bincount(labels))
         owners = np.repeat(np.arange(n_classes), counts)
-        self.n_nonzero_coefs_ = self._choose_n_nonzero(X.shape[1], len(owners))
-        _check_memory(len(X), X.shape[1] + n_classes, X.itemsize)
+        n_features = X.shape[1]
+        self.n_nonzero_coefs_ = self._choose_n_nonzero(n_features, min(n_features, len(owners)))
+        _check_memory(len(X), n_features + n_classes, X.itemsize)
         # Relative to the signals' mean energy, weights mean the same whatever the signals' unit.
         energy = float(machine(X).squared_norms(X).mean(dtype=np.float64)) or 1.0
         weights = energy * self._class_weights(counts)
@@ -137,9 +138,8 @@ class LabelDictionary(SupervisedDictionary):
         """
         return nearest_probabilities(self._scores(self._validated(X)))
 
-    def _scores(self, X: Array) -> Array:
-        codes = self._encode(X).to_csr()
-        scores = np.asarray(codes @ self.coef_.T.astype(X.dtype))
+    def _scores_of(self, X: Array, codes: Codes) -> Array:
+        scores = np.asarray(codes.to_csr() @ self.coef_.T.astype(X.dtype))
         # What is rounding beside the largest score, or beside a probability of 1, breaks no tie.
         largest = np.maximum(np.abs(scores).max(axis=1, keepdims=True), 1)
         unit = _ROUNDING * np.finfo(X.dtype).eps * largest
@@ -147,9 +147,6 @@ class LabelDictionary(SupervisedDictionary):
 
     def _score_weights(self) -> Array | None:
         return self.coef_
-
-    def _pursuit(self) -> Pursuit:
-        return OMP(self.n_nonzero_coefs_)
 
     def _choose_n_atoms(self, X: Array, n_classes: int) -> int:
         if self.n_atoms is None:
@@ -162,13 +159,6 @@ class LabelDictionary(SupervisedDictionary):
             )
         return clip_count("n_atoms", count, len(X), "there are rows")
 
-    def _choose_n_nonzero(self, n_features: int, n_atoms: int) -> int:
-        limit = min(n_features, n_atoms)
-        if self.n_nonzero_coefs is None:
-            return min(max(1, n_features // 10), limit)
-        count = check_count("n_nonzero_coefs", self.n_nonzero_coefs)
-        return clip_count("n_nonzero_coefs", count, limit, "atoms or features")
-
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_count("init_max_iter", self.init_max_iter)
@@ -178,7 +168,7 @@ class LabelDictionary(SupervisedDictionary):
                 check_count(name, getattr(self, name))
 
     def _check_decision(self, n_classes: int, n_atoms: int) -> None:
-        held_count(self, "n_nonzero_coefs_", high=n_atoms)
+        self._check_nonzeros(n_atoms)
         held_floats(self, "coef_", (n_classes, n_atoms))
 
     def __sklearn_tags__(self) -> Any:
@@ -214,8 +204,7 @@ class DKSVDClassifier(LabelDictionary):
     init_max_iter : int, default=20
         The most passes over each class alone, before the classes come together.
     max_iter : int, default=5
-        The most passes of coding and updating over all classes together. Labels take part in
-        the training rows' codes, so that many passes fit rows that have labels, not new ones.
+        The most passes of coding and updating over all classes together.
     tol : float, default=1e-4
         Stop when three passes together lower the objective by no more than this share of it.
     sparse_output : bool, default=True
@@ -334,8 +323,7 @@ class LCKSVDClassifier(LabelDictionary):
     init_max_iter : int, default=20
         The most passes over each class alone, before the classes come together.
     max_iter : int, default=5
-        The most passes of coding and updating over all classes together. Labels take part in
-        the training rows' codes, so that many passes fit rows that have labels, not new ones.
+        The most passes of coding and updating over all classes together.
     tol : float, default=1e-4
         Stop when three passes together lower the objective by no more than this share of it.
     sparse_output : bool, default=True

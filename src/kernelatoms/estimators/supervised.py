@@ -19,6 +19,7 @@ from kernelatoms.estimators.fitted import (
     held_rows,
 )
 from kernelatoms.similarity.base import check_flag
+from kernelatoms.space.codes import Codes
 from kernelatoms.space.residuals import class_residuals
 
 Array = NDArray[Any]
@@ -27,7 +28,7 @@ Array = NDArray[Any]
 class SupervisedDictionary(OverRows, ClassifierMixin, DictionaryCoder):
     """One dictionary whose atoms belong to classes; what its codes say of a row decides.
 
-    Subclasses say how well each class fits rows (``_scores``).
+    Subclasses say how well each class fits rows of given codes (``_scores_of``).
     """
 
     max_iter: int
@@ -84,14 +85,16 @@ class SupervisedDictionary(OverRows, ClassifierMixin, DictionaryCoder):
 
     def _explained(self, X: Array) -> list[Explanation]:
         """Explain validated rows by their codes over all atoms."""
-        problem = self._problem(X)
         codes = self._encode(X)
-        residuals = class_residuals(problem, codes, self.atom_classes_, len(self.classes_))
         return explain_codes(
-            codes.to_csr(), self.atom_classes_, self.classes_, self._scores(X),
-            residuals=residuals, residual=codes.error, energies=self._energies(X),
-            score_weights=self._score_weights(),
+            codes.to_csr(), self.atom_classes_, self.classes_, self._scores_of(X, codes),
+            residuals=self._class_residuals(X, codes), residual=codes.error,
+            energies=self._energies(X), score_weights=self._score_weights(),
         )  # fmt: skip
+
+    def _class_residuals(self, X: Array, codes: Codes) -> Array:
+        """Return what each class's part of codes leaves of rows: (n, n_classes)."""
+        return class_residuals(self._problem(X), codes, self.atom_classes_, len(self.classes_))
 
     def _score_weights(self) -> Array | None:
         """Return the map from codes to scores, where these are linear in the code."""
@@ -99,6 +102,10 @@ class SupervisedDictionary(OverRows, ClassifierMixin, DictionaryCoder):
 
     def _scores(self, X: Array) -> Array:
         """Return how well each class fits validated rows: (n, n_classes)."""
+        return self._scores_of(X, self._encode(X))
+
+    def _scores_of(self, X: Array, codes: Codes) -> Array:
+        """Return how well each class fits rows with these codes over all atoms."""
         raise NotImplementedError
 
     def _check_parameters(self) -> None:

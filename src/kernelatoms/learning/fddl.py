@@ -35,8 +35,8 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from kernelatoms.engine import machine
-from kernelatoms.learning.atoms import unit_rows, worst_represented
-from kernelatoms.learning.loop import Watch, learn, settled
+from kernelatoms.learning.atoms import unit_rows
+from kernelatoms.learning.loop import Watch, learn, settled, worst_of_groups
 from kernelatoms.learning.mod import BlockDescent
 from kernelatoms.learning.state import LearnerState
 from kernelatoms.pursuit.choices import Lasso
@@ -122,7 +122,7 @@ def learn_fisher(
     engine = machine(atoms)
     # Sums then do not depend on the number of threads, and no helpers of BLAS spin beside coding.
     with engine.one_blas_thread():
-        codes = code_all(data, atoms, CSR((len(data.rows), len(atoms))), weights)
+        codes, _ = code_all(data, atoms, CSR((len(data.rows), len(atoms))), weights)
     state = FisherState(atoms, codes)
     for _ in range(max_iter):
         if watch is not None:
@@ -130,8 +130,7 @@ def learn_fisher(
         with engine.one_blas_thread():
             better = improved_atoms(data, state.dictionary, state.codes)
             state.dictionary = with_replaced(data, better, state.codes)
-            state.codes = code_all(data, state.dictionary, state.codes, weights)
-            reached = objective(data, state.dictionary, state.codes, weights)
+            state.codes, reached = code_all(data, state.dictionary, state.codes, weights)
         state.objective.append(reached)
         if watch is not None and watch.end_pass(state):
             break
@@ -188,8 +187,8 @@ def code_means(codes: CSR, data: Labelled) -> tuple[Array, Array]:
     return means, sizes @ means / len(data.labels)
 
 
-def code_all(data: Labelled, atoms: Array, codes: CSR, weights: Weights) -> CSR:
-    """Return better codes over these atoms, round after round until that brings nothing."""
+def code_all(data: Labelled, atoms: Array, codes: CSR, weights: Weights) -> tuple[CSR, float]:
+    """Return better codes over these atoms, round after round until that brings nothing, and J."""
     gram = machine(atoms).gram_matrix(atoms)
     for c in range(data.n_classes):
         gram[data.own(c), data.own(c)] *= 2
@@ -203,7 +202,7 @@ def code_all(data: Labelled, atoms: Array, codes: CSR, weights: Weights) -> CSR:
         gained, codes, now = now - reached, found, reached
         if gained <= _SETTLED_CODES * now or weights.fisher == 0:
             break
-    return codes
+    return codes, now
 
 
 def _one_round(data: Labelled, atoms: Array, gram: Array, codes: CSR, weights: Weights) -> CSR:
@@ -219,24 +218,40 @@ def _one_round(data: Labelled, atoms: Array, gram: Array, codes: CSR, weights: W
             block = slice(start, min(start + step, members.stop))
             before = codes[block].toarray()
             towards = pull + weights.fisher * before
-            problem = _OneClass(gram, data.rows[block], atoms, own, towards, ridge)
+            energy = 2 * np.vecdot(data.rows[block], data.rows[block])
+            if ridge > 0:  # whose target is its own: nothing explains more than there is
+                energy += np.vecdot(towards, towards) / ridge
+            problem = DrawnProblem(gram, data.rows[block], atoms, towards, energy, own)
             parts.append(lasso(problem, weights.l1 / 2, start=before).to_csr())
     return CSR(scipy.sparse.vstack(parts, format="csr"))
 
 
-class _OneClass(GivenProblem):
-    """Signals of a class over all atoms, drawn towards codes; inner products when asked for."""
+class DrawnProblem(GivenProblem):
+    """Signals over atoms, drawn towards codes; inner products when they are asked for.
+
+    Parameters
+    ----------
+    gram : array of shape (n_atoms, n_atoms)
+        Inner products of the atoms, ridge and all.
+    rows, atoms : arrays of shape (n, n_features) and (n_atoms, n_features)
+        Signals and atoms.
+    towards : array of shape (n, n_atoms)
+        What is added to their inner products.
+    energy : array of shape (n,)
+        Squared norms of all that is to be explained.
+    own : slice, optional
+        Atoms whose inner products count twice.
+    """
 
     def __init__(
-        self, gram: Array, rows: Array, atoms: Array, own: slice, towards: Array, ridge: float
-    ) -> None:
-        energy = 2 * np.vecdot(rows, rows)
-        if ridge > 0:  # whose target is its own: nothing explains more than there is
-            energy += np.vecdot(towards, towards) / ridge
+        self, gram: Array, rows: Array, atoms: Array, towards: Array, energy: Array,
+        own: slice = slice(0),
+    ) -> None:  # fmt: skip
         super().__init__(gram, towards, energy, trusted=True)
         self._rows, self._atoms, self._own = rows, atoms, own
 
     def products(self, start: int, stop: int) -> tuple[Array, Array | None]:
+        """Return inner products of signals start..stop with all atoms, and their energies."""
         corr = self._rows[start:stop] @ self._atoms.T
         corr[:, self._own] *= 2
         corr += self.corr[start:stop]
@@ -263,10 +278,7 @@ def with_replaced(data: Labelled, atoms: Array, codes: CSR) -> Array:
     unused = np.flatnonzero(np.bincount(codes.indices, minlength=len(atoms)) == 0)
     if not len(unused):
         return atoms
-    left = data.rows - codes @ atoms
-    error, new = np.vecdot(left, left), atoms.copy()
-    for c in np.unique(data.owners[unused]):
-        places, members = unused[data.owners[unused] == c], data.members(int(c))
-        worst = members.start + worst_represented(error[members], len(places))
-        new[places[: len(worst)]] = unit_rows(data.rows[worst])
+    left, new = data.rows - codes @ atoms, atoms.copy()
+    replaced, worst = worst_of_groups(unused, np.vecdot(left, left), (data.labels, data.owners))
+    new[replaced] = unit_rows(data.rows[worst])
     return new

@@ -193,13 +193,13 @@ def replace(
         worst = worst_represented(error, len(unused))
         replaced = unused[: len(worst)]
     else:
-        replaced, worst = _worst_of_groups(unused, error, groups)
+        replaced, worst = worst_of_groups(unused, error, groups)
     if len(replaced):
         state.place(replaced, update.new_atoms(rows[worst]))
     return replaced
 
 
-def _worst_of_groups(
+def worst_of_groups(
     unused: NDArray[np.intp], error: Array, groups: Groups
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Return atoms to replace, and the worst represented signals of their own groups."""

@@ -42,14 +42,35 @@ class ClassParts:
         A residual below 10 eps of the energy, with the eps of ``dtype``, is not told from that.
         All classes are alike where none has a part.
         """
-        smallest = np.finfo(np.float64).tiny
-        floor = np.maximum(10 * float(np.finfo(dtype).eps) * self.energies, smallest)[:, None]
         # Over the largest first: squares of small parts may be no numbers.
-        parts = self.norms2 / np.maximum(self.norms2.max(axis=1, keepdims=True), smallest)
-        fits = parts * (floor / np.maximum(self.residuals2, floor))
-        total = fits.sum(axis=1, keepdims=True)
-        alike = 1.0 / fits.shape[1]
-        return np.where(total > 0, fits / np.where(total > 0, total, 1.0), alike)
+        largest = self.norms2.max(axis=1, keepdims=True)
+        parts = self.norms2 / np.maximum(largest, np.finfo(np.float64).tiny)
+        return shares_of(self.residuals2, self.energies, dtype, parts)
+
+
+def shares_of(
+    left: Array, energies: Array, dtype: np.dtype[Any], parts: Array | float = 1.0
+) -> Array:
+    """Return parts / left over the sum of all classes: (n, n_classes).
+
+    Parameters
+    ----------
+    left : array of shape (n, n_classes)
+        What each class leaves of a signal, a squared norm. Below 10 eps of the energy, with the eps
+        of ``dtype``, it is not told from that.
+    energies : array of shape (n,)
+        Squared norms of the signals.
+    dtype : dtype
+        That of the signals.
+    parts : array of shape (n, n_classes), optional
+        What classes have in the code, at most 1. Where all have nothing, all are alike.
+    """
+    smallest = 10 * float(np.finfo(dtype).eps) * np.asarray(energies, np.float64)
+    floor = np.maximum(smallest, np.finfo(np.float64).tiny)[:, None]
+    fits = parts * (floor / np.maximum(left, floor))
+    total = fits.sum(axis=1, keepdims=True)
+    alike = 1.0 / fits.shape[1]
+    return np.where(total > 0, fits / np.where(total > 0, total, 1.0), alike)
 
 
 def parts_of_dense_codes(
