@@ -18,6 +18,8 @@ _HOME_OF = {
     "DKSVDClassifier": "estimators.label_dictionaries",
     "Explanation": "estimators.explanation",
     "FDDLClassifier": "estimators.fddl",
+    "KSAD": "estimators.ksad",
+    "KSADClassifier": "estimators.ksad_classifier",
     "KSCDL": "estimators.kscdl",
     "KSVD": "estimators.learners",
     "KernelKSVD": "estimators.kernel_learners",
@@ -41,6 +43,7 @@ _HOME_OF = {
 _ROOMS = ("datasets", "files", "pursuit", "report", "similarity")
 
 __all__ = [
+    "KSAD",
     "KSCDL",
     "KSVD",
     "MOD",
@@ -49,6 +52,7 @@ __all__ = [
     "DKSVDClassifier",
     "Explanation",
     "FDDLClassifier",
+    "KSADClassifier",
     "KernelKSVD",
     "KernelLinearizer",
     "KernelMOD",
@@ -76,6 +80,8 @@ if TYPE_CHECKING:
     from kernelatoms.estimators.explanation import Explanation, explain
     from kernelatoms.estimators.fddl import FDDLClassifier
     from kernelatoms.estimators.kernel_learners import KernelKSVD, KernelMOD
+    from kernelatoms.estimators.ksad import KSAD
+    from kernelatoms.estimators.ksad_classifier import KSADClassifier
     from kernelatoms.estimators.kscdl import KSCDL
     from kernelatoms.estimators.label_dictionaries import DKSVDClassifier, LCKSVDClassifier
     from kernelatoms.estimators.learners import KSVD, MOD

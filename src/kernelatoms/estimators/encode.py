@@ -24,7 +24,7 @@ from kernelatoms.estimators.coding_arguments import (
     choose_n_nonzero,
     make_problem,
 )
-from kernelatoms.pursuit import fksc, ksc, lasso, omp, ridge
+from kernelatoms.pursuit import fksc, ksc, lasso, omp, ridge, threshold
 from kernelatoms.pursuit import lasso_path as path_of
 from kernelatoms.similarity.base import check_flag
 from kernelatoms.space.codes import Codes
@@ -36,14 +36,14 @@ Array = NDArray[Any]
 # The pursuits that minimise half of |x - D w|^2 plus alpha |w|_1.
 _L1: dict[str, Callable[..., Codes]] = {"lasso": lasso, "ksc": ksc, "fksc": fksc}
 #: What ``method`` may be, of those that are more than a comparison.
-METHODS = ("omp", "lasso", "ridge")
+METHODS = ("omp", "lasso", "ridge", "threshold")
 _TAKEN_BY = {
     "n_nonzero_coefs": ("omp",),
     "max_residual": ("omp",),
-    "candidates": ("omp", "lasso", "ridge"),
-    "alpha": tuple(_L1),
+    "candidates": METHODS,
+    "alpha": (*_L1, "threshold"),
     "absolute": ("omp",),
-    "positive": ("omp", "lasso"),
+    "positive": ("omp", "lasso", "threshold"),
     "mu": ("ridge",),
     "start": tuple(_L1),
     "return_gap": tuple(_L1),
@@ -80,8 +80,7 @@ def sparse_encode(
     bring the residual down to ``max_residual`` of the signal's norm, by orthogonal matching
     pursuit; or minimises half of |x - D w|^2 plus ``alpha`` times the sum of the |w_j|
     (``method="lasso"``), or plus ``mu`` / 2 times |w|^2 (``method="ridge"``). With a kernel,
-    signals and atoms are compared in its feature space
-    (kernel OMP, kernel sparse coding).
+    signals and atoms are compared in its feature space (kernel OMP, kernel sparse coding).
 
     Parameters
     ----------
@@ -95,9 +94,11 @@ def sparse_encode(
         Atoms, best at unit norm: OMP picks the largest inner product, so longer atoms come first
         (OLS does not care). k(atoms, atoms) with ``kernel="precomputed"``. Or a fitted learner
         (``KSVD``, ``KernelKSVD``, ...), whose atoms and kernel are meant.
-    method : {"omp", "lasso", "ridge", "ksc", "fksc"}
+    method : {"omp", "lasso", "ridge", "threshold", "ksc", "fksc"}
         The pursuit: greedy ("omp"), or l1 ("lasso"): an active set for small supports, coordinate
-        descent for large ones, in float64, to a duality gap; "ridge" uses all atoms. "ksc"
+        descent for large ones, in float64, to a duality gap; "ridge" uses all atoms. "threshold"
+        draws inner products with the atoms towards 0 by ``alpha``, as scikit-learn's method of that
+        name: the same as "lasso" over orthonormal atoms, a cheap code over others. "ksc"
         and "fksc" are l1 as the FKSC paper publishes it, cyclic coordinate descent in one stage
         and in two: the same minimum, many times slower, to compare with.
     n_nonzero_coefs : int, optional
@@ -114,16 +115,16 @@ def sparse_encode(
         Pick the atom with the largest correlation (OMP), or with the largest decrease of the
         residual (orthogonal least squares: smaller residuals for 1.1 to 1.35 times the time).
     candidates : int array of shape (n_samples, n_candidates), optional
-        For "omp", "lasso" and "ridge": the atoms that each signal may use; -1 pads shorter lists.
+        Not for "ksc" and "fksc": the atoms that each signal may use; -1 pads shorter lists.
     alpha : float, optional
-        For the l1 methods: the weight of the penalty. From the largest inner product of a
-        signal with an atom on, its code is 0.
+        For the l1 methods and "threshold": the weight of the penalty. From the largest inner
+        product of a signal with an atom on, its code is 0.
     mu : float, optional
         For "ridge": the weight of the penalty, above 0.
     positive : bool, default=False
-        For "omp" and "lasso": allow no negative coefficients. Greedy codes then pick the largest
-        positive correlation and solve the non-negative least squares on what is picked; atoms
-        that end at zero leave.
+        Not for "ridge", "ksc" and "fksc": allow no negative coefficients. Greedy codes then pick
+        the largest positive correlation and solve the non-negative least squares on what is
+        picked; atoms that end at zero leave.
     gap_tol : float, default=1e-6
         For the l1 methods: stop at a duality gap of this share of k(x, x). No code is better by
         more than the gap.
@@ -163,7 +164,7 @@ def sparse_encode(
     >>> sparse_encode([[3.0, 4.0]], atoms, n_nonzero_coefs=1).toarray()
     array([[0., 0., 5.]])
     """
-    check_choice("method", method, ("omp", "lasso", "ridge", "ksc", "fksc"))
+    check_choice("method", method, (*METHODS, "ksc", "fksc"))
     check_choice("selection", selection, ("omp", "ols"))
     flags = {
         "positive": positive, "absolute": absolute, "sparse_output": sparse_output,
@@ -182,7 +183,7 @@ def sparse_encode(
         X, dictionary, kernel, energy, gamma=gamma, degree=degree, coef0=coef0,
         kernel_params=kernel_params,
     )  # fmt: skip
-    if not sparse_output or (method == "ridge" and candidates is None):
+    if not sparse_output or (method in ("ridge", "threshold") and candidates is None):
         check_dense_fits(problem.n_signals, problem.n_atoms, X.itemsize)
     if method == "omp":
         stop_at = check_max_residual(max_residual, absolute, problem)
@@ -198,6 +199,12 @@ def sparse_encode(
             raise ValueError("method='ridge' needs mu, the weight of |w|^2, such as mu=0.01.")
         codes = ridge(
             problem, check_real("mu", mu, low=0, low_open=True),
+            candidates=check_candidates(candidates, problem),
+        )  # fmt: skip
+        return _as_asked(codes, X, sparse_output)
+    if method == "threshold":
+        codes = threshold(
+            problem, check_alpha(method, alpha), positive=positive,
             candidates=check_candidates(candidates, problem),
         )  # fmt: skip
         return _as_asked(codes, X, sparse_output)

@@ -48,6 +48,10 @@ class Explanation:
         k(x, x), the squared norm of the row; None where nobody knows it (precomputed kernels).
     contributions : array of shape (n_used,), optional
         What each atom adds to the answer's score, where scores are linear in the code.
+    neighbors : array of shape (n_neighbors,), optional
+        Numbers of the training rows that voted, the nearest first, where such decide.
+    neighbor_owners : array of shape (n_neighbors,), optional
+        Their classes, as numbers of ``classes``.
 
     Examples
     --------
@@ -72,6 +76,8 @@ class Explanation:
     residual: float | None = None
     energy: float | None = None
     contributions: Array | None = None
+    neighbors: NDArray[np.integer] | None = None
+    neighbor_owners: NDArray[np.integer] | None = None
 
     def code_energies(self) -> Array:
         """Return each class's share of the code's squared norm; 0 for all where no atom is used.
@@ -90,7 +96,8 @@ class Explanation:
         Returns
         -------
         dict
-            ``label``, ``energy``, ``residual``, ``classes`` and ``atoms``.
+            ``label``, ``energy``, ``residual``, ``classes`` and ``atoms``; ``neighbors`` where
+            training rows vote.
         """
         names, shares = self.classes.tolist(), self.code_energies()
         left = [None] * len(names) if self.residuals is None else self.residuals.tolist()
@@ -102,7 +109,7 @@ class Explanation:
             self.atoms.tolist(), self.owners.tolist(), self.coefficients.tolist(), added,
             strict=True,
         )  # fmt: skip
-        return {
+        told: dict[str, Any] = {
             "label": _plain(self.label),
             "energy": self.energy,
             "residual": self.residual,
@@ -115,6 +122,10 @@ class Explanation:
                 for atom, owner, value, more in used
             ],
         }
+        if self.neighbors is not None and self.neighbor_owners is not None:
+            near = zip(self.neighbors.tolist(), self.neighbor_owners.tolist(), strict=True)
+            told["neighbors"] = [{"row": row, "label": names[owner]} for row, owner in near]
+        return told
 
     def __str__(self) -> str:
         best, *others = np.argsort(-self.scores, kind="stable")[:2].tolist()
@@ -122,7 +133,7 @@ class Explanation:
             f"Answer: {self._judged(best)}",
             *(f"Next best: {self._judged(c)}" for c in others),
         ]
-        return "\n".join([*lines, *self._left(best, others), *self._table()])
+        return "\n".join([*lines, *self._left(best, others), *self._near(), *self._table()])
 
     def _judged(self, c: int) -> str:
         """Return a class with its score, what it leaves of the row and its part of the code."""
@@ -149,6 +160,15 @@ class Explanation:
         if self.residual is None or np.count_nonzero(self.code_energies()) == 1:
             return []
         return [f"All atoms together leave {_percent(self.residual / self.energy)}"]
+
+    def _near(self) -> list[str]:
+        """Name the training rows that voted."""
+        if self.neighbors is None or self.neighbor_owners is None or not len(self.neighbors):
+            return []
+        near = zip(self.neighbors.tolist(), self.neighbor_owners.tolist(), strict=True)
+        named = [f"{row} ({self._name(owner)})" for row, owner in near]
+        more = f" and {len(named) - _ATOMS_SHOWN} more" if len(named) > _ATOMS_SHOWN else ""
+        return [f"Nearest training rows, from 0: {', '.join(named[:_ATOMS_SHOWN])}{more}"]
 
     def _table(self) -> list[str]:
         """Return the most used atoms, one a line."""

@@ -35,7 +35,7 @@ from kernelatoms.learning.loop import learn_batch
 from kernelatoms.learning.state import LearnerState
 from kernelatoms.pursuit.choices import OMP, Lasso, Pursuit, code_over_nearest
 from kernelatoms.similarity import Kernel, make_kernel
-from kernelatoms.similarity.base import check_flag, check_gamma
+from kernelatoms.similarity.base import GAMMA_WORDS, check_flag, check_gamma
 from kernelatoms.similarity.given import check_gradient
 from kernelatoms.space.atoms import KernelAtoms, remember
 from kernelatoms.space.codes import Codes
@@ -422,7 +422,7 @@ class KSCDL(KernelChoice, DictionaryLearner):
             held_count(self, "n_steps_", low=0)
 
     def _check_coding(self) -> None:
-        check_gamma(self.gamma, words=("scale", "auto", "search"))
+        check_gamma(self.gamma, words=(*GAMMA_WORDS, "search"))
         check_gradient(self._asked_kernel())
         check_real("alpha", self.alpha, low=0, low_open=True)
 

@@ -33,7 +33,7 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     ----------
     dictionary : array of shape (n_atoms, n_features)
         Atoms, best at unit norm.
-    method : {"omp", "lasso", "ridge"}, default="omp"
+    method : {"omp", "lasso", "ridge", "threshold"}, default="omp"
         The pursuit, as in ``sparse_encode``.
     n_nonzero_coefs : int, optional
         For "omp": the most atoms a signal may use; by default a tenth of the features.
@@ -44,11 +44,11 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     selection : {"omp", "ols"}, default="omp"
         For "omp": pick atoms by correlation or by residual decrease.
     alpha : float, optional
-        For "lasso": the weight of the penalty.
+        For "lasso" and "threshold": the weight of the penalty.
     mu : float, optional
         For "ridge": the weight of the penalty.
     positive : bool, default=False
-        For "omp" and "lasso": allow no negative coefficients.
+        For "omp", "lasso" and "threshold": allow no negative coefficients.
     kernel : str, callable, object or class, default="linear"
         As in ``KernelLinearizer``; not "precomputed".
     gamma : float, "scale", "auto" or None

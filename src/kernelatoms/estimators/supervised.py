@@ -120,12 +120,16 @@ class SupervisedDictionary(OverRows, ClassifierMixin, DictionaryCoder):
         check_random_state(self.random_state)
         check_passes(self)
         n_features, n_classes = check_features(self), check_labels(self, "classes_")
-        n_atoms = held_count(self, "n_atoms_", low=n_classes)
-        held_floats(self, "components_", (n_atoms, n_features))
+        n_atoms = held_count(self, "n_atoms_")
+        self._check_atoms(n_atoms, n_features)
         owners = held_rows(self, "atom_classes_", n_classes, n_atoms)
         if np.any(np.diff(owners) < 0):
             raise ValueError(f"{type(self).__name__}.atom_classes_ must be in the classes' order.")
         self._check_decision(n_classes, n_atoms)
+
+    def _check_atoms(self, n_atoms: int, n_features: int) -> None:
+        """Refuse atoms that are not so many over these features."""
+        held_floats(self, "components_", (n_atoms, n_features))
 
     def _check_decision(self, n_classes: int, n_atoms: int) -> None:
         """Refuse fitted attributes of the decision that do not belong to so many atoms."""

@@ -52,8 +52,8 @@ class Update(Protocol):
     def apply(self, rows: Array, codes: Codes, dictionary: Array) -> Updated:
         """Improve a dictionary, all rows and their codes at hand."""
 
-    def new_atoms(self, rows: Array) -> Array:
-        """Return rows as they can stand as atoms."""
+    def new_atoms(self, rows: Array) -> Array | None:
+        """Return rows as they can stand as atoms; None where atoms are not free to be chosen."""
 
 
 class BatchUpdate(Update, Protocol):
@@ -139,7 +139,7 @@ def settled(objective: list[float], tol: float) -> bool:
     if len(objective) <= _PATIENCE:
         return False
     before = min(objective[:-_PATIENCE])
-    return before - min(objective) <= tol * before
+    return before - min(objective) <= tol * abs(before)
 
 
 def learn_batch(
@@ -167,7 +167,9 @@ def learn_batch(
     missing = min(n_atoms - len(state.dictionary), len(rows))
     if missing > 0:
         chosen = state.random_state.permutation(len(rows))[:missing]
-        state.grow(update.new_atoms(rows[chosen]).astype(state.dictionary.dtype))
+        new = update.new_atoms(rows[chosen])
+        assert new is not None, "atoms that are not free to be chosen are all there from the start"
+        state.grow(new.astype(state.dictionary.dtype))
         if state.sums is not None:
             state.sums = update.grown(state.sums, missing)
     with machine(rows).one_blas_thread():
@@ -194,8 +196,10 @@ def replace(
         replaced = unused[: len(worst)]
     else:
         replaced, worst = worst_of_groups(unused, error, groups)
-    if len(replaced):
-        state.place(replaced, update.new_atoms(rows[worst]))
+    new = update.new_atoms(rows[worst]) if len(replaced) else None
+    if new is None:
+        return replaced[:0]
+    state.place(replaced, new)
     return replaced
 
 

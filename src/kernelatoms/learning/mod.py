@@ -43,7 +43,7 @@ class AdditiveUpdate:
         """Return sums for so many atoms more, which nothing has used."""
         return sums.grown(n_new)
 
-    def new_atoms(self, rows: Array) -> Array:
+    def new_atoms(self, rows: Array) -> Array | None:
         """Return rows at unit norm."""
         return unit_rows(rows)
 

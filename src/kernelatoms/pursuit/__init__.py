@@ -4,6 +4,7 @@
 - ``masked``: the same for signals with missing values, by their observed entries.
 - ``lasso``: l1 coding to a duality gap, at one weight of the penalty or along a path of them.
 - ``ksc``: the same as published: coordinate descent, plain and in two stages.
+- ``threshold``: inner products drawn towards 0, which is l1 coding over orthonormal atoms.
 - ``ridge``: dense codes under a penalty on their energy, in closed form.
 - ``robust``: ridge and l1 codes that distrust some entries of a signal.
 - ``left_out``: ridge codes of rows over all others, and the weight that classifies best.
@@ -15,13 +16,14 @@ For research on pursuits, what they take and return is at hand here too: coding 
 the projections of the representation classifiers, by name in ``PROJECTIONS``.
 """
 
-from kernelatoms.pursuit.choices import OMP, Lasso, Pursuit, Ridge
+from kernelatoms.pursuit.choices import OMP, Lasso, Pursuit, Ridge, Threshold
 from kernelatoms.pursuit.ksc import fksc, ksc
 from kernelatoms.pursuit.lasso import lasso, lasso_path
 from kernelatoms.pursuit.left_out import left_out_codes
 from kernelatoms.pursuit.omp import omp
 from kernelatoms.pursuit.ridge import ridge, solve_ridge
 from kernelatoms.pursuit.robust import RobustCodes, RobustDictionary
+from kernelatoms.pursuit.threshold import soft_threshold, threshold
 from kernelatoms.space.codes import Codes, DenseCodes, PaddedCodes, RaggedCodes
 from kernelatoms.space.expansion import Expansion
 from kernelatoms.space.problem import CodingProblem, GivenProblem, KernelProblem, LinearProblem
@@ -58,6 +60,7 @@ __all__ = [
     "Ridge",
     "RobustCodes",
     "RobustDictionary",
+    "Threshold",
     "fksc",
     "ksc",
     "lasso",
@@ -65,5 +68,7 @@ __all__ = [
     "left_out_codes",
     "omp",
     "ridge",
+    "soft_threshold",
     "solve_ridge",
+    "threshold",
 ]

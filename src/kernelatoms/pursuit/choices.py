@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from kernelatoms.pursuit.lasso import lasso
 from kernelatoms.pursuit.omp import omp
 from kernelatoms.pursuit.ridge import ridge
+from kernelatoms.pursuit.threshold import threshold
 from kernelatoms.space.codes import Codes
 from kernelatoms.space.neighbors import ascending, nearest_in_space
 from kernelatoms.space.problem import CodingProblem
@@ -95,6 +96,26 @@ class Ridge:
     def __call__(self, problem: CodingProblem, candidates: Candidates = None) -> Codes:
         """Return the codes of all signals."""
         return ridge(problem, self.mu, candidates=candidates)
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """Inner products with the atoms, drawn towards 0: l1 codes, where atoms are orthonormal.
+
+    Parameters
+    ----------
+    alpha : float
+        How far; the weight of |w|_1 beside half of the squares.
+    positive : bool
+        Allow no negative coefficients.
+    """
+
+    alpha: float
+    positive: bool = False
+
+    def __call__(self, problem: CodingProblem, candidates: Candidates = None) -> Codes:
+        """Return the codes of all signals."""
+        return threshold(problem, self.alpha, positive=self.positive, candidates=candidates)
 
 
 def code_over_nearest(pursuit: Pursuit, problem: CodingProblem, n_neighbors: int | None) -> Codes:

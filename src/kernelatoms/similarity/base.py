@@ -27,6 +27,11 @@ from kernelatoms.similarity.missing import rows_with_missing
 
 Array = NDArray[Any]
 
+#: What gamma may be, beside a number above 0 and None.
+GAMMA_WORDS = ("scale", "auto", "spread")
+# The mean size of what gamma multiplies is that of so many rows, each with so many others.
+_ROWS_OF_SPREAD, _PARTNERS = 256, 16
+
 
 class Kernel:
     """Inner products in a feature space. Subclasses write ``values``; all else has a default.
@@ -219,11 +224,16 @@ class Kernel:
         """Return the kernel with its gamma as a number, taken from rows X where that is asked.
 
         ``None`` is the kernel's default, "auto" 1 / n_features and "scale"
-        1 / (n_features * X.var()), as in scikit-learn.
+        1 / (n_features * X.var()), as in scikit-learn; "spread" is 1 over twice the mean of what
+        gamma multiplies (squared distances of rows, for RBF), over pairs of at most 256 evenly
+        spaced rows.
         """
         if not self.has_gamma:
             return self
         gamma: Any = self.gamma  # type: ignore[attr-defined]
+        if isinstance(gamma, str) and gamma == "spread":
+            mean = self._mean_size(X)
+            return self.with_gamma(1 / (2 * mean) if 0 < mean < np.inf else 1.0)
         if isinstance(gamma, str) and gamma == "scale":
             variance = float(X.var(dtype=np.float64))
             return self.with_gamma(1 / (X.shape[1] * variance) if variance > 0 else 1.0)
@@ -237,8 +247,28 @@ class Kernel:
         if isinstance(gamma, str):
             if gamma == "auto":
                 return 1 / n_features
-            raise ValueError("gamma='scale' is taken from rows: kernel.with_gamma_from(X) does so.")
+            raise ValueError(
+                f"gamma={gamma!r} is taken from rows: kernel.with_gamma_from(X) does so."
+            )
         return float(gamma)
+
+    def _mean_size(self, X: Array) -> float:
+        """Return the mean of what gamma multiplies, over pairs of rows."""
+        chosen = np.linspace(0, len(X) - 1, min(len(X), _ROWS_OF_SPREAD)).astype(np.intp)
+        rows = X[chosen].astype(np.float64)
+        if len(rows) < 2:
+            return 0.0
+        means = []
+        # Rows near each other may be of one kind: everyone meets others near and far.
+        for shift in np.unique(np.linspace(1, len(rows) - 1, _PARTNERS).astype(np.intp)):
+            sizes = self.what_gamma_multiplies(rows, np.roll(rows, shift, axis=0))
+            if sizes is None:
+                raise ValueError(
+                    f"gamma='spread': kernel {self.name} does not say what its gamma multiplies; "
+                    "give it what_gamma_multiplies(X, Y), or choose gamma."
+                )
+            means.append(float(np.mean(sizes)))
+        return float(np.mean(means))
 
     # Checks
 
@@ -304,7 +334,7 @@ def check_values(values: Any, shape: tuple[int, ...], who: str) -> Array:
     return K
 
 
-def check_gamma(gamma: Any, *, words: tuple[str, ...] = ("scale", "auto")) -> None:
+def check_gamma(gamma: Any, *, words: tuple[str, ...] = GAMMA_WORDS) -> None:
     """Refuse what is no gamma: a number above 0, None, or one of these words."""
     if gamma is None or (isinstance(gamma, str) and gamma in words):
         return

@@ -150,9 +150,10 @@ class DistanceKernel(KernelOfDistance):
     def with_gamma_from(self, X: Array) -> Self:
         """Return the kernel settled by rows X (n, n_features), its gamma a number."""
         kernel = self.settled(X)
-        if kernel.gamma != "scale":
+        if kernel.gamma not in ("scale", "spread"):
             return kernel.with_gamma(kernel.gamma_for(X.shape[1]))
         mean = mean_of_pairs(kernel._distance, X, kernel.power)
+        mean *= 2 if kernel.gamma == "spread" else 1
         return kernel.with_gamma(1 / mean if 0 < mean < np.inf else 1.0)
 
     def default_gamma(self, n_features: int) -> float:

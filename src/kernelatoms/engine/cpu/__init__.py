@@ -49,7 +49,7 @@ from kernelatoms.engine.cpu.local import (
 from kernelatoms.engine.cpu.masked import omp_observed
 from kernelatoms.engine.cpu.nearest import in_order, keep_smallest, none_yet, smallest
 from kernelatoms.engine.cpu.pairs import chi2_distances, l1_distances, linf_distances
-from kernelatoms.engine.cpu.products import for_blocks, for_rows, gram_matrix
+from kernelatoms.engine.cpu.products import cross_products, for_blocks, for_rows, gram_matrix
 from kernelatoms.engine.cpu.scale import (
     all_ordinary,
     is_ordinary,
@@ -77,6 +77,7 @@ __all__ = [
     "chi2_distances",
     "class_parts_local",
     "code_blocks",
+    "cross_products",
     "descend_atoms",
     "each",
     "fair_share",

@@ -14,6 +14,8 @@ from kernelatoms.engine.cpu.layout import padded
 from kernelatoms.engine.cpu.threads import each, each_block, fair_share
 
 _GRAM_TILE = 512
+# Columns of sums that a thread adds up, and rows that it takes at once.
+_SUM_TILE, _SUM_ROWS = 128, 4096
 
 
 def gram_matrix(atoms: NDArray[Any]) -> NDArray[Any]:
@@ -37,6 +39,24 @@ def gram_matrix(atoms: NDArray[Any]) -> NDArray[Any]:
 
     each(multiply, [(i, j) for i in edges for j in edges if i <= j])
     return gram[:, :n_atoms]
+
+
+def cross_products(A: NDArray[Any], B: NDArray[Any]) -> NDArray[np.float64]:
+    """Return A.T @ B of many rows, (n, p) and (n, q), in float64: sums over rows.
+
+    Every thread has columns of its own, and rows are added up in blocks: the result does not depend
+    on the number of threads, and float32 loses no digits to the length of the sum.
+    """
+    total = np.zeros((A.shape[1], B.shape[1]))
+
+    def multiply(first: int) -> None:
+        part = slice(first, first + _SUM_TILE)
+        for start in range(0, len(A), _SUM_ROWS):
+            rows = slice(start, start + _SUM_ROWS)
+            total[:, part] += A[rows].T @ B[rows, part]
+
+    each(multiply, list(range(0, B.shape[1], _SUM_TILE)))
+    return total
 
 
 def block_rows(n_rows: int, width: int, itemsize: int, fewest: int = 512) -> int:

@@ -1,0 +1,439 @@
+"""``KSADClassifier``: an orthonormal kernel dictionary whose codes tell classes apart."""
+
+import warnings
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.callback import with_callbacks
+from sklearn.utils import check_random_state
+
+from kernelatoms.engine import machine
+from kernelatoms.estimators.checks import (
+    check_choice,
+    check_count,
+    check_real,
+    clip_count,
+    validate_labelled,
+)
+from kernelatoms.estimators.explanation import Explanation, explain_codes
+from kernelatoms.estimators.fitted import held, held_count, held_floats, held_number, held_rows
+from kernelatoms.estimators.ksad import root_mean_energy
+from kernelatoms.estimators.low_rank_map import LowRankMap
+from kernelatoms.estimators.supervised import SupervisedDictionary
+from kernelatoms.estimators.unchanged import or_unchanged
+from kernelatoms.estimators.watching import CallbackWatch
+from kernelatoms.learning.ksad import (
+    KSADState,
+    Weights,
+    class_means,
+    learn_ksad,
+    within_class_metric,
+    within_scatter,
+)
+from kernelatoms.learning.procrustes import orthonormal_start
+from kernelatoms.pursuit.choices import Pursuit, Threshold
+from kernelatoms.pursuit.threshold import soft_threshold
+from kernelatoms.similarity.base import check_flag
+from kernelatoms.space.approximate import ApproximateNeighbors
+from kernelatoms.space.atoms import remember
+from kernelatoms.space.codes import Codes
+from kernelatoms.space.expansion import Expansion
+from kernelatoms.space.gram_check import OVERFLOW
+from kernelatoms.space.memory import check_fits
+from kernelatoms.space.neighbors import nearest_in_space
+from kernelatoms.space.problem import CodingProblem, GivenProblem, LinearProblem
+
+Array = NDArray[Any]
+
+# Rows whose codes are compared with all training codes at once.
+_ROWS_AT_ONCE = 8192
+
+
+class KSADClassifier(LowRankMap, SupervisedDictionary):
+    """Classify by the nearest codes over one orthonormal dictionary, learned under a kernel.
+
+    K-SAD (Chhabra, Wallace and Hopgood, *Improved image discrimination using fast non-linear
+    orthogonal dictionary learning*): rows become virtual samples F of a low-rank kernel map, and
+
+        |F - Q Z|^2 + l1_weight |Q|_1 - fisher_weight tr(S_W^-1 S_B),   Z Z' = I
+
+    is lowered over codes Q and orthonormal atoms Z, S_W and S_B the scatter of codes within and
+    between classes. New rows are coded by soft(F Z', l1_weight / 2) and take the class of the
+    nearest training codes.
+
+    The within-class metric is an addition of ours, and most of what this classifier gains over
+    neighbours of raw rows: virtual samples are first multiplied by (S + e I)^(-1/2), with S the
+    mean scatter within classes, and brought to unit norm. ``within_class_metric=False`` is the
+    method as published.
+
+    Parameters
+    ----------
+    n_atoms : int, optional
+        Size of the dictionary, and rank of the map; by default 500, or fewer if there are fewer
+        rows. More than the landmarks' kernel matrix has rank are left out, with a warning.
+    kernel : str, callable, object or class, default="rbf"
+        As in ``KernelLinearizer``.
+    gamma : float, "spread", "scale", "auto" or None
+        Parameter of the kernels by name: "spread" is 1 over twice the mean squared distance of rows
+        (whatever gamma multiplies under other kernels); the others as in ``KernelLinearizer``.
+    degree, coef0 : float
+        Parameters of the kernels by name, as in scikit-learn; ``kernel="poly", degree=8, gamma=1,
+        coef0=0`` is the paper's (x'y)^8.
+    kernel_params : dict, optional
+        Further arguments of a function, or the arguments of a class.
+    n_landmarks : int or float, optional
+        How many landmarks the map has, or which share of the rows; by default four times as many as
+        atoms, or all rows if there are fewer.
+    sampling : str or array of shape (n_landmarks, n_features), default="uniform"
+        How landmarks are chosen, as in ``KernelLinearizer``: "uniform" or "kmeans" in the paper.
+    l1_weight : float, default=0.1
+        Weight of the l1 penalty; relative to the root mean energy of the signals, which the
+        within-class metric makes 1.
+    fisher_weight : float, default=0.01
+        Weight of the discriminative term; relative to the mean energy of the signals.
+    within_class_metric : bool, default=True
+        Whether virtual samples are brought to the metric in which classes are round.
+    shrinkage : float, default=0.01
+        The ridge of both scatter matrices within classes, as a share of their mean eigenvalue.
+    n_neighbors : int, default=1
+        How many training codes vote; of classes with as many votes, that of the nearest wins.
+    distance : {"correlation", "l2"}, default="correlation"
+        Which training codes are near: by the angle between codes, or by their distance.
+    search : {"exact", "approximate"}, default="exact"
+        How neighbours are found: "approximate" by pynndescent (the extra ``ann``), for very many
+        training rows.
+    max_iter : int, default=20
+        The most passes: a step of all codes, then the best atoms for them.
+    tol : float, default=1e-4
+        Stop when three passes together lower the objective by no more than this share of it.
+    sparse_output : bool, default=True
+        Whether ``transform`` returns a CSR array or a dense one.
+    random_state : int, RandomState or None
+        Seeds the landmarks and the start.
+
+    Attributes
+    ----------
+    classes_ : array of shape (n_classes,)
+        The labels.
+    anchors_ : array of shape (n_landmarks, n_features)
+        The landmarks, which atoms are made of; their row numbers, if precomputed.
+    dual_coef_ : array of shape (n_landmarks, n_atoms_)
+        Atom j is the sum of ``dual_coef_[i, j] phi(anchors_[i])``, the metric undone.
+    analysis_coef_ : array of shape (n_landmarks, n_atoms_)
+        ``k(X, anchors_) @ analysis_coef_`` are the inner products of X and the atoms, in the
+        metric, before rows are brought to unit norm. Without the metric, ``dual_coef_``.
+    components_ : array of shape (n_atoms_, n_features)
+        Pre-images of the atoms by ridge regression, to look at; not if precomputed.
+    atom_classes_ : array of shape (n_atoms_,)
+        The class, as a number of ``classes_``, whose codes have most energy in an atom; atoms are
+        in the order of these.
+    codes_ : array of shape (n_samples, n_atoms_)
+        The codes of the training rows, drawn apart by the discriminative term.
+    labels_ : array of shape (n_samples,)
+        Their classes, as numbers of ``classes_``.
+    in_metric_ : bool
+        Whether there is a within-class metric: asked for, and some class has different rows.
+    objective_ : array of shape (n_iter_,)
+        What every pass reached; it never rises, and may be negative.
+    l1_weight_ : float
+        The weight in units of the signals.
+    n_atoms_, n_neighbors_, n_iter_ : int
+        What the data allowed, and the passes run.
+    gamma_ : float or None
+        The kernel's gamma; None if it has none.
+
+    Examples
+    --------
+    >>> from kernelatoms import KSADClassifier
+    >>> from sklearn.datasets import load_digits
+    >>> X, y = load_digits(return_X_y=True)
+    >>> model = KSADClassifier(n_atoms=100, random_state=0).fit(X[:1000], y[:1000])
+    >>> model.score(X[1000:], y[1000:]) > 0.95
+    True
+    """
+
+    codes_: Array
+    labels_: NDArray[np.intp]
+    l1_weight_: float
+
+    def __init__(
+        self,
+        n_atoms: int | None = None,
+        *,
+        kernel: Any = "rbf",
+        gamma: float | str | None = "spread",
+        degree: float = 3,
+        coef0: float = 1,
+        kernel_params: dict[str, Any] | None = None,
+        n_landmarks: int | float | None = None,
+        sampling: Any = "uniform",
+        l1_weight: float = 0.1,
+        fisher_weight: float = 0.01,
+        within_class_metric: bool = True,
+        shrinkage: float = 0.01,
+        n_neighbors: int = 1,
+        distance: str = "correlation",
+        search: str = "exact",
+        max_iter: int = 20,
+        tol: float = 1e-4,
+        sparse_output: bool = True,
+        random_state: Any = None,
+    ) -> None:
+        self.n_atoms = n_atoms
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.kernel_params = kernel_params
+        self.n_landmarks = n_landmarks
+        self.sampling = sampling
+        self.l1_weight = l1_weight
+        self.fisher_weight = fisher_weight
+        self.within_class_metric = within_class_metric
+        self.shrinkage = shrinkage
+        self.n_neighbors = n_neighbors
+        self.distance = distance
+        self.search = search
+        self.max_iter = max_iter
+        self.tol = tol
+        self.sparse_output = sparse_output
+        self.random_state = random_state
+
+    @with_callbacks
+    @or_unchanged
+    def fit(self, X: Any, y: Any) -> Self:
+        """Learn the map, the metric, atoms and codes.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+            Signals. k(train, train) with ``kernel="precomputed"``.
+        y : array of shape (n_samples,)
+            Their labels, at least two different ones.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        X, self.classes_, labels = validate_labelled(self, X, y)
+        self.n_neighbors_ = clip_count(
+            "n_neighbors", check_count("n_neighbors", self.n_neighbors), len(X), "there are rows"
+        )
+        rng = check_random_state(self.random_state)
+        linearizer = self._fit_map(X, rng)
+        rank = linearizer.n_components_
+        check_fits(
+            6.0 * len(X) * rank * X.itemsize, f"codes of {len(X)} rows over {rank} atoms",
+            "Choose fewer atoms (n_atoms), or learn from fewer rows.",
+        )  # fmt: skip
+        order = np.argsort(labels, kind="stable")
+        labels = labels[order]
+        F = linearizer.transform(X)[order]
+        metric = self._find_metric(F, labels)
+        if metric is not None:
+            F = machine(F).unit_rows(F @ metric[0].astype(F.dtype))
+        size = root_mean_energy(F)
+        start = orthonormal_start(F, rank, rng)
+        l1 = float(self.l1_weight) * size
+        weights = Weights(
+            l1, float(self.fisher_weight) * size**2, self._ridge(F, labels, start, l1)
+        )
+        back = None if self._precomputed else linearizer.preimage_coef_
+
+        def attributes(state: KSADState) -> dict[str, Any]:
+            owners = atom_owners(state.codes, labels)
+            sorted_atoms = np.argsort(owners, kind="stable")
+            atoms = state.dictionary[sorted_atoms]
+            codes = np.empty_like(state.codes)
+            codes[order] = state.codes[:, sorted_atoms]
+            seen, made = (
+                (atoms, atoms) if metric is None else (atoms @ metric[0], atoms @ metric[1])
+            )
+            fitted = {
+                "anchors_": linearizer.landmarks_,
+                "analysis_coef_": _by_atoms(linearizer.dual_coef_, seen),
+                "dual_coef_": _by_atoms(linearizer.dual_coef_, made),
+                "atom_classes_": owners[sorted_atoms],
+                "codes_": codes,
+                "in_metric_": metric is not None,
+                "labels_": labels[np.argsort(order)],
+                "l1_weight_": l1,
+                "objective_": np.array(state.objective),
+                "n_atoms_": rank,
+                "n_iter_": len(state.objective),
+            }
+            if back is not None:
+                fitted["components_"] = (made @ back).astype(X.dtype)
+            return fitted
+
+        watch = CallbackWatch(self, X, self.max_iter, attributes)
+        state = learn_ksad(
+            F, labels, start, weights, max_iter=self.max_iter, tol=self.tol, watch=watch
+        )
+        self.__dict__.update(attributes(state))
+        watch.end()
+        return self
+
+    def predict_proba(self, X: Any) -> Array:
+        """Return the share of votes that each class has among the nearest training codes.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+            Signals.
+
+        Returns
+        -------
+        shares : array of shape (n_samples, n_classes)
+        """
+        votes = np.floor(self._scores(self._validated(X)))
+        return votes / votes.sum(axis=1, keepdims=True)
+
+    def kneighbors(self, X: Any) -> NDArray[np.int32]:
+        """Return the training rows whose codes are nearest, the nearest first.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+            Signals.
+
+        Returns
+        -------
+        rows : array of shape (n_samples, n_neighbors_)
+            Numbers of training rows, from 0.
+        """
+        return self._nearest(self._encode(self._validated(X)))
+
+    def _find_metric(self, F: Array, labels: NDArray[np.intp]) -> tuple[Array, Array] | None:
+        if not self.within_class_metric:
+            return None
+        metric = within_class_metric(F, labels, float(self.shrinkage))
+        if metric is None:
+            warnings.warn(
+                "No class has two different rows, so there is no scatter within classes: the "
+                "within-class metric is left out.",
+                UserWarning,
+                stacklevel=3,
+            )
+        return metric
+
+    def _ridge(self, F: Array, labels: NDArray[np.intp], atoms: Array, l1: float) -> float:
+        """Return the ridge of S_W, a share of its mean eigenvalue at the start, or the codes'."""
+        codes = soft_threshold(F @ atoms.T, l1 / 2)
+        within = within_scatter(codes, class_means(codes, np.bincount(labels)), labels)
+        total = float(np.trace(within)) or float(machine(codes).squared_norms(codes).sum())
+        return float(self.shrinkage) * (total or 1.0) / len(atoms)
+
+    def _problem(self, X: Array) -> CodingProblem:
+        dtype = np.result_type(X, self.analysis_coef_)
+        anchors = self.anchors_[:, None] if self._precomputed else self.anchors_.astype(dtype)
+        kernel, rows = self._kernel(), X.astype(dtype, copy=False)
+        with np.errstate(all="ignore"):  # what overflows is refused
+            corr = Expansion(kernel, anchors, self.analysis_coef_).project(rows)
+            energy = None if self._precomputed else kernel.diag(rows).astype(np.float64)
+        if not np.isfinite(corr).all():
+            raise ValueError(OVERFLOW)
+        if self.in_metric_:
+            # There are as many atoms as coordinates: inner products have the norm of the row.
+            corr = machine(corr).unit_rows(corr)
+            energy = machine(corr).squared_norms(corr)
+        return GivenProblem(np.eye(self.n_atoms_, dtype=dtype), corr, energy, trusted=True)
+
+    def _pursuit(self) -> Pursuit:
+        return Threshold(self.l1_weight_ / 2)  # the weight beside half of the squares
+
+    def _scores(self, X: Array) -> Array:
+        scores = np.empty((len(X), len(self.classes_)))
+        for start in range(0, len(X), _ROWS_AT_ONCE):
+            part = X[start : start + _ROWS_AT_ONCE]
+            scores[start : start + len(part)] = self._scores_of(part, self._encode(part))
+        return scores
+
+    def _scores_of(self, X: Array, codes: Codes) -> Array:
+        """Count votes; less than one more for the class of the nearest code decides between equals.
+
+        The first member of a class is worth a half, a quarter and so on, by its place.
+        """
+        nearest = self._nearest(codes)
+        votes = np.zeros((len(nearest), len(self.classes_)))
+        rows = np.arange(len(nearest))
+        for place, members in enumerate(nearest.T):
+            found = members >= 0  # approximate search may find fewer
+            owners = self.labels_[members[found]]
+            first = votes[rows[found], owners] == 0
+            votes[rows[found], owners] += 1 + np.where(first, 0.5 ** (place + 1), 0.0)
+        return votes
+
+    def _nearest(self, codes: Codes) -> NDArray[np.int32]:
+        """Return the training codes nearest to these, the nearest first."""
+        known, new = self.codes_, codes.to_dense().astype(self.codes_.dtype, copy=False)
+        if self.search == "approximate":
+            seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
+
+            def make() -> ApproximateNeighbors:
+                return ApproximateNeighbors(known, self.distance, random_state=seed)
+
+            index = remember(self, (known, self.distance, seed), make)
+            return index.nearest(new, self.n_neighbors_)
+        if self.distance == "correlation":
+            known, new = (machine(rows).unit_rows(rows) for rows in (known, new))
+        return nearest_in_space(LinearProblem(new, known, complete=True), self.n_neighbors_)
+
+    def _explained(self, X: Array) -> list[Explanation]:
+        codes = self._encode(X)
+        explained = explain_codes(
+            codes.to_csr(), self.atom_classes_, self.classes_, self._scores_of(X, codes),
+            residual=codes.error, energies=self._energies(X),
+        )  # fmt: skip
+        found = (rows[rows >= 0] for rows in self._nearest(codes))
+        return [
+            replace(why, neighbors=rows, neighbor_owners=self.labels_[rows])
+            for why, rows in zip(explained, found, strict=True)
+        ]
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_real("l1_weight", self.l1_weight, low=0)
+        check_real("fisher_weight", self.fisher_weight, low=0)
+        check_real("shrinkage", self.shrinkage, low=0, low_open=True)
+        check_flag("within_class_metric", self.within_class_metric)
+        check_choice("distance", self.distance, ("correlation", "l2"))
+        check_choice("search", self.search, ("exact", "approximate"))
+        check_count("n_neighbors", self.n_neighbors)
+        if self.n_atoms is not None:
+            check_count("n_atoms", self.n_atoms)
+        self._asked_kernel()
+
+    def _check_atoms(self, n_atoms: int, n_features: int) -> None:
+        n_anchors = self._check_rows_held("anchors_", n_features)
+        for name in ("dual_coef_", "analysis_coef_"):
+            held_floats(self, name, (n_anchors, n_atoms))
+        if not self._precomputed:
+            held_floats(self, "components_", (n_atoms, n_features))
+
+    def _check_decision(self, n_classes: int, n_atoms: int) -> None:
+        n_rows = len(held_floats(self, "codes_", (None, n_atoms)))
+        held_rows(self, "labels_", n_classes, n_rows)
+        held_count(self, "n_neighbors_", high=n_rows)
+        check_flag("in_metric_", held(self, "in_metric_"))
+        if not held_number(self, "l1_weight_") >= 0:
+            raise ValueError("KSADClassifier.l1_weight_ must be at least 0.")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = self._precomputed
+        tags.input_tags.allow_nan = False  # the metric would blow up what estimates are unsure of
+        return tags
+
+
+def atom_owners(codes: Array, labels: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Return the class whose codes have most energy in every atom, on average over its rows."""
+    return class_means(np.square(codes, dtype=np.float64), np.bincount(labels)).argmax(axis=0)
+
+
+def _by_atoms(coef: Array, atoms: Array) -> Array:
+    """Return k(x, landmarks)'s coefficients on atoms (n_atoms, rank), of those on coordinates."""
+    return np.ascontiguousarray(coef @ atoms.T.astype(coef.dtype))

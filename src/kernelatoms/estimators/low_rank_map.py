@@ -1,0 +1,64 @@
+"""``LowRankMap``: estimators that learn in a low-rank map of a kernel, as K-SAD does."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelatoms.estimators.checks import check_count, clip_count
+from kernelatoms.estimators.kernel_choice import KernelChoice
+from kernelatoms.estimators.linearizer import KernelLinearizer
+
+Array = NDArray[Any]
+
+_DEFAULT_ATOMS = 500
+# Landmarks for every atom, where their number is not given: more of them lower the error of the
+# map, and beyond four the accuracies on faces and digits no longer change (benchmarks/RESULTS.md).
+_LANDMARKS_AN_ATOM = 4
+
+
+class LowRankMap(KernelChoice):
+    """Estimators with as many atoms as their kernel map has coordinates.
+
+    Their parameters: those of a kernel, n_atoms, n_landmarks, sampling.
+    """
+
+    n_atoms: Any
+    n_landmarks: int | float | None
+    sampling: Any
+
+    def _fit_map(self, X: Array, rng: np.random.RandomState) -> KernelLinearizer:
+        """Return the map that training rows lead to: its rank is the number of atoms.
+
+        More atoms than rows, landmarks or independent rows are clipped, with a warning where they
+        were asked for.
+        """
+        asked = self.n_atoms
+        n_atoms = min(_DEFAULT_ATOMS if asked is None else check_count("n_atoms", asked), len(X))
+        n_landmarks = self.n_landmarks
+        if n_landmarks is None and isinstance(self.sampling, str):
+            n_landmarks = min(_LANDMARKS_AN_ATOM * n_atoms, len(X))
+        linearizer = KernelLinearizer(
+            self.kernel, gamma=self.gamma, degree=self.degree, coef0=self.coef0,
+            kernel_params=self.kernel_params, n_landmarks=n_landmarks,
+            n_components=self._most_atoms(n_atoms, n_landmarks, len(X)), sampling=self.sampling,
+            random_state=rng,
+        ).fit(X)  # fmt: skip
+        if asked is not None:
+            reason = "the rank of the kernel on the landmarks"
+            clip_count("n_atoms", asked, linearizer.n_components_, reason)
+        self.gamma_ = linearizer.gamma_
+        self.__dict__.pop("settled_kernel_", None)  # of an earlier fit
+        if hasattr(linearizer, "settled_kernel_"):
+            self.settled_kernel_ = linearizer.settled_kernel_
+        return linearizer
+
+    def _most_atoms(self, n_atoms: int, n_landmarks: Any, n_rows: int) -> int:
+        """Return how many atoms so many landmarks allow; what is no number is refused later."""
+        if not isinstance(self.sampling, str):
+            return min(n_atoms, max(len(np.atleast_1d(self.sampling)), 1))
+        if isinstance(n_landmarks, float | np.floating):
+            n_landmarks = max(1, round(float(n_landmarks) * n_rows))
+        if isinstance(n_landmarks, int | np.integer) and n_landmarks > 0:
+            return min(n_atoms, int(n_landmarks))
+        return n_atoms

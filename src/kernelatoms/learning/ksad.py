@@ -1,0 +1,248 @@
+"""K-SAD: an orthonormal dictionary whose codes also tell classes apart.
+
+With signals x_i as rows of X, codes Q and atoms Z as rows, Z Z' = I, K-SAD (Chhabra, Wallace and
+Hopgood; eq. (5), with the signs that its words ask for: discrimination is to be maximised) lowers
+
+    J = |X - Q Z|^2 + l1 |Q|_1 - fisher tr(S_W^-1 S_B)
+    S_B = sum_c n_c (m_c - m)(m_c - m)'
+    S_W = sum_c sum_{i in c} (q_i - m_c)(q_i - m_c)' + ridge I
+
+m_c the mean code of class c, m that of all. The ridge is fixed: without it S_W is singular as soon
+as there are more atoms than rows less classes, and J has no lower bound.
+
+**Codes** take one proximal step a pass (eq. (11)). With h = |X - Q Z|^2 - fisher t(Q),
+
+    Q+ = soft(Q - grad h / 2a, l1 / 2a),   grad h = 2 (Q - X Z') - fisher grad t
+    grad t of row i in class c = 2 S_W^-1 (m_c - m) - 2 S_W^-1 S_B S_W^-1 (q_i - m_c)
+
+with a from 1 up, doubled until h lies below its bound of curvature a. The first term is the squared
+norm itself, so that only the second decides: t(Q+) >= t(Q) + <grad t, D> - (a - 1) |D|^2 / fisher.
+J then falls; with a fixed step it may rise. Without discrimination a = 1 is exact, and the step is
+soft(X Z', l1 / 2), the minimum (Proposition 1).
+
+**Atoms** are the polar factor of Q'X (``procrustes``; Proposition 2), which lowers J as well.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import NDArray
+
+from kernelatoms.engine import machine
+from kernelatoms.learning.loop import Watch, settled
+from kernelatoms.learning.procrustes import turned
+from kernelatoms.pursuit.threshold import soft_threshold
+
+Array = NDArray[Any]
+
+# From here on a step changes nothing but rounding: codes stay as they are.
+_SHORTEST_STEP = 2.0**40
+
+
+class Weights(NamedTuple):
+    """What the terms of the objective count, and the ridge of S_W."""
+
+    l1: float
+    fisher: float
+    ridge: float
+
+
+@dataclass
+class KSADState:
+    """Where learning stands: atoms, codes over them, and what every pass reached."""
+
+    dictionary: Array
+    codes: Array
+    objective: list[float] = field(default_factory=list)
+
+
+def learn_ksad(
+    rows: Array,
+    labels: NDArray[np.intp],
+    atoms: Array,
+    weights: Weights,
+    *,
+    max_iter: int,
+    tol: float,
+    watch: Watch | None = None,
+) -> KSADState:
+    """Learn atoms and codes; J of every pass is that of both, and never rises.
+
+    Parameters
+    ----------
+    rows : array of shape (n_samples, n_features)
+        Signals, those of a class one after another.
+    labels : array of shape (n_samples,)
+        The class of every signal, ascending from 0, each number up to the last at least once.
+    atoms : array of shape (n_atoms, n_features)
+        Where to start, orthonormal.
+    weights : Weights
+        What the terms count; the ridge is above 0.
+    max_iter : int
+        The most passes: a step of all codes, then the best atoms for them.
+    tol : float
+        Stop when three passes together lower the objective by no more than this share of it.
+    watch : Watch, optional
+        Told of every pass, and may stop after it.
+    """
+    energy = float(machine(rows).squared_norms(rows).sum())
+    state = KSADState(atoms, soft_threshold(_times(rows, atoms.T), weights.l1 / 2))
+    scatter = Scatter.of(state.codes, labels, weights.ridge)
+    a = 1.0
+    for _ in range(max_iter):
+        if watch is not None:
+            watch.begin_pass()
+        with machine(rows).one_blas_thread():
+            products = _times(rows, state.dictionary.T)
+            if weights.fisher:
+                state.codes, scatter, a = step(state.codes, products, labels, scatter, weights, a)
+            else:
+                state.codes = soft_threshold(products, weights.l1 / 2)
+            cross = machine(rows).cross_products(state.codes, rows)
+            state.dictionary = turned(cross, state.dictionary)
+        squares = energy - 2 * float(np.vdot(cross, state.dictionary)) + _energy(state.codes)
+        l1_norm = float(np.abs(state.codes).sum(dtype=np.float64))
+        gained = weights.fisher * scatter.value if weights.fisher else 0.0
+        state.objective.append(max(squares, 0.0) + weights.l1 * l1_norm - gained)
+        if watch is not None and watch.end_pass(state):
+            break
+        if settled(state.objective, tol):
+            break
+    return state
+
+
+def step(
+    codes: Array,
+    products: Array,
+    labels: NDArray[np.intp],
+    scatter: "Scatter",
+    weights: Weights,
+    a: float,
+) -> tuple[Array, "Scatter", float]:
+    """Return better codes, their scatter, and the curvature a at which they were found.
+
+    Parameters
+    ----------
+    codes : array of shape (n_samples, n_atoms)
+        Q.
+    products : array of shape (n_samples, n_atoms)
+        Inner products X Z' of signals and atoms.
+    labels : array of shape (n_samples,)
+        As in ``learn_ksad``.
+    scatter : Scatter
+        That of the codes.
+    weights : Weights
+        What the terms count.
+    a : float
+        The curvature of the step before: the search begins at half of it.
+    """
+    dtype = codes.dtype.type
+    uphill = scatter.gradient(codes, labels)
+    downhill = 2 * (products - codes) + dtype(weights.fisher) * uphill
+    a = max(a / 2, 1.0)
+    while a <= _SHORTEST_STEP:
+        new = soft_threshold(codes + downhill / dtype(2 * a), weights.l1 / (2 * a))
+        moved = new - codes
+        reached = Scatter.of(new, labels, weights.ridge)
+        promised = float(np.vecdot(uphill, moved, dtype=np.float64).sum())
+        fallen_short = weights.fisher * (scatter.value + promised - reached.value)
+        if fallen_short <= (a - 1) * _energy(moved):
+            return new, reached, a
+        a *= 2
+    return codes, scatter, a
+
+
+class Scatter(NamedTuple):
+    """Means of codes by class, and t = tr(S_W^-1 S_B) of them."""
+
+    means: Array
+    between: Array
+    solved: Array
+    value: float
+
+    @classmethod
+    def of(cls, codes: Array, labels: NDArray[np.intp], ridge: float) -> "Scatter":
+        """Return the scatter of codes (n_samples, n_atoms), those of a class in one piece.
+
+        ``between`` holds m_c - m, ``solved`` S_W^-1 times them, one row a class.
+        """
+        counts = np.bincount(labels)
+        means = class_means(codes, counts)
+        between = means - (counts @ means) / len(codes)
+        within = within_scatter(codes, means, labels)
+        within[np.diag_indices_from(within)] += ridge
+        with machine(codes).one_blas_thread():
+            factor = scipy.linalg.cho_factor(within, lower=True, check_finite=False)
+            solved = scipy.linalg.cho_solve(factor, between.T, check_finite=False).T
+        value = float(counts @ np.vecdot(solved, between))
+        return cls(means, between, np.ascontiguousarray(solved), value)
+
+    def gradient(self, codes: Array, labels: NDArray[np.intp]) -> Array:
+        """Return grad t, in the type of the codes."""
+        counts = np.bincount(labels)
+        turn = (counts[:, None] * self.solved).T @ self.solved  # S_W^-1 S_B S_W^-1
+        pull, means = (part.astype(codes.dtype)[labels] for part in (self.solved, self.means))
+        return 2 * (pull - _times(codes - means, turn.astype(codes.dtype)))
+
+
+def class_means(codes: Array, counts: NDArray[np.intp]) -> Array:
+    """Return the mean of every class, in float64: rows of a class are in one piece."""
+    starts = np.concatenate([[0], np.cumsum(counts)[:-1]])
+    return np.add.reduceat(codes, starts, axis=0, dtype=np.float64) / counts[:, None]
+
+
+def within_scatter(codes: Array, means: Array, labels: NDArray[np.intp]) -> Array:
+    """Return the sum of (q - m_c)(q - m_c)' over all codes, in float64."""
+    apart = codes - means.astype(codes.dtype)[labels]
+    return machine(codes).cross_products(apart, apart)
+
+
+def within_class_metric(
+    rows: Array, labels: NDArray[np.intp], shrinkage: float
+) -> tuple[Array, Array] | None:
+    """Return the metric in which classes are round, (S + e I)^(-1/2), and its inverse.
+
+    An addition of ours to K-SAD: tr(S_W^-1 S_B) asks for this metric, and soft-threshold codes of
+    an orthonormal dictionary cannot provide it.
+
+    Parameters
+    ----------
+    rows : array of shape (n_samples, n_features)
+        Signals, those of a class one after another.
+    labels : array of shape (n_samples,)
+        As in ``learn_ksad``.
+    shrinkage : float
+        e as a share of the mean eigenvalue of S, the mean scatter within classes.
+
+    Returns
+    -------
+    pair of symmetric arrays (n_features, n_features), or None
+        None where no class has two different rows: S is 0.
+    """
+    means = class_means(rows, np.bincount(labels))
+    S = within_scatter(rows, means, labels) / len(rows)
+    with machine(rows).one_blas_thread():
+        values, vectors = scipy.linalg.eigh(S, check_finite=False)
+        mean = float(np.maximum(values, 0).mean())
+        # What rounding leaves of equal rows is no scatter.
+        if mean <= np.finfo(rows.dtype).eps * float(np.vdot(rows, rows)) / rows.size:
+            return None
+        lengths = np.sqrt(np.maximum(values, 0) + shrinkage * mean)
+        return (vectors / lengths) @ vectors.T, (vectors * lengths) @ vectors.T
+
+
+def _times(rows: Array, matrix: Array) -> Array:
+    """Return rows @ matrix, in blocks on all threads."""
+    out = np.empty((len(rows), matrix.shape[1]), rows.dtype)
+
+    def work(start: int, stop: int) -> None:
+        np.matmul(rows[start:stop], matrix, out=out[start:stop])
+
+    machine(rows).for_blocks(len(rows), 2 * matrix.shape[1], rows.itemsize, work)
+    return out
+
+
+def _energy(codes: Array) -> float:
+    return float(machine(codes).squared_norms(codes).sum())

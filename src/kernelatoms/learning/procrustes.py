@@ -1,0 +1,104 @@
+"""The best orthonormal dictionary for given codes: the orthogonal Procrustes problem.
+
+    Z = argmin |X - W Z|^2   over   Z Z' = I      is the polar factor U V' of W'X = U S V'
+
+(Proposition 2, eq. (6), of the K-SAD paper; here signals, codes and atoms are rows). |W Z| is then
+|W| whatever Z is, and what remains is linear in Z: sums over rows that add up, in batches too.
+"""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import NDArray
+
+from kernelatoms.engine import machine
+from kernelatoms.learning.loop import Updated
+from kernelatoms.learning.mod import AdditiveUpdate
+from kernelatoms.learning.moments import Moments
+from kernelatoms.pursuit.choices import Threshold
+from kernelatoms.space.codes import Codes, DenseCodes
+
+Array = NDArray[Any]
+
+# What codes say nothing of stays as it was: the share of their sums that the old atoms count.
+_INERTIA = 1e-12
+
+
+class Procrustes(AdditiveUpdate):
+    """Turn an orthonormal dictionary to where it serves soft-threshold codes best.
+
+    Parameters
+    ----------
+    l1_weight : float
+        The weight of |W|_1 beside |X - W Z|^2, for the objective alone.
+    """
+
+    takes: tuple[type, ...] = (Threshold,)
+
+    def __init__(self, l1_weight: float) -> None:
+        self.l1_weight = l1_weight
+
+    def accumulate(self, rows: Array, codes: Codes) -> Moments:
+        """Return the sums over these rows; of W'W only the diagonal, which is all that counts."""
+        assert isinstance(codes, DenseCodes)
+        W = codes.weights
+        return Moments(
+            gram=np.diag(np.einsum("ij,ij->j", W, W, dtype=np.float64)),
+            cross=machine(rows).cross_products(W, rows),
+            energy=float(machine(rows).squared_norms(rows).sum()),
+            l1_norm=codes.l1_norm(),
+        )
+
+    def apply(self, rows: Array, codes: Codes, dictionary: Array) -> Updated:
+        """Improve a dictionary, all rows and their codes at hand."""
+        assert isinstance(codes, DenseCodes)
+        sums = self.accumulate(rows, codes)
+        new = turned(sums.cross, dictionary)
+        error, weights = np.empty(len(rows)), codes.weights
+
+        def work(start: int, stop: int) -> None:
+            # From the rows themselves: a small difference of large sums would be rounding.
+            left = rows[start:stop] - weights[start:stop] @ new
+            error[start:stop] = machine(left).squared_norms(left)
+
+        machine(rows).for_blocks(len(rows), 2 * rows.shape[1], rows.itemsize, work)
+        objective = float(error.sum()) + self.l1_weight * sums.l1_norm
+        return Updated(new, replace(codes, error=error), objective, sums)
+
+    def take_batch(
+        self, rows: Array, codes: Codes, dictionary: Array, past: Moments | None, fade: float
+    ) -> Updated:
+        """Improve a dictionary by a batch and the sums of earlier ones."""
+        sums = self.accumulate(rows, codes)
+        sums = sums if past is None else past.scaled(fade) + sums
+        new = turned(sums.cross, dictionary)
+        objective = sums.objective(new) + self.l1_weight * sums.l1_norm
+        return Updated(new, codes, objective, sums)
+
+    def new_atoms(self, rows: Array) -> Array | None:
+        """Return None: all atoms together are one rotation, and none can be chosen by itself."""
+        return None
+
+
+def orthonormal_start(rows: Array, n_atoms: int, rng: np.random.RandomState) -> Array:
+    """Return the orthonormal atoms nearest to random rows (n, n_features), n_features at most n."""
+    chosen = rows[np.sort(rng.permutation(len(rows))[:n_atoms])].astype(np.float64)
+    return polar_factor(chosen).astype(rows.dtype)
+
+
+def turned(cross: Array, atoms: Array) -> Array:
+    """Return the orthonormal atoms of largest inner product with the sums ``cross``.
+
+    Directions that no code uses have no best place: there the old atoms count.
+    """
+    inertia = _INERTIA * (float(np.linalg.norm(cross)) or 1.0)
+    return polar_factor(cross + inertia * atoms.astype(np.float64)).astype(atoms.dtype)
+
+
+def polar_factor(matrix: Array) -> Array:
+    """Return the matrix of orthonormal rows that is nearest to a matrix (m, n) with m <= n."""
+    with machine(matrix).one_blas_thread():  # else its last digits depend on how many there are
+        U, _, Vt = scipy.linalg.svd(matrix, full_matrices=False, check_finite=False)
+        return U @ Vt
