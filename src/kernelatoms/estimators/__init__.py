@@ -5,6 +5,9 @@
 - ``dictionary_learner``: what all learners share; ``watching``: callbacks follow their passes.
 - ``learners``: ``MOD`` and ``KSVD``.
 - ``kernel_learners``: ``KernelMOD`` and ``KernelKSVD``.
+- ``kernel_dictionary``: what has atoms in a kernel's feature space.
+- ``ksad``: ``KSAD``, orthonormal atoms in a low-rank map of a kernel (``low_rank_map``);
+  ``ksad_classifier``: ``KSADClassifier``, the same with labels.
 - ``kscdl``: ``KSCDL``, atoms that are rows, moved along the kernel's gradient.
 - ``kernel_choice``: the kernel of an estimator, with the gamma that ``fit`` settled.
 - ``bandwidth``: the width of a kernel, chosen on held-out rows.

@@ -65,6 +65,11 @@ class DictionaryCoder(
         rows : array of shape (n_samples, n_features)
         """
         codes = self._check_codes(codes)
+        if "components_" not in vars(self):
+            raise ValueError(
+                "inverse_transform needs the training rows, which kernel='precomputed' does not "
+                "give."
+            )
         return np.asarray(codes @ self.components_.astype(codes.dtype, copy=False))
 
     def _problem(self, X: Array) -> CodingProblem:

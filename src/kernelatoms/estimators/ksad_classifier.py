@@ -8,9 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.callback import with_callbacks
 from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from kernelatoms.engine import machine
 from kernelatoms.estimators.checks import (
+    FLOATS,
     check_choice,
     check_count,
     check_real,
@@ -72,12 +74,12 @@ class KSADClassifier(LowRankMap, SupervisedDictionary):
     ----------
     n_atoms : int, optional
         Size of the dictionary, and rank of the map; by default 500, or fewer if there are fewer
-        rows. More than the landmarks' kernel matrix has rank are left out, with a warning.
+        rows. More than the rank of the landmarks' kernel matrix are left out, with a warning.
     kernel : str, callable, object or class, default="rbf"
         As in ``KernelLinearizer``.
     gamma : float, "spread", "scale", "auto" or None
-        Parameter of the kernels by name: "spread" is 1 over twice the mean squared distance of rows
-        (whatever gamma multiplies under other kernels); the others as in ``KernelLinearizer``.
+        Parameter of the kernels by name: with "spread", rows at the mean squared distance of all
+        (of whatever gamma multiplies) are similar by a half; others as in ``KernelLinearizer``.
     degree, coef0 : float
         Parameters of the kernels by name, as in scikit-learn; ``kernel="poly", degree=8, gamma=1,
         coef0=0`` is the paper's (x'y)^8.
@@ -88,7 +90,7 @@ class KSADClassifier(LowRankMap, SupervisedDictionary):
         atoms, or all rows if there are fewer.
     sampling : str or array of shape (n_landmarks, n_features), default="uniform"
         How landmarks are chosen, as in ``KernelLinearizer``: "uniform" or "kmeans" in the paper.
-    l1_weight : float, default=0.1
+    l1_weight : float, default=0.01
         Weight of the l1 penalty; relative to the root mean energy of the signals, which the
         within-class metric makes 1.
     fisher_weight : float, default=0.01
@@ -97,7 +99,7 @@ class KSADClassifier(LowRankMap, SupervisedDictionary):
         Whether virtual samples are brought to the metric in which classes are round.
     shrinkage : float, default=0.01
         The ridge of both scatter matrices within classes, as a share of their mean eigenvalue.
-    n_neighbors : int, default=1
+    n_neighbors : int, default=3
         How many training codes vote; of classes with as many votes, that of the nearest wins.
     distance : {"correlation", "l2"}, default="correlation"
         Which training codes are near: by the angle between codes, or by their distance.
@@ -169,11 +171,11 @@ class KSADClassifier(LowRankMap, SupervisedDictionary):
         kernel_params: dict[str, Any] | None = None,
         n_landmarks: int | float | None = None,
         sampling: Any = "uniform",
-        l1_weight: float = 0.1,
+        l1_weight: float = 0.01,
         fisher_weight: float = 0.01,
         within_class_metric: bool = True,
         shrinkage: float = 0.01,
-        n_neighbors: int = 1,
+        n_neighbors: int = 3,
         distance: str = "correlation",
         search: str = "exact",
         max_iter: int = 20,
@@ -394,6 +396,10 @@ class KSADClassifier(LowRankMap, SupervisedDictionary):
             for why, rows in zip(explained, found, strict=True)
         ]
 
+    def _validated(self, X: Any) -> Array:
+        check_is_fitted(self)
+        return validate_data(self, X, dtype=FLOATS, order="C", reset=False)
+
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_real("l1_weight", self.l1_weight, low=0)
@@ -416,7 +422,8 @@ class KSADClassifier(LowRankMap, SupervisedDictionary):
 
     def _check_decision(self, n_classes: int, n_atoms: int) -> None:
         n_rows = len(held_floats(self, "codes_", (None, n_atoms)))
-        held_rows(self, "labels_", n_classes, n_rows)
+        if len(np.unique(held_rows(self, "labels_", n_classes, n_rows))) < n_classes:
+            raise ValueError("KSADClassifier.labels_ must hold every class.")
         held_count(self, "n_neighbors_", high=n_rows)
         check_flag("in_metric_", held(self, "in_metric_"))
         if not held_number(self, "l1_weight_") >= 0:

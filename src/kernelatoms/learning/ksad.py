@@ -145,7 +145,11 @@ def step(
     while a <= _SHORTEST_STEP:
         new = soft_threshold(codes + downhill / dtype(2 * a), weights.l1 / (2 * a))
         moved = new - codes
-        reached = Scatter.of(new, labels, weights.ridge)
+        try:
+            reached = Scatter.of(new, labels, weights.ridge)
+        except scipy.linalg.LinAlgError:  # so far away that the ridge is lost in rounding
+            a *= 2
+            continue
         promised = float(np.vecdot(uphill, moved, dtype=np.float64).sum())
         fallen_short = weights.fisher * (scatter.value + promised - reached.value)
         if fallen_short <= (a - 1) * _energy(moved):

@@ -224,16 +224,16 @@ class Kernel:
         """Return the kernel with its gamma as a number, taken from rows X where that is asked.
 
         ``None`` is the kernel's default, "auto" 1 / n_features and "scale"
-        1 / (n_features * X.var()), as in scikit-learn; "spread" is 1 over twice the mean of what
-        gamma multiplies (squared distances of rows, for RBF), over pairs of at most 256 evenly
-        spaced rows.
+        1 / (n_features * X.var()), as in scikit-learn; "spread" is log 2 over the mean of what
+        gamma multiplies (squared distances of rows, for RBF, which are then similar by a half),
+        over pairs of at most 256 evenly spaced rows.
         """
         if not self.has_gamma:
             return self
         gamma: Any = self.gamma  # type: ignore[attr-defined]
         if isinstance(gamma, str) and gamma == "spread":
             mean = self._mean_size(X)
-            return self.with_gamma(1 / (2 * mean) if 0 < mean < np.inf else 1.0)
+            return self.with_gamma(np.log(2) / mean if 0 < mean < np.inf else 1.0)
         if isinstance(gamma, str) and gamma == "scale":
             variance = float(X.var(dtype=np.float64))
             return self.with_gamma(1 / (X.shape[1] * variance) if variance > 0 else 1.0)

@@ -153,8 +153,8 @@ class DistanceKernel(KernelOfDistance):
         if kernel.gamma not in ("scale", "spread"):
             return kernel.with_gamma(kernel.gamma_for(X.shape[1]))
         mean = mean_of_pairs(kernel._distance, X, kernel.power)
-        mean *= 2 if kernel.gamma == "spread" else 1
-        return kernel.with_gamma(1 / mean if 0 < mean < np.inf else 1.0)
+        at_mean = np.log(2) if kernel.gamma == "spread" else 1.0  # -log k(x, y) there
+        return kernel.with_gamma(at_mean / mean if 0 < mean < np.inf else 1.0)
 
     def default_gamma(self, n_features: int) -> float:
         """Return 0.5, whatever the features."""
