@@ -98,7 +98,8 @@ class KSADClassifier(LowRankMap, SupervisedDictionary):
     within_class_metric : bool, default=True
         Whether virtual samples are brought to the metric in which classes are round.
     shrinkage : float, default=0.01
-        The ridge of both scatter matrices within classes, as a share of their mean eigenvalue.
+        The ridge of the scatter within classes, as a share of its mean eigenvalue: in the metric
+        and, beside twice ``fisher_weight``, in the discriminative term.
     n_neighbors : int, default=3
         How many training codes vote; of classes with as many votes, that of the nearest wins.
     distance : {"correlation", "l2"}, default="correlation"
@@ -239,10 +240,11 @@ class KSADClassifier(LowRankMap, SupervisedDictionary):
             F = machine(F).unit_rows(F @ metric[0].astype(F.dtype))
         size = root_mean_energy(F)
         start = orthonormal_start(F, rank, rng)
-        l1 = float(self.l1_weight) * size
-        weights = Weights(
-            l1, float(self.fisher_weight) * size**2, self._ridge(F, labels, start, l1)
-        )
+        l1, fisher = float(self.l1_weight) * size, float(self.fisher_weight) * size**2
+        codes = soft_threshold(F @ start.T, l1 / 2)
+        # Twice the weight of the term that it is part of: classes without scatter cannot run away.
+        ridge = 2 * fisher + float(self.shrinkage) * mean_scatter(codes, labels)
+        weights = Weights(l1, fisher, ridge)
         back = None if self._precomputed else linearizer.preimage_coef_
 
         def attributes(state: KSADState) -> dict[str, Any]:
@@ -321,13 +323,6 @@ class KSADClassifier(LowRankMap, SupervisedDictionary):
                 stacklevel=3,
             )
         return metric
-
-    def _ridge(self, F: Array, labels: NDArray[np.intp], atoms: Array, l1: float) -> float:
-        """Return the ridge of S_W, a share of its mean eigenvalue at the start, or the codes'."""
-        codes = soft_threshold(F @ atoms.T, l1 / 2)
-        within = within_scatter(codes, class_means(codes, np.bincount(labels)), labels)
-        total = float(np.trace(within)) or float(machine(codes).squared_norms(codes).sum())
-        return float(self.shrinkage) * (total or 1.0) / len(atoms)
 
     def _problem(self, X: Array) -> CodingProblem:
         dtype = np.result_type(X, self.analysis_coef_)
@@ -434,6 +429,13 @@ class KSADClassifier(LowRankMap, SupervisedDictionary):
         tags.input_tags.pairwise = self._precomputed
         tags.input_tags.allow_nan = False  # the metric would blow up what estimates are unsure of
         return tags
+
+
+def mean_scatter(codes: Array, labels: NDArray[np.intp]) -> float:
+    """Return the mean eigenvalue of the scatter within classes; of all codes, where that is 0."""
+    within = within_scatter(codes, class_means(codes, np.bincount(labels)), labels)
+    total = float(np.trace(within)) or float(machine(codes).squared_norms(codes).sum())
+    return (total or 1.0) / codes.shape[1]
 
 
 def atom_owners(codes: Array, labels: NDArray[np.intp]) -> NDArray[np.intp]:
