@@ -13,6 +13,8 @@ __version__ = "0.1.0"
 
 # Names load when they are first used (PEP 562): importing the package stays cheap.
 _HOME_OF = {
+    "AtomNumbers": "estimators.atom_numbers",
+    "AtomPreImages": "estimators.atom_preimages",
     "CRCClassifier": "estimators.collaborative",
     "ClassDictionaryClassifier": "estimators.class_dictionaries",
     "DKSVDClassifier": "estimators.label_dictionaries",
@@ -27,6 +29,8 @@ _HOME_OF = {
     "MOD": "estimators.learners",
     "SRCClassifier": "estimators.collaborative",
     "SparseCoder": "estimators.sparse_coder",
+    "atom_numbers": "estimators.atom_numbers",
+    "atom_preimages": "estimators.atom_preimages",
     "explain": "estimators.explanation",
     "lasso_path": "estimators.encode",
     "load_model": "files.models",
@@ -44,6 +48,8 @@ __all__ = [
     "KSCDL",
     "KSVD",
     "MOD",
+    "AtomNumbers",
+    "AtomPreImages",
     "CRCClassifier",
     "ClassDictionaryClassifier",
     "DKSVDClassifier",
@@ -56,6 +62,8 @@ __all__ = [
     "SRCClassifier",
     "SparseCoder",
     "__version__",
+    "atom_numbers",
+    "atom_preimages",
     "explain",
     "lasso_path",
     "load_model",
@@ -70,6 +78,8 @@ __all__ = [
 
 if TYPE_CHECKING:
     from kernelatoms.engine.cpu.threads import n_threads
+    from kernelatoms.estimators.atom_numbers import AtomNumbers, atom_numbers
+    from kernelatoms.estimators.atom_preimages import AtomPreImages, atom_preimages
     from kernelatoms.estimators.class_dictionaries import ClassDictionaryClassifier
     from kernelatoms.estimators.collaborative import CRCClassifier, SRCClassifier
     from kernelatoms.estimators.encode import lasso_path, sparse_encode
