@@ -99,6 +99,8 @@ def _expansions(opened: Opened, chosen: NDArray[np.intp]) -> list[tuple[Array, E
     found = []
     for i, coder in enumerate(opened.dictionaries):
         places = np.flatnonzero(owners == i)
+        if not len(places):
+            continue
         whole = coder._expansion()
         if isinstance(whole.kernel, PrecomputedKernel):
             raise ValueError(

@@ -115,8 +115,8 @@ class DictionaryCoder(
         """
         if not hasattr(self, "dual_coef_"):
             return Expansion(LinearKernel(), self.components_)
-        kernel: Kernel = self._kernel()  # type: ignore[attr-defined]
-        anchors: Array = self.anchors_  # type: ignore[attr-defined]
+        kernel: Kernel = self._kernel()
+        anchors: Array = self.anchors_
         if anchors.ndim == 1:  # row numbers, of a precomputed kernel
             anchors = anchors[:, None]
         return Expansion(kernel, anchors, self.dual_coef_)
