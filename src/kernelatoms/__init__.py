@@ -14,7 +14,6 @@ __version__ = "0.1.0"
 # Names load when they are first used (PEP 562): importing the package stays cheap.
 _HOME_OF = {
     "AtomNumbers": "estimators.atom_numbers",
-    "AtomPreImages": "estimators.atom_preimages",
     "CRCClassifier": "estimators.collaborative",
     "ClassDictionaryClassifier": "estimators.class_dictionaries",
     "DKSVDClassifier": "estimators.label_dictionaries",
@@ -49,7 +48,6 @@ __all__ = [
     "KSVD",
     "MOD",
     "AtomNumbers",
-    "AtomPreImages",
     "CRCClassifier",
     "ClassDictionaryClassifier",
     "DKSVDClassifier",
@@ -79,7 +77,7 @@ __all__ = [
 if TYPE_CHECKING:
     from kernelatoms.engine.cpu.threads import n_threads
     from kernelatoms.estimators.atom_numbers import AtomNumbers, atom_numbers
-    from kernelatoms.estimators.atom_preimages import AtomPreImages, atom_preimages
+    from kernelatoms.estimators.atom_preimages import atom_preimages
     from kernelatoms.estimators.class_dictionaries import ClassDictionaryClassifier
     from kernelatoms.estimators.collaborative import CRCClassifier, SRCClassifier
     from kernelatoms.estimators.encode import lasso_path, sparse_encode

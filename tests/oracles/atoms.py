@@ -30,10 +30,8 @@ def purity(codes, y):
     classes = sorted(set(y))
     shares, which = [], []
     for column in np.asarray(codes).T:
-        means = [
-            np.mean([w * w for w, label in zip(column, y, strict=True) if label == c])
-            for c in classes
-        ]
+        pairs = list(zip(column, y, strict=True))
+        means = [np.mean([w * w for w, label in pairs if label == c]) for c in classes]
         used = sum(means) > 0
         shares.append(max(means) / sum(means) if used else np.nan)
         which.append(int(np.argmax(means)) if used else -1)

@@ -129,7 +129,7 @@ def test_where_there_is_a_linear_way_back_only(digits):
 def test_atoms_of_classes_name_them(kind, digits):
     X, y, new, labels = digits
     words = np.array([f"digit {c}" for c in range(10)])
-    model = ClassDictionaryClassifier(KSVD(2, **GREEDY), random_state=0)
+    model = ClassDictionaryClassifier(KSVD(2, **GREEDY | {"n_nonzero_coefs": 2}), random_state=0)
     if kind == "joint":
         model = LCKSVDClassifier(20, **GREEDY)
     model.fit(X, words[y])

@@ -58,7 +58,7 @@ class AtomNumbers:
     >>> X, y = load_digits(return_X_y=True)
     >>> model = KSVD(20, n_nonzero_coefs=3, random_state=0).fit(X[:1000])
     >>> numbers = atom_numbers(model, X[1000:], y[1000:])
-    >>> numbers.energy.shape, round(numbers.energy.sum(), 6)
+    >>> numbers.energy.shape, round(float(numbers.energy.sum()), 6)
     ((20,), 1.0)
     >>> numbers.mean_purity > numbers.chance
     True
