@@ -270,10 +270,10 @@ def test_section_says_what_the_numbers_are(digits):
     section = section_of(model, new, labels, image_shape=(8, 8))
     numbers = atom_numbers(model, new, labels)
     assert [list(row) for row in section.table.rows] == [
-        ["coherence of the dictionary: the largest", f"{numbers.mutual_coherence:.3f}"],
+        ["mutual coherence", f"{numbers.mutual_coherence:.3f}"],
         ["mean coherence of an atom", f"{numbers.mean_coherence:.3f}"],
         ["atoms in use", f"{numbers.n_used} of 40"],
-        ["as many as, were all used alike", f"{numbers.n_effective:.1f}"],
+        ["atoms in effect", f"{numbers.n_effective:.1f}"],
         ["mean purity, by energy", f"{100 * numbers.mean_purity:.1f}%, by chance 10.0%"],
     ]
     first, second = section.pictures
@@ -307,3 +307,17 @@ def test_many_rows_are_measured_on_some(digits, monkeypatch):
     monkeypatch.setattr("kernelatoms.report.looked._MEASURED_ROWS", 50)
     section = section_of(KSVD(8, **GREEDY).fit(X), pd.DataFrame(new).to_numpy(), labels)
     assert "Measured on 50 of 120 rows" in section.text
+
+
+@pytest.mark.parametrize("kind", ["kernel", "lkdl"])
+def test_a_page_does_not_wait_for_many_preimages_over_very_many_anchors(kind, digits, monkeypatch):
+    model = KernelKSVD(12, gamma=0.05, **GREEDY)
+    if kind == "lkdl":
+        model = make_lkdl(KSVD(12, **GREEDY), gamma=0.05, n_landmarks=300, random_state=0)
+    model.fit(digits[0])
+    monkeypatch.setattr("kernelatoms.report.looked._CHEAP_ANCHORS", 300 * 64 // 4)
+    (picture,) = section_of(model, image_shape=(8, 8)).pictures
+    assert picture.caption.startswith("7 of 12 atoms, the first.")
+    monkeypatch.setattr("kernelatoms.report.looked._CHEAP_ANCHORS", 300 * 64 // 40)
+    (picture,) = section_of(model, image_shape=(8, 8)).pictures
+    assert picture.caption.startswith("5 of 12 atoms")

@@ -75,7 +75,6 @@ def contact_sheet(
     16
     """
     anatomy = dissect(model)
-    numbers = atom_numbers(model, X, y)
     n_features = anatomy.n_features
     shape = check_image_shape(image_shape, n_features)
     names = getattr(anatomy.steps[0], "feature_names_in_", None)
@@ -90,6 +89,7 @@ def contact_sheet(
             "model: there is no way back from the space of its atoms to features (a precomputed "
             "kernel, or a step before the dictionary that has no inverse)."
         )
+    numbers = atom_numbers(model, X, y)
     return make_sheet(model, anatomy, view, numbers, n_atoms=n_atoms, order=order).draw(view)
 
 

@@ -3,6 +3,7 @@
 import numpy as np
 
 from kernelatoms import AtomNumbers, atom_numbers
+from kernelatoms.report.anatomy import Anatomy
 from kernelatoms.report.coding import Subject, n_rows_of, spread, take_rows
 from kernelatoms.report.contact_sheet import Sheet, make_sheet
 from kernelatoms.report.page import Picture, Section, Table
@@ -10,6 +11,9 @@ from kernelatoms.report.words import count_words, percent
 
 # Rows that atoms are measured on, evenly spread where there are more: a page must not take long.
 _MEASURED_ROWS = 5000
+# A pre-image costs time in proportion to the values of all anchors: 20 take six seconds at 6,000
+# anchors of 256 features, on two cores.
+_CHEAP_ANCHORS, _ATOMS_AT_THAT = 1_000_000, 30
 # Atoms that are drawn in one picture.
 _ONE_PICTURE = 10
 
@@ -26,10 +30,20 @@ def looked_section(subject: Subject) -> Section:
         )
     pictures: list[Picture] = []
     if subject.view is not None:
-        sheet = make_sheet(subject.model, subject.anatomy, subject.view, numbers)
+        n_atoms = _affordable(subject.anatomy)
+        sheet = make_sheet(subject.model, subject.anatomy, subject.view, numbers, n_atoms=n_atoms)
         pictures = _pictures(subject, numbers, sheet)
-    table = Table(["of the dictionary", "value"], _lines(subject, numbers))
+    table = Table(["of the dictionary", "value"], _lines(numbers))
     return Section("Atoms one by one", "\n\n".join(words), table=table, pictures=pictures)
+
+
+def _affordable(anatomy: Anatomy) -> int | None:
+    """Return how many pre-images a page may wait for, some seconds; None for as many as fit."""
+    if anatomy.linearizer is not None:
+        size = np.size(anatomy.linearizer.landmarks_)
+    else:
+        size = max(np.size(getattr(learner, "anchors_", 0)) for learner in anatomy.learners)
+    return None if size <= _CHEAP_ANCHORS else max(5, _ATOMS_AT_THAT * _CHEAP_ANCHORS // size)
 
 
 def _measure(subject: Subject) -> AtomNumbers:
@@ -52,12 +66,14 @@ def _meaning(subject: Subject, numbers: AtomNumbers) -> str:
     many = len(subject.anatomy.learners) > 1
     words = (
         "An atom's coherence is the largest |cosine| between it and any other atom of its "
-        "dictionary: 0 if it is orthogonal to all of them, 1 if it is one of them again."
+        "dictionary: 0 if it is orthogonal to all of them, 1 if it is one of them again. The "
+        "largest of all is the mutual coherence."
     )
     if numbers.energy is not None:
         words += (
             " Its energy is its share of the squared size of all codes, which the bar shows too, "
-            "relative to the largest."
+            "relative to the largest. Atoms in effect are how many would carry as much, were all "
+            "used alike: 1 over the sum of the squared shares."
         )
         if many:
             words += (
@@ -73,16 +89,15 @@ def _meaning(subject: Subject, numbers: AtomNumbers) -> str:
     return words
 
 
-def _lines(subject: Subject, numbers: AtomNumbers) -> list[list[str]]:
+def _lines(numbers: AtomNumbers) -> list[list[str]]:
     """Return the numbers of all atoms together, as lines of a table."""
-    several = "dictionaries" if len(subject.anatomy.learners) > 1 else "dictionary"
     lines = [
-        [f"coherence of the {several}: the largest", f"{numbers.mutual_coherence:.3f}"],
+        ["mutual coherence", f"{numbers.mutual_coherence:.3f}"],
         ["mean coherence of an atom", f"{numbers.mean_coherence:.3f}"],
     ]
     if numbers.n_used is not None and numbers.n_effective is not None:
         lines.append(["atoms in use", f"{numbers.n_used:,} of {len(numbers.coherence):,}"])
-        lines.append(["as many as, were all used alike", f"{numbers.n_effective:.1f}"])
+        lines.append(["atoms in effect", f"{numbers.n_effective:.1f}"])
     if numbers.mean_purity is not None and numbers.chance is not None:
         value = "no atom is used"
         if not np.isnan(numbers.mean_purity):
