@@ -19,6 +19,7 @@ ORDER = (
     "plot_kernel_dictionaries",
     "plot_nystrom_samplers",
     "plot_preimages",
+    "plot_contact_sheet",
     "plot_kscdl",
     "plot_directions",
     "plot_lkdl_digits",

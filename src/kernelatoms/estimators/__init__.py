@@ -23,6 +23,8 @@
 - ``label_dictionaries``: ``DKSVDClassifier`` and ``LCKSVDClassifier``, K-SVD with labels;
   ``fddl``: ``FDDLClassifier``; ``supervised``: what they share.
 - ``lkdl``: ``make_lkdl``, any linear learner under a kernel.
+- ``atom_numbers``: ``atom_numbers``, coherence, energy and class purity of atoms;
+  ``atom_preimages``: ``atom_preimages``, atoms of any learner as rows; ``opened``: what both see.
 - ``explanation``: ``Explanation``, why a row was given its class; ``explain`` for pipelines.
 - ``unchanged``: a ``fit`` that fails leaves the estimator as it was.
 - ``checks``: what every argument is checked with, before work starts.

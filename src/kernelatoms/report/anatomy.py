@@ -207,7 +207,7 @@ class View:
     undone_front: tuple[Any, ...]
     kept: tuple[Any, ...]
     shifted: bool
-    image_shape: tuple[int, int] | None
+    image_shape: tuple[int, ...] | None
     feature_names: list[str] | None
     kernel_atoms: bool = False
 
@@ -246,7 +246,7 @@ class View:
 def make_view(
     anatomy: Anatomy,
     n_features: int | None,
-    image_shape: tuple[int, int] | None,
+    image_shape: tuple[int, ...] | None,
     feature_names: Sequence[Any] | None,
 ) -> View | None:
     """Return how a model's atoms can be drawn; None if there is no way back from feature space."""
