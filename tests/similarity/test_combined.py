@@ -492,7 +492,7 @@ class TestBadInput:
             channel_kernel(["rbf"] * 3, 4)
         with pytest.raises(ValueError, match="n_channels must be a whole number from 1, got 0"):
             channel_kernel("rbf", 0)
-        with pytest.raises(ValueError, match="n_channels must be a whole number from 1, got 2.5"):
+        with pytest.raises(ValueError, match=r"n_channels must be a whole number from 1, got 2\.5"):
             channel_kernel("rbf", 2.5)
         with pytest.raises(ValueError, match="by must be 'sum' or 'product', got 'mean'"):
             channel_kernel("rbf", 2, by="mean")
