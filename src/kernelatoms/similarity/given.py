@@ -111,7 +111,10 @@ def kernel_from_path(path: str) -> Any:
     """
     module, _, name = path.partition(":")
     if not module or not name.isidentifier():
-        raise ValueError(f"kernel must be written as module:Class, got {path!r}.")
+        raise ValueError(
+            "kernel must be written as module:Class, or module:name of an object or function, got "
+            f"{path!r}."
+        )
     try:
         found = getattr(importlib.import_module(module), name)
     except ImportError as error:
