@@ -5,7 +5,7 @@ A kernel for every channel
 An RGB-D camera gives four channels: red, green, blue and depth. The K-SAD paper (Chhabra, Wallace
 and Hopgood) stacks their raw pixels into one row and compares rows by one kernel. But channels have
 units of their own. Here depth is in millimetres and spreads little, colours go from 0 to 255 and
-are noisy, and one kernel sees mostly what has the largest numbers.
+are noisy, and one kernel sees mostly what spreads most.
 
 :func:`~kernelatoms.similarity.channel_kernel` gives every channel a kernel with a width of its
 own, and adds or multiplies them:
@@ -131,5 +131,6 @@ plt.show()
 #
 # A sum is something else: rows are alike as far as some channels are, and a channel of noise takes
 # its own share away and no more. Dictionaries of virtual samples gain by it, whether channels work
-# or not. Ridge codes over all rows do not: there the wide product is as good within the error, or
-# better. Both gain by being told which channels belong together, here that three are one colour.
+# or not. Ridge codes over all rows do not: there the wide product is as good within the error. The
+# highest means are those of a sum that is told which channels belong together, here that three are
+# one colour; under ridge codes the standard errors still overlap.
