@@ -25,6 +25,7 @@ ORDER = (
     "plot_lkdl_digits",
     "plot_grid_search",
     "plot_supervised",
+    "plot_channels",
     "plot_occlusion",
 )
 

@@ -66,6 +66,8 @@ CALLS = {
     ".pursuit.lasso": of_problem("lasso", 0.1),
     ".pursuit.lasso_path": of_problem("lasso_path", [0.1]),
     ".pursuit.left_out_codes": of_function(".pursuit", "left_out_codes", X @ X.T, 0.1),
+    ".similarity.Channels": of_function(".similarity", "Channels", 0, 2),
+    ".similarity.channel_kernel": of_function(".similarity", "channel_kernel", "rbf", 2),
     ".datasets.load_mnist": of_function(".datasets", "load_mnist"),
     ".datasets.load_orl": of_function(".datasets", "load_orl"),
     ".datasets.load_usps": of_function(".datasets", "load_usps"),

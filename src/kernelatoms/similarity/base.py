@@ -68,6 +68,7 @@ class Kernel:
     bounded: bool = False
     non_negative: bool = False
     takes_stacks: bool = False
+    _own = False  # the library's own are taken as they are, others checked on every call
 
     def values(self, X: Array, Y: Array) -> Array:
         """Return k(x, y) for all complete rows x of X (n, n_features) and y of Y: (n, m).
@@ -120,12 +121,33 @@ class Kernel:
         return self
 
     def describe(self, rows: Array) -> Any:
-        """Return what ``described()`` compares, of rows (..., n_features): the rows themselves."""
+        """Return what ``described`` compares, of rows (..., n_features): the rows themselves."""
         return rows
 
-    def described(self) -> "Kernel":
-        """Return the same kernel of what ``describe`` returns, so that rows are described once."""
+    @property
+    def describes(self) -> bool:
+        """Whether it compares descriptors of rows."""
+        return type(self).describe is not Kernel.describe
+
+    def described(self, n_features: int) -> "Kernel":
+        """Return the same kernel of what ``describe`` returns, so that rows are described once.
+
+        Parameters
+        ----------
+        n_features : int
+            How many features rows have.
+        """
         return self
+
+    def into_domain(self, rows: Array) -> Array:
+        """Return the nearest rows that it is defined on: 0 for negative values, if it knows none.
+
+        Parameters
+        ----------
+        rows : array of shape (..., n_features)
+            Rows.
+        """
+        return np.maximum(rows, 0) if self.non_negative else rows
 
     # Gradients
 
@@ -133,6 +155,12 @@ class Kernel:
     def has_gradient(self) -> bool:
         """Whether ``slopes`` is known."""
         return type(self).slopes is not Kernel.slopes
+
+    def why_no_gradient(self) -> str:
+        """Return which kernel it is that has none, and why."""
+        if self.non_negative:
+            return f"{self.name!r}, which knows no negative values, and a step may lead there"
+        return f"{self.name!r}, whose gradient is not known"
 
     def slopes(self, X: Array, Y: Array) -> Slopes:
         """Return k(x, y) and the factors a, b of its gradient a x + b y in y; see ``gradients``."""
@@ -160,6 +188,21 @@ class Kernel:
         """
         slopes = self.slopes(X, Y) if slopes is None else slopes
         return gradient_in_plane(weights, X, Y, slopes)
+
+    def column_sizes(self, Y: Array) -> Array | None:
+        """Return how much more it changes along each column than ``slopes`` says; None for 1 each.
+
+        Parameters
+        ----------
+        Y : array of shape (m, n_features)
+            Rows among which it is looked at.
+
+        Returns
+        -------
+        array of shape (n_features,), or None
+            Above 0.
+        """
+        return None
 
     # Parts of rows
 
