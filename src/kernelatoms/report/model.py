@@ -46,9 +46,10 @@ def write_model_report(
         The file to write; its folder must exist. A file that is there is replaced as a whole or
         left as it was.
     model : estimator
-        A fitted ``KSVD``, ``MOD``, ``KernelKSVD``, ``KernelMOD``, ``KSCDL``,
+        A fitted ``KSVD``, ``MOD``, ``KernelKSVD``, ``KernelMOD``, ``KSAD``, ``KSCDL``,
         ``ClassDictionaryClassifier``, ``DKSVDClassifier``, ``LCKSVDClassifier``,
-        ``FDDLClassifier``, ``CRCClassifier``, ``SRCClassifier`` or ``KernelLinearizer``, or a
+        ``FDDLClassifier``, ``KSADClassifier``, ``CRCClassifier``, ``SRCClassifier`` or
+        ``KernelLinearizer``, or a
         ``Pipeline`` that ends in one.
     X : array or data frame of shape (n_samples, n_features), optional
         Rows to show the model on, as it takes them; best some that it did not learn from.
@@ -107,9 +108,10 @@ def model_sections(
     Parameters
     ----------
     model : estimator
-        A fitted ``KSVD``, ``MOD``, ``KernelKSVD``, ``KernelMOD``, ``KSCDL``,
+        A fitted ``KSVD``, ``MOD``, ``KernelKSVD``, ``KernelMOD``, ``KSAD``, ``KSCDL``,
         ``ClassDictionaryClassifier``, ``DKSVDClassifier``, ``LCKSVDClassifier``,
-        ``FDDLClassifier``, ``CRCClassifier``, ``SRCClassifier`` or ``KernelLinearizer``, or a
+        ``FDDLClassifier``, ``KSADClassifier``, ``CRCClassifier``, ``SRCClassifier`` or
+        ``KernelLinearizer``, or a
         ``Pipeline`` that ends in one.
     X : array or data frame of shape (n_samples, n_features), optional
         Rows to show the model on, as it takes them; best some that it did not learn from.
