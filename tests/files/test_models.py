@@ -91,7 +91,7 @@ def test_parameters_younger_than_a_file_have_their_defaults():
     model, _ = load_model(FIXTURES / "model-2.skops")
     (linearizer,) = (step for _, step in model.steps if isinstance(step, KernelLinearizer))
     parameters = linearizer.get_params()
-    assert (parameters["n_oversamples"], parameters["n_passes"]) == (20, 15)
+    assert (parameters["n_oversamples"], parameters["n_passes"]) == (20, 16)
 
 
 @pytest.mark.parametrize("other", [{"OPENBLAS_CORETYPE": "Haswell"}, {"NUMBA_CPU_NAME": "generic"}])

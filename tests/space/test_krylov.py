@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from kernelatoms.space import krylov
 from kernelatoms.space.krylov import basis_shape, leading_eigenpairs
 
-DEFAULTS = {"n_oversamples": 20, "n_passes": 15}
+DEFAULTS = {"n_oversamples": 20, "n_passes": 16}
 
 
 def symmetric(rng, eigenvalues):
@@ -40,7 +40,7 @@ def excess(W, k, values, vectors):
 @pytest.mark.parametrize(
     ("k", "n_oversamples", "n_passes", "expected"),
     [
-        (300, 20, 15, (64, 960)),
+        (300, 20, 16, (64, 1024)),
         (1, 0, 15, (1, 15)),
         (6, 0, 15, (2, 30)),
         (5, 0, 5, (1, 5)),
@@ -192,6 +192,23 @@ def test_the_seed_decides_and_threads_do_not(rng, monkeypatch):
     for a, b in zip(one[:2], three[:2], strict=True):
         np.testing.assert_array_equal(a, b)
     assert not np.array_equal(one[1], other[1])
+
+
+@pytest.mark.parametrize(("size", "one"), [(1999, True), (2000, False)])
+def test_small_eigenproblems_have_one_thread_of_blas(size, one, monkeypatch):
+    asked = []
+    cpu = krylov.machine(np.eye(3))
+    limit = cpu.one_blas_thread
+    monkeypatch.setattr(
+        cpu, "one_blas_thread", lambda wanted=True: asked.append(wanted) or limit(wanted)
+    )
+    monkeypatch.setattr(krylov, "basis_shape", lambda *_: (1, size))
+    monkeypatch.setattr(krylov, "_krylov_basis", lambda *_: (np.zeros((size, 3)), None))
+    monkeypatch.setattr(
+        "scipy.linalg.eigh", lambda *_, **__: (np.zeros(size), np.zeros((size, size)))
+    )
+    leading_eigenpairs(np.eye(3), 1, None, **DEFAULTS)
+    assert asked == [True, one]
 
 
 def test_rows_are_made_orthonormal_and_what_is_their_own_is_known(rng):

@@ -41,7 +41,7 @@ Array = NDArray[Any]
 
 _DEFAULT_LANDMARKS = 500
 # With these, 300 components of 5,000 USPS rows come within a thousandth of the best.
-_N_OVERSAMPLES, _N_PASSES = 20, 15
+_N_OVERSAMPLES, _N_PASSES = 20, 16
 
 
 class KernelLinearizer(
@@ -83,14 +83,14 @@ class KernelLinearizer(
         precomputed).
     solver : {"auto", "full", "randomized"}, default="auto"
         Eigen-decomposition of the landmarks' kernel matrix. "randomized" is a randomised block
-        Krylov method (Halko et al., 2011), whose basis of vectors has three times
-        ``n_components + n_oversamples`` by default; where that is not less than the landmarks, it
-        is "full". "auto" is randomised from 1,000 landmarks on if the basis has at most half as
-        many vectors: up to about a sixth as many components.
+        Krylov method (Halko et al., 2011), whose basis has 3.2 times ``n_components +
+        n_oversamples`` vectors by default; where that is not less than the landmarks, it is
+        "full". "auto" is randomised from 1,000 landmarks on if the basis has at most half as
+        many vectors: up to about a seventh as many components.
     n_oversamples : int, default=20
         The randomised solver multiplies by blocks of a fifth of ``n_components + n_oversamples``
         vectors.
-    n_passes : int, default=15
+    n_passes : int, default=16
         How many such products it takes. More are more accurate and slower. With the defaults,
         300 components of 5,000 rows of USPS were within a thousandth of the best approximation
         in the spectral norm; where eigenvalues fall fast, ten are enough.

@@ -36,8 +36,9 @@ _HOPELESS = 1e-6
 _ORDINARY = 64
 # Rows of W that one product takes: with few, products are slow.
 _MOST_ROWS = 2048
-#: Eigenvectors of so many rows are worth threads of BLAS.
-THREADED_FROM = 1000
+# Eigenvectors of T are worth threads of BLAS from so many rows on: with fewer, other work outweighs
+# them, and where others use the cores too, threads of BLAS are many times slower than one.
+_THREADED_FROM = 2000
 
 
 def basis_shape(k: int, n_oversamples: int, n_passes: int) -> tuple[int, int]:
@@ -79,10 +80,9 @@ def leading_eigenpairs(
     else:
         exponent = 0
     width, size = basis_shape(k, n_oversamples, n_passes)
-    # Helper threads of BLAS cost more than they give on small matrices; products have our own.
-    with machine(W).one_blas_thread():
+    with machine(W).one_blas_thread():  # products have threads of ours
         Q, T = _krylov_basis(W, width, size, rng)
-    with machine(W).one_blas_thread(size < THREADED_FROM):
+    with machine(W).one_blas_thread(size < _THREADED_FROM):
         # Of T its lower triangle is known, and read.
         ritz, Z = scipy.linalg.eigh(T, driver="evd", check_finite=False)
     vectors = _combine(np.ascontiguousarray(Z[:, ::-1][:, :k].T), Q)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from kernelatoms.engine import machine
 from kernelatoms.similarity import Kernel, as_anchors
 from kernelatoms.space.gram_check import check_gram
-from kernelatoms.space.krylov import THREADED_FROM, basis_shape, leading_eigenpairs
+from kernelatoms.space.krylov import basis_shape, leading_eigenpairs
 from kernelatoms.space.ridge import best_ridge
 
 Array = NDArray[Any]
@@ -27,6 +27,7 @@ Array = NDArray[Any]
 # takes at most half the time (benchmarks/RESULTS.md).
 _RANDOMIZED_FROM = 1000
 _LARGEST_SHARE = 0.5
+_THREADED_FROM = 1000
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,7 @@ def _leading_eigenpairs(
     else:
         # Helper threads of BLAS cost more than they give on small matrices, and on a busy machine
         # a hundred times more.
-        with machine(W).one_blas_thread(n < THREADED_FROM):
+        with machine(W).one_blas_thread(n < _THREADED_FROM):
             eigenvalues, vectors = scipy.linalg.eigh(W, check_finite=False)
         lowest = eigenvalues[0]
         eigenvalues, vectors = eigenvalues[::-1][:k], vectors[:, ::-1][:, :k]
