@@ -137,8 +137,9 @@ def learn(dtype):
         for solver in ("full", "randomized"):
             key = f"KernelLinearizer {name} {sampling} {solver}"
             mapper = KernelLinearizer(
-                n_landmarks=60, n_components=20, sampling=sampling, solver=solver, random_state=0
-            ).fit(X)
+                n_landmarks=60, n_components=20, sampling=sampling, solver=solver, n_oversamples=0,
+                n_passes=8, random_state=0,
+            ).fit(X)  # fmt: skip
             keep_fitted(key, mapper)
             F = mapper.transform(X)
             keep(f"{key} transform", F)
