@@ -322,7 +322,11 @@ class KSADClassifier(LowRankMap, SupervisedDictionary):
                 UserWarning,
                 stacklevel=3,
             )
-        return metric
+            return None
+        # Rows are brought to unit norm in it. Where that is their size already, on average, codes
+        # times atoms are about the rows themselves.
+        size = root_mean_energy(F @ metric[0].astype(F.dtype))
+        return metric[0] / size, metric[1] * size
 
     def _problem(self, X: Array) -> CodingProblem:
         dtype = np.result_type(X, self.analysis_coef_)
@@ -338,6 +342,13 @@ class KSADClassifier(LowRankMap, SupervisedDictionary):
             corr = machine(corr).unit_rows(corr)
             energy = machine(corr).squared_norms(corr)
         return GivenProblem(np.eye(self.n_atoms_, dtype=dtype), corr, energy, trusted=True)
+
+    def _expansion(self) -> Expansion:
+        """Return the atoms at unit norm in feature space; in the metric they are so already."""
+        atoms = super()._expansion()
+        assert atoms.coef is not None
+        norms = np.sqrt(np.maximum(np.diagonal(atoms.gram()), np.finfo(atoms.coef.dtype).tiny))
+        return replace(atoms, coef=atoms.coef / norms)
 
     def _pursuit(self) -> Pursuit:
         return Threshold(self.l1_weight_ / 2)  # the weight beside half of the squares
