@@ -43,7 +43,7 @@ FIT = ("fit", "digits.npz", "--rows", "X", "--label", "y", "-o", "m.skops", "--s
 NEW = ("m.skops", "digits.npz", "--rows", "X_new")
 
 
-@pytest.mark.parametrize("name", ["lcksvd", "fddl"])
+@pytest.mark.parametrize("name", ["lcksvd", "fddl", "ksad"])
 def test_a_table_from_fit_to_report(command, flowers, tmp_path, name):
     """The usual commands, each in a process of its own."""
     fitted = command("fit", "flowers.csv", "--label", "species", "--model", name, "--cv", "2")
@@ -79,6 +79,12 @@ def test_presets_are_what_they_say(run, digits, tmp_path):
     model, _ = load_model(tmp_path / "m.skops")
     assert list(dict(model.steps)) == ["fill", "scale", "learn"]
     assert model[-1].n_atoms_per_class == 20
+    run(*FIT, "--model", "ksad", "--set", "n_atoms=40")
+    model, _ = load_model(tmp_path / "m.skops")
+    assert [type(step).__name__ for step in model] == [
+        "SimpleImputer", "Normalizer", "KSADClassifier",
+    ]  # fmt: skip
+    assert (model[-1].kernel, model[-1].gamma, model[-1].n_atoms) == ("rbf", "spread", 40)
 
 
 @pytest.mark.parametrize("name", ["lcksvd", "fddl", "DKSVDClassifier"])
@@ -119,6 +125,8 @@ def test_codes_scores_and_energy_are_the_models(run, digits, tmp_path, name):
         ("fddl", ["n_atoms_per_class=5", "l1_weight=0.1"],
          {"n_atoms_per_class": 5, "l1_weight": 0.1}),
         ("DKSVDClassifier", ["label_weight=0.5"], {"label_weight": 0.5}),
+        ("ksad", ["n_atoms=30", "within_class_metric=false", "n_neighbors=1"],
+         {"n_atoms": 30, "within_class_metric": False, "n_neighbors": 1}),
     ],
     ids=str,
 )  # fmt: skip

@@ -96,6 +96,12 @@ PRESETS = {
         "unit",
         parameters={"learn__n_atoms_per_class": 20},
     ),
+    "ksad": Choice(
+        "classify images, spectra, signals by the nearest training rows: unit-norm rows, RBF "
+        "kernel, within-class metric, codes over orthonormal atoms (K-SAD)",
+        "KSADClassifier",
+        "unit",
+    ),
 }  # fmt: skip
 
 ESTIMATORS = {
@@ -103,6 +109,7 @@ ESTIMATORS = {
     "MOD": Choice("learn a dictionary by MOD", "MOD"),
     "KernelKSVD": Choice("learn a dictionary under a kernel by K-SVD", "KernelKSVD"),
     "KernelMOD": Choice("learn a dictionary under a kernel by MOD", "KernelMOD"),
+    "KSAD": Choice("learn orthonormal atoms under a kernel", "KSAD"),
     "KSCDL": Choice("learn atoms that are rows, for l1 codes under a kernel", "KSCDL"),
     "KernelLinearizer": Choice("map rows to virtual samples of a kernel", "KernelLinearizer"),
     "ClassDictionaryClassifier": Choice(
@@ -116,6 +123,9 @@ ESTIMATORS = {
     ),
     "FDDLClassifier": Choice(
         "one dictionary whose atoms serve one class and no other", "FDDLClassifier"
+    ),
+    "KSADClassifier": Choice(
+        "orthonormal atoms under a kernel, the nearest training codes decide", "KSADClassifier"
     ),
     "CRCClassifier": Choice("ridge codes over the training rows", "CRCClassifier"),
     "SRCClassifier": Choice("l1 or greedy codes over the training rows", "SRCClassifier"),
