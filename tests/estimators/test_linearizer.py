@@ -336,3 +336,27 @@ class TestBadInput:
     def test_a_zero_kernel_has_nothing_to_linearize(self):
         with pytest.raises(ValueError, match="zero on all landmarks"):
             KernelLinearizer("linear").fit(np.zeros((5, 3)))
+
+
+def test_float32_rows_keep_the_rank_of_float64_ones(rng):
+    """Their kernel matrix is factored in float64: rounding is a share of its largest eigenvalue."""
+    X = rng.random((200, 30)) + 1
+    double = KernelLinearizer(gamma=0.035, n_landmarks=200, random_state=0).fit(X)
+    single = KernelLinearizer(gamma=0.035, n_landmarks=200, random_state=0).fit(X.astype(np.float32))
+    # In float32 alone the smallest would have to be above 200 eps of the largest.
+    assert double.eigenvalues_[-1] < 200 * np.finfo(np.float32).eps * double.eigenvalues_[0]
+    assert single.n_components_ == double.n_components_ == 200
+    assert single.dual_coef_.dtype == single.transform(X.astype(np.float32)).dtype == np.float32
+    one, other = (m.transform(X.astype(np.float32)).astype(float) for m in (single, double))
+    np.testing.assert_allclose(one @ one.T, other @ other.T, atol=1e-4)
+
+
+def test_eigenvalues_that_float32_kernel_values_cannot_tell_from_0_are_dropped():
+    n, eps = 4, np.finfo(np.float32).eps
+    edge = 1000 * eps * 2  # a thousand eps of the largest k(x, x), times the root of n
+    W = np.diag([1.0, 0.5, 1.01 * edge, 0.99 * edge])
+    solver = Eigensolver("full", 20, 16)
+    wide = linearize(np.eye(n, dtype=np.float32), W, n, solver, np.random.RandomState(0))
+    assert len(wide.eigenvalues) == 3
+    assert wide.coef.dtype == np.float32
+    assert len(linearize(np.eye(n), W, n, solver, np.random.RandomState(0)).eigenvalues) == 4

@@ -93,7 +93,7 @@ class KSADClassifier(LowRankMap, SupervisedDictionary):
     l1_weight : float, default=0.01
         Weight of the l1 penalty; relative to the root mean energy of the signals, which the
         within-class metric makes 1.
-    fisher_weight : float, default=0.01
+    fisher_weight : float, default=0.001
         Weight of the discriminative term; relative to the mean energy of the signals.
     within_class_metric : bool, default=True
         Whether virtual samples are brought to the metric in which classes are round.
@@ -173,7 +173,7 @@ class KSADClassifier(LowRankMap, SupervisedDictionary):
         n_landmarks: int | float | None = None,
         sampling: Any = "uniform",
         l1_weight: float = 0.01,
-        fisher_weight: float = 0.01,
+        fisher_weight: float = 0.001,
         within_class_metric: bool = True,
         shrinkage: float = 0.01,
         n_neighbors: int = 3,

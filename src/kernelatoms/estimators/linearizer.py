@@ -182,7 +182,8 @@ class KernelLinearizer(
         if self._precomputed:
             W = kernel(X[landmarks[:, 0]], landmarks)
         else:
-            W = kernel(landmarks, landmarks)
+            wide = landmarks.astype(np.float64, copy=False)
+            W = kernel(wide, wide)
         if not np.isfinite(W).all():
             raise ValueError(OVERFLOW)
         result = linearize(landmarks, W, rank, solver, rng)

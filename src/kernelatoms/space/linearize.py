@@ -28,6 +28,9 @@ Array = NDArray[Any]
 _RANDOMIZED_FROM = 1000
 _LARGEST_SHARE = 0.5
 _THREADED_FROM = 1000
+# Kernel values of float32 rows are known to some eps. In a coordinate of n landmarks' that is
+# noise of eps / sqrt(s) in a signal of sqrt(s / n): a thousandth at most, for an error of one eps.
+_NOISE = 1000
 
 
 @dataclass(frozen=True)
@@ -56,10 +59,20 @@ def linearize(
     solver: Eigensolver,
     rng: np.random.RandomState,
 ) -> Linearization:
-    """Return the map of rank at most ``n_components``; negligible eigenvalues are dropped."""
+    """Return the map of rank at most ``n_components``, in the type of the landmarks.
+
+    Eigenvalues that are negligible in the type of the Gram matrix, or that kernel values of the
+    landmarks' type cannot tell from 0, are dropped. A Gram matrix of float32 landmarks is best in
+    float64: its rounding is a share of the *largest* eigenvalue, and would hide all below.
+    """
     eigenvalues, vectors = _leading_eigenpairs(landmark_gram, n_components, solver, rng)
     # Dividing by eigenvalues at rounding level would turn noise into coordinates.
     keep = eigenvalues > len(landmarks) * np.finfo(eigenvalues.dtype).eps * eigenvalues[0]
+    if landmarks.dtype == np.float32 and landmark_gram.dtype == np.float64:
+        largest = float(np.diagonal(landmark_gram).max())
+        keep &= (
+            eigenvalues > _NOISE * float(np.finfo(np.float32).eps) * largest * len(vectors) ** 0.5
+        )
     if not keep.any():
         raise ValueError("The kernel is zero on all landmarks: there is nothing to linearize.")
     eigenvalues, vectors = eigenvalues[keep], vectors[:, keep]
@@ -67,7 +80,10 @@ def linearize(
     signs = np.sign(vectors[np.abs(vectors).argmax(axis=0), np.arange(vectors.shape[1])])
     vectors = vectors * signs
     coef = np.ascontiguousarray(vectors / np.sqrt(eigenvalues))
-    return Linearization(landmarks, coef, eigenvalues, vectors)
+    dtype = landmarks.dtype if landmarks.dtype.kind == "f" else landmark_gram.dtype
+    return Linearization(
+        landmarks, coef.astype(dtype), eigenvalues.astype(dtype), vectors.astype(dtype)
+    )
 
 
 def _leading_eigenpairs(
