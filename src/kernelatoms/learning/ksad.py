@@ -145,7 +145,11 @@ def step(
     while a <= _SHORTEST_STEP:
         new = soft_threshold(codes + downhill / dtype(2 * a), weights.l1 / (2 * a))
         moved = new - codes
-        reached = Scatter.of(new, labels, weights.ridge)
+        try:
+            reached = Scatter.of(new, labels, weights.ridge)
+        except np.linalg.LinAlgError:  # so long a step that the ridge is less than rounding
+            a *= 2
+            continue
         promised = float(np.vecdot(uphill, moved, dtype=np.float64).sum())
         fallen_short = weights.fisher * (scatter.value + promised - reached.value)
         if fallen_short <= (a - 1) * _energy(moved):
