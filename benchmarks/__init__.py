@@ -7,6 +7,7 @@
 - ``paired``: the same calls of ours, an older checkout beside this one; ``any_tree`` holds those
   contenders that run in either.
 - ``many_atoms``: time and memory over very many atoms, and the price of non-negative codes.
+- ``eigen``: leading eigenpairs of kernel matrices, by us, scipy and scikit-learn.
 - ``online``: dictionary learning from batches, the time to the same held-out objective.
 - ``lkdl_usps``, ``lkdl_mnist``: the accuracy and time of the LKDL paper's experiments; they need
   KERNELATOMS_DATA.

@@ -154,7 +154,8 @@ def _version(package: str) -> str:
 
 def describe_machine() -> str:
     """Return one line on machine, load and versions, for the head of a table."""
-    packages = ("kernelatoms", "numpy", "numba", "scikit-learn", "spams-bin", "dictlearn", "dictol")
+    packages = ("kernelatoms", "numpy", "scipy", "numba", "scikit-learn",
+                "spams-bin", "dictlearn", "dictol")  # fmt: skip
     versions = ", ".join(f"{name} {_version(name)}" for name in packages)
     cpu = platform.processor() or platform.machine()
     try:

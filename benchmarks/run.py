@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterable
 
 from benchmarks import many_atoms
+from benchmarks.eigen import eigen_tables
 from benchmarks.harness import Contender, compare, describe_machine
 from benchmarks.l1 import l1_table, threads_table
 from benchmarks.local import local_tables
@@ -202,8 +203,8 @@ def _run(code: str, env: dict[str, str] | None = None) -> tuple[str, float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     names = (
-        "omp, ksvd, kernel, lasso, l1, l1-threads, local, representation, supervised, memory, "
-        "many-atoms, startup"
+        "omp, ksvd, kernel, lasso, l1, l1-threads, local, representation, supervised, eigen, "
+        "memory, many-atoms, startup"
     )
     parser.add_argument("tables", nargs="*", default=[], help=f"{names} (all by default)")
     parser.add_argument("--rounds", type=int, default=5)
@@ -230,6 +231,8 @@ def main() -> None:
         representation_tables(arguments.rounds)
     if "supervised" in wanted:
         supervised_tables(arguments.rounds)
+    if "eigen" in wanted:
+        eigen_tables(arguments.rounds)
     if "memory" in wanted:
         memory_table()
     if "many-atoms" in wanted:

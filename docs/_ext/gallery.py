@@ -19,11 +19,13 @@ ORDER = (
     "plot_kernel_dictionaries",
     "plot_nystrom_samplers",
     "plot_preimages",
+    "plot_contact_sheet",
     "plot_kscdl",
     "plot_directions",
     "plot_lkdl_digits",
     "plot_grid_search",
     "plot_supervised",
+    "plot_channels",
     "plot_occlusion",
 )
 

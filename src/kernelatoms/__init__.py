@@ -13,6 +13,7 @@ __version__ = "0.1.0"
 
 # Names load when they are first used (PEP 562): importing the package stays cheap.
 _HOME_OF = {
+    "AtomNumbers": "estimators.atom_numbers",
     "CRCClassifier": "estimators.collaborative",
     "ClassDictionaryClassifier": "estimators.class_dictionaries",
     "DKSVDClassifier": "estimators.label_dictionaries",
@@ -29,6 +30,8 @@ _HOME_OF = {
     "MOD": "estimators.learners",
     "SRCClassifier": "estimators.collaborative",
     "SparseCoder": "estimators.sparse_coder",
+    "atom_numbers": "estimators.atom_numbers",
+    "atom_preimages": "estimators.atom_preimages",
     "explain": "estimators.explanation",
     "lasso_path": "estimators.encode",
     "load_model": "files.models",
@@ -47,6 +50,7 @@ __all__ = [
     "KSCDL",
     "KSVD",
     "MOD",
+    "AtomNumbers",
     "CRCClassifier",
     "ClassDictionaryClassifier",
     "DKSVDClassifier",
@@ -60,6 +64,8 @@ __all__ = [
     "SRCClassifier",
     "SparseCoder",
     "__version__",
+    "atom_numbers",
+    "atom_preimages",
     "explain",
     "lasso_path",
     "load_model",
@@ -74,6 +80,8 @@ __all__ = [
 
 if TYPE_CHECKING:
     from kernelatoms.engine.cpu.threads import n_threads
+    from kernelatoms.estimators.atom_numbers import AtomNumbers, atom_numbers
+    from kernelatoms.estimators.atom_preimages import atom_preimages
     from kernelatoms.estimators.class_dictionaries import ClassDictionaryClassifier
     from kernelatoms.estimators.collaborative import CRCClassifier, SRCClassifier
     from kernelatoms.estimators.encode import lasso_path, sparse_encode

@@ -96,6 +96,11 @@ def test_a_model_on_other_columns(command, model, tmp_path):
     refused(command("predict", "model.skops", "flowers.csv", "-o", "p.doc"), "must end with")
     refused(command("report", "model.skops", "flowers.csv", "--image-shape", "8"), "HEIGHTxWIDTH")
     refused(command("report", "model.skops", "flowers.csv", "--image-shape", "8x8"), "image_shape")
+    for shape in ("8x8x3x2", "8x0", "8x8x", "x8"):
+        shaped = command("report", "model.skops", "flowers.csv", "--image-shape", shape)
+        refused(shaped, "HEIGHTxWIDTHxCHANNELS")
+    shaped = command("report", "model.skops", "flowers.csv", "--image-shape", "8x8x3")
+    refused(shaped, "image_shape=(8, 8, 3) makes 192 pixels")
     refused(command("encode", "model.skops", "nothing.csv"), "there is no file")
     lasso = ("encode", "model.skops", "flowers.csv", "--method", "lasso")
     refused(command(*lasso), "needs alpha")

@@ -7,6 +7,7 @@ import pytest
 import scipy.sparse
 
 from kernelatoms import KernelKSVD
+from kernelatoms.similarity import RBFKernel, channel_kernel
 
 MODULE = '''
 import numpy as np
@@ -90,6 +91,32 @@ def test_a_function_in_a_classifier(own):
     assert predicted.returncode == 0, predicted.stderr
     assert json.loads(predicted.stdout)["accuracy"] > 0.8
     assert run("report", "model.skops", "--trust", "mykernels:cube").returncode == 0
+
+
+def test_a_kernel_for_every_channel(own, tmp_path):
+    """An object of a module, made of the library's kernels: nobody else needs the module."""
+    run, X = own
+    module = "from kernelatoms.similarity import RBFKernel, channel_kernel\n"
+    (tmp_path / "channels.py").write_text(f"{module}TWO = channel_kernel(RBFKernel('scale'), 2)\n")
+    learn = ("fit", "t.csv", "--label", "kind", "--model", "KernelKSVD", "--set", "n_atoms=10",
+             "--set", "n_nonzero_coefs=2", "--set", "max_iter=3", "--set")  # fmt: skip
+    fitted = run(*learn, "kernel=channels:TWO")
+    assert fitted.returncode == 0, fitted.stderr
+    (tmp_path / "channels.py").unlink()
+    encoded = run("encode", "model.skops", "t.csv")
+    assert encoded.returncode == 0, encoded.stderr
+    codes = scipy.sparse.load_npz(tmp_path / "codes.npz").toarray()
+    kernel = channel_kernel(RBFKernel("scale"), 2)
+    named = KernelKSVD(10, kernel=kernel, n_nonzero_coefs=2, max_iter=3, random_state=0).fit(X)
+    np.testing.assert_allclose(codes, named.transform(X).toarray(), atol=1e-6)
+    parts = ("--set", "kernel_params={'parts': [('rbf', [0, 1]), ('linear', [2, 3])]}")
+    by_class = run(*learn, "kernel=kernelatoms.similarity:ProductKernel", *parts)
+    assert by_class.returncode == 0, by_class.stderr
+    assert run("encode", "model.skops", "t.csv").returncode == 0
+    refused(run(*learn, "kernel=kernelatoms.similarity:ProductKernel"), "ProductKernel", "'parts'")
+    outside = ("--set", "kernel_params={'parts': [('rbf', [0, 9])]}")
+    refused(run(*learn, "kernel=kernelatoms.similarity:SumKernel", *outside),
+            "parts[0]: columns must be of rows with n_features=4")  # fmt: skip
 
 
 def test_kernels_that_cannot_be_had(own, tmp_path):

@@ -6,6 +6,7 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 
 import kernelatoms
 from kernelatoms import (
+    KSAD,
     KSCDL,
     KSVD,
     MOD,
@@ -16,6 +17,7 @@ from kernelatoms import (
     KernelKSVD,
     KernelLinearizer,
     KernelMOD,
+    KSADClassifier,
     LCKSVDClassifier,
     SparseCoder,
     SRCClassifier,
@@ -39,6 +41,8 @@ ESTIMATORS = [
     LCKSVDClassifier(variant=1),
     FDDLClassifier(),
     FDDLClassifier(decision="global"),
+    KSAD(),
+    KSADClassifier(),
 ]
 # A given dictionary must have the width of a check's rows, and every check has its own.
 WIDTHS = (2, 3, 4, 5, 8, 10, 1, 20)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from kernelatoms import (
+    KSAD,
     KSCDL,
     KSVD,
     MOD,
@@ -16,6 +17,7 @@ from kernelatoms import (
     FDDLClassifier,
     KernelKSVD,
     KernelLinearizer,
+    KSADClassifier,
     SparseCoder,
 )
 from kernelatoms.engine.cpu import threads
@@ -33,6 +35,8 @@ ESTIMATORS = {
     "KSCDL": KSCDL(**FEW),
     "D-KSVD": DKSVDClassifier(n_nonzero_coefs=2, **FEW),
     "FDDL": FDDLClassifier(4, max_iter=2, random_state=0),
+    "KSAD": KSAD(**FEW),
+    "KSADClassifier": KSADClassifier(**FEW),
     "classifier": ClassDictionaryClassifier(KSVD(n_nonzero_coefs=2, **FEW), random_state=0),
 }
 

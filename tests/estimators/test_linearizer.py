@@ -8,6 +8,7 @@ from sklearn.metrics.pairwise import pairwise_kernels
 
 import oracles.linearize
 from kernelatoms import KernelLinearizer, nystrom_error
+from kernelatoms.space.linearize import Eigensolver, linearize
 from kernelatoms.space.samplers import SAMPLERS
 
 KERNELS = {
@@ -127,13 +128,81 @@ def test_callable_kernel(rng):
     np.testing.assert_allclose(F @ F.T, G @ G.T, atol=1e-8)
 
 
-def test_randomized_solver_is_near_the_full_one(rng):
-    X = rng.standard_normal((300, 20)) * 0.7 ** np.arange(20)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_randomized_solver_is_near_the_full_one(dtype, rng):
+    X = (rng.standard_normal((300, 20)) * 0.7 ** np.arange(20)).astype(dtype)
     options = {"n_landmarks": 200, "n_components": 20, "random_state": 0}
     full = KernelLinearizer("rbf", solver="full", **options).fit(X)
     fast = KernelLinearizer("rbf", solver="randomized", **options).fit(X)
-    np.testing.assert_allclose(fast.eigenvalues_, full.eigenvalues_, rtol=0.05)
-    assert nystrom_error(fast, X) < 1.1 * nystrom_error(full, X)
+    rounding = 1e-6 if dtype is np.float64 else 1e-5
+    np.testing.assert_allclose(fast.eigenvalues_, full.eigenvalues_, rtol=rounding)
+    assert nystrom_error(fast, X) < 1.0001 * nystrom_error(full, X)
+    rough = KernelLinearizer("rbf", solver="randomized", n_oversamples=0, n_passes=2, **options)
+    assert (rough.fit(X).eigenvalues_[-5:] < (1 - 1e-3) * full.eigenvalues_[-5:]).all()
+
+
+def is_randomized(n, k, *solver, monkeypatch):
+    """Tell whether the randomised solver is asked for k of n eigenpairs."""
+    monkeypatch.setattr(
+        "kernelatoms.space.linearize.leading_eigenpairs",
+        lambda W, k, *_, **__: (np.ones(k), np.eye(n)[:, :k], 0.0),
+    )
+    diagonal = np.full(n, 2.0)
+    map_ = linearize(np.eye(n), np.diag(diagonal), k, Eigensolver(*solver), np.random.RandomState())
+    return map_.eigenvalues[0] == 1
+
+
+@pytest.mark.parametrize(
+    ("n", "k", "expected"),
+    [(1000, 10, True), (999, 10, False), (1000, 135, True), (1000, 136, False)],
+)
+def test_auto_is_randomized_for_many_landmarks_and_few_components(n, k, expected, monkeypatch):
+    assert is_randomized(n, k, "auto", 20, 16, monkeypatch=monkeypatch) == expected
+
+
+@pytest.mark.parametrize(("n", "expected"), [(30, False), (31, True)])
+def test_a_basis_as_large_as_the_matrix_is_no_basis(n, expected, monkeypatch):
+    assert is_randomized(n, 10, "randomized", 0, 15, monkeypatch=monkeypatch) == expected
+    assert not is_randomized(n, 10, "full", 0, 15, monkeypatch=monkeypatch)
+
+
+def test_the_randomized_solver_finds_kernels_that_are_none(rng):
+    X = rng.standard_normal((200, 4))
+    model = KernelLinearizer("sigmoid", gamma=0.5, solver="randomized", n_landmarks=200)
+    with pytest.raises(ValueError, match="not positive semi-definite: on the landmarks its small"):
+        model.set_params(n_components=5, random_state=0).fit(X)
+
+
+def test_duplicated_landmarks_give_a_map_of_their_rank(rng):
+    X = np.repeat(rng.standard_normal((10, 4)), 30, axis=0)
+    model = KernelLinearizer(
+        "rbf", n_landmarks=300, n_components=40, solver="randomized", random_state=0
+    ).fit(X)
+    assert model.n_components_ == 10
+    assert nystrom_error(model, X) < 1e-10
+
+
+def test_models_kept_before_the_solver_could_be_set_have_its_defaults(rng):
+    X = rng.standard_normal((20, 4))
+    model = KernelLinearizer(random_state=0).fit(X)
+    state = model.__getstate__()
+    del state["n_oversamples"], state["n_passes"]
+    old = KernelLinearizer.__new__(KernelLinearizer)
+    old.__setstate__(state)
+    assert old.get_params() == KernelLinearizer(random_state=0).get_params()
+    assert (old.n_oversamples, old.n_passes) == (20, 16)
+    np.testing.assert_array_equal(old.transform(X), model.transform(X))
+    kept = KernelLinearizer(n_oversamples=3, n_passes=4).fit(X)
+    old.__setstate__(kept.__getstate__())
+    assert (old.n_oversamples, old.n_passes) == (3, 4)
+
+
+@pytest.mark.parametrize("name", ["n_oversamples", "n_passes"])
+def test_a_kept_solver_that_nobody_could_have_asked_for_is_refused(name, rng):
+    model = KernelLinearizer().fit(rng.standard_normal((20, 4)))
+    setattr(model, name, -1)
+    with pytest.raises(ValueError, match=f"{name} must be at least"):
+        model._check_state()
 
 
 def test_float32_is_near_float64(rng):
@@ -181,6 +250,10 @@ class TestBadInput:
             ({"sampling": "best"}, ValueError, "sampling must be one of 'uniform'"),
             ({"sampling": np.ones((3, 9))}, ValueError, "landmarks of 9 features, but X has 4"),
             ({"solver": "quick"}, ValueError, "solver must be one of 'auto'"),
+            ({"n_oversamples": -1}, ValueError, "n_oversamples must be at least 0, got -1"),
+            ({"n_oversamples": 2.5}, TypeError, "n_oversamples must be a whole number, got 2.5"),
+            ({"n_passes": 0}, ValueError, "n_passes must be at least 1, got 0"),
+            ({"n_passes": "two"}, TypeError, "n_passes must be a whole number, got 'two'"),
             ({"kernel": "gauss"}, ValueError, "kernel must be one of"),
             ({"gamma": -1}, ValueError, "gamma must be above 0"),
             ({"kernel": "poly", "degree": "a"}, ValueError, "degree must be a finite number"),

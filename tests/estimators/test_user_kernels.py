@@ -196,7 +196,7 @@ class TestKernelFromPath:
     @pytest.mark.parametrize(
         ("path", "words"),
         [
-            ("nothing", "must be written as module:Class, got 'nothing'"),
+            ("nothing", "as module:Class, or module:name of an object or function, got 'nothing'"),
             (":x", "module:Class"),
             ("no_such_module:K", "'no_such_module' cannot be imported .*PYTHONPATH"),
             ("kernelatoms.similarity:NoKernel", "has no 'NoKernel'"),

@@ -21,6 +21,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from kernelatoms import (
+    KSAD,
     KSCDL,
     KSVD,
     MOD,
@@ -31,6 +32,7 @@ from kernelatoms import (
     KernelKSVD,
     KernelLinearizer,
     KernelMOD,
+    KSADClassifier,
     LCKSVDClassifier,
     SparseCoder,
     SRCClassifier,
@@ -75,6 +77,10 @@ MODELS = {
     "LC-KSVD": lambda: LCKSVDClassifier(6, n_nonzero_coefs=2, variant=1, **FEW).fit(X, Y),
     "FDDL": lambda: FDDLClassifier(3, **FEW).fit(X, Y),
     "FDDL global": lambda: FDDLClassifier(3, decision="global", mean_weight=0.2, **FEW).fit(X, Y),
+    "KSAD": lambda: KSAD(6, **FEW).partial_fit(X),
+    "KSAD precomputed": lambda: KSAD(4, kernel="precomputed", **FEW).fit(K),
+    "KSADClassifier": lambda: KSADClassifier(6, **FEW).fit(X, Y),
+    "KSADClassifier precomputed": lambda: KSADClassifier(4, kernel="precomputed", **FEW).fit(K, Y),
     "precomputed": lambda: ClassDictionaryClassifier(KernelMOD(3, kernel="precomputed")).fit(K, Y),
 }
 

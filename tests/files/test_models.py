@@ -87,6 +87,13 @@ def test_old_files_still_predict(version):
     assert record.made_with["kernelatoms"] == "0.1.0"
 
 
+def test_parameters_younger_than_a_file_have_their_defaults():
+    model, _ = load_model(FIXTURES / "model-2.skops")
+    (linearizer,) = (step for _, step in model.steps if isinstance(step, KernelLinearizer))
+    parameters = linearizer.get_params()
+    assert (parameters["n_oversamples"], parameters["n_passes"]) == (20, 16)
+
+
 @pytest.mark.parametrize("other", [{"OPENBLAS_CORETYPE": "Haswell"}, {"NUMBA_CPU_NAME": "generic"}])
 def test_another_processor_predicts_the_same(other, rng, tmp_path):
     X, y = make_data(rng, 200)

@@ -8,7 +8,13 @@ from sklearn.datasets import load_digits
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer
 
-from kernelatoms import KSVD, ClassDictionaryClassifier, KernelKSVD, sparse_encode
+from kernelatoms import (
+    KSVD,
+    ClassDictionaryClassifier,
+    KernelKSVD,
+    atom_numbers,
+    sparse_encode,
+)
 from kernelatoms.report import model_sections, render_page
 from kernelatoms.report.anatomy import dissect
 from kernelatoms.report.coding import code_rows, code_signals
@@ -87,7 +93,10 @@ def test_precomputed_kernels_are_reported_without_rows(digits):
     X = digits[0]
     K = (X @ X.T) ** 2 / 1e6
     model = KernelKSVD(10, kernel="precomputed", n_nonzero_coefs=2, max_iter=2).fit(K)
-    titles = [section.title for section in model_sections(model)]
-    assert titles == ["What was fitted", "Convergence"]
+    sections = model_sections(model)
+    titles = [section.title for section in sections]
+    assert titles == ["What was fitted", "Convergence", "Atoms one by one"]
+    assert sections[-1].pictures == []
+    assert sections[-1].table.rows[0][1] == f"{atom_numbers(model).mutual_coherence:.3f}"
     with pytest.raises(ValueError, match="report on them without X"):
         model_sections(model, K)

@@ -25,7 +25,9 @@ KINDS = {
     "local": FDDLClassifier(4, max_iter=2, random_state=0),
     "global": FDDLClassifier(4, decision="global", max_iter=2, random_state=0),
 }
-TITLES = ["What was fitted", "Convergence", "Atoms and codes", "Decision", "Accuracy"]
+TITLES = [
+    "What was fitted", "Convergence", "Atoms and codes", "Atoms one by one", "Decision", "Accuracy",
+]  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -154,15 +156,17 @@ def test_atoms_are_drawn_class_by_class_the_most_used_first(model, sections, dig
 
 def test_without_rows_there_are_the_atoms_alone(model, tmp_path):
     found = model_sections(model, image_shape=(8, 8))
-    assert [section.title for section in found] == ["What was fitted", "Convergence", "Atoms"]
+    assert [section.title for section in found] == [
+        "What was fitted", "Convergence", "Atoms", "Atoms one by one",
+    ]  # fmt: skip
     page = write_model_report(tmp_path / "page.html", model, image_shape=(8, 8))
     assert f"<h1>{type(model[-1]).__name__}: what was learned</h1>" in page.read_text("utf-8")
 
 
 def test_rows_without_labels(model, digits):
     found = model_sections(model, digits[2])
-    assert [section.title for section in found] == [*TITLES[:4], "Time"]
-    assert "true" not in found[3].pictures[0].caption
+    assert [section.title for section in found] == [*TITLES[:5], "Time"]
+    assert "true" not in found[4].pictures[0].caption
 
 
 @pytest.mark.parametrize("kind", ["lcksvd", "local"])

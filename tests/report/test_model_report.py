@@ -119,13 +119,14 @@ def test_page_is_whole_and_self_contained(lkdl, digits, tmp_path):
         "What was fitted",
         "Convergence and kernel map",
         "Atoms and codes",
+        "Atoms one by one",
         "Accuracy",
         "Worst mistakes",
         "Time",
     ]
     images = re.findall(r"<img [^>]*>", text)
     alts = [html.unescape(found) for found in re.findall(r'alt="(.*?)"', text)]
-    assert len(images) == len(alts) == len(set(alts)) == 14
+    assert len(images) == len(alts) == len(set(alts)) == 16
     assert "digits &lt;600..900&gt;" in text
     assert "<h1>Class dictionaries under the poly kernel: what was learned</h1>" in text
     score = percent(lkdl.score(digits[2], digits[3]))
@@ -162,7 +163,7 @@ def test_steps_settings_and_sizes(lkdl, digits):
 
 def test_without_rows_nothing_is_said_about_rows(lkdl):
     titles = list(by_title(model_sections(lkdl, image_shape=(8, 8))))
-    assert titles == ["What was fitted", "Convergence and kernel map", "Atoms"]
+    assert titles == ["What was fitted", "Convergence and kernel map", "Atoms", "Atoms one by one"]
 
 
 def test_timing_holds_what_was_recorded_and_measured(lkdl, digits, monkeypatch):
@@ -640,7 +641,7 @@ def test_thousands_of_features_and_many_classes(rng, tmp_path):
     [
         ({"image_shape": (8, 9)}, ValueError, r"image_shape=\(8, 9\) makes 72 pixels, but .* 64"),
         ({"image_shape": 64}, ValueError, "image_shape must be"),
-        ({"image_shape": (8, 8, 1)}, ValueError, "image_shape must be"),
+        ({"image_shape": (8, 8, 1, 1)}, ValueError, "image_shape must be"),
         ({"image_shape": (8.0, 8.0)}, TypeError, "image_shape's sides must be a whole number"),
         ({"image_shape": (-8, -8)}, ValueError, "image_shape's sides must be at least 1"),
         ({"X": np.ones((3, 63))}, ValueError, "X must have the 64 columns that the model learned"),

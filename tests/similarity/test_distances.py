@@ -202,7 +202,7 @@ def test_the_centred_form_of_l2_is_the_inner_product(rng):
 def test_what_is_known_to_be_semidefinite(name, power, known):
     assert DistanceKernel(name, power=power).semidefinite is known
     assert CentredKernel(name, power=power).semidefinite is known
-    assert DistanceKernel(name, power=power).described().semidefinite is known
+    assert DistanceKernel(name, power=power).described(4).semidefinite is known
 
 
 def test_l2_is_the_rbf_kernel(rng):
@@ -363,7 +363,7 @@ class TestBad:
         with pytest.raises(ValueError, match="origin must have n_features=2 numbers, got 3"):
             CentredKernel("l2", origin=[1, 2, 3])(np.ones((1, 2)), np.ones((1, 2)))
         with pytest.raises(ValueError, match=r"gamma='auto' is taken from rows.*with_gamma_from"):
-            DistanceKernel("l2", "auto").described()
+            DistanceKernel("l2", "auto").described(4)
         with pytest.raises(ValueError, match=r"rows must be a matrix .*got shape \(3,\)"):
             make_distance("l1").describe(np.ones(3))
         with pytest.raises(ValueError, match="as many features"):

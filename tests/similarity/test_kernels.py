@@ -157,7 +157,9 @@ class TestGamma:
 
     @pytest.mark.parametrize("gamma", [0, -1, np.nan, np.inf, "wide", True, [1]])
     def test_what_is_none_is_refused(self, gamma):
-        with pytest.raises(ValueError, match=r"gamma must be above 0.*'scale', 'auto'; got"):
+        with pytest.raises(
+            ValueError, match=r"gamma must be above 0.*'scale', 'auto', 'spread'; got"
+        ):
             make_kernel("rbf", gamma=gamma)
         with pytest.raises(ValueError, match="gamma must be above 0"):
             RBFKernel(gamma)

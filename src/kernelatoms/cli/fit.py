@@ -239,9 +239,7 @@ def _energy_kept(learner: Any, signals: Any) -> tuple[float, float]:
 
         left = residual_norms(signals, learner, learner.transform(signals))
         return energy - float(np.vdot(left, left)), energy
-    if hasattr(learner, "score"):
-        return float(learner.score(signals)) * energy, energy
-    return energy - float(learner._residuals(signals).sum(dtype=np.float64)), energy
+    return float(learner.score(signals)) * energy, energy
 
 
 def _cross_validate(pipeline: Any, chosen: Any, cv: int, seed: int, on_step: Any) -> dict[str, Any]:

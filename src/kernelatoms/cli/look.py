@@ -68,7 +68,10 @@ def report(
     trust: Trust = None,
     image_shape: Annotated[
         str | None,
-        typer.Option(metavar="HEIGHTxWIDTH", help="Draw rows and atoms as images of this shape."),
+        typer.Option(
+            metavar="HEIGHTxWIDTH",
+            help="Draw rows and atoms as images of this shape; HEIGHTxWIDTHx3 in colour.",
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -269,13 +272,17 @@ def _trained_on(data: dict[str, Any]) -> str:
     return ", ".join([*([data["file"]] if "file" in data else []), *sizes]) or "not recorded"
 
 
-def _shape(text: str | None) -> tuple[int, int] | None:
+def _shape(text: str | None) -> tuple[int, ...] | None:
     if text is None:
         return None
-    match = re.fullmatch(r"(\d+)[xX,](\d+)", text.strip())
-    if not match or not int(match[1]) or not int(match[2]):
-        raise ValueError(f"--image-shape takes HEIGHTxWIDTH, such as 16x16, got {text!r}.")
-    return int(match[1]), int(match[2])
+    match = re.fullmatch(r"\d+([xX,]\d+){1,2}", text.strip())
+    sides = tuple(map(int, re.split("[xX,]", text.strip()))) if match else (0,)
+    if 0 in sides:
+        raise ValueError(
+            "--image-shape takes HEIGHTxWIDTH, such as 16x16, or HEIGHTxWIDTHxCHANNELS, such as "
+            f"16x16x3, got {text!r}."
+        )
+    return sides
 
 
 def _in_words(value: Any) -> str:

@@ -16,9 +16,11 @@ The map of this room:
 - ``files``: from a folder to checked arrays, and the messages when that fails.
 - ``download``: the same arrays through scikit-learn's fetchers.
 - ``loaders``: the public functions.
+- ``generated``: images made up on the spot (``make_rgbd_objects``), for a set that is not at hand.
 """
 
 from kernelatoms.datasets.files import DatasetNotFoundError, data_folder
+from kernelatoms.datasets.generated import make_rgbd_objects
 from kernelatoms.datasets.loaders import (
     list_datasets,
     load_ar,
@@ -45,4 +47,5 @@ __all__ = [
     "load_traffic",
     "load_usps",
     "load_yaleb",
+    "make_rgbd_objects",
 ]

@@ -5,6 +5,9 @@
 - ``dictionary_learner``: what all learners share; ``watching``: callbacks follow their passes.
 - ``learners``: ``MOD`` and ``KSVD``.
 - ``kernel_learners``: ``KernelMOD`` and ``KernelKSVD``.
+- ``kernel_dictionary``: what has atoms in a kernel's feature space.
+- ``ksad``: ``KSAD``, orthonormal atoms in a low-rank map of a kernel (``low_rank_map``);
+  ``ksad_classifier``: ``KSADClassifier``, the same with labels.
 - ``kscdl``: ``KSCDL``, atoms that are rows, moved along the kernel's gradient.
 - ``kernel_choice``: the kernel of an estimator, with the gamma that ``fit`` settled.
 - ``bandwidth``: the width of a kernel, chosen on held-out rows.
@@ -20,6 +23,8 @@
 - ``label_dictionaries``: ``DKSVDClassifier`` and ``LCKSVDClassifier``, K-SVD with labels;
   ``fddl``: ``FDDLClassifier``; ``supervised``: what they share.
 - ``lkdl``: ``make_lkdl``, any linear learner under a kernel.
+- ``atom_numbers``: ``atom_numbers``, coherence, energy and class purity of atoms;
+  ``atom_preimages``: ``atom_preimages``, atoms of any learner as rows; ``opened``: what both see.
 - ``explanation``: ``Explanation``, why a row was given its class; ``explain`` for pipelines.
 - ``unchanged``: a ``fit`` that fails leaves the estimator as it was.
 - ``checks``: what every argument is checked with, before work starts.

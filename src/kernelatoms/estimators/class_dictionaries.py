@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Any, Self
 
 import numpy as np
+import scipy.sparse
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.callback import CallbackSupportMixin, with_callbacks
@@ -193,28 +194,40 @@ class ClassDictionaryClassifier(ClassifierMixin, CallbackSupportMixin, BaseEstim
         list of Explanation
             One a row; scores are residuals, negative.
         """
-        X = self._checked(X)
-        if self.scheme == "collective":
-            joint, residuals = self._code_jointly(X)
-            codes, residual = joint.to_csr(), joint.error
-        else:
-            each = list(self._codes_apart(X))
-            residuals = np.stack([codes.error for codes in each], axis=1)
-            codes, residual = (
-                codes_of_best([codes.to_csr() for codes in each], residuals.argmin(axis=1)),
-                residuals.min(axis=1),
-            )
+        X = self._validated(X)
+        codes, residual, residuals = self._code_to_decide(X)
         energies = self._known_energies(X)
         return explain_codes(
             codes, self._owners(), self.classes_, 0.0 - residuals, residuals=residuals,
             residual=None if energies is None else residual, energies=energies,
         )  # fmt: skip
 
+    def _code_to_decide(self, X: Array) -> tuple[scipy.sparse.csr_array, Array, Array]:
+        """Return the codes that decide over all atoms, what they leave, and what each class does.
+
+        Those over the answer's dictionary, or over all dictionaries together.
+        """
+        if self.scheme == "collective":
+            joint, residuals = self._code_jointly(X)
+            return joint.to_csr(), joint.error, residuals
+        each = list(self._codes_apart(X))
+        residuals = np.stack([codes.error for codes in each], axis=1)
+        codes = codes_of_best([codes.to_csr() for codes in each], residuals.argmin(axis=1))
+        return codes, residuals.min(axis=1), residuals
+
+    def _dictionaries(self) -> list[Any]:
+        """Return the learners, one a class; see ``opened``."""
+        return self.dictionaries_
+
+    def _deciding_codes(self, X: Array) -> scipy.sparse.csr_array:
+        """Return the codes of validated rows over the atoms of all dictionaries."""
+        return self._code_to_decide(X)[0]
+
     def _known_energies(self, X: Array) -> Array | None:
         """Return k(x, x) of checked rows, of what is observed of them; None if it is not known."""
         return None if self._precomputed else self.dictionaries_[0]._energies(X)
 
-    def _checked(self, X: Any) -> Array:
+    def _validated(self, X: Any) -> Array:
         """Return rows that can be coded, or refuse them."""
         check_is_fitted(self)
         X = validate_new(self, X)
@@ -227,7 +240,7 @@ class ClassDictionaryClassifier(ClassifierMixin, CallbackSupportMixin, BaseEstim
         return X
 
     def _residuals(self, X: Any) -> Array:
-        X = self._checked(X)
+        X = self._validated(X)
         if self.scheme == "collective":
             return self._code_jointly(X)[1]
         residuals = np.empty((len(X), len(self.classes_)))

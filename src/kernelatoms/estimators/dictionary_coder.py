@@ -13,8 +13,10 @@ from sklearn.utils.validation import check_is_fitted
 from kernelatoms.engine import machine
 from kernelatoms.estimators.checks import FLOATS, validate_new
 from kernelatoms.pursuit.choices import Pursuit, code_over_nearest
+from kernelatoms.similarity import Kernel, LinearKernel
 from kernelatoms.space.atoms import LinearAtoms, remember
 from kernelatoms.space.codes import Codes
+from kernelatoms.space.expansion import Expansion
 from kernelatoms.space.memory import check_dense_fits
 from kernelatoms.space.problem import CodingProblem, LinearProblem, split_missing
 
@@ -33,6 +35,7 @@ class DictionaryCoder(
     sparse_output: bool
     components_: Array
     n_atoms_: int
+    n_features_in_: int
 
     def transform(self, X: Any) -> scipy.sparse.csr_array | Array:
         """Return the sparse codes of X over the dictionary.
@@ -65,6 +68,11 @@ class DictionaryCoder(
         rows : array of shape (n_samples, n_features)
         """
         codes = self._check_codes(codes)
+        if "components_" not in vars(self):
+            raise ValueError(
+                "inverse_transform needs the training rows, which kernel='precomputed' does not "
+                "give."
+            )
         return np.asarray(codes @ self.components_.astype(codes.dtype, copy=False))
 
     def _problem(self, X: Array) -> CodingProblem:
@@ -91,6 +99,32 @@ class DictionaryCoder(
             observed = np.nan_to_num(parts.partial.signals)
             energies[parts.partial_rows] = machine(observed).squared_norms(observed)
         return energies
+
+    def _dictionaries(self) -> "list[DictionaryCoder]":
+        """Return the coders that hold the atoms; see ``opened``."""
+        return [self]
+
+    def _deciding_codes(self, X: Array) -> scipy.sparse.csr_array:
+        """Return the codes of validated rows over the atoms of all dictionaries."""
+        return self._encode(X).to_csr()
+
+    def _gram(self) -> Array:
+        """Return the inner products of the atoms, in the space where they live."""
+        return self._problem(np.zeros((1, self.n_features_in_))).gram
+
+    def _expansion(self) -> Expansion:
+        """Return the atoms as vectors of a feature space: phi(anchors) @ coef.
+
+        By default those of ``dual_coef_`` on ``anchors_`` under the coder's kernel, where it has
+        such; else the rows ``components_``. Where atoms are phi of rows, ``coef`` is None.
+        """
+        if not hasattr(self, "dual_coef_"):
+            return Expansion(LinearKernel(), self.components_)
+        kernel: Kernel = self._kernel()
+        anchors: Array = self.anchors_
+        if anchors.ndim == 1:  # row numbers, of a precomputed kernel
+            anchors = anchors[:, None]
+        return Expansion(kernel, anchors, self.dual_coef_)
 
     def _validated(self, X: Any) -> Array:
         """Return rows to code, of a fitted coder."""

@@ -59,11 +59,6 @@ class KernelDictionary(KernelChoice, DictionaryLearner):
         -------
         rows : array of shape (n_samples, n_features)
         """
-        if self._precomputed:
-            raise ValueError(
-                "inverse_transform needs the training rows, which kernel='precomputed' does not "
-                "give."
-            )
         return super().inverse_transform(codes)
 
     def _problem(self, X: Array) -> CodingProblem:

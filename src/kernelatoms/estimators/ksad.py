@@ -8,11 +8,11 @@ from sklearn.callback import with_callbacks
 from sklearn.utils import check_random_state
 
 from kernelatoms.engine import machine
-from kernelatoms.estimators.checks import check_complete, check_count, check_real, validate_training
+from kernelatoms.estimators.checks import check_complete, check_real, validate_training
 from kernelatoms.estimators.dictionary_learner import pass_attributes
 from kernelatoms.estimators.fitted import check_learner_state, check_moments, held_number
 from kernelatoms.estimators.kernel_dictionary import KernelDictionary
-from kernelatoms.estimators.low_rank_map import LowRankMap
+from kernelatoms.estimators.low_rank_map import DEFAULT_ATOMS, LowRankMap
 from kernelatoms.estimators.unchanged import or_unchanged
 from kernelatoms.learning.loop import learn_batch
 from kernelatoms.learning.procrustes import Procrustes, orthonormal_start
@@ -41,14 +41,15 @@ class KSAD(LowRankMap, KernelDictionary):
 
     Parameters
     ----------
-    n_atoms : int, optional
-        Size of the dictionary, and rank of the map; by default 500, or fewer if there are fewer
-        rows. More than the landmarks' kernel matrix has rank are left out, with a warning.
+    n_atoms : int or float, optional
+        Size of the dictionary, and rank of the map, or a share of the rows (a float up to 1); by
+        default 500, or all rows if there are fewer. More than the rank of the landmarks' kernel
+        matrix are left out, with a warning.
     kernel : str, callable, object or class, default="rbf"
         As in ``KernelLinearizer``.
     gamma : float, "spread", "scale", "auto" or None
-        Parameter of the kernels by name: "spread" is 1 over twice the mean squared distance of rows
-        (whatever gamma multiplies under other kernels); the others as in ``KernelLinearizer``.
+        Parameter of the kernels by name: with "spread", rows at the mean squared distance of all
+        (of whatever gamma multiplies) are similar by a half; others as in ``KernelLinearizer``.
     degree, coef0 : float
         Parameters of the kernels by name, as in scikit-learn; ``kernel="poly", degree=8, gamma=1,
         coef0=0`` is the paper's (x'y)^8.
@@ -115,7 +116,7 @@ class KSAD(LowRankMap, KernelDictionary):
 
     def __init__(
         self,
-        n_atoms: int | None = None,
+        n_atoms: int | float | None = None,
         *,
         kernel: Any = "rbf",
         gamma: float | str | None = "spread",
@@ -196,6 +197,7 @@ class KSAD(LowRankMap, KernelDictionary):
                 "partial_fit needs rows, which kernel='precomputed' does not give: a kernel matrix "
                 "of one batch says nothing of the next."
             )
+        self._refuse_share()
         first = not hasattr(self, "dual_coef_")
         X = validate_training(self, X, reset=first)
         mapped, F, state = self._start(X) if first else self._go_on(X)
@@ -228,6 +230,9 @@ class KSAD(LowRankMap, KernelDictionary):
         F = Expansion(self._kernel(), self.anchors_, mapped.coef).project(rows)
         return mapped, F.astype(atoms.dtype, copy=False), state
 
+    def _wanted_atoms(self, n_rows: int) -> int:
+        return self._choose_n_atoms(n_rows, DEFAULT_ATOMS)
+
     def _pursuit(self) -> Pursuit:
         return Threshold(self.l1_weight_ / 2)  # the weight beside half of the squares
 
@@ -247,8 +252,6 @@ class KSAD(LowRankMap, KernelDictionary):
         super()._check_parameters()
         check_real("l1_weight", self.l1_weight, low=0)
         check_real("forget", self.forget, low=0, high=1, low_open=True)
-        if self.n_atoms is not None:
-            check_count("n_atoms", self.n_atoms)
 
     def _check_atoms(self, n_atoms: int, n_features: int) -> None:
         super()._check_atoms(n_atoms, n_features)

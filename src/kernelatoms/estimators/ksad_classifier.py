@@ -8,9 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.callback import with_callbacks
 from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from kernelatoms.engine import machine
 from kernelatoms.estimators.checks import (
+    FLOATS,
     check_choice,
     check_count,
     check_real,
@@ -72,12 +74,12 @@ class KSADClassifier(LowRankMap, SupervisedDictionary):
     ----------
     n_atoms : int, optional
         Size of the dictionary, and rank of the map; by default 500, or fewer if there are fewer
-        rows. More than the landmarks' kernel matrix has rank are left out, with a warning.
+        rows. More than the rank of the landmarks' kernel matrix are left out, with a warning.
     kernel : str, callable, object or class, default="rbf"
         As in ``KernelLinearizer``.
     gamma : float, "spread", "scale", "auto" or None
-        Parameter of the kernels by name: "spread" is 1 over twice the mean squared distance of rows
-        (whatever gamma multiplies under other kernels); the others as in ``KernelLinearizer``.
+        Parameter of the kernels by name: with "spread", rows at the mean squared distance of all
+        (of whatever gamma multiplies) are similar by a half; others as in ``KernelLinearizer``.
     degree, coef0 : float
         Parameters of the kernels by name, as in scikit-learn; ``kernel="poly", degree=8, gamma=1,
         coef0=0`` is the paper's (x'y)^8.
@@ -88,7 +90,7 @@ class KSADClassifier(LowRankMap, SupervisedDictionary):
         atoms, or all rows if there are fewer.
     sampling : str or array of shape (n_landmarks, n_features), default="uniform"
         How landmarks are chosen, as in ``KernelLinearizer``: "uniform" or "kmeans" in the paper.
-    l1_weight : float, default=0.1
+    l1_weight : float, default=0.01
         Weight of the l1 penalty; relative to the root mean energy of the signals, which the
         within-class metric makes 1.
     fisher_weight : float, default=0.01
@@ -96,8 +98,9 @@ class KSADClassifier(LowRankMap, SupervisedDictionary):
     within_class_metric : bool, default=True
         Whether virtual samples are brought to the metric in which classes are round.
     shrinkage : float, default=0.01
-        The ridge of both scatter matrices within classes, as a share of their mean eigenvalue.
-    n_neighbors : int, default=1
+        The ridge of the scatter within classes, as a share of its mean eigenvalue: in the metric
+        and, beside twice ``fisher_weight``, in the discriminative term.
+    n_neighbors : int, default=3
         How many training codes vote; of classes with as many votes, that of the nearest wins.
     distance : {"correlation", "l2"}, default="correlation"
         Which training codes are near: by the angle between codes, or by their distance.
@@ -169,11 +172,11 @@ class KSADClassifier(LowRankMap, SupervisedDictionary):
         kernel_params: dict[str, Any] | None = None,
         n_landmarks: int | float | None = None,
         sampling: Any = "uniform",
-        l1_weight: float = 0.1,
+        l1_weight: float = 0.01,
         fisher_weight: float = 0.01,
         within_class_metric: bool = True,
         shrinkage: float = 0.01,
-        n_neighbors: int = 1,
+        n_neighbors: int = 3,
         distance: str = "correlation",
         search: str = "exact",
         max_iter: int = 20,
@@ -237,10 +240,11 @@ class KSADClassifier(LowRankMap, SupervisedDictionary):
             F = machine(F).unit_rows(F @ metric[0].astype(F.dtype))
         size = root_mean_energy(F)
         start = orthonormal_start(F, rank, rng)
-        l1 = float(self.l1_weight) * size
-        weights = Weights(
-            l1, float(self.fisher_weight) * size**2, self._ridge(F, labels, start, l1)
-        )
+        l1, fisher = float(self.l1_weight) * size, float(self.fisher_weight) * size**2
+        codes = soft_threshold(F @ start.T, l1 / 2)
+        # Twice the weight of the term that it is part of: classes without scatter cannot run away.
+        ridge = 2 * fisher + float(self.shrinkage) * mean_scatter(codes, labels)
+        weights = Weights(l1, fisher, ridge)
         back = None if self._precomputed else linearizer.preimage_coef_
 
         def attributes(state: KSADState) -> dict[str, Any]:
@@ -318,14 +322,11 @@ class KSADClassifier(LowRankMap, SupervisedDictionary):
                 UserWarning,
                 stacklevel=3,
             )
-        return metric
-
-    def _ridge(self, F: Array, labels: NDArray[np.intp], atoms: Array, l1: float) -> float:
-        """Return the ridge of S_W, a share of its mean eigenvalue at the start, or the codes'."""
-        codes = soft_threshold(F @ atoms.T, l1 / 2)
-        within = within_scatter(codes, class_means(codes, np.bincount(labels)), labels)
-        total = float(np.trace(within)) or float(machine(codes).squared_norms(codes).sum())
-        return float(self.shrinkage) * (total or 1.0) / len(atoms)
+            return None
+        # Rows are brought to unit norm in it. Where that is their size already, on average, codes
+        # times atoms are about the rows themselves.
+        size = root_mean_energy(F @ metric[0].astype(F.dtype))
+        return metric[0] / size, metric[1] * size
 
     def _problem(self, X: Array) -> CodingProblem:
         dtype = np.result_type(X, self.analysis_coef_)
@@ -341,6 +342,13 @@ class KSADClassifier(LowRankMap, SupervisedDictionary):
             corr = machine(corr).unit_rows(corr)
             energy = machine(corr).squared_norms(corr)
         return GivenProblem(np.eye(self.n_atoms_, dtype=dtype), corr, energy, trusted=True)
+
+    def _expansion(self) -> Expansion:
+        """Return the atoms at unit norm in feature space; in the metric they are so already."""
+        atoms = super()._expansion()
+        assert atoms.coef is not None
+        norms = np.sqrt(np.maximum(np.diagonal(atoms.gram()), np.finfo(atoms.coef.dtype).tiny))
+        return replace(atoms, coef=atoms.coef / norms)
 
     def _pursuit(self) -> Pursuit:
         return Threshold(self.l1_weight_ / 2)  # the weight beside half of the squares
@@ -394,6 +402,10 @@ class KSADClassifier(LowRankMap, SupervisedDictionary):
             for why, rows in zip(explained, found, strict=True)
         ]
 
+    def _validated(self, X: Any) -> Array:
+        check_is_fitted(self)
+        return validate_data(self, X, dtype=FLOATS, order="C", reset=False)
+
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_real("l1_weight", self.l1_weight, low=0)
@@ -416,7 +428,8 @@ class KSADClassifier(LowRankMap, SupervisedDictionary):
 
     def _check_decision(self, n_classes: int, n_atoms: int) -> None:
         n_rows = len(held_floats(self, "codes_", (None, n_atoms)))
-        held_rows(self, "labels_", n_classes, n_rows)
+        if len(np.unique(held_rows(self, "labels_", n_classes, n_rows))) < n_classes:
+            raise ValueError("KSADClassifier.labels_ must hold every class.")
         held_count(self, "n_neighbors_", high=n_rows)
         check_flag("in_metric_", held(self, "in_metric_"))
         if not held_number(self, "l1_weight_") >= 0:
@@ -427,6 +440,13 @@ class KSADClassifier(LowRankMap, SupervisedDictionary):
         tags.input_tags.pairwise = self._precomputed
         tags.input_tags.allow_nan = False  # the metric would blow up what estimates are unsure of
         return tags
+
+
+def mean_scatter(codes: Array, labels: NDArray[np.intp]) -> float:
+    """Return the mean eigenvalue of the scatter within classes; of all codes, where that is 0."""
+    within = within_scatter(codes, class_means(codes, np.bincount(labels)), labels)
+    total = float(np.trace(within)) or float(machine(codes).squared_norms(codes).sum())
+    return (total or 1.0) / codes.shape[1]
 
 
 def atom_owners(codes: Array, labels: NDArray[np.intp]) -> NDArray[np.intp]:

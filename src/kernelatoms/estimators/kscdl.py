@@ -294,6 +294,9 @@ class KSCDL(KernelChoice, DictionaryLearner):
         known = remember(self, (self.components_, self._kernel()), make)
         return KernelProblem(X.astype(np.float64, copy=False), known)
 
+    def _expansion(self) -> Expansion:
+        return Expansion(self._kernel(), self.components_)
+
     @classmethod
     def _joint_problem(cls, learners: Sequence[Any], X: Array) -> CodingProblem:
         check_complete(X)

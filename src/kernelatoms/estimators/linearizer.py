@@ -27,6 +27,7 @@ from kernelatoms.similarity.missing import rows_with_missing
 from kernelatoms.space.expansion import Expansion
 from kernelatoms.space.gram_check import OVERFLOW
 from kernelatoms.space.linearize import (
+    Eigensolver,
     check_training_kernel,
     linearize,
     nystroem_error,
@@ -39,6 +40,8 @@ from kernelatoms.space.shrink import shrink_to_energy, warn_of_estimates
 Array = NDArray[Any]
 
 _DEFAULT_LANDMARKS = 500
+# With these, 300 components of 5,000 USPS rows come within a thousandth of the best.
+_N_OVERSAMPLES, _N_PASSES = 20, 16
 
 
 class KernelLinearizer(
@@ -79,8 +82,18 @@ class KernelLinearizer(
         those before leave of k(x, x)), or the landmarks themselves (rows; row numbers if
         precomputed).
     solver : {"auto", "full", "randomized"}, default="auto"
-        Eigen-decomposition of the landmarks' kernel matrix. "auto" is randomised from 1,500
-        landmarks on if less than a quarter as many components are wanted.
+        Eigen-decomposition of the landmarks' kernel matrix. "randomized" is a randomised block
+        Krylov method (Halko et al., 2011), whose basis has 3.2 times ``n_components +
+        n_oversamples`` vectors by default; where that is not less than the landmarks, it is
+        "full". "auto" is randomised from 1,000 landmarks on if the basis has at most half as
+        many vectors: up to about a seventh as many components.
+    n_oversamples : int, default=20
+        The randomised solver multiplies by blocks of a fifth of ``n_components + n_oversamples``
+        vectors.
+    n_passes : int, default=16
+        How many such products it takes. More are more accurate and slower. With the defaults,
+        300 components of 5,000 rows of USPS were within a thousandth of the best approximation
+        in the spectral norm; where eigenvalues fall fast, ten are enough.
     random_state : int, RandomState or None
         Seeds the sampling and the randomised solver.
 
@@ -120,6 +133,8 @@ class KernelLinearizer(
         n_components: int | None = None,
         sampling: Any = "uniform",
         solver: str = "auto",
+        n_oversamples: int = _N_OVERSAMPLES,
+        n_passes: int = _N_PASSES,
         random_state: Any = None,
     ) -> None:
         self.kernel = kernel
@@ -131,6 +146,8 @@ class KernelLinearizer(
         self.n_components = n_components
         self.sampling = sampling
         self.solver = solver
+        self.n_oversamples = n_oversamples
+        self.n_passes = n_passes
         self.random_state = random_state
 
     @or_unchanged
@@ -149,7 +166,7 @@ class KernelLinearizer(
         self
         """
         kernel = self._asked_kernel()
-        check_choice("solver", self.solver, ("auto", "full", "randomized"))
+        solver = self._check_solver()
         X = validate_training(self, X)
         if self._precomputed:
             check_training_kernel(X)
@@ -168,7 +185,7 @@ class KernelLinearizer(
             W = kernel(landmarks, landmarks)
         if not np.isfinite(W).all():
             raise ValueError(OVERFLOW)
-        result = linearize(landmarks, W, rank, self.solver, rng)
+        result = linearize(landmarks, W, rank, solver, rng)
         self.landmarks_ = landmarks[:, 0] if self._precomputed else landmarks
         self.dual_coef_ = result.coef
         self.eigenvalues_ = result.eigenvalues
@@ -288,7 +305,7 @@ class KernelLinearizer(
 
     def _check_state(self) -> None:
         """Refuse parameters and fitted attributes that contradict each other; see ``fitted``."""
-        check_choice("solver", self.solver, ("auto", "full", "randomized"))
+        self._check_solver()
         check_random_state(self.random_state)
         n_features, rank = check_features(self), held_count(self, "n_components_", low=0)
         n_landmarks = held_count(self, "n_landmarks_")
@@ -297,6 +314,18 @@ class KernelLinearizer(
         held_floats(self, "eigenvalues_", (rank,), low=0)
         if not self._precomputed:
             held_floats(self, "preimage_coef_", (rank, n_features))
+
+    def _check_solver(self) -> Eigensolver:
+        return Eigensolver(
+            check_choice("solver", self.solver, ("auto", "full", "randomized")),
+            check_count("n_oversamples", self.n_oversamples, low=0),
+            check_count("n_passes", self.n_passes),
+        )
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        # Models kept before the randomised solver could be set.
+        added = {"n_oversamples": _N_OVERSAMPLES, "n_passes": _N_PASSES}
+        super().__setstate__({**added, **state})
 
     def _choose_landmarks(self, X: Array, kernel: Kernel, rng: np.random.RandomState) -> Array:
         if not isinstance(self.sampling, str):

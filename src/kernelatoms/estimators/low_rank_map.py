@@ -11,7 +11,7 @@ from kernelatoms.estimators.linearizer import KernelLinearizer
 
 Array = NDArray[Any]
 
-_DEFAULT_ATOMS = 500
+DEFAULT_ATOMS = 500
 # Landmarks for every atom, where their number is not given: more of them lower the error of the
 # map, and beyond four the accuracies on faces and digits no longer change (benchmarks/RESULTS.md).
 _LANDMARKS_AN_ATOM = 4
@@ -33,8 +33,7 @@ class LowRankMap(KernelChoice):
         More atoms than rows, landmarks or independent rows are clipped, with a warning where they
         were asked for.
         """
-        asked = self.n_atoms
-        n_atoms = min(_DEFAULT_ATOMS if asked is None else check_count("n_atoms", asked), len(X))
+        n_atoms = self._wanted_atoms(len(X))
         n_landmarks = self.n_landmarks
         if n_landmarks is None and isinstance(self.sampling, str):
             n_landmarks = min(_LANDMARKS_AN_ATOM * n_atoms, len(X))
@@ -44,14 +43,20 @@ class LowRankMap(KernelChoice):
             n_components=self._most_atoms(n_atoms, n_landmarks, len(X)), sampling=self.sampling,
             random_state=rng,
         ).fit(X)  # fmt: skip
-        if asked is not None:
+        if self.n_atoms is not None:
             reason = "the rank of the kernel on the landmarks"
-            clip_count("n_atoms", asked, linearizer.n_components_, reason)
+            clip_count("n_atoms", n_atoms, linearizer.n_components_, reason)
         self.gamma_ = linearizer.gamma_
         self.__dict__.pop("settled_kernel_", None)  # of an earlier fit
         if hasattr(linearizer, "settled_kernel_"):
             self.settled_kernel_ = linearizer.settled_kernel_
         return linearizer
+
+    def _wanted_atoms(self, n_rows: int) -> int:
+        """Return how many atoms are asked for, at most one a row."""
+        if self.n_atoms is None:
+            return min(DEFAULT_ATOMS, n_rows)
+        return clip_count("n_atoms", check_count("n_atoms", self.n_atoms), n_rows, "there are rows")
 
     def _most_atoms(self, n_atoms: int, n_landmarks: Any, n_rows: int) -> int:
         """Return how many atoms so many landmarks allow; what is no number is refused later."""

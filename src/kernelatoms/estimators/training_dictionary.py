@@ -105,7 +105,8 @@ class TrainingDictionary:
         if isinstance(self.kernel, PrecomputedKernel):
             numbers = np.arange(self.n_atoms)[:, None]
             return KernelAtoms(Expansion(self.kernel, numbers), self.rows)
-        return KernelAtoms(Expansion(self.kernel.described(), self.kernel.describe(self.rows)))
+        described = self.kernel.described(self.rows.shape[1])
+        return KernelAtoms(Expansion(described, self.kernel.describe(self.rows)))
 
     def in_feature_space(self, X: Array) -> CodingProblem:
         """Return rows X over the mapped rows."""

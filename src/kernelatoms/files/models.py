@@ -55,6 +55,8 @@ ALLOWED_TYPES = frozenset(
         "kernelatoms.estimators.collaborative.CRCClassifier",
         "kernelatoms.estimators.collaborative.SRCClassifier",
         "kernelatoms.estimators.fddl.FDDLClassifier",
+        "kernelatoms.estimators.ksad.KSAD",
+        "kernelatoms.estimators.ksad_classifier.KSADClassifier",
         "kernelatoms.estimators.kernel_learners.KernelKSVD",
         "kernelatoms.estimators.kernel_learners.KernelMOD",
         "kernelatoms.estimators.kscdl.KSCDL",

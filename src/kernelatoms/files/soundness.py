@@ -36,12 +36,14 @@ def check_model(model: Any) -> None:
     if not isinstance(model, BaseEstimator):
         raise TypeError(f"it holds an object of type {type(model).__name__}, and no estimator")
     check_is_fitted(model)
-    for held in _all_held(model):
+    everything = list(_all_held(model))
+    for held in everything:
         if isinstance(held, np.random.RandomState):
             _check_random_state(held)
         elif isinstance(held, (*OWN_TYPES, *PROJECTIONS.values())):
             _check_choice(held)
-        elif isinstance(held, BaseEstimator):
+    for held in everything:  # these use their kernels to answer
+        if isinstance(held, BaseEstimator):
             _check_estimator(held)
 
 

@@ -185,9 +185,9 @@ def move_atoms(
     here = sums.finish(kernel, atoms)
     curvature = here.curvature if past is None else here.curvature + past
     used = np.diagonal(sums.gram) > 0
-    for towards, halvings in ((_joint_step, _HALVINGS_JOINT), (_safe_step, _HALVINGS_SAFE)):
+    for towards, halvings, gradient in _ways(kernel, atoms, here.gradient):
         way = np.zeros_like(atoms)
-        found = towards(curvature[np.ix_(used, used)], here.gradient[used], atoms[used], max_norm)
+        found = towards(curvature[np.ix_(used, used)], gradient[used], atoms[used], max_norm)
         if found is None:
             continue
         way[used] = found
@@ -202,6 +202,19 @@ def move_atoms(
                 return Step(trial, reached, curvature)
             length /= 2
     return Step(atoms, here.objective, curvature)
+
+
+def _ways(kernel: Kernel, atoms: Array, gradient: Array) -> list[tuple[Any, int, Array]]:
+    """Return how to look for a step, how often to halve it, and the gradient it comes from.
+
+    H has one curvature for all columns. Where the kernel says that some are steeper, gradients are
+    over that, so that H is right for each; bounds on norms may turn such a way uphill, and then
+    the plain one is left.
+    """
+    sizes = kernel.column_sizes(atoms)
+    scaled = gradient if sizes is None else gradient / sizes
+    ways = [(_joint_step, _HALVINGS_JOINT, scaled), (_safe_step, _HALVINGS_SAFE, scaled)]
+    return ways if sizes is None else [*ways, (_safe_step, _HALVINGS_SAFE, gradient)]
 
 
 def within(atoms: Array, max_norm: float | None) -> Array:

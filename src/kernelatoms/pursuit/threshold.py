@@ -39,6 +39,7 @@ def soft_threshold(values: Array, alpha: float, *, positive: bool = False) -> Ar
     -------
     array of the same shape and type
     """
+    check_flag("positive", positive)
     shift = values.dtype.type(alpha)
     above = np.maximum(values - shift, 0)
     if positive:
@@ -72,7 +73,6 @@ def threshold(
     DenseCodes, or PaddedCodes where ``candidates`` are given
         Most coefficients are 0 where alpha is not small.
     """
-    check_flag("positive", positive)
     check_number("alpha", alpha)
     if alpha < 0:
         raise ValueError(f"alpha must be at least 0, got {alpha!r}.")

@@ -3,6 +3,8 @@
 - ``series``: measured curves beside reported ones; ``dots``: the same for many methods.
 - ``page``: sections of text, tables and figures to one self-contained HTML file.
 - ``figures``: arrays to matplotlib figures; plain functions, no pyplot, no global state.
+- ``contact_sheet``: a fitted model's atoms as small pictures with their numbers, drawn in
+  ``sheet_drawing``; ``channels``: images in colour and of further channels.
 - ``curves``: figures of atoms and rows that are no images.
 - ``distributions``: figures of how a model's numbers run and spread.
 - ``code_energies``: figures of the classes whose atoms codes have their weight on.
@@ -10,16 +12,17 @@
 - ``comparison``: scores of repeated runs to means, standard errors and an honest sentence.
 - ``model``: the report on any fitted model. It takes the model apart (``anatomy``), codes the
   rows (``coding``) and writes sections on how it was learned (``learned``), its atoms and codes
-  (``atoms``) and its answers (``classified``, ``weights``), in plain ``words``. Of models that
-  answer with shares and explain themselves ``judged`` tells, with the figure in ``class_parts``;
-  what they have of their own is in ``represented`` (training rows as atoms) and ``labelled`` (one
-  dictionary learned with the labels).
+  (``atoms``; one by one, ``looked``) and its answers (``classified``, ``weights``), in plain
+  ``words``. Of models that answer with shares and explain themselves ``judged`` tells, with the
+  figure in ``class_parts``; what they have of their own is in ``represented`` (training rows as
+  atoms) and ``labelled`` (one dictionary learned with the labels).
 
 matplotlib is imported here and nowhere below: ``import kernelatoms`` does not pay for it.
 """
 
 from kernelatoms.report.code_energies import code_energy_figure
 from kernelatoms.report.comparison import compare_in_words, mean_and_error
+from kernelatoms.report.contact_sheet import contact_sheet
 from kernelatoms.report.dots import dots_figure
 from kernelatoms.report.figures import (
     atoms_figure,
@@ -52,6 +55,7 @@ __all__ = [
     "code_figure",
     "compare_in_words",
     "confusion_figure",
+    "contact_sheet",
     "convergence_figure",
     "dots_figure",
     "images_figure",

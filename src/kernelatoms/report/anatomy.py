@@ -25,6 +25,7 @@ from kernelatoms import (
     DKSVDClassifier,
     FDDLClassifier,
     KernelLinearizer,
+    KSADClassifier,
     LCKSVDClassifier,
     SparseCoder,
     SRCClassifier,
@@ -34,7 +35,7 @@ from kernelatoms.report.words import list_words
 Array = NDArray[Any]
 
 # One dictionary whose atoms belong to classes.
-LABELLED = (DKSVDClassifier, LCKSVDClassifier, FDDLClassifier)
+LABELLED = (DKSVDClassifier, LCKSVDClassifier, FDDLClassifier, KSADClassifier)
 # What a model may end in, beside learners of dictionaries.
 OTHER_MODELS = (
     ClassDictionaryClassifier, CRCClassifier, SRCClassifier, KernelLinearizer, *LABELLED,
@@ -175,9 +176,10 @@ def dissect(model: Any) -> Anatomy:
         if isinstance(model, SparseCoder):
             what = "SparseCoder, which learned nothing"
         raise TypeError(
-            "model must be a fitted KSVD, MOD, KernelKSVD, KernelMOD, KSCDL, "
+            "model must be a fitted KSVD, MOD, KernelKSVD, KernelMOD, KSAD, KSCDL, "
             "ClassDictionaryClassifier, DKSVDClassifier, LCKSVDClassifier, FDDLClassifier, "
-            "CRCClassifier, SRCClassifier or KernelLinearizer, or a Pipeline that ends in one, got "
+            "KSADClassifier, CRCClassifier, SRCClassifier or KernelLinearizer, or a Pipeline that "
+            "ends in one, got "
             f"{what!r}.{hint}"
         )
     for step in steps:
@@ -207,7 +209,7 @@ class View:
     undone_front: tuple[Any, ...]
     kept: tuple[Any, ...]
     shifted: bool
-    image_shape: tuple[int, int] | None
+    image_shape: tuple[int, ...] | None
     feature_names: list[str] | None
     kernel_atoms: bool = False
 
@@ -246,7 +248,7 @@ class View:
 def make_view(
     anatomy: Anatomy,
     n_features: int | None,
-    image_shape: tuple[int, int] | None,
+    image_shape: tuple[int, ...] | None,
     feature_names: Sequence[Any] | None,
 ) -> View | None:
     """Return how a model's atoms can be drawn; None if there is no way back from feature space."""

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from kernelatoms.report.anatomy import View
 from kernelatoms.report.coding import Coded, Subject, code_signals, take_rows
+from kernelatoms.report.contact_sheet import upright
 from kernelatoms.report.curves import coded_row_figure, curves_figure, heat_figure
 from kernelatoms.report.distributions import shares_figure, usage_figure
 from kernelatoms.report.figures import atoms_figure, coded_image_figure
@@ -57,7 +58,7 @@ def _atoms_picture(subject: Subject, view: View) -> Picture:
         if coded is not None:
             order = order[np.argsort(-coded.uses[i][order], kind="stable")]
         atoms = view.atoms(anatomy.learners[i].components_[order[:most]])
-        groups.append(atoms if anatomy.row_atoms else _positive(atoms))
+        groups.append(atoms if anatomy.row_atoms else upright(atoms))
     labels = [as_label(label) for label in anatomy.classes[:n_shown]]
     count = max(len(group) for group in groups)
     which = "the first" if coded is None else "those that most rows use"
@@ -100,12 +101,6 @@ def _draw_atoms(view: View, groups: list[Array], labels: list[str]) -> Any:
     if view.image_shape is not None:
         return atoms_figure(stack, view.image_shape, n_columns=n_columns, row_labels=row_labels)
     return curves_figure(stack, n_columns=n_columns, row_labels=row_labels)
-
-
-def _positive(atoms: Array) -> Array:
-    """Return atoms with the signs that make their largest values positive."""
-    largest = np.take_along_axis(atoms, np.abs(atoms).argmax(axis=1)[:, None], axis=1)
-    return np.where(largest < 0, -atoms, atoms)
 
 
 def _codes(subject: Subject, coded: Coded) -> tuple[str, list[Picture]]:

@@ -12,6 +12,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
+from kernelatoms import ClassDictionaryClassifier
 from kernelatoms.report.anatomy import Anatomy, View
 
 Array = NDArray[Any]
@@ -173,7 +174,8 @@ def code_signals(anatomy: Anatomy, signals: Array) -> tuple[list[scipy.sparse.cs
             for learner, end in zip(learners, ends, strict=True)
         ]
         return codes, np.asarray(residuals, np.float64)
-    own = getattr(anatomy.last, "n_neighbors", None)
+    local = isinstance(anatomy.last, ClassDictionaryClassifier)
+    own = anatomy.last.n_neighbors if local else None
     each = [learner._encode(signals, own) for learner in learners]
     residuals = np.stack([codes.error for codes in each], axis=1).astype(np.float64)
     return [codes.to_csr() for codes in each], residuals

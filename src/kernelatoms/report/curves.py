@@ -179,7 +179,7 @@ def pair_figure(
     sums: Mapping[str, Any],
     codes: Sequence[Any],
     *,
-    image_shape: tuple[int, int] | None = None,
+    image_shape: tuple[int, ...] | None = None,
     feature_names: Sequence[Any] | None = None,
 ) -> Figure:
     """Draw a row, what two dictionaries make of it, and its codes over both.
@@ -191,7 +191,7 @@ def pair_figure(
     sums : mapping of str to array of shape (n_features,)
         The two sums of atoms; their names' first lines name the codes too.
     codes : two arrays of shape (n_atoms,)
-    image_shape : (height, width), optional
+    image_shape : (height, width) or (height, width, channels), optional
         Draw images.
     feature_names : list of str, optional
         Names of few features; without, and without image_shape, rows are curves.

@@ -5,6 +5,7 @@ phone shrinks it; wide desktop pages put two of them side by side. Only the obje
 used: no pyplot, no global state, so that figures can be made in any thread.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -12,6 +13,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from kernelatoms.report.channels import as_panel, check_image_shape, panel_shape
 from kernelatoms.report.comparison import mean_and_error
 from kernelatoms.report.style import (
     COLOURS,
@@ -33,7 +35,7 @@ Array = NDArray[Any]
 
 def atoms_figure(
     atoms: Any,
-    image_shape: tuple[int, int],
+    image_shape: tuple[int, ...],
     *,
     n_columns: int | None = None,
     row_labels: Sequence[str] | None = None,
@@ -44,8 +46,9 @@ def atoms_figure(
     ----------
     atoms : array of shape (n_atoms, n_features)
         Atoms, one a row, drawn row by row.
-    image_shape : (height, width)
-        Their shape as images; height times width is n_features.
+    image_shape : (height, width) or (height, width, channels)
+        Their shape as images. Three channels are drawn in colour, a fourth in grey below them, two
+        in grey side by side.
     n_columns : int, optional
         Images a row; by default a grid about as wide as high.
     row_labels : list of str, optional
@@ -56,13 +59,13 @@ def atoms_figure(
     Figure
     """
     images = _as_images("atoms", atoms, image_shape)
-    largest = np.abs(images).max(axis=(1, 2), keepdims=True)
+    largest = np.abs(images).max(axis=tuple(range(1, images.ndim)), keepdims=True)
     return _grid(images / np.where(largest > 0, largest, 1), n_columns, row_labels)
 
 
 def images_figure(
     images: Any,
-    image_shape: tuple[int, int],
+    image_shape: tuple[int, ...],
     *,
     n_columns: int | None = None,
     row_labels: Sequence[str] | None = None,
@@ -73,8 +76,9 @@ def images_figure(
     ----------
     images : array of shape (n_images, n_features)
         Signals, one a row, drawn row by row.
-    image_shape : (height, width)
-        Their shape as images; height times width is n_features.
+    image_shape : (height, width) or (height, width, channels)
+        Their shape as images. Three channels are drawn in colour, a fourth in grey below them, two
+        in grey side by side.
     n_columns : int, optional
         Images a row; by default a grid about as wide as high.
     row_labels : list of str, optional
@@ -89,7 +93,7 @@ def images_figure(
 
 
 def code_figure(
-    signal: Any, atoms: Any, code: Any, image_shape: tuple[int, int], *, max_atoms: int = 5
+    signal: Any, atoms: Any, code: Any, image_shape: tuple[int, ...], *, max_atoms: int = 5
 ) -> Figure:
     """Draw a signal, what its code makes of it, what is left over, and the atoms it uses.
 
@@ -102,7 +106,7 @@ def code_figure(
         The dictionary; pre-images of its atoms, if they live in a feature space.
     code : array of shape (n_atoms,)
         The coefficients of the signal.
-    image_shape : (height, width)
+    image_shape : (height, width) or (height, width, channels)
         The shape of signal and atoms as images.
     max_atoms : int, default=5
         Draw this many of the used atoms, those with the largest coefficients.
@@ -287,21 +291,22 @@ def class_matrix_figure(
     return figure
 
 
-def _as_images(name: str, rows: Any, image_shape: tuple[int, int]) -> Array:
+def _as_images(name: str, rows: Any, image_shape: tuple[int, ...]) -> Array:
     """Return rows as a stack of images, or say why they are none."""
     rows = np.asarray(rows, np.float64)
-    height, width = image_shape
-    if rows.ndim != 2 or len(rows) == 0 or rows.shape[1] != height * width:
+    shape = check_image_shape(image_shape, None) or ()
+    size = math.prod(shape)
+    if rows.ndim != 2 or len(rows) == 0 or rows.shape[1] != size:
         raise ValueError(
-            f"{name} must hold rows of {height} x {width} = {height * width} values to be drawn as "
-            f"images of image_shape={tuple(image_shape)}, got shape {rows.shape}."
+            f"{name} must hold rows of {' x '.join(map(str, shape))} = {size} values to be drawn "
+            f"as images of image_shape={tuple(image_shape)}, got shape {rows.shape}."
         )
-    return rows.reshape(-1, height, width)
+    return rows.reshape(-1, *shape)
 
 
 def _grid(images: Array, n_columns: int | None, row_labels: Sequence[str] | None) -> Figure:
     """Place images with values in [-1, 1] in one axes: much faster than an axes for each."""
-    n_images, height, width = images.shape
+    n_images, (height, width) = len(images), panel_shape(images.shape[1:])
     if n_columns is None:
         n_columns = int(np.ceil(np.sqrt(n_images)))
     n_rows = -(-n_images // n_columns)
@@ -324,7 +329,10 @@ def _grid(images: Array, n_columns: int | None, row_labels: Sequence[str] | None
     for i, image in enumerate(images):
         x, y = (i % n_columns) * step_x, (i // n_columns) * step_y
         extent = (x, x + 1, y + height / width, y)
-        ax.imshow(image, cmap=SIGNED, vmin=-1, vmax=1, extent=extent, interpolation="none")
+        if image.ndim == 3 and not np.isfinite(image).all():
+            continue  # a place that stays empty
+        panel = as_panel(image, 1.0)
+        ax.imshow(panel, cmap=SIGNED, vmin=-1, vmax=1, extent=extent, interpolation="none")
     ax.set(xlim=(-gap, size_x - gap), ylim=(size_y - gap, -gap), xticks=[])
     ax.set_facecolor(PALE)
     ax.spines[:].set_visible(False)
@@ -365,7 +373,8 @@ def draw_code(ax: Any, code: Array, colour: str = COLOURS[0]) -> None:
 
 def show_image(ax: Any, image: Array, limit: float, title: str) -> None:
     """Draw one image, white at 0, full colour at the limit."""
-    ax.imshow(image, cmap=SIGNED, vmin=-limit, vmax=limit, interpolation="none")
+    panel = as_panel(image, limit)
+    ax.imshow(panel, cmap=SIGNED, vmin=-limit, vmax=limit, interpolation="none")
     ax.set(xticks=[], yticks=[])
     ax.spines[:].set_color(PALE)
     ax.set_title(title, fontsize=10)

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelatoms import FDDLClassifier
+from kernelatoms import FDDLClassifier, KSADClassifier
 from kernelatoms.report.class_parts import Bars
 from kernelatoms.report.coding import Subject
 from kernelatoms.report.judged import Judgement, Manner, judged_sections, typical_row_picture
@@ -42,6 +42,12 @@ def objective_words(last: Any) -> str:
             "classes put in, the penalty on the size of coefficients, and the spread of codes "
             "within classes less that between them, all weighed"
         )
+    if isinstance(last, KSADClassifier):
+        return (
+            ", plus the penalty on the size of coefficients, less how far codes of different "
+            "classes lie apart in units of the spread within classes, both weighed; it may be "
+            "negative"
+        )
     return (
         ", plus that of the marks of their classes as a linear map of the codes gives them, weighed"
     )
@@ -54,6 +60,14 @@ def labelled_sizes(last: Any) -> list[list[str]]:
             ["weight of the l1 penalty", f"{last.l1_weight_:.4g}"],
             ["weight of Fisher's criterion", f"{last.fisher_weight:g}"],
             ["decision", "class by class" if _is_local(last) else "over all atoms"],
+        ]
+    if isinstance(last, KSADClassifier):
+        return [
+            ["landmarks of the kernel map", f"{len(last.anchors_):,}"],
+            ["within-class metric", "yes" if last.in_metric_ else "no"],
+            ["weight of the l1 penalty", f"{last.l1_weight_:.4g}"],
+            ["weight of the scatter of codes", f"{last.fisher_weight:g}"],
+            ["training codes that vote", f"{last.n_neighbors_:,} of {len(last.codes_):,}"],
         ]
     rows = [["nonzeros a code, at most", f"{last.n_nonzero_coefs_:,}"]]
     if hasattr(last, "consistency_weight"):
@@ -81,6 +95,12 @@ def _decision_words(last: Any) -> str:
             "part of the code leaves of the row, plus the weighed distance of the code from the "
             "class's mean code; the smallest sum wins."
         )
+    if isinstance(last, KSADClassifier):
+        return (
+            "Every row is coded once, over all atoms, which are orthonormal. The training rows "
+            "whose codes are nearest vote, one vote each; of classes with as many votes, that of "
+            "the nearest wins. An atom is counted to the class whose codes have most energy in it."
+        )
     return (
         "Every row is coded once, over the atoms of all classes. Every atom has a weight for "
         "every class; a class's score is the sum of coefficients times weights, and the largest "
@@ -89,7 +109,7 @@ def _decision_words(last: Any) -> str:
 
 
 def _manner(last: Any) -> Manner:
-    fisher = isinstance(last, FDDLClassifier)
+    fisher, votes = isinstance(last, FDDLClassifier), isinstance(last, KSADClassifier)
 
     def bars(judgement: Judgement) -> list[Bars]:
         why = judgement.why
@@ -97,6 +117,8 @@ def _manner(last: Any) -> Manner:
         if _is_local(last) and why.residuals is not None and why.energy:
             # The code is over the answer's atoms alone: what the other classes leave says more.
             first = Bars("share of the row's energy left", why.residuals / why.energy, True)
+        if votes:
+            return [first, Bars("votes", np.floor(why.scores))]
         name = "share of the fit" if fisher else "score"
         return [first, Bars(name, why.scores, are_shares=fisher)]
 
@@ -110,4 +132,6 @@ def _manner(last: Any) -> Manner:
             "The share of a class in a row's fit is 1 over what the class leaves, in the sense "
             "above, over the sum of all classes"
         )
+    if votes:
+        shares = "The share of a class is that of its votes among the nearest training rows"
     return Manner(shares, "atom", last.components_, bars, sums)

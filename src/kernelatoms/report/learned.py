@@ -66,6 +66,9 @@ def _sizes(subject: Subject) -> list[list[str]]:
         rows.append([f"atoms{each}", _span([len(atoms) for _, atoms in anatomy.atoms_by_class])])
         if anatomy.labelled:
             rows += labelled_sizes(anatomy.last)
+        elif hasattr(anatomy.learners[0], "l1_weight_"):
+            weights = [learner.l1_weight_ for learner in anatomy.learners]
+            rows.append(["weight of the l1 penalty", f"{max(weights):.4g}"])
         elif anatomy.row_atoms:
             rows.append(["weight of the l1 penalty", f"{anatomy.learners[0].alpha:g}"])
             gamma = anatomy.learners[0].gamma_
@@ -140,20 +143,24 @@ def _convergence(anatomy: Anatomy) -> tuple[str, list[Picture]]:
     penalty = (
         ", halved, plus the penalty on the size of their coefficients" if anatomy.row_atoms else ""
     )
+    if hasattr(learners[0], "l1_weight_"):
+        penalty = ", plus the weighed penalty on the size of their coefficients"
     if anatomy.labelled:
         penalty = objective_words(anatomy.last)
     text = (
         f"The objective is the squared error of the training rows' codes{penalty}{together}: what "
-        "every pass reached, of which the lowest counts. The energy of the training rows is not "
-        "stored, so it is given relative to the first pass."
+        "every pass reached, of which the lowest counts."
     )
     ending = _ending(learners)
     if n_passes == 1 or total[0] == 0:
         why = "One pass was recorded" if n_passes == 1 else "The first pass left nothing over"
         return f"{text} {why}: there is no curve to draw. {ending}", []
+    relative = "The energy of the training rows is not stored, so it is relative to the first pass."
+    if total.min() < 0:  # shares of a negative number say nothing
+        return f"{text} It fell from {total[0]:.4g} to {total[-1]:.4g}. {ending}", []
     end = f"After {n_passes} passes it is at {percent(total[-1] / total[0])} of the first."
     picture = Picture(progress_figure(objectives, total), end, f"Objective by pass. {end}")
-    return f"{text} {ending}", [picture]
+    return f"{text} {relative} {ending}", [picture]
 
 
 def _ending(learners: list[Any]) -> str:
@@ -196,7 +203,7 @@ def _has_settled(learner: Any) -> bool:
     if len(objective) <= _PATIENCE:
         return False
     before = objective[-1 - _PATIENCE]
-    return bool(before - objective[-1] <= learner.tol * before)
+    return bool(before - objective[-1] <= learner.tol * abs(before))
 
 
 def _kernel_map(linearizer: KernelLinearizer) -> tuple[str, Picture]:

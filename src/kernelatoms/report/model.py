@@ -3,7 +3,7 @@
 import platform
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from numbers import Integral, Real
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +14,13 @@ from kernelatoms import ClassDictionaryClassifier, __version__, n_threads
 from kernelatoms.files import check_target
 from kernelatoms.report.anatomy import Anatomy, dissect, make_view
 from kernelatoms.report.atoms import atoms_section
+from kernelatoms.report.channels import check_image_shape
 from kernelatoms.report.classified import accuracy_section, accuracy_words, mistakes_section
 from kernelatoms.report.coding import Subject, code_rows, judge_rows, n_rows_of, time_model
 from kernelatoms.report.judged import winners_words
 from kernelatoms.report.labelled import labelled_sections
 from kernelatoms.report.learned import fitted_section, learning_section, measure_map
+from kernelatoms.report.looked import looked_section
 from kernelatoms.report.page import Section, Table, write_report
 from kernelatoms.report.represented import represented_sections
 from kernelatoms.report.words import count_words, percent
@@ -30,7 +32,7 @@ def write_model_report(
     X: Any = None,
     y: Any = None,
     *,
-    image_shape: tuple[int, int] | None = None,
+    image_shape: tuple[int, ...] | None = None,
     title: str | None = None,
     facts: Mapping[str, Any] | None = None,
     feature_names: Sequence[Any] | None = None,
@@ -44,16 +46,19 @@ def write_model_report(
         The file to write; its folder must exist. A file that is there is replaced as a whole or
         left as it was.
     model : estimator
-        A fitted ``KSVD``, ``MOD``, ``KernelKSVD``, ``KernelMOD``, ``KSCDL``,
+        A fitted ``KSVD``, ``MOD``, ``KernelKSVD``, ``KernelMOD``, ``KSAD``, ``KSCDL``,
         ``ClassDictionaryClassifier``, ``DKSVDClassifier``, ``LCKSVDClassifier``,
-        ``FDDLClassifier``, ``CRCClassifier``, ``SRCClassifier`` or ``KernelLinearizer``, or a
+        ``FDDLClassifier``, ``KSADClassifier``, ``CRCClassifier``, ``SRCClassifier`` or
+        ``KernelLinearizer``, or a
         ``Pipeline`` that ends in one.
     X : array or data frame of shape (n_samples, n_features), optional
         Rows to show the model on, as it takes them; best some that it did not learn from.
     y : array of shape (n_samples,), optional
-        Their labels, of the type the model learned from; used by classifiers.
-    image_shape : (height, width), optional
-        Rows are images of this shape.
+        Their labels, of the type the model learned from: for the accuracy of classifiers, and for
+        how pure the atoms of any learner are.
+    image_shape : (height, width) or (height, width, channels), optional
+        Rows are images of this shape: three channels are drawn in colour, a fourth in grey below
+        them.
     title : str, optional
         The page's heading.
     facts : mapping of str to text, optional
@@ -93,7 +98,7 @@ def model_sections(
     X: Any = None,
     y: Any = None,
     *,
-    image_shape: tuple[int, int] | None = None,
+    image_shape: tuple[int, ...] | None = None,
     facts: Mapping[str, Any] | None = None,
     feature_names: Sequence[Any] | None = None,
     timing: Mapping[str, float] | None = None,
@@ -103,16 +108,19 @@ def model_sections(
     Parameters
     ----------
     model : estimator
-        A fitted ``KSVD``, ``MOD``, ``KernelKSVD``, ``KernelMOD``, ``KSCDL``,
+        A fitted ``KSVD``, ``MOD``, ``KernelKSVD``, ``KernelMOD``, ``KSAD``, ``KSCDL``,
         ``ClassDictionaryClassifier``, ``DKSVDClassifier``, ``LCKSVDClassifier``,
-        ``FDDLClassifier``, ``CRCClassifier``, ``SRCClassifier`` or ``KernelLinearizer``, or a
+        ``FDDLClassifier``, ``KSADClassifier``, ``CRCClassifier``, ``SRCClassifier`` or
+        ``KernelLinearizer``, or a
         ``Pipeline`` that ends in one.
     X : array or data frame of shape (n_samples, n_features), optional
         Rows to show the model on, as it takes them; best some that it did not learn from.
     y : array of shape (n_samples,), optional
-        Their labels, of the type the model learned from; used by classifiers.
-    image_shape : (height, width), optional
-        Rows are images of this shape.
+        Their labels, of the type the model learned from: for the accuracy of classifiers, and for
+        how pure the atoms of any learner are.
+    image_shape : (height, width) or (height, width, channels), optional
+        Rows are images of this shape: three channels are drawn in colour, a fourth in grey below
+        them.
     facts : mapping of str to text, optional
         What else the reader should know: files, dates, scores. Shown in the first table.
     feature_names : list of n_features names, optional
@@ -132,7 +140,7 @@ def model_sections(
     >>> X = load_digits().data[:200]
     >>> model = KSVD(n_atoms=16, n_nonzero_coefs=3, max_iter=3, random_state=0).fit(X)
     >>> [section.title for section in model_sections(model, image_shape=(8, 8))]
-    ['What was fitted', 'Convergence', 'Atoms']
+    ['What was fitted', 'Convergence', 'Atoms', 'Atoms one by one']
     """
     subject = _examine(model, X, y, image_shape, facts, feature_names, timing)
     return _sections(subject, facts or {}, timing or {})
@@ -145,7 +153,7 @@ def _examine(
     anatomy = dissect(model)
     X, y = _check_rows(anatomy, X, y)
     n_features = anatomy.n_features if X is None else int(X.shape[1])
-    shape = _check_image_shape(image_shape, n_features)
+    shape = check_image_shape(image_shape, n_features)
     names = _check_names(feature_names, anatomy, n_features)
     for name, value in (("facts", facts), ("timing", timing)):
         if value is not None and not isinstance(value, Mapping):
@@ -195,26 +203,6 @@ def _check_rows(anatomy: Anatomy, X: Any, y: Any) -> tuple[Any, Any]:
     return X, y
 
 
-def _check_image_shape(image_shape: Any, n_features: int | None) -> tuple[int, int] | None:
-    if image_shape is None:
-        return None
-    shape = tuple(image_shape) if isinstance(image_shape, Sequence | np.ndarray) else ()
-    if len(shape) != 2:
-        raise ValueError(f"image_shape must be (height, width), got {image_shape!r}.")
-    for side in shape:
-        if isinstance(side, bool) or not isinstance(side, Integral):
-            raise TypeError(f"image_shape's sides must be a whole number each, got {side!r}.")
-        if side < 1:
-            raise ValueError(f"image_shape's sides must be at least 1, got {side}.")
-    height, width = (int(side) for side in shape)
-    if n_features is not None and height * width != n_features:
-        raise ValueError(
-            f"image_shape={(height, width)} makes {height * width} pixels, but rows have "
-            f"{n_features} features; their number must be height times width."
-        )
-    return height, width
-
-
 def _check_names(names: Any, anatomy: Anatomy, n_features: int | None) -> list[str] | None:
     if names is None:
         names = getattr(anatomy.steps[0], "feature_names_in_", None)
@@ -238,6 +226,8 @@ def _sections(
         sections += represented_sections(subject)
     elif subject.view is not None or coded is not None:
         sections.append(atoms_section(subject))
+    if anatomy.learners:
+        sections.append(looked_section(subject))
     if anatomy.labelled:
         sections += labelled_sections(subject)
     elif coded is not None and anatomy.is_classifier and subject.y is not None:

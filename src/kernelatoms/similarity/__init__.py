@@ -3,6 +3,8 @@
 - ``base``: ``Kernel``, what a kernel knows of itself and what is asked of it.
 - ``inner``, ``decaying``: the kernels by name, one class each: of inner products and angles, and
   of distances; ``named``: their table ``KERNELS``.
+- ``combined``: kernels made of kernels, each of columns of its own (``columns``, ``parts``);
+  ``sums_products``: their sums, products, and kernels per channel of images.
 - ``users``: functions and objects of users as kernels, precomputed values.
 - ``given``: ``make_kernel``, which turns whatever ``kernel=`` may be into a ``Kernel``.
 - ``distances``: ``Distance``, and those of vectors; ``images``: those of images, of ``textures``,
@@ -14,6 +16,7 @@
 """
 
 from kernelatoms.similarity.base import Kernel
+from kernelatoms.similarity.columns import Channels
 from kernelatoms.similarity.decaying import (
     AdditiveChi2Kernel,
     Chi2Kernel,
@@ -40,6 +43,7 @@ from kernelatoms.similarity.inner import CosineKernel, LinearKernel, PolynomialK
 from kernelatoms.similarity.named import KERNELS, names_of_kernels
 from kernelatoms.similarity.named_distances import DISTANCES, Unified, make_distance
 from kernelatoms.similarity.shapes import ShapeContext
+from kernelatoms.similarity.sums_products import ProductKernel, SumKernel, channel_kernel
 from kernelatoms.similarity.tangents import Tangent
 from kernelatoms.similarity.textures import LBPChi2
 from kernelatoms.similarity.users import PrecomputedKernel, UserKernel
@@ -50,6 +54,9 @@ OWN_TYPES: tuple[type, ...] = (
     PrecomputedKernel,
     CentredKernel,
     DistanceKernel,
+    SumKernel,
+    ProductKernel,
+    Channels,
     *DISTANCES.values(),
 )
 
@@ -61,6 +68,7 @@ __all__ = [
     "OWN_TYPES",
     "AdditiveChi2Kernel",
     "CentredKernel",
+    "Channels",
     "Chi2",
     "Chi2Kernel",
     "Correlation",
@@ -75,14 +83,17 @@ __all__ = [
     "Mahalanobis",
     "PolynomialKernel",
     "PrecomputedKernel",
+    "ProductKernel",
     "RBFKernel",
     "ShapeContext",
     "SigmoidKernel",
     "Slopes",
+    "SumKernel",
     "Tangent",
     "Unified",
     "UserKernel",
     "as_anchors",
+    "channel_kernel",
     "kernel_from_path",
     "make_distance",
     "make_kernel",

@@ -68,6 +68,7 @@ class Kernel:
     bounded: bool = False
     non_negative: bool = False
     takes_stacks: bool = False
+    _own = False  # the library's own are taken as they are, others checked on every call
 
     def values(self, X: Array, Y: Array) -> Array:
         """Return k(x, y) for all complete rows x of X (n, n_features) and y of Y: (n, m).
@@ -120,12 +121,33 @@ class Kernel:
         return self
 
     def describe(self, rows: Array) -> Any:
-        """Return what ``described()`` compares, of rows (..., n_features): the rows themselves."""
+        """Return what ``described`` compares, of rows (..., n_features): the rows themselves."""
         return rows
 
-    def described(self) -> "Kernel":
-        """Return the same kernel of what ``describe`` returns, so that rows are described once."""
+    @property
+    def describes(self) -> bool:
+        """Whether it compares descriptors of rows."""
+        return type(self).describe is not Kernel.describe
+
+    def described(self, n_features: int) -> "Kernel":
+        """Return the same kernel of what ``describe`` returns, so that rows are described once.
+
+        Parameters
+        ----------
+        n_features : int
+            How many features rows have.
+        """
         return self
+
+    def into_domain(self, rows: Array) -> Array:
+        """Return the nearest rows that it is defined on: 0 for negative values, if it knows none.
+
+        Parameters
+        ----------
+        rows : array of shape (..., n_features)
+            Rows.
+        """
+        return np.maximum(rows, 0) if self.non_negative else rows
 
     # Gradients
 
@@ -133,6 +155,12 @@ class Kernel:
     def has_gradient(self) -> bool:
         """Whether ``slopes`` is known."""
         return type(self).slopes is not Kernel.slopes
+
+    def why_no_gradient(self) -> str:
+        """Return which kernel it is that has none, and why."""
+        if self.non_negative:
+            return f"{self.name!r}, which knows no negative values, and a step may lead there"
+        return f"{self.name!r}, whose gradient is not known"
 
     def slopes(self, X: Array, Y: Array) -> Slopes:
         """Return k(x, y) and the factors a, b of its gradient a x + b y in y; see ``gradients``."""
@@ -160,6 +188,21 @@ class Kernel:
         """
         slopes = self.slopes(X, Y) if slopes is None else slopes
         return gradient_in_plane(weights, X, Y, slopes)
+
+    def column_sizes(self, Y: Array) -> Array | None:
+        """Return how much more it changes along each column than ``slopes`` says; None for 1 each.
+
+        Parameters
+        ----------
+        Y : array of shape (m, n_features)
+            Rows among which it is looked at.
+
+        Returns
+        -------
+        array of shape (n_features,), or None
+            Above 0.
+        """
+        return None
 
     # Parts of rows
 
@@ -224,16 +267,16 @@ class Kernel:
         """Return the kernel with its gamma as a number, taken from rows X where that is asked.
 
         ``None`` is the kernel's default, "auto" 1 / n_features and "scale"
-        1 / (n_features * X.var()), as in scikit-learn; "spread" is 1 over twice the mean of what
-        gamma multiplies (squared distances of rows, for RBF), over pairs of at most 256 evenly
-        spaced rows.
+        1 / (n_features * X.var()), as in scikit-learn; "spread" is log 2 over the mean of what
+        gamma multiplies (squared distances of rows, for RBF, which are then similar by a half),
+        over pairs of at most 256 evenly spaced rows.
         """
         if not self.has_gamma:
             return self
         gamma: Any = self.gamma  # type: ignore[attr-defined]
         if isinstance(gamma, str) and gamma == "spread":
             mean = self._mean_size(X)
-            return self.with_gamma(1 / (2 * mean) if 0 < mean < np.inf else 1.0)
+            return self.with_gamma(np.log(2) / mean if 0 < mean < np.inf else 1.0)
         if isinstance(gamma, str) and gamma == "scale":
             variance = float(X.var(dtype=np.float64))
             return self.with_gamma(1 / (X.shape[1] * variance) if variance > 0 else 1.0)

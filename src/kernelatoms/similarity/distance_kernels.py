@@ -20,6 +20,7 @@ class KernelOfDistance(Kernel):
     """What kernels made of a distance share; subclasses write ``of_descriptors``."""
 
     distance: Any = "l2"
+    _own = True
 
     def __post_init__(self) -> None:
         """Check the parameters."""
@@ -64,7 +65,7 @@ class KernelOfDistance(Kernel):
         return dataclasses.replace(self, distance=own)
 
     def describe(self, rows: Array) -> Any:
-        """Return descriptors of rows (..., n_features), which ``described()`` compares."""
+        """Return descriptors of rows (..., n_features), which ``described`` compares."""
         flat = rows.reshape(-1, rows.shape[-1])
         descriptors = np.asarray(self._distance.describe(flat))
         if len(descriptors) != len(flat):
@@ -74,7 +75,7 @@ class KernelOfDistance(Kernel):
             )
         return descriptors.reshape(*rows.shape[:-1], *descriptors.shape[1:])
 
-    def described(self) -> "DescribedKernel":
+    def described(self, n_features: int) -> "DescribedKernel":
         """Return the same kernel of descriptors."""
         return DescribedKernel(self)
 
@@ -153,8 +154,8 @@ class DistanceKernel(KernelOfDistance):
         if kernel.gamma not in ("scale", "spread"):
             return kernel.with_gamma(kernel.gamma_for(X.shape[1]))
         mean = mean_of_pairs(kernel._distance, X, kernel.power)
-        mean *= 2 if kernel.gamma == "spread" else 1
-        return kernel.with_gamma(1 / mean if 0 < mean < np.inf else 1.0)
+        at_mean = np.log(2) if kernel.gamma == "spread" else 1.0  # -log k(x, y) there
+        return kernel.with_gamma(at_mean / mean if 0 < mean < np.inf else 1.0)
 
     def default_gamma(self, n_features: int) -> float:
         """Return 0.5, whatever the features."""
@@ -170,14 +171,14 @@ class DistanceKernel(KernelOfDistance):
         """Return 1 for every descriptor."""
         return np.ones(A.shape[:-1] if self.takes_stacks else len(A))
 
-    def described(self) -> "DescribedKernel":
+    def described(self, n_features: int) -> "DescribedKernel":
         """Return the same kernel of descriptors; its gamma must be a number."""
         if isinstance(self.gamma, str):
             raise ValueError(
                 f"gamma={self.gamma!r} is taken from rows, not from descriptors: "
                 "kernel.with_gamma_from(X) does so."
             )
-        return super().described()
+        return super().described(n_features)
 
     def what_gamma_multiplies(self, X: Array, Y: Array) -> Array:
         """Return d^power, row by row."""
@@ -205,6 +206,7 @@ class DescribedKernel(Kernel):
     """
 
     kernel: KernelOfDistance
+    _own = True
 
     @property
     def name(self) -> str:

@@ -9,20 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelatoms.similarity.base import Kernel, check_gamma, check_number
-from kernelatoms.similarity.distance_kernels import (
-    DescribedKernel,
-    DistanceKernel,
-    KernelOfDistance,
-)
+from kernelatoms.similarity.distance_kernels import DistanceKernel
 from kernelatoms.similarity.inner import NamedKernel
 from kernelatoms.similarity.named import KERNELS, names_of_kernels
 from kernelatoms.similarity.named_distances import DISTANCES, make_distance, parameters_of
 from kernelatoms.similarity.users import PrecomputedKernel, UserKernel
 
 Array = NDArray[Any]
-
-# Kernels that are taken as they are.
-_OWN = NamedKernel | PrecomputedKernel | UserKernel | KernelOfDistance | DescribedKernel
 
 # How many rows a user's kernel is tried on at fit.
 _TRIED = 8
@@ -118,7 +111,10 @@ def kernel_from_path(path: str) -> Any:
     """
     module, _, name = path.partition(":")
     if not module or not name.isidentifier():
-        raise ValueError(f"kernel must be written as module:Class, got {path!r}.")
+        raise ValueError(
+            "kernel must be written as module:Class, or module:name of an object or function, got "
+            f"{path!r}."
+        )
     try:
         found = getattr(importlib.import_module(module), name)
     except ImportError as error:
@@ -179,12 +175,9 @@ def check_gradient(kernel: Kernel) -> None:
     if kernel.has_gradient:
         return
     names = ", ".join(repr(name) for name in names_of_kernels("has_gradient"))
-    if kernel.non_negative:
-        why = f"got {kernel.name!r}, which knows no negative values, and a step may lead there"
-    else:
-        why = f"got {kernel.name!r}, whose gradient is not known"
     raise ValueError(
-        f"kernel must be one that atoms can move along, {names}, or an object with slopes; {why}."
+        f"kernel must be one that atoms can move along, {names}, or an object with slopes; got "
+        f"{kernel.why_no_gradient()}."
     )
 
 
@@ -222,7 +215,7 @@ def _usable(given: Any) -> bool:
 
 
 def _from_object(given: Any, params: dict[str, Any]) -> Kernel:
-    if isinstance(given, _OWN):
+    if isinstance(given, Kernel) and given._own:
         if params:
             raise ValueError(
                 "kernel_params are for functions and classes: the kernel is an object."

@@ -20,6 +20,7 @@ class NamedKernel(Kernel):
     """A kernel by name: its values need no check, its parameters one."""
 
     _name = ""
+    _own = True
     takes_stacks = True
 
     def __post_init__(self) -> None:

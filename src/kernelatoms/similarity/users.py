@@ -31,6 +31,7 @@ class UserKernel(Kernel):
 
     given: Any
     params: Mapping[str, Any] = field(default_factory=dict)
+    _own = True
 
     def values(self, X: Array, Y: Array) -> Array:
         """Return what the function or object returns."""
@@ -146,6 +147,8 @@ class PrecomputedKernel(Kernel):
     Training rows are then known by number only, so Y is a column of row numbers, shape (m, 1).
     k(x, x) of new rows is unknown.
     """
+
+    _own = True
 
     def __call__(self, X: Array, Y: Array) -> Array:
         """Return the columns of X that Y numbers."""

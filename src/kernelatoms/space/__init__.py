@@ -5,6 +5,7 @@
 - ``samplers``: which rows become landmarks.
 - ``linearize``: Algorithm 1 of the LKDL paper: landmarks -> expansion whose coordinates are
   "virtual samples"; its error (30); the pre-image.
+- ``krylov``: leading eigenpairs of a large symmetric matrix by a randomised block Krylov method.
 - ``coordinates``: rows F with F F' = K, exact or to an accuracy: kernel methods as linear ones.
 - ``rpcholesky``: randomly pivoted Cholesky: few rows that stand for all, without K.
 - ``shrink``: coordinates estimated from a part of a row, shrunk until their norm fits.

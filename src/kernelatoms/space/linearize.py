@@ -14,17 +14,19 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
-from sklearn.utils.extmath import randomized_svd
 
 from kernelatoms.engine import machine
 from kernelatoms.similarity import Kernel, as_anchors
 from kernelatoms.space.gram_check import check_gram
+from kernelatoms.space.krylov import basis_shape, leading_eigenpairs
 from kernelatoms.space.ridge import best_ridge
 
 Array = NDArray[Any]
 
-# From this many landmarks on, and less than a quarter of them wanted, a randomised solver pays.
-_RANDOMIZED_FROM = 1500
+# From this many landmarks on, and with a basis of at most this share of them, the randomised solver
+# takes at most half the time (benchmarks/RESULTS.md).
+_RANDOMIZED_FROM = 1000
+_LARGEST_SHARE = 0.5
 _THREADED_FROM = 1000
 
 
@@ -38,11 +40,20 @@ class Linearization:
     eigenvectors: Array
 
 
+@dataclass(frozen=True)
+class Eigensolver:
+    """How eigenpairs are found: "auto", "full" or "randomized", and what the last one takes."""
+
+    name: str
+    n_oversamples: int
+    n_passes: int
+
+
 def linearize(
     landmarks: Array,
     landmark_gram: Array,
     n_components: int,
-    solver: str,
+    solver: Eigensolver,
     rng: np.random.RandomState,
 ) -> Linearization:
     """Return the map of rank at most ``n_components``; negligible eigenvalues are dropped."""
@@ -60,17 +71,16 @@ def linearize(
 
 
 def _leading_eigenpairs(
-    W: Array, k: int, solver: str, rng: np.random.RandomState
+    W: Array, k: int, solver: Eigensolver, rng: np.random.RandomState
 ) -> tuple[Array, Array]:
-    n = len(W)
-    if solver == "auto":
-        solver = "randomized" if n >= _RANDOMIZED_FROM and 4 * k <= n else "full"
-    if solver == "randomized":
-        U, eigenvalues, Vt = randomized_svd(W, k, n_iter=4, random_state=rng, flip_sign=False)
-        # Singular values hide signs: of a negative eigenvalue, left and right vectors differ.
-        eigenvalues = eigenvalues * np.sign(np.einsum("ij,ji->j", U, Vt))
-        lowest = eigenvalues.min()
-        vectors = U
+    n, basis = len(W), basis_shape(k, solver.n_oversamples, solver.n_passes)[1]
+    randomized = solver.name == "randomized"
+    if solver.name == "auto":
+        randomized = n >= _RANDOMIZED_FROM and basis <= _LARGEST_SHARE * n
+    if randomized and basis < n:
+        eigenvalues, vectors, lowest = leading_eigenpairs(
+            W, k, rng, n_oversamples=solver.n_oversamples, n_passes=solver.n_passes
+        )
     else:
         # Helper threads of BLAS cost more than they give on small matrices, and on a busy machine
         # a hundred times more.
@@ -85,8 +95,7 @@ def _leading_eigenpairs(
             f"{lowest:.3g} and its largest {scale:.3g}. Choose a kernel that is (linear, poly "
             "with coef0 >= 0, rbf, laplacian, cosine, chi2), or repair the matrix."
         )
-    order = np.argsort(-eigenvalues, kind="stable")
-    return eigenvalues[order], vectors[:, order]
+    return eigenvalues, vectors
 
 
 def nystroem_error(K_of: Kernel, X: Array, F: Array) -> float:

@@ -259,8 +259,7 @@ def _nearest(
 
 
 def _ridge(kernel: Kernel, vectors: Vectors) -> Array:
-    rows = ridge_rows(kernel, vectors.anchors, vectors.inner)
-    return np.maximum(rows, 0) if kernel.non_negative else rows
+    return kernel.into_domain(ridge_rows(kernel, vectors.anchors, vectors.inner))
 
 
 def _best_guess(kernel: Kernel, vectors: Vectors) -> Array:
@@ -268,7 +267,7 @@ def _best_guess(kernel: Kernel, vectors: Vectors) -> Array:
     anchors, coef = vectors.anchors, vectors.coef
     nearest = (kernel.diag(anchors)[:, None] - 2 * vectors.inner).argmin(axis=0)
     mean = weighted_mean(anchors, coef.T)
-    guesses = [anchors[nearest], np.maximum(mean, 0) if kernel.non_negative else mean]
+    guesses = [anchors[nearest], kernel.into_domain(mean)]
     with suppress(ValueError):  # not positive semi-definite (sigmoid): nothing to regress from
         guesses.append(_ridge(kernel, vectors))
     errors = [_distances(kernel, rows, anchors, coef, vectors.energy)[1] for rows in guesses]

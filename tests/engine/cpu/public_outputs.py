@@ -13,6 +13,7 @@ import numpy as np
 import scipy.sparse
 
 from kernelatoms import (
+    KSAD,
     KSCDL,
     KSVD,
     MOD,
@@ -22,6 +23,7 @@ from kernelatoms import (
     KernelKSVD,
     KernelLinearizer,
     KernelMOD,
+    KSADClassifier,
     LCKSVDClassifier,
     SparseCoder,
     lasso_path,
@@ -118,6 +120,7 @@ def learn(dtype):
         "KernelKSVD pruned": KernelKSVD(n_nonzero_coefs=3, coordinates=0.05, **few),
         "KernelMOD": KernelMOD(n_nonzero_coefs=3, **few),
         "KSCDL": KSCDL(n_atoms=20, max_iter=4, random_state=0),
+        "KSAD": KSAD(**few),
     }
     for key, learner in learners.items():
         key = f"{key} {name}"
@@ -134,8 +137,9 @@ def learn(dtype):
         for solver in ("full", "randomized"):
             key = f"KernelLinearizer {name} {sampling} {solver}"
             mapper = KernelLinearizer(
-                n_landmarks=60, n_components=20, sampling=sampling, solver=solver, random_state=0
-            ).fit(X)
+                n_landmarks=60, n_components=20, sampling=sampling, solver=solver, n_oversamples=0,
+                n_passes=8, random_state=0,
+            ).fit(X)  # fmt: skip
             keep_fitted(key, mapper)
             F = mapper.transform(X)
             keep(f"{key} transform", F)
@@ -156,6 +160,8 @@ def learn(dtype):
         # As many atoms as rows: without k-means, whose sums scikit-learn's threads change.
         FDDLClassifier(len(X), max_iter=2, random_state=0),
         FDDLClassifier(len(X), max_iter=2, decision="global", random_state=0),
+        KSADClassifier(40, fisher_weight=1, max_iter=3, random_state=0),
+        KSADClassifier(40, within_class_metric=False, max_iter=3, random_state=0),
     ):
         key = f"{model!r} {name}"
         model.fit(X, y)

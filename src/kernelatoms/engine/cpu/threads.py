@@ -70,9 +70,9 @@ def n_threads() -> int:
     The environment variable ``KERNELATOMS_NUM_THREADS`` says it, else ``OMP_NUM_THREADS``; else it
     is the number of processors that this process may use. Results are the same to the last bit for
     any number, but for what scikit-learn and BLAS do with threads of their own
-    (``OMP_NUM_THREADS``): ``sampling="kmeans"``, the k-means start of FDDL,
-    ``solver="randomized"``, eigenvectors of 1,000 landmarks or more, exact coordinates on 3,000
-    rows or more.
+    (``OMP_NUM_THREADS``): ``sampling="kmeans"``, the k-means start of FDDL, eigenvectors of 1,000
+    landmarks or more (in the randomised solver, of a basis of 2,000 vectors or more), exact
+    coordinates on 3,000 rows or more.
 
     Returns
     -------

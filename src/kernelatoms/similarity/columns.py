@@ -1,0 +1,164 @@
+"""Which columns of rows a part of a kernel sees: slices, numbers of columns, channels of images."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelatoms.similarity.base import check_flag, check_whole
+
+Array = NDArray[Any]
+Index = slice | NDArray[np.intp]
+
+_WHAT = "a slice, a list of column numbers or Channels"
+
+
+@dataclass(frozen=True)
+class Channels:
+    """The columns of some channels, in rows that are images (or signals) of several.
+
+    It knows how many channels there are and not how large images are: rows of any length that is a
+    multiple of ``n_channels`` have such columns, others are refused.
+
+    Parameters
+    ----------
+    numbers : int or tuple of int
+        Which channels, from 0, each once.
+    n_channels : int
+        How many channels there are.
+    channels_first : bool
+        False: rows are flattened arrays (height, width, n_channels), as image readers give them.
+        True: they are planes, one after another: (n_channels, height, width).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelatoms.similarity import Channels
+    >>> pixels = np.array(["r0", "g0", "d0", "r1", "g1", "d1"])  # two pixels of three channels
+    >>> pixels[Channels(2, 3).of_rows(6)]
+    array(['d0', 'd1'], dtype='<U2')
+    >>> pixels[Channels((0, 1), 3).of_rows(6)]
+    array(['r0', 'g0', 'r1', 'g1'], dtype='<U2')
+    """
+
+    numbers: Any
+    n_channels: int
+    channels_first: bool = False
+
+    def __post_init__(self) -> None:
+        """Check the parameters."""
+        check_whole("n_channels", self.n_channels, 1)
+        check_flag("channels_first", self.channels_first)
+        several = isinstance(self.numbers, tuple | list)
+        numbers = list(self.numbers) if several else [self.numbers]
+        for number in numbers:
+            check_whole("each of the numbers of channels", number, 0)
+            if number >= self.n_channels:
+                raise ValueError(
+                    f"numbers must be those of channels, from 0 to {self.n_channels - 1} where "
+                    f"n_channels={self.n_channels}, got {number}."
+                )
+        if not numbers or len(set(numbers)) < len(numbers):
+            raise ValueError(f"numbers must name channels, each once, got {self.numbers!r}.")
+        object.__setattr__(self, "numbers", tuple(map(int, numbers)) if several else numbers[0])
+
+    def of_rows(self, n_features: int) -> Index:
+        """Return the columns, in rows of so many features."""
+        if n_features % self.n_channels:
+            raise ValueError(
+                f"rows of n_channels={self.n_channels} channels must have a multiple of "
+                f"{self.n_channels} features, got n_features={n_features}."
+            )
+        if isinstance(self.numbers, tuple):
+            grid = np.arange(n_features).reshape(self._grid(n_features))
+            if self.channels_first:
+                return grid[list(self.numbers)].ravel()
+            return grid[:, list(self.numbers)].ravel()
+        if self.channels_first:
+            size = n_features // self.n_channels
+            return slice(self.numbers * size, (self.numbers + 1) * size)
+        return slice(self.numbers, n_features, self.n_channels)
+
+    def _grid(self, n_features: int) -> tuple[int, int]:
+        size = n_features // self.n_channels
+        return (self.n_channels, size) if self.channels_first else (size, self.n_channels)
+
+
+Columns = slice | NDArray[np.intp] | Channels
+
+
+def check_columns(columns: Any) -> Columns:
+    """Return columns as they are kept: slices and Channels as given, numbers as slice or array.
+
+    Evenly spaced numbers become a slice, which is small in files and quick to take.
+    """
+    if isinstance(columns, Channels):
+        return columns
+    if isinstance(columns, slice):
+        for bound in (columns.start, columns.stop, columns.step):
+            if bound is not None and not _is_whole(bound):
+                raise ValueError(f"columns must be a slice of whole numbers, got {columns!r}.")
+        if columns.step == 0:
+            raise ValueError(f"columns must be a slice whose step is not 0, got {columns!r}.")
+        return columns
+    if not isinstance(columns, Sequence | np.ndarray) or isinstance(columns, str):
+        raise ValueError(f"columns must be {_WHAT}, got {columns!r}.")
+    return _from_numbers(columns)
+
+
+def _from_numbers(columns: Any) -> slice | NDArray[np.intp]:
+    given = np.asarray(columns)
+    if given.ndim != 1 or not given.size or given.dtype.kind not in "iu":
+        hint = " (of a mask, np.flatnonzero(mask))" if given.dtype.kind == "b" else ""
+        raise ValueError(
+            f"columns must be {_WHAT}, at least one number from 0{hint}, got {columns!r}."
+        )
+    if given.min() < 0:
+        raise ValueError(f"columns must be numbers from 0, got {given.min()}.")
+    if len(np.unique(given)) < len(given):
+        raise ValueError(f"columns must be named once each within a part, got {columns!r}.")
+    numbers = given.astype(np.intp)
+    steps = np.diff(numbers)
+    if not len(steps) or (steps[0] > 0 and (steps == steps[0]).all()):
+        step = int(steps[0]) if len(steps) else 1
+        return slice(int(numbers[0]), int(numbers[-1]) + 1, None if step == 1 else step)
+    return numbers
+
+
+def columns_of(columns: Columns, n_features: int) -> Index:
+    """Return columns as an index into rows of so many features; refuse those that lie outside."""
+    if isinstance(columns, Channels):
+        return columns.of_rows(n_features)
+    rows = f"of rows with n_features={n_features}"
+    if isinstance(columns, slice):
+        bounds = [bound for bound in (columns.start, columns.stop) if bound is not None]
+        if any(not -n_features <= bound <= n_features for bound in bounds):
+            raise ValueError(f"columns must be {rows}; {columns!r} reaches outside.")
+        if not len(range(*columns.indices(n_features))):
+            raise ValueError(f"columns must be at least one {rows}; {columns!r} is none.")
+    elif columns.max() >= n_features:
+        raise ValueError(
+            f"columns must be {rows}, from 0 to {n_features - 1}, got {columns.max()}."
+        )
+    return columns
+
+
+def take(rows: Array, index: Index) -> Array:
+    """Return columns of rows (..., n_features), side by side in memory; the rows, if it is all."""
+    if isinstance(index, slice) and index.indices(rows.shape[-1]) == (0, rows.shape[-1], 1):
+        return rows
+    # A channel is every so many-th number, which matrix products without a copy are slow at.
+    return np.ascontiguousarray(rows[..., index])
+
+
+def key_of(columns: Columns) -> Any:
+    """Return what equal columns share, to compare and to hash."""
+    if isinstance(columns, slice):
+        return (columns.start, columns.stop, columns.step)
+    return columns if isinstance(columns, Channels) else tuple(columns.tolist())
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)

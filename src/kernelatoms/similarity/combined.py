@@ -1,0 +1,332 @@
+"""Kernels made of kernels: each sees columns of its own, and their values are added or multiplied.
+
+For images of several channels a kernel per channel, each with a gamma of its own
+(``channel_kernel``). Sums (with weights from 0) and products of positive semi-definite kernels are
+positive semi-definite, and all else that a kernel may know follows from what its parts know:
+
+    sum        k = sum_i w_i k_i        dk / dk_i = w_i
+    product    k = prod_i k_i           dk / dk_i = prod_(j != i) k_j
+"""
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelatoms.similarity.base import Kernel
+from kernelatoms.similarity.columns import key_of
+from kernelatoms.similarity.given import make_kernel
+from kernelatoms.similarity.gradients import Slopes, weighted_values
+from kernelatoms.similarity.parts import Part, as_given, checked_part, errors_of, settled_part
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class CombinedKernel(Kernel):
+    """What sums and products of kernels share; subclasses write ``combine`` and ``factors``."""
+
+    parts: Any
+    _own = True
+
+    def __post_init__(self) -> None:
+        """Check the parts."""
+        if not isinstance(self.parts, list | tuple):
+            raise ValueError(
+                "parts must be a list of kernels, or of pairs (kernel, columns), got "
+                f"{self.parts!r}."
+            )
+        if not self.parts:
+            raise ValueError("parts must hold at least one kernel, got none.")
+        parts = []
+        for place, part in enumerate(self.parts):
+            with errors_of(place):
+                parts.append(checked_part(part))
+        object.__setattr__(self, "parts", tuple(parts))
+
+    def __eq__(self, other: object) -> bool:
+        """Whether parts (and weights) are the same."""
+        if not isinstance(other, CombinedKernel):
+            return NotImplemented
+        ours, others = ([kernel for kernel, _ in each.parts] for each in (self, other))
+        return self._key() == other._key() and ours == others
+
+    def __hash__(self) -> int:
+        """Return a number that equal ones share."""
+        return hash(self._key())
+
+    def _key(self) -> tuple[Any, ...]:
+        return (type(self), *(key_of(columns) for _, columns in self.parts))
+
+    # How values of the parts become one, and what follows from that
+
+    def combine(self, values: Sequence[Array]) -> Array:
+        """Return the values of the kernel, given those of its parts, which stay as they are."""
+        raise NotImplementedError
+
+    def factors(self, values: Sequence[Array]) -> Sequence[Any]:
+        """Return how much the kernel changes with every part, given their values."""
+        raise NotImplementedError
+
+    @property
+    def used(self) -> list[Part]:
+        """The parts that count, as kernels."""
+        return [
+            Part(make_kernel(kernel), columns, place)
+            for place, (kernel, columns) in enumerate(self.parts)
+        ]
+
+    @property
+    def name(self) -> str:
+        """The kind of combination, of the kernels of its parts."""
+        names = dict.fromkeys(part.kernel.name for part in self.used)
+        return f"{type(self).__name__}({', '.join(names)})"
+
+    @property
+    def semidefinite(self) -> bool | None:  # type: ignore[override]
+        """True if all parts are; what it is itself, of one part; not known otherwise."""
+        known = [part.kernel.semidefinite for part in self.used]
+        return known[0] if len(known) == 1 else (all(known) or None)
+
+    @property
+    def bounded(self) -> bool:  # type: ignore[override]
+        """Whether all parts are."""
+        return all(part.kernel.bounded for part in self.used)
+
+    @property
+    def non_negative(self) -> bool:  # type: ignore[override]
+        """Whether some part is defined on columns without negative values only."""
+        return any(part.kernel.non_negative for part in self.used)
+
+    @property
+    def takes_stacks(self) -> bool:  # type: ignore[override]
+        """Whether all parts do."""
+        return all(part.kernel.takes_stacks for part in self.used)
+
+    def values(self, X: Array, Y: Array) -> Array:
+        """Return k(x, y) for all pairs of rows, also in stacks where all parts take them."""
+        return self.combine([part.kernel._checked(*part.both(X, Y)) for part in self.used])
+
+    def _diag(self, X: Array) -> Array:
+        return self.combine([part.kernel._diag(part.rows(X)) for part in self.used])
+
+    def _checked(self, X: Array, Y: Array) -> Array:
+        return self.values(X, Y).astype(X.dtype, copy=False)  # those of parts are checked
+
+    def _check_rows(self, X: Array) -> None:
+        for part in self.used:
+            rows = part.rows(X)
+            with errors_of(part.place):
+                part.kernel._check_rows(rows)
+
+    def into_domain(self, rows: Array) -> Array:
+        """Return rows with the columns of every part where its kernel is defined."""
+        if not self.non_negative:
+            return rows
+        allowed = rows.copy()
+        for part in self.used:
+            allowed[..., part.index(rows.shape[-1])] = part.kernel.into_domain(part.rows(allowed))
+        return allowed
+
+    # What it takes from rows
+
+    def settled(self, rows: Array) -> Self:
+        """Return the kernel with all that its parts take from their columns of training rows.
+
+        That includes their gammas, as numbers: a combination has no gamma itself.
+        """
+        parts, same = list(self.parts), True
+        for part in self.used:
+            seen = part.rows(rows)
+            with errors_of(part.place):
+                kernel = settled_part(part.kernel, seen)
+            if kernel is not part.kernel:
+                same = False
+                parts[part.place] = (as_given(kernel), part.columns)
+        return self if same else dataclasses.replace(self, parts=tuple(parts))
+
+    def with_gamma_from(self, X: Array) -> Self:
+        """Return the kernel settled by rows X (n, n_features)."""
+        return self.settled(X)
+
+    def with_gamma(self, gamma: float | str | None) -> Self:
+        """Refuse: every part has a gamma of its own."""
+        raise ValueError(
+            f"kernel {self.name} has no gamma of its own: give one to the kernels of its parts, "
+            "such as RBFKernel(gamma=0.5)."
+        )
+
+    @property
+    def describes(self) -> bool:
+        """Whether some part does."""
+        return any(part.kernel.describes for part in self.used)
+
+    def describe(self, rows: Array) -> Array:
+        """Return descriptors of rows (..., n_features), those of the parts side by side."""
+        plan = self._described_parts(rows.shape[-1])
+        if plan is None:
+            return rows
+        pieces = [
+            part.kernel.describe(part.rows(rows)) if describes else part.rows(rows)
+            for part, (describes, _) in zip(self.used, plan, strict=True)
+        ]
+        return np.concatenate(pieces, axis=-1)
+
+    def described(self, n_features: int) -> Kernel:
+        """Return the same kernel of descriptors, for rows of so many features."""
+        plan = self._described_parts(n_features)
+        if plan is None:
+            return self
+        parts, end = [], 0
+        for part, (describes, size) in zip(self.used, plan, strict=True):
+            kernel = part.kernel.described(part.width(n_features)) if describes else part.kernel
+            parts.append((as_given(kernel), slice(end, end + size)))
+            end += size
+        return self._of_used(parts)
+
+    def _of_used(self, parts: list[Any]) -> Kernel:
+        """Return the same combination of other parts, in the places of those that count."""
+        return dataclasses.replace(self, parts=tuple(parts))
+
+    def _described_parts(self, n_features: int) -> list[tuple[bool, int]] | None:
+        """Return for every part whether it is described, and by how many numbers; None if none is.
+
+        Descriptors that are no rows of numbers cannot stand beside others: such a part compares
+        rows.
+        """
+        plan = []
+        for part in self.used:
+            width = part.width(n_features)
+            shape, kind = (1, width), ""
+            if part.kernel.describes:
+                with errors_of(part.place):
+                    one = part.kernel.describe(np.zeros((1, width)))
+                shape, kind = one.shape, one.dtype.kind
+            beside = kind == "f" and len(shape) == 2
+            plan.append((beside, shape[1] if beside else width))
+        return plan if any(describes for describes, _ in plan) else None
+
+    # Gradients
+
+    @property
+    def has_gradient(self) -> bool:
+        """Whether all parts have one."""
+        return all(part.kernel.has_gradient for part in self.used)
+
+    def why_no_gradient(self) -> str:
+        """Return which part has none, and why."""
+        part = next(part for part in self.used if not part.kernel.has_gradient)
+        return f"{self.name!r}, and of it parts[{part.place}], {part.kernel.why_no_gradient()}"
+
+    def slopes(self, X: Array, Y: Array) -> Slopes:
+        """Return k(x, y), and factors a, b that are right in size.
+
+        Every group of columns that the same parts see has factors of its own; these are the means
+        over groups, exact where there is one group or all agree. ``weighted_gradient`` is exact.
+        """
+        if not self.has_gradient:
+            return super().slopes(X, Y)
+        slopes, factors = self._slopes_of_parts(X, Y)
+        along_x, along_y = np.zeros_like(slopes[0].values), None
+        for share, factor, own in zip(self._shares(X.shape[-1]), factors, slopes, strict=True):
+            along_x += share * factor * own.along_x
+            if own.along_y is not None:
+                along_y = np.zeros_like(along_x) if along_y is None else along_y
+                along_y += share * factor * own.along_y
+        return Slopes(self.combine([own.values for own in slopes]), along_x, along_y)
+
+    def weighted_gradient(
+        self, weights: Any, X: Array, Y: Array, slopes: Slopes | None = None
+    ) -> Array:
+        """Return the sums over i of weights[i, j] d k(x_i, y_j) / d y_j, part by part."""
+        if not self.has_gradient:
+            self.slopes(X, Y)  # says so
+        gradient = np.zeros_like(Y)
+        own_slopes, factors = self._slopes_of_parts(X, Y)
+        for part, own, factor in zip(self.used, own_slopes, factors, strict=True):
+            shape = own.values.shape
+            weighted = weighted_values(weights, np.broadcast_to(factor, shape))
+            moved = part.kernel.weighted_gradient(weighted, *part.both(X, Y), own)
+            gradient[:, part.index(Y.shape[-1])] += moved
+        return gradient
+
+    def column_sizes(self, Y: Array) -> Array:
+        """Return how much steeper it is along each column than the means that ``slopes`` returns.
+
+        Channels in other units have slopes in other units: one step length would be too long for
+        some and leave others where they are.
+        """
+        slopes, factors = self._slopes_of_parts(Y, Y)
+        means = [
+            float(np.abs(factor * own.along_x).mean())
+            for own, factor in zip(slopes, factors, strict=True)
+        ]
+        sizes = np.zeros(Y.shape[1])
+        for part, mean in zip(self.used, means, strict=True):
+            within = part.kernel.column_sizes(part.rows(Y))
+            sizes[part.index(Y.shape[1])] += mean * (1.0 if within is None else within)
+        typical = float(self._shares(Y.shape[1]) @ means)
+        return np.where(sizes > 0, sizes, typical) / typical if typical > 0 else np.ones_like(sizes)
+
+    def _slopes_of_parts(self, X: Array, Y: Array) -> tuple[list[Slopes], Sequence[Any]]:
+        slopes = [part.kernel.slopes(*part.both(X, Y)) for part in self.used]
+        return slopes, self.factors([own.values for own in slopes])
+
+    def _shares(self, n_features: int) -> Array:
+        """Return in which share of the groups of columns every part is."""
+        groups = np.unique(self._sees(n_features), axis=1)
+        return groups[:, groups.any(axis=0)].mean(axis=1)
+
+    def _sees(self, n_features: int) -> NDArray[np.bool_]:
+        """Return which part sees which column."""
+        sees = np.zeros((len(self.used), n_features), bool)
+        for row, part in zip(sees, self.used, strict=True):
+            row[part.index(n_features)] = True
+        return sees
+
+    # Parts of rows
+
+    @property
+    def takes_missing(self) -> bool:
+        """Whether all parts do."""
+        return all(part.kernel.takes_missing for part in self.used)
+
+    def values_from_parts(self, X: Array, Y: Array) -> Array:
+        """Estimate k(x, y) of rows x with missing values, each part from what it sees of them."""
+        self._refuse_unseen(X)
+        return self.combine([part.kernel(*part.both(X, Y)) for part in self.used])
+
+    def diag_from_parts(self, X: Array) -> Array:
+        """Estimate k(x, x) of rows x with missing values."""
+        self._refuse_unseen(X)
+        return self.combine([part.kernel.diag(part.rows(X)) for part in self.used])
+
+    def _refuse_unseen(self, X: Array) -> None:
+        for part in self.used:
+            if np.isnan(part.rows(X)).all(axis=-1).any():
+                raise ValueError(
+                    f"parts[{part.place}]: X holds a row without any value in the columns of this "
+                    "part: all of them are NaN. A part needs one value at least to be estimated."
+                )
+
+    # The way back
+
+    def inversion(self, n_features: int) -> Any:
+        """Return that of its kernel, if one part sees all columns; None otherwise."""
+        one = self._one_of_all(n_features)
+        return None if one is None else one.inversion(n_features)
+
+    def exact_preimage(self, weights: Any, rows: Array) -> Array | None:
+        """Return that of its kernel, if one part sees all columns; None otherwise."""
+        one = self._one_of_all(rows.shape[1])
+        return None if one is None else one.exact_preimage(weights, rows)
+
+    def _one_of_all(self, n_features: int) -> Kernel | None:
+        """Return the kernel that this is, if one part sees all columns in their order."""
+        first = self.used[0]
+        index = first.index(n_features)
+        whole = isinstance(index, slice) and index.indices(n_features) == (0, n_features, 1)
+        return first.kernel if whole and len(self.used) == 1 else None
