@@ -84,6 +84,7 @@ def test_published_settings_are_the_papers():
         assert (model.n_atoms, model.kernel, model.degree, model.coef0) == (n_atoms, "poly", 8, 0)
         assert (model.l1_weight, model.fisher_weight, model.max_iter) == (0.1, 0.01, 20)
         assert (model.within_class_metric, model.distance, model.random_state) == (False, "l2", 3)
+        assert (model.n_neighbors, model.sampling) == (1, "uniform")
 
 
 def test_our_defaults_are_those_of_the_class():

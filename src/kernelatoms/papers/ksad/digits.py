@@ -66,7 +66,7 @@ DIGITS = Study(
     name="ksad/mnist",
     dataset="mnist",
     quick=Size(
-        [s for s in _settings() if s["method"] in _QUICK and s["x"] == FEW_DIGITS], 1, "30 s"
+        [s for s in _settings() if s["method"] in _QUICK and s["x"] == FEW_DIGITS], 1, "15 s"
     ),
     full=Size(_settings(), 5, "40 min"),
     measure=measure_digits,

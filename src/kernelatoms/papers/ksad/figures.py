@@ -50,7 +50,8 @@ _ROWS = (
     '"K-SAD as published" is the literal method: (x\'y)^8, beta_1 = 0.1, beta_2 = 0.01, 20 passes, '
     "nearest training code by distance; test codes are thresholded as training codes are (the "
     'paper\'s step 15 leaves that out; see the table of parts). "Our defaults" is KSADClassifier() '
-    "as it is; the within-class metric in it, and in the rows that name it, is our addition. "
+    "as it is; the within-class metric in it, and in the rows that name it (the paper's kernel, "
+    "atoms and single neighbour, else our defaults), is our addition. "
 )
 _RIVALS = (
     "The paper states no settings of its rivals. Ours: OMP with 30 training images, l1 with weight "

@@ -64,7 +64,7 @@ def _settings() -> list[Setting]:
 PREIMAGES = Study(
     name="ksad/preimages",
     dataset="orl",
-    quick=Size([s for s in _settings() if s["x"] == 0], 1, "20 s"),
-    full=Size(_settings(), 3, "5 min"),
+    quick=Size([s for s in _settings() if s["x"] == 0], 1, "15 s"),
+    full=Size(_settings(), 3, "1 min"),
     measure=measure_preimages,
 )
