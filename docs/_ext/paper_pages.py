@@ -28,6 +28,11 @@ HEAD = {
     "`kernelatoms reproduce kdl --full`; the stored runs are in `docs/papers/records`. The paper "
     "shows curves and pictures and prints no numbers, so what is compared here is what it says "
     "about them.",
+    "ksad": "# K-SAD: orthonormal kernel dictionaries\n\nP. S. Chhabra, A. M. Wallace, "
+    "J. R. Hopgood, *Improved image discrimination using fast non-linear orthogonal dictionary "
+    "learning*. Run again at paper size by `kernelatoms reproduce ksad --full`; the stored runs "
+    "are in `docs/papers/records`. The Washington RGB-D objects are not at hand: Table I is left "
+    "out. Learned atoms are drawn where the face images are at hand when this page is built.",
     "lkdl": "# Linearized kernel dictionary learning\n\nA. Golts, M. Elad, *Linearized kernel "
     "dictionary learning*, IEEE Journal of Selected Topics in Signal Processing 10(4), 2016. Run "
     "again at paper size by `kernelatoms reproduce lkdl --full`; the stored runs are in "
@@ -66,7 +71,7 @@ def section(figure, curves):
     picture = f"pictures/{figure.name.replace('/', '-')}.svg"
     figure_picture(figure, curves).savefig(HERE / picture, metadata={"Date": None})
     drawn = []
-    for i, extra in enumerate(figure.pictures(RECORDS), start=1):
+    for i, extra in enumerate([*figure.drawings(None), *figure.pictures(RECORDS)], start=1):
         name = f"pictures/{figure.name.replace('/', '-')}-{i}.png"
         extra.figure.savefig(HERE / name, dpi=160)
         drawn.append(

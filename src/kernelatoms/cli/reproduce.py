@@ -34,6 +34,7 @@ _TITLES = {
     "fksc": "Fast kernel sparse coding, reproduced",
     "kcrc": "Kernel collaborative representation, reproduced",
     "kdl": "Kernel dictionary learning, reproduced",
+    "ksad": "K-SAD, reproduced",
     "lkdl": "Linearized kernel dictionary learning, reproduced",
 }
 
@@ -85,7 +86,7 @@ def reproduce(
     with warnings_as_notes([]):
         _run_studies(chosen, full, seeds, output, data_home)
     results = _show(chosen, full, seeds, output, as_json)
-    pages = _write_pages({figure.paper for figure in chosen}, full, seeds, output)
+    pages = _write_pages({figure.paper for figure in chosen}, full, seeds, output, data_home)
     if as_json:
         print_json({"figures": results, "pages": [str(page) for page in pages]})
     else:
@@ -187,7 +188,9 @@ def _show(
     return results
 
 
-def _write_pages(papers: set[str], full: bool, seeds: int | None, output: Path) -> list[Path]:
+def _write_pages(
+    papers: set[str], full: bool, seeds: int | None, output: Path, data_home: Path | None
+) -> list[Path]:
     from kernelatoms.papers import FIGURES
     from kernelatoms.papers.page import paper_page
     from kernelatoms.report import write_report
@@ -195,7 +198,7 @@ def _write_pages(papers: set[str], full: bool, seeds: int | None, output: Path) 
     pages = []
     for paper in sorted(papers):
         figures = [figure for figure in FIGURES.values() if figure.paper == paper]
-        page = paper_page(_TITLES[paper], figures, output, full, seeds)
+        page = paper_page(_TITLES[paper], figures, output, full, seeds, data_home)
         pages.append(
             write_report(
                 output / f"{paper}.html", page["title"], page["sections"], lead=page["lead"],

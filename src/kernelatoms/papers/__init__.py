@@ -8,6 +8,8 @@
 - ``fksc/``: *A novel kernel sparse coding method with a two-stage acceleration strategy*.
 - ``kcrc/``: Liu, Yu, Lu, Wen, Li and Zou, *KCRC-LCD*, 2015.
 - ``kdl/``: Nguyen, Patel, Nasrabadi and Chellappa, *Kernel dictionary learning*, 2012.
+- ``ksad/``: Chhabra, Wallace and Hopgood, *Improved image discrimination using fast non-linear
+  orthogonal dictionary learning* (K-SAD).
 - ``lkdl/``: Golts and Elad, *Linearized kernel dictionary learning*, 2016.
 """
 
@@ -15,11 +17,13 @@ from kernelatoms.papers.figure import PaperFigure
 from kernelatoms.papers.fksc import FIGURES as FKSC_FIGURES
 from kernelatoms.papers.kcrc import FIGURES as KCRC_FIGURES
 from kernelatoms.papers.kdl import FIGURES as KDL_FIGURES
+from kernelatoms.papers.ksad import FIGURES as KSAD_FIGURES
 from kernelatoms.papers.lkdl import FIGURES as LKDL_FIGURES
 
 #: Every figure that ``kernelatoms reproduce`` knows, in the order of the papers.
 FIGURES: dict[str, PaperFigure] = {
-    figure.name: figure for figure in (*KDL_FIGURES, *LKDL_FIGURES, *KCRC_FIGURES, *FKSC_FIGURES)
+    figure.name: figure
+    for figure in (*KDL_FIGURES, *LKDL_FIGURES, *KCRC_FIGURES, *FKSC_FIGURES, *KSAD_FIGURES)
 }
 
 __all__ = ["FIGURES", "PaperFigure"]

@@ -1,7 +1,7 @@
 """What a paper showed of a study: reported numbers, our curves beside them, claims to check."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelatoms.papers.store import key_of, read_records
-from kernelatoms.papers.study import Size, Study
+from kernelatoms.papers.study import DataHome, Size, Study
 
 if TYPE_CHECKING:  # brings matplotlib, which listing figures does not need
     from kernelatoms.report import Picture
@@ -67,9 +67,21 @@ class Curves:
             x for x in self.places if x is not None and all(len(self.at(m, x)) for m in methods)
         ]
 
+    def above(self, base: str, methods: Sequence[str]) -> "Curves":
+        """Return by how much methods are above one of them, place by place and seed by seed."""
+        values = {}
+        for method, x in self._values:
+            these, those = self.at(method, x), self.at(base, x)
+            n = min(len(these), len(those))
+            if method in methods and method != base and n:
+                values[method, x] = (these[:n] - those[:n]).tolist()
+        return Curves(values)
+
     def seeds_in_words(self) -> str:
         """Say on how many seeds every number rests."""
         counts = sorted({len(values) for values in self._values.values()})
+        if not counts:
+            return "no seeds"
         if len(counts) == 1:
             return f"{counts[0]} seed{'s' if counts[0] > 1 else ''}"
         return f"{counts[0]} to {counts[-1]} seeds (the run is not complete)"
@@ -83,7 +95,12 @@ class PaperFigure:
     has no such number; ``reported`` holds the paper's numbers by method and place, and is empty
     where it has none. ``pictures(folder)`` draws what the paper shows as images and not as curves:
     anew from the first seed, since images are no numbers and no record holds them, or where they
-    show numbers from the records in the folder. ``nowhere`` is what the table calls the place None.
+    show numbers from the records in the folder; ``drawings(data_home)`` those that need the data
+    sets too, none where these are not at hand. ``nowhere`` is what the table calls the place None.
+
+    ``by_method``: the table has a row for every method and a column for every place, for many
+    methods at few places, which ``names`` calls by name. ``compared`` makes other curves of those
+    measured, such as differences.
     """
 
     name: str
@@ -101,11 +118,19 @@ class PaperFigure:
     log: bool = False
     nowhere: str = "any"
     pictures: "Callable[[Path], Sequence[Picture]]" = lambda folder: ()
+    drawings: "Callable[[DataHome], Sequence[Picture]]" = lambda data_home: ()
+    by_method: bool = False
+    names: Mapping[float, str] = field(default_factory=dict)
+    compared: Callable[[Curves], Curves] = lambda curves: curves
 
     @property
     def paper(self) -> str:
         """The paper's short name."""
         return self.name.split("/")[0]
+
+    def name_of(self, x: float | None) -> str:
+        """Return what the table calls a place on the axis."""
+        return self.nowhere if x is None else self.names.get(x, self.place.format(x))
 
     def curves(self, folder: Path, size: Size, n_seeds: int) -> Curves:
         """Collect the records of these settings and seeds."""
@@ -123,4 +148,4 @@ class PaperFigure:
             setting = size.settings[i]
             of_seed = found[i]
             values[setting["method"], setting["x"]] = [of_seed[seed] for seed in sorted(of_seed)]
-        return Curves(values)
+        return self.compared(Curves(values))

@@ -7,24 +7,49 @@ from typing import Any
 from kernelatoms import __version__
 from kernelatoms.papers.figure import Curves, PaperFigure, Reported
 from kernelatoms.papers.store import read_records
-from kernelatoms.report import Picture, Section, Table, mean_and_error, series_figure
+from kernelatoms.papers.study import DataHome
+from kernelatoms.report import (
+    Picture,
+    Section,
+    Table,
+    dots_figure,
+    mean_and_error,
+    series_figure,
+)
 
 
 def figure_table(figure: PaperFigure, curves: Curves) -> Table:
     """Return the measured means with their errors, and the reported numbers in columns beside."""
+    header, rows = (_by_method if figure.by_method else _by_place)(figure, curves)
+    reported = f" Reported: {figure.source}." if figure.source else ""
+    caption = f"{figure.ylabel}: mean ± standard error of {curves.seeds_in_words()}.{reported}"
+    return Table(header, rows, caption)
+
+
+def _by_place(figure: PaperFigure, curves: Curves) -> tuple[list[str], list[list[str]]]:
     theirs = [method for method in figure.reported if _was_run(figure, method, curves)]
     header = [figure.xlabel, *curves.methods, *(f"reported: {method}" for method in theirs)]
     rows = []
     for x in curves.places:
         ours = [_cell(figure, curves.at(method, x)) for method in curves.methods]
         reported = [_reported(figure, figure.reported[method].get(x)) for method in theirs]
-        place = figure.nowhere if x is None else figure.place.format(x)
-        rows.append([place, *ours, *reported])
-    caption = (
-        f"{figure.ylabel}: mean ± standard error of {curves.seeds_in_words()}. Reported: "
-        f"{figure.source}."
-    )
-    return Table(header, rows, caption)
+        rows.append([figure.name_of(x), *ours, *reported])
+    return header, rows
+
+
+def _by_method(figure: PaperFigure, curves: Curves) -> tuple[list[str], list[list[str]]]:
+    reported_at = [
+        x for x in curves.places if any(x in numbers for numbers in figure.reported.values())
+    ]
+    header = ["", *map(figure.name_of, curves.places)]
+    header += [f"reported: {figure.name_of(x)}" for x in reported_at]
+    rows = []
+    for method in dict.fromkeys([*curves.methods, *figure.reported]):
+        theirs = figure.reported.get(method, {})
+        if method in curves.methods or any(x in theirs for x in reported_at):
+            ours = [_cell(figure, curves.at(method, x)) for x in curves.places]
+            rows.append([method, *ours, *(_reported(figure, theirs.get(x)) for x in reported_at)])
+    return header, rows
 
 
 def claims_in_words(figure: PaperFigure, curves: Curves) -> list[str]:
@@ -35,28 +60,42 @@ def claims_in_words(figure: PaperFigure, curves: Curves) -> list[str]:
     ]
 
 
-def figure_section(figure: PaperFigure, curves: Curves, folder: Path) -> Section:
+def figure_section(
+    figure: PaperFigure, curves: Curves, folder: Path, data_home: DataHome = None
+) -> Section:
     """Return a figure's part of the page."""
     claims = "\n\n".join(claims_in_words(figure, curves))
-    reported = " Reported: dotted, hollow." if figure.reported else ""
+    drawn = "hollow" if figure.by_method else "dotted, hollow"
+    reported = f" Reported: {drawn}." if figure.reported else ""
     picture = Picture(
         figure_picture(figure, curves),
-        f"Ours: lines with standard errors, {curves.seeds_in_words()}.{reported}",
+        f"Ours: {'dots' if figure.by_method else 'lines'} with standard errors, "
+        f"{curves.seeds_in_words()}.{reported}",
         f"{curves_in_words(figure)}; the table has the numbers.",
     )
     text = f"{figure.text}\n\n{claims}\n\n{circumstances(figure, folder)}"
-    pictures = [*figure.pictures(folder), picture]
+    pictures = [*figure.drawings(data_home), *figure.pictures(folder), picture]
     return Section(figure.title, text, table=figure_table(figure, curves), pictures=pictures)
 
 
 def curves_in_words(figure: PaperFigure) -> str:
     """Say what the picture of the curves shows, for who cannot see it."""
     whose = ", ours and the reported" if figure.reported else ""
-    return f"{figure.ylabel} against {figure.xlabel}{whose}"
+    against = "of every method" if figure.by_method else f"against {figure.xlabel}"
+    return f"{figure.ylabel} {against}{whose}"
 
 
 def figure_picture(figure: PaperFigure, curves: Curves) -> Any:
     """Draw our curves and the reported ones."""
+    if figure.by_method:
+        named = {x: figure.name_of(x) for x in curves.places}
+        return dots_figure(
+            {m: {named[x]: curves.at(m, x) for x in named if len(curves.at(m, x))}
+             for m in dict.fromkeys([*curves.methods, *figure.reported])},
+            {m: {named[x]: number for x, number in numbers.items() if x in named}
+             for m, numbers in figure.reported.items()},
+            xlabel=figure.ylabel, log=figure.log,
+        )  # fmt: skip
     return series_figure(
         {method: curves.line(method) for method in curves.methods if curves.line(method)[0]},
         {m: curves.at(m, None) for m in curves.methods if len(curves.at(m, None))},
@@ -84,7 +123,12 @@ def circumstances(figure: PaperFigure, folder: Path) -> str:
 
 
 def paper_page(
-    title: str, figures: Sequence[PaperFigure], folder: Path, full: bool, n_seeds: int | None
+    title: str,
+    figures: Sequence[PaperFigure],
+    folder: Path,
+    full: bool,
+    n_seeds: int | None,
+    data_home: DataHome = None,
 ) -> dict[str, Any]:
     """Return title, lead, sections and footer of a page with every figure that has records."""
     sections = []
@@ -93,7 +137,7 @@ def paper_page(
         size = figure.study.size(full)
         curves = figure.curves(folder, size, n_seeds or size.n_seeds)
         if curves:
-            sections.append(figure_section(figure, curves, folder))
+            sections.append(figure_section(figure, curves, folder, data_home))
             claims = figure.claims(curves)
             held, total = held + sum(claim.holds for claim in claims), total + len(claims)
     return {
@@ -117,7 +161,8 @@ def _cell(figure: PaperFigure, values: Any) -> str:
     if len(values) == 1:
         return figure.number.format(values[0])
     mean, error = mean_and_error(values)
-    return f"{figure.number.format(mean)} ± {figure.number.format(error)}"
+    unsigned = figure.number.replace("+", "")
+    return f"{figure.number.format(mean)} ± {unsigned.format(error)}"
 
 
 def _reported(figure: PaperFigure, value: Reported | None) -> str:

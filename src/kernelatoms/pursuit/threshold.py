@@ -28,7 +28,7 @@ def soft_threshold(values: Array, alpha: float, *, positive: bool = False) -> Ar
 
     Parameters
     ----------
-    values : array
+    values : array of shape (...)
         Any numbers.
     alpha : float
         At least 0.

@@ -1,6 +1,6 @@
 """Plots and the HTML report.
 
-- ``series``: measured curves beside reported ones.
+- ``series``: measured curves beside reported ones; ``dots``: the same for many methods.
 - ``page``: sections of text, tables and figures to one self-contained HTML file.
 - ``figures``: arrays to matplotlib figures; plain functions, no pyplot, no global state.
 - ``contact_sheet``: a fitted model's atoms as small pictures with their numbers, drawn in
@@ -23,6 +23,7 @@ matplotlib is imported here and nowhere below: ``import kernelatoms`` does not p
 from kernelatoms.report.code_energies import code_energy_figure
 from kernelatoms.report.comparison import compare_in_words, mean_and_error
 from kernelatoms.report.contact_sheet import contact_sheet
+from kernelatoms.report.dots import dots_figure
 from kernelatoms.report.figures import (
     atoms_figure,
     code_figure,
@@ -56,6 +57,7 @@ __all__ = [
     "confusion_figure",
     "contact_sheet",
     "convergence_figure",
+    "dots_figure",
     "images_figure",
     "mean_and_error",
     "model_sections",

@@ -1,0 +1,18 @@
+"""P. S. Chhabra, A. M. Wallace, J. R. Hopgood, *Improved image discrimination using fast
+non-linear orthogonal dictionary learning* (K-SAD).
+
+- ``reported``: Tables II and III as printed, and the names of the methods.
+- ``data``: the splits, and rows in as many coordinates as there are training rows.
+- ``methods``: from a setting to a classifier, and what is measured of it.
+- ``faces``: the studies behind Table II; ``digits``: the one behind Table III.
+- ``ablation``: what every part of the method adds, on four data sets.
+- ``preimages``: the study behind Fig. 2; ``pictures``: its atoms, drawn.
+- ``claims``: what has to hold.
+- ``figures``: all of it, as figures.
+
+Table I (the Washington RGB-D objects) is left out: the data set is not at hand.
+"""  # noqa: D205
+
+from kernelatoms.papers.ksad.figures import FIGURES
+
+__all__ = ["FIGURES"]
