@@ -255,6 +255,7 @@ class TestKSADClassifier:
 
         a = 1.0
         for reached in model.objective_:
+            Z = oracles.ksad.procrustes(F.T, Q.T).T
             uphill, a = oracles.ksad.gradient(Q.T, labels, ridge).T, max(a / 2, 1)
             while True:
                 new = oracles.ksad.step(F.T, Z.T, Q.T, labels, l1, fisher, ridge, a).T
@@ -263,7 +264,6 @@ class TestKSADClassifier:
                     break
                 a *= 2
             Q = new
-            Z = oracles.ksad.procrustes(F.T, Q.T).T
             J = oracles.ksad.objective(F.T, Z.T, Q.T, labels, l1, fisher, ridge)
             assert reached == pytest.approx(J, abs=1e-6)
         order_of_atoms = [

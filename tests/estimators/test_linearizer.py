@@ -342,7 +342,9 @@ def test_float32_rows_keep_the_rank_of_float64_ones(rng):
     """Their kernel matrix is factored in float64: rounding is a share of its largest eigenvalue."""
     X = rng.random((200, 30)) + 1
     double = KernelLinearizer(gamma=0.035, n_landmarks=200, random_state=0).fit(X)
-    single = KernelLinearizer(gamma=0.035, n_landmarks=200, random_state=0).fit(X.astype(np.float32))
+    single = KernelLinearizer(gamma=0.035, n_landmarks=200, random_state=0).fit(
+        X.astype(np.float32)
+    )
     # In float32 alone the smallest would have to be above 200 eps of the largest.
     assert double.eigenvalues_[-1] < 200 * np.finfo(np.float32).eps * double.eigenvalues_[0]
     assert single.n_components_ == double.n_components_ == 200

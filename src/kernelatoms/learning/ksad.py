@@ -84,7 +84,7 @@ def learn_ksad(
     weights : Weights
         What the terms count; the ridge is above 0.
     max_iter : int
-        The most passes: a step of all codes, then the best atoms for them.
+        The most passes: the best atoms for the codes, then a step of all codes.
     tol : float
         Stop when three passes together lower the objective by no more than this share of it.
     watch : Watch, optional
@@ -98,17 +98,18 @@ def learn_ksad(
         if watch is not None:
             watch.begin_pass()
         with machine(rows).one_blas_thread():
+            cross = machine(rows).cross_products(state.codes, rows)
+            state.dictionary = turned(cross, state.dictionary)
             products = _times(rows, state.dictionary.T)
             if weights.fisher:
                 state.codes, scatter, a = step(state.codes, products, labels, scatter, weights, a)
             else:
                 state.codes = soft_threshold(products, weights.l1 / 2)
-            cross = machine(rows).cross_products(state.codes, rows)
-            state.dictionary = turned(cross, state.dictionary)
-        squares = energy - 2 * float(np.vdot(cross, state.dictionary)) + _energy(state.codes)
+        both = float(np.vecdot(products, state.codes, dtype=np.float64).sum())
+        squares = max(energy - 2 * both + _energy(state.codes), 0.0)
         l1_norm = float(np.abs(state.codes).sum(dtype=np.float64))
         gained = weights.fisher * scatter.value if weights.fisher else 0.0
-        state.objective.append(max(squares, 0.0) + weights.l1 * l1_norm - gained)
+        state.objective.append(squares + weights.l1 * l1_norm - gained)
         if watch is not None and watch.end_pass(state):
             break
         if settled(state.objective, tol):
