@@ -75,7 +75,7 @@ class CRCClassifier(RepresentationClassifier):
         Of images, for kernels and distances by name that need it.
     normalize : bool, default=True
         Scale rows to unit norm first; zero rows stay zero.
-    gamma : float, "scale", "auto" or None, default=0.5
+    gamma : float, "scale", "auto", "spread" or None, default=0.5
         Of the kernel; the paper's beta, for rows at unit norm.
     degree, coef0 : float
         Parameters of the kernels by name, as in scikit-learn.
@@ -290,7 +290,7 @@ class SRCClassifier(RepresentationClassifier):
         Of images, for kernels and distances by name that need it.
     normalize : bool, default=True
         Scale rows to unit norm first; zero rows stay zero.
-    gamma : float, "scale", "auto" or None, default=0.5
+    gamma : float, "scale", "auto", "spread" or None, default=0.5
         Of the kernel; the paper's beta, for rows at unit norm.
     degree, coef0 : float
         Parameters of the kernels by name, as in scikit-learn.

@@ -136,7 +136,7 @@ def sparse_encode(
         methods need.
     kernel : str, callable, object or class, default="linear"
         As in ``KernelLinearizer``.
-    gamma : float, "scale", "auto" or None
+    gamma : float, "scale", "auto", "spread" or None
         Parameter of the kernels by name, as in scikit-learn: a number above 0, None for the
         kernel's default, "scale" for 1 / (n_features * dictionary.var()), so that a signal's code
         does not depend on the others, "auto" for 1 / n_features.
@@ -283,7 +283,7 @@ def lasso_path(
         Stop at a duality gap of this share of k(x, x).
     kernel : str, callable, object or class, default="linear"
         As in ``KernelLinearizer``.
-    gamma : float, "scale", "auto" or None
+    gamma : float, "scale", "auto", "spread" or None
         As in ``sparse_encode``.
     degree, coef0 : float
         Parameters of the kernels by name, as in scikit-learn.

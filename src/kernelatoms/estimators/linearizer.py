@@ -60,10 +60,11 @@ class KernelLinearizer(
         exp(-gamma d^2); a function ``k(X, Y)`` of two matrices; an object with ``values`` or
         ``__call__`` and what else it knows of ``similarity.Kernel``, or a class of such; or
         ``"precomputed"``: then fit takes k(train, train) and transform k(new, train).
-    gamma : float, "scale", "auto" or None
+    gamma : float, "scale", "auto", "spread" or None
         Parameter of the kernels by name, as in scikit-learn: a number above 0, None for the
         kernel's default (1 / n_features; 1 for "chi2"), "scale" for 1 / (n_features * X.var()),
-        "auto" for 1 / n_features. Other kernels bring their own.
+        "auto" for 1 / n_features; "spread" makes rows at the mean squared distance (the mean of
+        whatever gamma multiplies) similar by a half. Other kernels bring their own.
     degree, coef0 : float
         Parameters of the kernels by name, as in scikit-learn; ``kernel="poly", degree=4, gamma=1,
         coef0=0`` is the paper's (x'y)^4.

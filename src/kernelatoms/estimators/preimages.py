@@ -59,7 +59,7 @@ def preimage(
         The rows that the vectors are made of.
     kernel : str, callable, object or class, default="rbf"
         As in ``KernelLinearizer``; not "precomputed".
-    gamma : float, "scale", "auto" or None
+    gamma : float, "scale", "auto", "spread" or None
         Parameter of the kernels by name, as in scikit-learn: a number above 0, None for the
         kernel's default, "scale" for 1 / (n_features * anchors.var()), "auto" for 1 / n_features.
     degree, coef0 : float

@@ -40,7 +40,7 @@ def residual_norms(
         Coefficients, whoever found them.
     kernel : str, callable, object or class, default="linear"
         As in ``KernelLinearizer``.
-    gamma : float, "scale", "auto" or None
+    gamma : float, "scale", "auto", "spread" or None
         As in ``sparse_encode``.
     degree, coef0 : float
         Parameters of the kernels by name, as in scikit-learn.

@@ -51,7 +51,7 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         For "omp", "lasso" and "threshold": allow no negative coefficients.
     kernel : str, callable, object or class, default="linear"
         As in ``KernelLinearizer``; not "precomputed".
-    gamma : float, "scale", "auto" or None
+    gamma : float, "scale", "auto", "spread" or None
         Parameter of the kernel; "scale" is taken from the dictionary.
     degree, coef0 : float
         Parameters of the kernels by name, as in scikit-learn.

@@ -72,7 +72,7 @@ class RBFKernel(DecayingKernel):
 
     Parameters
     ----------
-    gamma : float, "scale", "auto" or None
+    gamma : float, "scale", "auto", "spread" or None
         None is 1 / n_features.
     """
 
@@ -111,7 +111,7 @@ class LaplacianKernel(DecayingKernel):
 
     Parameters
     ----------
-    gamma : float, "scale", "auto" or None
+    gamma : float, "scale", "auto", "spread" or None
         None is 1 / n_features.
     """
 
@@ -174,7 +174,7 @@ class Chi2Kernel(DecayingKernel):
 
     Parameters
     ----------
-    gamma : float, "scale", "auto" or None
+    gamma : float, "scale", "auto", "spread" or None
         None is 1.
     """
 

@@ -124,7 +124,7 @@ class DistanceKernel(KernelOfDistance):
     ----------
     distance : str or object
         A name in ``DISTANCES``, or an object with ``describe(rows)`` and ``compare(A, B)``.
-    gamma : float, "scale", "auto" or None
+    gamma : float, "scale", "auto", "spread" or None
         None is 0.5; "scale" is 1 over the mean of d^power between different training rows, of at
         most 256 evenly spaced ones; "auto" is 1 / n_features.
     power : float

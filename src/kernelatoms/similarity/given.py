@@ -38,7 +38,7 @@ def make_kernel(
         exp(-gamma d^power); a function ``k(X, Y)`` of two matrices; an object with
         ``values`` or ``__call__`` and, optionally, ``diag`` and the rest of ``Kernel``; or a class
         of such objects, then made with ``kernel_params``.
-    gamma : float, "scale", "auto" or None
+    gamma : float, "scale", "auto", "spread" or None
         For kernels by name, as far as they have it: a number above 0, None for the kernel's
         default, "scale" for 1 / (n_features * X.var()) (of distances, see ``DistanceKernel``),
         "auto" for 1 / n_features.

@@ -110,7 +110,7 @@ class PolynomialKernel(InnerProductKernel):
 
     Parameters
     ----------
-    gamma : float, "scale", "auto" or None
+    gamma : float, "scale", "auto", "spread" or None
         None is 1 / n_features.
     degree : float
         The degree.
@@ -168,7 +168,7 @@ class SigmoidKernel(InnerProductKernel):
 
     Parameters
     ----------
-    gamma : float, "scale", "auto" or None
+    gamma : float, "scale", "auto", "spread" or None
         None is 1 / n_features.
     coef0 : float
         The constant.
