@@ -140,6 +140,6 @@ plt.show()
 #
 # A sum is something else: rows are alike as far as some channels are, and a channel of noise takes
 # its own share away and no more. Dictionaries of virtual samples and K-SAD gain by it, whether
-# channels work or not. Ridge codes over all rows do not: there the wide product is as good within the error. The
-# highest means are those of a sum that is told which channels belong together, here that three are
-# one colour; under ridge codes the standard errors still overlap.
+# channels work or not. Ridge codes over all rows do not: there the wide product is as good within
+# the error. The highest means are those of a sum that is told which channels belong together, here
+# that three are one colour; under ridge codes the standard errors still overlap.
