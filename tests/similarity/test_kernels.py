@@ -151,6 +151,51 @@ class TestGamma:
         assert make_kernel("rbf", gamma="scale").with_gamma_from(np.ones((3, 2))).gamma == 1
         assert make_kernel("linear", gamma="scale").with_gamma_from(X) == make_kernel("linear")
 
+    @pytest.mark.parametrize("name", ["rbf", "laplacian", "chi2"])
+    def test_with_spread_rows_at_the_mean_distance_are_similar_by_a_half(self, name, rng):
+        X = rng.random((40, 4)) + 5  # "scale" would depend on where the origin is
+        kernel = make_kernel(name, gamma="spread").with_gamma_from(X)
+        one, two = np.triu_indices(40, 1)
+        sizes = kernel.what_gamma_multiplies(X[one], X[two])
+        at_mean = np.exp(-kernel.gamma * sizes.mean())
+        assert at_mean == pytest.approx(0.5, rel=0.02)  # each row with 16 others, not with all 39
+        few = make_kernel(name, gamma="spread").with_gamma_from(X[:10])
+        one, two = np.triu_indices(10, 1)
+        sizes = kernel.what_gamma_multiplies(X[one], X[two])
+        assert few.gamma == pytest.approx(np.log(2) / sizes.mean(), rel=1e-9)  # all pairs
+
+    def test_spread_of_few_or_equal_rows_and_of_many(self, rng):
+        assert RBFKernel("spread").with_gamma_from(np.ones((1, 3))).gamma == 1
+        assert RBFKernel("spread").with_gamma_from(np.ones((9, 3))).gamma == 1
+        # Evenly spaced rows of a sorted table, near and far: not of its first ones alone.
+        X = np.repeat([[0.0], [1.0], [2.0], [3.0]], 1000, axis=0)
+        mean = np.mean((X[::100] - X[::100].T) ** 2) * 40 / 39
+        assert RBFKernel("spread").with_gamma_from(X).gamma == pytest.approx(
+            np.log(2) / mean, rel=0.1
+        )
+        far = rng.standard_normal((20, 3)).astype(np.float32) * np.float32(1e25)
+        gamma = RBFKernel("spread").with_gamma_from(far).gamma
+        assert np.isfinite(gamma)
+        assert 0 < gamma < 1e-48
+
+    def test_spread_of_inner_products_distances_and_users(self, rng):
+        X = rng.standard_normal((30, 4))
+        poly = make_kernel("poly", gamma="spread").with_gamma_from(X)
+        assert poly.gamma == pytest.approx(np.log(2) / np.mean(np.sum(X**2, axis=1)))
+        distance, rbf = (
+            make_kernel(name, gamma="spread").with_gamma_from(X).gamma for name in ("l2", "rbf")
+        )
+        assert distance == pytest.approx(rbf, rel=0.05)
+
+        class Silent:
+            gamma = "spread"
+
+            def values(self, X, Y):
+                return X @ Y.T
+
+        with pytest.raises(ValueError, match="does not say what its gamma multiplies"):
+            make_kernel(Silent()).with_gamma_from(X)
+
     def test_scale_needs_rows(self, rng):
         with pytest.raises(ValueError, match="gamma='scale' is taken from rows"):
             make_kernel("rbf", gamma="scale")(np.ones((2, 2)), np.ones((2, 2)))

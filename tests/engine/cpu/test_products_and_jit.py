@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from kernelatoms.engine.cpu.layout import LANES, in_lanes, padded
-from kernelatoms.engine.cpu.products import block_rows, gram_matrix
+from kernelatoms.engine.cpu.products import block_rows, cross_products, gram_matrix
 from kernelatoms.engine.cpu.threads import fair_share
 
 CODE_ONE_SIGNAL = """
@@ -103,3 +103,14 @@ def test_functions_of_others_without_a_module_compile_beside_ours():
     exec("def twice(x):\n    return 2 * x", made)
     made["twice"].__module__ = None
     assert numba.njit(made["twice"])(4) == 8
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("shape", [(1, 1, 1), (5000, 3, 130), (4097, 140, 2), (0, 3, 4)])
+def test_cross_products_add_up_over_all_rows(shape, dtype, rng):
+    n, p, q = shape
+    A, B = (rng.standard_normal((n, width)).astype(dtype) + 1 for width in (p, q))
+    total = cross_products(A, B)
+    assert total.dtype == np.float64
+    exact = A.astype(np.float64).T @ B.astype(np.float64)
+    np.testing.assert_allclose(total, exact, rtol=1e-5 if dtype == np.float32 else 1e-12)
