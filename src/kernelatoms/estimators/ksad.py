@@ -14,6 +14,7 @@ from kernelatoms.estimators.fitted import check_learner_state, check_moments, he
 from kernelatoms.estimators.kernel_dictionary import KernelDictionary
 from kernelatoms.estimators.low_rank_map import DEFAULT_ATOMS, LowRankMap
 from kernelatoms.estimators.unchanged import or_unchanged
+from kernelatoms.learning.ksad import times
 from kernelatoms.learning.loop import learn_batch
 from kernelatoms.learning.procrustes import Procrustes, orthonormal_start
 from kernelatoms.learning.state import LearnerState
@@ -225,7 +226,9 @@ class KSAD(LowRankMap, KernelDictionary):
         if state.n_batches == 0:
             state.n_batches = len(state.objective)  # a pass has seen as much as a batch, and more
         # Atoms are a rotation of the map's coordinates: turned back, they are the map.
-        mapped = _Mapped(self.anchors_, self.dual_coef_ @ atoms, atoms.T @ self.components_)
+        mapped = _Mapped(
+            self.anchors_, times(self.dual_coef_, atoms), times(atoms.T, self.components_)
+        )
         rows = X.astype(np.result_type(X, mapped.coef), copy=False)
         F = Expansion(self._kernel(), self.anchors_, mapped.coef).project(rows)
         return mapped, F.astype(atoms.dtype, copy=False), state
@@ -279,12 +282,12 @@ class _Mapped(NamedTuple):
         atoms = state.best
         fitted = {
             "anchors_": self.landmarks,
-            "dual_coef_": np.ascontiguousarray(self.coef @ atoms.T),
-            "atom_gram_": atoms @ atoms.T,
+            "dual_coef_": times(self.coef, atoms.T),
+            "atom_gram_": times(atoms, atoms.T),
             "state_": state,
             **pass_attributes(state),
         }
-        return fitted if self.back is None else fitted | {"components_": atoms @ self.back}
+        return fitted if self.back is None else fitted | {"components_": times(atoms, self.back)}
 
 
 def root_mean_energy(rows: Array) -> float:

@@ -2,7 +2,7 @@
 
 import warnings
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ from kernelatoms.estimators.checks import (
 from kernelatoms.estimators.explanation import Explanation, explain_codes
 from kernelatoms.estimators.fitted import held, held_count, held_floats, held_number, held_rows
 from kernelatoms.estimators.ksad import root_mean_energy
+from kernelatoms.estimators.linearizer import KernelLinearizer
 from kernelatoms.estimators.low_rank_map import LowRankMap
 from kernelatoms.estimators.supervised import SupervisedDictionary
 from kernelatoms.estimators.unchanged import or_unchanged
@@ -31,6 +32,7 @@ from kernelatoms.learning.ksad import (
     Weights,
     class_means,
     learn_ksad,
+    times,
     within_class_metric,
     within_scatter,
 )
@@ -239,47 +241,15 @@ class KSADClassifier(LowRankMap, SupervisedDictionary):
         F = linearizer.transform(X)[order]
         metric = self._find_metric(F, labels)
         if metric is not None:
-            F = machine(F).unit_rows(F @ metric[0].astype(F.dtype))
-        size = root_mean_energy(F)
+            F = machine(F).unit_rows(times(F, metric[0]))
         start = orthonormal_start(F, rank, rng)
-        l1, fisher = float(self.l1_weight) * size, float(self.fisher_weight) * size**2
-        codes = soft_threshold(F @ start.T, l1 / 2)
-        # Twice the weight of the term that it is part of: classes without scatter cannot run away.
-        ridge = 2 * fisher + float(self.shrinkage) * mean_scatter(codes, labels)
-        weights = Weights(l1, fisher, ridge)
-        back = None if self._precomputed else linearizer.preimage_coef_
-
-        def attributes(state: KSADState) -> dict[str, Any]:
-            owners = atom_owners(state.codes, labels)
-            sorted_atoms = np.argsort(owners, kind="stable")
-            atoms = state.dictionary[sorted_atoms]
-            codes = np.empty_like(state.codes)
-            codes[order] = state.codes[:, sorted_atoms]
-            seen, made = (
-                (atoms, atoms) if metric is None else (atoms @ metric[0], atoms @ metric[1])
-            )
-            fitted = {
-                "anchors_": linearizer.landmarks_,
-                "analysis_coef_": _by_atoms(linearizer.dual_coef_, seen),
-                "dual_coef_": _by_atoms(linearizer.dual_coef_, made),
-                "atom_classes_": owners[sorted_atoms],
-                "codes_": codes,
-                "in_metric_": metric is not None,
-                "labels_": labels[np.argsort(order)],
-                "l1_weight_": l1,
-                "objective_": np.array(state.objective),
-                "n_atoms_": rank,
-                "n_iter_": len(state.objective),
-            }
-            if back is not None:
-                fitted["components_"] = (made @ back).astype(X.dtype)
-            return fitted
-
-        watch = CallbackWatch(self, X, self.max_iter, attributes)
+        weights = self._weights(F, labels, start)
+        map_ = _Map(linearizer, metric, order, labels, weights)
+        watch = CallbackWatch(self, X, self.max_iter, map_.attributes)
         state = learn_ksad(
             F, labels, start, weights, max_iter=self.max_iter, tol=self.tol, watch=watch
         )
-        self.__dict__.update(attributes(state))
+        self.__dict__.update(map_.attributes(state))
         watch.end()
         return self
 
@@ -327,8 +297,17 @@ class KSADClassifier(LowRankMap, SupervisedDictionary):
             return None
         # Rows are brought to unit norm in it. Where that is their size already, on average, codes
         # times atoms are about the rows themselves.
-        size = root_mean_energy(F @ metric[0].astype(F.dtype))
+        size = root_mean_energy(times(F, metric[0]))
         return metric[0] / size, metric[1] * size
+
+    def _weights(self, F: Array, labels: NDArray[np.intp], start: Array) -> Weights:
+        """Return the weights in units of the signals, and the ridge that goes with them."""
+        size = root_mean_energy(F)
+        l1, fisher = float(self.l1_weight) * size, float(self.fisher_weight) * size**2
+        codes = soft_threshold(times(F, start.T), l1 / 2)
+        # Twice the weight of the term that it is part of: classes without scatter cannot run away.
+        ridge = 2 * fisher + float(self.shrinkage) * mean_scatter(codes, labels)
+        return Weights(l1, fisher, ridge)
 
     def _problem(self, X: Array) -> CodingProblem:
         dtype = np.result_type(X, self.analysis_coef_)
@@ -444,6 +423,44 @@ class KSADClassifier(LowRankMap, SupervisedDictionary):
         return tags
 
 
+class _Map(NamedTuple):
+    """How rows came to the codes: the kernel map, the metric and its inverse, classes in order."""
+
+    linearizer: KernelLinearizer
+    metric: tuple[Array, Array] | None
+    order: NDArray[np.intp]
+    labels: NDArray[np.intp]
+    weights: Weights
+
+    def attributes(self, state: KSADState) -> dict[str, Any]:
+        """Return the fitted attributes of a classifier that would stop there."""
+        owners = atom_owners(state.codes, self.labels)
+        by_class = np.argsort(owners, kind="stable")
+        atoms = state.dictionary[by_class]
+        codes = np.empty_like(state.codes)
+        codes[self.order] = state.codes[:, by_class]
+        seen = made = atoms
+        if self.metric is not None:
+            seen, made = (times(atoms, side) for side in self.metric)
+        linearizer = self.linearizer
+        fitted = {
+            "anchors_": linearizer.landmarks_,
+            "analysis_coef_": times(linearizer.dual_coef_, seen.T),
+            "dual_coef_": times(linearizer.dual_coef_, made.T),
+            "atom_classes_": owners[by_class],
+            "codes_": codes,
+            "in_metric_": self.metric is not None,
+            "labels_": self.labels[np.argsort(self.order)],
+            "l1_weight_": self.weights.l1,
+            "objective_": np.array(state.objective),
+            "n_atoms_": len(atoms),
+            "n_iter_": len(state.objective),
+        }
+        if hasattr(linearizer, "preimage_coef_"):
+            fitted["components_"] = times(made, linearizer.preimage_coef_)
+        return fitted
+
+
 def mean_scatter(codes: Array, labels: NDArray[np.intp]) -> float:
     """Return the mean eigenvalue of the scatter within classes; of all codes, where that is 0."""
     within = within_scatter(codes, class_means(codes, np.bincount(labels)), labels)
@@ -454,8 +471,3 @@ def mean_scatter(codes: Array, labels: NDArray[np.intp]) -> float:
 def atom_owners(codes: Array, labels: NDArray[np.intp]) -> NDArray[np.intp]:
     """Return the class whose codes have most energy in every atom, on average over its rows."""
     return class_means(np.square(codes, dtype=np.float64), np.bincount(labels)).argmax(axis=0)
-
-
-def _by_atoms(coef: Array, atoms: Array) -> Array:
-    """Return k(x, landmarks)'s coefficients on atoms (n_atoms, rank), of those on coordinates."""
-    return np.ascontiguousarray(coef @ atoms.T.astype(coef.dtype))

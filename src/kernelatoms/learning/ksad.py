@@ -91,7 +91,7 @@ def learn_ksad(
         Told of every pass, and may stop after it.
     """
     energy = float(machine(rows).squared_norms(rows).sum())
-    state = KSADState(atoms, soft_threshold(_times(rows, atoms.T), weights.l1 / 2))
+    state = KSADState(atoms, soft_threshold(times(rows, atoms.T), weights.l1 / 2))
     scatter = Scatter.of(state.codes, labels, weights.ridge)
     a = 1.0
     for _ in range(max_iter):
@@ -100,7 +100,7 @@ def learn_ksad(
         with machine(rows).one_blas_thread():
             cross = machine(rows).cross_products(state.codes, rows)
             state.dictionary = turned(cross, state.dictionary)
-            products = _times(rows, state.dictionary.T)
+            products = times(rows, state.dictionary.T)
             if weights.fisher:
                 state.codes, scatter, a = step(state.codes, products, labels, scatter, weights, a)
             else:
@@ -274,9 +274,9 @@ def within_class_metric(
         return (vectors / lengths) @ vectors.T, (vectors * lengths) @ vectors.T
 
 
-def _times(rows: Array, matrix: Array) -> Array:
-    """Return rows @ matrix, in blocks on all threads."""
-    out = np.empty((len(rows), matrix.shape[1]), rows.dtype)
+def times(rows: Array, matrix: Array) -> Array:
+    """Return rows @ matrix in the rows' type, in blocks: the same on any number of threads."""
+    out, matrix = np.empty((len(rows), matrix.shape[1]), rows.dtype), matrix.astype(rows.dtype)
 
     def work(start: int, stop: int) -> None:
         np.matmul(rows[start:stop], matrix, out=out[start:stop])
