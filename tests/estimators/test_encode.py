@@ -75,7 +75,7 @@ def test_candidates_limit_the_atoms(signals, atoms):
         (
             {"method": "magic"},
             ValueError,
-            "method must be one of 'omp', 'lasso', 'ridge', 'ksc', 'fksc', got",
+            "method must be one of 'omp', 'lasso', 'ridge', 'threshold', 'ksc', 'fksc', got",
         ),
         ({"selection": "best"}, ValueError, "selection must be one of 'omp', 'ols'"),
         ({"n_nonzero_coefs": 0}, ValueError, "n_nonzero_coefs must be at least 1"),

@@ -348,7 +348,9 @@ class TestKSADClassifier:
         shares = model.predict_proba(new)
         for row, share, label in zip(rows, shares, model.predict(new), strict=True):
             votes = {c: np.sum(y[row] == c) for c in model.classes_}
-            np.testing.assert_allclose(share, [votes[c] / 4 for c in model.classes_])
+            places = {c: np.flatnonzero(y[row] == c)[:1] for c in model.classes_}
+            weighed = [votes[c] + np.sum(0.5 ** (places[c] + 1.0)) for c in model.classes_]
+            np.testing.assert_allclose(share, weighed / np.sum(weighed))
             best = max(votes.values())
             first = next(y[r] for r in row if votes[y[r]] == best)
             assert label == first

@@ -334,7 +334,11 @@ class TestGammaSearch:
         ({"alpha": "much"}, TypeError, "alpha must be a number"),
         ({"gamma": 0}, ValueError, "gamma must be above 0"),
         ({"gamma": -2.0}, ValueError, "gamma must be above 0"),
-        ({"gamma": "wide"}, ValueError, "gamma must be above 0 .*'scale', 'auto', 'search'"),
+        (
+            {"gamma": "wide"},
+            ValueError,
+            "gamma must be above 0 .*'scale', 'auto', 'spread', 'search'",
+        ),
         ({"kernel": "gauss"}, ValueError, "kernel must be one .* got 'gauss'"),
         ({"kernel": "chi2"}, ValueError, "kernel must be one .*no negative values"),
         ({"kernel": "precomputed"}, ValueError, "kernel must be one .*not known"),

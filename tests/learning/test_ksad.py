@@ -75,6 +75,14 @@ def test_a_step_of_codes_is_the_papers_and_lowers_the_objective(seed, fisher):
         assert short > (a / 2 - 1) * np.sum(moved**2) - 1e-9 * abs(fisher * t)
 
 
+def test_a_search_begins_at_half_of_the_curvature_before(rng):
+    X, labels, Z = case(rng)
+    weights, Q = Weights(0.2, 1e-6, 0.3), oracles.ksad.soft(X @ Z.T, 0.1)
+    scatter = Scatter.of(Q, labels, weights.ridge)
+    found = [ksad.step(Q, X @ Z.T, labels, scatter, weights, a)[2] for a in (1.0, 1.5, 8.0)]
+    assert found == [1.0, 1.0, 4.0]
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("fisher", [0.0, 0.01, 1.0, 1000.0])
 def test_the_objective_recorded_is_real_and_never_rises(dtype, fisher, rng):

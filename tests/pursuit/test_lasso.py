@@ -335,7 +335,7 @@ def test_arguments_of_other_methods_and_missing_values_are_refused():
     with pytest.raises(ValueError, match="return_gap belongs to method='lasso'"):
         sparse_encode(X, D, return_gap=True)
     with pytest.raises(
-        ValueError, match="positive belongs to method='omp' or 'lasso', not to 'ksc'"
+        ValueError, match="positive belongs to method='omp' or 'lasso' or 'threshold', not"
     ):
         sparse_encode(X, D, method="ksc", alpha=0.1, positive=True)
     with pytest.raises(ValueError, match="alphas must all be above 0, got 0"):

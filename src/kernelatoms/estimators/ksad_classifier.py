@@ -254,7 +254,11 @@ class KSADClassifier(LowRankMap, SupervisedDictionary):
         return self
 
     def predict_proba(self, X: Any) -> Array:
-        """Return the share of votes that each class has among the nearest training codes.
+        """Return the share that each class has in the votes of the nearest training codes.
+
+        A code has one vote, and the nearest of its class up to half of one more: a half at the
+        first place of all, a quarter at the second and so on. The largest share is that of the
+        answer. With few neighbours shares are coarse (``CalibratedClassifierCV`` refines them).
 
         Parameters
         ----------
@@ -265,7 +269,7 @@ class KSADClassifier(LowRankMap, SupervisedDictionary):
         -------
         shares : array of shape (n_samples, n_classes)
         """
-        votes = np.floor(self._scores(self._validated(X)))
+        votes = self._scores(self._validated(X))
         return votes / votes.sum(axis=1, keepdims=True)
 
     def kneighbors(self, X: Any) -> NDArray[np.int32]:
@@ -342,10 +346,7 @@ class KSADClassifier(LowRankMap, SupervisedDictionary):
         return scores
 
     def _scores_of(self, X: Array, codes: Codes) -> Array:
-        """Count votes; less than one more for the class of the nearest code decides between equals.
-
-        The first member of a class is worth a half, a quarter and so on, by its place.
-        """
+        """Count votes; the nearest of a class has up to half of one more, by its place."""
         nearest = self._nearest(codes)
         votes = np.zeros((len(nearest), len(self.classes_)))
         rows = np.arange(len(nearest))

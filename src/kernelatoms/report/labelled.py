@@ -133,5 +133,8 @@ def _manner(last: Any) -> Manner:
             "above, over the sum of all classes"
         )
     if votes:
-        shares = "The share of a class is that of its votes among the nearest training rows"
+        shares = (
+            "The share of a class is that of its votes among the nearest training rows, the first "
+            "of a class counted a little more"
+        )
     return Manner(shares, "atom", last.components_, bars, sums)
