@@ -152,6 +152,7 @@ class TestKSAD:
         model = KSAD(10, max_iter=3, random_state=0).fit(X)
         components = model.components_.copy()
         model.partial_fit(X[:30])
+        assert model.state_.n_batches == 4  # three passes were as good as batches
         assert model.components_.shape == components.shape
         assert (model.components_ != components).any()
         with pytest.raises(ValueError, match="4 features"):
@@ -213,6 +214,13 @@ class TestKSAD:
         with pytest.raises(error, match=message):
             KSAD(5, **parameters).fit(rng.standard_normal((20, 4)))
 
+    def test_by_default_there_are_500_atoms_or_one_a_row(self, rng):
+        X = 10 * rng.standard_normal((520, 30))
+        model = KSAD(max_iter=1, random_state=0).fit(X)
+        assert (model.n_atoms_, len(model.anchors_)) == (500, 520)
+        few = KSAD(max_iter=1, random_state=0).fit(X[:40])
+        assert (few.n_atoms_, len(few.anchors_)) == (40, 40)
+
     def test_more_atoms_than_landmarks_are_clipped(self, rng):
         X = rng.standard_normal((40, 4))
         with pytest.warns(UserWarning, match=r"n_atoms=20 is more than the rank .* \(8\)") as seen:
@@ -272,6 +280,8 @@ class TestKSADClassifier:
         assert sorted(order_of_atoms) == list(range(7))
         np.testing.assert_allclose(model.codes_[order][:, order_of_atoms], Q, atol=1e-6)
         tests = oracles.ksad.soft(linearizer.transform(X[40:]) @ Z.T, l1 / 2)
+        codes = model.transform(X[40:]).toarray()
+        np.testing.assert_allclose(codes[:, order_of_atoms], tests, atol=1e-6)
         apart = np.sum((tests[:, None] - Q) ** 2, axis=2)
         np.testing.assert_array_equal(model.predict(X[40:]), y[:40][order][apart.argmin(axis=1)])
 
@@ -326,6 +336,14 @@ class TestKSADClassifier:
         K = RBFKernel(model.gamma_)(model.anchors_, model.anchors_)
         both = model.analysis_coef_.T @ K @ model.dual_coef_
         np.testing.assert_allclose(both, np.eye(20), atol=1e-6)
+
+    def test_defaults_are_those_that_were_measured(self):
+        """Those of "our defaults" on the pages of the paper: change them with new records only."""
+        ours = KSADClassifier().get_params()
+        assert (ours["kernel"], ours["gamma"], ours["n_atoms"]) == ("rbf", "spread", None)
+        assert (ours["l1_weight"], ours["fisher_weight"], ours["shrinkage"]) == (0.01, 0, 0.01)
+        assert (ours["n_neighbors"], ours["distance"]) == (3, "correlation")
+        assert ours["within_class_metric"]
 
     def test_the_metric_pays_on_digits(self):
         X, y = load_digits(return_X_y=True)
