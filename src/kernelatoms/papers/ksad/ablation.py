@@ -64,6 +64,7 @@ _PUBLISHED_ONLY: dict[str, dict[str, Any]] = {
 _DEFAULTS_ONLY: dict[str, dict[str, Any]] = {
     "no within-class metric": {"within_class_metric": False},
     **{f"shrinkage {s:g}": {"shrinkage": s} for s in (0.001, 0.01, 0.1, 1)},
+    **{f"term {weight:g}": {"fisher_weight": weight} for weight in (0.001, 0.01)},
     "l2 distance": {"distance": "l2"},
     "the paper's atoms": {},
 }
