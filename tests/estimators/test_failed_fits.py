@@ -34,7 +34,7 @@ ESTIMATORS = {
     "KernelKSVD": KernelKSVD(n_nonzero_coefs=2, **FEW),
     "KSCDL": KSCDL(**FEW),
     "D-KSVD": DKSVDClassifier(n_nonzero_coefs=2, **FEW),
-    "FDDL": FDDLClassifier(4, max_iter=2, random_state=0),
+    "FDDL": FDDLClassifier(2, max_iter=1, init_max_iter=1, random_state=0),
     "KSAD": KSAD(**FEW),
     "KSADClassifier": KSADClassifier(**FEW),
     "classifier": ClassDictionaryClassifier(KSVD(n_nonzero_coefs=2, **FEW), random_state=0),

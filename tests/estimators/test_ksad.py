@@ -462,6 +462,16 @@ class TestKSADClassifier:
         assert not model.in_metric_
         assert np.mean(model.predict(X) == single) > 0.95
 
+    @pytest.mark.parametrize("dtype", [np.float32, np.float64])
+    @pytest.mark.parametrize("fisher_weight", [0, 1e-20, 1e-3])
+    def test_hardly_any_shrinkage_is_no_trouble(self, fisher_weight, dtype, rng):
+        X, y = blobs(rng, n=30, n_features=40, dtype=dtype)  # scatter within classes is singular
+        model = KSADClassifier(
+            30, shrinkage=1e-300, fisher_weight=fisher_weight, max_iter=5, random_state=0
+        ).fit(X, y)
+        assert np.isfinite(model.codes_).all()
+        assert np.isfinite(model.predict_proba(X)).all()
+
     def test_more_neighbours_than_rows_are_clipped(self, rng):
         X, y = blobs(rng, n=20)
         with pytest.warns(UserWarning, match=r"n_neighbors=99 is more than there are rows \(20\)"):

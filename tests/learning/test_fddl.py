@@ -57,8 +57,7 @@ class TestObjective:
 
 
 class TestCodes:
-    @pytest.mark.parametrize("fisher", [0.0, 0.001, 0.3])
-    @pytest.mark.parametrize("eta", [1.0, 2.5])
+    @pytest.mark.parametrize(("fisher", "eta"), [(0.0, 1.0), (0.001, 2.5), (0.3, 1.0)])
     def test_they_reach_what_many_proximal_steps_reach(self, fisher, eta, rng):
         data, D = case(rng)
         weights = Weights(0.4, fisher, eta)

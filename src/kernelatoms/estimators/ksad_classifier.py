@@ -310,8 +310,10 @@ class KSADClassifier(LowRankMap, SupervisedDictionary):
         l1, fisher = float(self.l1_weight) * size, float(self.fisher_weight) * size**2
         codes = soft_threshold(times(F, start.T), l1 / 2)
         # Twice the weight of the term that it is part of: classes without scatter cannot run away.
-        ridge = 2 * fisher + float(self.shrinkage) * mean_scatter(codes, labels)
-        return Weights(l1, fisher, ridge)
+        # And above the rounding of a scatter without ridge, whatever share of it is asked for.
+        least = 10 * len(start) * float(np.finfo(F.dtype).eps)
+        share = max(float(self.shrinkage), least)
+        return Weights(l1, fisher, 2 * fisher + share * mean_scatter(codes, labels))
 
     def _problem(self, X: Array) -> CodingProblem:
         dtype = np.result_type(X, self.analysis_coef_)

@@ -270,7 +270,9 @@ def within_class_metric(
         # What rounding leaves of equal rows is no scatter.
         if mean <= np.finfo(rows.dtype).eps * float(np.vdot(rows, rows)) / rows.size:
             return None
-        lengths = np.sqrt(np.maximum(values, 0) + shrinkage * mean)
+        # Directions without scatter are as long as rounding allows, at most.
+        share = max(shrinkage, 10 * len(S) * float(np.finfo(rows.dtype).eps))
+        lengths = np.sqrt(np.maximum(values, 0) + share * mean)
         return (vectors / lengths) @ vectors.T, (vectors * lengths) @ vectors.T
 
 

@@ -134,7 +134,7 @@ def learn(dtype):
             learner.partial_fit(X[:200]).partial_fit(X[200:])
             keep_fitted(f"{key} partial_fit", learner)
     for sampling in SAMPLERS:
-        for solver in ("full", "randomized"):
+        for solver in ("full", "randomized") if sampling == "uniform" else ("full",):
             key = f"KernelLinearizer {name} {sampling} {solver}"
             mapper = KernelLinearizer(
                 n_landmarks=60, n_components=20, sampling=sampling, solver=solver, n_oversamples=0,
