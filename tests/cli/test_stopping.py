@@ -124,6 +124,7 @@ def test_when_it_is_done_there_is_nothing_to_stop(work, start):
     assert "Traceback" not in errors
 
 
+@pytest.mark.slow
 def test_a_job_in_the_background_ignores_it(start):
     code = (
         "import signal, sys; signal.signal(signal.SIGINT, signal.SIG_IGN)\n"

@@ -94,7 +94,13 @@ def test_parameters_younger_than_a_file_have_their_defaults():
     assert (parameters["n_oversamples"], parameters["n_passes"]) == (20, 16)
 
 
-@pytest.mark.parametrize("other", [{"OPENBLAS_CORETYPE": "Haswell"}, {"NUMBA_CPU_NAME": "generic"}])
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"OPENBLAS_CORETYPE": "Haswell"},
+        pytest.param({"NUMBA_CPU_NAME": "generic"}, marks=pytest.mark.slow),  # compiles everything
+    ],
+)
 def test_another_processor_predicts_the_same(other, rng, tmp_path):
     X, y = make_data(rng, 200)
     model = make_classifier().fit(X, y)

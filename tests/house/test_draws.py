@@ -81,7 +81,7 @@ def test_the_house_repeats_itself(run):
     assert "2 failed" in printed
     assert len(set(numbers(printed))) == 1
     assert numbers(run("test_fails")) == numbers(printed)
-    assert "drawn 40, " in run("test_property")
+    assert "drawn 28, " in run("test_property")
 
 
 def test_fresh_numbers_that_their_seed_brings_back(run):

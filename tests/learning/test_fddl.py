@@ -63,7 +63,7 @@ class TestCodes:
         weights = Weights(0.4, fisher, eta)
         got, now = code_all(data, D, scipy.sparse.csr_array((len(data.rows), len(D))), weights)
         assert now == pytest.approx(oracle(data, D, got, weights))
-        far = fisher_codes(data.rows.T, data.labels, D.T, data.owners, *weights, 20_000)
+        far = fisher_codes(data.rows.T, data.labels, D.T, data.owners, *weights, 8_000)
         best = fisher_objective(data.rows.T, data.labels, D.T, data.owners, far, *weights)
         reached = oracle(data, D, got, weights)
         # Rounds end where they bring 1e-4; with a strong scatter term they come in slowly.
@@ -76,7 +76,7 @@ class TestCodes:
         codes = scipy.sparse.csr_array((len(data.rows), len(D)))
         for _ in range(60):
             codes, _ = code_all(data, D, codes, weights)
-        far = fisher_codes(data.rows.T, data.labels, D.T, data.owners, *weights, 20_000)
+        far = fisher_codes(data.rows.T, data.labels, D.T, data.owners, *weights, 8_000)
         best = fisher_objective(data.rows.T, data.labels, D.T, data.owners, far, *weights)
         assert oracle(data, D, codes, weights) == pytest.approx(best, rel=1e-4)
 
