@@ -252,7 +252,7 @@ class TestGammaSearch:
         ]
         assert errors[0] < errors[1]
 
-    @pytest.mark.parametrize("shape", ["circle", "clusters"])
+    @pytest.mark.parametrize("shape", [pytest.param("circle", marks=pytest.mark.slow), "clusters"])
     def test_it_is_near_the_best_on_new_rows_at_equal_nonzeros(self, shape, rng):
         def draw(n):
             if shape == "circle":

@@ -66,6 +66,7 @@ def test_a_column_of_numbers_and_words_is_reported_with_its_row(tmp_path):
     assert "decimal commas" in commas.mixed["a"]
 
 
+@pytest.mark.slow
 def test_very_wide_tables_are_read(tmp_path):
     n = 60_000
     line = ",".join(f"column_with_a_long_name_{i}" for i in range(n))

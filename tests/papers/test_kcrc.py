@@ -296,6 +296,7 @@ def test_the_nearest_neighbour_is_scikit_learns(data_home):
 
 
 @with_image_distances
+@pytest.mark.slow
 def test_every_distance_runs_on_its_images(data_home, monkeypatch):
     monkeypatch.setitem(distances.N_ATOMS, "mnist", 50)
     for study in (distances.USPS, distances.FACES, distances.MNIST, distances.SHAPES):

@@ -37,6 +37,7 @@ def draw(seed, shape, kind="random"):
 
 
 @given(seed=seeds, n_atoms=st.integers(1, 10), alpha=st.sampled_from([0.01, 0.3, 2.0]))
+@pytest.mark.slow
 def test_linear_cd_is_the_lasso_of_rows(seed, n_atoms, alpha):
     rng = np.random.default_rng(seed)
     X, D = rng.standard_normal((3, 6)), rng.standard_normal((n_atoms, 6))

@@ -168,6 +168,7 @@ def test_bars_of_energy_are_relative_to_the_largest(digits):
     np.testing.assert_allclose(widths[1::2] / widths[::2], energy / energy[0])
 
 
+@pytest.mark.slow
 def test_everything_stays_inside_of_the_figure(digits):
     X, y, *_ = digits
     for n_atoms, shape in ((2, (8, 8)), (100, (8, 8)), (20, None), (3, (2, 32)), (3, (64, 1))):

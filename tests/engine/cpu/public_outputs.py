@@ -185,7 +185,7 @@ def compare(dtype):
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
-    for dtype in (np.float32, np.float64):
+    for dtype in (getattr(np, name) for name in sys.argv[1:]):
         compare(dtype)
         code(dtype)
         learn(dtype)
