@@ -345,7 +345,7 @@ class TestKSADClassifier:
         assert (ours["n_neighbors"], ours["distance"]) == (3, "correlation")
         assert ours["within_class_metric"]
 
-    def test_the_metric_pays_on_digits(self):
+    def test_digits_are_told_apart_with_the_metric_and_without(self):
         X, y = load_digits(return_X_y=True)
         X = normalize(X)
         plain, ours = (

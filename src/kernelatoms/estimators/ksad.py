@@ -14,7 +14,6 @@ from kernelatoms.estimators.fitted import check_learner_state, check_moments, he
 from kernelatoms.estimators.kernel_dictionary import KernelDictionary
 from kernelatoms.estimators.low_rank_map import DEFAULT_ATOMS, LowRankMap
 from kernelatoms.estimators.unchanged import or_unchanged
-from kernelatoms.learning.ksad import times
 from kernelatoms.learning.loop import learn_batch
 from kernelatoms.learning.procrustes import Procrustes, orthonormal_start
 from kernelatoms.learning.state import LearnerState
@@ -227,7 +226,9 @@ class KSAD(LowRankMap, KernelDictionary):
             state.n_batches = len(state.objective)  # a pass has seen as much as a batch, and more
         # Atoms are a rotation of the map's coordinates: turned back, they are the map.
         mapped = _Mapped(
-            self.anchors_, times(self.dual_coef_, atoms), times(atoms.T, self.components_)
+            self.anchors_,
+            machine(X).times(self.dual_coef_, atoms),
+            machine(X).times(atoms.T, self.components_),
         )
         rows = X.astype(np.result_type(X, mapped.coef), copy=False)
         F = Expansion(self._kernel(), self.anchors_, mapped.coef).project(rows)
@@ -280,6 +281,7 @@ class _Mapped(NamedTuple):
     def attributes(self, state: LearnerState) -> dict[str, Any]:
         """Return the fitted attributes of a learner that would stop there."""
         atoms = state.best
+        times = machine(atoms).times
         fitted = {
             "anchors_": self.landmarks,
             "dual_coef_": times(self.coef, atoms.T),

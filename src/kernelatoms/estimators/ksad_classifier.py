@@ -30,11 +30,10 @@ from kernelatoms.estimators.watching import CallbackWatch
 from kernelatoms.learning.ksad import (
     KSADState,
     Weights,
-    class_means,
+    atom_owners,
     learn_ksad,
-    times,
+    ridge_of,
     within_class_metric,
-    within_scatter,
 )
 from kernelatoms.learning.procrustes import orthonormal_start
 from kernelatoms.pursuit.choices import Pursuit, Threshold
@@ -238,10 +237,7 @@ class KSADClassifier(LowRankMap, SupervisedDictionary):
         )  # fmt: skip
         order = np.argsort(labels, kind="stable")
         labels = labels[order]
-        F = linearizer.transform(X)[order]
-        metric = self._find_metric(F, labels)
-        if metric is not None:
-            F = machine(F).unit_rows(times(F, metric[0]))
+        F, metric = self._in_metric(linearizer.transform(X)[order], labels)
         start = orthonormal_start(F, rank, rng)
         weights = self._weights(F, labels, start)
         map_ = _Map(linearizer, metric, order, labels, weights)
@@ -287,9 +283,12 @@ class KSADClassifier(LowRankMap, SupervisedDictionary):
         """
         return self._nearest(self._encode(self._validated(X)))
 
-    def _find_metric(self, F: Array, labels: NDArray[np.intp]) -> tuple[Array, Array] | None:
+    def _in_metric(
+        self, F: Array, labels: NDArray[np.intp]
+    ) -> tuple[Array, tuple[Array, Array] | None]:
+        """Return virtual samples as they are coded, and the metric and its inverse, if any."""
         if not self.within_class_metric:
-            return None
+            return F, None
         metric = within_class_metric(F, labels, float(self.shrinkage))
         if metric is None:
             warnings.warn(
@@ -298,22 +297,21 @@ class KSADClassifier(LowRankMap, SupervisedDictionary):
                 UserWarning,
                 stacklevel=3,
             )
-            return None
-        # Rows are brought to unit norm in it. Where that is their size already, on average, codes
-        # times atoms are about the rows themselves.
-        size = root_mean_energy(times(F, metric[0]))
-        return metric[0] / size, metric[1] * size
+            return F, None
+        seen = machine(F).times(F, metric[0])
+        # Rows are brought to unit norm. Where that is their size already, on average, codes times
+        # atoms are about the rows themselves.
+        size = root_mean_energy(seen)
+        return machine(F).unit_rows(seen), (metric[0] / size, metric[1] * size)
 
     def _weights(self, F: Array, labels: NDArray[np.intp], start: Array) -> Weights:
         """Return the weights in units of the signals, and the ridge that goes with them."""
         size = root_mean_energy(F)
         l1, fisher = float(self.l1_weight) * size, float(self.fisher_weight) * size**2
-        codes = soft_threshold(times(F, start.T), l1 / 2)
-        # Twice the weight of the term that it is part of: classes without scatter cannot run away.
-        # And above the rounding of a scatter without ridge, whatever share of it is asked for.
-        least = 10 * len(start) * float(np.finfo(F.dtype).eps)
-        share = max(float(self.shrinkage), least)
-        return Weights(l1, fisher, 2 * fisher + share * mean_scatter(codes, labels))
+        if not fisher:
+            return Weights(l1, fisher, 1.0)
+        codes = soft_threshold(machine(F).times(F, start.T), l1 / 2)
+        return Weights(l1, fisher, ridge_of(codes, labels, fisher, float(self.shrinkage)))
 
     def _problem(self, X: Array) -> CodingProblem:
         dtype = np.result_type(X, self.analysis_coef_)
@@ -348,8 +346,10 @@ class KSADClassifier(LowRankMap, SupervisedDictionary):
         return scores
 
     def _scores_of(self, X: Array, codes: Codes) -> Array:
+        return self._votes(self._nearest(codes))
+
+    def _votes(self, nearest: NDArray[np.int32]) -> Array:
         """Count votes; the nearest of a class has up to half of one more, by its place."""
-        nearest = self._nearest(codes)
         votes = np.zeros((len(nearest), len(self.classes_)))
         rows = np.arange(len(nearest))
         for place, members in enumerate(nearest.T):
@@ -361,26 +361,33 @@ class KSADClassifier(LowRankMap, SupervisedDictionary):
 
     def _nearest(self, codes: Codes) -> NDArray[np.int32]:
         """Return the training codes nearest to these, the nearest first."""
-        known, new = self.codes_, codes.to_dense().astype(self.codes_.dtype, copy=False)
+        new = codes.to_dense().astype(self.codes_.dtype, copy=False)
         if self.search == "approximate":
-            seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
-
-            def make() -> ApproximateNeighbors:
-                return ApproximateNeighbors(known, self.distance, random_state=seed)
-
-            index = remember(self, (known, self.distance, seed), make)
-            return index.nearest(new, self.n_neighbors_)
+            return self._index().nearest(new, self.n_neighbors_)
+        known = self.codes_
         if self.distance == "correlation":
-            known, new = (machine(rows).unit_rows(rows) for rows in (known, new))
+            new = machine(new).unit_rows(new)
+            known = remember(self, (known, "unit"), lambda: machine(new).unit_rows(self.codes_))
         return nearest_in_space(LinearProblem(new, known, complete=True), self.n_neighbors_)
 
+    def _index(self) -> ApproximateNeighbors:
+        """Return the index of the training codes, made once."""
+        seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
+
+        def make() -> ApproximateNeighbors:
+            return ApproximateNeighbors(self.codes_, self.distance, random_state=seed)
+
+        return remember(self, (self.codes_, self.distance, seed), make)
+
     def _explained(self, X: Array) -> list[Explanation]:
-        codes = self._encode(X)
+        problem = self._problem(X)
+        codes = self._pursuit()(problem)
+        nearest = self._nearest(codes)
         explained = explain_codes(
-            codes.to_csr(), self.atom_classes_, self.classes_, self._scores_of(X, codes),
-            residual=codes.error, energies=self._energies(X),
+            codes.to_csr(), self.atom_classes_, self.classes_, self._votes(nearest),
+            residual=codes.error, energies=problem.energy(0, len(X)),
         )  # fmt: skip
-        found = (rows[rows >= 0] for rows in self._nearest(codes))
+        found = (rows[rows >= 0] for rows in nearest)
         return [
             replace(why, neighbors=rows, neighbor_owners=self.labels_[rows])
             for why, rows in zip(explained, found, strict=True)
@@ -442,10 +449,10 @@ class _Map(NamedTuple):
         atoms = state.dictionary[by_class]
         codes = np.empty_like(state.codes)
         codes[self.order] = state.codes[:, by_class]
+        times, linearizer = machine(atoms).times, self.linearizer
         seen = made = atoms
         if self.metric is not None:
             seen, made = (times(atoms, side) for side in self.metric)
-        linearizer = self.linearizer
         fitted = {
             "anchors_": linearizer.landmarks_,
             "analysis_coef_": times(linearizer.dual_coef_, seen.T),
@@ -462,15 +469,3 @@ class _Map(NamedTuple):
         if hasattr(linearizer, "preimage_coef_"):
             fitted["components_"] = times(made, linearizer.preimage_coef_)
         return fitted
-
-
-def mean_scatter(codes: Array, labels: NDArray[np.intp]) -> float:
-    """Return the mean eigenvalue of the scatter within classes; of all codes, where that is 0."""
-    within = within_scatter(codes, class_means(codes, np.bincount(labels)), labels)
-    total = float(np.trace(within)) or float(machine(codes).squared_norms(codes).sum())
-    return (total or 1.0) / codes.shape[1]
-
-
-def atom_owners(codes: Array, labels: NDArray[np.intp]) -> NDArray[np.intp]:
-    """Return the class whose codes have most energy in every atom, on average over its rows."""
-    return class_means(np.square(codes, dtype=np.float64), np.bincount(labels)).argmax(axis=0)

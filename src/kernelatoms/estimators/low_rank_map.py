@@ -12,8 +12,8 @@ from kernelatoms.estimators.linearizer import KernelLinearizer
 Array = NDArray[Any]
 
 DEFAULT_ATOMS = 500
-# Landmarks for every atom, where their number is not given: more of them lower the error of the
-# map, and beyond four the accuracies on faces and digits no longer change (benchmarks/RESULTS.md).
+# Landmarks for every atom, where their number is not given. One an atom loses up to three points on
+# faces and half a point on digits (reproduce ksad/ablation); more than four were not tried.
 _LANDMARKS_AN_ATOM = 4
 
 

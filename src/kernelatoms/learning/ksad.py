@@ -82,7 +82,7 @@ def learn_ksad(
     atoms : array of shape (n_atoms, n_features)
         Where to start, orthonormal.
     weights : Weights
-        What the terms count; the ridge is above 0.
+        What the terms count; the ridge (``ridge_of``) is above 0, unused without the term.
     max_iter : int
         The most passes: the best atoms for the codes, then a step of all codes.
     tol : float
@@ -91,8 +91,8 @@ def learn_ksad(
         Told of every pass, and may stop after it.
     """
     energy = float(machine(rows).squared_norms(rows).sum())
-    state = KSADState(atoms, soft_threshold(times(rows, atoms.T), weights.l1 / 2))
-    scatter = Scatter.of(state.codes, labels, weights.ridge)
+    state = KSADState(atoms, soft_threshold(machine(rows).times(rows, atoms.T), weights.l1 / 2))
+    scatter = Scatter.of(state.codes, labels, weights.ridge) if weights.fisher else None
     a = 1.0
     for _ in range(max_iter):
         if watch is not None:
@@ -100,15 +100,15 @@ def learn_ksad(
         with machine(rows).one_blas_thread():
             cross = machine(rows).cross_products(state.codes, rows)
             state.dictionary = turned(cross, state.dictionary)
-            products = times(rows, state.dictionary.T)
-            if weights.fisher:
+            products = machine(rows).times(rows, state.dictionary.T)
+            if scatter is not None:
                 state.codes, scatter, a = step(state.codes, products, labels, scatter, weights, a)
             else:
                 state.codes = soft_threshold(products, weights.l1 / 2)
         both = float(np.vecdot(products, state.codes, dtype=np.float64).sum())
         squares = max(energy - 2 * both + _energy(state.codes), 0.0)
         l1_norm = float(np.abs(state.codes).sum(dtype=np.float64))
-        gained = weights.fisher * scatter.value if weights.fisher else 0.0
+        gained = 0.0 if scatter is None else weights.fisher * scatter.value
         state.objective.append(squares + weights.l1 * l1_norm - gained)
         if watch is not None and watch.end_pass(state):
             break
@@ -271,20 +271,30 @@ def within_class_metric(
         if mean <= np.finfo(rows.dtype).eps * float(np.vdot(rows, rows)) / rows.size:
             return None
         # Directions without scatter are as long as rounding allows, at most.
-        share = max(shrinkage, 10 * len(S) * float(np.finfo(rows.dtype).eps))
+        share = max(shrinkage, _least_share(rows))
         lengths = np.sqrt(np.maximum(values, 0) + share * mean)
         return (vectors / lengths) @ vectors.T, (vectors * lengths) @ vectors.T
 
 
-def times(rows: Array, matrix: Array) -> Array:
-    """Return rows @ matrix in the rows' type, in blocks: the same on any number of threads."""
-    out, matrix = np.empty((len(rows), matrix.shape[1]), rows.dtype), matrix.astype(rows.dtype)
+def ridge_of(codes: Array, labels: NDArray[np.intp], fisher: float, shrinkage: float) -> float:
+    """Return the ridge of S_W: twice the term's weight, and a share of the mean eigenvalue.
 
-    def work(start: int, stop: int) -> None:
-        np.matmul(rows[start:stop], matrix, out=out[start:stop])
+    The share is of the scatter of these codes, the first ones; where they have none within classes,
+    of the energy of all. Below rounding it would be nothing.
+    """
+    within = within_scatter(codes, class_means(codes, np.bincount(labels)), labels)
+    total = float(np.trace(within)) or _energy(codes) or 1.0
+    return 2 * fisher + max(shrinkage, _least_share(codes)) * total / codes.shape[1]
 
-    _in_blocks(out, work)
-    return out
+
+def _least_share(rows: Array) -> float:
+    """Return the share of the mean eigenvalue that is above the rounding of a scatter matrix."""
+    return 10 * rows.shape[1] * float(np.finfo(rows.dtype).eps)
+
+
+def atom_owners(codes: Array, labels: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Return the class whose codes have most energy in every atom, on average over its rows."""
+    return class_means(np.square(codes, dtype=np.float64), np.bincount(labels)).argmax(axis=0)
 
 
 def _in_blocks(codes: Array, work: Callable[[int, int], None]) -> None:

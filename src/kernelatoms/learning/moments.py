@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelatoms.engine import machine
-from kernelatoms.space.codes import Codes, DenseCodes
+from kernelatoms.space.codes import Codes
 
 Array = NDArray[Any]
 
@@ -32,14 +32,8 @@ class Moments:
     @classmethod
     def of(cls, X: Array, codes: Codes) -> "Moments":
         """Return the sums over these rows."""
-        if isinstance(codes, DenseCodes):
-            W = codes.weights
-            gram, cross = machine(X).cross_products(W, W), machine(X).cross_products(W, X)
-        else:
-            sparse = codes.to_csr()
-            gram, cross = machine(X).sum_products(
-                sparse.indptr, sparse.indices, sparse.data, X, codes.n_atoms
-            )
+        W = codes.to_csr()
+        gram, cross = machine(X).sum_products(W.indptr, W.indices, W.data, X, codes.n_atoms)
         return cls(
             gram=gram,
             cross=cross,

@@ -49,7 +49,13 @@ from kernelatoms.engine.cpu.local import (
 from kernelatoms.engine.cpu.masked import omp_observed
 from kernelatoms.engine.cpu.nearest import in_order, keep_smallest, none_yet, smallest
 from kernelatoms.engine.cpu.pairs import chi2_distances, l1_distances, linf_distances
-from kernelatoms.engine.cpu.products import cross_products, for_blocks, for_rows, gram_matrix
+from kernelatoms.engine.cpu.products import (
+    cross_products,
+    for_blocks,
+    for_rows,
+    gram_matrix,
+    times,
+)
 from kernelatoms.engine.cpu.scale import (
     all_ordinary,
     is_ordinary,
@@ -118,6 +124,7 @@ __all__ = [
     "sum_products",
     "sweep_atoms",
     "tangent_distances",
+    "times",
     "to_ordinary",
     "unit_rows",
 ]

@@ -59,6 +59,18 @@ def cross_products(A: NDArray[Any], B: NDArray[Any]) -> NDArray[np.float64]:
     return total
 
 
+def times(rows: NDArray[Any], matrix: NDArray[Any]) -> NDArray[Any]:
+    """Return rows @ matrix in the rows' type, in blocks: the same on any number of threads."""
+    out = np.empty((len(rows), matrix.shape[1]), rows.dtype)
+    matrix = matrix.astype(rows.dtype, copy=False)
+
+    def work(start: int, stop: int) -> None:
+        np.matmul(rows[start:stop], matrix, out=out[start:stop])
+
+    for_blocks(len(rows), 2 * matrix.shape[1], rows.itemsize, work)
+    return out
+
+
 def block_rows(n_rows: int, width: int, itemsize: int, fewest: int = 512) -> int:
     """Return how many rows to work on at once: a few MiB a thread, enough rows for the GEMM.
 
