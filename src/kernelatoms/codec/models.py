@@ -1,0 +1,99 @@
+"""How the rows of a matrix are predicted, as bytes that a file stores or refers to.
+
+A model is its name, its layout, plain settings and arrays. Its bytes are a function of these alone,
+so that their SHA-256 names it: many files may share one model and store its digest only.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import zstandard
+from numpy.typing import NDArray
+
+from kernelatoms.codec.errors import CodecError
+
+# No model is larger; what claims to be is hostile.
+_MOST_BYTES = 1 << 30
+_TYPES = ("<f8", "<f4", "<i8", "<i4", "<i2", "|i1", "|u1")
+
+
+@dataclass(frozen=True)
+class CodecModel:
+    """A predictor of rows.
+
+    Parameters
+    ----------
+    predictor : str
+        Its name.
+    n_columns : int
+        Values in a row.
+    slice_rows : int
+        Rows in one slice of a 3-d array, whose rows are stacked; 0 if there are no slices.
+    symmetric : bool
+        Whether every slice (or the whole matrix, without slices) is a symmetric matrix.
+    settings : dict of str to number, text or list of numbers
+        Whatever else the predictor needs to know.
+    arrays : dict of str to array
+        What it has learned; empty for predictors that learn on the way.
+    """
+
+    predictor: str
+    n_columns: int
+    slice_rows: int = 0
+    symmetric: bool = False
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    arrays: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+
+    def to_bytes(self) -> bytes:
+        """Return the model as bytes, the same for equal models."""
+        arrays = {
+            name: np.ascontiguousarray(array, np.dtype(array.dtype).newbyteorder("<"))
+            for name, array in sorted(self.arrays.items())
+        }
+        head = {
+            "predictor": self.predictor,
+            "n_columns": self.n_columns,
+            "slice_rows": self.slice_rows,
+            "symmetric": self.symmetric,
+            "settings": dict(self.settings),
+            "arrays": [[name, a.dtype.str, list(a.shape)] for name, a in arrays.items()],
+        }
+        text = json.dumps(head, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
+        body = (
+            len(text).to_bytes(4, "little") + text + b"".join(a.tobytes() for a in arrays.values())
+        )
+        return zstandard.ZstdCompressor(level=19).compress(body)
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> "CodecModel":
+        """Return the model that the bytes were made of; ``CodecError`` if they were not."""
+        try:
+            size = zstandard.frame_content_size(data)
+            if not 4 <= size <= _MOST_BYTES:
+                raise ValueError(f"{size} bytes")
+            body = zstandard.ZstdDecompressor().decompress(data)
+            start = 4 + int.from_bytes(body[:4], "little")
+            head = json.loads(body[4:start])
+            arrays = {}
+            for name, dtype, shape in head.pop("arrays"):
+                if dtype not in _TYPES or any(not 0 <= n <= _MOST_BYTES for n in shape):
+                    raise ValueError(f"an array of type {dtype} and shape {shape}")
+                stop = start + int(np.prod(shape, dtype=object)) * np.dtype(dtype).itemsize
+                if stop > len(body):
+                    raise ValueError(f"the array {name} is cut short")
+                arrays[name] = np.frombuffer(body[start:stop], dtype).reshape(shape)
+                start = stop
+            if start != len(body):
+                raise ValueError("bytes are left over")
+            return cls(**head, arrays=arrays)
+        except (ValueError, TypeError, KeyError, zstandard.ZstdError) as error:
+            raise CodecError(f"the model cannot be read: {error}.") from error
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the bytes, in hexadecimal: what other files refer to the model by."""
+        return hashlib.sha256(self.to_bytes()).hexdigest()
