@@ -49,7 +49,8 @@ class Bound:
         wrong = ~np.isfinite(decoded) & finite
         wrong |= ~finite & ~((decoded == other) | (np.isnan(decoded) & np.isnan(other)))
         if self.exact:
-            return (wrong | (finite & (rows != decoded))).any(axis=1)
+            wrong |= finite & (rows != decoded)
+            return np.asarray(wrong.any(axis=1))
         # Powers of two keep squares of huge and tiny numbers in range and change no digit.
         size = np.abs(np.where(finite, rows, 0.0)).max(axis=1, initial=0.0)
         unit = np.exp2(-np.frexp(size)[1].astype(np.float64).clip(-1000, 1000))[:, None]

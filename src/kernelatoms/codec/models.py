@@ -49,7 +49,11 @@ class CodecModel:
     arrays: Mapping[str, NDArray[Any]] = field(default_factory=dict)
 
     def to_bytes(self) -> bytes:
-        """Return the model as bytes, the same for equal models."""
+        """Return the model as bytes."""
+        return zstandard.ZstdCompressor(level=19).compress(self._body())
+
+    def _body(self) -> bytes:
+        """Return the model as bytes that are the same for equal models."""
         arrays = {
             name: np.ascontiguousarray(array, np.dtype(array.dtype).newbyteorder("<"))
             for name, array in sorted(self.arrays.items())
@@ -63,10 +67,8 @@ class CodecModel:
             "arrays": [[name, a.dtype.str, list(a.shape)] for name, a in arrays.items()],
         }
         text = json.dumps(head, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
-        body = (
-            len(text).to_bytes(4, "little") + text + b"".join(a.tobytes() for a in arrays.values())
-        )
-        return zstandard.ZstdCompressor(level=19).compress(body)
+        values = b"".join(array.tobytes() for array in arrays.values())
+        return len(text).to_bytes(4, "little") + text + values
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "CodecModel":
@@ -95,5 +97,5 @@ class CodecModel:
 
     @property
     def digest(self) -> str:
-        """SHA-256 of the bytes, in hexadecimal: what other files refer to the model by."""
-        return hashlib.sha256(self.to_bytes()).hexdigest()
+        """SHA-256 of all that the model is, in hexadecimal: what files refer to it by."""
+        return hashlib.sha256(self._body()).hexdigest()
