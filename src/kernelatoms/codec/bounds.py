@@ -63,4 +63,4 @@ class Bound:
             )
         if self.absolute is not None:
             broken |= (np.abs(errors) > self.absolute * unit).any(axis=1)
-        return broken
+        return np.asarray(broken)
