@@ -1,0 +1,182 @@
+"""Blocks of rows to bytes and back, some at a time on all threads.
+
+A block's approximate numbers go through ``matrix``, all else is packed without loss. What the
+encoder promises is checked here once more, on what a reader will finally get: numbers may yet be
+rounded to the type or the decimals of their column.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelatoms.codec.bounds import Bound
+from kernelatoms.codec.errors import CodecError
+from kernelatoms.codec.format import Entry
+from kernelatoms.codec.matrix import decode_matrix, encode_matrix
+from kernelatoms.codec.measuring import row_errors
+from kernelatoms.codec.models import CodecModel
+from kernelatoms.codec.packing import MOST_EXPANSION, pack, unpack
+from kernelatoms.engine.cpu.threads import each, n_threads
+
+Array = NDArray[Any]
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+#: How decoded numbers become what a reader gets: one or more ways, each with bytes that tell which.
+#: The first within the bound is taken.
+Finish = Callable[[Array], Iterable[tuple[Array, bytes]]]
+
+#: Values in a block, unless the user says otherwise.
+USUAL_VALUES = 1 << 22
+# Up to this many values nobody asks; beyond, a block has a byte for 1,024 of them.
+_MOST_UNASKED = 1 << 23
+# Where rounding breaks the bound, numbers are coded closer; in the end exactly.
+_CLOSER = (0.5, 0.1, 0.01)
+
+
+@dataclass(frozen=True)
+class Block:
+    """Rows to be encoded.
+
+    Parameters
+    ----------
+    part : int
+        The array or table that they belong to.
+    n_rows : int
+        How many; of a 3-d array, slices.
+    matrix : array of shape (n_rows, n_columns) or None
+        Their approximate numbers, float32 or float64; of slices, their rows one under another.
+    exact : bytes
+        All else.
+    finish : callable or None
+        What becomes of decoded numbers; nothing by default.
+    """
+
+    part: int
+    n_rows: int
+    matrix: Array | None = None
+    exact: bytes = b""
+    finish: Finish | None = None
+
+
+@dataclass(frozen=True)
+class EncodedBlock:
+    """A block as bytes, with the errors that its reader will see."""
+
+    part: int
+    n_rows: int
+    matrix: bytes
+    exact: bytes
+    errors: Array
+    largest: float
+
+
+def rows_a_block(n_rows: int, row_values: int, asked: int | None = None) -> int:
+    """Return how many rows a block has: as many as make about ``USUAL_VALUES``, all blocks alike.
+
+    Parameters
+    ----------
+    n_rows : int
+        All rows.
+    row_values : int
+        Values in a row, or in a slice.
+    asked : int or None
+        What the user wants; granted up to ``2 * USUAL_VALUES`` values.
+    """
+    if asked is not None:
+        return max(1, min(asked, _MOST_UNASKED // max(1, row_values)))
+    n_blocks = max(1, round(n_rows * row_values / USUAL_VALUES))
+    return max(1, -(-n_rows // n_blocks))
+
+
+def encode_block(block: Block, bound: Bound, model: CodecModel | None) -> EncodedBlock:
+    """Return a block as bytes, from which ``decode_block`` makes rows within the bound."""
+    matrix, note, errors, largest = b"", b"", np.empty(0), 0.0
+    if block.matrix is not None and model is not None:
+        matrix, finished, note = _encode_numbers(block.matrix, bound, model, block.finish)
+        errors, largest = row_errors(block.matrix, finished)
+    exact = pack(note + block.exact)
+    n_values = 0 if block.matrix is None else block.matrix.size
+    if not exact and not _believable(n_values, len(matrix)):
+        # One huge slice of next to no bytes: filled up, so that readers may trust sizes.
+        exact = bytes(1 + n_values // MOST_EXPANSION - len(matrix))
+    return EncodedBlock(block.part, block.n_rows, matrix, exact, errors, largest)
+
+
+def _encode_numbers(
+    rows: Array, bound: Bound, model: CodecModel, finish: Finish | None
+) -> tuple[bytes, Array, bytes]:
+    """Return bytes, what comes back of them, and how: the first way that holds the bound."""
+    for within in (bound, *(_closer(bound, share) for share in _CLOSER), Bound()):
+        data = encode_matrix(rows, within, model)
+        decoded = decode_matrix(data, model, len(rows), rows.dtype)
+        ways = [(decoded, b"")] if finish is None else finish(decoded)
+        for finished, note in ways:
+            if not bound.broken(rows, finished).any():
+                return data, finished, note
+    raise AssertionError("numbers that are kept exactly do not come back")
+
+
+def _closer(bound: Bound, share: float) -> Bound:
+    shares = {
+        name: value * share for name, value in vars(bound).items() if value is not None
+    }  # fmt: skip
+    return replace(bound, **shares)
+
+
+def decode_block(
+    entry: Entry, matrix: bytes, exact: bytes, model: CodecModel | None, dtype: str
+) -> tuple[Array | None, bytes]:
+    """Return a block's decoded numbers and all else; ``CodecError`` if the bytes are wrong."""
+    if model is None:
+        if matrix:
+            raise CodecError("a block has numbers where no model is.")
+        return None, unpack(exact, "a block")
+    check_size(entry, model)
+    n_rows = entry.n_rows * max(1, model.slice_rows)
+    try:
+        decoded = decode_matrix(matrix, model, n_rows, np.dtype(dtype))
+    except CodecError:
+        raise
+    except (ValueError, TypeError, LookupError, ArithmeticError) as error:
+        raise CodecError(f"a block cannot be read: {error}.") from error
+    if decoded.shape != (n_rows, model.n_columns):
+        raise CodecError("a block does not hold the rows that it should.")
+    return decoded, unpack(exact, "a block")
+
+
+def check_size(entry: Entry, model: CodecModel) -> None:
+    """Refuse a block that would become far more values than it has bytes."""
+    n_values = entry.n_rows * max(1, model.slice_rows) * model.n_columns
+    if not _believable(n_values, entry.size):
+        raise CodecError(f"a block of {entry.size:,} bytes would become {n_values:,} values.")
+
+
+def _believable(n_values: int, n_bytes: int) -> bool:
+    return n_values <= max(_MOST_UNASKED, MOST_EXPANSION * n_bytes)
+
+
+def in_order(work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
+    """Yield the results of all items in their order, as many at a time as there are threads."""
+    rest = iter(items)
+    while some := list(islice(rest, n_threads())):
+        yield from each(work, some)
+
+
+def parts_of(starts: Sequence[int], start: int, stop: int) -> range:
+    """Return the numbers of the blocks that hold some of these rows.
+
+    Parameters
+    ----------
+    starts : sequence of int
+        The first row of every block, and the number of rows behind the last.
+    start, stop : int
+        The rows.
+    """
+    first = int(np.searchsorted(starts, start, side="right")) - 1
+    last = int(np.searchsorted(starts, stop, side="left"))
+    return range(max(first, 0), min(last, len(starts) - 1)) if stop > start else range(0)
