@@ -17,6 +17,7 @@ from kernelatoms.files.columns import (
     read_exact_columns,
     read_missing_marks,
 )
+from kernelatoms.files.ranges import as_ranges, from_ranges
 from kernelatoms.files.selecting import choose_columns
 from kernelatoms.files.sources import PartPlan
 from kernelatoms.files.tables import TableError
@@ -235,7 +236,8 @@ def finisher(types: Sequence[Any]) -> Any:
     def rounded(decoded: Array) -> Iterable[tuple[Array, bytes]]:
         finished = decoded.copy()
         for i, kind in enumerate(types):
-            finished[:, i] = _to_type(decoded[:, i], kind)
+            held = ~np.isnan(decoded[:, i])
+            finished[held, i] = _to_type(decoded[held, i], kind)
         return [(finished, b"")]
 
     return rounded
@@ -288,27 +290,6 @@ def _read_schema(opened: Compressed) -> Any:
     except (pyarrow.ArrowException, OSError, ValueError) as error:
         raise CodecError("the types of its columns cannot be read.") from error
     return schema
-
-
-def as_ranges(places: Sequence[int]) -> list[int]:
-    """Return places as the beginnings and ends of runs: [0, 3, 5, 6] for 0, 1, 2, 5."""
-    found: list[int] = []
-    for place in places:
-        if found and found[-1] == place:
-            found[-1] += 1
-        else:
-            found += [place, place + 1]
-    return found
-
-
-def from_ranges(ends: Any, limit: int) -> list[int]:
-    """Return what ``as_ranges`` was given; ``CodecError`` if it is beyond the limit."""
-    right = isinstance(ends, list) and all(type(end) is int for end in ends)
-    if not right or len(ends) % 2 or sorted(set(ends)) != ends or (ends and ends[-1] > limit):
-        raise CodecError("it does not say which columns are approximate.")
-    if ends and ends[0] < 0:
-        raise CodecError("it does not say which columns are approximate.")
-    return [i for low, high in zip(ends[::2], ends[1::2], strict=True) for i in range(low, high)]
 
 
 def _opened(path: Path) -> Any:
