@@ -75,7 +75,7 @@ class Layout:
             write(file, fields)
         except ValueError:  # names of fields that are very long
             file = io.BytesIO()
-            np.lib.format.write_array_header_2_0(file, fields)  # type: ignore[no-untyped-call]
+            np.lib.format.write_array_header_2_0(file, fields)
         return file.getvalue().decode("latin-1")
 
     @property

@@ -164,13 +164,13 @@ class KernelCodec(BaseEstimator):
         """Return X as floats; slices are counted by their last axis."""
         options: dict[str, Any] = {"dtype": FLOATS, "order": "C", "ensure_all_finite": False}
         if np.ndim(X) != 3 or not hasattr(X, "shape"):
-            X = validate_data(self, X, reset=reset, **options)
-            return X
+            return validate_data(self, X, reset=reset, **options)
         X = check_array(X, allow_nd=True, **options)
         if 0 in X.shape:
             raise ValueError(f"X must hold values, but its shape is {X.shape}.")
         if reset:
-            vars(self).pop("feature_names_in_", None)
+            if hasattr(self, "feature_names_in_"):
+                del self.feature_names_in_
             self.n_features_in_ = X.shape[-1]
         elif X.shape[-1] != self.n_features_in_:
             raise ValueError(

@@ -27,7 +27,7 @@ from kernelatoms.files.compressing import (
     write_compressed,
     write_model_file,
 )
-from kernelatoms.files.kinds import COMPRESSIBLE, check_same_table, open_source, restore
+from kernelatoms.files.kinds import check_same_table, open_source, restore
 from kernelatoms.files.sources import OnStep, Source, quiet
 from kernelatoms.files.tables import TableError
 from kernelatoms.files.writing import check_target, refuse_to_overwrite, replacing
@@ -194,7 +194,6 @@ def compress_file(
              (("approximate", approximate), ("exact", exact))]  # fmt: skip
     path = checked_source(source)
     target = _target(path, destination, check_flag("append", append))
-    old = None
     with _old(target, append, given) as old, in_words(path):
         if old is None:
             opened = open_source(path, *names, on_step=on_step)
@@ -216,9 +215,7 @@ def compress_file(
     return _summary(opened, target, n_bytes, bound, models, tally.numbers(), old)
 
 
-def decompress(
-    source: Any, destination: Any, *, rows: Any = None, model: Any = None
-) -> Path:
+def decompress(source: Any, destination: Any, *, rows: Any = None, model: Any = None) -> Path:
     """Write the file that was compressed, or some of its rows.
 
     Parameters
@@ -322,6 +319,13 @@ def checked_bound(max_error: Any, max_absolute: Any, ratio: Any) -> Bound:
     return Bound(max_error, max_absolute)
 
 
+def usual_name(path: Path) -> Path:
+    """Return the name of a compressed file, or the name of what a compressed file holds."""
+    if path.suffix.lower() == COMPRESSED:
+        return path.with_name(path.name[: -len(COMPRESSED)])
+    return path.with_name(path.name + COMPRESSED)
+
+
 def checked_source(source: Any) -> Path:
     """Return the path of a file that is there."""
     path = Path(source)
@@ -360,6 +364,11 @@ def _checked_model(model: Any, store_model: Any) -> str | CodecModel:
     if not path.is_file():
         words = ", ".join(repr(name) for name in ("auto", *NAMES))
         raise ValueError(f"model must be one of {words} or a {MODEL} file, got {str(model)!r}.")
+    return read_model(path)
+
+
+def read_model(path: Path) -> CodecModel:
+    """Return the model of a file; whatever is wrong with it is said with its name."""
     try:
         return read_model_file(path)
     except CodecError as error:
@@ -376,7 +385,7 @@ def _names(argument: str, value: Any) -> list[str]:
 
 def _target(path: Path, destination: Any, append: bool) -> Path:
     if destination is None:
-        target = path.with_name(path.name + COMPRESSED)
+        target = usual_name(path)
         if target.exists() and not append:
             raise FileExistsError(f"{target} is there already; name another destination.")
     else:
@@ -386,9 +395,7 @@ def _target(path: Path, destination: Any, append: bool) -> Path:
 
 
 @contextmanager
-def _old(
-    target: Path, append: bool, given: str | CodecModel
-) -> Iterator[Compressed | None]:
+def _old(target: Path, append: bool, given: str | CodecModel) -> Iterator[Compressed | None]:
     """Open the file that rows are added to, if there is one."""
     if not append or not target.exists():
         yield None
@@ -493,16 +500,3 @@ def _version() -> str:
     from kernelatoms import __version__
 
     return __version__
-
-
-__all__ = [
-    "COMPRESSED",
-    "COMPRESSIBLE",
-    "MODEL",
-    "CompressionSummary",
-    "compress",
-    "compress_file",
-    "decompress",
-    "decompress_file",
-    "fit_codec",
-]

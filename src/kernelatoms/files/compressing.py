@@ -1,6 +1,5 @@
 """A file to blocks to bytes: which models, which bound, and the file itself."""
 
-import io
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -189,7 +188,7 @@ def bound_for_ratio(
         nonlocal steps
         steps += 1
         on_step(steps, 20, f"looking for a ratio of {ratio:g}")
-        counter = _Counter()
+        counter: Any = _Counter()
         write_compressed(
             source, counter, bound, models, by, block_rows=block_rows, on_step=_quiet,
             most_rows=share,
@@ -207,13 +206,16 @@ def bound_for_ratio(
         )
     error = _smallest_error(lambda e: reached(Bound(relative=e), models) >= ratio)
     better = choose(Bound(relative=error))
-    if [model.digest for model in better.models] != [model.digest for model in models.models]:
-        if reached(Bound(relative=error), better) >= ratio:
-            models = better
-            error = _smallest_error(
-                lambda e: reached(Bound(relative=e), better) >= ratio, error / 2, error
-            )
+    if _digests(better) != _digests(models) and reached(Bound(relative=error), better) >= ratio:
+        models = better
+        error = _smallest_error(
+            lambda e: reached(Bound(relative=e), better) >= ratio, error / 2, error
+        )
     return Bound(relative=error), models
+
+
+def _digests(models: Models) -> list[str]:
+    return [model.digest for model in models.models]
 
 
 def _smallest_error(
@@ -237,16 +239,13 @@ def _quiet(done: int, total: int, what: str) -> None:
     pass
 
 
-class _Counter(io.RawIOBase):
+class _Counter:
     """A file that only counts what is written to it."""
 
     def __init__(self) -> None:
         self.size = 0
 
-    def writable(self) -> bool:
-        return True
-
-    def write(self, data: Any) -> int:
+    def write(self, data: bytes) -> int:
         self.size += len(data)
         return len(data)
 

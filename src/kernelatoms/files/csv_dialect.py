@@ -59,7 +59,7 @@ def find_dialect(path: Path) -> Dialect:
         last = not file.read(1)
     if b"\0" in start:
         raise TableError(
-            f"{path} is a binary file, or text in the encoding UTF-16, not a table of text in UTF-8."
+            f"{path} is a binary file, or text in the encoding UTF-16: tables of text need UTF-8."
         )
     newline = 13 if b"\n" not in start and b"\r" in start else 10
     data = np.frombuffer(start, np.uint8)
@@ -147,9 +147,7 @@ def _decimal_mark(data: Array, n_columns: int, delimiter: int, newline: int) -> 
     """Return the mark with which more fields are decimal numbers."""
     if delimiter == 44:
         return 46
-    found = split_fields(
-        data[: 1 << 16], n_columns, delimiter, newline, last=False, returns=True
-    )
+    found = split_fields(data[: 1 << 16], n_columns, delimiter, newline, last=False, returns=True)
     starts, stops = found.starts.reshape(-1), found.stops.reshape(-1)
     nothing = np.zeros((0, 1), np.uint8)
     point, comma = (

@@ -10,19 +10,18 @@ from kernelatoms.codec.errors import CodecError
 from kernelatoms.codec.opened import Compressed, DecodedBlock
 from kernelatoms.codec.packing import Cursor
 from kernelatoms.engine.cpu.text_fields import BARE, QUOTED, join_fields, number_texts
-from kernelatoms.files.packed_csv import (
+from kernelatoms.files.csv_numbers import (
     CLIPPED,
     EXTENDED,
+    MOST_DECIMALS,
     SIGNIFICANT,
-    Layout,
     column_decimals,
     finish_numbers,
 )
+from kernelatoms.files.packed_csv import Layout, read_layout
 from kernelatoms.files.text_columns import Texts, read_texts
 
 Array = NDArray[Any]
-
-_MOST_DIGITS = 18
 
 
 class BlockTexts:
@@ -51,7 +50,7 @@ class BlockTexts:
         if bool(n_chosen) != (block.matrix is not None):
             raise CodecError("a block has no numbers where some should be.")
         ends = [*self.low, *self.high, self.digits]
-        if self.form not in (CLIPPED, EXTENDED, SIGNIFICANT) or max(ends) > _MOST_DIGITS:
+        if self.form not in (CLIPPED, EXTENDED, SIGNIFICANT) or max(ends) > MOST_DECIMALS:
             raise CodecError("a block does not say how its numbers are written.")
         if self.form == SIGNIFICANT and self.digits == 0:
             raise CodecError("a block does not say how its numbers are written.")
@@ -128,12 +127,12 @@ def _long_texts(values: Array, mark: int, style: int, others: Texts) -> Texts:
     return Texts(np.frombuffer(b"".join(found), np.uint8), offsets)
 
 
-def write_lines(
-    opened: Compressed, layout: Layout, file: IO[bytes], rows: tuple[int, int] | None,
+def restore_csv(
+    opened: Compressed, file: IO[bytes], rows: tuple[int, int] | None,
     on_block: Callable[[int], None],
 ) -> None:  # fmt: skip
-    """Write the lines before the rows, and the rows with the lines between them."""
-    table = opened.header.table
+    """Write the text file that was compressed, or some of its rows."""
+    table, layout = opened.header.table, read_layout(opened)
     end = b"\r" if layout.dialect.newline == 13 else b"\r\n" if layout.returns else b"\n"
     total = opened.n_rows()
     start, stop = (0, total) if rows is None else rows

@@ -10,11 +10,10 @@ from numpy.typing import NDArray
 
 from kernelatoms.codec.format import section_sizes
 from kernelatoms.codec.measuring import SHARES, Tally, row_errors
-from kernelatoms.codec.models import CodecModel
 from kernelatoms.codec.opened import Compressed
 from kernelatoms.files.compressed import checked_source, in_words, opened_file, read_model
 from kernelatoms.files.kinds import decoded_matrices, open_source, shapes_of
-from kernelatoms.files.sources import OnStep, quiet
+from kernelatoms.files.sources import OnStep, Source, quiet
 
 Array = NDArray[Any]
 
@@ -58,8 +57,6 @@ class CompressedInfo:
         Whether errors were measured on the original.
     rows_beyond : int
         Rows that are not within the bound, of those measured.
-    exact_matches : bool or None
-        Whether the exact columns equal those of the original; None if that was not given.
 
     Examples
     --------
@@ -91,7 +88,6 @@ class CompressedInfo:
     largest_error: float = 0.0
     measured: bool = False
     rows_beyond: int = 0
-    exact_matches: bool | None = None
 
 
 def inspect_compressed(source: Any, original: Any = None) -> CompressedInfo:
@@ -121,3 +117,136 @@ def inspect_compressed(source: Any, original: Any = None) -> CompressedInfo:
     True
     """
     return inspect_file(source, original)
+
+
+def inspect_file(
+    source: Any, original: Any = None, *, model: Any = None, on_step: OnStep = quiet
+) -> CompressedInfo:
+    """Inspect a file as ``inspect_compressed`` does; ``on_step`` is told how far it is."""
+    path = checked_source(source)
+    given = None if model is None else read_model(Path(model))
+    with opened_file(path, given) as opened:
+        on_step(0, 0, "comparing checksums")
+        opened.check()
+        header = opened.header
+        tally, beyond = None, 0
+        if original is not None:
+            tally, beyond = _measure(opened, checked_source(original), on_step)
+        errors = tuple(header.errors) if tally is None else tally.numbers()
+        models = {model.digest: model.predictor for model in opened.stored}
+        return CompressedInfo(
+            path=path, kind=header.kind, n_bytes=opened.reader.size, original_bytes=header.size,
+            ratio=header.size / opened.reader.size, version=header.by,
+            max_error=header.bound.relative, max_absolute=header.bound.absolute,
+            shapes=shapes_of(opened), sections=section_sizes(opened.reader),
+            n_blocks=len(opened.reader.entries),
+            models={**models, **dict.fromkeys(opened.digests, "in a file of its own")},
+            stored=not opened.digests, trials=tuple(header.trials),
+            row_errors=dict(zip(SHARES, errors, strict=False)),
+            largest_error=errors[4] if len(errors) > 4 else 0.0,
+            measured=tally is not None, rows_beyond=beyond,
+        )  # fmt: skip
+
+
+def both_matrices(
+    opened: Compressed, original: Path, part: int = 0
+) -> Iterator[tuple[Array, Array]]:
+    """Yield rows of the original and what became of them, some at a time."""
+    source = open_original(opened, original)
+    blocks = source.blocks(part, max(1, opened.reader.entries[0].n_rows))
+    theirs = (block.matrix for block in blocks if block.matrix is not None)
+    return _side_by_side(theirs, decoded_matrices(opened, part))
+
+
+def _measure(opened: Compressed, original: Path, on_step: OnStep) -> tuple[Tally, int]:
+    """Compare a compressed file with the original."""
+    tally, beyond, done = Tally(), 0, 0
+    bound = opened.header.bound
+    for part, said in enumerate(opened.header.parts):
+        if said.model < 0:
+            continue
+        for rows, decoded in both_matrices(opened, original, part):
+            tally.add(*row_errors(rows, decoded))
+            beyond += int(bound.broken(rows, decoded).sum())
+            done += len(rows)
+            on_step(done, 0, "comparing with the original")
+    return tally, beyond
+
+
+def open_original(opened: Compressed, original: Path) -> Source:
+    """Open the original of a compressed file, its columns kept as there."""
+    header = opened.header
+    with in_words(original):
+        if header.kind == "npz":
+            kept = [part.name for part in header.parts if part.model < 0]
+            source = open_source(original, (), [name for name in kept if name])
+        elif header.kind == "model":
+            raise ValueError("a model file has no original.")
+        else:
+            source = open_source(original, like=opened)
+    names = [part.name for part in header.parts]
+    rows = [opened.n_rows(part) for part in range(len(names))]
+    if [plan.name for plan in source.parts] != names or [
+        plan.n_rows for plan in source.parts
+    ] != rows:
+        raise ValueError(
+            f"{original} is not what was compressed: that had {sum(rows):,} rows, and it has "
+            f"{sum(plan.n_rows for plan in source.parts):,}."
+        )
+    return source
+
+
+def _side_by_side(one: Iterator[Array], other: Iterator[Array]) -> Iterator[tuple[Array, Array]]:
+    """Yield equally many rows of both."""
+    a = b = np.empty((0, 0))
+    while True:
+        if not len(a):
+            a = next(one, a)
+        if not len(b):
+            b = next(other, b)
+        n = min(len(a), len(b))
+        if n == 0:
+            return
+        yield a[:n], b[:n]
+        a, b = a[n:], b[n:]
+
+
+def matrices_to_draw(
+    source: Any, original: Any = None, *, model: Any = None, most_rows: int = 2000
+) -> tuple[str, Array | None, Array]:
+    """Return a file's first approximate array or table: its name, the original, what it became.
+
+    Parameters
+    ----------
+    source : str or path
+        A compressed file.
+    original : str or path, optional
+        The file that was compressed.
+    model : str or path, optional
+        The model file that it refers to.
+    most_rows : int
+        How many of its rows, the first ones.
+    """
+    given = None if model is None else read_model(Path(model))
+    with opened_file(checked_source(source), given) as opened:
+        parts = [i for i, part in enumerate(opened.header.parts) if part.model >= 0]
+        if not parts:
+            raise ValueError(f"{source} holds no approximate numbers that could be drawn.")
+        name = opened.header.parts[parts[0]].name.removesuffix(".npy")
+        if original is None:
+            decoded = _first_rows(((m, m) for m in decoded_matrices(opened, parts[0])), most_rows)
+            return name, None, decoded[1]
+        both = both_matrices(opened, checked_source(original), parts[0])
+        return name, *_first_rows(both, most_rows)
+
+
+def _first_rows(pieces: Iterator[tuple[Array, Array]], most: int) -> tuple[Array, Array]:
+    found: list[tuple[Array, Array]] = []
+    for pair in pieces:
+        found.append(pair)
+        if sum(len(one) for one, _ in found) >= most:
+            break
+    return (
+        np.concatenate([one for one, _ in found])[:most],
+        np.concatenate([other for _, other in found])[:most],
+    )

@@ -1,14 +1,19 @@
 """Files of every kind that can be compressed: opened, compared, and written again."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
+from numpy.typing import NDArray
+
+from kernelatoms.codec.arrays import Layout
 from kernelatoms.codec.errors import CodecError
 from kernelatoms.codec.opened import Compressed
-from kernelatoms.files.packed_arrays import ArraySource, restore_arrays
+from kernelatoms.files.packed_arrays import ArraySource, part_layout, restore_arrays
 from kernelatoms.files.sources import OnStep, Source, quiet
 from kernelatoms.files.tables import TableError
+
+Array = NDArray[Any]
 
 #: Endings of files that can be compressed.
 COMPRESSIBLE = (".csv", ".tsv", ".txt", ".parquet", ".npy", ".npz")
@@ -67,6 +72,62 @@ def check_same_table(source: Source, old: Compressed) -> None:
         )
 
 
+def decoded_matrices(opened: Compressed, part: int) -> Iterator[Array]:
+    """Yield the approximate numbers of an array or table as a reader gets them, block by block."""
+    kind = opened.header.kind
+    if kind == "csv":
+        from kernelatoms.files.csv_lines import BlockTexts
+        from kernelatoms.files.packed_csv import read_layout
+
+        layout = read_layout(opened)
+        for block in opened.blocks(part):
+            yield BlockTexts(block, layout).numbers
+    elif kind == "parquet":
+        from kernelatoms.files.packed_parquet import decoded_numbers
+
+        yield from decoded_numbers(opened)
+    else:
+        form = part_layout(opened, part)
+        for block in opened.blocks(part):
+            yield form.matrix(form.rows(block))
+
+
+def shapes_of(opened: Compressed) -> dict[str, str]:
+    """Return what the parts of a file are, in words."""
+    header, found = opened.header, {}
+    for i, part in enumerate(header.parts):
+        n_rows = f"{opened.n_rows(i):,} rows"
+        if header.kind in ("csv", "parquet"):
+            n_chosen, n_columns = _table_columns(opened)
+            words = f"{n_rows}, {n_columns:,} columns, {n_chosen:,} of them approximate"
+        else:
+            words = _array_in_words(part_layout(opened, i), part.model >= 0)
+        found[part.name.removesuffix(".npy")] = words
+    return found
+
+
+def _table_columns(opened: Compressed) -> tuple[int, int]:
+    if opened.header.kind == "csv":
+        from kernelatoms.files.packed_csv import read_layout
+
+        layout = read_layout(opened)
+        return len(layout.chosen), layout.dialect.n_columns
+    from kernelatoms.files.packed_parquet import chosen_columns
+
+    chosen, schema = chosen_columns(opened)
+    return len(chosen), len(schema.types)
+
+
+def _array_in_words(form: Layout, approximate: bool) -> str:
+    kept = "" if approximate else ", kept exactly"
+    if len(form.shape) == 2:
+        return f"{form.shape[0]:,} rows of {form.shape[1]:,} columns, {form.dtype}{kept}"
+    if len(form.shape) == 3:
+        n_slices, n_rows, n_columns = form.shape
+        return f"{n_slices:,} slices of {n_rows:,} x {n_columns:,}, {form.dtype}{kept}"
+    return f"shape {form.shape}, {form.dtype}{kept}"
+
+
 def restore(
     opened: Compressed, file: IO[bytes], folder: Path, rows: tuple[int, int] | None,
     on_step: OnStep,
@@ -91,7 +152,7 @@ def restore(
 
         restore_parquet(opened, file, rows, on_block)
     elif kind == "csv":
-        from kernelatoms.files.packed_csv import restore_csv
+        from kernelatoms.files.csv_lines import restore_csv
 
         restore_csv(opened, file, rows, on_block)
     else:

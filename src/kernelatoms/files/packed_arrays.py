@@ -40,13 +40,12 @@ class ArraySource:
         A compressed array, behind whose rows those of the file are put.
     """
 
-    columns: Mapping[str, list[str]] = {}
-
     def __init__(
         self, path: Path, exact: Sequence[str] = (), like: Compressed | None = None
     ) -> None:
         self.path = path
         self.notes: list[str] = []
+        self.columns: dict[str, list[str]] = {}
         self.kind = path.suffix.lower().removeprefix(".")
         self._members = [_NpyFile(path)] if self.kind == "npy" else _npz_members(path)
         names = [member.name for member in self._members]
@@ -73,7 +72,7 @@ class ArraySource:
     def _go_on(self, old: Compressed) -> None:
         """Let the head tell of the rows that are there already, too."""
         before = old.header.parts[0]
-        layout, new = _part_layout(old, 0), self._members[0].layout
+        layout, new = part_layout(old, 0), self._members[0].layout
         same = (layout.dtype, layout.shape[1:]) == (new.dtype, new.shape[1:])
         if len(self._members) != 1 or not before.head or not new.shape or not same:
             raise ValueError(
@@ -245,7 +244,7 @@ def restore_arrays(
     on_block : callable
         Told how many rows have been written.
     """
-    layouts = [_part_layout(opened, part) for part in range(len(opened.header.parts))]
+    layouts = [part_layout(opened, part) for part in range(len(opened.header.parts))]
     check_room(folder, sum(math.prod(at.shape) * at.dtype.itemsize for at in layouts))
     if opened.header.kind in ("npy", "array"):
         if len(layouts) != 1:
@@ -262,7 +261,8 @@ def restore_arrays(
                 _write_npy(opened, part, layout, member, rows, on_block, folder)
 
 
-def _part_layout(opened: Compressed, part: int) -> Layout:
+def part_layout(opened: Compressed, part: int) -> Layout:
+    """Return the layout of one of a file's arrays, which its blocks and its model agree with."""
     head = opened.header.parts[part].head
     if not head:
         if opened.header.parts[part].model >= 0:

@@ -8,23 +8,21 @@ Approximate numbers are written with at most as many decimals as their column ha
 fewer where the bound leaves room for it; with more only where rounding would break the bound.
 """
 
-import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelatoms.codec.blocks import Block, Finish
+from kernelatoms.codec.blocks import Block
 from kernelatoms.codec.errors import CodecError
 from kernelatoms.codec.opened import Compressed
-from kernelatoms.codec.packing import Cursor, number
+from kernelatoms.codec.packing import number
 from kernelatoms.engine.cpu.text_fields import (
     BARE,
     DECIMAL,
     LONG,
-    MISSING,
     N_KINDS,
     N_STYLES,
     QUOTED,
@@ -33,15 +31,15 @@ from kernelatoms.engine.cpu.text_fields import (
     WHOLE,
     Numbers,
     read_numbers,
-    rounded,
     split_fields,
 )
 from kernelatoms.files.csv_dialect import Dialect, find_dialect, names_of
+from kernelatoms.files.csv_numbers import MOST_DECIMALS, finisher
 from kernelatoms.files.ranges import as_ranges, from_ranges
 from kernelatoms.files.selecting import choose_columns
 from kernelatoms.files.sources import OnStep, PartPlan, quiet
 from kernelatoms.files.tables import MISSING_WORDS, TableError
-from kernelatoms.files.text_columns import Texts, column_bytes, picked, text_bytes
+from kernelatoms.files.text_columns import column_bytes, picked, text_bytes
 
 Array = NDArray[Any]
 
@@ -50,7 +48,8 @@ _CHUNK = 1 << 24
 _MOST_LINE = 1 << 26
 # Words among numbers, in a column that still counts as one of numbers.
 _MOST_WORDS = 0.05
-_MOST_DECIMALS = 18
+# Columns whose numbers all have the same decimals, up to so many, keep zeros at the end.
+_MOST_FIXED = 6
 
 _WORDS = np.zeros((len(MISSING_WORDS), 8), np.uint8)
 for _i, _word in enumerate(MISSING_WORDS):
@@ -121,8 +120,8 @@ class CsvSource:
         }
         if survey.n_odd:
             self.notes.append(
-                f"{survey.n_odd:,} lines of {path} do not have {len(names)} fields; they are kept "
-                "as they are."
+                f"{path}: lines that do not have {len(names)} fields are kept as they are; there "
+                f"are {survey.n_odd:,}."
             )
         n_columns = len(self._layout.chosen) if self._n_rows else 0
         row_bytes = path.stat().st_size // max(1, self._n_rows)
@@ -130,7 +129,9 @@ class CsvSource:
         dtype = "f8" if n_columns else ""
         self.parts = [PartPlan("", "", self._n_rows, row_values, n_columns, 0, dtype)]
 
-    def _choose(self, survey: "_Survey", approximate: Sequence[str], exact: Sequence[str]) -> Layout:
+    def _choose(
+        self, survey: "_Survey", approximate: Sequence[str], exact: Sequence[str]
+    ) -> Layout:
         found = [_column_kind(counts) for counts in survey.counts]
         chosen, kept = choose_columns(
             self.path, self._dialect.names, [kind for kind, _ in found], approximate, exact
@@ -152,7 +153,10 @@ class CsvSource:
         for text in _lines(self.path, self._dialect, block_rows):
             parsed = _Parsed(text, self._layout)
             matrix = parsed.matrix if self._layout.chosen else None
-            finish = _finisher(parsed, self._layout) if self._layout.chosen else None
+            whole = np.array(self._layout.whole)
+            finish = (
+                finisher(matrix, parsed.low, parsed.high, whole) if matrix is not None else None
+            )
             yield Block(0, len(parsed.matrix), matrix, parsed.exact(), finish)
 
     def table(self) -> Mapping[str, Any]:
@@ -203,17 +207,17 @@ def _survey(path: Path, dialect: Dialect, on_step: OnStep) -> _Survey:
             read = read_numbers(data, starts, stops, dialect.mark, _WORDS)
             both = read.kinds.astype(np.intp) * N_STYLES + read.styles
             counts[i] += np.bincount(both, minlength=N_KINDS * N_STYLES).reshape(counts[i].shape)
-        n_rows, n_odd = n_rows + len(found.starts), n_odd + len(found.odd)
-        n_lines += int(np.count_nonzero(data == dialect.newline))
+        n_rows, n_lines = n_rows + len(found.starts), n_lines + len(found.odd)
+        n_odd += int((found.odd[:, 2] > found.odd[:, 1]).sum())  # empty lines are nothing to note
         n_returns += found.n_returns
         if last and len(text):
             open_end = text[-1] != dialect.newline
         done += len(text)
         on_step(done, size, "reading")
-    # Within quotes ends of lines are letters, and are not counted as such.
-    n_ends = n_rows + n_odd - open_end
+    n_ends = n_rows + n_lines - open_end
     before = dialect.before
-    returns = n_returns == n_ends > 0 and before.count(b"\r\n") == before.count(b"\n")
+    returns = n_returns == n_ends and before.count(b"\r\n") == before.count(b"\n")
+    returns &= n_ends > 0 or b"\r\n" in before
     rest = b""
     if not n_rows:
         rest = path.read_bytes()[len(before) :] if size < _CHUNK else b""
@@ -318,9 +322,11 @@ class _Parsed:
             values[long] = self._long_numbers(long, place)
         values[read.styles != self._layout.styles[i]] = np.nan
         present = ~np.isnan(values)
-        decimals = np.minimum(read.decimals[present], _MOST_DECIMALS)
+        decimals = np.minimum(read.decimals[present], MOST_DECIMALS)
         if len(decimals):
-            self.low[i], self.high[i] = decimals.min(), decimals.max()
+            low, high = int(decimals.min()), int(decimals.max())
+            # 20.50 where all have two decimals; digits of long ones are no custom to keep.
+            self.low[i], self.high[i] = low if low == high <= _MOST_FIXED else min(low, 1), high
         self.matrix[:, i] = values
 
     def _long_numbers(self, rows: Array, place: int) -> Array:
@@ -354,93 +360,11 @@ class _Parsed:
         return b"".join(parts)
 
 
-def _finisher(parsed: _Parsed, layout: Layout) -> Finish:
-    """Return the ways to write decoded numbers, those with the fewest digits first."""
-    whole = np.array(layout.whole)
-    room = _room(parsed.matrix)
-
-    def finish(decoded: Array) -> Iterable[tuple[Array, bytes]]:
-        for digits, form in _ways(decoded, parsed.matrix, room):
-            finished = finish_numbers(decoded, digits, form, parsed.low, parsed.high, whole)
-            yield finished, bytes([digits, form])
-
-    return finish
-
-
-CLIPPED, EXTENDED, SIGNIFICANT = range(3)
-_ALL_DIGITS = 17
-
-
-def finish_numbers(
-    decoded: Array, digits: int, form: int, low: Array, high: Array, whole: Array
-) -> Array:
-    """Return decoded numbers as their texts will say.
-
-    Parameters
-    ----------
-    decoded : array of shape (n_rows, n_columns)
-        Decoded numbers.
-    digits : int
-        How many, behind the mark or in all.
-    form : int
-        ``CLIPPED`` to what the columns had, ``EXTENDED`` beyond that, or ``SIGNIFICANT``.
-    low, high : int array of shape (n_columns,)
-        Decimals that the columns had.
-    whole : bool array of shape (n_columns,)
-        Which columns stay whole numbers.
-    """
-    if form == SIGNIFICANT:
-        finished = significant(decoded, digits)
-        finished[:, whole] = rounded(decoded[:, whole], np.zeros(int(whole.sum()), np.int64))
-        return finished
-    return rounded(decoded, column_decimals(digits, form, low, high, whole))
-
-
-def column_decimals(digits: int, form: int, low: Array, high: Array, whole: Array) -> Array:
-    """Return the decimals of each column."""
-    most = np.minimum(high, digits) if form == CLIPPED else np.full(len(high), digits)
-    found = np.maximum(low, most).astype(np.int64)
-    found[whole] = 0
-    return found
-
-
-def significant(values: Array, digits: int) -> Array:
-    """Return numbers rounded to so many digits; all of them keep every bit."""
-    if digits >= _ALL_DIGITS:
-        return values.copy()
-    flat = [float(f"{value:.{digits - 1}e}") for value in values.reshape(-1).tolist()]
-    return np.array(flat).reshape(values.shape)
-
-
-def _room(matrix: Array) -> float:
-    """Return the typical size of a value, 0 if there is none."""
-    sizes = np.abs(matrix[np.isfinite(matrix) & (matrix != 0)])
-    return float(np.median(sizes)) if len(sizes) else 0.0
-
-
-def _ways(decoded: Array, rows: Array, room: float) -> Iterator[tuple[int, int]]:
-    """Yield ways to write numbers, the shortest first.
-
-    How many decimals are enough is told by the errors that the numbers have anyway.
-    """
-    errors = np.abs(decoded - rows)
-    errors = errors[np.isfinite(errors) & (errors > 0)]
-    step = float(np.median(errors)) if len(errors) else room * 1e-15
-    enough = math.ceil(-math.log10(step)) + 1 if step > 0 else _MOST_DECIMALS
-    if enough <= _MOST_DECIMALS:
-        enough = max(enough, 0)
-        yield from ((min(enough + more, _MOST_DECIMALS), CLIPPED) for more in (0, 1, 2, 4))
-        yield _MOST_DECIMALS, CLIPPED
-        yield from ((min(enough + more, _MOST_DECIMALS), EXTENDED) for more in (1, 2, 4))
-    for digits in (4, 6, 9, _ALL_DIGITS):
-        yield digits, SIGNIFICANT
-
-
 def read_layout(opened: Compressed) -> Layout:
     """Return the layout that a header tells; ``CodecError`` if it tells none."""
     table = opened.header.table
     try:
-        n_columns, line = table["columns"], table["line"] if "line" in table else ""
+        n_columns, line = table["columns"], table.get("line", "")
         delimiter, end = table.get("delimiter", ","), table.get("end", "\n")
         mark, styles = table.get("mark", "."), table.get("styles", [])
         before = line.encode("latin-1")
@@ -462,6 +386,12 @@ def read_layout(opened: Compressed) -> Layout:
     if named:
         names = names_of(before, n_columns, ord(delimiter), newline)
     dialect = Dialect(before, ord(delimiter), newline, ord(mark), names, named)
+    model = opened.model() if len(opened.header.parts) == 1 else None
+    wrong = bool(chosen) != (model is not None) and opened.n_rows() > 0
+    if len(opened.header.parts) != 1 or wrong:
+        raise CodecError("its columns are not those that its model predicts.")
+    if model is not None and model.n_columns != len(chosen):
+        raise CodecError("its columns are not those that its model predicts.")
     kept = sorted(set(range(n_columns)) - set(chosen))
     whole = [i in places for i in range(len(chosen))]
     return Layout(dialect, end == "\r\n", chosen, kept, whole, [int(s) for s in styles])
@@ -475,28 +405,9 @@ def _check_same(path: Path, new: Dialect, returns: bool, layout: Layout) -> None
             f"append: {path} has other columns than the file that was compressed: "
             f"{', '.join(map(repr, new.names[:8]))}, and not {', '.join(map(repr, old.names[:8]))}."
         )
-    same = (new.delimiter, new.newline, new.mark) == (old.delimiter, old.newline, old.mark)
+    same = (new.delimiter, new.newline) == (old.delimiter, old.newline)
     if not same or returns != layout.returns:
         raise ValueError(
-            f"append: {path} is written with another delimiter, decimal mark or end of lines than "
+            f"append: {path} is written with another delimiter or other ends of lines than "
             "the file that was compressed."
         )
-
-
-def restore_csv(
-    opened: Compressed, file: IO[bytes], rows: tuple[int, int] | None,
-    on_block: Callable[[int], None],
-) -> None:  # fmt: skip
-    """Write the text file that was compressed, or some of its rows."""
-    from kernelatoms.files.csv_lines import write_lines
-
-    layout = read_layout(opened)
-    model = opened.model() if opened.header.parts else None
-    if len(opened.header.parts) != 1 or (
-        model is not None and model.n_columns != len(layout.chosen)
-    ):
-        raise CodecError("its columns are not those that its model predicts.")
-    write_lines(opened, layout, file, rows, on_block)
-
-
-__all__ = ["MISSING", "CsvSource", "Layout", "Texts", "read_layout", "restore_csv"]

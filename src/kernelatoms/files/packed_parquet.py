@@ -24,6 +24,7 @@ from kernelatoms.files.tables import TableError
 
 Array = NDArray[Any]
 
+
 class ParquetSource:
     """A ``.parquet`` file; see ``sources.Source``.
 
@@ -60,11 +61,11 @@ class ParquetSource:
             )
         else:
             self._schema = _same_schema(path, self._schema, _read_schema(like))
-            self._chosen = from_ranges(like.header.table.get("approximate"), len(types))
+            self._chosen = from_ranges(like.header.table.get("approximate", []), len(types))
             self._kept = sorted(set(range(len(types))) - set(self._chosen))
             self._details = {key: value for key, value in like.header.table.items()
                              if key != "approximate"}  # fmt: skip
-        self.columns = {
+        self.columns: dict[str, list[str]] = {
             "approximate": [names[i] for i in self._chosen],
             "exact": [names[i] for i in self._kept],
         }
@@ -166,13 +167,9 @@ def restore_parquet(
     import pyarrow
     from pyarrow import parquet
 
-    schema = _read_schema(opened)
     table = opened.header.table
-    chosen = from_ranges(table.get("approximate"), len(schema.types))
+    chosen, schema = chosen_columns(opened)
     kept = sorted(set(range(len(schema.types))) - set(chosen))
-    model = opened.model() if opened.header.parts else None
-    if len(opened.header.parts) != 1 or (model is not None and model.n_columns != len(chosen)):
-        raise CodecError("its columns are not those that its model predicts.")
     codec = table.get("codec", "snappy")
     group = table.get("group", 1 << 20)
     if codec not in _CODECS or type(group) is not int or not 0 < group < 1 << 31:
@@ -189,6 +186,35 @@ def restore_parquet(
             except (pyarrow.ArrowException, ValueError, TypeError) as error:
                 raise CodecError(f"its columns do not make a table: {error}.") from error
             on_block(high - low)
+
+
+def chosen_columns(opened: Compressed) -> tuple[list[int], Any]:
+    """Return the places of approximate columns, and the types of all."""
+    import pyarrow
+
+    schema = _read_schema(opened)
+    chosen = from_ranges(opened.header.table.get("approximate", []), len(schema.types))
+    types = pyarrow.types
+    numbers = all(
+        types.is_floating(schema.types[i]) or types.is_integer(schema.types[i]) for i in chosen
+    )
+    if len(opened.header.parts) != 1 or not numbers:
+        raise CodecError("it does not say which columns are approximate.")
+    model = opened.model()
+    if opened.n_rows() and bool(chosen) != (model is not None):
+        raise CodecError("its columns are not those that its model predicts.")
+    if model is not None and model.n_columns != len(chosen):
+        raise CodecError("its columns are not those that its model predicts.")
+    return chosen, schema
+
+
+def decoded_numbers(opened: Compressed) -> Iterator[Array]:
+    """Yield the matrix of approximate columns as a reader gets it, block by block."""
+    chosen, schema = chosen_columns(opened)
+    finish = finisher([schema.types[i] for i in chosen])
+    for block in opened.blocks():
+        assert block.matrix is not None
+        yield block.matrix if finish is None else next(iter(finish(block.matrix)))[0]
 
 
 _CODECS = ("none", "snappy", "gzip", "brotli", "lz4", "zstd")

@@ -2,7 +2,7 @@
 
 import errno
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -61,7 +61,7 @@ class Source(Protocol):
         What it is: of ``codec.header.KINDS``.
     path : Path
         The file.
-    parts : sequence of PartPlan
+    parts : list of PartPlan
         Its arrays, or its table.
     notes : list of str
         What the user should know.
@@ -71,9 +71,9 @@ class Source(Protocol):
 
     kind: str
     path: Path
-    parts: Sequence[PartPlan]
+    parts: list[PartPlan]
     notes: list[str]
-    columns: Mapping[str, list[str]]
+    columns: dict[str, list[str]]
 
     def sample(self, part: int, n_rows: int) -> Array:
         """Return the first rows of a part's matrix; of slices, their rows."""

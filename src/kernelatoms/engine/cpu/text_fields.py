@@ -219,7 +219,7 @@ def _read(data, start, stop, mark, missing):  # type: ignore[no-untyped-def]
             place += 1
         n_power = 0
         while place < high and 48 <= data[place] <= 57 and n_power < 4:
-            power = power * 10 + np.int64(data[place] - 48)
+            power = power * 10 + int(data[place]) - 48
             n_power += 1
             place += 1
         has_power = n_power > 0
