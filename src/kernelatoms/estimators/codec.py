@@ -131,9 +131,7 @@ class KernelCodec(BaseEstimator):
                 f"X must be {_shape(self.model_.slice_rows, self.model_.n_columns)} as in fit, but "
                 f"its shape is {X.shape}."
             )
-        from kernelatoms import __version__
-
-        return encode_array(X, bound, self.model_, __version__)
+        return encode_array(X, bound, self.model_)
 
     def decode(self, data: Any) -> Array:
         """Return the rows of ``encode``; an unfitted codec can, too.
