@@ -22,6 +22,8 @@
 - ``local``: a small problem of its own for every signal: Gram matrices, ridge codes, class parts.
 - ``gaussian``: values of Gaussian kernels among the atoms of every signal.
 - ``local_loops``: small systems solved one after another.
+- ``entropy``: matrices of small integers and masks as bytes, and back.
+- ``entropy_loops``: their contexts, mixing and range coder.
 - ``checksum``: has an array been edited in place?
 """
 
@@ -32,6 +34,14 @@ from kernelatoms.engine.cpu.class_parts import (
     products_at,
     subtract_class_parts,
     subtract_dense_class_parts,
+)
+from kernelatoms.engine.cpu.entropy import (
+    decode_bits,
+    decode_integers,
+    decode_small,
+    encode_bits,
+    encode_integers,
+    encode_small,
 )
 from kernelatoms.engine.cpu.gaussian import gaussian_local
 from kernelatoms.engine.cpu.greedy import omp, omp_local, omp_without_gram
@@ -84,8 +94,14 @@ __all__ = [
     "class_parts_local",
     "code_blocks",
     "cross_products",
+    "decode_bits",
+    "decode_integers",
+    "decode_small",
     "descend_atoms",
     "each",
+    "encode_bits",
+    "encode_integers",
+    "encode_small",
     "fair_share",
     "fksc_passes",
     "for_blocks",
