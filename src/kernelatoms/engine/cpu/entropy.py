@@ -50,7 +50,7 @@ def encode_integers(
     coded, steps = _checked(coded, steps)
     if coded.shape != k.shape:
         raise ValueError(f"coded must be of shape {k.shape}, got {coded.shape}.")
-    if k.size and np.abs(k, dtype=np.int64).max() > LARGEST:
+    if k.size and max(-int(k.min()), int(k.max())) > LARGEST:
         raise ValueError("integers must be at most 2^30 in magnitude.")
     if not coded.any():
         return _NOTHING
