@@ -24,6 +24,8 @@
 - ``local_loops``: small systems solved one after another.
 - ``entropy``: matrices of small integers and masks as bytes, and back.
 - ``entropy_loops``: their contexts, mixing and range coder.
+- ``prediction``: rows to integers and back, by predictions from rows decoded before.
+- ``prediction_loops``: their predictors, steps and cells.
 - ``checksum``: has an array been edited in place?
 """
 
@@ -59,6 +61,7 @@ from kernelatoms.engine.cpu.local import (
 from kernelatoms.engine.cpu.masked import omp_observed
 from kernelatoms.engine.cpu.nearest import in_order, keep_smallest, none_yet, smallest
 from kernelatoms.engine.cpu.pairs import chi2_distances, l1_distances, linf_distances
+from kernelatoms.engine.cpu.prediction import EXACT_ROW, code_columns, code_rows, code_slice
 from kernelatoms.engine.cpu.products import (
     cross_products,
     for_blocks,
@@ -85,6 +88,7 @@ from kernelatoms.engine.cpu.threads import (
 )
 
 __all__ = [
+    "EXACT_ROW",
     "all_ordinary",
     "assignment_distances",
     "at_once",
@@ -93,6 +97,9 @@ __all__ = [
     "chi2_distances",
     "class_parts_local",
     "code_blocks",
+    "code_columns",
+    "code_rows",
+    "code_slice",
     "cross_products",
     "decode_bits",
     "decode_integers",
