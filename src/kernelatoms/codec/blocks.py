@@ -23,120 +23,6 @@ MOST_DECIMALS = 9
 _MOST_POINTS = 2.0**40
 
 
-@dataclass
-class Block:
-    """Rows, integers, and all that is known on the way; named as in the engine's ``code_rows``."""
-
-    x: Array
-    coded: Array
-    given: Array
-    limits: Array
-    decoded: Array
-    decoding: bool
-    scale: float = 0.0
-    absolute: float = np.inf
-    trade: float = TRADE
-    least: int = _LEAST_CODE
-    most: int = _MOST_CODE
-    codes: Array = field(init=False)
-    kinds: Array = field(init=False)
-    k: Array = field(init=False)
-    side: Array = field(init=False)
-
-    def __post_init__(self) -> None:
-        n, m = self.coded.shape
-        self.codes = np.zeros(n, np.int32)
-        self.kinds = np.zeros(n, np.uint8)
-        self.k = np.zeros((n, m), np.int32)
-        self.side = np.zeros((n, 0), np.int32)
-
-    @property
-    def rows(self) -> Array:
-        """The decoded rows, without history."""
-        return self.decoded[len(self.decoded) - len(self.k) :]
-
-
-def block_to_encode(rows: Array, bound: Bound, model: CodecModel, unit: "Unit") -> Block:
-    """Return the block of some rows, to be coded.
-
-    Parameters
-    ----------
-    rows : float array of shape (n, m)
-        As they are.
-    bound : Bound
-        What is promised.
-    model : CodecModel
-        Who predicts; its history, if it has one, comes first.
-    unit : Unit
-        The numbers that are worked with.
-    """
-    values = unit.of(rows)
-    x = np.where(np.isfinite(values), values, 0.0)
-    norms = np.linalg.norm(x, axis=1)
-    limits = np.full(len(x), np.inf)
-    if bound.relative is not None:
-        # Rounding to the rows' type and of these sums is taken off.
-        limits = norms * max(bound.relative * (1 - 1e-9) - np.finfo(rows.dtype).eps, 0.0)
-    absolute = np.inf if bound.absolute is None else float(unit.step(bound.absolute) * (1 - 1e-9))
-    if bound.exact:
-        absolute = 0.0
-    block = Block(
-        x=x,
-        coded=coded_entries(~np.isnan(rows), model),
-        given=np.full(x.shape, np.nan),
-        limits=limits,
-        decoded=_with_history(x.shape, model, unit),
-        decoding=False,
-        scale=unit.scale,
-        absolute=absolute,
-    )
-    # Smaller cells than a grid's points gain nothing.
-    block.least = _LEAST_CODE if unit.scale == 0 else int(np.floor(-16 * np.log2(unit.scale)))
-    if absolute < np.inf:
-        widest = 2 * absolute + (1 / unit.scale if unit.scale else 0.0)
-        code = np.floor(16 * np.log2(widest)) if widest > 0 else block.least
-        block.most = int(np.clip(code, block.least, _MOST_CODE))
-    return block
-
-
-def block_to_decode(observed: Array, model: CodecModel, unit: "Unit") -> Block:
-    """Return a block to be decoded, its integers still to be filled in."""
-    return Block(
-        x=np.empty((0, observed.shape[1])),
-        coded=coded_entries(observed, model),
-        given=np.full(observed.shape, np.nan),
-        limits=np.empty(0),
-        decoded=_with_history(observed.shape, model, unit),
-        decoding=True,
-        scale=unit.scale,
-    )
-
-
-def coded_entries(observed: Array, model: CodecModel) -> Array:
-    """Return where integers are coded: what is observed, of symmetric slices one half."""
-    coded = observed.astype(np.uint8)
-    if model.symmetric:
-        slices = coded.reshape(-1, model.n_columns, model.n_columns)
-        slices *= np.triu(np.ones(slices.shape[1:], np.uint8))
-    return coded
-
-
-def set_row(block: Block, row: int, values: Any, observed: Array, model: CodecModel) -> None:
-    """Take a row out of what is coded: its values (or one for all) are known."""
-    known = np.where(observed[row], values, np.nan)
-    block.coded[row], block.given[row] = 0, known
-    if model.symmetric:
-        m = model.n_columns
-        start, column = row // m * m, row % m
-        block.coded[start : start + m, column] = 0
-        block.given[start : start + m, column] = known
-
-
-def _with_history(shape: tuple[int, ...], model: CodecModel, unit: "Unit") -> Array:
-    history = model.arrays.get("history", np.empty((0, shape[1])))
-    return np.concatenate([unit.of(history), np.zeros(shape)])
-
-
 @dataclass(frozen=True)
 class Unit:
     """What numbers are worked with: decimals on a grid, or multiples of a power of two.
@@ -187,6 +73,125 @@ class Unit:
         """Return numbers of this unit as they were."""
         with np.errstate(over="ignore", invalid="ignore"):
             return np.asarray(np.ldexp(values, self.exponent).astype(dtype))
+
+
+@dataclass
+class Block:
+    """Rows, integers, and all that is known on the way; named as in the engine's ``code_rows``."""
+
+    x: Array
+    coded: Array
+    given: Array
+    limits: Array
+    decoded: Array
+    decoding: bool
+    unit: Unit
+    absolute: float = np.inf
+    trade: float = TRADE
+    least: int = _LEAST_CODE
+    most: int = _MOST_CODE
+    codes: Array = field(init=False)
+    kinds: Array = field(init=False)
+    k: Array = field(init=False)
+    side: Array = field(init=False)
+
+    def __post_init__(self) -> None:
+        n, m = self.coded.shape
+        self.codes = np.zeros(n, np.int32)
+        self.kinds = np.zeros(n, np.uint8)
+        self.k = np.zeros((n, m), np.int32)
+        self.side = np.zeros((n, 0), np.int32)
+
+    @property
+    def scale(self) -> float:
+        """Grid points per unit, 0 without a grid."""
+        return self.unit.scale
+
+    @property
+    def rows(self) -> Array:
+        """The decoded rows, without history."""
+        return self.decoded[len(self.decoded) - len(self.k) :]
+
+
+def block_to_encode(rows: Array, bound: Bound, model: CodecModel, unit: Unit) -> Block:
+    """Return the block of some rows, to be coded.
+
+    Parameters
+    ----------
+    rows : float array of shape (n, m)
+        As they are.
+    bound : Bound
+        What is promised.
+    model : CodecModel
+        Who predicts; its history, if it has one, comes first.
+    unit : Unit
+        The numbers that are worked with.
+    """
+    values = unit.of(rows)
+    x = np.where(np.isfinite(values), values, 0.0)
+    norms = np.linalg.norm(x, axis=1)
+    limits = np.full(len(x), np.inf)
+    if bound.relative is not None:
+        # Rounding to the rows' type and of these sums is taken off.
+        limits = norms * max(bound.relative * (1 - 1e-9) - np.finfo(rows.dtype).eps, 0.0)
+    absolute = np.inf if bound.absolute is None else float(unit.step(bound.absolute) * (1 - 1e-9))
+    if bound.exact:
+        absolute = 0.0
+    block = Block(
+        x=x,
+        coded=coded_entries(~np.isnan(rows), model),
+        given=np.full(x.shape, np.nan),
+        limits=limits,
+        decoded=_with_history(x.shape, model, unit),
+        decoding=False,
+        unit=unit,
+        absolute=absolute,
+    )
+    # Smaller cells than a grid's points gain nothing.
+    block.least = _LEAST_CODE if unit.scale == 0 else int(np.floor(-16 * np.log2(unit.scale)))
+    if absolute < np.inf:
+        widest = 2 * absolute + (1 / unit.scale if unit.scale else 0.0)
+        code = np.floor(16 * np.log2(widest)) if widest > 0 else block.least
+        block.most = int(np.clip(code, block.least, _MOST_CODE))
+    return block
+
+
+def block_to_decode(observed: Array, model: CodecModel, unit: Unit) -> Block:
+    """Return a block to be decoded, its integers still to be filled in."""
+    return Block(
+        x=np.empty((0, observed.shape[1])),
+        coded=coded_entries(observed, model),
+        given=np.full(observed.shape, np.nan),
+        limits=np.empty(0),
+        decoded=_with_history(observed.shape, model, unit),
+        decoding=True,
+        unit=unit,
+    )
+
+
+def coded_entries(observed: Array, model: CodecModel) -> Array:
+    """Return where integers are coded: what is observed, of symmetric slices one half."""
+    coded = observed.astype(np.uint8)
+    if model.symmetric:
+        slices = coded.reshape(-1, model.n_columns, model.n_columns)
+        slices *= np.triu(np.ones(slices.shape[1:], np.uint8))
+    return coded
+
+
+def set_row(block: Block, row: int, values: Any, observed: Array, model: CodecModel) -> None:
+    """Take a row out of what is coded: its values (or one for all) are known."""
+    known = np.where(observed[row], values, np.nan)
+    block.coded[row], block.given[row] = 0, known
+    if model.symmetric:
+        m = model.n_columns
+        start, column = row // m * m, row % m
+        block.coded[start : start + m, column] = 0
+        block.given[start : start + m, column] = known
+
+
+def _with_history(shape: tuple[int, ...], model: CodecModel, unit: Unit) -> Array:
+    history = model.arrays.get("history", np.empty((0, shape[1])))
+    return np.concatenate([unit.of(history), np.zeros(shape)])
 
 
 def engine_of(block: Block) -> Any:

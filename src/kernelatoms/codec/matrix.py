@@ -21,9 +21,11 @@ from kernelatoms.codec.blocks import (
     set_row,
 )
 from kernelatoms.codec.bounds import Bound
+from kernelatoms.codec.dictionaries import n_side
 from kernelatoms.codec.errors import CodecError
 from kernelatoms.codec.models import CodecModel
 from kernelatoms.codec.predictors import PREDICTORS
+from kernelatoms.engine import machine
 
 Array = NDArray[Any]
 
@@ -92,9 +94,7 @@ def decode_matrix(data: bytes, model: CodecModel, n_rows: int, dtype: Any) -> Ar
         raise CodecError(f"a block cannot be read: {error}") from error
 
 
-def _encode(
-    rows: Array, bound: Bound, model: CodecModel, unit: Unit, exact_rows: Array
-) -> bytes:
+def _encode(rows: Array, bound: Bound, model: CodecModel, unit: Unit, exact_rows: Array) -> bytes:
     """Return the bytes of rows as the model predicts them; whether the bound holds is not asked."""
     observed = ~np.isnan(rows)
     block = block_to_encode(rows, bound, model, unit)
@@ -142,7 +142,7 @@ def _decode(data: bytes, model: CodecModel, n_rows: int, dtype: np.dtype) -> Arr
     for length in streams:
         parts.append(np.frombuffer(data, np.uint8, length, at))
         at += length
-    engine = engine_of_rows(parts[0])
+    engine = machine(parts[0])
     observed = np.ones((n_rows, m), bool)
     if len(parts[0]):
         observed = engine.decode_bits(parts[0], (n_rows, m)) == 0
@@ -159,9 +159,11 @@ def _decode(data: bytes, model: CodecModel, n_rows: int, dtype: np.dtype) -> Arr
         filled[exact] = values
         if model.symmetric:
             filled, exact = _mirrored(filled, m), _mirrored(exact, m)
+    known = unit.of(np.where(np.isfinite(filled), filled, 0))
     for row in np.flatnonzero(kinds):
-        set_row(block, row, unit.of(np.where(np.isfinite(filled[row]), filled[row], 0)), observed, model)
-    block.codes[:] = np.cumsum(engine.decode_small(parts[2], n_rows), dtype=np.int64).astype(np.int32)
+        set_row(block, row, known[row], observed, model)
+    codes = np.cumsum(engine.decode_small(parts[2], n_rows), dtype=np.int64)
+    block.codes[:] = np.clip(codes, -(1 << 14), 1 << 14)
     _read_side(block, model, parts[3])
     block.k = engine.decode_integers(
         parts[4], block.coded, block.codes, *_related(model), symmetric=model.symmetric
@@ -207,14 +209,16 @@ def _side_bytes(block: Block) -> bytes:
 
 
 def _read_side(block: Block, model: CodecModel, data: Array) -> None:
-    if len(data):
-        raise CodecError("a block has side information that its model does not use.")
-
-
-def engine_of_rows(rows: Array) -> Any:
-    from kernelatoms.engine import machine
-
-    return machine(rows)
+    width = n_side(model)
+    if not width:
+        if len(data):
+            raise CodecError("a block has side information that its model does not use.")
+        return
+    # Cheap columns are cheap to declare: they may be no wider than bytes can pay for.
+    if len(block.k) * width > 65536 * (len(data) + 16):
+        raise CodecError("a block has more coefficients than its bytes can hold.")
+    coded = np.ones((len(block.k), width), np.uint8)
+    block.side = engine_of(block).decode_integers(data, coded, np.zeros(len(coded), np.int32))
 
 
 def _planes(values: Array) -> bytes:

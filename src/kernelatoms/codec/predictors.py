@@ -3,6 +3,7 @@
 - ``lags``: as some rows before; of symmetric slices, as in the slices before.
 - ``interpolation``: between rows before and after, the coarse ones first.
 - ``columns``: every value from its column's past and from other columns of its row.
+- ``pca``, ``ksvd``, ``kscdl``: by atoms; see ``dictionaries``.
 """
 
 from collections.abc import Callable
@@ -12,13 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelatoms.codec.blocks import Block, engine_of
+from kernelatoms.codec.dictionaries import code_dictionary, code_kernel_dictionary
 from kernelatoms.codec.errors import CodecError
 from kernelatoms.codec.models import CodecModel
 
 Array = NDArray[Any]
 
 # Rounds of the search for the steps of a slice's rows, and when it only makes steps smaller.
-_ROUNDS, _FREE_ROUNDS = 60, 10
+_ROUNDS, _FREE_ROUNDS = 40, 6
 # A larger row is never met: what claims one is hostile.
 _MOST_LAG = 1 << 40
 
@@ -73,16 +75,17 @@ def _settle_slice(block: Block, past: int, s: int, sizes: Array, errors: Array) 
         codes[:] = np.clip(guess, block.least, block.most).astype(np.int32)
     for i in range(_ROUNDS):
         engine.code_slice(block, past, s, sizes, errors)
-        failed = live & ~((errors >= 0) & (errors <= squares))
+        good = ~live | ((errors >= 0) & (errors <= squares))
         with np.errstate(divide="ignore", invalid="ignore"):
-            move = np.round(-4 * np.log2(errors / squares))
+            move = np.floor(-8 * np.log2(errors / squares) / 2)
         move = np.where(errors >= 0, np.clip(np.nan_to_num(move, nan=0.0), -8, 4), -16)
-        near = (errors <= squares) & (errors > 0.93 * squares)
-        move[near | ~live] = 0
-        if i >= _FREE_ROUNDS:
-            move = np.where(failed, np.minimum(move, -1), 0)
-        if not failed.any() and (i >= _FREE_ROUNDS - 1 or not move.any()):
+        if i < _FREE_ROUNDS:
+            move[~live | (good & (errors > 0.93 * squares))] = 0
+        elif good.all():
             break
+        else:
+            # Rows that were good may fail when others change: in the end all come to rest.
+            move = np.where(good, 0, np.minimum(move, -1 - (i - _FREE_ROUNDS) // 4))
         codes[:] = np.clip(codes + move, block.least, block.most)
     left = np.minimum(np.abs(block.k[rows]), 20) * _steps(codes)
     left = left + np.triu(left, 1).T
@@ -154,6 +157,9 @@ PREDICTORS: dict[str, Callable[[Block, CodecModel], None]] = {
     "lags": code_lags,
     "interpolation": code_interpolation,
     "columns": code_columns,
+    "pca": code_dictionary,
+    "ksvd": code_dictionary,
+    "kscdl": code_kernel_dictionary,
 }
 
 

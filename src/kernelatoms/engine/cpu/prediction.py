@@ -12,6 +12,11 @@ Array = NDArray[Any]
 EXACT_ROW = int(loops.EXACT_ROW)
 
 
+def step_of(code: int) -> float:
+    """Return 2^(code / 16), the same on every machine."""
+    return float(loops.step_of(code))
+
+
 def code_rows(block: Any, base: Array, sources: Array, weights: Array, order: Array) -> None:
     """Code or decode rows that are predicted as a whole; see the loop of that name.
 
@@ -49,6 +54,46 @@ def code_columns(block: Any, lags: Array, n_parents: int, fade: float, ridge: fl
         block.scale, block.absolute, block.trade, block.least, block.most, block.codes,
         block.kinds, block.k, block.decoded, block.decoding,
     )  # fmt: skip
+
+
+def code_combinations(block: Any, mean: Array, atoms: Array, own: Array, coefs: Array) -> None:
+    """Code or decode rows that are predicted by atoms; see the loop of that name."""
+    n, m = _checked(block)
+    n_coefs = len(atoms) + (len(own) > 0)
+    if mean.shape != (m,) or atoms.shape[1] != m or own.shape not in ((n, m), (0, m)):
+        raise ValueError("mean and atoms must be as wide as the rows.")
+    if block.side.shape != (n, n_coefs) or (not block.decoding and coefs.shape != (n, n_coefs)):
+        raise ValueError("a coefficient an atom.")
+    loops.code_combinations(
+        block.x, block.coded, block.given, mean, atoms, own, coefs, block.limits, block.scale,
+        block.absolute, block.trade, block.least, block.most, block.codes, block.kinds,
+        block.side, block.k, block.decoded, block.decoding,
+    )  # fmt: skip
+
+
+def gaussian_preimages(
+    weights: Array, step: float, atoms: Array, gamma: float, n_rounds: int
+) -> Array:
+    """Return the rows whose images are nearest to Gaussian expansions, the same on every machine.
+
+    Parameters
+    ----------
+    weights : int32 array of shape (n, n_atoms)
+        Weights of the atoms, in steps.
+    step : float
+        A step.
+    atoms : array of shape (n_atoms, m)
+        The anchors.
+    gamma : float
+        Of the kernel exp(-gamma |x - y|^2).
+    n_rounds : int
+        Rounds of the fixed point.
+    """
+    if weights.shape[1] != len(atoms):
+        raise ValueError("a weight an atom.")
+    rows = np.zeros((len(weights), atoms.shape[1]))
+    loops.preimages(weights, step, atoms, gamma, n_rounds, rows)
+    return rows
 
 
 def code_slice(block: Any, n_past: int, s: int, sizes: Array, errors: Array) -> None:
