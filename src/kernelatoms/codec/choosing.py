@@ -5,7 +5,7 @@ that learn on the way have seen the three quarters before; those with atoms have
 Of those that come close to each other, the one that starts best decides.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelatoms.codec.bounds import Bound
+from kernelatoms.codec.learning import LEARNED, learned_models
 from kernelatoms.codec.matrix import encode_matrix
 from kernelatoms.codec.models import CodecModel
 from kernelatoms.codec.predictors import PREDICTORS
@@ -28,8 +29,9 @@ _HISTORY_ROWS = 2048
 _LAG_ROWS, _LAG_COLUMNS = 1 << 14, 32
 _LEAST_CORRELATION = 0.15
 # Of those within so many times the fewest bytes, the whole part that was looked at decides.
-_CLOSE = 1.05
-MODELS = ("exact", *PREDICTORS)
+_CLOSE = 1.15
+#: Models that can be asked for by name.
+NAMES = ("exact", *PREDICTORS)
 
 
 @dataclass(frozen=True)
@@ -40,15 +42,15 @@ class Trial:
     ----------
     name : str
         Its predictor.
-    note : str
-        Its settings, in words.
     n_bytes : int
         What all rows would take, the model included, going by the rows it was tried on.
+    note : str
+        Its settings, in words.
     """
 
     name: str
-    note: str
     n_bytes: int
+    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -75,9 +77,8 @@ def choose_model(
     *,
     slice_rows: int = 0,
     symmetric: bool | None = None,
-    name: str = "auto",
+    names: Sequence[str] | None = None,
     n_rows: int | None = None,
-    learned: Iterable[CodecModel] = (),
 ) -> Choice:
     """Return the model with which rows take the fewest bytes.
 
@@ -91,34 +92,45 @@ def choose_model(
         Rows in a slice, 0 if there are none.
     symmetric : bool, optional
         Whether slices (or the matrix) are symmetric; by default it is looked for.
-    name : str
-        A predictor's name, or "auto" for all.
+    names : sequence of str or None
+        The models to choose among; None for all. Symmetric matrices are stored once by "lags"
+        alone, and then others are tried only where they are named.
     n_rows : int, optional
         How many rows there will be, by default as many as there are.
-    learned : iterable of CodecModel
-        Candidates that have learned atoms from the first of ``parts_to_try``.
     """
     if symmetric is None:
         symmetric = is_symmetric(rows, slice_rows)
-    if name == "exact":
-        candidates = []
-    else:
-        found = [*_candidates(rows, slice_rows, symmetric), *learned]
-        candidates = [model for model in found if name in ("auto", model.predictor)]
-    if name in ("auto", "exact") or not candidates:
+    seen, tried = parts_to_try(rows, slice_rows)
+    wanted = _usual_names(symmetric) if names is None else names
+    candidates = [m for m in _candidates(rows, slice_rows, symmetric) if m.predictor in wanted]
+    candidates += learned_models(seen, bound, slice_rows, wanted)
+    if "exact" in wanted or not candidates:
         candidates.append(CodecModel("exact", rows.shape[1], slice_rows))
     n_all = len(rows) if n_rows is None else n_rows
-    seen, tried = parts_to_try(rows, slice_rows)
     sizes = []
     for model in candidates:
         n_bytes = len(encode_matrix(tried, bound, with_history(model, seen)))
         sizes.append(len(model.to_bytes()) + n_bytes * n_all / max(1, len(tried)))
     order = np.argsort(sizes, kind="stable")
     trials = tuple(
-        Trial(candidates[i].predictor, note(candidates[i]), round(sizes[i])) for i in order
+        Trial(candidates[i].predictor, round(sizes[i]), note(candidates[i])) for i in order
     )
     close = [candidates[i] for i in order if sizes[i] <= _CLOSE * sizes[order[0]]]
-    return Choice(_fewest_bytes(close, bound, np.concatenate([seen, tried])), trials)
+    best = _fewest_bytes(close, bound, np.concatenate([seen, tried]))
+    return Choice(_learned_from_all(best, rows, bound), trials)
+
+
+def _usual_names(symmetric: bool) -> tuple[str, ...]:
+    return ("exact", "lags") if symmetric else NAMES
+
+
+def _learned_from_all(model: CodecModel, rows: Array, bound: Bound) -> CodecModel:
+    """Return a model whose atoms are learned from all rows, like those of a part that won."""
+    if model.predictor not in LEARNED:
+        return model
+    gamma = model.settings.get("gamma")
+    (again,) = learned_models(rows, bound, model.slice_rows, [model.predictor], gamma=gamma)
+    return again
 
 
 def _fewest_bytes(models: list[CodecModel], bound: Bound, rows: Array) -> CodecModel:

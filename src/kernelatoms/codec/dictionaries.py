@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelatoms.codec.blocks import Block, engine_of
 from kernelatoms.codec.errors import CodecError
 from kernelatoms.codec.models import CodecModel
+from kernelatoms.codec.quantised import Block, engine_of
 from kernelatoms.engine import machine
 from kernelatoms.pursuit import Lasso
 from kernelatoms.pursuit.omp import omp
@@ -110,9 +110,7 @@ def code_kernel_dictionary(block: Block, model: CodecModel) -> None:
     """Code rows as multiples of pre-images of l1 codes over atoms under a Gaussian kernel."""
     mean, atoms = atoms_of(model)
     mean = block.unit.of(mean)
-    gamma, alpha = (model.settings.get(name) for name in ("gamma", "alpha"))
-    if not all(isinstance(v, float) and 0 < v < 1e12 for v in (gamma, alpha)):
-        raise CodecError("a kernel dictionary needs gamma and alpha above 0.")
+    gamma, alpha = _positive(model, "gamma"), _positive(model, "alpha")
     norms = np.empty((0, 1))
     if not block.decoding:
         rows = _filled(np.where(block.coded == 1, block.x, np.nan) - mean)
@@ -138,6 +136,13 @@ def code_kernel_dictionary(block: Block, model: CodecModel) -> None:
     block.side = multiples
     engine_of(block).code_combinations(block, mean, np.empty((0, len(mean))), own, norms)
     block.side = np.concatenate([multiples, weights], axis=1)
+
+
+def _positive(model: CodecModel, name: str) -> float:
+    value = model.settings.get(name)
+    if not isinstance(value, float) or not 0 < value < 1e12:
+        raise CodecError(f"a kernel dictionary needs {name} above 0, not {value!r}.")
+    return value
 
 
 def n_side(model: CodecModel) -> int:

@@ -11,7 +11,12 @@ import numpy as np
 import zstandard
 from numpy.typing import NDArray
 
-from kernelatoms.codec.blocks import (
+from kernelatoms.codec.bounds import Bound
+from kernelatoms.codec.dictionaries import n_side
+from kernelatoms.codec.errors import CodecError
+from kernelatoms.codec.models import CodecModel
+from kernelatoms.codec.predictors import PREDICTORS
+from kernelatoms.codec.quantised import (
     MOST_DECIMALS,
     Block,
     Unit,
@@ -20,11 +25,6 @@ from kernelatoms.codec.blocks import (
     engine_of,
     set_row,
 )
-from kernelatoms.codec.bounds import Bound
-from kernelatoms.codec.dictionaries import n_side
-from kernelatoms.codec.errors import CodecError
-from kernelatoms.codec.models import CodecModel
-from kernelatoms.codec.predictors import PREDICTORS
 from kernelatoms.engine import machine
 
 Array = NDArray[Any]
@@ -39,6 +39,14 @@ _ROUNDS = 4
 def encode_matrix(rows: Array, bound: Bound, model: CodecModel) -> bytes:
     """Return rows as bytes, from which ``decode_matrix`` makes rows within the bound.
 
+    Parameters are those of ``encode_and_decode``.
+    """
+    return encode_and_decode(rows, bound, model)[0]
+
+
+def encode_and_decode(rows: Array, bound: Bound, model: CodecModel) -> tuple[bytes, Array]:
+    """Return rows as bytes, and what ``decode_matrix`` makes of these: rows within the bound.
+
     Parameters
     ----------
     rows : float array of shape (n_rows, n_columns)
@@ -51,16 +59,17 @@ def encode_matrix(rows: Array, bound: Bound, model: CodecModel) -> bytes:
     rows = np.ascontiguousarray(rows)
     unit = Unit.fitting(rows)
     raw = model.predictor == "exact" or (bound.exact and unit.decimals < 0)
-    exact = ~np.isfinite(rows) & ~np.isnan(rows)
-    exact_rows = exact.any(axis=1)
+    raw |= model.symmetric and len(rows) % model.n_columns != 0
+    exact_rows = np.asarray(np.isinf(rows).any(axis=1))
     # What was promised is checked on what really comes back; rows that fail are stored exactly.
     for _ in range(0 if raw or not rows.size else _ROUNDS):
         data = _encode(rows, bound, model, unit, exact_rows)
-        broken = bound.broken(rows, decode_matrix(data, model, len(rows), rows.dtype))
+        decoded = decode_matrix(data, model, len(rows), rows.dtype)
+        broken = bound.broken(rows, decoded)
         if not broken.any():
-            return data
-        exact_rows = exact_rows | broken
-    return bytes([_RAW]) + _planes(rows)
+            return data, decoded
+        exact_rows |= broken
+    return bytes([_RAW]) + _planes(rows), rows
 
 
 def decode_matrix(data: bytes, model: CodecModel, n_rows: int, dtype: Any) -> Array:

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelatoms.codec.blocks import Block, engine_of
 from kernelatoms.codec.dictionaries import code_dictionary, code_kernel_dictionary
 from kernelatoms.codec.errors import CodecError
 from kernelatoms.codec.models import CodecModel
+from kernelatoms.codec.quantised import Block, engine_of
 
 Array = NDArray[Any]
 
