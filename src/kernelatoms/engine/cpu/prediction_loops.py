@@ -43,13 +43,13 @@ _SIMILAR_ROWS = 3
 
 
 @jit()
-def step_of(code):
+def step_of(code):  # type: ignore[no-untyped-def]
     """Return 2^(code / 16)."""
     return math.ldexp(_ROOTS[code & 15], code >> 4)
 
 
 @jit()
-def _cell(prediction, step, scale, column):
+def _cell(prediction, step, scale, column):  # type: ignore[no-untyped-def]
     """Return the middle of the cell at a prediction, and the width of cells.
 
     Of values on a grid both are in grid points, and the widths of neighbouring columns differ so
@@ -65,14 +65,14 @@ def _cell(prediction, step, scale, column):
 
 
 @jit()
-def _value(middle, width, scale, k):
+def _value(middle, width, scale, k):  # type: ignore[no-untyped-def]
     """Return the value of a cell."""
     value = middle + k * width
     return value if scale == 0.0 else value / scale
 
 
 @jit()
-def _nearest(x, middle, width, scale, size, trade, absolute):
+def _nearest(x, middle, width, scale, size, trade, absolute):  # type: ignore[no-untyped-def]
     """Return the integer of a value: the nearest cell's, or one nearer to zero that is cheaper.
 
     ``trade`` is what a bit is worth in squared widths, ``size`` the mean magnitude of what is left
@@ -96,7 +96,7 @@ def _nearest(x, middle, width, scale, size, trade, absolute):
 
 
 @jit()
-def _code_row(x, coded, given, prediction, step, scale, sizes, trade, absolute, k, row):
+def _code_row(x, coded, given, prediction, step, scale, sizes, trade, absolute, k, row):  # type: ignore[no-untyped-def]
     """Fill a row's integers and decoded values; return its squared error, negative if it fails."""
     error = 0.0
     for j in range(len(row)):
@@ -118,7 +118,7 @@ def _code_row(x, coded, given, prediction, step, scale, sizes, trade, absolute, 
 
 
 @jit()
-def _decode_row(coded, given, prediction, step, scale, k, row):
+def _decode_row(coded, given, prediction, step, scale, k, row):  # type: ignore[no-untyped-def]
     """Fill a row's decoded values from its integers."""
     for j in range(len(row)):
         if coded[j]:
@@ -129,7 +129,7 @@ def _decode_row(coded, given, prediction, step, scale, k, row):
 
 
 @jit()
-def _store_exactly(x, coded, given, k, row):
+def _store_exactly(x, coded, given, k, row):  # type: ignore[no-untyped-def]
     for j in range(len(row)):
         k[j] = 0
         if coded[j]:
@@ -139,14 +139,14 @@ def _store_exactly(x, coded, given, k, row):
 
 
 @jit()
-def _learn_sizes(k, coded, step, sizes):
+def _learn_sizes(k, coded, step, sizes):  # type: ignore[no-untyped-def]
     for j in range(len(k)):
         if coded[j]:
             sizes[j] += 0.1 * (abs(k[j]) * step - sizes[j])
 
 
 @jit()
-def _first_guess(limit, coded, scale, least, most):
+def _first_guess(limit, coded, scale, least, most):  # type: ignore[no-untyped-def]
     """Return the code of the step that uniform errors would allow."""
     n_coded = 0
     for j in range(len(coded)):
@@ -162,7 +162,7 @@ def _first_guess(limit, coded, scale, least, most):
 
 
 @jit()
-def code_rows(
+def code_rows(  # type: ignore[no-untyped-def]
     x, coded, given, base, sources, weights, order, limits, scale, absolute, trade, least, most,
     codes, kinds, k, decoded, decoding,
 ):  # fmt: skip
@@ -237,7 +237,7 @@ def code_rows(
 
 
 @jit()
-def _settle_row(
+def _settle_row(  # type: ignore[no-untyped-def]
     x, coded, given, prediction, limit, scale, sizes, trade, absolute, least, most, last, k, row
 ):
     """Return the code of the largest step that keeps a row within its limit, and fill the row."""
@@ -274,7 +274,7 @@ def _settle_row(
 
 
 @jit()
-def _predict_row(sources, weights, decoded, few, prediction):
+def _predict_row(sources, weights, decoded, few, prediction):  # type: ignore[no-untyped-def]
     """Fill a row's prediction: a weighted sum of other rows, or the median of every column."""
     for j in range(len(prediction)):
         total, n_few = 0.0, 0
@@ -299,7 +299,7 @@ def _predict_row(sources, weights, decoded, few, prediction):
 
 
 @jit()
-def code_combinations(
+def code_combinations(  # type: ignore[no-untyped-def]
     x, coded, given, mean, atoms, own, coefs, limits, scale, absolute, trade, least, most,
     codes, kinds, side, k, decoded, decoding,
 ):  # fmt: skip
@@ -347,7 +347,7 @@ def code_combinations(
 
 
 @jit()
-def _combine(mean, atoms, own, side, step, prediction):
+def _combine(mean, atoms, own, side, step, prediction):  # type: ignore[no-untyped-def]
     """Fill the prediction of a row: mean and atoms, in their order."""
     prediction[:] = mean
     at = len(own)
@@ -363,7 +363,7 @@ def _combine(mean, atoms, own, side, step, prediction):
 
 
 @jit()
-def _settle_combination(
+def _settle_combination(  # type: ignore[no-untyped-def]
     x, coded, given, mean, atoms, own, coefs, limit, scale, sizes, trade, absolute, least, most,
     side, prediction, k, row,
 ):  # fmt: skip
@@ -409,7 +409,7 @@ def _settle_combination(
 
 
 @jit()
-def preimages(weights, step, atoms, gamma, n_rounds, rows):
+def preimages(weights, step, atoms, gamma, n_rounds, rows):  # type: ignore[no-untyped-def]
     """Fill rows: each the fixed point of a Gaussian expansion, after so many rounds.
 
     The row y whose image is nearest to that of sum_i w_i phi(x_i) is where y is the mean of the
@@ -446,7 +446,7 @@ def preimages(weights, step, atoms, gamma, n_rounds, rows):
 
 
 @jit()
-def _exp(x):
+def _exp(x):  # type: ignore[no-untyped-def]
     """Return e^x of x <= 0 by its series: libraries differ in the last digit."""
     if not x > -700.0:
         return 0.0
@@ -462,7 +462,7 @@ def _exp(x):
 
 
 @jit()
-def code_columns(
+def code_columns(  # type: ignore[no-untyped-def]
     x, coded, given, lags, n_parents, fade, ridge, limits, scale, absolute, trade, least, most,
     codes, kinds, k, decoded, decoding,
 ):  # fmt: skip
@@ -540,7 +540,7 @@ def code_columns(
 
 
 @jit()
-def _extent(decoded, t):
+def _extent(decoded, t):  # type: ignore[no-untyped-def]
     """Return the root mean square of the row before, or 1, its least and its largest value."""
     if t == 0:
         return 1.0, 0.0, 0.0
@@ -554,7 +554,7 @@ def _extent(decoded, t):
 
 
 @jit()
-def _gather(decoded, t, j, lags, parents, size, inputs):
+def _gather(decoded, t, j, lags, parents, size, inputs):  # type: ignore[no-untyped-def]
     """Fill what a value is predicted from, relative to the size of the row before."""
     at = 0
     for lag in lags:
@@ -568,7 +568,7 @@ def _gather(decoded, t, j, lags, parents, size, inputs):
 
 
 @jit()
-def _predict_value(inputs, weights, size, low, high, observed):
+def _predict_value(inputs, weights, size, low, high, observed):  # type: ignore[no-untyped-def]
     """Return a value's prediction, within thrice the range of the row before.
 
     Where nothing is observed within that range itself: what was predicted is predicted from again,
@@ -587,7 +587,7 @@ def _predict_value(inputs, weights, size, low, high, observed):
 
 
 @jit()
-def _decode_columns(
+def _decode_columns(  # type: ignore[no-untyped-def]
     coded, given, decoded, t, lags, parents, weights, size, low, high, step, scale, k, inputs
 ):
     """Fill a row from its integers, value after value."""
@@ -602,7 +602,7 @@ def _decode_columns(
 
 
 @jit()
-def _try_columns(
+def _try_columns(  # type: ignore[no-untyped-def]
     x, coded, given, decoded, t, lags, parents, weights, size, low, high, step, scale, sizes, trade,
     absolute, k, inputs,
 ):  # fmt: skip
@@ -629,7 +629,7 @@ def _try_columns(
 
 
 @jit()
-def _settle_columns(
+def _settle_columns(  # type: ignore[no-untyped-def]
     x, coded, given, decoded, t, lags, parents, weights, size, low, high, limit, scale, sizes,
     trade, absolute, least, most, last, k, inputs,
 ):  # fmt: skip
@@ -667,7 +667,7 @@ def _settle_columns(
 
 
 @jit()
-def _learn(inputs, target, fade, moments, targets):
+def _learn(inputs, target, fade, moments, targets):  # type: ignore[no-untyped-def]
     """Add one value to the sums that its column's weights come from."""
     for i in range(len(inputs)):
         value = inputs[i]
@@ -677,7 +677,7 @@ def _learn(inputs, target, fade, moments, targets):
 
 
 @jit()
-def _solve(moments, targets, ridge, factor, column, weights):
+def _solve(moments, targets, ridge, factor, column, weights):  # type: ignore[no-untyped-def]
     """Solve for a column's weights: Cholesky, column by column, which needs no reordered sums."""
     n = len(targets)
     trace = 0.0
@@ -713,7 +713,7 @@ def _solve(moments, targets, ridge, factor, column, weights):
 
 
 @jit()
-def _choose_parents(decoded, t, parents):
+def _choose_parents(decoded, t, parents):  # type: ignore[no-untyped-def]
     """Choose for every column those before it whose changes were most like its own."""
     m = decoded.shape[1]
     start = max(1, t - _CHOICE_ROWS)
@@ -742,7 +742,7 @@ def _choose_parents(decoded, t, parents):
 
 
 @jit()
-def _product(a, b):
+def _product(a, b):  # type: ignore[no-untyped-def]
     """Return an inner product: four sums in a fixed order, which a processor adds at once."""
     s0 = s1 = s2 = s3 = 0.0
     whole = len(a) // 4 * 4
@@ -757,7 +757,7 @@ def _product(a, b):
 
 
 @jit()
-def _replay(decoded, t, lags, parents, fade, inputs, moments, targets):
+def _replay(decoded, t, lags, parents, fade, inputs, moments, targets):  # type: ignore[no-untyped-def]
     """Learn anew from the last rows, with the parents as they are now."""
     moments[:] = 0.0
     targets[:] = 0.0
@@ -772,7 +772,7 @@ def _replay(decoded, t, lags, parents, fade, inputs, moments, targets):
 
 
 @jit()
-def code_slice(
+def code_slice(  # type: ignore[no-untyped-def]
     x, coded, given, n_past, codes, scale, absolute, trade, sizes, k, decoded, s, errors, decoding
 ):
     """Code a symmetric matrix of which the entries on and above the diagonal are coded.
@@ -838,7 +838,7 @@ def code_slice(
 
 
 @jit()
-def _median_entries(decoded, s, past, i, few, prediction):
+def _median_entries(decoded, s, past, i, few, prediction):  # type: ignore[no-untyped-def]
     """Fill the medians of entries (i, j >= i) over the slices before."""
     for j in range(i, len(prediction)):
         for back in range(past):
@@ -852,7 +852,7 @@ def _median_entries(decoded, s, past, i, few, prediction):
 
 
 @jit()
-def _predict_alike(matrix, i, distances, prediction):
+def _predict_alike(matrix, i, distances, prediction):  # type: ignore[no-untyped-def]
     """Predict entries (i, j >= i) from rows before that are like row i in columns before i."""
     n = len(prediction)
     prediction[i] = matrix[i - 1, i - 1] if i > 0 else 0.0
