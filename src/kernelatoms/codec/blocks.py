@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from kernelatoms.codec.bounds import Bound
 from kernelatoms.codec.errors import CodecError
 from kernelatoms.codec.format import Entry
-from kernelatoms.codec.matrix import decode_matrix, encode_matrix
+from kernelatoms.codec.matrix import decode_matrix, encode_and_decode
 from kernelatoms.codec.measuring import row_errors
 from kernelatoms.codec.models import CodecModel
 from kernelatoms.codec.packing import MOST_EXPANSION, pack, unpack
@@ -112,10 +112,10 @@ def _encode_numbers(
 ) -> tuple[bytes, Array, bytes]:
     """Return bytes, what comes back of them, and how: the first way that holds the bound."""
     for within in (bound, *(_closer(bound, share) for share in _CLOSER), Bound()):
-        data = encode_matrix(rows, within, model)
-        decoded = decode_matrix(data, model, len(rows), rows.dtype)
-        ways = [(decoded, b"")] if finish is None else finish(decoded)
-        for finished, note in ways:
+        data, decoded = encode_and_decode(rows, within, model)
+        if finish is None:
+            return data, decoded, b""
+        for finished, note in finish(decoded):
             if not bound.broken(rows, finished).any():
                 return data, finished, note
     raise AssertionError("numbers that are kept exactly do not come back")

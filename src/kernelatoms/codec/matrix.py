@@ -1,4 +1,9 @@
-"""One block of rows to bytes and back."""
+"""One block of rows to bytes and back.
+
+The bytes of a block are its unit and flags, then streams one after another, each with its length:
+which values are missing, which rows are exact or zero, the steps of the rows, side information of
+the model, the integers, and the values of exact rows.
+"""
 
 from typing import Any
 
@@ -7,14 +12,40 @@ import zstandard
 from numpy.typing import NDArray
 
 from kernelatoms.codec.bounds import Bound
+from kernelatoms.codec.dictionaries import n_side
 from kernelatoms.codec.errors import CodecError
 from kernelatoms.codec.models import CodecModel
+from kernelatoms.codec.predictors import PREDICTORS
+from kernelatoms.codec.quantised import (
+    MOST_DECIMALS,
+    Block,
+    Unit,
+    block_to_decode,
+    block_to_encode,
+    engine_of,
+    set_row,
+)
+from kernelatoms.engine import machine
 
 Array = NDArray[Any]
+
+_PREDICTED, _EXACT, _ZERO = 0, 1, 2
+# A block that is not a model's is all of its bytes.
+_RAW = 0
+_MODELLED = 1
+_ROUNDS = 4
 
 
 def encode_matrix(rows: Array, bound: Bound, model: CodecModel) -> bytes:
     """Return rows as bytes, from which ``decode_matrix`` makes rows within the bound.
+
+    Parameters are those of ``encode_and_decode``.
+    """
+    return encode_and_decode(rows, bound, model)[0]
+
+
+def encode_and_decode(rows: Array, bound: Bound, model: CodecModel) -> tuple[bytes, Array]:
+    """Return rows as bytes, and what ``decode_matrix`` makes of these: rows within the bound.
 
     Parameters
     ----------
@@ -25,8 +56,20 @@ def encode_matrix(rows: Array, bound: Bound, model: CodecModel) -> bytes:
     model : CodecModel
         How rows are predicted.
     """
-    planes = np.ascontiguousarray(rows).view(np.uint8).reshape(-1, rows.itemsize).T
-    return zstandard.ZstdCompressor(level=19).compress(np.ascontiguousarray(planes).tobytes())
+    rows = np.ascontiguousarray(rows)
+    unit = Unit.fitting(rows)
+    raw = model.predictor == "exact" or (bound.exact and unit.decimals < 0)
+    raw |= model.symmetric and len(rows) % model.n_columns != 0
+    exact_rows = np.asarray(np.isinf(rows).any(axis=1))
+    # What was promised is checked on what really comes back; rows that fail are stored exactly.
+    for _ in range(0 if raw or not rows.size else _ROUNDS):
+        data = _encode(rows, bound, model, unit, exact_rows)
+        decoded = decode_matrix(data, model, len(rows), rows.dtype)
+        broken = bound.broken(rows, decoded)
+        if not broken.any():
+            return data, decoded
+        exact_rows |= broken
+    return bytes([_RAW]) + _planes(rows), rows
 
 
 def decode_matrix(data: bytes, model: CodecModel, n_rows: int, dtype: Any) -> Array:
@@ -48,7 +91,152 @@ def decode_matrix(data: bytes, model: CodecModel, n_rows: int, dtype: Any) -> Ar
     rows : array of shape (n_rows, model.n_columns)
     """
     dtype = np.dtype(dtype)
-    n_values = n_rows * model.n_columns
+    if not data or data[0] > _MODELLED:
+        raise CodecError("a block is of no kind that this version knows.")
+    if data[0] == _RAW:
+        return _from_planes(data[1:], n_rows * model.n_columns, dtype).reshape(n_rows, -1)
+    try:
+        return _decode(data, model, n_rows, dtype)
+    except CodecError:
+        raise
+    except (ValueError, IndexError, OverflowError, zstandard.ZstdError) as error:
+        raise CodecError(f"a block cannot be read: {error}") from error
+
+
+def _encode(rows: Array, bound: Bound, model: CodecModel, unit: Unit, exact_rows: Array) -> bytes:
+    """Return the bytes of rows as the model predicts them; whether the bound holds is not asked."""
+    observed = ~np.isnan(rows)
+    block = block_to_encode(rows, bound, model, unit)
+    kinds = np.zeros(len(rows), np.uint8)
+    if bound.relative is not None or bound.exact:
+        kinds[~block.x.any(axis=1) & observed.any(axis=1)] = _ZERO
+    kinds[exact_rows] = _EXACT
+    for row in np.flatnonzero(kinds):
+        set_row(block, row, block.x[row], observed, model)
+    PREDICTORS[model.predictor](block, model)
+    kinds[block.kinds == engine_of(block).EXACT_ROW] = _EXACT
+    for row in np.flatnonzero(kinds == _EXACT):
+        set_row(block, row, block.x[row], observed, model)
+    engine = engine_of(block)
+    exact = _exact_entries(observed, kinds, model)
+    streams = [
+        b"" if observed.all() else engine.encode_bits(~observed).tobytes(),
+        engine.encode_small(kinds).tobytes() if kinds.any() else b"",
+        engine.encode_small(np.diff(block.codes, prepend=0)).tobytes(),
+        _side_bytes(block),
+        engine.encode_integers(
+            block.k, block.coded, block.codes, *_related(model), symmetric=model.symmetric
+        ).tobytes(),
+        _planes(rows[exact]) if exact.any() else b"",
+    ]
+    head = [_MODELLED, unit.decimals + 1, *_signed(unit.exponent)]
+    lengths = b"".join(_varint(len(stream)) for stream in streams)
+    return bytes(head) + lengths + b"".join(streams)
+
+
+def _decode(data: bytes, model: CodecModel, n_rows: int, dtype: np.dtype) -> Array:
+    m = model.n_columns
+    if model.symmetric and n_rows % m:
+        raise CodecError("a block holds no whole number of symmetric slices.")
+    if data[1] > MOST_DECIMALS + 1:
+        raise CodecError("a block has a unit that this version does not know.")
+    unit = Unit(data[1] - 1, int.from_bytes(data[2:4], "little", signed=True))
+    at, streams = 4, []
+    for _ in range(6):
+        length, at = _read_varint(data, at)
+        streams.append(length)
+    if at + sum(streams) != len(data):
+        raise CodecError("the streams of a block are not as long as it says.")
+    parts = []
+    for length in streams:
+        parts.append(np.frombuffer(data, np.uint8, length, at))
+        at += length
+    engine = machine(parts[0])
+    observed = np.ones((n_rows, m), bool)
+    if len(parts[0]):
+        observed = engine.decode_bits(parts[0], (n_rows, m)) == 0
+    block = block_to_decode(observed, model, unit)
+    kinds = np.zeros(n_rows, np.uint8)
+    if len(parts[1]):
+        kinds = engine.decode_small(parts[1], n_rows)
+        if ((kinds < 0) | (kinds > _ZERO)).any():
+            raise CodecError("a block has rows of no kind that this version knows.")
+    exact = _exact_entries(observed, kinds, model)
+    values = _from_planes(parts[5].tobytes(), int(exact.sum()), dtype) if exact.any() else None
+    filled = np.zeros((n_rows, m), dtype)
+    if values is not None:
+        filled[exact] = values
+        if model.symmetric:
+            filled, exact = _mirrored(filled, m), _mirrored(exact, m)
+    known = unit.of(np.where(np.isfinite(filled), filled, 0))
+    for row in np.flatnonzero(kinds):
+        set_row(block, row, known[row], observed, model)
+    codes = np.cumsum(engine.decode_small(parts[2], n_rows), dtype=np.int64)
+    block.codes[:] = np.clip(codes, -(1 << 14), 1 << 14)
+    _read_side(block, model, parts[3])
+    block.k = engine.decode_integers(
+        parts[4], block.coded, block.codes, *_related(model), symmetric=model.symmetric
+    )
+    PREDICTORS[model.predictor](block, model)
+    rows = unit.back(block.rows, dtype)
+    rows[~observed] = np.nan
+    rows[exact] = filled[exact]
+    return rows
+
+
+def _exact_entries(observed: Array, kinds: Array, model: CodecModel) -> Array:
+    """Return which entries are stored as they are; of symmetric slices, one half."""
+    exact = observed & (kinds == _EXACT)[:, None]
+    if model.symmetric:
+        m = model.n_columns
+        slices = exact.reshape(-1, m, m)
+        rows = (kinds == _EXACT).reshape(-1, m)
+        slices |= observed.reshape(-1, m, m) & rows[:, None, :]
+        slices &= np.triu(np.ones((m, m), bool))
+    return exact
+
+
+def _mirrored(rows: Array, m: int) -> Array:
+    """Return symmetric slices of which the upper half is given."""
+    slices = rows.reshape(-1, m, m)
+    lower = np.tril(np.ones((m, m), bool), -1)
+    return np.where(lower, slices.transpose(0, 2, 1), slices).reshape(-1, m)
+
+
+def _related(model: CodecModel) -> tuple[int, int]:
+    """Return how many rows before the most related rows are."""
+    lags = model.settings.get("lags") or [model.settings.get("lag", 0)]
+    longest = max(lags)
+    return model.slice_rows, longest if longest > 1 and longest != model.slice_rows else 0
+
+
+def _side_bytes(block: Block) -> bytes:
+    if not block.side.shape[1]:
+        return b""
+    coded = np.ones(block.side.shape, np.uint8)
+    return engine_of(block).encode_integers(block.side, coded, block.codes * 0).tobytes()
+
+
+def _read_side(block: Block, model: CodecModel, data: Array) -> None:
+    width = n_side(model)
+    if not width:
+        if len(data):
+            raise CodecError("a block has side information that its model does not use.")
+        return
+    # Cheap columns are cheap to declare: they may be no wider than bytes can pay for.
+    if len(block.k) * width > 65536 * (len(data) + 16):
+        raise CodecError("a block has more coefficients than its bytes can hold.")
+    coded = np.ones((len(block.k), width), np.uint8)
+    block.side = engine_of(block).decode_integers(data, coded, np.zeros(len(coded), np.int32))
+
+
+def _planes(values: Array) -> bytes:
+    """Return values bit by bit: bytes of one place together, which zstandard likes."""
+    planes = np.ascontiguousarray(values).view(np.uint8).reshape(-1, values.itemsize).T
+    return zstandard.ZstdCompressor(level=19).compress(np.ascontiguousarray(planes).tobytes())
+
+
+def _from_planes(data: bytes, n_values: int, dtype: np.dtype) -> Array:
     try:
         if zstandard.frame_content_size(data) != n_values * dtype.itemsize:
             raise CodecError("a block does not hold the number of values that it should.")
@@ -56,4 +244,28 @@ def decode_matrix(data: bytes, model: CodecModel, n_rows: int, dtype: Any) -> Ar
     except zstandard.ZstdError as error:
         raise CodecError(f"a block cannot be read: {error}.") from error
     values = np.frombuffer(planes, np.uint8).reshape(dtype.itemsize, n_values).T
-    return np.ascontiguousarray(values).view(dtype).reshape(n_rows, model.n_columns)
+    return np.ascontiguousarray(values).view(dtype).reshape(n_values)
+
+
+def _signed(value: int) -> bytes:
+    return int(value).to_bytes(2, "little", signed=True)
+
+
+def _varint(value: int) -> bytes:
+    """Return a number in groups of seven bits, the least first; the last has no high bit."""
+    groups = []
+    while value > 127:
+        groups.append(value & 127 | 128)
+        value >>= 7
+    return bytes([*groups, value])
+
+
+def _read_varint(data: bytes, at: int) -> tuple[int, int]:
+    value = 0
+    for shift in range(0, 63, 7):
+        byte = data[at]
+        at += 1
+        value |= (byte & 127) << shift
+        if byte < 128:
+            return value, at
+    raise CodecError("a number is longer than any that is written.")

@@ -1,0 +1,173 @@
+"""How rows are predicted, by name: each codes a block, or decodes it, with what its model says.
+
+- ``lags``: as some rows before; of symmetric slices, as in the slices before.
+- ``interpolation``: between rows before and after, the coarse ones first.
+- ``columns``: every value from its column's past and from other columns of its row.
+- ``pca``, ``ksvd``, ``kscdl``: by atoms; see ``dictionaries``.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelatoms.codec.dictionaries import code_dictionary, code_kernel_dictionary
+from kernelatoms.codec.errors import CodecError
+from kernelatoms.codec.models import CodecModel
+from kernelatoms.codec.quantised import Block, engine_of
+
+Array = NDArray[Any]
+
+# Rounds of the search for the steps of a slice's rows, and when it only makes steps smaller.
+_ROUNDS, _FREE_ROUNDS = 40, 6
+# A larger row is never met: what claims one is hostile.
+_MOST_LAG = 1 << 40
+
+
+def code_lags(block: Block, model: CodecModel) -> None:
+    """Predict rows as the median of rows ``lag``, 2 ``lag``, ... before, ``past`` of them."""
+    lag, past = _number(model, "lag", 1, _MOST_LAG), _number(model, "past", 1, 9)
+    if model.symmetric:
+        _code_slices(block, past)
+        return
+    n = len(block.k)
+    first = len(block.decoded) - n
+    rows = first + np.arange(n)
+    sources = np.stack([rows - lag * (i + 1) for i in range(past)], axis=1)
+    sources[sources < 0] = -1
+    # An odd number of rows has a median of its own; without any, the row before.
+    n_past = (sources >= 0).sum(axis=1)
+    even = (n_past > 0) & (n_past % 2 == 0)
+    sources[even, n_past[even] - 1] = -1
+    sources[n_past == 0, 0] = rows[n_past == 0] - 1
+    engine_of(block).code_rows(
+        block, np.empty((0, block.k.shape[1])), sources, np.empty((0, 0)), np.arange(n)
+    )
+
+
+def _code_slices(block: Block, past: int) -> None:
+    """Code symmetric slices one by one; the encoder looks for the steps of all rows of one."""
+    engine, (n, m) = engine_of(block), block.k.shape
+    sizes, errors = np.zeros((m, m)), np.zeros(m)
+    for s in range(n // m):
+        if not block.decoding:
+            _settle_slice(block, past, s, sizes, errors)
+        else:
+            engine.code_slice(block, past, s, sizes, errors)
+
+
+def _settle_slice(block: Block, past: int, s: int, sizes: Array, errors: Array) -> None:
+    """Find steps that keep every row of a slice within its limit, each as large as can be.
+
+    An entry's step belongs to two rows, so that all are moved at once by how far each is from its
+    limit, and at last only those that fail.
+    """
+    engine, m = engine_of(block), block.k.shape[1]
+    rows = slice(s * m, (s + 1) * m)
+    codes, squares = block.codes[rows], block.limits[rows] ** 2
+    live = block.coded[rows].any(axis=1) | block.coded[rows].any(axis=0)
+    if s:
+        codes[:] = block.codes[(s - 1) * m : s * m]
+    else:
+        with np.errstate(divide="ignore"):
+            guess = np.floor(8 * np.log2(np.maximum(squares * 24 / m, 1e-300)))
+        codes[:] = np.clip(guess, block.least, block.most).astype(np.int32)
+    for i in range(_ROUNDS):
+        engine.code_slice(block, past, s, sizes, errors)
+        good = ~live | ((errors >= 0) & (errors <= squares))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            move = np.floor(-8 * np.log2(errors / squares) / 2)
+        move = np.where(errors >= 0, np.clip(np.nan_to_num(move, nan=0.0), -8, 4), -16)
+        if i < _FREE_ROUNDS:
+            move[~live | (good & (errors > 0.93 * squares))] = 0
+        elif good.all():
+            break
+        else:
+            # Rows that were good may fail when others change: in the end all come to rest.
+            move = np.where(good, 0, np.minimum(move, -1 - (i - _FREE_ROUNDS) // 4))
+        codes[:] = np.clip(codes + move, block.least, block.most)
+    left = np.minimum(np.abs(block.k[rows]), 20) * _steps(codes)
+    left = left + np.triu(left, 1).T
+    means = left.mean(axis=1)
+    sizes *= 0.25
+    sizes += 0.35 * left + 0.2 * (means[:, None] + means)
+
+
+def _steps(codes: Array) -> Array:
+    rates = np.exp2(-codes / 8.0)
+    return np.asarray(1 / np.sqrt(rates[:, None] + rates))
+
+
+def code_interpolation(block: Block, model: CodecModel) -> None:
+    """Predict every second row from those around it, after coding these in the same way."""
+    stride = _number(model, "stride", 2, 1 << 20)
+    n = len(block.k)
+    first = len(block.decoded) - n
+    order, sources, weights = interpolation(n, stride)
+    sources[sources >= 0] += first
+    if first:
+        sources[0, 0], weights[0, 0] = first - 1, 1.0
+    engine_of(block).code_rows(block, np.empty((0, block.k.shape[1])), sources, weights, order)
+
+
+def interpolation(n: int, stride: int) -> tuple[Array, Array, Array]:
+    """Return the order of n rows, and of each the rows and weights that it is predicted by.
+
+    Rows 0, stride, 2 stride, ... come first, each as the one before; then those half way, by a
+    cubic through four rows, a line through two, or the row before; and so on.
+    """
+    sources, weights = np.full((n, 4), -1, np.int64), np.zeros((n, 4))
+    coarse = np.arange(0, n, stride)
+    order = [coarse]
+    sources[coarse[1:], 0], weights[coarse[1:], 0] = coarse[:-1], 1.0
+    while stride > 1:
+        half = stride // 2
+        rows = np.arange(half, n, stride)
+        around = rows[:, None] + half * np.array([-1, 1, -3, 3])
+        there = (around >= 0) & (around < n)
+        sources[rows] = np.where(there, around, -1)
+        cubic, line = there.all(axis=1), there[:, :2].all(axis=1)
+        weights[rows] = [1.0, 0, 0, 0]
+        weights[rows[line]] = [0.5, 0.5, 0, 0]
+        weights[rows[cubic]] = [0.5625, 0.5625, -0.0625, -0.0625]
+        order.append(rows)
+        stride = half
+    return np.concatenate(order), sources, weights
+
+
+def code_columns(block: Block, model: CodecModel) -> None:
+    """Predict every value by least squares that go on learning."""
+    lags = model.settings.get("lags")
+    if (
+        not isinstance(lags, list)
+        or not 0 < len(lags) <= 16
+        or not all(isinstance(lag, int) and 0 < lag < _MOST_LAG for lag in lags)
+    ):
+        raise CodecError("the model's lags are not whole numbers of rows.")
+    parents = min(_number(model, "parents", 0, 64), model.n_columns - 1)
+    engine_of(block).code_columns(block, np.array(lags), parents, FADE, RIDGE)
+
+
+# How much less the row before counts, and the ridge relative to the inputs' mean square.
+FADE = 0.999
+RIDGE = 1e-3
+
+PREDICTORS: dict[str, Callable[[Block, CodecModel], None]] = {
+    "lags": code_lags,
+    "interpolation": code_interpolation,
+    "columns": code_columns,
+    "pca": code_dictionary,
+    "ksvd": code_dictionary,
+    "kscdl": code_kernel_dictionary,
+}
+
+
+def _number(model: CodecModel, name: str, least: int, most: int) -> int:
+    """Return a setting of a model of unknown origin."""
+    value = model.settings.get(name)
+    if not isinstance(value, int) or not least <= value <= most:
+        raise CodecError(
+            f"the model's {name} must be a whole number from {least} to {most}, not {value!r}."
+        )
+    return value
