@@ -67,7 +67,12 @@ def find_models(
             rows = source.sample(number, max(1, _SAMPLE_VALUES // max(1, plan.row_values)))
             names = None if model == "auto" else [model]
             choice = choose_model(
-                rows, bound, slice_rows=plan.slice_rows, symmetric=symmetric, names=names
+                rows,
+                bound,
+                slice_rows=plan.slice_rows,
+                symmetric=symmetric,
+                names=names,
+                n_rows=plan.n_rows * max(1, plan.slice_rows),
             )
             chosen = choice.model
             of = f"{plan.name.removesuffix('.npy')}: " if len(source.parts) > 1 else ""
