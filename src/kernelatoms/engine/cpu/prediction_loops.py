@@ -455,7 +455,7 @@ def _exp(x):  # type: ignore[no-untyped-def]
     total = 1.0
     for i in range(13, 0, -1):
         total = 1.0 + total * rest / i
-    return math.ldexp(total, np.int64(n))
+    return math.ldexp(total, int(n))
 
 
 # --- columns: every value from its column's past and from columns of its row that came before
