@@ -164,7 +164,8 @@ def in_order(work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[
     """Yield the results of all items in their order, as many at a time as there are threads."""
     rest = iter(items)
     while some := list(islice(rest, n_threads())):
-        yield from each(work, some)
+        # One block alone may use all threads itself.
+        yield from [work(some[0])] if len(some) == 1 else each(work, some)
 
 
 def parts_of(starts: Sequence[int], start: int, stop: int) -> range:

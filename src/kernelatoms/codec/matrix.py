@@ -34,6 +34,8 @@ _PREDICTED, _EXACT, _ZERO = 0, 1, 2
 _RAW = 0
 _MODELLED = 1
 _ROUNDS = 4
+# Fewer integers are coded on one thread.
+_WORTH_A_THREAD = 1 << 19
 
 
 def encode_matrix(rows: Array, bound: Bound, model: CodecModel) -> bytes:
@@ -124,9 +126,7 @@ def _encode(rows: Array, bound: Bound, model: CodecModel, unit: Unit, exact_rows
         engine.encode_small(kinds).tobytes() if kinds.any() else b"",
         engine.encode_small(np.diff(block.codes, prepend=0)).tobytes(),
         _side_bytes(block),
-        engine.encode_integers(
-            block.k, block.coded, block.codes, *_related(model), symmetric=model.symmetric
-        ).tobytes(),
+        _integer_bytes(block, model),
         _planes(rows[exact]) if exact.any() else b"",
     ]
     head = [_MODELLED, unit.decimals + 1, *_signed(unit.exponent)]
@@ -174,9 +174,7 @@ def _decode(data: bytes, model: CodecModel, n_rows: int, dtype: np.dtype) -> Arr
     codes = np.cumsum(engine.decode_small(parts[2], n_rows), dtype=np.int64)
     block.codes[:] = np.clip(codes, -(1 << 14), 1 << 14)
     _read_side(block, model, parts[3])
-    block.k = engine.decode_integers(
-        parts[4], block.coded, block.codes, *_related(model), symmetric=model.symmetric
-    )
+    _read_integers(block, model, parts[4].tobytes())
     PREDICTORS[model.predictor](block, model)
     rows = unit.back(block.rows, dtype)
     rows[~observed] = np.nan
@@ -208,6 +206,56 @@ def _related(model: CodecModel) -> tuple[int, int]:
     lags = model.settings.get("lags") or [model.settings.get("lag", 0)]
     longest = max(lags)
     return model.slice_rows, longest if longest > 1 and longest != model.slice_rows else 0
+
+
+def _parts(coded: Array, slice_rows: int) -> list[Array]:
+    """Return the rows of the parts that integers are coded in, each on a thread of its own.
+
+    Parts of slices are the same rows of each, so that the slice before is at hand.
+    """
+    n = len(coded)
+    if np.count_nonzero(coded) < _WORTH_A_THREAD or n < 2:
+        return [np.arange(n)]
+    place = np.arange(n) % slice_rows if slice_rows else np.arange(n)
+    counts = np.bincount(place, weights=np.count_nonzero(coded, axis=1))
+    first = place <= np.searchsorted(np.cumsum(counts), counts.sum() / 2)
+    return [np.flatnonzero(first), np.flatnonzero(~first)]
+
+
+def _integer_bytes(block: Block, model: CodecModel) -> bytes:
+    engine, (slice_rows, lag) = engine_of(block), _related(model)
+
+    def encoded(rows: Array) -> bytes:
+        before = _rows_before(rows, slice_rows)
+        k, coded, codes = block.k[rows], block.coded[rows], block.codes[rows]
+        return bytes(engine.encode_integers(k, coded, codes, before, lag).tobytes())
+
+    streams = engine.each(encoded, _parts(block.coded, slice_rows))
+    return b"".join(_varint(len(stream)) + stream for stream in streams)
+
+
+def _read_integers(block: Block, model: CodecModel, data: bytes) -> None:
+    engine, (slice_rows, lag) = engine_of(block), _related(model)
+    parts, at, streams = _parts(block.coded, slice_rows), 0, []
+    for _ in parts:
+        length, at = _read_varint(data, at)
+        streams.append(np.frombuffer(data[at : at + length], np.uint8))
+        at += length
+    if at != len(data):
+        raise CodecError("the integers of a block are not as long as it says.")
+
+    def decode(part: int) -> None:
+        rows = parts[part]
+        block.k[rows] = engine.decode_integers(
+            streams[part], block.coded[rows], block.codes[rows], _rows_before(rows, slice_rows), lag
+        )
+
+    engine.each(decode, range(len(parts)))
+
+
+def _rows_before(rows: Array, slice_rows: int) -> int:
+    """Return how many rows of a part a slice has."""
+    return int(np.searchsorted(rows, slice_rows)) if slice_rows else 0
 
 
 def _side_bytes(block: Block) -> bytes:

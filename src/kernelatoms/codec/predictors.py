@@ -49,15 +49,16 @@ def code_lags(block: Block, model: CodecModel) -> None:
 def _code_slices(block: Block, past: int) -> None:
     """Code symmetric slices one by one; the encoder looks for the steps of all rows of one."""
     engine, (n, m) = engine_of(block), block.k.shape
-    sizes, errors = np.zeros((m, m)), np.zeros(m)
+    sizes, prediction = np.zeros((m, m)), np.zeros((m, m))
     for s in range(n // m):
-        if not block.decoding:
-            _settle_slice(block, past, s, sizes, errors)
+        known = engine.predict_slice(block, past, s, prediction)
+        if block.decoding:
+            engine.code_slice(block, s, sizes, prediction if known else None)
         else:
-            engine.code_slice(block, past, s, sizes, errors)
+            _settle_slice(block, s, sizes, prediction if known else None)
 
 
-def _settle_slice(block: Block, past: int, s: int, sizes: Array, errors: Array) -> None:
+def _settle_slice(block: Block, s: int, sizes: Array, prediction: Array | None) -> None:
     """Find steps that keep every row of a slice within its limit, each as large as can be.
 
     An entry's step belongs to two rows, so that all are moved at once by how far each is from its
@@ -70,15 +71,14 @@ def _settle_slice(block: Block, past: int, s: int, sizes: Array, errors: Array) 
     if s:
         codes[:] = block.codes[(s - 1) * m : s * m]
     else:
-        with np.errstate(divide="ignore"):
-            guess = np.floor(8 * np.log2(np.maximum(squares * 24 / m, 1e-300)))
-        codes[:] = np.clip(guess, block.least, block.most).astype(np.int32)
+        guess = np.floor(8 * np.log2(np.clip(squares * 24 / m, 1e-300, 1e300)))
+        codes[:] = np.clip(guess, block.least, block.most)
     for i in range(_ROUNDS):
-        engine.code_slice(block, past, s, sizes, errors)
+        errors = engine.code_slice(block, s, sizes, prediction)
         good = ~live | ((errors >= 0) & (errors <= squares))
         with np.errstate(divide="ignore", invalid="ignore"):
-            move = np.floor(-8 * np.log2(errors / squares) / 2)
-        move = np.where(errors >= 0, np.clip(np.nan_to_num(move, nan=0.0), -8, 4), -16)
+            move = np.nan_to_num(np.floor(-4 * np.log2(errors / squares)), nan=0.0)
+        move = np.where(errors >= 0, np.clip(move, -8, 4), -16)
         if i < _FREE_ROUNDS:
             move[~live | (good & (errors > 0.93 * squares))] = 0
         elif good.all():

@@ -68,6 +68,7 @@ from kernelatoms.engine.cpu.prediction import (
     code_rows,
     code_slice,
     gaussian_preimages,
+    predict_slice,
     step_of,
 )
 from kernelatoms.engine.cpu.products import (
@@ -146,6 +147,7 @@ __all__ = [
     "omp_observed",
     "omp_without_gram",
     "one_blas_thread",
+    "predict_slice",
     "products_at",
     "residuals",
     "ridge_local",

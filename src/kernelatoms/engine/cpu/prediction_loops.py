@@ -455,7 +455,7 @@ def _exp(x):  # type: ignore[no-untyped-def]
     total = 1.0
     for i in range(13, 0, -1):
         total = 1.0 + total * rest / i
-    return math.ldexp(total, np.int64(n))
+    return math.ldexp(total, int(n))
 
 
 # --- columns: every value from its column's past and from columns of its row that came before
@@ -772,83 +772,79 @@ def _replay(decoded, t, lags, parents, fade, inputs, moments, targets):  # type:
 
 
 @jit()
-def code_slice(  # type: ignore[no-untyped-def]
-    x, coded, given, n_past, codes, scale, absolute, trade, sizes, k, decoded, s, errors, decoding
-):
-    """Code a symmetric matrix of which the entries on and above the diagonal are coded.
+def predict_slice(decoded, s, past, prediction):  # type: ignore[no-untyped-def]
+    """Fill the medians of the entries on and above the diagonal over ``past`` slices before."""
+    few = np.zeros(past)
+    for i in range(len(prediction)):
+        for j in range(i, len(prediction)):
+            for back in range(past):
+                value = decoded[s - 1 - back, i, j]
+                place = back
+                while place > 0 and few[place - 1] > value:
+                    few[place] = few[place - 1]
+                    place -= 1
+                few[place] = value
+            prediction[i, j] = few[past // 2]
 
-    An entry is predicted as the median of the same entry in up to ``n_past`` slices before, an odd
-    number; in the first slice from the rows that are most like this one where both are known.
+
+@jit()
+def code_slice(  # type: ignore[no-untyped-def]
+    x, coded, given, alone, codes, scale, absolute, trade, sizes, prediction, k, decoded, errors,
+    start, stop, decoding,
+):  # fmt: skip
+    """Code rows of a symmetric matrix, of which the entries on and above the diagonal are coded.
+
     The step of an entry belongs to two rows: 1 / step^2 is the sum of theirs.
 
     Parameters
     ----------
     x, coded, given : array of shape (n, n)
         One slice; see ``code_rows``. Symmetric, of which the upper triangle is looked at.
-    n_past : int
-        Slices to take the median of.
+    alone : bool
+        Whether there is no slice before: rows are then predicted from those that are most like
+        them where both are known.
     codes : int32 array of shape (n,)
         Steps of the rows.
     sizes : array of shape (n, n)
         The mean magnitudes of what is left, for the encoder.
+    prediction : array of shape (n, n)
+        Where there are slices before.
     k : int32 array of shape (n, n)
         The integers.
-    decoded : array of shape (n_slices, n, n)
-        Slices before, and this one, number ``s``, to be filled.
+    decoded : array of shape (n, n)
+        To be filled.
     errors : array of shape (n,)
-        The squared error of every row; negative where it fails.
+        To which the squared errors of these rows are added; -inf where they fail.
+    start, stop : int
+        The rows; where the slice is not alone, others may be coded at the same time.
     """
     n = len(codes)
-    rates, prediction = np.zeros(n), np.zeros(n)
-    few, distances = np.zeros(n_past), np.zeros(n)
+    rates, row, distances = np.zeros(n), np.zeros(n), np.zeros(n)
     for i in range(n):
         step = step_of(codes[i])
         rates[i] = 1.0 / (step * step)
-        errors[i] = 0.0
-    past = min(n_past, s)
-    past -= 1 - past % 2 if past > 0 else 0
-    for i in range(n):
-        if past:
-            _median_entries(decoded, s, past, i, few, prediction)
+    for i in range(start, stop):
+        if alone:
+            _predict_alike(decoded, i, distances, row)
         else:
-            _predict_alike(decoded[s], i, distances, prediction)
+            row = prediction[i]
         for j in range(i, n):
             if coded[i, j]:
                 step = 1.0 / math.sqrt(rates[i] + rates[j])
-                middle, width = _cell(prediction[j], step, scale, j)
+                middle, width = _cell(row[j], step, scale, j)
                 if not decoding:
                     near = _nearest(x[i, j], middle, width, scale, sizes[i, j], trade, absolute)
-                    if not abs(near) <= _LARGEST:
-                        near = 0.0
-                        errors[i] = errors[j] = -np.inf
+                    error = (x[i, j] - _value(middle, width, scale, near)) ** 2
+                    if not (abs(near) <= _LARGEST and math.sqrt(error) <= absolute):
+                        near, error = 0.0, -np.inf
                     k[i, j] = np.int32(near)
-                value = _value(middle, width, scale, np.float64(k[i, j]))
-                if not decoding:
-                    error = (x[i, j] - value) ** 2
-                    if not abs(x[i, j] - value) <= absolute:
-                        error = -np.inf
                     errors[i] += error
                     if i != j:
                         errors[j] += error
-            elif math.isnan(given[i, j]):
-                value = prediction[j]
+                value = _value(middle, width, scale, np.float64(k[i, j]))
             else:
-                value = given[i, j]
-            decoded[s, i, j] = decoded[s, j, i] = value
-
-
-@jit()
-def _median_entries(decoded, s, past, i, few, prediction):  # type: ignore[no-untyped-def]
-    """Fill the medians of entries (i, j >= i) over the slices before."""
-    for j in range(i, len(prediction)):
-        for back in range(past):
-            value = decoded[s - 1 - back, i, j]
-            place = back
-            while place > 0 and few[place - 1] > value:
-                few[place] = few[place - 1]
-                place -= 1
-            few[place] = value
-        prediction[j] = few[past // 2]
+                value = row[j] if math.isnan(given[i, j]) else given[i, j]
+            decoded[i, j] = decoded[j, i] = value
 
 
 @jit()
