@@ -22,6 +22,7 @@ from kernelatoms.codec.format import Tail, Writer
 from kernelatoms.codec.header import Header, Part
 from kernelatoms.codec.models import CodecModel
 from kernelatoms.codec.opened import Compressed, DecodedBlock
+from kernelatoms.codec.stored_models import model_bytes
 from kernelatoms.space.memory import check_fits
 
 Array = NDArray[Any]
@@ -186,7 +187,7 @@ def encode_array(X: Array, bound: Bound, model: CodecModel) -> bytes:
         writer.add(0, block.n_rows, block.matrix, block.exact)
     part = Part(head=layout.head(), dtype=layout.matrix_dtype, model=0)
     header = Header("array", "", bound, (part,))
-    writer.finish(Tail(header.to_bytes(), (model.to_bytes(),)))
+    writer.finish(Tail(header.to_bytes(), (model_bytes(model),)))
     return file.getvalue()
 
 
