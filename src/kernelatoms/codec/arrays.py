@@ -157,11 +157,10 @@ def check_layout(layout: Layout, opened: Compressed, part: int) -> None:
         )
     if said.model < 0:
         return
-    model = opened.model(part)
-    assert model is not None
-    shape = (model.n_columns, model.slice_rows)
-    right = shape == (layout.n_columns, layout.slice_rows) and said.dtype == layout.matrix_dtype
-    if not right or not layout.approximate:
+    model = opened.known_model(part)
+    shape = (layout.n_columns, layout.slice_rows)
+    right = model is None or (model.n_columns, model.slice_rows) == shape
+    if not right or said.dtype != layout.matrix_dtype or not layout.approximate:
         raise CodecError("an array is not of the shape that its model predicts.")
 
 

@@ -91,6 +91,15 @@ class Compressed:
             )
         return self._given
 
+    def known_model(self, part: int = 0) -> CodecModel | None:
+        """Return the model of an array or table; None if it has none, or it is not at hand."""
+        number = self.header.parts[part].model
+        if number >= len(self.stored):
+            wanted = self.digests[number - len(self.stored)]
+            if self._given is None or self._given.digest != wanted:
+                return None
+        return self.model(part)
+
     def blocks(
         self, part: int = 0, start: int = 0, stop: int | None = None
     ) -> Iterator[DecodedBlock]:

@@ -35,7 +35,7 @@ from kernelatoms.engine.cpu.text_fields import (
 )
 from kernelatoms.files.csv_dialect import Dialect, find_dialect, names_of
 from kernelatoms.files.csv_numbers import MOST_DECIMALS, finisher
-from kernelatoms.files.ranges import as_ranges, from_ranges
+from kernelatoms.files.ranges import as_ranges, check_columns, from_ranges
 from kernelatoms.files.selecting import choose_columns
 from kernelatoms.files.sources import OnStep, PartPlan, quiet
 from kernelatoms.files.tables import MISSING_WORDS, TableError
@@ -386,12 +386,7 @@ def read_layout(opened: Compressed) -> Layout:
     if named:
         names = names_of(before, n_columns, ord(delimiter), newline)
     dialect = Dialect(before, ord(delimiter), newline, ord(mark), names, named)
-    model = opened.model() if len(opened.header.parts) == 1 else None
-    wrong = bool(chosen) != (model is not None) and opened.n_rows() > 0
-    if len(opened.header.parts) != 1 or wrong:
-        raise CodecError("its columns are not those that its model predicts.")
-    if model is not None and model.n_columns != len(chosen):
-        raise CodecError("its columns are not those that its model predicts.")
+    check_columns(opened, len(chosen))
     kept = sorted(set(range(n_columns)) - set(chosen))
     whole = [i in places for i in range(len(chosen))]
     return Layout(dialect, end == "\r\n", chosen, kept, whole, [int(s) for s in styles])
