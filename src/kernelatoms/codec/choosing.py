@@ -20,9 +20,9 @@ from kernelatoms.codec.predictors import PREDICTORS
 
 Array = NDArray[Any]
 
-# Candidates are compared on about so many values, at least four slices.
+# Candidates are compared on about so many values, at least six slices.
 _TRIED_VALUES = 1 << 18
-_TRIED_SLICES = 4
+_TRIED_SLICES = 6
 # Rows that a model of columns is handed from its history.
 _HISTORY_ROWS = 2048
 # Repetitions are looked for in so many rows and columns, and believed from this correlation on.

@@ -259,7 +259,8 @@ def _settle_row(  # type: ignore[no-untyped-def]
             return NO_STEP
         fall = 16.0 if error < 0.0 or square == 0.0 else 8.0 * math.log2(error / square)
         code = max(least, code - max(1, min(16, np.int64(fall))))
-    climb = 4
+    # Steps that leave nothing to code are large enough.
+    climb = 4 if k.any() else 0
     while climb > 0 and code < most:
         error = _code_row(
             x, coded, given, prediction, step_of(min(code + climb, most)), scale, sizes, trade,
@@ -267,6 +268,7 @@ def _settle_row(  # type: ignore[no-untyped-def]
         )  # fmt: skip
         if 0.0 <= error <= square:
             code = min(code + climb, most)
+            climb = climb if k.any() else 0
         else:
             climb //= 2
     _code_row(x, coded, given, prediction, step_of(code), scale, sizes, trade, absolute, k, row)
@@ -635,34 +637,33 @@ def _settle_columns(  # type: ignore[no-untyped-def]
 ):  # fmt: skip
     """Return the code of the largest step that keeps a row within its limit, and fill the row."""
     square = limit * limit
+    # Where prediction alone will do, the step that costs nothing is the last one.
+    error = _try_columns(
+        x, coded, given, decoded, t, lags, parents, weights, size, low, high, step_of(last), scale,
+        sizes, trade, absolute, k, inputs,
+    )  # fmt: skip
+    if 0.0 <= error <= square and not k.any():
+        return last
     code = _first_guess(limit, coded, scale, least, most)
-    while True:
+    good = NO_STEP
+    while code != good:
         error = _try_columns(
             x, coded, given, decoded, t, lags, parents, weights, size, low, high, step_of(code),
             scale, sizes, trade, absolute, k, inputs,
         )  # fmt: skip
         if 0.0 <= error <= square:
-            break
-        if code == least:
+            good = code
+            # Steps that leave nothing to code are large enough.
+            code = min(code + 1, most) if k.any() else code
+        elif good != NO_STEP:
+            # One too far: the last good one again, which ends the search.
+            most = code = good
+            good = NO_STEP
+        elif code == least:
             return NO_STEP
-        fall = 16.0 if error < 0.0 or square == 0.0 else 8.0 * math.log2(error / square)
-        code = max(least, code - max(1, min(16, np.int64(fall))))
-    climb, settled = 2, True
-    while climb > 0 and code < most:
-        error = _try_columns(
-            x, coded, given, decoded, t, lags, parents, weights, size, low, high,
-            step_of(min(code + climb, most)), scale, sizes, trade, absolute, k, inputs,
-        )  # fmt: skip
-        settled = 0.0 <= error <= square
-        if settled:
-            code = min(code + climb, most)
         else:
-            climb //= 2
-    if not settled:
-        _try_columns(
-            x, coded, given, decoded, t, lags, parents, weights, size, low, high, step_of(code),
-            scale, sizes, trade, absolute, k, inputs,
-        )  # fmt: skip
+            fall = 16.0 if error < 0.0 or square == 0.0 else 8.0 * math.log2(error / square)
+            code = max(least, code - max(1, min(16, np.int64(fall))))
     return code
 
 
