@@ -36,7 +36,7 @@ PYTEST := pytest --numprocesses auto --dist loadfile
 
 # Linting needs one core: a second compiles the loops meanwhile, which two workers would both do.
 test: $(VENV)/.ready-dev
-	@$(BIN)/python tests/engine/cpu/public_outputs.py > /dev/null 2>&1 & \
+	@$(BIN)/python tests/engine/cpu/public_outputs.py float32 float64 > /dev/null 2>&1 & \
 	$(MAKE) --no-print-directory lint; linted=$$?; wait; exit $$linted
 	$(BIN)/$(PYTEST)
 
