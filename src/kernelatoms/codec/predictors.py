@@ -23,6 +23,9 @@ Array = NDArray[Any]
 _ROUNDS, _FREE_ROUNDS = 40, 6
 # A larger row is never met: what claims one is hostile.
 _MOST_LAG = 1 << 40
+# Numbers that the least squares of all columns may keep, and rows that the engine chooses by.
+_MOST_SUMS = 1 << 24
+_CHOICE_ROWS = 512
 
 
 def code_lags(block: Block, model: CodecModel) -> None:
@@ -146,7 +149,15 @@ def code_columns(block: Block, model: CodecModel) -> None:
     ):
         raise CodecError("the model's lags are not whole numbers of rows.")
     parents = min(_number(model, "parents", 0, 64), model.n_columns - 1)
+    if not fits_columns(model.n_columns, len(lags), parents):
+        raise CodecError(f"{model.n_columns} columns are too many to learn from each other.")
     engine_of(block).code_columns(block, np.array(lags), parents, FADE, RIDGE)
+
+
+def fits_columns(n_columns: int, n_lags: int, n_parents: int) -> bool:
+    """Return whether the sums of so many columns, and rows to choose parents by, are small."""
+    n_inputs = n_lags + 2 * n_parents + 1
+    return n_columns * (n_inputs**2 + _CHOICE_ROWS) <= _MOST_SUMS
 
 
 # How much less the row before counts, and the ridge relative to the inputs' mean square.
