@@ -164,6 +164,12 @@ def with_history(model: CodecModel, rows: Array) -> CodecModel:
     return replace(model, arrays={**model.arrays, "history": history})
 
 
+def without_history(model: CodecModel) -> CodecModel:
+    """Return a model that starts from nothing."""
+    arrays = {name: array for name, array in model.arrays.items() if name != "history"}
+    return replace(model, arrays=arrays)
+
+
 def _bridged(rows: Array) -> Array:
     """Return rows with the last value of a column where one is missing, 0 before the first."""
     there = np.isfinite(rows)
