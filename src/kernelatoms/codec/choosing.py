@@ -16,7 +16,7 @@ from kernelatoms.codec.bounds import Bound
 from kernelatoms.codec.learning import LEARNED, learned_models
 from kernelatoms.codec.matrix import encode_matrix
 from kernelatoms.codec.models import CodecModel
-from kernelatoms.codec.predictors import PREDICTORS
+from kernelatoms.codec.predictors import PREDICTORS, columns_fit
 
 Array = NDArray[Any]
 
@@ -129,8 +129,8 @@ def _learned_from_all(model: CodecModel, rows: Array, bound: Bound) -> CodecMode
     if model.predictor not in LEARNED:
         return model
     gamma = model.settings.get("gamma")
-    (again,) = learned_models(rows, bound, model.slice_rows, [model.predictor], gamma=gamma)
-    return again
+    again = learned_models(rows, bound, model.slice_rows, [model.predictor], gamma=gamma)
+    return next(again, model)
 
 
 def _fewest_bytes(models: list[CodecModel], bound: Bound, rows: Array) -> CodecModel:
@@ -213,7 +213,9 @@ def _candidates(rows: Array, slice_rows: int, symmetric: bool) -> Iterator[Codec
     parents = min(8, m - 1)
     for chosen in ([1], *([[1, 2, *lags[:2]]] if lags else [[1, 2]])):
         settings = {"lags": chosen, "parents": parents}
-        yield CodecModel("columns", m, slice_rows, settings=settings)
+        model = CodecModel("columns", m, slice_rows, settings=settings)
+        if columns_fit(model):
+            yield model
 
 
 def find_lags(rows: Array) -> list[int]:
@@ -226,10 +228,11 @@ def find_lags(rows: Array) -> list[int]:
     if n < 16:
         return []
     finite = np.isfinite(part)
-    with np.errstate(all="ignore"):
-        scale = np.where(finite, np.abs(part), 0.0).max(axis=0)
-        part = np.where(finite, part / np.where(scale > 0, scale, 1.0), np.nan)
-        centred = np.nan_to_num(part - np.nanmean(part, axis=0))
+    part = np.where(finite, part, 0.0)
+    scale = np.abs(part).max(axis=0)
+    part /= np.where(scale > 0, scale, 1.0)
+    means = part.sum(axis=0) / np.maximum(finite.sum(axis=0), 1)
+    centred = np.where(finite, part - means, 0.0)
     energy = (centred**2).sum(axis=0)
     centred = centred[:, energy > 0] / np.sqrt(energy[energy > 0])
     if not centred.shape[1]:
