@@ -9,6 +9,7 @@
 - ``arrays``: arrays as blocks; whole arrays to bytes and back.
 - ``measuring``: how far decoded rows are from the original ones.
 - ``packing``: whole numbers and zstandard frames behind each other.
+- ``usual``: short JSON texts as few bytes; ``stored_models``: models as a file holds them.
 - ``header``: what a file says of itself.
 - ``format``: the container: signature, blocks, tail.
 - ``opened``: a container opened and compared with itself.

@@ -22,6 +22,7 @@ from kernelatoms.codec.format import Tail, Writer
 from kernelatoms.codec.header import Header, Part
 from kernelatoms.codec.models import CodecModel
 from kernelatoms.codec.opened import Compressed, DecodedBlock
+from kernelatoms.codec.stored_models import model_bytes
 from kernelatoms.space.memory import check_fits
 
 Array = NDArray[Any]
@@ -164,7 +165,7 @@ def check_layout(layout: Layout, opened: Compressed, part: int) -> None:
         raise CodecError("an array is not of the shape that its model predicts.")
 
 
-def encode_array(X: Array, bound: Bound, model: CodecModel, by: str) -> bytes:
+def encode_array(X: Array, bound: Bound, model: CodecModel) -> bytes:
     """Return an array of approximate numbers as bytes, model included.
 
     Parameters
@@ -175,8 +176,6 @@ def encode_array(X: Array, bound: Bound, model: CodecModel, by: str) -> bytes:
         The largest error allowed.
     model : CodecModel
         How rows are predicted.
-    by : str
-        The version of the library.
     """
     layout = Layout(X.shape, False, X.dtype)
     n_rows = rows_a_block(layout.n_rows, layout.row_values)
@@ -187,8 +186,8 @@ def encode_array(X: Array, bound: Bound, model: CodecModel, by: str) -> bytes:
     for block in in_order(lambda block: encode_block(block, bound, model), blocks):
         writer.add(0, block.n_rows, block.matrix, block.exact)
     part = Part(head=layout.head(), dtype=layout.matrix_dtype, model=0)
-    header = Header("array", by, bound, (part,))
-    writer.finish(Tail(header.to_bytes(), (model.to_bytes(),)))
+    header = Header("array", "", bound, (part,))
+    writer.finish(Tail(header.to_bytes(), (model_bytes(model),)))
     return file.getvalue()
 
 

@@ -16,7 +16,7 @@ from kernelatoms.codec.bounds import Bound
 from kernelatoms.codec.learning import LEARNED, learned_models
 from kernelatoms.codec.matrix import encode_matrix
 from kernelatoms.codec.models import CodecModel
-from kernelatoms.codec.predictors import PREDICTORS, columns_fit
+from kernelatoms.codec.predictors import PREDICTORS, fits_columns
 
 Array = NDArray[Any]
 
@@ -213,9 +213,8 @@ def _candidates(rows: Array, slice_rows: int, symmetric: bool) -> Iterator[Codec
     parents = min(8, m - 1)
     for chosen in ([1], *([[1, 2, *lags[:2]]] if lags else [[1, 2]])):
         settings = {"lags": chosen, "parents": parents}
-        model = CodecModel("columns", m, slice_rows, settings=settings)
-        if columns_fit(model):
-            yield model
+        if fits_columns(m, len(chosen), parents):
+            yield CodecModel("columns", m, slice_rows, settings=settings)
 
 
 def find_lags(rows: Array) -> list[int]:

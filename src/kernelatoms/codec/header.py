@@ -1,38 +1,14 @@
-"""What a compressed file says of itself: a small JSON object, packed.
+"""What a compressed file says of itself: a small JSON object."""
 
-Headers are short and much alike, so that they are deflated with a dictionary that every reader and
-writer has: a typical one takes a third of what it would without.
-"""
-
-import json
-import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from kernelatoms.codec.bounds import Bound
 from kernelatoms.codec.errors import CodecError
+from kernelatoms.codec.usual import squeeze, unsqueeze
 
 KINDS = ("array", "npy", "npz", "csv", "parquet", "model")
-
-# Column names of very wide tables are the longest; JSON takes some twenty times as much as objects.
-_MOST_BYTES = 16 << 20
-_MOST_UNASKED, _MOST_EXPANSION = 1 << 18, 64
-
-# Part of format 1: it must never change.
-_USUAL = (
-    b'{"kind":"parquet","kind":"csv","kind":"npz","kind":"model","kind":"array","trials":[["exact",'
-    b'["zero",["mean",["pca",["dictionary",["kernel",["interpolation",["columns",["rows",["lags",['
-    b'"rls",["slices","columns":["approximate":[,"decimals":[["names":["line":"index,id,date,time,'
-    b'timestamp,value,temperature,"end":"\\r\\n","end":"\\n","delimiter":";","delimiter":","mask":'
-    b'true,"dtype":"f4","dtype":"f8","deflated":true,"parts":[{"name":"labels.npy","name":"y.npy",'
-    b'"name":"X.npy","head":"\\u0093NUMPY\\u0001\\u0000v\\u0000{\'descr\': \'|b1\', \'descr\': '
-    b"'<M8[ns]', 'descr': '<i4', 'descr': '<i8', 'fortran_order': True, 'shape': (), }  'descr': '"
-    b"<f8', 'descr': '<f4', 'fortran_order': False, 'shape': (1000, 100, ), }                      "
-    b'                                                              \\n","model":0},{"name":"","mod'
-    b'el":0}],"errors":[0.00,0.00,0.00,0.00,"size":"kind":"npy","by":"0.1.0","bound":[0.001,null],"'
-    b'bound":[0.1,null],"bound":[0.05,null],"bound":[0.01,null],"parts":[{"'
-)
 
 
 @dataclass(frozen=True)
@@ -103,32 +79,15 @@ class Header:
             "trials": [list(trial) for trial in self.trials], "size": self.size,
         }  # fmt: skip
         kept = {key: value for key, value in fields.items() if value or key == "kind"}
-        text = json.dumps(kept, separators=(",", ":"), allow_nan=False).encode()
-        if len(text) > _MOST_BYTES:
-            raise ValueError(
-                f"names and types of columns take {len(text):,} bytes, more than {_MOST_BYTES:,}."
-            )
-        squeeze = zlib.compressobj(9, zlib.DEFLATED, -15, 9, zlib.Z_DEFAULT_STRATEGY, _USUAL)
-        data = squeeze.compress(text) + squeeze.flush()
-        if len(text) > max(_MOST_UNASKED, _MOST_EXPANSION * len(data)):
-            squeeze = zlib.compressobj(0, zlib.DEFLATED, -15)  # it would not be believed
-            data = squeeze.compress(text) + squeeze.flush()
-        return data
+        return squeeze(kept)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "Header":
         """Return the header that the bytes were made of; ``CodecError`` if they were not."""
-        most = min(_MOST_BYTES, max(_MOST_UNASKED, _MOST_EXPANSION * len(data)))
+        tree = unsqueeze(data, "the header")
         try:
-            open_up = zlib.decompressobj(-15, _USUAL)
-            text = open_up.decompress(data, most)
-            if not open_up.eof or open_up.unused_data:
-                raise ValueError("it is longer than it should be, or cut short")
-            tree = json.loads(text)
-            if not isinstance(tree, dict):
-                raise TypeError("it is no JSON object")
             return cls(**_checked(tree))
-        except (ValueError, TypeError, RecursionError, zlib.error) as error:
+        except (ValueError, TypeError) as error:
             raise CodecError(f"the header cannot be read: {error}.") from error
 
 

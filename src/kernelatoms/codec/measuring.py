@@ -72,10 +72,13 @@ class Tally:
         self._most = max(self._most, numbers[3])
 
     def numbers(self) -> tuple[float, ...]:
-        """Return the errors at ``SHARES`` and the largest of any value, in four digits."""
+        """Return the errors at ``SHARES`` and the largest of any value, in a few digits."""
         if not self.n_rows:
             return ()
         kept = np.concatenate(self._kept)
         at_shares = np.quantile(kept, SHARES[:-1], method="higher").tolist()
         found = (*at_shares, self._most, self.largest)
-        return tuple(float(f"{min(value, 1e300):.4g}") for value in found)
+        digits = (3, 3, 3, 4, 4)
+        return tuple(
+            float(f"{min(value, 1e300):.{n}g}") for value, n in zip(found, digits, strict=True)
+        )

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import IO, Any
 
 import numpy as np
-import zstandard
 from numpy.typing import NDArray
 
 from kernelatoms.codec.blocks import check_size, decode_block, in_order, parts_of
@@ -13,12 +12,9 @@ from kernelatoms.codec.errors import CodecError
 from kernelatoms.codec.format import Entry, Reader
 from kernelatoms.codec.header import Header
 from kernelatoms.codec.models import CodecModel
-from kernelatoms.codec.packing import believable
+from kernelatoms.codec.stored_models import read_model_bytes
 
 Array = NDArray[Any]
-
-# Beside their own limits: what a small file may claim.
-_MOST_COLUMNS = 1 << 31
 
 
 @dataclass(frozen=True)
@@ -64,7 +60,7 @@ class Compressed:
         tail = self.reader.tail
         self.header = Header.from_bytes(tail.header)
         self._given = model
-        self.stored = [_model(data) for data in tail.models]
+        self.stored = [read_model_bytes(data) for data in tail.models]
         self.digests = [digest.hex() for digest in tail.digests]
         n_models = len(self.stored) + len(self.digests)
         if any(part.model >= n_models for part in self.header.parts):
@@ -137,29 +133,3 @@ class Compressed:
             if sum(self.reader.entries[i].n_rows for i in numbers) >= 1 << 62:
                 raise CodecError("the index tells of more rows than any file has.")
         return found
-
-
-def _model(data: bytes) -> CodecModel:
-    """Return a stored model, of which nothing is believed."""
-    try:
-        size = zstandard.frame_content_size(data)
-    except zstandard.ZstdError as error:
-        raise CodecError(f"the model cannot be read: {error}.") from error
-    if not believable(size, len(data)):
-        raise CodecError(f"a model of {len(data):,} bytes would become {size:,}.")
-    try:
-        model = CodecModel.from_bytes(data)
-    except RecursionError as error:
-        raise CodecError("the model cannot be read: it is nested too deeply.") from error
-    return checked_model(model)
-
-
-def checked_model(model: CodecModel) -> CodecModel:
-    """Return a model whose layout is one."""
-    counts = (model.n_columns, model.slice_rows)
-    if any(type(value) is not int or not 0 <= value < _MOST_COLUMNS for value in counts):
-        raise CodecError("a model is of a shape that cannot be.")
-    right = type(model.predictor) is str and type(model.symmetric) is bool
-    if not right or model.n_columns == 0 or not isinstance(model.settings, dict):
-        raise CodecError("a model does not say what it is.")
-    return model

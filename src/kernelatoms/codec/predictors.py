@@ -26,8 +26,10 @@ Array = NDArray[Any]
 # Rounds of the search for the steps of a slice's rows, and when it only makes steps smaller.
 _ROUNDS, _FREE_ROUNDS = 40, 6
 # What a model of unknown origin may ask for: more is never met, and would take memory or days.
-_MOST_LAG, _MOST_PAST, _MOST_STRIDE = 1 << 40, 9, 1 << 20
-_MOST_LAGS, _MOST_PARENTS, _MOST_SUMS = 8, 16, 1 << 24
+_MOST_LAG, _MOST_PAST, _MOST_STRIDE, _MOST_LAGS, _MOST_PARENTS = 1 << 40, 9, 1 << 20, 8, 16
+# Numbers that the least squares of all columns may keep, and rows that the engine chooses by.
+_MOST_SUMS = 1 << 24
+_CHOICE_ROWS = 512
 
 
 def code_lags(block: Block, model: CodecModel) -> None:
@@ -142,18 +144,16 @@ def interpolation(n: int, stride: int) -> tuple[Array, Array, Array]:
 
 def code_columns(block: Block, model: CodecModel) -> None:
     """Predict every value by least squares that go on learning."""
-    lags, parents = model.settings["lags"], _n_parents(model)
-    engine_of(block).code_columns(block, np.array(lags, np.int64), parents, FADE, RIDGE)
+    settings = model.settings
+    lags, parents = np.array(settings["lags"], np.int64), settings["parents"]
+    n_parents = min(parents, model.n_columns - 1)
+    engine_of(block).code_columns(block, lags, n_parents, FADE, RIDGE)
 
 
-def columns_fit(model: CodecModel) -> bool:
-    """Return whether the sums that a model of columns learns from may be held."""
-    n_inputs = len(model.settings["lags"]) + 2 * _n_parents(model) + 1
-    return model.n_columns * n_inputs * n_inputs <= _MOST_SUMS
-
-
-def _n_parents(model: CodecModel) -> int:
-    return min(int(model.settings["parents"]), model.n_columns - 1)
+def fits_columns(n_columns: int, n_lags: int, n_parents: int) -> bool:
+    """Return whether the sums of so many columns, and rows to choose parents by, are small."""
+    n_inputs = n_lags + 2 * n_parents + 1
+    return n_columns * (n_inputs**2 + _CHOICE_ROWS) <= _MOST_SUMS
 
 
 # How much less the row before counts, and the ridge relative to the inputs' mean square.
@@ -208,8 +208,9 @@ def check_model(model: CodecModel) -> None:
         for lag in lags:
             _check_number(lag, "lag", 1, _MOST_LAG)
         _check_number(settings.get("parents"), "parents", 0, _MOST_PARENTS)
-        if not columns_fit(model):
-            raise CodecError("the model's columns and parents are too many.")
+        parents = min(settings["parents"], model.n_columns - 1)
+        if not fits_columns(model.n_columns, len(lags), parents):
+            raise CodecError(f"{model.n_columns} columns are too many to learn from each other.")
     else:
         check_dictionary(model)
 

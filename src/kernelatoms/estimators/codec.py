@@ -12,7 +12,7 @@ from kernelatoms.codec.arrays import decode_array, encode_array
 from kernelatoms.codec.bounds import Bound
 from kernelatoms.codec.choosing import NAMES, choose_model
 from kernelatoms.codec.models import CodecModel
-from kernelatoms.codec.opened import checked_model
+from kernelatoms.codec.stored_models import checked_model
 from kernelatoms.estimators.checks import FLOATS, check_choice, check_real
 from kernelatoms.estimators.fitted import check_features, held
 from kernelatoms.estimators.unchanged import or_unchanged
@@ -131,9 +131,7 @@ class KernelCodec(BaseEstimator):
                 f"X must be {_shape(self.model_.slice_rows, self.model_.n_columns)} as in fit, but "
                 f"its shape is {X.shape}."
             )
-        from kernelatoms import __version__
-
-        return encode_array(X, bound, self.model_, __version__)
+        return encode_array(X, bound, self.model_)
 
     def decode(self, data: Any) -> Array:
         """Return the rows of ``encode``; an unfitted codec can, too.

@@ -58,6 +58,7 @@ _HOME_OF = {
     "read_record": "models",
     "read_table": "tables",
     "refuse_to_overwrite": "writing",
+    "restored_name": "compressed",
     "row_identifiers": "features",
     "rows_for": "features",
     "save_model": "models",
@@ -104,6 +105,7 @@ __all__ = [
     "read_record",
     "read_table",
     "refuse_to_overwrite",
+    "restored_name",
     "row_identifiers",
     "rows_for",
     "save_model",
@@ -126,6 +128,7 @@ if TYPE_CHECKING:
         decompress,
         decompress_file,
         fit_codec,
+        restored_name,
         usual_name,
     )
     from kernelatoms.files.features import (

@@ -320,10 +320,19 @@ def checked_bound(max_error: Any, max_absolute: Any, ratio: Any) -> Bound:
 
 
 def usual_name(path: Path) -> Path:
-    """Return the name of a compressed file, or the name of what a compressed file holds."""
-    if path.suffix.lower() == COMPRESSED:
-        return path.with_name(path.name[: -len(COMPRESSED)])
+    """Return the name that a file has when it is compressed."""
     return path.with_name(path.name + COMPRESSED)
+
+
+def restored_name(source: Any) -> Path:
+    """Return the name that a compressed file has when it is restored."""
+    path = checked_source(source)
+    with opened_file(path) as opened:
+        endings = _endings(opened.header.kind)
+    bare = path.with_suffix("") if path.suffix.lower() == COMPRESSED else path
+    if bare.suffix.lower() in endings and bare != path:
+        return bare
+    return bare.with_name(bare.name + endings[0])
 
 
 def checked_source(source: Any) -> Path:
@@ -452,11 +461,15 @@ def _summary(
     )  # fmt: skip
 
 
+def _endings(kind: str) -> tuple[str, ...]:
+    return {"csv": (".csv", ".tsv", ".txt"), "array": (".npy",)}.get(kind, (f".{kind}",))
+
+
 def _check_ending(opened: Compressed, path: Path, target: Path) -> None:
     kind = opened.header.kind
     if kind == "model":
         raise ValueError(f"{path} holds a model, and no rows.")
-    endings = {"csv": (".csv", ".tsv", ".txt"), "array": (".npy",)}.get(kind, (f".{kind}",))
+    endings = _endings(kind)
     if target.suffix.lower() not in endings:
         raise ValueError(
             f"{path} holds a {endings[0]} file; the destination must end so, got {target.name!r}."

@@ -13,13 +13,14 @@ from kernelatoms.codec.header import Header, Part
 from kernelatoms.codec.measuring import Tally
 from kernelatoms.codec.models import CodecModel
 from kernelatoms.codec.opened import Compressed
+from kernelatoms.codec.stored_models import model_bytes
 from kernelatoms.files.sources import OnStep, Source
 
 # Models are chosen on the first values, some tens of megabytes.
 _SAMPLE_VALUES = 1 << 23
 # A ratio is looked for on so many bytes of the original, the first ones.
 _MOST_SEARCHED = 64 << 20
-_SMALLEST, _LARGEST, _NEAR = 1e-6, 1.0, 1.005
+_SMALLEST, _LARGEST, _NEAR = 1e-9, 1.0, 1.005
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,12 @@ def find_models(
             rows = source.sample(number, max(1, _SAMPLE_VALUES // max(1, plan.row_values)))
             names = None if model == "auto" else [model]
             choice = choose_model(
-                rows, bound, slice_rows=plan.slice_rows, symmetric=symmetric, names=names
+                rows,
+                bound,
+                slice_rows=plan.slice_rows,
+                symmetric=symmetric,
+                names=names,
+                n_rows=plan.n_rows * max(1, plan.slice_rows),
             )
             chosen = choice.model
             of = f"{plan.name.removesuffix('.npy')}: " if len(source.parts) > 1 else ""
@@ -145,6 +151,14 @@ def write_compressed(
     return size, tally
 
 
+def best_trials(trials: Sequence[Trial]) -> list[tuple[str, int]]:
+    """Return what a header tells of trials: every model at its best."""
+    best: dict[str, int] = {}
+    for trial in trials:
+        best[trial.name] = min(trial.n_bytes, best.get(trial.name, trial.n_bytes))
+    return sorted(best.items(), key=lambda item: item[1])
+
+
 def _encoder(bound: Bound, model: CodecModel | None) -> Callable[[Any], EncodedBlock]:
     return lambda block: encode_block(block, bound, model)
 
@@ -157,13 +171,13 @@ def _tail(
         for i, plan in enumerate(source.parts)
     ]
     size = source.path.stat().st_size + (0 if old is None else old.header.size)
-    trials: Sequence[tuple[str, int]] = [(trial.name, trial.n_bytes) for trial in models.trials]
+    trials = best_trials(models.trials)
     header = Header(
         source.kind, by, bound, parts, source.table(), tally.numbers(),
-        trials if old is None else old.header.trials, size,
+        trials if old is None else list(old.header.trials), size,
     )  # fmt: skip
     if models.stored:
-        stored = tuple(model.to_bytes() for model in models.models)
+        stored = tuple(model_bytes(model) for model in models.models)
         return Tail(header.to_bytes(), stored, (), source.schema())
     digests = tuple(bytes.fromhex(model.digest) for model in models.models)
     return Tail(header.to_bytes(), (), digests, source.schema())
@@ -263,6 +277,5 @@ def write_model_file(
     file: IO[bytes], model: CodecModel, bound: Bound, trials: Sequence[Trial], by: str
 ) -> int:
     """Write a ``.kam`` file."""
-    tried = [(trial.name, trial.n_bytes) for trial in trials]
-    header = Header("model", by, bound, trials=tried)
-    return Writer(file).finish(Tail(header.to_bytes(), (model.to_bytes(),)))
+    header = Header("model", by, bound, trials=best_trials(trials))
+    return Writer(file).finish(Tail(header.to_bytes(), (model_bytes(model),)))

@@ -3,16 +3,17 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernelatoms.codec.format import section_sizes
 from kernelatoms.codec.measuring import SHARES, Tally, row_errors
+from kernelatoms.codec.models import CodecModel
 from kernelatoms.codec.opened import Compressed
 from kernelatoms.files.compressed import checked_source, in_words, opened_file, read_model
-from kernelatoms.files.kinds import decoded_matrices, open_source, shapes_of
+from kernelatoms.files.kinds import column_names, decoded_matrices, open_source, shapes_of
 from kernelatoms.files.sources import OnStep, Source, quiet
 
 Array = NDArray[Any]
@@ -140,12 +141,17 @@ def inspect_file(
             max_error=header.bound.relative, max_absolute=header.bound.absolute,
             shapes=shapes_of(opened), sections=section_sizes(opened.reader),
             n_blocks=len(opened.reader.entries),
-            models={**models, **dict.fromkeys(opened.digests, "in a file of its own")},
+            models={**models, **{d: _name_of(d, given) for d in opened.digests}},
             stored=not opened.digests, trials=tuple(header.trials),
             row_errors=dict(zip(SHARES, errors, strict=False)),
             largest_error=errors[4] if len(errors) > 4 else 0.0,
             measured=tally is not None, rows_beyond=beyond,
         )  # fmt: skip
+
+
+def _name_of(digest: str, given: CodecModel | None) -> str:
+    known = given is not None and given.digest == digest
+    return given.predictor if given is not None and known else "in a file of its own"
 
 
 def both_matrices(
@@ -211,10 +217,31 @@ def _side_by_side(one: Iterator[Array], other: Iterator[Array]) -> Iterator[tupl
         a, b = a[n:], b[n:]
 
 
+class Drawn(NamedTuple):
+    """What a picture of a compressed file shows.
+
+    Parameters
+    ----------
+    name : str
+        The name of the array, if there are several.
+    original : array of shape (n_rows, n_columns) or None
+        The original rows.
+    decoded : array of shape (n_rows, n_columns)
+        What became of them.
+    column_names : list of str or None
+        Names of a table's columns.
+    """
+
+    name: str
+    original: Array | None
+    decoded: Array
+    column_names: list[str] | None
+
+
 def matrices_to_draw(
     source: Any, original: Any = None, *, model: Any = None, most_rows: int = 2000
-) -> tuple[str, Array | None, Array]:
-    """Return a file's first approximate array or table: its name, the original, what it became.
+) -> "Drawn":
+    """Return a file's first approximate array or table: the original, and what it became.
 
     Parameters
     ----------
@@ -234,10 +261,10 @@ def matrices_to_draw(
             raise ValueError(f"{source} holds no approximate numbers that could be drawn.")
         name = opened.header.parts[parts[0]].name.removesuffix(".npy")
         if original is None:
-            decoded = _first_rows(((m, m) for m in decoded_matrices(opened, parts[0])), most_rows)
-            return name, None, decoded[1]
+            pairs = ((m, m) for m in decoded_matrices(opened, parts[0]))
+            return Drawn(name, None, _first_rows(pairs, most_rows)[1], column_names(opened))
         both = both_matrices(opened, checked_source(original), parts[0])
-        return name, *_first_rows(both, most_rows)
+        return Drawn(name, *_first_rows(both, most_rows), column_names(opened))
 
 
 def _first_rows(pieces: Iterator[tuple[Array, Array]], most: int) -> tuple[Array, Array]:

@@ -44,6 +44,8 @@ def open_source(
         )
     if path.stat().st_size == 0:
         raise TableError(f"{path} is empty.")
+    if like is not None and _kind(suffix) != like.header.kind.replace("array", "npy"):
+        raise ValueError(f"{path} is no .{like.header.kind} file, and such a one was compressed.")
     if suffix in (".npy", ".npz"):
         if approximate:
             raise ValueError(
@@ -60,11 +62,12 @@ def open_source(
     return CsvSource(path, approximate, exact, like, on_step)
 
 
+def _kind(suffix: str) -> str:
+    return "csv" if suffix in (".tsv", ".txt") else suffix.removeprefix(".")
+
+
 def check_same_table(source: Source, old: Compressed) -> None:
     """Refuse to add rows to a file of other columns."""
-    kind = old.header.kind
-    if source.kind != kind:
-        raise ValueError(f"append: a .{kind} file was compressed, and {source.path} is none.")
     if old.model() is None and source.parts[0].n_columns:
         raise ValueError(
             "append: the file that is there has no approximate numbers, perhaps because it has no "
@@ -116,6 +119,21 @@ def _table_columns(opened: Compressed) -> tuple[int, int]:
 
     chosen, schema = chosen_columns(opened)
     return len(chosen), len(schema.types)
+
+
+def column_names(opened: Compressed) -> list[str] | None:
+    """Return the names of a table's approximate columns; None for arrays."""
+    if opened.header.kind == "csv":
+        from kernelatoms.files.packed_csv import read_layout
+
+        layout = read_layout(opened)
+        return [layout.dialect.names[i] for i in layout.chosen]
+    if opened.header.kind == "parquet":
+        from kernelatoms.files.packed_parquet import chosen_columns
+
+        chosen, schema = chosen_columns(opened)
+        return [schema.names[i] for i in chosen]
+    return None
 
 
 def _array_in_words(form: Layout, approximate: bool) -> str:
