@@ -134,8 +134,8 @@ def _learned_from_all(model: CodecModel, rows: Array, bound: Bound) -> CodecMode
     if model.predictor not in LEARNED:
         return model
     gamma = model.settings.get("gamma")
-    (again,) = learned_models(rows, bound, model.slice_rows, [model.predictor], gamma=gamma)
-    return again
+    again = learned_models(rows, bound, model.slice_rows, [model.predictor], gamma=gamma)
+    return next(again, model)
 
 
 def is_symmetric(rows: Array, slice_rows: int = 0) -> bool:
@@ -230,10 +230,11 @@ def find_lags(rows: Array) -> list[int]:
     if n < 16:
         return []
     finite = np.isfinite(part)
-    with np.errstate(all="ignore"):
-        scale = np.where(finite, np.abs(part), 0.0).max(axis=0)
-        part = np.where(finite, part / np.where(scale > 0, scale, 1.0), np.nan)
-        centred = np.nan_to_num(part - np.nanmean(part, axis=0))
+    part = np.where(finite, part, 0.0)
+    scale = np.abs(part).max(axis=0)
+    part /= np.where(scale > 0, scale, 1.0)
+    means = part.sum(axis=0) / np.maximum(finite.sum(axis=0), 1)
+    centred = np.where(finite, part - means, 0.0)
     energy = (centred**2).sum(axis=0)
     centred = centred[:, energy > 0] / np.sqrt(energy[energy > 0])
     if not centred.shape[1]:
