@@ -16,13 +16,13 @@ from kernelatoms.codec.bounds import Bound
 from kernelatoms.codec.learning import LEARNED, learned_models
 from kernelatoms.codec.matrix import encode_matrix
 from kernelatoms.codec.models import CodecModel
-from kernelatoms.codec.predictors import PREDICTORS
+from kernelatoms.codec.predictors import PREDICTORS, fits_columns
 
 Array = NDArray[Any]
 
-# Candidates are compared on about so many values, at least four slices.
+# Candidates are compared on about so many values, at least six slices.
 _TRIED_VALUES = 1 << 18
-_TRIED_SLICES = 4
+_TRIED_SLICES = 6
 # Rows that a model of columns is handed from its history.
 _HISTORY_ROWS = 2048
 # Repetitions are looked for in so many rows and columns, and believed from this correlation on.
@@ -111,13 +111,18 @@ def choose_model(
     for model in candidates:
         n_bytes = len(encode_matrix(tried, bound, with_history(model, seen)))
         sizes.append(len(model.to_bytes()) + n_bytes * n_all / max(1, len(tried)))
-    order = np.argsort(sizes, kind="stable")
+    close = [i for i, size in enumerate(sizes) if size <= _CLOSE * min(sizes)]
+    if len(close) > 1:
+        # From nothing, as they will start; what is judged by these bytes stands before the rest.
+        part = np.concatenate([seen, tried])
+        for i in close:
+            n_bytes = len(encode_matrix(part, bound, candidates[i]))
+            sizes[i] = len(candidates[i].to_bytes()) + n_bytes * n_all / max(1, len(part))
+    order = sorted(range(len(sizes)), key=lambda i: (i not in close, sizes[i]))
     trials = tuple(
         Trial(candidates[i].predictor, round(sizes[i]), note(candidates[i])) for i in order
     )
-    close = [candidates[i] for i in order if sizes[i] <= _CLOSE * sizes[order[0]]]
-    best = _fewest_bytes(close, bound, np.concatenate([seen, tried]))
-    return Choice(_learned_from_all(best, rows, bound), trials)
+    return Choice(_learned_from_all(candidates[order[0]], rows, bound), trials)
 
 
 def _usual_names(symmetric: bool) -> tuple[str, ...]:
@@ -129,16 +134,8 @@ def _learned_from_all(model: CodecModel, rows: Array, bound: Bound) -> CodecMode
     if model.predictor not in LEARNED:
         return model
     gamma = model.settings.get("gamma")
-    (again,) = learned_models(rows, bound, model.slice_rows, [model.predictor], gamma=gamma)
-    return again
-
-
-def _fewest_bytes(models: list[CodecModel], bound: Bound, rows: Array) -> CodecModel:
-    """Return the model with the fewest bytes when it starts from nothing, as it will."""
-    if len(models) == 1 or not len(rows):
-        return models[0]
-    sizes = [len(m.to_bytes()) + len(encode_matrix(rows, bound, m)) for m in models]
-    return models[int(np.argmin(sizes))]
+    again = learned_models(rows, bound, model.slice_rows, [model.predictor], gamma=gamma)
+    return next(again, model)
 
 
 def is_symmetric(rows: Array, slice_rows: int = 0) -> bool:
@@ -165,6 +162,12 @@ def with_history(model: CodecModel, rows: Array) -> CodecModel:
     if not n or not len(history):
         return model
     return replace(model, arrays={**model.arrays, "history": history})
+
+
+def without_history(model: CodecModel) -> CodecModel:
+    """Return a model that starts from nothing."""
+    arrays = {name: array for name, array in model.arrays.items() if name != "history"}
+    return replace(model, arrays=arrays)
 
 
 def _bridged(rows: Array) -> Array:
@@ -213,7 +216,8 @@ def _candidates(rows: Array, slice_rows: int, symmetric: bool) -> Iterator[Codec
     parents = min(8, m - 1)
     for chosen in ([1], *([[1, 2, *lags[:2]]] if lags else [[1, 2]])):
         settings = {"lags": chosen, "parents": parents}
-        yield CodecModel("columns", m, slice_rows, settings=settings)
+        if fits_columns(m, len(chosen), parents):
+            yield CodecModel("columns", m, slice_rows, settings=settings)
 
 
 def find_lags(rows: Array) -> list[int]:
@@ -226,10 +230,11 @@ def find_lags(rows: Array) -> list[int]:
     if n < 16:
         return []
     finite = np.isfinite(part)
-    with np.errstate(all="ignore"):
-        scale = np.where(finite, np.abs(part), 0.0).max(axis=0)
-        part = np.where(finite, part / np.where(scale > 0, scale, 1.0), np.nan)
-        centred = np.nan_to_num(part - np.nanmean(part, axis=0))
+    part = np.where(finite, part, 0.0)
+    scale = np.abs(part).max(axis=0)
+    part /= np.where(scale > 0, scale, 1.0)
+    means = part.sum(axis=0) / np.maximum(finite.sum(axis=0), 1)
+    centred = np.where(finite, part - means, 0.0)
     energy = (centred**2).sum(axis=0)
     centred = centred[:, energy > 0] / np.sqrt(energy[energy > 0])
     if not centred.shape[1]:

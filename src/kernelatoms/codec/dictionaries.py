@@ -26,7 +26,9 @@ _SHARE = 0.6
 # Weights of a Gaussian expansion are multiples of this; rounds of its pre-image.
 _WEIGHT_STEP = 1.0 / 128
 _N_ROUNDS = 12
-_MOST_ATOMS = 1 << 16
+# A row has no more atoms than this many times its values, a dictionary no more numbers.
+MOST_TIMES, MOST_NUMBERS = 4, 1 << 22
+_MOST_CODE = 16 * 1000
 
 
 def dictionary_model(
@@ -56,13 +58,14 @@ def dictionary_model(
         What else the predictor needs.
     """
     m = len(mean)
-    atom_code = _code_of(0.5 * error * np.sqrt(12 / m))
-    size = float(np.linalg.norm(mean))
-    mean_code = _code_of(0.1 * error * size * np.sqrt(12 / m)) if size > 0 else 0
-    k = np.rint(
-        np.concatenate([mean[None] / 2.0 ** (mean_code / 16), atoms / 2.0 ** (atom_code / 16)])
-    )
-    if not np.abs(k).max(initial=0) < 1 << 30:
+    atom_code, mean_code = _code_of(0.5 * error * np.sqrt(12 / m)), 0
+    largest = float(np.abs(mean).max(initial=0.0))
+    if largest > 0:
+        size = float(np.linalg.norm(mean / largest))
+        mean_code = _code_of(0.1 * error * size * np.sqrt(12 / m), largest)
+    steps = [machine(mean).step_of(code) for code in (mean_code, atom_code)]
+    k = np.rint(np.concatenate([mean[None] / steps[0], atoms / steps[1]]))
+    if not np.abs(k).max(initial=0) < 1 << 30 or k.size > MOST_NUMBERS:
         raise ValueError("atoms and mean do not fit their steps.")
     data = machine(mean).encode_integers(
         k.astype(np.int32), np.ones(k.shape, np.uint8), np.zeros(len(k), np.int32)
@@ -78,20 +81,34 @@ def dictionary_model(
 
 def atoms_of(model: CodecModel) -> tuple[Array, Array]:
     """Return a model's mean and atoms."""
-    n_atoms, atom_code, mean_code = (
-        model.settings.get(name) for name in ("n_atoms", "atom_code", "mean_code")
+    data, settings = model.arrays["atoms"], model.settings
+    shape = settings["n_atoms"] + 1, model.n_columns
+    engine = machine(data)
+    k = engine.decode_integers(data, np.ones(shape, np.uint8), np.zeros(shape[0], np.int32))
+    return k[0] * engine.step_of(settings["mean_code"]), k[1:] * engine.step_of(
+        settings["atom_code"]
     )
-    if not isinstance(n_atoms, int) or not 0 < n_atoms <= _MOST_ATOMS:
-        raise CodecError(f"a dictionary cannot have {n_atoms!r} atoms.")
-    if not all(isinstance(c, int) and abs(c) < 16000 for c in (atom_code, mean_code)):
+
+
+def check_dictionary(model: CodecModel) -> None:
+    """Refuse a dictionary of unknown origin that cannot be one."""
+    settings, m = model.settings, model.n_columns
+    n_atoms, *codes = (settings.get(name) for name in ("n_atoms", "atom_code", "mean_code"))
+    if (
+        type(n_atoms) is not int
+        or not 0 < n_atoms <= MOST_TIMES * m
+        or (n_atoms + 1) * m > MOST_NUMBERS
+    ):
+        raise CodecError(f"a dictionary cannot have {str(n_atoms)[:40]} atoms of {m} numbers.")
+    if not all(type(code) is int and abs(code) <= _MOST_CODE for code in codes):
         raise CodecError("the steps of a dictionary are no whole numbers.")
     data = model.arrays.get("atoms")
-    # A byte holds no more than some thousand numbers: fewer bytes are no dictionary.
-    shape = n_atoms + 1, model.n_columns
-    if data is None or data.dtype != np.uint8 or shape[0] * shape[1] > 4096 * (len(data) + 16):
+    if data is None or data.dtype != np.uint8 or data.ndim != 1:
         raise CodecError("the model's atoms are not there.")
-    k = machine(data).decode_integers(data, np.ones(shape, np.uint8), np.zeros(shape[0], np.int32))
-    return k[0] * machine(k).step_of(mean_code), k[1:] * machine(k).step_of(atom_code)
+    for name in ("gamma", "alpha") if model.predictor == "kscdl" else ():
+        value = settings.get(name)
+        if type(value) is not float or not 0 < value < 1e12:
+            raise CodecError(f"a kernel dictionary needs {name} above 0, not {str(value)[:40]}.")
 
 
 def code_dictionary(block: Block, model: CodecModel) -> None:
@@ -110,7 +127,7 @@ def code_kernel_dictionary(block: Block, model: CodecModel) -> None:
     """Code rows as multiples of pre-images of l1 codes over atoms under a Gaussian kernel."""
     mean, atoms = atoms_of(model)
     mean = block.unit.of(mean)
-    gamma, alpha = _positive(model, "gamma"), _positive(model, "alpha")
+    gamma, alpha = model.settings["gamma"], model.settings["alpha"]
     norms = np.empty((0, 1))
     if not block.decoding:
         rows = _filled(np.where(block.coded == 1, block.x, np.nan) - mean)
@@ -138,21 +155,11 @@ def code_kernel_dictionary(block: Block, model: CodecModel) -> None:
     block.side = np.concatenate([multiples, weights], axis=1)
 
 
-def _positive(model: CodecModel, name: str) -> float:
-    value = model.settings.get(name)
-    if not isinstance(value, float) or not 0 < value < 1e12:
-        raise CodecError(f"a kernel dictionary needs {name} above 0, not {value!r}.")
-    return value
-
-
 def n_side(model: CodecModel) -> int:
     """Return how many integers a row has beside its own."""
     if model.predictor not in ("pca", "ksvd", "kscdl"):
         return 0
-    n_atoms = model.settings.get("n_atoms")
-    if not isinstance(n_atoms, int) or not 0 < n_atoms <= _MOST_ATOMS:
-        raise CodecError(f"a dictionary cannot have {n_atoms!r} atoms.")
-    return n_atoms + (model.predictor == "kscdl")
+    return int(model.settings["n_atoms"]) + (model.predictor == "kscdl")
 
 
 def _projected(rows: Array, atoms: Array) -> Array:
@@ -165,7 +172,10 @@ def _greedy(block: Block, rows: Array, atoms: Array) -> Array:
     seen = ~np.isnan(rows).all(axis=1) & np.nan_to_num(rows).any(axis=1)
     codes = np.zeros((len(rows), len(atoms)))
     if seen.any():
-        stop = np.minimum(_SHARE * block.limits[seen], 1e300)
+        # Of values within an absolute error, rows are as far off as uniform errors are.
+        n_seen = np.count_nonzero(~np.isnan(rows[seen]), axis=1)
+        uniform = min(block.absolute, 1e300) * np.sqrt(n_seen / 3)
+        stop = _SHARE * np.minimum(block.limits[seen], uniform)
         most = max(1, min(len(atoms), rows.shape[1] // 4))
         found = omp(LinearProblem(rows[seen], atoms / norms[:, None]), most,
                     max_residual=stop, absolute=True)  # fmt: skip
@@ -177,6 +187,7 @@ def _filled(rows: Array) -> Array:
     return np.nan_to_num(rows, nan=0.0)
 
 
-def _code_of(step: float) -> int:
-    """Return the code of the step nearest to a number."""
-    return round(16 * float(np.log2(step)))
+def _code_of(step: float, unit: float = 1.0) -> int:
+    """Return the code of the step nearest to a number in some unit."""
+    code = 16 * float(np.log2(step) + np.log2(unit))
+    return round(min(max(code, -_MOST_CODE), _MOST_CODE))

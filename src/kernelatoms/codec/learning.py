@@ -11,7 +11,7 @@ import scipy.linalg
 from numpy.typing import NDArray
 
 from kernelatoms.codec.bounds import Bound
-from kernelatoms.codec.dictionaries import dictionary_model
+from kernelatoms.codec.dictionaries import MOST_TIMES, dictionary_model
 from kernelatoms.codec.models import CodecModel
 from kernelatoms.learning.kscdl import GradientStep
 from kernelatoms.learning.ksvd import KSVDUpdate
@@ -31,6 +31,8 @@ _MOST_ROWS, _MOST_COLUMNS = 4096, 4096
 _KERNEL_ROWS, _KERNEL_ATOMS = 512, 128
 _MOST_ATOMS = 512
 _FEWEST_ROWS = 16
+# Closer than this, atoms are no integers of their steps, and residuals take nearly all bytes.
+_LEAST_ERROR = 1e-6
 _PASSES, _KERNEL_PASSES = 15, 5
 # Weight of |w|_1 under a kernel, where k(x, x) = 1, and bandwidths to search among, relative to
 # one over the mean squared distance.
@@ -65,7 +67,7 @@ def learned_models(
     """
     m = rows.shape[1]
     error = relative_error(rows, bound)
-    if len(rows) < _FEWEST_ROWS or not 2 <= m <= _MOST_COLUMNS or not 0 < error < 1:
+    if len(rows) < _FEWEST_ROWS or not 2 <= m <= _MOST_COLUMNS or not _LEAST_ERROR <= error < 1:
         return
     mean, units = _unit_rows(rows)
     if len(units) < _FEWEST_ROWS:
@@ -87,8 +89,10 @@ def learned_models(
 def relative_error(rows: Array, bound: Bound) -> float:
     """Return the relative error that a bound comes to on rows of usual size."""
     finite = np.where(np.isfinite(rows), rows, 0).astype(np.float64)
-    size = float(np.sqrt(np.mean(np.square(finite / max(np.abs(finite).max(initial=0), 1e-300)))))
-    size *= float(np.abs(finite).max(initial=0))
+    largest = float(np.abs(finite).max(initial=0.0))
+    size = 0.0
+    if largest > 0:
+        size = float(np.sqrt(np.mean(np.square(finite / largest)))) * largest
     errors = [bound.relative] if bound.relative is not None else []
     if bound.absolute is not None and size > 0:
         errors.append(bound.absolute / size)
@@ -98,17 +102,17 @@ def relative_error(rows: Array, bound: Bound) -> float:
 def _unit_rows(rows: Array) -> tuple[Array, Array]:
     """Return the mean of rows, 0 if it explains little, and rows without it at unit norm."""
     some = rows[np.unique(np.linspace(0, len(rows) - 1, _MOST_ROWS).astype(np.int64))]
-    some = np.where(np.isfinite(some), some, np.nan).astype(np.float64)
-    seen = (~np.isnan(some)).sum(axis=0)
-    mean = np.where(seen > 0, np.nansum(some, axis=0) / np.maximum(seen, 1), 0.0)
-    energy = np.nansum(some**2)
-    if not np.isfinite(energy) or not energy > 0:
-        return mean * 0, some[:0]
-    if np.nansum((some - mean) ** 2) > (1 - _WORTH_A_MEAN) * energy:
-        mean = mean * 0
-    centred = np.nan_to_num(some - mean)
+    finite = np.isfinite(some)
+    some = np.where(finite, some, 0).astype(np.float64)
+    # At a power of two of themselves, so that squares are numbers.
+    exponent = np.frexp(np.abs(some).max(initial=0.0))[1]
+    some = np.ldexp(some, -exponent)
+    mean = some.sum(axis=0) / np.maximum(finite.sum(axis=0), 1)
+    centred = np.where(finite, some - mean, 0.0)
+    if np.sum(centred**2) > (1 - _WORTH_A_MEAN) * np.sum(some**2):
+        mean, centred = mean * 0, some
     norms = np.linalg.norm(centred, axis=1)
-    return mean, centred[norms > 0] / norms[norms > 0, None]
+    return np.ldexp(mean, exponent), centred[norms > 0] / norms[norms > 0, None]
 
 
 def principal_atoms(units: Array, error: float) -> Array:
@@ -163,7 +167,7 @@ def _gammas(units: Array) -> list[float]:
 def kernel_atoms(units: Array, gamma: float) -> Array:
     """Return atoms of KSCDL under a Gaussian kernel, started from rows."""
     some = units[np.unique(np.linspace(0, len(units) - 1, _KERNEL_ROWS).astype(np.int64))]
-    n_atoms = min(_KERNEL_ATOMS, len(some) // 2)
+    n_atoms = min(_KERNEL_ATOMS, len(some) // 2, MOST_TIMES * units.shape[1])
     start = some[np.unique(np.linspace(0, len(some) - 1, n_atoms).astype(np.int64))]
     kernel = RBFKernel(gamma)
     state = LearnerState.start(start, np.random.RandomState(0))

@@ -15,15 +15,17 @@ from kernelatoms.codec.bounds import Bound
 from kernelatoms.codec.dictionaries import n_side
 from kernelatoms.codec.errors import CodecError
 from kernelatoms.codec.models import CodecModel
-from kernelatoms.codec.predictors import PREDICTORS
+from kernelatoms.codec.predictors import PREDICTORS, check_model, longest_lag
 from kernelatoms.codec.quantised import (
+    LEAST_CODE,
+    MOST_CODE,
     MOST_DECIMALS,
     Block,
     Unit,
     block_to_decode,
     block_to_encode,
     engine_of,
-    set_row,
+    set_rows,
 )
 from kernelatoms.engine import machine
 
@@ -96,7 +98,9 @@ def decode_matrix(data: bytes, model: CodecModel, n_rows: int, dtype: Any) -> Ar
     if not data or data[0] > _MODELLED:
         raise CodecError("a block is of no kind that this version knows.")
     if data[0] == _RAW:
-        return _from_planes(data[1:], n_rows * model.n_columns, dtype).reshape(n_rows, -1)
+        shape = n_rows, model.n_columns
+        return _from_planes(data[1:], n_rows * model.n_columns, dtype).reshape(shape)
+    check_model(model)
     try:
         return _decode(data, model, n_rows, dtype)
     except CodecError:
@@ -113,13 +117,11 @@ def _encode(rows: Array, bound: Bound, model: CodecModel, unit: Unit, exact_rows
     if bound.relative is not None or bound.exact:
         kinds[~block.x.any(axis=1) & observed.any(axis=1)] = _ZERO
     kinds[exact_rows] = _EXACT
-    for row in np.flatnonzero(kinds):
-        set_row(block, row, block.x[row], observed, model)
+    engine, square = engine_of(block), model.n_columns if model.symmetric else 0
+    set_rows(block, kinds != _PREDICTED, block.x, observed, square)
     PREDICTORS[model.predictor](block, model)
-    kinds[block.kinds == engine_of(block).EXACT_ROW] = _EXACT
-    for row in np.flatnonzero(kinds == _EXACT):
-        set_row(block, row, block.x[row], observed, model)
-    engine = engine_of(block)
+    kinds[block.kinds == engine.EXACT_ROW] = _EXACT
+    set_rows(block, kinds == _EXACT, block.x, observed, square)
     exact = _exact_entries(observed, kinds, model)
     streams = [
         b"" if observed.all() else engine.encode_bits(~observed).tobytes(),
@@ -141,6 +143,8 @@ def _decode(data: bytes, model: CodecModel, n_rows: int, dtype: np.dtype) -> Arr
     if data[1] > MOST_DECIMALS + 1:
         raise CodecError("a block has a unit that this version does not know.")
     unit = Unit(data[1] - 1, int.from_bytes(data[2:4], "little", signed=True))
+    if abs(unit.exponent) > (1100 if unit.decimals < 0 else 0):
+        raise CodecError("a block has a unit that no number has.")
     at, streams = 4, []
     for _ in range(6):
         length, at = _read_varint(data, at)
@@ -162,17 +166,20 @@ def _decode(data: bytes, model: CodecModel, n_rows: int, dtype: np.dtype) -> Arr
         if ((kinds < 0) | (kinds > _ZERO)).any():
             raise CodecError("a block has rows of no kind that this version knows.")
     exact = _exact_entries(observed, kinds, model)
+    if len(parts[5]) and not exact.any():
+        raise CodecError("a block has exact values that nobody asks for.")
     values = _from_planes(parts[5].tobytes(), int(exact.sum()), dtype) if exact.any() else None
     filled = np.zeros((n_rows, m), dtype)
     if values is not None:
         filled[exact] = values
         if model.symmetric:
             filled, exact = _mirrored(filled, m), _mirrored(exact, m)
-    known = unit.of(np.where(np.isfinite(filled), filled, 0))
-    for row in np.flatnonzero(kinds):
-        set_row(block, row, known[row], observed, model)
+    known = unit.nearest(np.where(np.isfinite(filled), filled, 0))
+    set_rows(block, kinds != _PREDICTED, known, observed, m if model.symmetric else 0)
     codes = np.cumsum(engine.decode_small(parts[2], n_rows), dtype=np.int64)
-    block.codes[:] = np.clip(codes, -(1 << 14), 1 << 14)
+    if codes.min(initial=0) < LEAST_CODE or codes.max(initial=0) > MOST_CODE:
+        raise CodecError("a block has steps that are never taken.")
+    block.codes[:] = codes
     _read_side(block, model, parts[3])
     _read_integers(block, model, parts[4].tobytes())
     PREDICTORS[model.predictor](block, model)
@@ -203,8 +210,7 @@ def _mirrored(rows: Array, m: int) -> Array:
 
 def _related(model: CodecModel) -> tuple[int, int]:
     """Return how many rows before the most related rows are."""
-    lags = model.settings.get("lags") or [model.settings.get("lag", 0)]
-    longest = max(lags)
+    longest = longest_lag(model)
     return model.slice_rows, longest if longest > 1 and longest != model.slice_rows else 0
 
 
@@ -271,9 +277,6 @@ def _read_side(block: Block, model: CodecModel, data: Array) -> None:
         if len(data):
             raise CodecError("a block has side information that its model does not use.")
         return
-    # Cheap columns are cheap to declare: they may be no wider than bytes can pay for.
-    if len(block.k) * width > 65536 * (len(data) + 16):
-        raise CodecError("a block has more coefficients than its bytes can hold.")
     coded = np.ones((len(block.k), width), np.uint8)
     block.side = engine_of(block).decode_integers(data, coded, np.zeros(len(coded), np.int32))
 

@@ -14,7 +14,7 @@ Array = NDArray[Any]
 
 # Steps are 2^(code / 16). Numbers are near 1 or on a grid of decimals: smaller steps than these
 # would be those of rounding errors.
-_LEAST_CODE, _MOST_CODE = -16 * 60, 16 * 60
+LEAST_CODE, MOST_CODE = -16 * 60, 16 * 60
 # What a bit is worth in squared steps, when a value is moved to a cheaper cell. At high rates,
 # where the error is step^2 / 12, it is ln(2) / 6; smaller and larger ones were tried.
 TRADE = 0.11
@@ -47,7 +47,7 @@ class Unit:
             return cls(0)
         wide = finite.astype(np.float64)
         for decimals in range(MOST_DECIMALS + 1):
-            scale = 10.0**decimals
+            scale = float(10**decimals)
             if size * scale >= _MOST_POINTS:
                 break
             if (np.rint(wide[:1000] * scale) / scale).astype(rows.dtype).tolist() == (
@@ -59,15 +59,22 @@ class Unit:
     @property
     def scale(self) -> float:
         """Grid points per unit, 0 without a grid."""
-        return 10.0**self.decimals if self.decimals >= 0 else 0.0
+        return float(10**self.decimals) if self.decimals >= 0 else 0.0
 
     def of(self, rows: Array) -> Array:
         """Return rows in this unit, in float64."""
-        return np.ldexp(rows.astype(np.float64), -self.exponent)
+        with np.errstate(over="ignore"):
+            return np.ldexp(rows.astype(np.float64), -self.exponent)
+
+    def nearest(self, rows: Array) -> Array:
+        """Return rows in this unit, those of a grid as its points: float32 only comes close."""
+        values = self.of(rows)
+        return np.rint(values * self.scale) / self.scale if self.decimals >= 0 else values
 
     def step(self, value: float) -> float:
         """Return a number in this unit."""
-        return float(np.ldexp(value, -self.exponent))
+        with np.errstate(over="ignore"):
+            return float(np.ldexp(value, -self.exponent))
 
     def back(self, values: Array, dtype: Any) -> Array:
         """Return numbers of this unit as they were."""
@@ -88,8 +95,8 @@ class Block:
     unit: Unit
     absolute: float = np.inf
     trade: float = TRADE
-    least: int = _LEAST_CODE
-    most: int = _MOST_CODE
+    least: int = LEAST_CODE
+    most: int = MOST_CODE
     codes: Array = field(init=False)
     kinds: Array = field(init=False)
     k: Array = field(init=False)
@@ -127,16 +134,16 @@ def block_to_encode(rows: Array, bound: Bound, model: CodecModel, unit: Unit) ->
     unit : Unit
         The numbers that are worked with.
     """
-    values = unit.of(rows)
-    x = np.where(np.isfinite(values), values, 0.0)
+    x = unit.nearest(np.where(np.isfinite(rows), rows, 0))
     norms = np.linalg.norm(x, axis=1)
-    limits = np.full(len(x), np.inf)
+    limits, absolute = np.full(len(x), np.inf), 0.0 if bound.exact else np.inf
+    # Rounding to the rows' type and of these sums is taken off; points of a grid are rounded too.
+    rounding = float(np.finfo(rows.dtype).eps) * (1.0 if unit.scale else 0.5) + 2.0**-52
     if bound.relative is not None:
-        # Rounding to the rows' type and of these sums is taken off.
-        limits = norms * max(bound.relative * (1 - 1e-9) - np.finfo(rows.dtype).eps, 0.0)
-    absolute = np.inf if bound.absolute is None else float(unit.step(bound.absolute) * (1 - 1e-9))
-    if bound.exact:
-        absolute = 0.0
+        limits = norms * max(bound.relative * (1 - 1e-9) - rounding, 0.0)
+    if bound.absolute is not None:
+        largest = float(np.abs(x).max(initial=0.0))
+        absolute = max(unit.step(bound.absolute) * (1 - 1e-9) - rounding * largest, 0.0)
     block = Block(
         x=x,
         coded=coded_entries(~np.isnan(rows), model),
@@ -148,11 +155,11 @@ def block_to_encode(rows: Array, bound: Bound, model: CodecModel, unit: Unit) ->
         absolute=absolute,
     )
     # Smaller cells than a grid's points gain nothing.
-    block.least = _LEAST_CODE if unit.scale == 0 else int(np.floor(-16 * np.log2(unit.scale)))
+    block.least = LEAST_CODE if unit.scale == 0 else int(np.floor(-16 * np.log2(unit.scale)))
     if absolute < np.inf:
         widest = 2 * absolute + (1 / unit.scale if unit.scale else 0.0)
         code = np.floor(16 * np.log2(widest)) if widest > 0 else block.least
-        block.most = int(np.clip(code, block.least, _MOST_CODE))
+        block.most = int(np.clip(code, block.least, MOST_CODE))
     return block
 
 
@@ -178,20 +185,31 @@ def coded_entries(observed: Array, model: CodecModel) -> Array:
     return coded
 
 
-def set_row(block: Block, row: Any, values: Any, observed: Array, model: CodecModel) -> None:
-    """Take a row out of what is coded: its values (or one for all) are known."""
-    known = np.where(observed[row], values, np.nan)
-    block.coded[row], block.given[row] = 0, known
-    if model.symmetric:
-        m = model.n_columns
+def set_rows(block: Block, chosen: Array, values: Array, observed: Array, m: int) -> None:
+    """Take rows out of what is coded: their values are known.
+
+    Parameters
+    ----------
+    block : Block
+        Is changed.
+    chosen : bool array of shape (n,)
+        Which rows.
+    values, observed : array of shape (n, m)
+        What is known, and where.
+    m : int
+        Columns of symmetric slices, 0 of others.
+    """
+    block.coded[chosen] = 0
+    block.given[chosen] = np.where(observed[chosen], values[chosen], np.nan)
+    for row in np.flatnonzero(chosen) if m else ():
         start, column = row // m * m, row % m
         block.coded[start : start + m, column] = 0
-        block.given[start : start + m, column] = known
+        block.given[start : start + m, column] = block.given[row]
 
 
 def _with_history(shape: tuple[int, ...], model: CodecModel, unit: Unit) -> Array:
     history = model.arrays.get("history", np.empty((0, shape[1])))
-    return np.concatenate([unit.of(history), np.zeros(shape)])
+    return np.concatenate([unit.nearest(history), np.zeros(shape)])
 
 
 def engine_of(block: Block) -> Any:

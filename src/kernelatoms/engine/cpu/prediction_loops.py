@@ -40,6 +40,9 @@ _NEAR_COLUMNS = 64
 _SOLVE_EVERY = 4
 _SOLVE_ALWAYS = 64
 _SIMILAR_ROWS = 3
+# The middle of an even number of grid points is none of them; of so many that hardly matters, and
+# decoded values are on the grid.
+_WIDE_CELL = 6.0
 
 
 @jit()
@@ -59,7 +62,7 @@ def _cell(prediction, step, scale, column):  # type: ignore[no-untyped-def]
         return prediction, step
     spread = np.float64((column * 40503) & 65535) / 65536.0
     width = max(1.0, np.floor(step * scale + spread))
-    if width % 2.0 == 1.0:
+    if width % 2.0 == 1.0 or width > _WIDE_CELL:
         return np.floor(prediction * scale + 0.5), width
     return np.floor(prediction * scale) + 0.5, width
 
@@ -259,7 +262,8 @@ def _settle_row(  # type: ignore[no-untyped-def]
             return NO_STEP
         fall = 16.0 if error < 0.0 or square == 0.0 else 8.0 * math.log2(error / square)
         code = max(least, code - max(1, min(16, np.int64(fall))))
-    climb = 4
+    # Steps that leave nothing to code are large enough.
+    climb = 4 if k.any() else 0
     while climb > 0 and code < most:
         error = _code_row(
             x, coded, given, prediction, step_of(min(code + climb, most)), scale, sizes, trade,
@@ -267,6 +271,7 @@ def _settle_row(  # type: ignore[no-untyped-def]
         )  # fmt: skip
         if 0.0 <= error <= square:
             code = min(code + climb, most)
+            climb = climb if k.any() else 0
         else:
             climb //= 2
     _code_row(x, coded, given, prediction, step_of(code), scale, sizes, trade, absolute, k, row)
@@ -635,34 +640,33 @@ def _settle_columns(  # type: ignore[no-untyped-def]
 ):  # fmt: skip
     """Return the code of the largest step that keeps a row within its limit, and fill the row."""
     square = limit * limit
+    # Where prediction alone will do, the step that costs nothing is the last one.
+    error = _try_columns(
+        x, coded, given, decoded, t, lags, parents, weights, size, low, high, step_of(last), scale,
+        sizes, trade, absolute, k, inputs,
+    )  # fmt: skip
+    if 0.0 <= error <= square and not k.any():
+        return last
     code = _first_guess(limit, coded, scale, least, most)
-    while True:
+    good = NO_STEP
+    while code != good:
         error = _try_columns(
             x, coded, given, decoded, t, lags, parents, weights, size, low, high, step_of(code),
             scale, sizes, trade, absolute, k, inputs,
         )  # fmt: skip
         if 0.0 <= error <= square:
-            break
-        if code == least:
+            good = code
+            # Steps that leave nothing to code are large enough.
+            code = min(code + 1, most) if k.any() else code
+        elif good != NO_STEP:
+            # One too far: the last good one again, which ends the search.
+            most = code = good
+            good = NO_STEP
+        elif code == least:
             return NO_STEP
-        fall = 16.0 if error < 0.0 or square == 0.0 else 8.0 * math.log2(error / square)
-        code = max(least, code - max(1, min(16, np.int64(fall))))
-    climb, settled = 2, True
-    while climb > 0 and code < most:
-        error = _try_columns(
-            x, coded, given, decoded, t, lags, parents, weights, size, low, high,
-            step_of(min(code + climb, most)), scale, sizes, trade, absolute, k, inputs,
-        )  # fmt: skip
-        settled = 0.0 <= error <= square
-        if settled:
-            code = min(code + climb, most)
         else:
-            climb //= 2
-    if not settled:
-        _try_columns(
-            x, coded, given, decoded, t, lags, parents, weights, size, low, high, step_of(code),
-            scale, sizes, trade, absolute, k, inputs,
-        )  # fmt: skip
+            fall = 16.0 if error < 0.0 or square == 0.0 else 8.0 * math.log2(error / square)
+            code = max(least, code - max(1, min(16, np.int64(fall))))
     return code
 
 
