@@ -33,7 +33,7 @@ from kernelatoms.engine.cpu.text_fields import (
     read_numbers,
     split_fields,
 )
-from kernelatoms.files.csv_dialect import Dialect, find_dialect, names_of
+from kernelatoms.files.csv_dialect import MOST_COLUMNS, Dialect, find_dialect, names_of
 from kernelatoms.files.csv_numbers import MOST_DECIMALS, finisher
 from kernelatoms.files.ranges import as_ranges, check_columns, from_ranges
 from kernelatoms.files.selecting import choose_columns
@@ -368,7 +368,7 @@ def read_layout(opened: Compressed) -> Layout:
         delimiter, end = table.get("delimiter", ","), table.get("end", "\n")
         mark, styles = table.get("mark", "."), table.get("styles", [])
         before = line.encode("latin-1")
-        right = type(n_columns) is int and 0 < n_columns <= 1 << 24
+        right = type(n_columns) is int and 0 < n_columns <= MOST_COLUMNS
         right &= delimiter in (",", ";", "\t", "|") and end in ("\n", "\r\n", "\r")
         right &= mark in (".", ",") and isinstance(styles, list)
     except (KeyError, AttributeError, ValueError, TypeError) as error:
