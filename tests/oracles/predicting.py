@@ -13,7 +13,7 @@ def value(prediction, k, width, scale, column):
     if not scale:
         return prediction + k * width
     points = max(1, np.floor(width * scale + column * 40503 % 65536 / 65536))
-    if points % 2:
+    if points % 2 or points > 6:
         return (np.floor(prediction * scale + 0.5) + k * points) / scale
     return (np.floor(prediction * scale) + 0.5 + k * points) / scale
 

@@ -111,13 +111,18 @@ def choose_model(
     for model in candidates:
         n_bytes = len(encode_matrix(tried, bound, with_history(model, seen)))
         sizes.append(len(model.to_bytes()) + n_bytes * n_all / max(1, len(tried)))
-    order = np.argsort(sizes, kind="stable")
+    close = [i for i, size in enumerate(sizes) if size <= _CLOSE * min(sizes)]
+    if len(close) > 1:
+        # From nothing, as they will start; what is judged by these bytes stands before the rest.
+        part = np.concatenate([seen, tried])
+        for i in close:
+            n_bytes = len(encode_matrix(part, bound, candidates[i]))
+            sizes[i] = len(candidates[i].to_bytes()) + n_bytes * n_all / max(1, len(part))
+    order = sorted(range(len(sizes)), key=lambda i: (i not in close, sizes[i]))
     trials = tuple(
         Trial(candidates[i].predictor, round(sizes[i]), note(candidates[i])) for i in order
     )
-    close = [candidates[i] for i in order if sizes[i] <= _CLOSE * sizes[order[0]]]
-    best = _fewest_bytes(close, bound, np.concatenate([seen, tried]))
-    return Choice(_learned_from_all(best, rows, bound), trials)
+    return Choice(_learned_from_all(candidates[order[0]], rows, bound), trials)
 
 
 def _usual_names(symmetric: bool) -> tuple[str, ...]:
@@ -131,14 +136,6 @@ def _learned_from_all(model: CodecModel, rows: Array, bound: Bound) -> CodecMode
     gamma = model.settings.get("gamma")
     again = learned_models(rows, bound, model.slice_rows, [model.predictor], gamma=gamma)
     return next(again, model)
-
-
-def _fewest_bytes(models: list[CodecModel], bound: Bound, rows: Array) -> CodecModel:
-    """Return the model with the fewest bytes when it starts from nothing, as it will."""
-    if len(models) == 1 or not len(rows):
-        return models[0]
-    sizes = [len(m.to_bytes()) + len(encode_matrix(rows, bound, m)) for m in models]
-    return models[int(np.argmin(sizes))]
 
 
 def is_symmetric(rows: Array, slice_rows: int = 0) -> bool:
@@ -165,6 +162,12 @@ def with_history(model: CodecModel, rows: Array) -> CodecModel:
     if not n or not len(history):
         return model
     return replace(model, arrays={**model.arrays, "history": history})
+
+
+def without_history(model: CodecModel) -> CodecModel:
+    """Return a model that starts from nothing."""
+    arrays = {name: array for name, array in model.arrays.items() if name != "history"}
+    return replace(model, arrays=arrays)
 
 
 def _bridged(rows: Array) -> Array:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from kernelatoms.codec.bounds import Bound
-from kernelatoms.codec.choosing import NAMES
+from kernelatoms.codec.choosing import NAMES, with_history
 from kernelatoms.codec.errors import CodecError
 from kernelatoms.codec.measuring import SHARES
 from kernelatoms.codec.models import CodecModel
@@ -23,6 +23,7 @@ from kernelatoms.files.compressing import (
     bound_for_ratio,
     check_model_fits,
     find_models,
+    last_rows,
     read_model_file,
     write_compressed,
     write_model_file,
@@ -274,6 +275,9 @@ def fit_codec(
 ) -> CompressionSummary:  # fmt: skip
     """Choose and learn a model on a file, and write it as a ``.kam`` file.
 
+    The model remembers the last rows of the file: files that refer to it (``store_model=False``)
+    go on from there, while those that store it leave them out.
+
     Parameters
     ----------
     source : str or path
@@ -301,8 +305,10 @@ def fit_codec(
                 "of one."
             )
         models = find_models(opened, bound, model, symmetric, True, on_step)
+        (number,) = (i for i, plan in enumerate(opened.parts) if plan.n_columns)
+        learned = with_history(models.models[0], last_rows(opened, number))
     with replacing(target) as file:
-        n_bytes = write_model_file(file, models.models[0], bound, models.trials, _version())
+        n_bytes = write_model_file(file, learned, bound, models.trials, _version())
     return _summary(opened, target, n_bytes, bound, models, (), None)
 
 

@@ -1,13 +1,17 @@
 """A file to blocks to bytes: which models, which bound, and the file itself."""
 
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from kernelatoms.codec.blocks import EncodedBlock, encode_block, in_order, rows_a_block
 from kernelatoms.codec.bounds import Bound
-from kernelatoms.codec.choosing import Trial, choose_model
+from kernelatoms.codec.choosing import Trial, choose_model, without_history
 from kernelatoms.codec.format import Tail, Writer
 from kernelatoms.codec.header import Header, Part
 from kernelatoms.codec.measuring import Tally
@@ -15,6 +19,8 @@ from kernelatoms.codec.models import CodecModel
 from kernelatoms.codec.opened import Compressed
 from kernelatoms.codec.stored_models import model_bytes
 from kernelatoms.files.sources import OnStep, Source
+
+Array = NDArray[Any]
 
 # Models are chosen on the first values, some tens of megabytes.
 _SAMPLE_VALUES = 1 << 23
@@ -62,7 +68,7 @@ def find_models(
             continue
         if isinstance(model, CodecModel):
             check_model_fits(model, plan.n_columns, plan.slice_rows, plan.name or source.path)
-            chosen = model
+            chosen = without_history(model) if stored else model
         else:
             on_step(0, 0, "choosing a model")
             rows = source.sample(number, max(1, _SAMPLE_VALUES // max(1, plan.row_values)))
@@ -83,6 +89,17 @@ def find_models(
             found.models.append(chosen)
         found.of_part.append(digests.index(chosen.digest))
     return found
+
+
+def last_rows(source: Source, part: int) -> Array:
+    """Return the rows of the last blocks of a part, for a model to go on from."""
+    plan = source.parts[part]
+    n_rows = rows_a_block(plan.n_rows, plan.row_values)
+    last: deque[Array] = deque(maxlen=2)
+    for block in source.blocks(part, n_rows):
+        if block.matrix is not None:
+            last.append(block.matrix)
+    return np.concatenate(last) if last else np.empty((0, plan.n_columns))
 
 
 def check_model_fits(model: CodecModel, n_columns: int, slice_rows: int, what: Any) -> None:

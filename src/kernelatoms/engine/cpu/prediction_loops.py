@@ -40,6 +40,9 @@ _NEAR_COLUMNS = 64
 _SOLVE_EVERY = 4
 _SOLVE_ALWAYS = 64
 _SIMILAR_ROWS = 3
+# The middle of an even number of grid points is none of them; of so many that hardly matters, and
+# decoded values are on the grid.
+_WIDE_CELL = 6.0
 
 
 @jit()
@@ -59,7 +62,7 @@ def _cell(prediction, step, scale, column):  # type: ignore[no-untyped-def]
         return prediction, step
     spread = np.float64((column * 40503) & 65535) / 65536.0
     width = max(1.0, np.floor(step * scale + spread))
-    if width % 2.0 == 1.0:
+    if width % 2.0 == 1.0 or width > _WIDE_CELL:
         return np.floor(prediction * scale + 0.5), width
     return np.floor(prediction * scale) + 0.5, width
 
