@@ -198,7 +198,8 @@ def compress_file(
     target = _target(path, destination, bool(append))
     with _old(target, append, given) as old, in_words(path):
         if old is None:
-            opened = open_source(path, *names, on_step=on_step)
+            kept = bound.exact and ratio is None
+            opened = open_source(path, *names, all_exact=kept, on_step=on_step)
         else:
             if any(names):
                 raise ValueError(

@@ -93,6 +93,8 @@ class CsvSource:
         Columns of whole numbers to approximate, columns of decimal numbers to keep.
     like : Compressed or None
         A compressed table whose columns are kept in the same way.
+    all_exact : bool
+        Keep all columns as they are.
     on_step : callable
         Told how far the first reading is.
     """
@@ -101,7 +103,7 @@ class CsvSource:
 
     def __init__(
         self, path: Path, approximate: Sequence[str], exact: Sequence[str],
-        like: Compressed | None = None, on_step: OnStep = quiet,
+        like: Compressed | None = None, all_exact: bool = False, on_step: OnStep = quiet,
     ) -> None:  # fmt: skip
         self.path = path
         self.notes: list[str] = []
@@ -109,7 +111,7 @@ class CsvSource:
         survey = _survey(path, self._dialect, on_step)
         self._n_rows, self._rest, self._open = survey.n_rows, survey.rest, survey.open
         if like is None:
-            self._layout = self._choose(survey, approximate, exact)
+            self._layout = self._choose(survey, approximate, exact, all_exact)
         else:
             self._layout = read_layout(like)
             _check_same(path, self._dialect, survey.returns, self._layout)
@@ -130,11 +132,16 @@ class CsvSource:
         self.parts = [PartPlan("", "", self._n_rows, row_values, n_columns, 0, dtype)]
 
     def _choose(
-        self, survey: "_Survey", approximate: Sequence[str], exact: Sequence[str]
+        self, survey: "_Survey", approximate: Sequence[str], exact: Sequence[str], all_exact: bool
     ) -> Layout:
         found = [_column_kind(counts) for counts in survey.counts]
         chosen, kept = choose_columns(
-            self.path, self._dialect.names, [kind for kind, _ in found], approximate, exact
+            self.path,
+            self._dialect.names,
+            [kind for kind, _ in found],
+            approximate,
+            exact,
+            all_exact,
         )
         styles = [found[i][1] for i in chosen]
         whole = [found[i][0] == "exact" for i in chosen]
