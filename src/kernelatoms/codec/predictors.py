@@ -24,7 +24,7 @@ from kernelatoms.codec.quantised import Block, engine_of
 Array = NDArray[Any]
 
 # Rounds of the search for the steps of a slice's rows, and when it only makes steps smaller.
-_ROUNDS, _FREE_ROUNDS = 40, 6
+_ROUNDS, _FREE_ROUNDS = 40, 8
 # What a model of unknown origin may ask for: more is never met, and would take memory or days.
 _MOST_LAG, _MOST_PAST, _MOST_STRIDE, _MOST_LAGS, _MOST_PARENTS = 1 << 40, 9, 1 << 20, 8, 16
 # Numbers that the least squares of all columns may keep, and rows that the engine chooses by.
@@ -83,13 +83,14 @@ def _settle_slice(block: Block, s: int, sizes: Array, prediction: Array | None) 
     for i in range(_ROUNDS):
         errors = engine.code_slice(block, s, sizes, prediction)
         good = ~live | ((errors >= 0) & (errors <= squares))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            move = np.nan_to_num(np.floor(-4 * np.log2(errors / squares)), nan=0.0)
-        move = np.where(errors >= 0, np.clip(move, -8, 4), -16)
-        if i < _FREE_ROUNDS:
-            move[~live | (good & (errors > 0.93 * squares))] = 0
-        elif good.all():
+        if i == _ROUNDS - 1 or (i >= _FREE_ROUNDS and good.all()):
             break
+        with np.errstate(divide="ignore", invalid="ignore"):
+            move = -6 * np.log2(errors / squares) + 0.5 * good
+        move = np.clip(np.floor(np.nan_to_num(move, nan=0.0)), -8, 4)
+        move = np.where(errors >= 0, move, -16)
+        if i < _FREE_ROUNDS:
+            move[~live | (good & (errors > 0.96 * squares))] = 0
         else:
             # Rows that were good may fail when others change: in the end all come to rest.
             move = np.where(good, 0, np.minimum(move, -1 - (i - _FREE_ROUNDS) // 4))
