@@ -33,9 +33,9 @@ from kernelatoms.engine.cpu.text_fields import (
     read_numbers,
     split_fields,
 )
-from kernelatoms.files.csv_dialect import Dialect, find_dialect, names_of
+from kernelatoms.files.csv_dialect import MOST_COLUMNS, Dialect, find_dialect, names_of
 from kernelatoms.files.csv_numbers import MOST_DECIMALS, finisher
-from kernelatoms.files.ranges import as_ranges, from_ranges
+from kernelatoms.files.ranges import as_ranges, check_columns, from_ranges
 from kernelatoms.files.selecting import choose_columns
 from kernelatoms.files.sources import OnStep, PartPlan, quiet
 from kernelatoms.files.tables import MISSING_WORDS, TableError
@@ -368,7 +368,7 @@ def read_layout(opened: Compressed) -> Layout:
         delimiter, end = table.get("delimiter", ","), table.get("end", "\n")
         mark, styles = table.get("mark", "."), table.get("styles", [])
         before = line.encode("latin-1")
-        right = type(n_columns) is int and 0 < n_columns <= 1 << 24
+        right = type(n_columns) is int and 0 < n_columns <= MOST_COLUMNS
         right &= delimiter in (",", ";", "\t", "|") and end in ("\n", "\r\n", "\r")
         right &= mark in (".", ",") and isinstance(styles, list)
     except (KeyError, AttributeError, ValueError, TypeError) as error:
@@ -386,12 +386,7 @@ def read_layout(opened: Compressed) -> Layout:
     if named:
         names = names_of(before, n_columns, ord(delimiter), newline)
     dialect = Dialect(before, ord(delimiter), newline, ord(mark), names, named)
-    model = opened.model() if len(opened.header.parts) == 1 else None
-    wrong = bool(chosen) != (model is not None) and opened.n_rows() > 0
-    if len(opened.header.parts) != 1 or wrong:
-        raise CodecError("its columns are not those that its model predicts.")
-    if model is not None and model.n_columns != len(chosen):
-        raise CodecError("its columns are not those that its model predicts.")
+    check_columns(opened, len(chosen))
     kept = sorted(set(range(n_columns)) - set(chosen))
     whole = [i in places for i in range(len(chosen))]
     return Layout(dialect, end == "\r\n", chosen, kept, whole, [int(s) for s in styles])

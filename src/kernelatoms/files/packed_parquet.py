@@ -17,7 +17,7 @@ from kernelatoms.files.columns import (
     read_exact_columns,
     read_missing_marks,
 )
-from kernelatoms.files.ranges import as_ranges, from_ranges
+from kernelatoms.files.ranges import as_ranges, check_columns, from_ranges
 from kernelatoms.files.selecting import choose_columns
 from kernelatoms.files.sources import PartPlan
 from kernelatoms.files.tables import TableError
@@ -198,13 +198,9 @@ def chosen_columns(opened: Compressed) -> tuple[list[int], Any]:
     numbers = all(
         types.is_floating(schema.types[i]) or types.is_integer(schema.types[i]) for i in chosen
     )
-    if len(opened.header.parts) != 1 or not numbers:
+    if not numbers:
         raise CodecError("it does not say which columns are approximate.")
-    model = opened.model()
-    if opened.n_rows() and bool(chosen) != (model is not None):
-        raise CodecError("its columns are not those that its model predicts.")
-    if model is not None and model.n_columns != len(chosen):
-        raise CodecError("its columns are not those that its model predicts.")
+    check_columns(opened, len(chosen))
     return chosen, schema
 
 
