@@ -6,7 +6,7 @@
 - ``pca``, ``ksvd``, ``kscdl``: by atoms; see ``dictionaries``.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -180,11 +180,14 @@ def check_model(model: CodecModel) -> None:
         That names what is wrong.
     """
     name = model.predictor
-    if not isinstance(name, str) or name not in PREDICTORS:
+    if not isinstance(name, str) or name not in ("exact", *PREDICTORS):
         raise CodecError(f"no predictor has the name {str(name)[:40]!r}.")
+    if not isinstance(model.settings, Mapping):
+        raise CodecError("the model's settings are none.")
     _check_number(model.n_columns, "n_columns", 1, 1 << 40)
     _check_number(model.slice_rows, "slice_rows", 0, 1 << 40)
-    if model.symmetric and (name != "lags" or model.slice_rows not in (0, model.n_columns)):
+    square = name == "lags" and model.slice_rows in (0, model.n_columns)
+    if type(model.symmetric) is not bool or (model.symmetric and not square):
         raise CodecError("of symmetric slices, only those before are looked at.")
     history = model.arrays.get("history")
     if history is not None and not (
@@ -212,7 +215,7 @@ def check_model(model: CodecModel) -> None:
         parents = min(settings["parents"], model.n_columns - 1)
         if not fits_columns(model.n_columns, len(lags), parents):
             raise CodecError(f"{model.n_columns} columns are too many to learn from each other.")
-    else:
+    elif name != "exact":
         check_dictionary(model)
 
 
