@@ -60,6 +60,7 @@ def encode_and_decode(rows: Array, bound: Bound, model: CodecModel) -> tuple[byt
     model : CodecModel
         How rows are predicted.
     """
+    check_model(model)
     rows = np.ascontiguousarray(rows)
     unit = Unit.fitting(rows)
     raw = model.predictor == "exact" or (bound.exact and unit.decimals < 0)
@@ -95,12 +96,12 @@ def decode_matrix(data: bytes, model: CodecModel, n_rows: int, dtype: Any) -> Ar
     rows : array of shape (n_rows, model.n_columns)
     """
     dtype = np.dtype(dtype)
+    check_model(model)
     if not data or data[0] > _MODELLED:
         raise CodecError("a block is of no kind that this version knows.")
     if data[0] == _RAW:
         shape = n_rows, model.n_columns
         return _from_planes(data[1:], n_rows * model.n_columns, dtype).reshape(shape)
-    check_model(model)
     try:
         return _decode(data, model, n_rows, dtype)
     except CodecError:
@@ -138,6 +139,8 @@ def _encode(rows: Array, bound: Bound, model: CodecModel, unit: Unit, exact_rows
 
 def _decode(data: bytes, model: CodecModel, n_rows: int, dtype: np.dtype) -> Array:
     m = model.n_columns
+    if model.predictor not in PREDICTORS:
+        raise CodecError("a block is predicted where its model says that all is exact.")
     if model.symmetric and n_rows % m:
         raise CodecError("a block holds no whole number of symmetric slices.")
     if data[1] > MOST_DECIMALS + 1:
