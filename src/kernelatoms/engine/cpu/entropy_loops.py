@@ -68,7 +68,7 @@ _BEGIN = 4
 _LEVELS = 24
 _PLACES = 1024
 # How fast weights learn.
-_SHARED_RATE, _OWN_RATE, _SIGN_RATE, _MASK_RATE = 96, 160, 384, 512
+_SHARED_RATE, _OWN_RATE, _SIGN_RATE, _MASK_RATE = 96, 160, 384, 192
 # More bytes than a number can take.
 _ROOM = 256
 # The coder's state.
@@ -493,9 +493,9 @@ def code_integers(  # type: ignore[no-untyped-def]
 
 def fresh_mask() -> tuple[Array, Array]:
     """Return what ``code_bits`` learns, before the first bit."""
-    weights = np.full((1, _N_INPUTS), 24000, np.int32)
-    weights[0, 0] = 0
-    return np.full(4 + 128 + 256 + 256 + 64, _slot(np.uint32(32768))), weights
+    weights = np.full((8, _N_INPUTS), 17000, np.int32)
+    weights[:, 0] = 0
+    return np.full(4 + 128 + 256 + 256 + 256 + 2 * _PLACES, _slot(np.uint32(32768))), weights
 
 
 @jit()
@@ -503,10 +503,11 @@ def code_bits(mask, data, decoding, tables, slots, weights):  # type: ignore[no-
     """Code a matrix of zeros and ones; return as ``code_integers`` does."""
     n, m = mask.shape
     coder = start(data, decoding)
-    at, inputs = np.zeros(4, np.int64), np.zeros(_N_INPUTS, np.int32)
+    at, inputs = np.zeros(5, np.int64), np.zeros(_N_INPUTS, np.int32)
     inputs[0] = 256
+    # The last bits of every column, and for how many rows it has not changed.
+    columns, runs = np.zeros(m, np.int64), np.zeros(m, np.int64)
     above, above2 = np.zeros(m + 4, np.int64), np.zeros(m + 4, np.int64)
-    columns = np.zeros(m, np.int64)
     recent = 3
     for i in range(n):
         if decoding and coder[_PLACE] > len(data) + 4:
@@ -523,7 +524,8 @@ def code_bits(mask, data, decoding, tables, slots, weights):  # type: ignore[no-
         same = code_bit(coder, data, decoding, same, p)
         _update(slots, recent, same, tables)
         recent = (2 * recent + same) & 3
-        row = 0
+
+        row, change, n_changes = 0, 0, 0
         for j in range(m):
             c = j + 2
             bit = above[c]
@@ -534,15 +536,23 @@ def code_bits(mask, data, decoding, tables, slots, weights):  # type: ignore[no-
                 at[0] = 4 + 64 * above2[c] + 16 * (row & 3) + around
                 at[1] = 132 + columns[j]
                 at[2] = 388 + row
-                at[3] = 644 + 8 * (row & 7) + (columns[j] & 7)
-                for t in range(4):
+                octave = 0
+                while octave < 15 and runs[j] >> octave:
+                    octave += 1
+                mixer = 2 * _clamp(n_changes, 0, 3) + above[c]
+                at[3] = 644 + 128 * change + 8 * octave + mixer
+                at[4] = 900 + 2 * (j & (_PLACES - 1)) + above[c]
+                for t in range(5):
                     inputs[1 + t] = tables[_STRETCH + (slots[at[t]] >> 20)]
-                p = np.int64(tables[_SQUASH + _mixed(inputs, weights, 0)])
+                p = np.int64(tables[_SQUASH + _mixed(inputs, weights, mixer)])
                 bit = code_bit(coder, data, decoding, np.int64(mask[i, j]), p)
-                _learn(inputs, weights, 0, (bit << 16) - p, _MASK_RATE)
-                for t in range(4):
+                _learn(inputs, weights, mixer, (bit << 16) - p, _MASK_RATE)
+                for t in range(5):
                     _update(slots, at[t], bit, tables)
             mask[i, j] = bit
+            change = bit ^ above[c]
+            n_changes += change
+            runs[j] = 0 if change else runs[j] + 1
             row = (2 * row + bit) & 255
             columns[j] = (2 * columns[j] + bit) & 255
         for j in range(m):
