@@ -67,9 +67,9 @@ def test_data_made_for_a_model_are_coded_by_it(make, bound, right, rng):
     assert {trial.name for trial in choice.trials} <= set(NAMES)
     if make is _days:
         assert choice.model.settings["lag"] == 24
-    # What was tried is about what it takes.
+    # What it takes is about what a quarter of the rows said.
     n_bytes = len(choice.model.to_bytes()) + len(encode_matrix(rows, bound, choice.model))
-    assert 0.7 * n_bytes < choice.trials[0].n_bytes < 1.4 * n_bytes
+    assert n_bytes / 2 < choice.trials[0].n_bytes < 2 * n_bytes
     for name in ("lags", "columns"):
         other = choose_model(rows, bound, names=[name]).model
         assert other.predictor == name

@@ -1,5 +1,7 @@
 """Rows to bytes and back: within the bound on every row, whoever predicts and whatever they are."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -131,6 +133,22 @@ def test_symmetric_slices_with_missing_values(rng):
     assert not is_symmetric(rows, 9)
     for bound in BOUNDS:
         assert_held(rows, bound, model)
+
+
+def test_slices_that_are_not_symmetric_are_still_predicted(rng):
+    """A later day with one entry of its own, or a part of a large matrix."""
+    slices = rng.standard_normal((20, 20)) * 5 + 20 + 0.1 * rng.standard_normal((6, 20, 20))
+    rows = np.where(np.tri(20, dtype=bool), slices, slices.transpose(0, 2, 1)).reshape(-1, 20)
+    model = CodecModel("lags", 20, 20, symmetric=True, settings={"lag": 20, "past": 1})
+    later = with_history(model, rows)
+    plain = replace(model, symmetric=False)
+    usual = len(encode_matrix(rows, Bound(0.01), plain))
+    other = rows.copy()
+    other[30, 3] += 1
+    for some in (other, rows[:-7], rows[:110]):
+        data, _ = assert_held(some, Bound(0.01), model)
+        assert len(data) < 1.05 * usual
+        assert_held(some, Bound(0.01), later)
 
 
 def test_views_and_orders_of_arrays(rng):

@@ -101,7 +101,7 @@ def choose_model(
     """
     if symmetric is None:
         symmetric = is_symmetric(rows, slice_rows)
-    seen, tried = parts_to_try(rows, slice_rows)
+    seen, tried = parts_to_try(rows, rows.shape[1] if symmetric else slice_rows)
     wanted = _usual_names(symmetric) if names is None else names
     candidates = [m for m in _candidates(rows, slice_rows, symmetric) if m.predictor in wanted]
     candidates += learned_models(seen, bound, slice_rows, wanted)
