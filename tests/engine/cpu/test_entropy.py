@@ -11,6 +11,7 @@ from hypothesis.extra.numpy import arrays
 
 from kernelatoms.engine import cpu
 from kernelatoms.engine.cpu import entropy_loops
+from oracles import range_coder
 
 SHAPES = st.tuples(st.integers(0, 12), st.integers(0, 9))
 SOME = settings(max_examples=60, deadline=None)
@@ -104,6 +105,36 @@ def test_numbers_without_any_law_come_back(rng):
     data = cpu.encode_integers(k, coded, steps)
     np.testing.assert_array_equal(cpu.decode_integers(data, coded, steps), k)
     assert 2 * k.size < len(data) < 1.02 * 31 / 8 * k.size
+
+
+@given(matrices())
+@settings(max_examples=30, deadline=None)
+def test_the_specification_decodes_the_same(matrix):
+    """A decoder in plain Python, written after docs/codec-format-entropy.md."""
+    k, coded, *others = matrix
+    if coded.any():
+        steps, slice_rows, lag, symmetric = others
+        data = cpu.encode_integers(k, coded, steps, slice_rows, lag, symmetric=symmetric)
+        np.testing.assert_array_equal(
+            range_coder.decode_integers(data, coded, *others), np.where(coded, k, 0)
+        )
+    if coded.size:
+        data = cpu.encode_bits(coded)
+        np.testing.assert_array_equal(range_coder.decode_bits(data, coded.shape), coded)
+
+
+@pytest.mark.parametrize(("slice_rows", "lag", "symmetric"), [(0, 0, 0), (0, 7, 0), (15, 30, 1)])
+def test_the_specification_decodes_sensors(rng, slice_rows, lag, symmetric):
+    k, coded, steps = sensors(rng, 60, 15, 20.0 if lag else 1.0)
+    coded[10:12] = 0
+    if symmetric:
+        coded *= np.arange(60)[:, None] % 15 <= np.arange(15)
+    data = cpu.encode_integers(k, coded, steps, slice_rows, lag, symmetric=symmetric)
+    again = range_coder.decode_integers(data, coded, steps, slice_rows, lag, symmetric)
+    np.testing.assert_array_equal(again, np.where(coded, k, 0))
+    np.testing.assert_array_equal(
+        range_coder.decode_bits(cpu.encode_bits(coded), coded.shape), coded
+    )
 
 
 def test_few_bytes_more_than_the_entropy(rng):
