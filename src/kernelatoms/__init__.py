@@ -2,8 +2,8 @@
 
 Learn a dictionary of atoms, code signals sparsely over it, classify with the codes; under a
 kernel through virtual samples. The rooms of the house, from the bottom up: ``engine``,
-``similarity``, ``space``, ``pursuit``, ``learning``, ``estimators``, ``files``, ``report``,
-``papers``, ``cli``, and ``datasets``, which stands alone. See ARCHITECTURE.md.
+``similarity``, ``space``, ``pursuit``, ``learning``, ``codec``, ``estimators``, ``files``,
+``report``, ``papers``, ``cli``, and ``datasets``, which stands alone. See ARCHITECTURE.md.
 """
 
 from importlib import import_module
@@ -15,6 +15,8 @@ __version__ = "0.1.0"
 _HOME_OF = {
     "AtomNumbers": "estimators.atom_numbers",
     "CRCClassifier": "estimators.collaborative",
+    "CompressedInfo": "files.inspecting",
+    "CompressionSummary": "files.compressed",
     "ClassDictionaryClassifier": "estimators.class_dictionaries",
     "DKSVDClassifier": "estimators.label_dictionaries",
     "Explanation": "estimators.explanation",
@@ -23,6 +25,7 @@ _HOME_OF = {
     "KSADClassifier": "estimators.ksad_classifier",
     "KSCDL": "estimators.kscdl",
     "KSVD": "estimators.learners",
+    "KernelCodec": "estimators.codec",
     "KernelKSVD": "estimators.kernel_learners",
     "KernelLinearizer": "estimators.linearizer",
     "KernelMOD": "estimators.kernel_learners",
@@ -32,7 +35,10 @@ _HOME_OF = {
     "SparseCoder": "estimators.sparse_coder",
     "atom_numbers": "estimators.atom_numbers",
     "atom_preimages": "estimators.atom_preimages",
+    "compress": "files.compressed",
+    "decompress": "files.compressed",
     "explain": "estimators.explanation",
+    "inspect_compressed": "files.inspecting",
     "lasso_path": "estimators.encode",
     "load_model": "files.models",
     "make_lkdl": "estimators.lkdl",
@@ -53,10 +59,13 @@ __all__ = [
     "AtomNumbers",
     "CRCClassifier",
     "ClassDictionaryClassifier",
+    "CompressedInfo",
+    "CompressionSummary",
     "DKSVDClassifier",
     "Explanation",
     "FDDLClassifier",
     "KSADClassifier",
+    "KernelCodec",
     "KernelKSVD",
     "KernelLinearizer",
     "KernelMOD",
@@ -66,7 +75,10 @@ __all__ = [
     "__version__",
     "atom_numbers",
     "atom_preimages",
+    "compress",
+    "decompress",
     "explain",
+    "inspect_compressed",
     "lasso_path",
     "load_model",
     "make_lkdl",
@@ -83,6 +95,7 @@ if TYPE_CHECKING:
     from kernelatoms.estimators.atom_numbers import AtomNumbers, atom_numbers
     from kernelatoms.estimators.atom_preimages import atom_preimages
     from kernelatoms.estimators.class_dictionaries import ClassDictionaryClassifier
+    from kernelatoms.estimators.codec import KernelCodec
     from kernelatoms.estimators.collaborative import CRCClassifier, SRCClassifier
     from kernelatoms.estimators.encode import lasso_path, sparse_encode
     from kernelatoms.estimators.explanation import Explanation, explain
@@ -98,6 +111,8 @@ if TYPE_CHECKING:
     from kernelatoms.estimators.preimages import preimage
     from kernelatoms.estimators.residuals import residual_norms
     from kernelatoms.estimators.sparse_coder import SparseCoder
+    from kernelatoms.files.compressed import CompressionSummary, compress, decompress
+    from kernelatoms.files.inspecting import CompressedInfo, inspect_compressed
     from kernelatoms.files.models import load_model, save_model
 
 

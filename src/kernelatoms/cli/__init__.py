@@ -8,6 +8,7 @@
 - ``apply``: ``kernelatoms predict`` and ``encode``.
 - ``explaining``: ``kernelatoms explain``.
 - ``look``: ``kernelatoms info``, ``report`` and ``datasets``.
+- ``codec``: ``kernelatoms compress``, ``decompress``, ``inspect`` and ``codec fit``.
 - ``reproduce``: ``kernelatoms reproduce``.
 - ``demo``: ``kernelatoms demo``.
 - ``digits``: the demo's study: learn, corrupt, classify, measure.

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from kernelatoms.cli import apply, demo, explaining, fit, look, reproduce
+from kernelatoms.cli import apply, codec, demo, explaining, fit, look, reproduce
 from kernelatoms.cli.speaking import open_streams, say_the_rest, tell
 from kernelatoms.cli.stopping import STOPPED
 
@@ -25,6 +25,10 @@ app.command(epilog=apply.ENCODE_EXAMPLES)(apply.encode)
 app.command(epilog=explaining.EXAMPLES)(explaining.explain)
 app.command(epilog=look.INFO_EXAMPLES)(look.info)
 app.command(epilog=look.REPORT_EXAMPLES)(look.report)
+app.command(epilog=codec.COMPRESS_EXAMPLES)(codec.compress)
+app.command(epilog=codec.DECOMPRESS_EXAMPLES)(codec.decompress)
+app.command(epilog=codec.INSPECT_EXAMPLES)(codec.inspect)
+app.add_typer(codec.codec)
 app.command(epilog=reproduce.EXAMPLES)(reproduce.reproduce)
 app.command(epilog=look.DATASETS_EXAMPLES)(look.datasets)
 app.command(epilog=demo.EXAMPLES)(demo.demo)
@@ -44,7 +48,7 @@ def kernelatoms(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
     ] = False,
 ) -> None:
-    """Sparse representations in kernel feature spaces: learn, code, classify, look.
+    """Sparse representations in kernel feature spaces: learn, code, classify, look, compress.
 
     Start with `kernelatoms fit yours.csv --label COLUMN`, then
     `kernelatoms predict model.skops new.csv`.

@@ -1,194 +1,183 @@
-"""A block of rows on its way to integers or back: the arrays that predictors read and fill."""
+"""Blocks of rows to bytes and back, some at a time on all threads.
 
-from dataclasses import dataclass, field
-from typing import Any
+A block's approximate numbers go through ``matrix``, all else is packed without loss. What the
+encoder promises is checked here once more, on what a reader will finally get: numbers may yet be
+rounded to the type or the decimals of their column.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernelatoms.codec.bounds import Bound
+from kernelatoms.codec.errors import CodecError
+from kernelatoms.codec.format import Entry
+from kernelatoms.codec.matrix import decode_matrix, encode_and_decode
+from kernelatoms.codec.measuring import row_errors
 from kernelatoms.codec.models import CodecModel
-from kernelatoms.engine import machine
+from kernelatoms.codec.packing import MOST_EXPANSION, pack, unpack
+from kernelatoms.engine.cpu.threads import each, n_threads
 
 Array = NDArray[Any]
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
-# Steps are 2^(code / 16). Numbers are near 1 or on a grid of decimals: smaller steps than these
-# would be those of rounding errors.
-_LEAST_CODE, _MOST_CODE = -16 * 60, 16 * 60
-# What a bit is worth in squared steps, when a value is moved to a cheaper cell. At high rates,
-# where the error is step^2 / 12, it is ln(2) / 6; smaller and larger ones were tried.
-TRADE = 0.11
-# Grids of up to so many decimals; a grid has fewer points than this.
-MOST_DECIMALS = 9
-_MOST_POINTS = 2.0**40
+#: How decoded numbers become what a reader gets: one or more ways, each with bytes that tell which.
+#: The first within the bound is taken.
+Finish = Callable[[Array], Iterable[tuple[Array, bytes]]]
 
-
-@dataclass
-class Block:
-    """Rows, integers, and all that is known on the way; named as in the engine's ``code_rows``."""
-
-    x: Array
-    coded: Array
-    given: Array
-    limits: Array
-    decoded: Array
-    decoding: bool
-    scale: float = 0.0
-    absolute: float = np.inf
-    trade: float = TRADE
-    least: int = _LEAST_CODE
-    most: int = _MOST_CODE
-    codes: Array = field(init=False)
-    kinds: Array = field(init=False)
-    k: Array = field(init=False)
-    side: Array = field(init=False)
-
-    def __post_init__(self) -> None:
-        n, m = self.coded.shape
-        self.codes = np.zeros(n, np.int32)
-        self.kinds = np.zeros(n, np.uint8)
-        self.k = np.zeros((n, m), np.int32)
-        self.side = np.zeros((n, 0), np.int32)
-
-    @property
-    def rows(self) -> Array:
-        """The decoded rows, without history."""
-        return self.decoded[len(self.decoded) - len(self.k) :]
-
-
-def block_to_encode(rows: Array, bound: Bound, model: CodecModel, unit: "Unit") -> Block:
-    """Return the block of some rows, to be coded.
-
-    Parameters
-    ----------
-    rows : float array of shape (n, m)
-        As they are.
-    bound : Bound
-        What is promised.
-    model : CodecModel
-        Who predicts; its history, if it has one, comes first.
-    unit : Unit
-        The numbers that are worked with.
-    """
-    values = unit.of(rows)
-    x = np.where(np.isfinite(values), values, 0.0)
-    norms = np.linalg.norm(x, axis=1)
-    limits = np.full(len(x), np.inf)
-    if bound.relative is not None:
-        # Rounding to the rows' type and of these sums is taken off.
-        limits = norms * max(bound.relative * (1 - 1e-9) - np.finfo(rows.dtype).eps, 0.0)
-    absolute = np.inf if bound.absolute is None else float(unit.step(bound.absolute) * (1 - 1e-9))
-    if bound.exact:
-        absolute = 0.0
-    block = Block(
-        x=x,
-        coded=coded_entries(~np.isnan(rows), model),
-        given=np.full(x.shape, np.nan),
-        limits=limits,
-        decoded=_with_history(x.shape, model, unit),
-        decoding=False,
-        scale=unit.scale,
-        absolute=absolute,
-    )
-    # Smaller cells than a grid's points gain nothing.
-    block.least = _LEAST_CODE if unit.scale == 0 else int(np.floor(-16 * np.log2(unit.scale)))
-    if absolute < np.inf:
-        widest = 2 * absolute + (1 / unit.scale if unit.scale else 0.0)
-        code = np.floor(16 * np.log2(widest)) if widest > 0 else block.least
-        block.most = int(np.clip(code, block.least, _MOST_CODE))
-    return block
-
-
-def block_to_decode(observed: Array, model: CodecModel, unit: "Unit") -> Block:
-    """Return a block to be decoded, its integers still to be filled in."""
-    return Block(
-        x=np.empty((0, observed.shape[1])),
-        coded=coded_entries(observed, model),
-        given=np.full(observed.shape, np.nan),
-        limits=np.empty(0),
-        decoded=_with_history(observed.shape, model, unit),
-        decoding=True,
-        scale=unit.scale,
-    )
-
-
-def coded_entries(observed: Array, model: CodecModel) -> Array:
-    """Return where integers are coded: what is observed, of symmetric slices one half."""
-    coded = observed.astype(np.uint8)
-    if model.symmetric:
-        slices = coded.reshape(-1, model.n_columns, model.n_columns)
-        slices *= np.triu(np.ones(slices.shape[1:], np.uint8))
-    return coded
-
-
-def set_row(block: Block, row: int, values: Any, observed: Array, model: CodecModel) -> None:
-    """Take a row out of what is coded: its values (or one for all) are known."""
-    known = np.where(observed[row], values, np.nan)
-    block.coded[row], block.given[row] = 0, known
-    if model.symmetric:
-        m = model.n_columns
-        start, column = row // m * m, row % m
-        block.coded[start : start + m, column] = 0
-        block.given[start : start + m, column] = known
-
-
-def _with_history(shape: tuple[int, ...], model: CodecModel, unit: "Unit") -> Array:
-    history = model.arrays.get("history", np.empty((0, shape[1])))
-    return np.concatenate([unit.of(history), np.zeros(shape)])
+#: Values in a block, unless the user says otherwise.
+USUAL_VALUES = 1 << 22
+# Up to this many values nobody asks; beyond, a block has a byte for 1,024 of them.
+_MOST_UNASKED = 1 << 23
+# Where rounding breaks the bound, numbers are coded closer; in the end exactly.
+_CLOSER = (0.5, 0.1, 0.01)
 
 
 @dataclass(frozen=True)
-class Unit:
-    """What numbers are worked with: decimals on a grid, or multiples of a power of two.
+class Block:
+    """Rows to be encoded.
 
     Parameters
     ----------
-    decimals : int
-        All numbers are multiples of 10^-decimals; -1 if they are of no such grid.
-    exponent : int
-        Without a grid, numbers are divided by 2^exponent, which brings the largest near 1.
+    part : int
+        The array or table that they belong to.
+    n_rows : int
+        How many; of a 3-d array, slices.
+    matrix : array of shape (n_rows, n_columns) or None
+        Their approximate numbers, float32 or float64; of slices, their rows one under another.
+    exact : bytes
+        All else.
+    finish : callable or None
+        What becomes of decoded numbers; nothing by default.
     """
 
-    decimals: int = -1
-    exponent: int = 0
-
-    @classmethod
-    def fitting(cls, rows: Array) -> "Unit":
-        """Return the unit of some rows: the coarsest grid that all are on, if there is one."""
-        finite = rows[np.isfinite(rows)]
-        size = float(np.abs(finite).max(initial=0.0))
-        if size == 0.0:
-            return cls(0)
-        wide = finite.astype(np.float64)
-        for decimals in range(MOST_DECIMALS + 1):
-            scale = 10.0**decimals
-            if size * scale >= _MOST_POINTS:
-                break
-            if (np.rint(wide[:1000] * scale) / scale).astype(rows.dtype).tolist() == (
-                finite[:1000].tolist()
-            ) and ((np.rint(wide * scale) / scale).astype(rows.dtype) == finite).all():
-                return cls(decimals)
-        return cls(-1, int(np.frexp(size)[1]))
-
-    @property
-    def scale(self) -> float:
-        """Grid points per unit, 0 without a grid."""
-        return 10.0**self.decimals if self.decimals >= 0 else 0.0
-
-    def of(self, rows: Array) -> Array:
-        """Return rows in this unit, in float64."""
-        return np.ldexp(rows.astype(np.float64), -self.exponent)
-
-    def step(self, value: float) -> float:
-        """Return a number in this unit."""
-        return float(np.ldexp(value, -self.exponent))
-
-    def back(self, values: Array, dtype: Any) -> Array:
-        """Return numbers of this unit as they were."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            return np.asarray(np.ldexp(values, self.exponent).astype(dtype))
+    part: int
+    n_rows: int
+    matrix: Array | None = None
+    exact: bytes = b""
+    finish: Finish | None = None
 
 
-def engine_of(block: Block) -> Any:
-    """Return the machine that a block's arrays live on."""
-    return machine(block.k)
+@dataclass(frozen=True)
+class EncodedBlock:
+    """A block as bytes, with the errors that its reader will see."""
+
+    part: int
+    n_rows: int
+    matrix: bytes
+    exact: bytes
+    errors: Array
+    largest: float
+
+
+def rows_a_block(n_rows: int, row_values: int, asked: int | None = None) -> int:
+    """Return how many rows a block has: as many as make about ``USUAL_VALUES``, all blocks alike.
+
+    Parameters
+    ----------
+    n_rows : int
+        All rows.
+    row_values : int
+        Values in a row, or in a slice.
+    asked : int or None
+        What the user wants; granted up to ``2 * USUAL_VALUES`` values.
+    """
+    if asked is not None:
+        return max(1, min(asked, _MOST_UNASKED // max(1, row_values)))
+    n_blocks = max(1, round(n_rows * row_values / USUAL_VALUES))
+    return max(1, -(-n_rows // n_blocks))
+
+
+def encode_block(block: Block, bound: Bound, model: CodecModel | None) -> EncodedBlock:
+    """Return a block as bytes, from which ``decode_block`` makes rows within the bound."""
+    matrix, note, errors, largest = b"", b"", np.empty(0), 0.0
+    if block.matrix is not None and model is not None:
+        matrix, finished, note = _encode_numbers(block.matrix, bound, model, block.finish)
+        errors, largest = row_errors(block.matrix, finished)
+    exact = pack(note + block.exact)
+    n_values = 0 if block.matrix is None else block.matrix.size
+    if not exact and not _believable(n_values, len(matrix)):
+        # One huge slice of next to no bytes: filled up, so that readers may trust sizes.
+        exact = bytes(1 + n_values // MOST_EXPANSION - len(matrix))
+    return EncodedBlock(block.part, block.n_rows, matrix, exact, errors, largest)
+
+
+def _encode_numbers(
+    rows: Array, bound: Bound, model: CodecModel, finish: Finish | None
+) -> tuple[bytes, Array, bytes]:
+    """Return bytes, what comes back of them, and how: the first way that holds the bound."""
+    for within in (bound, *(_closer(bound, share) for share in _CLOSER), Bound()):
+        data, decoded = encode_and_decode(rows, within, model)
+        if finish is None:
+            return data, decoded, b""
+        for finished, note in finish(decoded):
+            if not bound.broken(rows, finished).any():
+                return data, finished, note
+    raise AssertionError("numbers that are kept exactly do not come back")
+
+
+def _closer(bound: Bound, share: float) -> Bound:
+    shares = {
+        name: value * share for name, value in vars(bound).items() if value is not None
+    }  # fmt: skip
+    return replace(bound, **shares)
+
+
+def decode_block(
+    entry: Entry, matrix: bytes, exact: bytes, model: CodecModel | None, dtype: str
+) -> tuple[Array | None, bytes]:
+    """Return a block's decoded numbers and all else; ``CodecError`` if the bytes are wrong."""
+    if model is None:
+        if matrix:
+            raise CodecError("a block has numbers where no model is.")
+        return None, unpack(exact, "a block")
+    check_size(entry, model)
+    n_rows = entry.n_rows * max(1, model.slice_rows)
+    try:
+        decoded = decode_matrix(matrix, model, n_rows, np.dtype(dtype))
+    except CodecError:
+        raise
+    except (ValueError, TypeError, LookupError, ArithmeticError) as error:
+        raise CodecError(f"a block cannot be read: {error}.") from error
+    if decoded.shape != (n_rows, model.n_columns):
+        raise CodecError("a block does not hold the rows that it should.")
+    return decoded, unpack(exact, "a block")
+
+
+def check_size(entry: Entry, model: CodecModel) -> None:
+    """Refuse a block that would become far more values than it has bytes."""
+    n_values = entry.n_rows * max(1, model.slice_rows) * model.n_columns
+    if not _believable(n_values, entry.size):
+        raise CodecError(f"a block of {entry.size:,} bytes would become {n_values:,} values.")
+
+
+def _believable(n_values: int, n_bytes: int) -> bool:
+    return n_values <= max(_MOST_UNASKED, MOST_EXPANSION * n_bytes)
+
+
+def in_order(work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
+    """Yield the results of all items in their order, as many at a time as there are threads."""
+    rest = iter(items)
+    while some := list(islice(rest, n_threads())):
+        # One block alone may use all threads itself.
+        yield from [work(some[0])] if len(some) == 1 else each(work, some)
+
+
+def parts_of(starts: Sequence[int], start: int, stop: int) -> range:
+    """Return the numbers of the blocks that hold some of these rows.
+
+    Parameters
+    ----------
+    starts : sequence of int
+        The first row of every block, and the number of rows behind the last.
+    start, stop : int
+        The rows.
+    """
+    first = int(np.searchsorted(starts, start, side="right")) - 1
+    last = int(np.searchsorted(starts, stop, side="left"))
+    return range(max(first, 0), min(last, len(starts) - 1)) if stop > start else range(0)

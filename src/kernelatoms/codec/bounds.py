@@ -45,22 +45,39 @@ class Bound:
         """
         rows, decoded = rows.astype(np.float64), decoded.astype(np.float64)
         finite = np.isfinite(rows)
-        other = np.where(finite, 0.0, rows)
-        wrong = ~np.isfinite(decoded) & finite
-        wrong |= ~finite & ~((decoded == other) | (np.isnan(decoded) & np.isnan(other)))
+        wrong = np.where(
+            finite, ~np.isfinite(decoded), (rows != decoded) & ~(np.isnan(rows) & np.isnan(decoded))
+        )
         if self.exact:
-            wrong |= finite & (rows != decoded)
-            return np.asarray(wrong.any(axis=1))
-        # Powers of two keep squares of huge and tiny numbers in range and change no digit.
-        size = np.abs(np.where(finite, rows, 0.0)).max(axis=1, initial=0.0)
-        unit = np.exp2(-np.frexp(size)[1].astype(np.float64).clip(-1000, 1000))[:, None]
-        values = np.where(finite, rows, 0.0) * unit
-        errors = np.where(finite & ~wrong, decoded, 0.0) * unit - np.where(wrong, 0.0, values)
+            wrong |= finite & ((rows != decoded) | (np.signbit(rows) != np.signbit(decoded)))
         broken = wrong.any(axis=1)
+        if self.exact:
+            return np.asarray(broken)
+        values = np.where(finite, rows, 0.0)
+        with np.errstate(over="ignore"):
+            errors = np.abs(np.where(finite & ~wrong, decoded, values) - values)
+        # What rounding of differences and sums may hide counts against the decoder.
+        rounding = 1 - (rows.shape[1] + 8) * 2.0**-53
         if self.relative is not None:
-            broken |= np.linalg.norm(errors, axis=1) > self.relative * np.linalg.norm(
-                values, axis=1
-            )
+            broken |= _longer(errors, values, self.relative * rounding)
         if self.absolute is not None:
-            broken |= (np.abs(errors) > self.absolute * unit).any(axis=1)
+            broken |= (errors > self.absolute * rounding).any(axis=1)
         return np.asarray(broken)
+
+
+def _longer(errors: Array, values: Array, share: float) -> Array:
+    """Return for which rows |errors| > share * |values|."""
+    infinite = np.asarray(np.isinf(errors).any(axis=1))
+    of_errors, exponents = _norms(np.where(infinite[:, None], 0.0, errors))
+    of_values, others = _norms(values)
+    with np.errstate(over="ignore", under="ignore"):
+        return infinite | (np.ldexp(of_errors, exponents - others) > share * of_values)
+
+
+def _norms(rows: Array) -> tuple[Array, Array]:
+    """Return norms as numbers near 1 and exponents of 2: squares would leave float64's range."""
+    exponents = np.frexp(np.abs(rows).max(axis=1, initial=0.0))[1]
+    # In two steps: 2^1074 is no number.
+    half = -(exponents // 2)
+    near = np.ldexp(np.ldexp(rows, half[:, None]), (-exponents - half)[:, None])
+    return np.linalg.norm(near, axis=1), exponents

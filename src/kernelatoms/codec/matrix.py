@@ -11,19 +11,23 @@ import numpy as np
 import zstandard
 from numpy.typing import NDArray
 
-from kernelatoms.codec.blocks import (
+from kernelatoms.codec.bounds import Bound
+from kernelatoms.codec.dictionaries import n_side
+from kernelatoms.codec.errors import CodecError
+from kernelatoms.codec.models import CodecModel
+from kernelatoms.codec.predictors import PREDICTORS, check_model, longest_lag
+from kernelatoms.codec.quantised import (
+    LEAST_CODE,
+    MOST_CODE,
     MOST_DECIMALS,
     Block,
     Unit,
     block_to_decode,
     block_to_encode,
     engine_of,
-    set_row,
+    set_rows,
 )
-from kernelatoms.codec.bounds import Bound
-from kernelatoms.codec.errors import CodecError
-from kernelatoms.codec.models import CodecModel
-from kernelatoms.codec.predictors import PREDICTORS
+from kernelatoms.engine import machine
 
 Array = NDArray[Any]
 
@@ -32,10 +36,20 @@ _PREDICTED, _EXACT, _ZERO = 0, 1, 2
 _RAW = 0
 _MODELLED = 1
 _ROUNDS = 4
+# Fewer integers are coded on one thread.
+_WORTH_A_THREAD = 1 << 19
 
 
 def encode_matrix(rows: Array, bound: Bound, model: CodecModel) -> bytes:
     """Return rows as bytes, from which ``decode_matrix`` makes rows within the bound.
+
+    Parameters are those of ``encode_and_decode``.
+    """
+    return encode_and_decode(rows, bound, model)[0]
+
+
+def encode_and_decode(rows: Array, bound: Bound, model: CodecModel) -> tuple[bytes, Array]:
+    """Return rows as bytes, and what ``decode_matrix`` makes of these: rows within the bound.
 
     Parameters
     ----------
@@ -49,16 +63,17 @@ def encode_matrix(rows: Array, bound: Bound, model: CodecModel) -> bytes:
     rows = np.ascontiguousarray(rows)
     unit = Unit.fitting(rows)
     raw = model.predictor == "exact" or (bound.exact and unit.decimals < 0)
-    exact = ~np.isfinite(rows) & ~np.isnan(rows)
-    exact_rows = exact.any(axis=1)
+    raw |= model.symmetric and len(rows) % model.n_columns != 0
+    exact_rows = np.asarray(np.isinf(rows).any(axis=1))
     # What was promised is checked on what really comes back; rows that fail are stored exactly.
     for _ in range(0 if raw or not rows.size else _ROUNDS):
         data = _encode(rows, bound, model, unit, exact_rows)
-        broken = bound.broken(rows, decode_matrix(data, model, len(rows), rows.dtype))
+        decoded = decode_matrix(data, model, len(rows), rows.dtype)
+        broken = bound.broken(rows, decoded)
         if not broken.any():
-            return data
-        exact_rows = exact_rows | broken
-    return bytes([_RAW]) + _planes(rows)
+            return data, decoded
+        exact_rows |= broken
+    return bytes([_RAW]) + _planes(rows), rows
 
 
 def decode_matrix(data: bytes, model: CodecModel, n_rows: int, dtype: Any) -> Array:
@@ -83,7 +98,9 @@ def decode_matrix(data: bytes, model: CodecModel, n_rows: int, dtype: Any) -> Ar
     if not data or data[0] > _MODELLED:
         raise CodecError("a block is of no kind that this version knows.")
     if data[0] == _RAW:
-        return _from_planes(data[1:], n_rows * model.n_columns, dtype).reshape(n_rows, -1)
+        shape = n_rows, model.n_columns
+        return _from_planes(data[1:], n_rows * model.n_columns, dtype).reshape(shape)
+    check_model(model)
     try:
         return _decode(data, model, n_rows, dtype)
     except CodecError:
@@ -92,9 +109,7 @@ def decode_matrix(data: bytes, model: CodecModel, n_rows: int, dtype: Any) -> Ar
         raise CodecError(f"a block cannot be read: {error}") from error
 
 
-def _encode(
-    rows: Array, bound: Bound, model: CodecModel, unit: Unit, exact_rows: Array
-) -> bytes:
+def _encode(rows: Array, bound: Bound, model: CodecModel, unit: Unit, exact_rows: Array) -> bytes:
     """Return the bytes of rows as the model predicts them; whether the bound holds is not asked."""
     observed = ~np.isnan(rows)
     block = block_to_encode(rows, bound, model, unit)
@@ -102,22 +117,18 @@ def _encode(
     if bound.relative is not None or bound.exact:
         kinds[~block.x.any(axis=1) & observed.any(axis=1)] = _ZERO
     kinds[exact_rows] = _EXACT
-    for row in np.flatnonzero(kinds):
-        set_row(block, row, block.x[row], observed, model)
+    engine, square = engine_of(block), model.n_columns if model.symmetric else 0
+    set_rows(block, kinds != _PREDICTED, block.x, observed, square)
     PREDICTORS[model.predictor](block, model)
-    kinds[block.kinds == engine_of(block).EXACT_ROW] = _EXACT
-    for row in np.flatnonzero(kinds == _EXACT):
-        set_row(block, row, block.x[row], observed, model)
-    engine = engine_of(block)
+    kinds[block.kinds == engine.EXACT_ROW] = _EXACT
+    set_rows(block, kinds == _EXACT, block.x, observed, square)
     exact = _exact_entries(observed, kinds, model)
     streams = [
         b"" if observed.all() else engine.encode_bits(~observed).tobytes(),
         engine.encode_small(kinds).tobytes() if kinds.any() else b"",
         engine.encode_small(np.diff(block.codes, prepend=0)).tobytes(),
         _side_bytes(block),
-        engine.encode_integers(
-            block.k, block.coded, block.codes, *_related(model), symmetric=model.symmetric
-        ).tobytes(),
+        _integer_bytes(block, model),
         _planes(rows[exact]) if exact.any() else b"",
     ]
     head = [_MODELLED, unit.decimals + 1, *_signed(unit.exponent)]
@@ -132,6 +143,8 @@ def _decode(data: bytes, model: CodecModel, n_rows: int, dtype: np.dtype) -> Arr
     if data[1] > MOST_DECIMALS + 1:
         raise CodecError("a block has a unit that this version does not know.")
     unit = Unit(data[1] - 1, int.from_bytes(data[2:4], "little", signed=True))
+    if abs(unit.exponent) > (1100 if unit.decimals < 0 else 0):
+        raise CodecError("a block has a unit that no number has.")
     at, streams = 4, []
     for _ in range(6):
         length, at = _read_varint(data, at)
@@ -142,7 +155,7 @@ def _decode(data: bytes, model: CodecModel, n_rows: int, dtype: np.dtype) -> Arr
     for length in streams:
         parts.append(np.frombuffer(data, np.uint8, length, at))
         at += length
-    engine = engine_of_rows(parts[0])
+    engine = machine(parts[0])
     observed = np.ones((n_rows, m), bool)
     if len(parts[0]):
         observed = engine.decode_bits(parts[0], (n_rows, m)) == 0
@@ -153,19 +166,22 @@ def _decode(data: bytes, model: CodecModel, n_rows: int, dtype: np.dtype) -> Arr
         if ((kinds < 0) | (kinds > _ZERO)).any():
             raise CodecError("a block has rows of no kind that this version knows.")
     exact = _exact_entries(observed, kinds, model)
+    if len(parts[5]) and not exact.any():
+        raise CodecError("a block has exact values that nobody asks for.")
     values = _from_planes(parts[5].tobytes(), int(exact.sum()), dtype) if exact.any() else None
     filled = np.zeros((n_rows, m), dtype)
     if values is not None:
         filled[exact] = values
         if model.symmetric:
             filled, exact = _mirrored(filled, m), _mirrored(exact, m)
-    for row in np.flatnonzero(kinds):
-        set_row(block, row, unit.of(np.where(np.isfinite(filled[row]), filled[row], 0)), observed, model)
-    block.codes[:] = np.cumsum(engine.decode_small(parts[2], n_rows), dtype=np.int64).astype(np.int32)
+    known = unit.nearest(np.where(np.isfinite(filled), filled, 0))
+    set_rows(block, kinds != _PREDICTED, known, observed, m if model.symmetric else 0)
+    codes = np.cumsum(engine.decode_small(parts[2], n_rows), dtype=np.int64)
+    if codes.min(initial=0) < LEAST_CODE or codes.max(initial=0) > MOST_CODE:
+        raise CodecError("a block has steps that are never taken.")
+    block.codes[:] = codes
     _read_side(block, model, parts[3])
-    block.k = engine.decode_integers(
-        parts[4], block.coded, block.codes, *_related(model), symmetric=model.symmetric
-    )
+    _read_integers(block, model, parts[4].tobytes())
     PREDICTORS[model.predictor](block, model)
     rows = unit.back(block.rows, dtype)
     rows[~observed] = np.nan
@@ -194,9 +210,58 @@ def _mirrored(rows: Array, m: int) -> Array:
 
 def _related(model: CodecModel) -> tuple[int, int]:
     """Return how many rows before the most related rows are."""
-    lags = model.settings.get("lags") or [model.settings.get("lag", 0)]
-    longest = max(lags)
+    longest = longest_lag(model)
     return model.slice_rows, longest if longest > 1 and longest != model.slice_rows else 0
+
+
+def _parts(coded: Array, slice_rows: int) -> list[Array]:
+    """Return the rows of the parts that integers are coded in, each on a thread of its own.
+
+    Parts of slices are the same rows of each, so that the slice before is at hand.
+    """
+    n = len(coded)
+    if np.count_nonzero(coded) < _WORTH_A_THREAD or n < 2:
+        return [np.arange(n)]
+    place = np.arange(n) % slice_rows if slice_rows else np.arange(n)
+    counts = np.bincount(place, weights=np.count_nonzero(coded, axis=1))
+    first = place <= np.searchsorted(np.cumsum(counts), counts.sum() / 2)
+    return [np.flatnonzero(first), np.flatnonzero(~first)]
+
+
+def _integer_bytes(block: Block, model: CodecModel) -> bytes:
+    engine, (slice_rows, lag) = engine_of(block), _related(model)
+
+    def encoded(rows: Array) -> bytes:
+        before = _rows_before(rows, slice_rows)
+        k, coded, codes = block.k[rows], block.coded[rows], block.codes[rows]
+        return bytes(engine.encode_integers(k, coded, codes, before, lag).tobytes())
+
+    streams = engine.each(encoded, _parts(block.coded, slice_rows))
+    return b"".join(_varint(len(stream)) + stream for stream in streams)
+
+
+def _read_integers(block: Block, model: CodecModel, data: bytes) -> None:
+    engine, (slice_rows, lag) = engine_of(block), _related(model)
+    parts, at, streams = _parts(block.coded, slice_rows), 0, []
+    for _ in parts:
+        length, at = _read_varint(data, at)
+        streams.append(np.frombuffer(data[at : at + length], np.uint8))
+        at += length
+    if at != len(data):
+        raise CodecError("the integers of a block are not as long as it says.")
+
+    def decode(part: int) -> None:
+        rows = parts[part]
+        block.k[rows] = engine.decode_integers(
+            streams[part], block.coded[rows], block.codes[rows], _rows_before(rows, slice_rows), lag
+        )
+
+    engine.each(decode, range(len(parts)))
+
+
+def _rows_before(rows: Array, slice_rows: int) -> int:
+    """Return how many rows of a part a slice has."""
+    return int(np.searchsorted(rows, slice_rows)) if slice_rows else 0
 
 
 def _side_bytes(block: Block) -> bytes:
@@ -207,14 +272,13 @@ def _side_bytes(block: Block) -> bytes:
 
 
 def _read_side(block: Block, model: CodecModel, data: Array) -> None:
-    if len(data):
-        raise CodecError("a block has side information that its model does not use.")
-
-
-def engine_of_rows(rows: Array) -> Any:
-    from kernelatoms.engine import machine
-
-    return machine(rows)
+    width = n_side(model)
+    if not width:
+        if len(data):
+            raise CodecError("a block has side information that its model does not use.")
+        return
+    coded = np.ones((len(block.k), width), np.uint8)
+    block.side = engine_of(block).decode_integers(data, coded, np.zeros(len(coded), np.int32))
 
 
 def _planes(values: Array) -> bytes:

@@ -15,6 +15,7 @@ import zstandard
 from numpy.typing import NDArray
 
 from kernelatoms.codec.errors import CodecError
+from kernelatoms.codec.packing import believable
 
 # No model is larger; what claims to be is hostile.
 _MOST_BYTES = 1 << 30
@@ -75,11 +76,13 @@ class CodecModel:
         """Return the model that the bytes were made of; ``CodecError`` if they were not."""
         try:
             size = zstandard.frame_content_size(data)
-            if not 4 <= size <= _MOST_BYTES:
-                raise ValueError(f"{size} bytes")
+            if not 4 <= size <= _MOST_BYTES or not believable(size, len(data)):
+                raise ValueError(f"{len(data):,} bytes would become {size:,}")
             body = zstandard.ZstdDecompressor().decompress(data)
             start = 4 + int.from_bytes(body[:4], "little")
-            head = json.loads(body[4:start])
+            head = json.loads(body[4:start], parse_constant=_no_number)
+            if not isinstance(head, dict):
+                raise ValueError("it does not say what it is")
             arrays = {}
             for name, dtype, shape in head.pop("arrays"):
                 if dtype not in _TYPES or any(not 0 <= n <= _MOST_BYTES for n in shape):
@@ -92,10 +95,14 @@ class CodecModel:
             if start != len(body):
                 raise ValueError("bytes are left over")
             return cls(**head, arrays=arrays)
-        except (ValueError, TypeError, KeyError, zstandard.ZstdError) as error:
+        except (ValueError, TypeError, KeyError, RecursionError, zstandard.ZstdError) as error:
             raise CodecError(f"the model cannot be read: {error}.") from error
 
     @property
     def digest(self) -> str:
         """SHA-256 of all that the model is, in hexadecimal: what files refer to it by."""
         return hashlib.sha256(self._body()).hexdigest()
+
+
+def _no_number(text: str) -> Any:
+    raise ValueError(f"it has {text} where a number should be")

@@ -3,6 +3,7 @@
 - ``lags``: as some rows before; of symmetric slices, as in the slices before.
 - ``interpolation``: between rows before and after, the coarse ones first.
 - ``columns``: every value from its column's past and from other columns of its row.
+- ``pca``, ``ksvd``, ``kscdl``: by atoms; see ``dictionaries``.
 """
 
 from collections.abc import Callable
@@ -11,21 +12,29 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelatoms.codec.blocks import Block, engine_of
+from kernelatoms.codec.dictionaries import (
+    check_dictionary,
+    code_dictionary,
+    code_kernel_dictionary,
+)
 from kernelatoms.codec.errors import CodecError
 from kernelatoms.codec.models import CodecModel
+from kernelatoms.codec.quantised import Block, engine_of
 
 Array = NDArray[Any]
 
 # Rounds of the search for the steps of a slice's rows, and when it only makes steps smaller.
-_ROUNDS, _FREE_ROUNDS = 60, 10
-# A larger row is never met: what claims one is hostile.
-_MOST_LAG = 1 << 40
+_ROUNDS, _FREE_ROUNDS = 40, 6
+# What a model of unknown origin may ask for: more is never met, and would take memory or days.
+_MOST_LAG, _MOST_PAST, _MOST_STRIDE, _MOST_LAGS, _MOST_PARENTS = 1 << 40, 9, 1 << 20, 8, 16
+# Numbers that the least squares of all columns may keep, and rows that the engine chooses by.
+_MOST_SUMS = 1 << 24
+_CHOICE_ROWS = 512
 
 
 def code_lags(block: Block, model: CodecModel) -> None:
     """Predict rows as the median of rows ``lag``, 2 ``lag``, ... before, ``past`` of them."""
-    lag, past = _number(model, "lag", 1, _MOST_LAG), _number(model, "past", 1, 9)
+    lag, past = model.settings["lag"], model.settings["past"]
     if model.symmetric:
         _code_slices(block, past)
         return
@@ -47,15 +56,16 @@ def code_lags(block: Block, model: CodecModel) -> None:
 def _code_slices(block: Block, past: int) -> None:
     """Code symmetric slices one by one; the encoder looks for the steps of all rows of one."""
     engine, (n, m) = engine_of(block), block.k.shape
-    sizes, errors = np.zeros((m, m)), np.zeros(m)
+    sizes, prediction = np.zeros((m, m)), np.zeros((m, m))
     for s in range(n // m):
-        if not block.decoding:
-            _settle_slice(block, past, s, sizes, errors)
+        known = engine.predict_slice(block, past, s, prediction)
+        if block.decoding:
+            engine.code_slice(block, s, sizes, prediction if known else None)
         else:
-            engine.code_slice(block, past, s, sizes, errors)
+            _settle_slice(block, s, sizes, prediction if known else None)
 
 
-def _settle_slice(block: Block, past: int, s: int, sizes: Array, errors: Array) -> None:
+def _settle_slice(block: Block, s: int, sizes: Array, prediction: Array | None) -> None:
     """Find steps that keep every row of a slice within its limit, each as large as can be.
 
     An entry's step belongs to two rows, so that all are moved at once by how far each is from its
@@ -68,21 +78,21 @@ def _settle_slice(block: Block, past: int, s: int, sizes: Array, errors: Array) 
     if s:
         codes[:] = block.codes[(s - 1) * m : s * m]
     else:
-        with np.errstate(divide="ignore"):
-            guess = np.floor(8 * np.log2(np.maximum(squares * 24 / m, 1e-300)))
-        codes[:] = np.clip(guess, block.least, block.most).astype(np.int32)
+        guess = np.floor(8 * np.log2(np.clip(squares * 24 / m, 1e-300, 1e300)))
+        codes[:] = np.clip(guess, block.least, block.most)
     for i in range(_ROUNDS):
-        engine.code_slice(block, past, s, sizes, errors)
-        failed = live & ~((errors >= 0) & (errors <= squares))
+        errors = engine.code_slice(block, s, sizes, prediction)
+        good = ~live | ((errors >= 0) & (errors <= squares))
         with np.errstate(divide="ignore", invalid="ignore"):
-            move = np.round(-4 * np.log2(errors / squares))
-        move = np.where(errors >= 0, np.clip(np.nan_to_num(move, nan=0.0), -8, 4), -16)
-        near = (errors <= squares) & (errors > 0.93 * squares)
-        move[near | ~live] = 0
-        if i >= _FREE_ROUNDS:
-            move = np.where(failed, np.minimum(move, -1), 0)
-        if not failed.any() and (i >= _FREE_ROUNDS - 1 or not move.any()):
+            move = np.nan_to_num(np.floor(-4 * np.log2(errors / squares)), nan=0.0)
+        move = np.where(errors >= 0, np.clip(move, -8, 4), -16)
+        if i < _FREE_ROUNDS:
+            move[~live | (good & (errors > 0.93 * squares))] = 0
+        elif good.all():
             break
+        else:
+            # Rows that were good may fail when others change: in the end all come to rest.
+            move = np.where(good, 0, np.minimum(move, -1 - (i - _FREE_ROUNDS) // 4))
         codes[:] = np.clip(codes + move, block.least, block.most)
     left = np.minimum(np.abs(block.k[rows]), 20) * _steps(codes)
     left = left + np.triu(left, 1).T
@@ -98,10 +108,9 @@ def _steps(codes: Array) -> Array:
 
 def code_interpolation(block: Block, model: CodecModel) -> None:
     """Predict every second row from those around it, after coding these in the same way."""
-    stride = _number(model, "stride", 2, 1 << 20)
     n = len(block.k)
     first = len(block.decoded) - n
-    order, sources, weights = interpolation(n, stride)
+    order, sources, weights = interpolation(n, model.settings["stride"])
     sources[sources >= 0] += first
     if first:
         sources[0, 0], weights[0, 0] = first - 1, 1.0
@@ -135,15 +144,16 @@ def interpolation(n: int, stride: int) -> tuple[Array, Array, Array]:
 
 def code_columns(block: Block, model: CodecModel) -> None:
     """Predict every value by least squares that go on learning."""
-    lags = model.settings.get("lags")
-    if (
-        not isinstance(lags, list)
-        or not 0 < len(lags) <= 16
-        or not all(isinstance(lag, int) and 0 < lag < _MOST_LAG for lag in lags)
-    ):
-        raise CodecError("the model's lags are not whole numbers of rows.")
-    parents = min(_number(model, "parents", 0, 64), model.n_columns - 1)
-    engine_of(block).code_columns(block, np.array(lags), parents, FADE, RIDGE)
+    settings = model.settings
+    lags, parents = np.array(settings["lags"], np.int64), settings["parents"]
+    n_parents = min(parents, model.n_columns - 1)
+    engine_of(block).code_columns(block, lags, n_parents, FADE, RIDGE)
+
+
+def fits_columns(n_columns: int, n_lags: int, n_parents: int) -> bool:
+    """Return whether the sums of so many columns, and rows to choose parents by, are small."""
+    n_inputs = n_lags + 2 * n_parents + 1
+    return n_columns * (n_inputs**2 + _CHOICE_ROWS) <= _MOST_SUMS
 
 
 # How much less the row before counts, and the ridge relative to the inputs' mean square.
@@ -154,14 +164,68 @@ PREDICTORS: dict[str, Callable[[Block, CodecModel], None]] = {
     "lags": code_lags,
     "interpolation": code_interpolation,
     "columns": code_columns,
+    "pca": code_dictionary,
+    "ksvd": code_dictionary,
+    "kscdl": code_kernel_dictionary,
 }
 
 
-def _number(model: CodecModel, name: str, least: int, most: int) -> int:
-    """Return a setting of a model of unknown origin."""
-    value = model.settings.get(name)
-    if not isinstance(value, int) or not least <= value <= most:
+def check_model(model: CodecModel) -> None:
+    """Refuse a model of unknown origin whose settings could not be coded or decoded with.
+
+    Raises
+    ------
+    CodecError
+        That names what is wrong.
+    """
+    name = model.predictor
+    if not isinstance(name, str) or name not in PREDICTORS:
+        raise CodecError(f"no predictor has the name {str(name)[:40]!r}.")
+    _check_number(model.n_columns, "n_columns", 1, 1 << 40)
+    _check_number(model.slice_rows, "slice_rows", 0, 1 << 40)
+    if model.symmetric and (name != "lags" or model.slice_rows not in (0, model.n_columns)):
+        raise CodecError("of symmetric slices, only those before are looked at.")
+    history = model.arrays.get("history")
+    if history is not None and not (
+        history.ndim == 2 and history.shape[1] == model.n_columns and history.dtype.kind == "f"
+        and np.isfinite(history).all()
+        and not (model.symmetric and len(history) % model.n_columns)
+    ):  # fmt: skip
+        raise CodecError("the model's history is not of rows like those to come.")
+    settings = model.settings
+    if name == "lags":
+        _check_number(settings.get("lag"), "lag", 1, _MOST_LAG)
+        _check_number(settings.get("past"), "past", 1, _MOST_PAST)
+    elif name == "interpolation":
+        stride = settings.get("stride", 0)
+        _check_number(stride, "stride", 2, _MOST_STRIDE)
+        if stride & (stride - 1):
+            raise CodecError(f"the model's stride must be a power of two, not {stride}.")
+    elif name == "columns":
+        lags = settings.get("lags")
+        if not isinstance(lags, list) or not 0 < len(lags) <= _MOST_LAGS:
+            raise CodecError("the model's lags are no short list.")
+        for lag in lags:
+            _check_number(lag, "lag", 1, _MOST_LAG)
+        _check_number(settings.get("parents"), "parents", 0, _MOST_PARENTS)
+        parents = min(settings["parents"], model.n_columns - 1)
+        if not fits_columns(model.n_columns, len(lags), parents):
+            raise CodecError(f"{model.n_columns} columns are too many to learn from each other.")
+    else:
+        check_dictionary(model)
+
+
+def longest_lag(model: CodecModel) -> int:
+    """Return how far a model looks back, 0 where it does not say."""
+    if model.predictor == "columns":
+        return int(max(model.settings["lags"]))
+    return int(model.settings["lag"]) if model.predictor == "lags" else 0
+
+
+def _check_number(value: Any, name: str, least: int, most: int) -> None:
+    # True is no number here.
+    if type(value) is not int or not least <= value <= most:
         raise CodecError(
-            f"the model's {name} must be a whole number from {least} to {most}, not {value!r}."
+            f"the model's {name} must be a whole number from {least} to {most}, "
+            f"not {str(value)[:40]!r}."
         )
-    return value

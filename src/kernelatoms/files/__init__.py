@@ -9,6 +9,14 @@
   holds checked against itself (``soundness``).
 - ``results``: predictions and codes to files.
 - ``writing``: files that are whole or not there at all.
+- ``compressed``: ``compress`` and ``decompress``; ``compressing``: models, bounds, blocks, bytes;
+  ``inspecting``: ``inspect_compressed``.
+- ``sources``: what they ask of a file; ``kinds``: which file is of which kind.
+- ``packed_arrays``, ``packed_parquet``, ``packed_csv``: files of each kind to blocks and back.
+- ``selecting``: which columns are approximate; ``ranges``: their places, in short; ``columns``:
+  columns of typed tables as bytes; ``text_columns``: those of text.
+- ``csv_dialect``: how a text file writes its table; ``csv_numbers``: with how many digits numbers
+  are written; ``csv_lines``: lines again.
 """
 
 from importlib import import_module
@@ -17,29 +25,45 @@ from typing import TYPE_CHECKING, Any
 # Names load when they are first used: writing a page needs neither pyarrow nor skops.
 _HOME_OF = {
     "CODE_SUFFIXES": "results",
+    "COMPRESSED": "compressed",
+    "COMPRESSIBLE": "kinds",
+    "CodecError": "compressed",
+    "CompressedInfo": "inspecting",
+    "CompressionSummary": "compressed",
     "FORMAT_VERSION": "models",
+    "MODEL": "compressed",
     "ModelFileError": "models",
     "ModelRecord": "records",
-    "RESULT_SUFFIXES": "results",
     "REASONS": "identifiers",
+    "RESULT_SUFFIXES": "results",
     "SUFFIXES": "tables",
     "Table": "tables",
     "TableError": "tables",
     "check_codes_fit": "results",
     "check_result_target": "results",
     "check_target": "writing",
+    "compress": "compressed",
+    "compress_file": "compressed",
+    "decompress": "compressed",
+    "decompress_file": "compressed",
     "fingerprint": "features",
+    "fit_codec": "compressed",
     "foreign_types": "models",
     "format_of": "models",
+    "inspect_compressed": "inspecting",
+    "inspect_file": "inspecting",
     "labels_for": "features",
     "load_model": "models",
+    "matrices_to_draw": "inspecting",
     "read_record": "models",
     "read_table": "tables",
     "refuse_to_overwrite": "writing",
+    "restored_name": "compressed",
     "row_identifiers": "features",
     "rows_for": "features",
     "save_model": "models",
     "training_set": "features",
+    "usual_name": "compressed",
     "why_left_out": "features",
     "write_codes": "results",
     "write_columns": "results",
@@ -48,10 +72,16 @@ _HOME_OF = {
 
 __all__ = [
     "CODE_SUFFIXES",
+    "COMPRESSED",
+    "COMPRESSIBLE",
     "FORMAT_VERSION",
+    "MODEL",
     "REASONS",
     "RESULT_SUFFIXES",
     "SUFFIXES",
+    "CodecError",
+    "CompressedInfo",
+    "CompressionSummary",
     "ModelFileError",
     "ModelRecord",
     "Table",
@@ -59,18 +89,28 @@ __all__ = [
     "check_codes_fit",
     "check_result_target",
     "check_target",
+    "compress",
+    "compress_file",
+    "decompress",
+    "decompress_file",
     "fingerprint",
+    "fit_codec",
     "foreign_types",
     "format_of",
+    "inspect_compressed",
+    "inspect_file",
     "labels_for",
     "load_model",
+    "matrices_to_draw",
     "read_record",
     "read_table",
     "refuse_to_overwrite",
+    "restored_name",
     "row_identifiers",
     "rows_for",
     "save_model",
     "training_set",
+    "usual_name",
     "why_left_out",
     "write_codes",
     "write_columns",
@@ -78,6 +118,19 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
+    from kernelatoms.codec.errors import CodecError
+    from kernelatoms.files.compressed import (
+        COMPRESSED,
+        MODEL,
+        CompressionSummary,
+        compress,
+        compress_file,
+        decompress,
+        decompress_file,
+        fit_codec,
+        restored_name,
+        usual_name,
+    )
     from kernelatoms.files.features import (
         fingerprint,
         labels_for,
@@ -87,6 +140,13 @@ if TYPE_CHECKING:
         why_left_out,
     )
     from kernelatoms.files.identifiers import REASONS
+    from kernelatoms.files.inspecting import (
+        CompressedInfo,
+        inspect_compressed,
+        inspect_file,
+        matrices_to_draw,
+    )
+    from kernelatoms.files.kinds import COMPRESSIBLE
     from kernelatoms.files.models import (
         FORMAT_VERSION,
         ModelFileError,

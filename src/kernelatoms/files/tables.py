@@ -28,8 +28,8 @@ Array = NDArray[Any]
 
 SUFFIXES = (".csv", ".tsv", ".parquet", ".npy", ".npz")
 
-_DELIMITERS = ",;\t|"
-_MISSING = ["", "?", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "-nan", "null", "NULL", "None"]
+DELIMITERS = ",;\t|"
+MISSING_WORDS = ["", "?", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "-nan", "null", "NULL", "None"]
 # A row must fit into a block; wide files have rows of megabytes.
 _BLOCK_BYTES = 64 * 2**20
 
@@ -147,7 +147,7 @@ def _read_csv(path: Path) -> Table:
     from pyarrow import csv as arrow_csv
 
     delimiter, header = _first_line(path)
-    numbered = _is_row_of_numbers(header)
+    numbered = is_row_of_numbers(header)
     notes = []
     if numbered:
         names = [str(i) for i in range(len(header))]
@@ -166,7 +166,7 @@ def _read_csv(path: Path) -> Table:
             ),
             parse_options=arrow_csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
             convert_options=arrow_csv.ConvertOptions(
-                null_values=_MISSING, strings_can_be_null=True
+                null_values=MISSING_WORDS, strings_can_be_null=True
             ),
         )
     except (ArrowException, ValueError, OSError) as error:
@@ -345,7 +345,7 @@ def _first_line(path: Path) -> tuple[str, list[str]]:
     if not text.strip():
         raise TableError(f"the first line of {path} is empty; it must name the columns.")
     outside_quotes = re.sub(r'"[^"]*"', "", text)
-    best = max(_DELIMITERS, key=outside_quotes.count)
+    best = max(DELIMITERS, key=outside_quotes.count)
     try:
         return best, next(csv.reader(io.StringIO(text), delimiter=best))
     except csv.Error as error:
@@ -359,14 +359,14 @@ def _refuse_twins(path: Path, names: Sequence[str]) -> None:
         raise TableError(f"{path} has more than one column called {shortened(twins)}; rename them.")
 
 
-def _is_row_of_numbers(cells: Sequence[str]) -> bool:
+def is_row_of_numbers(cells: Sequence[str]) -> bool:
     """Tell whether a first line holds numbers, some perhaps missing, instead of names.
 
     pandas writes 0, 1, 2, ... above columns without names, and nothing above their index: with
     an empty cell these are names.
     """
     numbers = [cell for cell in cells if _is_number(cell)]
-    missing = [cell for cell in cells if cell.strip() in _MISSING and cell not in numbers]
+    missing = [cell for cell in cells if cell.strip() in MISSING_WORDS and cell not in numbers]
     if not numbers or len(numbers) + len(missing) < len(cells):
         return False
     return not missing or [cell.strip() for cell in numbers] != [

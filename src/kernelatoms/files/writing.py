@@ -3,14 +3,15 @@
 import os
 import secrets
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from glob import escape
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 _unfinished: set[Path] = set()
 
-# No write takes this many seconds: what is older was left by a process that was killed.
+# Nothing is silent for so many seconds: what is older was left by a process that was killed.
 _ABANDONED = 3600
 
 
@@ -68,21 +69,35 @@ def refuse_to_overwrite(target: Any, *sources: Any) -> None:
 
 def write_whole(path: Any, data: bytes) -> Path:
     """Write a file, or leave the file that was there as it was."""
+    with replacing(path) as file:
+        file.write(data)
+    return Path(path)
+
+
+@contextmanager
+def replacing(path: Any) -> Iterator[IO[bytes]]:
+    """Give a file to write (and read again) piece by piece; it takes its place at the end.
+
+    Parameters
+    ----------
+    path : str or path
+        The file that shall be; until everything is written, the one that was there stays. An
+        exception leaves it as it was.
+    """
     path = check_target(path)
     # A link is followed, so that the file behind it is replaced and not the link.
     target = Path(os.path.realpath(path))
     temporary = _neighbour(target)
     try:
         _unfinished.add(temporary)
-        with temporary.open("xb") as file:
-            file.write(data)
+        with temporary.open("x+b") as file:
+            yield file
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(target)
     finally:
         remove_unfinished(temporary)
     _remove_abandoned(target)
-    return path
 
 
 def remove_unfinished(*files: Path) -> None:

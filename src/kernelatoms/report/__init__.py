@@ -8,6 +8,7 @@
 - ``curves``: figures of atoms and rows that are no images.
 - ``distributions``: figures of how a model's numbers run and spread.
 - ``code_energies``: figures of the classes whose atoms codes have their weight on.
+- ``compression``: a compressed matrix beside the original, its errors.
 - ``style``: what all figures share: width, colours, plain axes, labels.
 - ``comparison``: scores of repeated runs to means, standard errors and an honest sentence.
 - ``model``: the report on any fitted model. It takes the model apart (``anatomy``), codes the
@@ -22,6 +23,7 @@ matplotlib is imported here and nowhere below: ``import kernelatoms`` does not p
 
 from kernelatoms.report.code_energies import code_energy_figure
 from kernelatoms.report.comparison import compare_in_words, mean_and_error
+from kernelatoms.report.compression import compression_figure, figure_bytes
 from kernelatoms.report.contact_sheet import contact_sheet
 from kernelatoms.report.dots import dots_figure
 from kernelatoms.report.figures import (
@@ -54,10 +56,12 @@ __all__ = [
     "code_energy_figure",
     "code_figure",
     "compare_in_words",
+    "compression_figure",
     "confusion_figure",
     "contact_sheet",
     "convergence_figure",
     "dots_figure",
+    "figure_bytes",
     "images_figure",
     "mean_and_error",
     "model_sections",

@@ -61,7 +61,16 @@ from kernelatoms.engine.cpu.local import (
 from kernelatoms.engine.cpu.masked import omp_observed
 from kernelatoms.engine.cpu.nearest import in_order, keep_smallest, none_yet, smallest
 from kernelatoms.engine.cpu.pairs import chi2_distances, l1_distances, linf_distances
-from kernelatoms.engine.cpu.prediction import EXACT_ROW, code_columns, code_rows, code_slice
+from kernelatoms.engine.cpu.prediction import (
+    EXACT_ROW,
+    code_columns,
+    code_combinations,
+    code_rows,
+    code_slice,
+    gaussian_preimages,
+    predict_slice,
+    step_of,
+)
 from kernelatoms.engine.cpu.products import (
     cross_products,
     for_blocks,
@@ -98,6 +107,7 @@ __all__ = [
     "class_parts_local",
     "code_blocks",
     "code_columns",
+    "code_combinations",
     "code_rows",
     "code_slice",
     "cross_products",
@@ -116,6 +126,7 @@ __all__ = [
     "for_rows",
     "gather",
     "gaussian_local",
+    "gaussian_preimages",
     "gram_matrix",
     "in_order",
     "in_short_parts",
@@ -136,12 +147,14 @@ __all__ = [
     "omp_observed",
     "omp_without_gram",
     "one_blas_thread",
+    "predict_slice",
     "products_at",
     "residuals",
     "ridge_local",
     "rows_near_one",
     "smallest",
     "squared_norms",
+    "step_of",
     "subtract_class_parts",
     "subtract_dense_class_parts",
     "sum_products",

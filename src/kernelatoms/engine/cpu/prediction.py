@@ -6,10 +6,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelatoms.engine.cpu import prediction_loops as loops
+from kernelatoms.engine.cpu.threads import each
 
 Array = NDArray[Any]
 
 EXACT_ROW = int(loops.EXACT_ROW)
+_HALF_OF_TRIANGLE = 0.293
+
+
+def step_of(code: int) -> float:
+    """Return 2^(code / 16), the same on every machine."""
+    return float(loops.step_of(code))
 
 
 def code_rows(block: Any, base: Array, sources: Array, weights: Array, order: Array) -> None:
@@ -51,18 +58,90 @@ def code_columns(block: Any, lags: Array, n_parents: int, fade: float, ridge: fl
     )  # fmt: skip
 
 
-def code_slice(block: Any, n_past: int, s: int, sizes: Array, errors: Array) -> None:
-    """Code or decode slice s of symmetric matrices; see the loop of that name."""
+def code_combinations(block: Any, mean: Array, atoms: Array, own: Array, coefs: Array) -> None:
+    """Code or decode rows that are predicted by atoms; see the loop of that name."""
     n, m = _checked(block)
-    first = (len(block.decoded) - n) // m
-    if n % m or len(block.decoded) % m or not 0 <= s < n // m or n_past < 1:
-        raise ValueError("slices must be square.")
-    rows = slice(s * m, (s + 1) * m)
-    loops.code_slice(
-        block.x[rows], block.coded[rows], block.given[rows], n_past, block.codes[rows],
-        block.scale, block.absolute, block.trade, sizes, block.k[rows],
-        block.decoded.reshape(-1, m, m), first + s, errors, block.decoding,
+    n_coefs = len(atoms) + (len(own) > 0)
+    if mean.shape != (m,) or atoms.shape[1] != m or own.shape not in ((n, m), (0, m)):
+        raise ValueError("mean and atoms must be as wide as the rows.")
+    if block.side.shape != (n, n_coefs) or (not block.decoding and coefs.shape != (n, n_coefs)):
+        raise ValueError("a coefficient an atom.")
+    loops.code_combinations(
+        block.x, block.coded, block.given, mean, atoms, own, coefs, block.limits, block.scale,
+        block.absolute, block.trade, block.least, block.most, block.codes, block.kinds,
+        block.side, block.k, block.decoded, block.decoding,
     )  # fmt: skip
+
+
+def gaussian_preimages(
+    weights: Array, step: float, atoms: Array, gamma: float, n_rounds: int
+) -> Array:
+    """Return the rows whose images are nearest to Gaussian expansions, the same on every machine.
+
+    Parameters
+    ----------
+    weights : int32 array of shape (n, n_atoms)
+        Weights of the atoms, in steps.
+    step : float
+        A step.
+    atoms : array of shape (n_atoms, m)
+        The anchors.
+    gamma : float
+        Of the kernel exp(-gamma |x - y|^2).
+    n_rounds : int
+        Rounds of the fixed point.
+    """
+    if weights.shape[1] != len(atoms):
+        raise ValueError("a weight an atom.")
+    rows = np.zeros((len(weights), atoms.shape[1]))
+    loops.preimages(weights, step, atoms, gamma, n_rounds, rows)
+    return rows
+
+
+def predict_slice(block: Any, past: int, s: int, prediction: Array) -> bool:
+    """Fill what slice s is predicted by slices before: medians; False if there are none."""
+    n, m = _square(block, s)
+    slices = block.decoded.reshape(-1, m, m)
+    before = len(slices) - n // m + s
+    past = min(past, before)
+    past -= past > 0 and past % 2 == 0
+    if past:
+        loops.predict_slice(slices, before, past, prediction)
+    return past > 0
+
+
+def code_slice(block: Any, s: int, sizes: Array, prediction: Array | None) -> Array:
+    """Code or decode slice s of symmetric matrices, without a prediction as the first one.
+
+    Returns
+    -------
+    errors : array of shape (m,)
+        The squared error of every row, -inf where it fails; 0 where slices are decoded.
+    """
+    n, m = _square(block, s)
+    rows = slice(s * m, (s + 1) * m)
+    decoded = block.decoded[len(block.decoded) - n :][rows]
+    alone = prediction is None
+    # Rows of the upper triangle, about as many entries in each part.
+    cuts = [0, m] if alone else [0, round(_HALF_OF_TRIANGLE * m), m]
+    errors = np.zeros((len(cuts) - 1, m))
+
+    def work(part: int) -> None:
+        loops.code_slice(
+            block.x[rows], block.coded[rows], block.given[rows], alone, block.codes[rows],
+            block.scale, block.absolute, block.trade, sizes, sizes if alone else prediction,
+            block.k[rows], decoded, errors[part], cuts[part], cuts[part + 1], block.decoding,
+        )  # fmt: skip
+
+    each(work, range(len(cuts) - 1))
+    return errors.sum(axis=0)
+
+
+def _square(block: Any, s: int) -> tuple[int, int]:
+    n, m = _checked(block)
+    if n % m or len(block.decoded) % m or not 0 <= s < n // m:
+        raise ValueError("slices must be square.")
+    return n, m
 
 
 def _checked(block: Any) -> tuple[int, int]:

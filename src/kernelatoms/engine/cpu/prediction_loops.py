@@ -40,16 +40,19 @@ _NEAR_COLUMNS = 64
 _SOLVE_EVERY = 4
 _SOLVE_ALWAYS = 64
 _SIMILAR_ROWS = 3
+# The middle of an even number of grid points is none of them; of so many that hardly matters, and
+# decoded values are on the grid.
+_WIDE_CELL = 6.0
 
 
 @jit()
-def step_of(code):
+def step_of(code):  # type: ignore[no-untyped-def]
     """Return 2^(code / 16)."""
     return math.ldexp(_ROOTS[code & 15], code >> 4)
 
 
 @jit()
-def _cell(prediction, step, scale, column):
+def _cell(prediction, step, scale, column):  # type: ignore[no-untyped-def]
     """Return the middle of the cell at a prediction, and the width of cells.
 
     Of values on a grid both are in grid points, and the widths of neighbouring columns differ so
@@ -59,20 +62,20 @@ def _cell(prediction, step, scale, column):
         return prediction, step
     spread = np.float64((column * 40503) & 65535) / 65536.0
     width = max(1.0, np.floor(step * scale + spread))
-    if width % 2.0 == 1.0:
+    if width % 2.0 == 1.0 or width > _WIDE_CELL:
         return np.floor(prediction * scale + 0.5), width
     return np.floor(prediction * scale) + 0.5, width
 
 
 @jit()
-def _value(middle, width, scale, k):
+def _value(middle, width, scale, k):  # type: ignore[no-untyped-def]
     """Return the value of a cell."""
     value = middle + k * width
     return value if scale == 0.0 else value / scale
 
 
 @jit()
-def _nearest(x, middle, width, scale, size, trade, absolute):
+def _nearest(x, middle, width, scale, size, trade, absolute):  # type: ignore[no-untyped-def]
     """Return the integer of a value: the nearest cell's, or one nearer to zero that is cheaper.
 
     ``trade`` is what a bit is worth in squared widths, ``size`` the mean magnitude of what is left
@@ -96,7 +99,7 @@ def _nearest(x, middle, width, scale, size, trade, absolute):
 
 
 @jit()
-def _code_row(x, coded, given, prediction, step, scale, sizes, trade, absolute, k, row):
+def _code_row(x, coded, given, prediction, step, scale, sizes, trade, absolute, k, row):  # type: ignore[no-untyped-def]
     """Fill a row's integers and decoded values; return its squared error, negative if it fails."""
     error = 0.0
     for j in range(len(row)):
@@ -118,7 +121,7 @@ def _code_row(x, coded, given, prediction, step, scale, sizes, trade, absolute, 
 
 
 @jit()
-def _decode_row(coded, given, prediction, step, scale, k, row):
+def _decode_row(coded, given, prediction, step, scale, k, row):  # type: ignore[no-untyped-def]
     """Fill a row's decoded values from its integers."""
     for j in range(len(row)):
         if coded[j]:
@@ -129,7 +132,7 @@ def _decode_row(coded, given, prediction, step, scale, k, row):
 
 
 @jit()
-def _store_exactly(x, coded, given, k, row):
+def _store_exactly(x, coded, given, k, row):  # type: ignore[no-untyped-def]
     for j in range(len(row)):
         k[j] = 0
         if coded[j]:
@@ -139,14 +142,14 @@ def _store_exactly(x, coded, given, k, row):
 
 
 @jit()
-def _learn_sizes(k, coded, step, sizes):
+def _learn_sizes(k, coded, step, sizes):  # type: ignore[no-untyped-def]
     for j in range(len(k)):
         if coded[j]:
             sizes[j] += 0.1 * (abs(k[j]) * step - sizes[j])
 
 
 @jit()
-def _first_guess(limit, coded, scale, least, most):
+def _first_guess(limit, coded, scale, least, most):  # type: ignore[no-untyped-def]
     """Return the code of the step that uniform errors would allow."""
     n_coded = 0
     for j in range(len(coded)):
@@ -162,7 +165,7 @@ def _first_guess(limit, coded, scale, least, most):
 
 
 @jit()
-def code_rows(
+def code_rows(  # type: ignore[no-untyped-def]
     x, coded, given, base, sources, weights, order, limits, scale, absolute, trade, least, most,
     codes, kinds, k, decoded, decoding,
 ):  # fmt: skip
@@ -237,7 +240,7 @@ def code_rows(
 
 
 @jit()
-def _settle_row(
+def _settle_row(  # type: ignore[no-untyped-def]
     x, coded, given, prediction, limit, scale, sizes, trade, absolute, least, most, last, k, row
 ):
     """Return the code of the largest step that keeps a row within its limit, and fill the row."""
@@ -259,7 +262,8 @@ def _settle_row(
             return NO_STEP
         fall = 16.0 if error < 0.0 or square == 0.0 else 8.0 * math.log2(error / square)
         code = max(least, code - max(1, min(16, np.int64(fall))))
-    climb = 4
+    # Steps that leave nothing to code are large enough.
+    climb = 4 if k.any() else 0
     while climb > 0 and code < most:
         error = _code_row(
             x, coded, given, prediction, step_of(min(code + climb, most)), scale, sizes, trade,
@@ -267,6 +271,7 @@ def _settle_row(
         )  # fmt: skip
         if 0.0 <= error <= square:
             code = min(code + climb, most)
+            climb = climb if k.any() else 0
         else:
             climb //= 2
     _code_row(x, coded, given, prediction, step_of(code), scale, sizes, trade, absolute, k, row)
@@ -274,7 +279,7 @@ def _settle_row(
 
 
 @jit()
-def _predict_row(sources, weights, decoded, few, prediction):
+def _predict_row(sources, weights, decoded, few, prediction):  # type: ignore[no-untyped-def]
     """Fill a row's prediction: a weighted sum of other rows, or the median of every column."""
     for j in range(len(prediction)):
         total, n_few = 0.0, 0
@@ -295,11 +300,174 @@ def _predict_row(sources, weights, decoded, few, prediction):
         prediction[j] = total
 
 
+# --- combinations: a row as a sum of atoms, whose coefficients are coded beside it
+
+
+@jit()
+def code_combinations(  # type: ignore[no-untyped-def]
+    x, coded, given, mean, atoms, own, coefs, limits, scale, absolute, trade, least, most,
+    codes, kinds, side, k, decoded, decoding,
+):  # fmt: skip
+    """Code rows that are predicted by atoms; their coefficients are integers of the row's step.
+
+    Parameters
+    ----------
+    mean : array of shape (m,)
+        What every prediction begins with.
+    atoms : array of shape (n_atoms, m)
+        Shared by all rows.
+    own : array of shape (n, m) or (0, m)
+        One atom more for every row, whose coefficient is the first one.
+    coefs : array of shape (n, n_coefs)
+        The coefficients; of no rows where they are decoded.
+    side : int32 array of shape (n, n_coefs)
+        Their integers.
+    x, coded, given, limits, scale, absolute, trade, least, most, codes, kinds, k, decoded, decoding
+        See ``code_rows``.
+    """
+    n, m = k.shape
+    first = decoded.shape[0] - n
+    prediction, sizes = np.zeros(m), np.zeros(m)
+    nothing = own[:0]
+    last = least
+    for t in range(n):
+        row, mine = decoded[first + t], own[t : t + 1] if len(own) else nothing
+        if decoding:
+            _combine(mean, atoms, mine, side[t], step_of(codes[t]), prediction)
+            _decode_row(coded[t], given[t], prediction, step_of(codes[t]), scale, k[t], row)
+            continue
+        code = _settle_combination(
+            x[t], coded[t], given[t], mean, atoms, mine, coefs[t], limits[t], scale, sizes, trade,
+            absolute, least, most, side[t], prediction, k[t], row,
+        )  # fmt: skip
+        if code == NO_STEP:
+            code = last
+            kinds[t] = EXACT_ROW
+            side[t] = 0
+            row[:] = 0.0
+            _store_exactly(x[t], coded[t], given[t], k[t], row)
+        else:
+            _learn_sizes(k[t], coded[t], step_of(code), sizes)
+        codes[t] = last = code
+
+
+@jit()
+def _combine(mean, atoms, own, side, step, prediction):  # type: ignore[no-untyped-def]
+    """Fill the prediction of a row: mean and atoms, in their order."""
+    prediction[:] = mean
+    at = len(own)
+    if at:
+        coef = side[0] * step
+        for j in range(len(prediction)):
+            prediction[j] += coef * own[0, j]
+    for i in range(len(atoms)):
+        if side[at + i]:
+            coef = side[at + i] * step
+            for j in range(len(prediction)):
+                prediction[j] += coef * atoms[i, j]
+
+
+@jit()
+def _settle_combination(  # type: ignore[no-untyped-def]
+    x, coded, given, mean, atoms, own, coefs, limit, scale, sizes, trade, absolute, least, most,
+    side, prediction, k, row,
+):  # fmt: skip
+    """Return the code of the largest step that keeps a row within its limit, and fill the row.
+
+    A row that its atoms explain needs no step finer than its coefficients do.
+    """
+    square = limit * limit
+    n_coefs = max(1, np.count_nonzero(coefs))
+    code = most
+    if limit < np.inf:
+        guess = 8.0 * math.log2(max(square * 12.0 / n_coefs, 1e-300))
+        code = np.int64(min(max(np.floor(guess), least), most))
+    good, fine = NO_STEP, most + 1
+    while True:
+        step = step_of(code)
+        failed = False
+        for i in range(len(coefs)):
+            near = np.floor(coefs[i] / step + 0.5)
+            failed |= not abs(near) <= _LARGEST
+            side[i] = 0 if failed else np.int32(near)
+        error = -1.0
+        if not failed:
+            _combine(mean, atoms, own, side, step, prediction)
+            error = _code_row(
+                x, coded, given, prediction, step, scale, sizes, trade, absolute, k, row
+            )
+        if 0.0 <= error <= square:
+            if code == good or code + 1 >= fine:
+                return code
+            good = code
+            code += 1
+        elif good != NO_STEP:
+            # One too far: back to the last good one, which ends the search.
+            fine, code = code, good
+            good = code
+        elif code == least:
+            return NO_STEP
+        else:
+            fall = 16.0 if error < 0.0 or square == 0.0 else 8.0 * math.log2(error / square)
+            fine = code
+            code = max(least, code - max(1, min(16, np.int64(fall))))
+
+
+@jit()
+def preimages(weights, step, atoms, gamma, n_rounds, rows):  # type: ignore[no-untyped-def]
+    """Fill rows: each the fixed point of a Gaussian expansion, after so many rounds.
+
+    The row y whose image is nearest to that of sum_i w_i phi(x_i) is where y is the mean of the
+    atoms with weights w_i k(y, x_i), (19) of the paper on fast kernel sparse coding.
+    """
+    n, n_atoms = weights.shape
+    m = atoms.shape[1]
+    mean = np.zeros(m)
+    for t in range(n):
+        y = rows[t]
+        y[:] = 0.0
+        for i in range(n_atoms):
+            if weights[t, i]:
+                weight = weights[t, i] * step
+                for j in range(m):
+                    y[j] += weight * atoms[i, j]
+        for _ in range(n_rounds):
+            total = 0.0
+            mean[:] = 0.0
+            for i in range(n_atoms):
+                if weights[t, i]:
+                    distance = 0.0
+                    for j in range(m):
+                        distance += (y[j] - atoms[i, j]) ** 2
+                    weight = weights[t, i] * step * _exp(-gamma * distance)
+                    total += weight
+                    for j in range(m):
+                        mean[j] += weight * atoms[i, j]
+            # Weights that cancel have no mean.
+            if not abs(total) > 1e-3:
+                break
+            for j in range(m):
+                y[j] = mean[j] / total
+
+
+@jit()
+def _exp(x):  # type: ignore[no-untyped-def]
+    """Return e^x of x <= 0 by its series: libraries differ in the last digit."""
+    if not x > -700.0:
+        return 0.0
+    n = np.floor(x * 1.4426950408889634 + 0.5)
+    rest = x - n * 0.693145751953125 - n * 1.4286068203094172e-06
+    total = 1.0
+    for i in range(13, 0, -1):
+        total = 1.0 + total * rest / i
+    return math.ldexp(total, int(n))
+
+
 # --- columns: every value from its column's past and from columns of its row that came before
 
 
 @jit()
-def code_columns(
+def code_columns(  # type: ignore[no-untyped-def]
     x, coded, given, lags, n_parents, fade, ridge, limits, scale, absolute, trade, least, most,
     codes, kinds, k, decoded, decoding,
 ):  # fmt: skip
@@ -345,7 +513,8 @@ def code_columns(
             else:
                 code = _settle_columns(
                     x[at], coded[at], given[at], decoded, t, lags, parents, weights, size, low,
-                    high, limits[at], scale, sizes, trade, absolute, least, most, last, k[at], inputs,
+                    high, limits[at], scale, sizes, trade, absolute, least, most, last, k[at],
+                    inputs,
                 )  # fmt: skip
                 if code == NO_STEP:
                     code = last
@@ -376,7 +545,7 @@ def code_columns(
 
 
 @jit()
-def _extent(decoded, t):
+def _extent(decoded, t):  # type: ignore[no-untyped-def]
     """Return the root mean square of the row before, or 1, its least and its largest value."""
     if t == 0:
         return 1.0, 0.0, 0.0
@@ -390,7 +559,7 @@ def _extent(decoded, t):
 
 
 @jit()
-def _gather(decoded, t, j, lags, parents, size, inputs):
+def _gather(decoded, t, j, lags, parents, size, inputs):  # type: ignore[no-untyped-def]
     """Fill what a value is predicted from, relative to the size of the row before."""
     at = 0
     for lag in lags:
@@ -404,7 +573,7 @@ def _gather(decoded, t, j, lags, parents, size, inputs):
 
 
 @jit()
-def _predict_value(inputs, weights, size, low, high, observed):
+def _predict_value(inputs, weights, size, low, high, observed):  # type: ignore[no-untyped-def]
     """Return a value's prediction, within thrice the range of the row before.
 
     Where nothing is observed within that range itself: what was predicted is predicted from again,
@@ -423,7 +592,7 @@ def _predict_value(inputs, weights, size, low, high, observed):
 
 
 @jit()
-def _decode_columns(
+def _decode_columns(  # type: ignore[no-untyped-def]
     coded, given, decoded, t, lags, parents, weights, size, low, high, step, scale, k, inputs
 ):
     """Fill a row from its integers, value after value."""
@@ -438,7 +607,7 @@ def _decode_columns(
 
 
 @jit()
-def _try_columns(
+def _try_columns(  # type: ignore[no-untyped-def]
     x, coded, given, decoded, t, lags, parents, weights, size, low, high, step, scale, sizes, trade,
     absolute, k, inputs,
 ):  # fmt: skip
@@ -465,45 +634,44 @@ def _try_columns(
 
 
 @jit()
-def _settle_columns(
+def _settle_columns(  # type: ignore[no-untyped-def]
     x, coded, given, decoded, t, lags, parents, weights, size, low, high, limit, scale, sizes,
     trade, absolute, least, most, last, k, inputs,
 ):  # fmt: skip
     """Return the code of the largest step that keeps a row within its limit, and fill the row."""
     square = limit * limit
+    # Where prediction alone will do, the step that costs nothing is the last one.
+    error = _try_columns(
+        x, coded, given, decoded, t, lags, parents, weights, size, low, high, step_of(last), scale,
+        sizes, trade, absolute, k, inputs,
+    )  # fmt: skip
+    if 0.0 <= error <= square and not k.any():
+        return last
     code = _first_guess(limit, coded, scale, least, most)
-    while True:
+    good = NO_STEP
+    while code != good:
         error = _try_columns(
             x, coded, given, decoded, t, lags, parents, weights, size, low, high, step_of(code),
             scale, sizes, trade, absolute, k, inputs,
         )  # fmt: skip
         if 0.0 <= error <= square:
-            break
-        if code == least:
+            good = code
+            # Steps that leave nothing to code are large enough.
+            code = min(code + 1, most) if k.any() else code
+        elif good != NO_STEP:
+            # One too far: the last good one again, which ends the search.
+            most = code = good
+            good = NO_STEP
+        elif code == least:
             return NO_STEP
-        fall = 16.0 if error < 0.0 or square == 0.0 else 8.0 * math.log2(error / square)
-        code = max(least, code - max(1, min(16, np.int64(fall))))
-    climb, settled = 2, True
-    while climb > 0 and code < most:
-        error = _try_columns(
-            x, coded, given, decoded, t, lags, parents, weights, size, low, high,
-            step_of(min(code + climb, most)), scale, sizes, trade, absolute, k, inputs,
-        )  # fmt: skip
-        settled = 0.0 <= error <= square
-        if settled:
-            code = min(code + climb, most)
         else:
-            climb //= 2
-    if not settled:
-        _try_columns(
-            x, coded, given, decoded, t, lags, parents, weights, size, low, high, step_of(code),
-            scale, sizes, trade, absolute, k, inputs,
-        )  # fmt: skip
+            fall = 16.0 if error < 0.0 or square == 0.0 else 8.0 * math.log2(error / square)
+            code = max(least, code - max(1, min(16, np.int64(fall))))
     return code
 
 
 @jit()
-def _learn(inputs, target, fade, moments, targets):
+def _learn(inputs, target, fade, moments, targets):  # type: ignore[no-untyped-def]
     """Add one value to the sums that its column's weights come from."""
     for i in range(len(inputs)):
         value = inputs[i]
@@ -513,7 +681,7 @@ def _learn(inputs, target, fade, moments, targets):
 
 
 @jit()
-def _solve(moments, targets, ridge, factor, column, weights):
+def _solve(moments, targets, ridge, factor, column, weights):  # type: ignore[no-untyped-def]
     """Solve for a column's weights: Cholesky, column by column, which needs no reordered sums."""
     n = len(targets)
     trace = 0.0
@@ -549,7 +717,7 @@ def _solve(moments, targets, ridge, factor, column, weights):
 
 
 @jit()
-def _choose_parents(decoded, t, parents):
+def _choose_parents(decoded, t, parents):  # type: ignore[no-untyped-def]
     """Choose for every column those before it whose changes were most like its own."""
     m = decoded.shape[1]
     start = max(1, t - _CHOICE_ROWS)
@@ -578,7 +746,7 @@ def _choose_parents(decoded, t, parents):
 
 
 @jit()
-def _product(a, b):
+def _product(a, b):  # type: ignore[no-untyped-def]
     """Return an inner product: four sums in a fixed order, which a processor adds at once."""
     s0 = s1 = s2 = s3 = 0.0
     whole = len(a) // 4 * 4
@@ -593,7 +761,7 @@ def _product(a, b):
 
 
 @jit()
-def _replay(decoded, t, lags, parents, fade, inputs, moments, targets):
+def _replay(decoded, t, lags, parents, fade, inputs, moments, targets):  # type: ignore[no-untyped-def]
     """Learn anew from the last rows, with the parents as they are now."""
     moments[:] = 0.0
     targets[:] = 0.0
@@ -608,89 +776,83 @@ def _replay(decoded, t, lags, parents, fade, inputs, moments, targets):
 
 
 @jit()
-def code_slice(
-    x, coded, given, n_past, codes, scale, absolute, trade, sizes, k, decoded, s, errors, decoding
-):
-    """Code a symmetric matrix of which the entries on and above the diagonal are coded.
+def predict_slice(decoded, s, past, prediction):  # type: ignore[no-untyped-def]
+    """Fill the medians of the entries on and above the diagonal over ``past`` slices before."""
+    few = np.zeros(past)
+    for i in range(len(prediction)):
+        for j in range(i, len(prediction)):
+            for back in range(past):
+                value = decoded[s - 1 - back, i, j]
+                place = back
+                while place > 0 and few[place - 1] > value:
+                    few[place] = few[place - 1]
+                    place -= 1
+                few[place] = value
+            prediction[i, j] = few[past // 2]
 
-    An entry is predicted as the median of the same entry in up to ``n_past`` slices before, an odd
-    number; in the first slice from the rows that are most like this one where both are known.
+
+@jit()
+def code_slice(  # type: ignore[no-untyped-def]
+    x, coded, given, alone, codes, scale, absolute, trade, sizes, prediction, k, decoded, errors,
+    start, stop, decoding,
+):  # fmt: skip
+    """Code rows of a symmetric matrix, of which the entries on and above the diagonal are coded.
+
     The step of an entry belongs to two rows: 1 / step^2 is the sum of theirs.
 
     Parameters
     ----------
     x, coded, given : array of shape (n, n)
         One slice; see ``code_rows``. Symmetric, of which the upper triangle is looked at.
-    n_past : int
-        Slices to take the median of.
+    alone : bool
+        Whether there is no slice before: rows are then predicted from those that are most like
+        them where both are known.
     codes : int32 array of shape (n,)
         Steps of the rows.
     sizes : array of shape (n, n)
         The mean magnitudes of what is left, for the encoder.
+    prediction : array of shape (n, n)
+        Where there are slices before.
     k : int32 array of shape (n, n)
         The integers.
-    decoded : array of shape (n_slices, n, n)
-        Slices before, and this one, number ``s``, to be filled.
+    decoded : array of shape (n, n)
+        To be filled.
     errors : array of shape (n,)
-        The squared error of every row; negative where it fails.
+        To which the squared errors of these rows are added; -inf where they fail.
+    start, stop : int
+        The rows; where the slice is not alone, others may be coded at the same time.
     """
     n = len(codes)
-    rates, prediction = np.zeros(n), np.zeros(n)
-    few, distances = np.zeros(n_past), np.zeros(n)
+    rates, row, distances = np.zeros(n), np.zeros(n), np.zeros(n)
     for i in range(n):
         step = step_of(codes[i])
         rates[i] = 1.0 / (step * step)
-        errors[i] = 0.0
-    past = min(n_past, s)
-    past -= 1 - past % 2 if past > 0 else 0
-    for i in range(n):
-        if past:
-            _median_entries(decoded, s, past, i, few, prediction)
+    for i in range(start, stop):
+        if alone:
+            _predict_alike(decoded, i, distances, row)
         else:
-            _predict_alike(decoded[s], i, distances, prediction)
+            row = prediction[i]
         for j in range(i, n):
             if coded[i, j]:
                 step = 1.0 / math.sqrt(rates[i] + rates[j])
-                middle, width = _cell(prediction[j], step, scale, j)
+                middle, width = _cell(row[j], step, scale, j)
                 if not decoding:
-                    near = _nearest(
-                        x[i, j], middle, width, scale, sizes[i, j], trade, absolute
-                    )
-                    if not abs(near) <= _LARGEST:
-                        near = 0.0
-                        errors[i] = errors[j] = -np.inf
+                    near = _nearest(x[i, j], middle, width, scale, sizes[i, j], trade, absolute)
+                    error = (x[i, j] - _value(middle, width, scale, near)) ** 2
+                    if not (abs(near) <= _LARGEST and math.sqrt(error) <= absolute):
+                        near, error = 0.0, -np.inf
                     k[i, j] = np.int32(near)
-                value = _value(middle, width, scale, np.float64(k[i, j]))
-                if not decoding:
-                    error = (x[i, j] - value) ** 2
-                    if not abs(x[i, j] - value) <= absolute:
-                        error = -np.inf
                     errors[i] += error
                     if i != j:
                         errors[j] += error
-            elif math.isnan(given[i, j]):
-                value = prediction[j]
+                value = _value(middle, width, scale, np.float64(k[i, j]))
             else:
-                value = given[i, j]
-            decoded[s, i, j] = decoded[s, j, i] = value
+                value = row[j] if math.isnan(given[i, j]) else given[i, j]
+            decoded[i, j] = decoded[j, i] = value
 
 
 @jit()
-def _median_entries(decoded, s, past, i, few, prediction):
-    """Fill the medians of entries (i, j >= i) over the slices before."""
-    for j in range(i, len(prediction)):
-        for back in range(past):
-            value = decoded[s - 1 - back, i, j]
-            place = back
-            while place > 0 and few[place - 1] > value:
-                few[place] = few[place - 1]
-                place -= 1
-            few[place] = value
-        prediction[j] = few[past // 2]
-
-
-@jit()
-def _predict_alike(matrix, i, distances, prediction):
+def _predict_alike(matrix, i, distances, prediction):  # type: ignore[no-untyped-def]
     """Predict entries (i, j >= i) from rows before that are like row i in columns before i."""
     n = len(prediction)
     prediction[i] = matrix[i - 1, i - 1] if i > 0 else 0.0

@@ -1,0 +1,249 @@
+"""Which model: the one whose bytes are fewest on rows that nobody learned from.
+
+Every candidate codes the last quarter of a part of the rows at the bound that was asked for. Those
+that learn on the way have seen the three quarters before; those with atoms have learned from them.
+Of those that come close to each other, the one that starts best decides.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelatoms.codec.bounds import Bound
+from kernelatoms.codec.learning import LEARNED, learned_models
+from kernelatoms.codec.matrix import encode_matrix
+from kernelatoms.codec.models import CodecModel
+from kernelatoms.codec.predictors import PREDICTORS, fits_columns
+
+Array = NDArray[Any]
+
+# Candidates are compared on about so many values, at least six slices.
+_TRIED_VALUES = 1 << 18
+_TRIED_SLICES = 6
+# Rows that a model of columns is handed from its history.
+_HISTORY_ROWS = 2048
+# Repetitions are looked for in so many rows and columns, and believed from this correlation on.
+_LAG_ROWS, _LAG_COLUMNS = 1 << 14, 32
+_LEAST_CORRELATION = 0.15
+# Of those within so many times the fewest bytes, the whole part that was looked at decides.
+_CLOSE = 1.15
+#: Models that can be asked for by name.
+NAMES = ("exact", *PREDICTORS)
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A candidate and what it came to.
+
+    Parameters
+    ----------
+    name : str
+        Its predictor.
+    n_bytes : int
+        What all rows would take, the model included, going by the rows it was tried on.
+    note : str
+        Its settings, in words.
+    """
+
+    name: str
+    n_bytes: int
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The model chosen, and all that were tried, the best first."""
+
+    model: CodecModel
+    trials: tuple[Trial, ...]
+
+
+def parts_to_try(rows: Array, slice_rows: int = 0) -> tuple[Array, Array]:
+    """Return the rows that candidates learn from and those that they are compared on."""
+    unit = slice_rows or 1
+    n_units = len(rows) // unit
+    wanted = max(_TRIED_VALUES // max(1, unit * rows.shape[1]), _TRIED_SLICES)
+    n_tried = min(n_units, wanted)
+    cut = max(n_tried * 3 // 4, min(1, n_tried - 1)) * unit
+    return rows[:cut], rows[cut : n_tried * unit]
+
+
+def choose_model(
+    rows: Array,
+    bound: Bound,
+    *,
+    slice_rows: int = 0,
+    symmetric: bool | None = None,
+    names: Sequence[str] | None = None,
+    n_rows: int | None = None,
+) -> Choice:
+    """Return the model with which rows take the fewest bytes.
+
+    Parameters
+    ----------
+    rows : float array of shape (n, m)
+        All rows, or the first of them; of a 3-d array, slices one under another.
+    bound : Bound
+        What is promised.
+    slice_rows : int
+        Rows in a slice, 0 if there are none.
+    symmetric : bool, optional
+        Whether slices (or the matrix) are symmetric; by default it is looked for.
+    names : sequence of str or None
+        The models to choose among; None for all. Symmetric matrices are stored once by "lags"
+        alone, and then others are tried only where they are named.
+    n_rows : int, optional
+        How many rows there will be, by default as many as there are.
+    """
+    if symmetric is None:
+        symmetric = is_symmetric(rows, slice_rows)
+    seen, tried = parts_to_try(rows, slice_rows)
+    wanted = _usual_names(symmetric) if names is None else names
+    candidates = [m for m in _candidates(rows, slice_rows, symmetric) if m.predictor in wanted]
+    candidates += learned_models(seen, bound, slice_rows, wanted)
+    if "exact" in wanted or not candidates:
+        candidates.append(CodecModel("exact", rows.shape[1], slice_rows))
+    n_all = len(rows) if n_rows is None else n_rows
+    sizes = []
+    for model in candidates:
+        n_bytes = len(encode_matrix(tried, bound, with_history(model, seen)))
+        sizes.append(len(model.to_bytes()) + n_bytes * n_all / max(1, len(tried)))
+    close = [i for i, size in enumerate(sizes) if size <= _CLOSE * min(sizes)]
+    if len(close) > 1:
+        # From nothing, as they will start; what is judged by these bytes stands before the rest.
+        part = np.concatenate([seen, tried])
+        for i in close:
+            n_bytes = len(encode_matrix(part, bound, candidates[i]))
+            sizes[i] = len(candidates[i].to_bytes()) + n_bytes * n_all / max(1, len(part))
+    order = sorted(range(len(sizes)), key=lambda i: (i not in close, sizes[i]))
+    trials = tuple(
+        Trial(candidates[i].predictor, round(sizes[i]), note(candidates[i])) for i in order
+    )
+    return Choice(_learned_from_all(candidates[order[0]], rows, bound), trials)
+
+
+def _usual_names(symmetric: bool) -> tuple[str, ...]:
+    return ("exact", "lags") if symmetric else NAMES
+
+
+def _learned_from_all(model: CodecModel, rows: Array, bound: Bound) -> CodecModel:
+    """Return a model whose atoms are learned from all rows, like those of a part that won."""
+    if model.predictor not in LEARNED:
+        return model
+    gamma = model.settings.get("gamma")
+    again = learned_models(rows, bound, model.slice_rows, [model.predictor], gamma=gamma)
+    return next(again, model)
+
+
+def is_symmetric(rows: Array, slice_rows: int = 0) -> bool:
+    """Return whether all slices, or the one matrix, are symmetric."""
+    n, m = rows.shape
+    if m < 2 or (slice_rows or n) != m or n % m:
+        return False
+    slices = rows.reshape(-1, m, m)
+    return np.array_equal(slices, slices.transpose(0, 2, 1), equal_nan=True)
+
+
+def with_history(model: CodecModel, rows: Array) -> CodecModel:
+    """Return a model that goes on from these rows, as far as its kind looks back."""
+    settings = model.settings
+    if model.symmetric:
+        n = model.n_columns * int(settings["past"])
+    elif model.predictor == "lags":
+        n = int(settings["lag"]) * int(settings["past"])
+    elif model.predictor == "columns":
+        n = _HISTORY_ROWS + max(settings["lags"])
+    else:
+        n = 1 if model.predictor == "interpolation" else 0
+    history = _bridged(rows[max(0, len(rows) - n) :])
+    if not n or not len(history):
+        return model
+    return replace(model, arrays={**model.arrays, "history": history})
+
+
+def without_history(model: CodecModel) -> CodecModel:
+    """Return a model that starts from nothing."""
+    arrays = {name: array for name, array in model.arrays.items() if name != "history"}
+    return replace(model, arrays=arrays)
+
+
+def _bridged(rows: Array) -> Array:
+    """Return rows with the last value of a column where one is missing, 0 before the first."""
+    there = np.isfinite(rows)
+    last = np.maximum.accumulate(np.where(there, np.arange(len(rows))[:, None], 0), axis=0)
+    filled = np.take_along_axis(rows, last, axis=0)
+    return np.where(np.isfinite(filled), filled, 0).astype(rows.dtype)
+
+
+def note(model: CodecModel) -> str:
+    """Return a model's settings in words."""
+    settings = dict(model.settings)
+    words = ["one half of symmetric matrices"] if model.symmetric else []
+    if model.predictor == "lags":
+        lag, past = settings["lag"], settings["past"]
+        if model.symmetric:
+            words.append("the slice before" if past == 1 else f"the median of {past} slices before")
+        else:
+            words.append(f"{lag} rows before" if lag > 1 else "the row before")
+            words += [f"the median of {past}"] if past > 1 else []
+    elif model.predictor == "columns":
+        lags = " and ".join(str(lag) for lag in settings["lags"])
+        words += [f"rows {lags} before", f"{settings['parents']} other columns"]
+    elif model.predictor == "interpolation":
+        words.append(f"between every {settings['stride']}th row and halves of that")
+    elif "n_atoms" in settings:
+        words.append(f"{settings['n_atoms']} atoms")
+        words += [f"gamma {settings['gamma']:.3g}"] if "gamma" in settings else []
+    return ", ".join(words)
+
+
+def _candidates(rows: Array, slice_rows: int, symmetric: bool) -> Iterator[CodecModel]:
+    """Yield the models that need no learning before."""
+    m = rows.shape[1]
+    if symmetric:
+        for past in (1, 3, 5):
+            settings = {"lag": m, "past": past}
+            yield CodecModel("lags", m, slice_rows, symmetric=True, settings=settings)
+    lags = [lag for lag in (slice_rows, *find_lags(rows)) if 1 < lag < len(rows)]
+    if not symmetric:
+        for lag in (1, *lags):
+            for past in (1, 3):
+                yield CodecModel("lags", m, slice_rows, settings={"lag": lag, "past": past})
+    yield CodecModel("interpolation", m, slice_rows, settings={"stride": 64})
+    parents = min(8, m - 1)
+    for chosen in ([1], *([[1, 2, *lags[:2]]] if lags else [[1, 2]])):
+        settings = {"lags": chosen, "parents": parents}
+        if fits_columns(m, len(chosen), parents):
+            yield CodecModel("columns", m, slice_rows, settings=settings)
+
+
+def find_lags(rows: Array) -> list[int]:
+    """Return up to two distances at which rows repeat themselves, the clearest first.
+
+    Peaks of the mean autocorrelation of some columns, away from its first fall.
+    """
+    part = rows[:_LAG_ROWS, :: max(1, rows.shape[1] // _LAG_COLUMNS)].astype(np.float64)
+    n = len(part)
+    if n < 16:
+        return []
+    finite = np.isfinite(part)
+    part = np.where(finite, part, 0.0)
+    scale = np.abs(part).max(axis=0)
+    part /= np.where(scale > 0, scale, 1.0)
+    means = part.sum(axis=0) / np.maximum(finite.sum(axis=0), 1)
+    centred = np.where(finite, part - means, 0.0)
+    energy = (centred**2).sum(axis=0)
+    centred = centred[:, energy > 0] / np.sqrt(energy[energy > 0])
+    if not centred.shape[1]:
+        return []
+    power = np.abs(np.fft.rfft(centred, 2 * n, axis=0)) ** 2
+    correlation = np.fft.irfft(power.mean(axis=1))[: n // 2] * n / (n - np.arange(n // 2))
+    inner = correlation[3:-3]
+    stop = len(correlation) - 3
+    around = np.stack([correlation[3 + d : stop + d] for d in (-3, -2, -1, 1, 2, 3)])
+    peaks = 3 + np.flatnonzero((inner > around.max(axis=0)) & (inner > _LEAST_CORRELATION))
+    best = peaks[np.argsort(-correlation[peaks])]
+    return [int(lag) for lag in best[:2]]

@@ -1,0 +1,135 @@
+"""A compressed file opened: what it says of itself compared with itself, rows on demand."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelatoms.codec.blocks import check_size, decode_block, in_order, parts_of
+from kernelatoms.codec.errors import CodecError
+from kernelatoms.codec.format import Entry, Reader
+from kernelatoms.codec.header import Header
+from kernelatoms.codec.models import CodecModel
+from kernelatoms.codec.stored_models import read_model_bytes
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class DecodedBlock:
+    """A decoded block.
+
+    Parameters
+    ----------
+    start : int
+        Its first row.
+    n_rows : int
+        How many rows it has; of a 3-d array, slices.
+    matrix : array of shape (n_rows, n_columns) or None
+        Approximate numbers; of slices, their rows one under another.
+    exact : bytes
+        All else.
+    """
+
+    start: int
+    n_rows: int
+    matrix: Array | None
+    exact: bytes
+
+
+class Compressed:
+    """A compressed file, read at any place.
+
+    Parameters
+    ----------
+    source : binary file or bytes
+        A file that can be read at any place, or all of its bytes.
+    model : CodecModel or None
+        A model that the file may refer to without holding it.
+
+    Raises
+    ------
+    CodecError
+        If it is damaged, cut short, of a later version or no such file.
+    """
+
+    def __init__(self, source: IO[bytes] | bytes, model: CodecModel | None = None) -> None:
+        self.reader = Reader(source)
+        tail = self.reader.tail
+        self.header = Header.from_bytes(tail.header)
+        self._given = model
+        self.stored = [read_model_bytes(data) for data in tail.models]
+        self.digests = [digest.hex() for digest in tail.digests]
+        n_models = len(self.stored) + len(self.digests)
+        if any(part.model >= n_models for part in self.header.parts):
+            raise CodecError("the header tells of a model that is not there.")
+        self._numbers = self._by_part()
+
+    def n_rows(self, part: int = 0) -> int:
+        """Return how many rows an array or table has; of a 3-d array, slices."""
+        return sum(self.reader.entries[i].n_rows for i in self._numbers[part])
+
+    def model(self, part: int = 0) -> CodecModel | None:
+        """Return the model that an array or table is predicted by; None if it is kept exactly."""
+        number = self.header.parts[part].model
+        if number < 0:
+            return None
+        if number < len(self.stored):
+            return self.stored[number]
+        wanted = self.digests[number - len(self.stored)]
+        if self._given is None:
+            raise CodecError(
+                f"it was compressed with a model that it does not hold; give the model file with "
+                f"the digest {wanted}."
+            )
+        if self._given.digest != wanted:
+            raise CodecError(
+                f"it was compressed with the model of the digest {wanted}, and the one given has "
+                f"{self._given.digest}."
+            )
+        return self._given
+
+    def blocks(
+        self, part: int = 0, start: int = 0, stop: int | None = None
+    ) -> Iterator[DecodedBlock]:
+        """Yield the decoded blocks that hold some of these rows, in their order."""
+        numbers = self._numbers[part]
+        entries = [self.reader.entries[i] for i in numbers]
+        starts = np.cumsum([0, *(entry.n_rows for entry in entries)]).tolist()
+        model, dtype = self.model(part), self.header.parts[part].dtype
+
+        def decode(item: tuple[int, Entry, bytes, bytes]) -> DecodedBlock:
+            first, entry, matrix, exact = item
+            decoded, rest = decode_block(entry, matrix, exact, model, dtype)
+            return DecodedBlock(first, entry.n_rows, decoded, rest)
+
+        wanted = parts_of(starts, start, starts[-1] if stop is None else stop)
+        # Read one after another, decoded together.
+        read = ((starts[i], entries[i], *self.reader.read(numbers[i])) for i in wanted)
+        return in_order(decode, read)
+
+    def check(self) -> None:
+        """Compare all blocks with their checksums."""
+        for i in range(len(self.reader.entries)):
+            self.reader.read(i)
+
+    def _by_part(self) -> list[list[int]]:
+        """Return the numbers of every part's blocks."""
+        found: list[list[int]] = [[] for _ in self.header.parts]
+        last = 0
+        for i, entry in enumerate(self.reader.entries):
+            if not last <= entry.part < len(found) or entry.n_rows == 0:
+                raise CodecError(f"the index tells of a block {i} that cannot be.")
+            last = entry.part
+            found[last].append(i)
+            number = self.header.parts[last].model
+            if number < 0 and entry.matrix_size:
+                raise CodecError("a block has numbers where no model is.")
+            if 0 <= number < len(self.stored):
+                check_size(entry, self.stored[number])
+        for numbers in found:
+            if sum(self.reader.entries[i].n_rows for i in numbers) >= 1 << 62:
+                raise CodecError("the index tells of more rows than any file has.")
+        return found

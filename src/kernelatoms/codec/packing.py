@@ -1,0 +1,128 @@
+"""Bytes behind each other: whole numbers of any size, and zstandard frames without a head.
+
+Whatever is read here may come from anybody. A size is compared with what is there before room is
+made for it, and what does not fit ends in ``CodecError``.
+"""
+
+import zstandard
+
+from kernelatoms.codec.errors import CodecError
+
+# Up to this many bytes nobody asks; beyond, a frame holds at least one byte of this many.
+MOST_UNASKED, MOST_EXPANSION = 1 << 27, 1024
+
+# Frames are known by their place and their size by a number before them: four bytes of magic and
+# the size inside are saved.
+_FORM = zstandard.FORMAT_ZSTD1_MAGICLESS
+_MAGIC = b"\x28\xb5\x2f\xfd"
+_STORED, _PACKED = 0, 1
+# Level 19 gains some percent and takes ten times as long: for what is small.
+_SMALL = 1 << 18
+
+
+def number(value: int) -> bytes:
+    """Return a whole number as bytes, seven bits each, the lowest first (LEB128)."""
+    found = bytearray()
+    while value > 127:
+        found.append(value & 127 | 128)
+        value >>= 7
+    found.append(value)
+    return bytes(found)
+
+
+class Cursor:
+    """Bytes that are read from left to right, and never beyond their end.
+
+    Parameters
+    ----------
+    data : bytes
+        What is read.
+    what : str
+        What they are, for messages: "the index".
+    """
+
+    def __init__(self, data: bytes, what: str) -> None:
+        self._data, self._what, self._place = data, what, 0
+
+    @property
+    def left(self) -> int:
+        """How many bytes follow."""
+        return len(self._data) - self._place
+
+    def take(self, size: int) -> bytes:
+        """Return the next bytes."""
+        if size > self.left:
+            raise CodecError(f"{self._what} ends before it should.")
+        self._place += size
+        return self._data[self._place - size : self._place]
+
+    def number(self) -> int:
+        """Return the next whole number, below 2^63."""
+        value = shift = 0
+        while True:
+            byte = self.take(1)[0]
+            value |= (byte & 127) << shift
+            shift += 7
+            if byte < 128:
+                break
+            if shift >= 63:
+                raise CodecError(f"{self._what} holds a number that is too large.")
+        if value >> 63:
+            raise CodecError(f"{self._what} holds a number that is too large.")
+        return value
+
+    def counted(self) -> bytes:
+        """Return bytes that follow their number."""
+        return self.take(self.number())
+
+    def end(self) -> None:
+        """Refuse bytes that nobody has asked for."""
+        if self.left:
+            raise CodecError(f"{self._what} is followed by {self.left} bytes that do not belong.")
+
+
+def pack(data: bytes) -> bytes:
+    """Return bytes compressed without loss, or as they are where that is shorter."""
+    if not data:
+        return b""
+    level = 19 if len(data) <= _SMALL else 9
+    settings = zstandard.ZstdCompressionParameters.from_level(
+        level, format=_FORM, write_content_size=False, write_checksum=False
+    )
+    packed = zstandard.ZstdCompressor(compression_params=settings).compress(data)
+    # What shrinks so much that nobody would believe it is stored as it is.
+    if len(packed) + 2 > len(data) or not believable(len(data), len(packed)):
+        return bytes([_STORED]) + data
+    return bytes([_PACKED]) + number(len(data)) + packed
+
+
+def unpack(data: bytes, what: str) -> bytes:
+    """Return what ``pack`` was given; ``what`` names it in messages."""
+    if not data:
+        return b""
+    cursor = Cursor(data, what)
+    form = cursor.take(1)[0]
+    if form == _STORED:
+        return cursor.take(cursor.left)
+    if form != _PACKED:
+        raise CodecError(f"{what} is packed in an unknown way.")
+    size = cursor.number()
+    frame = cursor.take(cursor.left)
+    if not believable(size, len(frame)):
+        raise CodecError(f"{what} would become {size:,} bytes out of {len(frame):,}.")
+    try:
+        # The frame may name a size of its own, which would be believed.
+        if zstandard.frame_content_size(_MAGIC + frame) not in (-1, size):
+            raise CodecError(f"{what} is not of the size that it should be.")
+        reader = zstandard.ZstdDecompressor(format=_FORM, max_window_size=MOST_UNASKED)
+        found = reader.decompress(frame, max_output_size=size)
+    except zstandard.ZstdError as error:
+        raise CodecError(f"{what} cannot be read: {error}.") from error
+    if len(found) != size:
+        raise CodecError(f"{what} is not of the size that it should be.")
+    return bytes(found)
+
+
+def believable(size: int, packed: int) -> bool:
+    """Tell whether so many bytes may come out of so few."""
+    return size <= max(MOST_UNASKED, MOST_EXPANSION * packed)

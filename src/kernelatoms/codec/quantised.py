@@ -1,0 +1,217 @@
+"""A block of rows on its way to integers or back: the arrays that predictors read and fill."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelatoms.codec.bounds import Bound
+from kernelatoms.codec.models import CodecModel
+from kernelatoms.engine import machine
+
+Array = NDArray[Any]
+
+# Steps are 2^(code / 16). Numbers are near 1 or on a grid of decimals: smaller steps than these
+# would be those of rounding errors.
+LEAST_CODE, MOST_CODE = -16 * 60, 16 * 60
+# What a bit is worth in squared steps, when a value is moved to a cheaper cell. At high rates,
+# where the error is step^2 / 12, it is ln(2) / 6; smaller and larger ones were tried.
+TRADE = 0.11
+# Grids of up to so many decimals; a grid has fewer points than this.
+MOST_DECIMALS = 9
+_MOST_POINTS = 2.0**40
+
+
+@dataclass(frozen=True)
+class Unit:
+    """What numbers are worked with: decimals on a grid, or multiples of a power of two.
+
+    Parameters
+    ----------
+    decimals : int
+        All numbers are multiples of 10^-decimals; -1 if they are of no such grid.
+    exponent : int
+        Without a grid, numbers are divided by 2^exponent, which brings the largest near 1.
+    """
+
+    decimals: int = -1
+    exponent: int = 0
+
+    @classmethod
+    def fitting(cls, rows: Array) -> "Unit":
+        """Return the unit of some rows: the coarsest grid that all are on, if there is one."""
+        finite = rows[np.isfinite(rows)]
+        size = float(np.abs(finite).max(initial=0.0))
+        if size == 0.0:
+            return cls(0)
+        wide = finite.astype(np.float64)
+        for decimals in range(MOST_DECIMALS + 1):
+            scale = float(10**decimals)
+            if size * scale >= _MOST_POINTS:
+                break
+            if (np.rint(wide[:1000] * scale) / scale).astype(rows.dtype).tolist() == (
+                finite[:1000].tolist()
+            ) and ((np.rint(wide * scale) / scale).astype(rows.dtype) == finite).all():
+                return cls(decimals)
+        return cls(-1, int(np.frexp(size)[1]))
+
+    @property
+    def scale(self) -> float:
+        """Grid points per unit, 0 without a grid."""
+        return float(10**self.decimals) if self.decimals >= 0 else 0.0
+
+    def of(self, rows: Array) -> Array:
+        """Return rows in this unit, in float64."""
+        with np.errstate(over="ignore"):
+            return np.ldexp(rows.astype(np.float64), -self.exponent)
+
+    def nearest(self, rows: Array) -> Array:
+        """Return rows in this unit, those of a grid as its points: float32 only comes close."""
+        values = self.of(rows)
+        return np.rint(values * self.scale) / self.scale if self.decimals >= 0 else values
+
+    def step(self, value: float) -> float:
+        """Return a number in this unit."""
+        with np.errstate(over="ignore"):
+            return float(np.ldexp(value, -self.exponent))
+
+    def back(self, values: Array, dtype: Any) -> Array:
+        """Return numbers of this unit as they were."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            return np.asarray(np.ldexp(values, self.exponent).astype(dtype))
+
+
+@dataclass
+class Block:
+    """Rows, integers, and all that is known on the way; named as in the engine's ``code_rows``."""
+
+    x: Array
+    coded: Array
+    given: Array
+    limits: Array
+    decoded: Array
+    decoding: bool
+    unit: Unit
+    absolute: float = np.inf
+    trade: float = TRADE
+    least: int = LEAST_CODE
+    most: int = MOST_CODE
+    codes: Array = field(init=False)
+    kinds: Array = field(init=False)
+    k: Array = field(init=False)
+    side: Array = field(init=False)
+
+    def __post_init__(self) -> None:
+        n, m = self.coded.shape
+        self.codes = np.zeros(n, np.int32)
+        self.kinds = np.zeros(n, np.uint8)
+        self.k = np.zeros((n, m), np.int32)
+        self.side = np.zeros((n, 0), np.int32)
+
+    @property
+    def scale(self) -> float:
+        """Grid points per unit, 0 without a grid."""
+        return self.unit.scale
+
+    @property
+    def rows(self) -> Array:
+        """The decoded rows, without history."""
+        return self.decoded[len(self.decoded) - len(self.k) :]
+
+
+def block_to_encode(rows: Array, bound: Bound, model: CodecModel, unit: Unit) -> Block:
+    """Return the block of some rows, to be coded.
+
+    Parameters
+    ----------
+    rows : float array of shape (n, m)
+        As they are.
+    bound : Bound
+        What is promised.
+    model : CodecModel
+        Who predicts; its history, if it has one, comes first.
+    unit : Unit
+        The numbers that are worked with.
+    """
+    x = unit.nearest(np.where(np.isfinite(rows), rows, 0))
+    norms = np.linalg.norm(x, axis=1)
+    limits, absolute = np.full(len(x), np.inf), 0.0 if bound.exact else np.inf
+    # Rounding to the rows' type and of these sums is taken off; points of a grid are rounded too.
+    rounding = float(np.finfo(rows.dtype).eps) * (1.0 if unit.scale else 0.5) + 2.0**-52
+    if bound.relative is not None:
+        limits = norms * max(bound.relative * (1 - 1e-9) - rounding, 0.0)
+    if bound.absolute is not None:
+        largest = float(np.abs(x).max(initial=0.0))
+        absolute = max(unit.step(bound.absolute) * (1 - 1e-9) - rounding * largest, 0.0)
+    block = Block(
+        x=x,
+        coded=coded_entries(~np.isnan(rows), model),
+        given=np.full(x.shape, np.nan),
+        limits=limits,
+        decoded=_with_history(x.shape, model, unit),
+        decoding=False,
+        unit=unit,
+        absolute=absolute,
+    )
+    # Smaller cells than a grid's points gain nothing.
+    block.least = LEAST_CODE if unit.scale == 0 else int(np.floor(-16 * np.log2(unit.scale)))
+    if absolute < np.inf:
+        widest = 2 * absolute + (1 / unit.scale if unit.scale else 0.0)
+        code = np.floor(16 * np.log2(widest)) if widest > 0 else block.least
+        block.most = int(np.clip(code, block.least, MOST_CODE))
+    return block
+
+
+def block_to_decode(observed: Array, model: CodecModel, unit: Unit) -> Block:
+    """Return a block to be decoded, its integers still to be filled in."""
+    return Block(
+        x=np.empty((0, observed.shape[1])),
+        coded=coded_entries(observed, model),
+        given=np.full(observed.shape, np.nan),
+        limits=np.empty(0),
+        decoded=_with_history(observed.shape, model, unit),
+        decoding=True,
+        unit=unit,
+    )
+
+
+def coded_entries(observed: Array, model: CodecModel) -> Array:
+    """Return where integers are coded: what is observed, of symmetric slices one half."""
+    coded = observed.astype(np.uint8)
+    if model.symmetric:
+        slices = coded.reshape(-1, model.n_columns, model.n_columns)
+        slices *= np.triu(np.ones(slices.shape[1:], np.uint8))
+    return coded
+
+
+def set_rows(block: Block, chosen: Array, values: Array, observed: Array, m: int) -> None:
+    """Take rows out of what is coded: their values are known.
+
+    Parameters
+    ----------
+    block : Block
+        Is changed.
+    chosen : bool array of shape (n,)
+        Which rows.
+    values, observed : array of shape (n, m)
+        What is known, and where.
+    m : int
+        Columns of symmetric slices, 0 of others.
+    """
+    block.coded[chosen] = 0
+    block.given[chosen] = np.where(observed[chosen], values[chosen], np.nan)
+    for row in np.flatnonzero(chosen) if m else ():
+        start, column = row // m * m, row % m
+        block.coded[start : start + m, column] = 0
+        block.given[start : start + m, column] = block.given[row]
+
+
+def _with_history(shape: tuple[int, ...], model: CodecModel, unit: Unit) -> Array:
+    history = model.arrays.get("history", np.empty((0, shape[1])))
+    return np.concatenate([unit.nearest(history), np.zeros(shape)])
+
+
+def engine_of(block: Block) -> Any:
+    """Return the machine that a block's arrays live on."""
+    return machine(block.k)

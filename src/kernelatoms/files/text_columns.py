@@ -1,0 +1,129 @@
+"""Columns of text as bytes and back: whole numbers, texts of one length, or any."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelatoms.codec.errors import CodecError
+from kernelatoms.codec.exact import arrange, rearrange
+from kernelatoms.codec.packing import Cursor, number
+from kernelatoms.engine.cpu.text_fields import (
+    BARE,
+    EMPTY,
+    WHOLE,
+    Numbers,
+    number_texts,
+    take_texts,
+)
+
+Array = NDArray[Any]
+
+_WHOLE, _SOME_WHOLE, _ONE_LENGTH, _ANY, _SAME = range(5)
+_MOST_LENGTH = 64
+_POINT = 46
+
+
+class Texts(NamedTuple):
+    """Texts one behind another, and where each begins, with the end of the last."""
+
+    data: Array
+    offsets: Array
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+
+def column_bytes(texts: Texts, numbers: Numbers) -> bytes:
+    """Return texts as bytes.
+
+    Parameters
+    ----------
+    texts : Texts
+        The texts.
+    numbers : Numbers
+        Which of them are numbers.
+    """
+    whole = (numbers.kinds == WHOLE) & (numbers.styles == BARE)
+    empty = numbers.kinds == EMPTY
+    if len(texts) and whole.any() and (whole | empty).all():
+        values = arrange(_narrow(numbers.values[whole]))
+        if whole.all():
+            return bytes([_WHOLE, _width(numbers.values[whole])]) + values
+        bits = np.packbits(empty).tobytes()
+        return bytes([_SOME_WHOLE, _width(numbers.values[whole])]) + bits + values
+    return text_bytes(texts)
+
+
+def text_bytes(texts: Texts) -> bytes:
+    """Return texts as bytes, whatever they are."""
+    lengths = np.diff(texts.offsets)
+    if len(texts) > 1 and (lengths == lengths[0]).all() and lengths[0] <= _MOST_LENGTH:
+        # Letters at the same place stand together: dates and codes pack far better.
+        grid = texts.data.reshape(len(texts), -1)
+        if (grid == grid[:1]).all():
+            return bytes([_SAME]) + number(int(lengths[0])) + texts.data[: lengths[0]].tobytes()
+        return bytes([_ONE_LENGTH]) + number(int(lengths[0])) + grid.T.tobytes()
+    return bytes([_ANY]) + arrange(lengths.astype(np.uint32)) + texts.data.tobytes()
+
+
+def read_texts(cursor: Cursor, n_rows: int) -> Texts:
+    """Return the texts of ``column_bytes``; ``CodecError`` if the bytes are not its own."""
+    form = cursor.take(1)[0]
+    if form in (_WHOLE, _SOME_WHOLE):
+        return _read_whole(cursor, n_rows, form == _SOME_WHOLE)
+    if form == _SAME:
+        same = np.frombuffer(cursor.counted(), np.uint8)
+        if len(same) > _MOST_LENGTH:
+            raise CodecError("a text of a block is too long.")
+        return Texts(np.tile(same, n_rows), np.arange(n_rows + 1) * len(same))
+    if form == _ONE_LENGTH:
+        length = cursor.number()
+        if length > _MOST_LENGTH:
+            raise CodecError("a text of a block is too long.")
+        grid = np.frombuffer(cursor.take(n_rows * length), np.uint8).reshape(length, n_rows)
+        return Texts(grid.T.reshape(-1).copy(), np.arange(n_rows + 1) * length)
+    if form != _ANY:
+        raise CodecError("a column of text is kept in an unknown way.")
+    lengths = rearrange(cursor.take(1 + 4 * n_rows), np.dtype(np.uint32), n_rows)
+    offsets = np.zeros(n_rows + 1, np.int64)
+    np.cumsum(lengths, dtype=np.int64, out=offsets[1:])
+    return Texts(np.frombuffer(cursor.take(int(offsets[-1])), np.uint8), offsets)
+
+
+def _read_whole(cursor: Cursor, n_rows: int, some: bool) -> Texts:
+    width = cursor.take(1)[0]
+    if width not in (1, 2, 4, 8):
+        raise CodecError("whole numbers of a block have no width.")
+    empty = np.zeros(n_rows, bool)
+    if some:
+        bits = np.frombuffer(cursor.take(-(-n_rows // 8)), np.uint8)
+        empty = np.unpackbits(bits, count=n_rows).astype(bool)
+    count = n_rows - int(empty.sum())
+    whole = rearrange(cursor.take(1 + count * width), np.dtype(f"<i{width}"), count)
+    values = np.full(n_rows, np.nan)
+    values[~empty] = whole
+    nothing = np.zeros(n_rows - count + 1, np.int64)
+    written = number_texts(values, 0, 0, _POINT, BARE, np.empty(0, np.uint8), nothing)
+    if written is None:
+        raise CodecError("whole numbers of a block are too large.")
+    return Texts(*written)
+
+
+def _width(values: Array) -> int:
+    return int(_narrow(values).dtype.itemsize)
+
+
+def _narrow(values: Array) -> Array:
+    """Return whole numbers in the narrowest type that holds them."""
+    low, high = values.min(initial=0.0), values.max(initial=0.0)
+    for kind in ("<i1", "<i2", "<i4"):
+        ends = np.iinfo(kind)
+        if ends.min <= low and high <= ends.max:
+            return values.astype(kind)
+    return values.astype("<i8")
+
+
+def picked(data: Array, starts: Array, stops: Array) -> Texts:
+    """Return some parts of a text as texts."""
+    return Texts(*take_texts(data, np.ascontiguousarray(starts), np.ascontiguousarray(stops)))
