@@ -123,9 +123,7 @@ def _pca_stream(factors: Factors, rank: int, shape: tuple[int, ...]) -> Stream:
     )
 
 
-def pca_file(
-    factors: Factors, rank: int, step: float, level: int = QUICK
-) -> tuple[int, Array]:
+def pca_file(factors: Factors, rank: int, step: float, level: int = QUICK) -> tuple[int, Array]:
     """Round the scores of the first components to multiples of a step, packed one by one.
 
     One step for all components: those of small size then have few bits. Where the smaller side is
@@ -163,9 +161,7 @@ def _svd_at_bound(prepared: Prepared, factors: Factors, bits: int, bound: float)
             return None
         name = f"{decoded.shape[0]} x {decoded.shape[1]}, rank {rank}, int{bits}"
         n_bytes += prepared.extra_bytes
-        return Found(
-            n_bytes, float(errors.max()), float(errors.mean()), f"{prepared.name}; {name}"
-        )
+        return Found(n_bytes, float(errors.max()), float(errors.mean()), f"{prepared.name}; {name}")
 
     low, high = 0, factors.rank
     best = met(high)

@@ -46,7 +46,9 @@ class Scaling:
         return norms[:, :, None] * norms[:, None, :] / mean[:, None, None]
 
 
-def scalings(table: Table, bound: float, steps: tuple[int, ...] = _STEPS_AN_OCTAVE) -> list[Scaling]:
+def scalings(
+    table: Table, bound: float, steps: tuple[int, ...] = _STEPS_AN_OCTAVE
+) -> list[Scaling]:
     """Return no scaling, and rows at unit norm with norms to different precisions."""
     result = [Scaling("unscaled")]
     for n in steps:

@@ -8,7 +8,7 @@ import io
 import os
 import tempfile
 from collections.abc import Callable, Iterable
-from importlib.util import find_spec
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,12 +28,6 @@ class Stream(NamedTuple):
     name: str
     code: Callable[[Array, float], tuple[int, Array]]
     finish: Callable[[Array, float], int] | None = None
-
-
-def is_installed(rival: str) -> bool:
-    """Say whether the package that a rival needs is there (they come with the extra ``bench``)."""
-    package = {"SZ3": "pysz", "ZFP": "zfpy", "SPERR": "hdf5plugin", "SZ2": "hdf5plugin"}.get(rival)
-    return package is None or find_spec(package) is not None
 
 
 def streams(rival: str, n_axes: int) -> list[Stream]:
@@ -113,12 +107,11 @@ def _zfp_precision(array: Array, size: float) -> tuple[int, Array]:
 
 
 def _sperr_settings(n_axes: int) -> Iterable[Stream]:
-    if n_axes < 2:
-        return
-    for swap in (False, True):
-        flag = ", swapped" if swap else ""
-        yield Stream(f"every value{flag}", lambda a, size, s=swap: _sperr(a, size, s))
-        yield Stream(f"on average{flag}", lambda a, size, s=swap: _sperr_mean(a, size, s))
+    if n_axes >= 2:
+        for swap in (False, True):
+            flag = ", swapped" if swap else ""
+            yield Stream(f"every value{flag}", partial(_sperr, swap=swap))
+            yield Stream(f"on average{flag}", partial(_sperr_mean, swap=swap))
 
 
 def _sperr(array: Array, size: float, swap: bool) -> tuple[int, Array]:
@@ -155,9 +148,7 @@ def _through_hdf5(array: Array, option: Any) -> tuple[int, Array]:
         file.create_dataset("x", data=array, chunks=array.shape, compression=option)
     with h5py.File(memory, "r") as file:  # opened anew, since a cache would return the original
         stored = file["x"]
-        n_bytes = sum(
-            stored.id.get_chunk_info(i).size for i in range(stored.id.get_num_chunks())
-        )
+        n_bytes = sum(stored.id.get_chunk_info(i).size for i in range(stored.id.get_num_chunks()))
         return n_bytes, stored[...]
 
 
