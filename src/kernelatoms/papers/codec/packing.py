@@ -19,7 +19,7 @@ def squeezed(data: bytes) -> int:
     return min(
         len(zstandard.ZstdCompressor(level=THOROUGH).compress(data)),
         len(bz2.compress(data, 9)),
-        len(lzma.compress(data, lzma.FORMAT_ALONE, preset=9 | lzma.PRESET_EXTREME)),
+        _lzma(data),
     )
 
 
@@ -47,8 +47,15 @@ def zstd_bytes(values: Array, level: int = QUICK) -> int:
 
 def xz_bytes(values: Array) -> int:
     """Return the bytes of integers by LZMA, likewise."""
+    return min(_lzma(form) for form in _forms(values))
+
+
+def _lzma(data: bytes) -> int:
+    # The preset's own dictionary has 64 MiB, which takes longer to set up than to use.
+    window = 1 << max(len(data) - 1, 4095).bit_length()
     preset = 9 | lzma.PRESET_EXTREME
-    return min(len(lzma.compress(f, lzma.FORMAT_ALONE, preset=preset)) for f in _forms(values))
+    chain = [{"id": lzma.FILTER_LZMA1, "preset": preset, "dict_size": window}]
+    return len(lzma.compress(data, lzma.FORMAT_ALONE, filters=chain))
 
 
 def _forms(values: Array) -> list[bytes]:
