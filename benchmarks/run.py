@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterable
 
 from benchmarks import many_atoms
+from benchmarks.codec import codec_tables
 from benchmarks.eigen import eigen_tables
 from benchmarks.harness import Contender, compare, describe_machine
 from benchmarks.ksad import ksad_tables
@@ -205,7 +206,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     names = (
         "omp, ksvd, kernel, lasso, l1, l1-threads, local, representation, supervised, eigen, ksad, "
-        "memory, many-atoms, startup"
+        "codec, memory, many-atoms, startup"
     )
     parser.add_argument("tables", nargs="*", default=[], help=f"{names} (all by default)")
     parser.add_argument("--rounds", type=int, default=5)
@@ -236,6 +237,8 @@ def main() -> None:
         eigen_tables(arguments.rounds)
     if "ksad" in wanted:
         ksad_tables(arguments.rounds)
+    if "codec" in wanted:
+        codec_tables(arguments.rounds)
     if "memory" in wanted:
         memory_table()
     if "many-atoms" in wanted:

@@ -31,6 +31,7 @@ EXAMPLES = """**Examples**
 """
 
 _TITLES = {
+    "codec": "The codec beside its rivals",
     "fksc": "Fast kernel sparse coding, reproduced",
     "kcrc": "Kernel collaborative representation, reproduced",
     "kdl": "Kernel dictionary learning, reproduced",

@@ -5,6 +5,7 @@
 - ``figure``: what a paper showed of a study: reported numbers, our curves, claims to check.
 - ``page``: figures as tables, plots and one HTML page.
 - ``corruption``: noise and missing pixels, the same for every method.
+- ``codec/``: our codec beside SZ3, ZFP, PCA and SVD, and the FKSC paper's file in real bytes.
 - ``fksc/``: *A novel kernel sparse coding method with a two-stage acceleration strategy*.
 - ``kcrc/``: Liu, Yu, Lu, Wen, Li and Zou, *KCRC-LCD*, 2015.
 - ``kdl/``: Nguyen, Patel, Nasrabadi and Chellappa, *Kernel dictionary learning*, 2012.
@@ -13,6 +14,7 @@
 - ``lkdl/``: Golts and Elad, *Linearized kernel dictionary learning*, 2016.
 """
 
+from kernelatoms.papers.codec import FIGURES as CODEC_FIGURES
 from kernelatoms.papers.figure import PaperFigure
 from kernelatoms.papers.fksc import FIGURES as FKSC_FIGURES
 from kernelatoms.papers.kcrc import FIGURES as KCRC_FIGURES
@@ -23,7 +25,9 @@ from kernelatoms.papers.lkdl import FIGURES as LKDL_FIGURES
 #: Every figure that ``kernelatoms reproduce`` knows, in the order of the papers.
 FIGURES: dict[str, PaperFigure] = {
     figure.name: figure
-    for figure in (*KDL_FIGURES, *LKDL_FIGURES, *KCRC_FIGURES, *FKSC_FIGURES, *KSAD_FIGURES)
-}
+    for figure in (
+        *KDL_FIGURES, *LKDL_FIGURES, *KCRC_FIGURES, *FKSC_FIGURES, *KSAD_FIGURES, *CODEC_FIGURES,
+    )
+}  # fmt: skip
 
 __all__ = ["FIGURES", "PaperFigure"]

@@ -99,8 +99,9 @@ class PaperFigure:
     sets too, none where these are not at hand. ``nowhere`` is what the table calls the place None.
 
     ``by_method``: the table has a row for every method and a column for every place, for many
-    methods at few places, which ``names`` calls by name. ``compared`` makes other curves of those
-    measured, such as differences.
+    methods at few places, which ``names`` calls by name; ``absent()`` names methods that cannot be
+    run here, and what their rows say. ``compared`` makes other curves of those measured, such as
+    differences.
     """
 
     name: str
@@ -108,7 +109,7 @@ class PaperFigure:
     text: str
     source: str
     study: Study
-    measured: Callable[[Mapping[str, float]], float | None]
+    measured: Callable[[Mapping[str, Any]], float | None]
     reported: Mapping[str, Mapping[float | None, Reported]]
     claims: Callable[[Curves], list[Claim]]
     xlabel: str
@@ -122,6 +123,7 @@ class PaperFigure:
     by_method: bool = False
     names: Mapping[float, str] = field(default_factory=dict)
     compared: Callable[[Curves], Curves] = lambda curves: curves
+    absent: Callable[[], Mapping[str, str]] = dict
 
     @property
     def paper(self) -> str:

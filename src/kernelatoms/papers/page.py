@@ -49,6 +49,9 @@ def _by_method(figure: PaperFigure, curves: Curves) -> tuple[list[str], list[lis
         if method in curves.methods or any(x in theirs for x in reported_at):
             ours = [_cell(figure, curves.at(method, x)) for x in curves.places]
             rows.append([method, *ours, *(_reported(figure, theirs.get(x)) for x in reported_at)])
+    for method, words in figure.absent().items():
+        if method not in curves.methods:
+            rows.append([method, *[words] * (len(header) - 1)])
     return header, rows
 
 

@@ -17,6 +17,10 @@ Setting = Mapping[str, Any]
 DataHome = str | Path | None
 
 
+class NotAvailable(Exception):  # noqa: N818
+    """A run needs a package that is not installed; it leaves no record, and others go on."""
+
+
 @dataclass(frozen=True)
 class Size:
     """How much is run: the settings, how many seeds, and about how long that takes."""
@@ -30,15 +34,16 @@ class Size:
 class Study:
     """Runs that one or more figures show.
 
-    ``measure(setting, seed, data_home)`` returns what one run gave, numbers by name. It is called
-    seed by seed and setting by setting, so that neighbours can share a fitted model.
+    ``measure(setting, seed, data_home)`` returns what one run gave, numbers (and words) by name, or
+    raises ``NotAvailable``. It is called seed by seed and setting by setting, so that neighbours
+    can share a fitted model.
     """
 
     name: str
     dataset: str
     quick: Size
     full: Size
-    measure: Callable[[Setting, int, DataHome], dict[str, float]]
+    measure: Callable[[Setting, int, DataHome], Mapping[str, float | str]]
 
     def size(self, full: bool) -> Size:
         """Return paper size, or a small one that runs in a minute or so."""
@@ -66,8 +71,11 @@ class Study:
         for done, (setting, seed) in enumerate(todo):
             yield done, len(todo), setting, seed
             load = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
-            measures = self.measure(setting, seed, data_home)
-            record = {"setting": dict(setting), "seed": seed, "measures": measures}
+            try:
+                measures = self.measure(setting, seed, data_home)
+            except NotAvailable:
+                continue
+            record = {"setting": dict(setting), "seed": seed, "measures": dict(measures)}
             append_record(self.path(folder), {**record, **_circumstances(), "load": load})
 
 
