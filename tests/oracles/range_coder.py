@@ -1,4 +1,4 @@
-"""Integers and masks from bytes, by the words of docs/codec-format-entropy.md."""
+"""Integers and masks from bytes, by the words of docs/codec-entropy.md."""
 
 import numpy as np
 

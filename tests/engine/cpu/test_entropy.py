@@ -110,7 +110,7 @@ def test_numbers_without_any_law_come_back(rng):
 @given(matrices())
 @settings(max_examples=30, deadline=None)
 def test_the_specification_decodes_the_same(matrix):
-    """A decoder in plain Python, written after docs/codec-format-entropy.md."""
+    """A decoder in plain Python, written after docs/codec-entropy.md."""
     k, coded, *others = matrix
     if coded.any():
         steps, slice_rows, lag, symmetric = others

@@ -7,7 +7,7 @@ A number is coded as yes and no: is it zero? Its sign; is it larger than 1, 2, 3
 has a probability, mixed from what was seen at related places as in lpaq: a weighted sum of
 logarithms of sizes there, and of logits of adaptive probabilities, under weights that learn. For
 a geometric law of mean mu, ln(mu) is the logit of "larger": a logarithm of a size needs no
-learning to be of use. docs/codec-format-entropy.md says everything in words.
+learning to be of use. docs/codec-entropy.md says everything in words.
 """
 
 from typing import Any
