@@ -14,8 +14,11 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as st_numpy
 from pyarrow import parquet
 
+from codec.containers import X, make
 from kernelatoms import compress, decompress, inspect_compressed
+from kernelatoms.codec.arrays import Layout
 from kernelatoms.codec.bounds import Bound
+from kernelatoms.codec.header import Part
 from kernelatoms.files import CodecError, TableError, fit_codec
 
 QUICK = {"model": "lags"}
@@ -517,3 +520,13 @@ def test_a_text_of_many_kinds_of_lines_streams(tmp_path):
     assert back(path, block_rows=7, max_error=1e-9).read_text() == data.getvalue()
     some = decompress(tmp_path / "it.kac", tmp_path / "some.csv", rows=(10, 13)).read_text()
     assert some == "n,v,w\n10,1.25,x\n11,1.375,x\n# a remark\n12,1.5,x\n"
+
+
+def test_names_that_are_no_text_are_refused(tmp_path):
+    layout = Layout(X.shape, False, X.dtype)
+    part = Part(name="\ud800.npy", head=layout.head(), dtype=layout.matrix_dtype, model=0)
+    path = tmp_path / "it.kac"
+    path.write_bytes(make(kind="npz", parts=(part,)))
+    with pytest.raises(CodecError, match="no text"):
+        decompress(path, tmp_path / "back.npz")
+    assert not (tmp_path / "back.npz").exists()

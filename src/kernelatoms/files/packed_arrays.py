@@ -255,6 +255,8 @@ def restore_arrays(
     with zipfile.ZipFile(file, "w", method) as archive:
         for part, layout in enumerate(layouts):
             name = opened.header.parts[part].name or f"arr_{part}.npy"
+            if any("\ud800" <= letter <= "\udfff" for letter in name):
+                raise CodecError("an array has a name that is no text.")
             info = zipfile.ZipInfo(name)
             info.compress_type = method
             with archive.open(info, "w", force_zip64=True) as member:
