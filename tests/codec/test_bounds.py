@@ -72,6 +72,8 @@ def test_what_is_no_number_comes_back_as_it_was():
     [
         (1.0, 1.01, Bound(0.01), True),  # 1.01 is a little more than that
         (1.0, 0.99, Bound(0.010001), False),
+        (1.0, 1.1, Bound(absolute=0.1), True),
+        (1.0, 1.1, Bound(absolute=0.1000001), False),
         (5e-324, 0.0, Bound(0.9), True),
         (5e-324, 5e-324, Bound(0.0), False),
         (5e-324, 0.0, Bound(absolute=5e-324), False),

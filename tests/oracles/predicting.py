@@ -40,29 +40,26 @@ def by_interpolation(decoded, t, n, stride, before=None):
     return decoded[[t - half, t + half]].mean(axis=0) if t + half < n else decoded[t - half]
 
 
-def parents(decoded, t, n_parents):
-    """Of every column those before it whose changes were most like its own in the last rows."""
+def parents(decoded, t, j, n_parents):
+    """The columns before j whose changes were most like its own, when they were chosen last."""
     chosen = max([32 * 4**i for i in range(8) if 32 * 4**i <= t], default=0)
     if not chosen:
-        return [[] for _ in decoded.T], 0
+        return [], 0
     changes = np.diff(decoded[max(0, chosen - 513) : chosen], axis=0)
-    found = []
-    for j in range(decoded.shape[1]):
-        scores = []
-        for other in range(0 if decoded.shape[1] <= 512 else max(0, j - 64), j):
-            squares = (changes[:, j] ** 2).sum() * (changes[:, other] ** 2).sum()
-            both = changes[:, j] @ changes[:, other]
-            scores.append((-(both**2) / squares if squares else 0.0, other))
-        found.append([other for score, other in sorted(scores)[:n_parents] if score < 0])
-    return found, chosen
+    scores = []
+    for other in range(0 if decoded.shape[1] <= 512 else max(0, j - 64), j):
+        squares = (changes[:, j] ** 2).sum() * (changes[:, other] ** 2).sum()
+        both = changes[:, j] @ changes[:, other]
+        scores.append((-(both**2) / squares if squares else 0.0, other))
+    return [other for score, other in sorted(scores)[:n_parents] if score < 0], chosen
 
 
 def by_columns(decoded, known, t, j, lags, n_parents, fade=0.999, ridge=1e-3):
     """Value j of row t by weighted least squares, solved afresh; ``decoded[t, :j]`` is known."""
     if t == 0:
         return 0.0
-    mine, chosen = parents(decoded, t, n_parents)
-    mine = mine[j] + [-1] * (n_parents - len(mine[j]))
+    mine, chosen = parents(decoded, t, j, n_parents)
+    mine = mine + [-1] * (n_parents - len(mine))
 
     def inputs(i):
         size = _size(decoded, i)
@@ -75,11 +72,10 @@ def by_columns(decoded, known, t, j, lags, n_parents, fade=0.999, ridge=1e-3):
     # Weights are those after the last row at which they were solved for.
     last = max((i for i in range(t) if i < 64 or (i + 1) % 4 == 0), default=-1)
     rows = [i for i in range(max(0, chosen - 1024), last + 1) if i < chosen or known[i, j]]
-    A, b = np.zeros((len(first), len(first))), np.zeros(len(first))
-    for age, i in enumerate(rows[::-1]):
-        x = inputs(i)
-        A += fade**age * np.outer(x, x)
-        b += fade**age * x * decoded[i, j] / _size(decoded, i)
+    X = np.array([inputs(i) for i in rows]).reshape(len(rows), len(first))
+    y = np.array([decoded[i, j] / _size(decoded, i) for i in rows])
+    faded = X.T * fade ** np.arange(len(rows))[::-1]
+    A, b = faded @ X, faded @ y
     weights = first
     if np.trace(A) > 0:
         penalty = ridge * np.trace(A) / len(A) * np.eye(len(A))
