@@ -5,10 +5,11 @@
 - ``models``: model files, damaged blindly or rewritten by somebody who knows the format.
 - ``tables``: tables of all kinds, damaged and strange.
 - ``numbers``: coding and learning at extremes, against numpy.
+- ``codec``: compressed files, damaged, rewritten by somebody who knows the format, or made up.
 - ``kills``: commands killed and interrupted at random moments.
 - ``mutations``: how bytes and JSON are damaged.
 
-``make fuzz`` runs models, tables and numbers for some minutes and prints its seed;
+``make fuzz`` runs models, tables, numbers and codec for some minutes and prints its seed;
 ``make fuzz SEED=...`` goes on with a run, and ``python -m fuzz models --seed ... --case 17`` plays
 one case again.
 """

@@ -28,7 +28,13 @@ def _numbers() -> Target:
     return prepare
 
 
-_TARGETS = {"models": _models, "tables": _tables, "numbers": _numbers}
+def _codec() -> Target:
+    from fuzz.codec import prepare
+
+    return prepare
+
+
+_TARGETS = {"models": _models, "tables": _tables, "numbers": _numbers, "codec": _codec}
 
 
 def main() -> int:

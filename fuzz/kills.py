@@ -23,7 +23,8 @@ from pathlib import Path
 
 import numpy as np
 
-from kernelatoms import load_model
+from kernelatoms import compress, load_model
+from kernelatoms.codec.arrays import decode_array
 
 # Where a process is when it is hit: the system's own handler writes its stack, whatever it is at.
 _CHILD = """
@@ -46,6 +47,7 @@ class Command:
     output: str
     content: Callable[[Path], object]
     goes_on: bool = False  # its own records, which the next run takes up
+    adds: bool = False  # its output is also what it starts from
 
 
 def _model(path: Path) -> object:
@@ -66,6 +68,11 @@ def _records(path: Path) -> object:
     lines.pop()  # what a killed process has not finished is dropped by the next one
     records = [json.loads(line) for line in lines]
     return sorted(json.dumps([r["setting"], r["seed"], r["measures"]]) for r in records)
+
+
+def _rows_of(path: Path) -> object:
+    """Return all rows of a compressed array."""
+    return decode_array(path.read_bytes())
 
 
 _ROWS = ("rows.npz", "--rows", "X")
@@ -98,6 +105,16 @@ COMMANDS = {
     "report": Command(
         ("report", "good.skops", *_ROWS, "-o", "report.html"), "report.html", _page
     ),
+    "compress": Command(
+        ("compress", "long.csv", "-o", "long.kac", "--force", "--block-rows", "4000"), "long.kac",
+        Path.read_bytes,
+    ),
+    "compress --append": Command(
+        ("compress", "more.npy", "-o", "rows.kac", "--append"), "rows.kac", _rows_of, adds=True
+    ),
+    "decompress": Command(
+        ("decompress", "good.kac", "-o", "back.csv", "--force"), "back.csv", Path.read_bytes
+    ),
     "reproduce": Command(
         ("reproduce", "kdl/fig4a", "-o", "runs"), "runs/kdl/circles.jsonl", _records, goes_on=True
     ),
@@ -120,6 +137,14 @@ class Range:
         X[:, 0] += y
         np.savez(folder / "rows.npz", X=X, y=y)
         np.savez(folder / "many.npz", X=np.tile(X, (80, 1)), y=np.tile(y, 80))
+        walk = np.round(20 + rng.normal(size=(60000, 6)).cumsum(axis=0) / 50, 3)
+        lines = [f"{i}," + ",".join(map(str, row)) for i, row in enumerate(walk.tolist())]
+        (folder / "long.csv").write_text("\n".join(["i,a,b,c,d,e,f", *lines]) + "\n")
+        np.save(folder / "some.npy", walk[:30000])
+        np.save(folder / "more.npy", walk[30000:])
+        compress(folder / "long.csv", folder / "good.kac", model="lags")
+        compress(folder / "some.npy", folder / "before.kac", model="lags")
+        shutil.copy(folder / "before.kac", folder / "rows.kac")
         self._finish("fit", *_ROWS, "--label", "y", "-o", "good.skops")
         self._finish("fit", *_ROWS, "--model", "KSVD", "-o", "linear.skops")
         self.seconds: dict[str, float] = {}
@@ -186,6 +211,9 @@ class Range:
         if command.goes_on:
             shutil.rmtree(self.folder / "runs")
             return b""
+        if command.adds:
+            shutil.copy(self.folder / "before.kac", output)
+            return output.read_bytes()
         shutil.copy(self.good / command.output, output)
         if command.content is not _page and command.content is not _model:
             output.write_bytes(b"an older result")

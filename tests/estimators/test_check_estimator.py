@@ -14,6 +14,7 @@ from kernelatoms import (
     CRCClassifier,
     DKSVDClassifier,
     FDDLClassifier,
+    KernelCodec,
     KernelKSVD,
     KernelLinearizer,
     KernelMOD,
@@ -43,6 +44,7 @@ ESTIMATORS = [
     FDDLClassifier(decision="global"),
     KSAD(),
     KSADClassifier(),
+    KernelCodec(model="lags"),
 ]
 # A given dictionary must have the width of a check's rows, and every check has its own.
 WIDTHS = (2, 3, 4, 5, 8, 10, 1, 20)
@@ -52,6 +54,7 @@ def test_every_estimator_is_here():
     public = {getattr(kernelatoms, name) for name in kernelatoms.__all__ if name[0].isupper()}
     # What classifiers and functions return.
     public -= {kernelatoms.Explanation, kernelatoms.AtomNumbers}
+    public -= {kernelatoms.CompressionSummary, kernelatoms.CompressedInfo}
     assert public == {SparseCoder} | {type(estimator) for estimator in ESTIMATORS}
 
 

@@ -29,6 +29,7 @@ from kernelatoms import (
     CRCClassifier,
     DKSVDClassifier,
     FDDLClassifier,
+    KernelCodec,
     KernelKSVD,
     KernelLinearizer,
     KernelMOD,
@@ -81,6 +82,7 @@ MODELS = {
     "KSAD precomputed": lambda: KSAD(4, kernel="precomputed", **FEW).fit(K),
     "KSADClassifier": lambda: KSADClassifier(6, **FEW).fit(X, Y),
     "KSADClassifier precomputed": lambda: KSADClassifier(4, kernel="precomputed", **FEW).fit(K, Y),
+    "KernelCodec": lambda: KernelCodec(model="pca").fit(X),
     "precomputed": lambda: ClassDictionaryClassifier(KernelMOD(3, kernel="precomputed")).fit(K, Y),
 }
 
@@ -159,10 +161,11 @@ def work(model):
         lambda: model.inverse_transform(model.transform(rows)).shape == rows.shape,
         lambda: model.score(rows, Y) <= 1 + 1e-6,
         lambda: len(model.get_feature_names_out()) > 0,
+        lambda: model.decode(model.encode(with_gaps)).shape == rows.shape,
         lambda: copy.deepcopy(model).partial_fit(rows[:7]).partial_fit(rows[7:]) is not None,
     ]
     names = ["transform", "transform", "predict", "decision_function", "inverse_transform"]
-    names += ["score", "get_feature_names_out", "partial_fit"]
+    names += ["score", "get_feature_names_out", "decode", "partial_fit"]
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         for name, call in zip(names, calls, strict=True):

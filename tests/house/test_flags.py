@@ -50,6 +50,8 @@ CALLS = {
     ".FDDLClassifier": of_estimator("FDDLClassifier"),
     ".KSAD": of_estimator("KSAD"),
     ".KSADClassifier": of_estimator("KSADClassifier"),
+    ".compress": of_function("", "compress", "nothing.csv"),
+    ".files.compress": of_function("", "compress", "nothing.csv"),
     ".make_lkdl": of_function("", "make_lkdl", kernelatoms.KSVD()),
     ".SRCClassifier": of_estimator("SRCClassifier"),
     ".SparseCoder": of_estimator("SparseCoder", X[:5]),

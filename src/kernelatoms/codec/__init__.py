@@ -2,8 +2,9 @@
 
 - ``bounds``: what was promised, and whether it holds.
 - ``models``: how rows are predicted; as bytes, with a digest to refer to them by.
-- ``choosing``: which model takes the fewest bytes.
-- ``matrix``: one block of rows to bytes and back.
+- ``choosing``: which model takes the fewest bytes; ``learning``: those with atoms.
+- ``matrix``: one block of rows to bytes and back, quantised (``quantised``) and predicted
+  (``predictors``; by atoms, ``dictionaries``).
 - ``exact``: values that come back exactly, arranged to pack well.
 - ``blocks``: blocks of rows, approximate numbers and all else, on all threads.
 - ``arrays``: arrays as blocks; whole arrays to bytes and back.

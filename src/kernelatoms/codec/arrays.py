@@ -22,6 +22,7 @@ from kernelatoms.codec.format import Tail, Writer
 from kernelatoms.codec.header import Header, Part
 from kernelatoms.codec.models import CodecModel
 from kernelatoms.codec.opened import Compressed, DecodedBlock
+from kernelatoms.codec.packing import believable
 from kernelatoms.codec.stored_models import model_bytes
 from kernelatoms.space.memory import check_fits
 
@@ -156,12 +157,15 @@ def check_layout(layout: Layout, opened: Compressed, part: int) -> None:
             f"an array should have {layout.n_rows:,} rows, but {opened.n_rows(part):,} are there."
         )
     if said.model < 0:
+        for entry in opened.entries(part):
+            n_bytes = entry.n_rows * layout.row_values * layout.dtype.itemsize
+            if not believable(n_bytes, entry.size):
+                raise CodecError(f"a block of {entry.size:,} bytes would become {n_bytes:,}.")
         return
-    model = opened.model(part)
-    assert model is not None
-    shape = (model.n_columns, model.slice_rows)
-    right = shape == (layout.n_columns, layout.slice_rows) and said.dtype == layout.matrix_dtype
-    if not right or not layout.approximate:
+    model = opened.known_model(part)
+    shape = (layout.n_columns, layout.slice_rows)
+    right = model is None or (model.n_columns, model.slice_rows) == shape
+    if not right or said.dtype != layout.matrix_dtype or not layout.approximate:
         raise CodecError("an array is not of the shape that its model predicts.")
 
 
@@ -198,11 +202,14 @@ def decode_array(data: bytes, model: CodecModel | None = None) -> Array:
         raise CodecError(f"it holds a {opened.header.kind} file, and not one array.")
     layout = Layout.from_head(opened.header.parts[0].head)
     check_layout(layout, opened, 0)
-    check_fits(
-        float(math.prod(layout.shape)) * layout.dtype.itemsize,
-        f"the decoded values of an array of shape {layout.shape}",
-        "Decode it to a file (kernelatoms decompress).",
-    )
+    try:
+        check_fits(
+            float(math.prod(layout.shape)) * layout.dtype.itemsize,
+            f"the decoded values of an array of shape {layout.shape}",
+            "Decode it to a file (kernelatoms decompress).",
+        )
+    except ValueError as error:
+        raise CodecError(str(error)) from error
     array = np.empty(layout.shape, layout.dtype, order="F" if layout.columns_first else "C")
     for block in opened.blocks(0):
         rows = layout.rows(block)

@@ -30,8 +30,9 @@ Result = TypeVar("Result")
 #: The first within the bound is taken.
 Finish = Callable[[Array], Iterable[tuple[Array, bytes]]]
 
-#: Values in a block, unless the user says otherwise.
-USUAL_VALUES = 1 << 22
+#: Values in a block, unless the user says otherwise; fewer where there are many blocks anyway, so
+#: that those under way take less memory.
+USUAL_VALUES, MANY_VALUES = 1 << 22, 1 << 25
 # Up to this many values nobody asks; beyond, a block has a byte for 1,024 of them.
 _MOST_UNASKED = 1 << 23
 # Where rounding breaks the bound, numbers are coded closer; in the end exactly.
@@ -89,7 +90,8 @@ def rows_a_block(n_rows: int, row_values: int, asked: int | None = None) -> int:
     """
     if asked is not None:
         return max(1, min(asked, _MOST_UNASKED // max(1, row_values)))
-    n_blocks = max(1, round(n_rows * row_values / USUAL_VALUES))
+    usual = USUAL_VALUES if n_rows * row_values <= MANY_VALUES else USUAL_VALUES // 2
+    n_blocks = max(1, round(n_rows * row_values / usual))
     return max(1, -(-n_rows // n_blocks))
 
 

@@ -8,6 +8,9 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]
 
+# Values that are compared at a time.
+_PIECE = 1 << 18
+
 
 @dataclass(frozen=True)
 class Bound:
@@ -43,6 +46,12 @@ class Bound:
         -------
         broken : bool array of shape (n_rows,)
         """
+        # Some rows at a time: a dozen arrays of a block's size would be most of its memory.
+        n = max(1, _PIECE // max(1, rows.shape[1]))
+        pieces = [self._broken(rows[i : i + n], decoded[i : i + n]) for i in range(0, len(rows), n)]
+        return np.concatenate(pieces) if pieces else np.zeros(0, bool)
+
+    def _broken(self, rows: Array, decoded: Array) -> Array:
         rows, decoded = rows.astype(np.float64), decoded.astype(np.float64)
         finite = np.isfinite(rows)
         wrong = np.where(

@@ -28,6 +28,7 @@ _HISTORY_ROWS = 2048
 # Repetitions are looked for in so many rows and columns, and believed from this correlation on.
 _LAG_ROWS, _LAG_COLUMNS = 1 << 14, 32
 _LEAST_CORRELATION = 0.15
+_AS_CLEAR = 0.03
 # Of those within so many times the fewest bytes, the whole part that was looked at decides.
 _CLOSE = 1.15
 #: Models that can be asked for by name.
@@ -100,7 +101,7 @@ def choose_model(
     """
     if symmetric is None:
         symmetric = is_symmetric(rows, slice_rows)
-    seen, tried = parts_to_try(rows, slice_rows)
+    seen, tried = parts_to_try(rows, rows.shape[1] if symmetric else slice_rows)
     wanted = _usual_names(symmetric) if names is None else names
     candidates = [m for m in _candidates(rows, slice_rows, symmetric) if m.predictor in wanted]
     candidates += learned_models(seen, bound, slice_rows, wanted)
@@ -207,14 +208,14 @@ def _candidates(rows: Array, slice_rows: int, symmetric: bool) -> Iterator[Codec
         for past in (1, 3, 5):
             settings = {"lag": m, "past": past}
             yield CodecModel("lags", m, slice_rows, symmetric=True, settings=settings)
-    lags = [lag for lag in (slice_rows, *find_lags(rows)) if 1 < lag < len(rows)]
+    lags = [lag for lag in dict.fromkeys([slice_rows, *find_lags(rows)]) if 1 < lag < len(rows)]
     if not symmetric:
         for lag in (1, *lags):
             for past in (1, 3):
                 yield CodecModel("lags", m, slice_rows, settings={"lag": lag, "past": past})
     yield CodecModel("interpolation", m, slice_rows, settings={"stride": 64})
     parents = min(8, m - 1)
-    for chosen in ([1], *([[1, 2, *lags[:2]]] if lags else [[1, 2]])):
+    for chosen in ([1], [1, 2, *(lag for lag in lags[:2] if lag > 2)]):
         settings = {"lags": chosen, "parents": parents}
         if fits_columns(m, len(chosen), parents):
             yield CodecModel("columns", m, slice_rows, settings=settings)
@@ -223,7 +224,7 @@ def _candidates(rows: Array, slice_rows: int, symmetric: bool) -> Iterator[Codec
 def find_lags(rows: Array) -> list[int]:
     """Return up to two distances at which rows repeat themselves, the clearest first.
 
-    Peaks of the mean autocorrelation of some columns, away from its first fall.
+    Peaks of the mean autocorrelation of some columns.
     """
     part = rows[:_LAG_ROWS, :: max(1, rows.shape[1] // _LAG_COLUMNS)].astype(np.float64)
     n = len(part)
@@ -245,5 +246,12 @@ def find_lags(rows: Array) -> list[int]:
     stop = len(correlation) - 3
     around = np.stack([correlation[3 + d : stop + d] for d in (-3, -2, -1, 1, 2, 3)])
     peaks = 3 + np.flatnonzero((inner > around.max(axis=0)) & (inner > _LEAST_CORRELATION))
-    best = peaks[np.argsort(-correlation[peaks])]
-    return [int(lag) for lag in best[:2]]
+    found: list[int] = []
+    while len(peaks) and len(found) < 2:
+        # Of those as clear as the clearest, up to chance, the shortest; not its multiples then.
+        clear = correlation[peaks] > correlation[peaks].max() - _AS_CLEAR
+        lag = int(peaks[clear][0])
+        found.append(lag)
+        peaks = peaks[np.abs(peaks - lag * np.rint(peaks / lag)) > 3]
+        peaks = peaks[correlation[peaks] > 0.5 * correlation[lag]]
+    return found

@@ -5,6 +5,7 @@ which values are missing, which rows are exact or zero, the steps of the rows, s
 the model, the integers, and the values of exact rows.
 """
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,8 @@ _PREDICTED, _EXACT, _ZERO = 0, 1, 2
 # A block that is not a model's is all of its bytes.
 _RAW = 0
 _MODELLED = 1
+# Rows of a model of symmetric slices that are none, or no whole ones.
+_UNSYMMETRIC = 2
 _ROUNDS = 4
 # Fewer integers are coded on one thread.
 _WORTH_A_THREAD = 1 << 19
@@ -60,14 +63,17 @@ def encode_and_decode(rows: Array, bound: Bound, model: CodecModel) -> tuple[byt
     model : CodecModel
         How rows are predicted.
     """
+    check_model(model)
     rows = np.ascontiguousarray(rows)
     unit = Unit.fitting(rows)
     raw = model.predictor == "exact" or (bound.exact and unit.decimals < 0)
-    raw |= model.symmetric and len(rows) % model.n_columns != 0
+    kind, used = _MODELLED, model
+    if model.symmetric and not _is_mirrored(rows, model.n_columns):
+        kind, used = _UNSYMMETRIC, replace(model, symmetric=False)
     exact_rows = np.asarray(np.isinf(rows).any(axis=1))
     # What was promised is checked on what really comes back; rows that fail are stored exactly.
     for _ in range(0 if raw or not rows.size else _ROUNDS):
-        data = _encode(rows, bound, model, unit, exact_rows)
+        data = bytes([kind]) + _encode(rows, bound, used, unit, exact_rows)
         decoded = decode_matrix(data, model, len(rows), rows.dtype)
         broken = bound.broken(rows, decoded)
         if not broken.any():
@@ -95,12 +101,14 @@ def decode_matrix(data: bytes, model: CodecModel, n_rows: int, dtype: Any) -> Ar
     rows : array of shape (n_rows, model.n_columns)
     """
     dtype = np.dtype(dtype)
-    if not data or data[0] > _MODELLED:
+    check_model(model)
+    if not data or data[0] > _UNSYMMETRIC:
         raise CodecError("a block is of no kind that this version knows.")
     if data[0] == _RAW:
         shape = n_rows, model.n_columns
         return _from_planes(data[1:], n_rows * model.n_columns, dtype).reshape(shape)
-    check_model(model)
+    if data[0] == _UNSYMMETRIC:
+        model = replace(model, symmetric=False)
     try:
         return _decode(data, model, n_rows, dtype)
     except CodecError:
@@ -131,13 +139,15 @@ def _encode(rows: Array, bound: Bound, model: CodecModel, unit: Unit, exact_rows
         _integer_bytes(block, model),
         _planes(rows[exact]) if exact.any() else b"",
     ]
-    head = [_MODELLED, unit.decimals + 1, *_signed(unit.exponent)]
+    head = [unit.decimals + 1, *_signed(unit.exponent)]
     lengths = b"".join(_varint(len(stream)) for stream in streams)
     return bytes(head) + lengths + b"".join(streams)
 
 
 def _decode(data: bytes, model: CodecModel, n_rows: int, dtype: np.dtype) -> Array:
     m = model.n_columns
+    if model.predictor not in PREDICTORS:
+        raise CodecError("a block is predicted where its model says that all is exact.")
     if model.symmetric and n_rows % m:
         raise CodecError("a block holds no whole number of symmetric slices.")
     if data[1] > MOST_DECIMALS + 1:
@@ -206,6 +216,11 @@ def _mirrored(rows: Array, m: int) -> Array:
     slices = rows.reshape(-1, m, m)
     lower = np.tril(np.ones((m, m), bool), -1)
     return np.where(lower, slices.transpose(0, 2, 1), slices).reshape(-1, m)
+
+
+def _is_mirrored(rows: Array, m: int) -> bool:
+    """Return whether rows are whole symmetric slices."""
+    return len(rows) % m == 0 and np.array_equal(_mirrored(rows, m), rows, equal_nan=True)
 
 
 def _related(model: CodecModel) -> tuple[int, int]:

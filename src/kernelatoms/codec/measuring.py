@@ -10,6 +10,8 @@ Array = NDArray[Any]
 #: The shares of rows that a header tells the largest error of.
 SHARES = (0.5, 0.9, 0.99, 1.0)
 _MOST_KEPT = 1 << 20
+# Values that are compared at a time.
+_PIECE = 1 << 18
 
 
 def row_errors(rows: Array, decoded: Array) -> tuple[Array, float]:
@@ -27,6 +29,14 @@ def row_errors(rows: Array, decoded: Array) -> tuple[Array, float]:
     largest : float
         The largest |value - decoded|.
     """
+    n = max(1, _PIECE // max(1, rows.shape[1]))
+    found = [_errors(rows[i : i + n], decoded[i : i + n]) for i in range(0, len(rows), n)]
+    if not found:
+        return np.zeros(0), 0.0
+    return np.concatenate([relative for relative, _ in found]), max(most for _, most in found)
+
+
+def _errors(rows: Array, decoded: Array) -> tuple[Array, float]:
     rows, decoded = rows.astype(np.float64), decoded.astype(np.float64)
     rows = np.where(np.isfinite(rows), rows, 0.0)
     # Powers of two keep squares of huge and tiny numbers in range and change no digit.

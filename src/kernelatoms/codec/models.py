@@ -81,7 +81,7 @@ class CodecModel:
             body = zstandard.ZstdDecompressor().decompress(data)
             start = 4 + int.from_bytes(body[:4], "little")
             head = json.loads(body[4:start], parse_constant=_no_number)
-            if not isinstance(head, dict):
+            if not isinstance(head, dict) or not isinstance(head.get("arrays"), list):
                 raise ValueError("it does not say what it is")
             arrays = {}
             for name, dtype, shape in head.pop("arrays"):

@@ -71,6 +71,10 @@ class Compressed:
         """Return how many rows an array or table has; of a 3-d array, slices."""
         return sum(self.reader.entries[i].n_rows for i in self._numbers[part])
 
+    def entries(self, part: int = 0) -> list[Entry]:
+        """Return what the index says of the blocks of an array or table."""
+        return [self.reader.entries[i] for i in self._numbers[part]]
+
     def model(self, part: int = 0) -> CodecModel | None:
         """Return the model that an array or table is predicted by; None if it is kept exactly."""
         number = self.header.parts[part].model
@@ -91,12 +95,21 @@ class Compressed:
             )
         return self._given
 
+    def known_model(self, part: int = 0) -> CodecModel | None:
+        """Return the model of an array or table; None if it has none, or it is not at hand."""
+        number = self.header.parts[part].model
+        if number >= len(self.stored):
+            wanted = self.digests[number - len(self.stored)]
+            if self._given is None or self._given.digest != wanted:
+                return None
+        return self.model(part)
+
     def blocks(
         self, part: int = 0, start: int = 0, stop: int | None = None
     ) -> Iterator[DecodedBlock]:
         """Yield the decoded blocks that hold some of these rows, in their order."""
         numbers = self._numbers[part]
-        entries = [self.reader.entries[i] for i in numbers]
+        entries = self.entries(part)
         starts = np.cumsum([0, *(entry.n_rows for entry in entries)]).tolist()
         model, dtype = self.model(part), self.header.parts[part].dtype
 

@@ -6,7 +6,7 @@
 - ``pca``, ``ksvd``, ``kscdl``: by atoms; see ``dictionaries``.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,7 @@ from kernelatoms.codec.quantised import Block, engine_of
 Array = NDArray[Any]
 
 # Rounds of the search for the steps of a slice's rows, and when it only makes steps smaller.
-_ROUNDS, _FREE_ROUNDS = 40, 6
+_ROUNDS, _FREE_ROUNDS = 40, 8
 # What a model of unknown origin may ask for: more is never met, and would take memory or days.
 _MOST_LAG, _MOST_PAST, _MOST_STRIDE, _MOST_LAGS, _MOST_PARENTS = 1 << 40, 9, 1 << 20, 8, 16
 # Numbers that the least squares of all columns may keep, and rows that the engine chooses by.
@@ -83,13 +83,14 @@ def _settle_slice(block: Block, s: int, sizes: Array, prediction: Array | None) 
     for i in range(_ROUNDS):
         errors = engine.code_slice(block, s, sizes, prediction)
         good = ~live | ((errors >= 0) & (errors <= squares))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            move = np.nan_to_num(np.floor(-4 * np.log2(errors / squares)), nan=0.0)
-        move = np.where(errors >= 0, np.clip(move, -8, 4), -16)
-        if i < _FREE_ROUNDS:
-            move[~live | (good & (errors > 0.93 * squares))] = 0
-        elif good.all():
+        if i == _ROUNDS - 1 or (i >= _FREE_ROUNDS and good.all()):
             break
+        with np.errstate(divide="ignore", invalid="ignore"):
+            move = -6 * np.log2(errors / squares) + 0.5 * good
+        move = np.clip(np.floor(np.nan_to_num(move, nan=0.0)), -8, 4)
+        move = np.where(errors >= 0, move, -16)
+        if i < _FREE_ROUNDS:
+            move[~live | (good & (errors > 0.96 * squares))] = 0
         else:
             # Rows that were good may fail when others change: in the end all come to rest.
             move = np.where(good, 0, np.minimum(move, -1 - (i - _FREE_ROUNDS) // 4))
@@ -179,11 +180,14 @@ def check_model(model: CodecModel) -> None:
         That names what is wrong.
     """
     name = model.predictor
-    if not isinstance(name, str) or name not in PREDICTORS:
+    if not isinstance(name, str) or name not in ("exact", *PREDICTORS):
         raise CodecError(f"no predictor has the name {str(name)[:40]!r}.")
+    if not isinstance(model.settings, Mapping):
+        raise CodecError("the model's settings are none.")
     _check_number(model.n_columns, "n_columns", 1, 1 << 40)
     _check_number(model.slice_rows, "slice_rows", 0, 1 << 40)
-    if model.symmetric and (name != "lags" or model.slice_rows not in (0, model.n_columns)):
+    square = name == "lags" and model.slice_rows in (0, model.n_columns)
+    if type(model.symmetric) is not bool or (model.symmetric and not square):
         raise CodecError("of symmetric slices, only those before are looked at.")
     history = model.arrays.get("history")
     if history is not None and not (
@@ -211,7 +215,7 @@ def check_model(model: CodecModel) -> None:
         parents = min(settings["parents"], model.n_columns - 1)
         if not fits_columns(model.n_columns, len(lags), parents):
             raise CodecError(f"{model.n_columns} columns are too many to learn from each other.")
-    else:
+    elif name != "exact":
         check_dictionary(model)
 
 

@@ -69,7 +69,8 @@ class Unit:
     def nearest(self, rows: Array) -> Array:
         """Return rows in this unit, those of a grid as its points: float32 only comes close."""
         values = self.of(rows)
-        return np.rint(values * self.scale) / self.scale if self.decimals >= 0 else values
+        with np.errstate(over="ignore"):
+            return np.rint(values * self.scale) / self.scale if self.decimals >= 0 else values
 
     def step(self, value: float) -> float:
         """Return a number in this unit."""

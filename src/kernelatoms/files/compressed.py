@@ -193,11 +193,13 @@ def compress_file(
         check_count("block_rows", block_rows)
     names = [_names(name, value) for name, value in
              (("approximate", approximate), ("exact", exact))]  # fmt: skip
+    check_flag("append", append)
     path = checked_source(source)
-    target = _target(path, destination, check_flag("append", append))
+    target = _target(path, destination, bool(append))
     with _old(target, append, given) as old, in_words(path):
         if old is None:
-            opened = open_source(path, *names, on_step=on_step)
+            kept = bound.exact and ratio is None
+            opened = open_source(path, *names, all_exact=kept, on_step=on_step)
         else:
             if any(names):
                 raise ValueError(

@@ -22,8 +22,8 @@ from kernelatoms.files.sources import OnStep, Source
 
 Array = NDArray[Any]
 
-# Models are chosen on the first values, some tens of megabytes.
-_SAMPLE_VALUES = 1 << 23
+# Models are chosen on the first values, some megabytes.
+_SAMPLE_VALUES = 1 << 21
 # A ratio is looked for on so many bytes of the original, the first ones.
 _MOST_SEARCHED = 64 << 20
 _SMALLEST, _LARGEST, _NEAR = 1e-9, 1.0, 1.005
@@ -227,7 +227,8 @@ def bound_for_ratio(
         return original * share / counter.size
 
     models = choose(Bound(relative=0.01))
-    if reached(Bound(), models) >= ratio:
+    # Numbers of tables are exact where they are kept as they are, and not by way of floats.
+    if source.kind in ("npy", "npz") and reached(Bound(), models) >= ratio:
         return Bound(), models
     most = reached(Bound(relative=_LARGEST), models)
     if most < ratio:

@@ -15,7 +15,10 @@ from kernelatoms.files.tables import DELIMITERS, TableError, is_row_of_numbers
 
 Array = NDArray[Any]
 
-_LOOK_AT = 1 << 20
+#: Nobody's table is wider; a file that claims more is hostile.
+MOST_COLUMNS = 1 << 18
+_LOOK_AT, _MOST_LOOKED_AT = 1 << 20, 1 << 26
+_ENDS = (b"\n", b"\r")
 _BOM = b"\xef\xbb\xbf"
 
 
@@ -54,9 +57,7 @@ class Dialect:
 
 def find_dialect(path: Path) -> Dialect:
     """Look at the beginning of a file."""
-    with path.open("rb") as file:
-        start = file.read(_LOOK_AT)
-        last = not file.read(1)
+    start, last = _beginning(path)
     if b"\0" in start:
         raise TableError(
             f"{path} is a binary file, or text in the encoding UTF-16: tables of text need UTF-8."
@@ -65,8 +66,10 @@ def find_dialect(path: Path) -> Dialect:
     data = np.frombuffer(start, np.uint8)
     lines = _lines(data, newline, last)
     if not lines:
-        raise TableError(f"{path} has no line that ends in its first {_LOOK_AT:,} bytes.")
+        raise TableError(f"{path} has no line that ends in its first {len(start):,} bytes.")
     delimiter, n_columns = _delimiter(lines)
+    if n_columns > MOST_COLUMNS:
+        raise TableError(f"{path} has {n_columns:,} columns, more than {MOST_COLUMNS:,}.")
     first = _first_row(data, delimiter, newline, n_columns, last)
     fields = _fields(start, first, delimiter)
     named = not is_row_of_numbers(fields)
@@ -76,6 +79,17 @@ def find_dialect(path: Path) -> Dialect:
         names = [name.strip() or f"column {i}" for i, name in enumerate(fields, start=1)]
     mark = _decimal_mark(data[stop:], n_columns, delimiter, newline)
     return Dialect(start[:stop], delimiter, newline, mark, names, named)
+
+
+def _beginning(path: Path) -> tuple[bytes, bool]:
+    """Return the first megabyte, more if lines are longer, and whether that is all."""
+    size, wanted = path.stat().st_size, _LOOK_AT
+    with path.open("rb") as file:
+        start = file.read(wanted)
+        while len(start) < min(size, _MOST_LOOKED_AT) and max(map(start.count, _ENDS)) < 3:
+            start += file.read(wanted)
+            wanted *= 2
+    return start, len(start) >= size
 
 
 def names_of(before: bytes, n_columns: int, delimiter: int, newline: int) -> list[str]:

@@ -47,6 +47,8 @@ class CompressedInfo:
         Models by their digests.
     stored : bool
         Whether the file holds them.
+    measured : bool
+        Whether errors were measured on the original.
     trials : tuple of (str, int)
         Models that were tried when it was written, with the bytes that they took.
     row_errors : dict of float to float
@@ -54,8 +56,6 @@ class CompressedInfo:
         the rows; measured on the original if that was given, else as the encoder recorded it.
     largest_error : float
         The largest error of any value.
-    measured : bool
-        Whether errors were measured on the original.
     rows_beyond : int
         Rows that are not within the bound, of those measured.
 
@@ -84,10 +84,10 @@ class CompressedInfo:
     n_blocks: int
     models: dict[str, str]
     stored: bool
+    measured: bool
     trials: tuple[tuple[str, int], ...] = ()
     row_errors: dict[float, float] = field(default_factory=dict)
     largest_error: float = 0.0
-    measured: bool = False
     rows_beyond: int = 0
 
 

@@ -21,7 +21,7 @@ COMPRESSIBLE = (".csv", ".tsv", ".txt", ".parquet", ".npy", ".npz")
 
 def open_source(
     path: Path, approximate: Sequence[str] = (), exact: Sequence[str] = (), *,
-    like: Compressed | None = None, on_step: OnStep = quiet,
+    like: Compressed | None = None, all_exact: bool = False, on_step: OnStep = quiet,
 ) -> Source:  # fmt: skip
     """Open a file that is to be compressed.
 
@@ -33,6 +33,8 @@ def open_source(
         Columns that are kept otherwise than by default.
     like : Compressed or None
         Keep columns as this file does.
+    all_exact : bool
+        Keep all columns of a table as they are.
     on_step : callable
         Told how far it is, where a file is read twice.
     """
@@ -56,10 +58,10 @@ def open_source(
     if suffix == ".parquet":
         from kernelatoms.files.packed_parquet import ParquetSource
 
-        return ParquetSource(path, approximate, exact, like)
+        return ParquetSource(path, approximate, exact, like, all_exact)
     from kernelatoms.files.packed_csv import CsvSource
 
-    return CsvSource(path, approximate, exact, like, on_step)
+    return CsvSource(path, approximate, exact, like, all_exact, on_step)
 
 
 def _kind(suffix: str) -> str:

@@ -51,7 +51,9 @@ FORMAT_VERSION = 2
 # What a model file may hold beside plain data and the types of scikit-learn that ``schema`` lists.
 ALLOWED_TYPES = frozenset(
     {
+        "kernelatoms.codec.models.CodecModel",
         "kernelatoms.estimators.class_dictionaries.ClassDictionaryClassifier",
+        "kernelatoms.estimators.codec.KernelCodec",
         "kernelatoms.estimators.collaborative.CRCClassifier",
         "kernelatoms.estimators.collaborative.SRCClassifier",
         "kernelatoms.estimators.fddl.FDDLClassifier",

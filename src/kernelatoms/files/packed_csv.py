@@ -33,9 +33,9 @@ from kernelatoms.engine.cpu.text_fields import (
     read_numbers,
     split_fields,
 )
-from kernelatoms.files.csv_dialect import Dialect, find_dialect, names_of
+from kernelatoms.files.csv_dialect import MOST_COLUMNS, Dialect, find_dialect, names_of
 from kernelatoms.files.csv_numbers import MOST_DECIMALS, finisher
-from kernelatoms.files.ranges import as_ranges, from_ranges
+from kernelatoms.files.ranges import as_ranges, check_columns, from_ranges
 from kernelatoms.files.selecting import choose_columns
 from kernelatoms.files.sources import OnStep, PartPlan, quiet
 from kernelatoms.files.tables import MISSING_WORDS, TableError
@@ -93,6 +93,8 @@ class CsvSource:
         Columns of whole numbers to approximate, columns of decimal numbers to keep.
     like : Compressed or None
         A compressed table whose columns are kept in the same way.
+    all_exact : bool
+        Keep all columns as they are.
     on_step : callable
         Told how far the first reading is.
     """
@@ -101,7 +103,7 @@ class CsvSource:
 
     def __init__(
         self, path: Path, approximate: Sequence[str], exact: Sequence[str],
-        like: Compressed | None = None, on_step: OnStep = quiet,
+        like: Compressed | None = None, all_exact: bool = False, on_step: OnStep = quiet,
     ) -> None:  # fmt: skip
         self.path = path
         self.notes: list[str] = []
@@ -109,7 +111,7 @@ class CsvSource:
         survey = _survey(path, self._dialect, on_step)
         self._n_rows, self._rest, self._open = survey.n_rows, survey.rest, survey.open
         if like is None:
-            self._layout = self._choose(survey, approximate, exact)
+            self._layout = self._choose(survey, approximate, exact, all_exact)
         else:
             self._layout = read_layout(like)
             _check_same(path, self._dialect, survey.returns, self._layout)
@@ -130,11 +132,16 @@ class CsvSource:
         self.parts = [PartPlan("", "", self._n_rows, row_values, n_columns, 0, dtype)]
 
     def _choose(
-        self, survey: "_Survey", approximate: Sequence[str], exact: Sequence[str]
+        self, survey: "_Survey", approximate: Sequence[str], exact: Sequence[str], all_exact: bool
     ) -> Layout:
         found = [_column_kind(counts) for counts in survey.counts]
         chosen, kept = choose_columns(
-            self.path, self._dialect.names, [kind for kind, _ in found], approximate, exact
+            self.path,
+            self._dialect.names,
+            [kind for kind, _ in found],
+            approximate,
+            exact,
+            all_exact,
         )
         styles = [found[i][1] for i in chosen]
         whole = [found[i][0] == "exact" for i in chosen]
@@ -368,7 +375,7 @@ def read_layout(opened: Compressed) -> Layout:
         delimiter, end = table.get("delimiter", ","), table.get("end", "\n")
         mark, styles = table.get("mark", "."), table.get("styles", [])
         before = line.encode("latin-1")
-        right = type(n_columns) is int and 0 < n_columns <= 1 << 24
+        right = type(n_columns) is int and 0 < n_columns <= MOST_COLUMNS
         right &= delimiter in (",", ";", "\t", "|") and end in ("\n", "\r\n", "\r")
         right &= mark in (".", ",") and isinstance(styles, list)
     except (KeyError, AttributeError, ValueError, TypeError) as error:
@@ -386,12 +393,7 @@ def read_layout(opened: Compressed) -> Layout:
     if named:
         names = names_of(before, n_columns, ord(delimiter), newline)
     dialect = Dialect(before, ord(delimiter), newline, ord(mark), names, named)
-    model = opened.model() if len(opened.header.parts) == 1 else None
-    wrong = bool(chosen) != (model is not None) and opened.n_rows() > 0
-    if len(opened.header.parts) != 1 or wrong:
-        raise CodecError("its columns are not those that its model predicts.")
-    if model is not None and model.n_columns != len(chosen):
-        raise CodecError("its columns are not those that its model predicts.")
+    check_columns(opened, len(chosen))
     kept = sorted(set(range(n_columns)) - set(chosen))
     whole = [i in places for i in range(len(chosen))]
     return Layout(dialect, end == "\r\n", chosen, kept, whole, [int(s) for s in styles])

@@ -17,7 +17,7 @@ from kernelatoms.files.columns import (
     read_exact_columns,
     read_missing_marks,
 )
-from kernelatoms.files.ranges import as_ranges, from_ranges
+from kernelatoms.files.ranges import as_ranges, check_columns, from_ranges
 from kernelatoms.files.selecting import choose_columns
 from kernelatoms.files.sources import PartPlan
 from kernelatoms.files.tables import TableError
@@ -36,13 +36,15 @@ class ParquetSource:
         Columns of whole numbers to approximate, columns of floats to keep.
     like : Compressed or None
         A compressed table whose columns are kept in the same way.
+    all_exact : bool
+        Keep all columns as they are.
     """
 
     kind = "parquet"
 
     def __init__(
         self, path: Path, approximate: Sequence[str], exact: Sequence[str],
-        like: Compressed | None = None,
+        like: Compressed | None = None, all_exact: bool = False,
     ) -> None:  # fmt: skip
         self.path = path
         self.notes: list[str] = []
@@ -57,7 +59,7 @@ class ParquetSource:
         names, types = list(self._schema.names), list(self._schema.types)
         if like is None:
             self._chosen, self._kept = choose_columns(
-                path, names, [_default(kind) for kind in types], approximate, exact
+                path, names, [_default(kind) for kind in types], approximate, exact, all_exact
             )
         else:
             self._schema = _same_schema(path, self._schema, _read_schema(like))
@@ -129,6 +131,8 @@ class ParquetSource:
         matrix = np.empty((len(columns[0]), len(columns)), self._dtype)
         for i, column in enumerate(columns):
             matrix[:, i] = column.to_numpy(zero_copy_only=False)
+            if not read_as_floats(column.type):
+                matrix[:, i] = np.minimum(matrix[:, i], _largest(column.type))
         return matrix
 
 
@@ -198,13 +202,9 @@ def chosen_columns(opened: Compressed) -> tuple[list[int], Any]:
     numbers = all(
         types.is_floating(schema.types[i]) or types.is_integer(schema.types[i]) for i in chosen
     )
-    if len(opened.header.parts) != 1 or not numbers:
+    if not numbers:
         raise CodecError("it does not say which columns are approximate.")
-    model = opened.model()
-    if opened.n_rows() and bool(chosen) != (model is not None):
-        raise CodecError("its columns are not those that its model predicts.")
-    if model is not None and model.n_columns != len(chosen):
-        raise CodecError("its columns are not those that its model predicts.")
+    check_columns(opened, len(chosen))
     return chosen, schema
 
 
@@ -275,14 +275,22 @@ def _to_type(values: Array, kind: Any) -> Array:
     if dtype.kind == "f":
         with np.errstate(over="ignore"):
             return values.astype(dtype)
-    # The largest float below the type's own end, which as a float may be beyond it.
-    ends = np.iinfo(dtype)
-    high = np.float64(ends.max)
-    if int(high) > ends.max:
-        high = np.nextafter(high, 0)
+    ends, high = np.iinfo(dtype), _largest(kind)
     whole = np.rint(values.astype(np.float64))
     inside = np.nan_to_num(whole, nan=0.0, posinf=high, neginf=float(ends.min))
     return inside.clip(float(ends.min), high).astype(dtype)
+
+
+def read_as_floats(kind: Any) -> bool:
+    """Tell whether a type is one of floats."""
+    return np.dtype(kind.to_pandas_dtype()).kind == "f"
+
+
+def _largest(kind: Any) -> float:
+    """Return the largest float that is in a type of whole numbers; its own end may be none."""
+    end = np.iinfo(np.dtype(kind.to_pandas_dtype())).max
+    high = np.float64(end)
+    return float(high if int(high) <= end else np.nextafter(high, 0))
 
 
 def _columns(block: DecodedBlock, schema: Any, chosen: list[int], kept: list[int]) -> list[Any]:

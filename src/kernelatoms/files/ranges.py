@@ -1,9 +1,10 @@
-"""Places of columns as runs, which are short."""
+"""Places of approximate columns: as runs, which are short; compared with what predicts them."""
 
 from collections.abc import Sequence
 from typing import Any
 
 from kernelatoms.codec.errors import CodecError
+from kernelatoms.codec.opened import Compressed
 
 
 def as_ranges(places: Sequence[int]) -> list[int]:
@@ -25,3 +26,12 @@ def from_ranges(ends: Any, limit: int) -> list[int]:
     if ends and not 0 <= ends[0] < ends[-1] <= limit:
         raise CodecError("it does not say which columns are approximate.")
     return [i for low, high in zip(ends[::2], ends[1::2], strict=True) for i in range(low, high)]
+
+
+def check_columns(opened: Compressed, n_columns: int) -> None:
+    """Refuse a table whose approximate columns are not those that its model predicts."""
+    parts = opened.header.parts
+    right = len(parts) == 1 and (parts[0].model >= 0) == (n_columns > 0 and opened.n_rows() > 0)
+    model = opened.known_model() if right else None
+    if not right or (model is not None and (model.n_columns, model.slice_rows) != (n_columns, 0)):
+        raise CodecError("its columns are not those that its model predicts.")

@@ -12,6 +12,7 @@ def choose_columns(
     defaults: Sequence[str],
     approximate: Sequence[str],
     exact: Sequence[str],
+    all_exact: bool,
 ) -> tuple[list[int], list[int]]:
     """Return the places of approximate columns and those of exact ones.
 
@@ -25,6 +26,8 @@ def choose_columns(
         Of each: "approximate" (floats), "exact" (whole numbers) or "no numbers".
     approximate, exact : sequence of str
         What the user wants otherwise.
+    all_exact : bool
+        Whether all are exact after all, because no error is allowed.
     """
     for argument, wanted in (("approximate", approximate), ("exact", exact)):
         for name in wanted:
@@ -41,4 +44,5 @@ def choose_columns(
             raise ValueError(f"approximate: the column {name!r} of {path} holds no numbers.")
         if name in approximate or (default == "approximate" and name not in exact):
             chosen.append(i)
+    chosen = [] if all_exact else chosen
     return chosen, sorted(set(range(len(names))) - set(chosen))

@@ -20,6 +20,7 @@ from kernelatoms import (
     ClassDictionaryClassifier,
     DKSVDClassifier,
     FDDLClassifier,
+    KernelCodec,
     KernelKSVD,
     KernelLinearizer,
     KernelMOD,
@@ -183,10 +184,22 @@ def compare(dtype):
         keep(f"distance {name} {dtype.__name__}", [A, B, distance.compare(A, B)])
 
 
+def compress(dtype):
+    X = data(dtype, n_rows=300, n_features=12)[0].cumsum(axis=0)
+    G = np.stack([X[i : i + 40] @ X[i : i + 40].T for i in range(3)])
+    G += G.transpose(0, 2, 1)
+    for model in ("lags", "columns", "interpolation", "pca", "ksvd", "kscdl"):
+        bytes_ = KernelCodec(0.02, model=model).fit(X).encode(X)
+        keep(f"codec {model} {dtype.__name__}", np.frombuffer(bytes_, np.uint8))
+        keep(f"decoded {model} {dtype.__name__}", KernelCodec().decode(bytes_))
+    keep(f"codec slices {dtype.__name__}", KernelCodec().decode(KernelCodec().fit(G).encode(G)))
+
+
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
     for dtype in (getattr(np, name) for name in sys.argv[1:]):
         compare(dtype)
         code(dtype)
         learn(dtype)
+        compress(dtype)
     json.dump(outputs, sys.stdout)

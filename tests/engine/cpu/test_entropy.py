@@ -11,9 +11,18 @@ from hypothesis.extra.numpy import arrays
 
 from kernelatoms.engine import cpu
 from kernelatoms.engine.cpu import entropy_loops
+from oracles import range_coder
 
 SHAPES = st.tuples(st.integers(0, 12), st.integers(0, 9))
 SOME = settings(max_examples=60, deadline=None)
+
+INTEGERS = (
+    "24a5dc86354a7255a09873a67f8e41238ac5b4ad83b489a5a94dd10c83c0a0e9d68743d3cdcfe928"
+    "d71f2dde9eb78797081000000c2d54d554"
+)
+BITS = "c13cecb3baeaca87f959"
+SMALL = "26dcafcee36181"
+HALF = "24975d91661991acabc60a93ddafacfb2b"
 
 
 @st.composite
@@ -59,6 +68,115 @@ def test_any_bytes_end(matrix, data):
         cpu.decode_bits(data, coded.shape)
     with suppress(ValueError):
         cpu.decode_small(data, k.size)
+
+
+def sensors(rng, n=300, m=30, size=2.0):
+    """Return numbers whose sizes wander, a few of them missing, and steps that go their own way."""
+    scale = size * np.exp(0.1 * np.cumsum(rng.standard_normal((n, m)), 0))
+    steps = np.cumsum(rng.integers(-5, 6, n)).astype(np.int32)
+    k = np.rint(rng.laplace(size=(n, m)) * scale / 2 ** (steps[:, None] / 16)).astype(np.int32)
+    return k, (rng.random((n, m)) < 0.9).astype(np.uint8), steps
+
+
+@pytest.mark.parametrize(
+    ("shape", "slice_rows", "lag", "symmetric", "size"),
+    [
+        ((300, 30), 0, 0, False, 2),
+        ((300, 30), 0, 24, False, 0.1),
+        ((120, 40), 40, 0, True, 30),
+        ((130, 40), 40, 80, True, 1e6),
+        ((3, 2500), 0, 1, False, 3),
+        ((2500, 3), 1200, 0, False, 3),
+    ],
+)
+def test_numbers_like_those_of_sensors_come_back(rng, shape, slice_rows, lag, symmetric, size):
+    k, coded, steps = sensors(rng, *shape, size)
+    if symmetric:
+        coded *= np.arange(shape[0])[:, None] % shape[1] <= np.arange(shape[1])
+    data = cpu.encode_integers(k, coded, steps, slice_rows, lag, symmetric=symmetric)
+    again = cpu.decode_integers(data, coded, steps, slice_rows, lag, symmetric=symmetric)
+    np.testing.assert_array_equal(again, np.where(coded, k, 0))
+
+
+def test_numbers_without_any_law_come_back(rng):
+    """They take more bytes than the encoder reckons with at first, and few more than they have."""
+    k = rng.integers(-(1 << 30), 1 << 30, (300, 100))
+    coded, steps = np.ones(k.shape, np.uint8), np.zeros(300, np.int32)
+    data = cpu.encode_integers(k, coded, steps)
+    np.testing.assert_array_equal(cpu.decode_integers(data, coded, steps), k)
+    assert 2 * k.size < len(data) < 1.02 * 31 / 8 * k.size
+
+
+@given(matrices())
+@settings(max_examples=30, deadline=None)
+def test_the_specification_decodes_the_same(matrix):
+    """A decoder in plain Python, written after docs/codec-format-entropy.md."""
+    k, coded, *others = matrix
+    if coded.any():
+        steps, slice_rows, lag, symmetric = others
+        data = cpu.encode_integers(k, coded, steps, slice_rows, lag, symmetric=symmetric)
+        np.testing.assert_array_equal(
+            range_coder.decode_integers(data, coded, *others), np.where(coded, k, 0)
+        )
+    if coded.size:
+        data = cpu.encode_bits(coded)
+        np.testing.assert_array_equal(range_coder.decode_bits(data, coded.shape), coded)
+
+
+@pytest.mark.parametrize(("slice_rows", "lag", "symmetric"), [(0, 0, 0), (0, 7, 0), (15, 30, 1)])
+def test_the_specification_decodes_sensors(rng, slice_rows, lag, symmetric):
+    k, coded, steps = sensors(rng, 60, 15, 20.0 if lag else 1.0)
+    coded[10:12] = 0
+    if symmetric:
+        coded *= np.arange(60)[:, None] % 15 <= np.arange(15)
+    data = cpu.encode_integers(k, coded, steps, slice_rows, lag, symmetric=symmetric)
+    again = range_coder.decode_integers(data, coded, steps, slice_rows, lag, symmetric)
+    np.testing.assert_array_equal(again, np.where(coded, k, 0))
+    np.testing.assert_array_equal(
+        range_coder.decode_bits(cpu.encode_bits(coded), coded.shape), coded
+    )
+
+
+def test_few_bytes_more_than_the_entropy(rng):
+    """Numbers of one geometric law: nothing can be gained, and little is lost to learning."""
+    k = (rng.geometric(0.4, (400, 50)) - 1) * rng.choice([-1, 1], (400, 50))
+    coded, steps = np.ones(k.shape, np.uint8), np.zeros(400, np.int32)
+    bits = -(0.4 * np.log2(0.4) + 0.6 * np.log2(0.6)) / 0.4 + 0.6
+    assert len(cpu.encode_integers(k, coded, steps)) < 1.02 * k.size * bits / 8
+
+
+def test_rows_without_numbers_change_nothing(rng):
+    k, coded, steps = sensors(rng)
+    coded[100:110] = 0
+    data = cpu.encode_integers(k, coded, steps)
+    steps[100:110] = 999_999
+    np.testing.assert_array_equal(cpu.encode_integers(k, coded, steps), data)
+
+
+def test_tables_are_rounded_far_from_halves():
+    """Any logarithm that is right to nine digits gives the same numbers."""
+    x, logits = np.arange(4096), np.arange(-3071, 3072) / 256
+    for values in [
+        65536 / (1 + np.exp(-logits)),
+        256 * np.log((x + 0.5) / (4095.5 - x)),
+        256 * np.log((x + 8) / 256),
+        65536 * 2 ** (np.arange(16) / 16),
+    ]:
+        assert np.abs(values - np.floor(values) - 0.5).min() > 1e-5
+
+
+def test_bytes_are_what_they_were():
+    """The format cannot change unnoticed: old files must stay readable."""
+    x = np.arange(96, dtype=np.int32).reshape(12, 8)
+    k = (x * x * 7919 % 23 - 11) // (1 + x % 5)
+    k[11, 7] = 1 << 30
+    coded = (x % 7 > 0).astype(np.uint8)
+    data = cpu.encode_integers(k, coded, x[:, 0] // 3, 4, 6)
+    assert data.tobytes().hex() == INTEGERS
+    assert cpu.encode_bits(coded).tobytes().hex() == BITS
+    assert cpu.encode_small(k[:, 1]).tobytes().hex() == SMALL
+    half = np.triu(coded)[:8]
+    assert cpu.encode_integers(k[:8], half, x[:8, 0], 8, symmetric=True).tobytes().hex() == HALF
 
 
 def test_missing_and_additional_bytes_are_refused(rng):

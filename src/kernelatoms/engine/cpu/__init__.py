@@ -26,6 +26,7 @@
 - ``entropy_loops``: their contexts, mixing and range coder.
 - ``prediction``: rows to integers and back, by predictions from rows decoded before.
 - ``prediction_loops``: their predictors, steps and cells.
+- ``text_fields``: fields of delimited text, numbers in them, and numbers as text again.
 - ``checksum``: has an array been edited in place?
 """
 

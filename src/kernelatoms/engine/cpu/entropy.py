@@ -1,11 +1,20 @@
 """Small integers and masks to bytes and back: adaptive, lossless, the same on every machine."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelatoms.engine.cpu.entropy_loops import LARGEST, code_bits, code_integers
+from kernelatoms.engine.cpu.entropy_loops import (
+    FULL,
+    LARGEST,
+    TABLES,
+    code_bits,
+    code_integers,
+    fresh,
+    fresh_mask,
+)
 
 Array = NDArray[Any]
 
@@ -50,16 +59,19 @@ def encode_integers(
     coded, steps = _checked(coded, steps)
     if coded.shape != k.shape:
         raise ValueError(f"coded must be of shape {k.shape}, got {coded.shape}.")
-    if k.size and max(-int(k.min()), int(k.max())) > LARGEST:
-        raise ValueError("integers must be at most 2^30 in magnitude.")
     if not coded.any():
         return _NOTHING
-    k = np.where(coded, k, 0).astype(np.int32)
-    room = np.empty(k.size, np.uint8)
-    data, size = code_integers(
-        k, coded, steps, _row_lag(slice_rows), _row_lag(lag), bool(symmetric), room, False
-    )
-    return data[:size].copy()
+    related = _related(slice_rows, lag, symmetric, len(k))
+    k = np.where(coded, k, 0)
+    if max(-int(k.min()), int(k.max())) > LARGEST:
+        raise ValueError("integers must be at most 2^30 in magnitude.")
+    k = k.astype(np.int32)
+
+    def write(room: Array) -> int:
+        state = fresh(k.shape, *related)
+        return code_integers(k, coded, steps, *related, room, False, TABLES, *state)
+
+    return _written(write, k.size)
 
 
 def decode_integers(
@@ -79,13 +91,12 @@ def decode_integers(
         Where the bytes cannot be the encoder's. Others that are not may give any integers.
     """
     coded, steps = _checked(coded, steps)
-    k = np.zeros(coded.shape, np.int32)
+    k: Array = np.zeros(coded.shape, np.int32)
     if coded.any():
+        related = _related(slice_rows, lag, symmetric, len(k))
         data = _plain(data, np.uint8)
-        _, size = code_integers(
-            k, coded, steps, _row_lag(slice_rows), _row_lag(lag), bool(symmetric), data, True
-        )
-        _check_size(size, data)
+        state = fresh(k.shape, *related)
+        _check_size(code_integers(k, coded, steps, *related, data, True, TABLES, *state), data)
     elif len(data):
         raise ValueError("bytes of no integers.")
     return k
@@ -98,8 +109,7 @@ def encode_bits(mask: Array) -> Array:
         raise ValueError("a mask must be a matrix of zeros and ones.")
     if not mask.size:
         return _NOTHING
-    data, size = code_bits(mask, np.empty(1024, np.uint8), False)
-    return data[:size].copy()
+    return _written(lambda room: code_bits(mask, room, False, TABLES, *fresh_mask()), 0)
 
 
 def decode_bits(data: Array, shape: tuple[int, int]) -> Array:
@@ -107,8 +117,7 @@ def decode_bits(data: Array, shape: tuple[int, int]) -> Array:
     mask = np.zeros(shape, np.uint8)
     if mask.size:
         data = _plain(data, np.uint8)
-        _, size = code_bits(mask, data, True)
-        _check_size(size, data)
+        _check_size(code_bits(mask, data, True, TABLES, *fresh_mask()), data)
     elif len(data):
         raise ValueError("bytes of no mask.")
     return mask
@@ -139,13 +148,24 @@ def _checked(coded: Array, steps: Array) -> tuple[Array, Array]:
         raise ValueError(f"a step a row of coded: {coded.shape} and {steps.shape} do not fit.")
     if len(steps) and np.abs(steps, dtype=np.int64).max() > _LARGEST_STEP:
         raise ValueError(f"steps must be at most {_LARGEST_STEP} in magnitude.")
-    return coded, steps
+    # Where a row has nothing to code its step says nothing: that of the row before goes on.
+    last = np.maximum.accumulate(np.where(coded.any(1), np.arange(len(coded)), 0))
+    return coded, steps[last]
 
 
-def _row_lag(rows: int) -> int:
-    if rows < 0:
-        raise ValueError(f"rows before must be at least 0, got {rows}.")
-    return min(int(rows), np.iinfo(np.int64).max)
+def _related(slice_rows: int, lag: int, symmetric: bool, n: int) -> tuple[int, int, bool]:
+    """Return how many rows before related ones are, 0 where that is before the first."""
+    if slice_rows < 0 or lag < 0:
+        raise ValueError(f"slice_rows and lag must be at least 0, got {slice_rows} and {lag}.")
+    return slice_rows if slice_rows < n else 0, lag if lag < n else 0, bool(symmetric)
+
+
+def _written(write: Callable[[Array], int], n_bytes: int) -> Array:
+    """Return what is written into room that has turned out to be large enough."""
+    room = np.empty(n_bytes + 4096, np.uint8)
+    while (size := write(room)) == FULL:
+        room = np.empty(4 * len(room), np.uint8)
+    return room[:size].copy()
 
 
 def _check_size(size: int, data: Array) -> None:

@@ -1,76 +1,93 @@
 """A matrix of small integers as bits: context mixing in integers, and a binary range coder.
 
 Encoder and decoder are the same code. Where the encoder reads a number and codes its bits, the
-decoder gets the bits and writes the number; everything else that either looks at is known to both.
+decoder gets the bits and writes the number; all that either looks at besides is known to both.
+
+A number is coded as yes and no: is it zero? Its sign; is it larger than 1, 2, 3, ...? Every answer
+has a probability, mixed from what was seen at related places as in lpaq: a weighted sum of
+logarithms of sizes there, and of logits of adaptive probabilities, under weights that learn. For
+a geometric law of mean mu, ln(mu) is the logit of "larger": a logarithm of a size needs no
+learning to be of use. docs/codec-format-entropy.md says everything in words.
 """
 
-from decimal import Decimal, localcontext
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernelatoms.engine.cpu.jit import jit
 
-# Logits have 8 fractional bits, probabilities 16: logits within +-12 are every probability.
-_LOGIT_LIMIT = 3071
-_LARGEST_PROBABILITY = 65535
-
-
-def _squash_table() -> NDArray[np.int32]:
-    """Return 65536 / (1 + exp(-x / 256)), rounded, for all logits x.
-
-    In decimals, which are the same on every machine.
-    """
-    with localcontext() as context:
-        context.prec = 30
-        step = (Decimal(1) / 256).exp()
-        table, power = [], step**-_LOGIT_LIMIT
-        for _ in range(2 * _LOGIT_LIMIT + 1):
-            table.append(int(65536 * power / (1 + power) + Decimal("0.5")))
-            power *= step
-    return np.clip(np.array(table), 1, _LARGEST_PROBABILITY).astype(np.int32)
-
-
-def _log_table(scale: int, offset: Decimal, top: int) -> NDArray[np.int32]:
-    """Return scale * ln(x + offset), rounded."""
-    with localcontext() as context:
-        context.prec = 30
-        values = [(Decimal(2 * x) / 2 + offset) for x in range(top)]
-        return np.array([int((scale * v.ln()).to_integral_value()) for v in values], np.int32)
-
-
-_SQUASH = _squash_table()
-# ln(p / (1 - p)) for the upper 12 bits of p, at the middle of what they leave open.
-_LOG_ODD = _log_table(256, Decimal("0.5"), 4096)
-_STRETCH = (_LOG_ODD - _LOG_ODD[::-1]).astype(np.int32)
-# Magnitudes have 6 fractional bits; 256 ln(x / 64) for those under 64.
-_LOG = (_log_table(256, Decimal("0.5"), 4096) - 1065).astype(np.int32)
-_LOG_16 = 710
-# 2^(i / 16) with 16 fractional bits.
-_POWERS = np.array(
-    [int((65536 * Decimal(2) ** (Decimal(i) / 16)).to_integral_value()) for i in range(16)],
-    np.int64,
-)
-# Rates of probabilities that have met so many bits, of 65536.
-_LIMIT = 250
-_RATES = np.array([65536 * 2 // (2 * i + 3) for i in range(_LIMIT + 1)], np.int32)
+Array = NDArray[Any]
 
 LARGEST = 1 << 30
-_MAX_MAGNITUDE = 1 << 40
-_UNARY = 20
+# What the loops return instead of a length.
+WRONG, FULL = -1, -2
+
+# Probabilities have 16 bits, logits 8 after the point: 12 are more than any probability has.
+_LOGIT_LIMIT = 3071
+# Tables, one after another; logits count from the middle of theirs.
+_SQUASH = _LOGIT_LIMIT
+_STRETCH = 2 * _LOGIT_LIMIT + 1
+_LOG = _STRETCH + 4096
+_POWER = _LOG + 4096
+_RATE = _POWER + 16
+# Adaptive probabilities weigh at most so many answers.
+_MEMORY = 127
+
+
+def _tables() -> Array:
+    """Return all tables; none of their numbers is near a half, where rounding could differ."""
+    x = np.arange(4096)
+    logits = np.arange(-_LOGIT_LIMIT, _LOGIT_LIMIT + 1) / 256
+    parts = [
+        np.clip(np.rint(65536 / (1 + np.exp(-logits))), 1, 65535),
+        np.rint(256 * np.log((x + 0.5) / (4095.5 - x))),
+        np.rint(256 * np.log((x + 8) / 256)),
+        np.rint(65536 * 2 ** (np.arange(16) / 16)),
+        2 * 65536 // (2 * np.arange(_MEMORY + 1) + 3),
+    ]
+    return np.concatenate(parts).astype(np.int32)
+
+
+TABLES = _tables()
+
+# Sizes have 12 bits after the point.
+_ONE = 12
+_LARGEST_SIZE = 1 << 44
+# Answers about a number's size that are mixed; larger ones have an Exp-Golomb code for the rest.
+_STEPS = 16
+# Sizes are halved until they are expected to be smaller.
+_SMALL = 6 << _ONE
+# What a mixer adds up: features of a number's size, then adaptive probabilities.
+_N_INPUTS = 16
+_N_FEATURES = 12
+_N_SLOTS = _N_INPUTS - _N_FEATURES
+# A probability that has not met an answer counts as one of so many.
+_BEGIN = 4
+# Half octaves that a size is told apart by, and columns (and rows of a period).
+_LEVELS = 24
+_PLACES = 1024
+# How fast weights learn.
+_SHARED_RATE, _OWN_RATE, _SIGN_RATE, _MASK_RATE = 96, 160, 384, 192
 # More bytes than a number can take.
-_ROOM = 512
-_N_FEATURES = 7
-_N_TABLES = 4
-_N_INPUTS = _N_FEATURES + _N_TABLES
-_LEVELS = 16
-_RATE_SHIFT = 14
+_ROOM = 256
+# The coder's state.
 _LOW, _RANGE, _CODE, _PLACE = 0, 1, 2, 3
+# What is kept for every column.
+_FAST, _SLOW, _MEAN, _ACTUAL, _USUAL = 0, 1, 2, 3, 4
 
 
 @jit()
 def _clamp(x, low, high):  # type: ignore[no-untyped-def]
     return low if x < low else high if x > high else x
+
+
+@jit()
+def _sign(x):  # type: ignore[no-untyped-def]
+    return 1 if x > 0 else -1 if x < 0 else 0
+
+
+# ------------------------------------------------------------------------------ the range coder
 
 
 @jit()
@@ -84,14 +101,15 @@ def start(data, decoding):  # type: ignore[no-untyped-def]
     return coder
 
 
-@jit()
+@jit(inline=True)
 def _next_byte(coder, data):  # type: ignore[no-untyped-def]
+    """Return a byte, 0 after the last."""
     place = coder[_PLACE]
     coder[_PLACE] = place + 1
     return np.int64(data[place]) if place < len(data) else np.int64(0)
 
 
-@jit()
+@jit(inline=True)
 def _carry(coder, data):  # type: ignore[no-untyped-def]
     place = coder[_PLACE] - 1
     while data[place] == 255:
@@ -100,21 +118,23 @@ def _carry(coder, data):  # type: ignore[no-untyped-def]
     data[place] += 1
 
 
-@jit()
+@jit(inline=True)
 def code_bit(coder, data, decoding, bit, p):  # type: ignore[no-untyped-def]
     """Code a bit that is 1 with probability p / 65536, from 1 to 65535; return it."""
     width = coder[_RANGE]
     ones = (width * p) >> 16
     if decoding:
-        bit = 1 if coder[_CODE] < ones else 0
+        code = coder[_CODE]
+        bit = 1 if code < ones else 0
         if bit:
             width = ones
         else:
-            coder[_CODE] -= ones
+            code -= ones
             width -= ones
         while width < 1 << 24:
             width <<= 8
-            coder[_CODE] = (coder[_CODE] << 8) | _next_byte(coder, data)
+            code = (code << 8) | _next_byte(coder, data)
+        coder[_CODE] = code
     else:
         low = coder[_LOW]
         if bit:
@@ -136,15 +156,8 @@ def code_bit(coder, data, decoding, bit, p):  # type: ignore[no-untyped-def]
 
 
 @jit()
-def _grown(data):  # type: ignore[no-untyped-def]
-    larger = np.empty(2 * len(data) + _ROOM, np.uint8)
-    larger[: len(data)] = data
-    return larger
-
-
-@jit()
 def finish(coder, data):  # type: ignore[no-untyped-def]
-    """Write the one byte that tells the interval, if zeros follow; return the number of bytes."""
+    """Write the byte that tells the interval, as zeros follow; return the number of bytes."""
     low = coder[_LOW] + (1 << 24) - 1
     if low >> 32:
         _carry(coder, data)
@@ -152,307 +165,396 @@ def finish(coder, data):  # type: ignore[no-untyped-def]
     return coder[_PLACE] + 1
 
 
-@jit()
-def _update(slots, at, bit):  # type: ignore[no-untyped-def]
-    """Move a probability (22 bits) towards a bit, the less the more bits (10 bits) it has met."""
+# ------------------------------------------------------------------- probabilities and mixtures
+
+
+def _slot(p: Any) -> Any:
+    """Return an adaptive probability of 16 bits: 22 bits, and 10 for the answers it has met."""
+    return np.uint32(p << 16 | _BEGIN)
+
+
+@jit(inline=True)
+def _update(slots, at, bit, tables):  # type: ignore[no-untyped-def]
     slot = np.int64(slots[at])
-    p, n = slot >> 10, slot & 1023
-    p += (((bit << 22) - bit - p) * _RATES[n]) >> 16
-    slots[at] = (p << 10) | min(n + 1, _LIMIT)
+    p, met = slot >> 10, slot & 1023
+    p += (((bit << 22) - bit - p) * tables[_RATE + met]) >> 16
+    slots[at] = (p << 10) | (met + (met < _MEMORY))
+
+
+@jit(inline=True)
+def _mixed(inputs, weights, row):  # type: ignore[no-untyped-def]
+    total = np.int64(1 << 15)
+    for t in range(_N_INPUTS):
+        total += np.int64(inputs[t]) * weights[row, t]
+    return _clamp(total >> 16, -_LOGIT_LIMIT, _LOGIT_LIMIT)
+
+
+@jit(inline=True)
+def _learn(inputs, weights, row, error, rate):  # type: ignore[no-untyped-def]
+    """Move weights against an error of a probability of 16 bits."""
+    change = error * rate
+    for t in range(_N_INPUTS):
+        weights[row, t] += (inputs[t] * change + (1 << 21)) >> 22
+
+
+# --------------------------------------------------------------------------------------- sizes
 
 
 @jit()
-def _code_plain(coder, data, decoding, bit, slots, at):  # type: ignore[no-untyped-def]
-    p = _clamp(np.int64(slots[at]) >> 16, 1, 65535)
-    bit = code_bit(coder, data, decoding, bit, p)
-    _update(slots, at, bit)
-    return bit
+def _scaled(value, steps, tables):  # type: ignore[no-untyped-def]
+    """Return value * 2^(steps / 16), towards 0."""
+    size = (abs(value) * tables[_POWER + (steps & 15)]) >> 16
+    octaves = steps >> 4
+    if octaves >= 0:
+        size = min(size << min(octaves, 18), _LARGEST_SIZE)
+    else:
+        size >>= min(-octaves, 60)
+    return -size if value < 0 else size
 
 
 @jit()
-def _code_mixed(coder, data, decoding, bit, slots, at, step, inputs, weights, mix):  # type: ignore[no-untyped-def]
-    n_features = len(inputs) - len(at)
-    for t in range(len(at)):
-        inputs[n_features + t] = _STRETCH[slots[at[t] + step] >> 20]
-    total = np.int64(0)
-    for t in range(len(inputs)):
-        total += np.int64(inputs[t]) * weights[mix, t]
-    logit = _clamp(total >> 16, -_LOGIT_LIMIT, _LOGIT_LIMIT)
-    p = np.int64(_SQUASH[logit + _LOGIT_LIMIT])
-    bit = code_bit(coder, data, decoding, bit, p)
-    error = (bit << 16) - p
-    for t in range(len(inputs)):
-        weights[mix, t] += (inputs[t] * error + (1 << (_RATE_SHIFT - 1))) >> _RATE_SHIFT
-    for t in range(len(at)):
-        _update(slots, at[t] + step, bit)
-    return bit
+def _rescale(row, steps, out, tables):  # type: ignore[no-untyped-def]
+    for j in range(len(row)):
+        out[j] = _scaled(row[j], steps, tables)
 
 
 @jit()
-def _scaled(value, steps):  # type: ignore[no-untyped-def]
-    """Return value * 2^(steps / 16) of a value from 0 to 2^40."""
-    value = (value * _POWERS[steps & 15]) >> 16
-    shift = steps >> 4
-    if shift >= 0:
-        return min(value << min(shift, 20), _MAX_MAGNITUDE)
-    return value >> min(-shift, 60)
-
-
-@jit()
-def _log(x):  # type: ignore[no-untyped-def]
-    more = 0
+def _log(size, tables):  # type: ignore[no-untyped-def]
+    """Return 256 ln(size + 1 / 32), nearly."""
+    x = size >> 4
+    more = np.int64(0)
     while x >= 4096:
         x >>= 4
-        more += _LOG_16
-    return _LOG[x] + more
+        more += 710
+    return more + tables[_LOG + x]
+
+
+@jit()
+def _signed_log(value, shift, tables):  # type: ignore[no-untyped-def]
+    log = (_log(abs(value) >> shift, tables) - tables[_LOG]) >> 2
+    return -log if value < 0 else log
 
 
 @jit()
 def _level(log):  # type: ignore[no-untyped-def]
-    """Return the half octave of a logarithm."""
-    return _clamp((log + 620) // 89, 0, _LEVELS - 1)
+    return _clamp((log + 887) // 89, 0, _LEVELS - 1)
 
 
 @jit()
-def _fill(slots, first, n_contexts, log):  # type: ignore[no-untyped-def]
-    """Give all contexts from first on the geometric law of the mean that a logarithm says."""
-    p = np.int64(_SQUASH[_clamp(log, -1500, 1500) + _LOGIT_LIMIT])
-    for c in range(n_contexts * (_UNARY + 1)):
-        slots[first + c] = (p << 16) | 4
+def _around(row, c):  # type: ignore[no-untyped-def]
+    return (abs(row[c - 1]) + 2 * abs(row[c]) + abs(row[c + 1])) >> 2
+
+
+def _first_slots(n_columns: int, n_phases: int) -> Array:
+    """Return probabilities for: sizes near by; sizes at this place and expected; column; phase.
+
+    Each begins with the geometric law of the mean that its context suggests.
+    """
+    near = np.indices((8, 8, 8)).sum(0).ravel() << _ONE
+    levels = np.indices((_LEVELS, _LEVELS)).sum(0).ravel()
+    logs = [
+        TABLES[_LOG + (near // 3 >> 4)],
+        levels * 89 // 2 - 843,
+        np.zeros(n_columns + n_phases, np.int64),
+    ]
+    p = TABLES[_SQUASH + np.clip(np.concatenate(logs), -1500, 1500)]
+    return np.repeat(_slot(p.astype(np.uint32)), _STEPS)
+
+
+def fresh(shape: tuple[int, int], slice_rows: int, lag: int, symmetric: bool) -> tuple[Array, ...]:
+    """Return what ``code_integers`` learns and remembers, before the first number."""
+    n, m = shape
+    period = min(max(slice_rows or lag, 1), n)
+    n_columns, n_phases = min(m, _PLACES), min(period, _PLACES)
+    weights = np.full(((1 + n_columns + n_phases) * _STEPS, _N_INPUTS), 5041, np.int32)
+    weights[:, [0, 8, 9, 10, 11]] = 0
+    sign_weights = np.zeros((1, _N_INPUTS), np.int32)
+    sign_weights[0, 0] = 32768
+    curve = TABLES[_SQUASH - 2048 : _SQUASH + 2049 : 128].astype(np.int64)
+    refined = np.tile(curve << 8, (6 * _STEPS, 1))
+    columns = np.full((5, m), 1 << _ONE, np.int64)
+    columns[_MEAN] = 0
+    cells = np.full((period, m), 1 << _ONE, np.int64)
+    n_kept = min(n, 1 + max(2, slice_rows, lag, m if symmetric else 0))
+    # Two columns on either side.
+    kept = np.zeros((n_kept, m + 4), np.int64)
+    halves = np.full(32 + 81 + n_columns + n_phases, _slot(np.uint32(32768)))
+    return (
+        *(_first_slots(n_columns, n_phases), weights, refined, halves[:32], halves[32:]),
+        *(sign_weights, columns, cells, np.zeros_like(cells), kept),
+    )
+
+
+# ------------------------------------------------------------------------------------- integers
 
 
 @jit()
-def code_integers(k, coded, steps, slice_rows, lag, symmetric, data, decoding):  # type: ignore[no-untyped-def]
-    """Code all numbers; return data and its length, -1 where it cannot be what was coded."""
+def code_integers(  # type: ignore[no-untyped-def]
+    k, coded, steps, slice_rows, lag, symmetric, data, decoding, tables,
+    slots, weights, refined, tails, sign_slots, sign_weights, columns, cells, cell_means, kept,
+):  # fmt: skip
+    """Code all numbers; return the length of data, or why there is none."""
     n, m = k.shape
-    wide = _UNARY + 1
+    n_kept, period = len(kept), len(cells)  # rows of one phase are as far apart as related rows are
+    n_columns, n_mixers = min(m, _PLACES), 3 if period > 1 else 2
     coder = start(data, decoding)
-
-    n_levels = _LEVELS * _LEVELS
-    slots = np.empty((64 + 2 * n_levels + 512) * wide, np.uint32)
-    first = np.array([0, 64, 64 + n_levels, 64 + 2 * n_levels]) * wide
-    for c in range(64):
-        _fill(slots, c * wide, 1, c * 44 - 620 + 22)
-    for c in range(_LEVELS):
-        for e in range(_LEVELS):
-            log = (c + e) * 89 // 2 - 620 + 44
-            _fill(slots, first[1] + (c * _LEVELS + e) * wide, 1, log)
-            _fill(slots, first[2] + (c * _LEVELS + e) * wide, 1, log)
-    for a in range(8):
-        for b in range(8):
-            for c in range(8):
-                _fill(slots, first[3] + (a * 64 + b * 8 + c) * wide, 1, _log((a + b + c) * 21 + 8))
-    signs = np.full(27, (1 << 31) + 4, np.uint32)
-    tails = np.full(256, (1 << 31) + 4, np.uint32)
-    weights = np.empty((wide, _N_INPUTS), np.int32)
-    weights[:] = 65536 // (_N_INPUTS - 1)
-
-    inputs = np.zeros(_N_INPUTS, np.int32)
+    at, mixer, logits = np.zeros(4, np.int64), np.zeros(4, np.int64), np.zeros(4, np.int64)
+    inputs, sign_inputs = np.zeros(_N_INPUTS, np.int32), np.zeros(_N_INPUTS, np.int32)
     inputs[0] = 256
-    weights[:, 0] = 0
-    at = np.zeros(_N_TABLES, np.int64)
-    fast, slow = np.full(m + 2, 64, np.int64), np.full(m + 2, 64, np.int64)
-    # What is known of magnitudes, rows with a column on either side; signs of those coded.
-    seen = np.full((n, m + 2), 64, np.int64)
-    none = np.full(m + 2, 64, np.int64)
-    row_before = np.int64(64)
+
+    # All in units of the row at hand.
+    above, related = np.zeros(m + 4, np.int64), np.zeros(m + 4, np.int64)
+    further = np.zeros(m + 4, np.int64)
+    cell_steps = np.zeros(period, np.int64)
+    cell_steps[:] = steps[0]
+    row_mean = np.int64(1 << _ONE)
+    usual_step = np.int64(steps[0]) << 8
+
     for i in range(n):
         if decoding and coder[_PLACE] > len(data) + 4:
-            return data, -1
+            return WRONG
+        here = np.int64(steps[i])
         if i:
-            change = np.int64(steps[i - 1]) - np.int64(steps[i])
-            if change:
-                for j in range(m + 2):
-                    fast[j] = _scaled(fast[j], change)
-                    slow[j] = _scaled(slow[j], change)
-                row_before = _scaled(row_before, change)
-        above = seen[i - 1] if i else none
-        change_above = np.int64(steps[i - 1]) - np.int64(steps[i]) if i else 0
-        other = i - slice_rows if 0 < slice_rows <= i else i - 1
-        related = seen[other] if other >= 0 else none
-        change_related = np.int64(steps[other]) - np.int64(steps[i]) if other >= 0 else 0
-        further = i - lag if 0 < lag <= i else i - 2
-        later = seen[further] if further >= 0 else none
-        change_later = np.int64(steps[further]) - np.int64(steps[i]) if further >= 0 else 0
-        this = seen[i]
-        left = left2 = left3 = row_mean = row_before
-        sign_left = 1
-        total, count = np.int64(0), np.int64(0)
-        slice_first = i - i % m if symmetric else 0
-        for j in range(m):
-            c = j + 1
-            if not decoding and coder[_PLACE] + _ROOM > len(data):
-                data = _grown(data)
-            if not coded[i, j]:
-                mirror = slice_first + j
-                if symmetric and mirror < i:
-                    # Its mirror image was coded in a row before.
-                    magnitude = _scaled(
-                        seen[mirror, i - slice_first + 1], np.int64(steps[mirror]) - steps[i]
-                    )
-                else:
-                    this[c] = slow[c]
-                    continue
-            else:
-                # What is expected.
-                r = _scaled(related[c - 1] + 2 * related[c] + related[c + 1], change_related) >> 2
-                a = _scaled(above[c - 1] + 2 * above[c] + above[c + 1], change_above) >> 2
-                b = _scaled(later[c - 1] + 2 * later[c] + later[c + 1], change_later) >> 2
-                near = (2 * left + left2 + left3) >> 2
-                expected = (2 * near + 2 * fast[c] + 2 * slow[c] + r + a) >> 3
-                shift = 0
-                while expected >> shift >= 6 * 64:
-                    shift += 1
-                inputs[1] = _log(fast[c] >> shift)
-                inputs[2] = _log(slow[c] >> shift)
-                inputs[3] = _log(near >> shift)
-                inputs[4] = _log(r >> shift)
-                inputs[5] = _log(row_mean >> shift)
-                inputs[6] = _log(b >> shift)
-                log = _log(expected >> shift)
-                at[0] = first[0] + _clamp((log + 620) // 44, 0, 63) * wide
-                at[1] = first[1] + (_level(inputs[2]) * _LEVELS + _level(inputs[3])) * wide
-                at[2] = first[2] + (_level(inputs[1]) * _LEVELS + _level(inputs[4])) * wide
-                x = _clamp(left >> (shift + 6), 0, 7)
-                y = _clamp(_scaled(above[c], change_above) >> (shift + 6), 0, 7)
-                z = _clamp(_scaled(related[c], change_related) >> (shift + 6), 0, 7)
-                at[3] = first[3] + (x * 64 + y * 8 + z) * wide
+            change = steps[i - 1] - here
+            row_mean = _scaled(row_mean, change, tables)
+            for c in range(len(columns)):
+                _rescale(columns[c], change, columns[c], tables)
+            _rescale(kept[(i - 1) % n_kept], change, above, tables)
+            row = i - slice_rows if 0 < slice_rows <= i else i - 1
+            _rescale(kept[row % n_kept], steps[row] - here, related, tables)
+            row = i - lag if 0 < lag <= i else max(i - 2, 0)
+            _rescale(kept[row % n_kept], steps[row] - here, further, tables)
+        phase = i % period
+        cell, cell_mean = cells[phase], cell_means[phase]
+        _rescale(cell, cell_steps[phase] - here, cell, tables)
+        _rescale(cell_mean, cell_steps[phase] - here, cell_mean, tables)
+        cell_steps[phase] = here
+        inputs[10] = _clamp((((here << 8) - usual_step) * 11) >> 8, -1000, 1000)
+        usual_step += ((here << 8) - usual_step) >> 3
 
-                # The magnitude: is it zero? Then the rest over 2^shift in ones, and what is left.
+        this = kept[i % n_kept]
+        slice_first = i - i % m if symmetric else i
+        value = row_sign = np.int64(0)
+        size = size2 = size3 = row_actual = row_usual = row_mean
+        total, count = row_mean << 2, 4
+        for j in range(m):
+            c = j + 2
+            last, last_sizes = value, (2 * size + size2 + size3) >> 2
+            if not coded[i, j]:
+                if not slice_first + j < i:
+                    this[c] = 0
+                    continue
+                # What its mirror image was, in a row before.
+                row = slice_first + j
+                value = _scaled(kept[row % n_kept, i - slice_first + 2], steps[row] - here, tables)
+                expected = columns[_SLOW, j]
+            else:
+                if not decoding and coder[_PLACE] + _ROOM > len(data):
+                    return FULL
+                near_above, near_related = _around(above, c), _around(related, c)
+                expected = (
+                    2 * (last_sizes + columns[_FAST, j] + columns[_SLOW, j])
+                    + (near_above + near_related + 4 * cell[j])
+                ) // 12
+                shift = 0
+                while expected >> shift >= _SMALL:
+                    shift += 1
+
+                # The sign, as far as it is known before it is known whether there is one.
+                column, row = 81 + (j & (_PLACES - 1)), 81 + n_columns + (phase & (_PLACES - 1))
+                signs = 27 * _sign(last) + 9 * _sign(above[c]) + 3 * _sign(related[c])
+                signs += 40 + _sign(further[c])
+                sign_inputs[0] = tables[_STRETCH + (sign_slots[signs] >> 20)]
+                sign_inputs[1] = tables[_STRETCH + (sign_slots[column] >> 20)]
+                sign_inputs[2] = tables[_STRETCH + (sign_slots[row] >> 20)]
+                sign_inputs[3] = _signed_log(last, shift, tables)
+                sign_inputs[4] = _signed_log(above[c], shift, tables)
+                sign_inputs[5] = _signed_log(above[c - 1], shift, tables)
+                sign_inputs[6] = _signed_log(related[c], shift, tables)
+                sign_inputs[7] = _signed_log(further[c], shift, tables)
+                sign_inputs[8] = _signed_log(row_sign, shift, tables)
+                sign_inputs[9] = _signed_log(columns[_MEAN, j], shift, tables)
+                sign_inputs[10] = _signed_log(cell_mean[j], shift, tables)
+                sign_logit = _mixed(sign_inputs, sign_weights, 0)
+
+                inputs[1] = _log(columns[_FAST, j] >> shift, tables)
+                inputs[2] = _log(columns[_SLOW, j] >> shift, tables)
+                inputs[3] = _log(last_sizes >> shift, tables)
+                inputs[4] = _log(near_above >> shift, tables)
+                inputs[5] = _log(near_related >> shift, tables)
+                inputs[6] = _log(_around(further, c) >> shift, tables)
+                inputs[7] = _log(cell[j] >> shift, tables)
+                inputs[8] = _log(row_actual, tables) - _log(row_usual, tables)
+                inputs[9] = _log(columns[_ACTUAL, j], tables) - _log(columns[_USUAL, j], tables)
+                inputs[11] = abs(sign_logit)
+                mixer[1] = (1 + column - 81) * _STEPS
+                mixer[2] = (1 + row - 81) * _STEPS
+                one = _ONE + shift
+                at[0] = _clamp(abs(last) >> one, 0, 7)
+                at[0] = 8 * at[0] + _clamp(abs(above[c]) >> one, 0, 7)
+                at[0] = (8 * at[0] + _clamp(abs(related[c]) >> one, 0, 7)) * _STEPS
+                log = _log(expected >> shift, tables)
+                curve = _clamp(cell[j] >> (one - 1), 0, 2) + (3 if related[c] else 0)
+                at[1] = (512 + _LEVELS * _level(inputs[7]) + _level(log)) * _STEPS
+                at[2] = (512 + _LEVELS * _LEVELS + column - 81) * _STEPS
+                at[3] = (512 + _LEVELS * _LEVELS + row - 81) * _STEPS
+
+                # Ones as far as (|k| - 1) >> shift goes, a zero; the sign after the first one.
                 value = np.int64(k[i, j])
-                size = abs(value)
-                bit = _code_mixed(
-                    coder, data, decoding, 1 if size else 0, slots, at, 0, inputs, weights, 0
-                )
-                if not bit:
-                    value = np.int64(0)
-                    size = np.int64(0)
-                else:
-                    sign = 3 * sign_left
-                    sign += 1 if i == 0 else 1 + np.sign(np.int64(k[i - 1, j]))
-                    sign = 3 * sign + (1 if other < 0 else 1 + np.sign(np.int64(k[other, j])))
-                    negative = _code_plain(
-                        coder, data, decoding, 1 if value < 0 else 0, signs, sign
-                    )
-                    part = (size - 1) >> shift
-                    step = 1
-                    while step <= _UNARY:
-                        bit = _code_mixed(
-                            coder,
-                            data,
-                            decoding,
-                            1 if part >= step else 0,
-                            slots,
-                            at,
-                            step,
-                            inputs,
-                            weights,
-                            step,
-                        )
-                        if not bit:
-                            break
-                        step += 1
-                    got = np.int64(step - 1)
-                    if step > _UNARY:
-                        beyond = part - _UNARY + 1
+                rest = abs(value) - 1
+                step, negative = 0, 0
+                while step < _STEPS:
+                    for t in range(_N_SLOTS):
+                        p = slots[at[t] + step] >> 20
+                        inputs[_N_FEATURES + t] = tables[_STRETCH + p]
+                    logit = np.int64(0)
+                    for t in range(n_mixers):
+                        logits[t] = _mixed(inputs, weights, mixer[t] + step)
+                        logit += logits[t]
+                    logit //= n_mixers
+                    # Half of the probability is as it was found right where the mixers said so.
+                    place = _clamp(logit, -2047, 2047) + 2048
+                    part, place = place & 127, place >> 7
+                    r = curve * _STEPS + step
+                    p = refined[r, place] * (128 - part) + refined[r, place + 1] * part
+                    p = _clamp((tables[_SQUASH + logit] + (p >> 15)) >> 1, 1, 65535)
+                    bit = code_bit(coder, data, decoding, 1 if rest >> shift >= step else 0, p)
+                    place += part >> 6
+                    refined[r, place] += ((bit << 24) - refined[r, place]) >> 6
+                    for t in range(n_mixers):
+                        error = (bit << 16) - tables[_SQUASH + logits[t]]
+                        rate = _OWN_RATE if t else _SHARED_RATE
+                        _learn(inputs, weights, mixer[t] + step, error, rate)
+                    for t in range(_N_SLOTS):
+                        _update(slots, at[t] + step, bit, tables)
+                    if not bit:
+                        break
+                    if step == 0:
+                        p = np.int64(tables[_SQUASH + sign_logit])
+                        bit = code_bit(coder, data, decoding, 1 if value > 0 else 0, p)
+                        _learn(sign_inputs, sign_weights, 0, (bit << 16) - p, _SIGN_RATE)
+                        _update(sign_slots, signs, bit, tables)
+                        _update(sign_slots, column, bit, tables)
+                        _update(sign_slots, row, bit, tables)
+                        negative = 1 - bit
+                        inputs[11] = -sign_logit if negative else sign_logit
+                    step += 1
+
+                # What is left: how many bits, where the ones had no end; these bits.
+                found = np.int64(0)
+                if step:
+                    found, n_bits, known = np.int64(step - 1), shift, np.int64(0)
+                    if step == _STEPS:
+                        known = np.int64(_STEPS - 2) << shift
+                        rest -= known
                         length = 0
                         while True:
-                            bit = _code_plain(
-                                coder,
-                                data,
-                                decoding,
-                                1 if beyond >> (length + 1) > 0 else 0,
-                                tails,
-                                min(length, 31),
-                            )
+                            p = _clamp(np.int64(tails[length]) >> 16, 1, 65535)
+                            bit = 1 if rest >> (shift + length + 1) else 0
+                            bit = code_bit(coder, data, decoding, bit, p)
+                            _update(tails, length, bit, tables)
                             if not bit:
                                 break
                             length += 1
                             if length > 30:
-                                return data, -1
-                        number = np.int64(1)
-                        for place in range(length - 1, -1, -1):
-                            bit = (beyond >> place) & 1
-                            if place == length - 1:
-                                bit = _code_plain(coder, data, decoding, bit, tails, 64 + length)
-                            else:
-                                bit = code_bit(coder, data, decoding, bit, 32768)
-                            number = 2 * number + bit
-                        got = number + _UNARY - 1
-                    for place in range(shift - 1, -1, -1):
-                        bit = ((size - 1) >> place) & 1
-                        if place == shift - 1:
-                            bit = _code_plain(
-                                coder, data, decoding, bit, tails, 128 + min(step, 31)
-                            )
-                        else:
-                            bit = code_bit(coder, data, decoding, bit, 32768)
-                        got = 2 * got + bit
-                    size = got + 1
-                    if size > LARGEST:
-                        return data, -1
-                    value = -size if negative else size
+                                return WRONG
+                        found, n_bits = np.int64(1), shift + length
+                    for place in range(n_bits - 1, -1, -1):
+                        bit = code_bit(coder, data, decoding, (rest >> place) & 1, 32768)
+                        found = 2 * found + bit
+                    found += known + 1
+                    if found > LARGEST:
+                        return WRONG
+                value = -found if negative else found
                 if decoding:
                     k[i, j] = value
-                magnitude = size << 6
-                sign_left = 1 + np.sign(value)
-                total += magnitude
+                value <<= _ONE
+                total = _clamp(total + (found << _ONE), 0, 1 << 60)
                 count += 1
-                row_mean = (total + 4 * row_before) // (count + 4)
-            this[c] = magnitude
-            left3, left2, left = left2, left, magnitude
-            fast[c] += (magnitude - fast[c]) >> 2
-            slow[c] += (magnitude - slow[c]) >> 4
-        this[0], this[m + 1] = this[1], this[m]
-        row_before = row_mean
-    return data, coder[_PLACE] if decoding else finish(coder, data)
+
+            size3, size2, size = size2, size, abs(value)
+            this[c] = value
+            row_sign += (value - row_sign) >> 3
+            row_actual += (size - row_actual) >> 4
+            row_usual += (expected - row_usual) >> 4
+            columns[_FAST, j] += (size - columns[_FAST, j]) >> 2
+            columns[_SLOW, j] += (size - columns[_SLOW, j]) >> 4
+            columns[_MEAN, j] += (value - columns[_MEAN, j]) >> 3
+            columns[_ACTUAL, j] += (size - columns[_ACTUAL, j]) >> 3
+            columns[_USUAL, j] += (cell[j] - columns[_USUAL, j]) >> 3
+            cell[j] += (size - cell[j]) >> 1
+            cell_mean[j] += (value - cell_mean[j]) >> 1
+        row_mean = total // count
+    return coder[_PLACE] if decoding else finish(coder, data)
+
+
+# ---------------------------------------------------------------------------------------- masks
+
+
+def fresh_mask() -> tuple[Array, Array]:
+    """Return what ``code_bits`` learns, before the first bit."""
+    weights = np.full((8, _N_INPUTS), 17000, np.int32)
+    weights[:, 0] = 0
+    return np.full(4 + 128 + 256 + 256 + 256 + 2 * _PLACES, _slot(np.uint32(32768))), weights
 
 
 @jit()
-def code_bits(mask, data, decoding):  # type: ignore[no-untyped-def]
+def code_bits(mask, data, decoding, tables, slots, weights):  # type: ignore[no-untyped-def]
     """Code a matrix of zeros and ones; return as ``code_integers`` does."""
     n, m = mask.shape
     coder = start(data, decoding)
-    same_slots = np.full(4, (1 << 31) + 4, np.uint32)
-    slots = np.full(256 * 4, (1 << 31) + 4, np.uint32)
-    inputs, at = np.zeros(5, np.int32), np.zeros(4, np.int64)
-    weights = np.full((1, 5), 24000, np.int32)
+    at, inputs = np.zeros(5, np.int64), np.zeros(_N_INPUTS, np.int32)
     inputs[0] = 256
-    weights[0, 0] = 0
-    history = np.zeros(m, np.int64)
+    # The last bits of every column, and for how many rows it has not changed.
+    columns, runs = np.zeros(m, np.int64), np.zeros(m, np.int64)
     above, above2 = np.zeros(m + 4, np.int64), np.zeros(m + 4, np.int64)
     recent = 3
     for i in range(n):
         if decoding and coder[_PLACE] > len(data) + 4:
-            return data, -1
+            return WRONG
+        if not decoding and coder[_PLACE] + _ROOM > len(data):
+            return FULL
+        # Is the row as the one above? After whether the last two were.
         same = 1
         for j in range(m):
             if mask[i, j] != above[j + 2]:
                 same = 0
                 break
-        same = _code_plain(coder, data, decoding, same, same_slots, recent & 3)
-        recent = 2 * recent + same
-        row = 0
+        p = _clamp(np.int64(slots[recent]) >> 16, 1, 65535)
+        same = code_bit(coder, data, decoding, same, p)
+        _update(slots, recent, same, tables)
+        recent = (2 * recent + same) & 3
+
+        row, change, n_changes = 0, 0, 0
         for j in range(m):
-            if not decoding and coder[_PLACE] + _ROOM > len(data):
-                data = _grown(data)
-            if same:
-                bit = above[j + 2]
-            else:
-                c = j + 2
-                around = 4 * above[c - 1] + 2 * above[c] + above[c + 1]
-                at[0] = 32 * (row & 3) + 4 * around + 2 * above2[c] + above[c + 2]
-                at[1] = 256 + history[j]
-                at[2] = 512 + row
-                at[3] = 768 + (row & 7) * 8 + (history[j] & 7)
-                bit = _code_mixed(
-                    coder, data, decoding, np.int64(mask[i, j]), slots, at, 0, inputs, weights, 0
-                )
-            if decoding:
-                mask[i, j] = bit
+            c = j + 2
+            bit = above[c]
+            if not same:
+                if not decoding and coder[_PLACE] + _ROOM > len(data):
+                    return FULL
+                around = 8 * above[c - 1] + 4 * above[c] + 2 * above[c + 1] + above[c + 2]
+                at[0] = 4 + 64 * above2[c] + 16 * (row & 3) + around
+                at[1] = 132 + columns[j]
+                at[2] = 388 + row
+                octave = 0
+                while octave < 15 and runs[j] >> octave:
+                    octave += 1
+                mixer = 2 * _clamp(n_changes, 0, 3) + above[c]
+                at[3] = 644 + 128 * change + 8 * octave + mixer
+                at[4] = 900 + 2 * (j & (_PLACES - 1)) + above[c]
+                for t in range(5):
+                    inputs[1 + t] = tables[_STRETCH + (slots[at[t]] >> 20)]
+                p = np.int64(tables[_SQUASH + _mixed(inputs, weights, mixer)])
+                bit = code_bit(coder, data, decoding, np.int64(mask[i, j]), p)
+                _learn(inputs, weights, mixer, (bit << 16) - p, _MASK_RATE)
+                for t in range(5):
+                    _update(slots, at[t], bit, tables)
+            mask[i, j] = bit
+            change = bit ^ above[c]
+            n_changes += change
+            runs[j] = 0 if change else runs[j] + 1
             row = (2 * row + bit) & 255
-            history[j] = (2 * history[j] + bit) & 255
+            columns[j] = (2 * columns[j] + bit) & 255
         for j in range(m):
-            above2[j + 2] = above[j + 2]
-            above[j + 2] = mask[i, j]
-    return data, coder[_PLACE] if decoding else finish(coder, data)
+            above2[j + 2], above[j + 2] = above[j + 2], np.int64(mask[i, j])
+    return coder[_PLACE] if decoding else finish(coder, data)

@@ -36,17 +36,21 @@ FASTMATH = {"reassoc", "contract", "nsz"}
 _DIGEST_BYTES = 32
 
 
-def jit(*, fastmath: bool = False) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def jit(
+    *, fastmath: bool = False, inline: bool = False
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Compile a loop without the GIL and keep the machine code on disk.
 
     Jitted functions may call jitted functions of their own file only: numba's cache does not
     notice a change in another file. They say ``np.float64``, not ``float``, which leaves a float32
-    what it is.
+    what it is. ``inline`` puts a function into those that call it, which saves them handing over
+    references to arrays and counting them; each copy takes its time to compile.
     """
     options: dict[str, Any] = {
         "nogil": True,
         "error_model": "numpy",
         "fastmath": FASTMATH if fastmath else False,
+        "inline": "always" if inline else "never",
     }
 
     def compile_lazily(function: Callable[..., Any]) -> Callable[..., Any]:

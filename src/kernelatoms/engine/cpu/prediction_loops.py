@@ -539,7 +539,7 @@ def code_columns(  # type: ignore[no-untyped-def]
             next_choice *= 4
             _choose_parents(decoded, t + 1, parents)
             _replay(decoded, t + 1, lags, parents, fade, inputs, moments, targets)
-        if t < _SOLVE_ALWAYS or t % _SOLVE_EVERY == 0:
+        if t < _SOLVE_ALWAYS or (t + 1) % _SOLVE_EVERY == 0:
             for j in range(m):
                 _solve(moments[j], targets[j], ridge, factor, column, weights[j])
 

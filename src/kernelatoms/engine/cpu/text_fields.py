@@ -294,6 +294,7 @@ def rounded(values: Array, decimals: Array) -> Array:
     powers = _POWERS[np.minimum(decimals, _MOST_POWER)]
     with np.errstate(over="ignore", invalid="ignore"):
         whole = np.rint(values * powers)
+        whole[(whole == 0) & (values != 0)] = 0.0  # and not -0.0
         return np.where(np.abs(whole) < _LARGEST, whole / powers, values)
 
 
@@ -324,13 +325,17 @@ def number_texts(
         return None
     texts = np.empty(len(others) + 40 * int(present.sum()), np.uint8)
     places = np.zeros(len(values) + 1, np.int64)
-    scaled = np.where(present, whole, 0.0).astype(np.int64)
-    _write(scaled, present, low, high, mark, style, others, offsets, texts, places)
+    scaled = np.abs(np.where(present, whole, 0.0)).astype(np.int64)
+    _write(
+        scaled, present, np.signbit(values), low, high, mark, style, others, offsets, texts, places
+    )
     return texts[: places[-1]], places
 
 
 @jit()
-def _write(scaled, present, low, high, mark, style, others, offsets, texts, places):  # type: ignore[no-untyped-def]
+def _write(  # type: ignore[no-untyped-def]
+    scaled, present, negative, low, high, mark, style, others, offsets, texts, places
+):
     place, other = 0, 0
     digits = np.empty(40, np.uint8)
     for i in range(len(scaled)):
@@ -348,10 +353,9 @@ def _write(scaled, present, low, high, mark, style, others, offsets, texts, plac
             texts[place] = _QUOTE
             place += 1
         value, behind = scaled[i], high
-        if value < 0:
+        if negative[i]:
             texts[place] = _MINUS
             place += 1
-            value = -value
         while behind > low and value % 10 == 0:
             value //= 10
             behind -= 1
