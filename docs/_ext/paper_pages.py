@@ -14,9 +14,9 @@ HERE = Path(__file__).parent.parent / "papers"
 RECORDS = HERE / "records"
 
 HEAD = {
-    "codec": "# The codec beside its rivals\n\nWhat `KernelCodec` and others need to store four data "
-    "sets with every row within a bound, all bytes counted; and what the ratios of the FKSC paper "
-    "are in bytes. Run again by `kernelatoms reproduce codec --full` (the rivals come with "
+    "codec": "# The codec beside its rivals\n\nWhat `KernelCodec` and others need to store four "
+    "data sets with every row within a bound, all bytes counted; and what the ratios of the FKSC "
+    "paper are in bytes. Run again by `kernelatoms reproduce codec --full` (the rivals come with "
     "`pip install 'kernelatoms[bench]'`; without them their rows say so); the stored runs are in "
     "`docs/papers/records`.",
     "fksc": "# Fast kernel sparse coding\n\n*A novel kernel sparse coding method with a two-stage "

@@ -138,8 +138,8 @@ def _looked(
     """Say how many bytes a setting may need at the bound, from one try near it."""
     n_bytes, decoded = stream.code(prepared.array, size)
     largest = float(prepared.errors(decoded).max())
-    # Half the error costs about a bit a value; far from the bound nothing can be told.
-    away = float(np.clip(bound / max(largest, _TINY), 0.1, 1.5))
+    # Half the error costs about a bit a value; what twice the error would save is less certain.
+    away = float(min(bound / max(largest, _TINY), 1.5))
     expected = n_bytes - np.log2(away) * prepared.array.size / 8 + prepared.extra_bytes
     return _Look(prepared.view, scaling, stream, size * away, float(expected))
 
