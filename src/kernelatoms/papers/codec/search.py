@@ -94,8 +94,9 @@ class _Look(NamedTuple):
 
 def _first_look(rival: str, table: Table, bound: float) -> Iterable[_Look]:
     """Try every order, scaling and setting once, near the bound."""
-    orders = [view for view in views(table) if streams(rival, _n_axes(table, view))]
-    default = streams(rival, _n_axes(table, orders[0]))[0]
+    arranged = [(view, view.arrange(table.values)) for view in views(table)]
+    orders = [view for view, array in arranged if streams(rival, _n_axes(array))]
+    default = streams(rival, _n_axes(arranged[0][1]))[0]
     firsts = []
     for scaling in scalings(table, bound):
         prepared = prepare(table, orders[0], scaling)
@@ -110,7 +111,7 @@ def _first_look(rival: str, table: Table, bound: float) -> Iterable[_Look]:
         size = first.size
         for view in orders:
             prepared = prepare(table, view, first.scaling)
-            settings = streams(rival, prepared.array.ndim)
+            settings = streams(rival, _n_axes(prepared.array))
             size = size_near(prepared, settings[0].code, bound, size)
             looks = _looks(prepared, first.scaling, settings[:_FIRST_SETTINGS], size, bound)
             if min(look.expected for look in looks) < _MUCH_WORSE * best:
@@ -120,8 +121,9 @@ def _first_look(rival: str, table: Table, bound: float) -> Iterable[_Look]:
             yield from looks
 
 
-def _n_axes(table: Table, view: View) -> int:
-    return view.arrange(np.empty_like(table.values)).ndim
+def _n_axes(array: Array) -> int:
+    """Return the number of axes longer than 1: SZ3 drops the others."""
+    return max(sum(length > 1 for length in array.shape), 1)
 
 
 def _looks(
@@ -136,8 +138,8 @@ def _looked(
     """Say how many bytes a setting may need at the bound, from one try near it."""
     n_bytes, decoded = stream.code(prepared.array, size)
     largest = float(prepared.errors(decoded).max())
-    # Half the error costs about a bit a value; far from the bound nothing can be told.
-    away = float(np.clip(bound / max(largest, _TINY), 0.1, 1.5))
+    # Half the error costs about a bit a value; what twice the error would save is less certain.
+    away = float(min(bound / max(largest, _TINY), 1.5))
     expected = n_bytes - np.log2(away) * prepared.array.size / 8 + prepared.extra_bytes
     return _Look(prepared.view, scaling, stream, size * away, float(expected))
 
