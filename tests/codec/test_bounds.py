@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from codec.bounding import within
 from kernelatoms.codec.bounds import Bound
-from oracles.bounding import within
 
 SIZES = st.one_of(st.floats(-2, 2), st.floats(-323, 308))
 BOUNDS = st.one_of(
