@@ -34,10 +34,11 @@ lint: $(VENV)/.ready-dev
 # One worker a core, a file of tests at a time: half the time on two cores.
 PYTEST := pytest --numprocesses auto --dist loadfile
 
-# Linting needs one core: a second compiles the loops meanwhile, which two workers would both do.
+# Loops are compiled first, one type a core, which two workers would both do; one core lints before.
 test: $(VENV)/.ready-dev
-	@$(BIN)/python tests/engine/cpu/public_outputs.py float32 float64 > /dev/null 2>&1 & \
-	$(MAKE) --no-print-directory lint; linted=$$?; wait; exit $$linted
+	@$(BIN)/python tests/engine/cpu/public_outputs.py float32 > /dev/null 2>&1 & \
+	$(MAKE) --no-print-directory lint; linted=$$?; \
+	$(BIN)/python tests/engine/cpu/public_outputs.py float64 > /dev/null 2>&1; wait; exit $$linted
 	$(BIN)/$(PYTEST)
 
 # Adds what needs real data (KERNELATOMS_DATA=folder) or minutes of time, with fresh random numbers.

@@ -65,6 +65,17 @@ def pytest_runtest_protocol(item, nextitem):
     return True
 
 
+def later(*case):
+    """Return a case of a parametrised test that ``make test-slow`` adds."""
+    return pytest.param(*case, marks=pytest.mark.slow)
+
+
+def some(cases, quick):
+    """Return cases, of which ``make test`` runs those named in ``quick`` alone."""
+    assert set(quick) <= set(cases)
+    return [case if case in quick else later(case) for case in cases]
+
+
 @pytest.fixture
 def rng(request):
     """A random generator; a fresh one for every draw."""

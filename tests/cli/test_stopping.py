@@ -9,6 +9,8 @@ import time
 import numpy as np
 import pytest
 
+from draws import later
+
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="Ctrl-C reaches processes another way")
 
 # In C, without the GIL, for a minute: what Ctrl-C itself cannot interrupt.
@@ -70,7 +72,7 @@ def stop(process, times=1):
     assert seconds < 10, "it waited for the work"  # under a second on an idle machine
 
 
-@pytest.mark.parametrize("times", [1, 3])
+@pytest.mark.parametrize("times", [later(1), 3])
 @pytest.mark.parametrize("work", ["time.sleep(600)", STUBBORN, SWALLOWS])
 def test_whatever_a_command_is_at(work, times, start, tmp_path):
     stop(start(work), times)
@@ -136,7 +138,7 @@ def test_a_job_in_the_background_ignores_it(start):
     assert process.returncode == 0, errors
 
 
-@pytest.mark.parametrize("redirect", ["|", "2>&1 |"])
+@pytest.mark.parametrize("redirect", [later("|"), "2>&1 |"])
 @pytest.mark.parametrize("arguments", ["datasets", "datasets --json", "--help", "fit --help"])
 def test_a_closed_pipe_is_no_error(arguments, redirect, tmp_path):
     line = f"{sys.executable} -m kernelatoms {arguments} {redirect} true; echo ${{PIPESTATUS[0]}}"

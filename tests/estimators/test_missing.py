@@ -76,7 +76,8 @@ class TestEveryEstimator:
     def test_complete_rows_are_treated_as_ever(self, estimator, train, labels, holed):
         model = clone(estimator).fit(train, labels)
         for mixed, alone in zip(outputs(model, holed), outputs(model, holed[:10]), strict=True):
-            np.testing.assert_array_equal(mixed[:10], alone)
+            # Not to the last bit: how a product rounds may depend on how many rows it has.
+            np.testing.assert_allclose(mixed[:10], alone, rtol=1e-11, atol=1e-13)
             assert np.isfinite(mixed).all()
 
     def test_company_does_not_matter(self, estimator, train, labels, holed):

@@ -257,6 +257,7 @@ def test_a_member_larger_than_it_declares_unpacks_no_further(tmp_path):
     assert int(grown) < 32 << 10  # KiB
 
 
+@pytest.mark.slow
 def test_large_files_take_no_more_than_a_gibibyte(tmp_path):
     """As declared, a model of 200 MiB: it is refused, having been held a few times at most."""
     path = tmp_path / "m.skops"

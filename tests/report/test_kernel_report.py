@@ -8,6 +8,7 @@ from sklearn.datasets import load_digits
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer
 
+from draws import later
 from kernelatoms import (
     KSVD,
     ClassDictionaryClassifier,
@@ -42,7 +43,7 @@ def test_energies_are_kernel_values(digits):
 
 
 @pytest.mark.parametrize("scheme", ["distributive", "collective"])
-@pytest.mark.parametrize("kernel", [True, False])
+@pytest.mark.parametrize("kernel", [True, later(False)])
 def test_answers_are_the_classifiers(digits, scheme, kernel):
     X, y, Z, truth = digits
     sizes = {"n_atoms": 8, "n_nonzero_coefs": 2, "max_iter": 3}

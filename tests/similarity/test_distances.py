@@ -307,7 +307,7 @@ class TestSettled:
         codes = model.transform(X).toarray()
         np.testing.assert_array_equal(codes, twin.transform(X).toarray())
         again, _ = load_model(save_model(model, tmp_path / "m.skops"))
-        np.testing.assert_array_equal(again.transform(X[:7]).toarray(), codes[:7])
+        np.testing.assert_array_equal(again.transform(X).toarray(), codes)
         model.set_params(kernel="rbf", gamma=0.1).fit(X)
         assert not hasattr(model, "settled_kernel_")
 

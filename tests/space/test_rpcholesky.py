@@ -8,6 +8,7 @@ from scipy.stats import chisquare
 from sklearn.metrics.pairwise import pairwise_kernels
 
 import oracles.rpcholesky as book
+from draws import later
 from kernelatoms.similarity import make_kernel
 from kernelatoms.space.rpcholesky import randomly_pivoted_cholesky
 
@@ -91,7 +92,7 @@ def test_as_many_pivots_as_the_rank_are_exact(dtype, seed, n, rank):
     np.testing.assert_allclose(F @ F.T, K, atol=tolerance)
 
 
-@pytest.mark.parametrize("n_proposed", [2, 128])
+@pytest.mark.parametrize("n_proposed", [2, later(128)])
 def test_sequences_of_pivots_have_the_textbooks_odds(n_proposed, rng, monkeypatch):
     """4,000 draws of three pivots out of five: chi-squared against the exact probabilities."""
     monkeypatch.setenv("KERNELATOMS_NUM_THREADS", "1")

@@ -160,7 +160,7 @@ def compress(
         note(text)
     tell(
         f"{summary.original_bytes:,} bytes became {summary.n_bytes:,}, "
-        f"{_times(summary.ratio)} smaller, with the model {summary.model!r}: {summary.path}"
+        f"{_times(summary.ratio)}, with the model {summary.model!r}: {summary.path}"
     )
     tell(_error_words(summary))
 
@@ -338,7 +338,7 @@ def _title(info: Any, name: str) -> str:
     what = f"{info.path.name}{f', {name}' if name else ''}"
     if not info.ratio:
         return what
-    return f"{what}: {_times(info.ratio)} smaller"
+    return f"{what}: {_times(info.ratio)}"
 
 
 def _facts(summary: Any) -> dict[str, Any]:
@@ -346,7 +346,10 @@ def _facts(summary: Any) -> dict[str, Any]:
 
 
 def _times(ratio: float) -> str:
-    return f"{ratio:.3g} times" if ratio < 1000 else f"{ratio:,.0f} times"
+    """Return how many times smaller something is, or larger, in words."""
+    if ratio < 1:
+        return f"{1 / ratio:.3g} times larger"
+    return f"{ratio:.3g} times smaller" if ratio < 1000 else f"{ratio:,.0f} times smaller"
 
 
 def _error_words(summary: Any) -> str:
@@ -373,7 +376,7 @@ def _show(info: Any) -> None:
     facts += [(f"array {name}" if name else "rows", words) for name, words in info.shapes.items()]
     size = f"{info.n_bytes:,} bytes"
     if info.original_bytes:
-        size += f" of {info.original_bytes:,}: {_times(info.ratio)} smaller"
+        size += f" of {info.original_bytes:,}: {_times(info.ratio)}"
     facts.append(("size", size))
     facts.append(("blocks", f"{info.n_blocks:,}, all undamaged"))
     promised = []

@@ -123,6 +123,11 @@ def _delimiter(lines: list[bytes]) -> tuple[int, int]:
             DELIMITERS, key=lambda d: max(n * times for n, times in Counter(counts[d]).items())
         )
         usual = Counter(counts[best]).most_common(1)[0][0]
+    if usual < 2:
+        # Nothing else parts the fields: perhaps spaces do, as numpy writes.
+        spaces, times = Counter(_counts(lines, " ")).most_common(1)[0]
+        if spaces > 1 and 2 * times > len(lines):
+            return ord(" "), spaces
     return ord(best), usual
 
 

@@ -376,7 +376,7 @@ def read_layout(opened: Compressed) -> Layout:
         mark, styles = table.get("mark", "."), table.get("styles", [])
         before = line.encode("latin-1")
         right = type(n_columns) is int and 0 < n_columns <= MOST_COLUMNS
-        right &= delimiter in (",", ";", "\t", "|") and end in ("\n", "\r\n", "\r")
+        right &= delimiter in (",", ";", "\t", "|", " ") and end in ("\n", "\r\n", "\r")
         right &= mark in (".", ",") and isinstance(styles, list)
     except (KeyError, AttributeError, ValueError, TypeError) as error:
         raise CodecError("it does not say how its table was written.") from error
