@@ -8,6 +8,9 @@ from pathlib import Path
 import pytest
 
 from forked import be_the_command
+from pictures import drawn, undrawn_pictures
+
+__all__ = ["drawn", "undrawn_pictures"]
 
 # Imports take two seconds of every process; here they are done once, by that from which all
 # commands are forked.

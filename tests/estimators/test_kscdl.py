@@ -253,7 +253,7 @@ class TestGammaSearch:
         ]
         assert errors[0] < errors[1]
 
-    @pytest.mark.parametrize("shape", [pytest.param("circle", marks=pytest.mark.slow), "clusters"])
+    @pytest.mark.parametrize("shape", [later("circle"), later("clusters")])
     def test_it_is_near_the_best_on_new_rows_at_equal_nonzeros(self, shape, rng):
         def draw(n):
             if shape == "circle":

@@ -320,6 +320,7 @@ def test_queries_are_timed(data_home):
     assert src == [1, 10, 100, 1000]
 
 
+@pytest.mark.slow
 def test_a_process_of_its_own_tells_time_and_memory(data_home):
     setting = {**speed._contenders()[0], "n_atoms": 400, "side": 14, "x": 400}
     measures = speed.measure_growth(setting, 0, data_home)

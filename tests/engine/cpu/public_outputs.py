@@ -197,9 +197,8 @@ def compress(dtype):
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
-    for dtype in (getattr(np, name) for name in sys.argv[1:]):
-        compare(dtype)
-        code(dtype)
-        learn(dtype)
-        compress(dtype)
+    parts = [part for part in (compare, code, learn, compress) if part.__name__ in sys.argv]
+    for dtype in (getattr(np, name) for name in sys.argv if name.startswith("float")):
+        for part in parts or (compare, code, learn, compress):
+            part(dtype)
     json.dump(outputs, sys.stdout)
