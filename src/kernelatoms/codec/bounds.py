@@ -88,5 +88,5 @@ def _norms(rows: Array) -> tuple[Array, Array]:
     exponents = np.frexp(np.abs(rows).max(axis=1, initial=0.0))[1]
     # In two steps: 2^1074 is no number.
     half = -(exponents // 2)
-    near = np.ldexp(np.ldexp(rows, half[:, None]), (-exponents - half)[:, None])
+    near = rows * np.ldexp(1.0, half)[:, None] * np.ldexp(1.0, -exponents - half)[:, None]
     return np.linalg.norm(near, axis=1), exponents

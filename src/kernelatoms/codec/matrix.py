@@ -184,8 +184,9 @@ def _decode(data: bytes, model: CodecModel, n_rows: int, dtype: np.dtype) -> Arr
         filled[exact] = values
         if model.symmetric:
             filled, exact = _mirrored(filled, m), _mirrored(exact, m)
-    known = unit.nearest(np.where(np.isfinite(filled), filled, 0))
-    set_rows(block, kinds != _PREDICTED, known, observed, m if model.symmetric else 0)
+    if kinds.any():
+        known = unit.nearest(np.where(np.isfinite(filled), filled, 0))
+        set_rows(block, kinds != _PREDICTED, known, observed, m if model.symmetric else 0)
     codes = np.cumsum(engine.decode_small(parts[2], n_rows), dtype=np.int64)
     if codes.min(initial=0) < LEAST_CODE or codes.max(initial=0) > MOST_CODE:
         raise CodecError("a block has steps that are never taken.")

@@ -7,6 +7,7 @@
 """
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -56,46 +57,64 @@ def code_lags(block: Block, model: CodecModel) -> None:
 def _code_slices(block: Block, past: int) -> None:
     """Code symmetric slices one by one; the encoder looks for the steps of all rows of one."""
     engine, (n, m) = engine_of(block), block.k.shape
-    sizes, prediction = np.zeros((m, m)), np.zeros((m, m))
+    prediction, sizes, squares = np.zeros((m, m)), np.zeros((m, m)), np.zeros((m, m))
+    below = np.tril(np.ones((m, m), bool), -1)
     for s in range(n // m):
-        known = engine.predict_slice(block, past, s, prediction)
+        alone = not engine.predict_slice(block, past, s, prediction)
+        code = partial(engine.code_slice, block, s, prediction)
         if block.decoding:
-            engine.code_slice(block, s, sizes, prediction if known else None)
+            code(alone, sizes, squares, np.ones(m, bool))
         else:
-            _settle_slice(block, s, sizes, prediction if known else None)
+            _settle_slice(block, s, alone, code, sizes, squares)
+            _learn_sizes(block, s, sizes)
+        decoded = block.rows[s * m : (s + 1) * m]
+        decoded[below] = decoded.T[below]
 
 
-def _settle_slice(block: Block, s: int, sizes: Array, prediction: Array | None) -> None:
+def _settle_slice(
+    block: Block, s: int, alone: bool, code: Callable[..., Array], sizes: Array, squares: Array
+) -> None:
     """Find steps that keep every row of a slice within its limit, each as large as can be.
 
     An entry's step belongs to two rows, so that all are moved at once by how far each is from its
     limit, and at last only those that fail.
     """
-    engine, m = engine_of(block), block.k.shape[1]
+    m = block.k.shape[1]
     rows = slice(s * m, (s + 1) * m)
-    codes, squares = block.codes[rows], block.limits[rows] ** 2
-    live = block.coded[rows].any(axis=1) | block.coded[rows].any(axis=0)
+    codes, limits = block.codes[rows], block.limits[rows] ** 2
+    live = np.asarray(block.coded[rows].any(axis=1) | block.coded[rows].any(axis=0))
     if s:
         codes[:] = block.codes[(s - 1) * m : s * m]
     else:
-        guess = np.floor(8 * np.log2(np.clip(squares * 24 / m, 1e-300, 1e300)))
+        guess = np.floor(8 * np.log2(np.clip(limits * 24 / m, 1e-300, 1e300)))
         codes[:] = np.clip(guess, block.least, block.most)
+    squares[:] = 0
+    changed = np.ones(m, bool)
     for i in range(_ROUNDS):
-        errors = engine.code_slice(block, s, sizes, prediction)
-        good = ~live | ((errors >= 0) & (errors <= squares))
+        errors = code(alone, sizes, squares, changed)
+        good = ~live | ((errors >= 0) & (errors <= limits))
         if i == _ROUNDS - 1 or (i >= _FREE_ROUNDS and good.all()):
             break
         with np.errstate(divide="ignore", invalid="ignore"):
-            move = -6 * np.log2(errors / squares) + 0.5 * good
+            move = -6 * np.log2(errors / limits) + 0.5 * good
         move = np.clip(np.floor(np.nan_to_num(move, nan=0.0)), -8, 4)
         move = np.where(errors >= 0, move, -16)
         if i < _FREE_ROUNDS:
-            move[~live | (good & (errors > 0.96 * squares))] = 0
+            move[~live | (good & (errors > 0.96 * limits))] = 0
         else:
             # Rows that were good may fail when others change: in the end all come to rest.
             move = np.where(good, 0, np.minimum(move, -1 - (i - _FREE_ROUNDS) // 4))
-        codes[:] = np.clip(codes + move, block.least, block.most)
-    left = np.minimum(np.abs(block.k[rows]), 20) * _steps(codes)
+        moved = np.clip(codes + move, block.least, block.most)
+        # Rows that are predicted from each other all change.
+        changed = (moved != codes) | alone
+        codes[:] = moved
+
+
+def _learn_sizes(block: Block, s: int, sizes: Array) -> None:
+    """Bring the mean magnitudes of what is left up to date, by entries and by their rows."""
+    m = block.k.shape[1]
+    rows = slice(s * m, (s + 1) * m)
+    left = np.minimum(np.abs(block.k[rows]), 20) * _steps(block.codes[rows])
     left = left + np.triu(left, 1).T
     means = left.mean(axis=1)
     sizes *= 0.25

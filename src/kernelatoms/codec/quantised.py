@@ -63,14 +63,18 @@ class Unit:
 
     def of(self, rows: Array) -> Array:
         """Return rows in this unit, in float64."""
-        with np.errstate(over="ignore"):
-            return np.ldexp(rows.astype(np.float64), -self.exponent)
+        return _times_power(rows.astype(np.float64), -self.exponent)
 
     def nearest(self, rows: Array) -> Array:
         """Return rows in this unit, those of a grid as its points: float32 only comes close."""
         values = self.of(rows)
+        if self.decimals < 0:
+            return values
         with np.errstate(over="ignore"):
-            return np.rint(values * self.scale) / self.scale if self.decimals >= 0 else values
+            values *= self.scale
+            np.rint(values, out=values)
+            values /= self.scale
+        return values
 
     def step(self, value: float) -> float:
         """Return a number in this unit."""
@@ -80,7 +84,13 @@ class Unit:
     def back(self, values: Array, dtype: Any) -> Array:
         """Return numbers of this unit as they were."""
         with np.errstate(over="ignore", invalid="ignore"):
-            return np.asarray(np.ldexp(values, self.exponent).astype(dtype))
+            return np.asarray(_times_power(values, self.exponent).astype(dtype))
+
+
+def _times_power(values: Array, exponent: int) -> Array:
+    """Return values times 2^exponent."""
+    with np.errstate(over="ignore"):
+        return np.asarray(np.ldexp(values, exponent)) if exponent else values
 
 
 @dataclass

@@ -110,8 +110,10 @@ def predict_slice(block: Any, past: int, s: int, prediction: Array) -> bool:
     return past > 0
 
 
-def code_slice(block: Any, s: int, sizes: Array, prediction: Array | None) -> Array:
-    """Code or decode slice s of symmetric matrices, without a prediction as the first one.
+def code_slice(
+    block: Any, s: int, prediction: Array, alone: bool, sizes: Array, squares: Array, changed: Array
+) -> Array:
+    """Code or decode slice s of symmetric matrices; see the loop of that name.
 
     Returns
     -------
@@ -119,18 +121,19 @@ def code_slice(block: Any, s: int, sizes: Array, prediction: Array | None) -> Ar
         The squared error of every row, -inf where it fails; 0 where slices are decoded.
     """
     n, m = _square(block, s)
+    if changed.shape != (m,) or any(a.shape != (m, m) for a in (prediction, sizes, squares)):
+        raise ValueError("arrays of a slice must have its shape.")
     rows = slice(s * m, (s + 1) * m)
     decoded = block.decoded[len(block.decoded) - n :][rows]
-    alone = prediction is None
     # Rows of the upper triangle, about as many entries in each part.
     cuts = [0, m] if alone else [0, round(_HALF_OF_TRIANGLE * m), m]
     errors = np.zeros((len(cuts) - 1, m))
 
     def work(part: int) -> None:
         loops.code_slice(
-            block.x[rows], block.coded[rows], block.given[rows], alone, block.codes[rows],
-            block.scale, block.absolute, block.trade, sizes, sizes if alone else prediction,
-            block.k[rows], decoded, errors[part], cuts[part], cuts[part + 1], block.decoding,
+            block.x[rows], block.coded[rows], block.given[rows], alone, block.codes[rows], changed,
+            block.scale, block.absolute, block.trade, sizes, prediction, block.k[rows], decoded,
+            squares, errors[part], cuts[part], cuts[part + 1], block.decoding,
         )  # fmt: skip
 
     each(work, range(len(cuts) - 1))

@@ -40,6 +40,10 @@ _NEAR_COLUMNS = 64
 _SOLVE_EVERY = 4
 _SOLVE_ALWAYS = 64
 _SIMILAR_ROWS = 3
+# The smallest mean of what is left that is believed, in cells, and the most bits that moving to a
+# nearer cell can then save: log2((1 + mean) / mean) and a sign.
+_LEAST_MEAN = 0.02
+_MOST_BITS_SAVED = 6.7
 # The middle of an even number of grid points is none of them; of so many that hardly matters, and
 # decoded values are on the grid.
 _WIDE_CELL = 6.0
@@ -86,14 +90,15 @@ def _nearest(x, middle, width, scale, size, trade, absolute):  # type: ignore[no
     k = np.floor(left + 0.5)
     if trade == 0.0 or k == 0.0:
         return k
-    mean = size / width * (1.0 if scale == 0.0 else scale) + 0.02
-    bits = -math.log2(mean / (1.0 + mean))
     nearer = k - 1.0 if k > 0.0 else k + 1.0
+    farther = (left - nearer) ** 2 - (left - k) ** 2
+    if farther >= trade * _MOST_BITS_SAVED:
+        return k
+    mean = size / width * (1.0 if scale == 0.0 else scale) + _LEAST_MEAN
+    bits = -math.log2(mean / (1.0 + mean))
     if nearer == 0.0:
         bits += 1.0
-    if (left - nearer) ** 2 - (left - k) ** 2 < trade * bits and (
-        abs(x - _value(middle, width, scale, nearer)) <= absolute
-    ):
+    if farther < trade * bits and abs(x - _value(middle, width, scale, nearer)) <= absolute:
         return nearer
     return k
 
@@ -793,8 +798,8 @@ def predict_slice(decoded, s, past, prediction):  # type: ignore[no-untyped-def]
 
 @jit()
 def code_slice(  # type: ignore[no-untyped-def]
-    x, coded, given, alone, codes, scale, absolute, trade, sizes, prediction, k, decoded, errors,
-    start, stop, decoding,
+    x, coded, given, alone, codes, changed, scale, absolute, trade, sizes, prediction, k, decoded,
+    squares, errors, start, stop, decoding,
 ):  # fmt: skip
     """Code rows of a symmetric matrix, of which the entries on and above the diagonal are coded.
 
@@ -805,35 +810,40 @@ def code_slice(  # type: ignore[no-untyped-def]
     x, coded, given : array of shape (n, n)
         One slice; see ``code_rows``. Symmetric, of which the upper triangle is looked at.
     alone : bool
-        Whether there is no slice before: rows are then predicted from those that are most like
-        them where both are known.
+        Whether rows are predicted from those that are most like them where both are known.
     codes : int32 array of shape (n,)
         Steps of the rows.
+    changed : bool array of shape (n,)
+        Rows whose steps are others than when the slice was coded last; entries that belong to two
+        others stay.
     sizes : array of shape (n, n)
         The mean magnitudes of what is left, for the encoder.
     prediction : array of shape (n, n)
-        Where there are slices before.
+        By slices before; where the slice is alone, to be filled.
     k : int32 array of shape (n, n)
         The integers.
     decoded : array of shape (n, n)
-        To be filled.
+        To be filled; below the diagonal only where the slice is alone.
+    squares : array of shape (n, n)
+        The squared errors of entries; -inf where they fail.
     errors : array of shape (n,)
-        To which the squared errors of these rows are added; -inf where they fail.
+        To which the squared errors of these rows are added.
     start, stop : int
         The rows; where the slice is not alone, others may be coded at the same time.
     """
     n = len(codes)
-    rates, row, distances = np.zeros(n), np.zeros(n), np.zeros(n)
+    rates, distances = np.zeros(n), np.zeros(n)
     for i in range(n):
         step = step_of(codes[i])
         rates[i] = 1.0 / (step * step)
     for i in range(start, stop):
+        row = prediction[i]
         if alone:
             _predict_alike(decoded, i, distances, row)
-        else:
-            row = prediction[i]
         for j in range(i, n):
-            if coded[i, j]:
+            if not coded[i, j]:
+                decoded[i, j] = row[j] if math.isnan(given[i, j]) else given[i, j]
+            elif changed[i] or changed[j]:
                 step = 1.0 / math.sqrt(rates[i] + rates[j])
                 middle, width = _cell(row[j], step, scale, j)
                 if not decoding:
@@ -842,13 +852,15 @@ def code_slice(  # type: ignore[no-untyped-def]
                     if not (abs(near) <= _LARGEST and math.sqrt(error) <= absolute):
                         near, error = 0.0, -np.inf
                     k[i, j] = np.int32(near)
-                    errors[i] += error
-                    if i != j:
-                        errors[j] += error
-                value = _value(middle, width, scale, np.float64(k[i, j]))
-            else:
-                value = row[j] if math.isnan(given[i, j]) else given[i, j]
-            decoded[i, j] = decoded[j, i] = value
+                    squares[i, j] = error
+                decoded[i, j] = _value(middle, width, scale, np.float64(k[i, j]))
+            if alone:
+                decoded[j, i] = decoded[i, j]
+        if not decoding:
+            for j in range(i, n):
+                errors[i] += squares[i, j]
+                if i != j:
+                    errors[j] += squares[i, j]
 
 
 @jit()
@@ -864,12 +876,16 @@ def _predict_alike(matrix, i, distances, prediction):  # type: ignore[no-untyped
     for c in range(i):
         cap += abs(matrix[i, c])
     cap /= i
+    # Column by column, so that all sums grow at once: the matrix is symmetric.
     for row in range(i):
-        total = 0.0
-        for c in range(i):
-            if c != row:
-                total += min(abs(matrix[row, c] - matrix[i, c]), cap)
-        distances[row] = total / (i - 1)
+        distances[row] = 0.0
+    for c in range(i):
+        value, own = matrix[i, c], distances[c]
+        for row in range(i):
+            distances[row] += min(abs(matrix[c, row] - value), cap)
+        distances[c] = own
+    for row in range(i):
+        distances[row] /= i - 1
     for j in range(i + 1, n):
         prediction[j] = 0.0
     total = 0.0
