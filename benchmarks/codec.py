@@ -79,11 +79,11 @@ def rival(name: str, bound: float, way: str) -> Call:
 
 
 def _sz3(array: Any, size: float) -> tuple[Call, Call]:
-    from pysz import sz, szAlgorithm, szConfig, szErrorBoundMode
+    from pysz import sz
 
-    config = szConfig(array.shape)
-    config.cmprAlgo = szAlgorithm.LORENZO_REG
-    config.errorBoundMode, config.absErrorBound = szErrorBoundMode.ABS, size
+    from kernelatoms.papers.codec.streams import sz3_config
+
+    config = sz3_config(array.shape, size, "LORENZO_REG", {"Regression": "No"})
     data = sz.compress(array, config)[0].copy()
     return (
         lambda: sz.compress(array, config)[0].nbytes,

@@ -212,14 +212,18 @@ def test_factors_give_the_matrix_back(rng, shape, centred):
     matrix = rng.standard_normal(shape) + 3
     found = factors.factor(matrix, centred)
     np.testing.assert_allclose(found.left @ found.right + found.middle, matrix, atol=1e-8)
-    n_fine, fine = factors.pca_file(found, 7, 1e-3)
-    n_coarse, coarse = factors.pca_file(found, 7, 0.5)
+    n_fine, fine = factors.pca_file(found, 7, 1e-3, level=9)
+    n_coarse, coarse = factors.pca_file(found, 7, 0.5, level=9)
+    n_guessed, again = factors.pca_file(found, 7, 1e-3)
+    np.testing.assert_array_equal(again, fine)
+    assert 0.5 * n_fine < n_guessed < 2 * n_fine
     assert np.abs(fine - matrix).max() < 3e-3 < np.abs(coarse - matrix).max() < 2
     assert n_coarse < n_fine
-    n_8, eight = factors.svd_file(found, 7, 8)
-    n_16, sixteen = factors.svd_file(found, 7, 16)
+    codes, eight = factors.svd_file(found, 7, 8)
+    assert [np.abs(side).max() for side in codes] == [127, 127]
+    codes, sixteen = factors.svd_file(found, 7, 16)
+    assert [np.abs(side).max() for side in codes] == [32767, 32767]
     assert np.abs(sixteen - matrix).max() < 1e-3 < np.abs(eight - matrix).max() < 0.5
-    assert n_8 < n_16
 
 
 @pytest.mark.parametrize(("rival", "package"), [

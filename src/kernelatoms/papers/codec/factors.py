@@ -2,13 +2,14 @@
 
 import math
 from collections.abc import Iterable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernelatoms.papers.codec.data import Table
-from kernelatoms.papers.codec.packing import QUICK, THOROUGH, zstd_bytes
+from kernelatoms.papers.codec.packing import THOROUGH, zstd_bytes
 from kernelatoms.papers.codec.scalings import scalings
 from kernelatoms.papers.codec.search import Found, Prepared, at_bound, prepare, size_near
 from kernelatoms.papers.codec.streams import Stream
@@ -123,67 +124,82 @@ def _pca_stream(factors: Factors, rank: int, shape: tuple[int, ...]) -> Stream:
     )
 
 
-def pca_file(factors: Factors, rank: int, step: float, level: int = QUICK) -> tuple[int, Array]:
+def pca_file(
+    factors: Factors, rank: int, step: float, level: int | None = None
+) -> tuple[int, Array]:
     """Round the scores of the first components to multiples of a step, packed one by one.
 
     One step for all components: those of small size then have few bits. Where the smaller side is
-    the left one, its columns are the components and the right one has the scores.
+    the left one, its columns are the components and the right one has the scores. Without a level
+    of zstandard, bytes are guessed: that is how steps are looked for.
     """
+    packed = _rough_bytes if level is None else partial(zstd_bytes, level=level)
     left, right = factors.left[:, :rank], factors.right[:rank]
     tall = len(left) >= right.shape[1]
     scores, components = (left.T, right) if tall else (right, left.T)
     rounded = np.rint(scores / step)
-    n_bytes = sum(zstd_bytes(row, level) for row in rounded) + 2 * _FLOAT
+    n_bytes = sum(packed(row) for row in rounded) + 2 * _FLOAT
     # A component's error is multiplied by its scores, whose size decides how fine it must be for
     # its part to be a small one; a power of 2, so that one byte says it.
     sizes = np.maximum(np.sqrt(np.mean(np.square(rounded * step), axis=1)), step)
     finest = step / (_FINER * sizes * np.sqrt(components.shape[1]))
     fine = np.exp2(np.floor(np.log2(finest)))[:, None]
     integers = np.rint(components / fine)
-    n_bytes += sum(zstd_bytes(row, level) + 1 for row in integers)
+    n_bytes += sum(packed(row) + 1 for row in integers)
     scores, components = rounded * step, integers * fine
     decoded = scores.T @ components if tall else components.T @ scores
     if factors.middle.any():
         mean_step = step / _FINER
         steps = np.rint(factors.middle / mean_step)
-        n_bytes += zstd_bytes(steps, level)
+        n_bytes += packed(steps)
         decoded += steps * mean_step
     return n_bytes, decoded.astype(np.float32)
+
+
+def _rough_bytes(integers: Array) -> int:
+    """Guess the bytes of integers: the digits of each and a sign."""
+    return int((np.log2(1 + np.abs(integers)) + 1).sum() / 8)
 
 
 def _svd_at_bound(prepared: Prepared, factors: Factors, bits: int, bound: float) -> Found | None:
     """Return the file of the smallest rank that holds the bound; None if the largest does not."""
 
-    def met(rank: int) -> Found | None:
-        n_bytes, decoded = svd_file(factors, rank, bits)
-        errors = prepared.errors(decoded.reshape(prepared.array.shape))
-        if errors.max() > bound:
-            return None
-        name = f"{decoded.shape[0]} x {decoded.shape[1]}, rank {rank}, int{bits}"
-        n_bytes += prepared.extra_bytes
-        return Found(n_bytes, float(errors.max()), float(errors.mean()), f"{prepared.name}; {name}")
+    def errors(rank: int) -> Array:
+        _, decoded = svd_file(factors, rank, bits)
+        return prepared.errors(decoded.reshape(prepared.array.shape))
 
     low, high = 0, factors.rank
-    best = met(high)
-    while best is not None and high - low > 1:
+    if errors(high).max() > bound:
+        return None
+    while high - low > 1:
         rank = (low + high) // 2
-        if (smaller := met(rank)) is None:
+        if errors(rank).max() > bound:
             low = rank
         else:
-            best, high = smaller, rank
-    return best
+            high = rank
+    codes, decoded = svd_file(factors, high, bits)
+    n_bytes = sum(zstd_bytes(side, THOROUGH) + _FLOAT * high for side in codes)
+    n_bytes += prepared.extra_bytes + (_FLOAT * factors.middle.size if factors.middle.any() else 0)
+    found = errors(high)
+    name = f"{decoded.shape[0]} x {decoded.shape[1]}, rank {high}, int{bits}"
+    return Found(n_bytes, float(found.max()), float(found.mean()), f"{prepared.name}; {name}")
 
 
-def svd_file(factors: Factors, rank: int, bits: int) -> tuple[int, Array]:
-    """Store both factors as it is usually done: int8 (int16), every vector with a scale."""
+def svd_file(factors: Factors, rank: int, bits: int) -> tuple[list[Array], Array]:
+    """Round both factors as it is usually done: int8 (int16), every vector with a scale.
+
+    Returns
+    -------
+    codes : list of array
+        The integers of both.
+    decoded : array
+        What comes back.
+    """
     largest = 127 if bits == 8 else 32767
-    n_bytes, sides = 0, []
+    codes, sides = [], []
     for side in (factors.left[:, :rank].T, factors.right[:rank]):
         scale = np.abs(side).max(axis=1, keepdims=True) / largest
         scale[scale == 0] = 1
-        codes = np.rint(side / scale)
-        n_bytes += zstd_bytes(codes, THOROUGH) + _FLOAT * rank
-        sides.append(codes * scale)
-    if factors.middle.any():
-        n_bytes += _FLOAT * factors.middle.size
-    return n_bytes, (sides[0].T @ sides[1] + factors.middle).astype(np.float32)
+        codes.append(np.rint(side / scale))
+        sides.append(codes[-1] * scale)
+    return codes, (sides[0].T @ sides[1] + factors.middle).astype(np.float32)

@@ -7,7 +7,7 @@ of error" is differs (a bound on every value, a mean); it is searched for anyway
 import io
 import os
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -40,10 +40,9 @@ def streams(rival: str, n_axes: int) -> list[Stream]:
 
 def _sz3_settings(n_axes: int) -> Iterable[Stream]:
     def of(algorithm: str, **more: object) -> Stream:
-        lines = [f"{key} = {value}" for key, value in more.items()]
-        name = ", ".join([algorithm.lower(), *(line.replace(" = ", " ") for line in lines)])
-        text = f"[GlobalSettings]\nCmprAlgo = ALGO_{algorithm}\n[AlgoSettings]\n"
-        return Stream(name, lambda array, size: _sz3(array, size, text + "\n".join(lines)))
+        words = [f"{key} {value}" for key, value in more.items()]
+        name = ", ".join([algorithm.lower(), *words])
+        return Stream(name, lambda array, size: _sz3(array, size, algorithm, more))
 
     yield of("INTERP_LORENZO")
     yield of("LORENZO_REG", Regression="No")
@@ -63,18 +62,31 @@ def _sz3_settings(n_axes: int) -> Iterable[Stream]:
             )
 
 
-def _sz3(array: Array, size: float, text: str) -> tuple[int, Array]:
-    from pysz import sz, szConfig, szErrorBoundMode
+def sz3_config(
+    shape: tuple[int, ...], size: float, algorithm: str, more: Mapping[str, object]
+) -> Any:
+    """Return how SZ3 is to code an array within an absolute error; files alone say all of it."""
+    from pysz import szConfig, szErrorBoundMode
 
-    config = szConfig(array.shape)
+    config = szConfig(shape)
+    lines = [f"{key} = {value}" for key, value in more.items()]
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "sz3.ini")
         with open(path, "w", encoding="utf-8") as file:
-            file.write(text)
+            file.write(f"[GlobalSettings]\nCmprAlgo = ALGO_{algorithm}\n[AlgoSettings]\n")
+            file.write("\n".join(lines))
         config.loadcfg(path)
     config.errorBoundMode = szErrorBoundMode.ABS
     config.absErrorBound = size
-    data, _ = sz.compress(array, config)
+    return config
+
+
+def _sz3(
+    array: Array, size: float, algorithm: str, more: Mapping[str, object]
+) -> tuple[int, Array]:
+    from pysz import sz
+
+    data, _ = sz.compress(array, sz3_config(array.shape, size, algorithm, more))
     return data.nbytes, sz.decompress(data.copy(), array.dtype, array.shape)[0]
 
 
