@@ -10,7 +10,7 @@ from kernelatoms.codec.bounds import Bound
 from kernelatoms.codec.errors import CodecError
 from kernelatoms.codec.exact import arrange, rearrange
 from kernelatoms.codec.header import Header, Part
-from kernelatoms.codec.measuring import Tally, row_errors
+from kernelatoms.codec.measuring import Tally, column_sums, row_errors
 from kernelatoms.codec.packing import Cursor, number, pack, unpack
 from kernelatoms.codec.usual import squeeze, unsqueeze
 
@@ -163,3 +163,22 @@ def test_a_tally_tells_the_shares(rng):
     for _ in range(5):
         many.add(rng.random(1 << 19), 0.0)
     assert many.numbers()[0] == pytest.approx(0.5, abs=0.01)
+
+
+def test_the_share_of_variance_that_columns_keep(rng, monkeypatch):
+    rows = rng.normal(size=(300, 5)) * [1, 100, 1e-3, 1, 0] + [1e6, 0, 5, 0, 7]
+    decoded = rows + rng.normal(size=rows.shape) * [0.5, 1, 1e-2, 0, 0]
+    rows[::7, 0] = np.nan
+    rows[3, 1] = np.inf
+    monkeypatch.setattr("kernelatoms.codec.measuring._PIECE", 37 * 5)
+    tally = Tally()
+    for start in (0, 100, 150):
+        stop = {0: 100, 100: 150, 150: 300}[start]
+        tally.add_columns(2, column_sums(rows[start:stop], decoded[start:stop]))
+    expected = []
+    for x, y in zip(rows.T, decoded.T, strict=True):
+        there = np.isfinite(x)
+        spread = np.var(x[there])
+        expected.append(1 - np.mean((y - x)[there] ** 2) / spread if spread > 0 else 1)
+    np.testing.assert_allclose(tally.columns[2].kept(), expected, rtol=1e-6)
+    assert expected[2] < 0 < expected[0] < expected[1] < expected[3]

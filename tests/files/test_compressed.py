@@ -531,3 +531,18 @@ def test_names_that_are_no_text_are_refused(tmp_path):
     with pytest.raises(CodecError, match="no text"):
         decompress(path, tmp_path / "back.npz")
     assert not (tmp_path / "back.npz").exists()
+
+
+def test_columns_that_lose_their_variation_are_named(tmp_path, rng):
+    day = np.sin(np.arange(600) / 20)
+    table = np.stack([20 + 8 * day, 1013 + day + rng.normal(size=600), 9 + 0.1 * day], axis=1)
+    lines = [",".join(f"{value:.4f}" for value in row) for row in table]
+    (tmp_path / "t.csv").write_text("\n".join(["temp,pressure,wind", *lines, ""]))
+    (text,) = compress(tmp_path / "t.csv", tmp_path / "t.kac").notes
+    assert text.startswith("Less than half of the variance of some columns comes back: ")
+    assert "wind (0%)" in text
+    assert "max_absolute" in text
+    assert not compress(tmp_path / "t.csv", tmp_path / "t.kac", max_error=0.0001).notes
+    np.savez(tmp_path / "two.npz", a=table, b=np.arange(90.0).reshape(30, 3))
+    (text,) = compress(tmp_path / "two.npz", tmp_path / "t.kac").notes
+    assert "some columns of a comes back: 2 (0%)" in text

@@ -36,3 +36,18 @@ def test_matrices_of_different_shapes_are_refused():
 
 def test_nothing_finite_is_drawn_too():
     figure_bytes(compression_figure(np.full((4, 4), np.nan), np.full((4, 4), np.nan)), "png")
+
+
+def test_gaps_and_spikes_of_long_matrices_are_seen_in_both_maps():
+    X = np.tile(np.sin(np.arange(5003) / 700), (3, 1)).T
+    X[1234, 1], X[5002, 2], X[77, 0] = np.nan, np.nan, 9.0
+    axes = compression_figure(X, X + 0.01, max_error=0.1).axes
+    maps = [ax.images[0] for ax in axes if ax.get_title(loc="left") in ("original", "decoded")]
+    for image in maps:
+        shown = np.ma.filled(image.get_array(), np.nan)
+        assert shown.shape[0] == 3
+        assert shown.shape[1] <= 240
+        assert np.isnan(shown).sum() == 2
+        assert np.nanmax(shown[0]) >= 9
+        assert image.get_extent() == [-0.5, 5002.5, 2.5, -0.5]
+    np.testing.assert_array_equal(*(np.isnan(np.ma.filled(m.get_array(), np.nan)) for m in maps))

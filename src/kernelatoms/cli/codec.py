@@ -268,7 +268,10 @@ def fit(
     if as_json:
         print_json(_facts(summary))
         return
-    _show_trials([(name, size) for name, size, _ in summary.trials], summary.model)
+    _show_trials(
+        [(f"{name}, {words}" if words else name, size) for name, size, words in summary.trials],
+        summary.model,
+    )
     tell(f"The model {summary.model!r}, {summary.n_bytes:,} bytes: {summary.path}")
 
 

@@ -17,7 +17,7 @@ from kernelatoms.codec.bounds import Bound
 from kernelatoms.codec.errors import CodecError
 from kernelatoms.codec.format import Entry
 from kernelatoms.codec.matrix import decode_matrix, encode_and_decode
-from kernelatoms.codec.measuring import row_errors
+from kernelatoms.codec.measuring import ColumnSums, column_sums, row_errors
 from kernelatoms.codec.models import CodecModel
 from kernelatoms.codec.packing import MOST_EXPANSION, pack, unpack
 from kernelatoms.engine.cpu.threads import each, n_threads
@@ -74,6 +74,7 @@ class EncodedBlock:
     exact: bytes
     errors: Array
     largest: float
+    columns: ColumnSums | None = None
 
 
 def rows_a_block(n_rows: int, row_values: int, asked: int | None = None) -> int:
@@ -97,16 +98,18 @@ def rows_a_block(n_rows: int, row_values: int, asked: int | None = None) -> int:
 
 def encode_block(block: Block, bound: Bound, model: CodecModel | None) -> EncodedBlock:
     """Return a block as bytes, from which ``decode_block`` makes rows within the bound."""
-    matrix, note, errors, largest = b"", b"", np.empty(0), 0.0
+    matrix, note, errors, largest, columns = b"", b"", np.empty(0), 0.0, None
     if block.matrix is not None and model is not None:
         matrix, finished, note = _encode_numbers(block.matrix, bound, model, block.finish)
         errors, largest = row_errors(block.matrix, finished)
+        if not model.slice_rows and block.matrix.size:
+            columns = column_sums(block.matrix, finished)
     exact = pack(note + block.exact)
     n_values = 0 if block.matrix is None else block.matrix.size
     if not exact and not _believable(n_values, len(matrix)):
         # One huge slice of next to no bytes: filled up, so that readers may trust sizes.
         exact = bytes(1 + n_values // MOST_EXPANSION - len(matrix))
-    return EncodedBlock(block.part, block.n_rows, matrix, exact, errors, largest)
+    return EncodedBlock(block.part, block.n_rows, matrix, exact, errors, largest, columns)
 
 
 def _encode_numbers(

@@ -1,6 +1,7 @@
 """How far decoded rows are from the original ones, in numbers that a header has room for."""
 
-from typing import Any
+from functools import reduce
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,10 +53,64 @@ def _errors(rows: Array, decoded: Array) -> tuple[Array, float]:
     return relative, float(largest)
 
 
+class ColumnSums(NamedTuple):
+    """What tells how much of the columns' variation comes back, of some rows.
+
+    Parameters
+    ----------
+    n_values, mean, spread : array of shape (n_columns,)
+        Of the finite values: how many, their mean, their summed squared distances from it.
+    lost : array of shape (n_columns,)
+        Their summed squared errors.
+    """
+
+    n_values: Array
+    mean: Array
+    spread: Array
+    lost: Array
+
+    def with_more(self, other: "ColumnSums") -> "ColumnSums":
+        """Return the sums of these rows and of others."""
+        n_values = self.n_values + other.n_values
+        share = other.n_values / np.maximum(n_values, 1)
+        with np.errstate(over="ignore", invalid="ignore"):
+            apart = other.mean - self.mean
+            between = np.square(apart) * self.n_values * share
+            return ColumnSums(
+                n_values, self.mean + apart * share, self.spread + other.spread + between,
+                self.lost + other.lost,
+            )  # fmt: skip
+
+    def kept(self) -> Array:
+        """Return the share of every column's variance that comes back; 1 where it does not vary."""
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            kept = 1 - self.lost / self.spread
+        return np.where((self.spread > 0) & np.isfinite(self.spread), kept, 1.0)
+
+
+def column_sums(rows: Array, decoded: Array) -> ColumnSums:
+    """Return the sums of some rows and of what was decoded; values that are not finite are none."""
+    n = max(1, _PIECE // max(1, rows.shape[1]))
+    found = [_sums(rows[i : i + n], decoded[i : i + n]) for i in range(0, len(rows), n)]
+    return reduce(ColumnSums.with_more, found)
+
+
+def _sums(rows: Array, decoded: Array) -> ColumnSums:
+    rows, decoded = rows.astype(np.float64), decoded.astype(np.float64)
+    finite = np.isfinite(rows) & np.isfinite(decoded)
+    n_values = finite.sum(axis=0)
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean = np.where(finite, rows, 0.0).sum(axis=0) / np.maximum(n_values, 1)
+        spread = np.square(np.where(finite, rows - mean, 0.0)).sum(axis=0)
+        lost = np.square(np.where(finite, decoded - rows, 0.0)).sum(axis=0)
+    return ColumnSums(n_values, mean, spread, lost)
+
+
 class Tally:
     """Errors of many rows, of which some hundred thousand are remembered."""
 
     def __init__(self) -> None:
+        self.columns: dict[int, ColumnSums] = {}
         self.n_rows = 0
         self.largest = 0.0
         self._most = 0.0
@@ -71,6 +126,11 @@ class Tally:
         if sum(map(len, self._kept)) > _MOST_KEPT:
             self._kept = [np.concatenate(self._kept)[::2]]
             self._every *= 2
+
+    def add_columns(self, part: int, sums: ColumnSums) -> None:
+        """Count the columns of a block."""
+        old = self.columns.get(part)
+        self.columns[part] = sums if old is None else old.with_more(sums)
 
     def add_summary(self, numbers: tuple[float, ...], n_rows: int) -> None:
         """Count rows of which only a summary is known."""

@@ -14,7 +14,7 @@ from typing import Any
 from kernelatoms.codec.bounds import Bound
 from kernelatoms.codec.choosing import NAMES, with_history
 from kernelatoms.codec.errors import CodecError
-from kernelatoms.codec.measuring import SHARES
+from kernelatoms.codec.measuring import SHARES, Tally
 from kernelatoms.codec.models import CodecModel
 from kernelatoms.codec.opened import Compressed
 from kernelatoms.estimators.checks import check_count, check_real
@@ -24,6 +24,7 @@ from kernelatoms.files.compressing import (
     check_model_fits,
     find_models,
     last_rows,
+    lost_columns,
     read_model_file,
     write_compressed,
     write_model_file,
@@ -215,7 +216,7 @@ def compress_file(
                 opened, file, bound, models, _version(), block_rows=block_rows, old=old,
                 on_step=on_step,
             )  # fmt: skip
-    return _summary(opened, target, n_bytes, bound, models, tally.numbers(), old)
+    return _summary(opened, target, n_bytes, bound, models, tally, old)
 
 
 def decompress(source: Any, destination: Any, *, rows: Any = None, model: Any = None) -> Path:
@@ -311,7 +312,7 @@ def fit_codec(
         learned = with_history(models.models[0], last_rows(opened, number))
     with replacing(target) as file:
         n_bytes = write_model_file(file, learned, bound, models.trials, _version())
-    return _summary(opened, target, n_bytes, bound, models, (), None)
+    return _summary(opened, target, n_bytes, bound, models, Tally(), None)
 
 
 def checked_bound(max_error: Any, max_absolute: Any, ratio: Any) -> Bound:
@@ -451,8 +452,9 @@ def _bound_and_models(
 
 def _summary(
     source: Source, target: Path, n_bytes: int, bound: Bound, models: Models,
-    errors: tuple[float, ...], old: Compressed | None,
+    tally: Tally, old: Compressed | None,
 ) -> CompressionSummary:  # fmt: skip
+    errors = tally.numbers()
     original = source.path.stat().st_size + (0 if old is None else old.header.size)
     n_rows = sum(plan.n_rows for plan in source.parts)
     return CompressionSummary(
@@ -465,7 +467,8 @@ def _summary(
         largest_error=errors[4] if errors else 0.0,
         row_errors=dict(zip(SHARES, errors, strict=False)),
         approximate=tuple(source.columns.get("approximate", ())),
-        exact=tuple(source.columns.get("exact", ())), notes=tuple(source.notes),
+        exact=tuple(source.columns.get("exact", ())),
+        notes=(*source.notes, *lost_columns(source, tally)),
     )  # fmt: skip
 
 

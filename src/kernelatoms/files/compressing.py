@@ -1,7 +1,7 @@
 """A file to blocks to bytes: which models, which bound, and the file itself."""
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any
@@ -27,6 +27,8 @@ _SAMPLE_VALUES = 1 << 21
 # A ratio is looked for on so many bytes of the original, the first ones.
 _MOST_SEARCHED = 64 << 20
 _SMALLEST, _LARGEST, _NEAR = 1e-9, 1.0, 1.005
+# Columns that keep less of their variance are named, so many of them.
+_LITTLE_KEPT, _MOST_NAMED = 0.5, 4
 
 
 @dataclass(frozen=True)
@@ -160,6 +162,8 @@ def write_compressed(
         for block in in_order(encode, source.blocks(number, n_rows)):
             writer.add(block.part, block.n_rows, block.matrix, block.exact)
             tally.add(block.errors, block.largest)
+            if block.columns is not None:
+                tally.add_columns(number, block.columns)
             done, part_done = done + block.n_rows, part_done + block.n_rows
             on_step(done, total, "compressing")
             if part_done >= most_rows * plan.n_rows:
@@ -178,6 +182,26 @@ def best_trials(trials: Sequence[Trial]) -> list[tuple[str, int]]:
 
 def _encoder(bound: Bound, model: CodecModel | None) -> Callable[[Any], EncodedBlock]:
     return lambda block: encode_block(block, bound, model)
+
+
+def lost_columns(source: Source, tally: Tally) -> Iterator[str]:
+    """Say which columns a bound on whole rows takes most of their variation from."""
+    for part, sums in tally.columns.items():
+        kept = sums.kept()
+        lost = np.flatnonzero(kept < _LITTLE_KEPT)
+        if not len(lost):
+            continue
+        names = source.columns.get("approximate") or [str(j) for j in range(len(kept))]
+        lost = lost[np.argsort(kept[lost])]
+        words = ", ".join(f"{names[j]} ({max(kept[j], 0):.0%})" for j in lost[:_MOST_NAMED])
+        more = f" and {len(lost) - _MOST_NAMED:,} more" if len(lost) > _MOST_NAMED else ""
+        of = f" of {source.parts[part].name.removesuffix('.npy')}" if len(source.parts) > 1 else ""
+        yield (
+            f"Less than half of the variance of some columns{of} comes back: {words}{more}. A "
+            "bound relative to whole rows is coarse for columns that are small beside others, or "
+            "vary little around a large level; max_absolute, a smaller max_error or exact columns "
+            "keep more."
+        )
 
 
 def _tail(
