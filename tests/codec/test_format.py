@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from codec.containers import BOUND, MODEL, X, make, other_entry, taken_apart, written
-from kernelatoms.codec.arrays import decode_array
+from kernelatoms.codec.arrays import Layout, decode_array
 from kernelatoms.codec.errors import CodecError
 from kernelatoms.codec.format import END, SIGNATURE, Reader, Tail, Writer, section_sizes
 from kernelatoms.codec.header import Header
@@ -184,3 +184,9 @@ def test_copies_are_checked():
     data[20] ^= 1
     with pytest.raises(CodecError, match="block 0 is damaged"):
         Writer(io.BytesIO()).copy(Reader(bytes(data)))
+
+
+@pytest.mark.parametrize("shape", [(0, 1 << 61), (1 << 40, 0, 1 << 21), (1 << 59,)])
+def test_heads_of_arrays_that_numpy_does_not_make_are_refused(shape):
+    with pytest.raises(CodecError, match="none that can be"):
+        Layout.from_head(Layout(shape, False, np.dtype("f8")).head())

@@ -63,7 +63,9 @@ class Layout:
         except Exception as error:
             # The head is a Python expression, parsed in ways that fail in many ways.
             raise CodecError("the head of an array cannot be read.") from error
-        if not right or dtype.hasobject or dtype.itemsize == 0 or math.prod(shape) >= 1 << 62:
+        # NumPy makes no array that would be too large were it not empty, such as (0, 1 << 61).
+        size = math.prod(max(side, 1) for side in shape) * dtype.itemsize
+        if not right or dtype.hasobject or dtype.itemsize == 0 or size >= 1 << 62:
             raise CodecError("the head of an array tells of none that can be.")
         return cls(shape, columns_first, dtype)
 
