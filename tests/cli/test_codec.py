@@ -36,6 +36,10 @@ def test_there_and_back(sensors, command):
     some = command("decompress", "sensors.csv.kac", "-o", "some.csv", "--rows", "10:12", "--json")
     assert json.loads(some.stdout)["output"] == "some.csv"
     assert (sensors / "some.csv").read_text().splitlines() == [other[0], *other[11:13]]
+    (sensors / "tiny.csv").write_text("a\n1\n")
+    grown = command("compress", "tiny.csv").stdout
+    assert "4 bytes became" in grown
+    assert "times larger" in grown
 
 
 def test_inspection(sensors, command):

@@ -97,6 +97,7 @@ def test_confusion_comes_from_the_first_repetition(study):
         assert right == pytest.approx(measured.noise[0][1])
 
 
+@pytest.mark.slow
 def test_numbers_follow_the_seed():
     settings = digits.Settings(
         n_digits=300, repetitions=2, n_atoms=8, max_iter=2,

@@ -81,6 +81,7 @@ def test_a_class_from_fit_to_report(own, tmp_path):
     np.testing.assert_allclose(codes, named.transform(X).toarray(), atol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_function_in_a_classifier(own):
     run, _ = own
     learn = ("fit", "t.csv", "--label", "kind", "--set", "max_iter=3", "--cv", "2")
@@ -93,6 +94,7 @@ def test_a_function_in_a_classifier(own):
     assert run("report", "model.skops", "--trust", "mykernels:cube").returncode == 0
 
 
+@pytest.mark.slow
 def test_a_kernel_for_every_channel(own, tmp_path):
     """An object of a module, made of the library's kernels: nobody else needs the module."""
     run, X = own

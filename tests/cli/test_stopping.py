@@ -73,7 +73,7 @@ def stop(process, times=1):
 
 
 @pytest.mark.parametrize("times", [later(1), 3])
-@pytest.mark.parametrize("work", ["time.sleep(600)", STUBBORN, SWALLOWS])
+@pytest.mark.parametrize("work", [later("time.sleep(600)"), STUBBORN, SWALLOWS])
 def test_whatever_a_command_is_at(work, times, start, tmp_path):
     stop(start(work), times)
     assert (tmp_path / "model.skops").read_bytes() == b"old"
@@ -82,7 +82,7 @@ def test_whatever_a_command_is_at(work, times, start, tmp_path):
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("work", ["time.sleep(600)", STUBBORN])
+@pytest.mark.parametrize("work", [later("time.sleep(600)"), STUBBORN])
 def test_while_modules_are_imported(work, start, tmp_path):
     slow = tmp_path / "slow"
     slow.mkdir()
@@ -93,7 +93,7 @@ def test_while_modules_are_imported(work, start, tmp_path):
     stop(start(env={"PYTHONPATH": path}), times=2)
 
 
-@pytest.mark.parametrize("work", ["time.sleep(600)", STUBBORN])
+@pytest.mark.parametrize("work", [later("time.sleep(600)"), STUBBORN])
 def test_while_a_file_is_written(work, start, tmp_path):
     code = (
         "import hashlib, os, sys, time; import kernelatoms.files.writing as writing\n"
@@ -116,7 +116,7 @@ LAST_MOMENT = """global last
 
 
 @pytest.mark.parametrize(
-    "work", ["atexit.register(os.kill, os.getpid(), signal.SIGINT)", LAST_MOMENT]
+    "work", [later("atexit.register(os.kill, os.getpid(), signal.SIGINT)"), LAST_MOMENT]
 )
 def test_when_it_is_done_there_is_nothing_to_stop(work, start):
     process = start(work)

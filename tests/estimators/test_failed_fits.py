@@ -7,6 +7,7 @@ from functools import partial
 import numpy as np
 import pytest
 
+from draws import later
 from kernelatoms import (
     KSAD,
     KSCDL,
@@ -75,7 +76,7 @@ def contents(estimator):
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)
-@pytest.mark.parametrize("rows", [X[:40], Y], ids=["as wide", "wider"])
+@pytest.mark.parametrize("rows", [X[:40], later(Y)], ids=["as wide", "wider"])
 def test_fit(name, rows, monkeypatch):
     fresh = copy.deepcopy(ESTIMATORS[name])
     fitted = copy.deepcopy(ESTIMATORS[name]).fit(X, np.arange(60) % 2)

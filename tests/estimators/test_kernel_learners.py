@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from sklearn.metrics.pairwise import pairwise_kernels
 
 from contracts.learner import GreedyLearnerContract
+from draws import some
 from kernelatoms import (
     KSVD,
     MOD,
@@ -303,7 +304,7 @@ def test_pruning_refuses_what_exact_coordinates_refuse(Learner, rng):
         Learner(kernel="poly", degree=300, gamma=10.0, coordinates=0.1).fit(100 * X)
 
 
-@pytest.mark.parametrize("Learner", LEARNERS)
+@pytest.mark.parametrize("Learner", some(LEARNERS, LEARNERS[:1]))
 def test_exact_coordinates_that_cannot_fit_are_refused_before_the_kernel_is_computed(
     Learner, rng, monkeypatch
 ):

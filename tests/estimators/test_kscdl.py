@@ -198,6 +198,7 @@ def test_kernels_whose_diagonal_is_not_one(rng):
 
 
 class TestPartialFit:
+    @pytest.mark.slow
     def test_batches_learn(self, rng):
         X, new = circle(600, rng), circle(100, rng)
         model = KSCDL(12, alpha=0.02, gamma=2.0, random_state=0)
@@ -396,6 +397,7 @@ def test_missing_values_are_refused(rng):
 
 
 @pytest.mark.parametrize("scheme", [later("distributive"), "collective"])
+@pytest.mark.slow
 def test_it_classifies(scheme):
     X, y = load_digits(return_X_y=True)
     X = normalize(X)

@@ -5,6 +5,7 @@ import datetime
 import io
 import os
 import zipfile
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow
@@ -19,7 +20,9 @@ from kernelatoms import compress, decompress, inspect_compressed
 from kernelatoms.codec.arrays import Layout
 from kernelatoms.codec.bounds import Bound
 from kernelatoms.codec.header import Part
+from kernelatoms.codec.measuring import ColumnSums, Tally
 from kernelatoms.files import CodecError, TableError, fit_codec
+from kernelatoms.files.compressing import lost_columns
 
 QUICK = {"model": "lags"}
 
@@ -546,3 +549,25 @@ def test_columns_that_lose_their_variation_are_named(tmp_path, rng):
     np.savez(tmp_path / "two.npz", a=table, b=np.arange(90.0).reshape(30, 3))
     (text,) = compress(tmp_path / "two.npz", tmp_path / "t.kac").notes
     assert "some columns of a comes back: 2 (0%)" in text
+
+
+def test_which_columns_are_named():
+    kept = np.array([0.9, 0.51, 0.49, -3.0, 0.2, 0.1, 0.3, 0.4])
+    ones = np.ones(len(kept))
+    tally = Tally()
+    tally.add_columns(0, ColumnSums(9 * ones, ones, ones, 1 - kept))
+    names = {"approximate": list("abcdefgh")}
+    (text,) = lost_columns(SimpleNamespace(columns=names, parts=[None]), tally)
+    assert "comes back: d (0%), f (10%), e (20%), g (30%) and 2 more. A bound" in text
+
+
+@pytest.mark.parametrize(
+    ("text", "approximate"),
+    [
+        ("1.5 2.5\n3.5 4.5\n", 2), ("a b c\n1.5 2.5 x\n3.5 4.5 y\n", 2),
+        ("name\nAnn\nBob Smith\nMary Ann Smith\nTim\n", 0), ("v\n1.5\n2.5\n3.5 and more\n", 0),
+    ],
+)  # fmt: skip
+def test_spaces_part_the_fields_of_most_lines_or_none(text, approximate, tmp_path):
+    (tmp_path / "a.csv").write_text(text)
+    assert len(compress(tmp_path / "a.csv").approximate) == approximate

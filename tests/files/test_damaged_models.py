@@ -20,7 +20,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from draws import later
+from draws import later, some
 from kernelatoms import (
     KSAD,
     KSCDL,
@@ -242,7 +242,11 @@ def harmless(name, where, other):
     return where.endswith(".sums") and other is None  # nothing was added up yet
 
 
-@pytest.mark.parametrize("name", MODELS)
+OFTEN = ["KSVD", "MOD l1", "KernelKSVD", "KSCDL", "KernelLinearizer settled", "collective", "CRC",
+         "SRC neighbours", "FDDL", "KSADClassifier", "KernelCodec"]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", some(MODELS, OFTEN))
 def test_other_attributes_may_be_wrong_but_do_no_harm(name, tmp_path, rng):
     model = MODELS[name]()
     assert not try_file(tmp_path / "m.skops", model)

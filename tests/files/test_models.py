@@ -101,6 +101,7 @@ def test_parameters_younger_than_a_file_have_their_defaults():
         pytest.param({"NUMBA_CPU_NAME": "generic"}, marks=pytest.mark.slow),  # compiles everything
     ],
 )
+@pytest.mark.slow
 def test_another_processor_predicts_the_same(other, rng, tmp_path):
     X, y = make_data(rng, 200)
     model = make_classifier().fit(X, y)

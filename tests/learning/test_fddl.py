@@ -70,6 +70,7 @@ class TestCodes:
         # Rounds end where they bring 1e-4; with a strong scatter term they come in slowly.
         assert best * (1 - 1e-9) <= reached <= best * (1 + (2e-6 if fisher < 0.1 else 2e-3))
 
+    @pytest.mark.slow
     def test_more_rounds_come_nearer(self, rng):
         """From where it ended, it goes on: rounds converge."""
         data, D = case(rng)

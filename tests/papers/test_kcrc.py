@@ -331,6 +331,7 @@ def test_a_process_of_its_own_tells_time_and_memory(data_home):
         alone.run_alone({"method": LCD}, {})
 
 
+@pytest.mark.slow
 def test_memory_is_that_of_this_process():
     # A new process: this one may have room to give before it grows.
     code = (

@@ -320,6 +320,7 @@ def test_a_figure_without_reported_numbers_has_table_and_picture(tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore:n_atoms")
+@pytest.mark.slow
 def test_the_command_runs_all_of_the_paper(data_home, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(pictures, "_N_GRID", 15)
     out = tmp_path / "out"

@@ -162,6 +162,7 @@ def test_every_row_on_digits_runs(data_home):
         assert measured["accuracy"] > 15, setting
 
 
+@pytest.mark.slow
 def test_every_part_runs(data_home):
     for setting in ablation.PARTS.full.settings:
         if setting["x"] == 0:

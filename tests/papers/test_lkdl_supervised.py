@@ -307,6 +307,7 @@ def test_codes_are_drawn_from_their_records(tmp_path):
 
 
 @few_rows
+@pytest.mark.slow
 def test_the_command_runs_what_is_small(data_home, tmp_path, capsys):
     out = tmp_path / "out"
     arguments = ["--seeds", "1", "--data-home", data_home, "-o", str(out), "--json"]

@@ -108,6 +108,7 @@ def test_ksr_is_as_good_as_the_minimum_row_by_row(seed, shape, kind, alpha):
     kind=st.sampled_from(KINDS),
     alpha=st.sampled_from([1e-3, 0.1, 1.0, 10.0]),
 )
+@pytest.mark.slow
 def test_no_closed_form_of_ksr_raises_the_objective(seed, shape, kind, alpha):
     K, corr = draw(seed, shape, kind)
     eps = 1e-6 * np.linalg.norm(ksr_l21(K, corr, alpha, max_iter=1), axis=0).max()
@@ -168,6 +169,7 @@ def test_lpm_is_the_textbooks(seed, shape, kind, k):
 
 
 @given(seed=seeds, shape=sizes, kind=st.sampled_from(KINDS), k=st.integers(1, 5))
+@pytest.mark.slow
 def test_no_step_of_lpm_raises_the_error(seed, shape, kind, k):
     K, corr = draw(seed, shape, kind)
     steps = [lpm(K, corr, k, max_iter=n, tol=0) for n in range(1, 15)]

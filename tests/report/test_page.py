@@ -106,6 +106,7 @@ def test_a_table_must_be_even():
         Table(["name", "value"], [["a", "1"], ["a"]])
 
 
+@pytest.mark.slow
 def test_small_figures_are_svg_and_large_ones_png(rng):
     small = embed_figure(convergence_figure({"one": [2.0, 1.0]}))
     head, data = small.split(",")

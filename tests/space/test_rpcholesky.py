@@ -93,6 +93,7 @@ def test_as_many_pivots_as_the_rank_are_exact(dtype, seed, n, rank):
 
 
 @pytest.mark.parametrize("n_proposed", [2, later(128)])
+@pytest.mark.slow
 def test_sequences_of_pivots_have_the_textbooks_odds(n_proposed, rng, monkeypatch):
     """4,000 draws of three pivots out of five: chi-squared against the exact probabilities."""
     monkeypatch.setenv("KERNELATOMS_NUM_THREADS", "1")

@@ -362,6 +362,7 @@ def test_a_forked_child_builds_a_pool_of_its_own(monkeypatch):
     assert child.exitcode == 0
 
 
+@pytest.mark.slow
 def test_grid_search_in_processes_agrees_with_one():
     data, labels = load_digits(n_class=3, return_X_y=True)
     model = ClassDictionaryClassifier(KSVD(n_atoms=10, max_iter=2), random_state=0)
