@@ -549,6 +549,9 @@ def test_columns_that_lose_their_variation_are_named(tmp_path, rng):
     np.savez(tmp_path / "two.npz", a=table, b=np.arange(90.0).reshape(30, 3))
     (text,) = compress(tmp_path / "two.npz", tmp_path / "t.kac").notes
     assert "some columns of a comes back: 2 (0%)" in text
+    # Columns of slices are no variables that one looks at by themselves.
+    np.save(tmp_path / "slices.npy", table.reshape(20, 30, 3))
+    assert not compress(tmp_path / "slices.npy", tmp_path / "t.kac").notes
 
 
 def test_which_columns_are_named():
@@ -566,6 +569,7 @@ def test_which_columns_are_named():
     [
         ("1.5 2.5\n3.5 4.5\n", 2), ("a b c\n1.5 2.5 x\n3.5 4.5 y\n", 2),
         ("name\nAnn\nBob Smith\nMary Ann Smith\nTim\n", 0), ("v\n1.5\n2.5\n3.5 and more\n", 0),
+        ("1.5 2.5\n3.5 4.5\n5.5\n1 2 3\n1 2 3 4\n", 0),
     ],
 )  # fmt: skip
 def test_spaces_part_the_fields_of_most_lines_or_none(text, approximate, tmp_path):
