@@ -33,6 +33,7 @@ _HOME_OF = {
     "MOD": "estimators.learners",
     "SRCClassifier": "estimators.collaborative",
     "SparseCoder": "estimators.sparse_coder",
+    "UnitRows": "estimators.unit_rows",
     "atom_numbers": "estimators.atom_numbers",
     "atom_preimages": "estimators.atom_preimages",
     "compress": "files.compressed",
@@ -72,6 +73,7 @@ __all__ = [
     "LCKSVDClassifier",
     "SRCClassifier",
     "SparseCoder",
+    "UnitRows",
     "__version__",
     "atom_numbers",
     "atom_preimages",
@@ -111,6 +113,7 @@ if TYPE_CHECKING:
     from kernelatoms.estimators.preimages import preimage
     from kernelatoms.estimators.residuals import residual_norms
     from kernelatoms.estimators.sparse_coder import SparseCoder
+    from kernelatoms.estimators.unit_rows import UnitRows
     from kernelatoms.files.compressed import CompressionSummary, compress, decompress
     from kernelatoms.files.inspecting import CompressedInfo, inspect_compressed
     from kernelatoms.files.models import load_model, save_model

@@ -22,6 +22,7 @@ from kernelatoms import (
     LCKSVDClassifier,
     SparseCoder,
     SRCClassifier,
+    UnitRows,
 )
 
 ESTIMATORS = [
@@ -45,6 +46,8 @@ ESTIMATORS = [
     KSAD(),
     KSADClassifier(),
     KernelCodec(model="lags"),
+    UnitRows(),
+    UnitRows(offset=0.5),
 ]
 # A given dictionary must have the width of a check's rows, and every check has its own.
 WIDTHS = (2, 3, 4, 5, 8, 10, 1, 20)

@@ -38,6 +38,7 @@ from kernelatoms import (
     LCKSVDClassifier,
     SparseCoder,
     SRCClassifier,
+    UnitRows,
     similarity,
 )
 from kernelatoms.files import ModelFileError, load_model, save_model
@@ -84,6 +85,7 @@ MODELS = {
     "KSADClassifier": lambda: KSADClassifier(6, **FEW).fit(X, Y),
     "KSADClassifier precomputed": lambda: KSADClassifier(4, kernel="precomputed", **FEW).fit(K, Y),
     "KernelCodec": lambda: KernelCodec(model="pca").fit(X),
+    "UnitRows": lambda: UnitRows(offset=1.0).fit(X),
     "precomputed": lambda: ClassDictionaryClassifier(KernelMOD(3, kernel="precomputed")).fit(K, Y),
 }
 
@@ -239,6 +241,8 @@ def harmless(name, where, other):
         return type(other) is np.ndarray and other.shape == (2,)
     if where == ".n_features_in_" and "precomputed" in name and "CRC" not in name:
         return type(other) is int and other >= 10**9  # kernel values with so many rows
+    if name == "UnitRows" and where == ".n_features_in_":  # nothing else depends on it
+        return type(other) is int and other >= 1
     return where.endswith(".sums") and other is None  # nothing was added up yet
 
 

@@ -68,6 +68,7 @@ ALLOWED_TYPES = frozenset(
         "kernelatoms.estimators.learners.MOD",
         "kernelatoms.estimators.linearizer.KernelLinearizer",
         "kernelatoms.estimators.sparse_coder.SparseCoder",
+        "kernelatoms.estimators.unit_rows.UnitRows",
         "kernelatoms.learning.moments.Moments",
         "kernelatoms.learning.state.LearnerState",
         "numpy.random.mtrand.RandomState",
