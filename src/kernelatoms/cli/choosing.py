@@ -160,14 +160,16 @@ def make_model(
     """
     from sklearn.impute import SimpleImputer
     from sklearn.pipeline import Pipeline
-    from sklearn.preprocessing import Normalizer, StandardScaler
+    from sklearn.preprocessing import StandardScaler
+
+    from kernelatoms import UnitRows
 
     scale = choice.scale if scale is None else scale
     if scale not in SCALES:
         raise ValueError(f"--scale must be one of {', '.join(SCALES)}, got {scale!r}.")
     steps: list[tuple[str, Any]] = [("fill", SimpleImputer(strategy="median"))]
     if scale != "none":
-        steps.append(("scale", StandardScaler() if scale == "standard" else Normalizer()))
+        steps.append(("scale", StandardScaler() if scale == "standard" else UnitRows()))
     if choice.mapped:
         steps.append(("map", make_estimator("KernelLinearizer")))
     steps.append(("learn", make_estimator(choice.estimator, choice.dictionary)))
