@@ -158,16 +158,15 @@ def make_model(
 
     ``image_shape`` is that of the table's rows, for models that compare images.
     """
-    from sklearn.impute import SimpleImputer
     from sklearn.pipeline import Pipeline
     from sklearn.preprocessing import StandardScaler
 
-    from kernelatoms import UnitRows
+    from kernelatoms import FillToLearn, UnitRows
 
     scale = choice.scale if scale is None else scale
     if scale not in SCALES:
         raise ValueError(f"--scale must be one of {', '.join(SCALES)}, got {scale!r}.")
-    steps: list[tuple[str, Any]] = [("fill", SimpleImputer(strategy="median"))]
+    steps: list[tuple[str, Any]] = [("fill", FillToLearn())]
     if scale != "none":
         steps.append(("scale", StandardScaler() if scale == "standard" else UnitRows()))
     if choice.mapped:
