@@ -11,6 +11,7 @@ import typer
 from kernelatoms.cli.choosing import CHOICES, PRESETS, SCALES, find_choice, make_model
 from kernelatoms.cli.columns import lines_of_columns
 from kernelatoms.cli.missing import note_about_training, settle_missing
+from kernelatoms.cli.options import Data, Decimal, Encoding, Force, Header, Json, Rows, read_data
 from kernelatoms.cli.speaking import (
     FitProgress,
     note,
@@ -48,7 +49,7 @@ def _complete_model(incomplete: str) -> list[str]:
 
 @speaks_plainly
 def fit(
-    data: Annotated[Path, typer.Argument(help="Table: .csv, .tsv, .parquet, .npy or .npz.")],
+    data: Data,
     label: Annotated[
         str | None, typer.Option(help="Column (or key, in .npz) that names the class.")
     ] = None,
@@ -81,9 +82,10 @@ def fit(
     dates: Annotated[
         bool, typer.Option("--dates", help="Learn from dates, as days since the earliest one.")
     ] = False,
-    rows: Annotated[
-        str | None, typer.Option(metavar="KEY", help="The key of an .npz file that holds the rows.")
-    ] = None,
+    rows: Rows = None,
+    decimal: Decimal = None,
+    encoding: Encoding = None,
+    header: Header = None,
     scale: Annotated[
         str | None,
         typer.Option(
@@ -96,7 +98,8 @@ def fit(
         int, typer.Option(min=0, help="Cross-validate with this many folds; 0: do not.")
     ] = 0,
     seed: Annotated[int, typer.Option(min=0, help="Seeds everything.")] = 0,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+    force: Force = False,
+    as_json: Json = False,
 ) -> None:
     """Learn a model from a file and keep it.
 
@@ -110,11 +113,16 @@ def fit(
     if cv == 1:
         raise ValueError("--cv needs at least 2 folds (or 0 for no cross-validation), got 1.")
 
-    from kernelatoms.files import check_target, read_table, refuse_to_overwrite, training_set
+    from kernelatoms.files import (
+        ReadOptions,
+        check_result_target,
+        refuse_to_overwrite,
+        training_set,
+    )
 
-    check_target(output)
     refuse_to_overwrite(output, data)
-    table = read_table(data, rows)
+    check_result_target(output, (".skops",), force=force)
+    table = read_data(data, ReadOptions(rows, decimal, encoding, header))
     chosen = training_set(
         table,
         label if choice.needs_label else None,
@@ -123,7 +131,7 @@ def fit(
         dates=dates,
     )
     pipeline = make_model(choice, scale, settings or [], seed, chosen.image_shape)
-    described = {"file": data.name, **chosen.describe()}
+    described = {"file": table.path.name, **chosen.describe()}
     record = chosen.record(name=model, data=described)
     _say_before(chosen, record, output, settle_missing(pipeline, chosen.X))
     _check_folds(chosen.y, cv)

@@ -10,7 +10,7 @@
   apart within bounds (``archive``), its description looked through (``schema``), and what it
   holds checked against itself (``soundness``).
 - ``results``: predictions and codes to files.
-- ``writing``: files that are whole or not there at all.
+- ``writing``: files that are whole or not there at all; ``targets``: what they may replace.
 - ``compressed``: ``compress`` and ``decompress``; ``compressing``: models, bounds, blocks, bytes;
   ``inspecting``: ``inspect_compressed``.
 - ``sources``: what they ask of a file; ``kinds``: which file is of which kind.
@@ -37,12 +37,13 @@ _HOME_OF = {
     "ModelFileError": "models",
     "ModelRecord": "records",
     "REASONS": "identifiers",
+    "ReadOptions": "tables",
     "RESULT_SUFFIXES": "results",
     "SUFFIXES": "tables",
     "Table": "tables",
     "TableError": "tables",
     "check_codes_fit": "results",
-    "check_result_target": "results",
+    "check_result_target": "targets",
     "check_target": "writing",
     "compress": "compressed",
     "compress_file": "compressed",
@@ -54,6 +55,8 @@ _HOME_OF = {
     "format_of": "models",
     "inspect_compressed": "inspecting",
     "inspect_file": "inspecting",
+    "is_standard_stream": "writing",
+    "is_table": "tables",
     "labels_for": "labels",
     "load_model": "models",
     "matrices_to_draw": "inspecting",
@@ -87,6 +90,7 @@ __all__ = [
     "CompressionSummary",
     "ModelFileError",
     "ModelRecord",
+    "ReadOptions",
     "Table",
     "TableError",
     "check_codes_fit",
@@ -102,6 +106,8 @@ __all__ = [
     "format_of",
     "inspect_compressed",
     "inspect_file",
+    "is_standard_stream",
+    "is_table",
     "labels_for",
     "load_model",
     "matrices_to_draw",
@@ -165,12 +171,24 @@ if TYPE_CHECKING:
         CODE_SUFFIXES,
         RESULT_SUFFIXES,
         check_codes_fit,
-        check_result_target,
         write_codes,
         write_columns,
     )
-    from kernelatoms.files.tables import SUFFIXES, Table, TableError, read_table
-    from kernelatoms.files.writing import check_target, refuse_to_overwrite, write_whole
+    from kernelatoms.files.tables import (
+        SUFFIXES,
+        ReadOptions,
+        Table,
+        TableError,
+        is_table,
+        read_table,
+    )
+    from kernelatoms.files.targets import check_result_target
+    from kernelatoms.files.writing import (
+        check_target,
+        is_standard_stream,
+        refuse_to_overwrite,
+        write_whole,
+    )
 
 
 def __getattr__(name: str) -> Any:

@@ -39,6 +39,47 @@ class TableError(ValueError):
 
 
 @dataclass(frozen=True)
+class ReadOptions:
+    """What a file does not say of itself; None leaves it to the reader to find out.
+
+    Parameters
+    ----------
+    rows : str or None
+        The key of an ``.npz`` file that holds the rows.
+    decimal : "." or "," or None
+        The decimal mark of a text file.
+    encoding : str or None
+        The encoding of a text file, as Python calls it.
+    header : bool or None
+        Whether the first line of a text file names its columns.
+
+    Raises
+    ------
+    ValueError
+        If there is no such mark or encoding.
+    """
+
+    rows: str | None = None
+    decimal: str | None = None
+    encoding: str | None = None
+    header: bool | None = None
+
+    def __post_init__(self) -> None:
+        """Check what can be checked without a file."""
+        if self.decimal not in (None, ".", ","):
+            raise ValueError(f"--decimal must be . or , and is {self.decimal!r}.")
+        try:
+            known = self.encoding is None or b"".decode(self.encoding) == ""
+        except (LookupError, ValueError):
+            known = False
+        if not known:
+            raise ValueError(
+                f"--encoding: there is no encoding {self.encoding!r}; usual ones are utf-8, "
+                "cp1252, latin-1 and utf-16."
+            )
+
+
+@dataclass(frozen=True)
 class Table:
     """What a file holds.
 
@@ -106,8 +147,29 @@ class Table:
         raise TableError(f"{self.path} has no column {name!r}; it has {shortened(self.names)}.")
 
 
-def read_table(path: Any, rows: str | None = None) -> Table:
-    """Read a table; ``rows`` is the key of an ``.npz`` file that holds the rows."""
+def read_table(path: Any, options: ReadOptions | str | None = None) -> Table:
+    """Read a table.
+
+    Parameters
+    ----------
+    path : str or path
+        The file; "-" is standard input.
+    options : ReadOptions, str or None
+        What the file does not say of itself; a text is the key of an ``.npz`` file that holds the
+        rows.
+
+    Returns
+    -------
+    table : Table
+        What the file holds.
+
+    Raises
+    ------
+    TableError
+        If it holds no table; the message says why.
+    """
+    chosen = options if isinstance(options, ReadOptions) else ReadOptions(rows=options)
+    rows = chosen.rows
     path = Path(path)
     if path.is_dir():
         raise TableError(f"{path} is a folder; name a file in it.")
@@ -134,6 +196,11 @@ def read_table(path: Any, rows: str | None = None) -> Table:
     if len(table) == 0:
         raise TableError(f"{path} has no rows.")
     return table
+
+
+def is_table(path: Any) -> bool:
+    """Tell whether a file is called as tables are, or is standard input."""
+    return str(path) == "-" or Path(path).suffix.lower() in SUFFIXES
 
 
 def shortened(names: Sequence[str], most: int = 8) -> str:
