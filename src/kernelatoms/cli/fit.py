@@ -135,7 +135,7 @@ def fit(
             fresh = make_model(choice, scale, settings or [], seed, chosen.image_shape)
             report["cross_validation"] = _cross_validate(fresh, chosen, cv, seed, on_step)
     report["warnings"] = heard
-    from kernelatoms.files import ModelRecord, save_model
+    from kernelatoms.files import ROW_MARKS, ModelRecord, save_model
 
     record = ModelRecord(
         name=model, columns=chosen.columns, label=label if choice.needs_label else None,
@@ -145,7 +145,8 @@ def fit(
     if as_json:
         print_json(
             {"model": str(output), "name": model, "columns": chosen.columns,
-             "left_out": chosen.left_out, "data": described, "fit": report}
+             "left_out": chosen.left_out, "fit": report,
+             "data": {name: said for name, said in described.items() if name != ROW_MARKS}}
         )  # fmt: skip
     else:
         _tell(record, pipeline, output)

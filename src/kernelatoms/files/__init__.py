@@ -4,6 +4,7 @@
 - ``arrays``: NumPy files of unknown origin, of which sizes are compared before memory is taken.
 - ``features``: which columns a model learns from, and the same columns of other files.
 - ``identifiers``: columns that number or name the rows, which no model should learn from.
+- ``row_marks``: which rows of a file a model learned from.
 - ``models``: fitted models with the record of how they came about (``records``). A file is taken
   apart within bounds (``archive``), its description looked through (``schema``), and what it
   holds checked against itself (``soundness``).
@@ -35,6 +36,7 @@ _HOME_OF = {
     "ModelFileError": "models",
     "ModelRecord": "records",
     "REASONS": "identifiers",
+    "ROW_MARKS": "row_marks",
     "RESULT_SUFFIXES": "results",
     "SUFFIXES": "tables",
     "Table": "tables",
@@ -53,6 +55,7 @@ _HOME_OF = {
     "inspect_compressed": "inspecting",
     "inspect_file": "inspecting",
     "labels_for": "features",
+    "learned_share": "row_marks",
     "load_model": "models",
     "matrices_to_draw": "inspecting",
     "read_record": "models",
@@ -78,6 +81,7 @@ __all__ = [
     "MODEL",
     "REASONS",
     "RESULT_SUFFIXES",
+    "ROW_MARKS",
     "SUFFIXES",
     "CodecError",
     "CompressedInfo",
@@ -100,6 +104,7 @@ __all__ = [
     "inspect_compressed",
     "inspect_file",
     "labels_for",
+    "learned_share",
     "load_model",
     "matrices_to_draw",
     "read_record",
@@ -165,6 +170,7 @@ if TYPE_CHECKING:
         write_codes,
         write_columns,
     )
+    from kernelatoms.files.row_marks import ROW_MARKS, learned_share
     from kernelatoms.files.tables import SUFFIXES, Table, TableError, read_table
     from kernelatoms.files.writing import check_target, refuse_to_overwrite, write_whole
 

@@ -25,6 +25,7 @@ from kernelatoms.files.identifiers import (
     sounds_like_identifier,
     why_identifier,
 )
+from kernelatoms.files.row_marks import ROW_MARKS, kept_marks
 from kernelatoms.files.tables import Table, TableError, shortened
 
 if TYPE_CHECKING:  # models import scikit-learn, which takes a second
@@ -49,12 +50,13 @@ class TrainingSet:
     notes: list[str]
 
     def describe(self) -> dict[str, Any]:
-        """Return sizes and fingerprint for the model's record."""
+        """Return sizes, fingerprint and marks of rows for the model's record."""
         return {
             "rows": len(self.X),
             "features": self.X.shape[1],
             "missing": int(np.isnan(self.X).sum()),
             "fingerprint": fingerprint(self.X, self.y),
+            ROW_MARKS: kept_marks(self.X),
         }
 
 

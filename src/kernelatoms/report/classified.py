@@ -19,6 +19,7 @@ from kernelatoms.report.curves import pair_figure
 from kernelatoms.report.distributions import own_and_other_figure
 from kernelatoms.report.figures import confusion_figure
 from kernelatoms.report.page import Fold, Picture, Section, Table
+from kernelatoms.report.rows import caution_words
 from kernelatoms.report.scores import (
     LONGEST_LIST,
     accuracy_words,
@@ -63,7 +64,7 @@ def with_more(section: Section, words: str, *pictures: Picture) -> Section:
 def answers_section(subject: Subject, answers: Answers) -> Section:
     """Return how many answers are right, class by class, and which are taken for which."""
     classes = subject.anatomy.classes
-    words = [f"{accuracy_words(subject, answers)} {subject.source.caution()}"]
+    words = [f"{accuracy_words(subject, answers)} {caution_words(subject.source)}"]
     found = unknown_labels(subject, answers)
     folds: list[Fold] = []
     if found:

@@ -11,6 +11,7 @@ from kernelatoms.report.coding import Subject, n_rows_of, spread, take_rows
 from kernelatoms.report.distributions import progress_figure, spectrum_figure
 from kernelatoms.report.labelled import labelled_sizes, objective_words
 from kernelatoms.report.page import Fold, Picture, Section, Table
+from kernelatoms.report.rows import left_out_words
 from kernelatoms.report.words import count_words, labels_words, percent, settings_in_words
 
 # A learner stops when this many passes together gain no more than its tol.
@@ -34,7 +35,7 @@ def fitted_section(subject: Subject, facts: Mapping[str, Any]) -> Section:
         listed = labels_words(classes, len(classes))
         folds.append(Fold(f"All {len(classes):,} classes", listed))
     if subject.X is not None:
-        words.append(subject.source.left_out(n_rows_of(subject.X), subject.y is not None))
+        words.append(left_out_words(subject.source, n_rows_of(subject.X), subject.y is not None))
     if subject.y is not None and not classes:
         words.append("Labels were given, but this model does not classify: they are not used.")
     rows = _sizes(subject)

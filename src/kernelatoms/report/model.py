@@ -23,7 +23,7 @@ from kernelatoms.report.learned import fitted_section, learning_section, measure
 from kernelatoms.report.looked import looked_section
 from kernelatoms.report.page import Section, Table, write_report
 from kernelatoms.report.represented import represented_sections
-from kernelatoms.report.rows import RowsOfFile
+from kernelatoms.report.rows import RowsOfFile, check_source, origin_words
 from kernelatoms.report.scores import accuracy_words, unknown_labels, unknown_words
 from kernelatoms.report.words import count_words, percent
 
@@ -192,7 +192,7 @@ def _check_source(rows: Any, X: Any) -> RowsOfFile:
         raise TypeError(f"rows must be a RowsOfFile, got {rows!r}.")
     if X is None:
         raise ValueError("rows says where the rows of X come from: pass X too.")
-    return rows.checked(n_rows_of(X))
+    return check_source(rows, n_rows_of(X))
 
 
 def _check_seconds(step: Any, seconds: Any) -> None:
@@ -293,7 +293,7 @@ def _heading(anatomy: Anatomy) -> str:
 def _lead(subject: Subject) -> str:
     """Return what the reader should know first; whether the rows were learned from above all."""
     words = _finding(subject)
-    return subject.source.origin() + words if words else ""
+    return origin_words(subject.source) + words if words else ""
 
 
 def _finding(subject: Subject) -> str:

@@ -99,6 +99,10 @@ class Fold:
     content: str | Table
     is_open: bool = False
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.is_open, bool):
+            raise TypeError(f"is_open must be True or False, got {self.is_open!r}.")
+
 
 @dataclass(frozen=True)
 class Section:

@@ -1,6 +1,6 @@
 """Where the rows of a report come from: their numbers in the file, what identifies them there."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,7 +27,7 @@ class RowsOfFile:
     """
 
     numbers: Any = None
-    identifiers: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    identifiers: Mapping[str, Any] = field(default_factory=dict)
     n_in_file: int | None = None
     learned: float | None = None
 
@@ -55,69 +55,71 @@ class RowsOfFile:
             words.append(f"{shorten(column, 24)} {isolate(shorten(as_written(values[row]), 32))}")
         return ", ".join(words)
 
-    def checked(self, n_rows: int) -> "RowsOfFile":
-        """Return itself if it fits so many rows of a report, or say what is wrong with it."""
-        if self.numbers is not None:
-            numbers = np.asarray(self.numbers)
-            if numbers.shape != (n_rows,) or numbers.dtype.kind not in "iu":
-                raise ValueError(
-                    f"rows: numbers must hold a whole number for each of the {n_rows} rows of X, "
-                    f"got {numbers.dtype.name} of shape {numbers.shape}."
-                )
-        if not isinstance(self.identifiers, Mapping):
-            raise TypeError(
-                f"rows: identifiers must map names to values, got {self.identifiers!r}."
-            )
-        for column, values in self.identifiers.items():
-            if len(values) != n_rows:
-                raise ValueError(
-                    f"rows: identifiers[{column!r}] must hold a value for each of the {n_rows} "
-                    f"rows of X, got {len(values)}."
-                )
-        if self.n_in_file is not None and self.n_in_file < n_rows:
+
+def check_source(source: RowsOfFile, n_rows: int) -> RowsOfFile:
+    """Return itsource if it fits so many rows of a report, or say what is wrong with it."""
+    if source.numbers is not None:
+        numbers = np.asarray(source.numbers)
+        if numbers.shape != (n_rows,) or numbers.dtype.kind not in "iu":
             raise ValueError(
-                f"rows: n_in_file must be at least the {n_rows} rows of X, got {self.n_in_file}."
+                f"rows: numbers must hold a whole number for each of the {n_rows} rows of X, "
+                f"got {numbers.dtype.name} of shape {numbers.shape}."
             )
-        if self.learned is not None and not 0 <= self.learned <= 1:
-            raise ValueError(f"rows: learned must lie between 0 and 1, got {self.learned}.")
-        return self
+    if not isinstance(source.identifiers, Mapping):
+        raise TypeError(f"rows: identifiers must map names to values, got {source.identifiers!r}.")
+    for column, values in source.identifiers.items():
+        if len(values) != n_rows:
+            raise ValueError(
+                f"rows: identifiers[{column!r}] must hold a value for each of the {n_rows} "
+                f"rows of X, got {len(values)}."
+            )
+    if source.n_in_file is not None and source.n_in_file < n_rows:
+        raise ValueError(
+            f"rows: n_in_file must be at least the {n_rows} rows of X, got {source.n_in_file}."
+        )
+    if source.learned is not None and not 0 <= source.learned <= 1:
+        raise ValueError(f"rows: learned must lie between 0 and 1, got {source.learned}.")
+    return source
 
-    def origin(self) -> str:
-        """Say how many of the rows were learned from, for the first words of a page."""
-        if not self.learned:
-            return ""
-        if self.learned == 1:
-            return "On the rows it learned from: "
-        if self.learned >= 0.5:
-            return f"Mostly on rows it learned from ({percent(self.learned)} of them): "
+
+def origin_words(source: RowsOfFile) -> str:
+    """Say how many of the rows were learned from, for the first words of a page."""
+    if not source.learned:
         return ""
+    if source.learned == 1:
+        return "On the rows it learned from: "
+    if source.learned >= 0.5:
+        return f"Mostly on rows it learned from ({percent(source.learned)} of them): "
+    return ""
 
-    def caution(self) -> str:
-        """Say what a reader may expect on new rows."""
-        if self.learned is None:
-            return (
-                "A page cannot know whether the model learned from these rows; if it did, expect "
-                "less on new ones."
-            )
-        if self.learned == 0:
-            return "The model learned from none of these rows."
-        if self.learned == 1:
-            return "The model learned from these rows: expect less on new ones."
-        return (
-            f"{percent(self.learned)} of these rows are equal, in every feature, to rows that the "
-            "model learned from; expect less on new ones."
-        )
 
-    def left_out(self, n_rows: int, labelled: bool) -> str:
-        """Say how many rows of the file are not in the report."""
-        n_missing = (self.n_in_file or n_rows) - n_rows
-        if not n_missing:
-            return ""
-        why = " have no label and" if labelled else ""
+def caution_words(source: RowsOfFile) -> str:
+    """Say what a reader may expect on new rows."""
+    if source.learned is None:
         return (
-            f"{count_words(n_missing, 'row')} of the file's {self.n_in_file:,}{why} are not in "
-            f"this report, which is about the other {n_rows:,}."
+            "A page cannot know whether the model learned from these rows; if it did, expect "
+            "less on new ones."
         )
+    if source.learned == 0:
+        return "The model learned from none of these rows."
+    if source.learned == 1:
+        return "The model learned from these rows: expect less on new ones."
+    return (
+        f"{percent(source.learned)} of these rows are equal, in every feature, to rows that the "
+        "model learned from; expect less on new ones."
+    )
+
+
+def left_out_words(source: RowsOfFile, n_rows: int, labelled: bool) -> str:
+    """Say how many rows of the file are not in the report."""
+    n_missing = (source.n_in_file or n_rows) - n_rows
+    if not n_missing:
+        return ""
+    why = " have no label and" if labelled else ""
+    return (
+        f"{count_words(n_missing, 'row')} of the file's {source.n_in_file:,}{why} are not in "
+        f"this report, which is about the other {n_rows:,}."
+    )
 
 
 def as_written(identifier: Any) -> Any:
