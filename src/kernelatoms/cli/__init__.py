@@ -8,7 +8,8 @@
 - ``fit``: ``kernelatoms fit``.
 - ``apply``: ``kernelatoms predict`` and ``encode``.
 - ``explaining``: ``kernelatoms explain``.
-- ``look``: ``kernelatoms info``, ``report`` and ``datasets``.
+- ``look``: ``kernelatoms info``, ``report`` and ``datasets``;
+  ``page_facts``: what a report says of files.
 - ``codec``: ``kernelatoms compress``, ``decompress``, ``inspect`` and ``codec fit``.
 - ``reproduce``: ``kernelatoms reproduce``.
 - ``demo``: ``kernelatoms demo``.

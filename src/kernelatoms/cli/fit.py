@@ -157,7 +157,7 @@ def fit(
 
             report["cross_validation"] = _cross_validate(clone(pipeline), chosen, cv, seed, on_step)
     report["warnings"] = heard
-    from kernelatoms.files import save_model
+    from kernelatoms.files import ROW_MARKS, save_model
 
     record = replace(record, fit=report)
     save_model(pipeline, output, record)
@@ -165,7 +165,8 @@ def fit(
         print_json(
             {"model": str(output), "name": model, "columns": chosen.columns,
              "uses": record.uses(), "encoded": chosen.encoded, "left_out": chosen.left_out,
-             "data": described, "fit": report, "notes": chosen.notes}
+             "fit": report, "notes": chosen.notes,
+             "data": {name: said for name, said in described.items() if name != ROW_MARKS}}
         )  # fmt: skip
     else:
         _tell(record, pipeline, output)

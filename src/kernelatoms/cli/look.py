@@ -20,6 +20,7 @@ from kernelatoms.cli.options import (
     Trust,
     read_data,
 )
+from kernelatoms.cli.page_facts import facts_for_page, rows_of_file
 from kernelatoms.cli.speaking import print_json, progress, speaks_plainly, tell, warnings_as_notes
 
 INFO_EXAMPLES = """**Examples**
@@ -107,7 +108,7 @@ def report(
     options = ReadOptions(rows, decimal, encoding, header)
     refuse_to_overwrite(output, model, data)
     check_result_target(output, (".html", ".htm"), force=force)
-    y = table = X = None
+    y = X = source = None
     with warnings_as_notes([]), progress() as on_step, at_work(model):
         on_step(0, 0, "drawing")
         if data is None:
@@ -116,21 +117,32 @@ def report(
             fitted, record, table, X = open_both(model, data, options, trust)
             data = table.path
             name = label or record.label
+            kept = None
             if hasattr(fitted, "classes_") and name and (label or name in table.names):
                 y, kept = labels_for(table, name, fitted.classes_)
                 X = X[kept]
+            source = rows_of_file(table, record, X, y, kept)
         from kernelatoms.report import write_model_report
 
         write_model_report(
             output, fitted, X, y,
             image_shape=shape or record.image_shape,
             title=_title(record),
-            facts=_facts_for_page(record, data, X, y),
+            facts=facts_for_page(record, data, source),
             feature_names=record.columns,
             timing={"fit": record.fit["seconds"]} if "seconds" in record.fit else None,
+            rows=source,
         )  # fmt: skip
     if as_json:
-        print_json({"report": str(output), "rows": 0 if X is None else len(X)})
+        print_json(
+            {
+                "report": str(output),
+                "rows": 0 if X is None else len(X),
+                "labelled_rows": 0 if y is None else len(y),
+                "rows_in_file": 0 if source is None else source.n_in_file,
+                "share_learned_from": None if source is None else source.learned,
+            }
+        )
     else:
         tell(f"Report: {output}")
 
@@ -248,7 +260,7 @@ def _table_facts(file: Path, options: Any) -> dict[str, Any]:
 
 
 def _model_facts(file: Path) -> dict[str, Any]:
-    from kernelatoms.files import foreign_types, format_of, read_record
+    from kernelatoms.files import ROW_MARKS, foreign_types, format_of, read_record
 
     record = read_record(file)
     foreign = foreign_types(file)
@@ -261,7 +273,7 @@ def _model_facts(file: Path) -> dict[str, Any]:
         **({"types to trust": foreign} if foreign else {}),
         **({"left out": record.left_out} if record.left_out else {}),
         **({"images": record.image_shape} if record.image_shape else {}),
-        **{f"data: {key}": value for key, value in record.data.items()},
+        **{f"data: {key}": value for key, value in record.data.items() if key != ROW_MARKS},
         **{f"fit: {key}": value for key, value in record.fit.items()},
         **{f"with: {key}": value for key, value in record.made_with.items()},
     }
@@ -272,37 +284,6 @@ def _title(record: Any) -> str | None:
     if not record.name:
         return None
     return f"{record.name} on {record.data.get('file', 'data')}"
-
-
-def _facts_for_page(record: Any, data: Path | None, X: Any, y: Any) -> dict[str, str]:
-    from kernelatoms.files import fingerprint
-
-    seen = X is not None and fingerprint(X, y) == record.data.get("fingerprint")
-    facts = {
-        "model": record.name or "not recorded",
-        "trained on": _trained_on(record.data),
-        "shown on": "no rows" if data is None else data.name,
-        **({"these rows are": "the ones it learned from" if seen else "others"} if data else {}),
-        "label": record.label or "none",
-        "written by": f"kernelatoms {record.made_with.get('kernelatoms', '?')}, "
-        f"{record.made_with.get('date', '?')}",
-    }
-    scores = record.fit.get("cross_validation")
-    if scores:
-        facts["cross-validated accuracy"] = (
-            f"{scores['mean']:.1%} ± {scores['standard_error']:.1%} over "
-            f"{len(scores['folds'])} folds"
-        )
-    if record.data.get("missing"):
-        facts["missing values"] = f"{record.data['missing']:,}, each its column's median"
-    if record.left_out:
-        facts["left out"] = "; ".join(f"{k}: {v}" for k, v in list(record.left_out.items())[:8])
-    return facts
-
-
-def _trained_on(data: dict[str, Any]) -> str:
-    sizes = [f"{data[name]:,} {name}" for name in ("rows", "features") if name in data]
-    return ", ".join([*([data["file"]] if "file" in data else []), *sizes]) or "not recorded"
 
 
 def _shape(text: str | None) -> tuple[int, ...] | None:

@@ -6,6 +6,7 @@
 - ``column_kinds``: what columns are, and how words and dates (``dates``) become numbers.
 - ``labels``: labels exactly as they stand.
 - ``identifiers``: columns that number or name the rows, which no model should learn from.
+- ``row_marks``: which rows of a file a model learned from.
 - ``models``: fitted models with the record of how they came about (``records``). A file is taken
   apart within bounds (``archive``), its description looked through (``schema``), and what it
   holds checked against itself (``soundness``).
@@ -38,6 +39,7 @@ _HOME_OF = {
     "ModelRecord": "records",
     "REASONS": "identifiers",
     "ReadOptions": "tables",
+    "ROW_MARKS": "row_marks",
     "RESULT_SUFFIXES": "results",
     "SUFFIXES": "tables",
     "Table": "tables",
@@ -58,6 +60,7 @@ _HOME_OF = {
     "is_standard_stream": "writing",
     "is_table": "tables",
     "labels_for": "labels",
+    "learned_share": "row_marks",
     "load_model": "models",
     "matrices_to_draw": "inspecting",
     "read_labels": "labels",
@@ -84,6 +87,7 @@ __all__ = [
     "MODEL",
     "REASONS",
     "RESULT_SUFFIXES",
+    "ROW_MARKS",
     "SUFFIXES",
     "CodecError",
     "CompressedInfo",
@@ -109,6 +113,7 @@ __all__ = [
     "is_standard_stream",
     "is_table",
     "labels_for",
+    "learned_share",
     "load_model",
     "matrices_to_draw",
     "read_labels",
@@ -174,6 +179,7 @@ if TYPE_CHECKING:
         write_codes,
         write_columns,
     )
+    from kernelatoms.files.row_marks import ROW_MARKS, learned_share
     from kernelatoms.files.tables import (
         SUFFIXES,
         ReadOptions,

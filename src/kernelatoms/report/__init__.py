@@ -1,7 +1,8 @@
 """Plots and the HTML report.
 
 - ``series``: measured curves beside reported ones; ``dots``: the same for many methods.
-- ``page``: sections of text, tables and figures to one self-contained HTML file.
+- ``page``: sections of text, tables and figures to one self-contained HTML file; ``embedding``:
+  figures as they travel in it, for all scripts (``letters``), light pages and dark ones.
 - ``figures``: arrays to matplotlib figures; plain functions, no pyplot, no global state.
 - ``contact_sheet``: a fitted model's atoms as small pictures with their numbers, drawn in
   ``sheet_drawing``; ``channels``: images in colour and of further channels.
@@ -13,10 +14,11 @@
 - ``comparison``: scores of repeated runs to means, standard errors and an honest sentence.
 - ``model``: the report on any fitted model. It takes the model apart (``anatomy``), codes the
   rows (``coding``) and writes sections on how it was learned (``learned``), its atoms and codes
-  (``atoms``; one by one, ``looked``) and its answers (``classified``, ``weights``), in plain
-  ``words``. Of models that answer with shares and explain themselves ``judged`` tells, with the
-  figure in ``class_parts``; what they have of their own is in ``represented`` (training rows as
-  atoms) and ``labelled`` (one dictionary learned with the labels).
+  (``atoms``; one by one, ``looked``) and its answers (``scores``, ``classified``, ``weights``),
+  in plain ``words``, with the ``rows`` numbered as their file has them. Of models that answer with
+  shares and explain themselves ``judged`` tells, with the figure in ``class_parts``; what they
+  have of their own is in ``represented`` (training rows as atoms) and ``labelled`` (one dictionary
+  learned with the labels).
 
 matplotlib is imported here and nowhere below: ``import kernelatoms`` does not pay for it.
 """
@@ -36,12 +38,15 @@ from kernelatoms.report.figures import (
 )
 from kernelatoms.report.model import model_sections, write_model_report
 from kernelatoms.report.page import (
+    Fold,
     Picture,
     Section,
+    Shades,
     Table,
     render_page,
     write_report,
 )
+from kernelatoms.report.rows import RowsOfFile
 from kernelatoms.report.series import series_figure
 from kernelatoms.report.style import COLOURS, GREY, SIGNED, plain_axes
 
@@ -49,8 +54,11 @@ __all__ = [
     "COLOURS",
     "GREY",
     "SIGNED",
+    "Fold",
     "Picture",
+    "RowsOfFile",
     "Section",
+    "Shades",
     "Table",
     "atoms_figure",
     "code_energy_figure",

@@ -30,6 +30,8 @@ from kernelatoms import (
     SparseCoder,
     SRCClassifier,
 )
+from kernelatoms.report.page import Shades
+from kernelatoms.report.style import signed_shades
 from kernelatoms.report.words import list_words
 
 Array = NDArray[Any]
@@ -220,6 +222,12 @@ class View:
     def rows(self, seen: Any) -> Array:
         """Return rows that the model saw as features."""
         return _undo_all(self.undone_front, as_floats(seen)).astype(np.float64)
+
+    def shades(self, whose: str) -> Shades | None:
+        """Return the legend of images in one colour; None where none are drawn."""
+        if self.image_shape is None or len(self.image_shape) > 2:
+            return None
+        return signed_shades(f"Shades, of {whose} largest value:")
 
     @property
     def preimages(self) -> bool:

@@ -73,7 +73,8 @@ def _atoms_picture(subject: Subject, view: View) -> Picture:
         caption = f"{count} of {anatomy.learners[0].n_atoms_:,} {what}, {which}"
     as_what = "images" if view.image_shape else "columns" if view.feature_names else "curves"
     alt = f"{caption}. Drawn as {as_what}."
-    return Picture(_draw_atoms(view, groups, labels), f"{caption}.", alt)
+    shades = view.shades("the atom's")
+    return Picture(_draw_atoms(view, groups, labels), f"{caption}.", alt, shades)
 
 
 def _atoms_a_dictionary(view: View, n_dictionaries: int) -> int:
@@ -184,10 +185,13 @@ def _example(subject: Subject, view: View, coded: Coded, row: int) -> Picture:
     if anatomy.is_classifier and not anatomy.labelled:
         name = f" of class {label_words(anatomy.classes[coded.chosen[row]])}"
     caption = (
-        f"Row {row} (from 0), a typical one: the dictionary{name} leaves {share} of it over, of "
-        "all rows the nearest to the median."
+        f"Row {subject.source.name(row)}, a typical one (rows are counted from 0): the "
+        f"dictionary{name} leaves {share} of it over, of all rows the nearest to the median."
     )
     if view.preimages:
         caption += " Atoms, sum and rest are pre-images; the share is that in feature space."
-    alt = f"Row {row}, the sum of {count_words(len(used), 'atom')} that stands for it, its code."
-    return Picture(figure, caption, alt)
+    alt = (
+        f"Row {subject.source.name(row)}; the sum of {count_words(len(used), 'atom')} that stands "
+        "for it, its code."
+    )
+    return Picture(figure, caption, alt, view.shades("the row's, or the atom's own,"))
