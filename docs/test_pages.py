@@ -2,12 +2,14 @@
 
 import doctest
 import re
+import shlex
 from pathlib import Path
 
 import pytest
 
 import kernelatoms
 from kernelatoms import datasets, pursuit, report, similarity
+from kernelatoms.cli.app import main
 
 DOCS = Path(__file__).parent
 MADE = {"_build", "gallery", "generated"}
@@ -48,6 +50,40 @@ def test_code_without_prompts_runs(page, monkeypatch, tmp_path):
     shared = {}
     for block in PLAIN[page]:
         exec(compile(block, page, "exec"), shared)
+
+
+TERMINAL = re.compile(
+    r"^( *)```\{terminal(-file)?\} ?(\S*)\n((?: *:\w+:[^\n]*\n)*)(.*?)^ *```$", re.MULTILINE | re.DOTALL
+)
+COMMANDS = {
+    name: blocks
+    for name, path in PAGES.items()
+    if (blocks := TERMINAL.findall(path.read_text(encoding="utf-8")))
+}
+
+
+def exit_code_of(line):
+    """Return how a command line ends, without a shell; other programs than ours are not run."""
+    program, *arguments = shlex.split(line, comments=True)
+    if program != "kernelatoms":
+        return 0
+    return main(arguments)
+
+
+@pytest.mark.parametrize("page", COMMANDS)
+def test_commands_on_the_page_end_as_it_says(page, monkeypatch, tmp_path, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("KERNELATOMS_DATA", raising=False)
+    for indent, is_file, name, options, body in COMMANDS[page]:
+        lines = [line.removeprefix(indent) for line in body.splitlines()]
+        if is_file:
+            (tmp_path / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
+            continue
+        expected = int(found[1]) if (found := re.search(r":exit: (\d+)", options)) else 0
+        commands = [line.removeprefix("$ ") for line in lines if line.startswith("$ ")]
+        assert commands, f"a terminal of {page} runs nothing"
+        for command in commands:
+            assert exit_code_of(command) == expected, f"{command}\n{capsys.readouterr()}"
 
 
 def public_names():

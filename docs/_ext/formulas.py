@@ -17,9 +17,11 @@ WORDS = (
 )  # fmt: skip
 
 _NAME = re.compile(
-    r"(?:sum|prod)_[a-z](?![a-z])|(?:%s)(?:_\w\b)?(?![a-z])|(?:%s)(?![\w])|(?:%s)(?=\()"
+    r"(?:sum|prod)_[a-z](?![a-z])"
+    rf"|(?:{'|'.join(GREEK)})(?:_\w\b)?(?![a-z])"
+    rf"|(?:{'|'.join(WORDS)})(?!\w)"
+    rf"|(?:{'|'.join(FUNCTIONS)})(?=\()"
     r"|[A-Za-z](?:_[A-Za-z0-9]{1,2}(?![A-Za-z0-9_]))?(?![A-Za-z0-9_])"
-    % ("|".join(GREEK), "|".join(WORDS), "|".join(FUNCTIONS))
 )
 _NUMBER = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?(?![A-Za-z_,.]?\d|[A-Za-z_])")
 _OPERATOR = re.compile(r" ?(?:<=|>=|!=|=) ?| [-+*/] | ?[/] ?|[-+](?=[\w(|])")
@@ -146,20 +148,24 @@ def _operator(sign):
 
 
 def _word(text):
-    return rf"\mathrm{{{text}}}" if len(text) > 1 and text.isalpha() else text
+    return upright(text) if len(text) > 1 and text.isalpha() else text
+
+
+def upright(word):
+    return rf"\mathrm{{{word}}}"
 
 
 def _name(name):
     base, _, sub = name.partition("_")
     if name in WORDS:
-        return r"\mathrm{%s}" % name.replace("_", r"\_")
+        return upright(name.replace("_", r"\_"))
     if base in (*GREEK, *FUNCTIONS, "sum", "prod"):
-        base = r"\mathrm{%s}" % base if base in ("tr", "sign", "soft") else "\\" + base
+        base = upright(base) if base in ("tr", "sign", "soft") else "\\" + base
     return base + (f"_{{{sub}}}" if sub else " " if base.startswith("\\") else "")
 
 
 _START = re.compile(r"(?<![\w`\\$'^-])(?=[A-Za-z0-9(|<-])")
-_GREEK_WORD = re.compile(r"(?<![\w`\\$-])(%s)(_\d)?(?![\w-])" % "|".join(GREEK))
+_GREEK_WORD = re.compile(rf"(?<![\w`\\$-])({'|'.join(GREEK)})(_\d)?(?![\w-])")
 
 
 def typeset(text, write, *, greek=False):

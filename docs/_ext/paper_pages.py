@@ -139,7 +139,9 @@ def section(figure, curves, claims):
         parts.append(f"**Missed**: {len(missed)} of {len(claims)} claims.")
         parts.append("\n".join(map(in_full, missed)))
     if held:
-        what = "The claim holds" if len(claims) == 1 else f"{len(held)} of {len(claims)} claims hold"
+        what = (
+            "The claim holds" if len(claims) == 1 else f"{len(held)} of {len(claims)} claims hold"
+        )
         parts.append(dropdown(what, "\n".join(map(in_full, held))))
     parts.append(dropdown("All numbers", numbers))
     return parts
