@@ -31,6 +31,7 @@ extensions = [
     "mathml",
     "docstrings",
     "counted",
+    "drawn",
     "paper_pages",
     "terminal",
 ]

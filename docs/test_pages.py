@@ -6,6 +6,7 @@ import shlex
 from pathlib import Path
 
 import pytest
+from matplotlib.figure import Figure
 
 import kernelatoms
 from kernelatoms import datasets, pursuit, report, similarity
@@ -20,6 +21,7 @@ PAGES = {
 }
 FENCE = re.compile(r"^ *(```|~~~|:::).*$", re.MULTILINE)
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+DRAWN = re.compile(r"^ *```\{drawn\} (\w+)$", re.MULTILINE)
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE | doctest.IGNORE_EXCEPTION_DETAIL
 
 
@@ -32,9 +34,12 @@ def test_examples_on_the_page_do_what_it_says(page, monkeypatch, tmp_path):
     text = FENCE.sub("", path.read_text(encoding="utf-8"))
     examples = doctest.DocTestParser().get_doctest(text, {}, page, str(path), 0)
     failures = []
-    result = doctest.DocTestRunner(optionflags=FLAGS).run(examples, out=failures.append)
+    runner = doctest.DocTestRunner(optionflags=FLAGS)
+    result = runner.run(examples, out=failures.append, clear_globs=False)
     assert result.attempted > 0
     assert not result.failed, "".join(failures)
+    for name in DRAWN.findall(path.read_text(encoding="utf-8")):
+        assert isinstance(examples.globs[name], Figure), f"{page} draws {name}, which is no figure"
 
 
 PLAIN = {
@@ -53,7 +58,8 @@ def test_code_without_prompts_runs(page, monkeypatch, tmp_path):
 
 
 TERMINAL = re.compile(
-    r"^( *)```\{terminal(-file)?\} ?(\S*)\n((?: *:\w+:[^\n]*\n)*)(.*?)^ *```$", re.MULTILINE | re.DOTALL
+    r"^( *)```\{terminal(-file)?\} ?(\S*)\n((?: *:\w+:[^\n]*\n)*)(.*?)^ *```$",
+    re.MULTILINE | re.DOTALL,
 )
 COMMANDS = {
     name: blocks
