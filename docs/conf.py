@@ -31,7 +31,9 @@ extensions = [
     "mathml",
     "docstrings",
     "counted",
+    "drawn",
     "paper_pages",
+    "terminal",
 ]
 
 # Pages --------------------------------------------------------------------------------------------
