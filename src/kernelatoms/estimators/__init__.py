@@ -22,6 +22,7 @@
   ``training_dictionary``: how they see rows, prepared once.
 - ``label_dictionaries``: ``DKSVDClassifier`` and ``LCKSVDClassifier``, K-SVD with labels;
   ``fddl``: ``FDDLClassifier``; ``supervised``: what they share.
+- ``probabilities``: ``predict_proba`` of every classifier, by one rule.
 - ``codec``: ``KernelCodec``, arrays to bytes within a bound.
 - ``lkdl``: ``make_lkdl``, any linear learner under a kernel.
 - ``atom_numbers``: ``atom_numbers``, coherence, energy and class purity of atoms;
