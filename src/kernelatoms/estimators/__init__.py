@@ -29,6 +29,7 @@
   ``atom_preimages``: ``atom_preimages``, atoms of any learner as rows; ``opened``: what both see.
 - ``explanation``: ``Explanation``, why a row was given its class; ``explain`` for pipelines.
 - ``unchanged``: a ``fit`` that fails leaves the estimator as it was.
+- ``sparse_rows``: rows that come as sparse arrays, dense inside.
 - ``checks``: what every argument is checked with, before work starts.
 - ``fitted``: what fitted attributes are checked with, which may come from a file.
 """

@@ -31,6 +31,7 @@ from kernelatoms.estimators.fitted import (
 from kernelatoms.estimators.kernel_choice import KernelChoice
 from kernelatoms.estimators.learners import KSVD, LinearLearner
 from kernelatoms.estimators.probabilities import Probabilities
+from kernelatoms.estimators.sparse_rows import sparse_in_blocks
 from kernelatoms.estimators.unchanged import or_unchanged
 from kernelatoms.pursuit.choices import code_over_nearest
 from kernelatoms.similarity.base import check_flag
@@ -56,7 +57,8 @@ class ClassDictionaryClassifier(
     Parameters
     ----------
     dictionary : learner, optional
-        ``KSVD()`` by default; cloned for every class.
+        ``KSVD()`` by default; cloned for every class. Its ``dict_init`` is where every class
+        starts; with its ``warm_start``, a class goes on from its dictionary of the last ``fit``.
     scheme : {"distributive", "collective"}, default="distributive"
         Code a signal over every class's dictionary by itself, or once over all of them together,
         and count what each class's part of that code leaves.
@@ -140,12 +142,16 @@ class ClassDictionaryClassifier(
         self
         """
         self._check_coding()
+        last = self._learned()
         X, self.classes_, labels = validate_labelled(self, X, y)
         if self._precomputed:
             check_training_kernel(X)
         n_classes = len(self.classes_)
         self._check_calibration(np.bincount(labels))
         learners = self._make_learners(np.bincount(labels), X)
+        for label, learner in zip(self.classes_.tolist(), learners, strict=True):
+            if getattr(learner, "warm_start", False) and type(last.get(label)) is type(learner):
+                vars(learner).update(_fitted_attributes(last[label]))
         members = [np.flatnonzero(labels == c) for c in range(n_classes)]
         if self._precomputed:
             self.members_, self.mean_energy_ = members, float(np.diagonal(X).mean())
@@ -168,6 +174,7 @@ class ClassDictionaryClassifier(
         context.call_on_fit_task_end(estimator=self, X=X, y=y)
         return self
 
+    @sparse_in_blocks
     def decision_function(self, X: Any) -> Array:
         """Return how much each class fits: its squared residual, negative.
 
@@ -188,6 +195,7 @@ class ClassDictionaryClassifier(
             return residuals[:, 0] - residuals[:, 1]
         return -residuals
 
+    @sparse_in_blocks
     def predict(self, X: Any) -> Array:
         """Return the class of the smallest residual for every row.
 
@@ -204,6 +212,7 @@ class ClassDictionaryClassifier(
         nearest = self._residuals(self._validated(X)).argmin(axis=1)
         return self.classes_[nearest]
 
+    @sparse_in_blocks
     def explain(self, X: Any) -> list[Explanation]:
         """Say for every row why it is given its class: the atoms used, what each class leaves.
 
@@ -407,6 +416,29 @@ class ClassDictionaryClassifier(
             learners.append(learner)
         return learners
 
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters, also of the learner: ``dictionary__n_atoms`` of the default one too.
+
+        Parameters
+        ----------
+        params : keyword arguments
+            Values by the parameters' names.
+
+        Returns
+        -------
+        self
+        """
+        nested = any(name.startswith("dictionary__") for name in params)
+        if nested and params.get("dictionary", self.dictionary) is None:
+            params = {**params, "dictionary": KSVD()}
+        return super().set_params(**params)
+
+    def _learned(self) -> dict[Any, Any]:
+        """Return the learners of the last fit by their classes' labels."""
+        if not hasattr(self, "dictionaries_"):
+            return {}
+        return dict(zip(self.classes_.tolist(), self.dictionaries_, strict=True))
+
     def __setstate__(self, state: dict[str, Any]) -> None:
         # Models kept before there were schemes, neighbours, or calibrated probabilities.
         added = {"scheme": "distributive", "n_neighbors": None, "calibrate": False}
@@ -418,8 +450,15 @@ class ClassDictionaryClassifier(
         # common checks' blobs apart along one direction.
         tags.classifier_tags.poor_score = True
         tags.input_tags.pairwise = self._precomputed
+        tags.input_tags.sparse = True  # dense inside
         learner = KSVD() if self.dictionary is None else self.dictionary
         # Which atoms are nearest is known of complete rows only.
         if isinstance(learner, DictionaryLearner) and self.n_neighbors is None:
             tags.input_tags.allow_nan = get_tags(learner).input_tags.allow_nan
         return tags
+
+
+def _fitted_attributes(learner: Any) -> dict[str, Any]:
+    """Return what a learner has learned; its state is changed by learning, so a copy of that."""
+    known = {name: value for name, value in vars(learner).items() if name.endswith("_")}
+    return known | ({"state_": known["state_"].copy()} if "state_" in known else {})

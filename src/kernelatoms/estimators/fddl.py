@@ -9,16 +9,16 @@ from sklearn.callback import with_callbacks
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from kernelatoms.engine import machine
 from kernelatoms.estimators.checks import (
-    FLOATS,
     check_choice,
     check_count,
     check_real,
     clip_count,
     validate_labelled,
+    validate_new,
 )
 from kernelatoms.estimators.explanation import Explanation, codes_of_best, explain_codes
 from kernelatoms.estimators.fitted import held_floats, held_number
@@ -280,7 +280,7 @@ class FDDLClassifier(SupervisedDictionary):
 
     def _validated(self, X: Any) -> Array:
         check_is_fitted(self)
-        return validate_data(self, X, dtype=FLOATS, order="C", reset=False)
+        return validate_new(self, X, complete=True)
 
     def _choose_counts(self, n_features: int, class_sizes: NDArray[np.intp]) -> NDArray[np.intp]:
         if self.n_atoms_per_class is None:

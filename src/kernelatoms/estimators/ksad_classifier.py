@@ -8,16 +8,16 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.callback import with_callbacks
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from kernelatoms.engine import machine
 from kernelatoms.estimators.checks import (
-    FLOATS,
     check_choice,
     check_count,
     check_real,
     clip_count,
     validate_labelled,
+    validate_new,
 )
 from kernelatoms.estimators.explanation import Explanation, explain_codes
 from kernelatoms.estimators.fitted import held, held_count, held_floats, held_number, held_rows
@@ -252,7 +252,7 @@ class KSADClassifier(LowRankMap, SupervisedDictionary):
         )  # fmt: skip
         order = np.argsort(given, kind="stable")
         labels = given[order]
-        F, metric = self._in_metric(linearizer.transform(X)[order], labels)
+        F, metric = self._in_metric(linearizer._transformed(X)[order], labels)
         start = orthonormal_start(F, rank, rng)
         weights = self._weights(F, labels, start)
         map_ = _Map(linearizer, metric, order, labels, weights)
@@ -395,7 +395,7 @@ class KSADClassifier(LowRankMap, SupervisedDictionary):
 
     def _validated(self, X: Any) -> Array:
         check_is_fitted(self)
-        return validate_data(self, X, dtype=FLOATS, order="C", reset=False)
+        return validate_new(self, X, complete=True)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

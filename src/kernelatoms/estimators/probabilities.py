@@ -24,6 +24,7 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.utils import get_tags
 
 from kernelatoms.estimators.fitted import held_number
+from kernelatoms.estimators.sparse_rows import sparse_in_blocks
 from kernelatoms.similarity.base import check_flag
 
 Array = NDArray[Any]
@@ -45,6 +46,7 @@ class Probabilities:
     sharpness_: float
     doubt_: float
 
+    @sparse_in_blocks
     def predict_proba(self, X: Any) -> Array:
         """Return probabilities of the classes, the largest for the answer of ``predict``.
 
@@ -87,7 +89,7 @@ class Probabilities:
         if check_flag("calibrate", self.calibrate) and counts.min() < 2:
             raise ValueError(
                 "calibrate=True learns from rows left out, and so needs at least two rows of every "
-                f"class, but class {self.classes_[counts.argmin()]!r} has {counts.min()}."
+                f"class, but class {self.classes_.tolist()[counts.argmin()]!r} has {counts.min()}."
             )
 
     def _calibrate(self, X: Array, labels: NDArray[np.intp], weights: Array | None = None) -> None:

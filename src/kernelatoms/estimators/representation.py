@@ -8,14 +8,15 @@ import scipy.sparse
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from kernelatoms.engine import machine
-from kernelatoms.estimators.checks import FLOATS, check_choice, validate_labelled
+from kernelatoms.estimators.checks import check_choice, validate_labelled, validate_new
 from kernelatoms.estimators.explanation import Explanation, explain_codes
 from kernelatoms.estimators.fitted import check_features, check_labels, held, held_floats, held_rows
 from kernelatoms.estimators.neighbor_choice import NeighborChoice
 from kernelatoms.estimators.probabilities import Probabilities
+from kernelatoms.estimators.sparse_rows import sparse_in_blocks
 from kernelatoms.estimators.training_dictionary import LocalProblems, TrainingDictionary
 from kernelatoms.estimators.unchanged import or_unchanged
 from kernelatoms.pursuit.robust import RobustDictionary
@@ -207,6 +208,7 @@ class RepresentationClassifier(Probabilities, NeighborChoice, ClassifierMixin, B
 
     # Use
 
+    @sparse_in_blocks
     def predict(self, X: Any) -> Array:
         """Return the class with the smallest regularised residual for every row.
 
@@ -222,6 +224,7 @@ class RepresentationClassifier(Probabilities, NeighborChoice, ClassifierMixin, B
         best = self._shares(self._validated(X)).argmax(axis=1)
         return self.classes_[best]
 
+    @sparse_in_blocks
     def decision_function(self, X: Any) -> Array:
         """Return how well each class fits, as shares; of two classes the second's less the first's.
 
@@ -241,6 +244,7 @@ class RepresentationClassifier(Probabilities, NeighborChoice, ClassifierMixin, B
         shares = self._shares(self._validated(X))
         return shares[:, 1] - shares[:, 0] if len(self.classes_) == 2 else shares
 
+    @sparse_in_blocks
     def residuals(self, X: Any) -> Array:
         """Return the regularised residual r_c = |y - D_c w_c| / |w_c| of every class.
 
@@ -257,6 +261,7 @@ class RepresentationClassifier(Probabilities, NeighborChoice, ClassifierMixin, B
         """
         return np.concatenate([found.parts.residuals() for found in self._represent(X)])
 
+    @sparse_in_blocks
     def codes(self, X: Any) -> scipy.sparse.csr_array:
         """Return the coefficients of every row over the training rows (``dictionary_``).
 
@@ -272,6 +277,7 @@ class RepresentationClassifier(Probabilities, NeighborChoice, ClassifierMixin, B
         parts = [found.codes for found in self._represent(X)]
         return scipy.sparse.csr_array(scipy.sparse.vstack(parts, format="csr"))
 
+    @sparse_in_blocks
     def errors(self, X: Any) -> Array:
         """Return what a robust code leaves unexplained: the entries of a row that it distrusts.
 
@@ -291,6 +297,7 @@ class RepresentationClassifier(Probabilities, NeighborChoice, ClassifierMixin, B
             raise ValueError("errors are known to robust codes only: use residual_norm='l1'.")
         return np.concatenate([np.asarray(found.errors) for found in self._represent(X)])
 
+    @sparse_in_blocks
     def explain(self, X: Any) -> list[Explanation]:
         """Say for every row why it is given its class: the training rows used, what classes leave.
 
@@ -391,7 +398,7 @@ class RepresentationClassifier(Probabilities, NeighborChoice, ClassifierMixin, B
 
     def _validated(self, X: Any) -> Array:
         check_is_fitted(self)
-        return validate_data(self, X, dtype=FLOATS, order="C", reset=False)
+        return validate_new(self, X, complete=True)
 
     def _prepared(self, X: Array) -> tuple[TrainingDictionary, Iterator[Array]]:
         """Return the dictionary, and blocks of checked rows, scaled."""
@@ -494,6 +501,7 @@ class RepresentationClassifier(Probabilities, NeighborChoice, ClassifierMixin, B
         # checks' blobs apart along one direction.
         tags.classifier_tags.poor_score = True
         tags.input_tags.pairwise = self._precomputed
+        tags.input_tags.sparse = True  # dense inside
         return tags
 
 

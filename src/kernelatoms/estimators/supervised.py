@@ -19,6 +19,7 @@ from kernelatoms.estimators.fitted import (
     held_rows,
 )
 from kernelatoms.estimators.probabilities import Probabilities
+from kernelatoms.estimators.sparse_rows import sparse_in_blocks
 from kernelatoms.similarity.base import check_flag
 from kernelatoms.space.codes import Codes
 from kernelatoms.space.residuals import class_residuals
@@ -38,6 +39,7 @@ class SupervisedDictionary(OverRows, ClassifierMixin, DictionaryCoder, Probabili
     classes_: Array
     atom_classes_: NDArray[np.intp]
 
+    @sparse_in_blocks
     def decision_function(self, X: Any) -> Array:
         """Return how well each class fits; larger is better.
 
@@ -54,6 +56,7 @@ class SupervisedDictionary(OverRows, ClassifierMixin, DictionaryCoder, Probabili
         scores = self._scores(self._validated(X))
         return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
 
+    @sparse_in_blocks
     def predict(self, X: Any) -> Array:
         """Return the class that fits best for every row; of equal ones the first.
 
@@ -69,6 +72,7 @@ class SupervisedDictionary(OverRows, ClassifierMixin, DictionaryCoder, Probabili
         best = self._scores(self._validated(X)).argmax(axis=1)
         return self.classes_[best]
 
+    @sparse_in_blocks
     def explain(self, X: Any) -> list[Explanation]:
         """Say for every row why it is given its class: the atoms used, what each class leaves.
 
