@@ -24,6 +24,7 @@ ORDER = (
     "plot_directions",
     "plot_lkdl_digits",
     "plot_grid_search",
+    "plot_calibration",
     "plot_supervised",
     "plot_channels",
     "plot_occlusion",

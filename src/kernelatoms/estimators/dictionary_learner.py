@@ -103,6 +103,16 @@ class DictionaryLearner(DictionaryCoder):
         count = check_count("n_atoms", self.n_atoms)
         return clip_count("n_atoms", count, n_samples, "there are rows")
 
+    def _check_size(self, name: str, n_given: int) -> None:
+        """Refuse atoms to start from that are not as many as asked for; a share says no number."""
+        if isinstance(self.n_atoms, float | np.floating):
+            return
+        if self.n_atoms is not None and check_count("n_atoms", self.n_atoms) != n_given:
+            raise ValueError(
+                f"n_atoms={self.n_atoms}, but {name} has {n_given} atoms; leave n_atoms out or "
+                "make them agree."
+            )
+
     def _check_share(self) -> None:
         """Refuse a number of atoms that is neither whole nor a share of the rows."""
         if isinstance(self.n_atoms, float | np.floating) and not 0 < self.n_atoms <= 1:

@@ -140,13 +140,6 @@ class LinearLearner(OverRows, GreedyParameters, DictionaryLearner):
         self._check_size(name, len(start))
         return start
 
-    def _check_size(self, name: str, n_given: int) -> None:
-        if self.n_atoms is not None and check_count("n_atoms", self.n_atoms) != n_given:
-            raise ValueError(
-                f"n_atoms={self.n_atoms}, but {name} has {n_given} atoms; leave n_atoms "
-                "out or make them agree."
-            )
-
     def _settle_nonzeros(self, n_features: int, n_atoms: int) -> None:
         self.n_nonzero_coefs_ = self._choose_n_nonzero(n_features, min(n_atoms, n_features))
 

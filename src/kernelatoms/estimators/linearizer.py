@@ -21,6 +21,7 @@ from kernelatoms.estimators.checks import (
 )
 from kernelatoms.estimators.fitted import check_features, held_count, held_floats
 from kernelatoms.estimators.kernel_choice import KernelChoice
+from kernelatoms.estimators.sparse_rows import sparse_in_blocks
 from kernelatoms.estimators.unchanged import or_unchanged
 from kernelatoms.similarity import Kernel
 from kernelatoms.similarity.missing import rows_with_missing
@@ -198,6 +199,7 @@ class KernelLinearizer(
             self.preimage_coef_ = ridge_preimage(result)
         return self
 
+    @sparse_in_blocks
     def transform(self, X: Any) -> Array:
         """Return the virtual samples of X (eq. (24)), computed in blocks.
 
@@ -215,7 +217,10 @@ class KernelLinearizer(
         F : array of shape (n_samples, n_components_)
         """
         check_is_fitted(self)
-        X = self._validate_new(X)
+        return self._transformed(self._validate_new(X))
+
+    def _transformed(self, X: Array) -> Array:
+        """Return the virtual samples of checked rows, whatever ``set_output`` says."""
         check_fits(
             float(len(X)) * self.n_components_ * X.itemsize,
             f"{self.n_components_} virtual samples of each of {len(X)} rows",
@@ -376,6 +381,7 @@ class KernelLinearizer(
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = self._precomputed
+        tags.input_tags.sparse = True  # dense inside
         tags.input_tags.allow_nan = self._takes_missing  # in transform; fit leaves such rows out
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags

@@ -8,6 +8,7 @@
   ``sheet_drawing``; ``channels``: images in colour and of further channels.
 - ``curves``: figures of atoms and rows that are no images.
 - ``distributions``: figures of how a model's numbers run and spread.
+- ``calibration``: are answers as often right as they are sure?
 - ``code_energies``: figures of the classes whose atoms codes have their weight on.
 - ``compression``: a compressed matrix beside the original, its errors.
 - ``style``: what all figures share: width, colours, plain axes, labels.
@@ -23,6 +24,7 @@
 matplotlib is imported here and nowhere below: ``import kernelatoms`` does not pay for it.
 """
 
+from kernelatoms.report.calibration import Reliability, calibration_figure, reliability
 from kernelatoms.report.code_energies import code_energy_figure
 from kernelatoms.report.comparison import compare_in_words, mean_and_error
 from kernelatoms.report.compression import compression_figure, figure_bytes
@@ -56,11 +58,13 @@ __all__ = [
     "SIGNED",
     "Fold",
     "Picture",
+    "Reliability",
     "RowsOfFile",
     "Section",
     "Shades",
     "Table",
     "atoms_figure",
+    "calibration_figure",
     "code_energy_figure",
     "code_figure",
     "compare_in_words",
@@ -74,6 +78,7 @@ __all__ = [
     "mean_and_error",
     "model_sections",
     "plain_axes",
+    "reliability",
     "render_page",
     "robustness_figure",
     "series_figure",

@@ -93,11 +93,18 @@ def _accuracy_section(subject: Subject, judged: Judged, manner: Manner) -> Secti
     )
     if shares is not None:
         words = (
-            f"{manner.shares} (predict_proba); the further the two boxes of a class lie apart, the "
-            "safer its answers."
+            f"{_meaning(subject, manner)} (predict_proba); the further the two boxes of a class "
+            "lie apart, the safer its answers."
         )
         pictures.append(shares)
     return with_more(section, words, *pictures, *weights_pictures(subject))
+
+
+def _meaning(subject: Subject, manner: Manner) -> str:
+    """Say what the share of a class is."""
+    if getattr(subject.anatomy.last, "calibrate", False):
+        return "The share of a class is its probability, learned from rows that were left out"
+    return manner.shares
 
 
 def _mistakes_section(subject: Subject, judged: Judged, manner: Manner) -> Section | None:
