@@ -31,6 +31,8 @@ _HOME_OF = {
     "KernelMOD": "estimators.kernel_learners",
     "LCKSVDClassifier": "estimators.label_dictionaries",
     "MOD": "estimators.learners",
+    "PRESETS": "estimators.presets",
+    "Preset": "estimators.presets",
     "SRCClassifier": "estimators.collaborative",
     "SparseCoder": "estimators.sparse_coder",
     "UnitRows": "estimators.unit_rows",
@@ -43,6 +45,7 @@ _HOME_OF = {
     "lasso_path": "estimators.encode",
     "load_model": "files.models",
     "make_lkdl": "estimators.lkdl",
+    "make_preset": "estimators.presets",
     "n_threads": "engine.cpu.threads",
     "nystrom_error": "estimators.linearizer",
     "preimage": "estimators.preimages",
@@ -57,6 +60,7 @@ __all__ = [
     "KSCDL",
     "KSVD",
     "MOD",
+    "PRESETS",
     "AtomNumbers",
     "CRCClassifier",
     "ClassDictionaryClassifier",
@@ -71,6 +75,7 @@ __all__ = [
     "KernelLinearizer",
     "KernelMOD",
     "LCKSVDClassifier",
+    "Preset",
     "SRCClassifier",
     "SparseCoder",
     "UnitRows",
@@ -84,6 +89,7 @@ __all__ = [
     "lasso_path",
     "load_model",
     "make_lkdl",
+    "make_preset",
     "n_threads",
     "nystrom_error",
     "preimage",
@@ -111,6 +117,7 @@ if TYPE_CHECKING:
     from kernelatoms.estimators.linearizer import KernelLinearizer, nystrom_error
     from kernelatoms.estimators.lkdl import make_lkdl
     from kernelatoms.estimators.preimages import preimage
+    from kernelatoms.estimators.presets import PRESETS, Preset, make_preset
     from kernelatoms.estimators.residuals import residual_norms
     from kernelatoms.estimators.sparse_coder import SparseCoder
     from kernelatoms.estimators.unit_rows import UnitRows
