@@ -14,6 +14,7 @@ from kernelatoms import (
     CRCClassifier,
     DKSVDClassifier,
     FDDLClassifier,
+    FillToLearn,
     KernelCodec,
     KernelKSVD,
     KernelLinearizer,
@@ -46,6 +47,7 @@ ESTIMATORS = [
     KSAD(),
     KSADClassifier(),
     KernelCodec(model="lags"),
+    FillToLearn(),
     UnitRows(),
     UnitRows(offset=0.5),
 ]

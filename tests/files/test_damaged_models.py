@@ -30,6 +30,7 @@ from kernelatoms import (
     CRCClassifier,
     DKSVDClassifier,
     FDDLClassifier,
+    FillToLearn,
     KernelCodec,
     KernelKSVD,
     KernelLinearizer,
@@ -85,6 +86,7 @@ MODELS = {
     "KSADClassifier": lambda: KSADClassifier(6, **FEW).fit(X, Y),
     "KSADClassifier precomputed": lambda: KSADClassifier(4, kernel="precomputed", **FEW).fit(K, Y),
     "KernelCodec": lambda: KernelCodec(model="pca").fit(X),
+    "FillToLearn": lambda: FillToLearn().fit(X),
     "UnitRows": lambda: UnitRows(offset=1.0).fit(X),
     "precomputed": lambda: ClassDictionaryClassifier(KernelMOD(3, kernel="precomputed")).fit(K, Y),
 }

@@ -28,6 +28,7 @@
   ``atom_preimages``: ``atom_preimages``, atoms of any learner as rows; ``opened``: what both see.
 - ``explanation``: ``Explanation``, why a row was given its class; ``explain`` for pipelines.
 - ``unit_rows``: ``UnitRows``, rows to norm 1 by what is observed of them.
+- ``filling``: ``FillToLearn``, medians for missing values in learning only.
 - ``unchanged``: a ``fit`` that fails leaves the estimator as it was.
 - ``checks``: what every argument is checked with, before work starts.
 - ``fitted``: what fitted attributes are checked with, which may come from a file.

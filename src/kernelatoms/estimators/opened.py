@@ -18,6 +18,8 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer, Normalizer
 from sklearn.utils.validation import check_is_fitted
 
+from kernelatoms.estimators.unit_rows import UnitRows
+
 Array = NDArray[Any]
 
 
@@ -79,7 +81,7 @@ def undo_directions(step: Any, directions: Array) -> Array:
     Rows scaled to unit norm keep their directions. Steps that bend them, or have no inverse, are
     refused.
     """
-    if isinstance(step, Normalizer):
+    if isinstance(step, Normalizer) or (isinstance(step, UnitRows) and step.offset is None):
         return directions
     one_way = isinstance(step, FunctionTransformer) and not (
         step.func is None or step.inverse_func is not None
