@@ -41,6 +41,7 @@ _HOME_OF = {
     "atom_preimages": "estimators.atom_preimages",
     "compress": "files.compressed",
     "decompress": "files.compressed",
+    "default_preset": "estimators.presets",
     "explain": "estimators.explanation",
     "inspect_compressed": "files.inspecting",
     "lasso_path": "estimators.encode",
@@ -86,6 +87,7 @@ __all__ = [
     "atom_preimages",
     "compress",
     "decompress",
+    "default_preset",
     "explain",
     "inspect_compressed",
     "lasso_path",
@@ -120,7 +122,12 @@ if TYPE_CHECKING:
     from kernelatoms.estimators.linearizer import KernelLinearizer, nystrom_error
     from kernelatoms.estimators.lkdl import make_lkdl
     from kernelatoms.estimators.preimages import preimage
-    from kernelatoms.estimators.presets import PRESETS, Preset, make_preset
+    from kernelatoms.estimators.presets import (
+        PRESETS,
+        Preset,
+        default_preset,
+        make_preset,
+    )
     from kernelatoms.estimators.residuals import residual_norms
     from kernelatoms.estimators.sparse_coder import SparseCoder
     from kernelatoms.estimators.unit_rows import UnitRows

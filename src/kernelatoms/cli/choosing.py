@@ -38,7 +38,6 @@ ESTIMATORS = {
 
 CHOICES = {**PRESETS, **ESTIMATORS}
 SCALES = ("standard", "unit", "range", "none")
-DEFAULT = next(iter(PRESETS))
 
 
 def find_choice(name: str) -> Preset:

@@ -7,18 +7,18 @@ from typing import Any
 #: How a preset treats rows and columns before anything is learned.
 SCALES = ("standard", "unit", "range", "none")
 
-# Ridge codes over all rows take n^3 operations to learn and n^2 a row to predict. Beyond so many
-# rows codes are over the nearest ones; beyond so many more, rows are drawn, since every row that
-# is predicted is compared with every row that is kept.
-_ALL_ROWS, _NEAREST, _KEPT_ROWS = 2_000, 100, 10_000
+# Ridge codes over all rows take n^3 operations to learn and n^2 a row to predict: beyond so many
+# rows codes are over the nearest ones. Every row that is predicted is still compared with every
+# row that is kept: beyond so many rows atoms are learned, from so many of them.
+_FEW_ROWS, _NEAREST, _MANY_ROWS = 2_000, 100, 20_000
 
 
 @dataclass(frozen=True)
 class Preset:
     """A model by name: how rows are scaled, whether they are mapped, who learns.
 
-    ``for_many`` are the parameters that change where there are more than ``few_rows`` rows to
-    learn from; ``most_rows`` is how many rows it is meant to learn from at most, None for all.
+    ``for_many`` are the parameters that change where there are more than 2,000 rows to learn
+    from; ``enough_rows`` is how many rows are enough to learn from, None for all.
     """
 
     what: str
@@ -28,8 +28,7 @@ class Preset:
     dictionary: str = "KSVD"
     parameters: Mapping[str, Any] = field(default_factory=dict)
     for_many: Mapping[str, Any] = field(default_factory=dict)
-    few_rows: int = _ALL_ROWS
-    most_rows: int | None = None
+    enough_rows: int | None = None
 
     @property
     def needs_label(self) -> bool:
@@ -44,13 +43,12 @@ def _sizes(n_atoms: int, n_nonzero_coefs: int) -> dict[str, Any]:
     }
 
 
-#: Models by name; the first is what ``kernelatoms fit`` learns where nothing else is asked for.
-#: What they do on which data, and why their sizes are these: docs/guide/which-method.md.
+#: Models by name. What they do on which data, and why their sizes are these: docs/guide/which-method.md.
 PRESETS = {
     "kcrc": Preset(
         "classify tables by the training rows themselves: standardised columns, RBF kernel, ridge "
         f"codes over all rows, or over the {_NEAREST} nearest where there are more than "
-        f"{_ALL_ROWS:,}",
+        f"{_FEW_ROWS:,}",
         "CRCClassifier",
         "standard",
         parameters={
@@ -58,7 +56,6 @@ PRESETS = {
             "learn__projection": None,
         },
         for_many={"learn__n_neighbors": _NEAREST},
-        most_rows=_KEPT_ROWS,
     ),
     "kcrc-images": Preset(
         "classify images by the training images themselves: unit-norm rows, RBF kernel, ridge "
@@ -74,7 +71,8 @@ PRESETS = {
         "standard",
         mapped=True,
         parameters={"map__kernel": "rbf", **_sizes(50, 5)},
-        for_many=_sizes(200, 10),
+        for_many=_sizes(100, 10),
+        enough_rows=_MANY_ROWS,
     ),
     "lkdl-images": Preset(
         "classify images, spectra, signals: unit-norm rows, kernel (x'y)^2, one dictionary a class",
@@ -107,7 +105,7 @@ PRESETS = {
         "standard",
         dictionary="KernelKSVD",
         parameters=_sizes(50, 5),
-        for_many=_sizes(200, 10),
+        for_many=_sizes(100, 10),
     ),
     "kscdl": Preset(
         "represent signals sparsely: unit-norm rows, RBF kernel whose width is chosen on held-out "
@@ -138,6 +136,28 @@ PRESETS = {
         "unit",
     ),
 }  # fmt: skip
+
+
+def default_preset(n_rows: int) -> str:
+    """Return the name of the preset that ``kernelatoms fit`` learns where none is asked for.
+
+    Parameters
+    ----------
+    n_rows : int
+        How many rows there are to learn from.
+
+    Returns
+    -------
+    str
+        "kcrc" for up to 20,000 rows, "lkdl" beyond.
+
+    Examples
+    --------
+    >>> from kernelatoms import default_preset
+    >>> default_preset(150), default_preset(200_000)
+    ('kcrc', 'lkdl')
+    """
+    return "kcrc" if n_rows <= _MANY_ROWS else "lkdl"
 
 
 def make_preset(
@@ -187,7 +207,7 @@ def make_preset(
         steps.append(("map", _make_estimator("KernelLinearizer")))
     steps.append(("learn", _make_estimator(preset.estimator, preset.dictionary)))
     model = Pipeline(steps).set_params(**preset.parameters)
-    if n_rows is not None and n_rows > preset.few_rows:
+    if n_rows is not None and n_rows > _FEW_ROWS:
         model.set_params(**preset.for_many)
     seeds = [key for key in model.get_params() if key.split("__")[-1] == "random_state"]
     return model.set_params(**dict.fromkeys(seeds, random_state))
