@@ -1,4 +1,4 @@
-"""Missing values: filled by medians, or coded by what is observed?
+"""Missing values, filled by medians or coded by what is observed.
 
 python -m benchmarks.missing [SEEDS] prints accuracy in percent, means over seeds, of three presets
 of the command line on scikit-learn's data sets, values missing at random. Models learn from

@@ -5,11 +5,11 @@ import pytest
 
 from kernelatoms.files.features import (
     fingerprint,
-    labels_for,
     row_identifiers,
     rows_for,
     training_set,
 )
+from kernelatoms.files.labels import labels_for
 from kernelatoms.files.models import ModelRecord
 from kernelatoms.files.tables import TableError, read_table
 
@@ -32,14 +32,15 @@ def test_features_are_the_columns_of_numbers(table):
     np.testing.assert_array_equal(chosen.X, [[1, 10], [np.nan, 20]])
     assert chosen.y.tolist() == ["x", "y"]
     assert chosen.left_out == {
-        "garden": "it holds words", "empty": "it is empty", "id": "it numbers the rows"
+        "garden": "it holds words, 2 different ones", "empty": "it is empty",
+        "id": "it numbers the rows",
     }  # fmt: skip
-    assert "1 rows without a label are left out." in chosen.notes
+    assert "1 of 3 rows has no label and is not learned from." in chosen.notes
     assert chosen.describe()["missing"] == 1
 
 
 def test_identifiers_are_named_and_all_different(table):
-    repeated = training_set(table("id,a,kind\n1,2,x\n1,3,y\n"), "kind")
+    repeated = training_set(table("id,a,kind\n1,2,x\n1,3,y\n2,4,y\n1,5,x\n"), "kind")
     assert repeated.columns == ["id", "a"]  # the same number twice is a value
     other = training_set(table("grade,a,kind\n1,2,x\n2,3,y\n"), "kind")
     assert other.columns == ["grade", "a"]  # not called an identifier
@@ -50,7 +51,7 @@ def test_identifiers_are_named_and_all_different(table):
 def test_columns_can_be_left_out_by_name(table):
     chosen = training_set(table(FLOWERS), "kind", ["b"])
     assert chosen.columns == ["a"]
-    with pytest.raises(TableError, match=r"--ignore: .* no column 'c'"):
+    with pytest.raises(TableError, match=r"--drop: .* no column 'c'"):
         training_set(table(FLOWERS), "kind", ["c"])
     with pytest.raises(TableError, match="is the label"):
         training_set(table(FLOWERS), "kind", ["kind"])
@@ -76,12 +77,12 @@ def test_labels(table):
 
 
 def test_nothing_to_learn_from(table):
-    with pytest.raises(TableError, match="no column of numbers to learn from beside the label"):
+    with pytest.raises(TableError, match="no column to learn from beside the label"):
         training_set(table("word,kind\nx,y\nz,w\n"), "kind")
 
 
 def test_infinite_values_are_named(table):
-    with pytest.raises(TableError, match="column 'b' is infinite in row 2"):
+    with pytest.raises(TableError, match=r"column 'b' is infinite in row 1 \(counted from 0\)"):
         training_set(table("a,b,k\n1,2,x\n3,inf,y\n"), "k")
 
 

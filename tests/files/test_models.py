@@ -197,7 +197,7 @@ def test_types_that_cannot_be_found_again_are_not_written(rng, tmp_path, monkeyp
 def test_newer_formats_are_refused(tmp_path):
     path = tmp_path / "m.skops"
     path.write_bytes(archive_of({}, FORMAT_VERSION + 1))
-    with pytest.raises(ModelFileError, match=r"format 3; this kernelatoms .* reads up to 2"):
+    with pytest.raises(ModelFileError, match=r"format 4; this kernelatoms .* reads up to 3"):
         load_model(path)
     path.write_bytes(archive_of({}, "two"))
     with pytest.raises(ModelFileError, match="format 'two'"):

@@ -9,6 +9,8 @@ from typing import Annotated, Any
 import typer
 
 from kernelatoms.cli.choosing import trusted_types
+from kernelatoms.cli.judging import Judgement, judge
+from kernelatoms.cli.missing import note_about_rows
 from kernelatoms.cli.speaking import (
     note,
     print_json,
@@ -104,8 +106,11 @@ def predict(
         columns: dict[str, Any] = {**row_identifiers(table, record), "prediction": predictions}
         if scores:
             columns |= _scores(fitted, X)
-    accuracy = _accuracy(table, label or record.label, label is not None, fitted, predictions)
-    result: dict[str, Any] = {"rows": len(X), "accuracy": accuracy}
+    judged = _judged(table, label or record.label, label is not None, fitted, predictions)
+    learned = judged is not None and _learned_from(record, X, table, label or record.label)
+    result: dict[str, Any] = {"rows": len(X), "accuracy": None}
+    if judged is not None:
+        result |= {**judged.to_dict(), "rows_learned_from": learned}
     if output is not None:
         write_columns(output, columns)
         result["output"] = str(output)
@@ -118,8 +123,10 @@ def predict(
         text = io.StringIO()
         write_columns(text, columns)
         tell(text.getvalue(), end="")
-    if accuracy is not None:
-        say(f"{accuracy:.1%} of {len(X):,} predictions are right.")
+    for line in [] if judged is None else judged.lines():
+        say(line)
+    if learned:
+        note("the model learned from these very rows; on others it will be less often right.")
     if output is not None:
         tell(f"{len(X):,} predictions: {output}")
 
@@ -233,8 +240,9 @@ def open_both(
             "load_model."
         )
     X, notes = rows_for(table, record, n_features or len(record.columns or ()))
-    for text in notes:
-        note(text)
+    for text in (*notes, note_about_rows(fitted, X)):
+        if text:
+            note(text)
     return fitted, record, table, X
 
 
@@ -365,17 +373,32 @@ def _scores(fitted: Any, X: Any) -> dict[str, Any]:
     return {f"score {name}": values[:, i] for i, name in enumerate(classes)}
 
 
-def _accuracy(
+def _judged(
     table: Any, label: str | None, asked: bool, fitted: Any, predictions: Any
-) -> float | None:
-    """Return the share of right predictions, where true classes are known."""
-    import numpy as np
-
-    from kernelatoms.files import labels_for
+) -> Judgement | None:
+    """Return how right predictions are, where true classes are known."""
+    from kernelatoms.files import TableError, labels_for
 
     if label is None or (not asked and label not in table.names):
         return None
     if not hasattr(fitted, "classes_"):
         raise ValueError("--label: the model predicts no classes that could be right.")
-    truth, kept = labels_for(table, label, fitted.classes_)
-    return float(np.mean(predictions[kept].astype(str) == truth.astype(str)))
+    try:
+        truth, kept = labels_for(table, label, fitted.classes_)
+    except TableError as error:
+        if asked:
+            raise
+        note(f"How many predictions are right is not said: {error}")
+        return None
+    return judge(predictions[kept], truth, len(table), fitted.classes_)
+
+
+def _learned_from(record: Any, X: Any, table: Any, label: str) -> bool:
+    """Tell whether labelled rows are those that the model learned from."""
+    from kernelatoms.files import fingerprint, read_labels
+
+    known = record.data.get("fingerprint")
+    if known is None:
+        return False
+    y, kept = read_labels(table, label)
+    return len(y) == record.data.get("rows") and fingerprint(X[kept], y) == known

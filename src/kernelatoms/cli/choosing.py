@@ -65,11 +65,11 @@ def make_model(
     ``image_shape`` is that of the table's rows, for models that compare images; ``n_rows`` says
     how many there are to learn from.
     """
-    from kernelatoms import make_preset
+    from kernelatoms import FillToLearn, make_preset
 
     if scale is not None and scale not in SCALES:
         raise ValueError(f"--scale must be one of {', '.join(SCALES)}, got {scale!r}.")
-    model = make_preset(choice, n_rows=n_rows, scale=scale)
+    model = make_preset(choice, n_rows=n_rows, scale=scale).set_params(fill=FillToLearn())
     if image_shape is not None and "learn__image_shape" in model.get_params():
         model.set_params(learn__image_shape=image_shape)
     for setting in settings:

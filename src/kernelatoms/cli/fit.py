@@ -2,17 +2,21 @@
 
 import time
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from kernelatoms.cli.choosing import CHOICES, PRESETS, SCALES, find_choice, make_model
+from kernelatoms.cli.columns import lines_of_columns
+from kernelatoms.cli.missing import note_about_training, settle_missing
 from kernelatoms.cli.speaking import (
     FitProgress,
     note,
     print_json,
     progress,
+    say,
     speaks_plainly,
     tell,
     warnings_as_notes,
@@ -62,17 +66,21 @@ def fit(
     output: Annotated[Path, typer.Option("--output", "-o", help="The model file.")] = Path(
         "model.skops"
     ),
-    ignore: Annotated[
+    drop: Annotated[
         list[str] | None, typer.Option(metavar="COLUMN", help="Leave a column out; repeatable.")
     ] = None,
+    ignore: Annotated[list[str] | None, typer.Option(hidden=True)] = None,
     keep: Annotated[
         list[str] | None,
         typer.Option(
             metavar="COLUMN",
-            help="Learn from a column although it looks like a row number or an identifier; "
-            "repeatable.",
+            help="Learn from a column that would be left out: an identifier, words of many "
+            "values, dates; repeatable.",
         ),
     ] = None,
+    dates: Annotated[
+        bool, typer.Option("--dates", help="Learn from dates, as days since the earliest one.")
+    ] = False,
     rows: Annotated[
         str | None, typer.Option(metavar="KEY", help="The key of an .npz file that holds the rows.")
     ] = None,
@@ -92,9 +100,10 @@ def fit(
 ) -> None:
     """Learn a model from a file and keep it.
 
-    Columns of numbers are features; columns of words, row numbers and identifiers are left out,
-    and said so. A missing value takes its column's median; a row without a label is not learned
-    from.
+    Numbers are features; words of few values become features of 0 and 1. Row numbers,
+    identifiers, dates, words of many values and columns of one value are left out. How each column
+    is used is said. A missing value takes its column's median in learning; later rows are coded by
+    what is observed of them where the model can. A row without a label is not learned from.
     """
     choice = find_choice(model)
     _check_label(choice, model, label)
@@ -107,13 +116,16 @@ def fit(
     refuse_to_overwrite(output, data)
     table = read_table(data, rows)
     chosen = training_set(
-        table, label if choice.needs_label else None, _ignored(label, choice, ignore), keep or []
+        table,
+        label if choice.needs_label else None,
+        _dropped(label, choice, [*(drop or []), *(ignore or [])]),
+        keep or [],
+        dates=dates,
     )
-    for text in chosen.notes:
-        note(text)
     pipeline = make_model(choice, scale, settings or [], seed, chosen.image_shape)
     described = {"file": data.name, **chosen.describe()}
-    _note_missing(described["missing"])
+    record = chosen.record(name=model, data=described)
+    _say_before(chosen, record, output, settle_missing(pipeline, chosen.X))
     _check_folds(chosen.y, cv)
 
     heard: list[str] = []
@@ -128,24 +140,24 @@ def fit(
         report["seconds"] = round(time.perf_counter() - start, 3)
         if hasattr(learner, "set_callbacks"):
             learner.set_callbacks()
+        _note_copies(pipeline, chosen.y)
         report |= _what_was_reached(pipeline, chosen.X, chosen.y)
         if cv:
             # Folds are smaller than the whole: what is clipped there is nobody's concern.
             warnings.simplefilter("ignore")
-            fresh = make_model(choice, scale, settings or [], seed, chosen.image_shape)
-            report["cross_validation"] = _cross_validate(fresh, chosen, cv, seed, on_step)
-    report["warnings"] = heard
-    from kernelatoms.files import ModelRecord, save_model
+            from sklearn.base import clone
 
-    record = ModelRecord(
-        name=model, columns=chosen.columns, label=label if choice.needs_label else None,
-        left_out=chosen.left_out, image_shape=chosen.image_shape, data=described, fit=report,
-    )  # fmt: skip
+            report["cross_validation"] = _cross_validate(clone(pipeline), chosen, cv, seed, on_step)
+    report["warnings"] = heard
+    from kernelatoms.files import save_model
+
+    record = replace(record, fit=report)
     save_model(pipeline, output, record)
     if as_json:
         print_json(
             {"model": str(output), "name": model, "columns": chosen.columns,
-             "left_out": chosen.left_out, "data": described, "fit": report}
+             "uses": record.uses(), "encoded": chosen.encoded, "left_out": chosen.left_out,
+             "data": described, "fit": report, "notes": chosen.notes}
         )  # fmt: skip
     else:
         _tell(record, pipeline, output)
@@ -159,15 +171,47 @@ def _check_label(choice: Any, model: str, label: str | None) -> None:
         )
 
 
-def _ignored(label: str | None, choice: Any, ignore: list[str] | None) -> list[str]:
+def _dropped(label: str | None, choice: Any, drop: list[str]) -> list[str]:
     """Return the columns to leave out; a learner without classes does not learn from a label."""
-    return [*(ignore or []), *([label] if label is not None and not choice.needs_label else [])]
+    return [*drop, *([label] if label is not None and not choice.needs_label else [])]
 
 
-def _note_missing(n_missing: int) -> None:
-    if n_missing:
-        words = "missing value takes its" if n_missing == 1 else "missing values take their"
-        note(f"{n_missing:,} {words} column's median over the training rows.")
+def _say_before(chosen: Any, record: Any, output: Path, why_filled: str) -> None:
+    """Say what is learned from, before that takes its time."""
+    from kernelatoms.files import REASONS
+
+    say(f"Columns of {record.data['file']}:")
+    for line in lines_of_columns(record, output):
+        say(f"  {line}")
+    numbered = [name for name, why in chosen.left_out.items() if why in REASONS]
+    if numbered:
+        note(f"--keep {numbered[0]!r} learns from it all the same.")
+    for text in (*chosen.notes, note_about_training(record.data["missing"], why_filled)):
+        if text:
+            note(text)
+
+
+def _note_copies(pipeline: Any, y: Any) -> None:
+    """Say for which classes atoms are as many as rows: such a dictionary learned nothing."""
+    import numpy as np
+
+    learner = pipeline[-1]
+    dictionaries = getattr(learner, "dictionaries_", None)
+    if y is None or dictionaries is None:
+        return
+    classes, counts = np.unique(y, return_counts=True)
+    full = [
+        f"{name!s} ({count:,})"
+        for name, count, learned in zip(classes, counts, dictionaries, strict=True)
+        if learned.n_atoms_ >= count
+    ]
+    if full:
+        shown = ", ".join(full[:8]) + (f" and {len(full) - 8:,} more" * (len(full) > 8))
+        note(
+            f"As many atoms as rows in {len(full):,} of {len(classes):,} classes: {shown}. Their "
+            "dictionaries can be their rows themselves; choose fewer atoms (--set n_atoms=...), or "
+            "bring more rows."
+        )
 
 
 def _check_folds(y: Any, cv: int) -> None:
@@ -197,7 +241,7 @@ def _what_was_reached(pipeline: Any, X: Any, y: Any) -> dict[str, Any]:
             "n_components": int(learner.n_components_),
             "n_landmarks": int(learner.n_landmarks_),
         }
-    signals = pipeline[:-1].transform(X)
+    signals = _as_learned_from(pipeline, X)
     classes = getattr(learner, "classes_", None)
     owned = [signals]  # one dictionary is for all rows, also if it was learned with their labels
     if hasattr(learner, "dictionaries_"):
@@ -210,6 +254,13 @@ def _what_was_reached(pipeline: Any, X: Any, y: Any) -> dict[str, Any]:
         "energy_kept": sum(kept for kept, _ in shares) / energy if energy > 0 else None,
         "classes": [] if classes is None else [str(name) for name in classes],
     }
+
+
+def _as_learned_from(pipeline: Any, X: Any) -> Any:
+    """Return training rows as the last step learned from them: filled."""
+    from sklearn.base import clone
+
+    return pipeline[1:-1].transform(clone(pipeline[0]).fit_transform(X))
 
 
 def _what_was_kept(learner: Any) -> dict[str, Any]:

@@ -230,7 +230,9 @@ def _before(scale: str) -> list[tuple[str, Any]]:
 
     from kernelatoms.estimators.unit_rows import UnitRows
 
-    steps: list[tuple[str, Any]] = [("fill", SimpleImputer(strategy="median"))]
+    steps: list[tuple[str, Any]] = [
+        ("fill", SimpleImputer(strategy="median", keep_empty_features=True))
+    ]
     if scale == "standard":
         return [*steps, ("scale", StandardScaler())]
     if scale == "unit":

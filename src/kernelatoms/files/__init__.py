@@ -3,6 +3,8 @@
 - ``tables``: rows, labels and column names from .csv, .parquet, .npy and .npz files.
 - ``arrays``: NumPy files of unknown origin, of which sizes are compared before memory is taken.
 - ``features``: which columns a model learns from, and the same columns of other files.
+- ``column_kinds``: what columns are, and how words and dates (``dates``) become numbers.
+- ``labels``: labels exactly as they stand.
 - ``identifiers``: columns that number or name the rows, which no model should learn from.
 - ``models``: fitted models with the record of how they came about (``records``). A file is taken
   apart within bounds (``archive``), its description looked through (``schema``), and what it
@@ -52,9 +54,10 @@ _HOME_OF = {
     "format_of": "models",
     "inspect_compressed": "inspecting",
     "inspect_file": "inspecting",
-    "labels_for": "features",
+    "labels_for": "labels",
     "load_model": "models",
     "matrices_to_draw": "inspecting",
+    "read_labels": "labels",
     "read_record": "models",
     "read_table": "tables",
     "refuse_to_overwrite": "writing",
@@ -102,6 +105,7 @@ __all__ = [
     "labels_for",
     "load_model",
     "matrices_to_draw",
+    "read_labels",
     "read_record",
     "read_table",
     "refuse_to_overwrite",
@@ -133,7 +137,6 @@ if TYPE_CHECKING:
     )
     from kernelatoms.files.features import (
         fingerprint,
-        labels_for,
         row_identifiers,
         rows_for,
         training_set,
@@ -147,6 +150,7 @@ if TYPE_CHECKING:
         matrices_to_draw,
     )
     from kernelatoms.files.kinds import COMPRESSIBLE
+    from kernelatoms.files.labels import labels_for, read_labels
     from kernelatoms.files.models import (
         FORMAT_VERSION,
         ModelFileError,

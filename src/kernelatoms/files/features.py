@@ -2,8 +2,9 @@
 
 The rules, short enough to be remembered:
 
-- columns of numbers are features; columns of words are left out, and said so;
-- columns that number or name the rows (see ``identifiers``) are left out, and said so;
+- numbers are features; words of few values become features of 0 and 1 (see ``column_kinds``);
+- dates, words of many values, columns of one value and columns that number or name the rows are
+  left out, and said so;
 - columns are found by name in later files: their order does not matter, further ones are passed
   over, a missing one is an error;
 - rows without a label are not learned from.
@@ -11,20 +12,15 @@ The rules, short enough to be remembered:
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelatoms.files.identifiers import (
-    INDEX,
-    NAMED,
-    REASONS,
-    names_rows,
-    sounds_like_identifier,
-    why_identifier,
-)
+from kernelatoms.files.column_kinds import MIXED, Use, encoded, feature_names, uses_of
+from kernelatoms.files.identifiers import REASONS, sounds_like_identifier
+from kernelatoms.files.labels import doubts_about, read_labels
 from kernelatoms.files.tables import Table, TableError, shortened
 
 if TYPE_CHECKING:  # models import scikit-learn, which takes a second
@@ -32,14 +28,34 @@ if TYPE_CHECKING:  # models import scikit-learn, which takes a second
 
 Array = NDArray[Any]
 
-_WORDS = "it holds words"
-# More real-valued classes than this are a quantity, not a label.
-_MOST_REAL_CLASSES = 20
+_DROPPED = "asked for by --drop"
 
 
 @dataclass(frozen=True)
 class TrainingSet:
-    """Rows to learn from, with what was left out and why."""
+    """Rows to learn from, with what was left out and why.
+
+    Parameters
+    ----------
+    X : array of shape (n_rows, n_features)
+        Numbers, NaN where missing.
+    y : array of shape (n_rows,), or None
+        Labels, as they stand in the file.
+    columns : list of str or None
+        The features' names; None in files without names, whose columns have a place.
+    left_out : dict of str to str
+        Columns that are no features, each with the reason.
+    image_shape : (height, width) or None
+        The shape of a row, where rows are images.
+    notes : list of str
+        What the reader should know.
+    encoded : dict of str to dict
+        Columns that became numbers, and how: kind, values.
+    label : str or None
+        The column of labels.
+    rows : array of shape (n_rows,)
+        Which rows of the file these are, counted from 0.
+    """
 
     X: Array
     y: Array | None
@@ -47,6 +63,9 @@ class TrainingSet:
     left_out: dict[str, str]
     image_shape: tuple[int, int] | None
     notes: list[str]
+    encoded: dict[str, dict[str, Any]] = field(default_factory=dict)
+    label: str | None = None
+    rows: Array = field(default_factory=lambda: np.empty(0, np.intp))
 
     def describe(self) -> dict[str, Any]:
         """Return sizes and fingerprint for the model's record."""
@@ -57,9 +76,29 @@ class TrainingSet:
             "fingerprint": fingerprint(self.X, self.y),
         }
 
+    def record(self, **more: Any) -> "ModelRecord":
+        """Return the record that finds these columns again in other files.
+
+        Parameters
+        ----------
+        **more : dict
+            Further fields of ``ModelRecord``, such as ``name`` and ``fit``.
+        """
+        from kernelatoms.files.records import ModelRecord
+
+        return ModelRecord(
+            columns=self.columns, encoded=self.encoded, label=self.label, left_out=self.left_out,
+            image_shape=self.image_shape, **{"data": self.describe(), **more},
+        )  # fmt: skip
+
 
 def training_set(
-    table: Table, label: str | None, ignore: Sequence[str] = (), keep: Sequence[str] = ()
+    table: Table,
+    label: str | None,
+    drop: Sequence[str] = (),
+    keep: Sequence[str] = (),
+    *,
+    dates: bool = False,
 ) -> TrainingSet:
     """Choose features and labels by the rules above.
 
@@ -69,74 +108,160 @@ def training_set(
         What the file holds.
     label : str or None
         The column of classes.
-    ignore : sequence of str
+    drop : sequence of str
         Further columns to leave out.
     keep : sequence of str
-        Columns of numbers to learn from although they look like identifiers.
+        Columns to learn from although the rules leave them out.
+    dates : bool
+        Whether dates are learned from, as days since the earliest one.
     """
-    _check_wishes(table, label, ignore, keep)
-    left_out = dict.fromkeys(ignore, "asked for by --ignore")
-    left_out |= {
-        name: reason
-        for name, reason in why_left_out(table, label).items()
-        if name not in (*ignore, *keep)
-    }
-    for name, trouble in table.mixed.items():
-        if name != label and left_out.get(name, _WORDS) == _WORDS:
-            raise TableError(trouble)
-    notes = list(table.notes)
-    y, kept = (None, np.ones(len(table), bool)) if label is None else _labels(table, label, notes)
-    chosen = [i for i, name in enumerate(table.columns) if name != label and name not in left_out]
-    numbered = [name for name in left_out if left_out[name] in REASONS and name in table.place_of]
-    hint = f" --keep {numbered[0]!r} learns from it all the same." if numbered else ""
+    _check_wishes(table, label, drop, keep)
+    uses = uses_of(table, label, frozenset(keep), dates=dates)
+    dropped = set(drop)
+    left_out = dict.fromkeys(drop, _DROPPED)
+    for name, use in uses.items():
+        if name in dropped:
+            continue
+        if use.why == MIXED:
+            raise TableError(table.mixed[name])
+        if not use.learned:
+            left_out[name] = use.why
+    _check_kept(keep, uses)
+    notes = [*table.notes, *(use.note for use in uses.values() if use.note)]
+    y, kept = None, np.ones(len(table), bool)
+    if label is not None:
+        y, kept = read_labels(table, label)
+        n_without = int(np.count_nonzero(~kept))
+        if n_without:
+            what = "has no label and is" if n_without == 1 else "have no label and are"
+            notes.append(f"{n_without:,} of {len(table):,} rows {what} not learned from.")
+        notes += doubts_about(y, label)
+    chosen = {name: use for name, use in uses.items() if name not in left_out}
     if not chosen:
-        raise TableError(
-            f"{table.path} has no column of numbers to learn from"
-            + (f" beside the label {label!r}" if label else "")
-            + (f"; left out: {_reasons(left_out)}." if left_out else ".")
-            + hint
-        )
-    if left_out:
-        notes.append(f"Left out: {_reasons(left_out)}.{hint}")
-    X = table.numbers if len(chosen) == len(table.columns) else table.numbers[:, chosen]
+        raise TableError(_nothing_left(table, label, left_out))
+    special = {n: use.to_plain() for n, use in chosen.items() if use.kind != "number"}
+    columns, X = _features(table, list(chosen), special)
     X = X if kept.all() else X[kept]
-    columns = [table.columns[i] for i in chosen]
-    refuse_infinite(X, columns, table)
-    whole = len(chosen) == len(table.columns)
+    rows = np.flatnonzero(kept)
+    refuse_infinite(X, columns, table, rows)
+    whole = len(chosen) == len(table.columns) and not special
+    named = table.named or bool(special)
     return TrainingSet(
-        X, y, columns if table.named else None, left_out, table.image_shape if whole else None,
-        notes,
+        X, y, columns if named else None, left_out, table.image_shape if whole else None, notes,
+        special, label, rows,
     )  # fmt: skip
 
 
 def why_left_out(table: Table, label: str | None) -> dict[str, str]:
     """Return the columns that ``fit`` leaves out of its own accord, each with the reason."""
-    reasons = {}
-    for name, words in table.words.items() if table.named else ():
-        if name != label:
-            reasons[name] = _why_words(table, name, words)
-    others = [i for i, name in enumerate(table.columns) if name != label]
-    for i in others:
-        reason = _why_useless(table, i, first=i == others[0])
-        if reason:
-            reasons[table.columns[i]] = reason
-    return reasons
+    return {name: use.why for name, use in uses_of(table, label).items() if not use.learned}
 
 
 def rows_for(table: Table, record: "ModelRecord", n_features: int) -> tuple[Array, list[str]]:
-    """Return the rows of a file in the columns of a model, and what the reader should know."""
+    """Return the rows of a file in the columns of a model, and what the reader should know.
+
+    Parameters
+    ----------
+    table : Table
+        What the file holds.
+    record : ModelRecord
+        The model's record, or that of a training set (``TrainingSet.record``).
+    n_features : int
+        How many features the model takes.
+
+    Returns
+    -------
+    X : array of shape (n_rows, n_features)
+        Numbers, NaN where missing.
+    notes : list of str
+        What the reader should know.
+    """
     notes = list(table.notes)
     if record.columns is None:
         X = _rows_by_place(table, record, n_features, notes)
         refuse_infinite(X, None, table)
         return X, notes
+    sources = record.sources
+    places = None
     if not table.named:
-        raise TableError(
-            f"{table.path} has no column names, but the model knows its columns by name: "
-            f"{shortened(record.columns)}."
-        )
-    empty = [n for n in record.columns if n in table.words and _is_empty(table.words[n])]
-    words = [n for n in record.columns if n in table.words and n not in empty]
+        places = _same_places(table, record, sources)
+        if places is None:
+            raise TableError(
+                f"{table.path} has no column names, but the model knows its columns by name: "
+                f"{shortened(sources)}."
+            )
+    table = table if places is None else _renamed(table, places)
+    empty = {n for n in sources if n in table.words and _is_empty(table.words[n])}
+    _check_columns(table, record, sources, empty)
+    known = {*sources, *record.left_out, record.label}
+    further = [name for name in table.names if name not in known]
+    if further and places is None:
+        notes.append(f"Not used, since the model does not know them: {shortened(further)}.")
+    new: dict[str, list[str]] = {}
+    columns, X = _features(table, sources, record.encoded, empty, new)
+    if new:
+        notes.append(_about_new(new))
+    refuse_infinite(X, columns, table)
+    return X, notes
+
+
+def _features(
+    table: Table,
+    sources: Sequence[str],
+    special: dict[str, dict[str, Any]],
+    empty: set[str] | frozenset[str] = frozenset(),
+    new: dict[str, list[str]] | None = None,
+) -> tuple[list[str], Array]:
+    """Return the names of features, and their values for every row.
+
+    What columns hold that their encoding does not know is added to ``new``.
+    """
+    if not special and not empty:
+        places = [table.place_of[name] for name in sources]
+        whole = places == list(range(len(table.columns)))
+        return list(sources), table.numbers if whole else table.numbers[:, places]
+    names = {name: feature_names(name, special[name]) for name in special}
+    columns = [feature for name in sources for feature in names.get(name, [name])]
+    if len(set(columns)) < len(columns):
+        seen: set[str] = set()
+        twin = next(name for name in columns if name in seen or seen.add(name))  # type: ignore[func-returns-value]
+        raise TableError(f"{table.path}: two features would be called {twin!r}; rename a column.")
+    X = np.full((len(table), len(columns)), np.nan)
+    here, there = [], []
+    place = 0
+    for name in sources:
+        if name in special:
+            width = len(names[name])
+            X[:, place : place + width], odd = encoded(table.column(name), special[name])
+            if odd and new is not None:
+                new[name] = odd
+            place += width
+            continue
+        if name not in empty:
+            here.append(place)
+            there.append(table.place_of[name])
+        place += 1
+    X[:, here] = table.numbers[:, there]
+    return columns, X
+
+
+def _about_new(new: dict[str, list[str]]) -> str:
+    parts = []
+    for name, values in list(new.items())[:8]:
+        different = sorted(set(values))
+        parts.append(f"{len(values):,} of {name!r} ({shortened(different, 3)})")
+    more = f" and those of {len(new) - 8:,} more columns" if len(new) > 8 else ""
+    return (
+        f"Values that the model never saw: {', '.join(parts)}{more}. They count as none of those "
+        "that it knows."
+    )
+
+
+def _check_columns(
+    table: Table, record: "ModelRecord", sources: Sequence[str], empty: set[str]
+) -> None:
+    """Refuse a file that lacks columns of the model, or has words in place of numbers."""
+    words = [n for n in sources if n in table.words and n not in empty and n not in record.encoded]
     for name in words:
         if name in table.mixed:
             raise TableError(table.mixed[name])
@@ -144,45 +269,29 @@ def rows_for(table: Table, record: "ModelRecord", n_features: int) -> tuple[Arra
         raise TableError(
             f"{table.path}: the model takes {shortened(words)} as numbers, but the file has words."
         )
-    missing = [name for name in record.columns if name not in table.place_of and name not in empty]
+    missing = [n for n in sources if n not in table.place_of and n not in table.words]
     if missing:
         raise TableError(
             f"{table.path} lacks {shortened(missing)}, which the model was fitted on; it has "
             f"{shortened(table.names)}."
         )
-    known = {*record.columns, *record.left_out, record.label}
-    further = [name for name in table.names if name not in known]
-    if further:
-        notes.append(f"Not used, since the model does not know them: {shortened(further)}.")
-    X = np.full((len(table), len(record.columns)), np.nan)
-    for i, name in enumerate(record.columns):
-        if name not in empty:
-            X[:, i] = table.numbers[:, table.place_of[name]]
-    refuse_infinite(X, record.columns, table)
-    return X, notes
-
-
-def labels_for(table: Table, label: str, classes: Array) -> tuple[Array, Array]:
-    """Return the labels of a file as the model writes them, and which rows have one."""
-    y, kept = _labels(table, label, [])
-    # '3' and 3 are the same label when one file is text and the other a matrix.
-    written = {str(c): c for c in classes.tolist()}
-    same = np.array([written.get(str(value), value) for value in y.tolist()], dtype=object)
-    known = all(str(value) in written for value in y.tolist())
-    return (same.astype(classes.dtype) if known else same.astype(str)), kept
 
 
 def row_identifiers(table: Table, record: "ModelRecord") -> dict[str, Array]:
     """Return the columns that name rows rather than describe them, to stand beside results."""
     if not table.named:
         return {}
-    others = [n for n in table.names if n not in (record.columns or ()) and n != record.label]
+    used = {*record.sources, record.label} if record.columns is not None else {record.label}
     return {
         name: table.column(name)
-        for name in others
-        if record.left_out.get(name) in REASONS
-        or name in table.unnamed | table.index
-        or sounds_like_identifier(name)
+        for name in table.names
+        if name not in used
+        and (
+            record.left_out.get(name) in REASONS
+            or name in table.unnamed
+            or name in table.index
+            or sounds_like_identifier(name)
+        )
     }
 
 
@@ -196,76 +305,61 @@ def fingerprint(X: Array, y: Array | None) -> str:
     return digest.hexdigest()
 
 
-def refuse_infinite(X: Array, columns: Sequence[str] | None, table: Table) -> None:
+def refuse_infinite(
+    X: Array, columns: Sequence[str] | None, table: Table, rows: Array | None = None
+) -> None:
     """Say where infinite values stand: no method here can use them."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        if np.isfinite(X.sum()):  # far faster than a look at each, and no infinity hides in it
+            return
     infinite = np.isinf(X)
     if infinite.any():
         row, column = np.argwhere(infinite)[0]
         name = column if columns is None else repr(columns[column])
         raise TableError(
-            f"{table.path}: column {name} is infinite in row {row + 1}; give a number, or leave "
-            "it empty if it is missing."
+            f"{table.path}: column {name} is infinite in row {row if rows is None else rows[row]} "
+            "(counted from 0); give a number, or leave it empty if it is missing."
         )
-
-
-def _labels(table: Table, label: str, notes: list[str]) -> tuple[Array, Array]:
-    """Return the labels of the rows that have one, and which rows these are."""
-    if label not in table.names:
-        raise TableError(
-            f"--label: {table.path} has no column {label!r}; it has {shortened(table.names)}."
-        )
-    column = table.column(label)
-    if column.dtype.kind == "O":
-        kept = np.array([value is not None for value in column])
-        y = np.array([str(value) for value in column[kept]])
-    elif column.dtype.kind == "f":
-        kept = ~np.isnan(column)
-        y = column[kept]
-        whole = y == np.round(y)
-        if whole.all():
-            y = y.astype(np.int64)
-        elif len(np.unique(y)) > _MOST_REAL_CLASSES:
-            raise TableError(
-                f"--label: {label!r} holds {len(np.unique(y)):,} different real numbers; a label "
-                "names classes."
-            )
-        else:
-            y = y.astype(str)
-    else:
-        kept, y = np.ones(len(column), bool), column
-    if not kept.any():
-        raise TableError(f"--label: the column {label!r} of {table.path} is empty.")
-    if not kept.all():
-        notes.append(f"{np.count_nonzero(~kept):,} rows without a label are left out.")
-    return y, kept
 
 
 def _check_wishes(
-    table: Table, label: str | None, ignore: Sequence[str], keep: Sequence[str]
+    table: Table, label: str | None, drop: Sequence[str], keep: Sequence[str]
 ) -> None:
     """Refuse columns to leave out or to keep that are not there or cannot be."""
-    for option, names in (("--ignore", ignore), ("--keep", keep)):
-        unknown = [name for name in names if name not in table.names]
+    there = set(table.names)
+    for option, names in (("--drop", drop), ("--keep", keep)):
+        unknown = [name for name in names if name not in there]
         if unknown:
             raise TableError(
                 f"{option}: {table.path} has no column {shortened(unknown)}; it has "
                 f"{shortened(table.names)}."
             )
-    if label is not None and label in ignore:
-        raise TableError(f"--ignore: {label!r} is the label; it cannot be left out.")
+    if label is not None and label in drop:
+        raise TableError(f"--drop: {label!r} is the label; it cannot be left out.")
     if label is not None and label in keep:
         raise TableError(f"--keep: {label!r} is the label; it cannot be learned from.")
-    both = [name for name in keep if name in ignore]
+    both = [name for name in keep if name in drop]
     if both:
-        raise TableError(f"--keep and --ignore both name {shortened(both)}; choose one.")
+        raise TableError(f"--keep and --drop both name {shortened(both)}; choose one.")
+
+
+def _check_kept(keep: Sequence[str], uses: dict[str, Use]) -> None:
     for name in keep:
-        if name in table.mixed:
-            raise TableError(table.mixed[name])
-        if name in table.words:
-            raise TableError(
-                f"--keep: {name!r} cannot be learned from, since "
-                f"{_why_words(table, name, table.words[name])}."
-            )
+        use = uses.get(name)
+        if use is None or not use.learned:
+            why = "it is no column of the rows" if use is None else use.why
+            raise TableError(f"--keep: {name!r} cannot be learned from, since {why}.")
+
+
+def _nothing_left(table: Table, label: str | None, left_out: dict[str, str]) -> str:
+    numbered = [name for name, why in left_out.items() if why in REASONS]
+    hint = f" --keep {numbered[0]!r} learns from it all the same." if numbered else ""
+    return (
+        f"{table.path} has no column to learn from"
+        + (f" beside the label {label!r}" if label else "")
+        + (f"; left out: {_reasons(left_out)}." if left_out else ".")
+        + hint
+    )
 
 
 def _rows_by_place(table: Table, record: "ModelRecord", n_features: int, notes: list[str]) -> Array:
@@ -315,29 +409,43 @@ def _could_number(values: Array) -> bool:
     return whole and len(np.unique(values)) == len(values)
 
 
-def _why_words(table: Table, name: str, column: Array) -> str:
-    if _is_empty(column):
-        return "it is empty"
-    if name in table.index:
-        return INDEX
-    return NAMED if names_rows("" if name in table.unnamed else name, column) else _WORDS
-
-
 def _is_empty(column: Array) -> bool:
     return column.dtype.kind == "O" and all(value is None for value in column)
 
 
-def _why_useless(table: Table, place: int, *, first: bool) -> str:
-    """Return why a column of numbers is not learned from; "" if it is."""
-    name, values = table.columns[place], table.numbers[:, place]
-    if np.isnan(values).all():
-        return "it is empty"
-    if name in table.index:
-        return INDEX
-    if table.image_shape is not None:
-        return ""
-    called = "" if name in table.unnamed else name
-    return why_identifier(called, values, first=first, named=table.named)
+def _same_places(
+    table: Table, record: "ModelRecord", sources: Sequence[str]
+) -> dict[str, str] | None:
+    """Return where the columns of a model, known by their places, are in a file without names.
+
+    As in the training file; or in a file that lacks the label, or that and what numbers rows.
+    None if that cannot be told.
+    """
+    every = [*sources, *record.left_out, *([record.label] if record.label else [])]
+    if not all(name.isdigit() for name in every):
+        return None
+    numbered = [name for name, why in record.left_out.items() if why in REASONS]
+    label = [record.label] if record.label else []
+    n_here = sum(name.isdigit() for name in table.names)
+    for absent in ([], label, numbered, [*label, *numbered]):
+        if n_here == len(every) - len(absent):
+            gone = sorted(map(int, absent))
+            return {
+                str(int(name) - sum(other < int(name) for other in gone)): name
+                for name in every if name not in absent
+            }  # fmt: skip
+    return None
+
+
+def _renamed(table: Table, names: dict[str, str]) -> Table:
+    """Return a table whose columns are called as the training file's."""
+    return replace(
+        table,
+        columns=[names.get(name, name) for name in table.columns],
+        words={names.get(name, name): words for name, words in table.words.items()},
+        exact={names.get(name, name): values for name, values in table.exact.items()},
+        mixed={names.get(name, name): trouble for name, trouble in table.mixed.items()},
+    )
 
 
 def _reasons(left_out: dict[str, str]) -> str:

@@ -6,10 +6,13 @@ be all different stays:
 
 - a name such as ``id``, ``CustomerID``, ``invoice_no`` or ``order key``, or no name at all: left
   out if the values are whole numbers or words of which more than half differ;
-- any name: left out if the values are 0, 1, 2, ... or 1, 2, 3, ... in the order of the file;
-- the first column of numbers: left out also if it holds these numbers in another order.
+- any name: left out if the values are codes of letters and digits (UUIDs, say), all different;
+- any name: left out if the values are whole numbers that follow each other (0, 1, 2, ...;
+  1, 2, 3, ...; 1001, 1002, ...) in the order of the file;
+- the first column of numbers: left out also if it holds these numbers in another order;
+- the first column of a file that names others but not this one: left out, as an index.
 
-The last two need ``FEWEST_ROWS`` rows: 1, 2, 3 may be three measurements.
+Codes and numbers that follow each other need ``FEWEST_ROWS`` rows: 1, 2, 3 may be three measurements.
 """
 
 import re
@@ -26,8 +29,9 @@ FEWEST_ROWS = 20
 NUMBERED = "it numbers the rows"
 NAMED = "it names the rows"
 INDEX = "it is the index of the file"
+UNNAMED = "it stands first and has no name, as an index"
 #: The reasons for which a column is an identifier, worth copying beside predictions.
-REASONS = (NUMBERED, NAMED, INDEX)
+REASONS = (NUMBERED, NAMED, INDEX, UNNAMED)
 
 # float64 rounds longer whole numbers: nobody measures with so many digits.
 _LONGEST_EXACT = 2.0**53
@@ -63,6 +67,9 @@ _QUANTITIES = _words(
     "nusselt octane prandtl proton quantum reynolds total wave"
 )
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[^\W\d_]+?(?=[A-Z]|[\W\d_]|$)|\d+|[#№]")
+
+# A code: letters and digits without a gap, such as a UUID.
+_CODE = re.compile(r"(?=.*\d)[A-Za-z0-9][A-Za-z0-9_-]{5,}")
 
 
 def sounds_like_identifier(name: str) -> bool:
@@ -114,7 +121,9 @@ def why_identifier(name: str, values: Array, *, first: bool, named: bool) -> str
         return NUMBERED
     if len(present) < len(values) or len(values) < FEWEST_ROWS:
         return ""
-    counted = np.arange(len(values)) + (0 if values.min() == 0 else 1)
+    counted = np.arange(len(values)) + values.min()
+    if counted[-1] != values.max():
+        return ""
     if np.array_equal(np.sort(values) if first else values, counted):
         return NUMBERED
     return ""
@@ -130,10 +139,13 @@ def names_rows(name: str, values: Array) -> bool:
     values : object array of shape (n_rows,)
         Its words, None where missing.
     """
-    if not sounds_like_identifier(name):
-        return False
     present = [str(value) for value in values if value is not None]
-    return 2 * len(set(present)) > len(present)
+    different = len(set(present))
+    if sounds_like_identifier(name):
+        return 2 * different > len(present)
+    if different < max(len(present), FEWEST_ROWS):
+        return False
+    return all(_CODE.fullmatch(text) for text in present)
 
 
 def _mostly_different(present: Array) -> bool:

@@ -45,8 +45,8 @@ from kernelatoms.space.projections import PROJECTIONS
 
 #: Raised when a file of this version can no longer be read by the last release's code; readers
 #: of old versions stay in ``load_model``, with a file of each version kept in the tests. Files of
-#: format 1 had no digests.
-FORMAT_VERSION = 2
+#: format 1 had no digests, those of format 2 no columns but of numbers.
+FORMAT_VERSION = 3
 
 # What a model file may hold beside plain data and the types of scikit-learn that ``schema`` lists.
 ALLOWED_TYPES = frozenset(

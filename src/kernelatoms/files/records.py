@@ -12,6 +12,11 @@ import scipy
 import sklearn
 
 from kernelatoms import __version__
+from kernelatoms.files.column_kinds import feature_names, in_words
+from kernelatoms.files.dates import ORDERS
+
+# Days from 1970 for which there are dates, both ways.
+_MOST_DAYS = 700_000
 
 
 @dataclass(frozen=True)
@@ -24,6 +29,12 @@ class ModelRecord:
         The preset or estimator that was asked for.
     columns : list of str or None
         The features' names, in the order in which the model takes them.
+    encoded : dict of str to dict
+        Columns of the training file that are no numbers, and how each became some. Of a
+        category: {"kind": "category", "values": [...]}, one feature "column=value" a value, in
+        this order. Of two values: {"kind": "yes/no", "values": [no, yes]}, one feature
+        "column=yes". Of dates: {"kind": "date", "order": "dmy", "first": days since 1970}, the
+        days since the first one, in a feature called as the column.
     label : str or None
         The name of the label column.
     left_out : dict of str to str
@@ -52,6 +63,7 @@ class ModelRecord:
     data: dict[str, Any] = field(default_factory=dict)
     fit: dict[str, Any] = field(default_factory=dict)
     made_with: dict[str, str] = field(default_factory=lambda: _made_with())
+    encoded: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Check every field."""
@@ -60,6 +72,7 @@ class ModelRecord:
             _expect("columns", self.columns, _is_texts, "a list of texts, or None")
             if len(set(self.columns)) < len(self.columns):
                 raise ValueError("record: columns must name every feature once.")
+        self._check_encoded()
         _expect("label", self.label, lambda v: v is None or _is_text(v), "a text or None")
         for name in ("left_out", "made_with"):
             _expect(name, getattr(self, name), _names_texts, "a dictionary of texts to texts")
@@ -73,6 +86,49 @@ class ModelRecord:
             if held.get("cross_validation") is not None:
                 scores = held["cross_validation"]
                 _expect_entries(f"{name}['cross_validation']", scores, _SCORES, needed=True)
+
+    def _check_encoded(self) -> None:
+        """Refuse encodings that are none, or whose features are not among the columns."""
+        _expect("encoded", self.encoded, _is_plain_dict, "a dictionary of texts to encodings")
+        features = set(self.columns or ())
+        for name, how in self.encoded.items():
+            _expect(f"encoded[{name!r}]", how, _is_encoding, "an encoding of a column")
+            if not features.issuperset(feature_names(name, how)):
+                raise ValueError(f"record: columns must name all features of {name!r}.")
+
+    @property
+    def sources(self) -> list[str]:
+        """The columns of a file that the features come from, in the order of the features."""
+        source_of = {
+            feature: name
+            for name, how in self.encoded.items()
+            for feature in feature_names(name, how)
+        }
+        return list(dict.fromkeys(source_of.get(name, name) for name in self.columns or ()))
+
+    def uses(self) -> dict[str, str]:
+        """Return how every column of the training file is used, in words, by name.
+
+        "label"; "number"; "category: red, green"; "yes/no: 1 for yes, 0 for no"; "days since
+        2024-01-01"; "left out: it numbers the rows".
+        """
+        said = {} if self.label is None else {self.label: "label"}
+        for name in self.sources:
+            said[name] = in_words(self.encoded[name]) if name in self.encoded else "number"
+        return said | {name: f"left out: {why}" for name, why in self.left_out.items()}
+
+
+def _is_encoding(value: Any) -> bool:
+    if not isinstance(value, dict):
+        return False
+    if value.get("kind") == "date":
+        first: Any = value.get("first")
+        # Some 7,000 years each way: what Python has dates for.
+        return value.get("order") in ORDERS and _is_number(first) and abs(first) < _MOST_DAYS
+    values: Any = value.get("values")
+    if not _is_texts(values) or len(set(values)) < len(values) or not values:
+        return False
+    return value.get("kind") == "category" or (value.get("kind") == "yes/no" and len(values) == 2)
 
 
 def _is_text(value: Any) -> bool:
