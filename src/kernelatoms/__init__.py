@@ -32,6 +32,8 @@ _HOME_OF = {
     "KernelMOD": "estimators.kernel_learners",
     "LCKSVDClassifier": "estimators.label_dictionaries",
     "MOD": "estimators.learners",
+    "PRESETS": "estimators.presets",
+    "Preset": "estimators.presets",
     "SRCClassifier": "estimators.collaborative",
     "SparseCoder": "estimators.sparse_coder",
     "UnitRows": "estimators.unit_rows",
@@ -39,11 +41,13 @@ _HOME_OF = {
     "atom_preimages": "estimators.atom_preimages",
     "compress": "files.compressed",
     "decompress": "files.compressed",
+    "default_preset": "estimators.presets",
     "explain": "estimators.explanation",
     "inspect_compressed": "files.inspecting",
     "lasso_path": "estimators.encode",
     "load_model": "files.models",
     "make_lkdl": "estimators.lkdl",
+    "make_preset": "estimators.presets",
     "n_threads": "engine.cpu.threads",
     "nystrom_error": "estimators.linearizer",
     "preimage": "estimators.preimages",
@@ -58,6 +62,7 @@ __all__ = [
     "KSCDL",
     "KSVD",
     "MOD",
+    "PRESETS",
     "AtomNumbers",
     "CRCClassifier",
     "ClassDictionaryClassifier",
@@ -73,6 +78,7 @@ __all__ = [
     "KernelLinearizer",
     "KernelMOD",
     "LCKSVDClassifier",
+    "Preset",
     "SRCClassifier",
     "SparseCoder",
     "UnitRows",
@@ -81,11 +87,13 @@ __all__ = [
     "atom_preimages",
     "compress",
     "decompress",
+    "default_preset",
     "explain",
     "inspect_compressed",
     "lasso_path",
     "load_model",
     "make_lkdl",
+    "make_preset",
     "n_threads",
     "nystrom_error",
     "preimage",
@@ -114,6 +122,12 @@ if TYPE_CHECKING:
     from kernelatoms.estimators.linearizer import KernelLinearizer, nystrom_error
     from kernelatoms.estimators.lkdl import make_lkdl
     from kernelatoms.estimators.preimages import preimage
+    from kernelatoms.estimators.presets import (
+        PRESETS,
+        Preset,
+        default_preset,
+        make_preset,
+    )
     from kernelatoms.estimators.residuals import residual_norms
     from kernelatoms.estimators.sparse_coder import SparseCoder
     from kernelatoms.estimators.unit_rows import UnitRows

@@ -4,138 +4,43 @@ import ast
 import difflib
 import os
 import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from typing import Any
 
-
-@dataclass(frozen=True)
-class Choice:
-    """A model by name: how rows are scaled, whether they are mapped, who learns."""
-
-    what: str
-    estimator: str
-    scale: str = "none"
-    mapped: bool = False
-    dictionary: str = "KSVD"
-    parameters: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def needs_label(self) -> bool:
-        """Tell whether it classifies."""
-        return self.estimator.endswith("Classifier")
-
-
-_SMALL = {"learn__dictionary__n_atoms": 20, "learn__dictionary__n_nonzero_coefs": 3}
-_LARGE = {"learn__dictionary__n_atoms": 40, "learn__dictionary__n_nonzero_coefs": 5}
-
-PRESETS = {
-    "lkdl": Choice(
-        "classify tables: standardised columns, RBF kernel, one dictionary a class",
-        "ClassDictionaryClassifier",
-        "standard",
-        mapped=True,
-        parameters={"map__kernel": "rbf", **_SMALL},
-    ),
-    "lkdl-images": Choice(
-        "classify images, spectra, signals: unit-norm rows, kernel (x'y)^2, one dictionary a class",
-        "ClassDictionaryClassifier",
-        "unit",
-        mapped=True,
-        parameters={
-            "map__kernel": "poly", "map__degree": 2, "map__gamma": 1, "map__coef0": 0, **_LARGE,
-        },
-    ),
-    "linear": Choice(
-        "classify signals without a kernel: unit-norm rows, one dictionary a class",
-        "ClassDictionaryClassifier",
-        "unit",
-        parameters=_LARGE,
-    ),
-    "kdl": Choice(
-        "classify small tables exactly in feature space: standardised columns, RBF kernel, one "
-        "kernel K-SVD dictionary a class",
-        "ClassDictionaryClassifier",
-        "standard",
-        dictionary="KernelKSVD",
-        parameters=_SMALL,
-    ),
-    "kscdl": Choice(
-        "represent signals sparsely: unit-norm rows, RBF kernel whose width is chosen on held-out "
-        "rows, atoms that are rows",
-        "KSCDL",
-        "unit",
-        parameters={"learn__gamma": "search"},
-    ),
-    "kcrc": Choice(
-        "classify tables by the training rows themselves: standardised columns, RBF kernel, ridge "
-        "codes over all rows",
-        "CRCClassifier",
-        "standard",
-        parameters={"learn__kernel": "rbf", "learn__gamma": "scale", "learn__normalize": False},
-    ),
-    "kcrc-images": Choice(
-        "classify images by the training images themselves: unit-norm rows, RBF kernel, ridge "
-        "codes over the 50 nearest",
-        "CRCClassifier",
-        "unit",
-        parameters={"learn__kernel": "rbf", "learn__n_neighbors": 50, "learn__normalize": False},
-    ),
-    "lcksvd": Choice(
-        "classify images, spectra, signals by one dictionary learned with the labels: unit-norm "
-        "rows, RBF kernel, LC-KSVD",
-        "LCKSVDClassifier",
-        "unit",
-        mapped=True,
-        parameters={"map__kernel": "rbf", "map__gamma": 0.5, "learn__n_nonzero_coefs": 10},
-    ),
-    "fddl": Choice(
-        "classify images, spectra, signals by atoms that serve one class and no other: unit-norm "
-        "rows, FDDL",
-        "FDDLClassifier",
-        "unit",
-        parameters={"learn__n_atoms_per_class": 20},
-    ),
-    "ksad": Choice(
-        "classify images, spectra, signals by the nearest training rows: unit-norm rows, RBF "
-        "kernel, within-class metric, codes over orthonormal atoms (K-SAD)",
-        "KSADClassifier",
-        "unit",
-    ),
-}  # fmt: skip
+from kernelatoms import PRESETS, Preset
 
 ESTIMATORS = {
-    "KSVD": Choice("learn a dictionary by K-SVD", "KSVD"),
-    "MOD": Choice("learn a dictionary by MOD", "MOD"),
-    "KernelKSVD": Choice("learn a dictionary under a kernel by K-SVD", "KernelKSVD"),
-    "KernelMOD": Choice("learn a dictionary under a kernel by MOD", "KernelMOD"),
-    "KSAD": Choice("learn orthonormal atoms under a kernel", "KSAD"),
-    "KSCDL": Choice("learn atoms that are rows, for l1 codes under a kernel", "KSCDL"),
-    "KernelLinearizer": Choice("map rows to virtual samples of a kernel", "KernelLinearizer"),
-    "ClassDictionaryClassifier": Choice(
+    "KSVD": Preset("learn a dictionary by K-SVD", "KSVD"),
+    "MOD": Preset("learn a dictionary by MOD", "MOD"),
+    "KernelKSVD": Preset("learn a dictionary under a kernel by K-SVD", "KernelKSVD"),
+    "KernelMOD": Preset("learn a dictionary under a kernel by MOD", "KernelMOD"),
+    "KSAD": Preset("learn orthonormal atoms under a kernel", "KSAD"),
+    "KSCDL": Preset("learn atoms that are rows, for l1 codes under a kernel", "KSCDL"),
+    "KernelLinearizer": Preset("map rows to virtual samples of a kernel", "KernelLinearizer"),
+    "ClassDictionaryClassifier": Preset(
         "one dictionary a class, the smallest residual decides", "ClassDictionaryClassifier"
     ),
-    "DKSVDClassifier": Choice(
+    "DKSVDClassifier": Preset(
         "one dictionary and a linear decision on its codes, learned together", "DKSVDClassifier"
     ),
-    "LCKSVDClassifier": Choice(
+    "LCKSVDClassifier": Preset(
         "the same with codes that resemble each other within a class", "LCKSVDClassifier"
     ),
-    "FDDLClassifier": Choice(
+    "FDDLClassifier": Preset(
         "one dictionary whose atoms serve one class and no other", "FDDLClassifier"
     ),
-    "KSADClassifier": Choice(
+    "KSADClassifier": Preset(
         "orthonormal atoms under a kernel, the nearest training codes decide", "KSADClassifier"
     ),
-    "CRCClassifier": Choice("ridge codes over the training rows", "CRCClassifier"),
-    "SRCClassifier": Choice("l1 or greedy codes over the training rows", "SRCClassifier"),
+    "CRCClassifier": Preset("ridge codes over the training rows", "CRCClassifier"),
+    "SRCClassifier": Preset("l1 or greedy codes over the training rows", "SRCClassifier"),
 }
 
 CHOICES = {**PRESETS, **ESTIMATORS}
-SCALES = ("standard", "unit", "none")
+SCALES = ("standard", "unit", "range", "none")
 
 
-def find_choice(name: str) -> Choice:
+def find_choice(name: str) -> Preset:
     """Return a preset or estimator by name; upper or lower case, where that leaves no choice."""
     if name in CHOICES:
         return CHOICES[name]
@@ -148,31 +53,23 @@ def find_choice(name: str) -> Choice:
 
 
 def make_model(
-    choice: Choice,
+    choice: Preset,
     scale: str | None,
     settings: Sequence[str],
     seed: int,
     image_shape: tuple[int, int] | None = None,
+    n_rows: int | None = None,
 ) -> Any:
     """Return the pipeline, not yet fitted: fill in, scale, (map,) learn.
 
-    ``image_shape`` is that of the table's rows, for models that compare images.
+    ``image_shape`` is that of the table's rows, for models that compare images; ``n_rows`` says
+    how many there are to learn from.
     """
-    from sklearn.pipeline import Pipeline
-    from sklearn.preprocessing import StandardScaler
+    from kernelatoms import FillToLearn, make_preset
 
-    from kernelatoms import FillToLearn, UnitRows
-
-    scale = choice.scale if scale is None else scale
-    if scale not in SCALES:
+    if scale is not None and scale not in SCALES:
         raise ValueError(f"--scale must be one of {', '.join(SCALES)}, got {scale!r}.")
-    steps: list[tuple[str, Any]] = [("fill", FillToLearn())]
-    if scale != "none":
-        steps.append(("scale", StandardScaler() if scale == "standard" else UnitRows()))
-    if choice.mapped:
-        steps.append(("map", make_estimator("KernelLinearizer")))
-    steps.append(("learn", make_estimator(choice.estimator, choice.dictionary)))
-    model = Pipeline(steps).set_params(**choice.parameters)
+    model = make_preset(choice, n_rows=n_rows, scale=scale).set_params(fill=FillToLearn())
     if image_shape is not None and "learn__image_shape" in model.get_params():
         model.set_params(learn__image_shape=image_shape)
     for setting in settings:
@@ -185,14 +82,11 @@ def make_model(
     return model.set_params(**dict.fromkeys(seeds, seed))
 
 
-def make_estimator(name: str, dictionary: str = "KSVD") -> Any:
+def make_estimator(name: str) -> Any:
     """Return one of the library's estimators with its defaults, its learner spelled out."""
-    import kernelatoms
+    from kernelatoms import make_preset
 
-    estimator = getattr(kernelatoms, name)()
-    if "dictionary" in estimator.get_params(deep=False):
-        estimator.set_params(dictionary=getattr(kernelatoms, dictionary)())
-    return estimator
+    return make_preset(Preset(name, name))[-1]
 
 
 def own_kernel(path: str) -> Any:

@@ -12,6 +12,7 @@
 - ``ksad/``: Chhabra, Wallace and Hopgood, *Improved image discrimination using fast non-linear
   orthogonal dictionary learning* (K-SAD).
 - ``lkdl/``: Golts and Elad, *Linearized kernel dictionary learning*, 2016.
+- ``methods/``: which method? All classifiers, and scikit-learn's, on tables and images.
 """
 
 from kernelatoms.papers.codec import FIGURES as CODEC_FIGURES
@@ -21,12 +22,14 @@ from kernelatoms.papers.kcrc import FIGURES as KCRC_FIGURES
 from kernelatoms.papers.kdl import FIGURES as KDL_FIGURES
 from kernelatoms.papers.ksad import FIGURES as KSAD_FIGURES
 from kernelatoms.papers.lkdl import FIGURES as LKDL_FIGURES
+from kernelatoms.papers.methods import FIGURES as METHODS_FIGURES
 
 #: Every figure that ``kernelatoms reproduce`` knows, in the order of the papers.
 FIGURES: dict[str, PaperFigure] = {
     figure.name: figure
     for figure in (
         *KDL_FIGURES, *LKDL_FIGURES, *KCRC_FIGURES, *FKSC_FIGURES, *KSAD_FIGURES, *CODEC_FIGURES,
+        *METHODS_FIGURES,
     )
 }  # fmt: skip
 

@@ -5,6 +5,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from kernelatoms import __version__
 from kernelatoms.papers.figure import Claim, Curves, PaperFigure, Reported
 from kernelatoms.papers.store import read_records
@@ -212,6 +214,8 @@ def _was_run(figure: PaperFigure, method: str, curves: Curves) -> bool:
 def _cell(figure: PaperFigure, values: Any) -> str:
     if len(values) == 0:
         return "-"
+    if np.isnan(values).any():
+        return "over budget"
     if len(values) == 1:
         return figure.number.format(values[0])
     mean, error = mean_and_error(values)

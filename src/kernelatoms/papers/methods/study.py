@@ -1,0 +1,34 @@
+"""The runs: every method on every data set, clean, corrupted, and after a small grid."""
+
+from kernelatoms.papers.methods.cells import measure
+from kernelatoms.papers.methods.classifiers import METHODS
+from kernelatoms.papers.methods.data import BUNDLED, CLEAN, CONDITIONS, DATA, IMAGES, TUNED
+from kernelatoms.papers.study import Setting, Size, Study
+
+# Places on the axis: a hundred for each condition, the data sets in them.
+_STEP = 100
+
+
+def place_of(data: str, condition: str) -> int:
+    """Return the place of a data set under a condition."""
+    return _STEP * CONDITIONS.index(condition) + DATA.index(data)
+
+
+def _settings(data: tuple[str, ...], conditions: tuple[str, ...]) -> list[Setting]:
+    return [
+        {"method": method, "x": place_of(name, condition), "data": name, "condition": condition}
+        for condition in conditions
+        for name in data
+        for method in METHODS
+        # Grids over images would take longer than all the rest.
+        if not (condition == TUNED and name in IMAGES)
+    ]
+
+
+STUDY = Study(
+    "methods/study",
+    "scikit-learn's tables; USPS, MNIST, ORL, Yale B, AR where at hand",
+    quick=Size(_settings(tuple(BUNDLED)[:2], (CLEAN,)), 1, "1 min"),
+    full=Size(_settings(DATA, CONDITIONS), 3, "1 h"),
+    measure=measure,
+)
