@@ -64,9 +64,10 @@ class ReadOptions:
         if self.decimal not in (None, ".", ","):
             raise ValueError(f"--decimal must be . or , and is {self.decimal!r}.")
         try:
-            known = self.encoding is None or b"".decode(self.encoding) == ""
-        except (LookupError, ValueError):
-            known = False
+            b"..".decode(self.encoding or "utf-8")
+            known = True
+        except (LookupError, ValueError) as error:
+            known = isinstance(error, UnicodeError)  # there is such an encoding of other bytes
         if not known:
             raise ValueError(
                 f"--encoding: there is no encoding {self.encoding!r}; usual ones are utf-8, "
