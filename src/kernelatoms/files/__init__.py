@@ -1,6 +1,9 @@
 """What enters and leaves as a file.
 
-- ``tables``: rows, labels and column names from .csv, .parquet, .npy and .npz files.
+- ``tables``: rows, labels and column names from files of all kinds; ``opening``: which kind it is.
+- ``csv_tables``: tables of text; ``first_lines``: their delimiters and names; ``text_numbers``:
+  decimal commas and the like; ``json_tables``: one JSON object a line; ``arrow_tables``: Parquet
+  and Arrow files; ``array_tables``: NumPy files, sparse ones too.
 - ``arrays``: NumPy files of unknown origin, of which sizes are compared before memory is taken.
 - ``features``: which columns a model learns from, and the same columns of other files.
 - ``column_kinds``: what columns are, and how words and dates (``dates``) become numbers.
