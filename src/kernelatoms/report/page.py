@@ -239,11 +239,11 @@ def _render_table(table: Table) -> str:
             for column, cell in zip(table.header[1:], cells, strict=True)
         )
         rows.append(f'<tr><th scope="row">{_cell(name)}</th>{values}</tr>')
-    wide = " wide" if len(table.header) > _WIDE_TABLE else ""
+    kind = " wide" if len(table.header) > _WIDE_TABLE else " pair" if len(table.header) == 2 else ""
     caption = f"<figcaption>{html.escape(table.caption)}</figcaption>" if table.caption else ""
     # A table too wide for its box is scrolled in it, by keys too; shadows say that it goes on.
     return (
-        f'<figure class="table{wide}"><div class="box" tabindex="0"><table><thead><tr>{header}</tr>'
+        f'<figure class="table{kind}"><div class="box" tabindex="0"><table><thead><tr>{header}</tr>'
         f"</thead><tbody>{''.join(rows)}</tbody></table></div>{caption}</figure>"
     )
 
@@ -345,6 +345,8 @@ footer { margin-top: 3rem; padding-top: 1rem; border-top: 1px solid var(--line);
   tbody tr:first-child { border-top: 0; }
   tbody th, td { padding: .2rem 1rem; white-space: normal; }
   td { display: flex; justify-content: space-between; gap: 1rem; }
+  .pair tr { display: flex; justify-content: space-between; }
+  .pair td::before { content: none; }
   td::before { content: attr(data-column); flex: none; max-width: 60%; color: var(--soft);
     text-align: left; }
 }
