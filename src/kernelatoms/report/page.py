@@ -305,7 +305,7 @@ p { margin: 0 0 .75rem; max-width: 44rem; }
 section { margin-top: 2.75rem; }
 .table { margin-top: 1rem; }
 /* Where a table goes on beyond its box there is a shadow; at its end the card covers that. */
-.box { overflow-x: auto; background:
+.box { position: relative; overflow-x: auto; background:
     linear-gradient(to right, var(--card) 40%, var(--clear)) left / 2.5rem 100% no-repeat local,
     linear-gradient(to left, var(--card) 40%, var(--clear)) right / 2.5rem 100% no-repeat local,
     linear-gradient(to right, var(--shadow), var(--clear)) left / .9rem 100% no-repeat scroll,
@@ -339,7 +339,7 @@ figcaption { padding: .75rem 1rem; border-top: 1px solid var(--line); color: var
 footer { margin-top: 3rem; padding-top: 1rem; border-top: 1px solid var(--line);
   color: var(--soft); font-size: .9rem; }
 @media (max-width: 40rem) {
-  thead { position: absolute; clip-path: inset(50%); }
+  thead { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
   table, tbody, tr, tbody th, td { display: block; }
   tbody tr { padding: .5rem 0; }
   tbody tr:first-child { border-top: 0; }
