@@ -7,7 +7,8 @@
 - ``contact_sheet``: a fitted model's atoms as small pictures with their numbers, drawn in
   ``sheet_drawing``; ``channels``: images in colour and of further channels.
 - ``curves``: figures of atoms and rows that are no images.
-- ``distributions``: figures of how a model's numbers run and spread.
+- ``distributions``: figures of how a model's numbers run and spread; ``class_curves``: one curve
+  a class.
 - ``calibration``: are answers as often right as they are sure?
 - ``code_energies``: figures of the classes whose atoms codes have their weight on.
 - ``compression``: a compressed matrix beside the original, its errors.

@@ -127,7 +127,8 @@ def _codes(subject: Subject, coded: Coded) -> tuple[str, list[Picture]]:
             f"{'has' if n_without == 1 else 'have'} nothing to leave over and "
             f"{'is' if n_without == 1 else 'are'} not counted."
         )
-    pictures = [_usage_picture(coded, subject.anatomy.codes_jointly)]
+    classes = subject.anatomy.classes if len(coded.uses) > 1 else []
+    pictures = [_usage_picture(coded, classes, subject.anatomy.codes_jointly)]
     if len(known):
         low, middle, high = np.percentile(shares[known], [5, 50, 95])
         words = (
@@ -141,7 +142,7 @@ def _codes(subject: Subject, coded: Coded) -> tuple[str, list[Picture]]:
     return text, pictures
 
 
-def _usage_picture(coded: Coded, jointly: bool) -> Picture:
+def _usage_picture(coded: Coded, classes: list[Any], jointly: bool) -> Picture:
     rows = coded.n_coded
     # A dictionary that no row chose says nothing about its atoms.
     shown = np.flatnonzero(rows)
@@ -154,8 +155,9 @@ def _usage_picture(coded: Coded, jointly: bool) -> Picture:
     )
     if len(coded.uses) > 1:
         which = "all rows" if jointly else "the rows that chose it"
-        words += f" One line a dictionary; shares are of {which}."
-    figure = usage_figure([coded.uses[c] / rows[c] for c in shown])
+        words += f" One line a class; shares are of {which}."
+    names = classes or [""]
+    figure = usage_figure({names[c]: coded.uses[c] / rows[c] for c in shown})
     return Picture(figure, words, f"Share of rows that use each atom, falling. {words}")
 
 

@@ -168,7 +168,9 @@ def _convergence(anatomy: Anatomy) -> tuple[str, list[Picture]]:
     if total.min() < 0:  # shares of a negative number say nothing
         return f"{text} It fell from {total[0]:.4g} to {total[-1]:.4g}. {ending}", []
     end = f"After {n_passes} passes it is at {percent(total[-1] / total[0])} of the first."
-    picture = Picture(progress_figure(objectives, total), end, f"Objective by pass. {end}")
+    names = anatomy.classes if len(objectives) > 1 else [""]
+    figure = progress_figure(dict(zip(names, objectives, strict=True)), total)
+    picture = Picture(figure, end, f"Objective by pass. {end}")
     return f"{text} {relative} {ending}", [picture]
 
 

@@ -239,11 +239,11 @@ def _render_table(table: Table) -> str:
             for column, cell in zip(table.header[1:], cells, strict=True)
         )
         rows.append(f'<tr><th scope="row">{_cell(name)}</th>{values}</tr>')
-    wide = " wide" if len(table.header) > _WIDE_TABLE else ""
+    kind = " wide" if len(table.header) > _WIDE_TABLE else " pair" if len(table.header) == 2 else ""
     caption = f"<figcaption>{html.escape(table.caption)}</figcaption>" if table.caption else ""
     # A table too wide for its box is scrolled in it, by keys too; shadows say that it goes on.
     return (
-        f'<figure class="table{wide}"><div class="box" tabindex="0"><table><thead><tr>{header}</tr>'
+        f'<figure class="table{kind}"><div class="box" tabindex="0"><table><thead><tr>{header}</tr>'
         f"</thead><tbody>{''.join(rows)}</tbody></table></div>{caption}</figure>"
     )
 
@@ -305,7 +305,7 @@ p { margin: 0 0 .75rem; max-width: 44rem; }
 section { margin-top: 2.75rem; }
 .table { margin-top: 1rem; }
 /* Where a table goes on beyond its box there is a shadow; at its end the card covers that. */
-.box { overflow-x: auto; background:
+.box { position: relative; overflow-x: auto; background:
     linear-gradient(to right, var(--card) 40%, var(--clear)) left / 2.5rem 100% no-repeat local,
     linear-gradient(to left, var(--card) 40%, var(--clear)) right / 2.5rem 100% no-repeat local,
     linear-gradient(to right, var(--shadow), var(--clear)) left / .9rem 100% no-repeat scroll,
@@ -339,12 +339,14 @@ figcaption { padding: .75rem 1rem; border-top: 1px solid var(--line); color: var
 footer { margin-top: 3rem; padding-top: 1rem; border-top: 1px solid var(--line);
   color: var(--soft); font-size: .9rem; }
 @media (max-width: 40rem) {
-  thead { position: absolute; clip-path: inset(50%); }
+  thead { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
   table, tbody, tr, tbody th, td { display: block; }
   tbody tr { padding: .5rem 0; }
   tbody tr:first-child { border-top: 0; }
   tbody th, td { padding: .2rem 1rem; white-space: normal; }
   td { display: flex; justify-content: space-between; gap: 1rem; }
+  .pair tr { display: flex; justify-content: space-between; }
+  .pair td::before { content: none; }
   td::before { content: attr(data-column); flex: none; max-width: 60%; color: var(--soft);
     text-align: left; }
 }
