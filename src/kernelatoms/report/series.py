@@ -1,4 +1,4 @@
-"""Measured curves beside reported ones: in one plot up to seven, in small plots side by side more."""
+"""Measured curves beside reported ones: up to seven in one plot, more in small plots."""
 
 import textwrap
 from collections.abc import Mapping
