@@ -5,7 +5,9 @@ for an earlier picture not again, and shows the figure of that name as it is the
 the directive under it. ``docs/test_pages.py`` checks that the name is a figure.
 """
 
+import contextlib
 import doctest
+import io
 import os
 import tempfile
 from pathlib import Path
@@ -39,9 +41,10 @@ class Drawn(SphinxDirective):
         with tempfile.TemporaryDirectory() as folder:  # examples may write files
             os.chdir(folder)
             try:
-                for example in examples[len(done) :]:
-                    exec(compile(example.source, str(page), "exec"), names)
-                    done.append(example)
+                with contextlib.redirect_stdout(io.StringIO()):
+                    for example in examples[len(done) :]:
+                        exec(compile(example.source, str(page), "exec"), names)
+                        done.append(example)
             finally:
                 os.chdir(here)
         figure = names[self.arguments[0]]

@@ -90,9 +90,10 @@ class _Reader:
             self.at = name.end()
             if name[0] in FUNCTIONS:
                 return self.function(name[0])
-            called = self.text.startswith("(", self.at)
-            if "_" in name[0] or (called and name[0] in ("phi", "k", "d")):
-                self.sure += name[0] not in WORDS
+            self.sure += "_" in name[0] and name[0] not in WORDS
+            if name[0] in ("phi", "k", "d") and (inside := self.enclosed("(", ")")):
+                self.sure += 1
+                return f"{_name(name[0])}({inside})" + self.suffixes()
             return _name(name[0]) + self.suffixes()
         return None
 
@@ -107,6 +108,8 @@ class _Reader:
 
     def enclosed(self, open_, close):
         back, sure = self.at, self.sure
+        if not self.text.startswith(open_, self.at):
+            return None
         self.at += 1
         if open_ == "|" and self.text.startswith(".|", self.at):
             self.at += 2
@@ -193,6 +196,8 @@ def typeset(text, write, *, greek=False):
     a weight $\mu$ of $\|w\|_1$, or $\exp (-\gamma \,d^{2})$
     >>> show("Rows x, whose phi(x) is a sum (of 3 x 4, at most).")
     Rows x, whose $\phi (x)$ is a sum (of 3 x 4, at most).
+    >>> show("fit takes k(train, train) and 1 / sqrt(energy)")
+    fit takes k(train, train) and 1 / sqrt(energy)
     """
     out, at = [], 0
     while match := _START.search(text, at):
