@@ -28,6 +28,7 @@
 - ``atom_numbers``: ``atom_numbers``, coherence, energy and class purity of atoms;
   ``atom_preimages``: ``atom_preimages``, atoms of any learner as rows; ``opened``: what both see.
 - ``explanation``: ``Explanation``, why a row was given its class; ``explain`` for pipelines.
+- ``naming``: errors of Python itself name public classes only.
 - ``unchanged``: a ``fit`` that fails leaves the estimator as it was.
 - ``sparse_rows``: rows that come as sparse arrays, dense inside.
 - ``checks``: what every argument is checked with, before work starts.

@@ -17,6 +17,7 @@ from kernelatoms.estimators.checks import (
 )
 from kernelatoms.estimators.dictionary_learner import GreedyParameters, pass_attributes
 from kernelatoms.estimators.fitted import held_floats
+from kernelatoms.estimators.naming import unnamed
 from kernelatoms.estimators.supervised import SupervisedDictionary
 from kernelatoms.estimators.unchanged import or_unchanged
 from kernelatoms.estimators.watching import CallbackWatch
@@ -42,6 +43,7 @@ Array = NDArray[Any]
 _ROUNDING = 10
 
 
+@unnamed
 class LabelDictionary(GreedyParameters, SupervisedDictionary):
     """K-SVD on signals with marks of their classes; a linear map of the code decides.
 

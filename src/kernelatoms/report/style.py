@@ -3,10 +3,10 @@
 from typing import Any
 
 import numpy as np
-from matplotlib.figure import Figure
 from matplotlib.textpath import TextPath
 from matplotlib.ticker import MaxNLocator
 
+from kernelatoms.report.shown import Figure
 from kernelatoms.report.words import shorten
 
 WIDTH = 5.0
