@@ -229,3 +229,19 @@ def test_messages_name_public_classes_only():
     for path in (source / "estimators").glob("*.py"):
         for text in re.findall(r'^\s+f?"(.*)"', path.read_text(), re.MULTILINE):
             assert not words.search(text), (path.name, text)
+
+
+def test_errors_of_python_name_no_private_class():
+    private = re.compile(
+        r"\b(Linear|Kernel|Dictionary|Label)Learner|Coder\.|Dictionary\.|tionClass"
+    )
+    for kind in {type(one) for one in (*TRANSFORMERS, *CLASSIFIERS)} - {SparseCoder}:
+        calls = [lambda kind=kind: kind(atoms=3), lambda kind=kind: kind().fit()]
+        names = ("transform", "predict", "predict_proba", "decision_function", "score")
+        model = kind()
+        calls += [getattr(model, name) for name in names if hasattr(model, name)]
+        for call in calls:
+            with pytest.raises(TypeError) as error:
+                call()
+            if "sklearn" not in str(error.traceback[-1].path):
+                assert not private.search(str(error.value)), error.value

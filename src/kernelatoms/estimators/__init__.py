@@ -30,6 +30,7 @@
 - ``explanation``: ``Explanation``, why a row was given its class; ``explain`` for pipelines.
 - ``unit_rows``: ``UnitRows``, rows to norm 1 by what is observed of them.
 - ``filling``: ``FillToLearn``, medians for missing values in learning only.
+- ``naming``: errors of Python itself name public classes only.
 - ``unchanged``: a ``fit`` that fails leaves the estimator as it was.
 - ``sparse_rows``: rows that come as sparse arrays, dense inside.
 - ``checks``: what every argument is checked with, before work starts.

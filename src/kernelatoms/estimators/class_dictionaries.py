@@ -30,7 +30,7 @@ from kernelatoms.estimators.fitted import (
 )
 from kernelatoms.estimators.kernel_choice import KernelChoice
 from kernelatoms.estimators.learners import KSVD, LinearLearner
-from kernelatoms.estimators.probabilities import Probabilities
+from kernelatoms.estimators.probabilities import Probabilities, first_largest
 from kernelatoms.estimators.sparse_rows import sparse_in_blocks
 from kernelatoms.estimators.unchanged import or_unchanged
 from kernelatoms.pursuit.choices import code_over_nearest
@@ -187,13 +187,14 @@ class ClassDictionaryClassifier(
         Returns
         -------
         scores : (n_samples, n_classes), or (n_samples,) for two classes
-            With two classes, the first one's residual less the second one's. Residuals that are
-            estimates may be below 0.
+            With two classes, the second one's share less the first one's, which is (r_1 - r_2) /
+            (r_1 + r_2). Residuals that are estimates may be below 0.
         """
-        residuals = self._residuals(self._validated(X))
+        X = self._validated(X)
         if len(self.classes_) == 2:
-            return residuals[:, 0] - residuals[:, 1]
-        return -residuals
+            shares = first_largest(*self._shares_of_classes(X))
+            return shares[:, 1] - shares[:, 0]
+        return -self._residuals(X)
 
     @sparse_in_blocks
     def predict(self, X: Any) -> Array:
@@ -276,9 +277,11 @@ class ClassDictionaryClassifier(
 
     def _shares_of_classes(self, X: Array) -> tuple[Array, NDArray[np.intp]]:
         left, energies = self._residuals(X), self._known_energies(X)
-        best = left.argmin(axis=1)
+        best, best_left = left.argmin(axis=1), left.min(axis=1)
         if energies is None:
-            energies = np.full(len(X), float(held(self, "mean_energy_")))
+            # Models of version 0.1 do not know: that of a signal half of which is explained.
+            mean = getattr(self, "mean_energy_", None)
+            energies = 2 * -best_left if mean is None else np.full(len(X), float(mean))
             left = left + energies[:, None]  # which these residuals lack
         return shares_of(left, energies, X.dtype), best
 

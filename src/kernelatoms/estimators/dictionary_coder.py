@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from kernelatoms.engine import machine
 from kernelatoms.estimators.checks import FLOATS, validate_new, wants_frame
+from kernelatoms.estimators.naming import unnamed
 from kernelatoms.estimators.sparse_rows import sparse_in_blocks
 from kernelatoms.pursuit.choices import Pursuit, code_over_nearest
 from kernelatoms.similarity import Kernel, LinearKernel
@@ -24,6 +25,7 @@ from kernelatoms.space.problem import CodingProblem, LinearProblem, split_missin
 Array = NDArray[Any]
 
 
+@unnamed
 class DictionaryCoder(
     ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMixin, BaseEstimator
 ):

@@ -19,6 +19,7 @@ from kernelatoms.estimators.fitted import (
     check_passes,
     held_count,
 )
+from kernelatoms.estimators.naming import unnamed
 from kernelatoms.estimators.watching import CallbackWatch
 from kernelatoms.learning.loop import Update, learn
 from kernelatoms.learning.state import LearnerState
@@ -30,6 +31,7 @@ from kernelatoms.space.problem import CodingProblem
 Array = NDArray[Any]
 
 
+@unnamed
 class DictionaryLearner(DictionaryCoder):
     """What all learners share: the passes, the callbacks, the sizes.
 

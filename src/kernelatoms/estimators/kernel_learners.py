@@ -21,6 +21,7 @@ from kernelatoms.estimators.dictionary_learner import (
 )
 from kernelatoms.estimators.kernel_dictionary import KernelDictionary
 from kernelatoms.estimators.linearizer import KernelLinearizer
+from kernelatoms.estimators.naming import unnamed
 from kernelatoms.estimators.unchanged import or_unchanged
 from kernelatoms.learning.atoms import atoms_from_rows, unit_rows
 from kernelatoms.learning.ksvd import KSVDUpdate
@@ -43,6 +44,7 @@ from kernelatoms.space.ridge import regress_rows
 Array = NDArray[Any]
 
 
+@unnamed
 class KernelLearner(GreedyParameters, KernelDictionary):
     """Greedy codes and coordinates of all rows: all that these learners share but the update."""
 

@@ -23,6 +23,7 @@ from kernelatoms.estimators.dictionary_learner import (
     pass_attributes,
 )
 from kernelatoms.estimators.fitted import check_learner_state, check_moments, held_floats
+from kernelatoms.estimators.naming import unnamed
 from kernelatoms.estimators.unchanged import or_unchanged
 from kernelatoms.learning.atoms import atoms_from_rows, unit_rows
 from kernelatoms.learning.gradients import within
@@ -45,6 +46,7 @@ Array = NDArray[Any]
 _FORGETTING = 3
 
 
+@unnamed
 class LinearLearner(OverRows, GreedyParameters, DictionaryLearner):
     """Learners whose atoms are signals like the others."""
 

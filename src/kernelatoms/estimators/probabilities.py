@@ -24,6 +24,7 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.utils import get_tags
 
 from kernelatoms.estimators.fitted import held_number
+from kernelatoms.estimators.naming import unnamed
 from kernelatoms.estimators.sparse_rows import sparse_in_blocks
 from kernelatoms.similarity.base import check_flag
 
@@ -34,6 +35,7 @@ _SHARPEST = 1e4
 _STEPS = 81  # on a logarithmic scale, before the search between two of them
 
 
+@unnamed
 class Probabilities:
     """Classifiers with ``predict_proba``: shares, calibrated if asked.
 

@@ -14,6 +14,7 @@ from kernelatoms.engine import machine
 from kernelatoms.estimators.checks import check_choice, validate_labelled, validate_new
 from kernelatoms.estimators.explanation import Explanation, explain_codes
 from kernelatoms.estimators.fitted import check_features, check_labels, held, held_floats, held_rows
+from kernelatoms.estimators.naming import unnamed
 from kernelatoms.estimators.neighbor_choice import NeighborChoice
 from kernelatoms.estimators.probabilities import Probabilities
 from kernelatoms.estimators.sparse_rows import sparse_in_blocks
@@ -43,6 +44,7 @@ class Represented(NamedTuple):
     errors: Array | None = None
 
 
+@unnamed
 class RepresentationClassifier(Probabilities, NeighborChoice, ClassifierMixin, BaseEstimator):
     """A signal is coded over all training rows; the class whose part of the code fits best wins.
 

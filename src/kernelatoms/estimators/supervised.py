@@ -18,6 +18,7 @@ from kernelatoms.estimators.fitted import (
     held_floats,
     held_rows,
 )
+from kernelatoms.estimators.naming import unnamed
 from kernelatoms.estimators.probabilities import Probabilities
 from kernelatoms.estimators.sparse_rows import sparse_in_blocks
 from kernelatoms.similarity.base import check_flag
@@ -27,6 +28,7 @@ from kernelatoms.space.residuals import class_residuals
 Array = NDArray[Any]
 
 
+@unnamed
 class SupervisedDictionary(OverRows, ClassifierMixin, DictionaryCoder, Probabilities):
     """One dictionary whose atoms belong to classes; what its codes say of a row decides.
 

@@ -12,6 +12,7 @@
 - ``calibration``: are answers as often right as they are sure?
 - ``code_energies``: figures of the classes whose atoms codes have their weight on.
 - ``compression``: a compressed matrix beside the original, its errors.
+- ``shown``: figures that notebooks show.
 - ``style``: what all figures share: width, colours, plain axes, labels.
 - ``comparison``: scores of repeated runs to means, standard errors and an honest sentence.
 - ``model``: the report on any fitted model. It takes the model apart (``anatomy``), codes the

@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from kernelatoms.report.channels import as_panel, check_image_shape, panel_shape
 from kernelatoms.report.comparison import mean_and_error
+from kernelatoms.report.shown import Figure
 from kernelatoms.report.style import (
     COLOURS,
     DARKEST,

@@ -5,12 +5,12 @@ from typing import Any
 import numpy as np
 from matplotlib import colormaps
 from matplotlib.colors import to_hex, to_rgb
-from matplotlib.figure import Figure
 from matplotlib.textpath import TextPath
 from matplotlib.ticker import MaxNLocator
 
 from kernelatoms.report.letters import stand_in
 from kernelatoms.report.page import Shades
+from kernelatoms.report.shown import Figure
 from kernelatoms.report.words import shorten
 
 WIDTH = 5.0
