@@ -1,6 +1,7 @@
 """Plots and the HTML report.
 
 - ``series``: measured curves beside reported ones; ``dots``: the same for many methods.
+- ``sizes``: scores over numbers of atoms.
 - ``page``: sections of text, tables and figures to one self-contained HTML file.
 - ``figures``: arrays to matplotlib figures; plain functions, no pyplot, no global state.
 - ``contact_sheet``: a fitted model's atoms as small pictures with their numbers, drawn in
@@ -43,6 +44,7 @@ from kernelatoms.report.page import (
     write_report,
 )
 from kernelatoms.report.series import series_figure
+from kernelatoms.report.sizes import sizes_figure
 from kernelatoms.report.style import COLOURS, GREY, SIGNED, plain_axes
 
 __all__ = [
@@ -69,6 +71,7 @@ __all__ = [
     "render_page",
     "robustness_figure",
     "series_figure",
+    "sizes_figure",
     "write_model_report",
     "write_report",
 ]
