@@ -35,10 +35,12 @@ _HOME_OF = {
     "PRESETS": "estimators.presets",
     "Preset": "estimators.presets",
     "SRCClassifier": "estimators.collaborative",
+    "Sizes": "estimators.sizes",
     "SparseCoder": "estimators.sparse_coder",
     "UnitRows": "estimators.unit_rows",
     "atom_numbers": "estimators.atom_numbers",
     "atom_preimages": "estimators.atom_preimages",
+    "choose_sizes": "estimators.sizes",
     "compress": "files.compressed",
     "decompress": "files.compressed",
     "default_preset": "estimators.presets",
@@ -80,11 +82,13 @@ __all__ = [
     "LCKSVDClassifier",
     "Preset",
     "SRCClassifier",
+    "Sizes",
     "SparseCoder",
     "UnitRows",
     "__version__",
     "atom_numbers",
     "atom_preimages",
+    "choose_sizes",
     "compress",
     "decompress",
     "default_preset",
@@ -129,6 +133,7 @@ if TYPE_CHECKING:
         make_preset,
     )
     from kernelatoms.estimators.residuals import residual_norms
+    from kernelatoms.estimators.sizes import Sizes, choose_sizes
     from kernelatoms.estimators.sparse_coder import SparseCoder
     from kernelatoms.estimators.unit_rows import UnitRows
     from kernelatoms.files.compressed import CompressionSummary, compress, decompress

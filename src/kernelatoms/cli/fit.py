@@ -8,10 +8,13 @@ from typing import Annotated, Any
 
 import typer
 
-from kernelatoms.cli.choosing import CHOICES, PRESETS, SCALES, find_choice, make_model
+from kernelatoms import PRESETS, default_preset
+from kernelatoms.cli.choosing import CHOICES, SCALES, find_choice, make_model
 from kernelatoms.cli.columns import lines_of_columns
 from kernelatoms.cli.missing import note_about_training, settle_missing
 from kernelatoms.cli.options import Data, Decimal, Encoding, Force, Header, Json, Rows, read_data
+from kernelatoms.cli.scoring import check_folds, cross_validate, read_groups, tell_scores
+from kernelatoms.cli.sizing import drawn_rows, name_by_size, tell_sizes, tune_sizes
 from kernelatoms.cli.speaking import (
     FitProgress,
     note,
@@ -27,7 +30,13 @@ EXAMPLES = """**Examples**
 
 `kernelatoms fit flowers.csv --label species`
 
-`kernelatoms fit flowers.csv --label species --cv 5 --set n_atoms=10 --set gamma=0.5`
+`kernelatoms fit flowers.csv --label species --cv 5`
+
+`kernelatoms fit visits.csv --label outcome --cv 5 --groups patient`
+
+`kernelatoms fit flowers.csv --label species --model lkdl --set n_atoms=10 --set gamma=0.5`
+
+`kernelatoms fit flowers.csv --label species --model lkdl --tune`
 
 `kernelatoms fit digits.npz --rows X --label y --model lkdl-images --output digits.skops`
 
@@ -54,12 +63,13 @@ def fit(
         str | None, typer.Option(help="Column (or key, in .npz) that names the class.")
     ] = None,
     model: Annotated[
-        str,
+        str | None,
         typer.Option(
-            help=f"A preset, or any estimator by name ({', '.join(CHOICES)}). {_MODELS}.",
+            help=f"A preset, or any estimator by name ({', '.join(CHOICES)}). {_MODELS}. By "
+            "default kcrc for up to 20,000 rows, lkdl beyond.",
             autocompletion=_complete_model,
         ),
-    ] = "lkdl",
+    ] = None,
     settings: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="NAME=VALUE", help="A parameter of the model; repeatable."),
@@ -89,7 +99,8 @@ def fit(
     scale: Annotated[
         str | None,
         typer.Option(
-            help="standard: every column to mean 0, variance 1; unit: every row to norm 1; none. "
+            help="standard: every column to mean 0, variance 1; unit: every row to norm 1; range: "
+            "every column to [0, 1], then with a column of ones every row to norm 1; none. "
             "By default what the preset says.",
             autocompletion=lambda: list(SCALES),
         ),
@@ -97,6 +108,21 @@ def fit(
     cv: Annotated[
         int, typer.Option(min=0, help="Cross-validate with this many folds; 0: do not.")
     ] = 0,
+    groups: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Keep rows with the same value there in the same fold of --cv; no feature.",
+        ),
+    ] = None,
+    tune: Annotated[
+        bool,
+        typer.Option(
+            "--tune",
+            help="Choose the numbers of atoms and nonzeros by cross-validation, and show the "
+            "scores.",
+        ),
+    ] = False,
     seed: Annotated[int, typer.Option(min=0, help="Seeds everything.")] = 0,
     force: Force = False,
     as_json: Json = False,
@@ -108,11 +134,8 @@ def fit(
     is used is said. A missing value takes its column's median in learning; later rows are coded by
     what is observed of them where the model can. A row without a label is not learned from.
     """
-    choice = find_choice(model)
-    _check_label(choice, model, label)
-    if cv == 1:
-        raise ValueError("--cv needs at least 2 folds (or 0 for no cross-validation), got 1.")
-
+    choice = find_choice(model or default_preset(0))
+    _check_label(choice, model or default_preset(0), label)
     from kernelatoms.files import (
         ReadOptions,
         check_result_target,
@@ -126,20 +149,31 @@ def fit(
     chosen = training_set(
         table,
         label if choice.needs_label else None,
-        _dropped(label, choice, [*(drop or []), *(ignore or [])]),
+        _dropped(label, choice, [*(drop or []), *(ignore or []), *([groups] if groups else [])]),
         keep or [],
         dates=dates,
     )
-    pipeline = make_model(choice, scale, settings or [], seed, chosen.image_shape)
+    grouped = None if groups is None else read_groups(table, groups, chosen.rows)
+    check_folds(chosen.y, cv, grouped)
+    enough = len(chosen.X)
+    if model is None:
+        model = name_by_size(len(chosen.X))
+        choice = find_choice(model)
+        enough = choice.enough_rows or enough
+    pipeline = make_model(
+        choice, scale, settings or [], seed, chosen.image_shape, min(enough, len(chosen.X))
+    )
     described = {"file": table.path.name, **chosen.describe()}
     record = chosen.record(name=model, data=described)
     _say_before(chosen, record, output, settle_missing(pipeline, chosen.X))
-    _check_folds(chosen.y, cv)
+    chosen, grouped = drawn_rows(chosen, grouped, enough, seed)
 
     heard: list[str] = []
     report: dict[str, Any] = {}
     with warnings_as_notes(heard), progress() as on_step:
         on_step(0, 0, "loading")
+        if tune:
+            report["tuned"] = tune_sizes(pipeline, chosen.X, chosen.y, seed, on_step)
         start = time.perf_counter()
         learner = pipeline[-1]
         if hasattr(learner, "set_callbacks"):
@@ -155,7 +189,9 @@ def fit(
             warnings.simplefilter("ignore")
             from sklearn.base import clone
 
-            report["cross_validation"] = _cross_validate(clone(pipeline), chosen, cv, seed, on_step)
+            report["cross_validation"] = cross_validate(
+                clone(pipeline), chosen.X, chosen.y, cv, seed, on_step, grouped
+            )
     report["warnings"] = heard
     from kernelatoms.files import ROW_MARKS, save_model
 
@@ -223,22 +259,6 @@ def _note_copies(pipeline: Any, y: Any) -> None:
         )
 
 
-def _check_folds(y: Any, cv: int) -> None:
-    """Refuse folds that some class cannot fill, before anything is fitted."""
-    if not cv:
-        return
-    if y is None:
-        raise ValueError("--cv scores classifiers; this model has no label to predict.")
-    import numpy as np
-
-    classes, counts = np.unique(y, return_counts=True)
-    if counts.min() < cv:
-        raise ValueError(
-            f"--cv {cv} needs at least {cv} rows of every class, but "
-            f"{str(classes[counts.argmin()])!r} has {counts.min()}."
-        )
-
-
 def _what_was_reached(pipeline: Any, X: Any, y: Any) -> dict[str, Any]:
     """Return passes and the share of energy that the codes keep, for models that have them."""
     learner = pipeline[-1]
@@ -302,32 +322,14 @@ def _energy_kept(learner: Any, signals: Any) -> tuple[float, float]:
     return float(learner.score(signals)) * energy, energy
 
 
-def _cross_validate(pipeline: Any, chosen: Any, cv: int, seed: int, on_step: Any) -> dict[str, Any]:
-    import numpy as np
-    from sklearn.base import clone
-    from sklearn.model_selection import StratifiedKFold
-
-    folds = StratifiedKFold(cv, shuffle=True, random_state=seed)
-    scores = []
-    for done, (train, test) in enumerate(folds.split(chosen.X, chosen.y)):
-        on_step(done, cv, f"fold {done + 1} of {cv}")
-        fitted = clone(pipeline).fit(chosen.X[train], chosen.y[train])
-        scores.append(float(fitted.score(chosen.X[test], chosen.y[test])))
-    _, counts = np.unique(chosen.y, return_counts=True)
-    return {
-        "folds": scores,
-        "mean": float(np.mean(scores)),
-        "standard_error": float(np.std(scores, ddof=1) / np.sqrt(cv)),
-        "most_frequent_class": float(counts.max() / counts.sum()),
-    }
-
-
 def _tell(record: Any, pipeline: Any, output: Path) -> None:
     data, report = record.data, record.fit
     classes = report.get("classes", [])
     sizes = f"{data['rows']:,} rows, {data['features']:,} features"
     sizes += f", {len(classes)} classes" if classes else ""
     tell(f"{record.name} on {data['file']}: {sizes}; fitted in {report['seconds']:.2f} s.")
+    if "tuned" in report:
+        tell_sizes(report["tuned"])
     if report.get("energy_kept") is not None:
         tell(
             f"{report['n_atoms']:,} atoms; their codes keep {report['energy_kept']:.1%} of the "
@@ -337,11 +339,7 @@ def _tell(record: Any, pipeline: Any, output: Path) -> None:
         tell(f"{_kept_in_words(report)}.")
     scores = report.get("cross_validation")
     if scores:
-        tell(
-            f"Accuracy on rows not learned from, {len(scores['folds'])} folds: "
-            f"{scores['mean']:.1%} ± {scores['standard_error']:.1%} (standard error); always the "
-            f"most frequent class: {scores['most_frequent_class']:.1%}."
-        )
+        tell_scores(scores, data["rows"])
     tell(f"Model: {output}")
 
 

@@ -28,6 +28,8 @@
 - ``atom_numbers``: ``atom_numbers``, coherence, energy and class purity of atoms;
   ``atom_preimages``: ``atom_preimages``, atoms of any learner as rows; ``opened``: what both see.
 - ``explanation``: ``Explanation``, why a row was given its class; ``explain`` for pipelines.
+- ``presets``: ``PRESETS``, ``make_preset``, ``default_preset``: pipelines for kinds of data;
+  ``sizes``: ``choose_sizes``, numbers of atoms and nonzeros by cross-validation.
 - ``unit_rows``: ``UnitRows``, rows to norm 1 by what is observed of them.
 - ``filling``: ``FillToLearn``, medians for missing values in learning only.
 - ``naming``: errors of Python itself name public classes only.

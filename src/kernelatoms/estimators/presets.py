@@ -43,7 +43,8 @@ def _sizes(n_atoms: int, n_nonzero_coefs: int) -> dict[str, Any]:
     }
 
 
-#: Models by name. What they do on which data, and why their sizes are these: docs/guide/which-method.md.
+#: Models by name. What they do on which data, and why their sizes are these, is told in
+#: docs/guide/which-method.md.
 PRESETS = {
     "kcrc": Preset(
         "classify tables by the training rows themselves: standardised columns, RBF kernel, ridge "
@@ -215,12 +216,30 @@ def make_preset(
 
 def _make_estimator(name: str, dictionary: str = "KSVD") -> Any:
     """Return one of the library's estimators with its defaults, its learner spelled out."""
-    import kernelatoms
-
-    estimator = getattr(kernelatoms, name)()
+    known = _estimators()
+    estimator = known[name]()
     if "dictionary" in estimator.get_params(deep=False):
-        estimator.set_params(dictionary=getattr(kernelatoms, dictionary)())
+        estimator.set_params(dictionary=known[dictionary]())
     return estimator
+
+
+def _estimators() -> dict[str, Any]:
+    """Return the estimators by name; imported here, since presets are listed before any is used."""
+    from kernelatoms.estimators import collaborative, kernel_learners, label_dictionaries, learners
+    from kernelatoms.estimators.class_dictionaries import ClassDictionaryClassifier
+    from kernelatoms.estimators.fddl import FDDLClassifier
+    from kernelatoms.estimators.ksad import KSAD
+    from kernelatoms.estimators.ksad_classifier import KSADClassifier
+    from kernelatoms.estimators.kscdl import KSCDL
+    from kernelatoms.estimators.linearizer import KernelLinearizer
+
+    found = (
+        KSAD, KSCDL, ClassDictionaryClassifier, FDDLClassifier, KSADClassifier, KernelLinearizer,
+        learners.KSVD, learners.MOD, kernel_learners.KernelKSVD, kernel_learners.KernelMOD,
+        label_dictionaries.DKSVDClassifier, label_dictionaries.LCKSVDClassifier,
+        collaborative.CRCClassifier, collaborative.SRCClassifier,
+    )  # fmt: skip
+    return {estimator.__name__: estimator for estimator in found}
 
 
 def _before(scale: str) -> list[tuple[str, Any]]:

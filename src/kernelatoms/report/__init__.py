@@ -1,6 +1,7 @@
 """Plots and the HTML report.
 
 - ``series``: measured curves beside reported ones; ``dots``: the same for many methods.
+- ``sizes``: scores over numbers of atoms.
 - ``page``: sections of text, tables and figures to one self-contained HTML file; ``embedding``:
   figures as they travel in it, for all scripts (``letters``), light pages and dark ones.
 - ``figures``: arrays to matplotlib figures; plain functions, no pyplot, no global state.
@@ -52,6 +53,7 @@ from kernelatoms.report.page import (
 )
 from kernelatoms.report.rows import RowsOfFile
 from kernelatoms.report.series import series_figure
+from kernelatoms.report.sizes import sizes_figure
 from kernelatoms.report.style import COLOURS, GREY, SIGNED, plain_axes
 
 __all__ = [
@@ -84,6 +86,7 @@ __all__ = [
     "render_page",
     "robustness_figure",
     "series_figure",
+    "sizes_figure",
     "write_model_report",
     "write_report",
 ]

@@ -76,7 +76,7 @@ def ranks(curves: Curves) -> Curves:
 
 def medians(curves: Curves) -> Curves:
     """Return the median over data sets of what was measured on clean rows: tables, images."""
-    values = {}
+    values: dict[tuple[str, float | None], list[float]] = {}
     for method in curves.methods:
         for i, data in enumerate((TABLES, tuple(IMAGES))):
             places = [place_of(name, CLEAN) for name in data]

@@ -1,0 +1,259 @@
+"""``fit --cv``: how well a model does on rows that it did not learn from, and others beside it."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from kernelatoms.cli.speaking import tell
+
+OnStep = Callable[[int, int, str], None]
+
+# A support vector machine takes the square of the rows; of more, so many are drawn for it.
+_MOST_SVM_ROWS = 5_000
+# Means of folds that differ by more of their standard errors than this differ clearly.
+_CLEARLY = 2.0
+_MOST_RECALLS = 12
+
+
+def check_folds(y: Any, cv: int, groups: Any = None) -> None:
+    """Refuse folds that some class, or the groups, cannot fill, before anything is fitted.
+
+    Parameters
+    ----------
+    y : array of shape (n_rows,) or None
+        The labels.
+    cv : int
+        How many folds; 0 for none.
+    groups : array of shape (n_rows,) or None
+        Which rows stay together.
+    """
+    if not cv:
+        if groups is not None:
+            raise ValueError("--groups keeps rows together in the folds of --cv: give --cv too.")
+        return
+    if cv == 1:
+        raise ValueError("--cv needs at least 2 folds (or 0 for no cross-validation), got 1.")
+    if y is None:
+        raise ValueError("--cv scores classifiers; this model has no label to predict.")
+    import numpy as np
+
+    classes, counts = np.unique(y, return_counts=True)
+    if counts.min() < cv:
+        raise ValueError(
+            f"--cv {cv} needs at least {cv} rows of every class, but "
+            f"{str(classes[counts.argmin()])!r} has {counts.min()}."
+        )
+    if groups is not None and (n_groups := len(np.unique(groups))) < cv:
+        raise ValueError(f"--cv {cv} needs at least {cv} groups, but --groups has {n_groups}.")
+
+
+def read_groups(table: Any, column: str, rows: Any) -> Any:
+    """Return the group of every row that is learned from, as numbers.
+
+    Parameters
+    ----------
+    table : Table
+        The file.
+    column : str
+        The column that names the groups.
+    rows : array of shape (n_rows,)
+        Which rows of the file are learned from.
+
+    Returns
+    -------
+    array of shape (n_rows,)
+    """
+    import numpy as np
+
+    if column in table.words:
+        names = table.words[column]
+        gone = np.array([name is None for name in names])
+    elif column in table.place_of:
+        names = table.exact.get(column, table.numbers[:, table.place_of[column]])
+        gone = np.isnan(table.numbers[:, table.place_of[column]])
+    else:
+        known = ", ".join([*table.columns, *table.words][:12])
+        raise ValueError(f"--groups: there is no column {column!r}; the file has {known}.")
+    if gone[rows].any():
+        first = rows[gone[rows]][0]
+        raise ValueError(
+            f"--groups {column}: row {first:,} names no group; give it one, or leave the row out."
+        )
+    _, numbers = np.unique([str(name) for name in np.asarray(names)[rows]], return_inverse=True)
+    return numbers
+
+
+def cross_validate(
+    pipeline: Any, X: Any, y: Any, cv: int, seed: int, on_step: OnStep, groups: Any = None
+) -> dict[str, Any]:
+    """Return how well a model and an RBF support vector machine do on the same folds.
+
+    Parameters
+    ----------
+    pipeline : Pipeline
+        The model; cloned for every fold.
+    X : array of shape (n_rows, n_features)
+        Rows.
+    y : array of shape (n_rows,)
+        Their labels.
+    cv : int
+        How many folds.
+    seed : int
+        Seeds the folds.
+    on_step : callable
+        Hears ``(done, of_all, words)``.
+    groups : array of shape (n_rows,) or None
+        Rows of one group are never in different folds.
+
+    Returns
+    -------
+    dict
+        Plain numbers and texts, as a model's record keeps them.
+    """
+    import numpy as np
+    from sklearn.base import clone
+
+    folds = _folds(X, y, cv, seed, groups)
+    predicted = np.empty_like(y)
+    scores, balanced, machine = [], [], []
+    machine_rows = min(_MOST_SVM_ROWS, max(len(train) for train, _ in folds))
+    for done, (train, test) in enumerate(folds):
+        on_step(done, cv, f"fold {done + 1} of {cv}")
+        predicted[test] = clone(pipeline).fit(X[train], y[train]).predict(X[test])
+        right = predicted[test] == y[test]
+        scores.append(float(right.mean()))
+        balanced.append(float(np.mean(list(_recalls(y[test], right).values()))))
+        on_step(done, cv, f"fold {done + 1} of {cv}, the support vector machine")
+        machine.append(_machine_score(X, y, train, test, seed))
+    _, counts = np.unique(y, return_counts=True)
+    return {
+        "folds": scores,
+        **_mean_and_error(scores),
+        "most_frequent_class": float(counts.max() / counts.sum()),
+        "balanced_accuracy": _mean_and_error(balanced),
+        "recall": {str(name): share for name, share in _recalls(y, predicted == y).items()},
+        "svm": {"folds": machine, **_mean_and_error(machine), "rows": int(machine_rows)},
+        "grouped": groups is not None,
+    }
+
+
+def _folds(X: Any, y: Any, cv: int, seed: int, groups: Any) -> list[tuple[Any, Any]]:
+    import numpy as np
+    from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
+
+    if groups is None:
+        split = StratifiedKFold(cv, shuffle=True, random_state=seed).split(X, y)
+    else:
+        split = StratifiedGroupKFold(cv, shuffle=True, random_state=seed).split(X, y, groups)
+    folds = list(split)
+    for train, test in folds:
+        absent = np.setdiff1d(y, y[train])
+        if len(absent) or not len(test):
+            what = f"the class {str(absent[0])!r}" if len(absent) else "the rows to judge by"
+            raise ValueError(
+                f"--groups: with {cv} folds {what} would be in one fold as a whole; use fewer "
+                "folds (--cv), or groups that are smaller."
+            )
+    return folds
+
+
+def _machine_score(X: Any, y: Any, train: Any, test: Any, seed: int) -> float:
+    """Return the share that scikit-learn's ``SVC()`` on standardised columns gets right."""
+    from sklearn.impute import SimpleImputer
+    from sklearn.model_selection import train_test_split
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+    from sklearn.svm import SVC
+
+    if len(train) > _MOST_SVM_ROWS:
+        train, _ = train_test_split(train, train_size=_MOST_SVM_ROWS, random_state=seed)
+    fill = SimpleImputer(strategy="median", keep_empty_features=True)
+    machine = make_pipeline(fill, StandardScaler(), SVC())
+    return float(machine.fit(X[train], y[train]).score(X[test], y[test]))
+
+
+def _recalls(y: Any, right: Any) -> dict[Any, float]:
+    """Return the share of each class's rows that were given their class."""
+    import numpy as np
+
+    return {name: float(right[y == name].mean()) for name in np.unique(y)}
+
+
+def _mean_and_error(values: list[float]) -> dict[str, float]:
+    import numpy as np
+
+    return {
+        "mean": float(np.mean(values)),
+        "standard_error": float(np.std(values, ddof=1) / np.sqrt(len(values))),
+    }
+
+
+def tell_scores(scores: Mapping[str, Any], n_rows: int) -> None:
+    """Print what cross-validation found, and say plainly what follows from it.
+
+    Parameters
+    ----------
+    scores : mapping
+        What ``cross_validate`` returned.
+    n_rows : int
+        How many rows there were.
+    """
+    n_folds, most = len(scores["folds"]), scores["most_frequent_class"]
+    whole = " that keep groups together" * bool(scores.get("grouped"))
+    tell(
+        f"Accuracy on rows not learned from, {n_folds} folds{whole}: {_words(scores)} (standard "
+        f"error); always the most frequent class: {most:.1%}."
+    )
+    balanced = _words(scores["balanced_accuracy"])
+    tell(f"Balanced accuracy, the mean recall of the classes: {balanced}.")
+    tell(f"Recall by class: {_recalls_in_words(scores['recall'])}.")
+    machine = scores["svm"]
+    drawn = machine["rows"] < n_rows * (n_folds - 1) // n_folds
+    part = f", learned from {machine['rows']:,} rows" * drawn
+    tell(f"An RBF support vector machine (scikit-learn's SVC){part}: {_words(machine)}.")
+    for text in verdicts(scores):
+        tell(text)
+
+
+def verdicts(scores: Mapping[str, Any]) -> list[str]:
+    """Return what an honest tool says: whether the model is of use, whether another is better.
+
+    Parameters
+    ----------
+    scores : mapping
+        What ``cross_validate`` returned.
+
+    Returns
+    -------
+    list of str
+    """
+    import numpy as np
+
+    said = []
+    mean, error, most = (
+        scores["mean"], scores["standard_error"], scores["most_frequent_class"],
+    )  # fmt: skip
+    if mean < most - _CLEARLY * error:
+        said.append("This model is worse than guessing the most frequent class. Do not use it.")
+    elif mean <= most + _CLEARLY * error:
+        said.append("This model is no better than guessing the most frequent class.")
+    lead = np.subtract(scores["svm"]["folds"], scores["folds"])
+    lead_error = float(np.std(lead, ddof=1) / np.sqrt(len(lead)))
+    if lead.mean() > max(_CLEARLY * lead_error, 0.005):
+        said.append(
+            f"The support vector machine is clearly better here, by {100 * lead.mean():.1f} "
+            "points. Use it, unless you need atoms, codes or explanations."
+        )
+    return said
+
+
+def _words(score: Mapping[str, Any]) -> str:
+    return f"{score['mean']:.1%} ± {score['standard_error']:.1%}"
+
+
+def _recalls_in_words(recall: Mapping[str, float]) -> str:
+    """Return the recalls, the lowest first where there are too many for a line."""
+    if len(recall) <= _MOST_RECALLS:
+        return ", ".join(f"{name} {share:.1%}" for name, share in recall.items())
+    lowest = sorted(recall, key=lambda name: recall[name])[:_MOST_RECALLS]
+    shown = ", ".join(f"{name} {recall[name]:.1%}" for name in lowest)
+    return f"{shown} (the {_MOST_RECALLS} lowest of {len(recall):,}; --json has all)"

@@ -1,0 +1,147 @@
+"""Models and sizes by the rows at hand: the default's rule, and ``fit --tune``."""
+
+from dataclasses import replace
+from typing import Any
+
+from kernelatoms import PRESETS, default_preset
+from kernelatoms.cli.scoring import OnStep
+from kernelatoms.cli.speaking import note, tell
+
+# Classes of so few rows are learned from whole where others are drawn from.
+_FEW = 100
+# Sizes are chosen on so many rows.
+_MOST_TUNING_ROWS = 5_000
+
+
+def name_by_size(n_rows: int) -> str:
+    """Return the preset that is meant where none is asked for, and say so."""
+    name = default_preset(n_rows)
+    enough = PRESETS[name].enough_rows
+    if enough is None:
+        note(f"The model is {name}, the default for up to 20,000 rows (--model chooses others).")
+    else:
+        note(
+            f"The model is {name}, the default beyond {enough:,} rows; it learns from {enough:,} "
+            f"of {n_rows:,} rows, drawn evenly from all classes (--model {name} learns from all)."
+        )
+    return name
+
+
+def drawn_rows(chosen: Any, groups: Any, n_rows: int, seed: int) -> tuple[Any, Any]:
+    """Return so many rows of a training set, and their groups; all rows of small classes.
+
+    Parameters
+    ----------
+    chosen : TrainingSet
+        Rows and labels.
+    groups : array of shape (n_rows,) or None
+        Which rows stay together in folds.
+    n_rows : int
+        How many rows are enough.
+    seed : int
+        Seeds the draw.
+
+    Returns
+    -------
+    chosen : TrainingSet
+        About so many of its rows, in the order of the file.
+    groups : array or None
+        Theirs.
+    """
+    if len(chosen.X) <= n_rows:
+        return chosen, groups
+    some = spread_over_classes(chosen.y, n_rows, seed)
+    part = replace(chosen, X=chosen.X[some], y=chosen.y[some], rows=chosen.rows[some])
+    return part, None if groups is None else groups[some]
+
+
+def spread_over_classes(y: Any, n_rows: int, seed: int) -> Any:
+    """Return the numbers of so many rows, each class by its share, small ones whole; ascending.
+
+    Parameters
+    ----------
+    y : array of shape (n,)
+        Labels.
+    n_rows : int
+        How many rows; rows of small classes come on top.
+    seed : int
+        Seeds the draw.
+
+    Returns
+    -------
+    array of int
+    """
+    import numpy as np
+
+    rng = np.random.default_rng(seed)
+    _, labels, counts = np.unique(y, return_inverse=True, return_counts=True)
+    share = n_rows / len(labels)
+    some = []
+    for c, count in enumerate(counts):
+        members = np.flatnonzero(labels == c)
+        wanted = min(count, max(round(share * count), _FEW))
+        some.append(rng.choice(members, wanted, replace=False))
+    return np.sort(np.concatenate(some))
+
+
+def tune_sizes(pipeline: Any, X: Any, y: Any, seed: int, on_step: OnStep) -> dict[str, Any]:
+    """Choose the numbers of atoms and nonzeros of a model by cross-validation, and set them.
+
+    Parameters
+    ----------
+    pipeline : Pipeline
+        The model, not yet fitted; gets the sizes.
+    X : array of shape (n_rows, n_features)
+        Rows; of more than 5,000 so many are drawn.
+    y : array of shape (n_rows,) or None
+        Labels.
+    seed : int
+        Seeds draw and folds.
+    on_step : callable
+        Hears ``(done, of_all, words)``.
+
+    Returns
+    -------
+    dict
+        What was tried, the mean scores, and what was chosen.
+    """
+    import numpy as np
+
+    from kernelatoms import choose_sizes
+
+    if not any(name.split("__")[-1].startswith("n_atoms") for name in pipeline.get_params()):
+        raise ValueError(
+            "--tune chooses how many atoms and nonzeros a model has; this one has neither. Use "
+            "--model lkdl, or another that learns atoms."
+        )
+    if len(X) > _MOST_TUNING_ROWS:
+        labels = np.zeros(len(X)) if y is None else y
+        some = spread_over_classes(labels, _MOST_TUNING_ROWS, seed)
+        X, y = X[some], None if y is None else y[some]
+    sizes = choose_sizes(pipeline, X, y, random_state=seed, on_step=on_step)
+    pipeline.set_params(**sizes.parameters)
+    return {
+        "n_atoms": list(sizes.n_atoms),
+        "n_nonzero_coefs": list(sizes.n_nonzero_coefs),
+        "scores": sizes.means.tolist(),
+        "chosen": {name.split("__")[-1]: value for name, value in sizes.parameters.items()},
+        "rows": len(X),
+    }
+
+
+def tell_sizes(tuned: dict[str, Any]) -> None:
+    """Print the scores over sizes, and the choice.
+
+    Parameters
+    ----------
+    tuned : dict
+        What ``tune_sizes`` returned.
+    """
+    nonzeros = tuned["n_nonzero_coefs"]
+    tell(f"Scores on rows not learned from, 3 folds of {tuned['rows']:,} rows:")
+    if any(nonzeros):
+        tell(f"{'atoms':>8}" + "".join(f"{n:>4} nonzero{'s' if n != 1 else ' '}" for n in nonzeros))
+    for n_atoms, scores in zip(tuned["n_atoms"], tuned["scores"], strict=True):
+        tell(f"{n_atoms:>8,}" + "".join(f"{score:>13.1%}" for score in scores))
+    chosen = ", ".join(f"{name}={value}" for name, value in tuned["chosen"].items())
+    tell(f"Chosen, the smallest within a standard error of the best: {chosen}.")
