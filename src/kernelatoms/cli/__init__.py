@@ -3,6 +3,7 @@
 - ``app``: the ``kernelatoms`` command and its subcommands.
 - ``stopping``: Ctrl-C, from the first import to the last.
 - ``speaking``: words to the user: notes, errors, exit codes, progress, tables.
+- ``options``: what commands have in common: how a table is read, what may be written over.
 - ``choosing``: model by name or preset, parameters by ``--set name=value``.
 - ``fit``: ``kernelatoms fit``.
 - ``apply``: ``kernelatoms predict`` and ``encode``.

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from kernelatoms.cli.choosing import CHOICES, PRESETS, SCALES, find_choice, make_model
+from kernelatoms.cli.options import Data, Decimal, Encoding, Force, Header, Json, Rows, read_data
 from kernelatoms.cli.speaking import (
     FitProgress,
     note,
@@ -44,7 +45,7 @@ def _complete_model(incomplete: str) -> list[str]:
 
 @speaks_plainly
 def fit(
-    data: Annotated[Path, typer.Argument(help="Table: .csv, .tsv, .parquet, .npy or .npz.")],
+    data: Data,
     label: Annotated[
         str | None, typer.Option(help="Column (or key, in .npz) that names the class.")
     ] = None,
@@ -73,9 +74,10 @@ def fit(
             "repeatable.",
         ),
     ] = None,
-    rows: Annotated[
-        str | None, typer.Option(metavar="KEY", help="The key of an .npz file that holds the rows.")
-    ] = None,
+    rows: Rows = None,
+    decimal: Decimal = None,
+    encoding: Encoding = None,
+    header: Header = None,
     scale: Annotated[
         str | None,
         typer.Option(
@@ -88,7 +90,8 @@ def fit(
         int, typer.Option(min=0, help="Cross-validate with this many folds; 0: do not.")
     ] = 0,
     seed: Annotated[int, typer.Option(min=0, help="Seeds everything.")] = 0,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+    force: Force = False,
+    as_json: Json = False,
 ) -> None:
     """Learn a model from a file and keep it.
 
@@ -101,18 +104,23 @@ def fit(
     if cv == 1:
         raise ValueError("--cv needs at least 2 folds (or 0 for no cross-validation), got 1.")
 
-    from kernelatoms.files import check_target, read_table, refuse_to_overwrite, training_set
+    from kernelatoms.files import (
+        ReadOptions,
+        check_result_target,
+        refuse_to_overwrite,
+        training_set,
+    )
 
-    check_target(output)
     refuse_to_overwrite(output, data)
-    table = read_table(data, rows)
+    check_result_target(output, (".skops",), force=force)
+    table = read_data(data, ReadOptions(rows, decimal, encoding, header))
     chosen = training_set(
         table, label if choice.needs_label else None, _ignored(label, choice, ignore), keep or []
     )
     for text in chosen.notes:
         note(text)
     pipeline = make_model(choice, scale, settings or [], seed, chosen.image_shape)
-    described = {"file": data.name, **chosen.describe()}
+    described = {"file": table.path.name, **chosen.describe()}
     _note_missing(described["missing"])
     _check_folds(chosen.y, cv)
 

@@ -1,6 +1,9 @@
 """What enters and leaves as a file.
 
-- ``tables``: rows, labels and column names from .csv, .parquet, .npy and .npz files.
+- ``tables``: rows, labels and column names from files of all kinds; ``opening``: which kind it is.
+- ``csv_tables``: tables of text; ``first_lines``: their delimiters and names; ``text_numbers``:
+  decimal commas and the like; ``json_tables``: one JSON object a line; ``arrow_tables``: Parquet
+  and Arrow files; ``array_tables``: NumPy files, sparse ones too.
 - ``arrays``: NumPy files of unknown origin, of which sizes are compared before memory is taken.
 - ``features``: which columns a model learns from, and the same columns of other files.
 - ``identifiers``: columns that number or name the rows, which no model should learn from.
@@ -8,7 +11,7 @@
   apart within bounds (``archive``), its description looked through (``schema``), and what it
   holds checked against itself (``soundness``).
 - ``results``: predictions and codes to files.
-- ``writing``: files that are whole or not there at all.
+- ``writing``: files that are whole or not there at all; ``targets``: what they may replace.
 - ``compressed``: ``compress`` and ``decompress``; ``compressing``: models, bounds, blocks, bytes;
   ``inspecting``: ``inspect_compressed``.
 - ``sources``: what they ask of a file; ``kinds``: which file is of which kind.
@@ -35,12 +38,13 @@ _HOME_OF = {
     "ModelFileError": "models",
     "ModelRecord": "records",
     "REASONS": "identifiers",
+    "ReadOptions": "tables",
     "RESULT_SUFFIXES": "results",
     "SUFFIXES": "tables",
     "Table": "tables",
     "TableError": "tables",
     "check_codes_fit": "results",
-    "check_result_target": "results",
+    "check_result_target": "targets",
     "check_target": "writing",
     "compress": "compressed",
     "compress_file": "compressed",
@@ -52,6 +56,8 @@ _HOME_OF = {
     "format_of": "models",
     "inspect_compressed": "inspecting",
     "inspect_file": "inspecting",
+    "is_standard_stream": "writing",
+    "is_table": "tables",
     "labels_for": "features",
     "load_model": "models",
     "matrices_to_draw": "inspecting",
@@ -84,6 +90,7 @@ __all__ = [
     "CompressionSummary",
     "ModelFileError",
     "ModelRecord",
+    "ReadOptions",
     "Table",
     "TableError",
     "check_codes_fit",
@@ -99,6 +106,8 @@ __all__ = [
     "format_of",
     "inspect_compressed",
     "inspect_file",
+    "is_standard_stream",
+    "is_table",
     "labels_for",
     "load_model",
     "matrices_to_draw",
@@ -161,12 +170,24 @@ if TYPE_CHECKING:
         CODE_SUFFIXES,
         RESULT_SUFFIXES,
         check_codes_fit,
-        check_result_target,
         write_codes,
         write_columns,
     )
-    from kernelatoms.files.tables import SUFFIXES, Table, TableError, read_table
-    from kernelatoms.files.writing import check_target, refuse_to_overwrite, write_whole
+    from kernelatoms.files.tables import (
+        SUFFIXES,
+        ReadOptions,
+        Table,
+        TableError,
+        is_table,
+        read_table,
+    )
+    from kernelatoms.files.targets import check_result_target
+    from kernelatoms.files.writing import (
+        check_target,
+        is_standard_stream,
+        refuse_to_overwrite,
+        write_whole,
+    )
 
 
 def __getattr__(name: str) -> Any:
