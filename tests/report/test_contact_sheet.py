@@ -118,7 +118,7 @@ def test_where_there_is_a_linear_way_back_only(digits):
     X = digits[0]
     model = make_lkdl(KernelKSVD(4, **GREEDY), gamma=0.05, random_state=0).fit(X)
     figure = contact_sheet(model, image_shape=(8, 8))
-    back = model[0].inverse_transform(model[1].components_)
+    back = model[1].components_ @ model[0].preimage_coef_
     largest = back[np.arange(4), np.abs(back).argmax(axis=1)]
     expected = scaled(back * np.sign(largest)[:, None]).reshape(-1, 8, 8)
     np.testing.assert_allclose(images(figure), expected, atol=1e-9)

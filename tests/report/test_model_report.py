@@ -313,7 +313,7 @@ def test_atoms_go_back_through_scalers_and_kernel_map(digits):
     model = make_pipeline(scaler, Normalizer(), kernel_map.set_params(random_state=0), quick())
     model.fit(X)
     section = by_title(model_sections(model, image_shape=(8, 8)))["Atoms"]
-    expected = kernel_map.inverse_transform(model[-1].components_) * scaler.scale_
+    expected = model[-1].components_ @ kernel_map.preimage_coef_ * scaler.scale_
     np.testing.assert_allclose(drawn_images(section.pictures[0]), scaled(expected), atol=1e-9)
     assert "pre-images" in section.text
     assert "Values are those after Normalizer." in section.text
@@ -379,7 +379,7 @@ def test_a_row_of_the_grid_for_each_class(lkdl, digits):
     learner = lkdl[-1].dictionaries_[3]
     uses = (learner.transform(lkdl[:-1].transform(rows)).toarray() != 0).sum(axis=0)
     order = sorted(range(8), key=lambda atom: (-uses[atom], atom))
-    expected = scaled(lkdl[1].inverse_transform(learner.components_[order]))
+    expected = scaled(learner.components_[order] @ lkdl[1].preimage_coef_)
     np.testing.assert_allclose(drawn_images(picture.pictures[0])[24:32], expected, atol=1e-9)
 
 
@@ -491,7 +491,7 @@ def test_codes_of_a_mistake_are_those_of_both_dictionaries(lkdl, digits):
     for c, image, stems in ((true, axes[1], axes[3]), (taken, axes[2], axes[4])):
         learner = lkdl[-1].dictionaries_[c]
         code = learner.transform(signal)
-        pixels = lkdl[1].inverse_transform(code @ learner.components_)
+        pixels = (code @ learner.components_) @ lkdl[1].preimage_coef_
         np.testing.assert_allclose(image.images[0].get_array(), pixels.reshape(8, 8), atol=1e-9)
         np.testing.assert_allclose(stems.lines[1].get_xdata(), code.indices)
         np.testing.assert_allclose(stems.lines[1].get_ydata(), code.data)

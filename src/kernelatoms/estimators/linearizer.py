@@ -25,6 +25,7 @@ from kernelatoms.estimators.sparse_rows import sparse_in_blocks
 from kernelatoms.estimators.unchanged import or_unchanged
 from kernelatoms.similarity import Kernel
 from kernelatoms.similarity.missing import rows_with_missing
+from kernelatoms.space.atoms import remember
 from kernelatoms.space.expansion import Expansion
 from kernelatoms.space.gram_check import OVERFLOW
 from kernelatoms.space.linearize import (
@@ -37,6 +38,7 @@ from kernelatoms.space.linearize import (
 from kernelatoms.space.memory import check_fits
 from kernelatoms.space.samplers import SAMPLERS
 from kernelatoms.space.shrink import shrink_to_energy, warn_of_estimates
+from kernelatoms.space.way_back import MOST_ROWS, WayBack, learn_way_back, more_rows
 
 Array = NDArray[Any]
 
@@ -193,10 +195,11 @@ class KernelLinearizer(
         self.dual_coef_ = result.coef
         self.eigenvalues_ = result.eigenvalues
         self.n_components_ = len(self.eigenvalues_)
-        if self._precomputed:
-            self.__dict__.pop("preimage_coef_", None)
-        else:
+        for name in ("preimage_coef_", "preimage_rows_"):
+            self.__dict__.pop(name, None)
+        if not self._precomputed:
             self.preimage_coef_ = ridge_preimage(result)
+            self.preimage_rows_ = more_rows(X, self.landmarks_)
         return self
 
     @sparse_in_blocks
@@ -237,14 +240,16 @@ class KernelLinearizer(
         return F
 
     def inverse_transform(self, F: Any) -> Array:
-        """Return rows whose virtual samples are about F: the learned ridge pre-image.
+        """Return rows whose virtual samples are about F: exact pre-images seldom exist.
 
-        A linear map, fitted to the landmarks at ``fit``: exact pre-images seldom exist.
+        A kernel ridge regression of training rows on their virtual samples, whose width and ridge
+        leave-one-out errors choose, learned when it is first asked for. It is not linear; the
+        best linear map, for sums and differences such as atoms, is ``F @ preimage_coef_``.
 
         Parameters
         ----------
         F : array of shape (n_samples, n_components_)
-            Virtual samples, as ``transform`` returns them, or sums of such.
+            Virtual samples, as ``transform`` returns them, or approximations of such.
 
         Returns
         -------
@@ -261,11 +266,15 @@ class KernelLinearizer(
             raise ValueError(
                 f"F must have n_components_ = {self.n_components_} columns, got {F.shape[1]}."
             )
-        with np.errstate(over="ignore"):
-            coef = self.preimage_coef_.astype(F.dtype, copy=False)
-        if not np.isfinite(coef).all():  # rows are far longer than their virtual samples
-            coef = self.preimage_coef_
-        return (F @ coef).astype(F.dtype, copy=False)
+        # Models kept before there were such rows go back by their landmarks alone.
+        others = getattr(self, "preimage_rows_", self.landmarks_[:0])
+
+        def learn() -> WayBack:
+            rows = np.concatenate([self.landmarks_[:MOST_ROWS], others])
+            return learn_way_back(self._map(rows), rows)
+
+        made_of = (self.landmarks_, others, self.dual_coef_, self._kernel())
+        return remember(self, made_of, learn).rows(F)
 
     @property
     def _n_features_out(self) -> int:
@@ -321,6 +330,8 @@ class KernelLinearizer(
         held_floats(self, "eigenvalues_", (rank,), low=0)
         if not self._precomputed:
             held_floats(self, "preimage_coef_", (rank, n_features))
+            if "preimage_rows_" in vars(self):
+                held_floats(self, "preimage_rows_", (len(self.preimage_rows_), n_features))
 
     def _check_solver(self) -> Eigensolver:
         return Eigensolver(
