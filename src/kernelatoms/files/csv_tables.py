@@ -275,7 +275,7 @@ def _words_to_numbers(
     if columns:
         import pyarrow
 
-        held = [columns[i] if i in columns else column for i, column in enumerate(arrow.columns)]
+        held = [columns.get(i, column) for i, column in enumerate(arrow.columns)]
         arrow = pyarrow.Table.from_arrays(held, names=arrow.column_names)
     notes = []
     for example in sorted(set(found.values())):
