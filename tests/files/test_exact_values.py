@@ -6,6 +6,7 @@ import json
 
 import numpy as np
 import pyarrow
+import pyarrow.feather
 import pyarrow.parquet
 import pytest
 from hypothesis import given
