@@ -46,6 +46,7 @@ CALLS = {
     ".KernelKSVD": of_estimator("KernelKSVD"),
     ".KernelMOD": of_estimator("KernelMOD"),
     ".CRCClassifier": of_estimator("CRCClassifier"),
+    ".ClassDictionaryClassifier": of_estimator("ClassDictionaryClassifier"),
     ".DKSVDClassifier": of_estimator("DKSVDClassifier"),
     ".LCKSVDClassifier": of_estimator("LCKSVDClassifier"),
     ".FDDLClassifier": of_estimator("FDDLClassifier"),
