@@ -28,10 +28,13 @@ extensions = [
     "sphinx_copybutton",
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
+    "gallery",
     "mathml",
     "docstrings",
     "counted",
+    "drawn",
     "paper_pages",
+    "terminal",
 ]
 
 # Pages --------------------------------------------------------------------------------------------
@@ -61,7 +64,7 @@ sphinx_gallery_conf = {
     "backreferences_dir": "gallery/backreferences",
     "doc_module": ("kernelatoms",),
     "within_subsection_order": "gallery.Order",
-    "image_scrapers": ("gallery.scrape_figures", "matplotlib"),
+    "image_scrapers": ("gallery.scrape_figures", "gallery.scrape_pyplot"),
     "image_srcset": ["2x"],
     "reset_modules": ("matplotlib", "gallery.reset"),
     "capture_repr": (),

@@ -8,6 +8,7 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 from draws import pytest_runtest_protocol, rng
+from pictures import drawn, undrawn_pictures
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE / "extending"))
@@ -17,7 +18,7 @@ collect_ignore_glob = ["conf.py", "_build/*", "gallery/*", "api/generated/*"]
 if find_spec("sphinx_gallery") is None:
     collect_ignore_glob.append("_ext/*")
 
-__all__ = ["pytest_runtest_protocol", "rng"]
+__all__ = ["drawn", "pytest_runtest_protocol", "rng", "undrawn_pictures"]
 
 
 @pytest.fixture(autouse=True)

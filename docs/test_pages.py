@@ -2,12 +2,15 @@
 
 import doctest
 import re
+import shlex
 from pathlib import Path
 
 import pytest
+from matplotlib.figure import Figure
 
 import kernelatoms
 from kernelatoms import datasets, pursuit, report, similarity
+from kernelatoms.cli.app import main
 
 DOCS = Path(__file__).parent
 MADE = {"_build", "gallery", "generated"}
@@ -18,6 +21,7 @@ PAGES = {
 }
 FENCE = re.compile(r"^ *(```|~~~|:::).*$", re.MULTILINE)
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+DRAWN = re.compile(r"^ *```\{drawn\} (\w+)$", re.MULTILINE)
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE | doctest.IGNORE_EXCEPTION_DETAIL
 
 
@@ -30,9 +34,12 @@ def test_examples_on_the_page_do_what_it_says(page, monkeypatch, tmp_path):
     text = FENCE.sub("", path.read_text(encoding="utf-8"))
     examples = doctest.DocTestParser().get_doctest(text, {}, page, str(path), 0)
     failures = []
-    result = doctest.DocTestRunner(optionflags=FLAGS).run(examples, out=failures.append)
+    runner = doctest.DocTestRunner(optionflags=FLAGS)
+    result = runner.run(examples, out=failures.append, clear_globs=False)
     assert result.attempted > 0
     assert not result.failed, "".join(failures)
+    for name in DRAWN.findall(path.read_text(encoding="utf-8")):
+        assert isinstance(examples.globs[name], Figure), f"{page} draws {name}, which is no figure"
 
 
 PLAIN = {
@@ -48,6 +55,41 @@ def test_code_without_prompts_runs(page, monkeypatch, tmp_path):
     shared = {}
     for block in PLAIN[page]:
         exec(compile(block, page, "exec"), shared)
+
+
+TERMINAL = re.compile(
+    r"^( *)```\{terminal(-file)?\} ?(\S*)\n((?: *:\w+:[^\n]*\n)*)(.*?)^ *```$",
+    re.MULTILINE | re.DOTALL,
+)
+COMMANDS = {
+    name: blocks
+    for name, path in PAGES.items()
+    if (blocks := TERMINAL.findall(path.read_text(encoding="utf-8")))
+}
+
+
+def exit_code_of(line):
+    """Return how a command line ends, without a shell; other programs than ours are not run."""
+    program, *arguments = shlex.split(line, comments=True)
+    if program != "kernelatoms":
+        return 0
+    return main(arguments)
+
+
+@pytest.mark.parametrize("page", COMMANDS)
+def test_commands_on_the_page_end_as_it_says(page, monkeypatch, tmp_path, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("KERNELATOMS_DATA", raising=False)
+    for indent, is_file, name, options, body in COMMANDS[page]:
+        lines = [line.removeprefix(indent) for line in body.splitlines()]
+        if is_file:
+            (tmp_path / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
+            continue
+        expected = int(found[1]) if (found := re.search(r":exit: (\d+)", options)) else 0
+        commands = [line.removeprefix("$ ") for line in lines if line.startswith("$ ")]
+        assert commands, f"a terminal of {page} runs nothing"
+        for command in commands:
+            assert exit_code_of(command) == expected, f"{command}\n{capsys.readouterr()}"
 
 
 def public_names():

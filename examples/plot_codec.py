@@ -1,6 +1,6 @@
 r"""
-Compress a matrix, every row within a bound
-===========================================
+Compress within a bound
+=======================
 
 :class:`~kernelatoms.KernelCodec` turns a matrix into few bytes, and promises something of every
 row that comes back: :math:`|x - \hat x| \le \epsilon |x|`. How rows are predicted is not a

@@ -1,6 +1,6 @@
 """
-A look at atoms: contact sheets
-===============================
+Contact sheets of atoms
+=======================
 
 What has a dictionary learned? A contact sheet shows its atoms with the numbers that tell: how much
 of the codes they carry, how like another atom they are, and which class they serve. Here K-SVD is

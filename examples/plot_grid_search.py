@@ -1,6 +1,6 @@
 """
-Choosing kernel, atoms and nonzeros by cross-validation
-=======================================================
+Settings by cross-validation
+============================
 
 Everything here is a scikit-learn estimator, so a pipeline goes into ``GridSearchCV`` like any
 other. A step can be left out too: ``"passthrough"`` in place of the kernel gives the linear method,

@@ -1,6 +1,6 @@
 r"""
-Dictionaries in feature space: two circles
-==========================================
+Dictionaries for two circles
+============================
 
 The first experiment of the kernel dictionary learning paper (Nguyen, Patel, Nasrabadi and
 Chellappa, 2012; left half of its Fig. 4). Two classes are two circles around the origin, one twice

@@ -1,6 +1,6 @@
 r"""
-A kernel where lines fail: circles
-==================================
+Where lines fail: kernel OMP
+============================
 
 Two rings around the origin. Every direction holds points of both, so a linear dictionary, which
 knows directions only, cannot tell them apart. In the feature space of a Gaussian kernel near points

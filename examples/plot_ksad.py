@@ -1,6 +1,6 @@
 """
-K-SAD: orthonormal atoms, and what a metric does
-================================================
+K-SAD: orthonormal atoms
+========================
 
 :class:`~kernelatoms.KSADClassifier` codes rows over orthonormal atoms in a low-rank map of a
 kernel, and lets the nearest training codes vote. Which of its parts does the work? Digits, 60

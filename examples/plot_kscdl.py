@@ -1,6 +1,6 @@
 r"""
-Curved sets of signals in a few numbers
-=======================================
+Curved sets in a few numbers
+============================
 
 A bump that moves along a line: two numbers, its place and its width, say all about it, but as a
 row of 80 values it moves through all directions of space. Principal components need dozens of

@@ -1,6 +1,6 @@
 r"""
-Sparse or faithful: the lasso's path
-====================================
+The lasso's path
+================
 
 The weight :math:`\alpha` of the l1 penalty trades nonzeros for error.
 :func:`~kernelatoms.lasso_path` codes at many weights, each from the codes of the one before. Here

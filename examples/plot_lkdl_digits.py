@@ -1,6 +1,6 @@
 r"""
-Linear dictionaries and LKDL under noise
-========================================
+Dictionaries under noise
+========================
 
 One dictionary a class; a digit belongs where its code leaves the smallest residual. Does it help to
 learn the dictionaries under a kernel (LKDL), and does it still help when test digits are noisy or

@@ -1,6 +1,6 @@
 """
-Back from feature space: pre-images
-===================================
+Back from feature space
+=======================
 
 Which image does a point in the feature space of a kernel stand for? Most points are the map of no
 image at all, so there are several ways to look for one that comes close.

@@ -6,8 +6,10 @@ examples and what stands in backticks stay as they are.
 
 import re
 
+import formulas
+
 QUOTED = re.compile(r"(``.*?``|`.*?`)")
-NORM = re.compile(r"\|([^|`]+)\|(\^2|_F|_0|_1)?")
+BARE_BAR = re.compile(r"(?<!\\)\|")
 FITTED = re.compile(r"(?<=\w)_(?!\w)")
 
 
@@ -15,11 +17,11 @@ def typeset(text):
     r"""Return the text with norms as formulas and fitted names as words.
 
     >>> print(typeset("Minimises |x - D w|^2."))
-    Minimises :math:`\|x - D w\|^2`.
+    Minimises :math:`\|x - D\,w\|^{2}`.
     >>> print(typeset("Weight of |w|_1, above 0."))
     Weight of :math:`\|w\|_1`, above 0.
     >>> print(typeset("``a | b_`` or |K - F F'|_F"))
-    ``a | b_`` or :math:`\|K - F F'\|_F`
+    ``a | b_`` or :math:`\|K - F\,F^\top \|_F`
     >>> print(typeset("components_ : array of shape (n_atoms_, n_features)"))
     components_ : array of shape (n_atoms\_, n_features)
     >>> print(typeset("n_atoms_, n_iter_ : int"))
@@ -33,15 +35,23 @@ def typeset(text):
     text = re.sub(r"\beq(s?)\. (?=\()", r"equation\1 ", text)
     parts = QUOTED.split(text)
     for i in range(0, len(parts), 2):
-        parts[i] = FITTED.sub(r"\_", parts[i])
-        parts[i] = NORM.sub(lambda found: rf":math:`\|{found[1]}\|{found[2] or ''}`", parts[i])
+        found = QUOTED.split(formulas.typeset(parts[i], _role))
+        for j in range(0, len(found), 2):
+            found[j] = BARE_BAR.sub(r"\|", FITTED.sub(r"\_", found[j]))
+        parts[i] = "".join(found)
     return "".join(parts)
+
+
+def _role(tex):
+    return f":math:`{tex}`"
 
 
 def on_docstring(app, what, name, obj, options, lines):
     """Typeset a docstring before numpydoc reads it."""
+    in_example = False  # up to the next empty line: what an example prints is no text
     for i, line in enumerate(lines):
-        if not line.lstrip().startswith((">>>", "...")):
+        in_example = bool(line.strip()) and (in_example or line.lstrip().startswith(">>>"))
+        if not in_example:
             lines[i] = typeset(line)
 
 

@@ -1,17 +1,26 @@
 """A page for every paper, made of the stored runs in ``papers/records`` when the docs are built."""
 
+import re
 from pathlib import Path
+
+import formulas
 
 from kernelatoms.papers import FIGURES
 from kernelatoms.papers.page import (
     circumstances,
+    claims_counted,
     curves_in_words,
     figure_picture,
     figure_table,
+    picture_in_words,
 )
 
 HERE = Path(__file__).parent.parent / "papers"
 RECORDS = HERE / "records"
+# Inches; a picture that is taller is folded.
+TALLEST = 10
+CHI = re.compile(r"\bchi2\b")
+SIGNS = re.compile(r"[|^$*_<>\\]")
 
 HEAD = {
     "codec": "# The codec beside its rivals\n\nWhat `KernelCodec` and others need to store four "
@@ -56,45 +65,136 @@ def write_pages():
     """Write ``papers/<paper>.md`` and its pictures."""
     (HERE / "pictures").mkdir(exist_ok=True)
     for paper, head in HEAD.items():
-        parts = [head]
+        judged, sections = [], []
         for figure in FIGURES.values():
             size = figure.study.full
             curves = figure.curves(RECORDS, size, size.n_seeds)
             if figure.paper == paper and curves:
-                parts += section(figure, curves)
-        if len(parts) == 1:
+                claims = figure.claims(curves)
+                judged.append((figure, claims))
+                sections += section(figure, curves, claims)
+        parts = [head, *summary(judged), *sections]
+        if not sections:
             parts.append("No run of paper size is stored yet.")
-        text = "\n\n".join(parts) + "\n"
-        path = HERE / f"{paper}.md"
-        # An unchanged page keeps its date, so that Sphinx does not build it again.
-        if not path.exists() or path.read_text(encoding="utf-8") != text:
-            path.write_text(text, encoding="utf-8")
+        write(HERE / f"{paper}.md", "\n\n".join(parts) + "\n")
 
 
-def section(figure, curves):
-    """Return the parts of one figure's section."""
-    picture = f"pictures/{figure.name.replace('/', '-')}.svg"
-    figure_picture(figure, curves).savefig(HERE / picture, metadata={"Date": None})
-    drawn = []
+def write(path, text):
+    """Write a page; an unchanged one keeps its date, so that Sphinx does not build it again."""
+    if not path.exists() or path.read_text(encoding="utf-8") != text:
+        path.write_text(text, encoding="utf-8")
+
+
+def summary(judged):
+    """Return the parts that tell which claims hold: one table, a line a figure."""
+    counted = {figure.name: claims for figure, claims in judged if claims}
+    if not counted:
+        return []
+    lines = ["| | claims that hold | missed |", "|---|---|---|"]
+    for figure, claims in judged:
+        if claims:
+            missed = [in_markdown(claim.statement) for claim in claims if not claim.holds]
+            held = len(claims) - len(missed)
+            share = "all" if not missed else "none" if not held else "some"
+            lines.append(
+                f"| [{in_markdown(figure.title)}](#{anchor(figure)}) "
+                f"| [{held} of {len(claims)}]{{.claims-{share}}} | {folded(missed)} |"
+            )
+    return [
+        f"**{claims_counted(counted)}.** Each was stated before the runs and is judged by the "
+        "program; numbers, pictures and what the program judged by are under the links.",
+        ":::{container} claims-table\n" + "\n".join(lines) + "\n:::",
+    ]
+
+
+def folded(statements):
+    """Return statements for a cell of a table: one as it is, several behind their number."""
+    if len(statements) < 2:
+        return "".join(statements)
+    return (
+        f"<details><summary>{len(statements)} missed</summary>"
+        + "<br>".join(statements)
+        + "</details>"
+    )
+
+
+def section(figure, curves, claims):
+    """Return the parts of one figure's section: text, pictures, claims; numbers folded."""
+    held = [claim for claim in claims if claim.holds]
+    missed = [claim for claim in claims if not claim.holds]
+    table = figure_table(figure, curves)
+    lines = [table.header, ["---"] + ["--:"] * (len(table.header) - 1), *table.rows]
+    rows = "\n".join("| " + " | ".join(map(in_markdown, line)) + " |" for line in lines)
+    numbers = (
+        ":::{container} paper-table\n" + rows + "\n:::\n\n"
+        f"{in_markdown(table.caption)} {circumstances(figure, RECORDS)}"
+    )
+    parts = [
+        f"({anchor(figure)})=\n\n## {in_markdown(figure.title)}",
+        in_markdown(figure.text),
+        *drawn(figure),
+        curves_drawn(figure, curves),
+    ]
+    if missed:
+        parts.append(f"**Missed**: {len(missed)} of {len(claims)} claims.")
+        parts.append("\n".join(map(in_full, missed)))
+    if held:
+        what = (
+            "The claim holds" if len(claims) == 1 else f"{len(held)} of {len(claims)} claims hold"
+        )
+        parts.append(dropdown(what, "\n".join(map(in_full, held))))
+    parts.append(dropdown("All numbers", numbers))
+    return parts
+
+
+def drawn(figure):
+    """Draw what the paper shows as images, and return the figures."""
+    parts = []
     for i, extra in enumerate([*figure.drawings(None), *figure.pictures(RECORDS)], start=1):
         name = f"pictures/{figure.name.replace('/', '-')}-{i}.png"
         extra.figure.savefig(HERE / name, dpi=160)
-        drawn.append(
-            f"```{{figure}} {name}\n:alt: {extra.alt}\n:width: 100%\n\n{extra.caption}\n```"
+        parts.append(
+            f"```{{figure}} {name}\n:alt: {extra.alt}\n:width: 100%\n\n"
+            f"{in_markdown(extra.caption)}\n```"
         )
-    claims = "\n".join(
-        f"- **{'Holds' if claim.holds else 'Missed'}**: {claim.statement}. {claim.evidence}."
-        for claim in figure.claims(curves)
-    ).replace("^", r"\^")
-    table = figure_table(figure, curves)
-    lines = [table.header, ["---"] + ["--:"] * (len(table.header) - 1), *table.rows]
-    rows = "\n".join("| " + " | ".join(line) + " |" for line in lines)
-    return [
-        f"## {figure.title}",
-        figure.text.replace("|", r"\|").replace("^", r"\^"),
-        *drawn,
-        f"```{{image}} {picture}\n:alt: {curves_in_words(figure)}.\n:width: 90%\n```",
-        claims,
-        ":::{container} paper-table\n" + rows.replace("^", r"\^") + "\n:::",
-        f"{table.caption} {circumstances(figure, RECORDS)}".replace("^", r"\^"),
-    ]
+    return parts
+
+
+def curves_drawn(figure, curves):
+    """Draw the curves, and return the figure: folded where it is much taller than a screen."""
+    name = f"pictures/{figure.name.replace('/', '-')}.svg"
+    picture = figure_picture(figure, curves)
+    picture.savefig(HERE / name, metadata={"Date": None}, transparent=True)
+    part = (
+        f"```{{figure}} {name}\n:alt: {curves_in_words(figure)}.\n:figclass: curves\n\n"
+        f"{in_markdown(picture_in_words(figure, curves))}\n```"
+    )
+    return dropdown("The picture", part) if picture.get_size_inches()[1] > TALLEST else part
+
+
+def dropdown(title, text):
+    """Return a part that is shown when its title is clicked."""
+    return f"::::{{dropdown}} {title}\n{text}\n::::"
+
+
+def in_full(claim):
+    """Return a claim as a line of a list, with what it was judged by."""
+    return f"- {in_markdown(claim.statement)}. {in_markdown(claim.evidence)}."
+
+
+def anchor(figure):
+    """Return the name that a figure's section is linked by."""
+    return figure.name.replace("/", "-")
+
+
+def in_markdown(text):
+    """Return a text with its formulas typeset, and no other sign taken for one."""
+    kept = []
+
+    def keep(tex):
+        kept.append(f"${tex.strip()}$")
+        return f"\0{len(kept) - 1}\0"
+
+    text = formulas.typeset(CHI.sub(lambda _: keep(r"\chi^2"), text), keep, greek=True)
+    text = SIGNS.sub(r"\\\g<0>", text)
+    return re.sub("\0(\\d+)\0", lambda found: kept[int(found[1])], text)

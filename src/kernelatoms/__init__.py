@@ -44,6 +44,9 @@ _HOME_OF = {
     "compress": "files.compressed",
     "decompress": "files.compressed",
     "default_preset": "estimators.presets",
+    "denoise_image": "estimators.denoising",
+    "denoise_rows": "estimators.denoising",
+    "estimate_sigma": "estimators.noise",
     "explain": "estimators.explanation",
     "inspect_compressed": "files.inspecting",
     "lasso_path": "estimators.encode",
@@ -92,6 +95,9 @@ __all__ = [
     "compress",
     "decompress",
     "default_preset",
+    "denoise_image",
+    "denoise_rows",
+    "estimate_sigma",
     "explain",
     "inspect_compressed",
     "lasso_path",
@@ -113,6 +119,7 @@ if TYPE_CHECKING:
     from kernelatoms.estimators.class_dictionaries import ClassDictionaryClassifier
     from kernelatoms.estimators.codec import KernelCodec
     from kernelatoms.estimators.collaborative import CRCClassifier, SRCClassifier
+    from kernelatoms.estimators.denoising import denoise_image, denoise_rows
     from kernelatoms.estimators.encode import lasso_path, sparse_encode
     from kernelatoms.estimators.explanation import Explanation, explain
     from kernelatoms.estimators.fddl import FDDLClassifier
@@ -125,6 +132,7 @@ if TYPE_CHECKING:
     from kernelatoms.estimators.learners import KSVD, MOD
     from kernelatoms.estimators.linearizer import KernelLinearizer, nystrom_error
     from kernelatoms.estimators.lkdl import make_lkdl
+    from kernelatoms.estimators.noise import estimate_sigma
     from kernelatoms.estimators.preimages import preimage
     from kernelatoms.estimators.presets import (
         PRESETS,

@@ -217,7 +217,7 @@ def test_a_full_disk_leaves_the_old_model(flowers, model, tmp_path):
 def test_ctrl_c_in_the_middle(tmp_path):
     rng = np.random.default_rng(0)
     np.savez(tmp_path / "t.npz", X=rng.normal(size=(20_000, 200)), y=np.arange(20_000) % 4)
-    (tmp_path / "model.skops").write_bytes(b"old")
+    (tmp_path / "model.skops").write_bytes(b"PK\x03\x04 old")
     arguments = ["fit", "t.npz", "--label", "y", "--model", "linear", "--set", "max_iter=100000",
                  "--set", "tol=0", "--set", "n_atoms=300"]  # fmt: skip
     process = subprocess.Popen(
@@ -234,7 +234,7 @@ def test_ctrl_c_in_the_middle(tmp_path):
     assert process.returncode == 130
     assert "Traceback" not in errors
     assert "Stopped before it was done." in errors
-    assert (tmp_path / "model.skops").read_bytes() == b"old"
+    assert (tmp_path / "model.skops").read_bytes() == b"PK\x03\x04 old"
     assert sorted(os.listdir(tmp_path)) == ["model.skops", "t.npz"]
 
 

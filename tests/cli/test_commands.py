@@ -118,7 +118,7 @@ def test_images_from_npz(run, digits, tmp_path):
     code, out, _ = run("report", "d.skops", "digits.npz", "--rows", "X_test", "--label", "y_test")
     assert code == 0
     page = (tmp_path / "report.html").read_text()
-    assert f"{round(accuracy * 200)} of 200 rows are classified right" in page
+    assert f"{round(accuracy * 200)} of 200 labelled rows are classified right" in page
     assert "others" in page
 
 

@@ -145,7 +145,7 @@ def test_a_bad_output_is_refused_before_work(bad, tmp_path, monkeypatch, capsys)
 
 def test_a_report_that_cannot_be_written_is_no_traceback(tmp_path, monkeypatch, capsys, study):
     path = tmp_path / "report.html"
-    path.write_text("old")
+    path.write_text("<html>old")
     monkeypatch.setattr(digits, "run_study", lambda *_: study[0])
     monkeypatch.setattr(os, "fsync", lambda _: (_ for _ in ()).throw(OSError("disk full")))
     assert main(["demo", "--output", str(path)]) == 1
@@ -153,7 +153,7 @@ def test_a_report_that_cannot_be_written_is_no_traceback(tmp_path, monkeypatch, 
     assert err == "Error: disk full\n"
     assert "LKDL" in out
     assert "Report:" not in out
-    assert path.read_text() == "old"
+    assert path.read_text() == "<html>old"
 
 
 def test_ctrl_c_ends_quietly(tmp_path, monkeypatch, capsys):

@@ -37,7 +37,7 @@ FIT = ("fit", "t.npy", "--model", "KernelKSVD", "--set", "kernel=own:Kernel", "-
 def start(tmp_path):
     """Start ``kernelatoms fit`` with a kernel that does ``work``; wait until it is in it."""
     np.save(tmp_path / "t.npy", np.random.default_rng(0).standard_normal((20, 3)))
-    (tmp_path / "model.skops").write_bytes(b"old")
+    (tmp_path / "model.skops").write_bytes(b"PK\x03\x04 old")
 
     def begin(work="time.sleep(600)", command=("-m", "kernelatoms", *FIT), env=None):
         (tmp_path / "own.py").write_text(KERNEL.format(work=work))
@@ -76,7 +76,7 @@ def stop(process, times=1):
 @pytest.mark.parametrize("work", [later("time.sleep(600)"), STUBBORN, SWALLOWS])
 def test_whatever_a_command_is_at(work, times, start, tmp_path):
     stop(start(work), times)
-    assert (tmp_path / "model.skops").read_bytes() == b"old"
+    assert (tmp_path / "model.skops").read_bytes() == b"PK\x03\x04 old"
     assert sorted(set(os.listdir(tmp_path)) - {"__pycache__"}) == [
         "model.skops", "own.py", "started", "t.npy",
     ]  # fmt: skip

@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.datasets import load_digits, make_blobs
+from sklearn.decomposition import KernelPCA
 from sklearn.metrics.pairwise import pairwise_kernels
 
 import oracles.linearize
@@ -221,6 +223,77 @@ def test_preimages_come_back(rng):
     back = model.inverse_transform(model.transform(X[300:]))
     assert np.abs(back - X[300:]).max() < 0.05
     assert model.get_feature_names_out()[0] == "kernellinearizer0"
+
+
+def kernel_pca_error(train, test, kernel, gamma, n_components, alphas):
+    """Return scikit-learn's relative error there and back, at its best alpha for these rows."""
+    errors = []
+    for alpha in alphas:
+        pca = KernelPCA(
+            n_components, kernel=kernel, gamma=gamma, fit_inverse_transform=True, alpha=alpha
+        ).fit(train)
+        errors.append(relative_error(pca, test))
+    return min(errors)
+
+
+def relative_error(model, rows):
+    back = model.inverse_transform(model.transform(rows))
+    return np.linalg.norm(back - rows) / np.linalg.norm(rows)
+
+
+@pytest.mark.parametrize("gamma", [0.01, 0.1, None])
+def test_rows_come_back_as_in_scikit_learns_own_test(gamma):
+    # test_kernel_pca_inverse_transform_reconstruction, at further gammas: its alpha is 1e-3.
+    X, _ = make_blobs(n_samples=100, n_features=4, random_state=0)
+    model = KernelLinearizer("rbf", gamma=gamma, n_components=20).fit(X)
+    assert relative_error(model, X) <= kernel_pca_error(X, X, "rbf", gamma, 20, [1e-3])
+    assert relative_error(model, X) < 1e-1
+
+
+@pytest.mark.parametrize("gamma", [0.01, 0.1, None, 0.5, 1])
+def test_new_blobs_come_back_as_from_kernel_pca(gamma):
+    X, _ = make_blobs(n_samples=300, n_features=4, random_state=0)
+    model = KernelLinearizer("rbf", gamma=gamma, n_components=20).fit(X[:100])
+    alphas = [1e-6, 1e-4, 1e-3, 1e-2, 0.1, 1]
+    assert relative_error(model, X[100:]) <= kernel_pca_error(
+        X[:100], X[100:], "rbf", gamma, 20, alphas
+    )
+
+
+@pytest.mark.parametrize(
+    ("kernel", "gamma"),
+    [("rbf", 0.01), ("rbf", 0.05), ("rbf", 0.2), ("poly", None), ("poly", 0.1), ("linear", None),
+     ("cosine", None)],
+)  # fmt: skip
+@pytest.mark.parametrize("n_components", [10, pytest.param(50, marks=pytest.mark.slow)])
+def test_new_digits_come_back_as_from_kernel_pca(kernel, gamma, n_components):
+    X = load_digits().data / 16
+    X = X[np.random.default_rng(0).permutation(len(X))]
+    train, test = X[:250], X[1300:]
+    # Kernel PCA sets the mean aside; here it is the first coordinate.
+    model = KernelLinearizer(kernel, gamma=gamma, n_components=n_components + 1).fit(train)
+    alphas = [1e-4, 1e-2, 1] if kernel != "linear" else [1e-2, 1]
+    best = kernel_pca_error(train, test, kernel, gamma, n_components, alphas)
+    assert relative_error(model, test) <= best
+
+
+def test_rows_that_are_no_landmarks_help_the_way_back():
+    X = load_digits().data / 16
+    model = KernelLinearizer("rbf", gamma=0.05, n_landmarks=60, random_state=0).fit(X[:400])
+    assert len(model.preimage_rows_) == 340
+    error = relative_error(model, X[1300:])
+    del model.preimage_rows_  # a model of before they were kept
+    model._check_state()
+    assert error < relative_error(model, X[1300:])
+
+
+def test_the_linear_way_back_is_kept_for_sums(rng):
+    X = rng.standard_normal((200, 4))
+    model = KernelLinearizer("rbf", gamma=0.1, random_state=0).fit(X)
+    F = model.transform(X)
+    back = F @ model.preimage_coef_
+    assert np.linalg.norm(back - X) < 0.05 * np.linalg.norm(X)
+    assert model.inverse_transform(F.astype(np.float32)).dtype == np.float32
 
 
 def test_linear_preimage_is_exact(rng):

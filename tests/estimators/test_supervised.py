@@ -596,3 +596,54 @@ def test_digits_with_and_without_a_kernel_map():
     mapped = make_pipeline(KernelLinearizer("rbf", gamma=0.5, random_state=0), clone(plain))
     scores = [m.fit(X[:900], y[:900]).score(X[900:], y[900:]) for m in (plain, mapped)]
     assert min(scores) > 0.9
+
+
+class TestWeightsOfClasses:
+    @pytest.mark.parametrize("name", ["D-KSVD", "LC-KSVD1", "LC-KSVD2"])
+    def test_whole_weights_are_repeated_rows(self, name, flowers, monkeypatch):
+        """From the same start: atoms are shared out and drawn by rows, which are not the same."""
+        X, y = flowers
+        start = X[np.r_[0:4, 20:24, 40:44]]
+        start = start / np.linalg.norm(start, axis=1, keepdims=True)
+        module = "kernelatoms.estimators.label_dictionaries"
+        monkeypatch.setattr(f"{module}.class_atoms", lambda *args, **options: start.copy())
+        monkeypatch.setattr(f"{module}.shared_out", lambda n_atoms, sizes: np.array([4, 4, 4]))
+        weight = {0: 1, 1: 2, 2: 5}
+        often = np.array([weight[label] for label in y.tolist()])
+        repeated = MAKERS[name]().fit(np.repeat(X, often, axis=0), np.repeat(y, often))
+        weighted = MAKERS[name]().set_params(class_weight=weight).fit(X, y)
+        plain = MAKERS[name]().fit(X, y)
+        np.testing.assert_allclose(weighted.objective_, repeated.objective_, rtol=1e-9)
+        np.testing.assert_allclose(weighted.components_, repeated.components_, atol=1e-7)
+        np.testing.assert_allclose(weighted.coef_, repeated.coef_, atol=1e-7)
+        assert np.abs(weighted.coef_ - plain.coef_).max() > 1e-3
+
+    @pytest.mark.parametrize("name", ["D-KSVD", "LC-KSVD1", "LC-KSVD2"])
+    def test_equal_weights_change_nothing(self, name, flowers):
+        X, y = flowers
+        plain = MAKERS[name]().fit(X, y)
+        balanced = MAKERS[name]().set_params(class_weight="balanced").fit(X, y)  # as they are
+        np.testing.assert_allclose(balanced.coef_, plain.coef_, rtol=1e-12)
+
+    def test_balanced_weights_find_the_rare_class(self, rng):
+        X = rng.standard_normal((330, 6)) + np.repeat([[1.2], [0.0]], [30, 300], axis=0)
+        y = np.repeat(["rare", "usual"], [30, 300])
+        found = {}
+        for weight in (None, "balanced"):
+            model = DKSVDClassifier(20, n_nonzero_coefs=6, class_weight=weight, random_state=0)
+            found[weight] = np.mean(model.fit(X, y).predict(X[:30]) == "rare")
+        assert found["balanced"] > found[None]
+
+    def test_what_is_refused(self, flowers, tmp_path):
+        X, y = flowers
+        for given, words in (
+            ({7: 2}, "class 7, which is not in y; it has 0, 1, 2"),
+            ({0: -1}, r"class_weight\[0\] must be above 0"),
+            ("even", "class_weight must be None, 'balanced' or a dict"),
+        ):
+            with pytest.raises(ValueError, match=words):
+                DKSVDClassifier(class_weight=given).fit(X, y)
+        model = MAKERS["D-KSVD"]().set_params(class_weight={0: 2.0, 2: 0.5}).fit(X, y)
+        again, _ = load_model(save_model(model, tmp_path / "model.skops"))
+        np.testing.assert_array_equal(again.predict(X), model.predict(X))
+        assert again.class_weight == {0: 2.0, 2: 0.5}

@@ -59,7 +59,7 @@ def test_columns_can_be_left_out_by_name(table):
 
 def test_mixed_columns_stop_unless_left_out(table):
     mixed = table("a,b,kind\n1,2,x\nthree,4,y\n")
-    with pytest.raises(TableError, match="'a' holds numbers and words: 'three' in row 2"):
+    with pytest.raises(TableError, match="'a' holds numbers and words: 'three' in row 1"):
         training_set(mixed, "kind")
     assert training_set(mixed, "kind", ["a"]).columns == ["b"]
 

@@ -9,7 +9,8 @@ import pyarrow.parquet
 import pytest
 import scipy.sparse
 
-from kernelatoms.files.results import check_result_target, write_codes, write_columns
+from kernelatoms.files.results import write_codes, write_columns
+from kernelatoms.files.targets import check_result_target
 from kernelatoms.files.writing import check_target, write_whole
 
 
@@ -36,7 +37,7 @@ def test_targets_are_checked_first(tmp_path):
         check_target(tmp_path)
     with pytest.raises(NotADirectoryError, match="does not exist"):
         check_target(tmp_path / "no" / "file")
-    with pytest.raises(ValueError, match=r"must end with one of \.csv"):
+    with pytest.raises(ValueError, match=r"must end with \.csv"):
         check_result_target(tmp_path / "p.txt", (".csv",))
     assert os.listdir(tmp_path) == []
 

@@ -2,6 +2,7 @@
 
 import importlib
 import inspect
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -52,6 +53,9 @@ CALLS = {
     ".KSADClassifier": of_estimator("KSADClassifier"),
     ".compress": of_function("", "compress", "nothing.csv"),
     ".files.compress": of_function("", "compress", "nothing.csv"),
+    ".files.check_result_target": of_function(
+        ".files", "check_result_target", Path("new.csv"), [".csv"]
+    ),
     ".make_lkdl": of_function("", "make_lkdl", kernelatoms.KSVD()),
     ".SRCClassifier": of_estimator("SRCClassifier"),
     ".SparseCoder": of_estimator("SparseCoder", X[:5]),
@@ -73,6 +77,7 @@ CALLS = {
     ".datasets.load_mnist": of_function(".datasets", "load_mnist"),
     ".datasets.load_orl": of_function(".datasets", "load_orl"),
     ".datasets.load_usps": of_function(".datasets", "load_usps"),
+    ".report.Fold": of_function(".report", "Fold", "a", "b"),
     ".report.convergence_figure": of_function(".report", "convergence_figure", {"a": [1.0]}),
     ".report.dots_figure": of_function(
         ".report", "dots_figure", {"a": {"b": [1.0]}}, {}, xlabel="x"

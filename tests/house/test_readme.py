@@ -1,8 +1,9 @@
 """The commands at the top of the README work as they stand there."""
 
+import os
 import re
 import shlex
-import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -10,22 +11,36 @@ import pytest
 from kernelatoms.cli.app import main
 
 README = Path(__file__).parents[2] / "README.md"
-FLOWERS = Path(__file__).parents[1] / "cli" / "flowers.csv"
+
+
+def first_commands():
+    return re.search(r"```bash\n(.*?)```", README.read_text(), re.S)[1].splitlines()
 
 
 def test_first_commands(tmp_path, monkeypatch, capsys):
-    block = re.search(r"```bash\n(.*?)```", README.read_text(), re.S)[1]
-    commands = [
-        shlex.split(line, comments=True)[1:]
-        for line in block.splitlines()
-        if line.startswith("kernelatoms ")
+    set_up, *commands = [shlex.split(line, comments=True) for line in first_commands()]
+    assert set_up[-3:] == ["pip", "install", "."]
+    assert [command[:2] for command in commands] == [
+        ["kernelatoms", name] for name in ("datasets", "fit", "predict")
     ]
-    assert [command[0] for command in commands] == ["fit", "predict"]
     monkeypatch.chdir(tmp_path)
-    shutil.copy(FLOWERS, tmp_path)
     for command in commands:
-        assert main(command) == 0
-    assert 'virginica, late"' in capsys.readouterr().out
+        assert main(command[1:]) == 0
+    said = capsys.readouterr().out.splitlines()
+    assert [line for line in said if line == "virginica"]
+
+
+@pytest.mark.slow
+def test_first_commands_on_a_machine_with_nothing(tmp_path):
+    clone = tmp_path / "clone"
+    subprocess.run(["git", "clone", "-q", README.parent, clone], check=True)
+    where = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
+    done = subprocess.run(
+        ["bash", "-e", "-c", "\n".join(first_commands())],
+        cwd=clone, env=where, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "virginica" in done.stdout
 
 
 def test_python_blocks_run():

@@ -63,7 +63,7 @@ def test_atoms_by_energy_with_their_numbers(digits):
             f"atom {j}",
             f"energy {100 * numbers.energy[j]:.1f}%",
             f"coherence {numbers.coherence[j]:.2f}",
-            f"class {numbers.purest[j]}: {100 * numbers.purity[j]:.0f}%",
+            f"{100 * numbers.purity[j]:.0f}% class {numbers.purest[j]}",
         ]
 
 
@@ -118,7 +118,7 @@ def test_where_there_is_a_linear_way_back_only(digits):
     X = digits[0]
     model = make_lkdl(KernelKSVD(4, **GREEDY), gamma=0.05, random_state=0).fit(X)
     figure = contact_sheet(model, image_shape=(8, 8))
-    back = model[0].inverse_transform(model[1].components_)
+    back = model[1].components_ @ model[0].preimage_coef_
     largest = back[np.arange(4), np.abs(back).argmax(axis=1)]
     expected = scaled(back * np.sign(largest)[:, None]).reshape(-1, 8, 8)
     np.testing.assert_allclose(images(figure), expected, atol=1e-9)
@@ -137,7 +137,7 @@ def test_atoms_of_classes_name_them(kind, digits):
     found = texts(contact_sheet(model, new, words[labels], order="number", image_shape=(8, 8)))
     assert found[::4] == [f"{j} of digit {j // 2}" for j in range(20)]
     numbers = atom_numbers(model, new, words[labels])
-    shown = [f"digit {numbers.purest[j]}: {100 * numbers.purity[j]:.0f}%" for j in range(20)]
+    shown = [f"{100 * numbers.purity[j]:.0f}% digit {numbers.purest[j]}" for j in range(20)]
     used = numbers.uses > 0
     assert [word for word, some in zip(found[3::4], used, strict=True) if some] == [
         word for word, some in zip(shown, used, strict=True) if some

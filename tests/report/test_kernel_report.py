@@ -55,7 +55,7 @@ def test_answers_are_the_classifiers(digits, scheme, kernel):
     np.testing.assert_array_equal(model.classes_[coded.chosen], model.predict(Z))
     right = int((model.predict(Z) == truth).sum())
     text = render_page("x", model_sections(model, Z, truth, image_shape=(8, 8)))
-    assert f"{right} of 100 rows are classified right" in text
+    assert f"{right} of 100 labelled rows are classified right" in text
 
 
 def test_collective_reports_count_the_atoms_of_collective_codes(digits):

@@ -39,7 +39,7 @@ def test_a_classifier_from_settings_to_mistakes(classifier, digits):
     assert table["within-class metric"] == "yes"
     assert table["training codes that vote"] == "3 of 250"
     right = int(np.sum(classifier.predict(new) == truth))
-    assert f"{right} of 100 rows are classified right" in sections["Accuracy"].text
+    assert f"{right} of 100 labelled rows are classified right" in sections["Accuracy"].text
     assert "vote" in sections["Decision"].text
     # Codes are over all atoms: n_neighbors is no locality here.
     left = last._encode(last._validated(Normalizer().transform(new))).error

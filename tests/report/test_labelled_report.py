@@ -87,7 +87,9 @@ def test_answers_and_mistakes_are_the_models(model, sections, digits):
     answers, shares = model.predict(new), model.predict_proba(new)
     assert [section.title for section in sections] == [*TITLES, "Worst mistakes", "Time"]
     right = int((answers == truth).sum())
-    assert f"{right} of 100 rows are classified right" in by_title(sections)["Accuracy"].text
+    assert (
+        f"{right} of 100 labelled rows are classified right" in by_title(sections)["Accuracy"].text
+    )
     rows, others = np.arange(100), shares.copy()
     others[rows, truth] = -1
     wrong = np.flatnonzero(answers != truth)
@@ -107,7 +109,7 @@ def test_a_typical_row_is_explained(model, sections, digits):
     won = model.predict_proba(new).max(axis=1)
     row = int(np.abs(won - np.median(won)).argmin())
     (picture,) = by_title(sections)["Decision"].pictures
-    assert picture.caption.startswith(f"Row {row} (from 0)")
+    assert picture.caption.startswith(f"Row {row}, a typical one")
     why = explain(model, new[row : row + 1])[0]
     assert f"{len(why.atoms)} atom" in picture.caption
     *images, left, right = picture.figure.axes
@@ -183,9 +185,12 @@ def test_named_features_two_classes_and_a_kernel(kind, tmp_path):
     )
     page = path.read_text("utf-8")
     assert f"<h1>{type(last).__name__} under the rbf kernel: what was learned</h1>" in page
-    assert f"{int((model.predict(new) == truth).sum())} of 89 rows are classified right" in page
+    assert (
+        f"{int((model.predict(new) == truth).sum())} of 89 labelled rows are classified right"
+        in page
+    )
     strange = by_title(model_sections(model, new, np.full(89, "green")))
-    assert "labels that the model never met (green)" in strange["Accuracy"].text
+    assert "labels that the model never met (green: 89)" in strange["Accuracy"].text
     assert "Worst mistakes" not in strange
 
 

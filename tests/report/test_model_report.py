@@ -130,7 +130,7 @@ def test_page_is_whole_and_self_contained(lkdl, digits, tmp_path):
     assert "digits &lt;600..900&gt;" in text
     assert "<h1>Class dictionaries under the poly kernel: what was learned</h1>" in text
     score = percent(lkdl.score(digits[2], digits[3]))
-    assert f'<p class="lead">{round(300 * lkdl.score(*digits[2:]))} of 300 rows' in text
+    assert f'<p class="lead">{round(300 * lkdl.score(*digits[2:]))} of 300 labelled rows' in text
     assert f"are classified right: {score} (95% interval" in text
 
 
@@ -187,11 +187,14 @@ def test_convergence_is_relative_to_the_first_pass(lkdl):
     total = np.zeros(4)
     for learner in lkdl[-1].dictionaries_:
         total += np.append(learner.objective_, [learner.objective_[-1]] * (4 - learner.n_iter_))
-    *thin, bold = section.pictures[0].figure.axes[0].lines
-    np.testing.assert_allclose(bold.get_ydata(), 100 * total / total[0])
-    for line, learner in zip(thin, lkdl[-1].dictionaries_, strict=True):
+    # Ten classes are too many for one plot: each has a small one, beside all together.
+    plots = [ax for ax in section.pictures[0].figure.axes if ax.get_visible()]
+    assert [ax.get_title() for ax in plots] == [str(c) for c in range(10)]
+    for ax, learner in zip(plots, lkdl[-1].dictionaries_, strict=True):
+        together, own = ax.lines
+        np.testing.assert_allclose(together.get_ydata(), 100 * total / total[0])
         np.testing.assert_allclose(
-            line.get_ydata(), 100 * learner.objective_ / learner.objective_[0]
+            own.get_ydata(), 100 * learner.objective_ / learner.objective_[0]
         )
     assert f"is at {percent(total[-1] / total[0])} of the first" in section.pictures[0].caption
 
@@ -310,7 +313,7 @@ def test_atoms_go_back_through_scalers_and_kernel_map(digits):
     model = make_pipeline(scaler, Normalizer(), kernel_map.set_params(random_state=0), quick())
     model.fit(X)
     section = by_title(model_sections(model, image_shape=(8, 8)))["Atoms"]
-    expected = kernel_map.inverse_transform(model[-1].components_) * scaler.scale_
+    expected = model[-1].components_ @ kernel_map.preimage_coef_ * scaler.scale_
     np.testing.assert_allclose(drawn_images(section.pictures[0]), scaled(expected), atol=1e-9)
     assert "pre-images" in section.text
     assert "Values are those after Normalizer." in section.text
@@ -376,7 +379,7 @@ def test_a_row_of_the_grid_for_each_class(lkdl, digits):
     learner = lkdl[-1].dictionaries_[3]
     uses = (learner.transform(lkdl[:-1].transform(rows)).toarray() != 0).sum(axis=0)
     order = sorted(range(8), key=lambda atom: (-uses[atom], atom))
-    expected = scaled(lkdl[1].inverse_transform(learner.components_[order]))
+    expected = scaled(learner.components_[order] @ lkdl[1].preimage_coef_)
     np.testing.assert_allclose(drawn_images(picture.pictures[0])[24:32], expected, atol=1e-9)
 
 
@@ -403,7 +406,7 @@ def test_shares_left_over_and_the_typical_row(digits):
     assert f"at most {percent(middle)} of their energy" in histogram.caption
     assert f"between {percent(low)} and {percent(high)}" in histogram.caption
     assert sum(bar.get_height() for bar in histogram.figure.axes[0].patches) == 300
-    row = int(re.match(r"Row (\d+) ", example.caption)[1])
+    row = int(re.match(r"Row (\d+), ", example.caption)[1])
     assert abs(shares[row] - middle) == pytest.approx(np.abs(shares - middle).min())
     assert percent(shares[row]) in example.caption
     signal, approximation = (ax.images[0].get_array() for ax in example.figure.axes[:2])
@@ -435,7 +438,10 @@ def test_answers_against_numpy(wine_model, wine):
     right = answers == truth
     often = max((y == label).mean() for label in classes)
     text = sections["Accuracy"].text
-    assert f"{right.sum()} of {len(y)} rows are classified right: {percent(right.mean())}" in text
+    assert (
+        f"{right.sum()} of {len(y)} labelled rows are classified right: {percent(right.mean())}"
+        in text
+    )
     assert f'Always answering "{max(classes, key=list(y).count)}", the most frequent' in text
     assert f"would be right for {percent(often)}." in text
 
@@ -485,7 +491,7 @@ def test_codes_of_a_mistake_are_those_of_both_dictionaries(lkdl, digits):
     for c, image, stems in ((true, axes[1], axes[3]), (taken, axes[2], axes[4])):
         learner = lkdl[-1].dictionaries_[c]
         code = learner.transform(signal)
-        pixels = lkdl[1].inverse_transform(code @ learner.components_)
+        pixels = (code @ learner.components_) @ lkdl[1].preimage_coef_
         np.testing.assert_allclose(image.images[0].get_array(), pixels.reshape(8, 8), atol=1e-9)
         np.testing.assert_allclose(stems.lines[1].get_xdata(), code.indices)
         np.testing.assert_allclose(stems.lines[1].get_ydata(), code.data)
@@ -513,12 +519,14 @@ def test_unknown_labels_are_mistakes_and_said_so(wine_model, wine):
     y[:4] = ["blue", "blue", None, "green"]
     sections = by_title(model_sections(wine_model, X, y))
     text = sections["Accuracy"].text
-    assert f"{right[4:].sum()} of {len(y)} rows are classified right" in text
-    assert "4 rows with labels that the model never met (None, blue, green) count as" in text
+    assert f"{right[4:].sum()} of {len(y)} labelled rows are classified right" in text
+    assert (
+        "4 rows with labels that the model never met (blue: 2, None: 1, green: 1) count as" in text
+    )
     assert sum(confusion_on(sections["Accuracy"].pictures[0]).values()) == len(y) - 4
     assert not {"0", "1", "2", "3"} & {row[0] for row in sections["Worst mistakes"].table.rows}
     none = by_title(model_sections(wine_model, X, ["blue"] * len(y)))
-    assert "0 of 89 rows are classified right: 0.0%" in none["Accuracy"].text
+    assert "0 of 89 labelled rows are classified right: 0.0%" in none["Accuracy"].text
     assert "Worst mistakes" not in none
     assert none["Accuracy"].pictures == []
 
@@ -544,18 +552,40 @@ def test_many_classes_give_a_table_of_pairs(rng):
     for pair in zip(y[150:], answers, strict=True):
         counts[pair] += 1
     np.fill_diagonal(counts, 0)
-    pairs = sorted(np.argwhere(counts).tolist(), key=lambda pair: -counts[tuple(pair)])[:20]
-    assert [(row[0][:8], row[1][:8], row[2]) for row in section.table.rows] == [
+    pairs = sorted(np.argwhere(counts).tolist(), key=lambda pair: -counts[tuple(pair)])
+    all_classes, some, *every = section.folds
+    expected = [
         (f"class {i:02d}", f"class {j:02d}", f"{counts[i, j]} of 6 ({percent(counts[i, j] / 6)})")
         for i, j in pairs
     ]
+    found = [(row[0][:8], row[1][:8], row[2]) for row in some.content.rows]
+    assert some.is_open
+    assert found == expected[:20]
+    assert some.summary == f"The most frequent {len(found)} of {len(pairs)} confusions that occur"
+    if len(pairs) > 20:  # the whole list is folded
+        (whole,) = every
+        assert whole.summary == f"All {len(pairs)} confusions"
+        assert not whole.is_open
+        assert len(whole.content.rows) == len(pairs)
     assert all(len(row[0]) <= 32 for row in section.table.rows)
+    # The twelve classes of which the fewest rows are right, and all of them in a fold.
+    right = 6 - counts.sum(axis=1)
+    worst = np.argsort(right, kind="stable")[:12]
+    assert [(row[0][:8], row[1], row[2]) for row in section.table.rows] == [
+        (f"class {c:02d}", "6", percent(right[c] / 6)) for c in worst
+    ]
+    assert section.table.caption.startswith("The 12 least accurate of 25 classes.")
+    assert (all_classes.summary, len(all_classes.content.rows)) == ("All 25 classes", 25)
     assert len(section.pictures) == 1
     assert len(section.pictures[0].figure.axes[0].get_yticks()) == 20
     assert "20 least accurate of 25 classes are drawn" in section.pictures[0].caption
     assert "the first 12 of 25 classes" in sections["Atoms and codes"].pictures[0].caption
     assert "class 19" in sections["What was fitted"].text
     assert "class 20" not in sections["What was fitted"].text
+    assert "(the first 20 of 25)" in sections["What was fitted"].text
+    (fold,) = sections["What was fitted"].folds
+    assert fold.summary == "All 25 classes"
+    assert "class 24" in fold.content
 
 
 # Odd data
@@ -612,7 +642,7 @@ def test_pipelines_of_any_make(digits):
     frames.fit(pd.DataFrame(X).rename(columns=str), y)
     assert model_sections(frames, pd.DataFrame(X[:40]).rename(columns=str), pd.Series(y[:40]))
     one = by_title(model_sections(svd, X[:1].tolist(), y[:1].tolist(), image_shape=(8, 8)))
-    assert "of 1 rows are classified right" in one["Accuracy"].text
+    assert "of 1 labelled rows are classified right" in one["Accuracy"].text
 
 
 def test_one_feature(rng, tmp_path):
@@ -699,7 +729,7 @@ def test_a_path_that_cannot_be_written_is_refused_before_work(lkdl, digits, tmp_
 def test_named_features_are_bars_under_the_sum(wine_model, wine):
     section = by_title(model_sections(wine_model, wine[2]))["Atoms and codes"]
     picture = section.pictures[1]
-    row = int(re.match(r"Row (\d+) ", picture.caption)[1])
+    row = int(re.match(r"Row (\d+), ", picture.caption)[1])
     seen = wine_model[:-1].transform(wine[2][[row]])
     learner = wine_model[-1].dictionaries_[shares_left(wine_model, wine[2])[row].argmin()]
     code = learner.transform(seen)
@@ -737,7 +767,7 @@ def test_many_features_are_curves(rng):
     for line in curves:  # 0.42 of a cell high at its largest value, which is never left out
         y = line.get_ydata()
         assert np.abs(y - np.floor(y) - 0.5).max() == pytest.approx(0.42)
-    row = int(re.match(r"Row (\d+) ", example.caption)[1])
+    row = int(re.match(r"Row (\d+), ", example.caption)[1])
     drawn = example.figure.axes[0].lines[0].get_ydata()
     assert len(drawn) == 1200
     assert (drawn.min(), drawn.max()) == (X[row].min(), X[row].max())

@@ -82,7 +82,7 @@ def test_answers_are_the_models(digits, kernel):
     sections = by_title(model_sections(model, new, truth, image_shape=(8, 8)))
     right = int((answers == truth).sum())
     assert list(sections) == ["What was fitted", "Codes", "Accuracy", "Worst mistakes", "Time"]
-    assert f"{right} of 60 rows are classified right" in sections["Accuracy"].text
+    assert f"{right} of 60 labelled rows are classified right" in sections["Accuracy"].text
     rows = np.arange(60)
     others = shares.copy()
     others[rows, truth] = -1
@@ -112,7 +112,7 @@ def test_bars_are_the_codes_parts_and_the_residuals(wine, n_neighbors):
     section = by_title(model_sections(model, new, truth))["Codes"]
     won = model.predict_proba(new).max(axis=1)
     row = int(np.abs(won - np.median(won)).argmin())
-    assert f"Row {row} (from 0)" in section.pictures[0].caption
+    assert f"Row {row}, a typical one" in section.pictures[0].caption
     left, right = section.pictures[0].figure.axes
     answer = int(model.predict_proba(new[row : row + 1]).argmax())
     for ax in (left, right):
@@ -152,7 +152,7 @@ def test_robust_models_show_what_they_distrust(digits):
     spoiled[:, 20:28] = 16
     section = by_title(model_sections(model, spoiled, image_shape=(8, 8)))["Codes"]
     assert "distrusts" in section.text
-    row = int(section.pictures[0].caption.split()[1])
+    row = int(section.pictures[0].caption.split()[1].rstrip(","))
     size = np.linalg.norm(spoiled[row])
     shown = images_of(section.pictures[0].figure)
     errors = model.errors(spoiled[row : row + 1])
@@ -167,7 +167,7 @@ def test_training_rows_with_the_largest_coefficients_are_drawn(digits):
     X, y, new, _ = digits
     model = CRCClassifier("rbf", n_neighbors=15).fit(X, y)
     picture = by_title(model_sections(model, new, image_shape=(8, 8)))["Codes"].pictures[0]
-    row = int(picture.caption.split()[1])
+    row = int(picture.caption.split()[1].rstrip(","))
     code = model.codes(new[row : row + 1]).toarray()[0]
     most = np.argsort(-np.abs(code), kind="stable")[:5]
     shown = [ax for ax in picture.figure.axes if "·" in ax.get_title()]
@@ -200,7 +200,7 @@ def test_rows_without_labels_and_labels_nobody_knows(digits):
     assert [section.title for section in sections] == ["What was fitted", "Codes", "Time"]
     assert "true" not in sections[1].pictures[0].caption
     strange = by_title(model_sections(model, new, np.full(60, 11)))
-    assert "60 rows with labels that the model never met (11)" in strange["Accuracy"].text
+    assert "60 rows with labels that the model never met (11: 60)" in strange["Accuracy"].text
     assert "Worst mistakes" not in strange
     assert "Closest calls" not in strange
 
@@ -212,7 +212,7 @@ def test_kernel_values_instead_of_rows(digits, tmp_path):
     columns = rbf_kernel(new, X, gamma=gamma)
     page = write_model_report(tmp_path / "page.html", model, columns, truth).read_text("utf-8")
     right = int((model.predict(columns) == truth).sum())
-    assert f"{right} of 60 rows are classified right" in page
+    assert f"{right} of 60 labelled rows are classified right" in page
     assert "CRCClassifier: the training rows as dictionary" in page
     lead = write_model_report(tmp_path / "page.html", model, columns).read_text("utf-8")
     won = np.median(model.predict_proba(columns).max(axis=1))

@@ -3,13 +3,15 @@
 - ``app``: the ``kernelatoms`` command and its subcommands.
 - ``stopping``: Ctrl-C, from the first import to the last.
 - ``speaking``: words to the user: notes, errors, exit codes, progress, tables.
+- ``options``: what commands have in common: how a table is read, what may be written over.
 - ``scoring``: ``fit --cv``: folds, a support vector machine beside, what follows.
 - ``sizing``: the default model and sizes by the rows at hand, ``fit --tune``.
 - ``choosing``: model by name or preset, parameters by ``--set name=value``.
 - ``fit``: ``kernelatoms fit``.
 - ``apply``: ``kernelatoms predict`` and ``encode``.
 - ``explaining``: ``kernelatoms explain``.
-- ``look``: ``kernelatoms info``, ``report`` and ``datasets``.
+- ``look``: ``kernelatoms info``, ``report`` and ``datasets``;
+  ``page_facts``: what a report says of files.
 - ``codec``: ``kernelatoms compress``, ``decompress``, ``inspect`` and ``codec fit``.
 - ``reproduce``: ``kernelatoms reproduce``.
 - ``demo``: ``kernelatoms demo``.

@@ -11,6 +11,18 @@ import typer
 from kernelatoms.cli.choosing import trusted_types
 from kernelatoms.cli.judging import Judgement, judge
 from kernelatoms.cli.missing import note_about_rows
+from kernelatoms.cli.options import (
+    Data,
+    Decimal,
+    Encoding,
+    Force,
+    Header,
+    Json,
+    Model,
+    Rows,
+    Trust,
+    read_data,
+)
 from kernelatoms.cli.speaking import (
     note,
     print_json,
@@ -42,20 +54,6 @@ ENCODE_EXAMPLES = """**Examples**
 `kernelatoms encode patches.skops patches.npy --method omp --max-residual 0.5 --absolute --positive`
 """
 
-Model = Annotated[Path, typer.Argument(help="A file that `kernelatoms fit` wrote.")]
-Data = Annotated[Path, typer.Argument(help="Table: .csv, .tsv, .parquet, .npy or .npz.")]
-Rows = Annotated[
-    str | None, typer.Option(metavar="KEY", help="The key of an .npz file that holds the rows.")
-]
-Trust = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="MODULE:CLASS",
-        help="A kernel of your own that the model holds; its module is imported. Repeatable.",
-    ),
-]
-Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
-
 _BLOCK_ROWS = 4096
 
 
@@ -75,7 +73,11 @@ def predict(
         typer.Option(help="Column of true classes, to count how many predictions are right."),
     ] = None,
     rows: Rows = None,
+    decimal: Decimal = None,
+    encoding: Encoding = None,
+    header: Header = None,
     trust: Trust = None,
+    force: Force = False,
     as_json: Json = False,
 ) -> None:
     """Predict the class of every row of a file.
@@ -85,18 +87,22 @@ def predict(
     """
     from kernelatoms.files import (
         RESULT_SUFFIXES,
+        ReadOptions,
         check_result_target,
+        is_standard_stream,
         refuse_to_overwrite,
         row_identifiers,
         write_columns,
     )
 
+    options = ReadOptions(rows, decimal, encoding, header)
     if output is not None:
-        check_result_target(output, RESULT_SUFFIXES)
         refuse_to_overwrite(output, model, data)
+        check_result_target(output, RESULT_SUFFIXES, force=force)
+        output = None if is_standard_stream(output) else output
     heard: list[str] = []
     with warnings_as_notes(heard), at_work(model):
-        fitted, record, table, X = open_both(model, data, rows, trust)
+        fitted, record, table, X = open_both(model, data, options, trust)
         if not hasattr(fitted, "predict"):
             raise ValueError(
                 f"{model} holds {record.name or type(fitted).__name__!r}, which predicts no "
@@ -169,7 +175,11 @@ def encode(
         typer.Option("--positive", help="With --method omp or lasso: no negative coefficients."),
     ] = False,
     rows: Rows = None,
+    decimal: Decimal = None,
+    encoding: Encoding = None,
+    header: Header = None,
     trust: Trust = None,
+    force: Force = False,
     as_json: Json = False,
 ) -> None:  # fmt: skip
     """Write the sparse code of every row of a file.
@@ -183,14 +193,16 @@ def encode(
     """
     from kernelatoms.files import (
         CODE_SUFFIXES,
+        ReadOptions,
         check_codes_fit,
         check_result_target,
+        is_standard_stream,
         refuse_to_overwrite,
         write_codes,
     )
 
-    check_result_target(output, CODE_SUFFIXES)
     refuse_to_overwrite(output, model, data)
+    check_result_target(output, CODE_SUFFIXES, force=force)
     given = {
         "n_nonzero_coefs": nonzeros,
         "max_residual": max_residual,
@@ -207,9 +219,16 @@ def encode(
     if absolute and max_residual is None:
         raise ValueError("--absolute goes with --max-residual, such as --max-residual 0.5.")
     with warnings_as_notes([]), at_work(model):
-        fitted, _, _, X = open_both(model, data, rows, trust)
+        fitted, _, _, X = open_both(
+            model, data, ReadOptions(rows, decimal, encoding, header), trust
+        )
         check_codes_fit(output, len(X), _n_atoms(fitted))
         codes = codes_of(fitted, X, None if method is None else {"method": method, **options})
+    if is_standard_stream(output):
+        text = io.StringIO()
+        write_codes(text, codes)
+        tell(text.getvalue(), end="")
+        return
     write_codes(output, codes)
     nonzero = int(codes.nnz) if hasattr(codes, "nnz") else int((codes != 0).sum())
     if as_json:
@@ -226,13 +245,16 @@ def encode(
 
 
 def open_both(
-    model: Path, data: Path, rows: str | None, trust: list[str] | None
+    model: Path, data: Path, options: Any, trust: list[str] | None
 ) -> tuple[Any, Any, Any, Any]:
-    """Return the model, its record, the table and its rows in the model's columns."""
-    from kernelatoms.files import load_model, read_table, rows_for
+    """Return the model, its record, the table and its rows in the model's columns.
+
+    ``options`` are the ``ReadOptions`` of the table, or the key of its rows.
+    """
+    from kernelatoms.files import load_model, rows_for
 
     fitted, record = load_model(model, trusted=trusted_types(trust))
-    table = read_table(data, rows)
+    table = read_data(data, options)
     n_features = getattr(fitted, "n_features_in_", None)
     if n_features is None and record.columns is None:
         raise ValueError(

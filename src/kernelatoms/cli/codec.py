@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from kernelatoms.cli.apply import Json
+from kernelatoms.cli.options import Force, Json
 from kernelatoms.cli.speaking import (
     note,
     print_json,
@@ -92,7 +92,6 @@ Symmetric = Annotated[
         help="Whether matrices (slices of a 3-d array) are symmetric; else it is looked for.",
     ),
 ]
-Force = Annotated[bool, typer.Option("--force", help="Replace the output if it is there.")]
 ModelFile = Annotated[
     Path | None, typer.Option("--model", help="The .kam file, if the file does not hold its model.")
 ]
@@ -320,8 +319,8 @@ def _check_picture(picture: Path, source: Path, original: Path | None, force: bo
 
     if picture.suffix.lower() not in (".png", ".svg", ".pdf"):
         raise ValueError(f"--picture: {picture} must end with .png, .svg or .pdf.")
-    check_result_target(picture, (".png", ".svg", ".pdf"))
     refuse_to_overwrite(picture, source, original)
+    check_result_target(picture, (".png", ".svg", ".pdf"), force=force)
     _keep_what_is_there(picture, force)
 
 

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from kernelatoms.cli.options import Force
 from kernelatoms.cli.speaking import print_table, progress, speaks_plainly, tell
 
 EXAMPLES = """**Example**
@@ -27,14 +28,15 @@ def demo(
             help="Fewer digits, atoms and repetitions: a look at the report, not at the numbers.",
         ),
     ] = False,
+    force: Force = False,
 ) -> None:
     """Learn digits, classify clean and corrupted ones, print a table, write a report.
 
     Linear K-SVD and LKDL class dictionaries on scikit-learn's digits.
     """
-    from kernelatoms.files import check_target
+    from kernelatoms.files import check_result_target
 
-    check_target(output)
+    check_result_target(output, (".html", ".htm"), force=force)
 
     from rich.console import Console
 

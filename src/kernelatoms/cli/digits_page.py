@@ -300,7 +300,7 @@ def _parts(model: Any) -> tuple[Any, Any]:
 
 
 def _in_pixels(linearizer: Any, atoms: Array) -> Array:
-    return atoms if linearizer is None else linearizer.inverse_transform(atoms)
+    return atoms if linearizer is None else atoms @ linearizer.preimage_coef_
 
 
 def _positive(atoms: Array) -> Array:

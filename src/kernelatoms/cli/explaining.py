@@ -4,7 +4,8 @@ from typing import Annotated, Any
 
 import typer
 
-from kernelatoms.cli.apply import Data, Json, Model, Rows, Trust, at_work, open_both
+from kernelatoms.cli.apply import at_work, open_both
+from kernelatoms.cli.options import Data, Decimal, Encoding, Header, Json, Model, Rows, Trust
 from kernelatoms.cli.speaking import print_json, speaks_plainly, tell, warnings_as_notes
 
 EXAMPLES = """**Examples**
@@ -31,6 +32,9 @@ def explain(
         str | None, typer.Option(help="Column of true classes; by default the model's label.")
     ] = None,
     rows: Rows = None,
+    decimal: Decimal = None,
+    encoding: Encoding = None,
+    header: Header = None,
     trust: Trust = None,
     as_json: Json = False,
 ) -> None:
@@ -42,10 +46,12 @@ def explain(
     after class.
     """
     from kernelatoms import explain as explain_rows
-    from kernelatoms.files import row_identifiers
+    from kernelatoms.files import ReadOptions, row_identifiers
 
     with warnings_as_notes([]), at_work(model):
-        fitted, record, table, X = open_both(model, data, rows, trust)
+        fitted, record, table, X = open_both(
+            model, data, ReadOptions(rows, decimal, encoding, header), trust
+        )
         if not hasattr(fitted, "predict"):
             raise ValueError(
                 f"{model} holds {record.name or type(fitted).__name__!r}, which predicts no "

@@ -12,6 +12,7 @@ from kernelatoms import PRESETS, default_preset
 from kernelatoms.cli.choosing import CHOICES, SCALES, find_choice, make_model
 from kernelatoms.cli.columns import lines_of_columns
 from kernelatoms.cli.missing import note_about_training, settle_missing
+from kernelatoms.cli.options import Data, Decimal, Encoding, Force, Header, Json, Rows, read_data
 from kernelatoms.cli.scoring import check_folds, cross_validate, read_groups, tell_scores
 from kernelatoms.cli.sizing import drawn_rows, name_by_size, tell_sizes, tune_sizes
 from kernelatoms.cli.speaking import (
@@ -57,7 +58,7 @@ def _complete_model(incomplete: str) -> list[str]:
 
 @speaks_plainly
 def fit(
-    data: Annotated[Path, typer.Argument(help="Table: .csv, .tsv, .parquet, .npy or .npz.")],
+    data: Data,
     label: Annotated[
         str | None, typer.Option(help="Column (or key, in .npz) that names the class.")
     ] = None,
@@ -91,9 +92,10 @@ def fit(
     dates: Annotated[
         bool, typer.Option("--dates", help="Learn from dates, as days since the earliest one.")
     ] = False,
-    rows: Annotated[
-        str | None, typer.Option(metavar="KEY", help="The key of an .npz file that holds the rows.")
-    ] = None,
+    rows: Rows = None,
+    decimal: Decimal = None,
+    encoding: Encoding = None,
+    header: Header = None,
     scale: Annotated[
         str | None,
         typer.Option(
@@ -122,7 +124,8 @@ def fit(
         ),
     ] = False,
     seed: Annotated[int, typer.Option(min=0, help="Seeds everything.")] = 0,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+    force: Force = False,
+    as_json: Json = False,
 ) -> None:
     """Learn a model from a file and keep it.
 
@@ -133,11 +136,16 @@ def fit(
     """
     choice = find_choice(model or default_preset(0))
     _check_label(choice, model or default_preset(0), label)
-    from kernelatoms.files import check_target, read_table, refuse_to_overwrite, training_set
+    from kernelatoms.files import (
+        ReadOptions,
+        check_result_target,
+        refuse_to_overwrite,
+        training_set,
+    )
 
-    check_target(output)
     refuse_to_overwrite(output, data)
-    table = read_table(data, rows)
+    check_result_target(output, (".skops",), force=force)
+    table = read_data(data, ReadOptions(rows, decimal, encoding, header))
     chosen = training_set(
         table,
         label if choice.needs_label else None,
@@ -158,7 +166,7 @@ def fit(
     pipeline = make_model(
         choice, scale, settings or [], seed, chosen.image_shape, min(enough, len(chosen.X))
     )
-    described = {"file": data.name, **chosen.describe()}
+    described = {"file": table.path.name, **chosen.describe()}
     record = chosen.record(name=model, data=described)
     _say_before(chosen, record, output, settle_missing(pipeline, chosen.X))
     chosen, grouped = drawn_rows(chosen, grouped, enough, seed)
@@ -188,7 +196,7 @@ def fit(
                 clone(pipeline), chosen.X, chosen.y, cv, seed, on_step, grouped
             )
     report["warnings"] = heard
-    from kernelatoms.files import save_model
+    from kernelatoms.files import ROW_MARKS, save_model
 
     record = replace(record, fit=report)
     save_model(pipeline, output, record)
@@ -196,7 +204,8 @@ def fit(
         print_json(
             {"model": str(output), "name": model, "columns": chosen.columns,
              "uses": record.uses(), "encoded": chosen.encoded, "left_out": chosen.left_out,
-             "data": described, "fit": report, "notes": chosen.notes}
+             "fit": report, "notes": chosen.notes,
+             "data": {name: said for name, said in described.items() if name != ROW_MARKS}}
         )  # fmt: skip
     else:
         _tell(record, pipeline, output)

@@ -1,13 +1,26 @@
 """``kernelatoms info``, ``report`` and ``datasets``: look at what there is."""
 
+import io
 import re
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from kernelatoms.cli.apply import Json, Model, Rows, Trust, at_work, open_both
+from kernelatoms.cli.apply import at_work, open_both
 from kernelatoms.cli.choosing import trusted_types
+from kernelatoms.cli.options import (
+    Decimal,
+    Encoding,
+    Force,
+    Header,
+    Json,
+    Model,
+    Rows,
+    Trust,
+    read_data,
+)
+from kernelatoms.cli.page_facts import facts_for_page, rows_of_file
 from kernelatoms.cli.speaking import print_json, progress, speaks_plainly, tell, warnings_as_notes
 
 INFO_EXAMPLES = """**Examples**
@@ -36,13 +49,16 @@ DATASETS_EXAMPLES = """**Examples**
 def info(
     file: Annotated[Path, typer.Argument(help="A model file or a table.")],
     rows: Rows = None,
+    decimal: Decimal = None,
+    encoding: Encoding = None,
+    header: Header = None,
     as_json: Json = False,
 ) -> None:
     """Say what a model file or a table holds."""
-    from kernelatoms.files import SUFFIXES
+    from kernelatoms.files import ReadOptions, is_table
 
-    is_table = file.suffix.lower() in SUFFIXES
-    facts = _table_facts(file, rows) if is_table else _model_facts(file)
+    options = ReadOptions(rows, decimal, encoding, header)
+    facts = _table_facts(file, options) if is_table(file) else _model_facts(file)
     if as_json:
         print_json(facts)
         return
@@ -65,6 +81,9 @@ def report(
         str | None, typer.Option(help="Column of true classes; by default the model's label.")
     ] = None,
     rows: Rows = None,
+    decimal: Decimal = None,
+    encoding: Encoding = None,
+    header: Header = None,
     trust: Trust = None,
     image_shape: Annotated[
         str | None,
@@ -73,37 +92,57 @@ def report(
             help="Draw rows and atoms as images of this shape; HEIGHTxWIDTHx3 in colour.",
         ),
     ] = None,
+    force: Force = False,
     as_json: Json = False,
 ) -> None:
     """Write one HTML page about a model: what was fitted, its atoms, codes and mistakes."""
-    from kernelatoms.files import check_target, labels_for, load_model, refuse_to_overwrite
+    from kernelatoms.files import (
+        ReadOptions,
+        check_result_target,
+        labels_for,
+        load_model,
+        refuse_to_overwrite,
+    )
 
     shape = _shape(image_shape)
-    check_target(output)
+    options = ReadOptions(rows, decimal, encoding, header)
     refuse_to_overwrite(output, model, data)
-    y = table = X = None
+    check_result_target(output, (".html", ".htm"), force=force)
+    y = X = source = None
     with warnings_as_notes([]), progress() as on_step, at_work(model):
         on_step(0, 0, "drawing")
         if data is None:
             fitted, record = load_model(model, trusted=trusted_types(trust))
         else:
-            fitted, record, table, X = open_both(model, data, rows, trust)
+            fitted, record, table, X = open_both(model, data, options, trust)
+            data = table.path
             name = label or record.label
+            kept = None
             if hasattr(fitted, "classes_") and name and (label or name in table.names):
                 y, kept = labels_for(table, name, fitted.classes_)
                 X = X[kept]
+            source = rows_of_file(table, record, X, y, kept)
         from kernelatoms.report import write_model_report
 
         write_model_report(
             output, fitted, X, y,
             image_shape=shape or record.image_shape,
             title=_title(record),
-            facts=_facts_for_page(record, data, X, y),
+            facts=facts_for_page(record, data, source),
             feature_names=record.columns,
             timing={"fit": record.fit["seconds"]} if "seconds" in record.fit else None,
+            rows=source,
         )  # fmt: skip
     if as_json:
-        print_json({"report": str(output), "rows": 0 if X is None else len(X)})
+        print_json(
+            {
+                "report": str(output),
+                "rows": 0 if X is None else len(X),
+                "labelled_rows": 0 if y is None else len(y),
+                "rows_in_file": 0 if source is None else source.n_in_file,
+                "share_learned_from": None if source is None else source.learned,
+            }
+        )
     else:
         tell(f"Report: {output}")
 
@@ -118,6 +157,7 @@ def datasets(
     data_home: Annotated[
         Path | None, typer.Option(help="Folder of the files; else $KERNELATOMS_DATA.")
     ] = None,
+    force: Force = False,
     as_json: Json = False,
 ) -> None:
     """List the data sets, say which are at hand, or write a small one as a table."""
@@ -129,8 +169,7 @@ def datasets(
             f"there is no data set {name!r}; there are {', '.join((*_BUNDLED, *known))}."
         )
     if output is not None:
-        _write_bundled(name, output)
-        tell(f"{name}: {output}")
+        _write_bundled(name, output, force)
         return
     folder = data_folder(data_home)
 
@@ -168,15 +207,15 @@ _BUNDLED = {
 }
 
 
-def _write_bundled(name: str | None, output: Path) -> None:
-    from kernelatoms.files import check_result_target, write_columns
+def _write_bundled(name: str | None, output: Path, force: bool) -> None:
+    from kernelatoms.files import check_result_target, is_standard_stream, write_columns
 
     if name not in _BUNDLED:
         raise ValueError(
             f"--output writes one of {', '.join(_BUNDLED)}; name it first: kernelatoms datasets "
             "iris --output iris.csv."
         )
-    check_result_target(output, (".csv", ".parquet"))
+    check_result_target(output, (".csv", ".parquet"), force=force)
     import sklearn.datasets
 
     bunch = getattr(sklearn.datasets, f"load_{name}")()
@@ -184,17 +223,23 @@ def _write_bundled(name: str | None, output: Path) -> None:
     columns = dict(zip(names, bunch.data.T, strict=True))
     label = {"iris": "species", "wine": "grower", "digits": "digit"}[name]
     words = bunch.target if name == "digits" else bunch.target_names[bunch.target]
-    write_columns(output, {**columns, label: words})
+    if is_standard_stream(output):
+        text = io.StringIO()
+        write_columns(text, {**columns, label: words})
+        tell(text.getvalue(), end="")
+    else:
+        write_columns(output, {**columns, label: words})
+        tell(f"{name}: {output}")
 
 
-def _table_facts(file: Path, rows: str | None) -> dict[str, Any]:
+def _table_facts(file: Path, options: Any) -> dict[str, Any]:
     import numpy as np
 
-    from kernelatoms.files import REASONS, read_table, why_left_out
+    from kernelatoms.files import REASONS, why_left_out
 
-    table = read_table(file, rows)
+    table = read_data(file, options)
     facts: dict[str, Any] = {
-        "table": str(file),
+        "table": str(table.path),
         "rows": len(table),
         "columns of numbers": len(table.columns),
         "missing values": int(np.isnan(table.numbers).sum()),
@@ -215,7 +260,7 @@ def _table_facts(file: Path, rows: str | None) -> dict[str, Any]:
 
 
 def _model_facts(file: Path) -> dict[str, Any]:
-    from kernelatoms.files import foreign_types, format_of, read_record
+    from kernelatoms.files import ROW_MARKS, foreign_types, format_of, read_record
 
     record = read_record(file)
     foreign = foreign_types(file)
@@ -228,7 +273,7 @@ def _model_facts(file: Path) -> dict[str, Any]:
         **({"types to trust": foreign} if foreign else {}),
         **({"left out": record.left_out} if record.left_out else {}),
         **({"images": record.image_shape} if record.image_shape else {}),
-        **{f"data: {key}": value for key, value in record.data.items()},
+        **{f"data: {key}": value for key, value in record.data.items() if key != ROW_MARKS},
         **{f"fit: {key}": value for key, value in record.fit.items()},
         **{f"with: {key}": value for key, value in record.made_with.items()},
     }
@@ -239,37 +284,6 @@ def _title(record: Any) -> str | None:
     if not record.name:
         return None
     return f"{record.name} on {record.data.get('file', 'data')}"
-
-
-def _facts_for_page(record: Any, data: Path | None, X: Any, y: Any) -> dict[str, str]:
-    from kernelatoms.files import fingerprint
-
-    seen = X is not None and fingerprint(X, y) == record.data.get("fingerprint")
-    facts = {
-        "model": record.name or "not recorded",
-        "trained on": _trained_on(record.data),
-        "shown on": "no rows" if data is None else data.name,
-        **({"these rows are": "the ones it learned from" if seen else "others"} if data else {}),
-        "label": record.label or "none",
-        "written by": f"kernelatoms {record.made_with.get('kernelatoms', '?')}, "
-        f"{record.made_with.get('date', '?')}",
-    }
-    scores = record.fit.get("cross_validation")
-    if scores:
-        facts["cross-validated accuracy"] = (
-            f"{scores['mean']:.1%} ± {scores['standard_error']:.1%} over "
-            f"{len(scores['folds'])} folds"
-        )
-    if record.data.get("missing"):
-        facts["missing values"] = f"{record.data['missing']:,}, each its column's median"
-    if record.left_out:
-        facts["left out"] = "; ".join(f"{k}: {v}" for k, v in list(record.left_out.items())[:8])
-    return facts
-
-
-def _trained_on(data: dict[str, Any]) -> str:
-    sizes = [f"{data[name]:,} {name}" for name in ("rows", "features") if name in data]
-    return ", ".join([*([data["file"]] if "file" in data else []), *sizes]) or "not recorded"
 
 
 def _shape(text: str | None) -> tuple[int, ...] | None:

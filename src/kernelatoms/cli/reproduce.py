@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kernelatoms.cli.apply import Json
+from kernelatoms.cli.options import Force, Json
 from kernelatoms.cli.speaking import (
     print_json,
     print_table,
@@ -71,6 +71,7 @@ def reproduce(
     data_home: Annotated[
         Path | None, typer.Option(help="Folder of the data sets; else $KERNELATOMS_DATA.")
     ] = None,
+    force: Force = False,
     as_json: Json = False,
 ) -> None:
     """Run a paper's experiment again and print its numbers beside ours.
@@ -84,11 +85,12 @@ def reproduce(
     if names and run_all:
         raise ValueError("give names or --all, not both.")
     chosen = _find(names or [])
-    _make_folder(output)
+    papers = {figure.paper for figure in chosen}
+    _make_folder(output, papers, force)
     with warnings_as_notes([]):
         _run_studies(chosen, full, seeds, output, data_home)
     results = _show(chosen, full, seeds, output, as_json)
-    pages = _write_pages({figure.paper for figure in chosen}, full, seeds, output, data_home)
+    pages = _write_pages(papers, full, seeds, output, data_home)
     if as_json:
         print_json({"figures": results, "pages": [str(page) for page in pages]})
     else:
@@ -133,11 +135,15 @@ def _find(names: list[str]) -> list["PaperFigure"]:
     return list(chosen.values())
 
 
-def _make_folder(output: Path) -> None:
-    from kernelatoms.files import check_target
+def _make_folder(output: Path, papers: set[str], force: bool) -> None:
+    """Make the folder, and see that the pages can be written at the end."""
+    from kernelatoms.files import check_result_target
 
+    if output.exists() and not output.is_dir():
+        raise NotADirectoryError(f"--output: {output} is there and no folder; choose another name.")
     output.mkdir(parents=True, exist_ok=True)
-    check_target(output / "page.html")
+    for paper in sorted(papers):
+        check_result_target(output / f"{paper}.html", (".html",), force=force)
 
 
 def _run_studies(

@@ -22,6 +22,7 @@
   ``training_dictionary``: how they see rows, prepared once.
 - ``label_dictionaries``: ``DKSVDClassifier`` and ``LCKSVDClassifier``, K-SVD with labels;
   ``fddl``: ``FDDLClassifier``; ``supervised``: what they share.
+- ``probabilities``: ``predict_proba`` of every classifier, by one rule.
 - ``codec``: ``KernelCodec``, arrays to bytes within a bound.
 - ``lkdl``: ``make_lkdl``, any linear learner under a kernel.
 - ``atom_numbers``: ``atom_numbers``, coherence, energy and class purity of atoms;
@@ -31,7 +32,9 @@
   ``sizes``: ``choose_sizes``, numbers of atoms and nonzeros by cross-validation.
 - ``unit_rows``: ``UnitRows``, rows to norm 1 by what is observed of them.
 - ``filling``: ``FillToLearn``, medians for missing values in learning only.
+- ``naming``: errors of Python itself name public classes only.
 - ``unchanged``: a ``fit`` that fails leaves the estimator as it was.
+- ``sparse_rows``: rows that come as sparse arrays, dense inside.
 - ``checks``: what every argument is checked with, before work starts.
 - ``fitted``: what fitted attributes are checked with, which may come from a file.
 """

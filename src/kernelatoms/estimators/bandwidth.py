@@ -107,7 +107,7 @@ def _with_gamma(learner: Any, kernel: Kernel, gamma: float) -> dict[str, Any]:
 
 
 def _n_nonzero(trial: Any, rows: Array) -> float:
-    return float(trial.transform(rows).nnz / len(rows))
+    return float(trial._encode(rows).to_csr().nnz / len(rows))
 
 
 def _code_within(trial: Any, rows: Array, budget: float) -> Any:
@@ -127,7 +127,7 @@ def _code_within(trial: Any, rows: Array, budget: float) -> Any:
             low = middle
         else:
             high = middle
-    return trial.set_params(alpha=high).transform(rows)
+    return trial.set_params(alpha=high)._encode(rows).to_csr()
 
 
 def _typical_size(kernel: Kernel, X: Array, rng: np.random.RandomState) -> float:

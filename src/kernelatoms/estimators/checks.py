@@ -7,9 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_array, get_tags
+from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
+from kernelatoms.estimators.sparse_rows import dense_rows
 from kernelatoms.similarity.missing import rows_with_missing
 
 Array = NDArray[Any]
@@ -66,11 +68,13 @@ def clip_count(name: str, value: int, limit: int, reason: str, then: str = "") -
 
 def check_dictionary(name: str, value: Any, n_features: int, dtype: Any) -> Array:
     """Return a finite matrix of atoms over these features, C-ordered and of this dtype."""
-    atoms = check_array(value, dtype=dtype, order="C", input_name=name)
+    atoms = check_array(dense_rows(value, name), dtype=dtype, order="C", input_name=name)
     if atoms.shape[1] != n_features:
+        turned = len(atoms) == n_features
         raise ValueError(
-            f"{name} must have one column per feature: {n_features}, but its shape is "
-            f"{atoms.shape}."
+            f"{name} must have one row per atom and one column per feature: {n_features}, but its "
+            f"shape is {atoms.shape}"
+            + (f"; it looks transposed: pass {name}.T." if turned else ".")
         )
     return atoms
 
@@ -123,7 +127,9 @@ def validate_training(estimator: Any, X: Any, *, reset: bool = True) -> Array:
     Estimators that have no use for NaN at all refuse it.
     """
     finite: Any = "allow-nan" if get_tags(estimator).input_tags.allow_nan else True
-    X = validate_data(estimator, X, dtype=FLOATS, order="C", reset=reset, ensure_all_finite=finite)
+    X = validate_data(
+        estimator, dense_rows(X), dtype=FLOATS, order="C", reset=reset, ensure_all_finite=finite
+    )
     keep = complete_rows(X)
     return X if keep.all() else X[keep]
 
@@ -135,14 +141,16 @@ def validate_labelled(estimator: Any, X: Any, y: Any) -> tuple[Array, Array, NDA
     must keep some.
     """
     finite: Any = "allow-nan" if get_tags(estimator).input_tags.allow_nan else True
-    X, y = validate_data(estimator, X, y, dtype=FLOATS, order="C", ensure_all_finite=finite)
+    X, y = validate_data(
+        estimator, dense_rows(X), y, dtype=FLOATS, order="C", ensure_all_finite=finite
+    )
     check_classification_targets(y)
     keep = complete_rows(X)
     lost = np.setdiff1d(y, y[keep])
     if len(lost):
         raise ValueError(
-            f"X contains NaN in every row of class {lost[0]!r}, and fit learns from complete rows "
-            "only: impute what is missing (sklearn.impute)."
+            f"X contains NaN in every row of class {lost.tolist()[0]!r}, and fit learns from "
+            "complete rows only: impute what is missing (sklearn.impute)."
         )
     if not keep.all():
         X, y = X[keep], y[keep]
@@ -150,15 +158,25 @@ def validate_labelled(estimator: Any, X: Any, y: Any) -> tuple[Array, Array, NDA
     if len(classes) < 2:
         raise ValueError(
             "y must hold at least two classes to tell apart, but every label is "
-            f"{classes[0]!r}: the classifier can't train on one class."
+            f"{classes.tolist()[0]!r}: the classifier can't train on one class."
         )
     return X, classes, labels
 
 
-def validate_new(estimator: Any, X: Any) -> Array:
-    """Return rows to code: floats, C-ordered, NaN where a value is missing."""
+def validate_new(estimator: Any, X: Any, *, complete: bool = False) -> Array:
+    """Return rows to code: floats, C-ordered, NaN where a value is missing, if that may be."""
+    finite: Any = True if complete else "allow-nan"
     X = validate_data(
-        estimator, X, dtype=FLOATS, order="C", reset=False, ensure_all_finite="allow-nan"
+        estimator, dense_rows(X), dtype=FLOATS, order="C", reset=False, ensure_all_finite=finite
     )
-    check_observed(X)
+    if not complete:
+        check_observed(X)
     return X
+
+
+def wants_frame(transformer: Any) -> bool:
+    """Tell whether ``transform`` is to return a data frame, by ``set_output`` or globally.
+
+    Data frames hold no CSR array: codes are then dense, as with ``sparse_output=False``.
+    """
+    return bool(_get_output_config("transform", transformer)["dense"] != "default")

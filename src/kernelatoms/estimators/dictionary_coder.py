@@ -11,7 +11,9 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
 from kernelatoms.engine import machine
-from kernelatoms.estimators.checks import FLOATS, validate_new
+from kernelatoms.estimators.checks import FLOATS, validate_new, wants_frame
+from kernelatoms.estimators.naming import unnamed
+from kernelatoms.estimators.sparse_rows import sparse_in_blocks
 from kernelatoms.pursuit.choices import Pursuit, code_over_nearest
 from kernelatoms.similarity import Kernel, LinearKernel
 from kernelatoms.space.atoms import LinearAtoms, remember
@@ -23,6 +25,7 @@ from kernelatoms.space.problem import CodingProblem, LinearProblem, split_missin
 Array = NDArray[Any]
 
 
+@unnamed
 class DictionaryCoder(
     ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMixin, BaseEstimator
 ):
@@ -37,6 +40,7 @@ class DictionaryCoder(
     n_atoms_: int
     n_features_in_: int
 
+    @sparse_in_blocks
     def transform(self, X: Any) -> scipy.sparse.csr_array | Array:
         """Return the sparse codes of X over the dictionary.
 
@@ -50,10 +54,11 @@ class DictionaryCoder(
         codes : CSR array of shape (n_samples, n_atoms_), dense with ``sparse_output=False``
         """
         X = self._validated(X)
-        if not self.sparse_output:
+        sparse = self.sparse_output and not wants_frame(self)
+        if not sparse:
             check_dense_fits(len(X), self.n_atoms_, X.itemsize)
         codes = self._encode(X)
-        return codes.to_csr() if self.sparse_output else codes.to_dense()
+        return codes.to_csr() if sparse else codes.to_dense()
 
     def inverse_transform(self, codes: Any) -> Array:
         """Return the signals that codes stand for: ``codes @ components_``.
@@ -148,6 +153,7 @@ class DictionaryCoder(
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True  # in rows to code; fit leaves such rows out
+        tags.input_tags.sparse = True  # dense inside
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 

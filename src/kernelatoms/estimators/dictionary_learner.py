@@ -19,6 +19,7 @@ from kernelatoms.estimators.fitted import (
     check_passes,
     held_count,
 )
+from kernelatoms.estimators.naming import unnamed
 from kernelatoms.estimators.watching import CallbackWatch
 from kernelatoms.learning.loop import Update, learn
 from kernelatoms.learning.state import LearnerState
@@ -30,6 +31,7 @@ from kernelatoms.space.problem import CodingProblem
 Array = NDArray[Any]
 
 
+@unnamed
 class DictionaryLearner(DictionaryCoder):
     """What all learners share: the passes, the callbacks, the sizes.
 
@@ -102,6 +104,16 @@ class DictionaryLearner(DictionaryCoder):
             return max(1, round(float(self.n_atoms) * n_samples))
         count = check_count("n_atoms", self.n_atoms)
         return clip_count("n_atoms", count, n_samples, "there are rows")
+
+    def _check_size(self, name: str, n_given: int) -> None:
+        """Refuse atoms to start from that are not as many as asked for; a share says no number."""
+        if isinstance(self.n_atoms, float | np.floating):
+            return
+        if self.n_atoms is not None and check_count("n_atoms", self.n_atoms) != n_given:
+            raise ValueError(
+                f"n_atoms={self.n_atoms}, but {name} has {n_given} atoms; leave n_atoms out or "
+                "make them agree."
+            )
 
     def _check_share(self) -> None:
         """Refuse a number of atoms that is neither whole nor a share of the rows."""

@@ -24,6 +24,7 @@ from kernelatoms.estimators.coding_arguments import (
     choose_n_nonzero,
     make_problem,
 )
+from kernelatoms.estimators.sparse_rows import dense_rows
 from kernelatoms.pursuit import fksc, ksc, lasso, omp, ridge, threshold
 from kernelatoms.pursuit import lasso_path as path_of
 from kernelatoms.similarity.base import check_flag
@@ -177,7 +178,9 @@ def sparse_encode(
         alpha=alpha, mu=mu, positive=positive or None, absolute=absolute or None, start=start,
         return_gap=return_gap or None,
     )  # fmt: skip
-    X = check_array(X, dtype=FLOATS, order="C", input_name="X", ensure_all_finite="allow-nan")
+    X = check_array(
+        dense_rows(X), dtype=FLOATS, order="C", input_name="X", ensure_all_finite="allow-nan"
+    )
     check_observed(X)
     problem = make_problem(
         X, dictionary, kernel, energy, gamma=gamma, degree=degree, coef0=coef0,
@@ -304,7 +307,9 @@ def lasso_path(
     [[0.0, 0.0], [0.0, 0.5], [2.0, 3.0]]
     """
     check_flag("positive", positive)
-    X = check_array(X, dtype=FLOATS, order="C", input_name="X", ensure_all_finite="allow-nan")
+    X = check_array(
+        dense_rows(X), dtype=FLOATS, order="C", input_name="X", ensure_all_finite="allow-nan"
+    )
     check_complete(X)
     problem = make_problem(
         X, dictionary, kernel, gamma=gamma, degree=degree, coef0=coef0, kernel_params=kernel_params

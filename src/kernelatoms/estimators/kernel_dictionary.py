@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from kernelatoms.estimators.dictionary_learner import DictionaryLearner
 from kernelatoms.estimators.fitted import held_floats
 from kernelatoms.estimators.kernel_choice import KernelChoice
+from kernelatoms.estimators.naming import unnamed
 from kernelatoms.similarity import Kernel, LinearKernel
 from kernelatoms.similarity.missing import rows_with_missing
 from kernelatoms.space.atoms import KernelAtoms, remember
@@ -21,6 +22,7 @@ from kernelatoms.space.shrink import consistent_estimates
 Array = NDArray[Any]
 
 
+@unnamed
 class KernelDictionary(KernelChoice, DictionaryLearner):
     """Code rows over atoms ``dual_coef_`` on ``anchors_``, whose Gram matrix is ``atom_gram_``."""
 

@@ -9,25 +9,33 @@ from sklearn.callback import with_callbacks
 from sklearn.utils import check_array, check_random_state
 
 from kernelatoms.engine import machine
-from kernelatoms.estimators.checks import check_choice, check_real, validate_training
+from kernelatoms.estimators.checks import (
+    check_choice,
+    check_dictionary,
+    check_real,
+    validate_training,
+)
 from kernelatoms.estimators.dictionary_learner import (
     GreedyParameters,
     pass_attributes,
 )
 from kernelatoms.estimators.kernel_dictionary import KernelDictionary
 from kernelatoms.estimators.linearizer import KernelLinearizer
+from kernelatoms.estimators.naming import unnamed
 from kernelatoms.estimators.unchanged import or_unchanged
-from kernelatoms.learning.atoms import atoms_from_rows
+from kernelatoms.learning.atoms import atoms_from_rows, unit_rows
 from kernelatoms.learning.ksvd import KSVDUpdate
 from kernelatoms.learning.loop import Update
 from kernelatoms.learning.mod import LeastSquares
 from kernelatoms.learning.state import LearnerState
 from kernelatoms.similarity import Kernel, as_anchors
+from kernelatoms.similarity.base import check_flag
 from kernelatoms.space.coordinates import (
     Coordinates,
     exact_coordinates,
     pruned_coordinates,
 )
+from kernelatoms.space.expansion import Expansion
 from kernelatoms.space.gram_check import OVERFLOW
 from kernelatoms.space.linearize import check_training_kernel
 from kernelatoms.space.problem import CodingProblem, LinearProblem
@@ -36,6 +44,7 @@ from kernelatoms.space.ridge import regress_rows
 Array = NDArray[Any]
 
 
+@unnamed
 class KernelLearner(GreedyParameters, KernelDictionary):
     """Greedy codes and coordinates of all rows: all that these learners share but the update."""
 
@@ -54,6 +63,8 @@ class KernelLearner(GreedyParameters, KernelDictionary):
         tol: float = 1e-4,
         coordinates: Any = "exact",
         base: Any = None,
+        dict_init: Any = None,
+        warm_start: bool = False,
         sparse_output: bool = True,
         random_state: Any = None,
     ) -> None:
@@ -69,6 +80,8 @@ class KernelLearner(GreedyParameters, KernelDictionary):
         self.tol = tol
         self.coordinates = coordinates
         self.base = base
+        self.dict_init = dict_init
+        self.warm_start = warm_start
         self.sparse_output = sparse_output
         self.random_state = random_state
 
@@ -94,14 +107,17 @@ class KernelLearner(GreedyParameters, KernelDictionary):
         X = validate_training(self, X)
         if self._precomputed:
             check_training_kernel(X)
+        last = self._last_atoms(X)
         kernel = self._fit_kernel(kernel, X)
         X = self._in_range(kernel, X)
         rng = check_random_state(self.random_state)
         coordinates, energy = self._make_coordinates(X, kernel, rng)
-        n_atoms = self._choose_n_atoms(len(X), 2 * X.shape[1])
-        limit = min(n_atoms, coordinates.rows.shape[1])
+        start = self._given_start(X, kernel, coordinates, last)
+        if start is None:
+            n_atoms = self._choose_n_atoms(len(X), 2 * X.shape[1])
+            start = atoms_from_rows(coordinates.rows, n_atoms, rng)
+        limit = min(len(start), coordinates.rows.shape[1])
         self.n_nonzero_coefs_ = self._choose_n_nonzero(X.shape[1], limit)
-        start = atoms_from_rows(coordinates.rows, n_atoms, rng)
         # What lies outside of the basis no atom can reach: it is part of every objective.
         inside = machine(X).squared_norms(coordinates.rows)
         outside = float(np.maximum(energy - inside, 0.0).sum())
@@ -131,7 +147,58 @@ class KernelLearner(GreedyParameters, KernelDictionary):
         self._run_passes(X, coordinates.rows, problem_of, state, attributes)
         return self
 
+    def _last_atoms(self, X: Array) -> tuple[Array, Array] | None:
+        """Return anchors and coefficients of the last fit's atoms, if they are to start from."""
+        if not (self.warm_start and hasattr(self, "dual_coef_")):
+            return None
+        self._check_size("the last fit (warm_start)", self.n_atoms_)
+        anchors = self.anchors_
+        width = X.shape[1] if self._precomputed else anchors.shape[1]
+        if width != X.shape[1] or (self._precomputed and anchors.max(initial=0) >= len(X)):
+            raise ValueError(
+                "warm_start=True goes on with atoms made of the last fit's rows, which X does not "
+                f"match: got shape {X.shape}. Use warm_start=False for other data."
+            )
+        return anchors, self.dual_coef_
+
+    def _given_start(
+        self, X: Array, kernel: Kernel, coordinates: Coordinates, last: tuple[Array, Array] | None
+    ) -> Array | None:
+        """Return the coordinates of atoms to start from, at unit norm; None where none are given.
+
+        What coordinates do not reach of them is left out.
+        """
+        if last is None and self.dict_init is None:
+            return None
+        if last is not None:
+            rows, coef = last[0], last[1].T
+        elif self._precomputed:
+            rows, coef = self._row_numbers("dict_init", self.dict_init, len(X))[:, 0], None
+        else:
+            rows, coef = check_dictionary("dict_init", self.dict_init, X.shape[1], X.dtype), None
+        if coef is None:
+            self._check_size("dict_init", len(rows))
+        made_of = coordinates.duals(np.eye(coordinates.rows.shape[1], dtype=X.dtype))
+        anchors = coordinates.anchors
+        given = X[rows] if self._precomputed else rows.astype(X.dtype, copy=False)
+        seen = Expansion(kernel, anchors, made_of).project(given)
+        seen = seen if coef is None else coef @ seen
+        return unit_rows(np.ascontiguousarray(seen, dtype=X.dtype))
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_flag("warm_start", self.warm_start)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        # Models kept before atoms to start from could be given.
+        super().__setstate__({"dict_init": None, "warm_start": False, **state})
+
     def _check_atoms(self, n_atoms: int, n_features: int) -> None:
+        if self.dict_init is not None:
+            if self._precomputed:
+                self._row_numbers("dict_init", self.dict_init, n_features)
+            else:
+                check_dictionary("dict_init", self.dict_init, n_features, np.float64)
         self._check_nonzeros(n_atoms)
         check_choice("selection", self.selection, ("omp", "ols"))
         super()._check_atoms(n_atoms, n_features)
@@ -182,21 +249,25 @@ class KernelLearner(GreedyParameters, KernelDictionary):
         ).fit(X)  # fmt: skip
         landmarks = linearizer.landmarks_
         return Coordinates(
-            linearizer.transform(X),
+            linearizer._transformed(X),
             landmarks[:, None] if self._precomputed else landmarks,
             lambda vectors: linearizer.dual_coef_ @ vectors.T,
         )
+
+    def _row_numbers(self, name: str, given: Any, n_rows: int) -> Array:
+        """Return numbers of training rows as a column."""
+        rows = np.asarray(given)
+        if rows.ndim != 1 or rows.dtype.kind not in "iu" or not len(rows):
+            raise ValueError(f"With kernel='precomputed', {name} must be a list of row numbers.")
+        if rows.min() < 0 or rows.max() >= n_rows:
+            raise ValueError(f"{name} holds row numbers outside 0..{n_rows - 1}.")
+        return rows[:, None]
 
     def _check_base(self, X: Array) -> Array | None:
         if self.base is None:
             return None
         if self._precomputed:
-            rows = np.asarray(self.base)
-            if rows.ndim != 1 or rows.dtype.kind not in "iu" or not len(rows):
-                raise ValueError("With kernel='precomputed', base must be a list of row numbers.")
-            if rows.min() < 0 or rows.max() >= len(X):
-                raise ValueError(f"base holds row numbers outside 0..{len(X) - 1}.")
-            return rows[:, None]
+            return self._row_numbers("base", self.base, len(X))
         base = check_array(self.base, dtype=X.dtype, order="C", input_name="base")
         if base.shape[1] != X.shape[1]:
             raise ValueError(
@@ -240,6 +311,11 @@ class KernelKSVD(KernelLearner):
         gives landmarks, sampling and rank (its kernel is replaced by this one).
     base : array of shape (n_base, n_features), optional
         Make atoms of these rows instead of the training rows; row numbers, if precomputed.
+    dict_init : array of shape (n_atoms, n_features), optional
+        Rows whose phi are the atoms to start from, at unit norm; row numbers, if precomputed. By
+        default random training rows.
+    warm_start : bool, default=False
+        Start from the atoms of the last ``fit``, as near as the new coordinates come to them.
     sparse_output : bool, default=True
         Whether ``transform`` returns a CSR array or a dense one.
     random_state : int, RandomState or None
@@ -320,6 +396,11 @@ class KernelMOD(KernelLearner):
         one), for data whose n x n kernel matrix does not fit.
     base : array of shape (n_base, n_features), optional
         Make atoms of these rows instead of the training rows; row numbers, if precomputed.
+    dict_init : array of shape (n_atoms, n_features), optional
+        Rows whose phi are the atoms to start from, at unit norm; row numbers, if precomputed. By
+        default random training rows.
+    warm_start : bool, default=False
+        Start from the atoms of the last ``fit``, as near as the new coordinates come to them.
     sparse_output : bool, default=True
         Whether ``transform`` returns a CSR array or a dense one.
     random_state : int, RandomState or None

@@ -8,17 +8,25 @@ from sklearn.callback import with_callbacks
 from sklearn.utils import check_random_state
 
 from kernelatoms.engine import machine
-from kernelatoms.estimators.checks import check_complete, check_real, validate_training
+from kernelatoms.estimators.checks import (
+    check_complete,
+    check_dictionary,
+    check_real,
+    validate_training,
+)
 from kernelatoms.estimators.dictionary_learner import pass_attributes
 from kernelatoms.estimators.fitted import check_learner_state, check_moments, held_number
 from kernelatoms.estimators.kernel_dictionary import KernelDictionary
+from kernelatoms.estimators.linearizer import KernelLinearizer
 from kernelatoms.estimators.low_rank_map import DEFAULT_ATOMS, LowRankMap
 from kernelatoms.estimators.unchanged import or_unchanged
 from kernelatoms.learning.loop import learn_batch
-from kernelatoms.learning.procrustes import Procrustes, orthonormal_start
+from kernelatoms.learning.procrustes import Procrustes, orthonormal_start, polar_factor
 from kernelatoms.learning.state import LearnerState
 from kernelatoms.pursuit.choices import Pursuit, Threshold
 from kernelatoms.similarity import LinearKernel
+from kernelatoms.similarity.base import check_flag
+from kernelatoms.space.atoms import stamp
 from kernelatoms.space.expansion import Expansion
 from kernelatoms.space.problem import CodingProblem, LinearProblem
 
@@ -67,6 +75,12 @@ class KSAD(LowRankMap, KernelDictionary):
         The most passes of coding and updating.
     tol : float, default=1e-4
         Stop when three passes together lower the objective by no more than this share of it.
+    dict_init : array of shape (n_atoms, n_features), optional
+        Rows to start from: the atoms are the orthonormal ones nearest to their virtual samples. As
+        many as there are to be atoms; row numbers, if precomputed. By default random training rows.
+    warm_start : bool, default=False
+        Keep the map of the last ``fit`` and go on: where it stopped, as if it had not, with the
+        same rows; with other rows, from its dictionary.
     sparse_output : bool, default=True
         Whether ``transform`` returns a CSR array or a dense one.
     forget : float, default=1
@@ -128,6 +142,8 @@ class KSAD(LowRankMap, KernelDictionary):
         l1_weight: float = 0.1,
         max_iter: int = 20,
         tol: float = 1e-4,
+        dict_init: Any = None,
+        warm_start: bool = False,
         sparse_output: bool = True,
         forget: float = 1.0,
         random_state: Any = None,
@@ -143,6 +159,8 @@ class KSAD(LowRankMap, KernelDictionary):
         self.l1_weight = l1_weight
         self.max_iter = max_iter
         self.tol = tol
+        self.dict_init = dict_init
+        self.warm_start = warm_start
         self.sparse_output = sparse_output
         self.forget = forget
         self.random_state = random_state
@@ -165,7 +183,9 @@ class KSAD(LowRankMap, KernelDictionary):
         """
         self._check_parameters()
         X = validate_training(self, X)
-        mapped, F, state = self._start(X)
+        mapped, F, state = self._warm_start(X) if self._is_warm else self._start(X)
+        if self.warm_start:
+            state.data = stamp(X)
 
         def problem_of(atoms: Array) -> CodingProblem:
             return LinearProblem(F, atoms, complete=True)
@@ -212,11 +232,57 @@ class KSAD(LowRankMap, KernelDictionary):
         """Settle the map and the weight; return virtual samples and the start too."""
         rng = check_random_state(self.random_state)
         linearizer = self._fit_map(X, rng)
-        F = linearizer.transform(X)
+        F = linearizer._transformed(X)
         self.l1_weight_ = float(self.l1_weight) * root_mean_energy(F)
         back = None if self._precomputed else linearizer.preimage_coef_
-        state = LearnerState.start(orthonormal_start(F, F.shape[1], rng), rng)
+        if self.dict_init is None:
+            start = orthonormal_start(F, F.shape[1], rng)
+        else:
+            start = polar_factor(self._mapped_start(X, linearizer)).astype(F.dtype)
+        state = LearnerState.start(start, rng)
         return _Mapped(linearizer.landmarks_, linearizer.dual_coef_, back), F, state
+
+    def _mapped_start(self, X: Array, linearizer: KernelLinearizer) -> Array:
+        """Return the virtual samples of the rows to start from, one for each atom."""
+        if self._precomputed:
+            rows = np.asarray(self.dict_init)
+            if rows.ndim != 1 or rows.dtype.kind not in "iu" or not len(rows):
+                raise ValueError("With kernel='precomputed', dict_init must be row numbers.")
+            if rows.min() < 0 or rows.max() >= len(X):
+                raise ValueError(f"dict_init holds row numbers outside 0..{len(X) - 1}.")
+            given = X[rows]
+        else:
+            given = check_dictionary("dict_init", self.dict_init, X.shape[1], X.dtype)
+        if len(given) != linearizer.n_components_:
+            raise ValueError(
+                f"dict_init must have as many rows as there are atoms, the map's rank of "
+                f"{linearizer.n_components_}, got {len(given)}."
+            )
+        return linearizer._transformed(given).astype(np.float64)
+
+    @property
+    def _is_warm(self) -> bool:
+        return bool(self.warm_start) and hasattr(self, "dual_coef_")
+
+    def _warm_start(self, X: Array) -> tuple["_Mapped", Array, LearnerState]:
+        """Return the last fit's map, virtual samples, and where the passes go on."""
+        self._check_size("the last fit (warm_start)", self.n_atoms_)
+        if self.anchors_.ndim == 2 and self.anchors_.shape[1] != X.shape[1]:
+            raise ValueError(
+                f"warm_start=True goes on with a map of {self.anchors_.shape[1]} features, but X "
+                f"has {X.shape[1]}. Use warm_start=False for other data."
+            )
+        if self._precomputed and self.anchors_.max(initial=0) >= len(X):
+            raise ValueError(
+                "warm_start=True goes on with the last fit's rows, and X has fewer of them. Use "
+                "warm_start=False for other data."
+            )
+        last = self.state_
+        mapped, F = self._mapped_again(X, last.best)
+        self.l1_weight_ = float(self.l1_weight) * root_mean_energy(F)
+        if last.data != stamp(X):
+            last = LearnerState.start(last.best, check_random_state(self.random_state))
+        return mapped, F, last
 
     def _go_on(self, X: Array) -> tuple["_Mapped", Array, LearnerState]:
         """Return the map as it was settled, virtual samples, and where learning stands."""
@@ -224,17 +290,26 @@ class KSAD(LowRankMap, KernelDictionary):
         state.dictionary = atoms = state.best
         if state.n_batches == 0:
             state.n_batches = len(state.objective)  # a pass has seen as much as a batch, and more
-        # Atoms are a rotation of the map's coordinates: turned back, they are the map.
-        mapped = _Mapped(
-            self.anchors_,
-            machine(X).times(self.dual_coef_, atoms),
-            machine(X).times(atoms.T, self.components_),
-        )
+        return *self._mapped_again(X, atoms), state
+
+    def _mapped_again(self, X: Array, atoms: Array) -> tuple["_Mapped", Array]:
+        """Return the map as it was settled, and virtual samples.
+
+        Atoms are a rotation of the map's coordinates: turned back, they are the map.
+        """
+        times = machine(X).times
+        back = None if self._precomputed else times(atoms.T, self.components_)
+        mapped = _Mapped(self.anchors_, times(self.dual_coef_, atoms), back)
         rows = X.astype(np.result_type(X, mapped.coef), copy=False)
-        F = Expansion(self._kernel(), self.anchors_, mapped.coef).project(rows)
-        return mapped, F.astype(atoms.dtype, copy=False), state
+        anchors = self.anchors_[:, None] if self._precomputed else self.anchors_
+        F = Expansion(self._kernel(), anchors, mapped.coef).project(rows)
+        return mapped, F.astype(atoms.dtype, copy=False)
 
     def _wanted_atoms(self, n_rows: int) -> int:
+        if self.dict_init is not None:
+            n_given = len(np.atleast_1d(self.dict_init))
+            self._check_size("dict_init", n_given)
+            return n_given
         return self._choose_n_atoms(n_rows, DEFAULT_ATOMS)
 
     def _pursuit(self) -> Pursuit:
@@ -256,6 +331,7 @@ class KSAD(LowRankMap, KernelDictionary):
         super()._check_parameters()
         check_real("l1_weight", self.l1_weight, low=0)
         check_real("forget", self.forget, low=0, high=1, low_open=True)
+        check_flag("warm_start", self.warm_start)
 
     def _check_atoms(self, n_atoms: int, n_features: int) -> None:
         super()._check_atoms(n_atoms, n_features)
@@ -264,6 +340,10 @@ class KSAD(LowRankMap, KernelDictionary):
         check_learner_state(
             self, n_atoms, n_atoms, lambda state: check_moments(state, "sums", n_atoms, n_atoms)
         )
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        # Models kept before atoms to start from could be given.
+        super().__setstate__({"dict_init": None, "warm_start": False, **state})
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -37,7 +37,7 @@ from kernelatoms.pursuit.choices import OMP, Lasso, Pursuit, code_over_nearest
 from kernelatoms.similarity import Kernel, make_kernel
 from kernelatoms.similarity.base import GAMMA_WORDS, check_flag, check_gamma
 from kernelatoms.similarity.given import check_gradient
-from kernelatoms.space.atoms import KernelAtoms, remember
+from kernelatoms.space.atoms import KernelAtoms, remember, stamp
 from kernelatoms.space.codes import Codes
 from kernelatoms.space.expansion import Expansion
 from kernelatoms.space.preimage import decode_rows
@@ -102,6 +102,9 @@ class KSCDL(KernelChoice, DictionaryLearner):
     dict_init : "normal" or array of shape (n_atoms, n_features), optional
         Where atoms start: by default at random rows of the data, which is much better than the
         paper's N(0, 1) ("normal"); or at these rows.
+    warm_start : bool, default=False
+        Go on where the last ``fit`` of the same rows stopped, as if it had not; with other rows,
+        start from its dictionary.
     sparse_output : bool, default=True
         Whether ``transform`` returns a CSR array or a dense one.
     random_state : int, RandomState or None
@@ -162,6 +165,7 @@ class KSCDL(KernelChoice, DictionaryLearner):
         max_iter: int = 100,
         tol: float = 1e-3,
         dict_init: Any = None,
+        warm_start: bool = False,
         sparse_output: bool = True,
         random_state: Any = None,
     ) -> None:
@@ -177,6 +181,7 @@ class KSCDL(KernelChoice, DictionaryLearner):
         self.max_iter = max_iter
         self.tol = tol
         self.dict_init = dict_init
+        self.warm_start = warm_start
         self.sparse_output = sparse_output
         self.random_state = random_state
 
@@ -201,7 +206,7 @@ class KSCDL(KernelChoice, DictionaryLearner):
         rng = check_random_state(self.random_state)
         kernel = self._settle_kernel(rows, rng)
         self.max_norm_ = None if kernel.bounded else _longest(rows)
-        state = LearnerState.start(self._start(rows, rng), rng)
+        state = self._starting_state(rows, rng)
 
         def attributes(state: LearnerState) -> dict[str, Any]:
             atoms = state.best.astype(X.dtype, copy=False)
@@ -345,6 +350,24 @@ class KSCDL(KernelChoice, DictionaryLearner):
             return len(self.dict_init)
         return n_features if self.n_atoms is None else check_count("n_atoms", self.n_atoms)
 
+    def _starting_state(self, rows: Array, rng: np.random.RandomState) -> LearnerState:
+        """Return where the last fit of these rows stopped, its atoms, or a start."""
+        if not self.warm_start:
+            return LearnerState.start(self._start(rows, rng), rng)
+        data = stamp(rows)
+        if hasattr(self, "components_"):
+            name = "components_ (warm_start)"
+            atoms = check_dictionary(name, self.components_, rows.shape[1], np.float64)
+            self._check_size(name, len(atoms))
+            last: LearnerState | None = getattr(self, "state_", None)
+            if last is not None and last.data == data:
+                return last
+            state = LearnerState.start(within(atoms, self.max_norm_), rng)
+        else:
+            state = LearnerState.start(self._start(rows, rng), rng)
+        state.data = data
+        return state
+
     def _start(self, rows: Array, rng: np.random.RandomState, batches: bool = False) -> Array:
         """Settle the size and return the atoms to start from; more may come with batches."""
         n_samples, n_features = rows.shape
@@ -362,11 +385,7 @@ class KSCDL(KernelChoice, DictionaryLearner):
                 return rows[rng.permutation(n_samples)[:n_atoms]]
             return within(rng.standard_normal((n_atoms, n_features)), self.max_norm_)
         start = check_dictionary("dict_init", given, n_features, np.float64)
-        if self.n_atoms is not None and check_count("n_atoms", self.n_atoms) != len(start):
-            raise ValueError(
-                f"n_atoms={self.n_atoms}, but dict_init has {len(start)} atoms; leave n_atoms out "
-                "or make them agree."
-            )
+        self._check_size("dict_init", len(start))
         return within(start, self.max_norm_)
 
     def _warn_of_empty_codes(self, X: Array) -> None:
@@ -405,6 +424,7 @@ class KSCDL(KernelChoice, DictionaryLearner):
         super()._check_parameters()
         self._check_coding()
         check_flag("positive", self.positive)
+        check_flag("warm_start", self.warm_start)
         kernel = self._asked_kernel()
         if self._searches and not kernel.has_gamma:
             raise ValueError(f"gamma='search': kernel {kernel.name!r} has no gamma to choose.")
@@ -430,8 +450,8 @@ class KSCDL(KernelChoice, DictionaryLearner):
         check_real("alpha", self.alpha, low=0, low_open=True)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        # Models kept before kernels could be classes.
-        super().__setstate__({"kernel_params": None, **state})
+        # Models kept before kernels could be classes, or learning could go on.
+        super().__setstate__({"kernel_params": None, "warm_start": False, **state})
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.callback import with_callbacks
 from sklearn.utils import check_random_state
+from sklearn.utils.class_weight import compute_class_weight
 
 from kernelatoms.engine import machine
 from kernelatoms.estimators.checks import (
@@ -16,6 +17,7 @@ from kernelatoms.estimators.checks import (
 )
 from kernelatoms.estimators.dictionary_learner import GreedyParameters, pass_attributes
 from kernelatoms.estimators.fitted import held_floats
+from kernelatoms.estimators.naming import unnamed
 from kernelatoms.estimators.supervised import SupervisedDictionary
 from kernelatoms.estimators.unchanged import or_unchanged
 from kernelatoms.estimators.watching import CallbackWatch
@@ -41,6 +43,7 @@ Array = NDArray[Any]
 _ROUNDING = 10
 
 
+@unnamed
 class LabelDictionary(GreedyParameters, SupervisedDictionary):
     """K-SVD on signals with marks of their classes; a linear map of the code decides.
 
@@ -57,6 +60,10 @@ class LabelDictionary(GreedyParameters, SupervisedDictionary):
     def _class_weights(self, counts: NDArray[np.intp]) -> Array:
         """Return what the marks of every class weigh, where signals have unit energy."""
         raise NotImplementedError
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        # Models kept before classes could be weighted.
+        super().__setstate__({"class_weight": None, **state})
 
     def _map_decides(self, weights: Array) -> bool:
         """Tell whether the map that was learned with the atoms decides."""
@@ -81,18 +88,28 @@ class LabelDictionary(GreedyParameters, SupervisedDictionary):
         self._check_parameters()
         X, self.classes_, labels = validate_labelled(self, X, y)
         n_classes = len(self.classes_)
+        self._check_calibration(np.bincount(labels))
         counts = shared_out(self._choose_n_atoms(X, n_classes), np.bincount(labels))
         owners = np.repeat(np.arange(n_classes), counts)
         n_features = X.shape[1]
         self.n_nonzero_coefs_ = self._choose_n_nonzero(n_features, min(n_features, len(owners)))
         _check_memory(len(X), n_features + n_classes, X.itemsize)
         # Relative to the signals' mean energy, weights mean the same whatever the signals' unit.
-        energy = float(machine(X).squared_norms(X).mean(dtype=np.float64)) or 1.0
+        counted = self._row_weights(labels)
+        energies = machine(X).squared_norms(X).astype(np.float64)
+        energy = float(np.average(energies, weights=counted)) or 1.0
         weights = energy * self._class_weights(counts)
+        # Codes of a signal times a number are so many times as large, and so is what they leave.
+        scale = None if counted is None else np.sqrt(counted)
+
+        def scaled(signals: Array) -> Array:
+            return signals if scale is None else signals * scale[:, None].astype(X.dtype)
+
+        seen = scaled(X)
 
         def mapped(atoms: Array) -> Array:
-            codes = self._pursuit()(LinearProblem(X, atoms, complete=True))
-            return label_map(codes, labels, n_classes, energy * self.ridge)
+            codes = self._pursuit()(LinearProblem(seen, atoms, complete=True))
+            return label_map(codes, labels, n_classes, energy * self.ridge, scale)
 
         def attributes(state: LearnerState) -> dict[str, Any]:
             atoms, map_ = apart(state.best, weights)
@@ -109,7 +126,7 @@ class LabelDictionary(GreedyParameters, SupervisedDictionary):
             X, labels, counts, self.n_nonzero_coefs_, max_iter=self.init_max_iter, tol=self.tol,
             seeds=rng.randint(np.iinfo(np.int32).max, size=n_classes),
         )  # fmt: skip
-        rows = with_labels(X, labels, weights)
+        rows = scaled(with_labels(X, labels, weights))
         state = LearnerState.start(atoms_with_map(start, mapped(start), weights), rng)
         learn(
             lambda atoms: LinearProblem(rows, atoms, complete=True), rows, self._pursuit(),
@@ -117,26 +134,27 @@ class LabelDictionary(GreedyParameters, SupervisedDictionary):
             groups=(labels, owners),
         )  # fmt: skip
         self.__dict__.update(attributes(state))
+        self._calibrate(X, labels)
         watch.end()
         return self
 
-    def predict_proba(self, X: Any) -> Array:
-        """Return probabilities of classes: those nearest to the scores.
+    def _row_weights(self, labels: NDArray[np.intp]) -> Array | None:
+        """Return what every row counts, or None where all count the same."""
+        if self.class_weight is None:
+            return None
+        if isinstance(self.class_weight, dict):
+            unknown = [label for label in self.class_weight if label not in self.classes_.tolist()]
+            if unknown:
+                raise ValueError(
+                    f"class_weight names the class {unknown[0]!r}, which is not in y; it has "
+                    f"{', '.join(map(repr, self.classes_.tolist()[:10]))}."
+                )
+        y = self.classes_[labels]
+        of_classes = compute_class_weight(self.class_weight, classes=self.classes_, y=y)
+        return np.asarray(of_classes, np.float64)[labels]
 
-        The scores of a row regress on marks of its class, so they estimate probabilities already;
-        here they are at least 0 and add up to 1. They order classes as the scores do and are not
-        calibrated (``CalibratedClassifierCV`` does that).
-
-        Parameters
-        ----------
-        X : array of shape (n_samples, n_features)
-            Signals.
-
-        Returns
-        -------
-        probabilities : array of shape (n_samples, n_classes)
-        """
-        return nearest_probabilities(self._scores(self._validated(X)))
+    def _shares_of_scores(self, scores: Array) -> Array:
+        return nearest_probabilities(scores)
 
     def _scores_of(self, X: Array, codes: Codes) -> Array:
         scores = np.asarray(codes.to_csr() @ self.coef_.T.astype(X.dtype))
@@ -163,6 +181,7 @@ class LabelDictionary(GreedyParameters, SupervisedDictionary):
         super()._check_parameters()
         check_count("init_max_iter", self.init_max_iter)
         check_real("ridge", self.ridge, low=0, low_open=True)
+        _check_class_weight(self.class_weight)
         for name in ("n_atoms", "n_nonzero_coefs"):
             if getattr(self, name) is not None:
                 check_count(name, getattr(self, name))
@@ -207,8 +226,14 @@ class DKSVDClassifier(LabelDictionary):
         The most passes of coding and updating over all classes together.
     tol : float, default=1e-4
         Stop when three passes together lower the objective by no more than this share of it.
+    class_weight : dict, "balanced" or None, default=None
+        What rows of a class count, by its label (1 where it is not named), as if they were so many
+        rows each; "balanced" lets all classes count the same. Atoms are shared out by rows.
     sparse_output : bool, default=True
         Whether ``transform`` returns a CSR array or a dense one.
+    calibrate : bool, default=False
+        Whether ``fit`` also learns how sure answers are, for ``predict_proba``: three copies learn
+        from two thirds of the rows each, which makes ``fit`` about three times as long.
     random_state : int, RandomState or None
         Seeds the start.
 
@@ -229,9 +254,15 @@ class DKSVDClassifier(LabelDictionary):
         The pass of the lowest objective, counted from 0.
     n_atoms_, n_nonzero_coefs_, n_iter_ : int
         What the data allowed, and the passes run.
+    sharpness_, doubt_ : float
+        With ``calibrate=True``: what makes probabilities of scores (see ``predict_proba``).
 
     Notes
     -----
+    ``predict_proba`` without ``calibrate``: the scores of a row regress on marks of its class, so
+    they estimate probabilities already; shares are the numbers nearest to them that are at least 0
+    and add up to 1. With it, a softmax of the scores.
+
     The decision is linear in the code: a row and its negative get opposite scores. Rows should mean
     the same class at any length but not with the other sign: images and spectra at unit norm,
     virtual samples of a kernel, rather than standardised columns. Scores that differ by less than
@@ -265,7 +296,9 @@ class DKSVDClassifier(LabelDictionary):
         init_max_iter: int = 20,
         max_iter: int = 5,
         tol: float = 1e-4,
+        class_weight: Any = None,
         sparse_output: bool = True,
+        calibrate: bool = False,
         random_state: Any = None,
     ) -> None:
         self.n_atoms = n_atoms
@@ -275,7 +308,9 @@ class DKSVDClassifier(LabelDictionary):
         self.init_max_iter = init_max_iter
         self.max_iter = max_iter
         self.tol = tol
+        self.class_weight = class_weight
         self.sparse_output = sparse_output
+        self.calibrate = calibrate
         self.random_state = random_state
 
     def _class_weights(self, counts: NDArray[np.intp]) -> Array:
@@ -326,8 +361,14 @@ class LCKSVDClassifier(LabelDictionary):
         The most passes of coding and updating over all classes together.
     tol : float, default=1e-4
         Stop when three passes together lower the objective by no more than this share of it.
+    class_weight : dict, "balanced" or None, default=None
+        What rows of a class count, by its label (1 where it is not named), as if they were so many
+        rows each; "balanced" lets all classes count the same. Atoms are shared out by rows.
     sparse_output : bool, default=True
         Whether ``transform`` returns a CSR array or a dense one.
+    calibrate : bool, default=False
+        Whether ``fit`` also learns how sure answers are, for ``predict_proba``: three copies learn
+        from two thirds of the rows each, which makes ``fit`` about three times as long.
     random_state : int, RandomState or None
         Seeds the start.
 
@@ -348,9 +389,15 @@ class LCKSVDClassifier(LabelDictionary):
         The pass of the lowest objective, counted from 0.
     n_atoms_, n_nonzero_coefs_, n_iter_ : int
         What the data allowed, and the passes run.
+    sharpness_, doubt_ : float
+        With ``calibrate=True``: what makes probabilities of scores (see ``predict_proba``).
 
     Notes
     -----
+    ``predict_proba`` without ``calibrate``: the scores of a row regress on marks of its class, so
+    they estimate probabilities already; shares are the numbers nearest to them that are at least 0
+    and add up to 1. With it, a softmax of the scores.
+
     Rows of Q for atoms of one class are equal, and so are those of T; with n_c atoms of class c,
     the terms together are a sum over classes of (alpha n_c + beta) |h_c - theta_c G|^2. So LC-KSVD
     is D-KSVD with a weight of its own for every class (I. Kviatkovsky, M. Gabel, E. Rivlin and I.
@@ -392,7 +439,9 @@ class LCKSVDClassifier(LabelDictionary):
         init_max_iter: int = 20,
         max_iter: int = 5,
         tol: float = 1e-4,
+        class_weight: Any = None,
         sparse_output: bool = True,
+        calibrate: bool = False,
         random_state: Any = None,
     ) -> None:
         self.n_atoms = n_atoms
@@ -404,7 +453,9 @@ class LCKSVDClassifier(LabelDictionary):
         self.init_max_iter = init_max_iter
         self.max_iter = max_iter
         self.tol = tol
+        self.class_weight = class_weight
         self.sparse_output = sparse_output
+        self.calibrate = calibrate
         self.random_state = random_state
 
     def _class_weights(self, counts: NDArray[np.intp]) -> Array:
@@ -420,6 +471,18 @@ class LCKSVDClassifier(LabelDictionary):
             raise ValueError(f"variant must be 1 or 2, got {self.variant!r}.")
         check_real("consistency_weight", self.consistency_weight, low=0)
         check_real("label_weight", self.label_weight, low=0)
+
+
+def _check_class_weight(given: Any) -> None:
+    """Refuse weights of classes that are none."""
+    if given is None or (isinstance(given, str) and given == "balanced"):
+        return
+    if not isinstance(given, dict):
+        raise ValueError(
+            f"class_weight must be None, 'balanced' or a dict of numbers by labels, got {given!r}."
+        )
+    for label, weight in given.items():
+        check_real(f"class_weight[{label!r}]", weight, low=0, low_open=True)
 
 
 def _check_memory(n_rows: int, width: int, itemsize: int) -> None:

@@ -23,6 +23,7 @@ from kernelatoms.estimators.dictionary_learner import (
     pass_attributes,
 )
 from kernelatoms.estimators.fitted import check_learner_state, check_moments, held_floats
+from kernelatoms.estimators.naming import unnamed
 from kernelatoms.estimators.unchanged import or_unchanged
 from kernelatoms.learning.atoms import atoms_from_rows, unit_rows
 from kernelatoms.learning.gradients import within
@@ -45,6 +46,7 @@ Array = NDArray[Any]
 _FORGETTING = 3
 
 
+@unnamed
 class LinearLearner(OverRows, GreedyParameters, DictionaryLearner):
     """Learners whose atoms are signals like the others."""
 
@@ -139,13 +141,6 @@ class LinearLearner(OverRows, GreedyParameters, DictionaryLearner):
         start = unit_rows(check_dictionary(name, given, X.shape[1], X.dtype))
         self._check_size(name, len(start))
         return start
-
-    def _check_size(self, name: str, n_given: int) -> None:
-        if self.n_atoms is not None and check_count("n_atoms", self.n_atoms) != n_given:
-            raise ValueError(
-                f"n_atoms={self.n_atoms}, but {name} has {n_given} atoms; leave n_atoms "
-                "out or make them agree."
-            )
 
     def _settle_nonzeros(self, n_features: int, n_atoms: int) -> None:
         self.n_nonzero_coefs_ = self._choose_n_nonzero(n_features, min(n_atoms, n_features))

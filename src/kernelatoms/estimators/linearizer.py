@@ -21,9 +21,11 @@ from kernelatoms.estimators.checks import (
 )
 from kernelatoms.estimators.fitted import check_features, held_count, held_floats
 from kernelatoms.estimators.kernel_choice import KernelChoice
+from kernelatoms.estimators.sparse_rows import sparse_in_blocks
 from kernelatoms.estimators.unchanged import or_unchanged
 from kernelatoms.similarity import Kernel
 from kernelatoms.similarity.missing import rows_with_missing
+from kernelatoms.space.atoms import remember
 from kernelatoms.space.expansion import Expansion
 from kernelatoms.space.gram_check import OVERFLOW
 from kernelatoms.space.linearize import (
@@ -36,6 +38,7 @@ from kernelatoms.space.linearize import (
 from kernelatoms.space.memory import check_fits
 from kernelatoms.space.samplers import SAMPLERS
 from kernelatoms.space.shrink import shrink_to_energy, warn_of_estimates
+from kernelatoms.space.way_back import MOST_ROWS, WayBack, learn_way_back, more_rows
 
 Array = NDArray[Any]
 
@@ -192,12 +195,14 @@ class KernelLinearizer(
         self.dual_coef_ = result.coef
         self.eigenvalues_ = result.eigenvalues
         self.n_components_ = len(self.eigenvalues_)
-        if self._precomputed:
-            self.__dict__.pop("preimage_coef_", None)
-        else:
+        for name in ("preimage_coef_", "preimage_rows_"):
+            self.__dict__.pop(name, None)
+        if not self._precomputed:
             self.preimage_coef_ = ridge_preimage(result)
+            self.preimage_rows_ = more_rows(X, self.landmarks_)
         return self
 
+    @sparse_in_blocks
     def transform(self, X: Any) -> Array:
         """Return the virtual samples of X (eq. (24)), computed in blocks.
 
@@ -215,7 +220,10 @@ class KernelLinearizer(
         F : array of shape (n_samples, n_components_)
         """
         check_is_fitted(self)
-        X = self._validate_new(X)
+        return self._transformed(self._validate_new(X))
+
+    def _transformed(self, X: Array) -> Array:
+        """Return the virtual samples of checked rows, whatever ``set_output`` says."""
         check_fits(
             float(len(X)) * self.n_components_ * X.itemsize,
             f"{self.n_components_} virtual samples of each of {len(X)} rows",
@@ -232,14 +240,16 @@ class KernelLinearizer(
         return F
 
     def inverse_transform(self, F: Any) -> Array:
-        """Return rows whose virtual samples are about F: the learned ridge pre-image.
+        """Return rows whose virtual samples are about F: exact pre-images seldom exist.
 
-        A linear map, fitted to the landmarks at ``fit``: exact pre-images seldom exist.
+        A kernel ridge regression of training rows on their virtual samples, whose width and ridge
+        leave-one-out errors choose, learned when it is first asked for. It is not linear; the
+        best linear map, for sums and differences such as atoms, is ``F @ preimage_coef_``.
 
         Parameters
         ----------
         F : array of shape (n_samples, n_components_)
-            Virtual samples, as ``transform`` returns them, or sums of such.
+            Virtual samples, as ``transform`` returns them, or approximations of such.
 
         Returns
         -------
@@ -256,11 +266,15 @@ class KernelLinearizer(
             raise ValueError(
                 f"F must have n_components_ = {self.n_components_} columns, got {F.shape[1]}."
             )
-        with np.errstate(over="ignore"):
-            coef = self.preimage_coef_.astype(F.dtype, copy=False)
-        if not np.isfinite(coef).all():  # rows are far longer than their virtual samples
-            coef = self.preimage_coef_
-        return (F @ coef).astype(F.dtype, copy=False)
+        # Models kept before there were such rows go back by their landmarks alone.
+        others = getattr(self, "preimage_rows_", self.landmarks_[:0])
+
+        def learn() -> WayBack:
+            rows = np.concatenate([self.landmarks_[:MOST_ROWS], others])
+            return learn_way_back(self._map(rows), rows)
+
+        made_of = (self.landmarks_, others, self.dual_coef_, self._kernel())
+        return remember(self, made_of, learn).rows(F)
 
     @property
     def _n_features_out(self) -> int:
@@ -316,6 +330,8 @@ class KernelLinearizer(
         held_floats(self, "eigenvalues_", (rank,), low=0)
         if not self._precomputed:
             held_floats(self, "preimage_coef_", (rank, n_features))
+            if "preimage_rows_" in vars(self):
+                held_floats(self, "preimage_rows_", (len(self.preimage_rows_), n_features))
 
     def _check_solver(self) -> Eigensolver:
         return Eigensolver(
@@ -376,6 +392,7 @@ class KernelLinearizer(
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = self._precomputed
+        tags.input_tags.sparse = True  # dense inside
         tags.input_tags.allow_nan = self._takes_missing  # in transform; fit leaves such rows out
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags

@@ -8,13 +8,16 @@ import scipy.sparse
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from kernelatoms.engine import machine
-from kernelatoms.estimators.checks import FLOATS, check_choice, validate_labelled
+from kernelatoms.estimators.checks import check_choice, validate_labelled, validate_new
 from kernelatoms.estimators.explanation import Explanation, explain_codes
 from kernelatoms.estimators.fitted import check_features, check_labels, held, held_floats, held_rows
+from kernelatoms.estimators.naming import unnamed
 from kernelatoms.estimators.neighbor_choice import NeighborChoice
+from kernelatoms.estimators.probabilities import Probabilities
+from kernelatoms.estimators.sparse_rows import sparse_in_blocks
 from kernelatoms.estimators.training_dictionary import LocalProblems, TrainingDictionary
 from kernelatoms.estimators.unchanged import or_unchanged
 from kernelatoms.pursuit.robust import RobustDictionary
@@ -41,7 +44,8 @@ class Represented(NamedTuple):
     errors: Array | None = None
 
 
-class RepresentationClassifier(NeighborChoice, ClassifierMixin, BaseEstimator):
+@unnamed
+class RepresentationClassifier(Probabilities, NeighborChoice, ClassifierMixin, BaseEstimator):
     """A signal is coded over all training rows; the class whose part of the code fits best wins.
 
     Subclasses say how: ``_fit_weight`` (what ``fit`` settles of the code's weight), ``_over_all``
@@ -97,6 +101,7 @@ class RepresentationClassifier(NeighborChoice, ClassifierMixin, BaseEstimator):
         X, self.classes_, labels = validate_labelled(self, X, y)
         if self._precomputed:
             check_training_kernel(X)
+        self._check_calibration(np.bincount(labels))
         self._check_memory(len(X))
         # Classes in order make slices of atoms; the columns of a given kernel stay where they are.
         if not self._precomputed:
@@ -110,6 +115,7 @@ class RepresentationClassifier(NeighborChoice, ClassifierMixin, BaseEstimator):
         in_space = TrainingDictionary(self._coded_over(rows, vectors), kernel)
         self._fit_projection(in_space, labels)
         self._fit_weight(self._dictionary(in_space))
+        self._calibrate(X, labels)
         return self
 
     def _check_memory(self, n_rows: int) -> None:
@@ -164,6 +170,7 @@ class RepresentationClassifier(NeighborChoice, ClassifierMixin, BaseEstimator):
     def _check_parameters(self) -> None:
         check_choice("residual_norm", self.residual_norm, ("l2", "l1"))
         check_flag("normalize", self.normalize)
+        check_flag("calibrate", self.calibrate)
         self._check_neighbors()
         make_projection(None if self._is_auto else self.projection)
 
@@ -203,6 +210,7 @@ class RepresentationClassifier(NeighborChoice, ClassifierMixin, BaseEstimator):
 
     # Use
 
+    @sparse_in_blocks
     def predict(self, X: Any) -> Array:
         """Return the class with the smallest regularised residual for every row.
 
@@ -215,30 +223,16 @@ class RepresentationClassifier(NeighborChoice, ClassifierMixin, BaseEstimator):
         -------
         labels : array of shape (n_samples,)
         """
-        best = self._shares(X).argmax(axis=1)
+        best = self._shares(self._validated(X)).argmax(axis=1)
         return self.classes_[best]
 
-    def predict_proba(self, X: Any) -> Array:
-        """Return how well each class fits, as shares that add up to 1.
+    @sparse_in_blocks
+    def decision_function(self, X: Any) -> Array:
+        """Return how well each class fits, as shares; of two classes the second's less the first's.
 
         The share of class c is 1 / r_c^2 over the sum of all, with r_c = |y - D_c w_c| / |w_c| its
         regularised residual (eq. (3)): 0 for a class without a part in the code, 1 where all
         neighbours are of one class. A residual below 10 eps of the signal's energy counts as that.
-        Shares order classes well; they are not calibrated (``CalibratedClassifierCV`` does that).
-
-        Parameters
-        ----------
-        X : array of shape (n_samples, n_features)
-            Signals.
-
-        Returns
-        -------
-        shares : array of shape (n_samples, n_classes)
-        """
-        return self._shares(X)
-
-    def decision_function(self, X: Any) -> Array:
-        """Return the shares of ``predict_proba``; of two classes the second's less the first's.
 
         Parameters
         ----------
@@ -249,9 +243,10 @@ class RepresentationClassifier(NeighborChoice, ClassifierMixin, BaseEstimator):
         -------
         scores : (n_samples, n_classes), or (n_samples,) for two classes
         """
-        shares = self._shares(X)
+        shares = self._shares(self._validated(X))
         return shares[:, 1] - shares[:, 0] if len(self.classes_) == 2 else shares
 
+    @sparse_in_blocks
     def residuals(self, X: Any) -> Array:
         """Return the regularised residual r_c = |y - D_c w_c| / |w_c| of every class.
 
@@ -268,6 +263,7 @@ class RepresentationClassifier(NeighborChoice, ClassifierMixin, BaseEstimator):
         """
         return np.concatenate([found.parts.residuals() for found in self._represent(X)])
 
+    @sparse_in_blocks
     def codes(self, X: Any) -> scipy.sparse.csr_array:
         """Return the coefficients of every row over the training rows (``dictionary_``).
 
@@ -283,6 +279,7 @@ class RepresentationClassifier(NeighborChoice, ClassifierMixin, BaseEstimator):
         parts = [found.codes for found in self._represent(X)]
         return scipy.sparse.csr_array(scipy.sparse.vstack(parts, format="csr"))
 
+    @sparse_in_blocks
     def errors(self, X: Any) -> Array:
         """Return what a robust code leaves unexplained: the entries of a row that it distrusts.
 
@@ -302,6 +299,7 @@ class RepresentationClassifier(NeighborChoice, ClassifierMixin, BaseEstimator):
             raise ValueError("errors are known to robust codes only: use residual_norm='l1'.")
         return np.concatenate([np.asarray(found.errors) for found in self._represent(X)])
 
+    @sparse_in_blocks
     def explain(self, X: Any) -> list[Explanation]:
         """Say for every row why it is given its class: the training rows used, what classes leave.
 
@@ -315,9 +313,9 @@ class RepresentationClassifier(NeighborChoice, ClassifierMixin, BaseEstimator):
         Returns
         -------
         list of Explanation
-            One a row; scores are the shares of ``predict_proba``, atoms rows of ``dictionary_``.
+            One a row; scores are shares (``decision_function``), atoms rows of ``dictionary_``.
         """
-        dictionary, blocks = self._prepared(X)
+        dictionary, blocks = self._prepared(self._validated(X))
         locality, out = self._locality(), []
         for rows in blocks:
             near = None if locality is None else dictionary.neighbors(rows, locality)
@@ -367,7 +365,11 @@ class RepresentationClassifier(NeighborChoice, ClassifierMixin, BaseEstimator):
         )
         return ClassParts(left, norms2, small.energies)
 
-    def _shares(self, X: Any) -> Array:
+    def _shares_of_classes(self, X: Array) -> tuple[Array, NDArray[np.intp]]:
+        shares = self._shares(X)
+        return shares, shares.argmax(axis=1)
+
+    def _shares(self, X: Array) -> Array:
         dictionary, blocks = self._prepared(X)
         locality = self._locality()
         if locality is None:
@@ -388,7 +390,7 @@ class RepresentationClassifier(NeighborChoice, ClassifierMixin, BaseEstimator):
         return np.concatenate(out)
 
     def _represent(self, X: Any) -> Iterator[Represented]:
-        dictionary, blocks = self._prepared(X)
+        dictionary, blocks = self._prepared(self._validated(X))
         locality = self._locality()
         for rows in blocks:
             if locality is None:
@@ -396,10 +398,13 @@ class RepresentationClassifier(NeighborChoice, ClassifierMixin, BaseEstimator):
             else:
                 yield self._locally(dictionary, rows, dictionary.neighbors(rows, locality))
 
-    def _prepared(self, X: Any) -> tuple[TrainingDictionary, Iterator[Array]]:
-        """Return the dictionary, and blocks of new rows, checked and scaled."""
+    def _validated(self, X: Any) -> Array:
         check_is_fitted(self)
-        X = self._scaled(validate_data(self, X, dtype=FLOATS, order="C", reset=False))
+        return validate_new(self, X, complete=True)
+
+    def _prepared(self, X: Array) -> tuple[TrainingDictionary, Iterator[Array]]:
+        """Return the dictionary, and blocks of checked rows, scaled."""
+        X = self._scaled(X)
         own, dictionary = self.n_neighbors_, self._dictionary()
         if own is not None:
             dictionary.expect(len(X), own)
@@ -465,6 +470,7 @@ class RepresentationClassifier(NeighborChoice, ClassifierMixin, BaseEstimator):
     def _check_state(self) -> None:
         """Refuse parameters and fitted attributes that contradict each other; see ``fitted``."""
         self._check_parameters()
+        self._check_sharpness()
         check_random_state(self.random_state)
         n_features, n_classes = check_features(self), check_labels(self, "classes_")
         rows = held_floats(self, "dictionary_", (None, n_features))
@@ -487,12 +493,17 @@ class RepresentationClassifier(NeighborChoice, ClassifierMixin, BaseEstimator):
                 raise ValueError("projection_ must have columns.")
         self._check_held_neighbors(rows)
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        # Models kept before probabilities could be calibrated.
+        super().__setstate__({"calibrate": False, **state})
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         # Codes are blind to the distance from the origin, which is all that tells the common
         # checks' blobs apart along one direction.
         tags.classifier_tags.poor_score = True
         tags.input_tags.pairwise = self._precomputed
+        tags.input_tags.sparse = True  # dense inside
         return tags
 
 

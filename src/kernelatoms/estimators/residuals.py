@@ -9,6 +9,7 @@ from sklearn.utils import check_array
 
 from kernelatoms.estimators.checks import FLOATS, check_observed
 from kernelatoms.estimators.coding_arguments import make_problem
+from kernelatoms.estimators.sparse_rows import dense_rows
 from kernelatoms.space.codes import ragged
 from kernelatoms.space.residuals import class_residuals
 
@@ -63,7 +64,9 @@ def residual_norms(
     >>> residual_norms([[3.0, 4.0]], atoms, codes)
     array([3.])
     """
-    X = check_array(X, dtype=FLOATS, order="C", input_name="X", ensure_all_finite="allow-nan")
+    X = check_array(
+        dense_rows(X), dtype=FLOATS, order="C", input_name="X", ensure_all_finite="allow-nan"
+    )
     check_observed(X)
     problem = make_problem(
         X, dictionary, kernel, energy, gamma=gamma, degree=degree, coef0=coef0,

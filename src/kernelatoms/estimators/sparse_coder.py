@@ -14,9 +14,11 @@ from kernelatoms.estimators.checks import (
     check_choice,
     check_dictionary,
     validate_new,
+    wants_frame,
 )
 from kernelatoms.estimators.encode import METHODS, sparse_encode
 from kernelatoms.estimators.fitted import check_features, held_count
+from kernelatoms.estimators.sparse_rows import dense_rows, sparse_in_blocks
 from kernelatoms.estimators.unchanged import or_unchanged
 from kernelatoms.similarity.base import check_flag
 
@@ -131,10 +133,11 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
                 "kernel='precomputed' has no rows to code; call sparse_encode with k(signals, "
                 "atoms) and k(atoms, atoms)."
             )
-        X = validate_data(self, X, dtype=FLOATS, ensure_all_finite="allow-nan")
+        X = validate_data(self, dense_rows(X), dtype=FLOATS, ensure_all_finite="allow-nan")
         self.n_atoms_ = len(check_dictionary("dictionary", self.dictionary, X.shape[1], X.dtype))
         return self
 
+    @sparse_in_blocks
     def transform(self, X: Any) -> scipy.sparse.csr_array | Array:
         """Return the codes of X over the dictionary.
 
@@ -155,10 +158,10 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             for name in (
                 "method", "n_nonzero_coefs", "max_residual", "absolute", "selection", "alpha",
                 "mu", "positive", "kernel", "gamma", "degree", "coef0", "kernel_params",
-                "sparse_output",
             )
         }  # fmt: skip
-        return sparse_encode(X, self.dictionary, **options)
+        sparse = self.sparse_output and not wants_frame(self)
+        return sparse_encode(X, self.dictionary, sparse_output=sparse, **options)
 
     def inverse_transform(self, codes: Any) -> Array:
         """Return the signals that codes stand for under the linear kernel: ``codes @ dictionary``.
@@ -184,7 +187,7 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
                 f"codes must have one column for each of the {self.n_atoms_} atoms, got "
                 f"{codes.shape[1]}."
             )
-        return np.asarray(codes @ np.asarray(self.dictionary, dtype=codes.dtype))
+        return np.asarray(codes @ np.asarray(dense_rows(self.dictionary), dtype=codes.dtype))
 
     def _check_state(self) -> None:
         """Refuse parameters and fitted attributes that contradict each other; see ``fitted``."""
@@ -201,5 +204,6 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = self.method == "omp"
+        tags.input_tags.sparse = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags

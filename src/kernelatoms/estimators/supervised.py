@@ -18,6 +18,9 @@ from kernelatoms.estimators.fitted import (
     held_floats,
     held_rows,
 )
+from kernelatoms.estimators.naming import unnamed
+from kernelatoms.estimators.probabilities import Probabilities
+from kernelatoms.estimators.sparse_rows import sparse_in_blocks
 from kernelatoms.similarity.base import check_flag
 from kernelatoms.space.codes import Codes
 from kernelatoms.space.residuals import class_residuals
@@ -25,7 +28,8 @@ from kernelatoms.space.residuals import class_residuals
 Array = NDArray[Any]
 
 
-class SupervisedDictionary(OverRows, ClassifierMixin, DictionaryCoder):
+@unnamed
+class SupervisedDictionary(OverRows, ClassifierMixin, DictionaryCoder, Probabilities):
     """One dictionary whose atoms belong to classes; what its codes say of a row decides.
 
     Subclasses say how well each class fits rows of given codes (``_scores_of``).
@@ -37,6 +41,7 @@ class SupervisedDictionary(OverRows, ClassifierMixin, DictionaryCoder):
     classes_: Array
     atom_classes_: NDArray[np.intp]
 
+    @sparse_in_blocks
     def decision_function(self, X: Any) -> Array:
         """Return how well each class fits; larger is better.
 
@@ -53,6 +58,7 @@ class SupervisedDictionary(OverRows, ClassifierMixin, DictionaryCoder):
         scores = self._scores(self._validated(X))
         return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
 
+    @sparse_in_blocks
     def predict(self, X: Any) -> Array:
         """Return the class that fits best for every row; of equal ones the first.
 
@@ -68,6 +74,7 @@ class SupervisedDictionary(OverRows, ClassifierMixin, DictionaryCoder):
         best = self._scores(self._validated(X)).argmax(axis=1)
         return self.classes_[best]
 
+    @sparse_in_blocks
     def explain(self, X: Any) -> list[Explanation]:
         """Say for every row why it is given its class: the atoms used, what each class leaves.
 
@@ -92,6 +99,23 @@ class SupervisedDictionary(OverRows, ClassifierMixin, DictionaryCoder):
             energies=self._energies(X), score_weights=self._score_weights(),
         )  # fmt: skip
 
+    def _evidence(self, X: Array) -> tuple[Array, NDArray[np.intp]]:
+        """Return the scores, and the answers."""
+        scores = self._scores(X)
+        return scores, scores.argmax(axis=1)
+
+    def _shares_of_classes(self, X: Array) -> tuple[Array, NDArray[np.intp]]:
+        scores = self._scores(X)
+        return self._shares_of_scores(scores), scores.argmax(axis=1)
+
+    def _shares_of_scores(self, scores: Array) -> Array:
+        """Return scores as numbers that are at least 0 and add up to 1, in the same order."""
+        raise NotImplementedError
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        # Models kept before probabilities could be calibrated.
+        super().__setstate__({"calibrate": False, **state})
+
     def _class_residuals(self, X: Array, codes: Codes) -> Array:
         """Return what each class's part of codes leaves of rows: (n, n_classes)."""
         return class_residuals(self._problem(X), codes, self.atom_classes_, len(self.classes_))
@@ -113,11 +137,13 @@ class SupervisedDictionary(OverRows, ClassifierMixin, DictionaryCoder):
         check_count("max_iter", self.max_iter)
         check_real("tol", self.tol, low=0)
         check_flag("sparse_output", self.sparse_output)
+        check_flag("calibrate", self.calibrate)
 
     def _check_state(self) -> None:
         """Refuse parameters and fitted attributes that contradict each other; see ``fitted``."""
         self._check_parameters()
         check_random_state(self.random_state)
+        self._check_sharpness()
         check_passes(self)
         n_features, n_classes = check_features(self), check_labels(self, "classes_")
         n_atoms = held_count(self, "n_atoms_")

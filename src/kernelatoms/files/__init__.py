@@ -1,16 +1,20 @@
 """What enters and leaves as a file.
 
-- ``tables``: rows, labels and column names from .csv, .parquet, .npy and .npz files.
+- ``tables``: rows, labels and column names from files of all kinds; ``opening``: which kind it is.
+- ``csv_tables``: tables of text; ``first_lines``: their delimiters and names; ``text_numbers``:
+  decimal commas and the like; ``json_tables``: one JSON object a line; ``arrow_tables``: Parquet
+  and Arrow files; ``array_tables``: NumPy files, sparse ones too.
 - ``arrays``: NumPy files of unknown origin, of which sizes are compared before memory is taken.
 - ``features``: which columns a model learns from, and the same columns of other files.
 - ``column_kinds``: what columns are, and how words and dates (``dates``) become numbers.
 - ``labels``: labels exactly as they stand.
 - ``identifiers``: columns that number or name the rows, which no model should learn from.
+- ``row_marks``: which rows of a file a model learned from.
 - ``models``: fitted models with the record of how they came about (``records``). A file is taken
   apart within bounds (``archive``), its description looked through (``schema``), and what it
   holds checked against itself (``soundness``).
 - ``results``: predictions and codes to files.
-- ``writing``: files that are whole or not there at all.
+- ``writing``: files that are whole or not there at all; ``targets``: what they may replace.
 - ``compressed``: ``compress`` and ``decompress``; ``compressing``: models, bounds, blocks, bytes;
   ``inspecting``: ``inspect_compressed``.
 - ``sources``: what they ask of a file; ``kinds``: which file is of which kind.
@@ -37,12 +41,14 @@ _HOME_OF = {
     "ModelFileError": "models",
     "ModelRecord": "records",
     "REASONS": "identifiers",
+    "ReadOptions": "tables",
+    "ROW_MARKS": "row_marks",
     "RESULT_SUFFIXES": "results",
     "SUFFIXES": "tables",
     "Table": "tables",
     "TableError": "tables",
     "check_codes_fit": "results",
-    "check_result_target": "results",
+    "check_result_target": "targets",
     "check_target": "writing",
     "compress": "compressed",
     "compress_file": "compressed",
@@ -54,7 +60,10 @@ _HOME_OF = {
     "format_of": "models",
     "inspect_compressed": "inspecting",
     "inspect_file": "inspecting",
+    "is_standard_stream": "writing",
+    "is_table": "tables",
     "labels_for": "labels",
+    "learned_share": "row_marks",
     "load_model": "models",
     "matrices_to_draw": "inspecting",
     "read_labels": "labels",
@@ -81,12 +90,14 @@ __all__ = [
     "MODEL",
     "REASONS",
     "RESULT_SUFFIXES",
+    "ROW_MARKS",
     "SUFFIXES",
     "CodecError",
     "CompressedInfo",
     "CompressionSummary",
     "ModelFileError",
     "ModelRecord",
+    "ReadOptions",
     "Table",
     "TableError",
     "check_codes_fit",
@@ -102,7 +113,10 @@ __all__ = [
     "format_of",
     "inspect_compressed",
     "inspect_file",
+    "is_standard_stream",
+    "is_table",
     "labels_for",
+    "learned_share",
     "load_model",
     "matrices_to_draw",
     "read_labels",
@@ -165,12 +179,25 @@ if TYPE_CHECKING:
         CODE_SUFFIXES,
         RESULT_SUFFIXES,
         check_codes_fit,
-        check_result_target,
         write_codes,
         write_columns,
     )
-    from kernelatoms.files.tables import SUFFIXES, Table, TableError, read_table
-    from kernelatoms.files.writing import check_target, refuse_to_overwrite, write_whole
+    from kernelatoms.files.row_marks import ROW_MARKS, learned_share
+    from kernelatoms.files.tables import (
+        SUFFIXES,
+        ReadOptions,
+        Table,
+        TableError,
+        is_table,
+        read_table,
+    )
+    from kernelatoms.files.targets import check_result_target
+    from kernelatoms.files.writing import (
+        check_target,
+        is_standard_stream,
+        refuse_to_overwrite,
+        write_whole,
+    )
 
 
 def __getattr__(name: str) -> Any:

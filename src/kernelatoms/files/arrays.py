@@ -4,6 +4,7 @@
 its parser happens to raise. Here sizes are compared first.
 """
 
+import io
 import math
 import os
 import zipfile
@@ -26,19 +27,27 @@ class UnreadableError(ValueError):
     """A file does not hold what it says; the message says why, without the file's name."""
 
 
-def read_npy(path: Path) -> Array:
-    """Return the array of an ``.npy`` file."""
-    with path.open("rb") as file:
+def read_npy(source: Path | bytes) -> Array:
+    """Return the array of an ``.npy`` file, or of the bytes of one."""
+    if isinstance(source, bytes):
+        held = io.BytesIO(source)
+        return _array(
+            held, len(source),
+            lambda count, dtype: np.frombuffer(source, dtype, count, held.tell()).copy(),
+        )  # fmt: skip
+    with source.open("rb") as file:
         size = os.fstat(file.fileno()).st_size
         return _array(file, size, lambda count, dtype: np.fromfile(file, dtype, count))
 
 
-def read_npz(path: Path) -> dict[str, Array]:
-    """Return the arrays of an ``.npz`` file."""
+def read_npz(source: Path | bytes) -> dict[str, Array]:
+    """Return the arrays of an ``.npz`` file, or of the bytes of one."""
+    size = len(source) if isinstance(source, bytes) else source.stat().st_size
+    file = io.BytesIO(source) if isinstance(source, bytes) else source
     try:
-        with zipfile.ZipFile(path) as archive:
+        with zipfile.ZipFile(file) as archive:
             members = archive.infolist()
-            check_expansion(path, sum(member.file_size for member in members))
+            check_expansion(size, sum(member.file_size for member in members))
             return {member.filename.removesuffix(".npy"): _member(archive, member)
                     for member in members}  # fmt: skip
     except (UnreadableError, MemoryError):
@@ -48,9 +57,8 @@ def read_npz(path: Path) -> dict[str, Array]:
         raise UnreadableError(_words(error)) from error
 
 
-def check_expansion(path: Path, n_bytes: int) -> None:
-    """Refuse a compressed file that would take far more memory than it has bytes."""
-    size = path.stat().st_size
+def check_expansion(size: int, n_bytes: int) -> None:
+    """Refuse a compressed file of some size that would take far more memory than it has bytes."""
     if n_bytes > max(_MOST_UNASKED, _MOST_RATIO * size):
         raise UnreadableError(
             f"its {size:,} bytes would become {n_bytes / 2**30:,.1f} GiB, over {_MOST_RATIO} times "

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from kernelatoms.files.column_kinds import MIXED, Use, encoded, feature_names, uses_of
 from kernelatoms.files.identifiers import REASONS, sounds_like_identifier
 from kernelatoms.files.labels import doubts_about, read_labels
+from kernelatoms.files.row_marks import ROW_MARKS, kept_marks
 from kernelatoms.files.tables import Table, TableError, shortened
 
 if TYPE_CHECKING:  # models import scikit-learn, which takes a second
@@ -68,12 +69,13 @@ class TrainingSet:
     rows: Array = field(default_factory=lambda: np.empty(0, np.intp))
 
     def describe(self) -> dict[str, Any]:
-        """Return sizes and fingerprint for the model's record."""
+        """Return sizes, fingerprint and marks of rows for the model's record."""
         return {
             "rows": len(self.X),
             "features": self.X.shape[1],
             "missing": int(np.isnan(self.X).sum()),
             "fingerprint": fingerprint(self.X, self.y),
+            ROW_MARKS: kept_marks(self.X),
         }
 
     def record(self, **more: Any) -> "ModelRecord":

@@ -42,7 +42,8 @@ class ModelRecord:
     image_shape : (height, width) or None
         The shape of a row, where rows are images.
     data : dict
-        The training data: file name, rows, features, missing values, fingerprint (SHA-256).
+        The training data: file name, rows, features, missing values, fingerprint (SHA-256), marks
+        of rows, to tell them again.
     fit : dict
         The fit report: seconds, passes, objective, scores, warnings.
     made_with : dict
@@ -191,6 +192,7 @@ _TEXTS: Rule = (_is_texts, "a list of texts")
 # What the command line reads, and as what.
 _DATA = {
     "file": _TEXT, "rows": _COUNT, "features": _COUNT, "missing": _COUNT, "fingerprint": _TEXT,
+    "row_marks": _TEXT,
 }  # fmt: skip
 _FIT = {
     "seconds": (_is_seconds, "a number from 0 on"),

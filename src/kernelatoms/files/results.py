@@ -2,25 +2,18 @@
 
 import csv
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TextIO
 
 import numpy as np
 import scipy.sparse
 
-from kernelatoms.files.writing import check_target, write_whole
+from kernelatoms.files.writing import write_whole
 from kernelatoms.space.memory import check_fits
 
 RESULT_SUFFIXES = (".csv", ".parquet", ".npy", ".npz")
 CODE_SUFFIXES = (".npz", ".npy", ".csv", ".parquet")
-
-
-def check_result_target(path: Path, suffixes: Sequence[str]) -> None:
-    """Refuse a file that cannot be written, or whose ending is not known, before work starts."""
-    if path.suffix.lower() not in suffixes:
-        raise ValueError(f"--output: {path} must end with one of {', '.join(suffixes)}.")
-    check_target(path)
 
 
 def check_codes_fit(path: Path, n_rows: int, n_atoms: int) -> None:
@@ -51,9 +44,9 @@ def write_columns(target: Path | TextIO, columns: Mapping[str, Any]) -> None:
     write_whole(target, data)
 
 
-def write_codes(path: Path, codes: Any) -> None:
-    """Write codes; see ``kernelatoms encode --help`` for the forms."""
-    suffix = path.suffix.lower()
+def write_codes(path: Path | TextIO, codes: Any) -> None:
+    """Write codes, to a stream as CSV; see ``kernelatoms encode --help`` for the forms."""
+    suffix = path.suffix.lower() if isinstance(path, Path) else ".csv"
     sparse = scipy.sparse.issparse(codes)
     if suffix == ".npy":
         write_whole(path, _numpy_bytes(codes.toarray() if sparse else codes))

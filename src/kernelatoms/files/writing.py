@@ -1,7 +1,12 @@
-"""Write a file whole or not at all: the one that was there before stays until the new one is."""
+"""Write a file whole or not at all: the one that was there before stays until the new one is.
+
+What takes its place has its permissions. Devices, pipes and folders are never replaced.
+"""
 
 import os
+import re
 import secrets
+import stat
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -13,6 +18,11 @@ _unfinished: set[Path] = set()
 
 # Nothing is silent for so many seconds: what is older was left by a process that was killed.
 _ABANDONED = 3600
+
+
+def is_standard_stream(path: Any) -> bool:
+    """Tell whether a path is "-": standard input where one reads, standard output where writes."""
+    return str(path) == "-"
 
 
 def check_target(path: Any) -> Path:
@@ -27,6 +37,7 @@ def check_target(path: Any) -> Path:
     folder = Path(os.path.realpath(path)).parent
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder; name a file in it.")
+    _refuse_devices(path)
     if not folder.is_dir():
         raise NotADirectoryError(
             f"the folder {str(path.parent)!r} does not exist; make it first or choose another."
@@ -41,6 +52,17 @@ def check_target(path: Any) -> Path:
             f"cannot write in the folder {str(path.parent)!r} ({error.strerror}); choose another."
         ) from error
     return path
+
+
+def _refuse_devices(path: Path) -> None:
+    """Refuse what is there and is no file: a rename would put one in its place."""
+    # Where standard output goes to a file, /dev/stdout is a link to it.
+    stream = re.match(r"/dev/(std(in|out|err)$|fd/)|/proc/[^/]+/fd/", os.path.abspath(path))
+    if stream or (path.exists() and not stat.S_ISREG(path.stat().st_mode)):
+        raise PermissionError(
+            f"{path} is a device or a pipe, and no file; name a file, or - for standard output "
+            "where a command writes a table."
+        )
 
 
 def refuse_to_overwrite(target: Any, *sources: Any) -> None:
@@ -91,6 +113,7 @@ def replacing(path: Any) -> Iterator[IO[bytes]]:
     try:
         _unfinished.add(temporary)
         with temporary.open("x+b") as file:
+            _keep_mode(target, file.fileno())
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -98,6 +121,17 @@ def replacing(path: Any) -> Iterator[IO[bytes]]:
     finally:
         remove_unfinished(temporary)
     _remove_abandoned(target)
+
+
+def _keep_mode(target: Path, handle: int) -> None:
+    """Give a file the permissions, and if we may the owner, of the one that it replaces."""
+    if not hasattr(os, "fchmod") or not target.exists():
+        return
+    was = target.stat()
+    with suppress(OSError):
+        os.fchown(handle, was.st_uid, was.st_gid)
+    with suppress(OSError):  # file systems without permissions
+        os.fchmod(handle, stat.S_IMODE(was.st_mode) & 0o777)
 
 
 def remove_unfinished(*files: Path) -> None:

@@ -98,12 +98,17 @@ def class_atoms(
     return np.concatenate(machine(X).each(learn_class, range(len(counts))))
 
 
-def label_map(codes: Codes, labels: NDArray[np.intp], n_classes: int, ridge: float) -> Array:
+def label_map(
+    codes: Codes, labels: NDArray[np.intp], n_classes: int, ridge: float,
+    scale: Array | None = None,
+) -> Array:  # fmt: skip
     """Return the ridge regression of class marks on codes, (n_classes, n_atoms), in float64.
 
-    Theta = H G' (G G' + ridge I)^-1: LC-KSVD1's decision, and where the others start.
+    Theta = H G' (G G' + ridge I)^-1: LC-KSVD1's decision, and where the others start. Where codes
+    are those of signals times ``scale`` (n_samples,), so are the marks.
     """
-    sums = Moments.of(np.eye(n_classes)[labels], codes)
+    marks = np.eye(n_classes)[labels]
+    sums = Moments.of(marks if scale is None else scale[:, None] * marks, codes)
     gram = sums.gram + ridge * np.eye(len(sums.gram))
     with machine(gram).one_blas_thread():  # whose sums do not depend on the number of threads
         return scipy.linalg.solve(gram, sums.cross, assume_a="pos").T

@@ -1,13 +1,14 @@
 """Figures of papers as tables, plots and one HTML page: ours beside what was reported."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from kernelatoms import __version__
-from kernelatoms.papers.figure import Curves, PaperFigure, Reported
+from kernelatoms.papers.figure import Claim, Curves, PaperFigure, Reported
 from kernelatoms.papers.store import read_records
 from kernelatoms.papers.study import DataHome
 from kernelatoms.report import (
@@ -17,6 +18,18 @@ from kernelatoms.report import (
     dots_figure,
     mean_and_error,
     series_figure,
+)
+
+# At so few places lines would be points: the methods are written beside them instead.
+_FEW_PLACES = 3
+# What names of methods and axes hold of formulas, and how matplotlib typesets it.
+_FORMULAS = (
+    (re.compile(r"log10\(mu / paper's\)"), r"$\\log_{10}(\\mu$ / paper's$)$"),
+    (re.compile(r"\(x'y\)\^(\d+)"), r"$(x'y)^{\1}$"),
+    (re.compile(r"exp\(-d / 2\)"), r"$e^{-d/2}$"),
+    (re.compile(r"\|coefficients\|"), "absolute coefficients"),
+    (re.compile(r"chi2"), r"$\\chi^2$"),
+    (re.compile(r"(?<!\\)\b(lambda|sigma|alpha|mu)(_\d)?\b"), r"$\\\1\2$"),
 )
 
 
@@ -70,12 +83,9 @@ def figure_section(
 ) -> Section:
     """Return a figure's part of the page."""
     claims = "\n\n".join(claims_in_words(figure, curves))
-    drawn = "hollow" if figure.by_method else "dotted, hollow"
-    reported = f" Reported: {drawn}." if figure.reported else ""
     picture = Picture(
         figure_picture(figure, curves),
-        f"Ours: {'dots' if figure.by_method else 'lines'} with standard errors, "
-        f"{curves.seeds_in_words()}.{reported}",
+        picture_in_words(figure, curves),
         f"{curves_in_words(figure)}; the table has the numbers.",
     )
     text = f"{figure.text}\n\n{claims}\n\n{circumstances(figure, folder)}"
@@ -90,24 +100,49 @@ def curves_in_words(figure: PaperFigure) -> str:
     return f"{figure.ylabel} {against}{whose}"
 
 
+def picture_in_words(figure: PaperFigure, curves: Curves) -> str:
+    """Say what solid, dashed, hollow and pale are in the picture of the curves."""
+    dots = _as_dots(figure, curves)
+    parts = [
+        f"Ours: {'dots' if dots else 'lines'} with standard errors, {curves.seeds_in_words()}."
+    ]
+    if not dots and any(len(curves.at(m, None)) and curves.line(m)[0] for m in curves.methods):
+        parts.append(f"Without markers: {figure.nowhere}.")
+    if figure.reported:
+        parts.append("Reported: hollow." if dots else "Reported: dotted, hollow.")
+    return " ".join(parts)
+
+
 def figure_picture(figure: PaperFigure, curves: Curves) -> Any:
     """Draw our curves and the reported ones."""
-    if figure.by_method:
-        named = {x: figure.name_of(x) for x in curves.places}
+    if _as_dots(figure, curves):
         return dots_figure(
-            {m: {named[x]: curves.at(m, x) for x in named if len(curves.at(m, x))}
+            {_drawn(m): {_drawn(figure.name_of(x)): curves.at(m, x) for x in curves.places
+                         if len(curves.at(m, x))}
              for m in dict.fromkeys([*curves.methods, *figure.reported])},
-            {m: {named[x]: number for x, number in numbers.items() if x in named}
+            {_drawn(m): {_drawn(figure.name_of(x)): n for x, n in numbers.items()
+                         if x in curves.places}
              for m, numbers in figure.reported.items()},
-            xlabel=figure.ylabel, log=figure.log,
+            xlabel=_drawn(figure.ylabel), log=figure.log,
         )  # fmt: skip
     return series_figure(
-        {method: curves.line(method) for method in curves.methods if curves.line(method)[0]},
-        {m: curves.at(m, None) for m in curves.methods if len(curves.at(m, None))},
-        {name: dict(numbers) for name, numbers in figure.reported.items()},
-        xlabel=figure.xlabel, ylabel=figure.ylabel, log=figure.log,
+        {_drawn(m): curves.line(m) for m in curves.methods if curves.line(m)[0]},
+        {_drawn(m): curves.at(m, None) for m in curves.methods if len(curves.at(m, None))},
+        {_drawn(m): dict(numbers) for m, numbers in figure.reported.items()},
+        xlabel=_drawn(figure.xlabel), ylabel=_drawn(figure.ylabel), log=figure.log,
         percent_places=figure.place.endswith("%}"),
     )  # fmt: skip
+
+
+def _as_dots(figure: PaperFigure, curves: Curves) -> bool:
+    return figure.by_method or sum(x is not None for x in curves.places) <= _FEW_PLACES
+
+
+def _drawn(name: str) -> str:
+    """Return a name with its formulas typeset."""
+    for pattern, typeset in _FORMULAS:
+        name = pattern.sub(typeset, name)
+    return name
 
 
 def circumstances(figure: PaperFigure, folder: Path) -> str:
@@ -137,22 +172,38 @@ def paper_page(
 ) -> dict[str, Any]:
     """Return title, lead, sections and footer of a page with every figure that has records."""
     sections = []
-    held = total = 0
+    judged: dict[str, list[Claim]] = {}
     for figure in figures:
         size = figure.study.size(full)
         curves = figure.curves(folder, size, n_seeds or size.n_seeds)
         if curves:
             sections.append(figure_section(figure, curves, folder, data_home))
-            claims = figure.claims(curves)
-            held, total = held + sum(claim.holds for claim in claims), total + len(claims)
+            judged[figure.title] = figure.claims(curves)
+    summary = Section("Claims", "What is missed stays here as missed.", table=claims_table(judged))
     return {
         "title": title,
-        "sections": sections,
-        "lead": f"{held} of {total} claims hold, at {'paper' if full else 'quick'} size; what is "
-        "missed stays here as missed.",
+        "sections": [summary, *sections] if any(judged.values()) else sections,
+        "lead": f"{claims_counted(judged)}, at {'paper' if full else 'quick'} size.",
         "footer": f"Written by kernelatoms {__version__}: kernelatoms reproduce"
         f"{' --full' if full else ''}.",
     }
+
+
+def claims_counted(judged: Mapping[str, Sequence[Claim]]) -> str:
+    """Say how many of all claims hold."""
+    claims = [claim for of_figure in judged.values() for claim in of_figure]
+    held = sum(claim.holds for claim in claims)
+    return f"{held} of {len(claims)} claims hold"
+
+
+def claims_table(judged: Mapping[str, Sequence[Claim]]) -> Table:
+    """Return how many claims of each figure hold, and which are missed."""
+    rows = []
+    for title, claims in judged.items():
+        if claims:
+            missed = [claim.statement for claim in claims if not claim.holds]
+            rows.append([title, f"{len(claims) - len(missed)} of {len(claims)}", "; ".join(missed)])
+    return Table(["", "hold", "missed"], rows)
 
 
 def _was_run(figure: PaperFigure, method: str, curves: Curves) -> bool:

@@ -14,7 +14,7 @@ from kernelatoms.pursuit.lasso import lasso
 from kernelatoms.pursuit.omp import omp
 from kernelatoms.pursuit.ridge import ridge
 from kernelatoms.pursuit.threshold import threshold
-from kernelatoms.space.codes import Codes
+from kernelatoms.space.codes import Codes, RaggedCodes
 from kernelatoms.space.neighbors import ascending, nearest_in_space
 from kernelatoms.space.problem import CodingProblem
 
@@ -41,18 +41,23 @@ class OMP:
         Pick the atom of largest correlation, or of largest residual decrease.
     positive : bool
         Allow no negative coefficients.
+    max_residual : float or None
+        Stop earlier, once |residual| is no more than this.
     """
 
     n_nonzero: int
     selection: str = "omp"
     positive: bool = False
+    max_residual: float | None = None
 
     def __call__(self, problem: CodingProblem, candidates: Candidates = None) -> Codes:
-        """Return the codes of all signals."""
-        return omp(
+        """Return the codes of all signals, padded."""
+        codes = omp(
             problem, self.n_nonzero, selection=self.selection, positive=self.positive,
-            candidates=candidates,
+            candidates=candidates, max_residual=self.max_residual,
+            absolute=self.max_residual is not None,
         )  # fmt: skip
+        return codes.to_padded() if isinstance(codes, RaggedCodes) else codes
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,8 @@ from kernelatoms import (
     SparseCoder,
     SRCClassifier,
 )
+from kernelatoms.report.page import Shades
+from kernelatoms.report.style import signed_shades
 from kernelatoms.report.words import list_words
 
 Array = NDArray[Any]
@@ -221,6 +223,12 @@ class View:
         """Return rows that the model saw as features."""
         return _undo_all(self.undone_front, as_floats(seen)).astype(np.float64)
 
+    def shades(self, whose: str) -> Shades | None:
+        """Return the legend of images in one colour; None where none are drawn."""
+        if self.image_shape is None or len(self.image_shape) > 2:
+            return None
+        return signed_shades(f"Shades, of {whose} largest value:")
+
     @property
     def preimages(self) -> bool:
         """Whether atoms were brought back from a kernel's feature space."""
@@ -320,7 +328,7 @@ def _undo(step: Any, rows: Array) -> tuple[Array, Array] | None:
     stack = np.vstack([np.zeros_like(rows[:1]), rows, 2 * rows])
     try:
         with np.errstate(all="ignore"):
-            result = np.asarray(step.inverse_transform(stack), np.float64)
+            result = np.asarray(_back(step, stack), np.float64)
     except (TypeError, ValueError, NotImplementedError):
         # An imputer without indicators and a precomputed kernel have the method, but no inverse.
         return None
@@ -331,9 +339,16 @@ def _undo(step: Any, rows: Array) -> tuple[Array, Array] | None:
     return (once, origin[0]) if straight else None
 
 
+def _back(step: Any, rows: Array) -> Array:
+    """Return rows before a step; before a kernel map by its linear way back, since atoms add up."""
+    if hasattr(step, "preimage_coef_"):
+        return rows @ step.preimage_coef_
+    return step.inverse_transform(rows)
+
+
 def _undo_all(steps: Sequence[Any], rows: Array) -> Array:
     for step in steps:
-        result = np.asarray(step.inverse_transform(np.vstack([np.zeros_like(rows[:1]), rows])))
+        result = np.asarray(_back(step, np.vstack([np.zeros_like(rows[:1]), rows])))
         rows = result[1:] - result[0]
     return rows
 

@@ -73,7 +73,8 @@ def _atoms_picture(subject: Subject, view: View) -> Picture:
         caption = f"{count} of {anatomy.learners[0].n_atoms_:,} {what}, {which}"
     as_what = "images" if view.image_shape else "columns" if view.feature_names else "curves"
     alt = f"{caption}. Drawn as {as_what}."
-    return Picture(_draw_atoms(view, groups, labels), f"{caption}.", alt)
+    shades = view.shades("the atom's")
+    return Picture(_draw_atoms(view, groups, labels), f"{caption}.", alt, shades)
 
 
 def _atoms_a_dictionary(view: View, n_dictionaries: int) -> int:
@@ -126,7 +127,8 @@ def _codes(subject: Subject, coded: Coded) -> tuple[str, list[Picture]]:
             f"{'has' if n_without == 1 else 'have'} nothing to leave over and "
             f"{'is' if n_without == 1 else 'are'} not counted."
         )
-    pictures = [_usage_picture(coded, subject.anatomy.codes_jointly)]
+    classes = subject.anatomy.classes if len(coded.uses) > 1 else []
+    pictures = [_usage_picture(coded, classes, subject.anatomy.codes_jointly)]
     if len(known):
         low, middle, high = np.percentile(shares[known], [5, 50, 95])
         words = (
@@ -140,7 +142,7 @@ def _codes(subject: Subject, coded: Coded) -> tuple[str, list[Picture]]:
     return text, pictures
 
 
-def _usage_picture(coded: Coded, jointly: bool) -> Picture:
+def _usage_picture(coded: Coded, classes: list[Any], jointly: bool) -> Picture:
     rows = coded.n_coded
     # A dictionary that no row chose says nothing about its atoms.
     shown = np.flatnonzero(rows)
@@ -153,8 +155,9 @@ def _usage_picture(coded: Coded, jointly: bool) -> Picture:
     )
     if len(coded.uses) > 1:
         which = "all rows" if jointly else "the rows that chose it"
-        words += f" One line a dictionary; shares are of {which}."
-    figure = usage_figure([coded.uses[c] / rows[c] for c in shown])
+        words += f" One line a class; shares are of {which}."
+    names = classes or [""]
+    figure = usage_figure({names[c]: coded.uses[c] / rows[c] for c in shown})
     return Picture(figure, words, f"Share of rows that use each atom, falling. {words}")
 
 
@@ -184,10 +187,13 @@ def _example(subject: Subject, view: View, coded: Coded, row: int) -> Picture:
     if anatomy.is_classifier and not anatomy.labelled:
         name = f" of class {label_words(anatomy.classes[coded.chosen[row]])}"
     caption = (
-        f"Row {row} (from 0), a typical one: the dictionary{name} leaves {share} of it over, of "
-        "all rows the nearest to the median."
+        f"Row {subject.source.name(row)}, a typical one (rows are counted from 0): the "
+        f"dictionary{name} leaves {share} of it over, of all rows the nearest to the median."
     )
     if view.preimages:
         caption += " Atoms, sum and rest are pre-images; the share is that in feature space."
-    alt = f"Row {row}, the sum of {count_words(len(used), 'atom')} that stands for it, its code."
-    return Picture(figure, caption, alt)
+    alt = (
+        f"Row {subject.source.name(row)}; the sum of {count_words(len(used), 'atom')} that stands "
+        "for it, its code."
+    )
+    return Picture(figure, caption, alt, view.shades("the row's, or the atom's own,"))

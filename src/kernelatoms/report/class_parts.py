@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from kernelatoms.report.figures import show_image
+from kernelatoms.report.shown import Figure
 from kernelatoms.report.style import COLOURS, GREY, PALE, WIDTH, plain_axes
 
 

@@ -1,6 +1,6 @@
 """Sections on a classifier's answers: accuracy, confusion, residuals by class, mistakes."""
 
-from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,120 +18,71 @@ from kernelatoms.report.coding import (
 from kernelatoms.report.curves import pair_figure
 from kernelatoms.report.distributions import own_and_other_figure
 from kernelatoms.report.figures import confusion_figure
-from kernelatoms.report.page import Picture, Section, Table
-from kernelatoms.report.style import as_label
+from kernelatoms.report.page import Fold, Picture, Section, Table
+from kernelatoms.report.rows import caution_words
+from kernelatoms.report.scores import (
+    LONGEST_LIST,
+    accuracy_words,
+    confused_pairs,
+    confusion_counts,
+    first_of,
+    recall_tables,
+    unknown_labels,
+    unknown_words,
+)
+from kernelatoms.report.style import as_label, share_shades
 from kernelatoms.report.weights import weights_pictures
 from kernelatoms.report.words import count_words, label_words, list_words, percent, shorten
 
 Array = NDArray[Any]
 
 _CLASSES_IN_A_MATRIX = 20
-_PAIRS_SHOWN = 20
 _ROWS_SHOWN = 6
 # Of more than so many named features, the few that matter most are drawn.
 _MANY_NAMES, _NAMES_SHOWN = 15, 12
 
 
-def accuracy_words(subject: Subject, answers: Answers) -> str:
-    """Say how many answers are right, and how many the most frequent label would get."""
-    n_rows = len(answers.truth)
-    right = int((answers.chosen == answers.truth).sum())
-    low, high = wilson_interval(right, n_rows)
-    label, often = Counter(np.asarray(subject.y).tolist()).most_common(1)[0]
-    return (
-        f"{right:,} of {n_rows:,} rows are classified right: {percent(right / n_rows)} "
-        f"(95% interval {percent(low)} to {percent(high)}). Always answering "
-        f"{label_words(label)}, the most frequent label here, would be right for "
-        f"{percent(often / n_rows)}."
-    )
-
-
-def wilson_interval(right: int, n_rows: int) -> tuple[float, float]:
-    """Return the 95% interval of a share by Wilson's score, which also holds near 0 and 1.
-
-    Examples
-    --------
-    >>> from kernelatoms.report.classified import wilson_interval
-    >>> low, high = wilson_interval(95, 100)
-    >>> print(f"{low:.3f} to {high:.3f}")
-    0.888 to 0.978
-    """
-    z = 1.96
-    share, extra = right / n_rows, z * z / n_rows
-    half = float(z * np.sqrt(share * (1 - share) / n_rows + extra / (4 * n_rows)))
-    middle = share + extra / 2
-    low = (middle - half) / (1 + extra) if right > 0 else 0.0
-    high = (middle + half) / (1 + extra) if right < n_rows else 1.0
-    return low, high
-
-
 def accuracy_section(subject: Subject, coded: Coded) -> Section:
     """Say how many answers are right; show confusions, and residuals by class."""
-    words, table, pictures = confusions(subject, coded)
+    section = answers_section(subject, coded)
     residuals = _residuals_picture(subject.anatomy.classes, coded)
     if residuals is not None:
-        words.append(
+        words = (
             "A row belongs to the class whose dictionary leaves the least of it; the further the "
             "two boxes of a class lie apart, the safer its answers."
         )
-        pictures.append(residuals)
-    pictures += weights_pictures(subject)
-    return Section("Accuracy", "\n\n".join(words), table=table, pictures=pictures)
+        section = with_more(section, words, residuals)
+    return with_more(section, "", *weights_pictures(subject))
 
 
-def confusions(subject: Subject, answers: Answers) -> tuple[list[str], Table | None, list[Picture]]:
-    """Return how many answers are right, in words, and which classes are taken for which."""
+def with_more(section: Section, words: str, *pictures: Picture) -> Section:
+    """Return a section with further words and pictures at the end of its own."""
+    text = f"{section.text}\n\n{words}" if words else section.text
+    return replace(section, text=text, pictures=[*section.pictures, *pictures])
+
+
+def answers_section(subject: Subject, answers: Answers) -> Section:
+    """Return how many answers are right, class by class, and which are taken for which."""
     classes = subject.anatomy.classes
-    words = [
-        accuracy_words(subject, answers)
-        + " A page cannot know whether the model learned from these rows; if it did, expect less "
-        "on new ones."
-    ]
-    unknown = answers.truth < 0
-    if unknown.any():
-        labels = sorted({str(label) for label in np.asarray(subject.y)[unknown].tolist()})
-        more = f" and {len(labels) - 5} more" if len(labels) > 5 else ""
-        words.append(
-            f"{count_words(int(unknown.sum()), 'row')} with labels that the model never met "
-            f"({', '.join(labels[:5])}{more}) count as mistakes and are in no picture below."
-        )
+    words = [f"{accuracy_words(subject, answers)} {caution_words(subject.source)}"]
+    found = unknown_labels(subject, answers)
+    folds: list[Fold] = []
+    if found:
+        text, folds = unknown_words(found)
+        words.append(text)
     matrix = confusion_counts(answers, len(classes))
     wrong = int(matrix.sum() - np.trace(matrix))
-    pictures, table = [], None
+    table, more = recall_tables(classes, matrix)
+    folds += more
+    pictures = []
     if matrix.sum() and len(classes) <= _CLASSES_IN_A_MATRIX:
         caption = f"{wrong:,} of {int(matrix.sum()):,} rows are taken for another class."
-        alt = f"Confusion matrix. {caption}"
-        pictures.append(Picture(confusion_figure(matrix, classes), caption, alt))
+        figure, alt = confusion_figure(matrix, classes), f"Confusion matrix. {caption}"
+        shades = share_shades("Of a true class's rows:")
+        pictures.append(Picture(figure, caption, alt, shades))
     elif wrong:
-        table = _confused_pairs(matrix, classes)
-    return words, table, pictures
-
-
-def confusion_counts(answers: Answers, n_classes: int) -> NDArray[np.int64]:
-    """Return how often class i (row) was taken for class j (column), of rows with known labels."""
-    matrix = np.zeros((n_classes, n_classes), np.int64)
-    known = answers.truth >= 0
-    np.add.at(matrix, (answers.truth[known], answers.chosen[known]), 1)
-    return matrix
-
-
-def _confused_pairs(matrix: Array, classes: list[Any]) -> Table:
-    wrong = matrix.copy()
-    np.fill_diagonal(wrong, 0)
-    order = np.argsort(-wrong, axis=None, kind="stable")[:_PAIRS_SHOWN]
-    totals = matrix.sum(axis=1)
-    rows = []
-    for true, taken in zip(*np.unravel_index(order, wrong.shape), strict=True):
-        count = int(wrong[true, taken])
-        if count:
-            share = f"{count:,} of {totals[true]:,} ({percent(count / totals[true])})"
-            rows.append([shorten(classes[true]), shorten(classes[taken]), share])
-    n_pairs = int(np.count_nonzero(wrong))
-    caption = (
-        f"The most frequent {len(rows)} of {count_words(n_pairs, 'confusion')} that occur, of "
-        f"{len(classes)} classes."
-    )
-    return Table(["true class", "taken for", "rows"], rows, caption)
+        folds += confused_pairs(classes, matrix)
+    return Section("Accuracy", "\n\n".join(words), table, pictures, folds)
 
 
 def _residuals_picture(classes: list[Any], coded: Coded) -> Picture | None:
@@ -186,8 +137,8 @@ def mistakes_section(subject: Subject, coded: Coded) -> Section | None:
     own, other = (np.nan_to_num(coded.share(part)) for part in (coded.own, coded.other))
     wrong = np.flatnonzero(known & (coded.chosen != coded.truth))
     if len(wrong):
-        margin = own[wrong] - other[wrong]
-        rows = wrong[np.argsort(-margin, kind="stable")[:_ROWS_SHOWN]]
+        wrong = wrong[np.argsort(other[wrong] - own[wrong], kind="stable")]
+        rows = wrong[:_ROWS_SHOWN]
         title = "Worst mistakes"
         margin_words = "what the row's own dictionary leaves over, less what the chosen one does"
         if len(wrong) == 1:
@@ -215,9 +166,26 @@ def mistakes_section(subject: Subject, coded: Coded) -> Section | None:
     table = Table(
         ["row", "true class", answer, "left by true", "left by other"],
         [case[0] for case in cases],
-        "Rows are counted from 0; shares are of the row's energy, where the model codes it.",
+        "Rows are counted from 0, as in the file; shares are of the row's energy, where the model "
+        "codes it.",
     )
-    return Section(title, text, table=table, pictures=[case[1] for case in cases])
+    pictures = [case[1] for case in cases]
+    folds = mistakes_folds(subject, coded, wrong, own, other, table) if len(wrong) else []
+    return Section(title, text, table, pictures, folds)
+
+
+def mistakes_folds(
+    subject: Subject, answers: Answers, wrong: Array, own: Array, other: Array, shown: Table
+) -> list[Fold]:
+    """Return all mistakes, the worst first, where a table shows but some of them."""
+    if len(wrong) <= len(shown.rows):
+        return []
+    classes, rows = subject.anatomy.classes, []
+    for row in wrong[:LONGEST_LIST].tolist():
+        names = [shorten(classes[c]) for c in (answers.truth[row], answers.chosen[row])]
+        rows.append([subject.source.name(row), *names, percent(own[row]), percent(other[row])])
+    title = first_of(len(rows), len(wrong), "mistake")
+    return [Fold(f"{title}, the worst first", Table(shown.header, rows))]
 
 
 def _make_case(subject: Subject, coded: Coded, row: int) -> tuple[list[str], Picture]:
@@ -244,14 +212,15 @@ def _make_case(subject: Subject, coded: Coded, row: int) -> tuple[list[str], Pic
         anatomy.learners[c].inverse_transform(dense[i][None])[0] for i, c in enumerate((own, rival))
     ]
     figure, which = _draw_pair(subject.view, seen, headings, np.array(sums), dense)
-    verb = "taken for" if chosen == rival else "next best"
+    verb, name = "taken for" if chosen == rival else "next best", subject.source.name(row)
     caption = (
-        f"Row {row}: its own class, {names[0]}, leaves {shares[0]}; {verb} {names[1]}, which "
+        f"Row {name}: its own class, {names[0]}, leaves {shares[0]}; {verb} {names[1]}, which "
         f"leaves {shares[1]}.{which}"
     )
-    alt = f"Row {row}, its sums of atoms and its codes over {list_words(names)}."
-    line = [str(row), *(shorten(anatomy.classes[c]) for c in (own, rival)), *shares]
-    return line, Picture(figure, caption, alt)
+    alt = f"Row {name}: its sums of atoms and its codes over {list_words(names)}."
+    line = [name, *(shorten(anatomy.classes[c]) for c in (own, rival)), *shares]
+    shades = None if subject.view is None else subject.view.shades("the row's")
+    return line, Picture(figure, caption, alt, shades)
 
 
 def _draw_pair(

@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from kernelatoms.report.shown import Figure
 from kernelatoms.report.style import (
     COLOURS,
     GREY,

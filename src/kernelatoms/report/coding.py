@@ -5,7 +5,7 @@ Rows are taken in blocks, so that many rows of many features need little memory.
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from kernelatoms import ClassDictionaryClassifier
 from kernelatoms.report.anatomy import Anatomy, View
+from kernelatoms.report.rows import RowsOfFile
 
 Array = NDArray[Any]
 
@@ -247,3 +248,4 @@ class Subject:
     coded: Coded | None = None
     judged: Judged | None = None
     map_error: str | None = None
+    source: RowsOfFile = field(default_factory=RowsOfFile)

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 from matplotlib import colormaps
-from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from kernelatoms.report.shown import Figure
 from kernelatoms.report.style import (
     COLOURS,
     GREY,

@@ -207,7 +207,7 @@ def _lines(numbers: AtomNumbers, atom: int) -> list[str]:
     if numbers.purity is not None and numbers.classes is not None and numbers.purest is not None:
         name = _class_name(numbers.classes[numbers.purest[atom]], 9)
         unused = numbers.purest[atom] < 0
-        lines.append("no class" if unused else f"{name}: {100 * numbers.purity[atom]:.0f}%")
+        lines.append("no class" if unused else f"{100 * numbers.purity[atom]:.0f}% {name}")
     return lines
 
 

@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from kernelatoms.report.figures import draw_code, energy_share, show_image
+from kernelatoms.report.shown import Figure
 from kernelatoms.report.style import (
     COLOURS,
     GREY,
@@ -104,7 +104,7 @@ def heat_figure(
     narrowest = min(count for _, count in groups) * (WIDTH - 2.2) / (len(atoms) + len(groups))
     turned = widest > narrowest
     pitch, size = _pitch(len(names))
-    height = 0.7 + pitch * len(names) + (widest if turned else 0.2)
+    height = 0.9 + pitch * len(names) + (widest if turned else 0.2)
     figure = Figure(figsize=(WIDTH, height), layout="constrained")
     ax = figure.add_subplot()
     start, middles = 0.0, []
@@ -123,6 +123,7 @@ def heat_figure(
     ax.spines[:].set_visible(False)
     bar = figure.colorbar(image, ax=ax, location="bottom", aspect=40, pad=0.02, ticks=[-1, 0, 1])
     bar.ax.tick_params(labelsize=9)
+    bar.set_label("of the atom's largest value", fontsize=9)
     bar.outline.set_visible(False)
     return figure
 

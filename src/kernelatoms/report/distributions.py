@@ -3,15 +3,15 @@
 Like ``figures``: arrays in, a figure about five inches wide out, no pyplot.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
 
+from kernelatoms.report.class_curves import class_curves_figure
 from kernelatoms.report.style import (
     COLOURS,
-    GREY,
     MARKERS,
     as_label,
     line_style,
@@ -23,12 +23,12 @@ from kernelatoms.report.style import (
 _WHISKERS, _BOX = (5, 95), (25, 75)
 
 
-def progress_figure(objectives: Sequence[Any], total: Any) -> Figure:
-    """Draw how the objective falls: all dictionaries together, and each one thinly.
+def progress_figure(objectives: Mapping[Any, Any], total: Any) -> Figure:
+    """Draw how the objective falls: all dictionaries together, and each one by its name.
 
     Parameters
     ----------
-    objectives : list of arrays
+    objectives : mapping of label to array
         The objective after every pass, one array a dictionary.
     total : array of shape (n_passes,)
         Their sum; what is drawn is relative to the first pass, in percent.
@@ -37,20 +37,17 @@ def progress_figure(objectives: Sequence[Any], total: Any) -> Figure:
     -------
     Figure
     """
-    figure, ax = new_plot("pass", "objective, % of the first pass")
+    together = 100 * np.asarray(total) / (total[0] or 1)
     if len(objectives) > 1:
-        for i, values in enumerate(objectives):
-            relative = 100 * np.asarray(values) / (values[0] or 1)
-            passes = np.arange(1, len(values) + 1)
-            label = "one class" if i == 0 else None
-            ax.plot(passes, relative, color=GREY, alpha=0.5, linewidth=0.8, label=label)
-    passes = np.arange(1, len(total) + 1)
-    label = "all classes" if len(objectives) > 1 else None
-    ax.plot(passes, 100 * np.asarray(total) / (total[0] or 1), label=label, **line_style(0))
+        relative = {
+            label: 100 * np.asarray(values) / (values[0] or 1)
+            for label, values in objectives.items()
+        }
+        return class_curves_figure(relative, "pass", "objective, % of the first pass", together)
+    figure, ax = new_plot("pass", "objective, % of the first pass")
+    ax.plot(np.arange(1, len(total) + 1), together, **line_style(0))
     ax.set_ylim(bottom=0)
     ax.xaxis.set_major_locator(whole_numbers())
-    if label is not None:
-        ax.legend(frameon=False, fontsize=10)
     return figure
 
 
@@ -66,28 +63,30 @@ def spectrum_figure(eigenvalues: Any) -> Figure:
     return figure
 
 
-def usage_figure(shares: Sequence[Any]) -> Figure:
+def usage_figure(shares: Mapping[Any, Any]) -> Figure:
     """Draw how often atoms are used, the most used first: one line a dictionary.
 
     Parameters
     ----------
-    shares : list of arrays of shape (n_atoms,)
+    shares : mapping of label to array of shape (n_atoms,)
         For every atom of each dictionary, the share of rows that use it.
 
     Returns
     -------
     Figure
     """
-    figure, ax = new_plot("atom, by how often it is used", "rows that use it")
-    alone = len(shares) == 1
-    for values in shares:
-        values = -np.sort(-np.asarray(values, np.float64))
-        rank = np.arange(1, len(values) + 1)
-        marker = "o" if alone and len(values) <= 60 else ""
-        style = {**line_style(0), "marker": marker, "markersize": 4}
-        if not alone:
-            style |= {"linewidth": 1.0, "alpha": 0.6}
-        ax.plot(rank, values, **style)
+    falling = {name: -np.sort(-np.asarray(v, np.float64)) for name, v in shares.items()}
+    names = ("atom, by how often it is used", "rows that use it")
+    if len(falling) > 1:
+        figure = class_curves_figure(falling, *names)
+        for ax in figure.axes:
+            ax.yaxis.set_major_formatter(_percent)
+        return figure
+    (values,) = falling.values()
+    figure, ax = new_plot(*names)
+    marker = "o" if len(values) <= 60 else ""
+    style = {**line_style(0), "marker": marker, "markersize": 4}
+    ax.plot(np.arange(1, len(values) + 1), values, **style)
     ax.set_ylim(bottom=0)
     ax.yaxis.set_major_formatter(_percent)
     ax.xaxis.set_major_locator(whole_numbers())

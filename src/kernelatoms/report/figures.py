@@ -10,23 +10,27 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from kernelatoms.report.channels import as_panel, check_image_shape, panel_shape
 from kernelatoms.report.comparison import mean_and_error
+from kernelatoms.report.shown import Figure
 from kernelatoms.report.style import (
     COLOURS,
+    DARKEST,
     GREY,
     LABEL_SIZE,
     PALE,
+    SHARES,
     SIGNED,
     WIDTH,
     as_label,
     check_flags,
+    ink_on,
     line_style,
     new_plot,
     plain_axes,
+    share_colour,
     text_width,
 )
 
@@ -270,18 +274,15 @@ def class_matrix_figure(
     turned = widest > 0.9 * cell
     figure = Figure(figsize=(WIDTH, 4.7 + widest * (turned - 1)), layout="constrained")
     ax = figure.add_subplot()
-    # The square root keeps small shares visible beside a full diagonal.
-    ax.imshow(np.sqrt(shares), cmap="Blues", vmin=0, vmax=1.15)
+    shades = share_colour(np.asarray(shares, np.float64))
+    ax.imshow(np.sqrt(shares), cmap=SHARES, vmin=0, vmax=DARKEST)
     # A digit is about two thirds as wide as it is high.
     digits = min(9.0, 72 * cell / (0.75 * max(len(word) for row in words for word in row) or 1))
     for row, cells in enumerate(words):
         for column, word in enumerate(cells):
             if word:
-                dark = shares[row, column] > 0.4
-                ax.text(
-                    column, row, word,
-                    ha="center", va="center", fontsize=digits, color="white" if dark else "black",
-                )  # fmt: skip
+                ink = ink_on(shades[row, column])
+                ax.text(column, row, word, ha="center", va="center", fontsize=digits, color=ink)
     ax.set_xticks(range(n_classes), names, rotation=90 if turned else 0)
     ax.set_yticks(range(n_classes), names)
     ax.set_xlabel(xlabel, fontsize=11)

@@ -12,7 +12,12 @@ from numpy.typing import NDArray
 
 from kernelatoms import Explanation
 from kernelatoms.report.class_parts import Bars, class_parts_figure
-from kernelatoms.report.classified import confusions, own_and_other_picture
+from kernelatoms.report.classified import (
+    answers_section,
+    mistakes_folds,
+    own_and_other_picture,
+    with_more,
+)
 from kernelatoms.report.coding import Judged, Subject, take_rows
 from kernelatoms.report.page import Picture, Section, Table
 from kernelatoms.report.style import as_label
@@ -67,7 +72,10 @@ def winners_words(judged: Judged) -> str:
 def typical_row_picture(subject: Subject, judged: Judged, manner: Manner) -> Picture:
     """Explain the row whose answer is as sure as the median one."""
     typical = int(np.abs(judged.won - np.median(judged.won)).argmin())
-    start = f"Row {typical} (from 0), a typical one: of all rows the nearest to the median share."
+    start = (
+        f"Row {subject.source.name(typical)}, a typical one (rows are counted from 0): of all rows "
+        "the nearest to the median share."
+    )
     return _picture(subject, judged, typical, manner, start)
 
 
@@ -79,18 +87,24 @@ def judged_sections(subject: Subject, judged: Judged, manner: Manner) -> list[Se
 
 
 def _accuracy_section(subject: Subject, judged: Judged, manner: Manner) -> Section:
-    words, table, pictures = confusions(subject, judged)
+    section, words, pictures = answers_section(subject, judged), "", []
     shares = own_and_other_picture(
         subject.anatomy.classes, judged, "share", "class", "share of a class in a row's fit"
     )
     if shares is not None:
-        words.append(
-            f"{manner.shares} (predict_proba); the further the two boxes of a class lie apart, the "
-            "safer its answers."
+        words = (
+            f"{_meaning(subject, manner)} (predict_proba); the further the two boxes of a class "
+            "lie apart, the safer its answers."
         )
         pictures.append(shares)
-    pictures += weights_pictures(subject)
-    return Section("Accuracy", "\n\n".join(words), table=table, pictures=pictures)
+    return with_more(section, words, *pictures, *weights_pictures(subject))
+
+
+def _meaning(subject: Subject, manner: Manner) -> str:
+    """Say what the share of a class is."""
+    if getattr(subject.anatomy.last, "calibrate", False):
+        return "The share of a class is its probability, learned from rows that were left out"
+    return manner.shares
 
 
 def _mistakes_section(subject: Subject, judged: Judged, manner: Manner) -> Section | None:
@@ -101,7 +115,8 @@ def _mistakes_section(subject: Subject, judged: Judged, manner: Manner) -> Secti
     wrong = known[judged.chosen[known] != judged.truth[known]]
     candidates = wrong if len(wrong) else known
     margin = judged.own[candidates] - judged.other[candidates]
-    rows = candidates[np.argsort(margin, kind="stable")[:_ROWS_SHOWN]]
+    candidates = candidates[np.argsort(margin, kind="stable")]
+    rows = candidates[:_ROWS_SHOWN]
     if len(wrong):
         title, answer = "Worst mistakes", "taken for"
         text = (
@@ -119,14 +134,18 @@ def _mistakes_section(subject: Subject, judged: Judged, manner: Manner) -> Secti
         judgement = _judge(subject, row)
         pair = int(judged.truth[row]), judgement.best_but(int(judged.truth[row]))
         names = [shorten(classes[c]) for c in pair]
-        lines.append([str(row), *names, percent(judged.own[row]), percent(judged.other[row])])
-        pictures.append(_picture(subject, judged, row, manner, f"Row {row}.", judgement))
+        name = subject.source.name(row)
+        lines.append([name, *names, percent(judged.own[row]), percent(judged.other[row])])
+        pictures.append(_picture(subject, judged, row, manner, f"Row {name}.", judgement))
     table = Table(
         ["row", "true class", answer, "share of true", "share of other"],
         lines,
-        "Rows are counted from 0; shares are those of predict_proba.",
+        "Rows are counted from 0, as in the file; shares are those of predict_proba.",
     )
-    return Section(title, text, table=table, pictures=pictures)
+    folds = []
+    if len(wrong):
+        folds = mistakes_folds(subject, judged, candidates, judged.own, judged.other, table)
+    return Section(title, text, table, pictures, folds)
 
 
 def _judge(subject: Subject, row: int) -> Judgement:
@@ -160,7 +179,9 @@ def _picture(
     if len(shown) < len(classes):
         caption += f" The {len(shown)} of {len(classes)} classes with the largest shares are drawn."
     what = " and ".join(each.title for each in bars)
-    return Picture(figure, caption, f"Row {row}, its classes: {what}.")
+    alt = f"Row {subject.source.name(row)}; its classes: {what}."
+    shades = None if subject.view is None else subject.view.shades("the row's, or the atom's own,")
+    return Picture(figure, caption, alt, shades)
 
 
 def _name(label: Any, chosen: bool, true: bool) -> str:

@@ -10,14 +10,15 @@ from kernelatoms.report.anatomy import Anatomy
 from kernelatoms.report.coding import Subject, n_rows_of, spread, take_rows
 from kernelatoms.report.distributions import progress_figure, spectrum_figure
 from kernelatoms.report.labelled import labelled_sizes, objective_words
-from kernelatoms.report.page import Picture, Section, Table
-from kernelatoms.report.words import count_words, percent, settings_in_words
+from kernelatoms.report.page import Fold, Picture, Section, Table
+from kernelatoms.report.rows import left_out_words
+from kernelatoms.report.words import count_words, labels_words, percent, settings_in_words
 
 # A learner stops when this many passes together gain no more than its tol.
 _PATIENCE = 3
 _CLASSES_NAMED = 20
 _NYSTROM_ROWS = 2000
-_LONGEST_CELL = 32
+_LONGEST_CELL, _LONGEST_LINE = 32, 400
 
 
 def fitted_section(subject: Subject, facts: Mapping[str, Any]) -> Section:
@@ -27,21 +28,29 @@ def fitted_section(subject: Subject, facts: Mapping[str, Any]) -> Section:
     words = [f"{i}. {step}." if len(steps) > 1 else f"{step}." for i, step in enumerate(steps, 1)]
     if len(steps) > 1:
         words.insert(0, "Rows pass through these steps; settings that are not the defaults:")
-    classes = anatomy.classes
+    classes, folds = anatomy.classes, []
     if classes:
-        shown = ", ".join(str(label) for label in classes[:_CLASSES_NAMED])
-        more = f" and {len(classes) - _CLASSES_NAMED} more" if len(classes) > _CLASSES_NAMED else ""
-        words.append(f"Classes: {shown}{more}.")
+        words.append(f"Classes: {labels_words(classes, _CLASSES_NAMED)}.")
+    if len(classes) > _CLASSES_NAMED:
+        listed = labels_words(classes, len(classes))
+        folds.append(Fold(f"All {len(classes):,} classes", listed))
+    if subject.X is not None:
+        words.append(left_out_words(subject.source, n_rows_of(subject.X), subject.y is not None))
     if subject.y is not None and not classes:
         words.append("Labels were given, but this model does not classify: they are not used.")
     rows = _sizes(subject)
     for name, fact in facts.items():
-        # Cells do not wrap: what is too long for a phone's line stands in the text.
-        if max(len(str(name)), len(str(fact))) <= _LONGEST_CELL:
+        # Cells do not wrap: what is too long for a phone's line stands in the text, and what is
+        # too long for that is folded.
+        longest = max(len(str(name)), len(str(fact)))
+        if longest <= _LONGEST_CELL:
             rows.append([str(name), str(fact)])
-        else:
+        elif longest <= _LONGEST_LINE:
             words.append(f"{name}: {fact}")
-    return Section("What was fitted", "\n\n".join(words), table=Table(["what", "value"], rows))
+        else:
+            folds.append(Fold(str(name), str(fact)))
+    table = Table(["what", "value"], rows)
+    return Section("What was fitted", "\n\n".join(words), table, folds=folds)
 
 
 def _sizes(subject: Subject) -> list[list[str]]:
@@ -159,7 +168,9 @@ def _convergence(anatomy: Anatomy) -> tuple[str, list[Picture]]:
     if total.min() < 0:  # shares of a negative number say nothing
         return f"{text} It fell from {total[0]:.4g} to {total[-1]:.4g}. {ending}", []
     end = f"After {n_passes} passes it is at {percent(total[-1] / total[0])} of the first."
-    picture = Picture(progress_figure(objectives, total), end, f"Objective by pass. {end}")
+    names = anatomy.classes if len(objectives) > 1 else [""]
+    figure = progress_figure(dict(zip(names, objectives, strict=True)), total)
+    picture = Picture(figure, end, f"Objective by pass. {end}")
     return f"{text} {relative} {ending}", [picture]
 
 

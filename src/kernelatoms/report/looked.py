@@ -16,6 +16,8 @@ _MEASURED_ROWS = 5000
 _CHEAP_ANCHORS, _ATOMS_AT_THAT = 1_000_000, 30
 # Atoms that are drawn in one picture.
 _ONE_PICTURE = 10
+# Atoms whose numbers are told to who cannot see them.
+_TOLD = 3
 
 
 def looked_section(subject: Subject) -> Section:
@@ -124,18 +126,20 @@ def _pictures(subject: Subject, numbers: AtomNumbers, sheet: Sheet) -> list[Pict
         )
     elif view.preimages:
         caption += " Pictures are linear pre-images."
+    shades = view.shades("the atom's")
     if shown <= _ONE_PICTURE:
-        return [Picture(sheet.draw(view), caption, _alt(sheet, caption))]
+        return [Picture(sheet.draw(view), caption, _alt(sheet, caption), shades)]
     half = -(-shown // 2)
     first, rest = sheet.part(slice(half)), sheet.part(slice(half, None))
     more = f"The next {len(rest.chosen)} atoms."
     return [
-        Picture(first.draw(view), caption, _alt(first, caption)),
-        Picture(rest.draw(view), more, _alt(rest, more)),
+        Picture(first.draw(view), caption, _alt(first, caption), shades),
+        Picture(rest.draw(view), more, _alt(rest, more), shades),
     ]
 
 
 def _alt(sheet: Sheet, caption: str) -> str:
     """Return the words of a sheet with the first atoms' numbers, for who cannot see them."""
-    parts = [f"{cell.title}: {', '.join(cell.lines)}" for cell in sheet.cells[:3]]
-    return f"Contact sheet of atoms with their numbers. {caption} {'; '.join(parts)}."
+    parts = [f"{cell.title}: {', '.join(cell.lines)}" for cell in sheet.cells[:_TOLD]]
+    first = f"The first {len(parts)} of {len(sheet.cells)}: " if len(sheet.cells) > _TOLD else ""
+    return f"Contact sheet of atoms with their numbers. {caption} {first}{'; '.join(parts)}."

@@ -15,7 +15,7 @@ from kernelatoms.files import check_target
 from kernelatoms.report.anatomy import Anatomy, dissect, make_view
 from kernelatoms.report.atoms import atoms_section
 from kernelatoms.report.channels import check_image_shape
-from kernelatoms.report.classified import accuracy_section, accuracy_words, mistakes_section
+from kernelatoms.report.classified import accuracy_section, mistakes_section
 from kernelatoms.report.coding import Subject, code_rows, judge_rows, n_rows_of, time_model
 from kernelatoms.report.judged import winners_words
 from kernelatoms.report.labelled import labelled_sections
@@ -23,6 +23,8 @@ from kernelatoms.report.learned import fitted_section, learning_section, measure
 from kernelatoms.report.looked import looked_section
 from kernelatoms.report.page import Section, Table, write_report
 from kernelatoms.report.represented import represented_sections
+from kernelatoms.report.rows import RowsOfFile, check_source, origin_words
+from kernelatoms.report.scores import accuracy_words, unknown_labels, unknown_words
 from kernelatoms.report.words import count_words, percent
 
 
@@ -37,6 +39,7 @@ def write_model_report(
     facts: Mapping[str, Any] | None = None,
     feature_names: Sequence[Any] | None = None,
     timing: Mapping[str, float] | None = None,
+    rows: RowsOfFile | None = None,
 ) -> Path:
     """Write a page about a fitted model: how it was learned, its atoms, its codes, its mistakes.
 
@@ -67,6 +70,9 @@ def write_model_report(
         By default those of the data frame that the model learned from. Drawn up to 30.
     timing : mapping of str to float, optional
         Seconds that steps took at ``fit``. Prediction is timed here, on X.
+    rows : RowsOfFile, optional
+        Where the rows of X come from: their numbers in a file, what identifies them there, how
+        many of them the model learned from.
 
     Returns
     -------
@@ -87,7 +93,7 @@ def write_model_report(
     True
     """
     path = check_target(path)
-    subject = _examine(model, X, y, image_shape, facts, feature_names, timing)
+    subject = _examine(model, X, y, image_shape, facts, feature_names, timing, rows)
     sections = _sections(subject, facts or {}, timing or {})
     heading = title if title is not None else _heading(subject.anatomy)
     return write_report(path, heading, sections, lead=_lead(subject), footer=_footer())
@@ -102,6 +108,7 @@ def model_sections(
     facts: Mapping[str, Any] | None = None,
     feature_names: Sequence[Any] | None = None,
     timing: Mapping[str, float] | None = None,
+    rows: RowsOfFile | None = None,
 ) -> list[Section]:
     """Return the sections of a model's report, for a page of your own.
 
@@ -127,6 +134,9 @@ def model_sections(
         By default those of the data frame that the model learned from. Drawn up to 30.
     timing : mapping of str to float, optional
         Seconds that steps took at ``fit``. Prediction is timed here, on X.
+    rows : RowsOfFile, optional
+        Where the rows of X come from: their numbers in a file, what identifies them there, how
+        many of them the model learned from.
 
     Returns
     -------
@@ -142,16 +152,18 @@ def model_sections(
     >>> [section.title for section in model_sections(model, image_shape=(8, 8))]
     ['What was fitted', 'Convergence', 'Atoms', 'Atoms one by one']
     """
-    subject = _examine(model, X, y, image_shape, facts, feature_names, timing)
+    subject = _examine(model, X, y, image_shape, facts, feature_names, timing, rows)
     return _sections(subject, facts or {}, timing or {})
 
 
 def _examine(
-    model: Any, X: Any, y: Any, image_shape: Any, facts: Any, feature_names: Any, timing: Any
-) -> Subject:
+    model: Any, X: Any, y: Any, image_shape: Any, facts: Any, feature_names: Any, timing: Any,
+    rows: RowsOfFile | None,
+) -> Subject:  # fmt: skip
     """Check every argument, then code the rows."""
     anatomy = dissect(model)
     X, y = _check_rows(anatomy, X, y)
+    source = _check_source(rows, X)
     n_features = anatomy.n_features if X is None else int(X.shape[1])
     shape = check_image_shape(image_shape, n_features)
     names = _check_names(feature_names, anatomy, n_features)
@@ -170,7 +182,17 @@ def _examine(
     shares = anatomy.keeps_rows or anatomy.labelled
     judged = judge_rows(anatomy, X, y) if X is not None and shares else None
     map_error = measure_map(anatomy, X) if X is not None else None
-    return Subject(model, anatomy, view, X, y, coded, judged, map_error)
+    return Subject(model, anatomy, view, X, y, coded, judged, map_error, source)
+
+
+def _check_source(rows: Any, X: Any) -> RowsOfFile:
+    if rows is None:
+        return RowsOfFile()
+    if not isinstance(rows, RowsOfFile):
+        raise TypeError(f"rows must be a RowsOfFile, got {rows!r}.")
+    if X is None:
+        raise ValueError("rows says where the rows of X come from: pass X too.")
+    return check_source(rows, n_rows_of(X))
 
 
 def _check_seconds(step: Any, seconds: Any) -> None:
@@ -269,11 +291,18 @@ def _heading(anatomy: Anatomy) -> str:
 
 
 def _lead(subject: Subject) -> str:
-    """Return what the reader should know first."""
+    """Return what the reader should know first; whether the rows were learned from above all."""
+    words = _finding(subject)
+    return origin_words(subject.source) + words if words else ""
+
+
+def _finding(subject: Subject) -> str:
+    """Say in a sentence or two what the rows have shown."""
     anatomy, coded = subject.anatomy, subject.coded
     answers = subject.judged or coded
     if answers is not None and anatomy.is_classifier and subject.y is not None:
-        return accuracy_words(subject, answers)
+        words, strange = accuracy_words(subject, answers), unknown_labels(subject, answers)
+        return f"{words} {unknown_words(strange)[0]}" if strange else words
     if subject.judged is not None:
         return winners_words(subject.judged)
     if coded is not None:

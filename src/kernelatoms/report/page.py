@@ -1,26 +1,35 @@
 """One self-contained HTML page: sections of text, tables and pictures; no script, no network.
 
 Pictures travel inside the file as data URIs, so that a report can be mailed, archived and opened
-anywhere. The page follows the reader's light or dark setting; pictures stay on a light card,
-since their colours carry meaning.
+anywhere. The page follows the reader's light or dark setting, and pictures follow the page.
 """
 
-import base64
 import html
-import io
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from kernelatoms.files import write_whole
+from kernelatoms.report.embedding import INVERTED, darken, embed_figure, holds_photographs
 
-_NOT_IN_XML = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]")
-# SVG is sharp at every size and small for lines and letters; a picture of very many parts is
-# smaller as PNG.
-_LARGEST_SVG = 250_000
-_PNG_DPI = 160
+_WIDE_TABLE = 7
+
+
+@dataclass(frozen=True)
+class Shades:
+    """What the shades of a picture or a table stand for: shown under it.
+
+    Parameters
+    ----------
+    title : str
+        What they tell.
+    steps : list of (str, str)
+        Some values, from one end to the other, each with its colour as "#rrggbb".
+    """
+
+    title: str
+    steps: Sequence[tuple[str, str]]
 
 
 @dataclass(frozen=True)
@@ -35,11 +44,14 @@ class Picture:
         What stands under it.
     alt : str
         What it shows, for those who cannot see it.
+    shades : Shades, optional
+        What its shades stand for.
     """
 
     figure: Any
     caption: str
     alt: str
+    shades: Shades | None = None
 
 
 @dataclass(frozen=True)
@@ -70,6 +82,29 @@ class Table:
 
 
 @dataclass(frozen=True)
+class Fold:
+    """Something that not every reader wants to see: folded under a line of words.
+
+    Parameters
+    ----------
+    summary : str
+        The line: what is in it, and how much.
+    content : str or Table
+        What is folded.
+    is_open : bool, default=False
+        Whether it stands open to begin with.
+    """
+
+    summary: str
+    content: str | Table
+    is_open: bool = False
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.is_open, bool):
+            raise TypeError(f"is_open must be True or False, got {self.is_open!r}.")
+
+
+@dataclass(frozen=True)
 class Section:
     """A heading with what stands under it.
 
@@ -83,12 +118,15 @@ class Section:
         A table under the words.
     pictures : list of Picture, optional
         Pictures under the table.
+    folds : list of Fold, optional
+        Between table and pictures: what can be folded away, such as a list in full.
     """
 
     title: str
     text: str = ""
     table: Table | None = None
     pictures: Sequence[Picture] = ()
+    folds: Sequence[Fold] = ()
 
 
 def write_report(
@@ -171,29 +209,24 @@ def render_page(
 """
 
 
-def embed_figure(figure: Any) -> str:
-    """Return a figure as a data URI: SVG, or PNG where the SVG would be large."""
-    data = io.BytesIO()
-    # Without a date, equal figures give equal words.
-    figure.savefig(data, format="svg", metadata={"Date": None})
-    # Labels may hold control characters, which matplotlib repeats and XML does not know.
-    data = io.BytesIO(_NOT_IN_XML.sub(b"?", data.getvalue()))
-    kind = "svg+xml"
-    if data.getbuffer().nbytes > _LARGEST_SVG:
-        data = io.BytesIO()
-        figure.savefig(data, format="png", dpi=_PNG_DPI)
-        kind = "png"
-    return f"data:image/{kind};base64,{base64.b64encode(data.getvalue()).decode('ascii')}"
-
-
 def _render_section(section: Section) -> str:
     parts = [f"<h2>{html.escape(section.title)}</h2>", _paragraphs(section.text)]
     if section.table is not None:
         parts.append(_render_table(section.table))
+    parts += [_render_fold(fold) for fold in section.folds]
     if section.pictures:
         figures = "\n".join(_render_picture(picture) for picture in section.pictures)
         parts.append(f'<div class="pictures">\n{figures}\n</div>')
     return "<section>\n" + "\n".join(part for part in parts if part) + "\n</section>"
+
+
+def _render_fold(fold: Fold) -> str:
+    content = fold.content
+    body = _paragraphs(content) if isinstance(content, str) else _render_table(content)
+    return (
+        f"<details{' open' if fold.is_open else ''}><summary>{html.escape(fold.summary)}</summary>"
+        f"{body}</details>"
+    )
 
 
 def _render_table(table: Table) -> str:
@@ -202,25 +235,45 @@ def _render_table(table: Table) -> str:
     for name, *cells in table.rows:
         # On a phone every cell stands in a line of its own, after its column's name.
         values = "".join(
-            f'<td data-column="{html.escape(column)}">{html.escape(cell)}</td>'
+            f'<td data-column="{html.escape(column)}">{_cell(cell)}</td>'
             for column, cell in zip(table.header[1:], cells, strict=True)
         )
-        rows.append(f'<tr><th scope="row">{html.escape(name)}</th>{values}</tr>')
-    wide = " wide" if len(table.header) > 7 else ""
+        rows.append(f'<tr><th scope="row">{_cell(name)}</th>{values}</tr>')
+    kind = " wide" if len(table.header) > _WIDE_TABLE else " pair" if len(table.header) == 2 else ""
     caption = f"<figcaption>{html.escape(table.caption)}</figcaption>" if table.caption else ""
+    # A table too wide for its box is scrolled in it, by keys too; shadows say that it goes on.
     return (
-        f'<figure class="table{wide}"><table><thead><tr>{header}</tr></thead>'
-        f"<tbody>{''.join(rows)}</tbody></table>{caption}</figure>"
+        f'<figure class="table{kind}"><div class="box" tabindex="0"><table><thead><tr>{header}</tr>'
+        f"</thead><tbody>{''.join(rows)}</tbody></table></div>{caption}</figure>"
     )
+
+
+def _cell(text: str) -> str:
+    """Return a cell; what is written from right to left does not turn the row around."""
+    return html.escape(text) if text.isascii() else f"<bdi>{html.escape(text)}</bdi>"
 
 
 def _render_picture(picture: Picture) -> str:
     width, height = (round(100 * inches) for inches in picture.figure.get_size_inches())
+    source = embed_figure(picture.figure)
+    image = f'src="{source}" alt="{html.escape(picture.alt)}" width="{width}" height="{height}"'
+    if holds_photographs(picture.figure):
+        dark = '<source media="screen and (prefers-color-scheme: dark)"'
+        shown = f'<picture>{dark} srcset="{darken(source)}"><img class="as-is" {image}></picture>'
+    else:
+        shown = f"<img {image}>"
+    shades = "" if picture.shades is None else _render_shades(picture.shades)
     return (
-        f'<figure><img src="{embed_figure(picture.figure)}" alt="{html.escape(picture.alt)}" '
-        f'width="{width}" height="{height}">'
-        f"<figcaption>{html.escape(picture.caption)}</figcaption></figure>"
+        f"<figure>{shown}{shades}<figcaption>{html.escape(picture.caption)}</figcaption></figure>"
     )
+
+
+def _render_shades(shades: Shades) -> str:
+    steps = "".join(
+        f'<li><i style="background: {colour}"></i>{html.escape(name)}</li>'
+        for name, colour in shades.steps
+    )
+    return f'<div class="shades">{html.escape(shades.title)} <ul>{steps}</ul></div>'
 
 
 def _paragraphs(text: str) -> str:
@@ -228,49 +281,75 @@ def _paragraphs(text: str) -> str:
     return "".join(f"<p>{html.escape(block)}</p>" for block in blocks if block)
 
 
+# The filter leaves white the colour of cards: see ``embedding``.
+_DARK_CARD = "#" + 3 * f"{round(255 * (1 - INVERTED)):02x}"
 _STYLE = """
 :root { color-scheme: light dark; --page: #f6f7f9; --card: #ffffff; --ink: #1c2127;
-  --soft: #55606c; --line: #dfe3e8; --accent: #0072b2; }
-@media (prefers-color-scheme: dark) {
-  :root { --page: #14171b; --card: #1e2329; --ink: #e7eaee; --soft: #a6b0bb; --line: #343b43;
-    --accent: #6bb8e8; }
+  --soft: #55606c; --line: #dfe3e8; --accent: #0072b2; --shadow: rgb(0 0 0 / .25);
+  --clear: rgb(255 255 255 / 0); --turn: none; }
+@media screen and (prefers-color-scheme: dark) {
+  :root { --page: #131416; --card: DARK; --ink: #e7eaee; --soft: #a9b1ba; --line: #3a3f45;
+    --accent: #6bb8e8; --shadow: rgb(0 0 0 / .8); --clear: rgb(31 31 31 / 0);
+    --turn: invert(TURNED%) hue-rotate(180deg); }
 }
 * { box-sizing: border-box; }
 body { margin: 0 auto; padding: 2.5rem 1.25rem 3rem; max-width: 70rem; background: var(--page);
-  color: var(--ink); font: 1rem/1.6 system-ui, -apple-system, "Segoe UI", Roboto, sans-serif;
-  overflow-wrap: break-word; }
+  color: var(--ink); overflow-wrap: anywhere;
+  font: 1rem/1.6 system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", sans-serif,
+    "Noto Sans CJK SC", "Noto Sans Arabic", "Noto Sans Hebrew", "Noto Sans Devanagari",
+    "Noto Sans Thai", "Noto Color Emoji"; }
 h1 { margin: 0 0 .75rem; font-size: clamp(1.6rem, 4.5vw, 2.25rem); line-height: 1.2; }
 h2 { margin: 0 0 .5rem; font-size: 1.3rem; line-height: 1.3; }
 p { margin: 0 0 .75rem; max-width: 44rem; }
 .lead { padding-left: 1rem; border-left: 4px solid var(--accent); font-size: 1.1rem; }
 section { margin-top: 2.75rem; }
-.table { margin-top: 1rem; overflow-x: auto; }
+.table { margin-top: 1rem; }
+/* Where a table goes on beyond its box there is a shadow; at its end the card covers that. */
+.box { position: relative; overflow-x: auto; background:
+    linear-gradient(to right, var(--card) 40%, var(--clear)) left / 2.5rem 100% no-repeat local,
+    linear-gradient(to left, var(--card) 40%, var(--clear)) right / 2.5rem 100% no-repeat local,
+    linear-gradient(to right, var(--shadow), var(--clear)) left / .9rem 100% no-repeat scroll,
+    linear-gradient(to left, var(--shadow), var(--clear)) right / .9rem 100% no-repeat scroll; }
 table { width: 100%; border-collapse: collapse; font-variant-numeric: tabular-nums; }
 th, td { padding: .6rem 1rem; text-align: right; }
 th:first-child { text-align: left; }
 td, tbody th { white-space: nowrap; }
 .wide th, .wide td { padding: .4rem .5rem; font-size: .85rem; }
-thead th { color: var(--soft); font-size: .9rem; font-weight: 600; }
+thead th { color: var(--soft); font-size: .9rem; font-weight: 600; overflow-wrap: normal; }
 tbody th { font-weight: 600; }
 tbody tr { border-top: 1px solid var(--line); }
+details { margin: 1rem 0; }
+summary { color: var(--accent); cursor: pointer; }
+details .table { margin-top: .5rem; }
+details .box { max-height: 36rem; overflow-y: auto; }
 .pictures { display: grid; gap: 1.25rem; margin-top: 1rem;
   grid-template-columns: repeat(auto-fill, minmax(min(100%, 24rem), 1fr)); }
 figure { margin: 0; overflow: hidden; background: var(--card); border: 1px solid var(--line);
   border-radius: .6rem; }
-/* The light card under every picture, in dark pages too. */
-img { display: block; width: 100%; height: auto; padding: .75rem; background: #ffffff; }
+img { display: block; width: 100%; height: auto; padding: .75rem; background: #ffffff;
+  filter: var(--turn); }
+.as-is { background: var(--card); filter: none; }
+.shades { padding: 0 1rem .6rem; color: var(--soft); font-size: .8rem; }
+.shades ul { display: inline; margin: 0; padding: 0; list-style: none; }
+.shades li { display: inline-block; margin-left: .6rem; white-space: nowrap; }
+.shades i { display: inline-block; width: 1.1em; height: 1.1em; margin-right: .25rem;
+  border: 1px solid #9aa3ad; vertical-align: -.15em; filter: var(--turn); }
 figcaption { padding: .75rem 1rem; border-top: 1px solid var(--line); color: var(--soft);
   font-size: .9rem; line-height: 1.5; }
 footer { margin-top: 3rem; padding-top: 1rem; border-top: 1px solid var(--line);
   color: var(--soft); font-size: .9rem; }
 @media (max-width: 40rem) {
-  thead { position: absolute; clip-path: inset(50%); }
+  thead { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
   table, tbody, tr, tbody th, td { display: block; }
   tbody tr { padding: .5rem 0; }
   tbody tr:first-child { border-top: 0; }
-  tbody th, td { padding: .2rem 1rem; }
+  tbody th, td { padding: .2rem 1rem; white-space: normal; }
   td { display: flex; justify-content: space-between; gap: 1rem; }
-  td::before { content: attr(data-column); color: var(--soft); }
+  .pair tr { display: flex; justify-content: space-between; }
+  .pair td::before { content: none; }
+  td::before { content: attr(data-column); flex: none; max-width: 60%; color: var(--soft);
+    text-align: left; }
 }
-@media print { body { max-width: none; background: none; } section { break-inside: avoid; } }
-"""
+@media print { body { max-width: none; background: none; } section { break-inside: avoid; }
+  details .box { max-height: none; } }
+""".replace("DARK", _DARK_CARD).replace("TURNED", f"{100 * INVERTED:g}")

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 from matplotlib import colormaps
-from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from kernelatoms.report.channels import as_panel, panel_shape
 from kernelatoms.report.curves import outline
+from kernelatoms.report.shown import Figure
 from kernelatoms.report.style import COLOURS, GREY, PALE, SIGNED, WIDTH, as_label, text_width
 
 Array = NDArray[Any]

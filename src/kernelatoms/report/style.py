@@ -3,19 +3,27 @@
 from typing import Any
 
 import numpy as np
-from matplotlib.figure import Figure
+from matplotlib import colormaps
+from matplotlib.colors import to_hex, to_rgb
 from matplotlib.textpath import TextPath
 from matplotlib.ticker import MaxNLocator
 
+from kernelatoms.report.letters import stand_in
+from kernelatoms.report.page import Shades
+from kernelatoms.report.shown import Figure
 from kernelatoms.report.words import shorten
 
 WIDTH = 5.0
 LABEL_SIZE = 10
-# Blue, vermilion, green, purple of Okabe and Ito: told apart by all colour visions, and by marker.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#AA4499")
-MARKERS = ("o", "s", "^", "D")
+# Blue, vermilion, green, purple and so on, after Okabe and Ito: told apart by all colour visions,
+# and by marker. More than seven curves do not fit in one plot.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#AA4499", "#56B4E9", "#B8860B", "#1c2127")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+DASHES = ("-", "--", ":")
 # Blue below 0, white at 0, red above.
 SIGNED = "RdBu_r"
+# The square root keeps small shares visible beside a full diagonal.
+SHARES, DARKEST = "Blues", 1.15
 GREY, PALE = "#5b6470", "#dfe3e8"
 
 
@@ -52,10 +60,11 @@ def plain_axes(ax: Any) -> None:
 
 
 def line_style(i: int) -> dict[str, Any]:
-    """Return colour and marker of the i-th line."""
+    """Return colour, marker and dashes of the i-th line; 21 of them differ."""
     return {
         "color": COLOURS[i % len(COLOURS)],
         "marker": MARKERS[i % len(MARKERS)],
+        "linestyle": DASHES[i // len(COLOURS) % len(DASHES)],
         "markersize": 5,
         "linewidth": 1.8,
     }
@@ -68,7 +77,33 @@ def whole_numbers() -> MaxNLocator:
 
 def text_width(label: str, size: float) -> float:
     """Return how wide a label is, in inches."""
-    return float(TextPath((0, 0), label, size=size).get_extents().width) / 72 if label else 0.0
+    text = stand_in(label)
+    return float(TextPath((0, 0), text, size=size).get_extents().width) / 72 if text else 0.0
+
+
+def share_colour(share: Any) -> Any:
+    """Return the colours of shares from 0 to 1, as numbers (..., 4)."""
+    return colormaps[SHARES](np.sqrt(share) / DARKEST)
+
+
+def ink_on(colour: Any) -> str:
+    """Return black or white, whichever is read better on a colour."""
+    rgb = np.asarray(to_rgb(colour))
+    linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+    light = float(linear @ [0.2126, 0.7152, 0.0722])
+    return "black" if (light + 0.05) ** 2 > 0.05 * 1.05 else "white"
+
+
+def signed_shades(title: str) -> Shades:
+    """Return the legend of images: what is drawn in full is 1."""
+    steps = ((-1, "-1"), (-0.5, "-0.5"), (0, "0"), (0.5, "0.5"), (1, "1"))
+    return Shades(title, [(name, to_hex(colormaps[SIGNED]((v + 1) / 2))) for v, name in steps])
+
+
+def share_shades(title: str) -> Shades:
+    """Return the legend of tables that are shaded by shares."""
+    steps = (0, 0.01, 0.1, 0.25, 0.5, 1)
+    return Shades(title, [(f"{100 * share:g}%", to_hex(share_colour(share))) for share in steps])
 
 
 def as_label(value: Any, longest: int = 18) -> str:

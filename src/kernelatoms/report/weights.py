@@ -9,6 +9,7 @@ from kernelatoms.report.code_energies import code_energy_figure
 from kernelatoms.report.coding import Subject, code_weights
 from kernelatoms.report.figures import class_matrix_figure
 from kernelatoms.report.page import Picture
+from kernelatoms.report.style import share_shades
 from kernelatoms.report.words import label_words, percent
 
 Array = NDArray[Any]
@@ -65,4 +66,5 @@ def _weights_picture(weights: Array, classes: list[Any]) -> Picture:
     # A hundredth and more is said in the cell; the colour tells the rest.
     cells = [[f"{100 * share:.0f}" if share >= 0.005 else "" for share in row] for row in shares]
     figure = class_matrix_figure(shares, cells, classes, "atoms of class, % of the weight")
-    return Picture(figure, words, f"Weight of codes by true class and by class of atoms. {words}")
+    alt = f"Weight of codes by true class and by class of atoms. {words}"
+    return Picture(figure, words, alt, share_shades("Of the weight of a true class's codes:"))

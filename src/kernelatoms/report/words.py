@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from kernelatoms.report.letters import columns, isolate
+
 # A value longer than this is named by what it is, not shown.
 _LONGEST_VALUE = 60
 
@@ -40,14 +42,38 @@ def list_words(words: Sequence[str]) -> str:
 
 
 def shorten(value: Any, longest: int = 32) -> str:
-    """Return a name in one line, its end cut off if it is long."""
+    """Return a name in one line, its end cut off if it is long; Chinese letters count twice.
+
+    Examples
+    --------
+    >>> from kernelatoms.report.words import shorten
+    >>> shorten("a long name", 8), shorten("中文的名字", 8)
+    ('a long …', '中文的…')
+    """
     text = " ".join(str(value).split())
-    return text if len(text) <= longest else text[: longest - 1] + "…"
+    ends = np.cumsum([columns(letter) for letter in text])
+    if not len(ends) or ends[-1] <= longest:
+        return text
+    # Marks on a letter take no room, and stay with it.
+    return text[: int(np.searchsorted(ends, longest - 1, side="right"))] + "…"
 
 
 def label_words(label: Any) -> str:
     """Return a class's name as it stands in a sentence: texts in quotation marks."""
-    return f'"{label}"' if isinstance(label, str) else str(label)
+    return f'"{isolate(label)}"' if isinstance(label, str) else str(label)
+
+
+def labels_words(labels: Sequence[Any], most: int) -> str:
+    """Return classes with commas; of many the first, and of how many these are.
+
+    Examples
+    --------
+    >>> from kernelatoms.report.words import labels_words
+    >>> labels_words(["a", "b"], 3), labels_words(range(31), 3)
+    ('a, b', '0, 1, 2 (the first 3 of 31)')
+    """
+    shown = ", ".join(isolate(str(label)) for label in labels[:most])
+    return shown if len(labels) <= most else f"{shown} (the first {most} of {len(labels):,})"
 
 
 def settings_in_words(estimator: Any) -> str:

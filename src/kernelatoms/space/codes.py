@@ -138,6 +138,15 @@ class RaggedCodes(Codes):
         """Return the (n_signals, n_atoms) matrix of coefficients, indices sorted."""
         return _csr(self.values, self.indices, self.indptr, self.n_atoms)
 
+    def to_padded(self) -> PaddedCodes:
+        """Return the same codes, as many places a signal as the longest code needs."""
+        counts = np.diff(self.indptr)
+        places = np.arange(max(int(counts.max(initial=0)), 1)) < counts[:, None]
+        indices = np.full(places.shape, -1, np.int32)
+        values = np.zeros(places.shape, self.dtype)
+        indices[places], values[places] = self.indices, self.values
+        return PaddedCodes(n_atoms=self.n_atoms, error=self.error, indices=indices, values=values)
+
     def astype(self, dtype: Any) -> "RaggedCodes":
         """Return the same codes with coefficients in another type."""
         if self.dtype == dtype:

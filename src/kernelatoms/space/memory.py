@@ -34,7 +34,7 @@ def check_dense_fits(n_signals: int, n_atoms: int, itemsize: int) -> None:
     check_fits(
         float(n_signals) * n_atoms * itemsize,
         f"dense codes of {n_signals} signals over {n_atoms} atoms",
-        "Keep codes sparse (sparse_output=True), or code fewer signals at a time.",
+        "Keep codes sparse (sparse_output=True, no data frames), or code fewer signals at a time.",
     )
 
 

@@ -205,7 +205,7 @@ FIGURES = (
     PaperFigure(
         name="kdl/fig4b",
         title="Fig. 4, right: projections on atoms of a parabola",
-        text=_PLANE + "y2 = y1^2 for y1 in [-1, 1]. The paper says that projections on the "
+        text=_PLANE + "y_2 = y_1^2 for y_1 in [-1, 1]. The paper says that projections on the "
         "kernel's atoms \"change most dramatically along the main directions of data's "
         "variation\". In numbers: the squared derivative along the parabola as a share of the "
         "squared gradient, summed over the points; 50% is no preference. The sum is what differs: "

@@ -1,0 +1,64 @@
+"""Options that commands have in common, and the way from a data file to its table."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kernelatoms.cli.speaking import note
+
+if TYPE_CHECKING:
+    from kernelatoms.files import ReadOptions, Table
+
+_TABLES = (
+    ".csv, .tsv, .txt, .jsonl (these also .gz, .bz2 or .zst), .parquet, .feather, .npy or .npz; "
+    "- is standard input."
+)
+
+Model = Annotated[Path, typer.Argument(help="A file that `kernelatoms fit` wrote.")]
+Data = Annotated[Path, typer.Argument(help=f"Table: {_TABLES}")]
+Rows = Annotated[
+    str | None, typer.Option(metavar="KEY", help="The key of an .npz file that holds the rows.")
+]
+Decimal = Annotated[
+    str | None,
+    typer.Option(
+        metavar="MARK", help="The decimal mark of a text file: . or , (else it is looked for)."
+    ),
+]
+Encoding = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME", help="The encoding of a text file, if not UTF-8: cp1252, latin-1, utf-16."
+    ),
+]
+Header = Annotated[
+    bool | None,
+    typer.Option(
+        "--header/--no-header",
+        help="Whether the first line of a text file names its columns (else it is looked for).",
+    ),
+]
+Trust = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="MODULE:CLASS",
+        help="A kernel of your own that the model holds; its module is imported. Repeatable.",
+    ),
+]
+Force = Annotated[
+    bool, typer.Option("--force", help="Replace what is there under the output's name.")
+]
+Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+
+
+def read_data(data: Path, options: "ReadOptions | str | None") -> "Table":
+    """Read a table, and say at once what its reader should know."""
+    from dataclasses import replace
+
+    from kernelatoms.files import read_table
+
+    table = read_table(data, options)
+    for text in table.notes:
+        note(text)
+    return replace(table, notes=[])

@@ -1,0 +1,129 @@
+"""Tables from NumPy files: a matrix, a stack of images, arrays by key, a sparse matrix of scipy."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelatoms.files.arrays import UnreadableError, read_npy, read_npz
+from kernelatoms.files.tables import Table, TableError, shortened
+from kernelatoms.space.memory import check_fits
+
+Array = NDArray[Any]
+
+
+def read_arrays(path: Path, data: bytes | None, kind: str, rows: str | None) -> Table:
+    """Read an ``.npy`` or ``.npz`` file.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    data : bytes or None
+        What it holds, where that was read already.
+    kind : "npy" or "npz"
+        Which it is.
+    rows : str or None
+        The key that holds the rows.
+    """
+    try:
+        if kind == "npy":
+            return _from_array(path, read_npy(path if data is None else data), {})
+        arrays = read_npz(path if data is None else data)
+    except UnreadableError as error:
+        raise TableError(
+            f"{path} cannot be read as a NumPy file (damaged, cut short, of another kind, or made "
+            f"of Python objects): {error}."
+        ) from error
+    if rows is None and {"format", "shape", "data"} <= set(arrays):
+        return _from_array(path, _dense(path, arrays), {})
+    rows = rows if rows is not None else _guess_rows(path, arrays)
+    if rows not in arrays:
+        raise TableError(f"{path} has no key {rows!r}; it has {shortened(list(arrays))}.")
+    chosen = np.asarray(arrays[rows])
+    beside = {
+        key: np.asarray(array)
+        for key, array in arrays.items()
+        if key != rows and np.shape(array) == chosen.shape[:1]
+    }
+    return _from_array(path, chosen, beside)
+
+
+def _guess_rows(path: Path, arrays: dict[str, Any]) -> str:
+    if "X" in arrays:
+        return "X"
+    matrices = [key for key, array in arrays.items() if np.ndim(array) >= 2]
+    if len(matrices) != 1:
+        raise TableError(
+            f"{path} holds {shortened(list(arrays))}; say which key holds the rows with --rows KEY."
+        )
+    return matrices[0]
+
+
+def _dense(path: Path, arrays: dict[str, Array]) -> Array:
+    """Return a sparse matrix, as ``scipy.sparse.save_npz`` writes it, with its zeros."""
+    import scipy.sparse
+
+    try:
+        form = bytes(arrays["format"].item()).decode()
+        n_rows, n_columns = (int(side) for side in arrays["shape"])
+        if min(n_rows, n_columns) < 0 or arrays["data"].dtype.kind not in "buif":
+            raise ValueError(f"shape {(n_rows, n_columns)}, {arrays['data'].dtype}")
+    except (ValueError, TypeError, AttributeError, UnicodeDecodeError) as error:
+        raise TableError(f"{path} is no sparse matrix of numbers ({error}).") from error
+    check_fits(
+        8.0 * n_rows * n_columns,
+        f"the {n_rows:,} x {n_columns:,} values of the sparse matrix {path} with its zeros",
+        "Keep fewer rows or columns.",
+    )
+    shape = (n_rows, n_columns)
+    try:
+        if form in ("csr", "csc", "bsr"):
+            matrix = getattr(scipy.sparse, f"{form}_array")(
+                (arrays["data"], arrays["indices"], arrays["indptr"]), shape=shape
+            )
+            matrix.check_format(full_check=True)
+        elif form == "coo":
+            places = arrays["coords"] if "coords" in arrays else (arrays["row"], arrays["col"])
+            matrix = scipy.sparse.coo_array((arrays["data"], tuple(places)), shape=shape)
+        elif form == "dia":
+            matrix = scipy.sparse.dia_array((arrays["data"], arrays["offsets"]), shape=shape)
+        else:
+            raise ValueError(f"the format {form!r} is not known")
+        dense: Array = matrix.toarray()
+    except (ValueError, TypeError, LookupError, OverflowError) as error:
+        raise TableError(f"{path} is no sparse matrix that can be read ({error}).") from error
+    return dense
+
+
+def _from_array(path: Path, array: Array, beside: dict[str, Array]) -> Table:
+    if not isinstance(array, np.ndarray) or array.dtype.kind not in "buif":
+        raise TableError(f"{path} must hold numbers, but its rows have dtype {array.dtype}.")
+    if array.ndim not in (2, 3):
+        raise TableError(
+            f"{path} must hold a matrix (rows x columns) or a stack of images (rows x height x "
+            f"width), but its shape is {array.shape}."
+        )
+    if 0 in array.shape[1:]:
+        raise TableError(f"{path} has no columns: its shape is {array.shape}.")
+    image_shape = (array.shape[1], array.shape[2]) if array.ndim == 3 else None
+    flat = array.reshape(len(array), math.prod(array.shape[1:]))
+    # float32 holds small whole numbers exactly, and is twice as fast.
+    small = flat.dtype.kind in "bui" and flat.dtype.itemsize <= 2
+    dtype = np.float32 if small or flat.dtype in (np.float16, np.float32) else np.float64
+    columns = [str(i) for i in range(flat.shape[1])]
+    return Table(
+        path, columns, flat.astype(dtype, copy=False), beside, named=False,
+        image_shape=image_shape, exact=_exact_columns(flat),
+    )  # fmt: skip
+
+
+def _exact_columns(flat: Array) -> dict[str, Array]:
+    """Return the columns of whole numbers that are too long for float64; truth values are 0, 1."""
+    if flat.dtype.kind not in "ui" or flat.dtype.itemsize < 8 or not flat.size:
+        return {}
+    most, least = flat.max(axis=0), flat.min(axis=0)
+    long = np.flatnonzero((most > 2**53) | (least < -(2**53)))
+    return {str(i): flat[:, i].astype(object) for i in long.tolist()}

@@ -1,0 +1,166 @@
+"""Typed tables: Parquet and Arrow (Feather) files, and what all readers make of Arrow's columns."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelatoms.files.arrays import check_expansion
+from kernelatoms.files.first_lines import WIDE
+from kernelatoms.files.tables import Table, TableError, shortened
+from kernelatoms.files.text_numbers import mixture
+
+Array = NDArray[Any]
+
+#: float64 rounds whole numbers from here on.
+_LARGE = 2.0**53
+
+
+def read_parquet(path: Path, data: bytes | None) -> Table:
+    """Read a Parquet file, or the bytes of one."""
+    from pyarrow import ArrowException, BufferReader, parquet
+
+    try:
+        with parquet.ParquetFile(path if data is None else BufferReader(data)) as file:
+            # Repeated values take next to no room in the file, and eight bytes each here.
+            size = path.stat().st_size if data is None else len(data)
+            check_expansion(size, 8 * file.metadata.num_rows * file.metadata.num_columns)
+            arrow = file.read(use_threads=file.metadata.num_columns <= WIDE)
+            arrow.validate(full=True)  # text that is no UTF-8, say
+    except (ArrowException, ValueError, OSError) as error:
+        raise TableError(
+            f"{path} cannot be read as a Parquet file (damaged, cut short or of another kind): "
+            f"{first_sentence(error)}."
+        ) from error
+    return from_arrow(path, arrow)
+
+
+def read_feather(path: Path, data: bytes | None) -> Table:
+    """Read an Arrow file (Feather, or a stream of Arrow's), or the bytes of one."""
+    from pyarrow import ArrowException, BufferReader, OSFile, feather, ipc
+
+    try:
+        # Not mapped into memory: whoever changes the file meanwhile would change the table.
+        with OSFile(str(path)) if data is None else BufferReader(data) as file:
+            start = file.read(6)
+            file.seek(0)
+            if start == b"ARROW1" or start.startswith(b"FEA1"):
+                arrow = feather.read_table(file)
+            else:
+                arrow = ipc.open_stream(file).read_all()
+            arrow.validate(full=True)
+    except (ArrowException, ValueError, OSError, TypeError) as error:
+        raise TableError(
+            f"{path} cannot be read as an Arrow file (damaged, cut short or of another kind): "
+            f"{first_sentence(error)}."
+        ) from error
+    return from_arrow(path, arrow)
+
+
+def from_arrow(path: Path, arrow: Any) -> Table:
+    """Return a table of typed columns."""
+    refuse_twins(path, arrow.column_names)
+    noted = (arrow.schema.pandas_metadata or {}).get("index_columns", [])
+    # An index that only counts the rows is noted as a dictionary, and is no column of the file.
+    index = frozenset(name for name in noted if isinstance(name, str))
+    mixed = {
+        name: trouble
+        for i, (name, kind) in enumerate(zip(arrow.column_names, arrow.schema.types, strict=True))
+        if kind in ("string", "large_string")
+        and (trouble := mixture(path, name, arrow.column(i), None))
+    }
+    return Table(path, **part_columns(arrow), named=True, index=index, mixed=mixed)
+
+
+def part_columns(arrow: Any) -> dict[str, Any]:
+    """Part columns of numbers from columns of words; keep what numbers would not give back."""
+    import pyarrow
+
+    types = pyarrow.types
+    columns, series = [], []
+    words: dict[str, Array] = {}
+    for name, column in zip(arrow.column_names, arrow.columns, strict=True):
+        kind = column.type
+        if types.is_dictionary(kind):
+            column = column.cast(kind.value_type)
+            kind = column.type
+        if (
+            types.is_floating(kind)
+            or types.is_integer(kind)
+            or types.is_boolean(kind)
+            or types.is_decimal(kind)
+        ):
+            columns.append(name)
+            series.append(column)
+        else:
+            # An all-empty column has no type; it is left to whoever asks for it.
+            words[name] = objects(column)
+    numbers = np.empty((arrow.num_rows, len(columns)))
+    for i, column in enumerate(series):
+        numbers[:, i] = _floats(column)
+    exact = {
+        columns[i]: _whole_objects(series[i])
+        for i in large_columns(numbers)
+        if types.is_integer(series[i].type)
+        or (types.is_decimal(series[i].type) and series[i].type.scale <= 0)
+    }
+    for name, column in zip(columns, series, strict=True):
+        if types.is_boolean(column.type):
+            exact[name] = objects(column)
+    return {"columns": columns, "numbers": numbers, "words": words, "exact": exact}
+
+
+def large_columns(numbers: Array) -> list[int]:
+    """Return which columns hold numbers of 2^53 and more, infinite ones too."""
+    found = np.zeros(numbers.shape[1], bool)
+    block = max(1, (1 << 18) // max(1, numbers.shape[1]))
+    for start in range(0, len(numbers), block):
+        found |= (np.abs(numbers[start : start + block]) >= _LARGE).any(axis=0)
+    return np.flatnonzero(found).tolist()
+
+
+def objects(column: Any) -> Array:
+    """Return one Python object a row, lists too; None where missing."""
+    if str(column.type) in ("string", "large_string"):
+        texts: Array = column.to_numpy(zero_copy_only=False)
+        return texts
+    values = np.empty(len(column), dtype=object)
+    values[:] = column.to_pylist()
+    return values
+
+
+def refuse_twins(path: Path, names: Sequence[str]) -> None:
+    """Refuse names that stand for more than one column."""
+    if len(set(names)) == len(names):
+        return
+    seen: set[str] = set()
+    twins = [name for name in names if name in seen or seen.add(name)]  # type: ignore[func-returns-value]
+    raise TableError(f"{path} has more than one column called {shortened(twins)}; rename them.")
+
+
+def first_sentence(error: BaseException) -> str:
+    """Return the first line of what an exception says."""
+    words = str(error).strip().splitlines()
+    return words[0].rstrip(".")[:300] if words else type(error).__name__
+
+
+def _floats(column: Any) -> Array:
+    import pyarrow
+
+    types = pyarrow.types
+    kind = column.type
+    if types.is_boolean(kind):
+        column = column.cast(pyarrow.int8())
+    elif types.is_decimal(kind) or types.is_float16(kind):
+        column = column.cast(pyarrow.float64())
+    elif column.null_count and types.is_integer(kind):
+        column = column.cast(pyarrow.float64(), safe=False)
+    values: Array = column.to_numpy()
+    return values
+
+
+def _whole_objects(column: Any) -> Array:
+    values = objects(column)
+    return np.array([None if v is None else int(v) for v in values], dtype=object)

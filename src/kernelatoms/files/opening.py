@@ -1,0 +1,195 @@
+"""From a name to what a file is: by its ending, or by its first bytes where it has none."""
+
+import bz2
+import stat
+import sys
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from kernelatoms.files.arrays import UnreadableError, check_expansion
+from kernelatoms.files.tables import (
+    COMPRESSIONS,
+    SUFFIXES,
+    TEXT_SUFFIXES,
+    ReadOptions,
+    Table,
+    TableError,
+)
+
+_KINDS = {
+    ".csv": "csv", ".tsv": "csv", ".txt": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl",
+    ".parquet": "parquet", ".feather": "feather", ".arrow": "feather", ".npy": "npy", ".npz": "npz",
+}  # fmt: skip
+_BEGINNINGS = {
+    b"PAR1": "parquet", b"ARROW1": "feather", b"FEA1": "feather", b"\x93NUMPY": "npy",
+    b"PK\x03\x04": "npz", b"PK\x05\x06": "npz", b"\x1f\x8b": ".gz", b"BZh": ".bz2",
+    b"\x28\xb5\x2f\xfd": ".zst",
+}  # fmt: skip
+_PIECE = 1 << 22
+
+
+@dataclass(frozen=True)
+class OpenedTable:
+    """A file of which it is known how to read it.
+
+    Parameters
+    ----------
+    path : Path
+        What it is called in messages.
+    kind : str
+        "csv", "jsonl", "parquet", "feather", "npy" or "npz".
+    data : bytes or None
+        What it holds, where that was read already: text, and what came through a pipe.
+    """
+
+    path: Path
+    kind: str
+    data: bytes | None
+
+    def read(self, options: ReadOptions) -> Table:
+        """Read it; readers are imported when they are needed."""
+        if self.kind == "csv":
+            from kernelatoms.files.csv_tables import read_csv
+
+            return read_csv(self.path, self.data or b"", options)
+        if self.kind == "jsonl":
+            from kernelatoms.files.json_tables import read_json_lines
+
+            return read_json_lines(self.path, self.data or b"", options)
+        if self.kind in ("parquet", "feather"):
+            from kernelatoms.files import arrow_tables
+
+            reader = getattr(arrow_tables, f"read_{self.kind}")
+            table: Table = reader(self.path, self.data)
+            return table
+        from kernelatoms.files.array_tables import read_arrays
+
+        return read_arrays(self.path, self.data, self.kind, options.rows)
+
+
+def open_table(path: Any) -> OpenedTable:
+    """Find out what a file is; tables of text are read."""
+    if str(path) == "-":
+        if sys.stdin is None:
+            raise TableError("standard input is closed.")
+        return _from_bytes(Path("standard input"), sys.stdin.buffer.read())
+    path = Path(path)
+    if path.is_dir():
+        raise TableError(f"{path} is a folder; name a file in it.")
+    if not path.exists():
+        raise TableError(f"there is no file {path}.")
+    mode = path.stat().st_mode
+    if stat.S_ISFIFO(mode):
+        return _from_bytes(path, path.read_bytes())
+    if not stat.S_ISREG(mode):
+        raise TableError(f"{path} is a device, and no file; - is standard input.")
+    suffix, packing = path.suffix.lower(), ""
+    if suffix in COMPRESSIONS:
+        suffix, packing = Path(path.stem).suffix.lower(), suffix
+    if suffix not in (TEXT_SUFFIXES if packing else SUFFIXES):
+        raise TableError(
+            f"{path} must end with {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]} (those of text "
+            f"also with {' or '.join(COMPRESSIONS)} behind), so that it is clear how to read it; "
+            "through standard input (-) it is recognised by its first bytes."
+        )
+    if path.stat().st_size == 0:
+        raise TableError(f"{path} is empty.")
+    if suffix not in TEXT_SUFFIXES:
+        return OpenedTable(path, _KINDS[suffix], None)
+    data = path.read_bytes()
+    if packing:
+        data = _unpacked(path, data, packing)
+    is_really = _kind_of(data)
+    if is_really not in ("csv", "jsonl"):
+        what = is_really if is_really.startswith(".") else f".{is_really}"
+        raise TableError(
+            f"{path} is a binary file, not a table of text: it begins as {what} files do. Call it "
+            "so."
+        )
+    return OpenedTable(path, _KINDS[suffix], data)
+
+
+def _from_bytes(path: Path, data: bytes) -> OpenedTable:
+    """Recognise what came without a name."""
+    kind = _kind_of(data)
+    if kind in COMPRESSIONS:
+        data = _unpacked(path, data, kind)
+        kind = _kind_of(data)
+    if not data:
+        raise TableError(f"{path} is empty.")
+    if kind in COMPRESSIONS:
+        raise TableError(f"{path} is compressed twice.")
+    return OpenedTable(path, kind, data)
+
+
+def _kind_of(data: bytes) -> str:
+    """Return what bytes are: a kind of table, or the ending of a compressed file."""
+    for beginning, kind in _BEGINNINGS.items():
+        if data.startswith(beginning):
+            return kind
+    text = data[:4096].removeprefix(b"\xef\xbb\xbf").lstrip()
+    return "jsonl" if text.startswith((b'{"', b"{ ", b"{}")) else "csv"
+
+
+def _unpacked(path: Path, data: bytes, packing: str) -> bytes:
+    """Return what a compressed file holds, if that is no more than it can reasonably be."""
+    found, total = [], 0
+    try:
+        for piece in _PACKINGS[packing](data):
+            found.append(piece)
+            total += len(piece)
+            check_expansion(len(data), total)
+    except UnreadableError as error:
+        raise TableError(f"{path} cannot be read: {error}.") from error
+    except (OSError, EOFError, ValueError, zlib.error) as error:
+        words = str(error).splitlines()
+        raise TableError(
+            f"{path} cannot be unpacked (damaged, cut short or of another kind): "
+            f"{words[0].rstrip('.')[:200] if words else type(error).__name__}."
+        ) from error
+    if total == 0:
+        raise TableError(f"{path} is empty.")
+    return b"".join(found)
+
+
+def _gzip(data: bytes) -> Iterator[bytes]:
+    """Yield what gzip members hold, one behind the other; zeros may follow the last."""
+    while data.strip(b"\0"):
+        unpacker = zlib.decompressobj(wbits=31)
+        piece = unpacker.decompress(data, _PIECE)
+        while piece or unpacker.unconsumed_tail:
+            yield piece
+            piece = unpacker.decompress(unpacker.unconsumed_tail, _PIECE)
+        if not unpacker.eof:
+            raise EOFError("it ends too early")
+        data = unpacker.unused_data
+
+
+def _bzip2(data: bytes) -> Iterator[bytes]:
+    while data.strip(b"\0"):
+        unpacker = bz2.BZ2Decompressor()
+        piece = unpacker.decompress(data, _PIECE)
+        while not unpacker.eof:
+            if unpacker.needs_input:
+                raise EOFError("it ends too early")
+            yield piece
+            piece = unpacker.decompress(b"", _PIECE)
+        yield piece
+        data = unpacker.unused_data
+
+
+def _zstandard(data: bytes) -> Iterator[bytes]:
+    import pyarrow
+
+    stream: IO[bytes]
+    with pyarrow.CompressedInputStream(pyarrow.BufferReader(data), "zstd") as stream:
+        while piece := stream.read(_PIECE):
+            yield piece
+
+
+_PACKINGS: dict[str, Callable[[bytes], Iterator[bytes]]] = {
+    ".gz": _gzip, ".bz2": _bzip2, ".zst": _zstandard,
+}  # fmt: skip

@@ -1,0 +1,104 @@
+"""Columns of text that are numbers in other clothes, and columns that are numbers here and there.
+
+Decimal commas and marks between thousands are read where every value of a column says so.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+_NUMBER = r"^\s*[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|(?i:inf|infinity|nan))\s*$"
+_COMMA = r"^\s*[+-]?([0-9]+,?[0-9]*|,[0-9]+)([eE][+-]?[0-9]+)?\s*$"
+# 1,234: a decimal comma and three digits, or a thousand and more.
+_EITHER = r"^\s*[+-]?[1-9][0-9]{0,2},[0-9]{3}\s*$|^\s*[+-]?[0-9]+\s*$"
+
+
+def _grouped(mark: str, group: str) -> str:
+    """Return the pattern of numbers with marks between thousands."""
+    return rf"^\s*[+-]?([0-9]{{1,3}}(\{group}[0-9]{{3}})+|[0-9]+)(\{mark}[0-9]*)?\s*$"
+
+
+def as_numbers(column: Any, decimal: str | None, delimiter: str) -> tuple[Any, str] | None:
+    """Return a column of text as numbers, and how it was read in words; None if it is none.
+
+    Parameters
+    ----------
+    column : pyarrow.ChunkedArray of strings
+        The column.
+    decimal : "." or "," or None
+        The decimal mark, if it is known.
+    delimiter : str
+        What stands between fields: beside commas, a comma may also part thousands.
+    """
+    if decimal != "." and _all(column, _COMMA) and _any(column, ","):
+        if decimal is None and delimiter == "," and _all(column, _EITHER):
+            return None
+        return _converted(column, ",", ""), "decimal commas are read as points (--decimal)"
+    for mark, group in ((",", "."), (".", ",")):
+        if decimal not in (None, mark) or not _all(column, _grouped(mark, group)):
+            continue
+        both = _any(column, rf"\{group}.*\{mark}")
+        if both or (decimal == mark and _any(column, rf"\{group}")):
+            said = f"{group!r} stands between thousands, {mark!r} is the decimal mark (--decimal)"
+            return _converted(column, mark, group), said
+    return None
+
+
+def mixture(path: Path, name: str, column: Any, line_of: Callable[[int], int] | None) -> str:
+    """Describe a column that is numbers here and words there: only its owner can mend it.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    name : str
+        What the column is called.
+    column : pyarrow.ChunkedArray of strings
+        The column.
+    line_of : callable or None
+        The line of a row, in text files.
+    """
+    from pyarrow import compute
+
+    if _all(column, _COMMA) and _any(column, ","):
+        example = compute.drop_null(column)[0].as_py()
+        return (
+            f"{path}: the column {name!r} uses commas in numbers ({example!r}): say --decimal , if "
+            "they are decimal marks, --decimal . if they stand between thousands."
+        )
+    numeric = compute.match_substring_regex(column, _NUMBER)
+    if not compute.any(numeric).as_py() or compute.all(numeric).as_py() is not False:
+        return ""
+    row = compute.index(numeric, False).as_py()
+    line = f" (line {line_of(row):,})" if line_of else ""
+    return (
+        f"{path}: the column {name!r} holds numbers and words: {column[row].as_py()!r} in row "
+        f"{row:,}{line}. Correct it, leave it empty if it is missing, or leave the column out with "
+        f"--drop {name!r}."
+    )
+
+
+def _all(column: Any, pattern: str) -> bool:
+    """Tell whether all values that are there match; None of them is not all."""
+    from pyarrow import compute
+
+    matches = compute.match_substring_regex(column, pattern)
+    return len(column) > column.null_count and compute.all(matches).as_py() is True
+
+
+def _any(column: Any, pattern: str) -> bool:
+    from pyarrow import compute
+
+    return compute.any(compute.match_substring_regex(column, pattern)).as_py() is True
+
+
+def _converted(column: Any, mark: str, group: str) -> Any:
+    import pyarrow
+    from pyarrow import compute
+
+    plain = compute.utf8_trim_whitespace(column)
+    if group:
+        plain = compute.replace_substring(plain, group, "")
+    plain = compute.replace_substring(plain, mark, ".")
+    # A plus sign is a number's to the CSV reader, and none to a cast.
+    return compute.replace_substring_regex(plain, r"^\+", "").cast(pyarrow.float64())

@@ -1,0 +1,121 @@
+"""Figures as data URIs that look right everywhere: in all scripts, on light pages and dark ones.
+
+Letters of matplotlib's own font are outlines in the SVG, the same on every machine. Labels in
+other scripts are texts in it, which the reader's browser draws: it has fonts for them where any
+program has, joins letters and turns directions. The room for them is measured by stand-ins.
+
+On dark pages pictures are turned light for dark by a filter of the page, which leaves white the
+colour of its cards. Photographs would be negatives then: of figures that hold some there is a
+second, dark version, in which everything else is turned the same way.
+"""
+
+import base64
+import io
+import re
+from typing import Any
+
+import numpy as np
+from matplotlib import rc_context
+from matplotlib.backend_bases import FigureCanvasBase
+from matplotlib.backends.backend_svg import RendererSVG
+from matplotlib.text import Text
+
+from kernelatoms.report.letters import needs_browser, stand_in
+
+_NOT_IN_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f]")
+# SVG is sharp at every size and small for lines and letters; a picture of very many parts is
+# smaller as PNG.
+_LARGEST_SVG = 250_000
+_PNG_DPI = 160
+_SVG_START = "data:image/svg+xml;base64,"
+# The page's filter, invert(88%) and hue-rotate(180deg), by the matrices of CSS.
+INVERTED = 0.88
+_GREY_OF = np.array([0.213, 0.715, 0.072])
+_COLOUR = re.compile(r"#([0-9a-f]{6})\b")
+_STYLES = re.compile(r'style="[^"]*"|<style>.*?</style>', re.DOTALL)
+
+
+def embed_figure(figure: Any) -> str:
+    """Return a figure as a data URI: SVG, or PNG where the SVG would be large."""
+    # Control characters in labels, which matplotlib repeats, are not known to XML.
+    text = _NOT_IN_XML.sub("?", _as_svg(figure))
+    if len(text) <= _LARGEST_SVG or holds_photographs(figure) or _has_foreign_letters(figure):
+        return _SVG_START + _base64(text.encode())
+    data = io.BytesIO()
+    figure.savefig(data, format="png", dpi=_PNG_DPI)
+    return f"data:image/png;base64,{_base64(data.getvalue())}"
+
+
+def holds_photographs(figure: Any) -> bool:
+    """Return whether a figure has images in colours of their own."""
+    return any(image.get_array().ndim == 3 for ax in figure.axes for image in ax.images)
+
+
+def darken(uri: str) -> str:
+    """Return an SVG's data URI for dark pages: all but its images turned light for dark."""
+    text = base64.b64decode(uri.removeprefix(_SVG_START)).decode()
+    # What has no colour of its own is black; axes and figures lie on white.
+    text = text.replace("<defs>", "<style>svg { fill: #000000 }</style><defs>", 1)
+    text = _STYLES.sub(lambda style: _COLOUR.sub(lambda c: _turned(c[1]), style[0]), text)
+    return _SVG_START + _base64(text.encode())
+
+
+def _turned(colour: str) -> str:
+    """Return a colour as the page's filter turns it."""
+    rgb = np.array([int(colour[i : i + 2], 16) for i in (0, 2, 4)]) / 255
+    rgb = INVERTED + (1 - 2 * INVERTED) * rgb
+    # The hue turned by half a circle: what is not grey changes its sign.
+    grey = float(rgb @ _GREY_OF)
+    rgb = np.clip(2 * grey - rgb, 0, 1)
+    return "#" + "".join(f"{round(255 * value):02x}" for value in rgb)
+
+
+def _as_svg(figure: Any) -> str:
+    """Draw a figure by the renderer below, which also lays it out."""
+    file = io.StringIO()
+    dpi, canvas = figure.dpi, figure.canvas
+    width, height = figure.get_size_inches() * 72
+    # Without a date, equal figures give equal words.
+    renderer = _Renderer(width, height, file, image_dpi=dpi, metadata={"Date": None})
+    try:
+        figure.dpi = 72
+        _Canvas(figure, renderer)
+        figure.draw(renderer)
+    finally:
+        figure.set_canvas(canvas)
+        figure.dpi = dpi
+    renderer.finalize()
+    return file.getvalue()
+
+
+class _Canvas(FigureCanvasBase):
+    """Gives layout engines the renderer that will draw."""
+
+    def __init__(self, figure: Any, renderer: Any) -> None:
+        super().__init__(figure)
+        self._renderer = renderer
+
+    def get_renderer(self) -> Any:
+        """Return the one renderer."""
+        return self._renderer
+
+
+class _Renderer(RendererSVG):
+    """matplotlib's, which leaves to the browser what its font cannot draw."""
+
+    def draw_text(self, gc: Any, x: Any, y: Any, s: str, *rest: Any, **options: Any) -> None:
+        """Draw a text as outlines, or write it down."""
+        with rc_context({"svg.fonttype": "none" if needs_browser(s) else "path"}):
+            super().draw_text(gc, x, y, s, *rest, **options)
+
+    def get_text_width_height_descent(self, s: str, prop: Any, ismath: Any) -> Any:
+        """Measure a text; by its stand-in where a font of the browser will draw it."""
+        return super().get_text_width_height_descent(stand_in(s), prop, ismath)
+
+
+def _has_foreign_letters(figure: Any) -> bool:
+    return any(needs_browser(text.get_text()) for text in figure.findobj(Text))
+
+
+def _base64(data: bytes) -> str:
+    return base64.b64encode(data).decode("ascii")
