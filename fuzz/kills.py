@@ -79,7 +79,9 @@ _ROWS = ("rows.npz", "--rows", "X")
 _LONG = ("--set", "max_iter=60", "--set", "tol=0")  # as long as the imports, or longer
 COMMANDS = {
     "fit lkdl": Command(
-        ("fit", *_ROWS, "--label", "y", "-o", "model.skops", *_LONG), "model.skops", _model
+        ("fit", *_ROWS, "--label", "y", "--model", "lkdl", "-o", "model.skops", *_LONG),
+        "model.skops",
+        _model,
     ),
     "fit KernelKSVD": Command(
         ("fit", *_ROWS, "--model", "KernelKSVD", "-o", "exact.skops", *_LONG),

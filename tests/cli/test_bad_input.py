@@ -53,17 +53,21 @@ def test_files_that_cannot_be_learned_from(command, tmp_path, name, content, wor
     assert os.listdir(tmp_path) == [name]
 
 
+LKDL = ("--label", "species", "--model", "lkdl")
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
+        (["--label", "species", "--set", "n_atoms=3"], ["n_atoms", "--model lkdl has it"]),
         (["--label", "species", "--model", "lkld"], ["--model", "Did you mean 'lkdl'?"]),
         ([], ["--label", "needs the name of the column"]),
-        (["--label", "species", "--set", "n_atms=3"], ["n_atms", "Did you mean 'n_atoms'?"]),
+        ([*LKDL, "--set", "n_atms=3"], ["n_atms", "Did you mean 'n_atoms'?"]),
         (["--label", "species", "--set", "n_atoms"], ["name=value"]),
-        (["--label", "species", "--set", "n_atoms=0"], ["n_atoms must be at least 1"]),
-        (["--label", "species", "--set", "n_atoms=few"], ["n_atoms must be a whole number"]),
+        ([*LKDL, "--set", "n_atoms=0"], ["n_atoms must be at least 1"]),
+        ([*LKDL, "--set", "n_atoms=few"], ["n_atoms must be a whole number"]),
         (["--label", "species", "--set", "kernel=rfb"], ["kernel"]),
-        (["--label", "species", "--set", "random_state=1"], ["more than one"]),
+        ([*LKDL, "--set", "random_state=1"], ["more than one"]),
         (["--label", "species", "--scale", "big"], ["--scale must be one of"]),
         (["--label", "species", "--ignore", "x"], ["--ignore", "no column 'x'"]),
         (["--label", "species", "--cv", "1"], ["--cv", "at least 2"]),

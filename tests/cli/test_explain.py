@@ -25,7 +25,7 @@ def run(tmp_path, monkeypatch, capsys):
 
 @pytest.fixture
 def fitted(run, flowers):
-    assert run("fit", "flowers.csv", "--label", "species")[0] == 0
+    assert run("fit", "flowers.csv", "--label", "species", "--model", "lkdl")[0] == 0
     return run
 
 
@@ -36,7 +36,7 @@ def explained(run, *arguments):
 
 
 def test_a_table_through_the_real_command(command, flowers):
-    assert command("fit", "flowers.csv", "--label", "species").returncode == 0
+    assert command("fit", "flowers.csv", "--label", "species", "--model", "lkdl").returncode == 0
     shown = command("explain", "model.skops", "flowers.csv", "--row", "9")
     assert shown.returncode == 0, shown.stderr
     lines = shown.stdout.splitlines()

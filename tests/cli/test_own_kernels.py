@@ -84,7 +84,18 @@ def test_a_class_from_fit_to_report(own, tmp_path):
 @pytest.mark.slow
 def test_a_function_in_a_classifier(own):
     run, _ = own
-    learn = ("fit", "t.csv", "--label", "kind", "--set", "max_iter=3", "--cv", "2")
+    learn = (
+        "fit",
+        "t.csv",
+        "--label",
+        "kind",
+        "--model",
+        "lkdl",
+        "--set",
+        "max_iter=3",
+        "--cv",
+        "2",
+    )
     fitted = run(*learn, "--set", "kernel=mykernels:cube")
     assert fitted.returncode == 0, fitted.stderr
     refused(run("predict", "model.skops", "t.csv"), "mykernels.cube", "--trust mykernels:cube")

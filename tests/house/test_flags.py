@@ -58,6 +58,7 @@ CALLS = {
         ".files", "check_result_target", Path("new.csv"), [".csv"]
     ),
     ".make_lkdl": of_function("", "make_lkdl", kernelatoms.KSVD()),
+    ".Preset": of_function("", "Preset", "mine", "MOD"),
     ".SRCClassifier": of_estimator("SRCClassifier"),
     ".SparseCoder": of_estimator("SparseCoder", X[:5]),
     ".lasso_path": of_function("", "lasso_path", X, X[:5]),

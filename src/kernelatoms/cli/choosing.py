@@ -159,6 +159,15 @@ def _find_parameter(model: Any, name: str) -> str:
     longer = [end for end in ends if end.startswith(name)]  # n_atoms of n_atoms_per_class
     near = longer or difflib.get_close_matches(name, ends, n=1)
     hint = f" Did you mean {near[0]!r}?" if near else ""
+    if name.split("__")[-1] in _parameters_of_atoms() - set(ends):
+        hint = " --model lkdl has it, and so have other models that learn atoms."
     raise ValueError(
         f"--set {name}: the model has no such parameter.{hint} It has {', '.join(ends)}."
     )
+
+
+def _parameters_of_atoms() -> set[str]:
+    """Return the parameters of the preset that people mean who speak of atoms."""
+    from kernelatoms import make_preset
+
+    return {key.split("__")[-1] for key in make_preset("lkdl").get_params() if "__" in key}

@@ -153,7 +153,10 @@ def fit(
         keep or [],
         dates=dates,
     )
-    grouped = None if groups is None else read_groups(table, groups, chosen.rows)
+    grouped = None
+    if groups is not None:
+        grouped = read_groups(table, groups, chosen.rows)
+        chosen.left_out[groups] = "it names the groups"
     check_folds(chosen.y, cv, grouped)
     enough = len(chosen.X)
     if model is None:

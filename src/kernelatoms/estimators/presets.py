@@ -17,8 +17,33 @@ _FEW_ROWS, _NEAREST, _MANY_ROWS = 2_000, 100, 20_000
 class Preset:
     """A model by name: how rows are scaled, whether they are mapped, who learns.
 
-    ``for_many`` are the parameters that change where there are more than 2,000 rows to learn
-    from; ``enough_rows`` is how many rows are enough to learn from, None for all.
+    Parameters
+    ----------
+    what : str
+        What it is for, in words.
+    estimator : str
+        The name of the estimator that learns.
+    scale : {"none", "standard", "unit", "range"}
+        What is done to rows and columns before; see ``make_preset``.
+    mapped : bool
+        Whether a ``KernelLinearizer`` comes before the estimator.
+    dictionary : str
+        The name of the learner inside the estimator, where it has one.
+    parameters : mapping of str to object
+        Parameters of the pipeline that are not the defaults.
+    for_many : mapping of str to object
+        Those that change where there are more than 2,000 rows to learn from.
+    enough_rows : int or None
+        How many rows are enough to learn from; None for all.
+
+    Examples
+    --------
+    >>> from kernelatoms import PRESETS, Preset, make_preset
+    >>> PRESETS["lkdl"].scale
+    'standard'
+    >>> mine = Preset("atoms of my signals", "MOD", "unit", parameters={"learn__n_atoms": 64})
+    >>> make_preset(mine)[-1]
+    MOD(n_atoms=64)
     """
 
     what: str
@@ -29,6 +54,11 @@ class Preset:
     parameters: Mapping[str, Any] = field(default_factory=dict)
     for_many: Mapping[str, Any] = field(default_factory=dict)
     enough_rows: int | None = None
+
+    def __post_init__(self) -> None:
+        """Check the flag."""
+        if not isinstance(self.mapped, bool):
+            raise TypeError(f"mapped must be True or False, got {self.mapped!r}.")
 
     @property
     def needs_label(self) -> bool:

@@ -35,6 +35,15 @@ class Sizes:
     parameters : dict of str to int
         The smallest sizes whose mean score is within one standard error of the best, by the names
         under which the model has them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelatoms import Sizes
+    >>> sizes = Sizes((5, 10), (1,), np.array([[[0.7, 0.9]], [[0.9, 0.9]]]), {"n_atoms": 5})
+    >>> print(sizes.means)
+    [[0.8]
+     [0.9]]
     """
 
     n_atoms: tuple[int, ...]
