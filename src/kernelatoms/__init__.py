@@ -36,6 +36,7 @@ _HOME_OF = {
     "atom_numbers": "estimators.atom_numbers",
     "atom_preimages": "estimators.atom_preimages",
     "compress": "files.compressed",
+    "decode": "estimators.decoding",
     "decompress": "files.compressed",
     "denoise_image": "estimators.denoising",
     "denoise_rows": "estimators.denoising",
@@ -79,6 +80,7 @@ __all__ = [
     "atom_numbers",
     "atom_preimages",
     "compress",
+    "decode",
     "decompress",
     "denoise_image",
     "denoise_rows",
@@ -103,6 +105,7 @@ if TYPE_CHECKING:
     from kernelatoms.estimators.class_dictionaries import ClassDictionaryClassifier
     from kernelatoms.estimators.codec import KernelCodec
     from kernelatoms.estimators.collaborative import CRCClassifier, SRCClassifier
+    from kernelatoms.estimators.decoding import decode
     from kernelatoms.estimators.denoising import denoise_image, denoise_rows
     from kernelatoms.estimators.encode import lasso_path, sparse_encode
     from kernelatoms.estimators.explanation import Explanation, explain

@@ -56,6 +56,7 @@ CALLS = {
     ".files.check_result_target": of_function(
         ".files", "check_result_target", Path("new.csv"), [".csv"]
     ),
+    ".estimate_sigma": of_function("", "estimate_sigma", X),
     ".make_lkdl": of_function("", "make_lkdl", kernelatoms.KSVD()),
     ".SRCClassifier": of_estimator("SRCClassifier"),
     ".SparseCoder": of_estimator("SparseCoder", X[:5]),
