@@ -62,6 +62,12 @@ def test_units_do_not_matter(corner):
     np.testing.assert_allclose(shifted - 1000, denoise_image(noisy, SIGMA, max_iter=0), atol=0.5)
 
 
+def test_little_noise_on_large_numbers_is_not_lost_in_rounding(rng):
+    clean = np.repeat([0.0, 1e9], 20) + np.zeros((40, 1))
+    noisy = clean + rng.standard_normal(clean.shape)
+    assert np.std(denoise_image(noisy, 1.0, max_iter=0) - clean) < 0.8
+
+
 def test_types_and_colours(corner):
     clean, noisy = corner
     counted = np.clip(np.rint(noisy), 0, 255).astype(np.uint8)
