@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelatoms.files.arrays import check_expansion
+from kernelatoms.files.first_lines import WIDE
 from kernelatoms.files.tables import Table, TableError, shortened
 from kernelatoms.files.text_numbers import mixture
 
@@ -26,7 +27,7 @@ def read_parquet(path: Path, data: bytes | None) -> Table:
             # Repeated values take next to no room in the file, and eight bytes each here.
             size = path.stat().st_size if data is None else len(data)
             check_expansion(size, 8 * file.metadata.num_rows * file.metadata.num_columns)
-            arrow = file.read()
+            arrow = file.read(use_threads=file.metadata.num_columns <= WIDE)
             arrow.validate(full=True)  # text that is no UTF-8, say
     except (ArrowException, ValueError, OSError) as error:
         raise TableError(
@@ -66,9 +67,9 @@ def from_arrow(path: Path, arrow: Any) -> Table:
     index = frozenset(name for name in noted if isinstance(name, str))
     mixed = {
         name: trouble
-        for name, column in zip(arrow.column_names, arrow.columns, strict=True)
-        if str(column.type) in ("string", "large_string")
-        and (trouble := mixture(path, name, column, None))
+        for i, (name, kind) in enumerate(zip(arrow.column_names, arrow.schema.types, strict=True))
+        if kind in ("string", "large_string")
+        and (trouble := mixture(path, name, arrow.column(i), None))
     }
     return Table(path, **part_columns(arrow), named=True, index=index, mixed=mixed)
 
@@ -122,9 +123,17 @@ def large_columns(numbers: Array) -> list[int]:
 
 def objects(column: Any) -> Array:
     """Return one Python object a row, lists too; None where missing."""
+    import pyarrow
+
     if str(column.type) in ("string", "large_string"):
         texts: Array = column.to_numpy(zero_copy_only=False)
         return texts
+    if len(column) and pyarrow.types.is_temporal(column.type):  # few days, many rows
+        coded = column.combine_chunks().dictionary_encode()
+        different = np.empty(len(coded.dictionary) + 1, dtype=object)
+        different[:-1] = coded.dictionary.to_pylist()
+        dates: Array = different[coded.indices.fill_null(len(coded.dictionary)).to_numpy()]
+        return dates
     values = np.empty(len(column), dtype=object)
     values[:] = column.to_pylist()
     return values

@@ -16,7 +16,7 @@ from kernelatoms.files.arrow_tables import (
     part_columns,
     refuse_twins,
 )
-from kernelatoms.files.first_lines import MISSING_WORDS, FirstLines, look_at
+from kernelatoms.files.first_lines import MISSING_WORDS, WIDE, FirstLines, look_at
 from kernelatoms.files.tables import ReadOptions, Table, TableError
 from kernelatoms.files.text_numbers import as_numbers, mixture
 
@@ -25,6 +25,7 @@ Array = NDArray[Any]
 _BOM = b"\xef\xbb\xbf"
 # A row must fit into a block; wide files have rows of megabytes.
 _BLOCK_BYTES = 64 * 2**20
+_SCANNED = 1 << 18
 _PADDED = r"^[+-]?0([0-9]+|[xX][0-9a-fA-F]+)$"
 _WHOLE = r"^[+-]?[0-9]+$"
 
@@ -46,7 +47,7 @@ def read_csv(path: Path, data: bytes, options: ReadOptions) -> Table:
     refuse_twins(path, looks.names)
     data = _tidied(data, looks)
     reader = _Reader(path, data, looks, options.decimal)
-    arrow = reader.read(looks.names)
+    arrow = reader.read()
     names = list(looks.names)
     if len(names) > 1 and str(arrow.schema.types[-1]) == "null" and (
         not looks.named or names[-1] in looks.unnamed
@@ -138,30 +139,51 @@ class _Reader:
         if looks.delimiter == " " or looks.spaced:  # of another length than it was
             self._start = _after_lines(data, looks) if looks.named else 0
 
-    def read(self, names: Sequence[str], *, as_text: bool = False) -> Any:
-        """Return columns as Arrow reads them."""
+    def read(self) -> Any:
+        """Return all columns, of the types that their fields have."""
+        import pyarrow
+
+        if self.looks.fractions and self._mark == ".":
+            try:
+                return self._columns(None, dict.fromkeys(self.looks.fractions, pyarrow.float64()))
+            except pyarrow.ArrowException:
+                pass  # a word further down, or a line of another length
+        return self._in_words(None, {})
+
+    def read_texts(self, names: Sequence[str]) -> Any:
+        """Return some columns as they are written."""
+        import pyarrow
+
+        return self._in_words(names, dict.fromkeys(names, pyarrow.string()))
+
+    def _in_words(self, names: Sequence[str] | None, types: dict[str, Any]) -> Any:
+        import pyarrow
+
+        try:
+            return self._columns(names, types)
+        except (pyarrow.ArrowException, ValueError, OSError) as error:
+            raise self._trouble(error) from error
+
+    def _columns(self, names: Sequence[str] | None, types: dict[str, Any]) -> Any:
         import pyarrow
         from pyarrow import csv as arrow_csv
 
         looks = self.looks
         rows = pyarrow.py_buffer(self.data).slice(self._start)
-        try:
-            return arrow_csv.read_csv(
-                pyarrow.BufferReader(rows),
-                read_options=arrow_csv.ReadOptions(
-                    column_names=looks.names, block_size=_BLOCK_BYTES
-                ),
-                parse_options=arrow_csv.ParseOptions(
-                    delimiter=looks.delimiter, newlines_in_values=b'"' in self.data
-                ),
-                convert_options=arrow_csv.ConvertOptions(
-                    null_values=MISSING_WORDS, strings_can_be_null=True, decimal_point=self._mark,
-                    include_columns=list(names) if as_text else None,
-                    column_types=dict.fromkeys(names, pyarrow.string()) if as_text else None,
-                ),
-            )  # fmt: skip
-        except (pyarrow.ArrowException, ValueError, OSError) as error:
-            raise self._trouble(error) from error
+        return arrow_csv.read_csv(
+            pyarrow.BufferReader(rows),
+            read_options=arrow_csv.ReadOptions(
+                column_names=looks.names, block_size=_BLOCK_BYTES,
+                use_threads=len(looks.names) <= WIDE,  # a task a column costs more than its work
+            ),
+            parse_options=arrow_csv.ParseOptions(
+                delimiter=looks.delimiter, newlines_in_values=b'"' in self.data
+            ),
+            convert_options=arrow_csv.ConvertOptions(
+                null_values=MISSING_WORDS, strings_can_be_null=True, decimal_point=self._mark,
+                include_columns=names, column_types=types,
+            ),
+        )  # fmt: skip
 
     def _trouble(self, error: Exception) -> TableError:
         """Say what is wrong, and in which line."""
@@ -205,25 +227,26 @@ class _Reader:
 
     def has_padded_numbers(self) -> bool:
         """Tell whether some field may begin with a zero and a digit, in one look at all bytes."""
-        return has_padded_numbers(self.data[self._start :], self.looks.delimiter)
+        return has_padded_numbers(memoryview(self.data)[self._start :], self.looks.delimiter)
 
 
-def has_padded_numbers(data: bytes, delimiter: str) -> bool:
+def has_padded_numbers(data: bytes | memoryview, delimiter: str) -> bool:
     """Tell whether some field of a text may be a number with a zero before it, or in hex."""
-    text = np.frombuffer(b"\n\n" + data + b"\n", np.uint8)
-    edges = np.frombuffer(b'\n\r" ' + delimiter.encode(), np.uint8)
-    # Block by block, so that what is compared stays in cache.
-    for start in range(2, len(text) - 1, 1 << 18):
-        stop = min(start + (1 << 18), len(text) - 1)
-        after = text[start + 1 : stop + 1]
-        found = np.flatnonzero(
-            (text[start:stop] == 48) & ((after - np.uint8(48) < 10) | (after & 223 == 88))
-        )
-        before = text[start + found - 1]
-        if np.isin(before, edges[edges != 32]).any():
-            return True
-        behind_sign = found[np.isin(before, np.frombuffer(b"+- ", np.uint8))]
-        if np.isin(text[start + behind_sign - 2], edges).any():
+    text = np.frombuffer(data, np.uint8)
+    edges = np.zeros(256, bool)
+    edges[list(b'\n\r"' + delimiter.encode())] = True
+    signs = np.zeros(256, bool)
+    signs[list(b"+- ")] = True
+    # Block by block, so that what is compared stays in cache; each sees two bytes before it.
+    for start in range(0, len(text), _SCANNED):
+        block = text[max(start - 2, 0) : start + _SCANNED + 1]
+        if start == 0:
+            block = np.concatenate([np.full(2, 10, np.uint8), block])
+        after = block[3:]
+        is_digit = (after - np.uint8(48)) < 10
+        found = np.flatnonzero((block[2:-1] == 48) & (is_digit | (after & 223 == 88))) + 2
+        before, further = block[found - 1], block[found - 2]
+        if (edges[before] | (signs[before] & (edges | signs)[further])).any():
             return True
     return False
 
@@ -242,15 +265,20 @@ def _words_to_numbers(
     """Read words that are numbers with other marks; describe columns that are both."""
     mixed: dict[str, str] = {}
     found: dict[str, str] = {}
-    for i, (name, column) in enumerate(zip(arrow.column_names, arrow.columns, strict=True)):
-        if str(column.type) != "string":
-            continue
+    columns: dict[int, Any] = {}
+    kinds = arrow.schema.types
+    for i in [i for i, kind in enumerate(kinds) if kind == "string"]:
+        name, column = reader.looks.names[i], arrow.column(i)
         if (read := as_numbers(column, decimal, reader.looks.delimiter)) is not None:
-            arrow = arrow.set_column(i, name, read[0])
-            found[name] = read[1]
+            columns[i], found[name] = read
             continue
         trouble = mixture(path, name, column, reader.line_of)
         mixed |= {name: trouble} if trouble else {}
+    if columns:
+        import pyarrow
+
+        held = [columns.get(i, column) for i, column in enumerate(arrow.columns)]
+        arrow = pyarrow.Table.from_arrays(held, names=arrow.column_names)
     notes = []
     for example in sorted(set(found.values())):
         names = [repr(name) for name, what in found.items() if what == example]
@@ -275,7 +303,7 @@ def _exact_columns(arrow: Any, parts: dict[str, Any], reader: _Reader) -> dict[s
     again = [name for name in columns if name in wanted and name in reader.looks.names]
     if not again:
         return exact
-    texts = reader.read(again, as_text=True)
+    texts = reader.read_texts(again)
     endless = {columns[i] for i in places if np.isinf(numbers[:, i]).any()}
     for name in again:
         column = compute.utf8_trim_whitespace(texts[name])

@@ -176,7 +176,8 @@ def row_identifiers(table: Table, record: "ModelRecord") -> dict[str, Array]:
     """Return the columns that name rows rather than describe them, to stand beside results."""
     if not table.named:
         return {}
-    others = [n for n in table.names if n not in (record.columns or ()) and n != record.label]
+    learned = {*(record.columns or ()), record.label}
+    others = [name for name in table.names if name not in learned]
     return {
         name: table.column(name)
         for name in others

@@ -17,6 +17,8 @@ from kernelatoms.files.tables import ReadOptions, TableError
 
 DELIMITERS = ",;\t|"
 MISSING_WORDS = ["", "?", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "-nan", "null", "NULL", "None"]
+#: Of tables of more columns than this, Arrow is told what it would take long to find out.
+WIDE = 500
 _MISSING = frozenset(MISSING_WORDS)
 
 _NUMBER = re.compile(r"[+-]?((\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|inf|infinity|nan)", re.A | re.I)
@@ -45,6 +47,8 @@ class FirstLines:
         Whether a space follows every delimiter.
     unnamed : frozenset of str
         Columns that the file does not name, although it names others.
+    fractions : list of str
+        Of wide tables, columns of numbers, some with a decimal point, as far as was looked.
     notes : list of str
         What the reader should know.
     """
@@ -56,6 +60,7 @@ class FirstLines:
     line: int
     spaced: bool = False
     unnamed: frozenset[str] = frozenset()
+    fractions: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
 
@@ -81,8 +86,19 @@ def look_at(path: Path, data: bytes, options: ReadOptions) -> FirstLines:
     given = zip(names, first, strict=True)
     return FirstLines(
         delimiter, names, not is_row, skipped + start, n_lines + (2 if told else 1), spaced,
-        frozenset() if is_row else frozenset(n for n, was in given if not was.strip()), notes,
+        frozenset() if is_row else frozenset(n for n, was in given if not was.strip()),
+        _fractions(names, rows[1:]) if len(names) > WIDE else [], notes,
     )  # fmt: skip
+
+
+def _fractions(names: list[str], below: list[list[str]]) -> list[str]:
+    """Return columns whose fields are numbers or missing, one of them with a decimal point."""
+    full = [row for row in below if len(row) == len(names)]
+    return [
+        name
+        for name, cells in zip(names, zip(*full, strict=True), strict=False)
+        if any("." in cell for cell in cells) and "word" not in map(kind_of, cells)
+    ]
 
 
 def is_row_of_numbers(cells: Sequence[str], comma: bool = False) -> bool:
@@ -139,8 +155,9 @@ def _delimiter(lines: Sequence[str], decimal: str | None) -> str:
     are_alike = len(words) > 1 and len({len(row) for row in words}) == 1 and len(words[0]) > 1
     if are_alike and all(any(kind_of(word) == "number" for word in row) for row in words[1:]):
         return " "  # nothing else parts the fields: spaces do, as numpy writes
-    if below and all(kind_of(line, comma=True) != "word" for line in below):
-        return ";"  # one column, perhaps with decimal commas
+    commas = sum("," in line for line in below)
+    if 2 * commas > len(below) and all(kind_of(line, comma=True) != "word" for line in below):
+        return ";"  # one column, with decimal commas
     return allowed[-1]
 
 
