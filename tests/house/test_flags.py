@@ -57,6 +57,7 @@ CALLS = {
     ".files.check_result_target": of_function(
         ".files", "check_result_target", Path("new.csv"), [".csv"]
     ),
+    ".estimate_sigma": of_function("", "estimate_sigma", X),
     ".make_lkdl": of_function("", "make_lkdl", kernelatoms.KSVD()),
     ".Preset": of_function("", "Preset", "mine", "MOD"),
     ".SRCClassifier": of_estimator("SRCClassifier"),
