@@ -36,6 +36,7 @@ _HOME_OF = {
     "MODEL": "compressed",
     "ModelFileError": "models",
     "ModelRecord": "records",
+    "NAMED": "identifiers",
     "REASONS": "identifiers",
     "RESULT_SUFFIXES": "results",
     "SUFFIXES": "tables",
@@ -79,6 +80,7 @@ __all__ = [
     "COMPRESSIBLE",
     "FORMAT_VERSION",
     "MODEL",
+    "NAMED",
     "REASONS",
     "RESULT_SUFFIXES",
     "SUFFIXES",
@@ -142,7 +144,7 @@ if TYPE_CHECKING:
         training_set,
         why_left_out,
     )
-    from kernelatoms.files.identifiers import REASONS
+    from kernelatoms.files.identifiers import NAMED, REASONS
     from kernelatoms.files.inspecting import (
         CompressedInfo,
         inspect_compressed,

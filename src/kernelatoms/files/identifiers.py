@@ -12,7 +12,8 @@ be all different stays:
 - the first column of numbers: left out also if it holds these numbers in another order;
 - the first column of a file that names others but not this one: left out, as an index.
 
-Codes and numbers that follow each other need ``FEWEST_ROWS`` rows: 1, 2, 3 may be three measurements.
+Codes and numbers that follow each other need ``FEWEST_ROWS`` rows: 1, 2, 3 may be three
+measurements.
 """
 
 import re

@@ -235,7 +235,11 @@ def measure_map(anatomy: Anatomy, X: Any) -> str | None:
         matrix = np.asarray(seen)
         if matrix.shape[0] != matrix.shape[1] or not np.allclose(matrix, matrix.T):
             return None
-    error = nystrom_error(linearizer, seen)
+    seen = np.asarray(seen)
+    complete = seen[~np.isnan(seen).any(axis=1)]
+    if not len(complete):
+        return None
+    error = nystrom_error(linearizer, complete)
     which = f"all {n_rows:,} rows"
     if len(chosen) < n_rows:
         which = f"{len(chosen):,} of the {n_rows:,} rows, evenly spread"
