@@ -52,7 +52,7 @@ def test_noise_stays_noise_beside_an_index_and_an_identifier(command, exported, 
     assert "--keep 'column 1'" in fitted.stderr
     assert command("fit", "t.csv", "--label", "churn").returncode == 0
     shown = command("info", "model.skops")
-    assert "CustomerID: it numbers the rows" in shown.stdout
+    assert "column: CustomerID  left out: it numbers the rows" in shown.stdout
     assert "CustomerID: it numbers the rows" in command("info", "t.csv").stdout
     with_all = command("predict", "model.skops", "t.csv", "-o", "p.csv")
     assert with_all.returncode == 0, with_all.stderr

@@ -154,7 +154,7 @@ def _why_not_a_number(table: Table, i: int, seen: "_Seen", *, first: bool, serie
     if series or not table.named:
         return ""
     if seen.present[i] < LEAST_PRESENT * len(table):
-        return f"it is nearly empty: {_of(seen.present[i], 'value')} in {len(table):,} rows"
+        return f"it is nearly empty: {_of(int(seen.present[i]), 'value')} in {len(table):,} rows"
     return CONSTANT if seen.low[i] == seen.high[i] and len(table) > 1 else ""
 
 
