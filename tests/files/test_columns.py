@@ -60,7 +60,10 @@ def use_of(values, name="c", **more):
         (["mg/l"] * N, "left out", CONSTANT),
         ([None] * N, "left out", EMPTY),
         (["a", "b", *[None] * 58], "left out", "it is nearly empty: 2 values in 60 rows"),
-        (["a", "b", "a", *[None] * 57], "left out", "it holds words, 2 different ones in only 3 rows"),
+        (
+            ["a", "b", "a", *[None] * 57], "left out",
+            "it holds words, 2 different ones in only 3 rows",
+        ),
         ([f"Mr. Smith {i}" for i in range(N)], "left out", "it holds words, 60 different ones"),
         ([f"A-{i:05}" for i in range(N)], "left out", NAMED),
         ([time(12, 30)] * N, "left out", "it holds times of day"),
@@ -214,8 +217,9 @@ def test_two_features_of_one_name_are_refused():
     "wrong",
     [
         {"c": {"kind": "category"}}, {"c": {"kind": "category", "values": []}},
-        {"c": {"kind": "category", "values": ["a", "a"]}}, {"c": {"kind": "yes/no", "values": ["a"]}},
-        {"c": {"kind": "number", "values": ["a"]}}, {"c": ["a"]}, {"c": {"kind": "category", "values": [1]}},
+        {"c": {"kind": "category", "values": ["a", "a"]}}, {"c": ["a"]},
+        {"c": {"kind": "yes/no", "values": ["a"]}}, {"c": {"kind": "number", "values": ["a"]}},
+        {"c": {"kind": "category", "values": [1]}},
         {"c": {"kind": "date", "order": "dym", "first": 0}},
         {"c": {"kind": "date", "order": "dmy", "first": 1e9}},
         {"c": {"kind": "category", "values": ["other"]}},

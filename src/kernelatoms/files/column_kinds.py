@@ -21,7 +21,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelatoms.files.dates import date_order, day_text, to_days
-from kernelatoms.files.identifiers import INDEX, NAMED, UNNAMED, names_rows, why_identifier
+from kernelatoms.files.identifiers import (
+    INDEX,
+    NAMED,
+    UNNAMED,
+    names_rows,
+    sounds_like_identifier,
+    why_identifier,
+)
 from kernelatoms.files.tables import Table
 
 Array = NDArray[Any]
@@ -142,10 +149,10 @@ def _why_not_a_number(table: Table, i: int, seen: "_Seen", *, first: bool, serie
     if table.image_shape is not None:
         return ""
     unnamed = name in table.unnamed
-    if seen.whole[i]:
-        why = why_identifier(
-            "" if unnamed else name, table.numbers[:, i], first=first, named=table.named
-        )
+    called = "" if unnamed else name
+    follows = seen.high[i] - seen.low[i] == len(table) - 1  # it may: far fewer are looked through
+    if seen.whole[i] and (follows or (table.named and sounds_like_identifier(called))):
+        why = why_identifier(called, table.numbers[:, i], first=first, named=table.named)
         if why:
             return why
     if unnamed and name == "column 1":
