@@ -41,6 +41,7 @@ _HOME_OF = {
     "MODEL": "compressed",
     "ModelFileError": "models",
     "ModelRecord": "records",
+    "NAMED": "identifiers",
     "REASONS": "identifiers",
     "ReadOptions": "tables",
     "ROW_MARKS": "row_marks",
@@ -97,6 +98,7 @@ __all__ = [
     "FORMAT_VERSION",
     "IMAGE_SUFFIXES",
     "MODEL",
+    "NAMED",
     "REASONS",
     "RESULT_SUFFIXES",
     "ROW_MARKS",
@@ -172,7 +174,7 @@ if TYPE_CHECKING:
         training_set,
         why_left_out,
     )
-    from kernelatoms.files.identifiers import REASONS
+    from kernelatoms.files.identifiers import NAMED, REASONS
     from kernelatoms.files.images import (
         IMAGE_SUFFIXES,
         Picture,
