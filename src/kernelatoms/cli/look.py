@@ -58,11 +58,12 @@ def info(
     from kernelatoms.files import ReadOptions, is_table
 
     options = ReadOptions(rows, decimal, encoding, header)
-    facts = _table_facts(file, options) if is_table(file) else _model_facts(file)
+    table = is_table(file)
+    facts = _table_facts(file, options) if table else _model_facts(file)
     if as_json:
         print_json(facts)
         return
-    if not is_table:  # all columns and their use, one a line: nowhere else is the whole list
+    if not table:  # all columns and their use, one a line: nowhere else is the whole list
         uses = facts.pop("uses")
         if uses:
             facts = {k: v for k, v in facts.items() if k not in ("columns", "left out", "label")}
