@@ -68,6 +68,33 @@ def test_columns_as_parquet_and_arrays(tmp_path):
         assert archive["word"].tolist() == ["a, b", ""]
 
 
+def test_parquet_has_whole_identifiers_and_no_number_is_too_long(tmp_path):
+    columns = {
+        "id": np.array([7.0, np.nan, 10.0**15]),
+        "long": np.array([10**20 + 1, None, 3], dtype=object),
+        "mixed": np.array([10**20 + 1, None, 1.5], dtype=object),
+        "score": np.array([0.5, np.nan, 2.0]),
+        "single": np.array([0.1, np.nan, 2.0], np.float32),
+        "truth": np.array([True, None, False], dtype=object),
+    }
+    write_columns(tmp_path / "p.parquet", columns)
+    table = pyarrow.parquet.read_table(tmp_path / "p.parquet")
+    held = table.to_pydict()
+    assert held["id"] == [7, None, 10**15]
+    assert held["long"] == [str(10**20 + 1), None, "3"]
+    assert held["mixed"] == [str(10**20 + 1), None, "1.5"]
+    assert held["score"] == [0.5, None, 2.0]
+    assert held["truth"] == [True, None, False]
+    assert str(table.schema.field("single").type) == "float"
+    text = io.StringIO()
+    write_columns(text, columns)
+    assert text.getvalue().splitlines()[1:] == [
+        f"7,{10**20 + 1},{10**20 + 1},0.5,0.1,True",
+        ",,,,,",
+        f"{10**15},3,1.5,2.0,2.0,False",
+    ]
+
+
 @pytest.mark.parametrize("suffix", [".npz", ".npy", ".csv", ".parquet"])
 def test_codes_in_every_form(tmp_path, rng, suffix):
     codes = scipy.sparse.random_array((6, 5), density=0.3, rng=rng).tocsr()

@@ -139,11 +139,19 @@ def compress(
     Decimal numbers are approximate. Words, dates, whole numbers, missing values, names, types and
     order are kept as they are.
     """
-    from kernelatoms.files import compress_file, usual_name
+    from kernelatoms.files import (
+        COMPRESSED,
+        check_result_target,
+        compress_file,
+        refuse_to_overwrite,
+        usual_name,
+    )
 
     _refuse_both(ratio=ratio, max_error=max_error)
     _refuse_both(ratio=ratio, max_absolute=max_absolute)
     target = output or usual_name(source)
+    refuse_to_overwrite(target, source)
+    check_result_target(target, (COMPRESSED,), force=True)
     _keep_what_is_there(target, force or append)
     with warnings_as_notes([]), progress() as on_step:
         summary = compress_file(

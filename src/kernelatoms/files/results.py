@@ -97,15 +97,23 @@ def _write_csv(stream: TextIO, columns: Mapping[str, Any]) -> None:
 
 def _tidy(values: Any) -> list[Any]:
     """Return values as they are best read: 7 for an identifier 7.0, nothing for a missing one."""
-    if values.dtype.kind == "f":
-        if values.dtype.itemsize == 4:
-            # The shortest text that gives the same float32 back.
-            return ["" if np.isnan(v) else str(v) for v in values]
-        present = values[~np.isnan(values)]
-        if np.all(present == np.round(present)) and np.all(np.abs(present) < 2**53):
-            return ["" if np.isnan(v) else int(v) for v in values]
-        return ["" if np.isnan(v) else repr(float(v)) for v in values]
-    return ["" if v is None else v for v in values.tolist()]
+    if values.dtype.kind == "f" and values.dtype.itemsize == 4:
+        # The shortest text that gives the same float32 back.
+        return ["" if np.isnan(v) else str(v) for v in values]
+    return ["" if v is None else repr(v) if isinstance(v, float) else v for v in _whole(values)]
+
+
+def _whole(values: Any) -> list[Any]:
+    """Return values as Python's own: 7 for 7.0 where all are whole, None where missing."""
+    if values.dtype.kind != "f":
+        return list(values.tolist())
+    missing = np.isnan(values)
+    present = values[~missing]
+    is_whole = np.all(present == np.round(present)) and np.all(np.abs(present) < 2**53)
+    plain = values.tolist()
+    if is_whole:
+        return [None if gone else int(v) for v, gone in zip(plain, missing, strict=True)]
+    return [None if gone else v for v, gone in zip(plain, missing, strict=True)]
 
 
 def _parquet(columns: Mapping[str, Any]) -> bytes:
@@ -113,9 +121,22 @@ def _parquet(columns: Mapping[str, Any]) -> bytes:
     from pyarrow import parquet
 
     data = io.BytesIO()
-    arrays = {name: pyarrow.array(np.asarray(v).tolist()) for name, v in columns.items()}
+    arrays = {name: _arrow(np.asarray(values)) for name, values in columns.items()}
     parquet.write_table(pyarrow.table(arrays), data)
     return data.getvalue()
+
+
+def _arrow(values: Any) -> Any:
+    """Return a column as Arrow's; as texts, where its values are of no one type of Arrow's."""
+    import pyarrow
+
+    if values.dtype.kind == "f" and values.dtype.itemsize == 4:
+        return pyarrow.array(values, from_pandas=True)
+    plain = _whole(values)
+    try:
+        return pyarrow.array(plain)
+    except (pyarrow.ArrowException, OverflowError):
+        return pyarrow.array([None if v is None else str(v) for v in plain])
 
 
 def _without_objects(values: Any) -> Any:
