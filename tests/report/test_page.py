@@ -11,8 +11,10 @@ import pytest
 
 from kernelatoms.files.writing import check_target
 from kernelatoms.report import (
+    Fold,
     Picture,
     Section,
+    Shades,
     Table,
     convergence_figure,
     images_figure,
@@ -166,10 +168,34 @@ def test_targets_that_cannot_be_written_are_named(tmp_path, monkeypatch):
         check_target(tmp_path / "report.html")
 
 
-def test_colours_follow_the_reader_and_pictures_stay_on_white():
+def test_pictures_follow_the_reader_from_light_to_dark():
     text = render_page("Title", [])
-    assert "prefers-color-scheme: dark" in text
-    assert re.search(r"img \{[^}]*background: #ffffff", text)
+    assert "@media screen and (prefers-color-scheme: dark)" in text
+    assert re.search(r"img \{[^}]*background: #ffffff;\s*filter: var\(--turn\)", text)
+    assert "--turn: none" in text
+
+
+def test_folds_and_shades_are_shown_and_escaped():
+    table = Table([NASTY, NASTY], [[NASTY, NASTY]])
+    folds = [Fold(NASTY, NASTY), Fold("open", table, is_open=True)]
+    shades = Shades(NASTY, [(NASTY, "#ffffff"), ("full", "#000000")])
+    picture = Picture(convergence_figure({"one": [1.0]}), "caption", "alt", shades)
+    page = Page(render_page("Title", [Section("One", folds=folds, pictures=[picture])]))
+    assert page.open == []
+    assert page.all("script") == []
+    assert page.words.count(NASTY) == 8
+    assert page.all("details") == [{}, {"open": None}]
+    assert [tag["style"] for tag in page.all("i")] == ["background: #ffffff", "background: #000000"]
+    # Folds stand before pictures, a legend under its own.
+    order = [tag for tag, _ in page.tags if tag in ("details", "img", "ul", "figcaption")]
+    assert order == ["details", "details", "img", "ul", "figcaption"]
+
+
+def test_tables_are_scrolled_in_a_box_that_keys_can_reach():
+    page = Page(render_page("Title", [Section("One", table=Table(["a", "b"], [["ג", "2"]]))]))
+    (box,) = [tag for tag in page.all("div") if tag.get("class") == "box"]
+    assert box["tabindex"] == "0"
+    assert len(page.all("bdi")) == 1
 
 
 @pytest.mark.filterwarnings("ignore:Glyph")

@@ -31,6 +31,8 @@ from kernelatoms.report import (
     images_figure,
     mean_and_error,
     robustness_figure,
+    share_shades,
+    signed_shades,
 )
 
 Array = NDArray[Any]
@@ -179,8 +181,9 @@ def _examples(study: Study) -> Picture:
             row_labels=["clean", f"noise {settings.noise_shown:g}", f"{share} dropped"],
         ),
         f"Test digits as the models see them: clean, under noise of {settings.noise_shown:g}, "
-        f"and with {share} of the pixels dropped. White is 0, red above, blue below.",
+        f"and with {share} of the pixels dropped.",
         "A row of clean digits, a row of noisy ones and a row with pixels dropped.",
+        signed_shades("Shades, of the largest value of all:"),
     )
 
 
@@ -204,6 +207,7 @@ def _atoms(study: Study) -> Section:
                 atoms_figure(_positive(stack), IMAGE_SHAPE, n_columns=n_columns, row_labels=labels),
                 f"{name}: {what}, the {n_columns} that most training digits use, a row a class.",
                 f"A grid of small images, one row for each digit class: {what} of {name}.",
+                signed_shades("Shades, of the atom's largest value:"),
             )
         )
     return Section(
@@ -236,6 +240,7 @@ def _codes(study: Study) -> Section:
                 f"class.{where}",
                 f"A digit {_EXAMPLE_CLASS}, the sum of {np.count_nonzero(code)} atoms that stands "
                 "for it, the rest, all coefficients, and the atoms used.",
+                signed_shades("Shades, of the digit's, or the atom's own, largest value:"),
             )
         )
     return Section(
@@ -253,7 +258,9 @@ def _confusion(study: Study) -> Section:
         matrix = confusion_matrix(truth, measured.noisy_predictions, labels=classes)
         wrong = int(matrix.sum() - np.trace(matrix))
         words = f"{name}: {wrong} of {matrix.sum()} digits are taken for another"
-        pictures.append(Picture(confusion_figure(matrix, classes), f"{words}.", f"{words}."))
+        shades = share_shades("Of a true class's digits:")
+        figure = confusion_figure(matrix, classes)
+        pictures.append(Picture(figure, f"{words}.", f"{words}.", shades))
     return Section(
         "Confusion",
         f"The first repetition under noise of {study.settings.noise_shown:g}: true classes down, "

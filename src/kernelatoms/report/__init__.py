@@ -54,7 +54,14 @@ from kernelatoms.report.page import (
 from kernelatoms.report.rows import RowsOfFile
 from kernelatoms.report.series import series_figure
 from kernelatoms.report.sizes import sizes_figure
-from kernelatoms.report.style import COLOURS, GREY, SIGNED, plain_axes
+from kernelatoms.report.style import (
+    COLOURS,
+    GREY,
+    SIGNED,
+    plain_axes,
+    share_shades,
+    signed_shades,
+)
 
 __all__ = [
     "COLOURS",
@@ -86,6 +93,8 @@ __all__ = [
     "render_page",
     "robustness_figure",
     "series_figure",
+    "share_shades",
+    "signed_shades",
     "sizes_figure",
     "write_model_report",
     "write_report",

@@ -95,13 +95,45 @@ def ink_on(colour: Any) -> str:
 
 
 def signed_shades(title: str) -> Shades:
-    """Return the legend of images: what is drawn in full is 1."""
+    """Return the legend of images that are white at 0, as all figures of atoms are.
+
+    Parameters
+    ----------
+    title : str
+        What is 1: the largest value of what.
+
+    Returns
+    -------
+    Shades
+
+    Examples
+    --------
+    >>> from kernelatoms.report import signed_shades
+    >>> [name for name, _ in signed_shades("Of the largest value:").steps]
+    ['-1', '-0.5', '0', '0.5', '1']
+    """
     steps = ((-1, "-1"), (-0.5, "-0.5"), (0, "0"), (0.5, "0.5"), (1, "1"))
     return Shades(title, [(name, to_hex(colormaps[SIGNED]((v + 1) / 2))) for v, name in steps])
 
 
 def share_shades(title: str) -> Shades:
-    """Return the legend of tables that are shaded by shares."""
+    """Return the legend of squares that are shaded by shares, as confusion matrices are.
+
+    Parameters
+    ----------
+    title : str
+        What the shares are of.
+
+    Returns
+    -------
+    Shades
+
+    Examples
+    --------
+    >>> from kernelatoms.report import share_shades
+    >>> share_shades("Of a true class's rows:").steps[-1][0]
+    '100%'
+    """
     steps = (0, 0.01, 0.1, 0.25, 0.5, 1)
     return Shades(title, [(f"{100 * share:g}%", to_hex(share_colour(share))) for share in steps])
 
