@@ -75,10 +75,10 @@ def write_pages():
     (HERE / "pictures").mkdir(exist_ok=True)
     for paper, head in HEAD.items():
         judged, sections = [], []
-        for figure in FIGURES.values():
+        for figure in (f for f in FIGURES.values() if f.paper == paper):
             size = figure.study.full
             curves = figure.curves(RECORDS, size, size.n_seeds)
-            if figure.paper == paper and curves:
+            if curves:
                 claims = figure.claims(curves)
                 judged.append((figure, claims))
                 sections += section(figure, curves, claims)
