@@ -140,6 +140,8 @@ class TestTheirTests:
             SparseCoder(D).transform(X[:, :5])
         with pytest.raises(ValueError, match="method"):
             SparseCoder(D, method="best").transform(X)
+        with pytest.raises(ValueError, match="no rows to code"):
+            SparseCoder(np.eye(8), kernel="precomputed").transform(X)
 
 
 def test_spams(signals):

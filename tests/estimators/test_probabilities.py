@@ -135,22 +135,31 @@ def test_residuals_of_zero():
         assert p[2].argmax() == model.predict(X[:1].astype(dtype))[0] == 0
 
 
-def test_precomputed_kernels_take_the_mean_energy(rng):
-    """Of a kernel with k(x, x) = 1 that is what it is."""
+def test_precomputed_kernels_go_by_differences(rng):
+    """Of residuals, in which the unknown k(x, x) of new rows cancels."""
     X, y = draw(rng)
     new = draw(rng)[0]
 
     def kernel(A, B):
-        return np.exp(-0.1 * ((A[:, None] - B) ** 2).sum(axis=2))
+        return (1 + A @ B.T) ** 2
 
     learner = KernelKSVD(5, kernel="precomputed", n_nonzero_coefs=2)
-    given = ClassDictionaryClassifier(learner, calibrate=True, random_state=0)
-    given.fit(kernel(X, X), y)
-    own = clone(given).set_params(dictionary__kernel="rbf", dictionary__gamma=0.1).fit(X, y)
-    np.testing.assert_allclose(given.sharpness_, own.sharpness_, rtol=1e-4)
-    np.testing.assert_allclose(
-        given.predict_proba(kernel(new, X)), own.predict_proba(new), rtol=1e-4
-    )
+    given = ClassDictionaryClassifier(learner, random_state=0).fit(kernel(X, X), y)
+    own = clone(given).set_params(
+        dictionary__kernel="poly", dictionary__degree=2, dictionary__gamma=1.0
+    ).fit(X, y)  # fmt: skip
+    scores = own.decision_function(new) / np.mean((1 + np.sum(X**2, axis=1)) ** 2)
+    wanted = np.exp(scores - scores.max(axis=1, keepdims=True))
+    wanted /= wanted.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(given.predict_proba(kernel(new, X)), wanted, rtol=1e-6)
+    sure = clone(given).set_params(calibrate=True).fit(kernel(X, X), y)
+    wanted = probabilities(scores, sure.sharpness_, sure.doubt_)
+    np.testing.assert_allclose(sure.predict_proba(kernel(new, X)), wanted, rtol=1e-5)
+    assert sure.sharpness_ > 1.5  # copies judge rows by the columns of the rows that they know
+    del given.mean_energy_  # as in models of version 0.1
+    old = given.predict_proba(kernel(new, X))
+    np.testing.assert_allclose(old.sum(axis=1), 1)
+    np.testing.assert_array_equal(given.classes_[old.argmax(axis=1)], given.predict(kernel(new, X)))
 
 
 def test_what_rounding_makes_equal_keeps_its_order(rng):

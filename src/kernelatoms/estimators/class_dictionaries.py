@@ -30,7 +30,7 @@ from kernelatoms.estimators.fitted import (
 )
 from kernelatoms.estimators.kernel_choice import KernelChoice
 from kernelatoms.estimators.learners import KSVD, LinearLearner
-from kernelatoms.estimators.probabilities import Probabilities, first_largest
+from kernelatoms.estimators.probabilities import Probabilities, first_largest, probabilities
 from kernelatoms.estimators.sparse_rows import sparse_in_blocks
 from kernelatoms.estimators.unchanged import or_unchanged
 from kernelatoms.pursuit.choices import code_over_nearest
@@ -81,8 +81,8 @@ class ClassDictionaryClassifier(
     members_ : list of arrays
         With ``kernel="precomputed"``: the training rows of every class.
     relative_scores_ : bool
-        Whether the score of two classes is relative to the sum of their residuals: not in models
-        of version 0.1, whose scores stay as they were.
+        Whether the score of two classes is relative to the sum of their residuals: not with a
+        precomputed kernel, and not in models of version 0.1, whose scores stay as they were.
     mean_energy_ : float
         With ``kernel="precomputed"``: the mean k(x, x) of the training rows.
     sharpness_, doubt_ : float
@@ -96,8 +96,8 @@ class ClassDictionaryClassifier(
     that comes first.
 
     ``predict_proba`` without ``calibrate``: the share of a class is 1 / r_c over the sum of all;
-    with it, r_c^-sharpness. A precomputed kernel does not know k(x, x) of new rows, which is then
-    taken to be the mean of the training rows'.
+    with it, r_c^-sharpness. A precomputed kernel does not know k(x, x) of new rows, and so
+    differences of residuals only: there shares are a softmax of -r_c over ``mean_energy_``.
 
     Examples
     --------
@@ -173,7 +173,7 @@ class ClassDictionaryClassifier(
             return learners[c]
 
         self.dictionaries_ = machine(X).each(learn_class, range(n_classes))
-        self.relative_scores_ = True
+        self.relative_scores_ = not self._precomputed
         self._calibrate(X, labels)
         context.call_on_fit_task_end(estimator=self, X=X, y=y)
         return self
@@ -192,7 +192,8 @@ class ClassDictionaryClassifier(
         -------
         scores : (n_samples, n_classes), or (n_samples,) for two classes
             With two classes, the second one's share less the first one's, which is (r_1 - r_2) /
-            (r_1 + r_2). Residuals that are estimates may be below 0.
+            (r_1 + r_2); r_1 - r_2 with a precomputed kernel. Residuals that are estimates may be
+            below 0.
         """
         X = self._validated(X)
         if len(self.classes_) > 2:
@@ -284,13 +285,14 @@ class ClassDictionaryClassifier(
 
     def _shares_of_classes(self, X: Array) -> tuple[Array, NDArray[np.intp]]:
         left, energies = self._residuals(X), self._known_energies(X)
-        best, best_left = left.argmin(axis=1), left.min(axis=1)
-        if energies is None:
-            # Models of version 0.1 do not know: that of a signal half of which is explained.
-            mean = getattr(self, "mean_energy_", None)
-            energies = 2 * -best_left if mean is None else np.full(len(X), float(mean))
-            left = left + energies[:, None]  # which these residuals lack
-        return shares_of(left, energies, X.dtype), best
+        best = left.argmin(axis=1)
+        if energies is not None:
+            return shares_of(left, energies, X.dtype), best
+        # These residuals lack k(x, x), which differences of them do not need. Models of version
+        # 0.1 do not know a mean: of a signal half of which is explained, this is its energy.
+        mean = getattr(self, "mean_energy_", None)
+        scale = 2 * np.abs(left).max(axis=1, keepdims=True) if mean is None else float(mean)
+        return probabilities(-left / np.maximum(scale, np.finfo(np.float64).tiny), 1.0, 0.0), best
 
     def _residuals(self, X: Array) -> Array:
         """Return what each class leaves of checked rows: (n, n_classes)."""

@@ -155,10 +155,8 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         -------
         codes : CSR array of shape (n_samples, n_atoms_), dense with ``sparse_output=False``
         """
-        if hasattr(self, "n_atoms_"):
-            X = validate_new(self, X)
-        else:
-            self._check_choices()
+        self._check_choices()
+        X = validate_new(self, X)
         options = {
             name: getattr(self, name)
             for name in (
