@@ -348,7 +348,8 @@ def test_the_report_says_whether_rows_were_learned_from(run, flowers, tmp_path):
 
 def test_seeds_and_settings_reach_the_model(run, flowers, tmp_path):
     run("fit", "flowers.csv", "--label", "species", "--model", "lkdl", "--seed", "5",
-        "--set", "dictionary=MOD", "--set", "n_atoms=3", "--scale", "none", "--set", "map__kernel=poly")  # fmt: skip
+        "--set", "dictionary=MOD", "--set", "n_atoms=3", "--scale", "none",
+        "--set", "map__kernel=poly")  # fmt: skip
     model, _ = load_model(tmp_path / "model.skops")
     assert [name for name, _ in model.steps] == ["fill", "map", "learn"]
     assert type(model[-1].dictionary).__name__ == "MOD"
