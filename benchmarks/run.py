@@ -14,6 +14,7 @@ from collections.abc import Iterable
 
 from benchmarks import many_atoms
 from benchmarks.codec import codec_tables
+from benchmarks.denoise import denoise_tables
 from benchmarks.eigen import eigen_tables
 from benchmarks.harness import Contender, compare, describe_machine
 from benchmarks.ksad import ksad_tables
@@ -206,7 +207,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     names = (
         "omp, ksvd, kernel, lasso, l1, l1-threads, local, representation, supervised, eigen, ksad, "
-        "codec, memory, many-atoms, startup"
+        "codec, denoise, memory, many-atoms, startup"
     )
     parser.add_argument("tables", nargs="*", default=[], help=f"{names} (all by default)")
     parser.add_argument("--rounds", type=int, default=5)
@@ -239,6 +240,8 @@ def main() -> None:
         ksad_tables(arguments.rounds)
     if "codec" in wanted:
         codec_tables(arguments.rounds)
+    if "denoise" in wanted:
+        denoise_tables()
     if "memory" in wanted:
         memory_table()
     if "many-atoms" in wanted:

@@ -11,7 +11,7 @@ from draws import pytest_runtest_protocol, rng
 from pictures import drawn, undrawn_pictures
 
 HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE / "extending"))
+sys.path[:0] = [str(HERE / "extending"), str(HERE / "_ext")]
 
 # The configuration and what a build leaves behind are not tests.
 collect_ignore_glob = ["conf.py", "_build/*", "gallery/*", "api/generated/*"]

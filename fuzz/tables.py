@@ -4,8 +4,12 @@ A file that is refused must be refused in words. One that is read must say what 
 numpy, reads in it, and can be learned from and looked at, or is refused in words there.
 """
 
+import bz2
+import contextlib
 import csv
+import gzip
 import io
+import json
 import re
 import warnings
 import zipfile
@@ -15,7 +19,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow
-from pyarrow import parquet
+import zstandard
+from pyarrow import feather, parquet
 
 from fuzz.models import other_array, promising_npy
 from fuzz.mutations import NUMBERS, damaged, word
@@ -43,7 +48,9 @@ def prepare() -> Play:
     warnings.simplefilter("ignore")
     pyarrow.set_cpu_count(1)
     bomb = _bomb(5 << 28)
-    makers: list[Callable[[Rng], Made]] = [_csv, _csv, _csv, _npy, _npz, _parquet]
+    makers: list[Callable[[Rng], Made]] = [
+        _csv, _csv, _csv, _npy, _npz, _sparse, _parquet, _feather, _lines, _packed,
+    ]  # fmt: skip
     record = ModelRecord(columns=list("abc"), label="kind", left_out={"id": "a number of rows"})
     _play(makers, record, np.random.default_rng(0), Path("nowhere"), b"")
 
@@ -94,14 +101,16 @@ def _compare_csv(table: Table, content: bytes, whole: bool) -> None:
     """Compare with the csv module; quotes in damaged files are read in more ways than one."""
     if not table.named or table.unnamed or (not whole and (b'"' in content or b"\r" in content)):
         return
-    text = content.decode("utf-8-sig")
-    first = text.splitlines()[0]
-    delimiter = max(",;\t|", key=first.count)
-    try:
-        expected = naive_columns(text, delimiter)
-    except IndexError:  # rows of different lengths, which our reader has let through
-        raise AssertionError("rows of different lengths were read") from None
-    for name in set(expected) & set(table.columns):
+    is_wide = content.startswith((b"\xff\xfe", b"\xfe\xff"))
+    text = content.decode("utf-16" if is_wide else "utf-8-sig")
+    expected = None
+    for delimiter in ",;\t|":
+        with contextlib.suppress(IndexError):  # rows of different lengths
+            columns = naive_columns(text, delimiter)
+            expected = columns if expected is None or set(columns) & {*table.names} else expected
+    if expected is None and " " not in text:
+        raise AssertionError("rows of different lengths were read")
+    for name in set(expected or ()) & set(table.columns):
         np.testing.assert_array_equal(table.column(name).astype(float), expected[name])
 
 
@@ -112,6 +121,8 @@ _PLAIN = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?")
 def naive_columns(text: str, delimiter: str) -> dict[str, Any]:
     """Return the columns of a CSV text whose cells are all plain numbers or missing."""
     rows = [row for row in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter) if row]
+    if len({len(row) for row in rows}) > 1:
+        raise IndexError
     columns = {}
     for i, name in enumerate(rows[0]):
         cells = [row[i] for row in rows[1:]]
@@ -137,7 +148,8 @@ def _use(rng: Rng, table: Table, record: ModelRecord, path: Path) -> str:
     refused = 0
     for use in uses:
         try:
-            use()
+            with contextlib.redirect_stderr(io.StringIO()):  # notes
+                use()
         except ValueError as error:
             check_words(error)
             refused += 1
@@ -226,6 +238,49 @@ def _parquet(rng: Rng) -> Made:
         ]
         columns[_writable(_name(rng, i))] = values[rng.integers(len(values))]
     return ".parquet", _parquet_bytes(columns), True
+
+
+def _feather(rng: Rng) -> Made:
+    table = parquet.read_table(io.BytesIO(_parquet(rng)[1]))
+    data = io.BytesIO()
+    feather.write_feather(table, data, compression=str(rng.choice(["lz4", "uncompressed"])))
+    return ".feather", data.getvalue(), True
+
+
+def _lines(rng: Rng) -> Made:
+    """One JSON object a line, of keys and types that change."""
+    rows = []
+    for _ in range(int(rng.integers(0, 12))):
+        values: list[Any] = [
+            float(rng.normal()), int(rng.integers(-5, 5)), 2**60 + int(rng.integers(9)), 10**25,
+            True, None, word(rng), [1, 2], {"a": 1, "b": {"a": word(rng)}}, {}, float("nan"),
+        ]  # fmt: skip
+        kinds = rng.integers(len(values), size=3) if rng.random() < 0.3 else [0, 1, 6]
+        rows.append({key: values[kind] for key, kind in zip("abc", kinds, strict=True)})
+    text = "\n".join(map(json.dumps, rows)) + "\n" * int(rng.integers(3))
+    return ".jsonl", text.encode(), True
+
+
+def _packed(rng: Rng) -> Made:
+    suffix, content, _ = _csv(rng) if rng.random() < 0.5 else _lines(rng)
+    packings = {".gz": gzip.compress, ".bz2": bz2.compress, ".zst": zstandard.compress}
+    packing = str(rng.choice(list(packings)))
+    return suffix + packing, packings[packing](content), True
+
+
+def _sparse(rng: Rng) -> Made:
+    arrays = {
+        "format": np.bytes_(rng.choice(["csr", "csc", "coo", "bsr", "dia", "xyz"])),
+        "shape": (3, 4),
+        "data": rng.normal(size=4), "indices": rng.integers(0, 3, size=4),
+        "indptr": np.array([0, 1, 3, 4]), "row": np.arange(4) % 3, "col": np.arange(4),
+        "offsets": np.arange(4),
+    }  # fmt: skip
+    for key in rng.choice(list(arrays), size=int(rng.integers(3))):
+        arrays[key] = _array(rng) if rng.random() < 0.5 else rng.integers(-9, 9, size=4)
+    data = io.BytesIO()
+    np.savez(data, **arrays)
+    return ".npz", data.getvalue(), True
 
 
 def _writable(text: str) -> str:

@@ -196,6 +196,8 @@ def typeset(text, write, *, greek=False):
     a weight $\mu$ of $\|w\|_1$, or $\exp (-\gamma \,d^{2})$
     >>> show("Rows x, whose phi(x) is a sum (of 3 x 4, at most).")
     Rows x, whose $\phi (x)$ is a sum (of 3 x 4, at most).
+    >>> show("K's eigenvalues, X_train and n_atoms are words; w_i is not.")
+    K's eigenvalues, X_train and n_atoms are words; $w_{i}$ is not.
     >>> show("fit takes k(train, train) and 1 / sqrt(energy)")
     fit takes k(train, train) and 1 / sqrt(energy)
     """

@@ -51,6 +51,8 @@ THEMES = {
 }
 ORDER = [name for examples in THEMES.values() for name in examples]
 THUMBNAIL = (480, 320)
+# Line drawings are drawn as small as a thumbnail: so many of its dots are an inch of letters.
+SMALL_DPI = 120
 
 STYLE = {
     # Okabe and Ito's colours, which all colour visions tell apart.
@@ -105,15 +107,28 @@ def scrape_figures(block, block_vars, gallery_conf, **kwargs):
         paths.append(str(path))
         sources.append({0: str(path), 2.0: str(sharp)})
         figures.append(value)
+    save_small(figures, paths)
     return marked(figure_rst(paths, gallery_conf["src_dir"], srcsetpaths=sources), figures)
 
 
 def scrape_pyplot(block, block_vars, gallery_conf, **kwargs):
     """Save figures of pyplot."""
     figures = [plt.figure(number) for number in plt.get_fignums()]
-    lines = [is_line_drawing(figure) for figure in figures]
     rst = matplotlib_scraper(block, block_vars, gallery_conf, **kwargs)
-    return marked(rst, figures) if all(lines) else rst
+    if figures:
+        save_small(figures, block_vars["image_path_iterator"].paths[-len(figures) :])
+    return marked(rst, figures)
+
+
+def save_small(figures, paths):
+    """Draw line drawings once more, small, so that letters are readable in a thumbnail."""
+    for figure, path in zip(figures, paths, strict=True):
+        if is_line_drawing(figure):
+            width, height = figure.get_size_inches()
+            size = THUMBNAIL[0] / SMALL_DPI, THUMBNAIL[0] / SMALL_DPI * min(0.66, height / width)
+            figure.set_size_inches(size)
+            figure.savefig(Path(path).with_name(f"{Path(path).stem}_small.png"), dpi=2 * SMALL_DPI)
+            figure.set_size_inches(width, height)
 
 
 def is_line_drawing(figure):
@@ -135,7 +150,9 @@ def cut_thumbnails(images):
     """Write the thumbnails: the part of a figure that says what an example is about."""
     for examples in THEMES.values():
         for name, (number, (left, top, right, bottom)) in examples.items():
-            source = images / f"sphx_glr_{name}_{number:03}_2_00x.png"
+            source = images / f"sphx_glr_{name}_{number:03}_small.png"
+            if (left, top, right, bottom) != WHOLE[1] or not source.exists():
+                source = images / f"sphx_glr_{name}_{number:03}_2_00x.png"
             if not source.exists():  # built without running the examples
                 continue
             picture = Image.open(source).convert("RGBA")

@@ -13,6 +13,8 @@ from sphinx.util import logging
 
 logger = logging.getLogger(__name__)
 
+# Formulas in a line are not broken; one of more letters than these may be wider than a phone.
+LONG = 40
 BARS = re.compile(r"(?<!\\left)(?<!\\right)\\\|(.+?)(?<!\\left)(?<!\\right)\\\|", re.DOTALL)
 
 
@@ -36,7 +38,8 @@ def convert(tex, node, *, as_block):
 
 def visit_inline(self, node):
     """Write a formula in a line."""
-    self.body.append(f'<span class="math">{convert(node.astext(), node, as_block=False)}</span>')
+    kind = "math long" if len(node.astext()) > LONG else "math"
+    self.body.append(f'<span class="{kind}">{convert(node.astext(), node, as_block=False)}</span>')
     raise nodes.SkipNode
 
 

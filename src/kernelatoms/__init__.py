@@ -42,6 +42,7 @@ _HOME_OF = {
     "atom_preimages": "estimators.atom_preimages",
     "choose_sizes": "estimators.sizes",
     "compress": "files.compressed",
+    "decode": "estimators.decoding",
     "decompress": "files.compressed",
     "default_preset": "estimators.presets",
     "denoise_image": "estimators.denoising",
@@ -93,6 +94,7 @@ __all__ = [
     "atom_preimages",
     "choose_sizes",
     "compress",
+    "decode",
     "decompress",
     "default_preset",
     "denoise_image",
@@ -119,6 +121,7 @@ if TYPE_CHECKING:
     from kernelatoms.estimators.class_dictionaries import ClassDictionaryClassifier
     from kernelatoms.estimators.codec import KernelCodec
     from kernelatoms.estimators.collaborative import CRCClassifier, SRCClassifier
+    from kernelatoms.estimators.decoding import decode
     from kernelatoms.estimators.denoising import denoise_image, denoise_rows
     from kernelatoms.estimators.encode import lasso_path, sparse_encode
     from kernelatoms.estimators.explanation import Explanation, explain

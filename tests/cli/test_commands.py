@@ -35,7 +35,9 @@ def test_from_a_hand_made_csv_to_predictions(command, flowers):
     assert fitted.returncode == 0, fitted.stderr
     assert "12 rows, 2 features, 3 classes" in fitted.stdout
     assert "2 folds" in fitted.stdout
-    assert "'garden' (it holds words), 'id' (it numbers the rows)" in fitted.stderr
+    assert "numbers (2): petal length, 'petal width, cm'" in fitted.stderr
+    assert "left out: id (it numbers the rows)" in fitted.stderr
+    assert "left out: garden (it holds words, 4 different ones in only 12 rows)" in fitted.stderr
     assert "1 missing value takes its column's median" in fitted.stderr
     predicted = command("predict", "model.skops", "flowers.csv")
     assert predicted.returncode == 0
@@ -43,7 +45,7 @@ def test_from_a_hand_made_csv_to_predictions(command, flowers):
     assert rows[0] == ["id", "prediction"]
     assert rows[1] == ["1", "setosa"]
     assert rows[12] == ["12", "virginica, late"]
-    assert "100.0% of 12 predictions are right." in predicted.stderr
+    assert "100.0% of 12 labelled rows are predicted right" in predicted.stderr
     assert "\x1b" not in fitted.stdout + fitted.stderr  # no terminal: no colours, no bars
 
 
@@ -358,15 +360,23 @@ def test_seeds_and_settings_reach_the_model(run, flowers, tmp_path):
     assert model["map"].random_state == model[-1].random_state == 5
 
 
-def test_missing_values_at_prediction_take_the_median(run, tmp_path):
+def test_missing_values_at_prediction_stay_missing_where_the_model_can(run, tmp_path):
     (tmp_path / "t.csv").write_text("a,b,k\n1,5,x\n2,6,x\n3,7,x\n-1,-5,y\n-2,-6,y\n-3,-7,y\n")
     run("fit", "t.csv", "--label", "k")
     model, _ = load_model(tmp_path / "model.skops")
-    (tmp_path / "n.csv").write_text("a,b\n,6\n0,6\n")
-    out = run("predict", "model.skops", "n.csv", "--scores")[1]
-    first, second = out.splitlines()[1:]
-    assert first == second  # the median of a is 0
-    assert model["fill"].statistics_.tolist() == [0, 0]
+    (tmp_path / "n.csv").write_text("a,b\n,6\n0,6\n,\n0,0\n")
+    _, out, said = run("predict", "model.skops", "n.csv", "--scores")
+    gap, median, nothing, medians = out.splitlines()[1:]
+    assert gap != median
+    assert nothing == medians  # of a row of which nothing is known
+    assert model["fill"].medians_.tolist() == [0, 0]
+    assert "3 missing values in 2 of 4 rows: coded by what is observed of them. 1 of them" in said
+    run("fit", "t.csv", "--label", "k", "--scale", "unit")  # two columns: no signal
+    _, out, said = run("predict", "model.skops", "n.csv", "--scores")
+    assert (
+        len({*out.splitlines()[1:3]}) == len({*out.splitlines()[3:]}) == 1
+    )  # the median of a is 0
+    assert "3 missing values in 2 of 4 rows: filled with the medians" in said
 
 
 def test_data_sets_are_listed_and_written(run, tmp_path):

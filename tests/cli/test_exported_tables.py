@@ -32,20 +32,27 @@ def test_noise_stays_noise_beside_an_index_and_an_identifier(command, exported, 
     fitted = command("fit", "t.csv", "--label", "churn", "--cv", "5", "--json")
     assert fitted.returncode == 0, fitted.stderr
     result = json.loads(fitted.stdout)
-    assert result["columns"] == ["income", "score"]
+    assert result["columns"] == ["income", "score", "city=Graz"]
     assert result["left_out"] == {
         "column 1": "it numbers the rows", "CustomerID": "it numbers the rows",
-        "joined": "it holds words", "city": "it holds words",
+        "joined": "it holds dates; --dates learns from them",
     }  # fmt: skip
     assert result["fit"]["cross_validation"]["mean"] < 0.45
     kept = ("--keep", "column 1", "--keep", "CustomerID")
     sorted_by_class = command("fit", "t.csv", "--label", "churn", "--cv", "5", "--json", *kept)
     assert json.loads(sorted_by_class.stdout)["fit"]["cross_validation"]["mean"] > 0.8
-    assert "'CustomerID' (it numbers the rows)" in fitted.stderr
+    assert "left out: column 1, CustomerID (it numbers the rows)" in fitted.stderr
+    assert "yes/no: city (1 for Graz, 0 for Bonn)" in fitted.stderr
+    assert result["uses"] == {
+        "churn": "label", "income": "number", "score": "number",
+        "city": "yes/no: 1 for Graz, 0 for Bonn", "column 1": "left out: it numbers the rows",
+        "CustomerID": "left out: it numbers the rows",
+        "joined": "left out: it holds dates; --dates learns from them",
+    }  # fmt: skip
     assert "--keep 'column 1'" in fitted.stderr
     assert command("fit", "t.csv", "--label", "churn").returncode == 0
     shown = command("info", "model.skops")
-    assert "CustomerID: it numbers the rows" in shown.stdout
+    assert "column: CustomerID  left out: it numbers the rows" in shown.stdout
     assert "CustomerID: it numbers the rows" in command("info", "t.csv").stdout
     with_all = command("predict", "model.skops", "t.csv", "-o", "p.csv")
     assert with_all.returncode == 0, with_all.stderr
@@ -65,9 +72,11 @@ def test_a_column_can_be_kept_by_name(command, exported, tmp_path):
     exported.to_csv(tmp_path / "t.csv")
     arguments = ("fit", "t.csv", "--label", "churn", "--json", "--keep")
     result = json.loads(command(*arguments, "CustomerID").stdout)
-    assert result["columns"] == ["CustomerID", "income", "score"]
+    assert result["columns"] == ["CustomerID", "income", "score", "city=Graz"]
     assert "CustomerID" not in result["left_out"]
-    for name, words in (("city", "it holds words"), ("churn", "is the label"), ("b", "no column")):
+    exported["empty"] = None
+    exported.to_csv(tmp_path / "t.csv")
+    for name, words in (("empty", "it is empty"), ("churn", "is the label"), ("b", "no column")):
         refused = command(*arguments, name)
         assert refused.returncode == 2
         assert "Error: --keep: " in refused.stderr

@@ -11,6 +11,7 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
 import kernelatoms
+from draws import later
 from kernelatoms import (
     KSAD,
     KSCDL,
@@ -133,7 +134,7 @@ def test_nested_grids_over_defaults(labelled):
         ClassDictionaryClassifier().set_params(dictionary__atoms=4)
 
 
-@pytest.mark.parametrize("kind", [scipy.sparse.csr_array, scipy.sparse.csc_matrix])
+@pytest.mark.parametrize("kind", [scipy.sparse.csr_array, later(scipy.sparse.csc_matrix)])
 @by_name([*TRANSFORMERS[:-1], *CLASSIFIERS])
 def test_sparse_rows_are_the_same_rows(estimator, kind, labelled):
     X, y = labelled

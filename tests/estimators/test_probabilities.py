@@ -10,6 +10,7 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer
 
+from draws import later, some
 from kernelatoms import (
     KSVD,
     ClassDictionaryClassifier,
@@ -50,12 +51,16 @@ def draw(rng, n_classes=3, n_rows=60, dtype=np.float64):
     return X.astype(dtype), np.array(["ant", "bee", "cat", "dog"])[y]
 
 
-def classifiers():
-    return pytest.mark.parametrize("name", CLASSIFIERS)
+# One of every kind of evidence; the others with ``make test-slow``.
+SOON = ("dictionaries", "D-KSVD", "K-SAD", "CRC local")
+
+
+def classifiers(soon=tuple(CLASSIFIERS)):
+    return pytest.mark.parametrize("name", some(list(CLASSIFIERS), soon))
 
 
 @classifiers()
-@pytest.mark.parametrize("calibrate", [False, True])
+@pytest.mark.parametrize("calibrate", [True, later(False)])
 def test_rows_add_up_to_one_and_the_largest_is_the_answer(name, calibrate, rng):
     for n_classes, dtype in ((2, np.float32), (3, np.float64)):
         X, y = draw(rng, n_classes, dtype=dtype)
@@ -69,7 +74,7 @@ def test_rows_add_up_to_one_and_the_largest_is_the_answer(name, calibrate, rng):
         assert hasattr(model, "sharpness_") == calibrate
 
 
-@classifiers()
+@classifiers(SOON)
 def test_sharpness_is_the_likeliest_of_rows_left_out(name, rng):
     """Written out: three copies, the rows that each has not seen, a fine grid."""
     X, y = draw(rng)
@@ -98,7 +103,7 @@ def test_sharpness_is_the_likeliest_of_rows_left_out(name, rng):
     assert model.doubt_ == 1 / 62
 
 
-@classifiers()
+@classifiers(SOON)
 def test_calibrating_changes_nothing_but_probabilities(name, rng):
     X, y = draw(rng)
     plain = clone(CLASSIFIERS[name]).fit(X, y)
@@ -177,7 +182,7 @@ def test_weights_count_as_repeated_rows(rng):
     )  # fmt: skip
 
 
-@classifiers()
+@classifiers(SOON)
 def test_models_of_before_load_and_answer(name, rng, tmp_path):
     """As they were: without calibrate, without sharpness."""
     X, y = draw(rng)

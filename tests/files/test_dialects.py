@@ -382,6 +382,9 @@ def test_sparse_matrices_that_are_damaged_or_too_large(tmp_path, monkeypatch):
         {"format": b"xyz"}, {"format": 3.5}, {"shape": (2,)}, {"shape": (-2, 3)},
         {"shape": (1, 3)}, {"data": ["a", "b"]}, {"indices": [0, 7]}, {"indices": [0, -1]},
         {"indptr": [0, 1, 9]}, {"indptr": [0, 2, 1]}, {"indices": [0]},
+        {"indptr": [0, 2]}, {"indptr": [1, 1, 2]}, {"indptr": [0.0, 1.0, 2.0]},
+        {"indptr": [0, 1, 1]}, {"indices": [0.0, 2.0]}, {"format": b"bsr"}, {"format": b"coo"},
+        {"format": b"dia", "offsets": [0]}, {"format": b"csc"},
     ):  # fmt: skip
         with pytest.raises(TableError, match="sparse matrix"):
             write(**changes)

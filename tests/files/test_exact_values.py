@@ -1,10 +1,12 @@
 """What a column holds comes back as it was: long numbers, leading zeros, truth, infinity."""
 
+import datetime
 import decimal
 import json
 
 import numpy as np
 import pyarrow
+import pyarrow.feather
 import pyarrow.parquet
 import pytest
 from hypothesis import given
@@ -78,6 +80,8 @@ def test_python_s_underscores_make_no_numbers(tmp_path):
 def test_dates_and_times_are_not_taken_for_leading_zeros():
     assert not has_padded_numbers(b"2020-01-05 00:10,0.5,10,0\n100,1e-05,12:05\n", ",")
     assert has_padded_numbers(b"1,2\n1, 05\n", ",")
+    assert has_padded_numbers(b"05,1\n", ",")
+    assert not has_padded_numbers(b"", ",")
 
 
 @given(st.lists(st.text('0123456789.-+xX "', max_size=5), min_size=1, max_size=6), st.data())
@@ -94,6 +98,14 @@ def test_leading_zeros_are_found_in_every_block():
         text = b"1" * place + b",01," + b"1" * 300_000
         assert has_padded_numbers(text, ",")
         assert not has_padded_numbers(text.replace(b",01,", b",10,"), ",")
+
+
+def test_dates_of_typed_files_are_dates(tmp_path):
+    days = [datetime.date(2020, 1, 1), None, datetime.date(2020, 1, 2), datetime.date(2020, 1, 1)]
+    table = pyarrow.table({"day": days, "x": [1.0] * 4})
+    table = pyarrow.concat_tables([table, table.slice(1)])  # in more than one piece
+    pyarrow.parquet.write_table(table, tmp_path / "t.parquet")
+    assert read_table(tmp_path / "t.parquet").words["day"].tolist() == [*days, *days[1:]]
 
 
 def test_typed_files_keep_truth_and_long_numbers(tmp_path):

@@ -32,7 +32,7 @@ def test_features_are_the_columns_of_numbers(table):
     np.testing.assert_array_equal(chosen.X, [[1, 10], [np.nan, 20]])
     assert chosen.y.tolist() == ["x", "y"]
     assert chosen.left_out == {
-        "garden": "it holds words, 2 different ones", "empty": "it is empty",
+        "garden": "it holds words, 2 different ones in only 3 rows", "empty": "it is empty",
         "id": "it numbers the rows",
     }  # fmt: skip
     assert "1 of 3 rows has no label and is not learned from." in chosen.notes

@@ -68,7 +68,7 @@ def refused(path, words):
 def test_a_changed_member_is_noticed(path):
     members = members_of(path)
     header = json.loads(members["kernelatoms.json"])
-    assert header["format_version"] == 2
+    assert header["format_version"] == 3
     for name, digest in header["members"].items():
         assert hashlib.sha256(members[name]).hexdigest() == digest
     for name, content in members.items():

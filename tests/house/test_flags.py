@@ -39,6 +39,12 @@ def of_function(room, name, *arguments, **options):
     return lambda **flags: function(*arguments, **options, **flags)
 
 
+def a_table():
+    from kernelatoms.files import Table
+
+    return Table("t.csv", ["a"], np.arange(4.0)[:, None] ** 2, {}, named=True)
+
+
 CALLS = {
     ".KSCDL": of_estimator("KSCDL"),
     ".KSVD": of_estimator("KSVD"),
@@ -46,6 +52,7 @@ CALLS = {
     ".KernelKSVD": of_estimator("KernelKSVD"),
     ".KernelMOD": of_estimator("KernelMOD"),
     ".CRCClassifier": of_estimator("CRCClassifier"),
+    ".ClassDictionaryClassifier": of_estimator("ClassDictionaryClassifier"),
     ".DKSVDClassifier": of_estimator("DKSVDClassifier"),
     ".LCKSVDClassifier": of_estimator("LCKSVDClassifier"),
     ".FDDLClassifier": of_estimator("FDDLClassifier"),
@@ -56,6 +63,7 @@ CALLS = {
     ".files.check_result_target": of_function(
         ".files", "check_result_target", Path("new.csv"), [".csv"]
     ),
+    ".estimate_sigma": of_function("", "estimate_sigma", X),
     ".make_lkdl": of_function("", "make_lkdl", kernelatoms.KSVD()),
     ".Preset": of_function("", "Preset", "mine", "MOD"),
     ".SRCClassifier": of_estimator("SRCClassifier"),
@@ -73,6 +81,7 @@ CALLS = {
     ".pursuit.lasso": of_problem("lasso", 0.1),
     ".pursuit.lasso_path": of_problem("lasso_path", [0.1]),
     ".pursuit.left_out_codes": of_function(".pursuit", "left_out_codes", X @ X.T, 0.1),
+    ".files.training_set": of_function(".files", "training_set", a_table(), None),
     ".similarity.Channels": of_function(".similarity", "Channels", 0, 2),
     ".similarity.channel_kernel": of_function(".similarity", "channel_kernel", "rbf", 2),
     ".datasets.load_mnist": of_function(".datasets", "load_mnist"),

@@ -604,6 +604,23 @@ def test_imputed_rows_of_two_classes_in_single_precision(wine, tmp_path):
     assert "SimpleImputer" in text
 
 
+@pytest.mark.parametrize("mapped", [False, True])
+def test_rows_with_missing_values(digits, mapped):
+    X, y = digits[2][:60].copy(), digits[3][:60]
+    X[:20, ::5] = np.nan
+    steps = [KernelLinearizer("poly", degree=2, gamma=1e-3, random_state=0)] if mapped else []
+    model = make_pipeline(*steps, classifier()).fit(*digits[:2])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # estimates from few pixels are said to be uncertain
+        sections = model_sections(model, X, y, image_shape=(8, 8))
+        right = model.score(X, y)
+        model_sections(model, np.where(np.arange(64) % 3, X, np.nan), y)  # no row is complete
+    assert percent(right) in words_of(sections)
+    assert "nan" not in words_of(sections)
+    if mapped:
+        assert "On 40 of the 60 rows, evenly spread and complete" in words_of(sections)
+
+
 def test_rows_without_energy(digits):
     X, y = digits[2][:40].copy(), digits[3][:40]
     X[[3, 5]] = 0

@@ -9,6 +9,7 @@
 - ``choosing``: model by name or preset, parameters by ``--set name=value``.
 - ``fit``: ``kernelatoms fit``.
 - ``apply``: ``kernelatoms predict`` and ``encode``.
+- ``signals``: ``kernelatoms decode`` and ``denoise``.
 - ``explaining``: ``kernelatoms explain``.
 - ``look``: ``kernelatoms info``, ``report`` and ``datasets``;
   ``page_facts``: what a report says of files.

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from kernelatoms.cli import apply, codec, demo, explaining, fit, look, reproduce
+from kernelatoms.cli import apply, codec, demo, explaining, fit, look, reproduce, signals
 from kernelatoms.cli.speaking import open_streams, say_the_rest, tell
 from kernelatoms.cli.stopping import STOPPED
 
@@ -22,6 +22,8 @@ app = typer.Typer(
 app.command(epilog=fit.EXAMPLES)(fit.fit)
 app.command(epilog=apply.PREDICT_EXAMPLES)(apply.predict)
 app.command(epilog=apply.ENCODE_EXAMPLES)(apply.encode)
+app.command(epilog=signals.DECODE_EXAMPLES)(signals.decode)
+app.command(epilog=signals.DENOISE_EXAMPLES)(signals.denoise)
 app.command(epilog=explaining.EXAMPLES)(explaining.explain)
 app.command(epilog=look.INFO_EXAMPLES)(look.info)
 app.command(epilog=look.REPORT_EXAMPLES)(look.report)

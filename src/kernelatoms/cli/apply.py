@@ -222,7 +222,7 @@ def encode(
         fitted, _, _, X = open_both(
             model, data, ReadOptions(rows, decimal, encoding, header), trust
         )
-        check_codes_fit(output, len(X), _n_atoms(fitted))
+        check_codes_fit(output, len(X), n_atoms_of(fitted))
         codes = codes_of(fitted, X, None if method is None else {"method": method, **options})
     if is_standard_stream(output):
         text = io.StringIO()
@@ -335,7 +335,7 @@ def _codes_that_decided(classifier: Any, signals: Any) -> Any:
     import scipy.sparse
 
     parts = []
-    n_atoms = _n_atoms(classifier)
+    n_atoms = n_atoms_of(classifier)
     for start in range(0, len(signals), _BLOCK_ROWS):
         told = classifier.explain(signals[start : start + _BLOCK_ROWS])
         ends = np.cumsum([0, *(len(why.atoms) for why in told)])
@@ -374,12 +374,12 @@ def _codes_by_class(classifier: Any, signals: Any, options: dict[str, Any]) -> A
     return stacked[np.argsort(np.concatenate(order), kind="stable")]
 
 
-def _n_atoms(fitted: Any) -> int:
+def n_atoms_of(fitted: Any) -> int:
     """Return how many columns codes have, at least: 1 of models that do not say."""
     while hasattr(fitted, "steps"):
         fitted = fitted[-1]
     if hasattr(fitted, "dictionaries_"):
-        return sum(_n_atoms(dictionary) for dictionary in fitted.dictionaries_)
+        return sum(n_atoms_of(dictionary) for dictionary in fitted.dictionaries_)
     if hasattr(fitted, "codes"):
         return len(fitted.labels_)
     names = ("n_atoms_", "n_components_")

@@ -57,7 +57,8 @@ def _left_out_lines(left_out: dict[str, str], see: str) -> list[str]:
 def _line(what: str, names: Sequence[str], see: str, why: str = "") -> str:
     if not names:
         return ""
+    shown = [repr(name) if "," in name and not name.endswith(")") else name for name in names]
     more = len(names) - _MOST_NAMES
     cut = f" and {more:,} more: {see}" if more > 0 else ""
     count = f" ({len(names):,})" if len(names) > 1 and not why else ""
-    return f"{what}{count}: {', '.join(names[:_MOST_NAMES])}{cut}{why}"
+    return f"{what}{count}: {', '.join(shown[:_MOST_NAMES])}{cut}{why}"

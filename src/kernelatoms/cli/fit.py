@@ -226,12 +226,12 @@ def _dropped(label: str | None, choice: Any, drop: list[str]) -> list[str]:
 
 def _say_before(chosen: Any, record: Any, output: Path, why_filled: str) -> None:
     """Say what is learned from, before that takes its time."""
-    from kernelatoms.files import REASONS
+    from kernelatoms.files import NAMED, REASONS
 
     say(f"Columns of {record.data['file']}:")
     for line in lines_of_columns(record, output):
         say(f"  {line}")
-    numbered = [name for name, why in chosen.left_out.items() if why in REASONS]
+    numbered = [name for name, why in chosen.left_out.items() if why in REASONS and why != NAMED]
     if numbered:
         note(f"--keep {numbered[0]!r} learns from it all the same.")
     for text in (*chosen.notes, note_about_training(record.data["missing"], why_filled)):
@@ -292,7 +292,8 @@ def _as_learned_from(pipeline: Any, X: Any) -> Any:
     """Return training rows as the last step learned from them: filled."""
     from sklearn.base import clone
 
-    return pipeline[1:-1].transform(clone(pipeline[0]).fit_transform(X))
+    signals = clone(pipeline[0]).fit_transform(X)
+    return pipeline[1:-1].transform(signals) if len(pipeline) > 2 else signals
 
 
 def _what_was_kept(learner: Any) -> dict[str, Any]:

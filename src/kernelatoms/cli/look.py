@@ -58,10 +58,16 @@ def info(
     from kernelatoms.files import ReadOptions, is_table
 
     options = ReadOptions(rows, decimal, encoding, header)
-    facts = _table_facts(file, options) if is_table(file) else _model_facts(file)
+    table = is_table(file)
+    facts = _table_facts(file, options) if table else _model_facts(file)
     if as_json:
         print_json(facts)
         return
+    if not table:  # all columns and their use, one a line: nowhere else is the whole list
+        uses = facts.pop("uses")
+        if uses:
+            facts = {k: v for k, v in facts.items() if k not in ("columns", "left out", "label")}
+            facts |= {f"column: {name}": use for name, use in uses.items()}
     width = max(len(name) for name in facts)
     for name, value in facts.items():
         line = f"{name:<{width}}  {_in_words(value)}"
@@ -270,6 +276,7 @@ def _model_facts(file: Path) -> dict[str, Any]:
         "format": format_of(file),
         "columns": record.columns if record.columns is not None else "by position",
         "label": record.label or "none",
+        "uses": {} if record.columns is None else record.uses(),
         **({"types to trust": foreign} if foreign else {}),
         **({"left out": record.left_out} if record.left_out else {}),
         **({"images": record.image_shape} if record.image_shape else {}),

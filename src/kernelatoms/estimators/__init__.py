@@ -12,6 +12,9 @@
 - ``kernel_choice``: the kernel of an estimator, with the gamma that ``fit`` settled.
 - ``bandwidth``: the width of a kernel, chosen on held-out rows.
 - ``preimages``: ``preimage``, the way back from feature space, by several methods.
+- ``decoding``: ``decode``, rows from the codes of whole models.
+- ``denoising``: ``denoise_image`` and ``denoise_rows``; ``noise``: ``estimate_sigma``, and images
+  as planes of numbers.
 - ``encode``: ``sparse_encode``, one function for all pursuits.
 - ``coding_arguments``: the problem that its arguments make, and what that may be asked.
 - ``sparse_coder``: ``SparseCoder``, the same as a transformer over a given dictionary.

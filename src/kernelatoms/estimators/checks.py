@@ -72,7 +72,7 @@ def check_dictionary(name: str, value: Any, n_features: int, dtype: Any) -> Arra
     if atoms.shape[1] != n_features:
         turned = len(atoms) == n_features
         raise ValueError(
-            f"{name} must have one row per atom and one column per feature: {n_features}, but its "
+            f"{name} must have one column per feature: {n_features}, but its "
             f"shape is {atoms.shape}"
             + (f"; it looks transposed: pass {name}.T." if turned else ".")
         )

@@ -80,6 +80,9 @@ class ClassDictionaryClassifier(
         The fitted learners, in the order of the classes.
     members_ : list of arrays
         With ``kernel="precomputed"``: the training rows of every class.
+    relative_scores_ : bool
+        Whether the score of two classes is relative to the sum of their residuals: not in models
+        of version 0.1, whose scores stay as they were.
     mean_energy_ : float
         With ``kernel="precomputed"``: the mean k(x, x) of the training rows.
     sharpness_, doubt_ : float
@@ -170,6 +173,7 @@ class ClassDictionaryClassifier(
             return learners[c]
 
         self.dictionaries_ = machine(X).each(learn_class, range(n_classes))
+        self.relative_scores_ = True
         self._calibrate(X, labels)
         context.call_on_fit_task_end(estimator=self, X=X, y=y)
         return self
@@ -191,10 +195,13 @@ class ClassDictionaryClassifier(
             (r_1 + r_2). Residuals that are estimates may be below 0.
         """
         X = self._validated(X)
-        if len(self.classes_) == 2:
-            shares = first_largest(*self._shares_of_classes(X))
-            return shares[:, 1] - shares[:, 0]
-        return -self._residuals(X)
+        if len(self.classes_) > 2:
+            return -self._residuals(X)
+        if not getattr(self, "relative_scores_", False):
+            residuals = self._residuals(X)
+            return residuals[:, 0] - residuals[:, 1]
+        shares = first_largest(*self._shares_of_classes(X))
+        return shares[:, 1] - shares[:, 0]
 
     @sparse_in_blocks
     def predict(self, X: Any) -> Array:
@@ -352,6 +359,8 @@ class ClassDictionaryClassifier(
                 f"ClassDictionaryClassifier.dictionaries_ must be a list of {n_classes} learners "
                 "of one type, one a class."
             )
+        if "relative_scores_" in vars(self):
+            check_flag("relative_scores_", self.relative_scores_)
         asked = getattr(self.dictionary, "n_nonzero_coefs", None)
         if asked is not None:
             check_count("n_nonzero_coefs", asked)

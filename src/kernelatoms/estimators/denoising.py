@@ -73,7 +73,7 @@ def denoise_image(
     patch_size : int, default=8
         The side of a patch, in pixels.
     n_atoms : int, optional
-        How many atoms are learned; by default four for every pixel of a patch.
+        How many atoms are learned, at least one for every pixel of a patch; by default four.
     max_iter : int, default=10
         Passes of coding and updating; 0 keeps the cosines.
     blend : float, default=0.5
@@ -146,7 +146,7 @@ def denoise_rows(
         How many neighbouring columns are coded together; by default as many as the dictionary's
         atoms have, else 64, or all if there are fewer. All columns: row by row.
     n_atoms : int, optional
-        How many atoms are learned; by default two for every column of a window.
+        How many atoms are learned, at least one for every column of a window; by default two.
     max_iter : int, default=10
         Passes of coding and updating; 0 keeps the cosines.
     blend : float, default=0.0
@@ -198,11 +198,14 @@ def _checked(
     blend: float,
     random_state: Any,
 ) -> dict[str, Any]:
-    atoms = None
-    if dictionary is not None:
-        atoms = check_dictionary(
-            "dictionary", _atoms_of(dictionary), shape[0] * shape[1], np.float64
+    atoms, n_values = None, shape[0] * shape[1]
+    if dictionary is None and n_atoms < n_values:
+        raise ValueError(
+            f"n_atoms={n_atoms} are too few for {'patches' if shape[0] > 1 else 'windows'} of "
+            f"{n_values} values, not all of which could be coded; take {n_values} or more."
         )
+    if dictionary is not None:
+        atoms = check_dictionary("dictionary", _atoms_of(dictionary), n_values, np.float64)
     return {
         "shape": shape, "atoms": atoms, "n_atoms": n_atoms,
         "max_iter": check_count("max_iter", max_iter, low=0),

@@ -51,7 +51,7 @@ class Opened:
 
 def open_model(model: Any) -> Opened:
     """Return a fitted model's parts, or say why it has no atoms to look at."""
-    *before, last = _flat(model) or [model]
+    *before, last = flat_steps(model) or [model]
     if isinstance(last, type) or not hasattr(last, "_dictionaries"):
         what = repr(last) if isinstance(last, type | str) else type(last).__name__
         hint = ""
@@ -68,11 +68,12 @@ def open_model(model: Any) -> Opened:
     return Opened(tuple(before), last)
 
 
-def _flat(model: Any) -> list[Any]:
+def flat_steps(model: Any) -> list[Any]:
+    """Return the steps of a model, those of pipelines in pipelines too; itself, if it is none."""
     if not isinstance(model, Pipeline):
         return [model]
     steps = (step for _, step in model.steps if step is not None and step != "passthrough")
-    return [inner for step in steps for inner in _flat(step)]
+    return [inner for step in steps for inner in flat_steps(step)]
 
 
 def undo_directions(step: Any, directions: Array) -> Array:

@@ -125,6 +125,13 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         -------
         self
         """
+        self._check_choices()
+        X = validate_data(self, dense_rows(X), dtype=FLOATS, ensure_all_finite="allow-nan")
+        self.n_atoms_ = len(check_dictionary("dictionary", self.dictionary, X.shape[1], X.dtype))
+        return self
+
+    def _check_choices(self) -> None:
+        """Refuse parameters that no rows can be coded with."""
         check_choice("method", self.method, METHODS)
         for name in ("absolute", "positive", "sparse_output"):
             check_flag(name, getattr(self, name))
@@ -133,13 +140,10 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
                 "kernel='precomputed' has no rows to code; call sparse_encode with k(signals, "
                 "atoms) and k(atoms, atoms)."
             )
-        X = validate_data(self, dense_rows(X), dtype=FLOATS, ensure_all_finite="allow-nan")
-        self.n_atoms_ = len(check_dictionary("dictionary", self.dictionary, X.shape[1], X.dtype))
-        return self
 
     @sparse_in_blocks
     def transform(self, X: Any) -> scipy.sparse.csr_array | Array:
-        """Return the codes of X over the dictionary.
+        """Return the codes of X over the dictionary; without ``fit`` before it, too.
 
         Parameters
         ----------
@@ -151,8 +155,10 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         -------
         codes : CSR array of shape (n_samples, n_atoms_), dense with ``sparse_output=False``
         """
-        check_is_fitted(self)
-        X = validate_new(self, X)
+        if hasattr(self, "n_atoms_"):
+            X = validate_new(self, X)
+        else:
+            self._check_choices()
         options = {
             name: getattr(self, name)
             for name in (
@@ -205,5 +211,6 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = self.method == "omp"
         tags.input_tags.sparse = True
+        tags.requires_fit = False
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags

@@ -13,7 +13,8 @@
 - ``models``: fitted models with the record of how they came about (``records``). A file is taken
   apart within bounds (``archive``), its description looked through (``schema``), and what it
   holds checked against itself (``soundness``).
-- ``results``: predictions and codes to files.
+- ``results``: predictions, codes and rows to files; ``code_files``: codes from files; ``images``:
+  pictures, read and written.
 - ``writing``: files that are whole or not there at all; ``targets``: what they may replace.
 - ``compressed``: ``compress`` and ``decompress``; ``compressing``: models, bounds, blocks, bytes;
   ``inspecting``: ``inspect_compressed``.
@@ -40,6 +41,7 @@ _HOME_OF = {
     "MODEL": "compressed",
     "ModelFileError": "models",
     "ModelRecord": "records",
+    "NAMED": "identifiers",
     "REASONS": "identifiers",
     "ReadOptions": "tables",
     "ROW_MARKS": "row_marks",
@@ -80,6 +82,13 @@ _HOME_OF = {
     "write_codes": "results",
     "write_columns": "results",
     "write_whole": "writing",
+    "IMAGE_SUFFIXES": "images",
+    "Picture": "images",
+    "read_array": "images",
+    "read_image": "images",
+    "write_image": "images",
+    "read_codes": "code_files",
+    "write_rows": "results",
 }
 
 __all__ = [
@@ -87,7 +96,9 @@ __all__ = [
     "COMPRESSED",
     "COMPRESSIBLE",
     "FORMAT_VERSION",
+    "IMAGE_SUFFIXES",
     "MODEL",
+    "NAMED",
     "REASONS",
     "RESULT_SUFFIXES",
     "ROW_MARKS",
@@ -97,6 +108,7 @@ __all__ = [
     "CompressionSummary",
     "ModelFileError",
     "ModelRecord",
+    "Picture",
     "ReadOptions",
     "Table",
     "TableError",
@@ -119,6 +131,9 @@ __all__ = [
     "learned_share",
     "load_model",
     "matrices_to_draw",
+    "read_array",
+    "read_codes",
+    "read_image",
     "read_labels",
     "read_record",
     "read_table",
@@ -132,11 +147,14 @@ __all__ = [
     "why_left_out",
     "write_codes",
     "write_columns",
+    "write_image",
+    "write_rows",
     "write_whole",
 ]
 
 if TYPE_CHECKING:
     from kernelatoms.codec.errors import CodecError
+    from kernelatoms.files.code_files import read_codes
     from kernelatoms.files.compressed import (
         COMPRESSED,
         MODEL,
@@ -156,7 +174,14 @@ if TYPE_CHECKING:
         training_set,
         why_left_out,
     )
-    from kernelatoms.files.identifiers import REASONS
+    from kernelatoms.files.identifiers import NAMED, REASONS
+    from kernelatoms.files.images import (
+        IMAGE_SUFFIXES,
+        Picture,
+        read_array,
+        read_image,
+        write_image,
+    )
     from kernelatoms.files.inspecting import (
         CompressedInfo,
         inspect_compressed,
@@ -181,6 +206,7 @@ if TYPE_CHECKING:
         check_codes_fit,
         write_codes,
         write_columns,
+        write_rows,
     )
     from kernelatoms.files.row_marks import ROW_MARKS, learned_share
     from kernelatoms.files.tables import (

@@ -64,38 +64,63 @@ def _guess_rows(path: Path, arrays: dict[str, Any]) -> str:
 
 def _dense(path: Path, arrays: dict[str, Array]) -> Array:
     """Return a sparse matrix, as ``scipy.sparse.save_npz`` writes it, with its zeros."""
-    import scipy.sparse
-
     try:
         form = bytes(arrays["format"].item()).decode()
-        n_rows, n_columns = (int(side) for side in arrays["shape"])
-        if min(n_rows, n_columns) < 0 or arrays["data"].dtype.kind not in "buif":
-            raise ValueError(f"shape {(n_rows, n_columns)}, {arrays['data'].dtype}")
-    except (ValueError, TypeError, AttributeError, UnicodeDecodeError) as error:
+        sides = [int(side) for side in arrays["shape"]]
+        values = arrays["data"]
+        if len(sides) != 2 or min(sides) < 0 or values.dtype.kind not in "buif":
+            raise ValueError(f"shape {sides}, values of dtype {values.dtype}")
+        if form not in ("csr", "csc", "bsr", "coo", "dia"):
+            raise ValueError(f"format {form!r}")
+    except (ValueError, TypeError) as error:
         raise TableError(f"{path} is no sparse matrix of numbers ({error}).") from error
+    n_rows, n_columns = sides
     check_fits(
         8.0 * n_rows * n_columns,
         f"the {n_rows:,} x {n_columns:,} values of the sparse matrix {path} with its zeros",
         "Keep fewer rows or columns.",
     )
-    shape = (n_rows, n_columns)
+    dense = np.zeros((n_rows, n_columns), values.dtype)
     try:
-        if form in ("csr", "csc", "bsr"):
-            matrix = getattr(scipy.sparse, f"{form}_array")(
-                (arrays["data"], arrays["indices"], arrays["indptr"]), shape=shape
-            )
-            matrix.check_format(full_check=True)
-        elif form == "coo":
-            places = arrays["coords"] if "coords" in arrays else (arrays["row"], arrays["col"])
-            matrix = scipy.sparse.coo_array((arrays["data"], tuple(places)), shape=shape)
+        if form == "coo":
+            held = arrays.get("coords")
+            rows, columns = [arrays["row"], arrays["col"]] if held is None else list(held)
+            _add(dense, rows, columns, values)
         elif form == "dia":
-            matrix = scipy.sparse.dia_array((arrays["data"], arrays["offsets"]), shape=shape)
+            for offset, diagonal in zip(arrays["offsets"].tolist(), values, strict=True):
+                columns = np.arange(max(offset, 0), min(n_columns, n_rows + offset, len(diagonal)))
+                dense[columns - offset, columns] += diagonal[columns]
+        elif form == "csc":
+            _add(dense.T, *_lines(arrays, n_columns), values)
+        elif form == "csr":
+            _add(dense, *_lines(arrays, n_rows), values)
         else:
-            raise ValueError(f"the format {form!r} is not known")
-        dense: Array = matrix.toarray()
-    except (ValueError, TypeError, LookupError, OverflowError) as error:
+            _, height, width = values.shape
+            blocks = dense.reshape(n_rows // height, height, n_columns // width, width)
+            _add(blocks.transpose(0, 2, 1, 3), *_lines(arrays, n_rows // height), values)
+    except (ValueError, TypeError, LookupError, ZeroDivisionError) as error:
         raise TableError(f"{path} is no sparse matrix that can be read ({error}).") from error
     return dense
+
+
+def _lines(arrays: dict[str, Array], n_lines: int) -> tuple[Array, Array]:
+    """Return in which line each value stands, and where in it. scipy believes what files say."""
+    starts = arrays["indptr"]
+    lengths = np.diff(starts)
+    if starts.shape != (n_lines + 1,) or starts.dtype.kind not in "ui" or starts[0] != 0:
+        raise ValueError(f"lines begin at {starts}")
+    if (starts[1:] < starts[:-1]).any() or starts[-1] != len(arrays["data"]):
+        raise ValueError(f"{len(arrays['data'])} values, lines that end at {starts[-1]}")
+    return np.repeat(np.arange(n_lines), lengths), arrays["indices"]
+
+
+def _add(dense: Array, rows: Array, columns: Array, values: Array) -> None:
+    for places, side in ((rows, dense.shape[0]), (columns, dense.shape[1])):
+        if places.shape != values.shape[:1] or places.dtype.kind not in "ui":
+            raise ValueError(f"{len(values)} values, places of shape {places.shape}")
+        if len(places) and not 0 <= places.min() <= places.max() < side:
+            raise ValueError(f"a place beyond {side}")
+    np.add.at(dense, (rows, columns), values)
 
 
 def _from_array(path: Path, array: Array, beside: dict[str, Array]) -> Table:

@@ -123,9 +123,17 @@ def large_columns(numbers: Array) -> list[int]:
 
 def objects(column: Any) -> Array:
     """Return one Python object a row, lists too; None where missing."""
+    import pyarrow
+
     if str(column.type) in ("string", "large_string"):
         texts: Array = column.to_numpy(zero_copy_only=False)
         return texts
+    if len(column) and pyarrow.types.is_temporal(column.type):  # few days, many rows
+        coded = column.combine_chunks().dictionary_encode()
+        different = np.empty(len(coded.dictionary) + 1, dtype=object)
+        different[:-1] = coded.dictionary.to_pylist()
+        dates: Array = different[coded.indices.fill_null(len(coded.dictionary)).to_numpy()]
+        return dates
     values = np.empty(len(column), dtype=object)
     values[:] = column.to_pylist()
     return values

@@ -21,13 +21,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelatoms.files.dates import date_order, day_text, to_days
-from kernelatoms.files.identifiers import INDEX, NAMED, UNNAMED, names_rows, why_identifier
+from kernelatoms.files.identifiers import (
+    INDEX,
+    NAMED,
+    UNNAMED,
+    names_rows,
+    sounds_like_identifier,
+    why_identifier,
+)
 from kernelatoms.files.tables import Table
 
 Array = NDArray[Any]
 
 #: A category has at most so many values, and at least so many rows a value.
-MOST_VALUES, ROWS_A_VALUE = 20, 3
+MOST_VALUES, ROWS_A_VALUE = 20, 5
 #: What --keep makes a category of, although it is none by the rule above.
 MOST_VALUES_KEPT = 1000
 #: With fewer values present than this share of the rows a column is nearly empty.
@@ -142,10 +149,10 @@ def _why_not_a_number(table: Table, i: int, seen: "_Seen", *, first: bool, serie
     if table.image_shape is not None:
         return ""
     unnamed = name in table.unnamed
-    if seen.whole[i]:
-        why = why_identifier(
-            "" if unnamed else name, table.numbers[:, i], first=first, named=table.named
-        )
+    called = "" if unnamed else name
+    follows = seen.high[i] - seen.low[i] == len(table) - 1  # it may: far fewer are looked through
+    if seen.whole[i] and (follows or (table.named and sounds_like_identifier(called))):
+        why = why_identifier(called, table.numbers[:, i], first=first, named=table.named)
         if why:
             return why
     if unnamed and name == "column 1":
@@ -154,7 +161,7 @@ def _why_not_a_number(table: Table, i: int, seen: "_Seen", *, first: bool, serie
     if series or not table.named:
         return ""
     if seen.present[i] < LEAST_PRESENT * len(table):
-        return f"it is nearly empty: {_of(seen.present[i], 'value')} in {len(table):,} rows"
+        return f"it is nearly empty: {_of(int(seen.present[i]), 'value')} in {len(table):,} rows"
     return CONSTANT if seen.low[i] == seen.high[i] and len(table) > 1 else ""
 
 
@@ -204,15 +211,15 @@ def _use_of_words(table: Table, name: str, words: Array, *, keep: bool, dates: b
     present = [value for value in words if value is not None]
     if not present:
         return Use("left out", EMPTY)
+    order, guessed = date_order(present)
     if not keep:
         called = "" if name in table.unnamed else name
         if name in table.index:
             return Use("left out", INDEX)
-        if names_rows(called, words):
+        if not order and names_rows(called, words):
             return Use("left out", NAMED)
         if name in table.unnamed and name == "column 1":
             return Use("left out", UNNAMED)
-    order, guessed = date_order(present)
     if order:
         return _use_of_dates(name, words, order, guessed, learned=keep or dates)
     if not all(isinstance(value, str) for value in present):
@@ -230,7 +237,8 @@ def _use_of_words(table: Table, name: str, words: Array, *, keep: bool, dates: b
                 f"it is nearly empty: {_of(len(present), 'value')} in {len(words):,} rows",
             )
         if not _is_category(counts):
-            return Use("left out", f"it holds words, {len(counts):,} different ones")
+            few = f" in only {len(present):,} rows" if len(counts) <= MOST_VALUES else ""
+            return Use("left out", f"it holds words, {len(counts):,} different ones{few}")
     if len(counts) == 2:
         one, other = sorted(counts)
         return Use("yes/no", values=_known_pair(one, other) or (one, other))

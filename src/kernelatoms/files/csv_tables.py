@@ -25,6 +25,7 @@ Array = NDArray[Any]
 _BOM = b"\xef\xbb\xbf"
 # A row must fit into a block; wide files have rows of megabytes.
 _BLOCK_BYTES = 64 * 2**20
+_SCANNED = 1 << 18
 _PADDED = r"^[+-]?0([0-9]+|[xX][0-9a-fA-F]+)$"
 _WHOLE = r"^[+-]?[0-9]+$"
 
@@ -226,25 +227,26 @@ class _Reader:
 
     def has_padded_numbers(self) -> bool:
         """Tell whether some field may begin with a zero and a digit, in one look at all bytes."""
-        return has_padded_numbers(self.data[self._start :], self.looks.delimiter)
+        return has_padded_numbers(memoryview(self.data)[self._start :], self.looks.delimiter)
 
 
-def has_padded_numbers(data: bytes, delimiter: str) -> bool:
+def has_padded_numbers(data: bytes | memoryview, delimiter: str) -> bool:
     """Tell whether some field of a text may be a number with a zero before it, or in hex."""
-    text = np.frombuffer(b"\n\n" + data + b"\n", np.uint8)
-    edges = np.frombuffer(b'\n\r" ' + delimiter.encode(), np.uint8)
-    # Block by block, so that what is compared stays in cache.
-    for start in range(2, len(text) - 1, 1 << 18):
-        stop = min(start + (1 << 18), len(text) - 1)
-        after = text[start + 1 : stop + 1]
-        found = np.flatnonzero(
-            (text[start:stop] == 48) & ((after - np.uint8(48) < 10) | (after & 223 == 88))
-        )
-        before = text[start + found - 1]
-        if np.isin(before, edges[edges != 32]).any():
-            return True
-        behind_sign = found[np.isin(before, np.frombuffer(b"+- ", np.uint8))]
-        if np.isin(text[start + behind_sign - 2], edges).any():
+    text = np.frombuffer(data, np.uint8)
+    edges = np.zeros(256, bool)
+    edges[list(b'\n\r"' + delimiter.encode())] = True
+    signs = np.zeros(256, bool)
+    signs[list(b"+- ")] = True
+    # Block by block, so that what is compared stays in cache; each sees two bytes before it.
+    for start in range(0, len(text), _SCANNED):
+        block = text[max(start - 2, 0) : start + _SCANNED + 1]
+        if start == 0:
+            block = np.concatenate([np.full(2, 10, np.uint8), block])
+        after = block[3:]
+        is_digit = (after - np.uint8(48)) < 10
+        found = np.flatnonzero((block[2:-1] == 48) & (is_digit | (after & 223 == 88))) + 2
+        before, further = block[found - 1], block[found - 2]
+        if (edges[before] | (signs[before] & (edges | signs)[further])).any():
             return True
     return False
 

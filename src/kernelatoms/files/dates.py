@@ -44,11 +44,13 @@ def date_order(values: Iterable[Any]) -> tuple[str, bool]:
     values : iterable of object
         Texts, or dates of Python; no missing ones, at least one.
     """
-    values = set(values)
+    values = list(values)
     if all(isinstance(value, date) for value in values):
         return "ymd", False
     if not all(isinstance(value, str) for value in values):
         return "", False
+    if not values[0].strip()[:1].isalnum() or not any(sign.isdigit() for sign in values[0]):
+        return "", False  # most columns of words end here
     texts = {value.strip() for value in values}
     if all(_YEAR_FIRST.fullmatch(text) for text in texts):
         return _if_all_are("ymd", texts), False

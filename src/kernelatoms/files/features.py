@@ -23,6 +23,7 @@ from kernelatoms.files.identifiers import REASONS, sounds_like_identifier
 from kernelatoms.files.labels import doubts_about, read_labels
 from kernelatoms.files.row_marks import ROW_MARKS, kept_marks
 from kernelatoms.files.tables import Table, TableError, shortened
+from kernelatoms.similarity.base import check_flag
 
 if TYPE_CHECKING:  # models import scikit-learn, which takes a second
     from kernelatoms.files.records import ModelRecord
@@ -117,6 +118,7 @@ def training_set(
     dates : bool
         Whether dates are learned from, as days since the earliest one.
     """
+    check_flag("dates", dates)
     _check_wishes(table, label, drop, keep)
     uses = uses_of(table, label, frozenset(keep), dates=dates)
     dropped = set(drop)

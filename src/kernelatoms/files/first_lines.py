@@ -155,8 +155,9 @@ def _delimiter(lines: Sequence[str], decimal: str | None) -> str:
     are_alike = len(words) > 1 and len({len(row) for row in words}) == 1 and len(words[0]) > 1
     if are_alike and all(any(kind_of(word) == "number" for word in row) for row in words[1:]):
         return " "  # nothing else parts the fields: spaces do, as numpy writes
-    if below and all(kind_of(line, comma=True) != "word" for line in below):
-        return ";"  # one column, perhaps with decimal commas
+    commas = sum("," in line for line in below)
+    if 2 * commas > len(below) and all(kind_of(line, comma=True) != "word" for line in below):
+        return ";"  # one column, with decimal commas
     return allowed[-1]
 
 

@@ -2,7 +2,7 @@
 
 import csv
 import io
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -63,6 +63,29 @@ def write_codes(path: Path | TextIO, codes: Any) -> None:
     else:
         names = (f"component {i}" for i in range(codes.shape[1]))
         write_columns(path, dict(zip(names, codes.T, strict=True)))
+
+
+def write_rows(
+    target: Path | TextIO, rows: Any, names: Sequence[str], beside: Mapping[str, Any]
+) -> None:
+    """Write rows of numbers, to a stream as CSV; columns beside them to tables only.
+
+    Parameters
+    ----------
+    target : Path or text stream
+        ``.csv``, ``.parquet``, ``.npy`` or ``.npz`` (key X).
+    rows : array of shape (n_rows, n_columns)
+        The numbers.
+    names : sequence of str
+        Their columns' names.
+    beside : dict of str to array of shape (n_rows,)
+        What names the rows.
+    """
+    suffix = target.suffix.lower() if isinstance(target, Path) else ".csv"
+    if isinstance(target, Path) and suffix in (".npy", ".npz"):
+        write_whole(target, _numpy_bytes(rows if suffix == ".npy" else {"X": rows}))
+        return
+    write_columns(target, {**beside, **dict(zip(names, rows.T, strict=True))})
 
 
 def _write_csv(stream: TextIO, columns: Mapping[str, Any]) -> None:

@@ -362,5 +362,8 @@ def _is_scaler(step: Any, width: int) -> bool:
 
 
 def as_floats(rows: Any) -> Array:
-    """Return rows as the dictionaries take them."""
-    return check_array(rows, dtype=[np.float64, np.float32], order="C", input_name="X")
+    """Return rows as the dictionaries take them; they refuse missing values where they cannot."""
+    return check_array(
+        rows, dtype=[np.float64, np.float32], order="C", input_name="X",
+        ensure_all_finite="allow-nan",
+    )  # fmt: skip

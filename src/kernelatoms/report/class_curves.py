@@ -90,6 +90,8 @@ def _small_plots(named: list[tuple[str, Array]], xlabel: str, ylabel: str, total
         ax.tick_params(labelsize=8)
     for ax in axes.flat[len(named) :]:
         ax.set_visible(False)
+    for ax in axes.flat[max(0, len(named) - _ACROSS) : len(named)]:
+        ax.tick_params(labelbottom=True)  # the lowest of its column
     axes[0, 0].set_ylim(bottom=0)
     axes[0, 0].xaxis.get_major_locator().set_params(integer=True, nbins=3)
     solid, dashed = axes[0, 0].lines[1], axes[0, 0].lines[0]

@@ -80,7 +80,8 @@ def code_rows(anatomy: Anatomy, X: Any, y: Any = None) -> Coded:
     uses = [np.zeros(learner.n_atoms_, np.int64) for learner in learners]
     for rows in _blocks(n_rows, anatomy):
         signals = anatomy.enter(anatomy.see(take_rows(X, rows)))
-        energy[rows] = learners[0]._problem(signals).energy(0, len(signals))
+        if learners[0]._problem(signals).knows_energy:
+            energy[rows] = learners[0]._energies(signals)
         codes, residuals = code_signals(anatomy, signals)
         best = residuals.argmin(axis=1)
         chosen[rows] = best

@@ -246,10 +246,16 @@ def measure_map(anatomy: Anatomy, X: Any) -> str | None:
         matrix = np.asarray(seen)
         if matrix.shape[0] != matrix.shape[1] or not np.allclose(matrix, matrix.T):
             return None
+    else:
+        # What the kernel is of rows with missing values is an estimate itself.
+        seen = seen[~np.isnan(np.asarray(seen)).any(axis=1)]
+    if not len(seen):
+        return None
     error = nystrom_error(linearizer, seen)
     which = f"all {n_rows:,} rows"
-    if len(chosen) < n_rows:
-        which = f"{len(chosen):,} of the {n_rows:,} rows, evenly spread"
+    if len(seen) < n_rows:
+        which = f"{len(seen):,} of the {n_rows:,} rows, evenly spread"
+        which += " and complete" * (len(seen) < len(chosen))
     return (
         f"On {which}, inner products of virtual samples differ from the kernel matrix by "
         f"{percent(error)} of its Frobenius norm."

@@ -13,7 +13,7 @@ from typing import Any
 from kernelatoms.files import write_whole
 from kernelatoms.report.embedding import INVERTED, darken, embed_figure, holds_photographs
 
-_WIDE_TABLE = 7
+_WIDE_TABLE, _LONG_TABLE = 7, 40
 
 
 @dataclass(frozen=True)
@@ -239,7 +239,10 @@ def _render_table(table: Table) -> str:
             for column, cell in zip(table.header[1:], cells, strict=True)
         )
         rows.append(f'<tr><th scope="row">{_cell(name)}</th>{values}</tr>')
-    kind = " wide" if len(table.header) > _WIDE_TABLE else " pair" if len(table.header) == 2 else ""
+    kind = " long" if len(table.rows) > _LONG_TABLE else ""
+    kind += (
+        " wide" if len(table.header) > _WIDE_TABLE else " pair" if len(table.header) == 2 else ""
+    )
     caption = f"<figcaption>{html.escape(table.caption)}</figcaption>" if table.caption else ""
     # A table too wide for its box is scrolled in it, by keys too; shadows say that it goes on.
     return (
@@ -321,7 +324,7 @@ tbody tr { border-top: 1px solid var(--line); }
 details { margin: 1rem 0; }
 summary { color: var(--accent); cursor: pointer; }
 details .table { margin-top: .5rem; }
-details .box { max-height: 36rem; overflow-y: auto; }
+details .long .box { max-height: 36rem; overflow-y: auto; }
 .pictures { display: grid; gap: 1.25rem; margin-top: 1rem;
   grid-template-columns: repeat(auto-fill, minmax(min(100%, 24rem), 1fr)); }
 figure { margin: 0; overflow: hidden; background: var(--card); border: 1px solid var(--line);
@@ -331,7 +334,7 @@ img { display: block; width: 100%; height: auto; padding: .75rem; background: #f
 .as-is { background: var(--card); filter: none; }
 .shades { padding: 0 1rem .6rem; color: var(--soft); font-size: .8rem; }
 .shades ul { display: inline; margin: 0; padding: 0; list-style: none; }
-.shades li { display: inline-block; margin-left: .6rem; white-space: nowrap; }
+.shades li { display: inline-block; margin-left: .4rem; white-space: nowrap; }
 .shades i { display: inline-block; width: 1.1em; height: 1.1em; margin-right: .25rem;
   border: 1px solid #9aa3ad; vertical-align: -.15em; filter: var(--turn); }
 figcaption { padding: .75rem 1rem; border-top: 1px solid var(--line); color: var(--soft);
@@ -351,5 +354,5 @@ footer { margin-top: 3rem; padding-top: 1rem; border-top: 1px solid var(--line);
     text-align: left; }
 }
 @media print { body { max-width: none; background: none; } section { break-inside: avoid; }
-  details .box { max-height: none; } }
+  details .long .box { max-height: none; } }
 """.replace("DARK", _DARK_CARD).replace("TURNED", f"{100 * INVERTED:g}")

@@ -103,7 +103,10 @@ def caution_words(source: RowsOfFile) -> str:
     if source.learned == 0:
         return "The model learned from none of these rows."
     if source.learned == 1:
-        return "The model learned from these rows: expect less on new ones."
+        return (
+            "The model learned from these rows, or from rows equal to them: expect less on new "
+            "ones."
+        )
     return (
         f"{percent(source.learned)} of these rows are equal, in every feature, to rows that the "
         "model learned from; expect less on new ones."

@@ -17,7 +17,7 @@ WIDTH = 5.0
 LABEL_SIZE = 10
 # Blue, vermilion, green, purple and so on, after Okabe and Ito: told apart by all colour visions,
 # and by marker. More than seven curves do not fit in one plot.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#AA4499", "#56B4E9", "#B8860B", "#1c2127")
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#AA4499", "#3A94CE", "#B8860B", "#1c2127")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 DASHES = ("-", "--", ":")
 # Blue below 0, white at 0, red above.

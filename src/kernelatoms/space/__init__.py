@@ -14,6 +14,8 @@
   codes over explicit atoms (eq. (19) of the FKSC paper).
 - ``descent``: its fixed-point steps, starts and distance equations.
 - ``ridge``: the linear way back, learned from rows.
+- ``way_back``: the curved one, from virtual samples to rows.
+- ``patches``: patches of planes, taken and put back; cosines of their shape.
 - ``gram_check``: is this a Gram matrix?
 - ``atoms``: dictionaries as pursuits see them: inner products of atoms, computed once.
 - ``local_values``: kernel values of rows and their own candidates alone.

@@ -4,14 +4,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from matplotlib.figure import Figure
-
 from kernelatoms.papers.codec.methods import OURS, PLAIN, RIVALS, SZ3
 from kernelatoms.papers.codec.sizes import STUDIES
 from kernelatoms.papers.store import read_records
-from kernelatoms.report import COLOURS, GREY, Picture, plain_axes
+from kernelatoms.report import Picture, series_figure
 
-_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "<")
 _LITERAL = "A.7 literally, lambda"
 
 
@@ -24,28 +21,25 @@ def rate_pictures(data: str, folder: Path) -> list[Picture]:
     }
     if not measured:
         return []
-    figure = Figure(figsize=(7.5, 4.6), layout="constrained")
-    ax = figure.subplots()
-    for i, method in enumerate(m for m in (OURS, *RIVALS, *PLAIN) if _points(measured, m)):
-        colour = GREY if i >= len(COLOURS) else COLOURS[i]
-        largest, bits = zip(*_points(measured, method), strict=True)
-        ax.plot(
-            largest, bits, color=colour, marker=_MARKERS[i % len(_MARKERS)], markersize=5,
-            linewidth=2.2 if method == OURS else 1.2, label=method,
-        )  # fmt: skip
-    raw = [p for (m, _), p in measured.items() if m.startswith(_LITERAL) and "zst" not in m]
-    if raw:
-        ax.plot(
-            [p["largest"] for p in raw], [p["bits"] for p in raw], "kx", label="A.7 literally"
-        )  # fmt: skip
-    ax.set(xscale="log", yscale="log", xlabel="largest row error / norm", ylabel="bits a value")
-    ax.legend(fontsize=8, frameon=False)
-    plain_axes(ax)
+    points = {m: _points(measured, m) for m in (OURS, *RIVALS, *PLAIN)}
+    points["A.7 literally"] = [
+        (p["largest"], p["bits"])
+        for (m, _), p in measured.items()
+        if m.startswith(_LITERAL) and "zst" not in m
+    ]
+    lines = {
+        method: ([x for x, _ in sorted(found)], [[bits] for _, bits in sorted(found)])
+        for method, found in points.items()
+        if found
+    }
+    figure = series_figure(
+        lines, {}, {}, xlabel="largest row error / norm", ylabel="bits a value", log=True
+    )
     return [Picture(figure, _caption(measured), _ALT)]
 
 
 _ALT = (
-    "Bits a value against the largest row error, both axes logarithmic, one line a method; the "
+    "Bits a value against the largest row error, both axes logarithmic, one plot a method; the "
     "table has the numbers."
 )
 

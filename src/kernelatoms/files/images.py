@@ -1,0 +1,123 @@
+"""Images in files: pixels as numbers, and back; read and written by Pillow."""
+
+import io
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelatoms.files.writing import write_whole
+
+Array = NDArray[Any]
+
+IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp")
+
+
+@dataclass(frozen=True)
+class Picture:
+    """Pixels of a file.
+
+    Parameters
+    ----------
+    pixels : array of shape (height, width) or (height, width, 3)
+        Grey or red, green and blue: uint8, or uint16 of deeper grey images.
+    alpha : array of shape (height, width), or None
+        How opaque each pixel is, where the file says so.
+    """
+
+    pixels: Array
+    alpha: Array | None = None
+
+
+def read_image(path: Path) -> Picture:
+    """Read an image, the right way up.
+
+    Raises
+    ------
+    ValueError
+        If the file holds no image that can be read; the message says why.
+    """
+    from PIL import Image, ImageOps
+
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no file {path}.")
+    try:
+        with Image.open(path) as opened:
+            image = ImageOps.exif_transpose(opened)
+            if image.mode in ("I;16", "I;16B", "I;16L", "I"):
+                return Picture(_sixteen_bits(np.asarray(image), path))
+            grey = image.mode in ("1", "L", "LA")
+            see_through = image.mode in ("LA", "RGBA", "PA") or "transparency" in image.info
+            image = image.convert(("LA" if grey else "RGBA") if see_through
+                                  else ("L" if grey else "RGB"))  # fmt: skip
+            values = np.asarray(image)
+    except (OSError, ValueError, SyntaxError, EOFError, Image.DecompressionBombError) as error:
+        raise ValueError(f"{path} cannot be read as an image: {error}.") from error
+    if not see_through:
+        return Picture(values)
+    pixels = values[..., 0] if grey else values[..., :-1]
+    return Picture(np.ascontiguousarray(pixels), values[..., -1])
+
+
+def read_array(path: Path, key: str | None) -> Array:
+    """Return the one array of an ``.npy`` or ``.npz`` file, or that of a key.
+
+    Raises
+    ------
+    ValueError
+        If there is none, or more than one; the message says why.
+    """
+    from kernelatoms.files.arrays import read_npy, read_npz
+
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no file {path}.")
+    if path.suffix.lower() == ".npy":
+        if key is not None:
+            raise ValueError(f"--rows names a key of an .npz file, but {path} is none.")
+        return read_npy(path)
+    arrays = read_npz(path)
+    if key is None and len(arrays) == 1:
+        return next(iter(arrays.values()))
+    if key not in arrays:
+        raise ValueError(
+            f"{path} holds {', '.join(map(repr, arrays)) or 'nothing'}; --rows KEY says which is "
+            "the image."
+        )
+    return arrays[key]
+
+
+def write_image(path: Path, picture: Picture) -> None:
+    """Write an image; what is transparent stays so, where the kind of file knows of it.
+
+    Raises
+    ------
+    ValueError
+        If the kind of file cannot hold such pixels.
+    """
+    from PIL import Image
+
+    values = picture.pixels
+    if picture.alpha is not None and path.suffix.lower() not in (".jpg", ".jpeg", ".bmp"):
+        values = np.dstack([values, picture.alpha])
+    if values.ndim == 3 and values.shape[2] == 1:
+        values = values[..., 0]
+    data = io.BytesIO()
+    kind = Image.registered_extensions()[path.suffix.lower()]
+    try:
+        Image.fromarray(values).save(
+            data, format=kind, **({"quality": 95} if kind == "JPEG" else {})
+        )
+    except (OSError, TypeError, KeyError) as error:
+        raise ValueError(
+            f"--output: {path} cannot hold pixels of {values.dtype} in {values.ndim} dimensions "
+            f"({error}); .png or .npy can."
+        ) from error
+    write_whole(path, data.getvalue())
+
+
+def _sixteen_bits(values: Array, path: Path) -> Array:
+    if values.min(initial=0) < 0 or values.max(initial=0) > np.iinfo(np.uint16).max:
+        raise ValueError("its grey values do not fit into 16 bits")
+    return values.astype(np.uint16)
