@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 import formulas
+from gallery import is_line_drawing
 
 from kernelatoms.papers import FIGURES
 from kernelatoms.papers.page import (
@@ -19,6 +20,9 @@ HERE = Path(__file__).parent.parent / "papers"
 RECORDS = HERE / "records"
 # Inches; a picture that is taller is folded.
 TALLEST = 10
+# Letters: a longer text is folded after a sentence that ends behind so many.
+LONGEST, SHORTEST = 480, 140
+SENTENCE = re.compile(r"(?<=[a-z)\d%])\. (?=[A-Z\"(])")
 CHI = re.compile(r"\bchi2\b")
 SIGNS = re.compile(r"[|^$*_<>\\]")
 
@@ -136,7 +140,7 @@ def section(figure, curves, claims):
     )
     parts = [
         f"({anchor(figure)})=\n\n## {in_markdown(figure.title)}",
-        in_markdown(figure.text),
+        *told(figure.text),
         *drawn(figure),
         curves_drawn(figure, curves),
     ]
@@ -152,14 +156,30 @@ def section(figure, curves, claims):
     return parts
 
 
+def told(text):
+    """Return the text of a figure; of a long one the first sentences, and the rest folded.
+
+    >>> first, rest = told("What is shown. " + "How it was run. " * 40)
+    >>> first.split(". ")[0], rest.splitlines()[0]
+    ('What is shown', '::::{dropdown} How it was run')
+    """
+    ends = [found.end() for found in SENTENCE.finditer(text) if found.end() > SHORTEST]
+    if len(text) < LONGEST or not ends:
+        return [in_markdown(text)]
+    first, rest = text[: ends[0]].strip(), text[ends[0] :]
+    return [in_markdown(first), dropdown("How it was run", in_markdown(rest))]
+
+
 def drawn(figure):
     """Draw what the paper shows as images, and return the figures."""
     parts = []
     for i, extra in enumerate([*figure.drawings(None), *figure.pictures(RECORDS)], start=1):
         name = f"pictures/{figure.name.replace('/', '-')}-{i}.png"
-        extra.figure.savefig(HERE / name, dpi=160)
+        lines = is_line_drawing(extra.figure)
+        extra.figure.savefig(HERE / name, dpi=160, transparent=lines)
         parts.append(
-            f"```{{figure}} {name}\n:alt: {extra.alt}\n:width: 100%\n\n"
+            f"```{{figure}} {name}\n:alt: {extra.alt}\n:width: 100%\n"
+            f":figclass: {'curves wide' if lines else 'wide'}\n\n"
             f"{in_markdown(extra.caption)}\n```"
         )
     return parts
