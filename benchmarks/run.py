@@ -212,7 +212,7 @@ def main() -> None:
     parser.add_argument("tables", nargs="*", default=[], help=f"{names} (all by default)")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--generations", type=int, default=3)
-    parser.add_argument("--data", default="", help="l1: only data sets whose names hold this")
+    parser.add_argument("--data", default="", help="l1, denoise: only data whose names hold this")
     arguments = parser.parse_args()
     wanted = arguments.tables or names.split(", ")
     print(describe_machine())
@@ -241,7 +241,7 @@ def main() -> None:
     if "codec" in wanted:
         codec_tables(arguments.rounds)
     if "denoise" in wanted:
-        denoise_tables()
+        denoise_tables(arguments.data)
     if "memory" in wanted:
         memory_table()
     if "many-atoms" in wanted:

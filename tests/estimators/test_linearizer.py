@@ -260,12 +260,17 @@ def test_new_blobs_come_back_as_from_kernel_pca(gamma):
     )
 
 
+def slowly(*case):
+    return pytest.param(*case, marks=pytest.mark.slow)
+
+
 @pytest.mark.parametrize(
-    ("kernel", "gamma"),
-    [("rbf", 0.01), ("rbf", 0.05), ("rbf", 0.2), ("poly", None), ("poly", 0.1), ("linear", None),
-     ("cosine", None)],
-)  # fmt: skip
-@pytest.mark.parametrize("n_components", [10, pytest.param(50, marks=pytest.mark.slow)])
+    ("kernel", "gamma", "n_components"),
+    [("rbf", 0.05, 10), ("poly", None, 10), ("cosine", None, 10)]
+    + [slowly("rbf", gamma, n) for gamma in (0.01, 0.05, 0.2) for n in (10, 50)]
+    + [slowly("poly", gamma, n) for gamma in (None, 0.1) for n in (10, 50)]
+    + [slowly(kernel, None, n) for kernel in ("linear", "cosine") for n in (10, 50)],
+)
 def test_new_digits_come_back_as_from_kernel_pca(kernel, gamma, n_components):
     X = load_digits().data / 16
     X = X[np.random.default_rng(0).permutation(len(X))]
