@@ -66,6 +66,8 @@ def use_of(values, name="c", **more):
         ),
         ([f"Mr. Smith {i}" for i in range(N)], "left out", "it holds words, 60 different ones"),
         ([f"A-{i:05}" for i in range(N)], "left out", NAMED),
+        ([f"A-{i // 2:05}" for i in range(N)], "left out", "it holds words, 30 different ones"),
+        ([f"2024-{i // 28 + 1:02}-{i % 28 + 1:02}" for i in range(N)], "left out", DATES),
         ([time(12, 30)] * N, "left out", "it holds times of day"),
         ([[1, 2]] * N, "left out", "it holds no numbers, words or dates"),
         (["2024-01-31", "2024-02-01"] * 30, "left out", DATES),
