@@ -318,6 +318,8 @@ def test_labels_that_are_numbers():
     assert read_labels(made({"k": [3.0, 4.0]}), "k")[0].dtype == np.int64
     with pytest.raises(TableError, match=r"'k' of t.csv is infinite in row 1 \(counted from 0\)"):
         read_labels(made({"k": [1.0, np.inf]}), "k")
+    with pytest.raises(TableError, match="is infinite in row 0"):  # however it was written
+        read_labels(made({"k": [np.inf, 1.0]}, exact={"k": objects(["inf", "1"])}), "k")
     huge = read_labels(made({"k": [1e19, 1.0]}), "k")[0]
     assert huge.tolist() == ["10000000000000000000", "1"]
 
