@@ -66,6 +66,8 @@ def use_of(values, name="c", **more):
         ),
         ([f"Mr. Smith {i}" for i in range(N)], "left out", "it holds words, 60 different ones"),
         ([f"A-{i:05}" for i in range(N)], "left out", NAMED),
+        ([f"A-{i // 2:05}" for i in range(N)], "left out", "it holds words, 30 different ones"),
+        ([f"2024-{i // 28 + 1:02}-{i % 28 + 1:02}" for i in range(N)], "left out", DATES),
         ([time(12, 30)] * N, "left out", "it holds times of day"),
         ([[1, 2]] * N, "left out", "it holds no numbers, words or dates"),
         (["2024-01-31", "2024-02-01"] * 30, "left out", DATES),
@@ -316,6 +318,8 @@ def test_labels_that_are_numbers():
     assert read_labels(made({"k": [3.0, 4.0]}), "k")[0].dtype == np.int64
     with pytest.raises(TableError, match=r"'k' of t.csv is infinite in row 1 \(counted from 0\)"):
         read_labels(made({"k": [1.0, np.inf]}), "k")
+    with pytest.raises(TableError, match="is infinite in row 0"):  # however it was written
+        read_labels(made({"k": [np.inf, 1.0]}, exact={"k": objects(["inf", "1"])}), "k")
     huge = read_labels(made({"k": [1e19, 1.0]}), "k")[0]
     assert huge.tolist() == ["10000000000000000000", "1"]
 

@@ -36,13 +36,15 @@ def read_labels(table: Table, label: str) -> tuple[Array, Array]:
         raise TableError(
             f"--label: {table.path} has no column {label!r}; it has {shortened(table.names)}."
         )
+    if label in table.place_of:
+        _refuse_infinite(table, label)
     column = table.column(label)
     if column.dtype.kind == "O":
         kept = np.array([not _is_missing(value) for value in column])
         y = _as_they_stand(column[kept].tolist())
     elif column.dtype.kind == "f":
         kept = ~np.isnan(column)
-        y = _from_reals(table, label, column, kept)
+        y = _from_reals(label, column[kept])
     else:
         kept, y = np.ones(len(column), bool), column
     if not kept.any():
@@ -114,14 +116,16 @@ def doubts_about(y: Array, label: str) -> list[str]:
     return []
 
 
-def _from_reals(table: Table, label: str, column: Array, kept: Array) -> Array:
-    infinite = np.flatnonzero(np.isinf(column))
+def _refuse_infinite(table: Table, label: str) -> None:
+    infinite = np.flatnonzero(np.isinf(table.numbers[:, table.place_of[label]]))
     if len(infinite):
         raise TableError(
             f"--label: {label!r} of {table.path} is infinite in row {infinite[0]} (counted from "
             "0), which names no class; leave it empty if it is missing."
         )
-    y = column[kept]
+
+
+def _from_reals(label: str, y: Array) -> Array:
     if np.array_equal(y, np.round(y)):
         if len(y) and np.abs(y).max() >= 2.0**63:
             return np.array([str(int(value)) for value in y])
