@@ -394,3 +394,26 @@ def test_sparse_matrices_that_are_damaged_or_too_large(tmp_path, monkeypatch):
     for no_rows in ((0, 3), (3, 0)):
         with pytest.raises(TableError):
             write(shape=no_rows, data=[], indices=np.zeros(0, int), indptr=[0] * (no_rows[0] + 1))
+
+
+# Wide
+
+
+@pytest.mark.parametrize("odd", ["word", "007", "", "1e3", "12345678901234567890"])
+def test_wide_tables_say_what_narrow_ones_say(tmp_path, odd):
+    """Arrow is told the types of wide ones, by their first lines; later ones may disagree."""
+    n_rows, n_columns = 150, 600
+    cells = np.full((n_rows, n_columns), "0.5", dtype=object)
+    cells[140, 7] = cells[140, 599] = odd
+    cells[:, 3] = "5"
+    names = [f"c{i}" for i in range(n_columns)]
+    lines = [",".join(row) for row in (names, *cells.tolist())]
+    wide = read(tmp_path, "\n".join(lines))
+    kept = [0, 3, 7, 599]
+    lines = [",".join(row) for row in (np.array(names)[kept], *cells[:, kept].tolist())]
+    narrow = read(tmp_path, "\n".join(lines))
+    assert wide.words.keys() == narrow.words.keys()
+    assert wide.exact.keys() == narrow.exact.keys()
+    assert wide.mixed == narrow.mixed
+    for name in narrow.names:
+        np.testing.assert_array_equal(wide.column(name), narrow.column(name))
