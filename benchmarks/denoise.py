@@ -111,9 +111,9 @@ def spams_omp(name: str, sigma: float) -> Callable[[], Any]:
     def denoise(given: Any) -> Any:
         rows, means = patches(given)
         X = np.asfortranarray(rows.T / 255)
-        # lambda1 and iterations as in SPAMS's own examples of image patches.
+        # Twice the noise in every coefficient is drawn to 0; as many patches as ours learns from.
         D = spams.trainDL(
-            X, K=N_ATOMS, lambda1=0.15, iter=500, numThreads=N_THREADS, batchsize=400,
+            X, K=N_ATOMS, lambda1=2 * sigma / 255, iter=100, numThreads=N_THREADS, batchsize=400,
             verbose=False,
         )  # fmt: skip
         bound = (1.15 * sigma / 255 * SIDE) ** 2
