@@ -84,6 +84,8 @@ def test_nothing_to_learn_from(table):
 def test_infinite_values_are_named(table):
     with pytest.raises(TableError, match=r"column 'b' is infinite in row 1 \(counted from 0\)"):
         training_set(table("a,b,k\n1,2,x\n3,inf,y\n"), "k")
+    with pytest.raises(TableError, match="infinite in row 2"):  # of the file
+        training_set(table("a,b,k\n1,2,x\n1,2,\n3,inf,y\n"), "k")
 
 
 RECORD = ModelRecord(columns=["a", "b"], label="kind", left_out={"id": ""})

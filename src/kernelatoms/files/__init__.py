@@ -7,6 +7,7 @@
 - ``arrays``: NumPy files of unknown origin, of which sizes are compared before memory is taken.
 - ``features``: which columns a model learns from, and the same columns of other files.
 - ``column_kinds``: what columns are, and how words and dates (``dates``) become numbers.
+- ``places``: columns of files without names, known by their places.
 - ``labels``: labels exactly as they stand.
 - ``identifiers``: columns that number or name the rows, which no model should learn from.
 - ``row_marks``: which rows of a file a model learned from.
