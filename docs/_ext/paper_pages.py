@@ -175,7 +175,7 @@ def drawn(figure):
         lines = is_line_drawing(extra.figure)
         extra.figure.savefig(HERE / name, dpi=160, transparent=lines)
         classes = ["drawn", *["curves"] * lines]
-        classes += ["wide"] * (extra.figure.get_size_inches()[0] > WIDE)
+        classes += ["wide"] * bool(extra.figure.get_size_inches()[0] > WIDE)
         parts.append(
             f"```{{figure}} {name}\n:alt: {extra.alt}\n:width: 100%\n"
             f":figclass: {' '.join(classes)}\n\n"
