@@ -20,6 +20,8 @@ HERE = Path(__file__).parent.parent / "papers"
 RECORDS = HERE / "records"
 # Inches; a picture that is taller is folded.
 TALLEST = 10
+# Inches; a picture that is wider scrolls on phones.
+WIDE = 6
 # Letters: a longer text is folded after a sentence that ends behind so many.
 LONGEST, SHORTEST = 480, 140
 SENTENCE = re.compile(r"(?<=[a-z)\d%])\. (?=[A-Z\"(])")
@@ -177,9 +179,11 @@ def drawn(figure):
         name = f"pictures/{figure.name.replace('/', '-')}-{i}.png"
         lines = is_line_drawing(extra.figure)
         extra.figure.savefig(HERE / name, dpi=160, transparent=lines)
+        classes = ["drawn", *["curves"] * lines]
+        classes += ["wide"] * bool(extra.figure.get_size_inches()[0] > WIDE)
         parts.append(
             f"```{{figure}} {name}\n:alt: {extra.alt}\n:width: 100%\n"
-            f":figclass: {'curves wide' if lines else 'wide'}\n\n"
+            f":figclass: {' '.join(classes)}\n\n"
             f"{in_markdown(extra.caption)}\n```"
         )
     return parts
