@@ -59,7 +59,10 @@ LKDL = ("--label", "species", "--model", "lkdl")
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--label", "species", "--set", "n_atoms=3"], ["n_atoms", "--model lkdl has it"]),
+        (
+            ["--label", "species", "--model", "kcrc", "--set", "n_atoms=3"],
+            ["n_atoms", "--model lkdl has it"],
+        ),
         (["--label", "species", "--model", "lkld"], ["--model", "Did you mean 'lkdl'?"]),
         ([], ["--label", "needs the name of the column"]),
         ([*LKDL, "--set", "n_atms=3"], ["n_atms", "Did you mean 'n_atoms'?"]),
@@ -86,7 +89,7 @@ def test_arguments_of_fit(command, flowers, tmp_path, arguments, words):
 
 @pytest.fixture
 def model(command, flowers):
-    assert command("fit", "flowers.csv", "--label", "species").returncode == 0
+    assert command("fit", "flowers.csv", "--label", "species", "--model", "lkdl").returncode == 0
 
 
 def test_a_model_on_other_columns(command, model, tmp_path):

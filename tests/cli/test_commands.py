@@ -329,8 +329,9 @@ def test_info(run, flowers):
     assert code == 0
     for words in (
         "kcrc",
-        "petal length, petal width, cm",
-        "id: it numbers the rows",
+        "column: petal length ",
+        "column: petal width, cm ",
+        "left out: it numbers the rows",
         "flowers.csv",
     ):
         assert words in out
@@ -362,7 +363,7 @@ def test_seeds_and_settings_reach_the_model(run, flowers, tmp_path):
 
 def test_missing_values_at_prediction_stay_missing_where_the_model_can(run, tmp_path):
     (tmp_path / "t.csv").write_text("a,b,k\n1,5,x\n2,6,x\n3,7,x\n-1,-5,y\n-2,-6,y\n-3,-7,y\n")
-    run("fit", "t.csv", "--label", "k")
+    run("fit", "t.csv", "--label", "k", "--model", "lkdl")
     model, _ = load_model(tmp_path / "model.skops")
     (tmp_path / "n.csv").write_text("a,b\n,6\n0,6\n,\n0,0\n")
     _, out, said = run("predict", "model.skops", "n.csv", "--scores")
@@ -371,7 +372,9 @@ def test_missing_values_at_prediction_stay_missing_where_the_model_can(run, tmp_
     assert nothing == medians  # of a row of which nothing is known
     assert model["fill"].medians_.tolist() == [0, 0]
     assert "3 missing values in 2 of 4 rows: coded by what is observed of them. 1 of them" in said
-    run("fit", "t.csv", "--label", "k", "--scale", "unit")  # two columns: no signal
+    run(
+        "fit", "t.csv", "--label", "k", "--model", "lkdl", "--scale", "unit"
+    )  # two columns: no signal
     _, out, said = run("predict", "model.skops", "n.csv", "--scores")
     assert (
         len({*out.splitlines()[1:3]}) == len({*out.splitlines()[3:]}) == 1

@@ -123,7 +123,7 @@ def test_predictions_through_pipes(here, run, model):
     for source in (table, gzip.compress(table)):
         code, out, errors = run("predict", "model.skops", "-", "-o", "-", stdin=source)
         assert (code, out) == (0, expected)
-        assert "predictions are right" in errors
+        assert "labelled rows are predicted right" in errors
     code, out, _ = run("encode", "model.skops", "-", "-o", "-", stdin=table)
     assert out.splitlines()[0] == "row,atom,coefficient"
     code, out, _ = run("datasets", "iris", "-o", "-")

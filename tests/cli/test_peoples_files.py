@@ -209,14 +209,14 @@ def test_images_with_missing_pixels(command, tmp_path):
     gone = rng().random(X.shape) < 0.6
     np.savez(tmp_path / "t.npz", X=X[:300], y=y[:300])
     np.savez(tmp_path / "n.npz", X=np.where(gone, np.nan, X)[300:], y=y[300:])
-    fitted = command("fit", "t.npz", "--label", "y", "--model", "linear")
+    fitted = command("fit", "t.npz", "--label", "y", "--model", "linear-images")
     assert "label: y\n  numbers: 64 columns, by their places" in fitted.stderr
     predicted = command("predict", "model.skops", "n.npz", "--json")
     assert "of 237 rows: coded by what is observed of them." in predicted.stderr
     reached = json.loads(predicted.stdout)["accuracy"]
     model, _ = load_model(tmp_path / "model.skops")
     filled = np.where(gone, np.median(X[:300], axis=0), X)[300:]
-    assert reached > 0.9 > model.score(filled, y[300:]) + 0.1
+    assert reached > 0.85 > model.score(filled, y[300:]) + 0.1
 
 
 def test_a_table_without_names(command, tmp_path):

@@ -48,7 +48,7 @@ def test_a_table_from_fit_to_report(command, flowers, tmp_path):
     model, record = load_model(tmp_path / "model.skops")
     learner = model[-1]
     assert isinstance(learner, CRCClassifier)
-    assert (learner.kernel, learner.gamma, learner.normalize) == ("rbf", "scale", False)
+    assert (learner.kernel, learner.gamma, learner.normalize) == ("rbf", "spread", False)
     np.testing.assert_allclose(learner.dictionary_.mean(axis=0), 0, atol=1e-12)
     assert f"over all of them, with a ridge of {learner.mu_:.2g}." in fitted.stdout
     assert "12 training rows are kept" in fitted.stdout

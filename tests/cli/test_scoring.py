@@ -135,10 +135,34 @@ def test_the_command_tunes(command, visits):
     result = command("fit", "visits.csv", "--label", "well", "--model", "linear", "--tune")
     assert result.returncode == 0, result.stderr
     assert "Chosen, the smallest within a standard error of the best: n_atoms=" in result.stdout
-    wrong = command("fit", "visits.csv", "--label", "well", "--tune")
+    wrong = command("fit", "visits.csv", "--label", "well", "--model", "kcrc", "--tune")
     assert wrong.returncode == 2
     assert "--tune" in wrong.stderr
     assert "--model lkdl" in wrong.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "name", "why"),
+    [
+        ([], "kcrc", "the default for up to 20,000 rows"),
+        (["--set", "gamma=0.5"], "kcrc", "the default"),
+        (["--set", "n_atoms=3"], "lkdl", "since n_atoms is about atoms"),
+        (["--tune"], "lkdl", "since --tune is about atoms"),
+    ],
+)
+def test_the_default_model_has_what_is_asked_for(command, visits, options, name, why):
+    result = command("fit", "visits.csv", "--label", "well", *options)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.startswith(f"{name} on visits.csv")
+    assert f"The model is {name}, {why}" in result.stderr
+
+
+def test_the_default_for_images(command, tmp_path):
+    X = np.random.default_rng(0).normal(size=(20, 4, 4))
+    np.savez(tmp_path / "t.npz", X=X, y=np.arange(20) % 2)
+    result = command("fit", "t.npz", "--label", "y", "--set", "n_atoms=3")
+    assert result.stdout.startswith("lkdl-images on t.npz"), result.stderr
+    assert "the default for images" in result.stderr
 
 
 @pytest.mark.parametrize(

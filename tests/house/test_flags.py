@@ -63,6 +63,7 @@ CALLS = {
     ".files.check_result_target": of_function(
         ".files", "check_result_target", Path("new.csv"), [".csv"]
     ),
+    ".default_preset": of_function("", "default_preset", 9),
     ".estimate_sigma": of_function("", "estimate_sigma", X),
     ".make_lkdl": of_function("", "make_lkdl", kernelatoms.KSVD()),
     ".Preset": of_function("", "Preset", "mine", "MOD"),

@@ -7,7 +7,9 @@
 - ``scoring``: ``fit --cv``: folds, a support vector machine beside, what follows.
 - ``sizing``: the default model and sizes by the rows at hand, ``fit --tune``.
 - ``choosing``: model by name or preset, parameters by ``--set name=value``.
-- ``fit``: ``kernelatoms fit``.
+- ``columns``: how columns are used, in words; ``missing``: what becomes of missing values.
+- ``judging``: how right predictions are.
+- ``fit``: ``kernelatoms fit``; ``reached``: what a fit reached.
 - ``apply``: ``kernelatoms predict`` and ``encode``.
 - ``signals``: ``kernelatoms decode`` and ``denoise``.
 - ``explaining``: ``kernelatoms explain``.

@@ -159,15 +159,20 @@ def _find_parameter(model: Any, name: str) -> str:
     longer = [end for end in ends if end.startswith(name)]  # n_atoms of n_atoms_per_class
     near = longer or difflib.get_close_matches(name, ends, n=1)
     hint = f" Did you mean {near[0]!r}?" if near else ""
-    if name.split("__")[-1] in _parameters_of_atoms() - set(ends):
+    if not longer and name.split("__")[-1] in parameters_of("lkdl") - set(ends):
         hint = " --model lkdl has it, and so have other models that learn atoms."
     raise ValueError(
         f"--set {name}: the model has no such parameter.{hint} It has {', '.join(ends)}."
     )
 
 
-def _parameters_of_atoms() -> set[str]:
-    """Return the parameters of the preset that people mean who speak of atoms."""
+def parameters_of(preset: str) -> set[str]:
+    """Return what parameters of a preset are called, by the ends of their names."""
     from kernelatoms import make_preset
 
-    return {key.split("__")[-1] for key in make_preset("lkdl").get_params() if "__" in key}
+    return {key.split("__")[-1] for key in make_preset(preset).get_params() if "__" in key}
+
+
+def names_set(settings: Sequence[str]) -> list[str]:
+    """Return the parameters that ``--set`` names, by the ends of their names."""
+    return [setting.partition("=")[0].strip().split("__")[-1] for setting in settings]

@@ -13,8 +13,9 @@ from kernelatoms.cli.choosing import CHOICES, SCALES, find_choice, make_model
 from kernelatoms.cli.columns import lines_of_columns
 from kernelatoms.cli.missing import note_about_training, settle_missing
 from kernelatoms.cli.options import Data, Decimal, Encoding, Force, Header, Json, Rows, read_data
+from kernelatoms.cli.reached import kept_in_words, note_copies, what_was_reached
 from kernelatoms.cli.scoring import check_folds, cross_validate, read_groups, tell_scores
-from kernelatoms.cli.sizing import drawn_rows, name_by_size, tell_sizes, tune_sizes
+from kernelatoms.cli.sizing import default_model, drawn_rows, tell_sizes, tune_sizes
 from kernelatoms.cli.speaking import (
     FitProgress,
     note,
@@ -160,7 +161,8 @@ def fit(
     check_folds(chosen.y, cv, grouped)
     enough = len(chosen.X)
     if model is None:
-        model = name_by_size(len(chosen.X))
+        images = chosen.image_shape is not None
+        model = default_model(len(chosen.X), images=images, settings=settings or [], tune=tune)
         choice = find_choice(model)
         enough = choice.enough_rows or enough
     pipeline = make_model(
@@ -171,6 +173,26 @@ def fit(
     _say_before(chosen, record, output, settle_missing(pipeline, chosen.X))
     chosen, grouped = drawn_rows(chosen, grouped, enough, seed)
 
+    report = _learn(pipeline, chosen, grouped, cv=cv, tune=tune, seed=seed)
+    from kernelatoms.files import ROW_MARKS, save_model
+
+    record = replace(record, fit=report)
+    save_model(pipeline, output, record)
+    if as_json:
+        print_json(
+            {"model": str(output), "name": model, "columns": chosen.columns,
+             "uses": record.uses(), "encoded": chosen.encoded, "left_out": chosen.left_out,
+             "fit": report, "notes": chosen.notes,
+             "data": {name: said for name, said in described.items() if name != ROW_MARKS}}
+        )  # fmt: skip
+    else:
+        _tell(record, pipeline, output)
+
+
+def _learn(
+    pipeline: Any, chosen: Any, groups: Any, *, cv: int, tune: bool, seed: int
+) -> dict[str, Any]:
+    """Fit the pipeline, its sizes tuned before and scores of folds taken after, as asked."""
     heard: list[str] = []
     report: dict[str, Any] = {}
     with warnings_as_notes(heard), progress() as on_step:
@@ -185,30 +207,17 @@ def fit(
         report["seconds"] = round(time.perf_counter() - start, 3)
         if hasattr(learner, "set_callbacks"):
             learner.set_callbacks()
-        _note_copies(pipeline, chosen.y)
-        report |= _what_was_reached(pipeline, chosen.X, chosen.y)
+        note_copies(pipeline, chosen.y)
+        report |= what_was_reached(pipeline, chosen.X, chosen.y)
         if cv:
             # Folds are smaller than the whole: what is clipped there is nobody's concern.
             warnings.simplefilter("ignore")
             from sklearn.base import clone
 
             report["cross_validation"] = cross_validate(
-                clone(pipeline), chosen.X, chosen.y, cv, seed, on_step, grouped
+                clone(pipeline), chosen.X, chosen.y, cv, seed, on_step, groups
             )
-    report["warnings"] = heard
-    from kernelatoms.files import ROW_MARKS, save_model
-
-    record = replace(record, fit=report)
-    save_model(pipeline, output, record)
-    if as_json:
-        print_json(
-            {"model": str(output), "name": model, "columns": chosen.columns,
-             "uses": record.uses(), "encoded": chosen.encoded, "left_out": chosen.left_out,
-             "fit": report, "notes": chosen.notes,
-             "data": {name: said for name, said in described.items() if name != ROW_MARKS}}
-        )  # fmt: skip
-    else:
-        _tell(record, pipeline, output)
+    return {**report, "warnings": heard}
 
 
 def _check_label(choice: Any, model: str, label: str | None) -> None:
@@ -239,93 +248,6 @@ def _say_before(chosen: Any, record: Any, output: Path, why_filled: str) -> None
             note(text)
 
 
-def _note_copies(pipeline: Any, y: Any) -> None:
-    """Say for which classes atoms are as many as rows: such a dictionary learned nothing."""
-    import numpy as np
-
-    learner = pipeline[-1]
-    dictionaries = getattr(learner, "dictionaries_", None)
-    if y is None or dictionaries is None:
-        return
-    classes, counts = np.unique(y, return_counts=True)
-    full = [
-        f"{name!s} ({count:,})"
-        for name, count, learned in zip(classes, counts, dictionaries, strict=True)
-        if learned.n_atoms_ >= count
-    ]
-    if full:
-        shown = ", ".join(full[:8]) + (f" and {len(full) - 8:,} more" * (len(full) > 8))
-        note(
-            f"As many atoms as rows in {len(full):,} of {len(classes):,} classes: {shown}. Their "
-            "dictionaries can be their rows themselves; choose fewer atoms (--set n_atoms=...), or "
-            "bring more rows."
-        )
-
-
-def _what_was_reached(pipeline: Any, X: Any, y: Any) -> dict[str, Any]:
-    """Return passes and the share of energy that the codes keep, for models that have them."""
-    learner = pipeline[-1]
-    if hasattr(learner, "codes"):  # over its training rows
-        return _what_was_kept(learner)
-    dictionaries = getattr(learner, "dictionaries_", [learner])
-    if not hasattr(dictionaries[0], "objective_"):
-        return {
-            "n_components": int(learner.n_components_),
-            "n_landmarks": int(learner.n_landmarks_),
-        }
-    signals = _as_learned_from(pipeline, X)
-    classes = getattr(learner, "classes_", None)
-    owned = [signals]  # one dictionary is for all rows, also if it was learned with their labels
-    if hasattr(learner, "dictionaries_"):
-        owned = [signals[y == name] for name in learner.classes_]
-    shares = [_energy_kept(*pair) for pair in zip(dictionaries, owned, strict=True)]
-    energy = sum(whole for _, whole in shares)
-    return {
-        "passes": max(d.n_iter_ for d in dictionaries),
-        "n_atoms": sum(d.n_atoms_ for d in dictionaries),
-        "energy_kept": sum(kept for kept, _ in shares) / energy if energy > 0 else None,
-        "classes": [] if classes is None else [str(name) for name in classes],
-    }
-
-
-def _as_learned_from(pipeline: Any, X: Any) -> Any:
-    """Return training rows as the last step learned from them: filled."""
-    from sklearn.base import clone
-
-    signals = clone(pipeline[0]).fit_transform(X)
-    return pipeline[1:-1].transform(signals) if len(pipeline) > 2 else signals
-
-
-def _what_was_kept(learner: Any) -> dict[str, Any]:
-    """Return what a model that keeps its training rows settled by them."""
-    names = ("mu_", "gamma_", "n_neighbors_", "n_nonzero_coefs_")
-    settled = {name.rstrip("_"): getattr(learner, name, None) for name in names}
-    return {
-        "rows_kept": len(learner.labels_),
-        **{name: value for name, value in settled.items() if value is not None},
-        "classes": [str(name) for name in learner.classes_],
-    }
-
-
-def _energy_kept(learner: Any, signals: Any) -> tuple[float, float]:
-    """Return how much of the signals' energy their codes keep, as ``transform`` gives them; all.
-
-    ``objective_`` would say what learning reached, with codes that nobody gets to see.
-    """
-    import numpy as np
-
-    if hasattr(learner, "kernel"):
-        energy = float(learner._kernel().diag(signals).sum())
-    else:
-        energy = float(np.vdot(signals, signals))
-    if hasattr(learner, "atom_classes_"):  # its score is an accuracy
-        from kernelatoms import residual_norms
-
-        left = residual_norms(signals, learner, learner.transform(signals))
-        return energy - float(np.vdot(left, left)), energy
-    return float(learner.score(signals)) * energy, energy
-
-
 def _tell(record: Any, pipeline: Any, output: Path) -> None:
     data, report = record.data, record.fit
     classes = report.get("classes", [])
@@ -340,15 +262,8 @@ def _tell(record: Any, pipeline: Any, output: Path) -> None:
             f"training rows' energy after {report['passes']} passes."
         )
     if "rows_kept" in report:
-        tell(f"{_kept_in_words(report)}.")
+        tell(f"{kept_in_words(report)}.")
     scores = report.get("cross_validation")
     if scores:
         tell_scores(scores, data["rows"])
     tell(f"Model: {output}")
-
-
-def _kept_in_words(report: dict[str, Any]) -> str:
-    near = report.get("n_neighbors")
-    over = "all of them" if near is None else f"the {near:,} nearest"
-    weight = f", with a ridge of {report['mu']:.2g}" if "mu" in report else ""
-    return f"{report['rows_kept']:,} training rows are kept; rows are coded over {over}{weight}"

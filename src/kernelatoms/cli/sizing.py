@@ -1,9 +1,11 @@
 """Models and sizes by the rows at hand: the default's rule, and ``fit --tune``."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from kernelatoms import PRESETS, default_preset
+from kernelatoms.cli.choosing import names_set, parameters_of
 from kernelatoms.cli.scoring import OnStep
 from kernelatoms.cli.speaking import note, tell
 
@@ -13,11 +15,36 @@ _FEW = 100
 _MOST_TUNING_ROWS = 5_000
 
 
-def name_by_size(n_rows: int) -> str:
-    """Return the preset that is meant where none is asked for, and say so."""
-    name = default_preset(n_rows)
+def default_model(
+    n_rows: int, *, images: bool, settings: Sequence[str] = (), tune: bool = False
+) -> str:
+    """Return the preset that is meant where none is asked for, and say so.
+
+    Parameters
+    ----------
+    n_rows : int
+        How many rows there are to learn from.
+    images : bool
+        Whether each row is an image.
+    settings : list of str
+        What ``--set`` says: atoms are set in models that learn atoms.
+    tune : bool
+        Whether numbers of atoms are to be chosen.
+
+    Returns
+    -------
+    str
+    """
+    name = default_preset(n_rows, as_images=images)
+    wished = [setting for setting in names_set(settings) if setting not in parameters_of(name)]
+    wished = ["--tune"] * tune + [setting for setting in wished if setting in parameters_of("lkdl")]
+    if name == "kcrc" and wished:
+        note(f"The model is lkdl, since {wished[0]} is about atoms (--model chooses others).")
+        return "lkdl"
     enough = PRESETS[name].enough_rows
-    if enough is None:
+    if images:
+        note(f"The model is {name}, the default for images (--model chooses others).")
+    elif enough is None:
         note(f"The model is {name}, the default for up to 20,000 rows (--model chooses others).")
     else:
         note(

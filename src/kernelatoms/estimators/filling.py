@@ -65,7 +65,7 @@ class FillToLearn(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         X : array of shape (n_samples, n_features)
             Training rows, NaN where values are missing.
         y : ignored
-        **fit_params : dict
+        fit_params : dict
             Not used.
 
         Returns

@@ -169,18 +169,20 @@ PRESETS = {
 }  # fmt: skip
 
 
-def default_preset(n_rows: int) -> str:
+def default_preset(n_rows: int, *, as_images: bool = False) -> str:
     """Return the name of the preset that ``kernelatoms fit`` learns where none is asked for.
 
     Parameters
     ----------
     n_rows : int
         How many rows there are to learn from.
+    as_images : bool, default=False
+        Whether each row is an image.
 
     Returns
     -------
     str
-        "kcrc" for up to 20,000 rows, "lkdl" beyond.
+        "kcrc" for up to 20,000 rows, "lkdl" beyond; "lkdl-images" for images.
 
     Examples
     --------
@@ -188,6 +190,10 @@ def default_preset(n_rows: int) -> str:
     >>> default_preset(150), default_preset(200_000)
     ('kcrc', 'lkdl')
     """
+    from kernelatoms.similarity.base import check_flag
+
+    if check_flag("as_images", as_images):
+        return "lkdl-images"
     return "kcrc" if n_rows <= _MANY_ROWS else "lkdl"
 
 
