@@ -168,7 +168,7 @@ def test_classes_that_the_model_never_saw(play, command):
     assert told["recall"]["z"] == 0
     assert told["balanced_accuracy"] == pytest.approx(sum(told["recall"].values()) / 3)
     assert told["accuracy"] <= 0.94
-    assert told["rows_learned_from"] is False
+    assert told["share_learned_from"] == 1
 
 
 def test_an_export_of_pandas_with_its_index(play):

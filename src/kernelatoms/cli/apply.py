@@ -23,6 +23,7 @@ from kernelatoms.cli.options import (
     Trust,
     read_data,
 )
+from kernelatoms.cli.page_facts import share_learned
 from kernelatoms.cli.speaking import (
     note,
     print_json,
@@ -113,10 +114,10 @@ def predict(
         if scores:
             columns |= _scores(fitted, X)
     judged = _judged(table, label or record.label, label is not None, fitted, predictions)
-    learned = judged is not None and _learned_from(record, X, table, label or record.label)
+    learned = 0.0 if judged is None else _learned_from(record, X, table, label or record.label)
     result: dict[str, Any] = {"rows": len(X), "accuracy": None}
     if judged is not None:
-        result |= {**judged.to_dict(), "rows_learned_from": learned}
+        result |= {**judged.to_dict(), "share_learned_from": learned}
     if output is not None:
         write_columns(output, columns)
         result["output"] = str(output)
@@ -132,7 +133,8 @@ def predict(
     for line in [] if judged is None else judged.lines():
         say(line)
     if learned:
-        note("the model learned from these very rows; on others it will be less often right.")
+        which = "these very rows" if learned == 1 else f"{learned:.1%} of these rows"
+        note(f"the model learned from {which}; on others it will be less often right.")
     if output is not None:
         tell(f"{len(X):,} predictions: {output}")
 
@@ -415,12 +417,9 @@ def _judged(
     return judge(predictions[kept], truth, len(table), fitted.classes_)
 
 
-def _learned_from(record: Any, X: Any, table: Any, label: str) -> bool:
-    """Tell whether labelled rows are those that the model learned from."""
-    from kernelatoms.files import fingerprint, read_labels
+def _learned_from(record: Any, X: Any, table: Any, label: str) -> float:
+    """Return the share of the labelled rows that the model learned from, as far as is known."""
+    from kernelatoms.files import read_labels
 
-    known = record.data.get("fingerprint")
-    if known is None:
-        return False
     y, kept = read_labels(table, label)
-    return len(y) == record.data.get("rows") and fingerprint(X[kept], y) == known
+    return share_learned(record, X[kept], y) or 0.0

@@ -14,16 +14,23 @@ def rows_of_file(table: Any, record: Any, X: Any, y: Any, kept: Any) -> "RowsOfF
     """
     import numpy as np
 
-    from kernelatoms.files import ROW_MARKS, fingerprint, learned_share, row_identifiers
+    from kernelatoms.files import row_identifiers
     from kernelatoms.report import RowsOfFile
 
     numbers = np.arange(len(table)) if kept is None else np.flatnonzero(kept)
     names = {name: values[numbers] for name, values in row_identifiers(table, record).items()}
+    return RowsOfFile(numbers, names, len(table), share_learned(record, X, y))
+
+
+def share_learned(record: Any, X: Any, y: Any) -> float | None:
+    """Return the share of rows that a model learned from; None where that is not known."""
+    from kernelatoms.files import ROW_MARKS, fingerprint, learned_share
+
     learned = learned_share(X, record.data.get(ROW_MARKS))
     # Files of earlier versions know all their rows at once, and no single ones.
     if learned is None and fingerprint(X, y) == record.data.get("fingerprint"):
-        learned = 1.0
-    return RowsOfFile(numbers, names, len(table), learned)
+        return 1.0
+    return learned
 
 
 def facts_for_page(record: Any, data: Path | None, source: Any) -> dict[str, str]:
