@@ -125,8 +125,8 @@ class FillFromNearest(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """Fill missing values (NaN) with the means of what the nearest training rows have there.
 
     How far two rows are is the mean, over the entries that both have, of their squared differences
-    in units of the columns' standard deviations; rows with no entry in common are no neighbours.
-    Where none of a row's neighbours has an entry, it takes the column's median. For models that
+    in units of the columns' standard deviations; rows with no entry in common are no neighbours,
+    and columns of one value do not count. Where none of a row's neighbours has an entry, it takes the column's median. For models that
     take complete rows only: where values are missing at random, rows filled like this are
     classified far better than rows filled with medians.
 
@@ -149,7 +149,7 @@ class FillFromNearest(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     medians_ : array of shape (n_features,)
         The median of every column over the training rows; 0 where all of it is missing.
     scales_ : array of shape (n_features,)
-        The standard deviation of every column; 1 where that is 0.
+        The standard deviation of every column.
     n_features_in_ : int
         How many columns rows have.
 
@@ -218,14 +218,22 @@ class FillFromNearest(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         holed = rows_with_missing(X)
         if not len(holed):
             return X
+        # Columns of one value tell nothing of how near rows are, and have nothing but it to give.
+        varied = self.scales_ > 0
         medians, scales = (held.astype(X.dtype) for held in (self.medians_, self.scales_))
         rows, kept = (
-            np.clip((some.astype(X.dtype, copy=False) - medians) / scales, -_FARTHEST, _FARTHEST)
+            np.clip(
+                (some[:, varied].astype(X.dtype, copy=False) - medians[varied]) / scales[varied],
+                -_FARTHEST,
+                _FARTHEST,
+            )
             for some in (X[holed], self.rows_)
         )
+        filling = np.tile(medians, (len(holed), 1))
         nearest = fill_from_nearest(rows, kept, min(self.n_neighbors, len(kept)))
+        filling[:, varied] += scales[varied] * nearest
         filled = X.copy()
-        filled[holed] = np.where(np.isnan(X[holed]), medians + scales * nearest, X[holed])
+        filled[holed] = np.where(np.isnan(X[holed]), filling, X[holed])
         return filled
 
     def _check_state(self) -> None:
@@ -236,8 +244,7 @@ class FillFromNearest(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         if not len(self.rows_):
             raise ValueError("FillFromNearest.rows_ must hold at least one row.")
         held_floats(self, "medians_", (n_features,))
-        if not (held_floats(self, "scales_", (n_features,)) > 0).all():
-            raise ValueError("FillFromNearest.scales_ must be above 0.")
+        held_floats(self, "scales_", (n_features,), low=0)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -257,7 +264,7 @@ def _medians(X: Array) -> Array:
 
 
 def _scales(X: Array, medians: Array) -> Array:
-    """Return the standard deviation of what is observed of every column, 1 where that is 0."""
+    """Return the standard deviation of what is observed of every column."""
     # From the median, constants are exactly 0; over the largest value, squares are numbers.
     away = X - medians
     largest = np.fmax.reduce(np.abs(away), axis=0, initial=0.0).astype(np.float64)
@@ -265,7 +272,5 @@ def _scales(X: Array, medians: Array) -> Array:
     away = away / largest
     count = np.maximum(np.sum(~np.isnan(away), axis=0), 1)
     away -= np.nansum(away, axis=0) / count
-    scales = largest * np.sqrt(np.nansum(away**2, axis=0) / count)
-    scales = scales.astype(X.dtype)
-    scales[scales == 0] = 1.0
-    return scales
+    scales: Array = largest * np.sqrt(np.nansum(away**2, axis=0) / count)
+    return scales.astype(X.dtype)

@@ -1,7 +1,10 @@
 """Missing values from the rows that are nearest by what is known of both.
 
-The mean squared difference over the entries that two rows have is, for all pairs, three matrix
-products of values with zeros in the gaps, their squares, and the patterns of gaps themselves.
+With gaps as zeros, x_i and y_i where values are, and p_i and q_i telling where that is, the squared
+difference over the entries that both rows have is a sum of three inner products, and their number
+a fourth:
+
+    sum_i p_i y_i^2 - 2 x_i y_i + q_i x_i^2,   sum_i p_i q_i
 """
 
 from typing import Any
@@ -15,7 +18,7 @@ from kernelatoms.engine import machine
 Array = NDArray[Any]
 
 # Rows compared at once: enough for BLAS, and a few MiB of distances.
-_ROWS, _KEPT = 512, 2048
+_ROWS, _KEPT = 256, 1024
 
 
 def fill_from_nearest(rows: Array, kept: Array, n_neighbors: int) -> Array:
@@ -39,20 +42,21 @@ def fill_from_nearest(rows: Array, kept: Array, n_neighbors: int) -> Array:
     filled = np.empty_like(rows)
     theirs = np.nan_to_num(kept, nan=0.0)
     has = (~np.isnan(kept)).astype(rows.dtype)
-    squares = theirs**2
+    compared = np.hstack([theirs**2, theirs, has])
     engine = machine(rows)
 
     def work(start: int, stop: int) -> None:
         block = rows[start:stop]
         gone = np.isnan(block)
         own, known = np.where(gone, 0, block), (~gone).astype(rows.dtype)
+        comparing = np.hstack([known, -2 * own, own**2])
         indices, values = engine.none_yet(len(block), n_neighbors, rows.dtype)
         for first in range(0, len(kept), _KEPT):
             part = slice(first, first + _KEPT)
-            sums = known @ squares[part].T + own**2 @ has[part].T - 2 * (own @ theirs[part].T)
-            common = known @ has[part].T
-            far = np.full_like(sums, np.inf)  # never kept
-            np.divide(np.maximum(sums, 0), common, out=far, where=common > 0)
+            far, common = comparing @ compared[part].T, known @ has[part].T
+            np.maximum(far, 0, out=far)
+            far[common == 0] = np.inf  # never kept
+            far /= np.maximum(common, 1, out=common)
             engine.keep_smallest(far, first, indices, values)
         chosen = _choice(indices, len(kept), rows.dtype)
         means = (chosen @ theirs) / np.maximum(chosen @ has, 1)
