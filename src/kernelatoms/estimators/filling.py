@@ -70,7 +70,7 @@ class FillToLearn(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         X : array of shape (n_samples, n_features)
             Training rows, NaN where values are missing.
         y : ignored
-        **fit_params : dict
+        fit_params : dict
             Not used.
 
         Returns
@@ -126,9 +126,10 @@ class FillFromNearest(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     How far two rows are is the mean, over the entries that both have, of their squared differences
     in units of the columns' standard deviations; rows with no entry in common are no neighbours,
-    and columns of one value do not count. Where none of a row's neighbours has an entry, it takes the column's median. For models that
-    take complete rows only: where values are missing at random, rows filled like this are
-    classified far better than rows filled with medians.
+    and columns of one value do not count. Where none of a row's neighbours has an entry, it takes
+    the column's median. For models that take complete rows only, and for most others: where values
+    are missing at random, rows filled like this are classified far better than rows filled with
+    medians, and mostly better than by what is observed of them alone (``FillToLearn``).
 
     Training rows are filled as any others. One that is kept is its own nearest row, and has
     nothing to give where it has gaps itself.
