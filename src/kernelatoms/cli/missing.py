@@ -1,8 +1,8 @@
 """What is said of missing values: models fill them from the nearest training rows.
 
-That was measured to be better than medians everywhere, and than coding by what is observed nearly
-everywhere (docs/guide/missing-values.md), for models that take gaps as for those that do not.
-Models from Python may do otherwise.
+That was measured to be better than medians, and than coding by what is observed, nearly everywhere
+(docs/guide/missing-values.md): for models that take gaps as for those that do not. Models from
+Python may do otherwise.
 """
 
 from typing import Any
