@@ -1,11 +1,13 @@
-"""Missing values, filled by medians or coded by what is observed.
+"""Missing values, filled by medians or from the nearest rows, or coded by what is observed.
 
-python -m benchmarks.missing [SEEDS] prints accuracy in percent, means over seeds, of three presets
-of the command line on scikit-learn's data sets, values missing at random. Models learn from
+python -m benchmarks.missing [SEEDS [PRESET ...]] prints accuracy in percent, means over seeds, of
+presets of the command line on scikit-learn's data sets, values missing at random. Models learn from
 complete rows, or from rows that miss as much as those to be classified. Nothing is timed.
 
 - median: missing values take their column's median, in learning and afterwards;
+- nearest: they are filled from the 15 nearest training rows, in learning and afterwards;
 - observed: medians in learning only, then rows are coded by what is observed of them;
+- both: filled from the nearest rows in learning only, then as before;
 - complete: rows with missing values are not learned from, then as before.
 """
 
@@ -18,8 +20,9 @@ import numpy as np
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 from sklearn.impute import SimpleImputer
 from sklearn.model_selection import train_test_split
+from sklearn.utils import get_tags
 
-from kernelatoms.cli.choosing import find_choice, make_model
+from kernelatoms import FillFromNearest, make_preset
 
 DATA = {
     "digits": (load_digits, (0.2, 0.4, 0.6)),
@@ -27,8 +30,15 @@ DATA = {
     "wine": (load_wine, (0.1, 0.3)),
     "breast_cancer": (load_breast_cancer, (0.1, 0.3)),
 }
-PRESETS = ("lkdl", "lkdl-images", "linear")
-POLICIES = ("median", "observed", "complete")
+PRESETS = ("kcrc", "kcrc-images", "lkdl", "lkdl-images", "linear", "linear-images")
+# What fills rows to learn from, and rows to be classified.
+POLICIES = {
+    "median": ("median", "median"),
+    "nearest": ("nearest", "nearest"),
+    "observed": ("median", ""),
+    "both": ("nearest", ""),
+    "complete": ("", ""),
+}
 
 
 def holed(X: Any, share: float, rng: Any) -> Any:
@@ -40,26 +50,31 @@ def holed(X: Any, share: float, rng: Any) -> Any:
 
 def scores(preset: str, train: Any, y_train: Any, test: Any, y_test: Any) -> Iterator[float]:
     """Yield the accuracy of each policy; NaN where none can be learned."""
-    fill = SimpleImputer(strategy="median").fit(train)
-    filled, complete = fill.transform(train), ~np.isnan(train).any(axis=1)
-    for policy in POLICIES:
-        steps = make_model(find_choice(preset), None, [], 0).steps
-        model = type(make_model(find_choice(preset), None, [], 0))(steps[1:])
-        some = complete if policy == "complete" else np.ones(len(train), bool)
-        if len(np.unique(y_train[some])) < len(np.unique(y_train)):
+    fills = {"median": SimpleImputer(strategy="median"), "nearest": FillFromNearest()}
+    seen = {name: (fill.fit_transform(train), fill.transform(test)) for name, fill in fills.items()}
+    seen[""] = (train, test)
+    fitted: dict[str, Any] = {}
+    for first, second in POLICIES.values():
+        model = make_preset(preset, n_rows=len(train), random_state=0)[1:]
+        some = ~np.isnan(seen[first][0]).any(axis=1)
+        takes_gaps = all(get_tags(step).input_tags.allow_nan for _, step in model.steps)
+        lost = len(np.unique(y_train[some])) < len(np.unique(y_train))
+        if lost or not (second or takes_gaps):
             yield np.nan
             continue
-        model.fit(filled[some], y_train[some])
-        yield 100 * model.score(fill.transform(test) if policy == "median" else test, y_test)
+        filled_by = first if np.isnan(train).any() else ""  # of complete rows one model is enough
+        if filled_by not in fitted:
+            fitted[filled_by] = model.fit(seen[first][0][some], y_train[some])
+        yield 100 * fitted[filled_by].score(seen[second][1], y_test)
 
 
-def main(seeds: int) -> None:
+def main(seeds: int, presets: tuple[str, ...]) -> None:
     """Print one line a case."""
     warnings.simplefilter("ignore")
     print("| data | preset | missing | learned from | " + " | ".join(POLICIES) + " |", flush=True)
     for name, (load, shares) in DATA.items():
         X, y = load(return_X_y=True)
-        for preset in PRESETS:
+        for preset in presets:
             for share in shares:
                 for learned in ("complete rows", "the same"):
                     found = []
@@ -78,4 +93,4 @@ def main(seeds: int) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 5)
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 5, tuple(sys.argv[2:]) or PRESETS)

@@ -21,6 +21,7 @@ _HOME_OF = {
     "DKSVDClassifier": "estimators.label_dictionaries",
     "Explanation": "estimators.explanation",
     "FDDLClassifier": "estimators.fddl",
+    "FillFromNearest": "estimators.filling",
     "FillToLearn": "estimators.filling",
     "KSAD": "estimators.ksad",
     "KSADClassifier": "estimators.ksad_classifier",
@@ -77,6 +78,7 @@ __all__ = [
     "DKSVDClassifier",
     "Explanation",
     "FDDLClassifier",
+    "FillFromNearest",
     "FillToLearn",
     "KSADClassifier",
     "KernelCodec",
@@ -126,7 +128,7 @@ if TYPE_CHECKING:
     from kernelatoms.estimators.encode import lasso_path, sparse_encode
     from kernelatoms.estimators.explanation import Explanation, explain
     from kernelatoms.estimators.fddl import FDDLClassifier
-    from kernelatoms.estimators.filling import FillToLearn
+    from kernelatoms.estimators.filling import FillFromNearest, FillToLearn
     from kernelatoms.estimators.kernel_learners import KernelKSVD, KernelMOD
     from kernelatoms.estimators.ksad import KSAD
     from kernelatoms.estimators.ksad_classifier import KSADClassifier

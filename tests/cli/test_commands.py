@@ -38,7 +38,7 @@ def test_from_a_hand_made_csv_to_predictions(command, flowers):
     assert "numbers (2): petal length, 'petal width, cm'" in fitted.stderr
     assert "left out: id (it numbers the rows)" in fitted.stderr
     assert "left out: garden (it holds words, 4 different ones in only 12 rows)" in fitted.stderr
-    assert "1 missing value takes its column's median" in fitted.stderr
+    assert "1 missing value is filled from the 12 nearest rows; so are later ones." in fitted.stderr
     predicted = command("predict", "model.skops", "flowers.csv")
     assert predicted.returncode == 0
     rows = list(csv.reader(io.StringIO(predicted.stdout)))
@@ -361,25 +361,18 @@ def test_seeds_and_settings_reach_the_model(run, flowers, tmp_path):
     assert model["map"].random_state == model[-1].random_state == 5
 
 
-def test_missing_values_at_prediction_stay_missing_where_the_model_can(run, tmp_path):
+def test_missing_values_at_prediction_come_from_the_nearest_rows(run, tmp_path):
     (tmp_path / "t.csv").write_text("a,b,k\n1,5,x\n2,6,x\n3,7,x\n-1,-5,y\n-2,-6,y\n-3,-7,y\n")
-    run("fit", "t.csv", "--label", "k", "--model", "lkdl")
-    model, _ = load_model(tmp_path / "model.skops")
-    (tmp_path / "n.csv").write_text("a,b\n,6\n0,6\n,\n0,0\n")
+    run("fit", "t.csv", "--label", "k", "--set", "fill__n_neighbors=3")
+    (tmp_path / "n.csv").write_text("a,b\n,6\n2,6\n,\n0,0\n")
     _, out, said = run("predict", "model.skops", "n.csv", "--scores")
-    gap, median, nothing, medians = out.splitlines()[1:]
-    assert gap != median
+    gap, filled, nothing, medians = out.splitlines()[1:]
+    assert gap == filled  # the rows of x are the nearest, and 2 is their mean
     assert nothing == medians  # of a row of which nothing is known
-    assert model["fill"].medians_.tolist() == [0, 0]
-    assert "3 missing values in 2 of 4 rows: coded by what is observed of them. 1 of them" in said
-    run(
-        "fit", "t.csv", "--label", "k", "--model", "lkdl", "--scale", "unit"
-    )  # two columns: no signal
-    _, out, said = run("predict", "model.skops", "n.csv", "--scores")
     assert (
-        len({*out.splitlines()[1:3]}) == len({*out.splitlines()[3:]}) == 1
-    )  # the median of a is 0
-    assert "3 missing values in 2 of 4 rows: filled with the medians" in said
+        "3 missing values in 2 of 4 rows: filled from the 3 nearest training rows. 1 of these rows "
+        "holds nothing"
+    ) in said
 
 
 def test_data_sets_are_listed_and_written(run, tmp_path):

@@ -2,59 +2,62 @@
 
 import numpy as np
 import pytest
+from sklearn.impute import SimpleImputer
 from sklearn.metrics import accuracy_score, balanced_accuracy_score, recall_score
+from sklearn.pipeline import make_pipeline
 
+from kernelatoms import KSVD, FillFromNearest, FillToLearn
 from kernelatoms.cli.choosing import find_choice, make_model
 from kernelatoms.cli.columns import lines_of_columns
 from kernelatoms.cli.judging import judge
-from kernelatoms.cli.missing import note_about_rows, settle_missing, stay_missing
+from kernelatoms.cli.missing import note_about_rows, note_about_training
 from kernelatoms.files import ModelRecord
 
 RNG = np.random.default_rng(0)
-SIGNALS = RNG.random((40, 12)) + 1  # no column has a tenth of the energy
-TABLE = SIGNALS[:, :9]  # every column has
+SIGNALS = RNG.random((40, 12)) + 1
 
 
-def with_holes(X, share):
-    gone = np.arange(X.size).reshape(X.shape) % 100 < 100 * share
-    return np.where(gone, np.nan, X)
+@pytest.mark.parametrize("model", ["kcrc", "lkdl", "linear", "KSVD", "fddl"])
+def test_every_model_fills_from_the_nearest_rows(model):
+    pipeline = make_model(find_choice(model), None, [], 7)
+    assert isinstance(pipeline["fill"], FillFromNearest)
+    assert (pipeline["fill"].n_neighbors, pipeline["fill"].random_state) == (15, 7)
+    assert note_about_training(0, pipeline, 40) == ""
+    said = note_about_training(1, pipeline, 40)
+    assert said == "1 missing value is filled from the 15 nearest rows; so are later ones."
+    said = note_about_training(1200, pipeline, 12)
+    assert said == "1,200 missing values are filled from the 12 nearest rows; so are later ones."
 
 
 @pytest.mark.parametrize(
-    ("model", "X", "why"),
+    ("steps", "how"),
     [
-        ("lkdl", TABLE, ""),
-        ("lkdl", with_holes(TABLE, 0.6), ""),
-        ("linear", SIGNALS, ""),
-        ("lkdl-images", with_holes(SIGNALS, 0.2), ""),
-        ("linear", with_holes(SIGNALS, 0.4), "more than 30% of the values"),
-        ("linear", TABLE, "single columns are large parts"),
-        ("linear", SIGNALS[:, :1], ""),
-        ("KSVD", SIGNALS, ""),
-        ("KSVD", TABLE, "single columns are large parts"),
-        ("kcrc", SIGNALS, "CRCClassifier takes complete rows only"),
-        ("fddl", SIGNALS, "FDDLClassifier takes complete rows only"),
+        ([FillFromNearest(4), KSVD(6)], "filled from the 4 nearest training rows"),
+        ([FillFromNearest(50), KSVD(6)], "filled from the 40 nearest training rows"),
+        ([FillToLearn(), KSVD(6)], "coded by what is observed of {}"),
+        ([SimpleImputer(), KSVD(6)], "filled by what the training rows have"),
     ],
 )
-def test_where_missing_values_stay(model, X, why):
-    pipeline = make_model(find_choice(model), None, [], 0)
-    found = settle_missing(pipeline, X)
-    assert found.startswith(why)
-    assert bool(found) == bool(why)
-    assert stay_missing(pipeline) == (not why)
-    assert type(pipeline[0]).__name__ == ("SimpleImputer" if why else "FillToLearn")
-
-
-def test_what_is_said_of_missing_values():
-    pipeline = make_model(find_choice("lkdl"), None, [], 0)
+def test_what_is_said_of_missing_values(steps, how):
+    pipeline = make_pipeline(*steps).fit(SIGNALS)
     X = SIGNALS.copy()
     assert note_about_rows(pipeline, X) == ""
     X[3, 1] = np.nan
     said = note_about_rows(pipeline, X)
-    assert said == "1 missing value in 1 of 40 rows: coded by what is observed of it."
+    assert said == f"1 missing value in 1 of 40 rows: {how.format('it')}."
     X[5] = np.nan
-    assert "13 missing values in 2 of 40 rows" in note_about_rows(pipeline, X)
-    assert "1 of them hold nothing that the model knows" in note_about_rows(pipeline, X)
+    said = note_about_rows(pipeline, X)
+    assert said == (
+        f"13 missing values in 2 of 40 rows: {how.format('them')}. 1 of these rows holds nothing "
+        "that the model knows, and is taken as medians."
+    )
+
+
+def test_sizes_of_filling_have_full_names_only():
+    pipeline = make_model(find_choice("kcrc"), None, ["n_neighbors=3", "fill__n_neighbors=5"], 0)
+    assert (pipeline["learn"].n_neighbors, pipeline["fill"].n_neighbors) == (3, 5)
+    with pytest.raises(ValueError, match="max_rows: the model has no such parameter"):
+        make_model(find_choice("kcrc"), None, ["max_rows=3"], 0)
 
 
 def test_judgements_are_those_of_scikit_learn():

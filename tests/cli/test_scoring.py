@@ -4,14 +4,13 @@ import json
 
 import numpy as np
 import pytest
-from sklearn.impute import SimpleImputer
 from sklearn.metrics import balanced_accuracy_score, recall_score
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-from kernelatoms import make_preset
+from kernelatoms import FillFromNearest, make_preset
 from kernelatoms.cli import scoring, sizing
 from kernelatoms.cli.scoring import cross_validate, verdicts
 
@@ -39,7 +38,7 @@ def test_numbers_are_scikit_learns(rng):
     assert found["balanced_accuracy"]["mean"] == pytest.approx(np.mean(balanced))
     assert list(found["recall"].values()) == pytest.approx(recall_score(y, predicted, average=None))
     assert found["most_frequent_class"] == pytest.approx(2 / 3)
-    machine = make_pipeline(SimpleImputer(strategy="median"), StandardScaler(), SVC())
+    machine = make_pipeline(FillFromNearest(), StandardScaler(), SVC())
     theirs = cross_val_predict(machine, X, y, cv=folds)
     assert found["svm"]["folds"] == [np.mean(theirs[p] == y[p]) for p in parts]
 

@@ -11,6 +11,8 @@ from kernelatoms import (
     KSVD,
     ClassDictionaryClassifier,
     CRCClassifier,
+    FillFromNearest,
+    FillToLearn,
     KernelKSVD,
     KernelLinearizer,
     decode,
@@ -31,6 +33,12 @@ def test_pipelines_in_pipelines(X):
     np.testing.assert_allclose(rows, X)
     assert not unit_norm
     np.testing.assert_allclose(decode(model[-1], model.transform(X)).rows, model[:-1].transform(X))
+
+
+@pytest.mark.parametrize("fill", [FillFromNearest(3), FillToLearn()])
+def test_filling_stays(X, fill):
+    model = make_pipeline(fill, StandardScaler(), KSVD(**FULL)).fit(X)
+    np.testing.assert_allclose(decode(model, model.transform(X)).rows, X)
 
 
 def test_columns_without_a_value_come_back_as_missing(X):

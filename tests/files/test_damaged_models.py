@@ -30,6 +30,7 @@ from kernelatoms import (
     CRCClassifier,
     DKSVDClassifier,
     FDDLClassifier,
+    FillFromNearest,
     FillToLearn,
     KernelCodec,
     KernelKSVD,
@@ -86,6 +87,7 @@ MODELS = {
     "KSADClassifier": lambda: KSADClassifier(6, **FEW).fit(X, Y),
     "KSADClassifier precomputed": lambda: KSADClassifier(4, kernel="precomputed", **FEW).fit(K, Y),
     "KernelCodec": lambda: KernelCodec(model="pca").fit(X),
+    "FillFromNearest": lambda: FillFromNearest(3).fit(np.where(X > 2, np.nan, X)),
     "FillToLearn": lambda: FillToLearn().fit(X),
     "UnitRows": lambda: UnitRows(offset=1.0).fit(X),
     "precomputed": lambda: ClassDictionaryClassifier(KernelMOD(3, kernel="precomputed")).fit(K, Y),
@@ -245,6 +247,9 @@ def harmless(name, where, other):
         return type(other) is int and other >= 10**9  # kernel values with so many rows
     if name == "UnitRows" and where == ".n_features_in_":  # nothing else depends on it
         return type(other) is int and other >= 1
+    if name == "FillFromNearest" and where == ".rows_":  # any number of rows, and any gaps in them
+        right = type(other) is np.ndarray and other.dtype in (np.float64, np.float32)
+        return right and other.shape[1:] == X.shape[1:] and not np.isinf(other).any()
     if where.endswith(".preimage_rows_") and other is MISSING:
         return True  # models of before they were kept
     return where.endswith(".sums") and other is None  # nothing was added up yet

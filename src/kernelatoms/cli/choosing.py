@@ -65,11 +65,11 @@ def make_model(
     ``image_shape`` is that of the table's rows, for models that compare images; ``n_rows`` says
     how many there are to learn from.
     """
-    from kernelatoms import FillToLearn, make_preset
+    from kernelatoms import make_preset
 
     if scale is not None and scale not in SCALES:
         raise ValueError(f"--scale must be one of {', '.join(SCALES)}, got {scale!r}.")
-    model = make_preset(choice, n_rows=n_rows, scale=scale).set_params(fill=FillToLearn())
+    model = make_preset(choice, n_rows=n_rows, scale=scale)
     if image_shape is not None and "learn__image_shape" in model.get_params():
         model.set_params(learn__image_shape=image_shape)
     for setting in settings:
@@ -145,7 +145,12 @@ def _find_parameter(model: Any, name: str) -> str:
     """Return the full name of a parameter that the user named by its end."""
     steps = dict(model.steps)
     names = [key for key in model.get_params() if key.split("__")[0] in steps and "__" in key]
-    found = [key for key in names if key == name or key.endswith(f"__{name}")]
+    # Filling in has sizes too, which are meant by their full names only.
+    found = [
+        key
+        for key in names
+        if key == name or (key.endswith(f"__{name}") and not key.startswith("fill__"))
+    ]
     # The one nearest to the top is meant: the classifier's own before its learner's.
     nearest = min((key.count("__") for key in found), default=0)
     found = [key for key in found if key.count("__") == nearest]
@@ -170,7 +175,8 @@ def parameters_of(preset: str) -> set[str]:
     """Return what parameters of a preset are called, by the ends of their names."""
     from kernelatoms import make_preset
 
-    return {key.split("__")[-1] for key in make_preset(preset).get_params() if "__" in key}
+    names = make_preset(preset)[1:].get_params()
+    return {key.split("__")[-1] for key in names if "__" in key}
 
 
 def names_set(settings: Sequence[str]) -> list[str]:

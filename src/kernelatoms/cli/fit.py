@@ -11,7 +11,7 @@ import typer
 from kernelatoms import PRESETS, default_preset
 from kernelatoms.cli.choosing import CHOICES, SCALES, find_choice, make_model
 from kernelatoms.cli.columns import lines_of_columns
-from kernelatoms.cli.missing import note_about_training, settle_missing
+from kernelatoms.cli.missing import note_about_training
 from kernelatoms.cli.options import Data, Decimal, Encoding, Force, Header, Json, Rows, read_data
 from kernelatoms.cli.reached import kept_in_words, note_copies, what_was_reached
 from kernelatoms.cli.scoring import check_folds, cross_validate, read_groups, tell_scores
@@ -132,8 +132,8 @@ def fit(
 
     Numbers are features; words of few values become features of 0 and 1. Row numbers,
     identifiers, dates, words of many values and columns of one value are left out. How each column
-    is used is said. A missing value takes its column's median in learning; later rows are coded by
-    what is observed of them where the model can. A row without a label is not learned from.
+    is used is said. A missing value is filled from the 15 nearest rows, by what both rows have; so
+    are those of later files. A row without a label is not learned from.
     """
     choice = find_choice(model or default_preset(0))
     _check_label(choice, model or default_preset(0), label)
@@ -170,7 +170,7 @@ def fit(
     )
     described = {"file": table.path.name, **chosen.describe()}
     record = chosen.record(name=model, data=described)
-    _say_before(chosen, record, output, settle_missing(pipeline, chosen.X))
+    _say_before(chosen, record, output, pipeline)
     chosen, grouped = drawn_rows(chosen, grouped, enough, seed)
 
     report = _learn(pipeline, chosen, grouped, cv=cv, tune=tune, seed=seed)
@@ -233,7 +233,7 @@ def _dropped(label: str | None, choice: Any, drop: list[str]) -> list[str]:
     return [*drop, *([label] if label is not None and not choice.needs_label else [])]
 
 
-def _say_before(chosen: Any, record: Any, output: Path, why_filled: str) -> None:
+def _say_before(chosen: Any, record: Any, output: Path, pipeline: Any) -> None:
     """Say what is learned from, before that takes its time."""
     from kernelatoms.files import NAMED, REASONS
 
@@ -243,7 +243,8 @@ def _say_before(chosen: Any, record: Any, output: Path, why_filled: str) -> None
     numbered = [name for name, why in chosen.left_out.items() if why in REASONS and why != NAMED]
     if numbered:
         note(f"--keep {numbered[0]!r} learns from it all the same.")
-    for text in (*chosen.notes, note_about_training(record.data["missing"], why_filled)):
+    filled = note_about_training(record.data["missing"], pipeline, len(chosen.X))
+    for text in (*chosen.notes, filled):
         if text:
             note(text)
 

@@ -158,16 +158,17 @@ def _folds(X: Any, y: Any, cv: int, seed: int, groups: Any) -> list[tuple[Any, A
 
 def _machine_score(X: Any, y: Any, train: Any, test: Any, seed: int) -> float:
     """Return the share that scikit-learn's ``SVC()`` on standardised columns gets right."""
-    from sklearn.impute import SimpleImputer
     from sklearn.model_selection import train_test_split
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
     from sklearn.svm import SVC
 
+    from kernelatoms import FillFromNearest
+
     if len(train) > _MOST_SVM_ROWS:
         train, _ = train_test_split(train, train_size=_MOST_SVM_ROWS, random_state=seed)
-    fill = SimpleImputer(strategy="median", keep_empty_features=True)
-    machine = make_pipeline(fill, StandardScaler(), SVC())
+    # What is missing is filled for it as it is for models here that take complete rows only.
+    machine = make_pipeline(FillFromNearest(random_state=seed), StandardScaler(), SVC())
     return float(machine.fit(X[train], y[train]).score(X[test], y[test]))
 
 

@@ -34,7 +34,8 @@
 - ``presets``: ``PRESETS``, ``make_preset``, ``default_preset``: pipelines for kinds of data;
   ``sizes``: ``choose_sizes``, numbers of atoms and nonzeros by cross-validation.
 - ``unit_rows``: ``UnitRows``, rows to norm 1 by what is observed of them.
-- ``filling``: ``FillToLearn``, medians for missing values in learning only.
+- ``filling``: ``FillFromNearest``, missing values from the nearest rows; ``FillToLearn``, medians
+  for missing values in learning only.
 - ``naming``: errors of Python itself name public classes only.
 - ``unchanged``: a ``fit`` that fails leaves the estimator as it was.
 - ``sparse_rows``: rows that come as sparse arrays, dense inside.

@@ -18,6 +18,8 @@ Array = NDArray[Any]
 
 # Steps that make the norms of rows 1.
 _UNIT = ("Normalizer", "UnitRows")
+# Steps that fill gaps and change nothing else.
+_FILLING = ("FillFromNearest", "FillToLearn")
 
 
 class Decoded(NamedTuple):
@@ -144,7 +146,7 @@ def _before(step: Any, rows: Array) -> tuple[Array, bool]:
         # A constant column, appended before rows were scaled, tells how long they were.
         last = np.maximum(rows[:, -1:], np.finfo(rows.dtype).tiny)
         return rows[:, :-1] * (offset / last), False
-    if name == "FillToLearn" and n_features == rows.shape[1]:
+    if name in _FILLING and n_features == rows.shape[1]:
         return rows, False
     raise ValueError(
         f"the model's step {name} has no inverse_transform, so that rows cannot be brought back "

@@ -49,12 +49,20 @@ def held_number(owner: Any, name: str) -> float:
 
 
 def held_floats(
-    owner: Any, name: str, shape: tuple[int | None, ...], *, low: float | None = None
+    owner: Any,
+    name: str,
+    shape: tuple[int | None, ...],
+    *,
+    low: float | None = None,
+    missing: bool = False,
 ) -> Array:
-    """Return a finite array of float64 or float32; None in a shape stands for any length."""
+    """Return an array of float64 or float32; None in a shape stands for any length.
+
+    Values are finite, or with ``missing`` perhaps NaN.
+    """
     value = _array(owner, name, held(owner, name), shape, (np.float64, np.float32))
-    if not np.isfinite(value).all():
-        raise ValueError(f"{_called(owner, name)} holds NaN or infinity.")
+    if np.isinf(value).any() or (not missing and np.isnan(value).any()):
+        raise ValueError(f"{_called(owner, name)} holds {'' if missing else 'NaN or '}infinity.")
     if low is not None and value.min(initial=low) < low:
         raise ValueError(f"{_called(owner, name)} must be at least {low:g}, got {value.min():g}.")
     return value

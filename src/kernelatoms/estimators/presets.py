@@ -280,14 +280,12 @@ def _estimators() -> dict[str, Any]:
 
 def _before(scale: str) -> list[tuple[str, Any]]:
     """Return the steps before anything is learned."""
-    from sklearn.impute import SimpleImputer
     from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
+    from kernelatoms.estimators.filling import FillFromNearest
     from kernelatoms.estimators.unit_rows import UnitRows
 
-    steps: list[tuple[str, Any]] = [
-        ("fill", SimpleImputer(strategy="median", keep_empty_features=True))
-    ]
+    steps: list[tuple[str, Any]] = [("fill", FillFromNearest())]
     if scale == "standard":
         return [*steps, ("scale", StandardScaler())]
     if scale == "unit":

@@ -57,6 +57,7 @@ ALLOWED_TYPES = frozenset(
         "kernelatoms.estimators.collaborative.CRCClassifier",
         "kernelatoms.estimators.collaborative.SRCClassifier",
         "kernelatoms.estimators.fddl.FDDLClassifier",
+        "kernelatoms.estimators.filling.FillFromNearest",
         "kernelatoms.estimators.filling.FillToLearn",
         "kernelatoms.estimators.ksad.KSAD",
         "kernelatoms.estimators.ksad_classifier.KSADClassifier",

@@ -8,6 +8,7 @@
 - ``krylov``: leading eigenpairs of a large symmetric matrix by a randomised block Krylov method.
 - ``coordinates``: rows F with F F' = K, exact or to an accuracy: kernel methods as linear ones.
 - ``rpcholesky``: randomly pivoted Cholesky: few rows that stand for all, without K.
+- ``filling``: what is missing of rows, from the rows nearest by what is known.
 - ``shrink``: coordinates estimated from a part of a row, shrunk until their norm fits.
 - ``memory``: does it fit?
 - ``preimage``: the way back from feature space to rows, for vectors over anchors and for sparse
