@@ -17,7 +17,7 @@ WHOLE = (1, (0.0, 0.0, 1.0, 1.0))
 THEMES = {
     "Learning dictionaries": {
         "plot_atoms_ksvd": (2, (0.0, 0.0, 0.5, 0.56)),
-        "plot_denoising": WHOLE,
+        "plot_denoising": (1, (0.335, 0.0, 1.0, 1.0)),
         "plot_sizes": WHOLE,
         "plot_online_mod": WHOLE,
     },
