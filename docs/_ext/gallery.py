@@ -36,7 +36,7 @@ THEMES = {
         "plot_lkdl_digits": (2, (0.0, 0.0, 1.0, 1.0)),
         "plot_directions": (1, (0.0, 0.0, 0.665, 1.0)),
         "plot_grid_search": WHOLE,
-        "plot_calibration": WHOLE,
+        "plot_calibration": (1, (0.0, 0.0, 1.0, 0.99)),
         "plot_ksad": WHOLE,
         "plot_occlusion": (1, (0.0, 0.0, 1.0, 0.42)),
     },
