@@ -86,6 +86,7 @@ html_favicon = "_static/logo.svg"
 html_math_renderer = "mathml"
 html_show_sourcelink = False
 html_copy_source = False
+html_context = {"default_mode": "auto"}  # the theme complains in the console if it is left open
 html_theme_options = {
     "logo": {
         "image_light": "_static/logo.svg",

@@ -44,7 +44,8 @@ for s in SEEDS:
 figure, ax = plt.subplots(figsize=(7, 4.2), layout="constrained")
 for i, (n_nonzero, marker) in enumerate(zip(NONZEROS, "os^D", strict=True)):
     mean, error = mean_and_error(100 * unseen[:, i])
-    line = ax.errorbar(ATOMS, mean, error, marker=marker, capsize=3, label=f"{n_nonzero} nonzeros")
+    label = "1 nonzero" if n_nonzero == 1 else f"{n_nonzero} nonzeros"
+    line = ax.errorbar(ATOMS, mean, error, marker=marker, capsize=3, label=label)
     ax.plot(ATOMS, 100 * seen[:, i].mean(axis=0), ":", color=line.lines[0].get_color())
 ax.set(xscale="log", yscale="log", xlabel="atoms", ylabel="energy left over, %")
 ax.set_xticks(ATOMS, [str(n) for n in ATOMS])

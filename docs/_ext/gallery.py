@@ -17,7 +17,7 @@ WHOLE = (1, (0.0, 0.0, 1.0, 1.0))
 THEMES = {
     "Learning dictionaries": {
         "plot_atoms_ksvd": (2, (0.0, 0.0, 0.5, 0.56)),
-        "plot_denoising": WHOLE,
+        "plot_denoising": (1, (0.335, 0.0, 1.0, 1.0)),
         "plot_sizes": WHOLE,
         "plot_online_mod": WHOLE,
     },
@@ -36,7 +36,7 @@ THEMES = {
         "plot_lkdl_digits": (2, (0.0, 0.0, 1.0, 1.0)),
         "plot_directions": (1, (0.0, 0.0, 0.665, 1.0)),
         "plot_grid_search": WHOLE,
-        "plot_calibration": WHOLE,
+        "plot_calibration": (1, (0.0, 0.0, 1.0, 0.99)),
         "plot_ksad": WHOLE,
         "plot_occlusion": (1, (0.0, 0.0, 1.0, 0.42)),
     },

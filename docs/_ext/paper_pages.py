@@ -58,8 +58,9 @@ HEAD = {
     "again at paper size by `kernelatoms reproduce lkdl --full`; the stored runs are in "
     "`docs/papers/records`. The AR faces of Table IV are at hand in another version than the "
     "authors'.",
-    "methods": "# Which method?\n\nNo paper's: all classifiers of the library as their presets "
-    "and four of scikit-learn's, on tables that come with it, tables drawn by the program and "
+    "methods": "# All classifiers, side by side\n\n"
+    "No paper's: all classifiers of the library as their presets and four of scikit-learn's, on "
+    "tables that come with it, tables drawn by the program and "
     "images; clean, corrupted, and after a small grid. Run again by `kernelatoms reproduce methods "
     "--full`; the stored runs are in `docs/papers/records`. What follows from it: "
     "[](../guide/which-method.md).",

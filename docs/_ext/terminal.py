@@ -14,7 +14,8 @@ A page writes, in this order,
    ```
 
 The commands of a page share one folder. A command that fails is a warning, and so fails the build,
-unless the block says ``:exit: 2``. ``:lines: 8`` shows the first lines of what a block prints.
+unless the block says ``:exit: 2``. ``:lines: 8`` shows the first lines of a file, or of what each
+command prints.
 ``docs/test_pages.py`` runs the same commands without building anything.
 """
 
@@ -108,10 +109,14 @@ class TerminalFile(SphinxDirective):
 
     required_arguments = 1
     has_content = True
+    option_spec: ClassVar = {"lines": directives.positive_int}
 
     def run(self):
         text = "\n".join(self.content) + "\n"
         (folder_of(self.env.docname) / self.arguments[0]).write_text(text, encoding="utf-8")
+        most = self.options.get("lines", len(self.content))
+        if left := len(self.content) - most:
+            text = "\n".join([*self.content[:most], f"... and {left:,} lines more"])
         caption = nodes.caption("", "", nodes.literal(text=self.arguments[0]))
         box = nodes.container("", literal_block=True, classes=["literal-block-wrapper"])
         box += [caption, nodes.literal_block(text, text, language="text")]

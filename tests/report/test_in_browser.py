@@ -48,9 +48,14 @@ MEASURE = """<!DOCTYPE html><meta charset="utf-8"><body>%s<pre id="found"></pre>
 addEventListener("load", () => setTimeout(() => {
   const found = [...document.querySelectorAll("iframe")].map(frame => {
     const page = frame.contentDocument, view = frame.contentWindow;
-    const images = [...page.images].filter(image => !image.closest("details:not([open])"));
+    const images = [...page.images].filter(image =>
+      !image.closest("details:not([open])") && image.checkVisibility());
+    const scrolls = e => e && e !== page.body
+      && (["auto", "scroll"].includes(view.getComputedStyle(e).overflowX)
+          || scrolls(e.parentElement));
     const beyond = [...page.querySelectorAll("body *")].filter(e =>
-      e.getBoundingClientRect().right > view.innerWidth + 1 && !e.closest(".box, pre, .highlight"));
+      e.getBoundingClientRect().right > view.innerWidth + 1
+      && e.checkVisibility({visibilityProperty: true}) && !scrolls(e));
     return {
       name: frame.title, width: view.innerWidth, scroll: page.documentElement.scrollWidth,
       beyond: beyond.slice(0, 5).map(e => e.outerHTML.slice(0, 80)),
@@ -86,7 +91,12 @@ def look_at(pages, folder, scheme):
     )  # fmt: skip
     text = re.search(r'<pre id="found">(.+?)</pre>', done.stdout, re.DOTALL)
     assert text, done.stderr[-2000:]
-    console = [line for line in done.stderr.splitlines() if ":CONSOLE" in line]
+    # Chromium gives all that a page says the level INFO, errors too; the documentation's theme
+    # says what it does, after its own mark.
+    console = [
+        line for line in done.stderr.splitlines()
+        if ":CONSOLE" in line and not re.search(r'CONSOLE:\d+\] "\[PST\]: ', line)
+    ]  # fmt: skip
     return json.loads(html.unescape(text[1])), console
 
 
@@ -164,6 +174,26 @@ def test_reports_fit_their_windows(pages, tmp_path, drawn, scheme):
     for page in found:
         turned = scheme == "dark" and page["name"] != "parts.html"
         assert (page["picture"] != "none") == turned, page
+
+
+@pytest.mark.parametrize(
+    "flaw",
+    [
+        '<script>console.error("flaw")</script>',
+        "<script>nowhere.to_be_found()</script>",
+        '<p style="width: 3000px">wide</p>',
+        '<img src="missing.png" alt="">',
+    ],
+)
+def test_flaws_are_seen(tmp_path, flaw):
+    page = tmp_path / "page.html"
+    scrolls = '<div style="overflow-x: auto"><p style="width: 3000px">in a box</p></div>'
+    page.write_text(f"<!DOCTYPE html><body><p>text</p>{scrolls}{flaw}", encoding="utf-8")
+    found, console = look_at([page], tmp_path, "light")
+    with pytest.raises(AssertionError):
+        check(found, console, "light")
+    page.write_text(f"<!DOCTYPE html><body><p>text</p>{scrolls}", encoding="utf-8")
+    check(*look_at([page], tmp_path, "light"), "light")
 
 
 @pytest.mark.skipif(not (DOCS / "index.html").is_file(), reason="the docs are not built")

@@ -114,7 +114,7 @@ class CRCClassifier(RepresentationClassifier):
     Notes
     -----
     ``predict_proba`` without ``calibrate`` are the shares of ``decision_function``; with it, their
-    powers: r_c^(-2 sharpness) over the sum of all.
+    powers: ``r_c^(-2 sharpness)`` over the sum of all.
 
     A model file holds the training rows once, n_rows x n_features numbers, and Psi where there is
     one, n_rows x n_components: what is computed of them is computed anew. Global codes need the
@@ -339,7 +339,7 @@ class SRCClassifier(RepresentationClassifier):
     Notes
     -----
     ``predict_proba`` without ``calibrate`` are the shares of ``decision_function``; with it, their
-    powers: r_c^(-2 sharpness) over the sum of all.
+    powers: ``r_c^(-2 sharpness)`` over the sum of all.
 
     A model file holds the training rows once; see ``CRCClassifier``.
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from kernelatoms.files.arrow_tables import (
     first_sentence,
     large_columns,
+    owned_by_arrow,
     part_columns,
     refuse_twins,
 )
@@ -165,13 +166,11 @@ class _Reader:
             raise self._trouble(error) from error
 
     def _columns(self, names: Sequence[str] | None, types: dict[str, Any]) -> Any:
-        import pyarrow
         from pyarrow import csv as arrow_csv
 
         looks = self.looks
-        rows = pyarrow.py_buffer(self.data).slice(self._start)
         return arrow_csv.read_csv(
-            pyarrow.BufferReader(rows),
+            owned_by_arrow(self.data, self._start),
             read_options=arrow_csv.ReadOptions(
                 column_names=looks.names, block_size=_BLOCK_BYTES,
                 use_threads=len(looks.names) <= WIDE,  # a task a column costs more than its work

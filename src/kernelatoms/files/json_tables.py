@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelatoms.files.arrow_tables import from_arrow, large_columns
+from kernelatoms.files.arrow_tables import from_arrow, large_columns, owned_by_arrow
 from kernelatoms.files.csv_tables import as_utf8
 from kernelatoms.files.tables import ReadOptions, Table, TableError
 
@@ -36,7 +36,7 @@ def read_json_lines(path: Path, data: bytes, options: ReadOptions) -> Table:
     data, notes = as_utf8(path, data, options.encoding)
     try:
         arrow = arrow_json.read_json(
-            pyarrow.BufferReader(data), arrow_json.ReadOptions(block_size=_BLOCK_BYTES)
+            owned_by_arrow(data), arrow_json.ReadOptions(block_size=_BLOCK_BYTES)
         )
         for _ in range(_DEEPEST):
             if not any(pyarrow.types.is_struct(kind) for kind in arrow.schema.types):
