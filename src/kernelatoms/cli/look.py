@@ -258,10 +258,9 @@ def _table_facts(file: Path, options: Any) -> dict[str, Any]:
     for name, values in table.words.items():
         different = {str(value) for value in values.tolist() if value is not None}
         facts[f"words: {name}"] = f"{len(different):,} different values"
-    identifiers = {name: why for name, why in left_out.items() if why in REASONS}
-    if identifiers:
-        facts["not learned from"] = identifiers
-    trouble = [text for name, text in table.mixed.items() if name not in identifiers]
+    if left_out:
+        facts["not learned from"] = left_out
+    trouble = [text for name, text in table.mixed.items() if left_out.get(name) not in REASONS]
     return {**facts, **({"trouble": trouble[-1]} if trouble else {})}
 
 

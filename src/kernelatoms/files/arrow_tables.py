@@ -22,8 +22,8 @@ def owned_by_arrow(data: bytes, start: int = 0) -> Any:
     """Return a file of Arrow's over a copy of bytes.
 
     Arrow's threads let go of what they have read some moments after they are done. Were it an
-    object of Python's, and Python about to exit, the process would be aborted: a short command
-    that had done all of its work ended so one time in four.
+    object of Python's, and Python about to exit, the process could be aborted: short commands that
+    had done all of their work now and then ended so.
     """
     import pyarrow
 
