@@ -138,9 +138,11 @@ def fit(
     choice = find_choice(model or default_preset(0))
     _check_label(choice, model or default_preset(0), label)
     from kernelatoms.files import (
+        ROW_MARKS,
         ReadOptions,
         check_result_target,
         refuse_to_overwrite,
+        save_model,
         training_set,
     )
 
@@ -171,12 +173,13 @@ def fit(
     described = {"file": table.path.name, **chosen.describe()}
     record = chosen.record(name=model, data=described)
     _say_before(chosen, record, output, pipeline)
-    chosen, grouped = drawn_rows(chosen, grouped, enough, seed)
-
+    drawn, grouped = drawn_rows(chosen, grouped, enough, seed)
+    if drawn is not chosen:
+        chosen = drawn
+        # Marks are of the rows learned from, all else is of the file.
+        described = {**described, ROW_MARKS: drawn.describe()[ROW_MARKS]}
     report = _learn(pipeline, chosen, grouped, cv=cv, tune=tune, seed=seed)
-    from kernelatoms.files import ROW_MARKS, save_model
-
-    record = replace(record, fit=report)
+    record = replace(record, data=described, fit=report)
     save_model(pipeline, output, record)
     if as_json:
         print_json(
