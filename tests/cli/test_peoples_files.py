@@ -1,6 +1,7 @@
 """Files as people have them, from shell to shell: what is printed, and what comes back."""
 
 import csv
+import gzip
 import io
 import json
 import uuid
@@ -269,3 +270,68 @@ def test_a_slip_is_named_and_a_rare_class_too(command, tmp_path):
     write(tmp_path / "t.csv", rare)
     fitted = command("fit", "t.csv", "--label", "kind", "--set", "n_atoms=2")
     assert "10 of 11 classes in 'kind' have fewer than 3 rows" in fitted.stderr
+
+
+def lines_of(labels=("x", "y"), delimiter=",", size=str):
+    """Return lines of two numbers and a class, without names."""
+    value, kinds = told_apart(labels)
+    return [
+        delimiter.join((size(f"{v:.3f}"), size(f"{i % 7}.5"), kind))
+        for i, (v, kind) in enumerate(zip(value, kinds, strict=True))
+    ]
+
+
+def as_text(names, lines, end="\n"):
+    return end.join([names, *lines]) + end
+
+
+COMMA = {"size": lambda text: text.replace(".", ",")}
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "options", "said", "answers"),
+    [
+        ("leading zeros.csv", as_text("a,b,kind", lines_of(("007", "7"))), [], "numbers (2): a, b",
+         {"007", "7"}),
+        ("sixteen digits.csv",
+         as_text("a,b,kind", lines_of(("1234567890123456", "1234567890123457"))), [],
+         "label: kind", {"1234567890123456", "1234567890123457"}),
+        ("truth.csv", as_text("a,b,kind", lines_of(("TRUE", "FALSE"))), [], "label: kind",
+         {"TRUE", "FALSE"}),
+        ("windows.csv", "\ufeff" + as_text("a,b,kind", lines_of(), "\r\n") + "\r\n", [],
+         "numbers (2): a, b", {"x", "y"}),
+        ("tabs.tsv", as_text("a\tb\tkind", lines_of(delimiter="\t")), [], "numbers (2): a, b",
+         {"x", "y"}),
+        ("spaces.csv", as_text("a, b, kind", lines_of(delimiter=", ")), [], "numbers (2): a, b",
+         {"x", "y"}),
+        ("trailing.csv", as_text("a,b,kind,", [line + "," for line in lines_of()]), [],
+         "ends with a delimiter", {"x", "y"}),
+        ("excel.csv",
+         as_text("Größe;Breite;kind", lines_of(("Bär", "Löwe"), ";", **COMMA)).encode("cp1252"),
+         ["--encoding", "cp1252"], "decimal commas are read as points", {"Bär", "Löwe"}),
+        ("wide letters.csv", as_text("a,b,kind", lines_of()).encode("utf-16"), [],
+         "is read in the encoding UTF-16", {"x", "y"}),
+        ("no names.csv", "\n".join(lines_of()), ["--label", "2"],
+         "starts with a row like those below it, not with names", {"x", "y"}),
+        ("packed.csv.gz", gzip.compress(as_text("a,b,kind", lines_of()).encode()), [],
+         "numbers (2): a, b", {"x", "y"}),
+        ("log.jsonl",
+         "\n".join(
+             json.dumps(dict(zip(("a", "b", "kind"), (float(v), float(w), kind), strict=True)))
+             for v, w, kind in (line.split(",") for line in lines_of())
+         ), [], "numbers (2): a, b", {"x", "y"}),
+    ],
+    ids=lambda value: value if isinstance(value, str) and value.endswith("v") else None,
+)  # fmt: skip
+def test_text_files_of_many_makes(command, tmp_path, name, data, options, said, answers):
+    (tmp_path / name).write_bytes(data.encode() if isinstance(data, str) else data)
+    label = [] if "--label" in options else ["--label", "kind"]
+    fitted = command("fit", name, *label, *options)
+    assert fitted.returncode == 0, fitted.stderr
+    assert said in fitted.stderr
+    assert fitted.stdout.startswith(f"kcrc on {name}: {N} rows, 2 features, 2 classes")
+    reading = options if "--encoding" in options else []
+    predicted = command("predict", "model.skops", name, *reading)
+    assert predicted.returncode == 0, predicted.stderr
+    assert set(predicted.stdout.splitlines()[1:]) == answers
+    assert f"of {N} labelled rows are predicted right" in predicted.stderr
