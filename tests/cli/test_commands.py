@@ -1,6 +1,7 @@
 """What the commands do when all is well."""
 
 import csv
+import importlib
 import io
 import json
 import sys
@@ -373,6 +374,17 @@ def test_missing_values_at_prediction_come_from_the_nearest_rows(run, tmp_path):
         "3 missing values in 2 of 4 rows: filled from the 3 nearest training rows. 1 of these rows "
         "holds nothing"
     ) in said
+
+
+def test_of_a_part_of_the_rows_learned_from_predict_says_which_part(run, tmp_path, monkeypatch):
+    module = importlib.import_module("kernelatoms.cli.fit")
+    draw = module.drawn_rows
+    monkeypatch.setattr(module, "drawn_rows", lambda *args: draw(*args[:2], 240, args[3]))
+    rows = [f"{i % 2 * 4 + i / 700:.4f},{'xy'[i % 2]}" for i in range(600)]
+    (tmp_path / "t.csv").write_text("\n".join(["a,k", *rows]))
+    assert run("fit", "t.csv", "--label", "k")[0] == 0
+    said = run("predict", "model.skops", "t.csv")[2]
+    assert "the model learned from 40.0% of these rows" in said
 
 
 def test_data_sets_are_listed_and_written(run, tmp_path):
