@@ -440,3 +440,37 @@ def test_eigenvalues_that_float32_kernel_values_cannot_tell_from_0_are_dropped()
     assert len(wide.eigenvalues) == 3
     assert wide.coef.dtype == np.float32
     assert len(linearize(np.eye(n), W, n, solver, np.random.RandomState(0)).eigenvalues) == 4
+
+
+@given(seed=st.integers(0, 2**31), given=st.sampled_from(["float32", "float64"]))
+def test_a_type_that_is_asked_for_is_that_of_rows_made_so_before(seed, given):
+    X = np.random.default_rng(seed).standard_normal((40, 5)).astype(given)
+    for asked in ("float32", np.float64):
+        own = KernelLinearizer(n_landmarks=12, dtype=asked, random_state=0).fit(X)
+        plain = KernelLinearizer(n_landmarks=12, random_state=0).fit(X.astype(asked))
+        F = own.transform(X)
+        assert F.dtype == own.landmarks_.dtype == asked
+        np.testing.assert_array_equal(F, plain.transform(X.astype(asked)))
+
+
+@pytest.mark.parametrize("dtype", ["half", np.float16, int, "no type", object()])
+def test_other_types_are_refused(dtype):
+    with pytest.raises(ValueError, match="dtype must be None, 'float32' or 'float64', got"):
+        KernelLinearizer(dtype=dtype).fit(np.eye(3))
+
+
+def test_values_too_large_for_a_type_are_refused():
+    X = np.eye(4)
+    model = KernelLinearizer(dtype="float32").fit(X)
+    for act in (model.fit, model.transform):
+        with pytest.raises(ValueError, match=r"X holds values up to 1e\+39, too large for dtype="):
+            act(X * 1e39)
+
+
+def test_missing_values_stay_missing_in_another_type():
+    X = np.random.default_rng(0).standard_normal((30, 4))
+    model = KernelLinearizer(dtype="float32", random_state=0).fit(X)
+    X[3, 1] = np.nan
+    plain = KernelLinearizer(random_state=0).fit(model.landmarks_)
+    F, expected = model.transform(X), plain.transform(X.astype(np.float32))
+    np.testing.assert_allclose(F @ F.T, expected @ expected.T, atol=1e-5)

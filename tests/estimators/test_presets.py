@@ -4,6 +4,8 @@ import warnings
 
 import numpy as np
 import pytest
+from sklearn.base import clone
+from sklearn.datasets import make_classification
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 from kernelatoms import PRESETS, Preset, UnitRows, default_preset, make_preset
@@ -66,3 +68,17 @@ def test_what_is_not_there_is_named():
         make_preset("svm")
     with pytest.raises(ValueError, match=r"scale must be one of standard, .*, got 'rows'"):
         make_preset(scale="rows")
+
+
+def test_half_the_digits_for_many_rows_lose_nothing():
+    """Also of columns far from 0: they are standardised before digits go."""
+    X, y = make_classification(
+        2_600, 8, n_informative=5, n_classes=3, n_clusters_per_class=1, random_state=0
+    )
+    X += 1e7
+    single = make_preset("lkdl", n_rows=len(X), random_state=0).fit(X[:2_200], y[:2_200])
+    assert single["map"].landmarks_.dtype == np.float32
+    double = clone(single).set_params(map__dtype=None).fit(X[:2_200], y[:2_200])
+    scores = [model.score(X[2_200:], y[2_200:]) for model in (single, double)]
+    assert min(scores) > 0.85
+    assert abs(scores[0] - scores[1]) < 0.02

@@ -92,6 +92,7 @@ def test_parameters_younger_than_a_file_have_their_defaults():
     (linearizer,) = (step for _, step in model.steps if isinstance(step, KernelLinearizer))
     parameters = linearizer.get_params()
     assert (parameters["n_oversamples"], parameters["n_passes"]) == (20, 16)
+    assert parameters["dtype"] is None
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from kernelatoms.space.filling import fill_from_nearest
 Array = NDArray[Any]
 
 # Standard deviations from the median that count as further than anything: squares stay numbers.
-_FARTHEST = 1e6
+_FARTHEST = 1e3
 
 
 class FillToLearn(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):

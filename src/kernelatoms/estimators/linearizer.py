@@ -98,6 +98,10 @@ class KernelLinearizer(
         How many such products it takes. More are more accurate and slower. With the defaults,
         300 components of 5,000 rows of USPS were within a thousandth of the best approximation
         in the spectral norm; where eigenvalues fall fast, ten are enough.
+    dtype : {None, "float32", "float64"}, default=None
+        What rows are made before anything is computed, and what virtual samples are; None for the
+        rows' own. "float32" takes about half the time and half the memory; columns should be
+        scaled first, since those far from 0 lose digits.
     random_state : int, RandomState or None
         Seeds the sampling and the randomised solver.
 
@@ -139,6 +143,7 @@ class KernelLinearizer(
         solver: str = "auto",
         n_oversamples: int = _N_OVERSAMPLES,
         n_passes: int = _N_PASSES,
+        dtype: Any = None,
         random_state: Any = None,
     ) -> None:
         self.kernel = kernel
@@ -152,6 +157,7 @@ class KernelLinearizer(
         self.solver = solver
         self.n_oversamples = n_oversamples
         self.n_passes = n_passes
+        self.dtype = dtype
         self.random_state = random_state
 
     @or_unchanged
@@ -171,7 +177,8 @@ class KernelLinearizer(
         """
         kernel = self._asked_kernel()
         solver = self._check_solver()
-        X = validate_training(self, X)
+        dtype = self._check_dtype()
+        X = _as_type(validate_training(self, X), dtype)
         if self._precomputed:
             check_training_kernel(X)
         kernel = self._fit_kernel(kernel, X)
@@ -317,11 +324,23 @@ class KernelLinearizer(
                     "With kernel='precomputed', transform takes k(new, train) with one column "
                     f"for each of the {self.n_features_in_} training rows, got shape {shape}."
                 )
-        return validate_new(self, X)
+        return _as_type(validate_new(self, X), self._check_dtype())
+
+    def _check_dtype(self) -> np.dtype[Any] | None:
+        if self.dtype is None:
+            return None
+        try:
+            dtype = np.dtype(self.dtype)
+        except TypeError:
+            dtype = np.dtype(object)
+        if dtype not in FLOATS:
+            raise ValueError(f"dtype must be None, 'float32' or 'float64', got {self.dtype!r}.")
+        return dtype
 
     def _check_state(self) -> None:
         """Refuse parameters and fitted attributes that contradict each other; see ``fitted``."""
         self._check_solver()
+        self._check_dtype()
         check_random_state(self.random_state)
         n_features, rank = check_features(self), held_count(self, "n_components_", low=0)
         n_landmarks = held_count(self, "n_landmarks_")
@@ -341,8 +360,8 @@ class KernelLinearizer(
         )
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        # Models kept before the randomised solver could be set.
-        added = {"n_oversamples": _N_OVERSAMPLES, "n_passes": _N_PASSES}
+        # Models kept before these could be set.
+        added = {"n_oversamples": _N_OVERSAMPLES, "n_passes": _N_PASSES, "dtype": None}
         super().__setstate__({**added, **state})
 
     def _choose_landmarks(self, X: Array, kernel: Kernel, rng: np.random.RandomState) -> Array:
@@ -394,8 +413,22 @@ class KernelLinearizer(
         tags.input_tags.pairwise = self._precomputed
         tags.input_tags.sparse = True  # dense inside
         tags.input_tags.allow_nan = self._takes_missing  # in transform; fit leaves such rows out
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"] if self.dtype is None else []
         return tags
+
+
+def _as_type(X: Array, dtype: np.dtype[Any] | None) -> Array:
+    """Return rows of that type; None for their own."""
+    if dtype is None or X.dtype == dtype:
+        return X
+    with np.errstate(over="ignore"):
+        found = X.astype(dtype)
+    if np.isinf(found).any():
+        raise ValueError(
+            f"X holds values up to {np.nanmax(np.abs(X)):.3g}, too large for dtype={dtype.name!r}: "
+            "scale the columns, or leave dtype at None."
+        )
+    return found
 
 
 def nystrom_error(linearizer: KernelLinearizer, X: Any) -> float:

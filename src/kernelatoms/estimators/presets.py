@@ -102,7 +102,7 @@ PRESETS = {
         "standard",
         mapped=True,
         parameters={"map__kernel": "rbf", **_sizes(50, 5)},
-        for_many=_sizes(100, 10),
+        for_many={"map__dtype": "float32", **_sizes(100, 10)},
         enough_rows=_MANY_ROWS,
     ),
     "lkdl-images": Preset(

@@ -51,7 +51,11 @@ class Expansion:
 
         def worker(start: int, stop: int) -> None:
             with np.errstate(over="ignore", invalid="ignore"):  # callers look at the result
-                out[start:stop] = self.inner(X[start:stop].astype(dtype, copy=False))
+                rows = X[start:stop].astype(dtype, copy=False)
+                if dtype == out.dtype:
+                    self.inner(rows, out=out[start:stop])
+                else:
+                    out[start:stop] = self.inner(rows)
 
         machine(X).for_blocks(len(X), len(self.anchors), X.itemsize, worker)
         return out

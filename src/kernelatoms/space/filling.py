@@ -5,6 +5,9 @@ difference over the entries that both rows have is a sum of three inner products
 a fourth:
 
     sum_i p_i y_i^2 - 2 x_i y_i + q_i x_i^2,   sum_i p_i q_i
+
+Which rows are nearest is found in float32: of two rows that are about as far, either
+will do.
 """
 
 from typing import Any
@@ -27,7 +30,7 @@ def fill_from_nearest(rows: Array, kept: Array, n_neighbors: int) -> Array:
     Parameters
     ----------
     rows : (n, n_features)
-        Rows, NaN where a value is missing.
+        Rows of a common scale, NaN where a value is missing.
     kept : (m, n_features)
         Rows to fill from, of the same type, NaN likewise.
     n_neighbors : int
@@ -42,18 +45,19 @@ def fill_from_nearest(rows: Array, kept: Array, n_neighbors: int) -> Array:
     filled = np.empty_like(rows)
     theirs = np.nan_to_num(kept, nan=0.0)
     has = (~np.isnan(kept)).astype(rows.dtype)
-    compared = np.hstack([theirs**2, theirs, has])
+    compared = np.hstack([theirs**2, theirs, has]).astype(np.float32)
+    has_single = has.astype(np.float32)
     engine = machine(rows)
 
     def work(start: int, stop: int) -> None:
         block = rows[start:stop]
         gone = np.isnan(block)
-        own, known = np.where(gone, 0, block), (~gone).astype(rows.dtype)
-        comparing = np.hstack([known, -2 * own, own**2])
-        indices, values = engine.none_yet(len(block), n_neighbors, rows.dtype)
+        own, known = np.where(gone, 0, block), (~gone).astype(np.float32)
+        comparing = np.hstack([known, -2 * own, own**2]).astype(np.float32)
+        indices, values = engine.none_yet(len(block), n_neighbors, comparing.dtype)
         for first in range(0, len(kept), _KEPT):
             part = slice(first, first + _KEPT)
-            far, common = comparing @ compared[part].T, known @ has[part].T
+            far, common = comparing @ compared[part].T, known @ has_single[part].T
             np.maximum(far, 0, out=far)
             far[common == 0] = np.inf  # never kept
             far /= np.maximum(common, 1, out=common)
