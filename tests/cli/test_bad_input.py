@@ -259,7 +259,7 @@ def test_data_sets_that_do_not_exist(command):
 
 
 def test_codes_that_do_not_fit_are_refused_before_they_are_made(tmp_path, monkeypatch, capsys):
-    from kernelatoms.cli import apply
+    from kernelatoms.cli import encode
     from kernelatoms.space import memory
 
     monkeypatch.chdir(tmp_path)
@@ -267,7 +267,7 @@ def test_codes_that_do_not_fit_are_refused_before_they_are_made(tmp_path, monkey
     assert main(["fit", "rows.npy", "--model", "KSVD", "--set", "n_atoms=60", "--set",
                  "max_iter=1"]) == 0  # fmt: skip
     monkeypatch.setattr(memory, "available_bytes", lambda: 90 * 2**20)
-    monkeypatch.setattr(apply, "codes_of", lambda *_: pytest.fail("it codes first"))
+    monkeypatch.setattr(encode, "codes_of", lambda *_: pytest.fail("it codes first"))
     assert main(["encode", "model.skops", "rows.npy", "-o", "codes.npy"]) == 2
     error = capsys.readouterr().err
     assert "Dense codes of 100000 rows over 60 atoms need about 0.0894 GiB" in error

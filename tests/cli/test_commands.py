@@ -14,7 +14,7 @@ from sklearn.datasets import load_digits
 from sklearn.metrics.pairwise import rbf_kernel
 
 from kernelatoms import explain, load_model, sparse_encode
-from kernelatoms.cli import apply
+from kernelatoms.cli import encode
 from kernelatoms.cli.app import main
 
 
@@ -157,7 +157,7 @@ def test_classifiers_give_the_codes_that_decided(
         "fit", "digits.npz", "--rows", "X_train", "--label", "y_train", "--model", name, *given,
         "--set", "n_atoms=12", "--set", "max_iter=2",
     )  # fmt: skip
-    monkeypatch.setattr(apply, "_BLOCK_ROWS", 70)
+    monkeypatch.setattr(encode, "_BLOCK_ROWS", 70)
     assert run("encode", "model.skops", "digits.npz", "--rows", "X_test")[0] == 0
     codes = scipy.sparse.load_npz(tmp_path / "codes.npz")
     model, _ = load_model(tmp_path / "model.skops")

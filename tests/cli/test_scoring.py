@@ -133,7 +133,8 @@ def test_the_command_tells_all_of_it(command, visits):
 def test_the_command_tunes(command, visits):
     result = command("fit", "visits.csv", "--label", "well", "--model", "linear", "--tune")
     assert result.returncode == 0, result.stderr
-    assert "Chosen, the smallest within a standard error of the best: n_atoms=" in result.stdout
+    chosen = "Chosen, the smallest within a standard error of the best: n_atoms="
+    assert result.stdout.index(chosen) < result.stdout.index("fitted in")
     wrong = command("fit", "visits.csv", "--label", "well", "--model", "kcrc", "--tune")
     assert wrong.returncode == 2
     assert "--tune" in wrong.stderr
@@ -152,7 +153,7 @@ def test_the_command_tunes(command, visits):
 def test_the_default_model_has_what_is_asked_for(command, visits, options, name, why):
     result = command("fit", "visits.csv", "--label", "well", *options)
     assert result.returncode == 0, result.stderr
-    assert result.stdout.startswith(f"{name} on visits.csv")
+    assert f"{name} on visits.csv" in result.stdout
     assert f"The model is {name}, {why}" in result.stderr
 
 

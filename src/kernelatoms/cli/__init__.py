@@ -10,7 +10,8 @@
 - ``columns``: how columns are used, in words; ``missing``: what becomes of missing values.
 - ``judging``: how right predictions are.
 - ``fit``: ``kernelatoms fit``; ``reached``: what a fit reached.
-- ``apply``: ``kernelatoms predict`` and ``encode``.
+- ``predict``: ``kernelatoms predict``; ``encode``: ``kernelatoms encode``;
+  ``applying``: a model file and a data file, opened together.
 - ``signals``: ``kernelatoms decode`` and ``denoise``.
 - ``explaining``: ``kernelatoms explain``.
 - ``look``: ``kernelatoms info``, ``report`` and ``datasets``;

@@ -5,7 +5,17 @@ from typing import Annotated
 
 import typer
 
-from kernelatoms.cli import apply, codec, demo, explaining, fit, look, reproduce, signals
+from kernelatoms.cli import (
+    codec,
+    demo,
+    encode,
+    explaining,
+    fit,
+    look,
+    predict,
+    reproduce,
+    signals,
+)
 from kernelatoms.cli.speaking import open_streams, say_the_rest, tell
 from kernelatoms.cli.stopping import STOPPED
 
@@ -20,8 +30,8 @@ app = typer.Typer(
 )
 
 app.command(epilog=fit.EXAMPLES)(fit.fit)
-app.command(epilog=apply.PREDICT_EXAMPLES)(apply.predict)
-app.command(epilog=apply.ENCODE_EXAMPLES)(apply.encode)
+app.command(epilog=predict.PREDICT_EXAMPLES)(predict.predict)
+app.command(epilog=encode.ENCODE_EXAMPLES)(encode.encode)
 app.command(epilog=signals.DECODE_EXAMPLES)(signals.decode)
 app.command(epilog=signals.DENOISE_EXAMPLES)(signals.denoise)
 app.command(epilog=explaining.EXAMPLES)(explaining.explain)

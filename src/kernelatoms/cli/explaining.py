@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 import typer
 
-from kernelatoms.cli.apply import at_work, open_both
+from kernelatoms.cli.applying import at_work, open_both
 from kernelatoms.cli.options import Data, Decimal, Encoding, Header, Json, Model, Rows, Trust
 from kernelatoms.cli.speaking import print_json, speaks_plainly, tell, warnings_as_notes
 

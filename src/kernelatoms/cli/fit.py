@@ -254,12 +254,12 @@ def _say_before(chosen: Any, record: Any, output: Path, pipeline: Any) -> None:
 
 def _tell(record: Any, pipeline: Any, output: Path) -> None:
     data, report = record.data, record.fit
+    if "tuned" in report:
+        tell_sizes(report["tuned"])
     classes = report.get("classes", [])
     sizes = f"{data['rows']:,} rows, {data['features']:,} features"
     sizes += f", {len(classes)} classes" if classes else ""
     tell(f"{record.name} on {data['file']}: {sizes}; fitted in {report['seconds']:.2f} s.")
-    if "tuned" in report:
-        tell_sizes(report["tuned"])
     if report.get("energy_kept") is not None:
         tell(
             f"{report['n_atoms']:,} atoms; their codes keep {report['energy_kept']:.1%} of the "

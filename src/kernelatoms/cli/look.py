@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from kernelatoms.cli.apply import at_work, open_both
+from kernelatoms.cli.applying import at_work, open_both
 from kernelatoms.cli.choosing import trusted_types
 from kernelatoms.cli.options import (
     Decimal,

@@ -6,8 +6,9 @@ from typing import Annotated, Any
 
 import typer
 
-from kernelatoms.cli.apply import at_work, codes_of, n_atoms_of, open_both
+from kernelatoms.cli.applying import at_work, open_both
 from kernelatoms.cli.choosing import trusted_types
+from kernelatoms.cli.encode import codes_of, n_atoms_of
 from kernelatoms.cli.options import (
     Decimal,
     Encoding,

@@ -101,7 +101,7 @@ class PaperFigure:
     ``by_method``: the table has a row for every method and a column for every place, for many
     methods at few places, which ``names`` calls by name; ``absent()`` names methods that cannot be
     run here, and what their rows say. ``compared`` makes other curves of those measured, such as
-    differences.
+    differences, and ``over`` says what those rest on where it is not seeds.
     """
 
     name: str
@@ -123,12 +123,17 @@ class PaperFigure:
     by_method: bool = False
     names: Mapping[float, str] = field(default_factory=dict)
     compared: Callable[[Curves], Curves] = lambda curves: curves
+    over: str = ""
     absent: Callable[[], Mapping[str, str]] = dict
 
     @property
     def paper(self) -> str:
         """The paper's short name."""
         return self.name.split("/")[0]
+
+    def rests_on(self, curves: Curves) -> str:
+        """Say what every number of the table is made of."""
+        return self.over or f"mean ± standard error of {curves.seeds_in_words()}"
 
     def name_of(self, x: float | None) -> str:
         """Return what the table calls a place on the axis."""

@@ -37,7 +37,7 @@ def figure_table(figure: PaperFigure, curves: Curves) -> Table:
     """Return the measured means with their errors, and the reported numbers in columns beside."""
     header, rows = (_by_method if figure.by_method else _by_place)(figure, curves)
     reported = f" Reported: {figure.source}." if figure.source else ""
-    caption = f"{figure.ylabel}: mean ± standard error of {curves.seeds_in_words()}.{reported}"
+    caption = f"{figure.ylabel}: {figure.rests_on(curves)}.{reported}"
     return Table(header, rows, caption)
 
 
@@ -103,9 +103,8 @@ def curves_in_words(figure: PaperFigure) -> str:
 def picture_in_words(figure: PaperFigure, curves: Curves) -> str:
     """Say what solid, dashed, hollow and pale are in the picture of the curves."""
     dots = _as_dots(figure, curves)
-    parts = [
-        f"Ours: {'dots' if dots else 'lines'} with standard errors, {curves.seeds_in_words()}."
-    ]
+    made_of = figure.over or f"with standard errors, {curves.seeds_in_words()}"
+    parts = [f"Ours: {'dots' if dots else 'lines'}{',' * bool(figure.over)} {made_of}."]
     if not dots and any(len(curves.at(m, None)) and curves.line(m)[0] for m in curves.methods):
         parts.append(f"Without markers: {figure.nowhere}.")
     if figure.reported:

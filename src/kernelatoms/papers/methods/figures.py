@@ -92,11 +92,12 @@ FIGURES = (
         "The median over data sets of the accuracy less that of the RBF-SVM at its defaults "
         f"(tuned: after its own grid), in points; above 0 is better. {_RULES}",
         "accuracy", "points above the RBF-SVM", SUMMARY_PLACES, summary, claims_summary,
-        number="{:+.1f}",
+        number="{:+.1f}", over="median over data sets",
     ),
     _figure(
         "ranks", "Ranks", "Mean rank among all methods over clean data sets, 1 is the best.",
         "accuracy", "mean rank", _TWO, ranks, number="{:.1f}",
+        over="mean ± standard error over data sets",
     ),
     *(
         _by_group(group, condition)
@@ -116,6 +117,7 @@ FIGURES = (
         _figure(
             name, f"{title}: medians", f"The median over clean data sets, at defaults. {_RULES}",
             name, ylabel, _TWO, medians, number=number, log=True,
+            over="median over data sets",
         )
         for name, title, ylabel, number in _COSTS
     ),

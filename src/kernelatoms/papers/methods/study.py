@@ -36,6 +36,6 @@ STUDY = Study(
     "methods/study",
     "scikit-learn's tables; USPS, MNIST, ORL, Yale B, AR where at hand",
     quick=Size(_settings(tuple(BUNDLED)[:2], (CLEAN,)), 1, "1 min"),
-    full=Size(_settings(DATA, CONDITIONS), 3, "1 h"),
+    full=Size(_settings(DATA, CONDITIONS), 3, "30 min"),
     measure=measure,
 )

@@ -1,16 +1,12 @@
-"""``kernelatoms predict`` and ``encode``: a fitted model on further rows."""
+"""``kernelatoms encode``: the sparse codes of further rows."""
 
 import io
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from kernelatoms.cli.choosing import trusted_types
-from kernelatoms.cli.judging import Judgement, judge
-from kernelatoms.cli.missing import note_about_rows
+from kernelatoms.cli.applying import at_work, open_both
 from kernelatoms.cli.options import (
     Data,
     Decimal,
@@ -21,28 +17,8 @@ from kernelatoms.cli.options import (
     Model,
     Rows,
     Trust,
-    read_data,
 )
-from kernelatoms.cli.page_facts import share_learned
-from kernelatoms.cli.speaking import (
-    note,
-    print_json,
-    say,
-    speaks_plainly,
-    tell,
-    warnings_as_notes,
-)
-
-PREDICT_EXAMPLES = """**Examples**
-
-`kernelatoms predict model.skops new.csv`
-
-`kernelatoms predict model.skops new.csv --scores --output predictions.csv`
-
-`kernelatoms predict own.skops new.csv --trust mykernels:Power`
-
-`kernelatoms predict digits.skops digits.npz --rows X_test --label y_test --output p.npy`
-"""
+from kernelatoms.cli.speaking import print_json, speaks_plainly, tell, warnings_as_notes
 
 ENCODE_EXAMPLES = """**Examples**
 
@@ -56,87 +32,6 @@ ENCODE_EXAMPLES = """**Examples**
 """
 
 _BLOCK_ROWS = 4096
-
-
-@speaks_plainly
-def predict(
-    model: Model,
-    data: Data,
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", help=".csv, .parquet, .npy or .npz; else to the terminal."),
-    ] = None,
-    scores: Annotated[
-        bool, typer.Option("--scores", help="Add how well each class fits (larger is better).")
-    ] = False,
-    label: Annotated[
-        str | None,
-        typer.Option(help="Column of true classes, to count how many predictions are right."),
-    ] = None,
-    rows: Rows = None,
-    decimal: Decimal = None,
-    encoding: Encoding = None,
-    header: Header = None,
-    trust: Trust = None,
-    force: Force = False,
-    as_json: Json = False,
-) -> None:
-    """Predict the class of every row of a file.
-
-    Columns are found by name, in any order; row identifiers are copied beside the predictions. If
-    the file has the label column of the model, the share of right predictions is shown.
-    """
-    from kernelatoms.files import (
-        RESULT_SUFFIXES,
-        ReadOptions,
-        check_result_target,
-        is_standard_stream,
-        refuse_to_overwrite,
-        row_identifiers,
-        write_columns,
-    )
-
-    options = ReadOptions(rows, decimal, encoding, header)
-    if output is not None:
-        refuse_to_overwrite(output, model, data)
-        check_result_target(output, RESULT_SUFFIXES, force=force)
-        output = None if is_standard_stream(output) else output
-    heard: list[str] = []
-    with warnings_as_notes(heard), at_work(model):
-        fitted, record, table, X = open_both(model, data, options, trust)
-        if not hasattr(fitted, "predict"):
-            raise ValueError(
-                f"{model} holds {record.name or type(fitted).__name__!r}, which predicts no "
-                "classes; use 'kernelatoms encode' for its codes."
-            )
-        predictions = fitted.predict(X)
-        columns: dict[str, Any] = {**row_identifiers(table, record), "prediction": predictions}
-        if scores:
-            columns |= _scores(fitted, X)
-    judged = _judged(table, label or record.label, label is not None, fitted, predictions)
-    learned = 0.0 if judged is None else _learned_from(record, X, table, label or record.label)
-    result: dict[str, Any] = {"rows": len(X), "accuracy": None}
-    if judged is not None:
-        result |= {**judged.to_dict(), "share_learned_from": learned}
-    if output is not None:
-        write_columns(output, columns)
-        result["output"] = str(output)
-    if as_json:
-        if output is None:
-            result |= {name: list(values) for name, values in columns.items()}
-        print_json(result)
-        return
-    if output is None:
-        text = io.StringIO()
-        write_columns(text, columns)
-        tell(text.getvalue(), end="")
-    for line in [] if judged is None else judged.lines():
-        say(line)
-    if learned:
-        which = "these very rows" if learned == 1 else f"{learned:.1%} of these rows"
-        note(f"the model learned from {which}; on others it will be less often right.")
-    if output is not None:
-        tell(f"{len(X):,} predictions: {output}")
 
 
 @speaks_plainly
@@ -246,45 +141,6 @@ def encode(
     )
 
 
-def open_both(
-    model: Path, data: Path, options: Any, trust: list[str] | None
-) -> tuple[Any, Any, Any, Any]:
-    """Return the model, its record, the table and its rows in the model's columns.
-
-    ``options`` are the ``ReadOptions`` of the table, or the key of its rows.
-    """
-    from kernelatoms.files import load_model, rows_for
-
-    fitted, record = load_model(model, trusted=trusted_types(trust))
-    table = read_data(data, options)
-    n_features = getattr(fitted, "n_features_in_", None)
-    if n_features is None and record.columns is None:
-        raise ValueError(
-            f"{model} says neither how many columns it takes nor which; use it from Python, with "
-            "load_model."
-        )
-    X, notes = rows_for(table, record, n_features or len(record.columns or ()))
-    for text in (*notes, note_about_rows(fitted, X)):
-        if text:
-            note(text)
-    return fitted, record, table, X
-
-
-@contextmanager
-def at_work(model: Path) -> Iterator[None]:
-    """Say in words that a model cannot be applied.
-
-    Steps of scikit-learn believe what a file says of them, and raise whatever comes of it.
-    """
-    try:
-        yield
-    except (LookupError, AttributeError, ArithmeticError, RuntimeError) as error:
-        raise ValueError(
-            f"{model}: the model cannot be applied ({type(error).__name__}: {error}); its file may "
-            "be damaged."
-        ) from error
-
-
 def codes_of(fitted: Any, X: Any, options: dict[str, Any] | None = None) -> Any:
     """Return the codes of rows; of class dictionaries, those that decided.
 
@@ -386,40 +242,3 @@ def n_atoms_of(fitted: Any) -> int:
         return len(fitted.labels_)
     names = ("n_atoms_", "n_components_")
     return int(next((getattr(fitted, name) for name in names if hasattr(fitted, name)), 1))
-
-
-def _scores(fitted: Any, X: Any) -> dict[str, Any]:
-    if not hasattr(fitted, "decision_function") or not hasattr(fitted, "classes_"):
-        raise ValueError("--scores: the model does not say how well each class fits.")
-    values, classes = fitted.decision_function(X), fitted.classes_
-    if values.ndim == 1:
-        return {f"score {classes[1]}": values}
-    return {f"score {name}": values[:, i] for i, name in enumerate(classes)}
-
-
-def _judged(
-    table: Any, label: str | None, asked: bool, fitted: Any, predictions: Any
-) -> Judgement | None:
-    """Return how right predictions are, where true classes are known."""
-    from kernelatoms.files import TableError, labels_for
-
-    if label is None or (not asked and label not in table.names):
-        return None
-    if not hasattr(fitted, "classes_"):
-        raise ValueError("--label: the model predicts no classes that could be right.")
-    try:
-        truth, kept = labels_for(table, label, fitted.classes_)
-    except TableError as error:
-        if asked:
-            raise
-        note(f"How many predictions are right is not said: {error}")
-        return None
-    return judge(predictions[kept], truth, len(table), fitted.classes_)
-
-
-def _learned_from(record: Any, X: Any, table: Any, label: str) -> float:
-    """Return the share of the labelled rows that the model learned from, as far as is known."""
-    from kernelatoms.files import read_labels
-
-    y, kept = read_labels(table, label)
-    return share_learned(record, X[kept], y) or 0.0

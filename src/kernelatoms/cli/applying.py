@@ -1,0 +1,50 @@
+"""A model file and a data file, opened together."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from kernelatoms.cli.choosing import trusted_types
+from kernelatoms.cli.missing import note_about_rows
+from kernelatoms.cli.options import read_data
+from kernelatoms.cli.speaking import note
+
+
+def open_both(
+    model: Path, data: Path, options: Any, trust: list[str] | None
+) -> tuple[Any, Any, Any, Any]:
+    """Return the model, its record, the table and its rows in the model's columns.
+
+    ``options`` are the ``ReadOptions`` of the table, or the key of its rows.
+    """
+    from kernelatoms.files import load_model, rows_for
+
+    fitted, record = load_model(model, trusted=trusted_types(trust))
+    table = read_data(data, options)
+    n_features = getattr(fitted, "n_features_in_", None)
+    if n_features is None and record.columns is None:
+        raise ValueError(
+            f"{model} says neither how many columns it takes nor which; use it from Python, with "
+            "load_model."
+        )
+    X, notes = rows_for(table, record, n_features or len(record.columns or ()))
+    for text in (*notes, note_about_rows(fitted, X)):
+        if text:
+            note(text)
+    return fitted, record, table, X
+
+
+@contextmanager
+def at_work(model: Path) -> Iterator[None]:
+    """Say in words that a model cannot be applied.
+
+    Steps of scikit-learn believe what a file says of them, and raise whatever comes of it.
+    """
+    try:
+        yield
+    except (LookupError, AttributeError, ArithmeticError, RuntimeError) as error:
+        raise ValueError(
+            f"{model}: the model cannot be applied ({type(error).__name__}: {error}); its file may "
+            "be damaged."
+        ) from error
