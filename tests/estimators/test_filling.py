@@ -18,7 +18,7 @@ from kernelatoms import (
     load_model,
     save_model,
 )
-from oracles.filling import filled_from_nearest
+from oracles.filling import distance, filled_from_nearest
 
 
 def with_holes(X, share, rng):
@@ -38,18 +38,47 @@ def test_gaps_hold_what_the_oracle_says(seed, n, n_features, n_neighbors, shares
     X, new = (rng.normal(3, 1, (count, n_features)) @ mixing for count in (n, 9))
     X, new = with_holes(X, shares[0], rng), with_holes(new, shares[1], rng)
     fill = FillFromNearest(n_neighbors).fit(X)
-    expected = filled_from_nearest(X, new, n_neighbors)
-    np.testing.assert_allclose(fill.transform(new), expected, rtol=1e-9, atol=1e-9)
-    np.testing.assert_allclose(
-        fill.transform(X), filled_from_nearest(X, X, n_neighbors), rtol=1e-9, atol=1e-9
-    )
+    for rows in (new, X):
+        plain = decided(fill, rows)
+        np.testing.assert_allclose(
+            fill.transform(rows)[plain], filled_from_nearest(X, rows[plain], n_neighbors),
+            rtol=1e-9, atol=1e-9,
+        )  # fmt: skip
 
 
-def test_many_rows_are_compared_in_blocks(rng):
-    X = with_holes(rng.normal(size=(2100, 3)), 0.3, rng)
-    chosen = np.r_[:3, 511:514, 2097:2100]  # about the ends of blocks
-    filled = FillFromNearest(4).fit_transform(X)
-    np.testing.assert_allclose(filled[chosen], filled_from_nearest(X, X[chosen], 4))
+def decided(fill, rows):
+    """Tell whose last neighbour is nearer than the next row by more than float32 rounds."""
+    scales = fill.scales_
+    sizes = [np.nansum(((X - fill.medians_)[:, scales > 0] / scales[scales > 0]) ** 2, axis=1)
+             for X in (rows, fill.rows_)]  # fmt: skip
+    plain = np.ones(len(rows), bool)
+    for i, row in enumerate(rows):
+        far = sorted(d for y in fill.rows_ if (d := distance(row, y, scales)) is not None)
+        if len(far) > fill.n_neighbors:
+            gap = far[fill.n_neighbors] - far[fill.n_neighbors - 1]
+            plain[i] = gap > 1e-6 * (sizes[0][i] + sizes[1].max())
+    return plain
+
+
+@pytest.mark.parametrize("n_complete", [0, 1024, 1500, 2100])
+def test_many_rows_are_compared_in_blocks(rng, n_complete):
+    X = rng.normal(size=(2100, 5))
+    lacking = np.sort(rng.choice(2100, 2100 - n_complete, replace=False))
+    X[lacking] = with_holes(X[lacking], 0.4, rng)
+    rows = with_holes(rng.normal(size=(520, 5)), 0.4, rng)
+    chosen = np.r_[:3, 254:258, 510:520]  # about the ends of blocks
+    rows[256] = np.nan
+    filled = FillFromNearest(4).fit(X).transform(rows)
+    np.testing.assert_allclose(filled[chosen], filled_from_nearest(X, rows[chosen], 4))
+
+
+def test_values_beyond_all_bounds_leave_the_rest_to_be_filled(rng):
+    X = rng.normal(size=(40, 3))
+    rows = np.array([[1e300, np.nan, 0.5], [1e12, 0.1, np.nan]])
+    filled = FillFromNearest(1).fit(X).transform(rows)
+    highest = X[X[:, 0].argmax()]  # the nearest to what is that far off
+    np.testing.assert_allclose(filled[0], [1e300, highest[1], 0.5])
+    np.testing.assert_allclose(filled[1], [1e12, 0.1, highest[2]])
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from sklearn.datasets import load_digits, make_blobs
 from sklearn.decomposition import KernelPCA
 from sklearn.metrics.pairwise import pairwise_kernels
+from sklearn.utils import get_tags
 
 import oracles.linearize
 from kernelatoms import KernelLinearizer, nystrom_error
@@ -451,6 +452,7 @@ def test_a_type_that_is_asked_for_is_that_of_rows_made_so_before(seed, given):
         F = own.transform(X)
         assert F.dtype == own.landmarks_.dtype == asked
         np.testing.assert_array_equal(F, plain.transform(X.astype(asked)))
+        assert get_tags(own).transformer_tags.preserves_dtype == []
 
 
 @pytest.mark.parametrize("dtype", ["half", np.float16, int, "no type", object()])

@@ -18,7 +18,7 @@ from kernelatoms.report.rows import RowsOfFile
 
 Array = NDArray[Any]
 
-_BLOCK_ROWS = 4096
+_BLOCK_ROWS = 1 << 14
 _BLOCK_VALUES = 1 << 22
 _TIMED_ROWS = 2000
 _WEIGHED_ROWS = 2000

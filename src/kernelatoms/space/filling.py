@@ -6,8 +6,8 @@ a fourth:
 
     sum_i p_i y_i^2 - 2 x_i y_i + q_i x_i^2,   sum_i p_i q_i
 
-Which rows are nearest is found in float32: of two rows that are about as far, either
-will do.
+The first over the second is the distance. It is found in float32: of two rows that are about as
+far, either will do.
 """
 
 from typing import Any
@@ -43,6 +43,9 @@ def fill_from_nearest(rows: Array, kept: Array, n_neighbors: int) -> Array:
         0 where no neighbour has the entry.
     """
     filled = np.empty_like(rows)
+    # Complete rows first: of these, every row has as many entries in common as it has itself.
+    lacking = np.isnan(kept).any(axis=1)
+    kept, n_complete = kept[np.argsort(lacking, kind="stable")], np.count_nonzero(~lacking)
     theirs = np.nan_to_num(kept, nan=0.0)
     has = (~np.isnan(kept)).astype(rows.dtype)
     compared = np.hstack([theirs**2, theirs, has]).astype(np.float32)
@@ -53,15 +56,18 @@ def fill_from_nearest(rows: Array, kept: Array, n_neighbors: int) -> Array:
         block = rows[start:stop]
         gone = np.isnan(block)
         own, known = np.where(gone, 0, block), (~gone).astype(np.float32)
-        comparing = np.hstack([known, -2 * own, own**2]).astype(np.float32)
+        count = np.maximum(known.sum(axis=1, keepdims=True), 1)
+        comparing = (np.hstack([known, -2 * own, own**2]) / count).astype(np.float32)
         indices, values = engine.none_yet(len(block), n_neighbors, comparing.dtype)
         for first in range(0, len(kept), _KEPT):
             part = slice(first, first + _KEPT)
-            far, common = comparing @ compared[part].T, known @ has_single[part].T
-            np.maximum(far, 0, out=far)
-            far[common == 0] = np.inf  # never kept
-            far /= np.maximum(common, 1, out=common)
+            far = comparing @ compared[part].T
+            if part.stop > n_complete:
+                common = known @ has_single[part].T
+                far *= count / np.maximum(common, 1)
+                far[common == 0] = np.inf  # never kept
             engine.keep_smallest(far, first, indices, values)
+        indices[gone.all(axis=1)] = -1
         chosen = _choice(indices, len(kept), rows.dtype)
         means = (chosen @ theirs) / np.maximum(chosen @ has, 1)
         filled[start:stop] = np.where(gone, means, block)
