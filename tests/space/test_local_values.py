@@ -83,9 +83,10 @@ def test_which_kernels_are_gaussian():
         assert gaussian_gamma(kernel, 5) is None
 
 
-def test_float32_rows_whose_products_overflow_are_multiplied_in_float64(rng):
-    X, D = (1e25 * rng.standard_normal((n, 4)).astype(np.float32) for n in (3, 6))
-    kernel = make_kernel("rbf", gamma=1e-51)
+@pytest.mark.parametrize("size", [1e25, 1e-28])
+def test_float32_rows_whose_products_are_no_numbers_are_multiplied_in_float64(rng, size):
+    X, D = (np.float32(size * rng.standard_normal((n, 4))) for n in (3, 6))
+    kernel = make_kernel("rbf", gamma=0.1 / size**2)
     candidates = np.array([[0, 1, -1], [2, 3, 5], [4, 5, 0]], np.int32)
     grams, corrs = local_values(kernel, X, D, candidates, with_grams=True)
     expected, their_corrs = by_the_book(kernel, X, D, candidates)

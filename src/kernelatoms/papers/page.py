@@ -103,8 +103,10 @@ def curves_in_words(figure: PaperFigure) -> str:
 def picture_in_words(figure: PaperFigure, curves: Curves) -> str:
     """Say what solid, dashed, hollow and pale are in the picture of the curves."""
     dots = _as_dots(figure, curves)
-    made_of = figure.over or f"with standard errors, {curves.seeds_in_words()}"
-    parts = [f"Ours: {'dots' if dots else 'lines'}{',' * bool(figure.over)} {made_of}."]
+    marks = "dots" if dots else "lines"
+    parts = [f"Ours: {marks} with standard errors, {curves.seeds_in_words()}."]
+    if figure.over:
+        parts = [f"{marks.capitalize()}: {figure.over}."]
     if not dots and any(len(curves.at(m, None)) and curves.line(m)[0] for m in curves.methods):
         parts.append(f"Without markers: {figure.nowhere}.")
     if figure.reported:

@@ -19,8 +19,8 @@ Array = NDArray[Any]
 _AT_ONCE = 1 << 20
 # Up to this gamma |x - a|^2, products in float32 change a value by a few of its last digits.
 _NEAR = 2.0
-# And no product of rows up to this squared length overflows.
-_LONGEST = 2.0**60
+# And no product of rows between these squared lengths overflows, or vanishes beside them.
+_SHORTEST, _LONGEST = 2.0**-60, 2.0**60
 
 
 @jit(fastmath=True)
@@ -139,7 +139,8 @@ def _fill(
         if X.dtype == np.float64:
             continue
         longest = squares[part].max(axis=1, initial=0.0)
-        for s in start + np.flatnonzero((gamma * longest > _NEAR) | (longest > _LONGEST)):
+        far = (gamma * longest > _NEAR) | (longest > _LONGEST) | (longest < _SHORTEST)
+        for s in start + np.flatnonzero(far & (longest > 0)):
             one = slice(s, s + 1)
             wide = np.empty((1, n_local, X.shape[1]))
             _centre(X[one], rows, candidates[one], wide, squares[one])
