@@ -12,6 +12,7 @@ second, dark version, in which everything else is turned the same way.
 import base64
 import io
 import re
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -80,7 +81,8 @@ def _as_svg(figure: Any) -> str:
     try:
         figure.dpi = 72
         _Canvas(figure, renderer)
-        figure.draw(renderer)
+        with rc_context({"svg.fonttype": "path"}):
+            figure.draw(renderer)
     finally:
         figure.set_canvas(canvas)
         figure.dpi = dpi
@@ -105,7 +107,9 @@ class _Renderer(RendererSVG):
 
     def draw_text(self, gc: Any, x: Any, y: Any, s: str, *rest: Any, **options: Any) -> None:
         """Draw a text as outlines, or write it down."""
-        with rc_context({"svg.fonttype": "none" if needs_browser(s) else "path"}):
+        # Only where it has to change: to set it takes longer than most texts do.
+        written = rc_context({"svg.fonttype": "none"}) if needs_browser(s) else nullcontext()
+        with written:
             super().draw_text(gc, x, y, s, *rest, **options)
 
     def get_text_width_height_descent(self, s: str, prop: Any, ismath: Any) -> Any:
