@@ -444,15 +444,32 @@ def test_eigenvalues_that_float32_kernel_values_cannot_tell_from_0_are_dropped()
 
 
 @given(seed=st.integers(0, 2**31), given=st.sampled_from(["float32", "float64"]))
-def test_a_type_that_is_asked_for_is_that_of_rows_made_so_before(seed, given):
+def test_a_type_that_is_asked_for_is_that_of_virtual_samples(seed, given):
     X = np.random.default_rng(seed).standard_normal((40, 5)).astype(given)
-    for asked in ("float32", np.float64):
+    plain = KernelLinearizer(n_landmarks=12, random_state=0).fit(X.astype(np.float64))
+    expected = plain.transform(X.astype(np.float64))
+    for asked, tolerance in (("float32", 1e-4), (np.float64, 1e-12)):
         own = KernelLinearizer(n_landmarks=12, dtype=asked, random_state=0).fit(X)
-        plain = KernelLinearizer(n_landmarks=12, random_state=0).fit(X.astype(asked))
         F = own.transform(X)
-        assert F.dtype == own.landmarks_.dtype == asked
-        np.testing.assert_array_equal(F, plain.transform(X.astype(asked)))
+        assert F.dtype == asked
+        np.testing.assert_allclose(F @ F.T, expected @ expected.T, atol=tolerance)
         assert get_tags(own).transformer_tags.preserves_dtype == []
+
+
+@pytest.mark.parametrize(("gamma", "inside"), [(5.0, np.float32), (0.02, np.float64)])
+def test_single_precision_costs_no_coordinate(gamma, inside, rng):
+    """Kernel values are float32 only where they tell all coordinates of float64 apart."""
+    X = rng.standard_normal((200, 3))
+    plain = KernelLinearizer(gamma=gamma, n_landmarks=30, random_state=0).fit(X)
+    single = KernelLinearizer(gamma=gamma, n_landmarks=30, dtype="float32", random_state=0).fit(X)
+    assert single.landmarks_.dtype == single.dual_coef_.dtype == inside
+    assert single.n_components_ == plain.n_components_
+    assert single.transform(X).dtype == np.float32
+    np.testing.assert_allclose(single.transform(X), plain.transform(X), atol=1e-4)
+    np.testing.assert_allclose(
+        single.inverse_transform(single.transform(X)), plain.inverse_transform(plain.transform(X)),
+        atol=0.01,
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize("dtype", ["half", np.float16, int, "no type", object()])

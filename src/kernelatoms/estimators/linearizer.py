@@ -31,6 +31,7 @@ from kernelatoms.space.gram_check import OVERFLOW
 from kernelatoms.space.linearize import (
     Eigensolver,
     check_training_kernel,
+    in_float32,
     linearize,
     nystroem_error,
     ridge_preimage,
@@ -99,9 +100,9 @@ class KernelLinearizer(
         300 components of 5,000 rows of USPS were within a thousandth of the best approximation
         in the spectral norm; where eigenvalues fall fast, ten are enough.
     dtype : {None, "float32", "float64"}, default=None
-        What rows are made before anything is computed, and what virtual samples are; None for the
-        rows' own. "float32" takes about half the time and half the memory; columns should be
-        scaled first, since those far from 0 lose digits.
+        The type of virtual samples; None for that of the rows. With "float32" kernel values are
+        computed in it too, where that costs no coordinate: in about half the time. Columns should
+        then be scaled first, since those far from 0 lose digits.
     random_state : int, RandomState or None
         Seeds the sampling and the randomised solver.
 
@@ -178,7 +179,9 @@ class KernelLinearizer(
         kernel = self._asked_kernel()
         solver = self._check_solver()
         dtype = self._check_dtype()
-        X = _as_type(validate_training(self, X), dtype)
+        X = validate_training(self, X)
+        if dtype == np.float64:
+            X = X.astype(np.float64, copy=False)
         if self._precomputed:
             check_training_kernel(X)
         kernel = self._fit_kernel(kernel, X)
@@ -198,7 +201,10 @@ class KernelLinearizer(
         if not np.isfinite(W).all():
             raise ValueError(OVERFLOW)
         result = linearize(landmarks, W, rank, solver, rng)
-        self.landmarks_ = landmarks[:, 0] if self._precomputed else landmarks
+        if dtype == np.float32 and not self._precomputed:
+            _check_fits(X, np.dtype(np.float32))
+            result = in_float32(result, W) or result
+        self.landmarks_ = landmarks[:, 0] if self._precomputed else result.landmarks
         self.dual_coef_ = result.coef
         self.eigenvalues_ = result.eigenvalues
         self.n_components_ = len(self.eigenvalues_)
@@ -206,7 +212,7 @@ class KernelLinearizer(
             self.__dict__.pop(name, None)
         if not self._precomputed:
             self.preimage_coef_ = ridge_preimage(result)
-            self.preimage_rows_ = more_rows(X, self.landmarks_)
+            self.preimage_rows_ = more_rows(X, landmarks)
         return self
 
     @sparse_in_blocks
@@ -288,12 +294,16 @@ class KernelLinearizer(
         return self.n_components_
 
     def _map(self, X: Array) -> Array:
+        asked = self._check_dtype()
+        if asked == np.float32 and self.dual_coef_.dtype == np.float32 != X.dtype:
+            _check_fits(X, asked)
+            X = X.astype(np.float32)
         dtype = np.result_type(X, self.dual_coef_)
         landmarks = self.landmarks_[:, None] if self._precomputed else self.landmarks_
         if not self._precomputed:
             landmarks = landmarks.astype(dtype, copy=False)
         coef = self.dual_coef_.astype(dtype, copy=False)
-        F = Expansion(self._kernel(), landmarks, coef).project(X)
+        F = Expansion(self._kernel(), landmarks, coef).project(X, asked)
         self._check_range(X, F)
         return F
 
@@ -324,7 +334,10 @@ class KernelLinearizer(
                     "With kernel='precomputed', transform takes k(new, train) with one column "
                     f"for each of the {self.n_features_in_} training rows, got shape {shape}."
                 )
-        return _as_type(validate_new(self, X), self._check_dtype())
+        X = validate_new(self, X)
+        if self._check_dtype() == np.float64:
+            return X.astype(np.float64, copy=False)
+        return X
 
     def _check_dtype(self) -> np.dtype[Any] | None:
         if self.dtype is None:
@@ -417,18 +430,14 @@ class KernelLinearizer(
         return tags
 
 
-def _as_type(X: Array, dtype: np.dtype[Any] | None) -> Array:
-    """Return rows of that type; None for their own."""
-    if dtype is None or X.dtype == dtype:
-        return X
-    with np.errstate(over="ignore"):
-        found = X.astype(dtype)
-    if np.isinf(found).any():
+def _check_fits(X: Array, dtype: np.dtype[Any]) -> None:
+    """Refuse rows with values that a type does not have."""
+    largest = np.nanmax(np.abs(X), initial=0.0)
+    if largest > np.finfo(dtype).max:
         raise ValueError(
-            f"X holds values up to {np.nanmax(np.abs(X)):.3g}, too large for dtype={dtype.name!r}: "
-            "scale the columns, or leave dtype at None."
+            f"X holds values up to {largest:.3g}, too large for dtype={dtype.name!r}: scale the "
+            "columns, or leave dtype at None."
         )
-    return found
 
 
 def nystrom_error(linearizer: KernelLinearizer, X: Any) -> float:

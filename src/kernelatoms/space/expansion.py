@@ -42,9 +42,12 @@ class Expansion:
         out[...] = K
         return out
 
-    def project(self, X: Array) -> Array:
-        """Return <phi(x), v_j> for all rows, in blocks: (n, n_anchors) is never held."""
-        out = np.empty((len(X), self.n_vectors), X.dtype)
+    def project(self, X: Array, out_dtype: Any = None) -> Array:
+        """Return <phi(x), v_j> for all rows, in blocks: (n, n_anchors) is never held.
+
+        ``out_dtype`` is what they are rounded to in the end, the type of X by default.
+        """
+        out = np.empty((len(X), self.n_vectors), out_dtype or X.dtype)
         # Coefficients may be as large as the inverse precision they were computed in: float32
         # rows are compared with float64 anchors in float64.
         dtype = X.dtype if self.coef is None else np.result_type(X, self.coef)

@@ -69,10 +69,7 @@ def linearize(
     # Dividing by eigenvalues at rounding level would turn noise into coordinates.
     keep = eigenvalues > len(landmarks) * np.finfo(eigenvalues.dtype).eps * eigenvalues[0]
     if landmarks.dtype == np.float32 and landmark_gram.dtype == np.float64:
-        largest = float(np.diagonal(landmark_gram).max())
-        keep &= (
-            eigenvalues > _NOISE * float(np.finfo(np.float32).eps) * largest * len(vectors) ** 0.5
-        )
+        keep &= eigenvalues > _noise_in_float32(landmark_gram)
     if not keep.any():
         raise ValueError("The kernel is zero on all landmarks: there is nothing to linearize.")
     eigenvalues, vectors = eigenvalues[keep], vectors[:, keep]
@@ -84,6 +81,19 @@ def linearize(
     return Linearization(
         landmarks, coef.astype(dtype), eigenvalues.astype(dtype), vectors.astype(dtype)
     )
+
+
+def in_float32(made: Linearization, landmark_gram: Array) -> Linearization | None:
+    """Return the same map in float32; None if its kernel values could not tell all coordinates."""
+    if not (made.eigenvalues > _noise_in_float32(landmark_gram)).all():
+        return None
+    return Linearization(*(part.astype(np.float32) for part in vars(made).values()))
+
+
+def _noise_in_float32(landmark_gram: Array) -> float:
+    """Return the eigenvalue up to which coordinates of float32 kernel values are noise."""
+    largest = float(np.diagonal(landmark_gram).max())
+    return _NOISE * float(np.finfo(np.float32).eps) * largest * len(landmark_gram) ** 0.5
 
 
 def _leading_eigenpairs(
