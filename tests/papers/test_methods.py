@@ -18,7 +18,7 @@ from kernelatoms.papers.methods.classifiers import (
 )
 from kernelatoms.papers.methods.data import BUNDLED, CONDITIONS, DATA, MADE, Split, split_of
 from kernelatoms.papers.methods.study import STUDY, place_of
-from kernelatoms.papers.page import figure_table
+from kernelatoms.papers.page import figure_table, picture_in_words
 
 
 @pytest.mark.parametrize("name", [*BUNDLED, *MADE])
@@ -183,3 +183,14 @@ def test_the_study_holds_every_classifier():
     assert {"kcrc", "lkdl", "src", "dksvd"} <= set(OURS)
     assert len(BASELINES) == 4
     assert len({(s["method"], s["x"]) for s in STUDY.full.settings}) == len(STUDY.full.settings)
+
+
+def test_tables_over_data_sets_say_so_and_others_count_seeds():
+    curves = Curves({("kcrc", 0): [1.0, 2.0], ("RBF-SVM", 0): [1.0]})
+    by_name = {name.split("/")[1]: FIGURES[name] for name in FIGURES if name.startswith("methods/")}
+    said = {name: figure_table(by_name[name], curves).caption for name in by_name}
+    for name in ("summary", "fit", "predict", "bytes"):
+        assert said[name].endswith(": median over data sets.")
+    assert said["ranks"] == "mean rank: mean ± standard error over data sets."
+    assert "standard error of 1 to 2 seeds" in said["made-clean"]
+    assert picture_in_words(by_name["ranks"], curves).startswith("Dots: mean ± standard error over")
