@@ -472,6 +472,15 @@ def test_single_precision_costs_no_coordinate(gamma, inside, rng):
     )  # fmt: skip
 
 
+def test_kernel_values_that_are_no_float32_numbers_stay_float64(rng):
+    X = 1e15 * rng.standard_normal((40, 4))
+    how = {"degree": 3, "gamma": 1e-9, "coef0": 0, "n_landmarks": 3, "random_state": 0}
+    plain = KernelLinearizer("poly", **how).fit(X)
+    single = KernelLinearizer("poly", dtype="float32", **how).fit(X)
+    assert single.landmarks_.dtype == np.float64
+    np.testing.assert_allclose(single.transform(X), plain.transform(X), rtol=1e-5, atol=1e-5 * 1e31)
+
+
 @pytest.mark.parametrize("dtype", ["half", np.float16, int, "no type", object()])
 def test_other_types_are_refused(dtype):
     with pytest.raises(ValueError, match="dtype must be None, 'float32' or 'float64', got"):

@@ -203,7 +203,8 @@ class KernelLinearizer(
         result = linearize(landmarks, W, rank, solver, rng)
         if dtype == np.float32 and not self._precomputed:
             _check_fits(X, np.dtype(np.float32))
-            result = in_float32(result, W) or result
+            if self._in_range(kernel, landmarks.astype(np.float32)).dtype == np.float32:
+                result = in_float32(result, W) or result
         self.landmarks_ = landmarks[:, 0] if self._precomputed else result.landmarks
         self.dual_coef_ = result.coef
         self.eigenvalues_ = result.eigenvalues
@@ -238,7 +239,7 @@ class KernelLinearizer(
     def _transformed(self, X: Array) -> Array:
         """Return the virtual samples of checked rows, whatever ``set_output`` says."""
         check_fits(
-            float(len(X)) * self.n_components_ * X.itemsize,
+            float(len(X)) * self.n_components_ * (self._check_dtype() or X.dtype).itemsize,
             f"{self.n_components_} virtual samples of each of {len(X)} rows",
             "Choose fewer components (n_components), or transform fewer rows at a time.",
         )
@@ -295,9 +296,9 @@ class KernelLinearizer(
 
     def _map(self, X: Array) -> Array:
         asked = self._check_dtype()
-        if asked == np.float32 and self.dual_coef_.dtype == np.float32 != X.dtype:
+        if asked is not None and asked == self.dual_coef_.dtype:
             _check_fits(X, asked)
-            X = X.astype(np.float32)
+            X = X.astype(asked, copy=False)
         dtype = np.result_type(X, self.dual_coef_)
         landmarks = self.landmarks_[:, None] if self._precomputed else self.landmarks_
         if not self._precomputed:
