@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-slow test-lowest fuzz bench lint docs dist clean
+.PHONY: demo test test-slow test-lowest test-torch test-gpu fuzz bench lint docs dist clean
 .DEFAULT_GOAL := test
 
 # $(call install,what) puts the package (and extras) into $(VENV), creating it when it is not there.
@@ -59,6 +59,31 @@ $(LOWEST)/.ready: pyproject.toml tests/lowest.py
 	@$(LOWEST)/venv/bin/python -m pip install --quiet --disable-pip-version-check \
 	  --constraint $(LOWEST)/versions.txt --editable '.[dev]'
 	@touch $@
+
+# The tensor machine on CPU tensors, in plain torch and by Triton's interpreter, in an environment of its own.
+# A build of torch without CUDA will do, and is far smaller: TORCH="torch==2.13.0+cpu --extra-index-url ...".
+TORCH ?= torch==2.13.0
+TRITON ?= triton==3.9.0
+TORCH_ROOM := build/torch
+TENSOR_TESTS := tests/engine/gpu tests/estimators/test_tensors.py
+
+test-torch: $(TORCH_ROOM)/.ready
+	$(TORCH_ROOM)/venv/bin/$(PYTEST) $(wildcard $(TENSOR_TESTS) tests/estimators/test_streaming.py)
+	TRITON_INTERPRET=1 $(TORCH_ROOM)/venv/bin/$(PYTEST) --dist load $(wildcard tests/engine/gpu/test_*kernels.py) tests/engine/gpu/test_ksvd.py
+
+$(TORCH_ROOM)/.ready: pyproject.toml
+	@mkdir -p $(@D)
+	@test -x $(TORCH_ROOM)/venv/bin/python || $(PYTHON) -m venv $(TORCH_ROOM)/venv
+	@echo "Installing $(TORCH) into $(TORCH_ROOM): some minutes, once."
+	@$(TORCH_ROOM)/venv/bin/python -m pip install --quiet --disable-pip-version-check $(TORCH)
+	@$(TORCH_ROOM)/venv/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]' \
+	  safetensors "$(TRITON); sys_platform == 'linux'"
+	@touch $@
+
+# The same tests on a card, kernels compiled; for a Python whose torch sees one.
+test-gpu:
+	$(PYTHON) -c 'import sys, torch; torch.cuda.is_available() or sys.exit("test-gpu needs a card that torch sees; choose a Python with: make test-gpu PYTHON=...")'
+	PYTHONPATH=src $(PYTHON) -m pytest $(wildcard $(TENSOR_TESTS) tests/estimators/test_streaming.py)
 
 # Random model files, tables and numbers, for SECONDS; prints its seed, and SEED=... goes on with it.
 SECONDS ?= 600

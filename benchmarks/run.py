@@ -16,6 +16,7 @@ from benchmarks import many_atoms
 from benchmarks.codec import codec_tables
 from benchmarks.denoise import denoise_tables
 from benchmarks.eigen import eigen_tables
+from benchmarks.gpu import gpu_tables
 from benchmarks.harness import Contender, compare, describe_machine
 from benchmarks.ksad import ksad_tables
 from benchmarks.l1 import l1_table, threads_table
@@ -209,7 +210,7 @@ def main() -> None:
         "omp, ksvd, kernel, lasso, l1, l1-threads, local, representation, supervised, eigen, ksad, "
         "codec, denoise, memory, many-atoms, startup"
     )
-    parser.add_argument("tables", nargs="*", default=[], help=f"{names} (all by default)")
+    parser.add_argument("tables", nargs="*", default=[], help=f"{names} (all by default), gpu")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--generations", type=int, default=3)
     parser.add_argument("--data", default="", help="l1, denoise: only data whose names hold this")
@@ -249,6 +250,8 @@ def main() -> None:
         many_atoms.positive_table(False, arguments.rounds, arguments.generations)
     if "startup" in wanted:
         startup_table()
+    if "gpu" in wanted:  # where there is a card
+        gpu_tables(arguments.rounds)
 
 
 if __name__ == "__main__":

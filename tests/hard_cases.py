@@ -24,8 +24,9 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 import oracles.kernels
+from kernelatoms.engine.cpu import products
 from kernelatoms.estimators.coding_arguments import make_problem
-from kernelatoms.pursuit import fksc, ksc, lasso, omp, ridge, sizes
+from kernelatoms.pursuit import fksc, ksc, lasso, omp, ridge
 from kernelatoms.similarity.named import KERNELS
 
 GREEDY = ("omp", "ols")
@@ -179,7 +180,7 @@ def _without_gram(wanted):
     if not wanted:
         yield
         return
-    with mock.patch.multiple(sizes, _MOST_BYTES=0, _FEWEST_ATOMS=0):
+    with mock.patch.multiple(products, _MOST_BYTES=0, _FEWEST_ATOMS=0):
         yield
 
 

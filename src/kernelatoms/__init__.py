@@ -61,6 +61,8 @@ _HOME_OF = {
     "residual_norms": "estimators.residuals",
     "save_model": "files.models",
     "sparse_encode": "estimators.encode",
+    "to_device": "estimators.devices",
+    "use_device": "estimators.device_choice",
 }
 _ROOMS = ("datasets", "files", "pursuit", "report", "similarity")
 
@@ -114,6 +116,8 @@ __all__ = [
     "residual_norms",
     "save_model",
     "sparse_encode",
+    "to_device",
+    "use_device",
 ]
 
 if TYPE_CHECKING:
@@ -125,6 +129,8 @@ if TYPE_CHECKING:
     from kernelatoms.estimators.collaborative import CRCClassifier, SRCClassifier
     from kernelatoms.estimators.decoding import decode
     from kernelatoms.estimators.denoising import denoise_image, denoise_rows
+    from kernelatoms.estimators.device_choice import use_device
+    from kernelatoms.estimators.devices import to_device
     from kernelatoms.estimators.encode import lasso_path, sparse_encode
     from kernelatoms.estimators.explanation import Explanation, explain
     from kernelatoms.estimators.fddl import FDDLClassifier

@@ -16,7 +16,7 @@ from kernelatoms import (
     residual_norms,
     sparse_encode,
 )
-from kernelatoms.engine.cpu import l1
+from kernelatoms.engine.cpu import l1, products
 from kernelatoms.pursuit import sizes
 
 
@@ -186,8 +186,8 @@ def test_without_a_gram_matrix_codes_are_the_same(options, kernel, dtype, rng, m
         options["gap_tol"] = 1e-10
     expected = sparse_encode(X, D, **options).toarray()
     with monkeypatch.context() as patch:
-        patch.setattr(sizes, "_FEWEST_ATOMS", 100)
-        patch.setattr(sizes, "_MOST_BYTES", 1000)
+        patch.setattr(products, "_FEWEST_ATOMS", 100)
+        patch.setattr(products, "_MOST_BYTES", 1000)
         for name in ("LinearAtoms", "KernelAtoms"):
             patch.setattr(f"kernelatoms.space.atoms.{name}.gram", property(lambda self: 1 / 0))
         found = sparse_encode(X, D, **options).toarray()

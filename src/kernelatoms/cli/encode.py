@@ -10,6 +10,7 @@ from kernelatoms.cli.applying import at_work, open_both
 from kernelatoms.cli.options import (
     Data,
     Decimal,
+    Device,
     Encoding,
     Force,
     Header,
@@ -17,6 +18,7 @@ from kernelatoms.cli.options import (
     Model,
     Rows,
     Trust,
+    works_on_device,
 )
 from kernelatoms.cli.speaking import print_json, speaks_plainly, tell, warnings_as_notes
 
@@ -35,6 +37,7 @@ _BLOCK_ROWS = 4096
 
 
 @speaks_plainly
+@works_on_device
 def encode(
     model: Model,
     data: Data,
@@ -76,6 +79,7 @@ def encode(
     encoding: Encoding = None,
     header: Header = None,
     trust: Trust = None,
+    device: Device = None,
     force: Force = False,
     as_json: Json = False,
 ) -> None:  # fmt: skip

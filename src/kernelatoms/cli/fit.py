@@ -12,7 +12,18 @@ from kernelatoms import PRESETS, default_preset
 from kernelatoms.cli.choosing import CHOICES, SCALES, find_choice, make_model
 from kernelatoms.cli.columns import lines_of_columns
 from kernelatoms.cli.missing import note_about_training
-from kernelatoms.cli.options import Data, Decimal, Encoding, Force, Header, Json, Rows, read_data
+from kernelatoms.cli.options import (
+    Data,
+    Decimal,
+    Device,
+    Encoding,
+    Force,
+    Header,
+    Json,
+    Rows,
+    read_data,
+    works_on_device,
+)
 from kernelatoms.cli.reached import kept_in_words, note_copies, what_was_reached
 from kernelatoms.cli.scoring import check_folds, cross_validate, read_groups, tell_scores
 from kernelatoms.cli.sizing import default_model, drawn_rows, tell_sizes, tune_sizes
@@ -58,6 +69,7 @@ def _complete_model(incomplete: str) -> list[str]:
 
 
 @speaks_plainly
+@works_on_device
 def fit(
     data: Data,
     label: Annotated[
@@ -125,6 +137,7 @@ def fit(
         ),
     ] = False,
     seed: Annotated[int, typer.Option(min=0, help="Seeds everything.")] = 0,
+    device: Device = None,
     force: Force = False,
     as_json: Json = False,
 ) -> None:

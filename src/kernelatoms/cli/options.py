@@ -1,7 +1,10 @@
 """Options that commands have in common, and the way from a data file to its table."""
 
+import functools
+from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, ParamSpec
 
 import typer
 
@@ -9,6 +12,8 @@ from kernelatoms.cli.speaking import note
 
 if TYPE_CHECKING:
     from kernelatoms.files import ReadOptions, Table
+
+P = ParamSpec("P")
 
 _TABLES = (
     ".csv, .tsv, .txt, .jsonl (these also .gz, .bz2 or .zst), .parquet, .feather, .npy or .npz; "
@@ -49,6 +54,14 @@ Trust = Annotated[
 Force = Annotated[
     bool, typer.Option("--force", help="Replace what is there under the output's name.")
 ]
+Device = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        envvar="KERNELATOMS_DEVICE",
+        help="Where to compute: cpu, or cuda, cuda:1 and the like for a card (needs torch).",
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 
 
@@ -62,3 +75,23 @@ def read_data(data: Path, options: "ReadOptions | str | None") -> "Table":
     for text in table.notes:
         note(text)
     return replace(table, notes=[])
+
+
+def works_on_device(command: Callable[P, None]) -> Callable[P, None]:
+    """Let a command compute where its option ``device`` says, which is checked before all else."""
+
+    @functools.wraps(command)
+    def there(*args: P.args, **kwargs: P.kwargs) -> None:
+        device: Any = kwargs.get("device")
+        if not device:
+            return command(*args, **kwargs)
+        from kernelatoms import use_device
+
+        with ExitStack() as chosen:
+            try:
+                chosen.enter_context(use_device(device))
+            except ValueError as error:
+                raise ValueError(f"--device (or KERNELATOMS_DEVICE): {error}") from error
+            return command(*args, **kwargs)
+
+    return there

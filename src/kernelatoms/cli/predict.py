@@ -11,6 +11,7 @@ from kernelatoms.cli.judging import Judgement, judge
 from kernelatoms.cli.options import (
     Data,
     Decimal,
+    Device,
     Encoding,
     Force,
     Header,
@@ -18,6 +19,7 @@ from kernelatoms.cli.options import (
     Model,
     Rows,
     Trust,
+    works_on_device,
 )
 from kernelatoms.cli.page_facts import share_learned
 from kernelatoms.cli.speaking import (
@@ -42,6 +44,7 @@ PREDICT_EXAMPLES = """**Examples**
 
 
 @speaks_plainly
+@works_on_device
 def predict(
     model: Model,
     data: Data,
@@ -61,6 +64,7 @@ def predict(
     encoding: Encoding = None,
     header: Header = None,
     trust: Trust = None,
+    device: Device = None,
     force: Force = False,
     as_json: Json = False,
 ) -> None:

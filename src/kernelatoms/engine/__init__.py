@@ -5,11 +5,11 @@ a sub-package with the functions that its ``__init__`` lists; ``machine(array)``
 where an array lives, and nothing above the engine asks which that is.
 
 - ``cpu``: numpy arrays; compiled by numba, on one thread pool.
-
-A second machine (``gpu``, for tensors) is a sub-package beside ``cpu`` with the same names, and a
-line in ``machine``.
+- ``gpu``: ``DeviceArray``s, tensors that speak numpy; by torch and Triton. It is imported when the
+  first tensor arrives.
 """
 
+import sys
 from types import ModuleType
 from typing import Any
 
@@ -22,4 +22,32 @@ def machine(array: Any) -> ModuleType:
     """Return the machine where an array lives: a module of functions over such arrays."""
     if isinstance(array, np.ndarray):
         return cpu
-    raise TypeError(f"There is no machine for arrays of type {type(array).__name__}.")
+    if lives_elsewhere(array):
+        return sys.modules["kernelatoms.engine.gpu"]
+    raise TypeError(
+        f"There is no machine for arrays of type {type(array).__name__}. (A model of tensors "
+        "becomes one of numpy arrays by kernelatoms.to_device(model, 'cpu').)"
+    )
+
+
+def is_array(value: Any) -> bool:
+    """Whether a value is an array of numbers of any machine."""
+    return isinstance(value, np.ndarray) or lives_elsewhere(value)
+
+
+def lives_elsewhere(value: Any) -> bool:
+    """Whether a value is an array of a device, dense or in compressed rows."""
+    gpu: Any = sys.modules.get("kernelatoms.engine.gpu")
+    return gpu is not None and isinstance(value, gpu.DeviceArray | gpu.DeviceCSR)
+
+
+def call_user(function: Any, *arrays: Any, **options: Any) -> Any:
+    """Call a user's function with arrays as he knows them: numpy's, or tensors."""
+    if lives_elsewhere(arrays[0]):
+        return machine(arrays[0]).call_user(function, *arrays, **options)
+    return function(*arrays, **options)
+
+
+def on_host(array: Any) -> Any:
+    """Return an array's numbers as a numpy array: itself, or a copy that waits for the device."""
+    return array if isinstance(array, np.ndarray) else machine(array).on_host(array)

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import check_array, get_tags
+from sklearn.utils import get_tags
 from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import validate_data
 
+from kernelatoms.estimators.elsewhere import check_any, validate_any
 from kernelatoms.estimators.sparse_rows import dense_rows
 from kernelatoms.similarity.missing import rows_with_missing
 
@@ -68,7 +68,7 @@ def clip_count(name: str, value: int, limit: int, reason: str, then: str = "") -
 
 def check_dictionary(name: str, value: Any, n_features: int, dtype: Any) -> Array:
     """Return a finite matrix of atoms over these features, C-ordered and of this dtype."""
-    atoms = check_array(dense_rows(value, name), dtype=dtype, order="C", input_name=name)
+    atoms = check_any(dense_rows(value, name), dtype=dtype, order="C", input_name=name)
     if atoms.shape[1] != n_features:
         turned = len(atoms) == n_features
         raise ValueError(
@@ -112,6 +112,8 @@ def complete_rows(X: Array) -> NDArray[np.bool_]:
 def check_observed(X: Array) -> None:
     """Refuse rows of which nothing is known."""
     rows = rows_with_missing(X)
+    if not len(rows):
+        return
     empty = rows[np.isnan(X[rows]).all(axis=1)]
     if len(empty):
         raise ValueError(
@@ -127,7 +129,7 @@ def validate_training(estimator: Any, X: Any, *, reset: bool = True) -> Array:
     Estimators that have no use for NaN at all refuse it.
     """
     finite: Any = "allow-nan" if get_tags(estimator).input_tags.allow_nan else True
-    X = validate_data(
+    X = validate_any(
         estimator, dense_rows(X), dtype=FLOATS, order="C", reset=reset, ensure_all_finite=finite
     )
     keep = complete_rows(X)
@@ -141,7 +143,7 @@ def validate_labelled(estimator: Any, X: Any, y: Any) -> tuple[Array, Array, NDA
     must keep some.
     """
     finite: Any = "allow-nan" if get_tags(estimator).input_tags.allow_nan else True
-    X, y = validate_data(
+    X, y = validate_any(
         estimator, dense_rows(X), y, dtype=FLOATS, order="C", ensure_all_finite=finite
     )
     check_classification_targets(y)
@@ -166,7 +168,7 @@ def validate_labelled(estimator: Any, X: Any, y: Any) -> tuple[Array, Array, NDA
 def validate_new(estimator: Any, X: Any, *, complete: bool = False) -> Array:
     """Return rows to code: floats, C-ordered, NaN where a value is missing, if that may be."""
     finite: Any = True if complete else "allow-nan"
-    X = validate_data(
+    X = validate_any(
         estimator, dense_rows(X), dtype=FLOATS, order="C", reset=False, ensure_all_finite=finite
     )
     if not complete:

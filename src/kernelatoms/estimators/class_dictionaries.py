@@ -32,6 +32,7 @@ from kernelatoms.estimators.kernel_choice import KernelChoice
 from kernelatoms.estimators.learners import KSVD, LinearLearner
 from kernelatoms.estimators.probabilities import Probabilities, first_largest, probabilities
 from kernelatoms.estimators.sparse_rows import sparse_in_blocks
+from kernelatoms.estimators.tensors import takes_tensors
 from kernelatoms.estimators.unchanged import or_unchanged
 from kernelatoms.pursuit.choices import code_over_nearest
 from kernelatoms.similarity.base import check_flag
@@ -128,6 +129,7 @@ class ClassDictionaryClassifier(
         self.calibrate = calibrate
         self.random_state = random_state
 
+    @takes_tensors
     @with_callbacks
     @or_unchanged
     def fit(self, X: Any, y: Any) -> Self:
@@ -136,9 +138,10 @@ class ClassDictionaryClassifier(
         Parameters
         ----------
         X : array of shape (n_samples, n_features)
-            Signals; those with missing values (NaN) are left out, with a warning.
+            Signals; those with missing values (NaN) are left out, with a warning. Tensors are
+            learned from where they are (float16 and bfloat16 in float32).
         y : array of shape (n_samples,)
-            Their labels.
+            Their labels; of numbers given as a tensor, ``classes_`` is one too.
 
         Returns
         -------
@@ -178,6 +181,7 @@ class ClassDictionaryClassifier(
         context.call_on_fit_task_end(estimator=self, X=X, y=y)
         return self
 
+    @takes_tensors
     @sparse_in_blocks
     def decision_function(self, X: Any) -> Array:
         """Return how much each class fits: its squared residual, negative.
@@ -204,6 +208,7 @@ class ClassDictionaryClassifier(
         shares = first_largest(*self._shares_of_classes(X))
         return shares[:, 1] - shares[:, 0]
 
+    @takes_tensors
     @sparse_in_blocks
     def predict(self, X: Any) -> Array:
         """Return the class of the smallest residual for every row.
@@ -219,7 +224,7 @@ class ClassDictionaryClassifier(
         labels : array of shape (n_samples,)
         """
         nearest = self._residuals(self._validated(X)).argmin(axis=1)
-        return self.classes_[nearest]
+        return self._labels(nearest)
 
     @sparse_in_blocks
     def explain(self, X: Any) -> list[Explanation]:
@@ -298,7 +303,7 @@ class ClassDictionaryClassifier(
         """Return what each class leaves of checked rows: (n, n_classes)."""
         if self.scheme == "collective":
             return self._code_jointly(X)[1]
-        residuals = np.empty((len(X), len(self.classes_)))
+        residuals = np.empty((len(X), len(self.classes_)), like=X)
         for c, codes in enumerate(self._codes_apart(X)):
             residuals[:, c] = codes.error
         return residuals

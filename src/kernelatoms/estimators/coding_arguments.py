@@ -3,9 +3,7 @@
 from typing import Any
 
 import numpy as np
-import scipy.sparse
 from numpy.typing import NDArray
-from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
 from kernelatoms.estimators.checks import (
@@ -17,8 +15,9 @@ from kernelatoms.estimators.checks import (
     validate_new,
 )
 from kernelatoms.estimators.dictionary_coder import DictionaryCoder
+from kernelatoms.estimators.elsewhere import check_any
 from kernelatoms.similarity import LinearKernel, PrecomputedKernel, make_kernel
-from kernelatoms.similarity.given import check_kernel, is_precomputed
+from kernelatoms.similarity.given import check_kernel, check_machine, is_precomputed
 from kernelatoms.similarity.missing import rows_with_missing
 from kernelatoms.space.expansion import Expansion
 from kernelatoms.space.memory import check_fits
@@ -47,7 +46,7 @@ def make_problem(
     if isinstance(bound, PrecomputedKernel):
         bound.refuse_missing(X)
         with np.errstate(invalid="ignore"):  # infinities are refused, without a warning before
-            gram = check_array(dictionary, dtype=X.dtype, order="C", input_name="dictionary")
+            gram = check_any(dictionary, dtype=X.dtype, order="C", input_name="dictionary")
         if gram.shape != (X.shape[1], X.shape[1]):
             raise ValueError(
                 "With kernel='precomputed', X is k(signals, atoms) and dictionary is the square "
@@ -57,6 +56,7 @@ def make_problem(
     atoms = check_dictionary("dictionary", dictionary, X.shape[1], X.dtype)
     if isinstance(bound, LinearKernel):
         return LinearProblem(X, atoms)
+    check_machine(bound, X)
     bound = bound.with_gamma_from(atoms)
     check_kernel(bound, atoms)
     missing = rows_with_missing(X)
@@ -75,12 +75,13 @@ def _check_energy(energy: Any, corr: Array, norms2: Array) -> Array | None:
     if energy is None:
         return None
     n_signals = len(corr)
-    values = check_array(energy, ensure_2d=False, dtype=np.float64, input_name="energy")
+    values = check_any(energy, ensure_2d=False, dtype=np.float64, input_name="energy")
     if values.shape != (n_signals,):
         raise ValueError(
             f"energy must hold k(x, x) of each of the {n_signals} signals, got shape "
             f"{values.shape}."
         )
+    values = np.asarray(values, like=corr)
     if (values < 0).any():
         raise ValueError(f"energy must not be negative, got {values.min():g}.")
     # What the best single atom explains of a signal is part of its energy.
@@ -100,7 +101,7 @@ def check_candidates(candidates: Any, problem: CodingProblem) -> NDArray[np.int3
     """Return lists of atoms (n_signals, n_candidates), each atom once, -1 where one is shorter."""
     if candidates is None:
         return None
-    lists = np.asarray(candidates)
+    lists = np.asarray(candidates, like=problem.like)
     if lists.ndim != 2 or len(lists) != problem.n_signals or lists.dtype.kind not in "iu":
         raise ValueError(
             "candidates must be whole numbers in shape (n_samples, n_candidates) with "
@@ -122,20 +123,21 @@ def check_candidates(candidates: Any, problem: CodingProblem) -> NDArray[np.int3
         raise ValueError(
             f"candidates must name an atom once a signal, but row {twice[0]} names one twice."
         )
-    return np.ascontiguousarray(lists, dtype=np.int32)
+    return np.ascontiguousarray(lists, dtype=np.int32, like=lists)
 
 
 def check_start(start: Any, problem: CodingProblem) -> Array | None:
     """Return codes to start from as a dense array."""
     if start is None:
         return None
-    codes = check_array(start, accept_sparse="csr", dtype=FLOATS, input_name="start")
+    codes = check_any(start, accept_sparse="csr", dtype=FLOATS, input_name="start")
     if codes.shape != (problem.n_signals, problem.n_atoms):
         raise ValueError(
             f"start must have shape {(problem.n_signals, problem.n_atoms)}, a coefficient for each "
             f"signal and atom, got {codes.shape}."
         )
-    return codes.toarray() if scipy.sparse.issparse(codes) else codes
+    dense = codes.toarray() if hasattr(codes, "toarray") else codes
+    return np.asarray(dense, like=problem.like)
 
 
 def check_max_residual(value: Any, absolute: bool, problem: CodingProblem) -> Any:
@@ -147,7 +149,7 @@ def check_max_residual(value: Any, absolute: bool, problem: CodingProblem) -> An
     high = np.inf if absolute else 1.0
     if np.ndim(value) == 0:
         return check_real("max_residual", value, low=0, high=high)
-    bounds = check_array(value, ensure_2d=False, dtype=np.float64, input_name="max_residual")
+    bounds = check_any(value, ensure_2d=False, dtype=np.float64, input_name="max_residual")
     if bounds.shape != (problem.n_signals,):
         raise ValueError(
             f"max_residual must be a number, or one for each of the {problem.n_signals} signals, "

@@ -3,7 +3,6 @@
 from typing import Any
 
 import numpy as np
-import scipy.sparse
 from numpy.typing import NDArray
 
 from kernelatoms.engine import machine
@@ -15,7 +14,7 @@ from kernelatoms.pursuit.lasso import lasso
 from kernelatoms.pursuit.left_out import best_local_mu, best_mu
 from kernelatoms.pursuit.omp import omp
 from kernelatoms.similarity import Kernel, LinearKernel
-from kernelatoms.space.codes import Codes
+from kernelatoms.space.codes import Codes, dense_as_csr
 from kernelatoms.space.decisions import ClassParts, parts_of_dense_codes, parts_of_sparse_codes
 
 Array = NDArray[Any]
@@ -225,9 +224,11 @@ class CRCClassifier(RepresentationClassifier):
     def _over_all(self, dictionary: TrainingDictionary, X: Array) -> Represented:
         inverse, problem = dictionary.ridge_inverse(self._weight()), dictionary.problem(X)
         members, grams = dictionary.class_grams(self.labels_, len(self.classes_))
-        weights = np.empty((len(X), dictionary.n_atoms))
+        weights = np.empty((len(X), dictionary.n_atoms), like=X)
         shape = (len(X), len(members))
-        parts = ClassParts(np.empty(shape), np.empty(shape), np.empty(len(X)))
+        parts = ClassParts(
+            np.empty(shape, like=X), np.empty(shape, like=X), np.empty(len(X), like=X)
+        )
 
         def work(start: int, stop: int) -> None:
             corr, energies = problem.products(start, stop)
@@ -239,7 +240,7 @@ class CRCClassifier(RepresentationClassifier):
                 whole[start:stop] = part
 
         machine(weights).for_blocks(len(X), 2 * dictionary.n_atoms, 8, work)
-        return Represented(parts, scipy.sparse.csr_array(weights))
+        return Represented(parts, dense_as_csr(weights))
 
     def _over_own(self, local: LocalProblems) -> Array:
         return machine(local.corrs).ridge_local(
@@ -446,12 +447,12 @@ class SRCClassifier(RepresentationClassifier):
             corrs, grams = (grams @ corrs[:, :, None])[:, :, 0], grams @ grams
         n_signals, n_own = corrs.shape
         missing = np.diagonal(grams, axis1=1, axis2=2) <= 0
-        places = np.where(missing, -1, np.arange(n_own, dtype=np.int32)).astype(np.int32)
+        places = np.where(missing, -1, np.arange(n_own)).astype(np.int32)
 
         def problems(start: int, stop: int) -> tuple[Array, Array, Array]:
             return grams[start:stop], corrs[start:stop], energies[start:stop]
 
-        engine, weights = machine(corrs), np.zeros((n_signals, n_own + 1))
+        engine, weights = machine(corrs), np.zeros((n_signals, n_own + 1), like=corrs)
         if self.n_nonzero_coefs_ is not None:
             indices, values, _ = engine.omp_local(problems, places, self.n_nonzero_coefs_)
             np.put_along_axis(weights, indices, values, axis=1)  # -1 is the last

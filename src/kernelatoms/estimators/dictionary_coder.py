@@ -7,13 +7,14 @@ import scipy.sparse
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.callback import CallbackSupportMixin
-from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
 from kernelatoms.engine import machine
 from kernelatoms.estimators.checks import FLOATS, validate_new, wants_frame
+from kernelatoms.estimators.elsewhere import check_any
 from kernelatoms.estimators.naming import unnamed
 from kernelatoms.estimators.sparse_rows import sparse_in_blocks
+from kernelatoms.estimators.tensors import takes_tensors
 from kernelatoms.pursuit.choices import Pursuit, code_over_nearest
 from kernelatoms.similarity import Kernel, LinearKernel
 from kernelatoms.space.atoms import LinearAtoms, remember
@@ -40,6 +41,7 @@ class DictionaryCoder(
     n_atoms_: int
     n_features_in_: int
 
+    @takes_tensors
     @sparse_in_blocks
     def transform(self, X: Any) -> scipy.sparse.csr_array | Array:
         """Return the sparse codes of X over the dictionary.
@@ -52,14 +54,16 @@ class DictionaryCoder(
         Returns
         -------
         codes : CSR array of shape (n_samples, n_atoms_), dense with ``sparse_output=False``
+            Of tensors, a tensor where they are (``torch.sparse_csr``, or dense).
         """
         X = self._validated(X)
         sparse = self.sparse_output and not wants_frame(self)
         if not sparse:
-            check_dense_fits(len(X), self.n_atoms_, X.itemsize)
+            check_dense_fits(len(X), self.n_atoms_, X.itemsize, like=X)
         codes = self._encode(X)
         return codes.to_csr() if sparse else codes.to_dense()
 
+    @takes_tensors
     def inverse_transform(self, codes: Any) -> Array:
         """Return the signals that codes stand for: ``codes @ components_``.
 
@@ -78,7 +82,8 @@ class DictionaryCoder(
                 "inverse_transform needs the training rows, which kernel='precomputed' does not "
                 "give."
             )
-        return np.asarray(codes @ self.components_.astype(codes.dtype, copy=False))
+        atoms = self.components_.astype(codes.dtype, copy=False)
+        return np.asarray(codes @ atoms, like=atoms)
 
     def _problem(self, X: Array) -> CodingProblem:
         """Return the problem of coding validated rows over the atoms."""
@@ -138,7 +143,7 @@ class DictionaryCoder(
 
     def _check_codes(self, codes: Any) -> Any:
         check_is_fitted(self)
-        codes = check_array(codes, accept_sparse="csr", dtype=FLOATS, input_name="codes")
+        codes = check_any(codes, accept_sparse="csr", dtype=FLOATS, input_name="codes")
         if codes.shape[1] != self.n_atoms_:
             raise ValueError(
                 f"codes must have one column for each of the {self.n_atoms_} atoms, got "

@@ -20,6 +20,7 @@ from kernelatoms.estimators.fitted import (
     held_count,
 )
 from kernelatoms.estimators.naming import unnamed
+from kernelatoms.estimators.tensors import takes_tensors
 from kernelatoms.estimators.watching import CallbackWatch
 from kernelatoms.learning.loop import Update, learn
 from kernelatoms.learning.state import LearnerState
@@ -43,6 +44,7 @@ class DictionaryLearner(DictionaryCoder):
     max_iter: int
     tol: float
 
+    @takes_tensors
     def score(self, X: Any, y: Any = None) -> float:
         """Return the share of the signals' energy that their codes keep.
 

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
-from sklearn.utils import check_array
 
+from kernelatoms.engine import lives_elsewhere
 from kernelatoms.estimators.checks import (
     FLOATS,
     check_choice,
@@ -24,7 +24,9 @@ from kernelatoms.estimators.coding_arguments import (
     choose_n_nonzero,
     make_problem,
 )
+from kernelatoms.estimators.elsewhere import check_any
 from kernelatoms.estimators.sparse_rows import dense_rows
+from kernelatoms.estimators.tensors import takes_tensors
 from kernelatoms.pursuit import fksc, ksc, lasso, omp, ridge, threshold
 from kernelatoms.pursuit import lasso_path as path_of
 from kernelatoms.similarity.base import check_flag
@@ -51,6 +53,7 @@ _TAKEN_BY = {
 }
 
 
+@takes_tensors
 def sparse_encode(
     X: Any,
     dictionary: Any,
@@ -90,7 +93,8 @@ def sparse_encode(
         (NaN) is coded by the others: under the linear kernel |x - D w|^2 counts observed entries
         only, with atoms scaled to unit norm on them when they are picked; other kernels are
         estimated from the observed entries. Not for "chi2", "additive_chi2", "precomputed" or
-        kernels given as functions.
+        kernels given as functions. Tensors are coded on their device, by the same rules, but for
+        missing values; float16 and bfloat16 in float32.
     dictionary : array of shape (n_atoms, n_features)
         Atoms, best at unit norm: OMP picks the largest inner product, so longer atoms come first
         (OLS does not care). k(atoms, atoms) with ``kernel="precomputed"``. Or a fitted learner
@@ -153,7 +157,8 @@ def sparse_encode(
     Returns
     -------
     codes : (n_samples, n_atoms) CSR array, or dense array
-        ``codes @ dictionary`` approximates X (under the linear kernel).
+        ``codes @ dictionary`` approximates X (under the linear kernel). Of tensors, a tensor on
+        their device, of layout ``torch.sparse_csr`` or dense.
     gap : array of shape (n_samples,)
         Only with ``return_gap=True``: how far each code's objective is from the minimum at most.
 
@@ -178,7 +183,7 @@ def sparse_encode(
         alpha=alpha, mu=mu, positive=positive or None, absolute=absolute or None, start=start,
         return_gap=return_gap or None,
     )  # fmt: skip
-    X = check_array(
+    X = check_any(
         dense_rows(X), dtype=FLOATS, order="C", input_name="X", ensure_all_finite="allow-nan"
     )
     check_observed(X)
@@ -187,7 +192,7 @@ def sparse_encode(
         kernel_params=kernel_params,
     )  # fmt: skip
     if not sparse_output or (method in ("ridge", "threshold") and candidates is None):
-        check_dense_fits(problem.n_signals, problem.n_atoms, X.itemsize)
+        check_dense_fits(problem.n_signals, problem.n_atoms, X.itemsize, like=X)
     if method == "omp":
         stop_at = check_max_residual(max_residual, absolute, problem)
         codes: Codes = omp(
@@ -211,6 +216,11 @@ def sparse_encode(
             candidates=check_candidates(candidates, problem),
         )  # fmt: skip
         return _as_asked(codes, X, sparse_output)
+    if method in ("ksc", "fksc") and lives_elsewhere(X):
+        raise ValueError(
+            f"method={method!r} is there to compare with and runs on the CPU alone; use "
+            "method='lasso', which has the same minimum, or kernelatoms.to_device(X, 'cpu')."
+        )
     options: dict[str, Any] = {
         "gap_tol": check_real("gap_tol", gap_tol, low=0, low_open=True),
         "start": check_start(start, problem),
@@ -246,6 +256,7 @@ class LassoPath(NamedTuple):
     gaps: Array
 
 
+@takes_tensors
 def lasso_path(
     X: Any,
     dictionary: Any,
@@ -307,7 +318,7 @@ def lasso_path(
     [[0.0, 0.0], [0.0, 0.5], [2.0, 3.0]]
     """
     check_flag("positive", positive)
-    X = check_array(
+    X = check_any(
         dense_rows(X), dtype=FLOATS, order="C", input_name="X", ensure_all_finite="allow-nan"
     )
     check_complete(X)
@@ -321,12 +332,12 @@ def lasso_path(
         check_fits(8.0 * count * len(X), f"gaps of {count} weights", "Use fewer (n_alphas)")
         weights = _largest_correlation(problem) * np.logspace(0, np.log10(smallest), count)
     else:
-        given = check_array(alphas, ensure_2d=False, dtype=np.float64, input_name="alphas")
+        given = check_any(alphas, ensure_2d=False, dtype=np.float64, input_name="alphas")
         weights = np.unique(given)[::-1]
         if not weights[-1] > 0:
             raise ValueError(f"alphas must all be above 0, got {weights[-1]:g}.")
     found = path_of(problem, weights.tolist(), positive=positive, gap_tol=gap_tol)
-    gaps = np.array([codes.gap for codes in found])
+    gaps = np.stack([codes.gap for codes in found if codes.gap is not None])
     return LassoPath(weights, [codes.to_csr() for codes in found], gaps)
 
 

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from kernelatoms.engine import machine
 from kernelatoms.estimators.fitted import held_floats, held_rows
 from kernelatoms.similarity import Kernel, UserKernel, make_kernel
-from kernelatoms.similarity.given import check_kernel, is_precomputed
+from kernelatoms.similarity.given import check_kernel, check_machine, is_precomputed
 
 Array = NDArray[Any]
 
@@ -46,6 +46,7 @@ class KernelChoice:
 
     def _fit_kernel(self, kernel: Kernel, X: Array) -> Kernel:
         """Settle the kernel by the training rows, and try a user's on some of them."""
+        check_machine(kernel, X)
         self.__dict__.pop("settled_kernel_", None)  # of an earlier fit
         settled = kernel.settled(X)
         if settled is not kernel:

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import scipy.linalg
 import scipy.sparse
 from numpy.typing import NDArray
 
@@ -16,6 +15,7 @@ from kernelatoms.similarity import Kernel, LinearKernel
 from kernelatoms.similarity.missing import rows_with_missing
 from kernelatoms.space.atoms import KernelAtoms, remember
 from kernelatoms.space.expansion import Expansion
+from kernelatoms.space.linear_algebra import block_diagonal
 from kernelatoms.space.problem import CodingProblem, KernelProblem
 from kernelatoms.space.shrink import consistent_estimates
 
@@ -65,7 +65,7 @@ class KernelDictionary(KernelChoice, DictionaryLearner):
 
     def _problem(self, X: Array) -> CodingProblem:
         # Coefficients may be large: float32 rows meet a float64 model in float64.
-        dtype = np.result_type(X, self.dual_coef_)
+        dtype = np.result_type(X.dtype, self.dual_coef_.dtype)
         kernel = self._kernel()
 
         anchors = self.anchors_[:, None] if self._precomputed else self.anchors_
@@ -85,10 +85,10 @@ class KernelDictionary(KernelChoice, DictionaryLearner):
     def _joint_problem(cls, learners: Sequence[Any], X: Array) -> CodingProblem:
         """Return the problem of coding rows over the atoms of several learners at once."""
         kernel = learners[0]._kernel()
-        dtype = np.result_type(X, learners[0].dual_coef_)
+        dtype = np.result_type(X.dtype, learners[0].dual_coef_.dtype)
         anchors = np.concatenate([learner.anchors_ for learner in learners])
         anchors = anchors[:, None] if anchors.ndim == 1 else anchors.astype(dtype, copy=False)
-        coef = scipy.linalg.block_diag(*(learner.dual_coef_ for learner in learners))
+        coef = block_diagonal([learner.dual_coef_ for learner in learners])
         rows = X.astype(dtype, copy=False)
         if _needs_estimates(kernel, X):
             kernel = consistent_estimates(kernel, anchors, rows[rows_with_missing(X)])

@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.callback import with_callbacks
-from sklearn.utils import check_array, check_random_state
+from sklearn.utils import check_random_state
 
-from kernelatoms.engine import machine
+from kernelatoms.engine import is_array, machine, on_host
 from kernelatoms.estimators.checks import (
     check_choice,
     check_dictionary,
@@ -19,9 +19,11 @@ from kernelatoms.estimators.dictionary_learner import (
     GreedyParameters,
     pass_attributes,
 )
+from kernelatoms.estimators.elsewhere import check_any
 from kernelatoms.estimators.kernel_dictionary import KernelDictionary
 from kernelatoms.estimators.linearizer import KernelLinearizer
 from kernelatoms.estimators.naming import unnamed
+from kernelatoms.estimators.tensors import takes_tensors
 from kernelatoms.estimators.unchanged import or_unchanged
 from kernelatoms.learning.atoms import atoms_from_rows, unit_rows
 from kernelatoms.learning.ksvd import KSVDUpdate
@@ -85,6 +87,7 @@ class KernelLearner(GreedyParameters, KernelDictionary):
         self.sparse_output = sparse_output
         self.random_state = random_state
 
+    @takes_tensors
     @with_callbacks
     @or_unchanged
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -94,7 +97,8 @@ class KernelLearner(GreedyParameters, KernelDictionary):
         ----------
         X : array of shape (n_samples, n_features)
             Signals; those with missing values (NaN) are left out, with a warning. k(train,
-            train) with ``kernel="precomputed"``.
+            train) with ``kernel="precomputed"``. Tensors are learned from where they are (float16
+            and bfloat16 in float32); attributes are then tensors there.
         y : ignored
 
         Returns
@@ -131,7 +135,7 @@ class KernelLearner(GreedyParameters, KernelDictionary):
             anchors = coordinates.anchors[used]
             fitted = {
                 "anchors_": anchors[:, 0] if self._precomputed else anchors,
-                "dual_coef_": np.ascontiguousarray(duals[used]),
+                "dual_coef_": np.ascontiguousarray(duals[used], like=duals),
                 "atom_gram_": atoms @ atoms.T,
                 **pass_attributes(state),
             }
@@ -178,12 +182,12 @@ class KernelLearner(GreedyParameters, KernelDictionary):
             rows, coef = check_dictionary("dict_init", self.dict_init, X.shape[1], X.dtype), None
         if coef is None:
             self._check_size("dict_init", len(rows))
-        made_of = coordinates.duals(np.eye(coordinates.rows.shape[1], dtype=X.dtype))
+        made_of = coordinates.duals(np.eye(coordinates.rows.shape[1], dtype=X.dtype, like=X))
         anchors = coordinates.anchors
         given = X[rows] if self._precomputed else rows.astype(X.dtype, copy=False)
         seen = Expansion(kernel, anchors, made_of).project(given)
         seen = seen if coef is None else coef @ seen
-        return unit_rows(np.ascontiguousarray(seen, dtype=X.dtype))
+        return unit_rows(np.ascontiguousarray(seen, dtype=X.dtype, like=X))
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -256,7 +260,7 @@ class KernelLearner(GreedyParameters, KernelDictionary):
 
     def _row_numbers(self, name: str, given: Any, n_rows: int) -> Array:
         """Return numbers of training rows as a column."""
-        rows = np.asarray(given)
+        rows = on_host(given) if is_array(given) else np.asarray(given)
         if rows.ndim != 1 or rows.dtype.kind not in "iu" or not len(rows):
             raise ValueError(f"With kernel='precomputed', {name} must be a list of row numbers.")
         if rows.min() < 0 or rows.max() >= n_rows:
@@ -268,7 +272,7 @@ class KernelLearner(GreedyParameters, KernelDictionary):
             return None
         if self._precomputed:
             return self._row_numbers("base", self.base, len(X))
-        base = check_array(self.base, dtype=X.dtype, order="C", input_name="base")
+        base = check_any(self.base, dtype=X.dtype, order="C", input_name="base")
         if base.shape[1] != X.shape[1]:
             raise ValueError(
                 f"base must have the {X.shape[1]} features of X, got shape {base.shape}."

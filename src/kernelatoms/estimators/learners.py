@@ -24,6 +24,7 @@ from kernelatoms.estimators.dictionary_learner import (
 )
 from kernelatoms.estimators.fitted import check_learner_state, check_moments, held_floats
 from kernelatoms.estimators.naming import unnamed
+from kernelatoms.estimators.tensors import takes_tensors
 from kernelatoms.estimators.unchanged import or_unchanged
 from kernelatoms.learning.atoms import atoms_from_rows, unit_rows
 from kernelatoms.learning.gradients import within
@@ -73,6 +74,7 @@ class LinearLearner(OverRows, GreedyParameters, DictionaryLearner):
         self.sparse_output = sparse_output
         self.random_state = random_state
 
+    @takes_tensors
     @with_callbacks
     @or_unchanged
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -81,7 +83,9 @@ class LinearLearner(OverRows, GreedyParameters, DictionaryLearner):
         Parameters
         ----------
         X : array of shape (n_samples, n_features)
-            Signals; those with missing values (NaN) are left out, with a warning.
+            Signals; those with missing values (NaN) are left out, with a warning. Tensors are
+            learned from where they are (float16 and bfloat16 in float32); attributes are then
+            tensors there.
         y : ignored
 
         Returns
@@ -332,6 +336,7 @@ class MOD(LinearLearner):
         self.positive = positive
         self.forget = forget
 
+    @takes_tensors
     @or_unchanged
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Take in a batch: code it, add its sums to the past ones, improve the dictionary.

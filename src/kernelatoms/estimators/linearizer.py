@@ -5,7 +5,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import check_array, check_random_state
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from kernelatoms.engine import machine
@@ -19,9 +19,11 @@ from kernelatoms.estimators.checks import (
     validate_new,
     validate_training,
 )
+from kernelatoms.estimators.elsewhere import check_any
 from kernelatoms.estimators.fitted import check_features, held_count, held_floats
 from kernelatoms.estimators.kernel_choice import KernelChoice
 from kernelatoms.estimators.sparse_rows import sparse_in_blocks
+from kernelatoms.estimators.tensors import takes_tensors
 from kernelatoms.estimators.unchanged import or_unchanged
 from kernelatoms.similarity import Kernel
 from kernelatoms.similarity.missing import rows_with_missing
@@ -161,6 +163,7 @@ class KernelLinearizer(
         self.dtype = dtype
         self.random_state = random_state
 
+    @takes_tensors
     @or_unchanged
     def fit(self, X: Any, y: Any = None) -> Self:
         """Choose landmarks among the rows of X and factor their kernel matrix.
@@ -169,7 +172,8 @@ class KernelLinearizer(
         ----------
         X : array of shape (n_samples, n_features)
             Training rows; those with missing values (NaN) are left out, with a warning. k(train,
-            train) with ``kernel="precomputed"``.
+            train) with ``kernel="precomputed"``. Tensors are mapped where they are (float16 and
+            bfloat16 in float32); attributes are then tensors there.
         y : ignored
 
         Returns
@@ -216,6 +220,7 @@ class KernelLinearizer(
             self.preimage_rows_ = more_rows(X, landmarks)
         return self
 
+    @takes_tensors
     @sparse_in_blocks
     def transform(self, X: Any) -> Array:
         """Return the virtual samples of X (eq. (24)), computed in blocks.
@@ -242,6 +247,7 @@ class KernelLinearizer(
             float(len(X)) * self.n_components_ * (self._check_dtype() or X.dtype).itemsize,
             f"{self.n_components_} virtual samples of each of {len(X)} rows",
             "Choose fewer components (n_components), or transform fewer rows at a time.",
+            like=X,
         )
         F = self._map(X)
         rows = rows_with_missing(X)
@@ -253,6 +259,7 @@ class KernelLinearizer(
             warn_of_estimates(excess)
         return F
 
+    @takes_tensors
     def inverse_transform(self, F: Any) -> Array:
         """Return rows whose virtual samples are about F: exact pre-images seldom exist.
 
@@ -275,7 +282,7 @@ class KernelLinearizer(
                 "inverse_transform needs the training rows, which kernel='precomputed' does not "
                 "give."
             )
-        F = check_array(F, dtype=FLOATS, input_name="F")
+        F = check_any(F, dtype=FLOATS, input_name="F")
         if F.shape[1] != self.n_components_:
             raise ValueError(
                 f"F must have n_components_ = {self.n_components_} columns, got {F.shape[1]}."
@@ -299,7 +306,7 @@ class KernelLinearizer(
         if asked is not None and asked == self.dual_coef_.dtype:
             _check_fits(X, asked)
             X = X.astype(asked, copy=False)
-        dtype = np.result_type(X, self.dual_coef_)
+        dtype = np.result_type(X.dtype, self.dual_coef_.dtype)
         landmarks = self.landmarks_[:, None] if self._precomputed else self.landmarks_
         if not self._precomputed:
             landmarks = landmarks.astype(dtype, copy=False)
@@ -395,12 +402,13 @@ class KernelLinearizer(
             3 * count**2 * X.itemsize,
             f"the kernel matrix of {count} landmarks and its factors",
             "Choose fewer landmarks (n_landmarks).",
+            like=X,
         )
         return SAMPLERS[self.sampling](X, kernel, count, rng)
 
     def _given_landmarks(self, X: Array) -> Array:
         if self._precomputed:
-            rows = np.asarray(self.sampling)
+            rows = np.asarray(self.sampling, like=X)
             if rows.ndim != 1 or rows.dtype.kind not in "iu" or not len(rows):
                 raise ValueError(
                     "With kernel='precomputed', sampling must be a name or a list of row numbers."
@@ -414,7 +422,7 @@ class KernelLinearizer(
                 f"sampling must be one of {names}, or landmarks of shape (n_landmarks, "
                 f"n_features), got {self.sampling!r}."
             )
-        landmarks = check_array(self.sampling, dtype=X.dtype, order="C", input_name="sampling")
+        landmarks = check_any(self.sampling, dtype=X.dtype, order="C", input_name="sampling")
         if landmarks.shape[1] != X.shape[1]:
             raise ValueError(
                 f"sampling gives landmarks of {landmarks.shape[1]} features, but X has "
@@ -441,6 +449,7 @@ def _check_fits(X: Array, dtype: np.dtype[Any]) -> None:
         )
 
 
+@takes_tensors
 def nystrom_error(linearizer: KernelLinearizer, X: Any) -> float:
     """Return |K - F F'|_F / |K|_F on rows X: eq. (30) of the LKDL paper.
 

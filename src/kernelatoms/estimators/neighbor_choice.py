@@ -4,13 +4,28 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from kernelatoms.engine import lives_elsewhere
 from kernelatoms.estimators.checks import check_choice, check_count, clip_count
 from kernelatoms.estimators.fitted import held
 from kernelatoms.estimators.kernel_choice import KernelChoice
 from kernelatoms.estimators.training_dictionary import Locality, check_approximate
-from kernelatoms.similarity import DISTANCES, KERNELS, Distance, Kernel, make_distance, make_kernel
+from kernelatoms.similarity import (
+    DISTANCES,
+    KERNELS,
+    L1,
+    L2,
+    Chi2,
+    Distance,
+    Kernel,
+    LInf,
+    make_distance,
+    make_kernel,
+)
 
 Array = NDArray[Any]
+
+# Distances that are computed wherever rows are.
+_ELSEWHERE = (L1, L2, LInf, Chi2, type(None))
 
 
 class NeighborChoice(KernelChoice):
@@ -68,6 +83,8 @@ class NeighborChoice(KernelChoice):
             "n_neighbors", check_count("n_neighbors", self.n_neighbors), len(rows),
             "there are training rows",
         )  # fmt: skip
+        if lives_elsewhere(rows):
+            self._check_elsewhere()
         if self.distance is not None:
             self.distance_ = self._make_distance(self.distance).settled(rows)
         if self.n_coarse is not None:
@@ -78,6 +95,20 @@ class NeighborChoice(KernelChoice):
         if self.search == "approximate":
             first = self.distance_ if self.n_coarse is None else self.coarse_distance_
             check_approximate(first, self._kernel())
+
+    def _check_elsewhere(self) -> None:
+        """Refuse what finds neighbours on the CPU alone."""
+        asked = (self.distance, None if self.n_coarse is None else self.coarse_distance)
+        for distance in asked:
+            if not isinstance(None if distance is None else make_distance(distance), _ELSEWHERE):
+                raise ValueError(
+                    f"distance {distance!r} is computed on the CPU alone; use 'l1', 'l2', 'linf' "
+                    "or 'chi2', or kernelatoms.to_device(X, 'cpu')."
+                )
+        if self.search == "approximate":
+            raise ValueError(
+                "search='approximate' is for rows of the CPU; use search='exact' on a device."
+            )
 
     def _locality(self) -> Locality | None:
         """Return which training rows a signal may use; None for all."""

@@ -20,12 +20,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 from sklearn.base import clone
+from sklearn.metrics import accuracy_score
 from sklearn.model_selection import StratifiedKFold
 from sklearn.utils import get_tags
 
+from kernelatoms.engine import on_host
 from kernelatoms.estimators.fitted import held_number
 from kernelatoms.estimators.naming import unnamed
 from kernelatoms.estimators.sparse_rows import sparse_in_blocks
+from kernelatoms.estimators.tensors import takes_tensors
 from kernelatoms.similarity.base import check_flag
 
 Array = NDArray[Any]
@@ -48,6 +51,7 @@ class Probabilities:
     sharpness_: float
     doubt_: float
 
+    @takes_tensors
     @sparse_in_blocks
     def predict_proba(self, X: Any) -> Array:
         """Return probabilities of the classes, the largest for the answer of ``predict``.
@@ -71,6 +75,32 @@ class Probabilities:
             return first_largest(shares, best)
         evidence, best = self._evidence(X)
         return first_largest(probabilities(evidence, self.sharpness_, self.doubt_), best)
+
+    @takes_tensors
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the share of rows that ``predict`` gives their labels.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+            Signals, as ``predict`` takes them.
+        y : array of shape (n_samples,)
+            Their labels.
+        sample_weight : array of shape (n_samples,), optional
+            What rows count.
+
+        Returns
+        -------
+        float
+        """
+        labels = on_host(self.predict(X))  # type: ignore[attr-defined]
+        return float(accuracy_score(y, labels, sample_weight=sample_weight))
+
+    def _labels(self, numbers: NDArray[np.intp]) -> Array:
+        """Return the labels of classes by number (n,), numbers where the classes have such."""
+        if self.classes_.dtype.kind not in "biuf":
+            return self.classes_[on_host(numbers)]
+        return np.asarray(self.classes_, like=numbers)[numbers]
 
     def _validated(self, X: Any) -> Array:
         """Return rows that can be judged, or refuse them."""
@@ -104,7 +134,7 @@ class Probabilities:
         pairwise = get_tags(self).input_tags.pairwise
         evidence = np.empty((len(X), len(self.classes_)))
         parts = StratifiedKFold(n_parts, shuffle=True, random_state=0)
-        for kept, left_out in parts.split(X, labels):
+        for kept, left_out in parts.split(np.zeros(len(labels)), labels):
             rows, new = X[kept], X[left_out]
             if pairwise:
                 rows, new = rows[:, kept], new[:, kept]
@@ -114,7 +144,7 @@ class Probabilities:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # the fit itself has warned
                 copy.fit(rows, labels[kept], **given)
-                evidence[left_out] = copy._evidence(copy._validated(new))[0]
+                evidence[left_out] = on_host(copy._evidence(copy._validated(new))[0])
         # None of n left-out rows wrong: about one of n + 2 others may be, by Laplace's rule.
         self.doubt_ = 1.0 / (len(X) + 2)
         self.sharpness_ = likeliest_sharpness(evidence, labels, self.doubt_, weights)

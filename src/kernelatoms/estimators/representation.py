@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from kernelatoms.engine import machine
+from kernelatoms.engine import lives_elsewhere, machine, on_host
 from kernelatoms.estimators.checks import check_choice, validate_labelled, validate_new
 from kernelatoms.estimators.explanation import Explanation, explain_codes
 from kernelatoms.estimators.fitted import check_features, check_labels, held, held_floats, held_rows
@@ -18,13 +18,14 @@ from kernelatoms.estimators.naming import unnamed
 from kernelatoms.estimators.neighbor_choice import NeighborChoice
 from kernelatoms.estimators.probabilities import Probabilities
 from kernelatoms.estimators.sparse_rows import sparse_in_blocks
+from kernelatoms.estimators.tensors import takes_tensors
 from kernelatoms.estimators.training_dictionary import LocalProblems, TrainingDictionary
 from kernelatoms.estimators.unchanged import or_unchanged
 from kernelatoms.pursuit.robust import RobustDictionary
 from kernelatoms.similarity import Kernel, LinearKernel
 from kernelatoms.similarity.base import check_flag
 from kernelatoms.space.atoms import remember
-from kernelatoms.space.codes import ragged
+from kernelatoms.space.codes import as_csr, ragged, row_starts, stacked_csr
 from kernelatoms.space.decisions import ClassParts, parts_of_sparse_codes, parts_of_vectors
 from kernelatoms.space.linearize import check_training_kernel
 from kernelatoms.space.memory import check_fits
@@ -82,6 +83,7 @@ class RepresentationClassifier(Probabilities, NeighborChoice, ClassifierMixin, B
 
     # Fit
 
+    @takes_tensors
     @or_unchanged
     def fit(self, X: Any, y: Any) -> Self:
         """Keep the training rows, and settle what depends on them.
@@ -89,9 +91,11 @@ class RepresentationClassifier(Probabilities, NeighborChoice, ClassifierMixin, B
         Parameters
         ----------
         X : array of shape (n_samples, n_features)
-            Training rows; k(train, train) with ``kernel="precomputed"``.
+            Training rows; k(train, train) with ``kernel="precomputed"``. Tensors are kept where
+            they are (float16 and bfloat16 in float32).
         y : array of shape (n_samples,)
-            Their labels, of at least two classes.
+            Their labels, of at least two classes; of numbers given as a tensor, ``classes_`` is
+            one too.
 
         Returns
         -------
@@ -102,14 +106,14 @@ class RepresentationClassifier(Probabilities, NeighborChoice, ClassifierMixin, B
         if self._precomputed:
             check_training_kernel(X)
         self._check_calibration(np.bincount(labels))
-        self._check_memory(len(X))
+        self._check_memory(X)
         # Classes in order make slices of atoms; the columns of a given kernel stay where they are.
         if not self._precomputed:
             order = np.argsort(labels, kind="stable")
             X, labels = X[order], labels[order]
         rows = self._scaled(X)
         kernel = self._fit_kernel(self._asked_kernel(), rows)
-        self.dictionary_, self.labels_ = rows, labels
+        self.dictionary_, self.labels_ = rows, np.asarray(labels, like=rows)
         self._fit_neighbors(rows)
         vectors = not isinstance(self._made_projection(kernel), IdentityProjection | None)
         in_space = TrainingDictionary(self._coded_over(rows, vectors), kernel)
@@ -118,13 +122,19 @@ class RepresentationClassifier(Probabilities, NeighborChoice, ClassifierMixin, B
         self._calibrate(X, labels)
         return self
 
-    def _check_memory(self, n_rows: int) -> None:
+    def _check_memory(self, X: Array) -> None:
         """Refuse rows whose Gram matrix ``predict`` would need and cannot have."""
+        n_rows = len(X)
+        if self.residual_norm == "l1" and lives_elsewhere(X):
+            raise ValueError(
+                "residual_norm='l1' is coded on the CPU alone: give rows of the CPU "
+                "(kernelatoms.to_device(X, 'cpu')), or use residual_norm='l2'."
+            )
         explicit = self.residual_norm == "l1" and isinstance(self._asked_kernel(), LinearKernel)
         if self.n_neighbors is None and not explicit:
             check_fits(
                 8.0 * n_rows**2, f"inner products of all pairs of {n_rows} training rows",
-                "Code over neighbours alone (n_neighbors=50, say), or keep fewer rows.",
+                "Code over neighbours alone (n_neighbors=50, say), or keep fewer rows.", like=X,
             )  # fmt: skip
 
     def _fit_projection(self, in_space: TrainingDictionary, labels: NDArray[np.intp]) -> None:
@@ -143,13 +153,14 @@ class RepresentationClassifier(Probabilities, NeighborChoice, ClassifierMixin, B
         if isinstance(projection, IdentityProjection):
             return
         rng = check_random_state(self.random_state)
-        psi = np.asarray(projection.coefficients(in_space.atoms.gram, labels, rng), np.float64)
+        gram = in_space.atoms.gram
+        psi = np.asarray(projection.coefficients(on_host(gram), labels, rng), np.float64)
         if psi.ndim != 2 or len(psi) != len(labels) or not np.isfinite(psi).all():
             raise ValueError(
                 f"projection must return finite coefficients of shape ({len(labels)}, "
                 f"n_components), got {psi.shape}."
             )
-        self.projection_ = psi
+        self.projection_ = np.asarray(psi, like=gram)
 
     def _made_projection(self, kernel: Kernel) -> Projection | None:
         given = self.projection
@@ -210,6 +221,7 @@ class RepresentationClassifier(Probabilities, NeighborChoice, ClassifierMixin, B
 
     # Use
 
+    @takes_tensors
     @sparse_in_blocks
     def predict(self, X: Any) -> Array:
         """Return the class with the smallest regularised residual for every row.
@@ -224,8 +236,9 @@ class RepresentationClassifier(Probabilities, NeighborChoice, ClassifierMixin, B
         labels : array of shape (n_samples,)
         """
         best = self._shares(self._validated(X)).argmax(axis=1)
-        return self.classes_[best]
+        return self._labels(best)
 
+    @takes_tensors
     @sparse_in_blocks
     def decision_function(self, X: Any) -> Array:
         """Return how well each class fits, as shares; of two classes the second's less the first's.
@@ -246,6 +259,7 @@ class RepresentationClassifier(Probabilities, NeighborChoice, ClassifierMixin, B
         shares = self._shares(self._validated(X))
         return shares[:, 1] - shares[:, 0] if len(self.classes_) == 2 else shares
 
+    @takes_tensors
     @sparse_in_blocks
     def residuals(self, X: Any) -> Array:
         """Return the regularised residual r_c = |y - D_c w_c| / |w_c| of every class.
@@ -263,6 +277,7 @@ class RepresentationClassifier(Probabilities, NeighborChoice, ClassifierMixin, B
         """
         return np.concatenate([found.parts.residuals() for found in self._represent(X)])
 
+    @takes_tensors
     @sparse_in_blocks
     def codes(self, X: Any) -> scipy.sparse.csr_array:
         """Return the coefficients of every row over the training rows (``dictionary_``).
@@ -277,8 +292,9 @@ class RepresentationClassifier(Probabilities, NeighborChoice, ClassifierMixin, B
         codes : sparse array of shape (n_samples, n_training_rows)
         """
         parts = [found.codes for found in self._represent(X)]
-        return scipy.sparse.csr_array(scipy.sparse.vstack(parts, format="csr"))
+        return stacked_csr(parts)
 
+    @takes_tensors
     @sparse_in_blocks
     def errors(self, X: Any) -> Array:
         """Return what a robust code leaves unexplained: the entries of a row that it distrusts.
@@ -380,7 +396,7 @@ class RepresentationClassifier(Probabilities, NeighborChoice, ClassifierMixin, B
             near = dictionary.neighbors(rows, locality)
             owners = dictionary.owners(self.labels_, near)
             alone = _of_one_class(owners)
-            shares = np.zeros((len(rows), len(self.classes_)))
+            shares = np.zeros((len(rows), len(self.classes_)), like=rows)
             # Neighbours of one class decide at once (Algorithm 3, step 2).
             shares[alone, owners[alone, 0]] = 1.0
             if not alone.all():
@@ -440,9 +456,8 @@ class RepresentationClassifier(Probabilities, NeighborChoice, ClassifierMixin, B
         else:
             parts, weights, errors = self._robust_locally(dictionary, rows, near, owners)
         used = near >= 0
-        indptr = np.concatenate([[0], np.cumsum(used.sum(axis=1))])
-        shape = (len(near), dictionary.n_atoms)
-        codes = scipy.sparse.csr_array((weights[used], near[used], indptr), shape=shape)
+        starts = row_starts(used.sum(axis=1))
+        codes = as_csr(weights[used], near[used], starts, dictionary.n_atoms)
         return Represented(parts, codes, errors)
 
     def _robust_locally(
@@ -509,7 +524,8 @@ class RepresentationClassifier(Probabilities, NeighborChoice, ClassifierMixin, B
 
 def _of_one_class(owners: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Tell which rows have neighbours of one class alone; -1 fills shorter lists."""
-    return np.asarray(((owners == owners[:, :1]) | (owners < 0)).all(axis=1))
+    alike: NDArray[np.bool_] = ((owners == owners[:, :1]) | (owners < 0)).all(axis=1)
+    return alike
 
 
 def _stacked(each: Iterable[ClassParts]) -> ClassParts:

@@ -6,9 +6,9 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import check_array
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
+from kernelatoms.engine import is_array
 from kernelatoms.estimators.checks import (
     FLOATS,
     check_choice,
@@ -16,9 +16,11 @@ from kernelatoms.estimators.checks import (
     validate_new,
     wants_frame,
 )
+from kernelatoms.estimators.elsewhere import check_any, validate_any
 from kernelatoms.estimators.encode import METHODS, sparse_encode
 from kernelatoms.estimators.fitted import check_features, held_count
 from kernelatoms.estimators.sparse_rows import dense_rows, sparse_in_blocks
+from kernelatoms.estimators.tensors import takes_tensors
 from kernelatoms.estimators.unchanged import or_unchanged
 from kernelatoms.similarity.base import check_flag
 
@@ -111,6 +113,7 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         self.kernel_params = kernel_params
         self.sparse_output = sparse_output
 
+    @takes_tensors
     @or_unchanged
     def fit(self, X: Any, y: Any = None) -> Self:
         """Check that rows and dictionary fit together.
@@ -126,7 +129,7 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         self
         """
         self._check_choices()
-        X = validate_data(self, dense_rows(X), dtype=FLOATS, ensure_all_finite="allow-nan")
+        X = validate_any(self, dense_rows(X), dtype=FLOATS, ensure_all_finite="allow-nan")
         self.n_atoms_ = len(check_dictionary("dictionary", self.dictionary, X.shape[1], X.dtype))
         return self
 
@@ -141,6 +144,7 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
                 "atoms) and k(atoms, atoms)."
             )
 
+    @takes_tensors
     @sparse_in_blocks
     def transform(self, X: Any) -> scipy.sparse.csr_array | Array:
         """Return the codes of X over the dictionary; without ``fit`` before it, too.
@@ -149,7 +153,8 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         ----------
         X : array of shape (n_samples, n_features)
             Signals. Those with missing values (NaN) are coded by what is observed of them, by
-            "omp".
+            "omp". Tensors are coded where they and the dictionary are, float16 and bfloat16 in
+            float32.
 
         Returns
         -------
@@ -167,6 +172,7 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         sparse = self.sparse_output and not wants_frame(self)
         return sparse_encode(X, self.dictionary, sparse_output=sparse, **options)
 
+    @takes_tensors
     def inverse_transform(self, codes: Any) -> Array:
         """Return the signals that codes stand for under the linear kernel: ``codes @ dictionary``.
 
@@ -185,13 +191,15 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
                 "inverse_transform needs kernel='linear'; under another kernel codes stand for "
                 "vectors of its feature space: see preimage."
             )
-        codes = check_array(codes, accept_sparse="csr", dtype=FLOATS, input_name="codes")
+        codes = check_any(codes, accept_sparse="csr", dtype=FLOATS, input_name="codes")
         if codes.shape[1] != self.n_atoms_:
             raise ValueError(
                 f"codes must have one column for each of the {self.n_atoms_} atoms, got "
                 f"{codes.shape[1]}."
             )
-        return np.asarray(codes @ np.asarray(dense_rows(self.dictionary), dtype=codes.dtype))
+        given = dense_rows(self.dictionary)
+        atoms = (given if is_array(given) else np.asarray(given)).astype(codes.dtype, copy=False)
+        return np.asarray(codes @ atoms, like=atoms)
 
     def _check_state(self) -> None:
         """Refuse parameters and fitted attributes that contradict each other; see ``fitted``."""

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 import numpy as np
 import scipy.sparse
 
+from kernelatoms.engine import lives_elsewhere
 from kernelatoms.space.memory import check_fits
 
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -17,6 +18,8 @@ _BLOCK = 1 << 26
 
 def dense_rows(X: Any, name: str = "X") -> Any:
     """Return a sparse array as a dense one, where that fits; anything else as it is."""
+    if lives_elsewhere(X) and hasattr(X, "toarray"):
+        return X.toarray()
     if not scipy.sparse.issparse(X):
         return X
     n_bytes = float(np.prod(X.shape)) * _itemsize(X)

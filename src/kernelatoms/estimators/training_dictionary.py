@@ -103,7 +103,7 @@ class TrainingDictionary:
         if isinstance(self.kernel, LinearKernel):
             return LinearAtoms(self.rows)
         if isinstance(self.kernel, PrecomputedKernel):
-            numbers = np.arange(self.n_atoms)[:, None]
+            numbers = np.arange(self.n_atoms, like=self.rows)[:, None]
             return KernelAtoms(Expansion(self.kernel, numbers), self.rows)
         described = self.kernel.described(self.rows.shape[1])
         return KernelAtoms(Expansion(described, self.kernel.describe(self.rows)))
@@ -124,7 +124,7 @@ class TrainingDictionary:
         """The training rows, mapped."""
         gram = self.atoms.gram.astype(np.float64)
         columns = gram if self.psi is None else gram @ self.psi
-        return LinearAtoms(np.ascontiguousarray(columns))
+        return LinearAtoms(np.ascontiguousarray(columns, like=columns))
 
     def problem(self, X: Array) -> CodingProblem:
         """Return what is coded over all atoms."""
@@ -187,7 +187,9 @@ class TrainingDictionary:
             exact = corrs.astype(np.float64, copy=False)
             energies = np.vecdot(exact, exact)
         else:
-            energies = np.asarray(problem.energy(0, len(X)), np.float64)
+            known = problem.energy(0, len(X))
+            assert known is not None  # fit refuses kernels that do not know them
+            energies = known.astype(np.float64, copy=False)
         return LocalProblems(grams, corrs, energies, columns)
 
     def local_vectors(

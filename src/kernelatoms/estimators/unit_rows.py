@@ -5,10 +5,13 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
+from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
+from kernelatoms.engine import lives_elsewhere
 from kernelatoms.estimators.checks import FLOATS, check_real
+from kernelatoms.estimators.elsewhere import validate_any
 from kernelatoms.estimators.fitted import check_features
+from kernelatoms.estimators.tensors import takes_tensors
 from kernelatoms.similarity.missing import energy_from_parts, rows_with_missing
 
 Array = NDArray[Any]
@@ -49,6 +52,7 @@ class UnitRows(TransformerMixin, BaseEstimator):
     def __init__(self, offset: float | None = None) -> None:
         self.offset = offset
 
+    @takes_tensors
     def fit(self, X: Any, y: Any = None) -> Self:
         """Check parameter and rows; there is nothing to learn.
 
@@ -63,9 +67,10 @@ class UnitRows(TransformerMixin, BaseEstimator):
         self
         """
         self._check_offset()
-        validate_data(self, X, dtype=FLOATS, ensure_all_finite="allow-nan")
+        validate_any(self, X, dtype=FLOATS, ensure_all_finite="allow-nan")
         return self
 
+    @takes_tensors
     def transform(self, X: Any) -> Array:
         """Return the rows, each over its norm.
 
@@ -80,12 +85,14 @@ class UnitRows(TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         offset = self._check_offset()
-        X = validate_data(self, X, dtype=FLOATS, ensure_all_finite="allow-nan", reset=False)
+        X = validate_any(self, X, dtype=FLOATS, ensure_all_finite="allow-nan", reset=False)
         # Over the largest value first: squares of very large and very small ones are no numbers.
-        largest = np.fmax.reduce(np.abs(X), axis=1).astype(np.float64)
+        sizes = np.abs(X)
+        largest = sizes.max(axis=1) if lives_elsewhere(X) else np.fmax.reduce(sizes, axis=1)
+        largest = largest.astype(np.float64)
         largest = np.maximum(largest, offset or 0.0)  # NaN, of rows that hold nothing else, stays
         largest[largest == 0] = 1.0
-        units = np.empty((len(X), X.shape[1] + (offset is not None)), X.dtype)
+        units = np.empty((len(X), X.shape[1] + (offset is not None)), X.dtype, like=X)
         units[:, : X.shape[1]] = X / largest[:, None]
         squares = _squared_norms(units[:, : X.shape[1]])
         if offset is not None:
@@ -133,6 +140,8 @@ def _squared_norms(rows: Array) -> Array:
     """Return squared norms, estimated where values are missing; NaN where all are."""
     squares: Array = np.einsum("ij,ij->i", rows, rows, dtype=np.float64)
     holed = rows_with_missing(rows)
+    if not len(holed):
+        return squares
     holed = holed[~np.isnan(rows[holed]).all(axis=1)]
     if len(holed):
         squares[holed] = energy_from_parts(rows[holed].astype(np.float64))

@@ -26,6 +26,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from kernelatoms import __version__
+from kernelatoms.estimators.devices import on_cpu
 from kernelatoms.files.archive import (
     HEADER,
     SCHEMA,
@@ -118,6 +119,7 @@ def save_model(model: Any, path: Any, record: ModelRecord | None = None) -> Path
     import skops.io
 
     check_is_fitted(model)
+    model = on_cpu(model)  # a file is the same, whatever device a model was fitted on
     record = record or ModelRecord()
     check_model(model)
     _check_record_fits(model, record)

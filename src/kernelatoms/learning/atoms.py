@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelatoms.engine import machine
+from kernelatoms.engine import machine, on_host
 
 Array = NDArray[Any]
 
@@ -18,7 +18,7 @@ def unit_rows(rows: Array) -> Array:
 def atoms_from_rows(X: Array, n_atoms: int, rng: np.random.RandomState) -> Array:
     """Return random training rows at unit norm (how both papers start), zero rows last."""
     order = rng.permutation(len(X))
-    is_zero = ~X[order].any(axis=1)
+    is_zero = on_host(~X[order].any(axis=1))
     order = np.concatenate([order[~is_zero], order[is_zero]])
     return unit_rows(X[order[:n_atoms]])
 

@@ -11,7 +11,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import scipy.linalg
 from numpy.typing import NDArray
 
 from kernelatoms.engine import machine
@@ -20,6 +19,7 @@ from kernelatoms.learning.loop import Updated
 from kernelatoms.learning.moments import Moments
 from kernelatoms.pursuit.choices import OMP, Lasso
 from kernelatoms.space.codes import Codes, PaddedCodes
+from kernelatoms.space.linear_algebra import solve_positive
 
 Array = NDArray[Any]
 
@@ -121,7 +121,7 @@ def best_dictionary(moments: Moments, dictionary: Array) -> tuple[Array, Array, 
         sizes = np.sqrt(np.diagonal(moments.gram)[used])
         gram = moments.gram[np.ix_(used, used)] / sizes / sizes[:, None]
         cross = moments.cross[used] / sizes[:, None]
-        solution = _solve(gram, cross) / sizes[:, None]
+        solution = solve_positive(gram, cross) / sizes[:, None]
         candidate = D.copy()
         candidate[used] = np.where(solution.any(axis=1, keepdims=True), solution, D[used])
         if moments.objective(candidate) <= moments.objective(D):
@@ -129,15 +129,3 @@ def best_dictionary(moments: Moments, dictionary: Array) -> tuple[Array, Array, 
     norms = np.linalg.norm(D, axis=1)
     norms[norms == 0] = 1.0
     return (D / norms[:, None]).astype(dictionary.dtype), norms, moments.with_atoms_scaled(norms)
-
-
-def _solve(gram: Array, cross: Array) -> Array:
-    """Solve by Cholesky, which is fast, or where codes are nearly dependent by pivoted QR."""
-    try:
-        factor = scipy.linalg.cholesky(gram, lower=True, check_finite=False)
-    except scipy.linalg.LinAlgError:
-        factor = None
-    # Diagonals squared are what is left of unit columns: below this, solutions lose their digits.
-    if factor is None or np.diagonal(factor).min() ** 2 < 1e-8:
-        return scipy.linalg.lstsq(gram, cross, lapack_driver="gelsy")[0]
-    return scipy.linalg.cho_solve((factor, True), cross, check_finite=False)

@@ -60,7 +60,7 @@ class LearnerState:
         """Return the state before the first pass or batch."""
         state = cls(dictionary, dictionary, random_state=random_state)
         state.use, state.signals_seen, state.batches_seen = (
-            np.zeros(len(dictionary)) for _ in range(3)
+            np.zeros(len(dictionary), like=dictionary) for _ in range(3)
         )
         return state
 
@@ -79,7 +79,7 @@ class LearnerState:
         if self.best_pass < 0 or objective < self.objective[self.best_pass]:
             self.best, self.best_pass, self.sums = dictionary, len(self.objective) - 1, sums
         self.use = uses.astype(np.float64)
-        self.signals_seen, self.batches_seen = np.zeros(len(uses)), np.zeros(len(uses))
+        self.signals_seen, self.batches_seen = (np.zeros(len(uses), like=uses) for _ in range(2))
         return np.flatnonzero(uses == 0)
 
     def take_batch(
@@ -115,6 +115,6 @@ class LearnerState:
         self.dictionary = np.concatenate([self.dictionary, rows])
         self.best = self.dictionary
         self.use, self.signals_seen, self.batches_seen = (
-            np.concatenate([counts, np.zeros(len(rows))])
+            np.concatenate([counts, np.zeros(len(rows), like=counts)])
             for counts in (self.use, self.signals_seen, self.batches_seen)
         )

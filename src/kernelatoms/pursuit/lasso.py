@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from kernelatoms.engine import machine
-from kernelatoms.pursuit.sizes import prefers_no_gram
+from kernelatoms.pursuit.sizes import prefers_no_gram, rows_of
 from kernelatoms.similarity.base import check_flag
 from kernelatoms.space.codes import RaggedCodes
 from kernelatoms.space.memory import check_fits
@@ -58,7 +58,7 @@ def lasso(
     check_flag("positive", positive)
     check_energy(problem)
     check_start(problem, start)
-    engine = machine(problem.norms2)
+    engine = machine(problem.like)
     options: dict[str, Any] = {"positive": positive, "gap_tol": gap_tol}
     if candidates is not None:
 
@@ -81,7 +81,7 @@ def lasso(
     elif start is None and prefers_no_gram(problem, 32):
         coded = engine.lasso_without_gram(
             problem.products, problem.local, problem.gram_times, problem.n_signals,
-            problem.n_atoms, problem.dtype, alpha, **options,
+            problem.n_atoms, problem.dtype, alpha, rows=rows_of(problem), **options,
         )  # fmt: skip
     else:
         problem.check_semidefinite()

@@ -14,12 +14,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import scipy.linalg
 from numpy.typing import NDArray
 
-from kernelatoms.engine import machine
+from kernelatoms.engine import machine, on_host
 from kernelatoms.similarity.base import check_flag
 from kernelatoms.space.decisions import ClassParts, Members, parts_of_dense_codes
+from kernelatoms.space.linear_algebra import eigh
 
 Array = NDArray[Any]
 
@@ -61,7 +61,7 @@ def best_mu(
     scale = float(np.diagonal(rows.A).mean())
     if not scale > 0:
         return 1.0, 0.0
-    edges = np.searchsorted(labels, np.arange(n_classes + 1))
+    edges = np.searchsorted(on_host(labels), np.arange(n_classes + 1))
     members: Members = [slice(edges[c], edges[c + 1]) for c in range(n_classes)]
 
     def right(multiple: float) -> float:
@@ -107,11 +107,11 @@ class _Rows:
             if not projected:
                 self.A = G
             elif psi is None:
-                self.A, self.H, self.s = G @ G, G, np.ones(len(G))
+                self.A, self.H, self.s = G @ G, G, np.ones(len(G), like=G)
             else:
                 Z = G @ psi
                 self.A, self.H, self.s = Z @ Z.T, Z @ psi.T, np.vecdot(psi, psi)
-            values, self.vectors = scipy.linalg.eigh(self.A, check_finite=False)
+            values, self.vectors = eigh(self.A)
         self.values = np.maximum(values, 0.0)
 
     def codes(self, mu: float) -> Array:
@@ -139,7 +139,7 @@ class _Rows:
         # (M + U C U') w = right with U = [g h], C = [[s, -1], [-1, 0]], C^-1 = [[0, -1], [-1, -s]]:
         # w = x - M^-1 U (C^-1 + U'M^-1 U)^-1 U'x.
         Ht = H.T
-        core = np.empty((len(G), 2, 2))
+        core = np.empty((len(G), 2, 2), like=G)
         core[:, 0, 0] = np.vecdot(G, Mg)
         core[:, 0, 1] = core[:, 1, 0] = np.vecdot(G, Mh) - 1.0
         core[:, 1, 1] = np.vecdot(Ht, Mh) - s

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from kernelatoms.engine import machine
 from kernelatoms.pursuit.masked import masked_omp
-from kernelatoms.pursuit.sizes import prefers_no_gram
+from kernelatoms.pursuit.sizes import prefers_no_gram, rows_of
 from kernelatoms.similarity.base import check_flag
 from kernelatoms.space.codes import Codes, PaddedCodes, RaggedCodes, stack_rows
 from kernelatoms.space.memory import check_fits
@@ -67,7 +67,8 @@ def omp(
                 "max_residual needs k(x, x) of the signals, which a precomputed kernel does not "
                 "give; pass them as energy, or use n_nonzero_coefs alone."
             )
-        stop_at = np.broadcast_to(np.asarray(max_residual, np.float64), problem.n_signals)
+        goal = np.asarray(max_residual, np.float64, like=problem.like)
+        stop_at = np.broadcast_to(goal, problem.n_signals)
     parts = split_missing(problem)
     if parts is None:
         return _omp(problem, n_nonzero, stop_at, absolute, selection, positive, candidates)
@@ -105,8 +106,9 @@ def _omp(
             float(n_signals) * n_nonzero * (4 + dtype.itemsize),
             f"codes of {n_signals} signals with {n_nonzero} nonzeros each",
             "Use fewer nonzeros, a stop by max_residual, or code fewer signals at a time.",
+            like=problem.like,
         )
-    energies = np.zeros(n_signals)
+    energies, asked_for = np.zeros(n_signals, like=problem.like), False
     options: dict[str, Any] = {
         "stop_at": stop_at,
         "relative": not absolute,
@@ -116,8 +118,9 @@ def _omp(
     }
 
     def note(start: int, stop: int, energy: Array | None) -> None:
+        nonlocal asked_for
         if energy is not None:
-            energies[start:stop] = energy
+            energies[start:stop], asked_for = energy, True
 
     def products(start: int, stop: int) -> tuple[Array, Array | None]:
         corr, energy = problem.products(start, stop)
@@ -136,14 +139,19 @@ def _omp(
     elif prefers_no_gram(problem, n_nonzero):
         norms2 = problem.norms2
         found = machine(norms2).omp_without_gram(
-            problem.gram_rows, norms2, products, n_signals, n_nonzero, **options
-        )
+            problem.gram_rows, norms2, products, n_signals, n_nonzero, rows=rows_of(problem),
+            **options,
+        )  # fmt: skip
     else:
         gram = problem.gram
-        found = machine(gram).omp(gram, products, n_signals, n_nonzero, **options)
+        found = machine(gram).omp(
+            gram, products, n_signals, n_nonzero, rows=rows_of(problem), **options
+        )
     *codes, left = found
     error = left
     if problem.knows_energy:
+        if not asked_for:  # a machine that codes rows asks for no products
+            note(0, n_signals, problem.energy(0, n_signals))
         check_explained(problem, energies, left)
         error = np.where(left > 10 * np.finfo(dtype).eps * energies, left, 0.0)
     if stop_at is None:

@@ -11,13 +11,13 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-import scipy.linalg
 from numpy.typing import NDArray
 
 from kernelatoms.engine import machine
 from kernelatoms.pursuit.sizes import prefers_no_gram
 from kernelatoms.space.codes import DenseCodes, PaddedCodes
 from kernelatoms.space.gram_check import OVERFLOW, check_gram
+from kernelatoms.space.linear_algebra import eigh, root_of_inverse
 from kernelatoms.space.neighbors import ascending
 from kernelatoms.space.problem import CodingProblem, check_explained
 
@@ -53,9 +53,9 @@ def ridge(
     problem.check_semidefinite()
     with machine(problem.norms2).one_blas_thread():
         root = _root_of_inverse(problem.gram, float(mu))
-    gram, energies = problem.gram.astype(np.float64), np.zeros(problem.n_signals)
-    weights = np.empty((problem.n_signals, problem.n_atoms), problem.dtype)
-    error = np.empty(problem.n_signals)
+    like, shape = problem.like, (problem.n_signals, problem.n_atoms)
+    gram, energies = problem.gram.astype(np.float64), np.zeros(shape[0], like=like)
+    weights, error = np.empty(shape, problem.dtype, like=like), np.empty(shape[0], like=like)
 
     def work(start: int, stop: int) -> None:
         corr, energy = problem.products(start, stop)
@@ -81,8 +81,9 @@ def _ridge_local(problem: CodingProblem, mu: float, candidates: NDArray[np.int32
     if not prefers_no_gram(problem, candidates.shape[1]):  # a check that needs all of it
         problem.check_semidefinite()
     candidates = ascending(candidates)
-    energies, error = np.zeros(problem.n_signals), np.empty(problem.n_signals)
-    weights = np.empty(candidates.shape, problem.dtype)
+    like, n_signals = problem.like, problem.n_signals
+    energies, error = np.zeros(n_signals, like=like), np.empty(n_signals, like=like)
+    weights = np.empty(candidates.shape, problem.dtype, like=like)
 
     def work(start: int, stop: int) -> None:
         grams, corrs = problem.local(start, stop, candidates[start:stop])
@@ -153,7 +154,7 @@ def solve_ridge(gram: Array, corr: Array, mu: float) -> Array:
     _check(gram, corr, mu)
     with machine(corr).one_blas_thread():
         root = _root_of_inverse(gram, float(mu))
-    codes = np.empty(corr.shape, corr.dtype)
+    codes = np.empty(corr.shape, corr.dtype, like=corr)
 
     def work(start: int, stop: int) -> None:
         codes[start:stop] = (corr[start:stop].astype(np.float64, copy=False) @ root) @ root.T
@@ -183,14 +184,12 @@ def _root_of_inverse(gram: Array, mu: float) -> Array:
     # A Gram matrix of lower precision holds that precision's rounding.
     rounding = n_atoms * float(np.finfo(gram.dtype).eps)
     A = gram.astype(np.float64)
-    A[np.diag_indices_from(A)] += mu
-    norm = float(np.abs(A).sum(axis=0).max())
-    factor, failed = scipy.linalg.lapack.dpotrf(A, lower=1, clean=1)
-    if not failed:
-        reciprocal_condition, _ = scipy.linalg.lapack.dpocon(factor, norm, uplo="L")
-        if reciprocal_condition > max(_WELL_CONDITIONED, rounding):
-            return scipy.linalg.lapack.dtrtri(factor, lower=1)[0].T
-    values, vectors = scipy.linalg.eigh(gram.astype(np.float64))
+    each = np.arange(n_atoms)
+    A[each, each] += mu
+    root = root_of_inverse(A, max(float(_WELL_CONDITIONED), rounding))
+    if root is not None:
+        return root
+    values, vectors = eigh(gram.astype(np.float64), check_finite=True)
     values = np.maximum(values, 0) + mu
     keep = values > rounding * values[-1]
     return vectors[:, keep] / np.sqrt(values[keep])

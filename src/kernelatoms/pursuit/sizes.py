@@ -1,21 +1,27 @@
-"""Whether the Gram matrix of all atoms is worth its price."""
+"""Whether the Gram matrix of all atoms is worth its price, and what there is instead."""
+
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from kernelatoms.space.problem import CodingProblem
+from kernelatoms.engine import machine
+from kernelatoms.space.problem import CodingProblem, LinearProblem
 
-# From this many bytes on a Gram matrix is not made; below this many atoms it always is.
-_MOST_BYTES = 2 << 30
-_FEWEST_ATOMS = 4096
+Array = NDArray[Any]
 
 
 def prefers_no_gram(problem: CodingProblem, n_nonzero: int) -> bool:
-    """Whether to code without the Gram matrix: it is too large, or more work than it saves.
-
-    A signal of k nonzeros needs k rows of it; all signals together may need fewer rows than there
-    are atoms.
-    """
-    if problem.gram_is_known or problem.n_atoms < _FEWEST_ATOMS:
+    """Whether to code without the Gram matrix: it is not there, and its machine does better."""
+    if problem.gram_is_known:
         return False
-    n_bytes = problem.n_atoms**2 * np.dtype(problem.dtype).itemsize
-    return n_bytes > _MOST_BYTES or 2 * problem.n_signals * n_nonzero < problem.n_atoms
+    itemsize = np.dtype(problem.dtype).itemsize
+    engine = machine(problem.like)
+    return bool(engine.prefers_no_gram(problem.n_atoms, problem.n_signals, n_nonzero, itemsize))
+
+
+def rows_of(problem: CodingProblem) -> tuple[Array, Array] | None:
+    """Return signals and atoms, where inner products are those of rows; None elsewhere."""
+    if not isinstance(problem, LinearProblem):
+        return None
+    return problem.signals, problem.atoms.rows

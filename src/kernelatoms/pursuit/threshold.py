@@ -76,10 +76,10 @@ def threshold(
     check_number("alpha", alpha)
     if alpha < 0:
         raise ValueError(f"alpha must be at least 0, got {alpha!r}.")
-    error = np.empty(problem.n_signals)
+    error = np.empty(problem.n_signals, like=problem.like)
     if candidates is not None:
         candidates = ascending(candidates)
-        values = np.empty(candidates.shape, problem.dtype)
+        values = np.empty(candidates.shape, problem.dtype, like=problem.like)
 
         def work_local(start: int, stop: int) -> None:
             grams, corrs = problem.local(start, stop, candidates[start:stop])
@@ -90,7 +90,8 @@ def threshold(
 
         machine(values).for_local_blocks(*candidates.shape, work_local)
         return PaddedCodes(n_atoms=problem.n_atoms, error=error, indices=candidates, values=values)
-    weights = np.empty((problem.n_signals, problem.n_atoms), problem.dtype)
+    shape = (problem.n_signals, problem.n_atoms)
+    weights = np.empty(shape, problem.dtype, like=problem.like)
     gram = None if is_orthonormal(problem.gram) else problem.gram
 
     def work(start: int, stop: int) -> None:
@@ -106,7 +107,7 @@ def threshold(
 
 def is_orthonormal(gram: Array) -> bool:
     """Whether a Gram matrix is the identity, up to rounding."""
-    apart = np.abs(gram - np.eye(len(gram), dtype=gram.dtype)).max(initial=0)
+    apart = np.abs(gram - np.eye(len(gram), dtype=gram.dtype, like=gram)).max(initial=0)
     return bool(apart <= 100 * np.finfo(gram.dtype).eps)
 
 

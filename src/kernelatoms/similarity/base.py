@@ -21,6 +21,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelatoms.engine import is_array
 from kernelatoms.similarity.gradients import Slopes, gradient_in_plane
 from kernelatoms.similarity.inversion import GaussianInversion, PolynomialInversion
 from kernelatoms.similarity.missing import rows_with_missing
@@ -355,7 +356,7 @@ class Kernel:
         blocks = [
             np.diagonal(self._checked(X[i : i + 64], X[i : i + 64])) for i in range(0, len(X), 64)
         ]
-        return np.concatenate(blocks) if blocks else np.empty(0, X.dtype)
+        return np.concatenate(blocks) if blocks else np.empty(0, X.dtype, like=X)
 
 
 def _floats(X: Array) -> Array:
@@ -364,7 +365,7 @@ def _floats(X: Array) -> Array:
 
 def check_values(values: Any, shape: tuple[int, ...], who: str) -> Array:
     """Return kernel values as an array; refuse wrong shapes, NaN and what is no number."""
-    K = np.asarray(values)
+    K = values if is_array(values) else np.asarray(values)
     if K.shape != shape:
         raise ValueError(
             f"kernel must return one value for each pair of rows: {who} it should return shape "

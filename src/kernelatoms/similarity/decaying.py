@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.metrics.pairwise import paired_manhattan_distances
 
 from kernelatoms.engine import machine
 from kernelatoms.similarity.gradients import Slopes, gradient_of_signs, weighted_values
@@ -57,13 +56,15 @@ class DecayingKernel(NamedKernel):
     def _decay(self, distances: Array, X: Array) -> Array:
         """Return exp(-gamma distances) in the dtype of X."""
         # Times gamma before they are rounded: distances of float32 rows may be no float32 numbers.
-        scaled = distances if distances.dtype == X.dtype else np.empty(distances.shape, X.dtype)
+        scaled = distances
+        if distances.dtype != X.dtype:
+            scaled = np.empty(distances.shape, X.dtype, like=X)
         with np.errstate(over="ignore", under="ignore"):
             np.multiply(distances, -self.gamma_for(X.shape[-1]), out=scaled, casting="same_kind")
             return np.exp(scaled, out=scaled)
 
     def _diag(self, X: Array) -> Array:
-        return np.ones(X.shape[:-1], X.dtype)
+        return np.ones(X.shape[:-1], X.dtype, like=X)
 
 
 @dataclass(frozen=True)
@@ -144,7 +145,7 @@ class LaplacianKernel(DecayingKernel):
 
     def what_gamma_multiplies(self, X: Array, Y: Array) -> Array:
         """Return l1 distances."""
-        return np.asarray(paired_manhattan_distances(X, Y))
+        return np.abs(X - Y).sum(axis=1)
 
 
 @dataclass(frozen=True)
@@ -165,7 +166,7 @@ class AdditiveChi2Kernel(NamedKernel):
         return -chi2_sums(X, Y)
 
     def _diag(self, X: Array) -> Array:
-        return np.zeros(X.shape[:-1], X.dtype)
+        return np.zeros(X.shape[:-1], X.dtype, like=X)
 
 
 @dataclass(frozen=True)

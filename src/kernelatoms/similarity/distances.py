@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelatoms.engine import machine
+from kernelatoms.engine import is_array, machine
 from kernelatoms.similarity.base import check_number
 from kernelatoms.similarity.decaying import chi2_sums, squared_distances
 from kernelatoms.similarity.inner import in_float64
@@ -308,7 +308,7 @@ class Mahalanobis(VectorDistance):
 
 def as_rows(rows: Any) -> Array:
     """Return rows (n, n_features) of float32 or float64."""
-    rows = np.asarray(rows)
+    rows = rows if is_array(rows) else np.asarray(rows)
     if rows.ndim != 2:
         raise ValueError(f"rows must be a matrix (n, n_features), got shape {rows.shape}.")
     return rows if rows.dtype in (np.float32, np.float64) else rows.astype(np.float64)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelatoms.engine import lives_elsewhere
 from kernelatoms.similarity.base import Kernel, check_gamma, check_number
 from kernelatoms.similarity.distance_kernels import DistanceKernel
 from kernelatoms.similarity.inner import NamedKernel
@@ -141,7 +142,20 @@ def is_precomputed(kernel: Any) -> bool:
 
 def as_anchors(X: Array, kernel: Kernel) -> Array:
     """Return what stands for the rows of X as a kernel's second argument."""
-    return np.arange(len(X))[:, None] if isinstance(kernel, PrecomputedKernel) else X
+    if not isinstance(kernel, PrecomputedKernel):
+        return X
+    return np.arange(len(X), like=X)[:, None]
+
+
+def check_machine(kernel: Kernel, X: Array) -> None:
+    """Refuse a kernel that cannot be computed where rows X live."""
+    if not lives_elsewhere(X) or isinstance(kernel, NamedKernel | PrecomputedKernel | UserKernel):
+        return
+    names = ", ".join(repr(name) for name in KERNELS)
+    raise ValueError(
+        f"kernel {kernel.name} is computed on the CPU alone, and the data are on {X.device}: use "
+        f"one of {names} or a function of tensors, or kernelatoms.to_device(..., 'cpu')."
+    )
 
 
 def check_kernel(kernel: Kernel, X: Array) -> None:

@@ -240,7 +240,7 @@ def _unit(rows: Array) -> Array:
 def _power(base: Array, degree: float) -> Array:
     """Return base^degree, overwriting base; whole degrees by squaring, far faster than pow."""
     if not (float(degree).is_integer() and 0 < degree <= 32):
-        return np.asarray(base**degree)
+        return np.asarray(base**degree, like=base)
     exponent = int(degree)
     while exponent % 2 == 0:
         np.multiply(base, base, out=base)

@@ -10,6 +10,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelatoms.engine import call_user
 from kernelatoms.similarity.base import Kernel, check_gamma, check_values
 from kernelatoms.similarity.gradients import Slopes
 
@@ -36,13 +37,14 @@ class UserKernel(Kernel):
     def values(self, X: Array, Y: Array) -> Array:
         """Return what the function or object returns."""
         function = getattr(self.given, "values", self.given)
-        return function(X, Y, **self.params)
+        return call_user(function, X, Y, **self.params)
 
     def _diag(self, X: Array) -> Array:
         own = getattr(self.given, "diag", None)
         if own is None or getattr(own, "__func__", None) is Kernel.diag or X.ndim > 2:
             return super()._diag(X)
-        diagonal = check_values(own(X), (len(X),), f"its diag, called with shape {X.shape},")
+        who = f"its diag, called with shape {X.shape},"
+        diagonal = check_values(call_user(own, X), (len(X),), who)
         return diagonal.astype(X.dtype, copy=False)
 
     def _who(self) -> str:

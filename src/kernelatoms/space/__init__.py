@@ -17,6 +17,7 @@
 - ``ridge``: the linear way back, learned from rows.
 - ``way_back``: the curved one, from virtual samples to rows.
 - ``patches``: patches of planes, taken and put back; cosines of their shape.
+- ``linear_algebra``: factors and eigenvectors, by what the machine of an array has.
 - ``gram_check``: is this a Gram matrix?
 - ``atoms``: dictionaries as pursuits see them: inner products of atoms, computed once.
 - ``local_values``: kernel values of rows and their own candidates alone.

@@ -17,13 +17,13 @@ from functools import cached_property
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
-import scipy.linalg
 from numpy.typing import NDArray
 
-from kernelatoms.engine import machine
+from kernelatoms.engine import is_array, machine, on_host
 from kernelatoms.similarity import Kernel, PrecomputedKernel
 from kernelatoms.space.expansion import Expansion
 from kernelatoms.space.gram_check import OVERFLOW, check_gram
+from kernelatoms.space.linear_algebra import cholesky
 from kernelatoms.space.local_values import local_values
 from kernelatoms.space.memory import check_gram_fits
 
@@ -94,7 +94,7 @@ class LinearAtoms:
     @cached_property
     def gram(self) -> Array:
         """Inner products of the atoms."""
-        check_gram_fits(len(self.rows), self.rows.itemsize)
+        check_gram_fits(len(self.rows), self.rows.itemsize, like=self.rows)
         gram = machine(self.rows).gram_matrix(self.rows)
         self._check_norms(np.diagonal(gram))
         return gram
@@ -117,7 +117,7 @@ class LinearAtoms:
     @cached_property
     def columns(self) -> Array:
         """The atoms, transposed: BLAS is faster by up to a quarter with columns in memory."""
-        return np.ascontiguousarray(self.rows.T)
+        return np.ascontiguousarray(self.rows.T, like=self.rows)
 
     def gram_rows(self, atoms: NDArray[np.integer]) -> Array:
         """Return rows of the Gram matrix."""
@@ -197,11 +197,12 @@ class KernelAtoms:
     @cached_property
     def gram(self) -> Array:
         """Inner products of the atoms in feature space."""
-        check_gram_fits(len(self.expansion.anchors), self.expansion.anchors.itemsize)
+        anchors = self.expansion.anchors
+        check_gram_fits(len(anchors), anchors.itemsize, like=anchors)
         with np.errstate(all="ignore"):  # what overflows is refused
             gram = _checked(self.expansion.gram())
         if self.expansion.coef is None and self.knows_energy:
-            self._check_underflow(self.expansion.anchors, np.diagonal(gram))
+            self._check_underflow(anchors, np.diagonal(gram))
         return gram
 
     @property
@@ -267,9 +268,9 @@ class KernelAtoms:
         used = np.unique(candidates[weights != 0])
         place = np.searchsorted(used, candidates)
         rows, columns = np.nonzero(weights)
-        combined = np.zeros((len(weights), len(used)), weights.dtype)
+        combined = np.zeros((len(weights), len(used)), weights.dtype, like=weights)
         combined[rows, place[rows, columns]] = weights[rows, columns]
-        out = np.zeros((len(weights), self.n_atoms), weights.dtype)
+        out = np.zeros((len(weights), self.n_atoms), weights.dtype, like=weights)
         for first in range(0, len(used), _ROWS_AT_ONCE):
             part = slice(first, first + _ROWS_AT_ONCE)
             out += combined[:, part] @ self.gram_rows(used[part])
@@ -331,16 +332,15 @@ def check_eigenvalues(gram: Array) -> None:
         return
     scale = float(np.diagonal(gram).max())
     rounding = 10 * len(gram) * np.finfo(gram.dtype).eps * scale
-    try:
-        shifted = gram.astype(np.float64) + rounding * np.eye(len(gram))
-        with machine(gram).one_blas_thread():
-            scipy.linalg.cholesky(shifted, lower=True, overwrite_a=True, check_finite=False)
-    except scipy.linalg.LinAlgError:
+    shifted = gram.astype(np.float64) + rounding * np.eye(len(gram), like=gram)
+    with machine(gram).one_blas_thread():
+        factor = cholesky(shifted, overwrite=True)
+    if factor is None:
         raise ValueError(
             "The Gram matrix of the atoms is not positive semi-definite, so l1 and ridge coding "
             "over it have no minimum; choose another kernel (sigmoid kernels often are not) or "
             "other parameters."
-        ) from None
+        )
 
 
 _REMEMBERED: weakref.WeakKeyDictionary[Any, tuple[Any, Any]] = weakref.WeakKeyDictionary()
@@ -350,11 +350,13 @@ def remember(owner: Any, made_of: tuple[Any, ...], make: Callable[[], Made]) -> 
     """Return ``make()``, computed once for an owner as long as what it is made of stays the same.
 
     Arrays count as the same by their bytes, so that an edit in place is noticed. What is
-    remembered is no attribute of the owner: it is in no copy, pickle or file.
+    remembered is no attribute of the owner: it is in no copy, pickle or file. A view of an
+    estimator (``estimators.tensors``) stands for the estimator.
     """
+    owner = getattr(owner, "_stands_for", owner)
     key = tuple(
         (part.shape, part.dtype.str, machine(part).checksum(part))
-        if isinstance(part, np.ndarray) else part
+        if is_array(part) else part
         for part in made_of
     )  # fmt: skip
     known = _REMEMBERED.get(owner)
@@ -374,5 +376,5 @@ def _same(one: tuple[Any, ...], other: tuple[Any, ...]) -> bool:
 
 def stamp(array: Array) -> tuple[Any, ...]:
     """Return what tells an array from others, also from a model file: shape, type and a CRC."""
-    array = np.ascontiguousarray(array)
+    array = np.ascontiguousarray(on_host(array))
     return array.shape, array.dtype.str, zlib.crc32(array.reshape(-1).view(np.uint8).data)

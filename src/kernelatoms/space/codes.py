@@ -13,6 +13,8 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
+from kernelatoms.engine import lives_elsewhere, machine
+
 Array = NDArray[Any]
 
 
@@ -87,15 +89,19 @@ class PaddedCodes(Codes):
     def to_csr(self) -> scipy.sparse.csr_array:
         """Return the (n_signals, n_atoms) matrix of coefficients, indices sorted."""
         used = self.indices >= 0
-        indptr = np.concatenate([[0], np.cumsum(used.sum(axis=1))])
-        return _csr(self.values[used], self.indices[used], indptr, self.n_atoms)
+        if used.all():  # the most common case, and no places to look for
+            n, k = self.indices.shape
+            indptr = np.arange(0, n * k + 1, max(k, 1), dtype=np.int64, like=self.indices)
+            return as_csr(self.values.reshape(-1), self.indices.reshape(-1), indptr, self.n_atoms)
+        indptr = row_starts(used.sum(axis=1))
+        return as_csr(self.values[used], self.indices[used], indptr, self.n_atoms)
 
     def to_ragged(self) -> "RaggedCodes":
         """Return the same codes without their padding."""
         used = self.indices >= 0
         return RaggedCodes(
             n_atoms=self.n_atoms, error=self.error, gap=self.gap,
-            indptr=np.concatenate([[0], np.cumsum(used.sum(axis=1))]),
+            indptr=row_starts(used.sum(axis=1)),
             indices=self.indices[used], values=self.values[used],
         )  # fmt: skip
 
@@ -136,14 +142,14 @@ class RaggedCodes(Codes):
 
     def to_csr(self) -> scipy.sparse.csr_array:
         """Return the (n_signals, n_atoms) matrix of coefficients, indices sorted."""
-        return _csr(self.values, self.indices, self.indptr, self.n_atoms)
+        return as_csr(self.values, self.indices, self.indptr, self.n_atoms)
 
     def to_padded(self) -> PaddedCodes:
         """Return the same codes, as many places a signal as the longest code needs."""
         counts = np.diff(self.indptr)
         places = np.arange(max(int(counts.max(initial=0)), 1)) < counts[:, None]
-        indices = np.full(places.shape, -1, np.int32)
-        values = np.zeros(places.shape, self.dtype)
+        indices = np.full(places.shape, -1, np.int32, like=self.indices)
+        values = np.zeros(places.shape, self.dtype, like=self.values)
         indices[places], values[places] = self.indices, self.values
         return PaddedCodes(n_atoms=self.n_atoms, error=self.error, indices=indices, values=values)
 
@@ -179,7 +185,7 @@ class DenseCodes(Codes):
 
     def to_csr(self) -> scipy.sparse.csr_array:
         """Return the (n_signals, n_atoms) matrix of coefficients, indices sorted."""
-        return scipy.sparse.csr_array(self.weights)
+        return dense_as_csr(self.weights)
 
     def to_dense(self) -> Array:
         """Return the (n_signals, n_atoms) array of coefficients."""
@@ -215,7 +221,8 @@ def _rounded(codes: Codes, values: Array, dtype: np.dtype[Any]) -> Array:
         )
     tiny = np.finfo(dtype).tiny
     if np.any((np.abs(values) < tiny) & (values != 0)):
-        largest = abs(codes.to_csr()).max(axis=1).toarray()
+        padded = codes.to_padded().values if isinstance(codes, RaggedCodes) else values
+        largest = np.abs(padded).max(axis=1, initial=0)
         if np.any((largest < tiny) & (largest > 0)):
             raise ValueError(
                 f"The codes underflow {dtype.name}: those of some rows stay below "
@@ -251,9 +258,33 @@ def ragged(matrix: scipy.sparse.csr_array, error: Array) -> RaggedCodes:
     )  # fmt: skip
 
 
-def _csr(
+def stacked_csr(parts: Sequence[Any]) -> Any:
+    """Return CSR matrices of the same columns under each other."""
+    if scipy.sparse.issparse(parts[0]):
+        return scipy.sparse.csr_array(scipy.sparse.vstack(parts, format="csr"))
+    return machine(parts[0]).stacked(list(parts))
+
+
+def row_starts(counts: NDArray[np.integer]) -> NDArray[np.int64]:
+    """Return where rows of so many nonzeros begin, and where the last ends."""
+    return np.concatenate([np.zeros(1, np.int64, like=counts), np.cumsum(counts)])
+
+
+def dense_as_csr(weights: Array) -> Any:
+    """Return the numbers of a matrix that are not 0 as a CSR matrix."""
+    if not lives_elsewhere(weights):
+        return scipy.sparse.csr_array(weights)
+    rows, columns = np.nonzero(weights)
+    indptr = row_starts(np.count_nonzero(weights, axis=1))
+    return as_csr(weights[rows, columns], columns, indptr, weights.shape[1])
+
+
+def as_csr(
     values: Array, indices: NDArray[np.integer], indptr: NDArray[np.integer], n_atoms: int
-) -> scipy.sparse.csr_array:
+) -> Any:
+    """Return coefficients, signal after signal, as a CSR matrix: scipy's, or the machine's own."""
+    if lives_elsewhere(values):
+        return machine(values).csr(values, indices, indptr, n_atoms)
     index_type = np.int32 if indptr[-1] < np.iinfo(np.int32).max else np.int64
     matrix = scipy.sparse.csr_array(
         (values, indices.astype(index_type, copy=False), indptr.astype(index_type, copy=False)),

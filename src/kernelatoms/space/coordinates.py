@@ -18,10 +18,11 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from kernelatoms.engine import machine
+from kernelatoms.engine import lives_elsewhere, machine
 from kernelatoms.similarity import Kernel
 from kernelatoms.space.expansion import Expansion
 from kernelatoms.space.gram_check import NOT_SEMIDEFINITE, check_gram
+from kernelatoms.space.linear_algebra import solve_triangular
 from kernelatoms.space.memory import check_fits
 from kernelatoms.space.rpcholesky import randomly_pivoted_cholesky
 
@@ -71,6 +72,7 @@ def exact_coordinates(
         f"exact coordinates of {n} rows",
         "Use coordinates=0.01, which leaves 1% of the kernel's trace and needs no kernel matrix, "
         "or coordinates=KernelLinearizer(n_landmarks=1000).",
+        like=rows,
     )
     K = Expansion(kernel, anchors).project(rows)  # in blocks, on all threads
     check_gram(K, "the kernel on these rows")
@@ -118,16 +120,14 @@ def _on_pivots(
     def duals(vectors: Array) -> Array:
         # The pivots' own rows are taken from F when they are asked for, not kept beside it.
         with machine(F).one_blas_thread(len(pivots) < _THREADED_FROM):
-            return scipy.linalg.solve_triangular(
-                F[pivots], vectors.T, trans="T", lower=True, check_finite=False
-            )
+            return solve_triangular(F[pivots], vectors.T, transposed=True)
 
     if X is None:
         return Coordinates(F, chosen, duals)
     inner = Expansion(kernel, chosen).project(X)
     with machine(F).one_blas_thread(len(pivots) < _THREADED_FROM):
-        mine = scipy.linalg.solve_triangular(F[pivots], inner.T, lower=True, check_finite=False)
-    return Coordinates(np.ascontiguousarray(mine.T), chosen, duals)
+        mine = solve_triangular(F[pivots], inner.T)
+    return Coordinates(np.ascontiguousarray(mine.T, like=mine), chosen, duals)
 
 
 def pivoted_cholesky(K: Array) -> tuple[Array, NDArray[np.intp]]:
@@ -137,18 +137,28 @@ def pivoted_cholesky(K: Array) -> tuple[Array, NDArray[np.intp]]:
     if largest <= 0:
         raise ValueError(ZERO_KERNEL)
     # What the factor must give back: a matrix that is not positive semi-definite has no factor.
-    probes = np.random.default_rng(0).choice([-1.0, 1.0], (n, 4)).astype(K.dtype)
+    probes = np.random.default_rng(0).choice([-1.0, 1.0], (n, 4))
+    probes = np.asarray(probes, K.dtype, like=K)
     with machine(K).one_blas_thread():
         images = K @ probes
+    F, pivots = _pivoted_factor(K, n * eps * largest)
+    missed = np.abs(images - F @ (F.T @ probes)).max()
+    if missed > np.sqrt(eps) * n * largest:
+        raise ValueError(NOT_SEMIDEFINITE)
+    return F, pivots
+
+
+def _pivoted_factor(K: Array, tolerance: float) -> tuple[Array, NDArray[np.intp]]:
+    """Return the factor and the pivots until what is left is within a tolerance."""
+    if lives_elsewhere(K):
+        return machine(K).pivoted_cholesky(K, float(tolerance))
+    n = len(K)
     (pstrf,) = scipy.linalg.get_lapack_funcs(("pstrf",), (K,))
     # Its many small products wake BLAS' helper threads for less than that costs, up to here.
     with machine(K).one_blas_thread(n < _THREADED_FROM):
-        factor, order, rank, _ = pstrf(K.T, tol=n * eps * largest, lower=1, overwrite_a=True)
+        factor, order, rank, _ = pstrf(K.T, tol=tolerance, lower=1, overwrite_a=True)
     order = order.astype(np.intp) - 1
     F = np.empty((n, rank), K.dtype)
     for start in range(0, n, 512):  # block by block: no third n x n matrix
         F[order[start : start + 512]] = np.tril(factor[start : start + 512, :rank], start)
-    missed = np.abs(images - F @ (F.T @ probes)).max()
-    if missed > np.sqrt(eps) * n * largest:
-        raise ValueError(NOT_SEMIDEFINITE)
     return F, order[:rank]

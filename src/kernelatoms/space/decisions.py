@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-from kernelatoms.engine import machine
+from kernelatoms.engine import machine, on_host
 from kernelatoms.space.codes import Codes
 from kernelatoms.space.problem import CodingProblem
 from kernelatoms.space.residuals import class_residuals
@@ -31,7 +31,7 @@ class ClassParts:
 
     def residuals(self) -> Array:
         """Return r_c for every class, infinite where it has no part: (n, n_classes)."""
-        out = np.full(self.residuals2.shape, np.inf)
+        out = np.full(self.residuals2.shape, np.inf, like=self.residuals2)
         used = self.norms2 > 0
         out[used] = np.sqrt(np.maximum(self.residuals2[used], 0.0) / self.norms2[used])
         return out
@@ -65,7 +65,7 @@ def shares_of(
     parts : array of shape (n, n_classes), optional
         What classes have in the code, at most 1. Where all have nothing, all are alike.
     """
-    smallest = 10 * float(np.finfo(dtype).eps) * np.asarray(energies, np.float64)
+    smallest = 10 * float(np.finfo(dtype).eps) * energies.astype(np.float64, copy=False)
     floor = np.maximum(smallest, np.finfo(np.float64).tiny)[:, None]
     fits = parts * (floor / np.maximum(left, floor))
     total = fits.sum(axis=1, keepdims=True)
@@ -91,7 +91,7 @@ def parts_of_dense_codes(
     grams : list of arrays
         Their inner products.
     """
-    energies = np.asarray(energies, np.float64)
+    energies = energies.astype(np.float64, copy=False)
     residuals2 = np.repeat(energies[:, None], len(members), axis=1)
     machine(weights).subtract_dense_class_parts(grams, corr, weights, members, residuals2)
     norms2 = np.stack([np.vecdot(weights[:, own], weights[:, own]) for own in members], axis=1)
@@ -114,12 +114,27 @@ def parts_of_sparse_codes(
     n_classes : int
         The number of classes.
     """
-    owned = scipy.sparse.csr_array(
-        (np.ones(len(labels)), (np.arange(len(labels)), labels)), shape=(len(labels), n_classes)
-    )
-    norms2 = (codes.to_csr().astype(np.float64).power(2) @ owned).toarray()
-    energies = np.asarray(problem.energy(0, problem.n_signals), np.float64)
+    energies = problem.energy(0, problem.n_signals)
+    assert energies is not None
+    energies = energies.astype(np.float64, copy=False)
+    norms2 = _norms_of_parts(codes.to_csr(), labels, n_classes)
     return ClassParts(class_residuals(problem, codes, labels, n_classes), norms2, energies)
+
+
+def _norms_of_parts(codes: Any, labels: NDArray[np.intp], n_classes: int) -> Array:
+    """Return |w_c|^2 of every class's part of codes (n, n_atoms), in compressed rows."""
+    if scipy.sparse.issparse(codes):
+        owned = scipy.sparse.csr_array(
+            (np.ones(len(labels)), (np.arange(len(labels)), on_host(labels))),
+            shape=(len(labels), n_classes),
+        )
+        return (codes.astype(np.float64).power(2) @ owned).toarray()
+    n = codes.shape[0]
+    rows = np.repeat(np.arange(n, like=codes.indptr), np.diff(codes.indptr))
+    owners = np.asarray(labels, like=codes.data)[codes.indices]
+    squares = codes.data.astype(np.float64) ** 2
+    sums = np.bincount(rows * n_classes + owners, weights=squares, minlength=n * n_classes)
+    return sums.reshape(n, n_classes)
 
 
 def parts_of_vectors(

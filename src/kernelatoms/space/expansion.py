@@ -47,10 +47,10 @@ class Expansion:
 
         ``out_dtype`` is what they are rounded to in the end, the type of X by default.
         """
-        out = np.empty((len(X), self.n_vectors), out_dtype or X.dtype)
+        out = np.empty((len(X), self.n_vectors), out_dtype or X.dtype, like=X)
         # Coefficients may be as large as the inverse precision they were computed in: float32
         # rows are compared with float64 anchors in float64.
-        dtype = X.dtype if self.coef is None else np.result_type(X, self.coef)
+        dtype = X.dtype if self.coef is None else np.result_type(X.dtype, self.coef.dtype)
 
         def worker(start: int, stop: int) -> None:
             with np.errstate(over="ignore", invalid="ignore"):  # callers look at the result

@@ -20,10 +20,15 @@ Vectors are rows here: a thin block times W is faster than W times a thin block.
 from typing import Any
 
 import numpy as np
-import scipy.linalg
 from numpy.typing import NDArray
 
 from kernelatoms.engine import machine
+from kernelatoms.space.linear_algebra import (
+    cholesky,
+    eigh,
+    orthonormal_columns,
+    solve_triangular,
+)
 
 Array = NDArray[Any]
 
@@ -84,8 +89,8 @@ def leading_eigenpairs(
         Q, T = _krylov_basis(W, width, size, rng)
     with machine(W).one_blas_thread(size < _THREADED_FROM):
         # Of T its lower triangle is known, and read.
-        ritz, Z = scipy.linalg.eigh(T, driver="evd", check_finite=False)
-    vectors = _combine(np.ascontiguousarray(Z[:, ::-1][:, :k].T), Q)
+        ritz, Z = eigh(T, driver="evd")
+    vectors = _combine(np.ascontiguousarray(Z[:, ::-1][:, :k].T, like=Z), Q)
     ritz = np.ldexp(ritz, exponent)
     return ritz[::-1][:k].astype(W.dtype), vectors.T.astype(W.dtype), float(ritz[0])
 
@@ -95,8 +100,8 @@ def _krylov_basis(
 ) -> tuple[Array, Array]:
     """Return the basis, orthonormal rows, and the lower triangle of Q W Q'; both in float64."""
     n = len(W)
-    Q, T = np.empty((size, n)), np.zeros((size, size))
-    block = _orthonormal(rng.standard_normal((width, n)))
+    Q, T = np.empty((size, n), like=W), np.zeros((size, size), like=W)
+    block = _orthonormal(np.asarray(rng.standard_normal((width, n)), like=W))
     for start in range(0, size, width):
         stop = start + width
         Q[start:stop] = block
@@ -123,7 +128,7 @@ def _next_block(product: Array, inner: Array, Q: Array, rng: np.random.RandomSta
     if own > _HOPELESS * longest:
         easy -= _combine(_inner(easy, Q), Q)
         return _cholesky_orthonormal(easy)[0]
-    noise = rng.standard_normal(block.shape) / np.sqrt(block.shape[1])
+    noise = np.asarray(rng.standard_normal(block.shape), like=block) / np.sqrt(block.shape[1])
     block = block / (longest or 1.0) + 10 * np.finfo(np.float64).eps * noise
     for _ in range(2):
         block = _orthonormal(block)
@@ -137,19 +142,16 @@ def _cholesky_orthonormal(block: Array) -> tuple[Array, float]:
     By the Cholesky factor of their Gram matrix: the worse their condition, the less orthonormal.
     Where there is no factor, the block as it is and 0.
     """
-    try:
-        factor = scipy.linalg.cholesky(_inner(block, block), lower=True, check_finite=False)
-    except scipy.linalg.LinAlgError:
+    factor = cholesky(_inner(block, block))
+    if factor is None:
         return block, 0.0
-    unit = np.eye(len(factor))
-    inverse = scipy.linalg.solve_triangular(factor, unit, lower=True, check_finite=False)
+    inverse = solve_triangular(factor, np.eye(len(factor), like=factor))
     return _combine(inverse, block), float(np.diagonal(factor).min())
 
 
 def _orthonormal(block: Array) -> Array:
     """Return the rows made orthonormal by Householder reflections, whatever they are."""
-    columns = scipy.linalg.qr(block.T, mode="economic", check_finite=False)[0]
-    return np.ascontiguousarray(columns.T)
+    return np.ascontiguousarray(orthonormal_columns(block.T).T, like=block)
 
 
 # Products, in pieces that are the same for any number of threads ----------------------------------
@@ -157,7 +159,7 @@ def _orthonormal(block: Array) -> Array:
 
 def _times(block: Array, W: Array) -> Array:
     """Return block @ W in float64; multiplied in W's own type, whose rounding W has already."""
-    out = np.empty((len(block), len(W)))
+    out = np.empty((len(block), len(W)), like=W)
     rows = block.astype(W.dtype, copy=False)
 
     def work(start: int, stop: int) -> None:
@@ -169,7 +171,7 @@ def _times(block: Array, W: Array) -> Array:
 
 def _inner(rows: Array, Q: Array) -> Array:
     """Return rows @ Q.T."""
-    out = np.empty((len(rows), len(Q)))
+    out = np.empty((len(rows), len(Q)), like=Q)
 
     def work(start: int, stop: int) -> None:
         out[:, start:stop] = rows @ Q[start:stop].T
@@ -180,7 +182,7 @@ def _inner(rows: Array, Q: Array) -> Array:
 
 def _combine(weights: Array, Q: Array) -> Array:
     """Return weights @ Q."""
-    out = np.empty((len(weights), Q.shape[1]))
+    out = np.empty((len(weights), Q.shape[1]), like=Q)
 
     def work(start: int, stop: int) -> None:
         out[:, start:stop] = weights @ Q[:, start:stop]

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.linalg
 from numpy.typing import NDArray
 
 from kernelatoms.engine import machine
 from kernelatoms.similarity import Kernel, as_anchors
 from kernelatoms.space.gram_check import check_gram
 from kernelatoms.space.krylov import basis_shape, leading_eigenpairs
+from kernelatoms.space.linear_algebra import eigh
 from kernelatoms.space.ridge import best_ridge
 
 Array = NDArray[Any]
@@ -76,7 +76,7 @@ def linearize(
     # Fix the signs, which an eigensolver leaves open, so that equal inputs give equal maps.
     signs = np.sign(vectors[np.abs(vectors).argmax(axis=0), np.arange(vectors.shape[1])])
     vectors = vectors * signs
-    coef = np.ascontiguousarray(vectors / np.sqrt(eigenvalues))
+    coef = np.ascontiguousarray(vectors / np.sqrt(eigenvalues), like=vectors)
     dtype = landmarks.dtype if landmarks.dtype.kind == "f" else landmark_gram.dtype
     return Linearization(
         landmarks, coef.astype(dtype), eigenvalues.astype(dtype), vectors.astype(dtype)
@@ -111,7 +111,7 @@ def _leading_eigenpairs(
         # Helper threads of BLAS cost more than they give on small matrices, and on a busy machine
         # a hundred times more.
         with machine(W).one_blas_thread(n < _THREADED_FROM):
-            eigenvalues, vectors = scipy.linalg.eigh(W, check_finite=False)
+            eigenvalues, vectors = eigh(W)
         lowest = eigenvalues[0]
         eigenvalues, vectors = eigenvalues[::-1][:k], vectors[:, ::-1][:, :k]
     scale = float(np.abs(eigenvalues).max(initial=0.0))
@@ -127,7 +127,7 @@ def _leading_eigenpairs(
 def nystroem_error(K_of: Kernel, X: Array, F: Array) -> float:
     """Return |K - F F'|_F / |K|_F on rows X (eq. (30)), block by block."""
     anchors = as_anchors(X, K_of)
-    sums = np.empty((len(X), 2))
+    sums = np.empty((len(X), 2), like=X)
 
     def worker(start: int, stop: int) -> None:
         K = K_of(X[start:stop], anchors)

@@ -42,8 +42,8 @@ def local_values(
     if gamma is not None and X.dtype == anchors.dtype and not len(rows_with_missing(X)):
         return machine(X).gaussian_local(X, anchors, candidates, gamma, with_grams=with_grams)
     n, n_local = candidates.shape
-    corrs = np.empty((n, n_local), X.dtype)
-    grams = np.empty((n, n_local, n_local), X.dtype) if with_grams else None
+    corrs = np.empty((n, n_local), X.dtype, like=X)
+    grams = np.empty((n, n_local, n_local), X.dtype, like=X) if with_grams else None
     fits = _AT_ONCE // max(8 * n_local * X.shape[1], 1)
     at_once = max(fits, 1)
     for start in range(0, n, at_once):

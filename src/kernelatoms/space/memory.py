@@ -2,12 +2,15 @@
 
 import os
 from pathlib import Path
+from typing import Any
+
+from kernelatoms.engine import lives_elsewhere, machine
 
 _GIB = 2**30
 _ALWAYS_FITS = 2**26  # asking the system takes longer than work of this size
 
 
-def check_fits(n_bytes: float, what: str, instead: str) -> None:
+def check_fits(n_bytes: float, what: str, instead: str, *, like: Any = None) -> None:
     """Refuse work that needs more memory than there is.
 
     Parameters
@@ -18,10 +21,13 @@ def check_fits(n_bytes: float, what: str, instead: str) -> None:
         What needs it, as the beginning of a sentence: "exact coordinates of 200000 rows".
     instead : str
         The way out, as a sentence of its own.
+    like : array, optional
+        One that lives where the work is to be done; by default that is this computer's memory.
     """
     if n_bytes < _ALWAYS_FITS:
         return
-    available = available_bytes()
+    elsewhere = lives_elsewhere(like)
+    available = machine(like).free_bytes(like) if elsewhere else available_bytes()
     if available is not None and n_bytes > available:
         raise ValueError(
             f"{what[:1].upper()}{what[1:]} need about {_gib(n_bytes)} of memory, and "
@@ -29,22 +35,24 @@ def check_fits(n_bytes: float, what: str, instead: str) -> None:
         )
 
 
-def check_dense_fits(n_signals: int, n_atoms: int, itemsize: int) -> None:
+def check_dense_fits(n_signals: int, n_atoms: int, itemsize: int, *, like: Any = None) -> None:
     """Refuse codes as a dense array, if that needs more memory than there is."""
     check_fits(
         float(n_signals) * n_atoms * itemsize,
         f"dense codes of {n_signals} signals over {n_atoms} atoms",
         "Keep codes sparse (sparse_output=True, no data frames), or code fewer signals at a time.",
+        like=like,
     )
 
 
-def check_gram_fits(n_atoms: int, itemsize: int) -> None:
+def check_gram_fits(n_atoms: int, itemsize: int, *, like: Any = None) -> None:
     """Refuse the inner products of all pairs of atoms, if they need more memory than there is."""
     check_fits(
         float(n_atoms) ** 2 * itemsize,
         f"inner products of all pairs of {n_atoms} atoms",
         "Use fewer atoms, or a greedy or l1 pursuit (method='omp' or 'lasso') over rows as atoms, "
         "which needs no such matrix.",
+        like=like,
     )
 
 

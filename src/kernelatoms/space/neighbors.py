@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelatoms.engine import machine
+from kernelatoms.engine import is_array, machine
 from kernelatoms.similarity import make_distance
 from kernelatoms.similarity.missing import rows_with_missing
 from kernelatoms.space.local_values import falls_with_l2
@@ -48,14 +48,15 @@ def nearest_in_space(problem: CodingProblem, n_neighbors: int) -> NDArray[np.int
     (n_signals, K) int32
     """
     check_n_neighbors(n_neighbors, problem.n_atoms)
-    found = np.empty((problem.n_signals, n_neighbors), np.int32)
+    found = np.empty((problem.n_signals, n_neighbors), np.int32, like=problem.like)
     rows = _as_rows(problem)
 
     def from_products(start: int, stop: int) -> None:
         corr, _ = problem.products(start, stop)
-        indices, values = machine(corr).none_yet(stop - start, n_neighbors, corr.dtype)
-        machine(corr).keep_smallest(corr, 0, indices, values, offsets=problem.norms2, factor=-2.0)
-        machine(corr).in_order(indices, values)
+        engine = machine(corr)
+        indices, values = engine.none_yet(stop - start, n_neighbors, corr.dtype, like=corr)
+        engine.keep_smallest(corr, 0, indices, values, offsets=problem.norms2, factor=-2.0)
+        engine.in_order(indices, values)
         found[start:stop] = indices
 
     if rows is None:
@@ -96,7 +97,7 @@ def _nearest_rows(signals: Array, atoms: Array, found: NDArray[np.int32]) -> Non
 
     def work(start: int, stop: int) -> None:
         rows = signals[start:stop]
-        indices, values = engine.none_yet(len(rows), found.shape[1], rows.dtype)
+        indices, values = engine.none_yet(len(rows), found.shape[1], rows.dtype, like=rows)
         for first in range(0, len(atoms), _ATOMS):
             part = slice(first, first + _ATOMS)
             products = rows @ atoms[part].T
@@ -158,12 +159,13 @@ def nearest_by(distance: Any, A: Described, B: Described, n_neighbors: int) -> N
 
 
 def _nearest_descriptors(distance: Any, A: Any, B: Any, n_neighbors: int) -> NDArray[np.int32]:
-    found = np.empty((len(A), n_neighbors), np.int32)
+    found = np.empty((len(A), n_neighbors), np.int32, like=A if is_array(A) else None)
 
     def work(start: int, stop: int) -> None:
-        indices, values = machine(found).none_yet(stop - start, n_neighbors, np.float64)
+        indices, values = machine(found).none_yet(stop - start, n_neighbors, np.float64, like=found)
         for first in range(0, len(B), _ATOMS):
-            far = np.asarray(distance.compare(A[start:stop], B[first : first + _ATOMS]))
+            far = distance.compare(A[start:stop], B[first : first + _ATOMS])
+            far = np.asarray(far, like=found)
             machine(found).keep_smallest(far.astype(np.float64), first, indices, values)
         if (indices < 0).any():
             raise ValueError(_NOT_FINITE)
@@ -212,7 +214,7 @@ def refine(
 def _refined(
     distance: Any, A: Any, B: Any, candidates: NDArray[np.int32], n_neighbors: int
 ) -> NDArray[np.int32]:
-    found = np.empty((len(A), n_neighbors), np.int32)
+    found = np.empty((len(A), n_neighbors), np.int32, like=candidates)
 
     def work(start: int, stop: int) -> None:
         own = candidates[start:stop]
@@ -233,7 +235,7 @@ def _refined(
 def _to_candidates(distance: Any, A: Any, B: Any, own: NDArray[np.int32]) -> Array:
     """Return the distances of every signal to its own candidates, (n, K)."""
     if getattr(distance, "takes_stacks", False):
-        return np.array(distance.compare(A[:, None], B[own])[:, 0], np.float64)
+        return np.array(distance.compare(A[:, None], B[own])[:, 0], np.float64, like=own)
     each = [distance.compare(A[s : s + 1], B[own[s]])[0] for s in range(len(own))]
     return np.array(each, np.float64).reshape(own.shape)
 

@@ -36,6 +36,8 @@ class CodingProblem(Protocol):
     n_signals: int
     n_atoms: int
     dtype: np.dtype[Any]
+    #: One of its arrays: new ones are made like it, by the machine where it lives.
+    like: Array
 
     @property
     def gram(self) -> Array:
@@ -99,7 +101,7 @@ class _SignalsOverAtoms:
     """Rows of ``signals`` over atoms that know how to compare with rows."""
 
     def __init__(self, signals: Array, atoms: Atoms) -> None:
-        self.signals = signals
+        self.signals = self.like = signals
         self.atoms = atoms
         self.n_signals, self.n_atoms = len(signals), atoms.n_atoms
         self.dtype = signals.dtype
@@ -212,7 +214,7 @@ class LinearProblem(_SignalsOverAtoms):
 def _picked(products: Products, indptr: NDArray[np.int64], indices: NDArray[np.int32]) -> Products:
     """Return of inner products with all atoms those that codes use, in one list."""
     corr, energy = products
-    rows = np.repeat(np.arange(len(corr)), np.diff(indptr))
+    rows = np.repeat(np.arange(len(corr), like=indptr), np.diff(indptr))
     return corr[rows, indices[indptr[0] : indptr[-1]]], energy
 
 
@@ -257,7 +259,7 @@ class GivenProblem:
             check_gram(gram, "the Gram matrix of the atoms")
         self.gram = machine(gram).laid_out(gram)
         self.norms2 = np.diagonal(gram).copy()
-        self.corr = corr
+        self.corr = self.like = corr
         self._energy = energy
         self.n_signals, self.n_atoms = corr.shape
         self.dtype = corr.dtype

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelatoms.engine import machine
+from kernelatoms.engine import is_array, machine, on_host
 from kernelatoms.space.codes import Codes, DenseCodes
 from kernelatoms.space.problem import CodingProblem, LinearProblem, split_missing
 
@@ -51,9 +51,9 @@ def class_residuals(
 def _residuals(
     problem: CodingProblem, codes: Codes, owner: NDArray[np.int64], n_classes: int
 ) -> Array:
-    out = np.zeros((problem.n_signals, n_classes))
-    cpu, rounding = machine(out), 10 * np.finfo(problem.dtype).eps
-    gram = problem.gram
+    out = np.zeros((problem.n_signals, n_classes), like=problem.like)
+    engine, rounding = machine(out), 10 * np.finfo(problem.dtype).eps
+    gram, owners = problem.gram, np.asarray(owner, like=out)
     fill: Callable[[int, int, Array], Array | None]
     if not isinstance(codes, DenseCodes):
         indptr, indices, values = _nonzeros(codes, problem.dtype)
@@ -62,7 +62,7 @@ def _residuals(
             pointers = indptr[start : stop + 1]
             corr, energy = problem.products_at(start, stop, pointers, indices)
             part += 0.0 if energy is None else energy[:, None]
-            cpu.subtract_class_parts(gram, corr, pointers, indices, values, owner, part)
+            engine.subtract_class_parts(gram, corr, pointers, indices, values, owners, part)
             return energy
     else:
         members = members_of(owner, n_classes)
@@ -71,7 +71,8 @@ def _residuals(
         def fill(start: int, stop: int, part: Array) -> Array | None:
             corr, energy = problem.products(start, stop)
             part += 0.0 if energy is None else energy[:, None]
-            cpu.subtract_dense_class_parts(grams, corr, codes.weights[start:stop], members, part)
+            own = codes.weights[start:stop]
+            engine.subtract_dense_class_parts(grams, corr, own, members, part)
             return energy
 
     def work(start: int, stop: int) -> None:
@@ -80,7 +81,7 @@ def _residuals(
         if energy is not None:
             part[np.abs(part) <= rounding * energy[:, None]] = 0
 
-    cpu.for_blocks(problem.n_signals, problem.n_atoms, problem.dtype.itemsize, work)
+    engine.for_blocks(problem.n_signals, problem.n_atoms, problem.dtype.itemsize, work)
     return out
 
 
@@ -121,7 +122,7 @@ def _checked(
         raise ValueError(
             f"codes must be {problem.n_signals} signals over {problem.n_atoms} atoms, got {shape}."
         )
-    owner = np.asarray(owner)
+    owner = on_host(owner) if is_array(owner) else np.asarray(owner)
     if owner.shape != (problem.n_atoms,) or owner.dtype.kind not in "iu":
         raise ValueError(
             f"owner must hold a class for each of the {problem.n_atoms} atoms as a whole number, "
@@ -147,6 +148,7 @@ def _nonzeros(codes: Codes, dtype: np.dtype[Any]) -> tuple[Array, Array, Array]:
 
 def members_of(owner: NDArray[np.int64], n_classes: int) -> list[slice | NDArray[np.intp]]:
     """Return the atoms of every class, as slices where classes are in order: no copies then."""
+    owner = on_host(owner)
     if (np.diff(owner) >= 0).all():
         edges = np.searchsorted(owner, np.arange(n_classes + 1))
         return [slice(edges[c], edges[c + 1]) for c in range(n_classes)]

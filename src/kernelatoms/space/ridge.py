@@ -3,12 +3,12 @@
 from typing import Any
 
 import numpy as np
-import scipy.linalg
 from numpy.typing import NDArray
 
 from kernelatoms.engine import machine
 from kernelatoms.similarity import Kernel
 from kernelatoms.space.gram_check import check_gram
+from kernelatoms.space.linear_algebra import eigh
 
 Array = NDArray[Any]
 
@@ -96,7 +96,7 @@ def _some_rows(n: int, most: int) -> slice | NDArray[np.intp]:
 def _ridge_weights(X: Array, K: Array) -> Array:
     """Return (K + alpha)^+ X, alpha by generalised cross-validation."""
     X = X.astype(np.float64)
-    s, V = scipy.linalg.eigh(K, check_finite=False)
+    s, V = eigh(K)
     if s[0] < -np.sqrt(np.finfo(np.float64).eps) * np.abs(s).max():
         raise ValueError(
             "kernel is not positive semi-definite on these rows: its smallest eigenvalue is "

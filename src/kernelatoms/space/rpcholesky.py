@@ -13,12 +13,12 @@ in the block have left. That is the same distribution, and its work is matrix pr
 from typing import Any
 
 import numpy as np
-import scipy.linalg
 from numpy.typing import NDArray
 
-from kernelatoms.engine import machine
+from kernelatoms.engine import machine, on_host
 from kernelatoms.similarity import Kernel, PrecomputedKernel
 from kernelatoms.space.gram_check import NOT_SEMIDEFINITE, check_gram
+from kernelatoms.space.linear_algebra import solve_triangular
 from kernelatoms.space.memory import check_fits
 
 Array = NDArray[Any]
@@ -86,12 +86,14 @@ def randomly_pivoted_cholesky(
             f"{100 * (weights @ left) / trace:.2g}% of the kernel's trace",
             "Allow more to be left (coordinates=0.1, say), or choose a number of landmarks: "
             "KernelLinearizer(n_landmarks=1000).",
+            like=rows,
         )
         proposed = _draw(likely, _N_PROPOSED, rng)
         remainder = kernel(rows[proposed], anchors[proposed])
         check_gram(remainder, "the kernel on these rows")
         for part in parts:
             remainder -= part[proposed] @ part[proposed].T
+        remainder = on_host(remainder)
         # Computed afresh: the first of them is accepted for sure, or known to be rounding.
         left[proposed] = np.maximum(np.diagonal(remainder), 0.0)
         accepted, factor = _accept(remainder, floor[proposed], n_pivots - count, rng)
@@ -100,23 +102,28 @@ def randomly_pivoted_cholesky(
         chosen = proposed[accepted]
         columns = _columns(kernel, rows, anchors, chosen, parts, factor)
         columns[pivots] = 0.0  # exact already: what is there is rounding
-        gains = weights @ np.square(columns, dtype=np.float64)
+        gains = on_host(np.asarray(weights, like=columns) @ np.square(columns, dtype=np.float64))
         enough = np.flatnonzero(weights @ left - np.cumsum(gains) <= accuracy * trace)
         if accuracy > 0 and len(enough):
             keep = int(enough[0]) + 1
-            columns, chosen = np.ascontiguousarray(columns[:, :keep]), chosen[:keep]
-        left -= np.vecdot(columns, columns)
+            columns = np.ascontiguousarray(columns[:, :keep], like=columns)
+            chosen = chosen[:keep]
+        left -= on_host(np.vecdot(columns, columns))
         if not left.min() >= -np.sqrt(np.finfo(dtype).eps) * diagonal.max():
             raise ValueError(NOT_SEMIDEFINITE)
         np.maximum(left, 0.0, out=left)
         left[chosen] = 0.0
         parts.append(columns)
         pivots = np.concatenate([pivots, chosen])
-    return (np.concatenate(parts, axis=1) if parts else np.empty((n, 0), dtype)), pivots
+    F = np.concatenate(parts, axis=1) if parts else np.empty((n, 0), dtype, like=rows)
+    return F, pivots
 
 
 def _diagonal(kernel: Kernel, rows: Array, anchors: Array) -> Array:
-    """Return k(x, x), which a precomputed kernel knows where rows are training rows."""
+    """Return k(x, x), which a precomputed kernel knows where rows are training rows.
+
+    On the host, like all that draws are made with: few numbers, looked at one by one.
+    """
     with np.errstate(over="ignore", invalid="ignore"):
         if isinstance(kernel, PrecomputedKernel):
             diagonal = np.take_along_axis(rows, anchors, axis=1)[:, 0]
@@ -126,7 +133,7 @@ def _diagonal(kernel: Kernel, rows: Array, anchors: Array) -> Array:
         raise ValueError("the kernel on these rows overflows: k(x, x) is infinite or undefined.")
     if (diagonal < 0).any():
         raise ValueError(NOT_SEMIDEFINITE)
-    return diagonal.astype(np.float64)
+    return on_host(diagonal.astype(np.float64))
 
 
 def _draw(weights: Array, count: int, rng: np.random.RandomState) -> NDArray[np.intp]:
@@ -171,7 +178,8 @@ def _columns(
     factor: Array,
 ) -> Array:
     """Return the columns of F that new pivots add, block by block of rows."""
-    out = np.empty((len(rows), len(chosen)), factor.dtype)
+    factor = np.asarray(factor, like=rows)
+    out = np.empty((len(rows), len(chosen)), factor.dtype, like=rows)
     new_anchors = anchors[chosen]
     own = [part[chosen].T for part in parts]
 
@@ -179,9 +187,7 @@ def _columns(
         K = kernel(rows[start:stop], new_anchors)
         for part, coordinates in zip(parts, own, strict=True):
             K -= part[start:stop] @ coordinates
-        out[start:stop] = scipy.linalg.solve_triangular(
-            factor, K.T, lower=True, check_finite=False
-        ).T
+        out[start:stop] = solve_triangular(factor, K.T).T
 
     machine(rows).for_blocks(len(rows), len(chosen), rows.itemsize, worker)
     # In exact arithmetic the pivots' own rows are the factor.

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.linalg
 from numpy.typing import NDArray
 
-from kernelatoms.engine import machine
+from kernelatoms.engine import machine, on_host
+from kernelatoms.space.linear_algebra import eigh
 
 Array = NDArray[Any]
 
@@ -57,7 +57,7 @@ class WayBack:
 
     def rows(self, F: Array) -> Array:
         """Return the rows (m, n_features) of virtual samples (m, r), block by block."""
-        out = np.empty((len(F), len(self.mean)), F.dtype)
+        out = np.empty((len(F), len(self.mean)), F.dtype, like=F)
 
         def worker(start: int, stop: int) -> None:
             some = F[start:stop].astype(np.float64) / self.size
@@ -101,9 +101,9 @@ def more_rows(X: Array, landmarks: Array) -> Array:
     missing = MOST_ROWS - len(landmarks)
     if missing <= 0:
         return X[:0]
-    known = {row.tobytes() for row in landmarks}
+    known = {row.tobytes() for row in on_host(landmarks)}
     some = X[_spread_rows(len(X), MOST_ROWS)]
-    others = some[[row.tobytes() not in known for row in some]]
+    others = some[[row.tobytes() not in known for row in on_host(some)]]
     return others[_spread_rows(len(others), missing)].copy()
 
 
@@ -125,7 +125,7 @@ def _regress(F: Array, Y: Array, gamma: float | None) -> _Fit:
     rows left out E_i / (1 - h_i), where h_i is the diagonal of V (S / (S + a)) V'.
     """
     K = _values(F @ F.T, F, F, gamma)
-    s, V = scipy.linalg.eigh(K, check_finite=False)
+    s, V = eigh(K)
     s, projected, squares = np.maximum(s, 0.0), V.T @ Y, V**2
     fits = []
     for ridge in _RIDGES * float(np.mean(np.diagonal(K))):

@@ -77,6 +77,7 @@ from kernelatoms.engine.cpu.products import (
     for_blocks,
     for_rows,
     gram_matrix,
+    prefers_no_gram,
     times,
 )
 from kernelatoms.engine.cpu.scale import (
@@ -149,6 +150,7 @@ __all__ = [
     "omp_without_gram",
     "one_blas_thread",
     "predict_slice",
+    "prefers_no_gram",
     "products_at",
     "residuals",
     "ridge_local",

@@ -59,6 +59,7 @@ def omp(
     use_ols: bool = False,
     positive: bool = False,
     ragged: bool = False,
+    rows: tuple[Array, Array] | None = None,
 ) -> Coded:
     """Code signals over one dictionary whose Gram matrix is at hand.
 
@@ -85,6 +86,8 @@ def omp(
         least squares on the support; atoms whose coefficient becomes zero leave it.
     ragged : bool
         Return compressed sparse rows: memory for the nonzeros found, not for those allowed.
+    rows : (n_signals, n_features) and (n_atoms, n_features), optional
+        Signals and atoms, where inner products are those of rows; other machines work on them.
 
     Returns
     -------
@@ -192,6 +195,7 @@ def omp_without_gram(
     use_ols: bool = False,
     positive: bool = False,
     ragged: bool = False,
+    rows: tuple[Array, Array] | None = None,
 ) -> Coded:
     """Code signals over very many atoms, with rows of their Gram matrix computed when needed.
 
@@ -205,7 +209,7 @@ def omp_without_gram(
         Called from worker threads.
     norms2 : (n_atoms,) float32 or float64
         Squared norms of the atoms; codes have its dtype.
-    products, n_signals, n_nonzero, stop_at, relative, use_ols, positive, ragged
+    products, n_signals, n_nonzero, stop_at, relative, use_ols, positive, ragged, rows
         As of ``omp``.
 
     Returns

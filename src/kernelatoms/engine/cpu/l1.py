@@ -201,13 +201,15 @@ def lasso_without_gram(
     *,
     positive: bool = False,
     gap_tol: float = 1e-6,
+    rows: tuple[Array, Array] | None = None,
 ) -> Coded:
     """Code signals over very many atoms: no (n_atoms, n_atoms) matrix.
 
     Rounds of small problems: each signal is solved over its own working set of atoms
     (``local(start, stop, candidates)``), then its gradient over all atoms is looked at, c = b - G w
     (``gram_times(weights, candidates)`` returns G w for codes on candidates), and the atoms that
-    violate |c| <= alpha most join, until none does.
+    violate |c| <= alpha most join, until none does. ``rows`` are signals and atoms, where inner
+    products are those of rows: other machines work on them.
     """
     # Gradients over all atoms are as precise as the atoms are.
     gap_tol = max(gap_tol, _GRADIENT_ROUNDING * float(np.finfo(dtype).eps))
@@ -251,8 +253,8 @@ def lasso_without_gram(
 
         out.take(first, stop, w, energy, certified, candidates)
 
-    rows = max(1, min(_BUDGET // max(n_atoms, 1), 64, fair_share(n_signals, _FEWEST_ROWS)))
-    each_block(n_signals, rows, lambda: work)
+    n_rows = max(1, min(_BUDGET // max(n_atoms, 1), 64, fair_share(n_signals, _FEWEST_ROWS)))
+    each_block(n_signals, n_rows, lambda: work)
     return out.coded()
 
 

@@ -95,8 +95,13 @@ def _sort(indices, values):  # type: ignore[no-untyped-def]
                 best[j], found[j] = value, index
 
 
-def none_yet(n_rows: int, n_kept: int, dtype: Any) -> tuple[NDArray[np.int32], Array]:
-    """Return the K smallest of nothing: indices -1 and values infinite, (n_rows, n_kept) each."""
+def none_yet(
+    n_rows: int, n_kept: int, dtype: Any, *, like: Array | None = None
+) -> tuple[NDArray[np.int32], Array]:
+    """Return the K smallest of nothing: indices -1 and values infinite, (n_rows, n_kept) each.
+
+    ``like`` tells other machines where; here there is one place.
+    """
     return np.full((n_rows, n_kept), -1, np.int32), np.full((n_rows, n_kept), np.inf, dtype)
 
 

@@ -14,6 +14,9 @@ from kernelatoms.engine.cpu.layout import padded
 from kernelatoms.engine.cpu.threads import each, each_block, fair_share
 
 _GRAM_TILE = 512
+# From this many bytes on a Gram matrix is not made; below this many atoms it always is.
+_MOST_BYTES = 2 << 30
+_FEWEST_ATOMS = 4096
 # Columns of sums that a thread adds up, and rows that it takes at once.
 _SUM_TILE, _SUM_ROWS = 128, 4096
 
@@ -39,6 +42,17 @@ def gram_matrix(atoms: NDArray[Any]) -> NDArray[Any]:
 
     each(multiply, [(i, j) for i in edges for j in edges if i <= j])
     return gram[:, :n_atoms]
+
+
+def prefers_no_gram(n_atoms: int, n_signals: int, n_nonzero: int, itemsize: int) -> bool:
+    """Whether to code without a Gram matrix: it is too large, or more work than it saves.
+
+    A signal of k nonzeros needs k rows of it; all signals together may need fewer rows than there
+    are atoms.
+    """
+    if n_atoms < _FEWEST_ATOMS:
+        return False
+    return n_atoms**2 * itemsize > _MOST_BYTES or 2 * n_signals * n_nonzero < n_atoms
 
 
 def cross_products(A: NDArray[Any], B: NDArray[Any]) -> NDArray[np.float64]:

@@ -1,0 +1,285 @@
+"""Pursuits on a card: ours, the public batched OMP, plain torch, one matrix product.
+
+python -m benchmarks.run gpu, on a machine with a CUDA card. Tensors are on the card; what is timed
+begins and ends with it idle. Each contender lives in a process of its own on the same card.
+"""
+
+import os
+from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from benchmarks.harness import Contender, compare
+
+# features, atoms, nonzeros, signals of ours, signals of the peers (which need more memory)
+SHAPES = [
+    (256, 1024, 10, 1_000_000, 50_000),
+    (784, 700, 11, 500_000, 50_000),
+    (256, 2048, 16, 400_000, 20_000),
+    (768, 16_384, 32, 65_536, 4_096),
+    (768, 65_536, 32, 32_768, 1_024),
+    (768, 1_000_000, 32, 4_096, 0),
+]
+PEERS = {"batched OMP": "batched_omp", "plain torch": "plain_torch"}
+_PEER = "orthogonal-matching-pursuit-gpu"
+
+
+def gpu_tables(rounds: int) -> None:
+    """Print everything."""
+    print(f"\n{describe_card()}")
+    print("\n## OMP on a card: signals a second (median)\n")
+    print("| features, atoms, nonzeros | ours | non-negative | clustered atoms | batched OMP | "
+          "plain torch | one float32 product | ours / best peer | peak GiB |")  # fmt: skip
+    print("|---" * 9 + "|")
+    for shape in SHAPES:
+        print(_row(shape, rounds), flush=True)
+    print("\n## Supports of 10,000 Gaussian signals, against float64 OMP\n")
+    print("| features, atoms, nonzeros | equal | residual norms of the others differ by at most |")
+    print("|---|---|---|")
+    for shape in SHAPES[:4]:
+        result = compare(
+            [Contender("same", "agreement", {"shape": shape}, once=True)], 1,
+            module="benchmarks.gpu",
+        )["same"].value  # fmt: skip
+        print(f"| {shape[:3]} | {100 * result[0]:.2f}% | {result[1]:.1e} |", flush=True)
+    print("\n## l1 codes, 768 features, 16,384 atoms, about 32 nonzeros, gap 1e-4 of the energy\n")
+    print(_l1_lines(rounds), flush=True)
+
+
+def describe_card() -> str:
+    """Return one line on the card and the versions."""
+    import torch
+
+    packages = ("kernelatoms", "torch", "triton", _PEER)
+    return f"{torch.cuda.get_device_name()}; " + ", ".join(f"{n} {_version(n)}" for n in packages)
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "(not installed)"
+
+
+def _row(shape: tuple[int, ...], rounds: int) -> str:
+    case = {"shape": shape}
+    contenders = [
+        Contender("ours", "ours", case),
+        Contender("positive", "ours", {**case, "positive": True}),
+        Contender("clustered", "ours", {**case, "clustered": True}),
+        Contender("product", "one_product", case),
+    ]
+    if shape[4]:
+        contenders += [Contender(label, name, case) for label, name in PEERS.items()]
+    found = compare(contenders, rounds, module="benchmarks.gpu")
+    rates = {
+        label: (shape[4] if label in PEERS else shape[3]) / result.seconds
+        for label, result in found.items()
+    }
+    best = max((rates[label] for label in PEERS if label in rates), default=float("nan"))
+    cells = [_rate(rates.get(name)) for name in
+             ("ours", "positive", "clustered", *PEERS, "product")]  # fmt: skip
+    peak = found["ours"].value
+    return f"| {shape[:3]} | {' | '.join(cells)} | {rates['ours'] / best:.1f} | {peak:.1f} |"
+
+
+def _rate(rate: float | None) -> str:
+    if rate is None:
+        return "-"
+    return f"{rate / 1e6:.1f} M" if rate >= 1e6 else f"{rate / 1e3:.1f} k"
+
+
+def _l1_lines(rounds: int) -> str:
+    threads = os.cpu_count() or 1
+    sizes = {"card": 32_768, "cpu": 512}
+    found = compare(
+        [
+            Contender("card", "l1", {"n_signals": sizes["card"], "device": "cuda"}),
+            Contender("clustered", "l1",
+                      {"n_signals": sizes["card"], "device": "cuda", "clustered": True}),
+            Contender("cpu", "l1", {"n_signals": sizes["cpu"], "device": "cpu"}, once=True),
+        ],
+        rounds, module="benchmarks.gpu", threads=threads,
+    )  # fmt: skip
+    rates = {name: sizes.get(name, sizes["card"]) / r.seconds for name, r in found.items()}
+    return (
+        f"- card: {_rate(rates['card'])} signals/s, {found['card'].value:.1f} nonzeros a signal; "
+        f"clustered atoms: {_rate(rates['clustered'])}\n"
+        f"- our CPU engine, {threads} threads: {_rate(rates['cpu'])} signals/s\n"
+        f"- ratio: {rates['card'] / rates['cpu']:.1f}"
+    )
+
+
+# What runs in the children -----------------------------------------------------------------------
+
+
+def _problem(shape: tuple[int, ...], n_signals: int, clustered: bool = False) -> Any:
+    import torch
+
+    n_features, n_atoms, n_nonzero = shape[:3]
+    torch.manual_seed(0)
+
+    def unit(n: int) -> Any:
+        rows = torch.randn(n, n_features, device="cuda")
+        return rows / torch.linalg.vector_norm(rows, dim=1, keepdim=True)
+
+    atoms = unit(n_atoms)
+    if not clustered:
+        return torch.randn(n_signals, n_features, device="cuda"), atoms
+    # Sixteen atoms around every centre, cosines up to about 0.95.
+    atoms = unit(-(-n_atoms // 16)).repeat_interleave(16, 0)[:n_atoms] + 0.3 * atoms
+    atoms /= torch.linalg.vector_norm(atoms, dim=1, keepdim=True)
+    signals = 0.3 * torch.randn(n_signals, n_features, device="cuda") / n_features**0.5
+    for _ in range(n_nonzero):
+        used = torch.randint(0, n_atoms, (n_signals,), device="cuda")
+        signals += torch.randn(n_signals, 1, device="cuda") * atoms[used]
+    return signals, atoms
+
+
+def _idle(call: Callable[[], Any]) -> Callable[[], Any]:
+    """Return a call that ends when the card has nothing to do, and reports the memory it took."""
+    import torch
+
+    def timed() -> Any:
+        found = call()
+        torch.cuda.synchronize()
+        del found
+        return torch.cuda.max_memory_allocated() / 2**30
+
+    timed()
+    return timed
+
+
+def ours(shape: tuple[int, ...], positive: bool = False, clustered: bool = False) -> Any:
+    from kernelatoms import sparse_encode
+
+    signals, atoms = _problem(shape, shape[3], clustered)
+    return _idle(lambda: sparse_encode(signals, atoms, n_nonzero_coefs=shape[2], positive=positive))
+
+
+def one_product(shape: tuple[int, ...]) -> Any:
+    signals, atoms = _problem(shape, shape[3])
+    block = max(1, (4 << 30) // (4 * shape[1]))
+    return _idle(
+        lambda: [signals[i : i + block] @ atoms.T for i in range(0, len(signals), block)][-1]
+    )
+
+
+def batched_omp(shape: tuple[int, ...]) -> Any:
+    """Batched OMP as published, its faster algorithm, on as many signals as its memory allows."""
+    from orthogonal_matching_pursuit_gpu import run_omp
+
+    signals, atoms = _problem(shape, shape[4])
+    columns = atoms.T.contiguous()
+    # It keeps n_nonzero rows of the Gram matrix for every signal.
+    block = max(1, (16 << 30) // (8 * shape[1] * shape[2]))
+    options = {"normalize": False, "fit_intercept": False, "alg": "v0"}
+    return _idle(
+        lambda: [
+            run_omp(columns, signals[i : i + block], shape[2], **options)
+            for i in range(0, len(signals), block)
+        ]
+    )
+
+
+def plain_torch(shape: tuple[int, ...]) -> Any:
+    """OMP as one would write it in torch: residuals times atoms, then least squares."""
+    import torch
+
+    signals, atoms = _problem(shape, shape[4])
+    block = max(1, (4 << 30) // (4 * shape[1]))
+
+    def code(own: Any) -> Any:
+        picked = torch.zeros((len(own), 0), dtype=torch.int64, device="cuda")
+        left, weights = own, None
+        for _ in range(shape[2]):
+            corr = (left @ atoms.T).abs_().scatter_(1, picked, -1.0)
+            picked = torch.cat([picked, corr.argmax(1, keepdim=True)], 1)
+            chosen = atoms[picked]
+            gram, right = chosen @ chosen.mT, chosen @ own[:, :, None]
+            weights = torch.cholesky_solve(right, torch.linalg.cholesky(gram))
+            left = own - (weights.mT @ chosen)[:, 0]
+        return picked, weights
+
+    return _idle(lambda: [code(signals[i : i + block]) for i in range(0, len(signals), block)])
+
+
+def agreement(shape: tuple[int, ...]) -> Any:
+    """Return a call that compares supports with those of OMP in float64."""
+    import torch
+
+    from kernelatoms import sparse_encode
+
+    signals, atoms = _problem(shape, 10_000)
+    codes = sparse_encode(signals, atoms, n_nonzero_coefs=shape[2])
+    ours_picked = codes.col_indices().reshape(len(signals), shape[2]).long()
+    ours_left = (
+        signals.double()
+        - (codes.values().double().reshape(len(signals), 1, -1) @ atoms.double()[ours_picked])[:, 0]
+    )
+
+    def check() -> Any:
+        equal, worst = 0, 0.0
+        wide = atoms.double()
+        for first in range(0, len(signals), 2000):
+            own = signals[first : first + 2000].double()
+            picked = torch.zeros((len(own), 0), dtype=torch.int64, device="cuda")
+            left = own
+            for _ in range(shape[2]):
+                corr = (left @ wide.T).abs_().scatter_(1, picked, -1.0)
+                picked = torch.cat([picked, corr.argmax(1, keepdim=True)], 1)
+                chosen = wide[picked]
+                weights = torch.linalg.solve(chosen @ chosen.mT, chosen @ own[:, :, None])
+                left = own - (weights.mT @ chosen)[:, 0]
+            here = slice(first, first + 2000)
+            same = (picked.sort(dim=1).values == ours_picked[here]).all(dim=1)
+            ratio = (ours_left[here].norm(dim=1) / left.norm(dim=1) - 1).abs()
+            equal += int(same.sum())
+            worst = max(worst, float(ratio.max()))
+        return [equal / len(signals), worst]
+
+    return lambda: check
+
+
+def _alpha_for(n_nonzero: int, signals: Any, atoms: Any) -> float:
+    """Return the weight at which codes have about so many nonzeros, by bisection."""
+    from kernelatoms import sparse_encode
+
+    low, high = 1e-3, 1.0
+    for _ in range(12):
+        alpha = (low * high) ** 0.5
+        codes = sparse_encode(signals, atoms, method="lasso", alpha=alpha, gap_tol=1e-4)
+        dense = len(codes.values()) > n_nonzero * len(signals)
+        low, high = (alpha, high) if dense else (low, alpha)
+    return (low * high) ** 0.5
+
+
+def l1(n_signals: int, device: str, clustered: bool = False) -> Any:
+    """Return a call that codes combinations of 16 atoms and noise, 32 nonzeros; reports them."""
+    import torch
+
+    from kernelatoms import sparse_encode
+
+    shape = (768, 16_384, 16)
+    signals, atoms = _problem(shape, n_signals, clustered=True)
+    if not clustered:
+        _, atoms = _problem(shape, 1)
+        used = torch.randint(0, shape[1], (n_signals, 16), device="cuda")
+        weights = torch.randn(n_signals, 16, device="cuda")
+        signals = (weights[:, None] @ atoms[used])[:, 0]
+        signals += 0.3 * torch.randn_like(signals) / 768**0.5
+    signals /= torch.linalg.vector_norm(signals, dim=1, keepdim=True)
+    alpha = _alpha_for(32, signals[:256], atoms)
+    data: Any = (signals, atoms)
+    if device == "cpu":
+        data = tuple(part.cpu().numpy() for part in data)
+
+    def call() -> Any:
+        codes = sparse_encode(data[0], data[1], method="lasso", alpha=alpha, gap_tol=1e-4)
+        if device == "cpu":
+            return codes.nnz / n_signals
+        torch.cuda.synchronize()
+        return len(codes.values()) / n_signals
+
+    call()
+    return call

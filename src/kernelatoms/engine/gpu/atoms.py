@@ -1,0 +1,103 @@
+"""The sums of codes that learners need, and block coordinate descent on atoms from them.
+
+The method is in ``engine.cpu.atoms``.
+"""
+
+from typing import Any
+
+import torch
+
+from kernelatoms.engine.gpu.exact import matmul
+
+# Bytes of codes that are dense at once.
+_AT_ONCE = 1 << 28
+# As of engine.cpu.atoms.
+_BLOCK, _SMALL_MOVE = 32, 1e-12
+
+
+def sum_products(
+    indptr: Any, indices: Any, values: Any, signals: Any, n_atoms: int
+) -> tuple[Any, Any]:
+    """Return W'W and W'X of sparse codes W, both in float64.
+
+    Blocks of codes are made dense: a card multiplies zeros faster than it looks for the others.
+
+    Parameters
+    ----------
+    indptr : (n_signals + 1,) int64
+        Signal s has the coefficients ``indptr[s]`` to ``indptr[s + 1]``.
+    indices, values : (n_nonzero,) int32 and float32 or float64
+        Their atoms, ascending for each signal, and they themselves.
+    signals : (n_signals, n_features) float32 or float64
+        The rows of X.
+    n_atoms : int
+        How many columns W has.
+    """
+    device = signals.device
+    gram = torch.zeros((n_atoms, n_atoms), dtype=torch.float64, device=device)
+    cross = torch.zeros((n_atoms, signals.shape[1]), dtype=torch.float64, device=device)
+    counts = torch.diff(indptr)
+    step = max(_AT_ONCE // (8 * max(n_atoms, 1)), 256)
+    edges = [*indptr[::step].tolist(), len(indices)]
+    for i, start in enumerate(range(0, len(signals), step)):
+        rows, own = signals[start : start + step].double(), slice(edges[i], edges[i + 1])
+        numbers = torch.repeat_interleave(
+            torch.arange(len(rows), device=device), counts[start : start + step]
+        )
+        codes = torch.zeros((len(rows), n_atoms), dtype=torch.float64, device=device)
+        codes[numbers, indices[own].long()] = values[own].double()
+        gram += matmul(codes.T, codes)
+        cross += matmul(codes.T, rows)
+    return (gram + gram.T) / 2, cross
+
+
+def descend_atoms(gram: Any, cross: Any, dictionary: Any, n_sweeps: int) -> int:
+    """Improve every atom in turn, ``n_sweeps`` times or until a sweep hardly moves any.
+
+    Parameters
+    ----------
+    gram : (n_atoms, n_atoms) float64
+        W'W, the sums of products of coefficients.
+    cross : (n_atoms, n_features) float64
+        W'X, the sums of products of coefficients and signals.
+    dictionary : (n_atoms, n_features) float32 or float64
+        The atoms, overwritten by better ones. The work is done in float64.
+    n_sweeps : int
+        The most sweeps over all atoms.
+
+    Returns
+    -------
+    int
+        The sweeps made.
+    """
+    atoms = dictionary.double().clone()
+    owns = torch.diagonal(gram)
+    least = _SMALL_MOVE * owns.sum()
+    n_made = 0
+    while n_made < n_sweeps:
+        n_made += 1
+        moved = torch.zeros((), dtype=torch.float64, device=atoms.device)
+        for start in range(0, len(atoms), _BLOCK):
+            rows = slice(start, start + _BLOCK)
+            left = cross[rows] - matmul(gram[rows], atoms)
+            moved += _descend_block(gram[rows, rows], owns[rows], left, atoms[rows])
+        if bool(moved <= least):
+            break
+    dictionary.copy_(atoms)
+    return n_made
+
+
+def _descend_block(gram: Any, owns: Any, left: Any, atoms: Any) -> Any:
+    """Improve the atoms of one block in turn; ``left`` is B - A D of theirs before."""
+    total = torch.zeros((), dtype=torch.float64, device=atoms.device)
+    for j in range(len(atoms)):
+        own, atom = owns[j], atoms[j].clone()
+        towards = own * atom + left[j]
+        length = torch.maximum(own, torch.linalg.vector_norm(towards))
+        # Atoms without users keep their place.
+        new = torch.where(own > 0, towards / torch.where(length > 0, length, 1), atom)
+        step = new - atom
+        atoms[j] = new
+        left -= gram[:, j, None] * step
+        total += own * torch.dot(step, step)
+    return total

@@ -1,0 +1,48 @@
+"""Types of numbers by numpy's names and by torch's, and values of the host as tensors."""
+
+from typing import Any
+
+import numpy as np
+import torch
+
+_TORCH = {
+    np.dtype(name): getattr(torch, name)
+    for name in ("bool", "uint8", "int8", "int16", "int32", "int64", "float32", "float64")
+}
+_NUMPY = {theirs: ours for ours, theirs in _TORCH.items()}
+# Torch has these in name only: few of its functions take them.
+_INSTEAD = {np.dtype(np.uint16): torch.int32, np.dtype(np.uint32): torch.int64}
+
+
+def torch_dtype(dtype: Any) -> Any:
+    """Return torch's type for a type by either's name."""
+    if isinstance(dtype, torch.dtype):
+        return dtype
+    dtype = np.dtype(dtype)
+    found = _TORCH.get(dtype, _INSTEAD.get(dtype))
+    if found is None:
+        raise TypeError(f"There are no tensors of type {dtype} here; use float32 or float64.")
+    return found
+
+
+def numpy_dtype(dtype: Any) -> np.dtype[Any]:
+    """Return numpy's type for torch's."""
+    found = _NUMPY.get(dtype)
+    if found is None:
+        raise TypeError(f"There are no arrays of type {dtype} here; use float32 or float64.")
+    return found
+
+
+def from_host(value: Any, device: Any) -> Any:
+    """Return a tensor with the values of a numpy array, on a device."""
+    array = np.asarray(value)
+    wanted = torch_dtype(array.dtype)
+    if array.dtype not in _TORCH:
+        array = array.astype(numpy_dtype(wanted))
+    # Writable memory, its strides positive: torch takes no other.
+    return torch.from_numpy(np.require(array, requirements=["C", "W"])).to(device)
+
+
+def scalar(value: Any, dtype: np.dtype[Any]) -> Any:
+    """Return a number as a tensor without sides on the host, which meets tensors of any device."""
+    return torch.tensor(value, dtype=torch_dtype(dtype))

@@ -1,0 +1,329 @@
+"""Greedy pursuits (OMP, OLS, non-negative or not) of many signals on tensors: blocks and memory.
+
+The same functions as those of ``engine/cpu/greedy.py``, which says what they mean; signals travel
+in blocks that a share of the device's free memory holds, and in smaller ones where that was too
+much. ``greedy_coders`` chooses what codes a block.
+"""
+
+import math
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from kernelatoms.engine.gpu.greedy_blocks import BlockCodes, in_blocks
+from kernelatoms.engine.gpu.greedy_coders import (
+    Asked,
+    Coders,
+    choose_coder,
+    codes_rows_over_gram,
+    settled,
+)
+from kernelatoms.engine.gpu.greedy_scale import near_one, scale_back
+from kernelatoms.engine.gpu.scale import is_ordinary, squared_norms
+from kernelatoms.engine.gpu.ufuncs import ldexp
+
+#: ``products(start, stop)``: correlations (n, n_atoms) of these signals, energies (n,) or None.
+Products = Callable[[int, int], tuple[Tensor, Tensor | None]]
+
+#: ``local(start, stop)``: Gram matrices (n, K, K), correlations (n, K), energies (n,) or None.
+Local = Callable[[int, int], tuple[Tensor, Tensor, Tensor | None]]
+
+#: Indices, values and what is left, padded; or indptr, indices, values and what is left.
+Coded = tuple[Tensor, ...]
+
+
+def omp(
+    gram: Tensor,
+    products: Products,
+    n_signals: int,
+    n_nonzero: int,
+    *,
+    stop_at: Tensor | None = None,
+    relative: bool = True,
+    use_ols: bool = False,
+    positive: bool = False,
+    ragged: bool = False,
+    rows: tuple[Tensor, Tensor] | None = None,
+) -> Coded:
+    """Code signals over one dictionary whose Gram matrix is at hand.
+
+    Parameters
+    ----------
+    gram : (n_atoms, n_atoms) float32 or float64
+        Inner products of the atoms; codes have its dtype and are on its device.
+    products : callable
+        ``products(start, stop)`` returns the inner products (stop - start, n_atoms) of signals and
+        atoms and the signals' squared norms (stop - start,), or None where they are not known.
+        Called again for parts of a block that did not fit into memory.
+    n_signals : int
+        How many signals there are.
+    n_nonzero : int
+        The most atoms that a signal may use.
+    stop_at : (n_signals,) float64, optional
+        Stop earlier once |residual| <= stop_at |x|. Needs energies.
+    relative : bool
+        False: stop once |residual| <= stop_at.
+    use_ols : bool
+        Pick the atom of largest residual decrease (OLS), not of largest correlation (OMP).
+    positive : bool
+        Codes are non-negative: pick among positive correlations, coefficients by non-negative
+        least squares on the support; atoms whose coefficient becomes zero leave it.
+    ragged : bool
+        Return compressed sparse rows: memory for the nonzeros found, not for those allowed.
+    rows : (n_signals, n_features) and (n_atoms, n_features), optional
+        Signals and atoms of a linear problem: ``products`` need not be called then.
+
+    Returns
+    -------
+    indices : (n_signals, n_nonzero) int32
+        Atoms, ascending, then -1.
+    values : (n_signals, n_nonzero), dtype of ``gram``
+        Their coefficients, then 0.
+    left : (n_signals,) float64
+        Energy less what is explained, as it comes out: rounding may make it slightly negative.
+        Less what is explained where energies are not known.
+
+    With ``ragged``: indptr (n_signals + 1,) int64, indices and values (n_nonzeros,), left.
+    """
+    n_atoms = len(gram)
+    if gram.shape != (n_atoms, n_atoms):
+        raise ValueError(f"The Gram matrix must be square, got shape {tuple(gram.shape)}.")
+    gram = gram.contiguous()
+    norms2 = gram.diagonal().contiguous()
+    asked = _asked(norms2, n_signals, n_nonzero, stop_at, relative, use_ols, positive)
+    longest = _longest(norms2)
+    coders = choose_coder("gram", (gram, norms2), asked)
+    if rows is not None and codes_rows_over_gram(asked):
+        signals, atoms = rows
+        atoms = atoms.to(gram.dtype).contiguous()
+        coders = choose_coder("gram and rows", (gram, norms2, atoms), asked)
+
+    def code(start: int, stop: int) -> BlockCodes:
+        if coders.chosen.takes_rows:
+            own = signals[start:stop]
+            return _code_block(coders, asked, start, (own,), squared_norms(own), longest, size=0)
+        corr, energy = products(start, stop)
+        _check_shape(corr, "correlations", (stop - start, n_atoms))
+        return _code_block(coders, asked, start, (corr,), energy, longest)
+
+    return in_blocks(code, n_signals, n_nonzero, coders.chosen.bytes_a_signal, ragged, norms2)
+
+
+def omp_local(
+    local: Local,
+    candidates: Tensor,
+    n_nonzero: int,
+    *,
+    stop_at: Tensor | None = None,
+    relative: bool = True,
+    use_ols: bool = False,
+    positive: bool = False,
+    ragged: bool = False,
+) -> Coded:
+    """Code signals, each over its own list of atoms.
+
+    Parameters
+    ----------
+    local : callable
+        ``local(start, stop)`` returns the Gram matrices (stop - start, K, K) of the lists' atoms,
+        their inner products (stop - start, K) with the signals, and the signals' squared norms
+        (stop - start,) or None; zeros where a list is padded.
+    candidates : (n_signals, K) int32
+        The atoms that each signal may use; -1 pads shorter lists.
+    n_nonzero, stop_at, relative, use_ols, positive, ragged
+        As of ``omp``.
+
+    Returns
+    -------
+    As ``omp``; indices are entries of ``candidates``.
+    """
+    n_signals, n_local = candidates.shape
+    # One signal says what numbers the others will be.
+    dtype = local(0, 1)[0].dtype if n_signals else torch.float64
+    like = torch.empty(n_local, dtype=dtype, device=candidates.device)
+    asked = _asked(like, n_signals, n_nonzero, stop_at, relative, use_ols, positive)
+    coders = choose_coder("local", (), asked)
+
+    def code(start: int, stop: int) -> BlockCodes:
+        grams, corr, energy = local(start, stop)
+        _check_shape(grams, "local Gram matrices", (stop - start, n_local, n_local))
+        _check_shape(corr, "local correlations", (stop - start, n_local))
+        grams = grams.to(dtype).contiguous()
+        longest = _longest(grams.diagonal(dim1=1, dim2=2))
+        names = candidates[start:stop]
+        return _code_block(coders, asked, start, (grams, corr), energy, longest, names=names)
+
+    return in_blocks(code, n_signals, n_nonzero, coders.chosen.bytes_a_signal, ragged, like)
+
+
+def omp_without_gram(
+    gram_rows: Callable[[Tensor], Tensor],
+    norms2: Tensor,
+    products: Products,
+    n_signals: int,
+    n_nonzero: int,
+    *,
+    stop_at: Tensor | None = None,
+    relative: bool = True,
+    use_ols: bool = False,
+    positive: bool = False,
+    ragged: bool = False,
+    rows: tuple[Tensor, Tensor] | None = None,
+) -> Coded:
+    """Code signals over very many atoms, without their Gram matrix.
+
+    Parameters
+    ----------
+    gram_rows : callable
+        ``gram_rows(atoms)`` returns the inner products (m, n_atoms) of atoms (m,) int64 with all
+        atoms. The signals of a block take their steps together, so that the rows of all atoms that
+        a step has picked are one request.
+    norms2 : (n_atoms,) float32 or float64
+        Squared norms of the atoms; codes have its dtype and are on its device.
+    products, n_signals, n_nonzero, stop_at, relative, use_ols, positive, ragged
+        As of ``omp``.
+    rows : (n_signals, n_features) and (n_atoms, n_features), optional
+        Signals and atoms of a linear problem. Neither ``gram_rows`` nor ``products`` is called
+        then, and no matrix of signals and atoms is made but for OLS.
+
+    Returns
+    -------
+    As ``omp``.
+    """
+    norms2, n_atoms = norms2.contiguous(), len(norms2)
+    asked = _asked(norms2, n_signals, n_nonzero, stop_at, relative, use_ols, positive)
+    longest = _longest(norms2)
+    if rows is None:
+        coders = choose_coder("asked", (gram_rows, norms2), asked)
+    else:
+        signals, atoms = rows
+        _check_shape(atoms, "atoms", (n_atoms, *signals.shape[1:]))
+        _check_shape(signals, "signals", (n_signals, *atoms.shape[1:]))
+        coders = choose_coder("rows", (atoms.to(norms2.dtype).contiguous(), norms2), asked)
+
+    def code(start: int, stop: int) -> BlockCodes:
+        if rows is not None:
+            own = signals[start:stop]
+            return _code_block(coders, asked, start, (own,), squared_norms(own), longest, size=0)
+        corr, energy = products(start, stop)
+        _check_shape(corr, "correlations", (stop - start, n_atoms))
+        return _code_block(coders, asked, start, (corr,), energy, longest)
+
+    return in_blocks(code, n_signals, n_nonzero, coders.chosen.bytes_a_signal, ragged, norms2)
+
+
+def _asked(
+    like: Tensor,
+    n_signals: int,
+    n_nonzero: int,
+    stop_at: Tensor | None,
+    relative: bool,
+    use_ols: bool,
+    positive: bool,
+) -> Asked:
+    """Check what is asked of a pursuit; ``like`` (n_atoms,) has its numbers and their device."""
+    if like.dtype not in (torch.float32, torch.float64):
+        name = str(like.dtype).removeprefix("torch.")
+        raise TypeError(f"Inner products of atoms must be float32 or float64, got {name}.")
+    if n_nonzero < 1:
+        raise ValueError(f"n_nonzero must be at least 1, got {n_nonzero}.")
+    if stop_at is not None:
+        stop_at = torch.as_tensor(stop_at, dtype=torch.float64, device=like.device)
+        if stop_at.shape != (n_signals,):
+            raise ValueError(
+                f"stop_at must hold one number for each of {n_signals} signals, got shape "
+                f"{tuple(stop_at.shape)}."
+            )
+        if not bool((stop_at >= 0).all()):
+            raise ValueError("stop_at must not hold negative numbers or NaN.")
+    return Asked(
+        len(like), n_nonzero, stop_at, relative, use_ols, positive, like.dtype, like.device
+    )  # fmt: skip
+
+
+def _check_shape(tensor: Tensor, name: str, shape: tuple[int, ...]) -> None:
+    if tensor.shape != shape:
+        raise ValueError(f"The {name} must have shape {shape}, got {tuple(tensor.shape)}.")
+
+
+def _longest(norms2: Tensor) -> float:
+    """Return the largest squared norm of an atom."""
+    return float(norms2.max()) if norms2.numel() else 0.0
+
+
+def _code_block(
+    coders: Coders,
+    asked: Asked,
+    start: int,
+    own: tuple[Tensor, ...],
+    energy: Tensor | None,
+    longest: float,
+    *,
+    names: Tensor | None = None,
+    size: int | None = None,
+) -> BlockCodes:
+    """Code signals from ``start`` on.
+
+    ``own`` is what they have of their own, last correlations or signals; arguments else as of
+    ``settled`` and ``_ready``.
+    """
+    *before, numbers = own
+    until = _until(energy, start, len(numbers), asked)
+    numbers, until, exponents = _ready(numbers, energy, until, longest, asked.dtype, size)
+    indices, values, explained = settled(coders, (*before, numbers, until), names)
+    values, explained = scale_back(exponents, longest, energy, values, explained)
+    return indices, values, -explained if energy is None else energy - explained
+
+
+def _until(energy: Tensor | None, start: int, n: int, asked: Asked) -> Tensor:
+    """Return how much energy of n signals from ``start`` on to explain; infinite without a goal."""
+    if energy is not None and energy.shape != (n,):
+        raise ValueError(f"The energies must have shape {(n,)}, got {tuple(energy.shape)}.")
+    if asked.stop_at is None:
+        return torch.full((n,), torch.inf, dtype=torch.float64, device=asked.device)
+    if energy is None:
+        raise ValueError(
+            "max_residual needs k(x, x) of the signals, which a precomputed kernel does not "
+            "give; use n_nonzero_coefs alone."
+        )
+    whole = energy.double()
+    # A goal of infinity times no energy is NaN, of which no energy is less: no atoms, as it should.
+    goal = asked.stop_at[start : start + n] ** 2
+    return whole - (goal * whole if asked.relative else goal)
+
+
+def _ready(
+    numbers: Tensor,
+    energy: Tensor | None,
+    until: Tensor,
+    longest: float,
+    dtype: torch.dtype,
+    size: int | None,
+) -> tuple[Tensor, Tensor, Tensor | None]:
+    """Return correlations or signals and goals as coders want them, and the exponents of that.
+
+    Signals whose squared norm is ordinary stay as they are, if that of the longest atom is. Others
+    come at a power of two of themselves, their largest number about 2^size; without ``size`` at one
+    at which an atom explains about 1 of them. Without any such, exponents are None.
+    """
+    near = bool(is_ordinary(longest, dtype))
+    if energy is None:
+        largest = numbers.abs().amax(dim=1).double() if numbers.shape[1] else until * 0
+        ordinary = is_ordinary(largest**2 / longest if longest else largest, dtype)
+    elif not bool(torch.isfinite(energy).all()):
+        raise ValueError(
+            "X holds signals whose squared norm overflows float64, or is undefined; scale X down, "
+            "or choose smaller kernel parameters."
+        )
+    else:
+        ordinary = is_ordinary(energy, dtype)
+    if near and bool(ordinary.all()):
+        return numbers.to(dtype).contiguous(), until, None
+    outside = ~ordinary if near else torch.ones_like(ordinary)
+    if size is None:
+        size = math.frexp(longest)[1] // 2
+    numbers, exponents = near_one(numbers, outside, dtype, size)
+    if exponents is not None:
+        until = ldexp(until, -2 * exponents)
+    return numbers.contiguous(), until, exponents

@@ -1,0 +1,251 @@
+"""What codes a block of signals: the choice, and signals that a fast coder leaves unsettled."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from kernelatoms.engine.gpu.exact import matmul
+from kernelatoms.engine.gpu.greedy_atoms import TILE
+from kernelatoms.engine.gpu.greedy_blocks import memory_for_a_block
+from kernelatoms.engine.gpu.greedy_steps import code_asked, code_gram, code_local, code_rows
+from kernelatoms.engine.gpu.kernels import compiles_for
+
+# What the kernels hold: atoms of a Gram matrix, and nonzeros.
+_ATOMS_IN_REGISTERS, _MOST_NONZERO = 4096, 64
+# Signals stopped by their residual mostly need fewer nonzeros than they may have.
+_LIKELY_NONZERO = 64
+
+_LAST = torch.iinfo(torch.int32).max
+
+
+class Asked(NamedTuple):
+    """What is asked of a pursuit over so many atoms."""
+
+    n_atoms: int
+    n_nonzero: int
+    stop_at: Tensor | None  # (n_signals,) float64
+    relative: bool
+    use_ols: bool
+    positive: bool
+    dtype: torch.dtype
+    device: torch.device
+
+
+class Coder(NamedTuple):
+    """What codes blocks of signals, and what that takes.
+
+    Parameters
+    ----------
+    code : callable
+        ``code(*own)`` of what signals have of their own: correlations (n, n_atoms), or signals
+        (n, n_features), or Gram matrices and correlations; then how much energy to explain, (n,)
+        float64. Returns picked (n, k), then -1; values (n, k), then 0; counts (n,); explained (n,)
+        float64; and, unless it settles all, ``unsettled`` (n,) bool. k is at most n_nonzero.
+    bytes_a_signal : int
+        The memory that this takes, that of ``own`` included.
+    settles_all : bool
+        False: signals that are ``unsettled`` are coded again by the plain coder.
+    ascending : bool
+        Whether picked atoms come in ascending order.
+    takes_rows : bool
+        Whether ``own`` are signals, not correlations.
+    """
+
+    code: Callable[..., tuple[Tensor, ...]]
+    bytes_a_signal: int
+    settles_all: bool = True
+    ascending: bool = False
+    takes_rows: bool = False
+
+
+class Coders(NamedTuple):
+    """The coder chosen, and the plain one for signals that it leaves unsettled."""
+
+    chosen: Coder
+    plain: Coder
+
+
+def choose_coder(form: str, shared: tuple[Any, ...], asked: Asked) -> Coders:
+    """Choose what codes blocks of signals.
+
+    Parameters
+    ----------
+    form : {"gram", "local", "asked", "rows", "gram and rows"}
+        What is known of atoms and signals.
+    shared : tuple
+        What all signals share: gram and norms2; nothing; gram_rows and norms2; atoms and norms2;
+        gram, norms2 and atoms.
+    asked : Asked
+        What is asked for.
+    """
+    plain = plain_coder(form, shared, asked)
+    fast = fast_coder(form, shared, asked) if compiles_for(asked.device) else None
+    return Coders(chosen=fast or plain, plain=plain)
+
+
+def codes_rows_over_gram(asked: Asked) -> bool:
+    """Whether products of rows and atoms are best left to the coder."""
+    return compiles_for(asked.device) and _fits_kernels(asked) and not asked.use_ols
+
+
+def _fits_kernels(asked: Asked) -> bool:
+    return asked.dtype == torch.float32 and 0 < asked.n_atoms <= _ATOMS_IN_REGISTERS
+
+
+def _fits_screens(asked: Asked) -> bool:
+    return asked.dtype == torch.float32 and asked.n_atoms > 0 and not asked.use_ols
+
+
+def fast_coder(form: str, shared: tuple[Any, ...], asked: Asked) -> Coder | None:
+    """Return the coder in Triton, if there is one for this; arguments as above."""
+    most = min(asked.n_nonzero, asked.n_atoms)
+    capped = min(most, _MOST_NONZERO if asked.stop_at is None else _MOST_NONZERO // 2)
+    n_bytes = 16 * (capped + 2)
+    options: dict[str, Any] = {"n_nonzero": capped, "positive": asked.positive}
+    if form in ("gram", "gram and rows") and _fits_kernels(asked):
+        from kernelatoms.engine.gpu import greedy_kernels as kernels
+
+        ready = kernels.ready_gram(shared[0])
+        code: Callable[..., Any] = partial(
+            kernels.code_gram, ready, use_ols=asked.use_ols, **options
+        )
+        again: Callable[..., Any] = partial(
+            kernels.code_gram, kernels.unrounded(ready), use_ols=asked.use_ols, **options
+        )
+        correlations = 12 * asked.n_atoms
+        if form == "gram and rows":
+            atoms = kernels.ready_atoms(shared[2], ready.unit)
+            code = partial(kernels.code_rows, ready, atoms, **options)
+            by_products = again
+
+            def again(signals: Tensor, until: Tensor) -> Any:
+                return by_products(matmul(signals, shared[2].T), until)
+
+            correlations = 2 * asked.n_atoms + 2 * shared[2].shape[1]
+        n_bytes += correlations
+        code = partial(_twice, code, again) if not asked.use_ols else code
+    elif form == "rows" and _fits_screens(asked):
+        from kernelatoms.engine.gpu import many_atoms
+
+        n_features = shared[0].shape[1]
+        code = partial(many_atoms.code_rows, many_atoms.ready_atoms(shared[0]), **options)
+        n_bytes += many_atoms.bytes_a_signal(asked.n_atoms, n_features, capped)
+    else:
+        return None
+    return Coder(
+        partial(_without_the_capped, code, capped < most), n_bytes, settles_all=False,
+        ascending=True, takes_rows=form != "gram",
+    )  # fmt: skip
+
+
+def _twice(code: Callable[..., Any], again: Callable[..., Any], *own: Tensor) -> tuple[Tensor, ...]:
+    """Code signals, those not settled by a second coder."""
+    coded = tuple(code(*own))
+    some = coded[-1].nonzero()[:, 0]
+    if len(some):
+        for into, found in zip(coded, again(*(part[some] for part in own)), strict=True):
+            into[some] = found
+    return coded
+
+
+def _without_the_capped(code: Callable[..., Any], capped: bool, *own: Tensor) -> tuple[Tensor, ...]:
+    """Code signals; those that could go on at the most atoms of a kernel are not settled."""
+    indices, values, counts, explained, unsettled = code(*own)
+    if capped:
+        unsettled |= (counts == indices.shape[1]) & (explained < own[-1])
+    return indices, values, counts, explained, unsettled
+
+
+def plain_coder(form: str, shared: tuple[Any, ...], asked: Asked) -> Coder:
+    """Return the coder in plain torch, which settles every signal; arguments as above."""
+    n_atoms, size = asked.n_atoms, asked.dtype.itemsize
+    most = min(asked.n_nonzero, n_atoms)
+    if asked.stop_at is not None:
+        most = min(most, _LIKELY_NONZERO)
+    options: dict[str, Any] = {
+        "n_nonzero": asked.n_nonzero, "use_ols": asked.use_ols, "positive": asked.positive,
+    }  # fmt: skip
+    # Directions and products with them; codes as they are kept and as they are returned.
+    n_bytes = 3 * size * most**2 + 64 * (most + 1)
+    # Correlations as they come and as they are used, what is left of them, a step, and scores.
+    wide = (9 if asked.use_ols else 5) * size * n_atoms
+    if form == "gram":
+        return Coder(partial(code_gram, *shared, **options), n_bytes + wide)
+    if form == "gram and rows":
+        gram, norms2, atoms = shared
+
+        def code(signals: Tensor, until: Tensor) -> tuple[Tensor, ...]:
+            return code_gram(gram, norms2, matmul(signals, atoms.T), until, **options)
+
+        return Coder(code, n_bytes + wide, takes_rows=True)
+    if form == "local":
+        grams = 2 * size * n_atoms**2
+        return Coder(partial(code_local, **options), n_bytes + wide + grams)
+    if form == "rows":
+        n_features = shared[0].shape[1]
+        n_bytes += size * (10 * n_features + 3 * min(n_atoms, TILE))
+        n_bytes += 2 * size * n_atoms if asked.use_ols else 0
+        return Coder(partial(code_rows, *shared, **options), n_bytes)
+    (gram_rows, norms2), n_rows = shared, n_atoms
+    memory = memory_for_a_block(asked.device)
+    if 2 * size * n_atoms**2 > memory:
+        n_rows = max(1, memory // (2 * size * n_atoms))
+        wide += most * size * n_atoms
+    return Coder(partial(code_asked, gram_rows, norms2, n_rows, **options), n_bytes + wide)
+
+
+def settled(
+    coders: Coders, own: tuple[Tensor, ...], names: Tensor | None = None
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Code a block, signals that the chosen coder leaves unsettled by the plain one.
+
+    Parameters
+    ----------
+    coders : Coders
+        The coder, and the plain one.
+    own : tuple of tensors
+        What each signal has of its own, as ``Coder.code`` wants it.
+    names : (n, n_candidates) int32, optional
+        What atoms are to be called; their numbers without.
+
+    Returns
+    -------
+    indices : (n, k) int32
+        Atoms, ascending, then -1; k is at most n_nonzero.
+    values : (n, k)
+        Coefficients, then 0.
+    explained : (n,) float64
+        What they explain.
+    """
+    chosen, plain = coders
+    picked, values, _, explained, *unsettled = chosen.code(*own)
+    if names is not None or not chosen.ascending:
+        picked, values = _in_order(picked, values, names)
+    if chosen.settles_all:
+        return picked.int(), values, explained
+    rows = unsettled[0].nonzero()[:, 0]
+    fits = max(1, memory_for_a_block(explained.device) // plain.bytes_a_signal)
+    for some in rows.split(fits) if len(rows) else ():
+        again, their_values, _, their_explained = plain.code(*(part[some] for part in own))
+        its_names = None if names is None else names[some]
+        again, their_values = _in_order(again, their_values, its_names)
+        more = again.shape[1] - picked.shape[1]
+        if more > 0:
+            picked = torch.nn.functional.pad(picked, (0, more), value=-1)
+            values = torch.nn.functional.pad(values, (0, more))
+        picked[some], values[some], explained[some] = -1, 0, their_explained
+        here = slice(0, again.shape[1])
+        picked[some, here], values[some, here] = again.to(picked.dtype), their_values
+    return picked.int(), values, explained
+
+
+def _in_order(picked: Tensor, values: Tensor, names: Tensor | None) -> tuple[Tensor, Tensor]:
+    """Return codes by ascending atom, or name of an atom: what sparse matrices want."""
+    empty = picked < 0
+    if names is not None and picked.shape[1]:
+        picked = names.gather(1, picked.masked_fill(empty, 0).long())
+    ordered, order = picked.masked_fill(empty, _LAST).sort(dim=1)
+    return ordered.masked_fill_(ordered == _LAST, -1), values.gather(1, order)

@@ -1,0 +1,477 @@
+"""OMP over very many atoms: no Gram matrix and no signals x atoms matrix, ever.
+
+Each step has two kernels:
+
+- ``_screen``: residuals times atoms on tensor cores, in low precision; of every tile of atoms only
+  the two largest correlations of each signal leave the chip.
+- ``_step``, a program a signal: looks at all atoms that could be the pick in float32, makes the
+  pick orthogonal to those before (Gram-Schmidt: v = d - Q'Q d), and takes it out of the residual.
+
+**What is looked at.** Rounding changes entry i of residual and atom by about u (root mean square,
+relative), so that a screened correlation is off by a sum of p independent errors whose standard
+deviation is at most
+
+    sd = u sqrt(2 sum_i r_i^2 max_j d_ji^2).
+
+In 8 bits that would be most of a correlation: there it is the mean over atoms, not the largest, and
+decoders in which single atoms are far from the mean are screened in bfloat16. An atom is looked at
+unless its screened correlation is more than ``SURE`` sd below the best exact one. Two of a tile
+that are both in doubt make the program look at the whole tile. So a pick is that of float32
+arithmetic but for errors beyond ``SURE`` standard deviations.
+
+**Memory.** A block of B signals needs B k p floats for its directions and 8 B n_atoms / 256 bytes
+for what the screen left.
+"""
+
+import math
+from typing import Any, NamedTuple
+
+import torch
+import triton
+import triton.language as tl
+
+# Root mean square of the relative rounding error: of a number whose last bit is half an ulp,
+# uniform, over mantissas that are log-uniform.
+_BF16_ERROR = 2.0**-9 * 0.42
+_FP8_ERROR = 2.0**-4 * 0.42
+#: A pick is off by more than so many standard deviations, or right.
+SURE = 6.0
+
+# From this many atoms on screens are in 8 bits, if no d_ji^2 is more than so many times its mean.
+_ATOMS_FOR_FP8, _MOST_UNEVEN = 32768, 100.0
+_LARGEST_FP8 = 448.0
+# Steps between two looks at how many signals go on, where they may end early.
+_STEPS_A_LOOK = 4
+_BIG = tl.constexpr(256)  # atoms a tile
+_CHECKED_DOUBT = tl.constexpr(1e-6)
+_ROUNDING = tl.constexpr(100 * 1.1920929e-07)
+_EPS = tl.constexpr(1.1920929e-07)
+# Gram-Schmidt without a second round needs that so much of an atom is left.
+_FEWEST_LEFT = tl.constexpr(1e-4)
+_MOST_LOOKS = tl.constexpr(64)
+
+
+class AtomsForScreens(NamedTuple):
+    """Atoms in float32, and rounded and padded for the tensor cores.
+
+    ``low`` has rows for whole tiles and columns for whole steps of the product, times 1 / ``unit``;
+    ``weights`` (n_features,) are what r_i^2 is multiplied by in the variance above.
+    """
+
+    atoms: torch.Tensor
+    norms2: torch.Tensor
+    low: torch.Tensor
+    unit: float
+    weights: torch.Tensor
+
+
+def ready_atoms(atoms: torch.Tensor, *, fp8: bool | None = None) -> AtomsForScreens:
+    """Return atoms (n_atoms, n_features) float32 as ``code_rows`` wants them.
+
+    Screens are in bfloat16, or in 8 bits (``fp8``), which takes half of their time and makes more
+    looks: by default for many atoms, where screens are all that counts.
+    """
+    n_atoms, n_features = atoms.shape
+    squares = atoms.square()
+    largest, mean = squares.amax(0), squares.mean(0)
+    if fp8 is None:
+        fp8 = n_atoms >= _ATOMS_FOR_FP8 and _is_hopper(atoms.device)
+        # The bound of 8 bits takes atoms for alike. Where some are far from it, it is not used.
+        fp8 = fp8 and bool((largest <= _MOST_UNEVEN * mean).all())
+    step = 128 if fp8 else 64
+    wide = -(-n_features // step) * step
+    tall = -(-n_atoms // _BIG.value) * _BIG.value
+    unit, low_type, error = 1.0, torch.bfloat16, _BF16_ERROR
+    if fp8:
+        low_type, error = torch.float8_e4m3fn, _FP8_ERROR
+        size = math.sqrt(float(largest.max())) / _LARGEST_FP8
+        unit = 2.0 ** math.ceil(math.log2(max(size, 1e-30)))
+    low = torch.zeros((tall, wide), dtype=low_type, device=atoms.device)
+    low[:n_atoms, :n_features] = (atoms / unit).to(low_type)
+    weights = 2 * error**2 * (mean if fp8 else largest)
+    return AtomsForScreens(atoms, squares.sum(1), low, unit, weights)
+
+
+@triton.jit
+def _screen(  # type: ignore[no-untyped-def]
+    rows, atoms, keys, n_rows, n_tiles, wide,
+    BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, GROUP: tl.constexpr,
+    POSITIVE: tl.constexpr, TMA: tl.constexpr,
+):  # fmt: skip
+    """Write the two largest correlations of every row with every tile of atoms, as keys."""
+    program = tl.program_id(0)
+    n_down = tl.cdiv(n_rows, BM)
+    # Programs of a group share atoms while these are in the second-level cache.
+    group = program // (GROUP * n_tiles)
+    first = group * GROUP
+    high = min(n_down - first, GROUP)
+    down = first + (program % (GROUP * n_tiles)) % high
+    tile = (program % (GROUP * n_tiles)) // high
+    rm = down * BM + tl.arange(0, BM)
+    rn = tl.arange(0, BN)
+    rk = tl.arange(0, BK)
+    inside = rm < n_rows
+    safe = tl.where(inside, rm, 0).to(tl.int64)
+    acc = tl.zeros((BM, BN), tl.float32)
+    if TMA:
+        for k in range(0, wide, BK):
+            acc = tl.dot(rows.load([down * BM, k]), atoms.load([tile * BN, k]).T, acc)
+    else:
+        left = rows + safe[:, None] * wide + rk[None, :]
+        right = atoms + (tile * BN + rn).to(tl.int64)[None, :] * wide + rk[:, None]
+        for _ in range(
+            0, wide, BK
+        ):  # pointers move: Triton 3.6 made zeros of offsets from the counter
+            acc = tl.dot(tl.load(left), tl.load(right), acc)
+            left += BK
+            right += BK
+    acc = tl.maximum(acc, 0.0) if POSITIVE else tl.abs(acc)
+    # The place in the tile, counted from its end: of equal correlations the first atom is larger.
+    key = (acc.to(tl.int32, bitcast=True) & (-BN)) | (rn * -1 + (BN - 1))[None, :]
+    one = tl.max(key, 1)
+    two = tl.max(tl.where(key == one[:, None], 0, key), 1)
+    out = keys + (safe * n_tiles + tile) * 2
+    tl.store(out, one, mask=inside)
+    tl.store(out + 1, two, mask=inside)
+
+
+@triton.jit
+def _value(key, BN: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Return the largest correlation that a key may stand for: its last bits name the atom."""
+    return (key | (BN - 1)).to(tl.float32, bitcast=True)
+
+
+@triton.jit
+def _better(es, names, places, best, b, ab, POSITIVE: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Return the best of correlations es of atoms ``names`` and of the one known before."""
+    sizes = es if POSITIVE else tl.abs(es)
+    sizes = tl.where(names >= 0, sizes, -2.0)
+    largest = tl.max(sizes, 0)
+    name = tl.min(tl.where(sizes == largest, names, 2147483647), 0)  # ties go to the first atom
+    e = tl.sum(tl.where(names == name, es, 0.0), 0)
+    better = (largest > best) | ((largest == best) & (name < b))
+    return tl.where(better, largest, best), tl.where(better, name, b), tl.where(better, e, ab)
+
+
+@triton.jit(do_not_specialize=["k"])
+def _step(  # type: ignore[no-untyped-def]
+    who, residuals, low, units, atoms, norms2, weights, keys, directions, triangle, out_ids, out_w,
+    energy, until, explained, first_gain, going, counts, unsettled,
+    k, n_nonzero, n_features, wide, n_atoms, n_tiles, atoms_unit,
+    K: tl.constexpr, P: tl.constexpr, T: tl.constexpr, BN: tl.constexpr, J: tl.constexpr,
+    S: tl.constexpr, C: tl.constexpr, SURE: tl.constexpr, POSITIVE: tl.constexpr, FP8: tl.constexpr,
+):  # fmt: skip
+    slot = tl.program_id(0)
+    n = tl.load(who + slot).to(tl.int64)
+    if tl.load(going + n) == 0:
+        return
+    c, js, t = tl.arange(0, P), tl.arange(0, K), tl.arange(0, T)
+    inside = c < n_features
+    r = tl.load(residuals + n * n_features + c, mask=inside, other=0.0)
+    weight = tl.load(weights + c, mask=inside, other=0.0)
+    slack = tl.sqrt(tl.sum(r * r * weight, 0)) * SURE
+    # Keys are of rounded rows at powers of two of themselves.
+    unit = atoms_unit * tl.load(units + slot)
+    own = keys + (slot.to(tl.int64) * n_tiles + t) * 2
+    rest = tl.load(own, mask=t < n_tiles, other=0)
+    seconds = tl.load(own + 1, mask=t < n_tiles, other=0)
+    # How often a tile was looked at, and the least that it still may hide.
+    looked = tl.zeros((T,), tl.int32)
+    best, b, ab, looks = -1.0, 0, 0.0, 0
+    top = tl.max(rest, 0)
+    while (_value(top, BN) * unit + slack > best) & (top >= BN) & (looks < _MOST_LOOKS):
+        cs = tl.arange(0, C)
+        chosen = tl.zeros((C,), tl.int32) - 1
+        for c_th in tl.static_range(C):
+            top, tile = tl.max(rest, 0, return_indices=True)
+            i = tile * BN + (BN - 1) - (top & (BN - 1))
+            chosen = tl.where((cs == c_th) & (top >= BN), i, chosen)
+            here = t == tile
+            rest = tl.where(here, tl.where(looked == 0, seconds, 0), rest)
+            looked += tl.where(here, 1, 0)
+        rows = tl.load(
+            atoms + chosen.to(tl.int64)[:, None] * n_features + c[None, :],
+            mask=(chosen >= 0)[:, None] & inside[None, :], other=0.0,
+        )  # fmt: skip
+        es = tl.sum(rows * r[None, :], 1)
+        best, b, ab = _better(es, chosen, cs, best, b, ab, POSITIVE)
+        top = tl.max(rest, 0)
+        looks += 1
+    # Tiles of which both atoms named are in doubt may hide a third: look at all of theirs.
+    hidden = tl.where(looked >= 2, _value(seconds, BN) * unit, -1.0)
+    most, tile = tl.max(hidden, 0, return_indices=True)
+    while (most >= 0.0) & (most + slack > best):
+        some = tl.arange(0, S)
+        for first in range(0, BN, S):
+            its = tile * BN + first + some
+            rows = tl.load(
+                atoms + its.to(tl.int64)[:, None] * n_features + c[None, :],
+                mask=(its < n_atoms)[:, None] & inside[None, :], other=0.0,
+            )  # fmt: skip
+            best, b, ab = _better(tl.sum(rows * r[None, :], 1), its, some, best, b, ab, POSITIVE)
+        hidden = tl.where(t == tile, -1.0, hidden)
+        most, tile = tl.max(hidden, 0, return_indices=True)
+    failed = looks == _MOST_LOOKS
+    failed |= best < 0.0
+    wide_b = tl.zeros((), tl.int64) + tl.maximum(b, 0)
+    d = tl.load(atoms + wide_b * n_features + c, mask=inside, other=0.0)
+    norm2 = tl.load(norms2 + wide_b)
+    # Gram-Schmidt against the directions before, some at a time.
+    v = d
+    cross = tl.zeros((K,), tl.float32)
+    some = tl.arange(0, J)
+    base = directions + n * n_nonzero * n_features
+    for first in range(0, k, J):
+        mask = (first + some < k)[:, None] & inside[None, :]
+        rows = tl.load(
+            base + (first + some)[:, None] * n_features + c[None, :], mask=mask, other=0.0
+        )
+        inner = tl.sum(rows * d[None, :], 1)
+        v -= tl.sum(inner[:, None] * rows, 0)
+        placed = tl.where(js[:, None] == (first + some)[None, :], inner[None, :], 0.0)
+        cross += tl.sum(placed, 1)
+    left = tl.sum(v * v, 0)
+    first_z2 = tl.load(first_gain + n)
+    helps = (ab * ab > first_z2 * _ROUNDING * _ROUNDING * norm2) & (left > norm2 * _ROUNDING)
+    ids = tl.load(out_ids + n * K + js, mask=js < k, other=-1)
+    helps &= tl.sum(tl.where(ids == b, 1, 0), 0) == 0
+    if POSITIVE:
+        helps &= ab > 0.0
+    failed |= helps & (left < norm2 * _FEWEST_LEFT)
+    scale = 1.0 / tl.sqrt(tl.maximum(left, 1e-37))
+    v *= scale
+    z = tl.sum(v * r, 0)
+    all_energy = tl.load(energy + n)
+    total = all_energy - tl.sum((r - z * v) * (r - z * v), 0).to(tl.float64)
+    if POSITIVE:
+        # Coefficients must be known after every step: row k of L^-1 = [-c'L^-1, 1] / sqrt(t).
+        known = tl.load(
+            triangle + n * K * K + js[:, None] * K + js[None, :],
+            mask=(js[:, None] < k) & (js[None, :] <= js[:, None]), other=0.0,
+        )  # fmt: skip
+        row = tl.where(js == k, 1.0, -tl.sum(cross[:, None] * known, 0)) * scale
+        row = tl.where(js <= k, row, 0.0)
+        w = tl.load(out_w + n * K + js, mask=js < k, other=0.0)
+        w += z * row
+        failed |= helps & (tl.min(tl.where(js <= k, w, 1.0), 0) <= 0.0)
+    else:
+        # Rows of L, and z: ``_solve`` makes coefficients of them in the end.
+        row = tl.where(js == k, left * scale, cross)
+        w = tl.zeros((K,), tl.float32) + z
+    r -= z * v
+    if failed:
+        tl.store(unsettled + n, 1)
+    goes_on = helps & (failed == 0)
+    if goes_on:
+        tl.store(triangle + n * K * K + k * K + js, row, mask=js <= k)
+        tl.store(base + k * n_features + c, v, mask=inside)
+        tl.store(out_ids + n * K + k, b)
+        tl.store(out_w + n * K + js, w, mask=(js <= k) if POSITIVE else (js == k))
+        tl.store(residuals + n * n_features + c, r, mask=inside)
+        tl.store(explained + n, total)
+        if k == 0:
+            tl.store(first_gain + n, z * z)
+        goes_on = total < tl.load(until + n)
+        if FP8:
+            largest = tl.max(tl.abs(r), 0)
+            power = tl.exp2(tl.ceil(tl.log2(tl.maximum(largest, 1e-30) / 448.0)))
+            tl.store(units + slot, power)
+            tl.store(low + slot.to(tl.int64) * wide + c, (r / power).to(tl.float8e4nv), mask=inside)
+        else:
+            tl.store(low + slot.to(tl.int64) * wide + c, r.to(tl.bfloat16), mask=inside)
+        tl.store(counts + n, k + 1)
+    if goes_on == 0:
+        tl.store(going + n, 0)
+
+
+@triton.jit
+def _finish(  # type: ignore[no-untyped-def]
+    triangle, ids, zs, norms2, counts, explained, unsettled, out_ids, out_values, n_nonzero,
+    K: tl.constexpr, POSITIVE: tl.constexpr,
+):  # fmt: skip
+    """Write a signal's code by ascending atom: w = L^-T z, unless it is known already."""
+    n = tl.program_id(0).to(tl.int64)
+    js = tl.arange(0, K)
+    k = tl.load(counts + n)
+    used = js < k
+    own = tl.load(ids + n * K + js, mask=used, other=-1)
+    w = tl.load(zs + n * K + js, mask=used, other=0.0)
+    if not POSITIVE:
+        for back in range(k):
+            j = k - 1 - back
+            row = tl.load(triangle + n * K * K + j * K + js, mask=js <= j, other=0.0)
+            pivot = tl.sum(tl.where(js == j, row, 0.0), 0)
+            last = tl.sum(tl.where(js == j, w, 0.0), 0) / pivot
+            w = tl.where(js == j, last, tl.where(js < j, w - last * row, w))
+    norms = tl.load(norms2 + own, mask=used, other=0.0)
+    doubt = tl.sum(w * w * norms, 0).to(tl.float64) * _EPS > tl.load(explained + n) * _CHECKED_DOUBT
+    if doubt & (k > 0):
+        tl.store(unsettled + n, 1)
+    before = (own[None, :] < own[:, None]) & used[None, :]
+    place = tl.where(used, tl.sum(tl.where(before, 1, 0), 1), js)
+    tl.store(out_ids + n * n_nonzero + place, own, mask=js < n_nonzero)
+    tl.store(out_values + n * n_nonzero + place, w, mask=js < n_nonzero)
+
+
+class Coded(NamedTuple):
+    """Codes by ascending atom, -1 and 0 where one is shorter, and which are not to be trusted."""
+
+    indices: torch.Tensor
+    values: torch.Tensor
+    counts: torch.Tensor
+    explained: torch.Tensor
+    unsettled: torch.Tensor
+
+
+class Layout(NamedTuple):
+    """How kernels are laid out: measured on an H200 at 768 features.
+
+    The screen: rows a program, columns a step, warps, stages, rows of programs that share atoms,
+    whether the copy engine brings tiles. The step: warps, directions at once, atoms looked at
+    together.
+    """
+
+    rows: int = 128
+    columns: int = 64
+    warps: int = 8
+    stages: int = 3
+    group: int = 8
+    tma: bool = False
+    step_warps: int = 4
+    some: int = 4
+    looks: int = 1
+
+
+def _layout(low: torch.Tensor) -> Layout:
+    fp8 = low.dtype == torch.float8_e4m3fn
+    return Layout(columns=128 if fp8 else 64, tma=_is_hopper(low.device), looks=2 if fp8 else 1)
+
+
+def _is_hopper(device: torch.device) -> bool:
+    """Whether a card multiplies numbers of 8 bits and copies tiles by itself."""
+    return device.type == "cuda" and torch.cuda.get_device_capability(device)[0] == 9
+
+
+def code_rows(
+    ready: AtomsForScreens,
+    signals: torch.Tensor,
+    until: torch.Tensor,
+    n_nonzero: int,
+    *,
+    positive: bool = False,
+    layout: Layout | None = None,
+) -> Coded:
+    """Code a block of signals, float32.
+
+    Parameters
+    ----------
+    ready : AtomsForScreens
+        The atoms, by ``ready_atoms``.
+    signals : (n_signals, n_features) float32
+        The rows.
+    until : (n_signals,) float64
+        Stop when this much energy is explained; infinite to stop on sparsity alone.
+    n_nonzero : int
+        The most atoms of a code, up to ``MOST_NONZERO``.
+    positive : bool
+        Non-negative codes.
+    layout : Layout, optional
+        Chosen by itself.
+
+    Returns
+    -------
+    Coded
+        ``unsettled`` signals are to be coded again by exact steps.
+    """
+    n_signals, n_features = signals.shape
+    n_atoms, device = len(ready.atoms), signals.device
+    fp8 = ready.low.dtype == torch.float8_e4m3fn
+    layout = layout or _layout(ready.low)
+    K = triton.next_power_of_2(max(n_nonzero, 2))
+    wide, n_tiles = ready.low.shape[1], len(ready.low) // _BIG.value
+
+    def empty(*shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
+        return torch.empty(shape, dtype=dtype, device=device)
+
+    residuals = signals.clone()
+    energy = torch.linalg.vector_norm(signals, dim=1, dtype=torch.float64).square_()
+    who = torch.arange(n_signals, dtype=torch.int32, device=device)
+    going = (until > 0).to(torch.int8)
+    unsettled = torch.zeros(n_signals, dtype=torch.int8, device=device)
+    explained = torch.zeros(n_signals, dtype=torch.float64, device=device)
+    counts = torch.zeros(n_signals, dtype=torch.int32, device=device)
+    picked, values = empty(n_signals, K, dtype=torch.int32), empty(n_signals, K)
+    first_gain, triangle = torch.zeros_like(residuals[:, 0]), empty(n_signals, K, K)
+    directions = empty(n_signals, n_nonzero, n_features)
+    low, units = _rounded(residuals, wide, fp8)
+    keys = empty(n_signals, n_tiles, 2, dtype=torch.int32)
+    may_end = bool(torch.isfinite(until).any())
+    for k in range(n_nonzero):
+        if k % _STEPS_A_LOOK == 0 and k and may_end:
+            who, low, units = _those_going(who, low, units, going)
+        if not len(who):
+            break
+        _launch_screen(low, ready.low, keys, layout, positive)
+        _step[(len(who),)](
+            who, residuals, low, units, ready.atoms, ready.norms2, ready.weights, keys, directions,
+            triangle, picked, values, energy, until, explained, first_gain, going, counts,
+            unsettled,
+            k, n_nonzero, n_features, wide, n_atoms, n_tiles, ready.unit,
+            K=K, P=triton.next_power_of_2(n_features), T=triton.next_power_of_2(n_tiles),
+            BN=_BIG.value, J=layout.some, S=4, C=layout.looks, SURE=SURE, POSITIVE=positive,
+            FP8=fp8, num_warps=layout.step_warps,
+        )  # fmt: skip
+    indices = empty(n_signals, n_nonzero, dtype=torch.int32)
+    coefs = empty(n_signals, n_nonzero)
+    _finish[(n_signals,)](
+        triangle, picked, values, ready.norms2, counts, explained, unsettled, indices, coefs,
+        n_nonzero, K=K, POSITIVE=positive, num_warps=1,
+    )  # fmt: skip
+    return Coded(indices, coefs, counts, explained, unsettled.bool())
+
+
+def bytes_a_signal(n_atoms: int, n_features: int, n_nonzero: int) -> int:
+    """Return the memory that a signal takes."""
+    K = triton.next_power_of_2(max(n_nonzero, 2))
+    return 4 * (n_nonzero + 4) * n_features + 4 * K * (K + 4) + 8 * (n_atoms // _BIG.value + 1)
+
+
+def _those_going(
+    who: torch.Tensor, low: torch.Tensor, units: torch.Tensor, going: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Return signals, rounded rows and their units without those that have ended, if they pay."""
+    here = going[who.long()].bool()
+    if 2 * int(here.sum()) > len(who):
+        return who, low, units
+    return who[here], low[here], units[here]
+
+
+def _launch_screen(
+    low: torch.Tensor, atoms: torch.Tensor, keys: torch.Tensor, layout: Layout, positive: bool
+) -> None:
+    n_rows, wide = low.shape
+    n_tiles = len(atoms) // _BIG.value
+    a: Any = low
+    b: Any = atoms
+    if layout.tma:
+        from triton.tools.tensor_descriptor import TensorDescriptor
+
+        a = TensorDescriptor.from_tensor(low, [layout.rows, layout.columns])
+        b = TensorDescriptor.from_tensor(atoms, [_BIG.value, layout.columns])
+    _screen[(triton.cdiv(n_rows, layout.rows) * n_tiles,)](
+        a, b, keys, n_rows, n_tiles, wide,
+        BM=layout.rows, BN=_BIG.value, BK=layout.columns, GROUP=layout.group, POSITIVE=positive,
+        TMA=layout.tma, num_warps=layout.warps, num_stages=layout.stages,
+    )  # fmt: skip
+
+
+def _rounded(rows: torch.Tensor, wide: int, fp8: bool) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return rows for the tensor cores, padded, and the powers of two they are divided by."""
+    units = torch.ones(len(rows), device=rows.device)
+    low_type = torch.float8_e4m3fn if fp8 else torch.bfloat16
+    low = torch.zeros((len(rows), wide), dtype=low_type, device=rows.device)
+    if fp8:
+        largest = rows.abs().amax(1).clamp(min=1e-30)
+        units = torch.exp2(torch.ceil(torch.log2(largest / _LARGEST_FP8)))
+    low[:, : rows.shape[1]] = (rows / units[:, None]).to(low_type)
+    return low, units

@@ -1,0 +1,95 @@
+"""Numbers far from 1: squared norms that fit, and signals at a power of two of themselves.
+
+The same as ``engine.cpu.scale``, where the reasons are.
+"""
+
+from typing import Any
+
+import torch
+
+from kernelatoms.engine.gpu.dtypes import torch_dtype
+from kernelatoms.engine.gpu.kernels import has_triton
+from kernelatoms.engine.gpu.ufuncs import ldexp
+
+# As of engine.cpu.scale.
+_ORDINARY = {torch.float32: (2.0**-40, 2.0**60), torch.float64: (2.0**-400, 2.0**500)}
+
+
+def _bounds(dtype: Any) -> tuple[float, float]:
+    return _ORDINARY.get(torch_dtype(dtype), _ORDINARY[torch.float64])
+
+
+def is_ordinary(squares: Any, dtype: Any) -> Any:
+    """Tell which squared norms loops in this type can work with as they are."""
+    low, high = _bounds(dtype)
+    return (squares >= low) & (squares <= high)
+
+
+def all_ordinary(squares: Any, dtype: Any) -> bool:
+    """Tell whether loops in this type can work with all of these squared norms as they are."""
+    if not squares.numel():
+        return True
+    low, high = _bounds(dtype)
+    least, most = torch.aminmax(squares)
+    return bool((least >= low) & (most <= high))
+
+
+def squared_norms(rows: Any) -> Any:
+    """Return |x|^2 of rows (n, n_features): float64, which squares of float32 fit in."""
+    if rows.dtype == torch.float32 and rows.is_cuda and rows.is_contiguous() and has_triton(rows):
+        from kernelatoms.engine.gpu.norm_kernels import squared_norms_of_float32
+
+        return squared_norms_of_float32(rows)  # torch would copy all rows to float64 first
+    squares = torch.linalg.vector_norm(rows, dim=1, dtype=torch.float64).square_()
+    if rows.dtype == torch.float32 or all_ordinary(squares, rows.dtype):
+        return squares
+    near, exponents = to_ordinary(rows, ~is_ordinary(squares, rows.dtype), rows.dtype)
+    if exponents is None:
+        return squares
+    return ldexp(torch.linalg.vector_norm(near, dim=1).square_(), 2 * exponents)
+
+
+def to_ordinary(rows: Any, outside: Any, dtype: Any, size: int = 0) -> tuple[Any, Any]:
+    """Bring some rows to a size near 1, each by a power of two of its own.
+
+    Parameters
+    ----------
+    rows : (n, m) tensor
+        Numbers of signals.
+    outside : (n,) bool
+        Which of them are too large or too small; rows of zeros do not count.
+    dtype : dtype
+        The type of the result.
+    size : int
+        The largest number of a row becomes about 2^size.
+
+    Returns
+    -------
+    rows : (n, m) tensor
+        A copy, if there are any such rows.
+    exponents : (n,) int32, or None
+        Row s was divided by 2^exponents[s]; None without any such.
+    """
+    if not rows.numel():
+        return rows, None
+    largest = torch.where(outside, rows.abs().amax(1), 0)
+    if not bool((largest > 0).any()):
+        return rows, None
+    exponents = torch.where(largest > 0, torch.frexp(largest)[1] - int(size), 0).to(torch.int32)
+    # The wider type first: numbers that need it may not fit the other one before they are divided.
+    return ldexp(rows, -exponents[:, None]).to(torch_dtype(dtype)), exponents
+
+
+def rows_near_one(rows: Any) -> tuple[Any, Any]:
+    """Return ``to_ordinary`` of all rows whose squared norm is not ordinary."""
+    squares = squared_norms(rows)
+    if all_ordinary(squares, rows.dtype):
+        return rows, None
+    return to_ordinary(rows, ~is_ordinary(squares, rows.dtype), rows.dtype)
+
+
+def unit_rows(rows: Any) -> Any:
+    """Return rows, also in stacks, at unit norm; zero rows stay zero."""
+    near, _ = rows_near_one(rows.reshape(-1, rows.shape[-1]))
+    norms = torch.linalg.vector_norm(near, dim=1, keepdim=True)
+    return (near / torch.where(norms > 0, norms, 1)).reshape(rows.shape)

@@ -1,0 +1,72 @@
+"""How work is cut up: large blocks, one after another.
+
+A card is busy with one large block; there are no threads to share it among, and BLAS has none to be
+held back. The names are those of ``engine.cpu``.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import torch
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+# Bytes of numbers worked on at once, and the fewest rows that keep a card busy.
+_AT_ONCE = 1 << 28
+_FEWEST_ROWS = 256
+
+
+def each(function: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
+    """Apply ``function`` to every item, one after another."""
+    return [function(item) for item in items]
+
+
+def for_blocks(n_rows: int, width: int, itemsize: int, work: Callable[[int, int], None]) -> None:
+    """Call ``work(start, stop)`` for blocks of rows that need ``width`` numbers each."""
+    for_rows(n_rows, max(_AT_ONCE // max(width * itemsize, 1), _FEWEST_ROWS), work)
+
+
+def for_rows(n_rows: int, most: int, work: Callable[[int, int], None]) -> None:
+    """Call ``work(start, stop)`` for blocks of at most so many rows, or as many as a card wants."""
+    step = max(most, _FEWEST_ROWS)
+    for start in range(0, n_rows, step):
+        work(start, min(start + step, n_rows))
+
+
+def for_local_blocks(n_rows: int, n_local: int, work: Callable[[int, int], None]) -> None:
+    """Call ``work(start, stop)`` for blocks of signals that have K = ``n_local`` atoms each."""
+    for_blocks(n_rows, n_local * n_local, 8, work)
+
+
+def fair_share(n_rows: int, fewest: int = 512) -> int:
+    """Return how many rows a block may have: all."""
+    return max(n_rows, 1)
+
+
+def n_threads() -> int:
+    """Return how many threads share the work: this one."""
+    return 1
+
+
+def in_short_parts(n_rows: int, few: int, work: Callable[[slice], None]) -> None:
+    """Call ``work`` for all rows of a block."""
+    work(slice(0, n_rows))
+
+
+@contextmanager
+def one_blas_thread(wanted: bool = True) -> Iterator[None]:
+    """Do nothing: products are the card's."""
+    yield
+
+
+def free_bytes(like: Any) -> int | None:
+    """Return how much memory the device of a tensor could still give; None where nobody says.
+
+    What torch has set aside and does not use counts as free.
+    """
+    if not like.is_cuda:
+        return None
+    unused = torch.cuda.memory_reserved(like.device) - torch.cuda.memory_allocated(like.device)
+    return int(torch.cuda.mem_get_info(like.device)[0]) + int(unused)

@@ -1,0 +1,101 @@
+"""Factors and eigenvectors, by what the machine of an array has.
+
+For numpy's arrays that is LAPACK through scipy, which knows more of it than numpy; for arrays of
+other machines, numpy's own names, which these answer, and what numpy has no name for from the
+machine itself.
+"""
+
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import NDArray
+
+from kernelatoms.engine import lives_elsewhere, machine
+
+Array = NDArray[Any]
+
+
+def eigh(
+    matrix: Array, driver: str | None = None, *, check_finite: bool = False
+) -> tuple[Array, Array]:
+    """Return the eigenvalues of a symmetric matrix (n, n), ascending, and its eigenvectors.
+
+    ``driver`` names LAPACK's way, where that is what computes them.
+    """
+    if not lives_elsewhere(matrix):
+        return scipy.linalg.eigh(matrix, driver=driver, check_finite=check_finite)
+    return np.linalg.eigh(matrix)
+
+
+def cholesky(matrix: Array, *, overwrite: bool = False) -> Array | None:
+    """Return the lower factor of a symmetric matrix (n, n); None if it has none."""
+    if lives_elsewhere(matrix):
+        return machine(matrix).cholesky(matrix)
+    try:
+        return scipy.linalg.cholesky(matrix, lower=True, overwrite_a=overwrite, check_finite=False)
+    except scipy.linalg.LinAlgError:
+        return None
+
+
+def solve_triangular(factor: Array, right: Array, *, transposed: bool = False) -> Array:
+    """Return L^-1 right, or L'^-1 right, for a lower triangular L (n, n) and right (n, m)."""
+    if lives_elsewhere(factor):
+        return machine(factor).solve_triangular(factor, right, transposed=transposed)
+    return scipy.linalg.solve_triangular(
+        factor, right, trans="T" if transposed else "N", lower=True, check_finite=False
+    )
+
+
+def orthonormal_columns(matrix: Array) -> Array:
+    """Return orthonormal columns (n, m) that span those of a matrix, by Householder reflections."""
+    if not lives_elsewhere(matrix):
+        return scipy.linalg.qr(matrix, mode="economic", check_finite=False)[0]
+    return np.linalg.qr(matrix)[0]
+
+
+def solve_positive(matrix: Array, right: Array) -> Array:
+    """Return the x of matrix x = right, for a symmetric one of unit diagonal and any rank.
+
+    By Cholesky, which is fast; where columns are nearly dependent by a way that finds the rank.
+    """
+    factor = cholesky(matrix)
+    # Diagonals squared are what is left of unit columns: below this, solutions lose their digits.
+    if factor is None or np.diagonal(factor).min() ** 2 < 1e-8:
+        if lives_elsewhere(matrix):
+            return machine(matrix).least_squares(matrix, right)
+        return scipy.linalg.lstsq(matrix, right, lapack_driver="gelsy")[0]
+    if lives_elsewhere(matrix):
+        inner = solve_triangular(factor, right)
+        return solve_triangular(factor, inner, transposed=True)
+    return scipy.linalg.cho_solve((factor, True), right, check_finite=False)
+
+
+def root_of_inverse(matrix: Array, least_condition: float) -> Array | None:
+    """Return R with R R' the inverse of a symmetric matrix; None if that is ill-conditioned.
+
+    ``least_condition`` is the least reciprocal condition number that will do.
+    """
+    if lives_elsewhere(matrix):
+        return machine(matrix).root_of_inverse(matrix, least_condition)
+    norm = float(np.abs(matrix).sum(axis=0).max())
+    factor, failed = scipy.linalg.lapack.dpotrf(matrix, lower=1, clean=1)
+    if failed:
+        return None
+    reciprocal_condition, _ = scipy.linalg.lapack.dpocon(factor, norm, uplo="L")
+    if not reciprocal_condition > least_condition:
+        return None
+    return scipy.linalg.lapack.dtrtri(factor, lower=1)[0].T
+
+
+def block_diagonal(blocks: list[Array]) -> Array:
+    """Return matrices along the diagonal of one, zeros elsewhere."""
+    if not lives_elsewhere(blocks[0]):
+        return scipy.linalg.block_diag(*blocks)
+    shape = [sum(block.shape[axis] for block in blocks) for axis in (0, 1)]
+    out = np.zeros(shape, blocks[0].dtype, like=blocks[0])
+    row = column = 0
+    for block in blocks:
+        out[row : row + block.shape[0], column : column + block.shape[1]] = block
+        row, column = row + block.shape[0], column + block.shape[1]
+    return out
