@@ -22,6 +22,7 @@ THEMES = {
         "plot_online_mod": WHOLE,
     },
     "Coding": {
+        "plot_superposition": (1, (0.0, 0.0, 0.5, 1.0)),
         "plot_omp_vs_ols": (1, (0.5, 0.0, 1.0, 1.0)),
         "plot_lasso_path": WHOLE,
     },

@@ -364,6 +364,15 @@ class TestMemory:
         assert found[1].shape == (len(X),)
         assert max(blocks) > most >= min(blocks)
 
+    @pytest.mark.parametrize("n", [1, 3, 120])
+    def test_large_blocks_are_copied_by_several_threads(self, n, chosen, blocks, monkeypatch):
+        X, atoms = draw(n=n)[0], draw(1, 20)[0]
+        expected = ka.sparse_encode(X, atoms)
+        monkeypatch.setattr("kernelatoms.engine.gpu.streaming._LARGE", 0)
+        with chosen():
+            same(ka.sparse_encode(X, atoms), expected)
+        assert sum(blocks) == n
+
     def test_in_the_middle(self, chosen, blocks, monkeypatch):
         X, atoms = draw()[0], draw(1, 20)[0]
         expected = ka.sparse_encode(X, atoms)
