@@ -311,7 +311,7 @@ def on_tensors(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(function)
     def outside(*args: Any, **kwargs: Any) -> Any:
-        with torch.no_grad(), _device_of(args):
+        with torch.no_grad(), _device_of((*args, *kwargs.values())):
             return wrapped(
                 function(
                     *(_given(value) for value in args),
@@ -322,12 +322,13 @@ def on_tensors(function: Callable[..., Any]) -> Callable[..., Any]:
     return outside
 
 
-def _device_of(args: tuple[Any, ...]) -> Any:
+def _device_of(values: tuple[Any, ...]) -> Any:
     """Return a context in which kernels are launched on the card of the first array, if on one."""
-    first = next((value for value in args if isinstance(value, DeviceArray)), None)
-    if first is None or not first.tensor.is_cuda:
-        return nullcontext()
-    return torch.cuda.device(first.device)
+    for value in values:
+        first = value[0] if type(value) is tuple and value else value
+        if isinstance(first, DeviceArray):
+            return torch.cuda.device(first.device) if first.tensor.is_cuda else nullcontext()
+    return nullcontext()
 
 
 def _given(value: Any) -> Any:

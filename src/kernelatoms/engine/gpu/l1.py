@@ -21,7 +21,7 @@ from kernelatoms.engine.gpu.l1_looks import (
     View,
     half_atoms,
 )
-from kernelatoms.engine.gpu.l1_parts import check_shape, in_parts, memory_for
+from kernelatoms.engine.gpu.l1_parts import check_shape, in_parts, memory_for, on_card_of
 from kernelatoms.engine.gpu.l1_rounds import (
     Goal,
     Lists,
@@ -290,8 +290,9 @@ class _Collected:
     def take_all(self, rows: slice, view: View, begin: Lists) -> None:
         """Code a block, and keep its codes."""
         if self._n_atoms:
-            for part in code_block(view, self._goal, begin):
-                self.take(rows, part)
+            with on_card_of(view.energy):
+                for part in code_block(view, self._goal, begin):
+                    self.take(rows, part)
         else:  # no code is the only one
             none = no_codes(view)
             zeros = torch.zeros_like(view.energy)

@@ -226,7 +226,8 @@ def _residuals(  # type: ignore[no-untyped-def]
     for j in range(n_listed):
         w = tl.load(weights + signal * n_listed + j)
         if w != 0.0:
-            atom = tl.load(lists + signal * n_listed + j).to(tl.int64)
+            # Where codes are NaN, padding may have weight: no reading before the first atom.
+            atom = tl.maximum(tl.load(lists + signal * n_listed + j), 0).to(tl.int64)
             d = tl.load(atoms + atom * n_features + k, mask=inside, other=0.0)
             r -= w * d.to(tl.float64)
     tl.store(out + signal * n_features + k, r, mask=inside)

@@ -1,7 +1,9 @@
 """How l1 coding is cut up: memory, parts of a block, and shapes."""
 
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
 
+import torch
 from torch import Tensor
 
 from kernelatoms.engine.gpu.work import free_bytes
@@ -18,6 +20,11 @@ def memory_for(tensor: Tensor | None) -> int:
         return _CARD_BYTES
     free = free_bytes(tensor)
     return _HOST_BYTES if free is None else min(_CARD_BYTES, int(_SHARE_OF_FREE * free))
+
+
+def on_card_of(tensor: Tensor) -> AbstractContextManager[None]:
+    """Return a context in which kernels are launched on the card where a tensor is, if on one."""
+    return torch.cuda.device(tensor.device) if tensor.is_cuda else nullcontext()
 
 
 def in_parts(n: int, step: int) -> Iterator[slice]:
