@@ -58,7 +58,7 @@ def lasso(
     check_flag("positive", positive)
     check_energy(problem)
     check_start(problem, start)
-    engine = machine(problem.like)
+    engine = machine(problem.norms2)  # which refuses atoms whose inner products do not fit
     options: dict[str, Any] = {"positive": positive, "gap_tol": gap_tol}
     if candidates is not None:
 

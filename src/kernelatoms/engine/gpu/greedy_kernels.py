@@ -195,6 +195,8 @@ def _pursue(  # type: ignore[no-untyped-def]
                     second = tl.max(key, 0)
                     looks += 1
                 unsettled = tl.where(looks == _MOST_LOOKS, 1, unsettled)
+                if POSITIVE:  # a correlation rounded to less than 0 may be above it by ``slack``
+                    unsettled = tl.where(best < slack, 1, unsettled)
             norm2 = tl.load(norms2 + b)
             # The new direction: c = L^-1 G[I, b], row k of L^-1 = [-c'L^-1, 1] / sqrt(t).
             c = tl.sum(known * row[None, :], 1)

@@ -213,6 +213,8 @@ def _step(  # type: ignore[no-untyped-def]
         most, tile = tl.max(hidden, 0, return_indices=True)
     failed = looks == _MOST_LOOKS
     failed |= best < 0.0
+    if POSITIVE:  # a correlation screened as less than 0 may be above it by ``slack``
+        failed |= best < slack
     wide_b = tl.zeros((), tl.int64) + tl.maximum(b, 0)
     d = tl.load(atoms + wide_b * n_features + c, mask=inside, other=0.0)
     norm2 = tl.load(norms2 + wide_b)
