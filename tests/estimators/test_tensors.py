@@ -701,6 +701,7 @@ class TestToDevice:
 
     @pytest.mark.parametrize("name", ["KSVD", "MOD", "KernelMOD"])
     def test_files_are_the_same_wherever_a_model_was_fitted(self, name, device, tmp_path):
+        pytest.importorskip("skops")
         model, own, X, ours = both(LEARNERS[name], device)
         again, _ = ka.load_model(ka.save_model(own, tmp_path / "own.skops"))
         assert isinstance(own.components_, torch.Tensor)
@@ -710,6 +711,7 @@ class TestToDevice:
         assert set(vars(again)) == set(vars(model))
 
     def test_classifiers_in_files(self, device, tmp_path):
+        pytest.importorskip("skops")
         for name in ("classes", "CRC, neighbours"):
             _, own, X, ours = both(CLASSIFIERS[name], device, labelled=True)
             again, _ = ka.load_model(ka.save_model(own, tmp_path / "own.skops"))
