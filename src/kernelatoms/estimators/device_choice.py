@@ -71,7 +71,7 @@ def use_device(device: Any) -> Iterator[None]:
 
 def chosen_device() -> Any:
     """Return the device that numpy rows go through, or None: for all within work of the CPU."""
-    if getattr(threads._inside, "crew", None) is not None:
+    if threads.is_at_work():
         return None
     name = _chosen.get()
     if name is not None:

@@ -167,6 +167,16 @@ def test_a_third_atom_of_a_tile_is_found():
 
 
 @pytest.mark.parametrize("coder", CODERS)
+def test_positive_picks_that_rounding_would_make_negative(coder):
+    """Halved, 0.5001 is 0.5 and the only positive correlation is gone: no code, if believed."""
+    signals = torch.tensor([[0.5001, -0.5, 0.0, 0.0]], device=DEVICE)
+    atoms = torch.tensor([[-1.0, 0.0, 0.0, 0.0], [0.5**0.5, 0.5**0.5, 0.0, 0.0]], device=DEVICE)
+    assert float((signals @ atoms.T).max()) > 5e-5
+    coded = CODERS[coder](signals, atoms, 1, positive=True)
+    assert bool(coded.unsettled[0]) or coded.indices.tolist() == [[1]]
+
+
+@pytest.mark.parametrize("coder", CODERS)
 def test_equal_atoms_go_to_the_first(coder):
     signals, atoms = gaussian(20, 50, 4)
     atoms[30] = atoms[8] = atoms[44]

@@ -64,6 +64,11 @@ _blas_before: list[tuple[Any, int]] | None = None
 _limit_users = 0
 
 
+def is_at_work() -> bool:
+    """Whether this thread does a part of work that the pool shares."""
+    return getattr(_inside, "crew", None) is not None
+
+
 def n_threads() -> int:
     """Return how many threads the outermost level uses.
 

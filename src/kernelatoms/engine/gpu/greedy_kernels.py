@@ -28,11 +28,6 @@ import torch
 import triton
 import triton.language as tl
 
-# More nonzeros than this are coded by plain torch, if a signal needs them.
-MOST_NONZERO = 64
-# Atoms whose correlations a program holds.
-MOST_ATOMS = 4096
-
 # As in engine/cpu/greedy_loops.py: shares of the energy that rounding may change; what counts as
 # rounding, in machine epsilons.
 _CHECKED_DOUBT = tl.constexpr(1e-6)
@@ -311,7 +306,6 @@ def code_gram(
     *,
     use_ols: bool = False,
     positive: bool = False,
-    **layout: Any,
 ) -> Coded:
     """Code a block of signals, float32, by their inner products with the atoms.
 
@@ -324,11 +318,9 @@ def code_gram(
     until : (n_signals,) float64
         Stop when this much energy is explained; infinite to stop on sparsity alone.
     n_nonzero : int
-        The most atoms of a code, up to ``MOST_NONZERO``.
+        The most atoms of a code.
     use_ols, positive : bool
         Select by residual decrease; non-negative codes.
-    layout : dict
-        How programs are laid out, if not as ``_layout`` says.
 
     Returns
     -------
@@ -336,9 +328,8 @@ def code_gram(
         ``unsettled`` signals are to be coded again by exact steps.
     """
     options = {"OLS": use_ols, "POSITIVE": positive, "ROWS": False}
-    return _launch(
-        ready, corr, (corr, corr, corr, 1, 1.0, 0.0), until, n_nonzero, options, **layout
-    )
+    no_rows = (corr, corr, corr, 1, 1.0, 0.0)
+    return _launch(ready, corr, no_rows, until, n_nonzero, options)
 
 
 def code_rows(
@@ -349,7 +340,6 @@ def code_rows(
     n_nonzero: int,
     *,
     positive: bool = False,
-    **layout: Any,
 ) -> Coded:
     """Code a block of signals, float32, by OMP over rows: products with all atoms are halved too.
 
@@ -359,7 +349,7 @@ def code_rows(
         The atoms, by ``ready_gram`` and ``ready_atoms``.
     signals : (n_signals, n_features) float32
         The rows.
-    until, n_nonzero, positive, layout
+    until, n_nonzero, positive
         As of ``code_gram``.
 
     Returns
@@ -377,7 +367,7 @@ def code_rows(
     corr = halves @ atoms.half.T
     rows = (signals, atoms.atoms, sizes, n_features, atoms.unit, atoms.bound)
     options = {"OLS": False, "POSITIVE": positive, "ROWS": True}
-    return _launch(ready, corr, rows, until, n_nonzero, options, **layout)
+    return _launch(ready, corr, rows, until, n_nonzero, options)
 
 
 def _launch(
@@ -387,10 +377,8 @@ def _launch(
     until: torch.Tensor,
     n_nonzero: int,
     options: dict[str, bool],
-    programs: int = _PROGRAMS_A_PROCESSOR,
-    **layout: Any,
 ) -> Coded:
-    """Run the kernel; ``layout`` is what ``_layout`` chooses by itself."""
+    """Run the kernel."""
     n_signals, n_atoms, device = len(corr), len(ready.norms2), corr.device
     # At least as many places as rows are read at once.
     K, M = triton.next_power_of_2(max(n_nonzero, 4)), triton.next_power_of_2(max(n_atoms, 32))
@@ -400,7 +388,7 @@ def _launch(
     explained = torch.empty(n_signals, dtype=torch.float64, device=device)
     unsettled = torch.empty(n_signals, dtype=torch.int8, device=device)
     if n_signals:
-        programs = min(n_signals, _processors(device) * programs)
+        programs = min(n_signals, _processors(device) * _PROGRAMS_A_PROCESSOR)
         scratch = torch.empty(programs * (K * K + 2 * K), dtype=torch.float32, device=device)
         signals, atoms, sizes, n_features, corr_unit, corr_bound = rows
         _pursue[(programs,)](
@@ -408,7 +396,7 @@ def _launch(
             unsettled, scratch, signals, atoms, sizes, n_signals, n_atoms, n_nonzero,
             ready.gram.stride(0), corr.stride(0), n_features, ready.unit, ready.bound,
             corr_unit, corr_bound, K=K, M=M, EVEN=ready.gram.stride(0) == M, **options,
-            **_layout(K, M) | layout,
+            **_layout(K, M),
         )  # fmt: skip
     return Coded(indices, values, counts, explained, unsettled.bool())
 

@@ -30,6 +30,9 @@ import torch
 import triton
 import triton.language as tl
 
+from kernelatoms.engine.gpu.greedy_kernels import _CHECKED_DOUBT, _EPS, _ROUNDING, Coded
+from kernelatoms.engine.gpu.scale import squared_norms
+
 # Root mean square of the relative rounding error: of a number whose last bit is half an ulp,
 # uniform, over mantissas that are log-uniform.
 _BF16_ERROR = 2.0**-9 * 0.42
@@ -43,9 +46,7 @@ _LARGEST_FP8 = 448.0
 # Steps between two looks at how many signals go on, where they may end early.
 _STEPS_A_LOOK = 4
 _BIG = tl.constexpr(256)  # atoms a tile
-_CHECKED_DOUBT = tl.constexpr(1e-6)
-_ROUNDING = tl.constexpr(100 * 1.1920929e-07)
-_EPS = tl.constexpr(1.1920929e-07)
+_ROWS = 128  # signals that a program screens
 # Gram-Schmidt without a second round needs that so much of an atom is left.
 _FEWEST_LEFT = tl.constexpr(1e-4)
 _MOST_LOOKS = tl.constexpr(64)
@@ -119,9 +120,8 @@ def _screen(  # type: ignore[no-untyped-def]
     else:
         left = rows + safe[:, None] * wide + rk[None, :]
         right = atoms + (tile * BN + rn).to(tl.int64)[None, :] * wide + rk[:, None]
-        for _ in range(
-            0, wide, BK
-        ):  # pointers move: Triton 3.6 made zeros of offsets from the counter
+        # Pointers move: of offsets from the loop's counter Triton 3.6 made zeros.
+        for _ in range(0, wide, BK):
             acc = tl.dot(tl.load(left), tl.load(right), acc)
             left += BK
             right += BK
@@ -142,7 +142,7 @@ def _value(key, BN: tl.constexpr):  # type: ignore[no-untyped-def]
 
 
 @triton.jit
-def _better(es, names, places, best, b, ab, POSITIVE: tl.constexpr):  # type: ignore[no-untyped-def]
+def _better(es, names, best, b, ab, POSITIVE: tl.constexpr):  # type: ignore[no-untyped-def]
     """Return the best of correlations es of atoms ``names`` and of the one known before."""
     sizes = es if POSITIVE else tl.abs(es)
     sizes = tl.where(names >= 0, sizes, -2.0)
@@ -194,7 +194,7 @@ def _step(  # type: ignore[no-untyped-def]
             mask=(chosen >= 0)[:, None] & inside[None, :], other=0.0,
         )  # fmt: skip
         es = tl.sum(rows * r[None, :], 1)
-        best, b, ab = _better(es, chosen, cs, best, b, ab, POSITIVE)
+        best, b, ab = _better(es, chosen, best, b, ab, POSITIVE)
         top = tl.max(rest, 0)
         looks += 1
     # Tiles of which both atoms named are in doubt may hide a third: look at all of theirs.
@@ -208,7 +208,7 @@ def _step(  # type: ignore[no-untyped-def]
                 atoms + its.to(tl.int64)[:, None] * n_features + c[None, :],
                 mask=(its < n_atoms)[:, None] & inside[None, :], other=0.0,
             )  # fmt: skip
-            best, b, ab = _better(tl.sum(rows * r[None, :], 1), its, some, best, b, ab, POSITIVE)
+            best, b, ab = _better(tl.sum(rows * r[None, :], 1), its, best, b, ab, POSITIVE)
         hidden = tl.where(t == tile, -1.0, hidden)
         most, tile = tl.max(hidden, 0, return_indices=True)
     failed = looks == _MOST_LOOKS
@@ -257,7 +257,7 @@ def _step(  # type: ignore[no-untyped-def]
         w += z * row
         failed |= helps & (tl.min(tl.where(js <= k, w, 1.0), 0) <= 0.0)
     else:
-        # Rows of L, and z: ``_solve`` makes coefficients of them in the end.
+        # Rows of L, and z: ``_finish`` makes coefficients of them in the end.
         row = tl.where(js == k, left * scale, cross)
         w = tl.zeros((K,), tl.float32) + z
     r -= z * v
@@ -315,33 +315,15 @@ def _finish(  # type: ignore[no-untyped-def]
     tl.store(out_values + n * n_nonzero + place, w, mask=js < n_nonzero)
 
 
-class Coded(NamedTuple):
-    """Codes by ascending atom, -1 and 0 where one is shorter, and which are not to be trusted."""
-
-    indices: torch.Tensor
-    values: torch.Tensor
-    counts: torch.Tensor
-    explained: torch.Tensor
-    unsettled: torch.Tensor
-
-
 class Layout(NamedTuple):
-    """How kernels are laid out: measured on an H200 at 768 features.
+    """What depends on the type of the screen, and on the card; measured on an H200.
 
-    The screen: rows a program, columns a step, warps, stages, rows of programs that share atoms,
-    whether the copy engine brings tiles. The step: warps, directions at once, atoms looked at
-    together.
+    Columns a step of the product, whether the copy engine brings tiles, atoms looked at together.
     """
 
-    rows: int = 128
-    columns: int = 64
-    warps: int = 8
-    stages: int = 3
-    group: int = 8
-    tma: bool = False
-    step_warps: int = 4
-    some: int = 4
-    looks: int = 1
+    columns: int
+    tma: bool
+    looks: int
 
 
 def _layout(low: torch.Tensor) -> Layout:
@@ -361,7 +343,6 @@ def code_rows(
     n_nonzero: int,
     *,
     positive: bool = False,
-    layout: Layout | None = None,
 ) -> Coded:
     """Code a block of signals, float32.
 
@@ -374,11 +355,9 @@ def code_rows(
     until : (n_signals,) float64
         Stop when this much energy is explained; infinite to stop on sparsity alone.
     n_nonzero : int
-        The most atoms of a code, up to ``MOST_NONZERO``.
+        The most atoms of a code.
     positive : bool
         Non-negative codes.
-    layout : Layout, optional
-        Chosen by itself.
 
     Returns
     -------
@@ -388,7 +367,7 @@ def code_rows(
     n_signals, n_features = signals.shape
     n_atoms, device = len(ready.atoms), signals.device
     fp8 = ready.low.dtype == torch.float8_e4m3fn
-    layout = layout or _layout(ready.low)
+    layout = _layout(ready.low)
     K = triton.next_power_of_2(max(n_nonzero, 2))
     wide, n_tiles = ready.low.shape[1], len(ready.low) // _BIG.value
 
@@ -396,7 +375,7 @@ def code_rows(
         return torch.empty(shape, dtype=dtype, device=device)
 
     residuals = signals.clone()
-    energy = torch.linalg.vector_norm(signals, dim=1, dtype=torch.float64).square_()
+    energy = squared_norms(signals)
     who = torch.arange(n_signals, dtype=torch.int32, device=device)
     going = (until > 0).to(torch.int8)
     unsettled = torch.zeros(n_signals, dtype=torch.int8, device=device)
@@ -420,8 +399,8 @@ def code_rows(
             unsettled,
             k, n_nonzero, n_features, wide, n_atoms, n_tiles, ready.unit,
             K=K, P=triton.next_power_of_2(n_features), T=triton.next_power_of_2(n_tiles),
-            BN=_BIG.value, J=layout.some, S=4, C=layout.looks, SURE=SURE, POSITIVE=positive,
-            FP8=fp8, num_warps=layout.step_warps,
+            BN=_BIG.value, J=4, S=4, C=layout.looks, SURE=SURE, POSITIVE=positive,
+            FP8=fp8, num_warps=4,
         )  # fmt: skip
     indices = empty(n_signals, n_nonzero, dtype=torch.int32)
     coefs = empty(n_signals, n_nonzero)
@@ -458,12 +437,12 @@ def _launch_screen(
     if layout.tma:
         from triton.tools.tensor_descriptor import TensorDescriptor
 
-        a = TensorDescriptor.from_tensor(low, [layout.rows, layout.columns])
+        a = TensorDescriptor.from_tensor(low, [_ROWS, layout.columns])
         b = TensorDescriptor.from_tensor(atoms, [_BIG.value, layout.columns])
-    _screen[(triton.cdiv(n_rows, layout.rows) * n_tiles,)](
+    _screen[(triton.cdiv(n_rows, _ROWS) * n_tiles,)](
         a, b, keys, n_rows, n_tiles, wide,
-        BM=layout.rows, BN=_BIG.value, BK=layout.columns, GROUP=layout.group, POSITIVE=positive,
-        TMA=layout.tma, num_warps=layout.warps, num_stages=layout.stages,
+        BM=_ROWS, BN=_BIG.value, BK=layout.columns, GROUP=8, POSITIVE=positive, TMA=layout.tma,
+        num_warps=8, num_stages=3,
     )  # fmt: skip
 
 
