@@ -108,7 +108,7 @@ def _omp(
             "Use fewer nonzeros, a stop by max_residual, or code fewer signals at a time.",
             like=problem.like,
         )
-    energies, asked_for = np.zeros(n_signals, like=problem.like), False
+    energies = np.zeros(n_signals, like=problem.like)
     options: dict[str, Any] = {
         "stop_at": stop_at,
         "relative": not absolute,
@@ -117,41 +117,39 @@ def _omp(
         "ragged": stop_at is not None,
     }
 
-    def note(start: int, stop: int, energy: Array | None) -> None:
-        nonlocal asked_for
+    def energy_of(start: int, stop: int) -> Array | None:
+        energy = problem.energy(start, stop)
         if energy is not None:
-            energies[start:stop], asked_for = energy, True
+            energies[start:stop] = energy
+        return energy
 
     def products(start: int, stop: int) -> tuple[Array, Array | None]:
         corr, energy = problem.products(start, stop)
-        note(start, stop, energy)
+        if energy is not None:
+            energies[start:stop] = energy
         return corr, energy
 
     if candidates is not None:
 
         def local(start: int, stop: int) -> tuple[Array, Array, Array | None]:
             grams, corrs = problem.local(start, stop, candidates[start:stop])
-            energy = problem.energy(start, stop)
-            note(start, stop, energy)
-            return grams, corrs, energy
+            return grams, corrs, energy_of(start, stop)
 
         found = machine(candidates).omp_local(local, candidates, n_nonzero, **options)
     elif prefers_no_gram(problem, n_nonzero):
         norms2 = problem.norms2
         found = machine(norms2).omp_without_gram(
             problem.gram_rows, norms2, products, n_signals, n_nonzero, rows=rows_of(problem),
-            **options,
+            energy=energy_of, **options,
         )  # fmt: skip
     else:
         gram = problem.gram
         found = machine(gram).omp(
-            gram, products, n_signals, n_nonzero, rows=rows_of(problem), **options
+            gram, products, n_signals, n_nonzero, rows=rows_of(problem), energy=energy_of, **options
         )
     *codes, left = found
     error = left
     if problem.knows_energy:
-        if not asked_for:  # a machine that codes rows asks for no products
-            note(0, n_signals, problem.energy(0, n_signals))
         check_explained(problem, energies, left)
         error = np.where(left > 10 * np.finfo(dtype).eps * energies, left, 0.0)
     if stop_at is None:

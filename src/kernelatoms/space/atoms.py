@@ -154,6 +154,8 @@ class LinearAtoms:
 
     def _check_norms(self, norms2: Array) -> None:
         """Refuse atoms whose squares leave the range of numbers, but for zeros."""
+        if machine(norms2).all_ordinary(norms2, self.dtype):
+            return
         numbers = np.finfo(self.dtype)
         if not norms2.max(initial=0) <= numbers.max / 4:  # nor if it is NaN
             raise ValueError(
@@ -355,7 +357,7 @@ def remember(owner: Any, made_of: tuple[Any, ...], make: Callable[[], Made]) -> 
     """
     owner = getattr(owner, "_stands_for", owner)
     key = tuple(
-        (part.shape, part.dtype.str, machine(part).checksum(part))
+        (part.device, part.shape, part.dtype.str, machine(part).checksum(part))
         if is_array(part) else part
         for part in made_of
     )  # fmt: skip

@@ -7,7 +7,8 @@ from typing import Any
 from kernelatoms.engine import lives_elsewhere, machine
 
 _GIB = 2**30
-_ALWAYS_FITS = 2**26  # asking the system takes longer than work of this size
+# Asking takes longer than work of this size, and of this one on a card.
+_ALWAYS_FITS, _FITS_ELSEWHERE = 2**26, 2**28
 
 
 def check_fits(n_bytes: float, what: str, instead: str, *, like: Any = None) -> None:
@@ -24,9 +25,9 @@ def check_fits(n_bytes: float, what: str, instead: str, *, like: Any = None) -> 
     like : array, optional
         One that lives where the work is to be done; by default that is this computer's memory.
     """
-    if n_bytes < _ALWAYS_FITS:
-        return
     elsewhere = lives_elsewhere(like)
+    if n_bytes < (_FITS_ELSEWHERE if elsewhere else _ALWAYS_FITS):
+        return
     available = machine(like).free_bytes(like) if elsewhere else available_bytes()
     if available is not None and n_bytes > available:
         raise ValueError(

@@ -49,7 +49,7 @@ def numpy_of(tensor):
 
 def set_memory(monkeypatch, n_bytes):
     for module in (greedy_blocks, greedy_coders):
-        monkeypatch.setattr(module, "memory_for_a_block", lambda device: n_bytes)
+        monkeypatch.setattr(module, "memory_for_a_block", lambda _, wanted: min(n_bytes, wanted))
 
 
 def products_of(X, D, energies=True):
@@ -899,7 +899,7 @@ class TestFastCoders:
         expected = code(X, D, 5)
         seen = []
         self.use_fake(monkeypatch, True, seen)
-        monkeypatch.setattr(greedy_coders, "memory_for_a_block", lambda device: 20_000)
+        monkeypatch.setattr(greedy_coders, "memory_for_a_block", lambda *_: 20_000)
         found = code(X, D, 5)
         assert len(seen) > 1
         assert sum(seen) == 17

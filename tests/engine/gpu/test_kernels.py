@@ -14,7 +14,13 @@ if not ON_CARD and os.environ.get("TRITON_INTERPRET") != "1":
     pytest.skip("needs a card, or TRITON_INTERPRET=1", allow_module_level=True)
 assert importlib.util.find_spec("triton") is not None
 
-from kernelatoms.engine.gpu import greedy, greedy_kernels, greedy_steps, many_atoms  # noqa: E402
+from kernelatoms.engine.gpu import (  # noqa: E402
+    greedy,
+    greedy_exact,
+    greedy_kernels,
+    greedy_steps,
+    many_atoms,
+)
 from kernelatoms.engine.gpu.kernels import compiles_for  # noqa: E402
 from kernelatoms.engine.gpu.norm_kernels import squared_norms_of_float32  # noqa: E402
 
@@ -74,7 +80,7 @@ def code_by_gram(signals, atoms, n_nonzero, until=None, **options):
 def code_by_rows(signals, atoms, n_nonzero, until=None, **options):
     until = endless(signals) if until is None else until
     ready = greedy_kernels.ready_gram(atoms @ atoms.T)
-    halves = greedy_kernels.ready_atoms(atoms, ready.unit)
+    halves = greedy_kernels.ready_atoms(atoms, ready.norms2)
     return greedy_kernels.code_rows(ready, halves, signals, until, n_nonzero, **options)
 
 
@@ -87,9 +93,25 @@ def code_by_screens(signals, atoms, n_nonzero, until=None, **options):
 CODERS = {"gram": code_by_gram, "rows": code_by_rows, "screens": code_by_screens}
 
 
+def code_by_engine(coder, signals, atoms, n_nonzero, **options):
+    """Code by the engine's functions, which code what kernels leave unsettled once more."""
+    energy = signals.double().square().sum(dim=1)
+
+    def products(start, stop):
+        return signals[start:stop] @ atoms.T, energy[start:stop]
+
+    if coder == "screens":
+        return greedy.omp_without_gram(
+            None, atoms.square().sum(dim=1), None, len(signals), n_nonzero, rows=(signals, atoms),
+            **options,
+        )  # fmt: skip
+    rows = (signals, atoms) if coder == "rows" else None
+    return greedy.omp(atoms @ atoms.T, products, len(signals), n_nonzero, rows=rows, **options)
+
+
 def check_same(coded, expected, tol=1e-4):
     """Compare settled signals; return how many there are."""
-    settled = ~coded.unsettled
+    settled = coded.unsettled == 0
     indices, values, counts, explained = expected
     width = coded.indices.shape[1]
     assert torch.equal(coded.indices[settled], indices[settled][:, :width])
@@ -149,6 +171,107 @@ def test_picks_that_rounding_would_turn_around(coder):
     assert (exact[:, better] > exact[:, worse]).all()
 
 
+def nearly_tied(signals, atoms, after, gap, positive):
+    """Move signals until the best two atoms after some steps differ by about so much."""
+    draw = torch.Generator().manual_seed(5)
+    own, wide = signals.double(), atoms.double()
+    for _ in range(3):
+        chosen = wide[in_float64(own, wide, after, positive=positive)[0].long()] if after else None
+        spans = None if chosen is None else torch.linalg.qr(chosen.mT)[0]
+        left = own if spans is None else own - (spans @ (spans.mT @ own[:, :, None]))[:, :, 0]
+        corr = left @ wide.T
+        first, second = (corr if positive else corr.abs()).topk(2, dim=1).indices.T
+        signs = corr.sign()
+        apart = signs.gather(1, first[:, None]) * wide[first]
+        apart -= signs.gather(1, second[:, None]) * wide[second]
+        if spans is not None:  # the steps before are to stay as they are
+            apart -= (spans @ (spans.mT @ apart[:, :, None]))[:, :, 0]
+        wanted = gap * torch.randn(len(own), 1, generator=draw, dtype=torch.float64).to(DEVICE)
+        move = (left * apart).sum(dim=1, keepdim=True) - wanted
+        own = own - move * apart / (apart * apart).sum(dim=1, keepdim=True)
+    return own.float()
+
+
+@pytest.mark.parametrize("positive", [False, True])
+@pytest.mark.parametrize("after", [0, 2])
+@pytest.mark.parametrize("coder", CODERS)
+def test_picks_closer_than_float32_tells_apart(coder, after, positive):
+    """Half of them would be wrong: correlations of 1 differ by 1e-7."""
+    signals, atoms = gaussian(24, 70, 16, seed=2)
+    signals = nearly_tied(signals, atoms, after, 1e-7, positive)
+    indices = code_by_engine(coder, signals, atoms, after + 1, positive=positive)[0]
+    wide = atoms.double()
+    gram, corr = wide @ wide.T, signals.double() @ wide.T
+    if coder == "gram":  # all that is known are products in float32
+        gram, corr = (atoms @ atoms.T).double(), (signals @ atoms.T).double()
+    picked = greedy_steps.code_gram(
+        gram, gram.diagonal().contiguous(), corr, endless(signals), after + 1, False, positive
+    )[0]
+    assert torch.equal(indices.long(), picked.sort(dim=1).values)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("positive", [False, True])
+@pytest.mark.parametrize("kind", [gaussian, clustered])
+def test_exact_steps_are_those_of_plain_torch(kind, positive, shape):
+    n_features, n_atoms, n_nonzero, n_signals = shape
+    signals, atoms = kind(n_features, n_atoms, n_signals)
+    wide = atoms.double()
+    coded = greedy_exact.code_exactly(
+        wide @ wide.T, signals.double() @ wide.T, endless(signals), n_nonzero, positive=positive
+    )
+    expected = in_float64(signals, atoms, n_nonzero, positive=positive)
+    assert check_same(coded, expected, tol=1e-6) == n_signals
+
+
+def test_exact_steps_end_where_they_should():
+    """By their goal, with nothing left, at atoms that the picked ones span, at zeros."""
+    signals, atoms = gaussian(6, 20, 5)
+    atoms[7] = 0
+    signals[1], signals[2] = 0, 2 * atoms[9]
+    energy = signals.double().square().sum(dim=1)
+    until = endless(signals)
+    until[0] = 0.5 * energy[0]
+    wide = atoms.double()
+    coded = greedy_exact.code_exactly(wide @ wide.T, signals.double() @ wide.T, until, 10)
+    assert coded.counts.tolist()[1:3] == [0, 1]
+    assert int(coded.counts[3]) == int(coded.counts[4]) == 6  # all of the space
+    assert 1 <= int(coded.counts[0]) < 6
+    assert float(coded.explained[0]) >= 0.5 * float(energy[0])
+    check_same(coded, in_float64(signals, atoms, 10, until=until), tol=1e-5)
+
+
+def test_bounds_of_halved_numbers_are_what_rounding_can_do():
+    """Numbers in the middle of two halves are off by all of 2^-11 of themselves."""
+    middle = 0.5 * (1 + 2.0**-11)
+    gram = torch.full((40, 40), middle, device=DEVICE).fill_diagonal_(1.0)
+    ready = greedy_kernels.ready_gram(gram)
+    unit, bound, size = ready.numbers.tolist()
+    off = (ready.half[:, :40].float() * unit - gram).abs().max().item()
+    assert size == pytest.approx(middle)
+    assert 0.99 * bound <= off <= bound
+    # Rows of such numbers: both factors are off, all in the same direction.
+    row = torch.full((1, 64), middle, device=DEVICE)
+    atoms = greedy_kernels.ready_atoms(row, row.square().sum(dim=1))
+    unit, bound = atoms.numbers.tolist()
+    off = (row.half().double() @ atoms.half.double().T * unit - row.double().square().sum())[0, 0]
+    assert 0.95 * bound * row.norm().item() <= abs(off.item()) <= bound * row.norm().item()
+
+
+@pytest.mark.parametrize("fp8", [False, True])
+def test_screens_are_off_by_what_is_said(fp8):
+    """The errors' standard deviation, by which an atom is looked at or not."""
+    signals, atoms = gaussian(256, 300, 64)
+    ready = many_atoms.ready_atoms(atoms, fp8=fp8)
+    low, units = many_atoms._rounded(signals, ready.low.shape[1], fp8)
+    screened = low.double() @ ready.low.double().T * units[:, None] * ready.unit
+    errors = screened[:, :300] - signals.double() @ atoms.double().T
+    said = (signals.square() @ ready.weights).sqrt()
+    ratio = (errors / said[:, None]).square().mean().sqrt().item()
+    # bfloat16 is judged by the largest atom, 8 bits by the mean.
+    assert (0.95 < ratio < 1.05) if fp8 else (0.6 < ratio < 0.7)
+
+
 def test_a_third_atom_of_a_tile_is_found():
     """Two of a tile are named; where a third may be the pick, all of the tile is looked at."""
     signals, plain = gaussian(32, 600, 1, seed=1)
@@ -181,8 +304,8 @@ def test_equal_atoms_go_to_the_first(coder):
     signals, atoms = gaussian(20, 50, 4)
     atoms[30] = atoms[8] = atoms[44]
     signals[0] = 3 * atoms[8]
-    coded = CODERS[coder](signals, atoms, 1)
-    assert int(coded.indices[0, 0]) == 8
+    indices = code_by_engine(coder, signals, atoms, 1)[0]
+    assert int(indices[0, 0]) == 8
 
 
 @pytest.mark.parametrize("coder", CODERS)
@@ -194,7 +317,8 @@ def test_stops_by_residual(coder):
     check_same(coded, in_float64(signals, atoms, 10, until=until))
     assert int(coded.counts[0]) == 0
     assert int(coded.counts.max()) > int(coded.counts.min()) + 1
-    assert (coded.explained[~coded.unsettled] >= (until * (1 - 1e-6))[~coded.unsettled]).all()
+    settled = coded.unsettled == 0
+    assert (coded.explained >= until * (1 - 1e-6))[settled].all()
 
 
 @pytest.mark.parametrize("coder", CODERS)

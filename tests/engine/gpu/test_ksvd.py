@@ -12,7 +12,9 @@ from kernelatoms.engine import cpu
 
 torch = pytest.importorskip("torch")
 
-from kernelatoms.engine.gpu import ksvd  # noqa: E402
+import kernelatoms as ka  # noqa: E402
+from kernelatoms.engine import gpu  # noqa: E402
+from kernelatoms.engine.gpu import ksvd, together  # noqa: E402
 
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
 COMPILED = torch.cuda.is_available() and not INTERPRETED
@@ -51,13 +53,11 @@ def swept(arrays, n_alternations=2, n_sweeps=2, way="cpu"):
         cpu.sweep_atoms(left, D, indices, values, n_alternations, n_sweeps)
         return left, D, values
     left, D, indices, values = (torch.tensor(array, device=DEVICE) for array in arrays)
-    rows, places, starts = ksvd._users_of_atoms(indices, len(D))
-    given = (left, D, values, rows, places)
     if way == "one by one":
-        ksvd._sweep_one_by_one(*given, starts.tolist(), n_alternations, n_sweeps)
+        ksvd._sweep_one_by_one(left, D, indices, values, n_alternations, n_sweeps)
     else:
-        most = int(torch.diff(starts).max())
-        ksvd._sweep_at_once(*given, starts, most, n_alternations, n_sweeps, way == "at once")
+        as_one = ksvd._AsOne([(left, D, indices, values)])
+        as_one.sweep(n_alternations, n_sweeps, way == "at once")
     return tuple(found.cpu().numpy() for found in (left, D, values))
 
 
@@ -148,18 +148,91 @@ def test_signals_twice_are_coded_alike(dtype, way):
     check_same(found, swept(arrays), dtype)
 
 
+# Few, since Triton's interpreter is slow; the last has an atom of many signals.
+TOGETHER = [(7, 3, 1, 9), (1, 2, 1, 9), (140, 1, 1, 9)]
+
+
+@pytest.mark.parametrize(("dtype", "at_a_launch"), [(np.float32, 3), (np.float64, 2)])
+@pytest.mark.parametrize("way", WAYS[1:])
+def test_dictionaries_together_are_those_of_each(way, dtype, at_a_launch, monkeypatch):
+    from kernelatoms.engine.gpu import ksvd_kernels as kernels
+
+    arrays = [problem(*shape, dtype, seed) for seed, shape in enumerate(TOGETHER)]
+    alone = [swept(own, 1, 2, way) for own in arrays]
+    launches = [range(at_a_launch), range(at_a_launch, len(arrays))]
+    monkeypatch.setattr(kernels, "_shares", lambda *_: [some for some in launches if some])
+    given = [tuple(torch.tensor(a, device=DEVICE) for a in own) for own in arrays]
+    ksvd._AsOne(given).sweep(1, 2, way == "at once")
+    for (left, D, indices, values), own, theirs in zip(given, arrays, alone, strict=True):
+        np.testing.assert_array_equal(indices.cpu(), own[2])
+        for found, expected in zip((left, D, values), theirs, strict=True):
+            np.testing.assert_array_equal(found.cpu(), expected)
+
+
+@pytest.mark.skipif(not COMPILED, reason="programs that meet need a card")
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("n_features", [784, 40, 4099])
+def test_more_dictionaries_than_a_card_has_programs_for(dtype, n_features):
+    arrays = [problem(200 + 10 * i, 30, 3, n_features, dtype, i) for i in range(70)]
+    given = [tuple(torch.tensor(a, device=DEVICE) for a in own) for own in arrays]
+    ksvd._sweep_all([(*own, 2, 2) for own in given])
+    for (left, D, _, values), own in zip(given, arrays, strict=True):
+        for found, expected in zip((left, D, values), swept(own, way="at once"), strict=True):
+            np.testing.assert_array_equal(found.cpu(), expected)
+
+
+@needs_triton
+@pytest.mark.parametrize(("most", "at_once"), [(14 * 64, [2]), (14 * 64 - 1, [1, 1])])
+def test_large_dictionaries_are_swept_alone(most, at_once, monkeypatch):
+    from kernelatoms.engine.gpu import ksvd_kernels as kernels
+
+    seen, sweep_all = [], ksvd._sweep_all
+    monkeypatch.setattr(
+        ksvd, "_sweep_all", lambda asked: [seen.append(len(asked)), sweep_all(asked)][1]
+    )
+    arrays = [problem(*shape, np.float64, seed) for seed, shape in enumerate(TOGETHER[:2])]
+    given = [tuple(torch.tensor(a, device=DEVICE) for a in own) for own in arrays]
+    monkeypatch.setattr(kernels, "_MOST_NONZEROS", most)  # twice 7 of each of 64 tasks
+    together.each(lambda own: ksvd.sweep_atoms(*own, 1, 1), given)
+    assert seen == at_once
+    for (left, D, _, values), own in zip(given, arrays, strict=True):
+        found = [tensor.cpu().numpy() for tensor in (left, D, values)]
+        check_same(found, swept(own, 1, 1), np.float64)
+
+
+def test_dictionaries_of_classes_are_those_of_one_after_another(monkeypatch):
+    rng = np.random.default_rng(0)
+    y = np.repeat(np.arange(2), [5, 7])
+    X = rng.standard_normal((2, 3, 6))[y, rng.integers(3, size=len(y))]
+    X = torch.tensor(X + 0.3 * rng.standard_normal(X.shape), device=DEVICE)
+    at_once, sweep_all = [], ksvd._sweep_all
+    monkeypatch.setattr(
+        ksvd, "_sweep_all", lambda asked: [at_once.append(len(asked)), sweep_all(asked)][1]
+    )
+    learner = ka.KSVD(2, n_nonzero_coefs=1, max_iter=1)
+    model = ka.ClassDictionaryClassifier(learner, random_state=0)
+    with gpu.cpu_as_device():
+        found = model.fit(X, y).dictionaries_
+        assert at_once == ([2] if HAS_TRITON else [])
+        monkeypatch.setattr(gpu, "each", lambda function, items: [function(i) for i in items])
+        expected = model.fit(X, y).dictionaries_
+    for own, theirs in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(own.components_.cpu(), theirs.components_.cpu())
+        np.testing.assert_array_equal(own.objective_.cpu(), theirs.objective_.cpu())
+
+
 def test_the_way_is_chosen_and_columns_may_come_first(monkeypatch):
     arrays = problem(30, 6, 3, 10, np.float32)
     expected = swept(arrays)
     left, D, indices, values = (torch.tensor(a.T.copy(), device=DEVICE).T for a in arrays)
     taken = []
-    for name in ("_sweep_at_once", "_sweep_one_by_one"):
-        way = getattr(ksvd, name)
+    for owner, name in ((ksvd._AsOne, "sweep"), (ksvd, "_sweep_one_by_one")):
+        way = getattr(owner, name)
         monkeypatch.setattr(
-            ksvd, name, lambda *given, way=way, name=name: [taken.append(name), way(*given)]
+            owner, name, lambda *given, way=way, name=name: [taken.append(name), way(*given)]
         )
     ksvd.sweep_atoms(left, D, indices, values, 2, 2)
-    assert taken == ["_sweep_at_once" if HAS_TRITON else "_sweep_one_by_one"]
+    assert taken == ["sweep" if HAS_TRITON else "_sweep_one_by_one"]
     check_same([found.cpu().numpy() for found in (left, D, values)], expected, np.float32)
 
 

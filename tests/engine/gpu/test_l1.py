@@ -80,6 +80,13 @@ def code(form, X, D, alpha, **options):
     n, m, products = len(X), len(D), products_of(X, D)
     if form == "gram":
         coded = l1.lasso(tensor(D @ D.T), products, n, X.dtype, alpha, **options)
+    elif form == "candidates":
+        lists = torch.arange(m, dtype=torch.int32).expand(n, -1)
+        local, energy = local_of(X, D), products(0, n)[1]
+        coded = l1.lasso_local(
+            lambda first, stop: (*local(first, stop, lists[first:stop]), energy[first:stop]),
+            lists, X.dtype, alpha, **options,
+        )  # fmt: skip
     elif form == "rows":
         rows = (tensor(X), tensor(D))
         coded = l1.lasso_without_gram(None, None, None, n, m, X.dtype, alpha, rows=rows, **options)
@@ -160,6 +167,75 @@ def test_over_many_atoms_they_are_the_cpus(form, kind):
         np.testing.assert_allclose(coded[0], W, atol=1e-6 * np.abs(W).max())
 
 
+@pytest.mark.parametrize("positive", [False, True])
+def test_gaps_are_the_textbooks_of_any_codes(positive):
+    """Far from the minimum too: no code, codes that rebuild the signal, that point away from it."""
+    X, D = draw(2, 6, 8, 12, "unit")
+    W = np.random.default_rng(2).standard_normal((6, 12))
+    W = np.abs(W) if positive else W
+    W[0] = 0
+    X[1] = W[1] @ D
+    X[2], X[3] = -W[2] @ D, 0.9 * W[3] @ D
+    for alpha in (1e-3, 0.3, 100.0):
+        R = X - W @ D
+        C = R @ D.T
+        largest = np.maximum(C, 0).max(axis=1) if positive else np.abs(C).max(axis=1)
+        seen = ((R**2).sum(axis=1), (X * R).sum(axis=1), largest, W)
+        found = l1_rounds.measure(*map(tensor, seen), alpha)
+        gaps = [book.duality_gap(x, D, w, alpha, positive) for x, w in zip(X, W, strict=True)]
+        np.testing.assert_allclose(found.gap, gaps, rtol=1e-9, atol=1e-12)
+    assert seen[1][3] < 0
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_codes_are_judged_by_their_gap_and_by_no_code(dtype):
+    # Near enough; just too far; worse than none; as bad as that but for rounding; no number.
+    gap = torch.tensor([1e-6, 1.1e-6, 1e-3, 5e-6, torch.nan], dtype=torch.float64)
+    objective = torch.tensor([0.3, 0.3, 0.501, 0.5 + 1e-6, 0.3], dtype=torch.float64)
+    weights, energy = torch.ones(5, 1, dtype=torch.float64), torch.ones(5, dtype=torch.float64)
+    lists = torch.zeros(5, 1, dtype=torch.int32)
+
+    def judged(gap_tol, before):
+        """``before`` is the gap of codes that rounding has not touched; 0.2 that of no code."""
+
+        def again(rows, its):
+            its_gap = torch.where(its[:, 0] == 0, 0.2, before).double()
+            return l1_rounds.Measured(its_gap, torch.ones_like(its_gap), objective[rows])
+
+        goal = l1_rounds.Goal(0.1, False, gap_tol, dtype)
+        found = l1_rounds.Measured(gap, objective / 2, objective)
+        part = l1_rounds.finished(
+            torch.arange(5), lists, weights.clone(), energy, found, goal, again
+        )
+        assert part.values.dtype == dtype
+        spoilt = part.values[:, 0] == 0
+        torch.testing.assert_close(part.gap, torch.where(spoilt, 0.2, gap), equal_nan=True)
+        assert (part.error[spoilt] == 1).all()
+        return spoilt.tolist(), part.missed.tolist()
+
+    assert judged(1e-6, 1.0) == ([False, False, True, True, True], [False, True, True, True, True])
+    assert judged(1e-5, 1.0) == (
+        [False, False, True, False, True],
+        [False, False, True, False, True],
+    )
+    assert judged(1e-2, 1.0) == (
+        [False, False, True, False, True],
+        [False, False, True, False, True],
+    )
+    # What the solver did reach, and rounding to float32 took away, is not missed.
+    rounded = judged(1e-6, 0.0)[1][1]
+    assert rounded == (dtype == torch.float64)
+
+
+@pytest.mark.parametrize("form", ["gram", "rows"])
+def test_every_gap_asked_for_is_reached(form):
+    """Coarse ones too, between those that rounds of working sets happen to end at."""
+    X, D = draw(4, 12, 40, 300, "unit")
+    alpha = alpha_of(X, D, 0.05)
+    for gap_tol in np.geomspace(1e-3, 0.3, 8):
+        check_certified(X, D, alpha, False, code(form, X, D, alpha, gap_tol=gap_tol), gap_tol)
+
+
 @pytest.mark.parametrize("form", FORMS)
 def test_the_textbooks_objective(form):
     X, D = draw(3, 2, 12, 20, "twins")
@@ -216,6 +292,53 @@ def test_parts_change_nothing(form, monkeypatch):
     parts = code(form, X, D, 0.4, gap_tol=1e-10)
     np.testing.assert_allclose(parts[0], whole[0], atol=1e-9)
     check_certified(X, D, 0.4, False, parts, gap_tol=1e-10)
+
+
+def set_memory(monkeypatch, most):
+    """Let memory run out where more than so many small problems are solved together."""
+    solve, tried = l1_solvers.solve_small, []
+
+    def limited(grams, *more, **options):
+        tried.append(len(grams))
+        if len(grams) > most:
+            raise torch.OutOfMemoryError("CUDA out of memory.")
+        return solve(grams, *more, **options)
+
+    for module in (l1, l1_rounds):
+        monkeypatch.setattr(module, "solve_small", limited)
+    return tried
+
+
+@pytest.mark.parametrize("form", [*FORMS, "candidates"])
+@pytest.mark.parametrize("n_atoms", [20, 140])
+def test_without_memory_blocks_are_halved(form, n_atoms, monkeypatch):
+    """Codes of a block that were done before memory ran out are not kept twice."""
+    X, D = draw(7, 30, 15, n_atoms, "unit")
+    X[::4] *= 0.01  # nothing to code
+    whole = code(form, X, D, 0.4)
+    tried = set_memory(monkeypatch, 4)
+    parts = code(form, X, D, 0.4)
+    assert tried[0] > 4
+    for found, expected in zip(parts, whole, strict=True):
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("form", [*FORMS, "candidates"])
+def test_no_memory_at_all_is_said_in_words(form, monkeypatch):
+    tried = set_memory(monkeypatch, 0)
+    X, D = draw(7, 9, 15, 140, "unit")
+    with pytest.raises(MemoryError, match="no memory left to code even one signal at a time"):
+        code(form, X, D, 0.4)
+    assert tried == [9, 5, 3, 2, 1]
+
+
+def test_what_all_blocks_share_may_not_fit(monkeypatch):
+    def out_of_memory(atoms):
+        raise torch.OutOfMemoryError("CUDA out of memory.")
+
+    monkeypatch.setattr(l1, "half_atoms", out_of_memory)
+    with pytest.raises(MemoryError, match="no memory left"):
+        code("rows", *draw(7, 3, 15, 140, "unit"), 0.4)
 
 
 @pytest.mark.parametrize("kind", ["unit", "clusters"])
@@ -292,14 +415,8 @@ def test_candidates_are_a_smaller_dictionary(
 
 def test_all_candidates_are_all_atoms():
     X, D = draw(10, 5, 20, 30, "clusters")
-    lists = torch.arange(30, dtype=torch.int32).expand(5, -1)
-    energy = tensor((X**2).sum(axis=1))
-
-    def local(first, stop):
-        return *local_of(X, D)(first, stop, lists[first:stop]), energy[first:stop]
-
-    coded = unpacked(l1.lasso_local(local, lists, np.float64, 0.2), 5, 30)
-    np.testing.assert_allclose(coded[0], code("gram", X, D, 0.2)[0], atol=1e-6)
+    found, expected = (code(form, X, D, 0.2)[0] for form in ("candidates", "gram"))
+    np.testing.assert_allclose(found, expected, atol=1e-6)
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -340,12 +457,15 @@ def test_no_atoms(form):
     assert not missed.any()
 
 
-@pytest.mark.parametrize("exponent", [-60, 60])
-def test_powers_of_two_change_nothing(exponent):
-    """Of signals, of atoms: float32 rows whose squares float32 does not hold."""
-    X, D = (a.astype(np.float32) for a in draw(14, 5, 20, 150, "unit"))
+@pytest.mark.parametrize(
+    ("dtype", "exponent"),
+    [(np.float32, -60), (np.float32, 60), (np.float64, -200), (np.float64, 200)],
+)
+def test_powers_of_two_change_nothing(dtype, exponent):
+    """Of signals, of atoms: rows whose squares, or they themselves, float32 does not hold."""
+    X, D = (a.astype(dtype) for a in draw(14, 5, 20, 150, "unit"))
     plain = code("rows", X, D, 0.5)[0]
-    scale = np.float32(2.0**exponent)
+    scale = dtype(2.0**exponent)
     signals = code("rows", X * scale, D, 0.5 * float(scale))[0]
     np.testing.assert_allclose(signals, plain * scale, rtol=1e-4, atol=1e-6 * float(scale))
     atoms = code("rows", X, D * scale, 0.5 * float(scale))[0]
@@ -414,6 +534,20 @@ def test_small_problems_are_solved_to_the_last_digits(
     )
     for x, w in zip(X, again.numpy(), strict=True):
         assert book.duality_gap(x, D, w, alpha, positive) <= 1e-10 * (X**2).sum(axis=1).max()
+
+
+@pytest.mark.parametrize("positive", [False, True])
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_atoms_that_float32_can_hardly_tell_apart(seed, positive):
+    """Rounding has made their Gram matrix that of no vectors; the gap is reached all the same."""
+    X, D = draw(seed, 20, 20, 50, "unit")
+    noise = 1e-7 * np.random.default_rng(seed).standard_normal((25, 20))
+    D[1::2] = D[::2] + (noise if seed else 0)
+    X, D = X.astype(np.float32), D.astype(np.float32)
+    alpha = alpha_of(X, D, 1e-3)
+    _, _, gap, missed = code("gram", X, D, alpha, positive=positive)
+    assert not missed.any()
+    assert (gap <= 3e-6 * (X.astype(np.float64) ** 2).sum(axis=1)).all()  # of rounded codes
 
 
 @pytest.mark.parametrize("positive", [False, True])

@@ -107,8 +107,9 @@ def test_what_float32_cannot_tell_apart_is_left_to_plain_torch():
     X[0] *= 1 / X[0].norm()
     grams, b = (D @ D.T).expand(2, -1, -1), X @ D.T
     alpha = 1e-4 * float(b.abs().max())
-    _, left = l1_kernels.follow_paths(grams, b / alpha, False, 1e-10)
-    assert (left > 1e-6).any()
+    for sign in (1, -1):
+        _, left = l1_kernels.follow_paths(grams, sign * b / alpha, False, 1e-10)
+        assert (left > 1e-6).any()
     W = l1_solvers.solve_small(grams, b, alpha, False, tol=1e-10)
     assert gap_of(X, D, W, alpha) < 1e-9
 

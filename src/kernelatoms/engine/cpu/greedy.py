@@ -35,6 +35,9 @@ Products = Callable[[int, int], tuple[Array, Array | None]]
 #: ``local(start, stop)``: Gram matrices (n, K, K), correlations (n, K), energies (n,) or None.
 Local = Callable[[int, int], tuple[Array, Array, Array | None]]
 
+#: ``energy(start, stop)``: squared norms (n,) of these signals, or None.
+Energy = Callable[[int, int], Array | None]
+
 #: Indices, values and what is left, padded; or indptr, indices, values and what is left.
 Coded = tuple[Array, ...]
 
@@ -60,6 +63,7 @@ def omp(
     positive: bool = False,
     ragged: bool = False,
     rows: tuple[Array, Array] | None = None,
+    energy: Energy | None = None,
 ) -> Coded:
     """Code signals over one dictionary whose Gram matrix is at hand.
 
@@ -88,6 +92,8 @@ def omp(
         Return compressed sparse rows: memory for the nonzeros found, not for those allowed.
     rows : (n_signals, n_features) and (n_atoms, n_features), optional
         Signals and atoms, where inner products are those of rows; other machines work on them.
+    energy : callable, optional
+        ``energy(start, stop)``: squared norms of signals, for machines that work on rows.
 
     Returns
     -------
@@ -196,6 +202,7 @@ def omp_without_gram(
     positive: bool = False,
     ragged: bool = False,
     rows: tuple[Array, Array] | None = None,
+    energy: Energy | None = None,
 ) -> Coded:
     """Code signals over very many atoms, with rows of their Gram matrix computed when needed.
 
@@ -209,7 +216,7 @@ def omp_without_gram(
         Called from worker threads.
     norms2 : (n_atoms,) float32 or float64
         Squared norms of the atoms; codes have its dtype.
-    products, n_signals, n_nonzero, stop_at, relative, use_ols, positive, ragged, rows
+    products, n_signals, n_nonzero, stop_at, relative, use_ols, positive, ragged, rows, energy
         As of ``omp``.
 
     Returns

@@ -7,17 +7,18 @@ return ``DeviceArray``s. Inside the files they are functions of tensors (``on_te
   numpy's are on tensors; ``dtypes``: types by both names; ``exact``: products of float32 that are.
 - ``crossing``: how users' tensors come in and go out; ``streaming``: rows of the host, in blocks.
 - ``csr``: sparse codes.
-- ``work``: blocks, and no threads; ``kernels``: whether Triton makes kernels here.
+- ``work``: blocks, and no threads; ``together``: tasks whose requests are met at once;
+  ``kernels``: whether Triton makes kernels here.
 - ``products``: Gram matrices and sums over rows; ``scale``: squared norms that fit;
   ``norm_kernels``: the same in Triton.
 - ``linalg``: factors and solutions that numpy has no names for.
 - ``greedy``: greedy pursuits: blocks and memory; ``greedy_blocks``, ``greedy_scale``: both of them;
   ``greedy_coders``: what codes a block; ``greedy_steps``, ``greedy_sources``,
-  ``greedy_nonnegative``, ``greedy_atoms``: in plain torch; ``greedy_kernels``, ``many_atoms``: in
-  Triton.
+  ``greedy_nonnegative``, ``greedy_atoms``: in plain torch; ``greedy_kernels``,
+  ``greedy_exact``, ``many_atoms``: in Triton.
 - ``l1``: l1 coding; ``l1_rounds``: working sets and certificates; ``l1_looks``: at all atoms;
   ``l1_parts``: memory; ``l1_solvers``: small problems in plain torch; ``l1_kernels``: in Triton.
-- ``ksvd``, ``atoms``: updates of dictionaries; ``ksvd_kernels``: sweeps in Triton.
+- ``ksvd``, ``atoms``: updates of dictionaries; ``ksvd_kernels``, ``atoms_kernels``: in Triton.
 - ``class_parts``, ``local``, ``nearest``, ``pairs``: what classes leave of signals, small problems,
   neighbours, distances.
 - ``checksum``: has an array been edited in place?
@@ -44,8 +45,8 @@ from kernelatoms.engine.gpu.arrays import DeviceArray, call_user, on_host, on_te
 from kernelatoms.engine.gpu.crossing import cpu_as_device
 from kernelatoms.engine.gpu.csr import DeviceCSR, csr, stacked
 from kernelatoms.engine.gpu.products import prefers_no_gram
+from kernelatoms.engine.gpu.together import each
 from kernelatoms.engine.gpu.work import (
-    each,
     fair_share,
     for_blocks,
     for_local_blocks,

@@ -16,7 +16,7 @@ import torch
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from kernelatoms.engine.gpu import ufuncs
-from kernelatoms.engine.gpu.dtypes import from_host, numpy_dtype, torch_dtype
+from kernelatoms.engine.gpu.dtypes import from_host, numpy_dtype, torch_dtype, widened
 from kernelatoms.engine.gpu.functions import FUNCTIONS
 
 
@@ -299,7 +299,7 @@ def call_user(function: Callable[..., Any], *arrays: DeviceArray, **options: Any
             f"{name} was called with tensors on {device} and must return one there, not "
             f"{type(found).__name__}."
         )
-    return DeviceArray(found.detach())
+    return DeviceArray(widened(found.detach()))
 
 
 def on_tensors(function: Callable[..., Any]) -> Callable[..., Any]:

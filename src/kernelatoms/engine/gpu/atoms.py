@@ -1,6 +1,7 @@
 """The sums of codes that learners need, and block coordinate descent on atoms from them.
 
-The method is in ``engine.cpu.atoms``.
+The method is in ``engine.cpu.atoms``. On a card one launch improves a block of atoms
+(``atoms_kernels``).
 """
 
 from typing import Any
@@ -8,6 +9,7 @@ from typing import Any
 import torch
 
 from kernelatoms.engine.gpu.exact import matmul
+from kernelatoms.engine.gpu.kernels import compiles_for
 
 # Bytes of codes that are dense at once.
 _AT_ONCE = 1 << 28
@@ -70,34 +72,41 @@ def descend_atoms(gram: Any, cross: Any, dictionary: Any, n_sweeps: int) -> int:
     int
         The sweeps made.
     """
-    atoms = dictionary.double().clone()
-    owns = torch.diagonal(gram)
-    least = _SMALL_MOVE * owns.sum()
+    gram, cross = gram.contiguous(), cross.contiguous()
+    atoms = dictionary.to(torch.float64, copy=True, memory_format=torch.contiguous_format)
+    descend_block = _descend_block
+    if compiles_for(atoms.device):
+        from kernelatoms.engine.gpu import atoms_kernels
+
+        descend_block = atoms_kernels.descend_block
+    least = _SMALL_MOVE * gram.diagonal().sum()
     n_made = 0
     while n_made < n_sweeps:
         n_made += 1
         moved = torch.zeros((), dtype=torch.float64, device=atoms.device)
         for start in range(0, len(atoms), _BLOCK):
             rows = slice(start, start + _BLOCK)
-            left = cross[rows] - matmul(gram[rows], atoms)
-            moved += _descend_block(gram[rows, rows], owns[rows], left, atoms[rows])
+            left = torch.addmm(cross[rows], gram[rows], atoms, alpha=-1)
+            descend_block(gram, left, atoms, start, moved)
         if bool(moved <= least):
             break
     dictionary.copy_(atoms)
     return n_made
 
 
-def _descend_block(gram: Any, owns: Any, left: Any, atoms: Any) -> Any:
-    """Improve the atoms of one block in turn; ``left`` is B - A D of theirs before."""
-    total = torch.zeros((), dtype=torch.float64, device=atoms.device)
+def _descend_block(gram: Any, left: Any, atoms: Any, start: int, moved: Any) -> None:
+    """Do what ``atoms_kernels.descend_block`` says in plain torch, some launches an atom."""
+    rows = slice(start, start + len(left))
+    gram, atoms = gram[rows, rows], atoms[rows]
+    owns, before = gram.diagonal(), atoms.clone()
+    towards = torch.addcmul(left, owns[:, None], before)
     for j in range(len(atoms)):
-        own, atom = owns[j], atoms[j].clone()
-        towards = own * atom + left[j]
-        length = torch.maximum(own, torch.linalg.vector_norm(towards))
+        own = owns[j]
+        # Squares of numbers between 0 and 1 neither overflow nor vanish together.
+        largest = torch.maximum(own, torch.linalg.vector_norm(towards[j], torch.inf))
+        norm = torch.linalg.vector_norm(towards[j] / largest)
+        new = towards[j] / torch.maximum(own, largest * norm)
         # Atoms without users keep their place.
-        new = torch.where(own > 0, towards / torch.where(length > 0, length, 1), atom)
-        step = new - atom
-        atoms[j] = new
-        left -= gram[:, j, None] * step
-        total += own * torch.dot(step, step)
-    return total
+        atoms[j] = torch.where(own > 0, new, before[j])
+        towards[j + 1 :].addr_(gram[j + 1 :, j], atoms[j] - before[j], alpha=-1)
+    moved += torch.dot(owns, (atoms - before).square().sum(1))

@@ -5,7 +5,7 @@ elsewhere (CUDA) by this one, as ``DeviceArray``s. Both come back as what they w
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import numpy as np
@@ -13,8 +13,10 @@ import torch
 
 from kernelatoms.engine.gpu.arrays import DeviceArray
 from kernelatoms.engine.gpu.csr import DeviceCSR, csr
-from kernelatoms.engine.gpu.dtypes import from_host
+from kernelatoms.engine.gpu.dtypes import from_host, is_known, widened
 
+_WORKED_ON = ("cpu", "cuda")
+_NO_DEVICE = "device must be 'cpu', 'cuda', 'cuda:1', ..., got {!r}."
 _cpu_is_elsewhere = False
 
 
@@ -27,6 +29,23 @@ def cpu_as_device() -> Iterator[None]:
         yield
     finally:
         _cpu_is_elsewhere = before
+
+
+@contextmanager
+def undisturbed() -> Iterator[None]:
+    """Work as torch does where its user has set nothing: exact types, new tensors on the CPU.
+
+    And such as may be edited and kept: a model that was fitted in inference mode goes on learning.
+    """
+    with ExitStack() as settings:
+        if torch.is_inference_mode_enabled():
+            settings.enter_context(torch.inference_mode(mode=False))
+        for kind in ("cpu", "cuda"):
+            if torch.is_autocast_enabled(kind):
+                settings.enter_context(torch.autocast(kind, enabled=False))
+        if torch.get_default_device().type != "cpu":
+            settings.enter_context(torch.device("cpu"))
+        yield
 
 
 def is_tensor(value: Any) -> bool:
@@ -67,31 +86,46 @@ def array_of(tensor: Any, name: str) -> Any:
     numpy array, DeviceArray, DeviceCSR, or (data, indices, indptr, shape)
         The last of sparse tensors of the CPU: numpy arrays for scipy to put together.
     """
-    if tensor.requires_grad:
-        raise ValueError(
-            f"{name} requires gradients, which do not go through codes: give {name}.detach()."
-        )
+    _refuse_strange(tensor, name)
     if not is_elsewhere(tensor):
         return numpy_of(tensor, name)
     if tensor.layout != torch.strided:
         parts, shape = _sparse_parts(tensor, name)
-        data, indices, indptr = (DeviceArray(_in_numpy_type(part)) for part in parts)
+        data, indices, indptr = (DeviceArray(widened(part)) for part in parts)
         return csr(data, indices, indptr, shape[1])
+    return DeviceArray(widened(tensor).contiguous())
+
+
+def _refuse_strange(tensor: Any, name: str) -> None:
+    """Refuse tensors that neither machine can work on."""
+    if tensor.requires_grad:
+        raise ValueError(
+            f"{name} requires gradients, which do not go through codes: give {name}.detach()."
+        )
+    if tensor.device.type not in _WORKED_ON:
+        raise ValueError(
+            f"{name} is on {tensor.device}, and tensors must be on the CPU or on a CUDA device."
+        )
     if tensor.is_complex():
         raise ValueError(f"Complex data not supported: {name} is a tensor of {tensor.dtype}.")
-    return DeviceArray(_in_numpy_type(tensor).contiguous())
+    if not is_known(tensor.dtype):
+        raise ValueError(
+            f"{name} is a tensor of {tensor.dtype}, which is not worked on: give {name}.float(), "
+            "times its scale where it has one."
+        )
+    if tensor.is_nested:
+        raise ValueError(
+            f"{name} is a nested tensor, and rows must be of one length: give "
+            f"{name}.to_padded_tensor(0)."
+        )
 
 
 def numpy_of(tensor: Any, name: str) -> Any:
     """Return a tensor of the CPU as a numpy array over the same memory, sparse ones in parts."""
     if tensor.layout != torch.strided:
         parts, shape = _sparse_parts(tensor, name)
-        return (*(_in_numpy_type(part).numpy() for part in parts), shape)
-    return _in_numpy_type(tensor).resolve_conj().resolve_neg().numpy()
-
-
-def _in_numpy_type(tensor: Any) -> Any:
-    return tensor.float() if tensor.dtype in (torch.float16, torch.bfloat16) else tensor
+        return (*(widened(part).numpy() for part in parts), shape)
+    return widened(tensor).resolve_conj().resolve_neg().numpy()
 
 
 def _sparse_parts(tensor: Any, name: str) -> tuple[list[Any], tuple[int, ...]]:
@@ -133,7 +167,9 @@ def as_device(name: Any) -> Any:
     try:
         device = torch.device(name)
     except (RuntimeError, TypeError, ValueError) as error:
-        raise ValueError(f"device must be 'cpu', 'cuda', 'cuda:1', ..., got {name!r}.") from error
+        raise ValueError(_NO_DEVICE.format(name)) from error
+    if device.type not in _WORKED_ON:
+        raise ValueError(_NO_DEVICE.format(name))
     if device.type == "cuda" and not torch.cuda.is_available():
         raise ValueError(
             f"device is {str(device)!r}, and torch finds no CUDA here: it needs an NVIDIA card, "

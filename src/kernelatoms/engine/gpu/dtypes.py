@@ -12,6 +12,12 @@ _TORCH = {
 _NUMPY = {theirs: ours for ours, theirs in _TORCH.items()}
 # Torch has these in name only: few of its functions take them.
 _INSTEAD = {np.dtype(np.uint16): torch.int32, np.dtype(np.uint32): torch.int64}
+_WIDER = {
+    torch.float16: torch.float32,
+    torch.bfloat16: torch.float32,
+    torch.uint16: torch.int32,
+    torch.uint32: torch.int64,
+}
 
 
 def torch_dtype(dtype: Any) -> Any:
@@ -31,6 +37,16 @@ def numpy_dtype(dtype: Any) -> np.dtype[Any]:
     if found is None:
         raise TypeError(f"There are no arrays of type {dtype} here; use float32 or float64.")
     return found
+
+
+def is_known(dtype: Any) -> bool:
+    """Whether tensors of one of torch's types are worked on, as they are or in a wider type."""
+    return dtype in _NUMPY or dtype in _WIDER
+
+
+def widened(tensor: Any) -> Any:
+    """Return a tensor of a type that is worked on: numbers of 16 bits in float32."""
+    return tensor.to(_WIDER.get(tensor.dtype, tensor.dtype))
 
 
 def from_host(value: Any, device: Any) -> Any:

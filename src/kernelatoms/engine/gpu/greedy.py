@@ -29,6 +29,9 @@ Products = Callable[[int, int], tuple[Tensor, Tensor | None]]
 #: ``local(start, stop)``: Gram matrices (n, K, K), correlations (n, K), energies (n,) or None.
 Local = Callable[[int, int], tuple[Tensor, Tensor, Tensor | None]]
 
+#: ``energy(start, stop)``: squared norms (n,) of these signals.
+Energy = Callable[[int, int], Tensor]
+
 #: Indices, values and what is left, padded; or indptr, indices, values and what is left.
 Coded = tuple[Tensor, ...]
 
@@ -45,6 +48,7 @@ def omp(
     positive: bool = False,
     ragged: bool = False,
     rows: tuple[Tensor, Tensor] | None = None,
+    energy: Energy | None = None,
 ) -> Coded:
     """Code signals over one dictionary whose Gram matrix is at hand.
 
@@ -73,6 +77,8 @@ def omp(
         Return compressed sparse rows: memory for the nonzeros found, not for those allowed.
     rows : (n_signals, n_features) and (n_atoms, n_features), optional
         Signals and atoms of a linear problem: ``products`` need not be called then.
+    energy : callable, optional
+        ``energy(start, stop)`` returns the squared norms of these rows; computed here without.
 
     Returns
     -------
@@ -93,19 +99,14 @@ def omp(
     norms2 = gram.diagonal().contiguous()
     asked = _asked(norms2, n_signals, n_nonzero, stop_at, relative, use_ols, positive)
     longest = _longest(norms2)
-    coders = choose_coder("gram", (gram, norms2), asked)
     if rows is not None and codes_rows_over_gram(asked):
         signals, atoms = rows
         atoms = atoms.to(gram.dtype).contiguous()
         coders = choose_coder("gram and rows", (gram, norms2, atoms), asked)
-
-    def code(start: int, stop: int) -> BlockCodes:
-        if coders.chosen.takes_rows:
-            own = signals[start:stop]
-            return _code_block(coders, asked, start, (own,), squared_norms(own), longest, size=0)
-        corr, energy = products(start, stop)
-        _check_shape(corr, "correlations", (stop - start, n_atoms))
-        return _code_block(coders, asked, start, (corr,), energy, longest)
+        code = _coding_rows(coders, asked, signals, energy, longest)
+    else:
+        coders = choose_coder("gram", (gram, norms2), asked)
+        code = _coding_products(coders, asked, products, longest)
 
     return in_blocks(code, n_signals, n_nonzero, coders.chosen.bytes_a_signal, ragged, norms2)
 
@@ -170,6 +171,7 @@ def omp_without_gram(
     positive: bool = False,
     ragged: bool = False,
     rows: tuple[Tensor, Tensor] | None = None,
+    energy: Energy | None = None,
 ) -> Coded:
     """Code signals over very many atoms, without their Gram matrix.
 
@@ -186,6 +188,8 @@ def omp_without_gram(
     rows : (n_signals, n_features) and (n_atoms, n_features), optional
         Signals and atoms of a linear problem. Neither ``gram_rows`` nor ``products`` is called
         then, and no matrix of signals and atoms is made but for OLS.
+    energy
+        As of ``omp``.
 
     Returns
     -------
@@ -196,20 +200,13 @@ def omp_without_gram(
     longest = _longest(norms2)
     if rows is None:
         coders = choose_coder("asked", (gram_rows, norms2), asked)
+        code = _coding_products(coders, asked, products, longest)
     else:
         signals, atoms = rows
         _check_shape(atoms, "atoms", (n_atoms, *signals.shape[1:]))
         _check_shape(signals, "signals", (n_signals, *atoms.shape[1:]))
         coders = choose_coder("rows", (atoms.to(norms2.dtype).contiguous(), norms2), asked)
-
-    def code(start: int, stop: int) -> BlockCodes:
-        if rows is not None:
-            own = signals[start:stop]
-            return _code_block(coders, asked, start, (own,), squared_norms(own), longest, size=0)
-        corr, energy = products(start, stop)
-        _check_shape(corr, "correlations", (stop - start, n_atoms))
-        return _code_block(coders, asked, start, (corr,), energy, longest)
-
+        code = _coding_rows(coders, asked, signals, energy, longest)
     return in_blocks(code, n_signals, n_nonzero, coders.chosen.bytes_a_signal, ragged, norms2)
 
 
@@ -250,6 +247,32 @@ def _check_shape(tensor: Tensor, name: str, shape: tuple[int, ...]) -> None:
 def _longest(norms2: Tensor) -> float:
     """Return the largest squared norm of an atom."""
     return float(norms2.max()) if norms2.numel() else 0.0
+
+
+def _coding_rows(
+    coders: Coders, asked: Asked, signals: Tensor, energy: Energy | None, longest: float
+) -> Callable[[int, int], BlockCodes]:
+    """Return what codes a block of signals (n_signals, n_features)."""
+
+    def code(start: int, stop: int) -> BlockCodes:
+        own = signals[start:stop]
+        own_energy = squared_norms(own) if energy is None else energy(start, stop)
+        return _code_block(coders, asked, start, (own,), own_energy, longest, size=0)
+
+    return code
+
+
+def _coding_products(
+    coders: Coders, asked: Asked, products: Products, longest: float
+) -> Callable[[int, int], BlockCodes]:
+    """Return what codes a block of signals that are known by their inner products."""
+
+    def code(start: int, stop: int) -> BlockCodes:
+        corr, energy = products(start, stop)
+        _check_shape(corr, "correlations", (stop - start, asked.n_atoms))
+        return _code_block(coders, asked, start, (corr,), energy, longest)
+
+    return code
 
 
 def _code_block(
@@ -311,15 +334,15 @@ def _ready(
     if energy is None:
         largest = numbers.abs().amax(dim=1).double() if numbers.shape[1] else until * 0
         ordinary = is_ordinary(largest**2 / longest if longest else largest, dtype)
-    elif not bool(torch.isfinite(energy).all()):
-        raise ValueError(
-            "X holds signals whose squared norm overflows float64, or is undefined; scale X down, "
-            "or choose smaller kernel parameters."
-        )
     else:
         ordinary = is_ordinary(energy, dtype)
     if near and bool(ordinary.all()):
         return numbers.to(dtype).contiguous(), until, None
+    if energy is not None and not bool(torch.isfinite(energy).all()):
+        raise ValueError(
+            "X holds signals whose squared norm overflows float64, or is undefined; scale X down, "
+            "or choose smaller kernel parameters."
+        )
     outside = ~ordinary if near else torch.ones_like(ordinary)
     if size is None:
         size = math.frexp(longest)[1] // 2

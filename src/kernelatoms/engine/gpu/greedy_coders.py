@@ -1,7 +1,7 @@
 """What codes a block of signals: the choice, and signals that a fast coder leaves unsettled."""
 
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import torch
@@ -17,6 +17,8 @@ from kernelatoms.engine.gpu.kernels import compiles_for
 _ATOMS_IN_REGISTERS, _MOST_NONZERO = 4096, 64
 # Signals stopped by their residual mostly need fewer nonzeros than they may have.
 _LIKELY_NONZERO = 64
+# Signals of a Gram matrix coded once more together: their products in float64 take 1 GiB at most.
+_SIGNALS_AT_ONCE = 32768
 
 _LAST = torch.iinfo(torch.int32).max
 
@@ -106,49 +108,90 @@ def fast_coder(form: str, shared: tuple[Any, ...], asked: Asked) -> Coder | None
     n_bytes = 16 * (capped + 2)
     options: dict[str, Any] = {"n_nonzero": capped, "positive": asked.positive}
     if form in ("gram", "gram and rows") and _fits_kernels(asked):
-        from kernelatoms.engine.gpu import greedy_kernels as kernels
-
-        ready = kernels.ready_gram(shared[0])
-        code: Callable[..., Any] = partial(
-            kernels.code_gram, ready, use_ols=asked.use_ols, **options
-        )
-        again: Callable[..., Any] = partial(
-            kernels.code_gram, kernels.unrounded(ready), use_ols=asked.use_ols, **options
-        )
-        correlations = 12 * asked.n_atoms
-        if form == "gram and rows":
-            atoms = kernels.ready_atoms(shared[2], ready.unit)
-            code = partial(kernels.code_rows, ready, atoms, **options)
-            by_products = again
-
-            def again(signals: Tensor, until: Tensor) -> Any:
-                return by_products(matmul(signals, shared[2].T), until)
-
-            correlations = 2 * asked.n_atoms + 2 * shared[2].shape[1]
-        n_bytes += correlations
-        code = partial(_twice, code, again) if not asked.use_ols else code
+        code, of_signal = _over_gram(shared, asked, options)
+        settles_all = capped == most and not asked.use_ols
     elif form == "rows" and _fits_screens(asked):
         from kernelatoms.engine.gpu import many_atoms
 
         n_features = shared[0].shape[1]
         code = partial(many_atoms.code_rows, many_atoms.ready_atoms(shared[0]), **options)
-        n_bytes += many_atoms.bytes_a_signal(asked.n_atoms, n_features, capped)
+        of_signal = many_atoms.bytes_a_signal(asked.n_atoms, n_features, capped)
+        settles_all = False
     else:
         return None
     return Coder(
-        partial(_without_the_capped, code, capped < most), n_bytes, settles_all=False,
-        ascending=True, takes_rows=form != "gram",
+        partial(_without_the_capped, code, capped < most), n_bytes + of_signal,
+        settles_all=settles_all, ascending=True, takes_rows=form != "gram",
     )  # fmt: skip
 
 
-def _twice(code: Callable[..., Any], again: Callable[..., Any], *own: Tensor) -> tuple[Tensor, ...]:
-    """Code signals, those not settled by a second coder."""
+def _over_gram(
+    shared: tuple[Tensor, ...], asked: Asked, options: dict[str, Any]
+) -> tuple[Callable[..., Any], int]:
+    """Return what codes signals over a Gram matrix, known by products or by rows, and its memory.
+
+    ``shared`` is gram and norms2, then atoms if signals are rows.
+    """
+    from kernelatoms.engine.gpu import greedy_kernels as kernels
+    from kernelatoms.engine.gpu.greedy_exact import code_exactly
+
+    gram, norms2, *rows = shared
+    ready = kernels.ready_gram(gram)
+    if asked.use_ols:
+        code = partial(kernels.code_gram, ready, use_ols=True, **options)
+        return code, 12 * asked.n_atoms
+
+    @cache
+    def wide() -> tuple[Tensor, ...]:
+        """Return the Gram matrix in float64, and atoms: of few signals, and of few calls."""
+        atoms = [part.double() for part in rows]
+        return (atoms[0] @ atoms[0].T if atoms else gram.double(), *atoms)
+
+    def again(own: Tensor, until: Tensor) -> Any:
+        corr = matmul(own, rows[0].T) if rows else own
+        return kernels.code_gram(kernels.unrounded(ready), corr, until, **options)
+
+    def exactly(own: Tensor, until: Tensor) -> Any:
+        gram64, *atoms = wide()
+        corr = own.double() @ atoms[0].T if atoms else own.double()
+        return code_exactly(gram64, corr, until, **options)
+
+    if not rows:
+        code = partial(kernels.code_gram, ready, **options)
+        return partial(_in_turn, code, again, exactly), 12 * asked.n_atoms
+    atoms = kernels.ready_atoms(rows[0], norms2)
+    code = partial(kernels.code_rows, ready, atoms, **options)
+    return partial(_in_turn, code, again, exactly), 2 * asked.n_atoms + 2 * rows[0].shape[1]
+
+
+def _in_turn(
+    code: Callable[..., Any], again: Callable[..., Any], exactly: Callable[..., Any], *own: Tensor
+) -> tuple[Tensor, ...]:
+    """Code signals: in half precision, those that are tied there in float32, the rest in float64.
+
+    The host looks once at how many there are of either.
+    """
+    from kernelatoms.engine.gpu.greedy_kernels import TIED
+
     coded = tuple(code(*own))
-    some = coded[-1].nonzero()[:, 0]
-    if len(some):
-        for into, found in zip(coded, again(*(part[some] for part in own)), strict=True):
-            into[some] = found
+    unsettled = coded[-1]
+    tied = unsettled == TIED.value
+    n_tied, n_unsettled = torch.stack([tied.sum(), unsettled.count_nonzero()]).tolist()
+    if n_tied:
+        _code_some(coded, again, tied, own)
+    if n_unsettled:
+        _code_some(coded, exactly, unsettled > 0, own)
     return coded
+
+
+def _code_some(
+    coded: tuple[Tensor, ...], code: Callable[..., Any], which: Tensor, own: tuple[Tensor, ...]
+) -> None:
+    """Code some signals once more, as many at a time as their products leave room for."""
+    rows = which.nonzero()[:, 0]
+    for some in rows.split(_SIGNALS_AT_ONCE) if len(rows) else ():
+        for into, found in zip(coded, code(*(part[some] for part in own)), strict=True):
+            into[some] = found
 
 
 def _without_the_capped(code: Callable[..., Any], capped: bool, *own: Tensor) -> tuple[Tensor, ...]:
@@ -190,7 +233,7 @@ def plain_coder(form: str, shared: tuple[Any, ...], asked: Asked) -> Coder:
         n_bytes += 2 * size * n_atoms if asked.use_ols else 0
         return Coder(partial(code_rows, *shared, **options), n_bytes)
     (gram_rows, norms2), n_rows = shared, n_atoms
-    memory = memory_for_a_block(asked.device)
+    memory = memory_for_a_block(asked.device, 2 * size * n_atoms**2)
     if 2 * size * n_atoms**2 > memory:
         n_rows = max(1, memory // (2 * size * n_atoms))
         wide += most * size * n_atoms
@@ -227,8 +270,10 @@ def settled(
     if chosen.settles_all:
         return picked.int(), values, explained
     rows = unsettled[0].nonzero()[:, 0]
-    fits = max(1, memory_for_a_block(explained.device) // plain.bytes_a_signal)
-    for some in rows.split(fits) if len(rows) else ():
+    if not len(rows):
+        return picked.int(), values, explained
+    memory = memory_for_a_block(explained.device, len(rows) * plain.bytes_a_signal)
+    for some in rows.split(max(1, memory // plain.bytes_a_signal)):
         again, their_values, _, their_explained = plain.code(*(part[some] for part in own))
         its_names = None if names is None else names[some]
         again, their_values = _in_order(again, their_values, its_names)

@@ -17,11 +17,15 @@ pick: all others are looked at exactly, a_i = b_i - sum_j w_j G[I_j, i]. That is
 estimate; mostly there is nothing to look at but the best. OLS divides by what is left of an atom,
 which half precision would spoil, and reads float32.
 
-What a program cannot settle (doubt from rounding, a step that would make a coefficient negative,
-more ties than it cares to look at) it says so of, and the exact steps of ``greedy_steps`` code it.
+What a program cannot settle it says so of: more atoms that could be the pick than it cares to look
+at (``TIED``), and what float32 cannot tell (``DOUBTFUL``): rounding that shows, a step that would
+make a coefficient negative, two atoms whose looks differ by less than
+
+    16 eps (|a first pick's correlation| + g |w|_1),
+
+many times what rounding changes in them. ``greedy_exact`` codes those in float64.
 """
 
-import math
 from typing import Any, NamedTuple
 
 import torch
@@ -34,37 +38,42 @@ _CHECKED_DOUBT = tl.constexpr(1e-6)
 _ROUNDING = tl.constexpr(100 * 1.1920929e-07)
 _EPS = tl.constexpr(1.1920929e-07)
 _HALF = tl.constexpr(2.0**-11)
-# Exact looks at ties a step, before the signal is left to the exact steps.
+_TIE = tl.constexpr(16 * 1.1920929e-07)
+# Exact looks at ties a step, before the signal is left to others.
 _MOST_LOOKS = tl.constexpr(32)
 # Programs that a multiprocessor holds at once; each codes one signal after another.
 _PROGRAMS_A_PROCESSOR = 64
+
+#: Why a code is not to be trusted: half precision could not settle it, or float32 could not.
+TIED, DOUBTFUL = tl.constexpr(1), tl.constexpr(2)
 
 
 class GramForScreens(NamedTuple):
     """A Gram matrix, and the same in half precision with the bound of its rounding.
 
     Both have rows of ``stride`` numbers, which begin at whole lines of the cache; ``half`` is the
-    matrix times 1 / ``unit``, a power of two at which it fits.
+    matrix over a power of two at which it fits. ``numbers`` (3,) float32 are that, u g and g: they
+    stay on the card, since a look at them would make it wait.
     """
 
     gram: torch.Tensor
     norms2: torch.Tensor
     half: torch.Tensor
-    unit: float
-    bound: float
+    numbers: torch.Tensor
 
 
 def ready_gram(gram: torch.Tensor) -> GramForScreens:
     """Return a Gram matrix (n_atoms, n_atoms) float32 as ``code_gram`` wants it."""
     n_atoms = len(gram)
     norms2 = gram.diagonal().contiguous()
-    largest = float(norms2.max()) if n_atoms else 1.0
-    unit = 2.0 ** math.ceil(math.log2(max(largest, 1e-30)))
+    unit = power_of_two(norms2.max())
     # Entries off the diagonal only: a picked atom is not picked again, whatever its rounding.
-    size = float((gram - torch.diag(norms2)).abs_().max()) if n_atoms else 0.0
-    bound = size * 2.0**-11 * 1.001 + 2.0**-24 * unit
+    size = (gram - torch.diag(norms2)).abs_().max()
+    bound = size * (2.0**-11 * 1.001) + unit * 2.0**-24
     aligned = torch.nn.functional.pad(gram, (0, -n_atoms % 64))
-    return GramForScreens(aligned, norms2, (aligned / unit).half(), unit, bound)
+    return GramForScreens(
+        aligned, norms2, (aligned / unit).half(), torch.stack([unit, bound, size])
+    )
 
 
 def unrounded(ready: GramForScreens) -> GramForScreens:
@@ -72,8 +81,15 @@ def unrounded(ready: GramForScreens) -> GramForScreens:
 
     Sums of up to 64 rows in float32 are off by less than 2^-20 of their largest numbers.
     """
-    bound = ready.bound * 2.0**-9
-    return GramForScreens(ready.gram, ready.norms2, ready.gram, 1.0, bound)
+    _, bound, size = ready.numbers
+    numbers = torch.stack([torch.ones_like(bound), bound * 2.0**-9, size])
+    return GramForScreens(ready.gram, ready.norms2, ready.gram, numbers)
+
+
+def power_of_two(size: torch.Tensor) -> torch.Tensor:
+    """Return a power of two above a size (), at most twice it; of no size a small one."""
+    exponent = torch.frexp(size.clamp(min=1e-30)).exponent
+    return torch.ldexp(torch.ones_like(size), exponent)
 
 
 @triton.jit
@@ -89,13 +105,13 @@ def _power_of_two(size):  # type: ignore[no-untyped-def]
 
 
 @triton.jit
-def _exact(here, signals, atoms, n, b, n_features, ROWS: tl.constexpr):  # type: ignore[no-untyped-def]
+def _exact(here, signals, atoms, n, b, n_features, ROWS: tl.constexpr, F: tl.constexpr):  # type: ignore[no-untyped-def]
     """Return the inner product of signal n and atom b: the one at hand, or computed."""
     if not ROWS:
         return tl.load(here + b)
-    f = tl.arange(0, 128)
-    total = tl.zeros((128,), tl.float32)
-    for first in range(0, n_features, 128):
+    f = tl.arange(0, F)
+    total = tl.zeros((F,), tl.float32)
+    for first in range(0, n_features, F):
         mask = first + f < n_features
         x = tl.load(signals + n * n_features + first + f, mask=mask, other=0.0)
         total += x * tl.load(atoms + b.to(tl.int64) * n_features + first + f, mask=mask, other=0.0)
@@ -117,11 +133,12 @@ def _halve(signals, halves, sizes, n_features, P: tl.constexpr):  # type: ignore
 @triton.jit
 def _pursue(  # type: ignore[no-untyped-def]
     corr, gram, half, norms2, until, out_ids, out_values, out_counts, out_explained, out_unsettled,
-    scratch, signals, atoms, norms_of_signals, n_signals, n_atoms, n_nonzero, stride, corr_stride,
-    n_features, unit, bound, corr_unit, corr_bound,
+    scratch, signals, atoms, norms_of_signals, numbers, corr_numbers, n_signals, n_atoms, n_nonzero,
+    stride, corr_stride, n_features,
     K: tl.constexpr, M: tl.constexpr, OLS: tl.constexpr, POSITIVE: tl.constexpr,
-    EVEN: tl.constexpr, ROWS: tl.constexpr, R: tl.constexpr,
+    EVEN: tl.constexpr, ROWS: tl.constexpr, R: tl.constexpr, F: tl.constexpr,
 ):  # fmt: skip
+    unit, bound, largest = tl.load(numbers), tl.load(numbers + 1), tl.load(numbers + 2)
     program = tl.program_id(0)
     cols, js = tl.arange(0, M), tl.arange(0, K)
     inside = cols < stride  # rows end with zeros
@@ -138,8 +155,8 @@ def _pursue(  # type: ignore[no-untyped-def]
         if ROWS:
             # Correlations of rounded rows: inputs and output of the product were halved.
             norm = tl.load(norms_of_signals + n)
-            a *= corr_unit * _power_of_two(norm)
-            doubtful = corr_bound * norm + tl.max(tl.abs(a), 0) * _HALF
+            a *= tl.load(corr_numbers) * _power_of_two(norm)
+            doubtful = tl.load(corr_numbers + 1) * norm + tl.max(tl.abs(a), 0) * _HALF
         goal = tl.load(until + n)
         if OLS:
             h = tl.load(norms2 + cols, mask=inside, other=0.0)  # what is left of each atom
@@ -147,7 +164,7 @@ def _pursue(  # type: ignore[no-untyped-def]
         ids = tl.zeros((K,), tl.int32)
         w, norms = tl.zeros((K,), tl.float32), tl.zeros((K,), tl.float32)
         explained = tl.zeros((), tl.float64)
-        vanishing, slack = 0.0, doubtful
+        vanishing, weights, first_tie = 0.0, 0.0, 0.0
         k, unsettled = 0, 0
         going = goal > 0.0
         while going:
@@ -169,29 +186,36 @@ def _pursue(  # type: ignore[no-untyped-def]
                 top = tl.max(key, 0)
                 b = (top & (M - 1)) * -1 + (M - 1)
                 row = tl.load(gram + b.to(tl.int64) * stride + ids, mask=js < k, other=0.0)
-                ab = _exact(here, signals, atoms, wide, b, n_features, ROWS) - tl.sum(w * row, 0)
+                ab = _exact(here, signals, atoms, wide, b, n_features, ROWS, F) - tl.sum(w * row, 0)
                 best = tl.maximum(ab, 0.0) if POSITIVE else tl.abs(ab)
                 key = tl.where(key == top, 0, key)
                 top = top & (-M)
                 second = tl.max(key, 0)
-                looks = 0
-                while (_of_key(second, M) + slack > best) & (second >= M) & (looks < _MOST_LOOKS):
+                slack = doubtful + bound * weights
+                first_tie = tl.where(k == 0, best * _TIE, first_tie)
+                tie = first_tie + largest * weights * _TIE
+                runner, looks = -3e38, 0
+                while (
+                    (_of_key(second, M) + slack + tie > best)
+                    & (second >= M) & (looks < _MOST_LOOKS)
+                ):  # fmt: skip
                     other = (second & (M - 1)) * -1 + (M - 1)
                     its = tl.load(gram + other.to(tl.int64) * stride + ids, mask=js < k, other=0.0)
-                    e = _exact(here, signals, atoms, wide, other, n_features, ROWS)
+                    e = _exact(here, signals, atoms, wide, other, n_features, ROWS, F)
                     e -= tl.sum(w * its, 0)
                     value = tl.maximum(e, 0.0) if POSITIVE else tl.abs(e)
                     # Ties go to the first atom, as everywhere in the house.
                     better = (value > best) | ((value == best) & (other < b))
                     b, ab = tl.where(better, other, b), tl.where(better, e, ab)
-                    best = tl.where(better, value, best)
+                    runner = tl.maximum(runner, tl.minimum(value, best))
+                    best = tl.maximum(value, best)
                     row = tl.where(better, its, row)
                     key = tl.where(key == second, 0, key)
                     second = tl.max(key, 0)
                     looks += 1
-                unsettled = tl.where(looks == _MOST_LOOKS, 1, unsettled)
+                unsettled = tl.where(looks == _MOST_LOOKS, TIED, unsettled)
                 if POSITIVE:  # a correlation rounded to less than 0 may be above it by ``slack``
-                    unsettled = tl.where(best < slack, 1, unsettled)
+                    unsettled = tl.where(best < slack, TIED, unsettled)
             norm2 = tl.load(norms2 + b)
             # The new direction: c = L^-1 G[I, b], row k of L^-1 = [-c'L^-1, 1] / sqrt(t).
             c = tl.sum(known * row[None, :], 1)
@@ -211,9 +235,11 @@ def _pursue(  # type: ignore[no-untyped-def]
             total = explained + (z * z).to(tl.float64)
             size2 = tl.sum(sizes * sizes * norms, 0).to(tl.float64)
             doubt = size2 * _EPS > total * _CHECKED_DOUBT
+            if not OLS:
+                doubt |= runner + tie > best
             if POSITIVE:
                 doubt |= tl.min(tl.where(js <= k, w + step, 1.0), 0) <= 0.0
-            unsettled = tl.where(helps & doubt, 1, unsettled)
+            unsettled = tl.where(helps & doubt, DOUBTFUL, unsettled)
             going = helps & (unsettled == 0)
             if going:
                 w += step
@@ -237,7 +263,7 @@ def _pursue(  # type: ignore[no-untyped-def]
                     a -= z * v
                     h -= v * v
                 else:
-                    slack = doubtful + bound * tl.sum(tl.abs(w), 0)
+                    weights = tl.sum(tl.abs(w), 0)
                     for j in range(0, k, R):
                         # R loads under way at once: the cache is far.
                         for i in tl.static_range(R):
@@ -263,7 +289,7 @@ def _pursue(  # type: ignore[no-untyped-def]
 
 
 class Coded(NamedTuple):
-    """Codes by ascending atom, -1 and 0 where one is shorter, and which are not to be trusted."""
+    """Codes by ascending atom, -1 and 0 where one is shorter; ``unsettled`` (n,) int8 if not 0."""
 
     indices: torch.Tensor
     values: torch.Tensor
@@ -275,27 +301,27 @@ class Coded(NamedTuple):
 class AtomsForScreens(NamedTuple):
     """Atoms of a linear problem: as they are, and halved, with rows of zeros to whole lines.
 
-    ``half`` is ``atoms`` over ``unit``, a power of two; ``bound`` times a signal's norm bounds the
-    rounding of the products of halved rows.
+    ``half`` is ``atoms`` over a power of two. ``numbers`` (2,) float32 are that, and what bounds
+    the rounding of products of halved rows when multiplied by a signal's norm.
     """
 
     atoms: torch.Tensor
     half: torch.Tensor
-    unit: float
-    bound: float
+    numbers: torch.Tensor
 
 
-def ready_atoms(atoms: torch.Tensor, unit: float) -> AtomsForScreens:
-    """Return atoms (n_atoms, n_features) float32, squared norms up to ``unit``, for ``code_rows``.
+def ready_atoms(atoms: torch.Tensor, norms2: torch.Tensor) -> AtomsForScreens:
+    """Return atoms (n_atoms, n_features) float32 of these squared norms for ``code_rows``.
 
     Either factor is off by 2^-11 of itself at most, so that products are by 2^-10 |x| |d|; sums of
     float32 add their own.
     """
     n_atoms, n_features = atoms.shape
-    longest = 2.0 ** math.ceil(math.log2(unit) / 2)
-    half = torch.nn.functional.pad(atoms / longest, (0, 0, 0, -n_atoms % 64)).half()
-    bound = longest * (2.0**-10 * 1.01 + n_features * 2.0**-23)
-    return AtomsForScreens(atoms, half, longest, bound)
+    longest = norms2.max().sqrt()
+    unit = power_of_two(longest)
+    half = torch.nn.functional.pad(atoms / unit, (0, 0, 0, -n_atoms % 64)).half()
+    bound = longest * (2.0**-10 * 1.01 + n_features * 2.0**-22)
+    return AtomsForScreens(atoms, half, torch.stack([unit, bound]))
 
 
 def code_gram(
@@ -328,8 +354,7 @@ def code_gram(
         ``unsettled`` signals are to be coded again by exact steps.
     """
     options = {"OLS": use_ols, "POSITIVE": positive, "ROWS": False}
-    no_rows = (corr, corr, corr, 1, 1.0, 0.0)
-    return _launch(ready, corr, no_rows, until, n_nonzero, options)
+    return _launch(ready, corr, (corr, corr, corr, corr, 1), until, n_nonzero, options)
 
 
 def code_rows(
@@ -365,7 +390,7 @@ def code_rows(
             signals, halves, sizes, n_features, P=triton.next_power_of_2(n_features), num_warps=1
         )
     corr = halves @ atoms.half.T
-    rows = (signals, atoms.atoms, sizes, n_features, atoms.unit, atoms.bound)
+    rows = (signals, atoms.atoms, sizes, atoms.numbers, n_features)
     options = {"OLS": False, "POSITIVE": positive, "ROWS": True}
     return _launch(ready, corr, rows, until, n_nonzero, options)
 
@@ -390,15 +415,15 @@ def _launch(
     if n_signals:
         programs = min(n_signals, _processors(device) * _PROGRAMS_A_PROCESSOR)
         scratch = torch.empty(programs * (K * K + 2 * K), dtype=torch.float32, device=device)
-        signals, atoms, sizes, n_features, corr_unit, corr_bound = rows
+        signals, atoms, sizes, corr_numbers, n_features = rows
         _pursue[(programs,)](
             corr, ready.gram, ready.half, ready.norms2, until, indices, values, counts, explained,
-            unsettled, scratch, signals, atoms, sizes, n_signals, n_atoms, n_nonzero,
-            ready.gram.stride(0), corr.stride(0), n_features, ready.unit, ready.bound,
-            corr_unit, corr_bound, K=K, M=M, EVEN=ready.gram.stride(0) == M, **options,
-            **_layout(K, M),
+            unsettled, scratch, signals, atoms, sizes, ready.numbers, corr_numbers, n_signals,
+            n_atoms, n_nonzero, ready.gram.stride(0), corr.stride(0), n_features,
+            K=K, M=M, F=128 if n_features <= 256 else 256, EVEN=ready.gram.stride(0) == M,
+            **options, **_layout(K, M),
         )  # fmt: skip
-    return Coded(indices, values, counts, explained, unsettled.bool())
+    return Coded(indices, values, counts, explained, unsettled)
 
 
 def _layout(K: int, M: int) -> dict[str, int]:

@@ -1,17 +1,20 @@
 """The K-SVD sweep over atoms, and residuals of padded codes; the method is in ``engine.cpu.ksvd``.
 
 Atoms go one after another. The signals of an atom are lists, sorted once. On a card all of it is
-one launch (``ksvd_kernels``). In plain torch an alternation is two products of the errors of an
-atom's signals with a vector; the host knows how long the lists are and looks at nothing else.
+one launch (``ksvd_kernels``), for all dictionaries that are learned at a time (``together``). In
+plain torch an alternation is two products of the errors of an atom's signals with a vector; the
+host knows how long the lists are and looks at nothing else.
 """
 
 import os
+from itertools import accumulate
 from typing import Any
 
 import torch
 
 from kernelatoms.engine.gpu.exact import matmul
 from kernelatoms.engine.gpu.kernels import compiles_for
+from kernelatoms.engine.gpu.together import MOST_TASKS, for_all
 from kernelatoms.engine.gpu.work import for_blocks
 
 
@@ -48,58 +51,86 @@ def sweep_atoms(
     """Improve every atom and its coefficients in turn; all arrays but ``indices`` are updated."""
     if not indices.numel():
         return
-    rows, places, starts = _users_of_atoms(indices, len(dictionary))
-    asked = (n_alternations, n_sweeps)
-    if compiles_for(residual.device):
-        from kernelatoms.engine.gpu import ksvd_kernels as kernels
-
-        most = int(torch.diff(starts).max())
-        if kernels.fits(most, residual.shape[1], len(rows)):
-            # Its interpreter runs programs one after another: none can wait for the others.
-            together = os.environ.get("TRITON_INTERPRET") != "1"
-            _sweep_at_once(
-                residual, dictionary, values, rows, places, starts, most, *asked, together
-            )
-            return
-    _sweep_one_by_one(residual, dictionary, values, rows, places, starts.tolist(), *asked)
-
-
-def _sweep_at_once(
-    residual: Any,
-    dictionary: Any,
-    values: Any,
-    rows: Any,
-    places: Any,
-    starts: Any,
-    most: int,
-    n_alternations: int,
-    n_sweeps: int,
-    together: bool,
-) -> None:
-    """Do the same in Triton; ``most`` is the most signals of an atom."""
+    given = (residual, dictionary, indices, values, n_alternations, n_sweeps)
+    if not compiles_for(residual.device):
+        _sweep_one_by_one(*given)
+        return
     from kernelatoms.engine.gpu import ksvd_kernels as kernels
 
-    left, atoms, flat = residual.contiguous(), dictionary.contiguous(), values.reshape(-1)
-    new = kernels.sweep(left, atoms, flat[places], rows.int(), starts.int(), most, n_alternations,
-                        n_sweeps, together)  # fmt: skip
-    values.copy_(torch.empty_like(flat).scatter_(0, places, new).view(values.shape))
-    for given, found in ((residual, left), (dictionary, atoms)):
-        if found is not given:
-            given.copy_(found)
+    if kernels.fits(len(residual), residual.shape[1], MOST_TASKS * indices.numel()):
+        widths = (residual.shape[1], indices.shape[1])
+        for_all(_sweep_all, (widths, residual.dtype, residual.device, *given[4:]), *given)
+    else:
+        _sweep_all([given])
+
+
+def _sweep_all(asked: list[Any]) -> list[None]:
+    """Do the same for several dictionaries over signals of one width, or one, in Triton."""
+    from kernelatoms.engine.gpu import ksvd_kernels as kernels
+
+    *_, n_alternations, n_sweeps = asked[0]
+    dictionaries = _AsOne([given[:4] for given in asked])
+    if kernels.fits(dictionaries.most_users, asked[0][0].shape[1], len(dictionaries.rows)):
+        # Its interpreter runs programs one after another: none can wait for the others.
+        dictionaries.sweep(n_alternations, n_sweeps, os.environ.get("TRITON_INTERPRET") != "1")
+    else:
+        for given in asked:
+            _sweep_one_by_one(*given)
+    return [None] * len(asked)
+
+
+class _AsOne:
+    """Several dictionaries as one of all their atoms, over the signals of all.
+
+    Parameters
+    ----------
+    given : list of (residual, dictionary, indices, values)
+        As of ``sweep_atoms``.
+    """
+
+    def __init__(self, given: list[tuple[Any, Any, Any, Any]]) -> None:
+        self.given = given
+        _, dictionaries, indices, _ = zip(*given, strict=True)
+        self.bounds = [0, *accumulate(map(len, dictionaries))]
+        shifted = [
+            torch.where(own >= 0, own + first, -1)
+            for own, first in zip(indices, self.bounds, strict=False)
+        ]
+        self.rows, self.places, self.starts = _users_of_atoms(torch.cat(shifted), self.bounds[-1])
+        self.most_users = int(torch.diff(self.starts).max())
+
+    def sweep(self, n_alternations: int, n_sweeps: int, at_once: bool) -> None:
+        """Sweep over all atoms in Triton, in one launch or one from a meeting to the next."""
+        from kernelatoms.engine.gpu import ksvd_kernels as kernels
+
+        residuals, dictionaries, _, values = zip(*self.given, strict=True)
+        left, atoms, old = map(_stacked, (residuals, dictionaries, values))
+        new = kernels.sweep(
+            left, atoms, old.reshape(-1)[self.places], self.rows.int(), self.starts.int(),
+            self.bounds, self.most_users, n_alternations, n_sweeps, at_once,
+        )  # fmt: skip
+        weights = torch.empty_like(new).scatter_(0, self.places, new).view(old.shape)
+        for ours, theirs in ((left, residuals), (atoms, dictionaries), (weights, values)):
+            for found, given in zip(ours.split(list(map(len, theirs))), theirs, strict=True):
+                given.copy_(found)
+
+
+def _stacked(parts: tuple[Any, ...]) -> Any:
+    """Return the rows of all parts, of one part as they are."""
+    return parts[0].contiguous() if len(parts) == 1 else torch.cat(parts)
 
 
 def _sweep_one_by_one(
     residual: Any,
     dictionary: Any,
+    indices: Any,
     values: Any,
-    rows: Any,
-    places: Any,
-    starts: list[int],
     n_alternations: int,
     n_sweeps: int,
 ) -> None:
     """Do the same in plain torch, some launches an atom."""
-    flat = values.reshape(-1)
+    rows, places, where = _users_of_atoms(indices, len(dictionary))
+    starts, flat = where.tolist(), values.reshape(-1)
     for _ in range(n_sweeps):
         for atom in range(len(dictionary)):
             users = slice(starts[atom], starts[atom + 1])

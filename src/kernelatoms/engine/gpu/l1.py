@@ -8,7 +8,8 @@ travel in blocks; ``l1_rounds`` codes one, ``l1_looks`` knows the forms that pro
 """
 
 from collections.abc import Callable
-from typing import Any
+from functools import cache
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -21,7 +22,7 @@ from kernelatoms.engine.gpu.l1_looks import (
     View,
     half_atoms,
 )
-from kernelatoms.engine.gpu.l1_parts import check_shape, in_parts, memory_for, on_card_of
+from kernelatoms.engine.gpu.l1_parts import check_shape, memory_for, on_card_of
 from kernelatoms.engine.gpu.l1_rounds import (
     Goal,
     Lists,
@@ -34,6 +35,7 @@ from kernelatoms.engine.gpu.l1_rounds import (
     rounded,
 )
 from kernelatoms.engine.gpu.l1_solvers import solve_small, some_of, times
+from kernelatoms.engine.gpu.work import fitting_blocks
 
 #: ``products(start, stop) -> (corr, energy)``.
 Products = Callable[[int, int], tuple[Tensor, Tensor | None]]
@@ -82,25 +84,25 @@ def lasso(
     if start is not None:
         check_shape(start, "codes to start from", (n_signals, n_atoms))
     goal = Goal(float(alpha), positive, float(gap_tol), torch_dtype(dtype))
-    wide = gram.double()
+    wide = cache(gram.double)  # made with the first block, whose memory it shares
     usable = gram.diagonal() > 0
-    out = _Collected(n_signals, n_atoms, goal, gram)
-    for rows in in_parts(n_signals, _rows_of(24 * n_atoms, gram)):
-        b, energy = _in_float64(*products(rows.start, rows.stop), (_length(rows), n_atoms))
+
+    def code(first: int, stop: int) -> list[Kept]:
+        n = stop - first
+        b, energy = _in_float64(*products(first, stop), (n, n_atoms))
         w = None
         if start is not None:  # zero atoms get no weight
-            w = torch.where(usable, start[rows].double(), 0.0)
+            w = torch.where(usable, start[first:stop].double(), 0.0)
             w = w.clamp(min=0.0) if positive else w
         if n_atoms <= _FEW_ATOMS:
-            every = torch.arange(n_atoms, dtype=torch.int32, device=gram.device)
-            lists = every.expand(_length(rows), -1)
-            for part in _listed(gram.expand(_length(rows), -1, -1), b, energy, lists, goal, w):
-                out.take(rows, part)
-            continue
-        view = GramView(gram, wide, b, energy)
-        begin = no_codes(view) if w is None else _support(w)
-        out.take_all(rows, view, begin)
-    return out.coded()
+            every = torch.arange(n_atoms, dtype=torch.int32, device=gram.device).expand(n, -1)
+            part = _listed(gram.expand(n, -1, -1), b, energy, every, goal, w)
+            return [_kept(part, first)]
+        view = GramView(gram, wide(), b, energy)
+        return _over_all(view, goal, no_codes(view) if w is None else _support(w), first)
+
+    block = _rows_of(24 * n_atoms, gram)
+    return _in_blocks(code, block, n_signals, n_atoms, goal, gram.device)
 
 
 def lasso_local(
@@ -122,20 +124,21 @@ def lasso_local(
     n_signals, width = candidates.shape
     goal = Goal(float(alpha), positive, float(gap_tol), torch_dtype(dtype))
     n_atoms = int(candidates.max()) + 1 if candidates.numel() else 0
-    out = _Collected(n_signals, n_atoms, goal, candidates)
-    for rows in in_parts(n_signals, _rows_of(16 * width * width, candidates)):
-        n = _length(rows)
-        grams, corr, energies = local(rows.start, rows.stop)
+
+    def code(first: int, stop: int) -> list[Kept]:
+        n = stop - first
+        grams, corr, energies = local(first, stop)
         b, energy = _in_float64(corr, energies, (n, width))
         check_shape(grams, "local Gram matrices", (n, width, width))
         w = None
         if start is not None:
             usable = grams.diagonal(dim1=1, dim2=2) > 0
-            w = torch.where(usable, start(rows.start, rows.stop).double(), 0.0)
+            w = torch.where(usable, start(first, stop).double(), 0.0)
             w = w.clamp(min=0.0) if positive else w
-        for part in _listed(grams, b, energy, candidates[rows], goal, w):
-            out.take(rows, part)
-    return out.coded()
+        return [_kept(_listed(grams, b, energy, candidates[first:stop], goal, w), first)]
+
+    block = _rows_of(16 * width * width, candidates)
+    return _in_blocks(code, block, n_signals, n_atoms, goal, candidates.device)
 
 
 def lasso_without_gram(
@@ -177,12 +180,14 @@ def lasso_without_gram(
     assert products is not None
     assert local is not None
     assert gram_times is not None
-    out = _Collected(n_signals, n_atoms, goal)
-    for part in in_parts(n_signals, min(_rows_of(24 * n_atoms), _MOST_ASKED)):
-        b, energy = _in_float64(*products(part.start, part.stop), (_length(part), n_atoms))
-        view = CallbackView(local, gram_times, b, energy, part.start, dtype)
-        out.take_all(part, view, no_codes(view))
-    return out.coded()
+
+    def code(first: int, stop: int) -> list[Kept]:
+        b, energy = _in_float64(*products(first, stop), (stop - first, n_atoms))
+        view = CallbackView(local, gram_times, b, energy, first, dtype)
+        return _over_all(view, goal, no_codes(view), first)
+
+    block = min(_rows_of(24 * n_atoms), _MOST_ASKED)
+    return _in_blocks(code, block, n_signals, n_atoms, goal)
 
 
 def _lasso_rows(signals: Tensor, atoms: Tensor, n_signals: int, n_atoms: int, goal: Goal) -> Coded:
@@ -190,18 +195,20 @@ def _lasso_rows(signals: Tensor, atoms: Tensor, n_signals: int, n_atoms: int, go
     check_shape(atoms, "atoms", (n_atoms, *signals.shape[1:]))
     check_shape(signals, "signals", (n_signals, *atoms.shape[1:]))
     atoms = atoms.contiguous()
-    half = half_atoms(atoms)
-    out = _Collected(n_signals, n_atoms, goal, atoms)
-    for part in in_parts(n_signals, _rows_of(24 * atoms.shape[1], atoms)):
-        view = RowsView(signals[part], atoms, half)
+    half = cache(lambda: half_atoms(atoms))  # made with the first block, whose memory it shares
+
+    def code(first: int, stop: int) -> list[Kept]:
+        view = RowsView(signals[first:stop], atoms, half())
         _check_finite(view.energy)
-        out.take_all(part, view, no_codes(view))
-    return out.coded()
+        return _over_all(view, goal, no_codes(view), first)
+
+    block = _rows_of(24 * atoms.shape[1], atoms)
+    return _in_blocks(code, block, n_signals, n_atoms, goal, atoms.device)
 
 
 def _listed(
     grams: Tensor, b: Tensor, energy: Tensor, lists: Tensor, goal: Goal, start: Tensor | None
-) -> list[Part]:
+) -> Part:
     """Code signals over their own lists alone."""
 
     def again(rows: Tensor | slice, weights: Tensor) -> Measured:
@@ -226,7 +233,7 @@ def _listed(
         w = solve_small(its_grams, b[some], goal.alpha, goal.positive, tol=goal.distance)
         weights = w if len(todo) == len(b) else weights.index_copy(0, todo, w)
     found = again(slice(None), rounded(weights, goal.dtype))
-    return [finished(everyone, lists, weights, energy, found, goal, again)]
+    return finished(everyone, lists, weights, energy, found, goal, again)
 
 
 def _support(w: Tensor) -> Lists:
@@ -248,10 +255,6 @@ def _rows_of(n_bytes: int, like: Tensor | None = None) -> int:
     return max(1, min(memory_for(like) // max(n_bytes, 1), _MOST_ROWS))
 
 
-def _length(rows: slice) -> int:
-    return int(rows.stop - rows.start)
-
-
 def _in_float64(corr: Tensor, energy: Tensor | None, shape: tuple[int, int]) -> tuple[Any, Any]:
     assert energy is not None  # the pursuit asks before
     check_shape(corr, "correlations", shape)
@@ -270,61 +273,56 @@ def _check_finite(numbers: Tensor) -> None:
         )
 
 
-class _Collected:
-    """Codes of finished signals, put together in the order of the signals."""
+class Kept(NamedTuple):
+    """Codes of some signals: signal, atom and value of every nonzero; and what each signal has."""
 
-    def __init__(
-        self, n_signals: int, n_atoms: int, goal: Goal, like: Tensor | None = None
-    ) -> None:
-        self._n_signals, self._n_atoms, self._goal = n_signals, n_atoms, goal
-        device = None if like is None else like.device
-        # Signal and atom of every nonzero, and what else codes have.
-        self._rows = [torch.empty(0, dtype=torch.int64, device=device)]
-        self._atoms = [torch.empty(0, dtype=torch.int32, device=device)]
-        self._values = [torch.empty(0, dtype=goal.dtype, device=device)]
-        self._who = [torch.empty(0, dtype=torch.int64, device=device)]
-        self._errors = [torch.empty(0, dtype=torch.float64, device=device)]
-        self._gaps = [torch.empty(0, dtype=torch.float64, device=device)]
-        self._missed = [torch.empty(0, dtype=torch.bool, device=device)]
+    rows: Tensor
+    atoms: Tensor
+    values: Tensor
+    who: Tensor
+    error: Tensor
+    gap: Tensor
+    missed: Tensor
 
-    def take_all(self, rows: slice, view: View, begin: Lists) -> None:
-        """Code a block, and keep its codes."""
-        if self._n_atoms:
-            with on_card_of(view.energy):
-                for part in code_block(view, self._goal, begin):
-                    self.take(rows, part)
-        else:  # no code is the only one
-            none = no_codes(view)
-            zeros = torch.zeros_like(view.energy)
-            self.take(rows, Part(*none[:3], view.energy, zeros, zeros > 0))
 
-    def take(self, rows: slice, part: Part) -> None:
-        """Keep codes of signals of a block."""
-        who = rows.start + part.who
-        self._who.append(who)
-        self._errors.append(part.error)
-        self._gaps.append(part.gap)
-        self._missed.append(part.missed)
-        row, column = torch.nonzero(part.values, as_tuple=True)
-        self._rows.append(who[row])
-        self._atoms.append(part.atoms[row, column])
-        self._values.append(part.values[row, column])
+def _kept(part: Part, first: int) -> Kept:
+    """Return what to keep of codes of signals of a block, which begins at signal ``first``."""
+    who = first + part.who
+    row, column = torch.nonzero(part.values, as_tuple=True)
+    nonzeros = who[row], part.atoms[row, column], part.values[row, column]
+    return Kept(*nonzeros, who, part.error, part.gap, part.missed)
 
-    def coded(self) -> Coded:
-        """Return all codes, by ascending atom."""
-        device = self._who[-1].device
-        rows, atoms, values, who, errors, gaps, missed = (
-            torch.cat([part.to(device) for part in parts])
-            for parts in (
-                self._rows, self._atoms, self._values, self._who, self._errors, self._gaps,
-                self._missed,
-            )
-        )  # fmt: skip
-        order = torch.argsort(rows * max(self._n_atoms, 1) + atoms, stable=True)
-        indptr = rows.new_zeros(self._n_signals + 1)
-        indptr[1:] = torch.bincount(rows, minlength=self._n_signals).cumsum(0)
-        by_signal = torch.argsort(who)
-        return (
-            indptr, atoms[order], values[order], errors[by_signal], gaps[by_signal],
-            missed[by_signal],
-        )  # fmt: skip
+
+def _over_all(view: View, goal: Goal, begin: Lists, first: int) -> list[Kept]:
+    """Code a block over all atoms."""
+    if not view.n_atoms:  # no code is the only one
+        zeros = torch.zeros_like(view.energy)
+        return [_kept(Part(*no_codes(view)[:3], view.energy, zeros, zeros > 0), first)]
+    with on_card_of(view.energy):
+        return [_kept(part, first) for part in code_block(view, goal, begin)]
+
+
+def _in_blocks(
+    code: Callable[[int, int], list[Kept]], block: int, n_signals: int, n_atoms: int, goal: Goal,
+    device: torch.device | None = None,
+) -> Coded:  # fmt: skip
+    """Code blocks of signals, and put their codes together by signal and ascending atom."""
+    kept = [_nothing(goal.dtype, device)]
+    for _, parts in fitting_blocks(code, n_signals, block, device):
+        kept += parts
+    device = kept[-1].who.device
+    whole = (torch.cat([part.to(device) for part in column]) for column in zip(*kept, strict=True))
+    rows, atoms, values, who, errors, gaps, missed = whole
+    order = torch.argsort(rows * max(n_atoms, 1) + atoms, stable=True)
+    indptr = rows.new_zeros(n_signals + 1)
+    indptr[1:] = torch.bincount(rows, minlength=n_signals).cumsum(0)
+    by_signal = torch.argsort(who)
+    return (
+        indptr, atoms[order], values[order], errors[by_signal], gaps[by_signal], missed[by_signal],
+    )  # fmt: skip
+
+
+def _nothing(dtype: torch.dtype, device: torch.device | None) -> Kept:
+    """Return codes of no signals."""
+    types = (torch.int64, torch.int32, dtype, torch.int64, torch.float64, torch.float64, torch.bool)
+    return Kept(*(torch.empty(0, dtype=its, device=device) for its in types))

@@ -326,12 +326,9 @@ def _pick(  # type: ignore[no-untyped-def]
             low = middle
         else:
             high = middle
-            count = above
         step += 1
     # Where nearly all of them are equal, the first of those above the lower threshold.
     bar = high
-    if (high > low) & (count == 0):
-        bar = low
     if (high > low) & (high == top):
         bar = low
     taken = 0

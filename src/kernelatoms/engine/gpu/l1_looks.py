@@ -12,6 +12,7 @@ needs. ``small`` returns the problem among each signal's own atoms.
 - ``CallbackView``: neither is; kernels are asked for what is needed.
 """
 
+import math
 from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
@@ -183,7 +184,7 @@ class HalfAtoms(NamedTuple):
 def half_atoms(atoms: Tensor) -> HalfAtoms:
     """Return atoms (n_atoms, n_features) for screens: half precision where a card multiplies it."""
     largest = float(torch.linalg.vector_norm(atoms, dim=1).max()) if atoms.numel() else 0.0
-    unit = 2.0 ** torch.tensor(largest or 1.0).log2().ceil().item()
+    unit = 2.0 ** math.ceil(math.log2(largest or 1.0))
     rows = (atoms / unit).to(torch.float16 if atoms.is_cuda else torch.float32)
     return HalfAtoms(rows.contiguous(), unit)
 

@@ -34,6 +34,9 @@ _NO_VIOLATION = 1e-9
 _ROUNDING, _EPSILONS = 1e-11, 8.0
 # Paths from b0 to b: the first finds the code, the others take back rounding.
 _TURNS = 6
+# Proximal steps for signals whose atoms are too much alike, and their ridge, in epsilons of the
+# type of inner products: less does not outweigh their rounding, more needs more steps.
+_NUDGES, _RIDGE = 4, 2.0
 # Breaks of a path between two looks at whether all signals are done.
 _BREAKS_A_LOOK = 8
 # Memory for tableaux, in units of what else is held at once: each break is a pass over them.
@@ -109,7 +112,14 @@ def _solve_exactly(
     for rows in in_parts(len(b), _TABLEAUX * memory_for(b) // (32 * b.shape[1] ** 2)):
         G, its_b = grams[rows], b[rows]
         w, left = follow_paths(G, its_b, positive, tol)
-        enough = 100 * _allowed(its_b, positive, tol) + 2 * _noise(G) * _sizes(its_b, positive)
+        near = 100 * _allowed(its_b, positive, tol)
+        enough = near + 2 * _noise(G) * _sizes(its_b, positive)
+        for _ in range(_NUDGES):
+            alike = torch.nonzero((left > near) & (left <= enough)).flatten()
+            if not len(alike):
+                break
+            some = (some_of(G, alike), its_b[alike], w[alike])
+            w[alike], left[alike] = _nudged(*some, positive, tol)
         stuck = torch.nonzero(~(left <= enough)).flatten()
         if len(stuck):
             w[stuck] = _descend(some_of(G, stuck), its_b[stuck], w[stuck], positive)
@@ -357,6 +367,20 @@ def _set(x: Tensor, atom: Tensor, value: Tensor, which: Tensor) -> None:
 def _column(M: Tensor, atom: Tensor) -> Tensor:
     """Return one column of every matrix, (n, K)."""
     return M.gather(2, atom[:, None, None].expand(-1, M.shape[1], 1))[:, :, 0]
+
+
+def _nudged(
+    grams: Tensor, b: Tensor, w: Tensor, positive: bool, tol: float
+) -> tuple[Tensor, Tensor]:
+    """Return better codes of atoms that are too much alike, and how far their gradients are off.
+
+    A proximal step (Rockafellar 1976): with |v - w|^2 times what rounding did to inner products in
+    the objective, no atom is spanned by others, and the minimum is as near as the path leads to.
+    """
+    ridge = _RIDGE * torch.finfo(grams.dtype).eps * grams.diagonal(dim1=1, dim2=2).amax(1).double()
+    firm = grams.double() + torch.diag_embed(ridge[:, None].expand(-1, w.shape[1]))
+    v, _ = follow_paths(firm, b + ridge[:, None] * w, positive, tol)
+    return v, _excess(b - times(grams, v), v.sign(), positive)[1]
 
 
 def _descend(grams: Tensor, b: Tensor, w: Tensor, positive: bool) -> Tensor:

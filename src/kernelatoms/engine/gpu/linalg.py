@@ -1,25 +1,48 @@
-"""Linear algebra that numpy has no name for: on one large matrix of the device."""
+"""Linear algebra that numpy has no name for, on matrices of the device."""
 
 from typing import Any
 
 import torch
 
 from kernelatoms.engine.gpu.exact import matmul
+from kernelatoms.engine.gpu.together import for_all, stacked
 
 # Columns of a pivoted factor that are brought up to date together.
 _BLOCK = 32
+# Rows of a matrix that leaves most of a card idle.
+_SMALL = 2048
 
 
 def cholesky(matrix: Any) -> Any | None:
     """Return the lower factor of a symmetric matrix; None if it is not positive definite."""
-    factor, failed = torch.linalg.cholesky_ex(matrix)
-    return None if int(failed) else factor
+    return _of_small(_factors, matrix)
+
+
+def _factors(asked: list[Any]) -> list[Any | None]:
+    factors, failed = torch.linalg.cholesky_ex(stacked(matrix for (matrix,) in asked))
+    return [None if bad else factor for factor, bad in zip(factors, failed.tolist(), strict=True)]
 
 
 def solve_triangular(factor: Any, right: Any, *, transposed: bool = False) -> Any:
     """Return L^-1 right, or L'^-1 right, for a lower triangular L."""
-    matrix = factor.T if transposed else factor
-    return torch.linalg.solve_triangular(matrix, right, upper=transposed)
+    return _of_small(_solutions, factor, right, transposed)
+
+
+def _solutions(asked: list[Any]) -> list[Any]:
+    factors, rights, (transposed, *_) = zip(*asked, strict=True)
+    L, right = stacked(factors), stacked(rights)
+    return list(torch.linalg.solve_triangular(L.mT if transposed else L, right, upper=transposed))
+
+
+def _of_small(do_all: Any, matrix: Any, *others: Any) -> Any:
+    """Have something done for all tasks at once, where matrices are too small to fill a card."""
+    if len(matrix) > _SMALL:
+        return do_all([(matrix, *others)])[0]
+    alike = tuple(
+        (part.shape, part.dtype, part.device) if isinstance(part, torch.Tensor) else part
+        for part in (matrix, *others)
+    )
+    return for_all(do_all, alike, matrix, *others)
 
 
 def least_squares(matrix: Any, right: Any) -> Any:

@@ -16,8 +16,10 @@ deviation is at most
 In 8 bits that would be most of a correlation: there it is the mean over atoms, not the largest, and
 decoders in which single atoms are far from the mean are screened in bfloat16. An atom is looked at
 unless its screened correlation is more than ``SURE`` sd below the best exact one. Two of a tile
-that are both in doubt make the program look at the whole tile. So a pick is that of float32
-arithmetic but for errors beyond ``SURE`` standard deviations.
+that are both in doubt make the program look at the whole tile. Where the two best looks differ by
+less than 8 eps |x| |d|, many times what float32 rounds them by, both are taken again with the
+residual in float64. So a pick is that of float64 arithmetic but for errors of the screen beyond
+``SURE`` standard deviations.
 
 **Memory.** A block of B signals needs B k p floats for its directions and 8 B n_atoms / 256 bytes
 for what the screen left.
@@ -50,6 +52,8 @@ _ROWS = 128  # signals that a program screens
 # Gram-Schmidt without a second round needs that so much of an atom is left.
 _FEWEST_LEFT = tl.constexpr(1e-4)
 _MOST_LOOKS = tl.constexpr(64)
+_TIE = tl.constexpr(8 * 1.1920929e-07)
+_NOBODY = tl.constexpr(2147483647)
 
 
 class AtomsForScreens(NamedTuple):
@@ -142,21 +146,95 @@ def _value(key, BN: tl.constexpr):  # type: ignore[no-untyped-def]
 
 
 @triton.jit
-def _better(es, names, best, b, ab, POSITIVE: tl.constexpr):  # type: ignore[no-untyped-def]
-    """Return the best of correlations es of atoms ``names`` and of the one known before."""
+def _best_two(es, names, best, b, ab, runner, other, POSITIVE: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Return the best two of correlations es of atoms ``names`` and of those known before."""
     sizes = es if POSITIVE else tl.abs(es)
-    sizes = tl.where(names >= 0, sizes, -2.0)
+    sizes = tl.where((names >= 0) & (names != b), sizes, -2.0)
     largest = tl.max(sizes, 0)
-    name = tl.min(tl.where(sizes == largest, names, 2147483647), 0)  # ties go to the first atom
+    name = tl.min(tl.where(sizes == largest, names, _NOBODY), 0)  # ties go to the first atom
     e = tl.sum(tl.where(names == name, es, 0.0), 0)
+    rest = tl.where(names == name, -2.0, sizes)
+    second = tl.max(rest, 0)
+    its = tl.min(tl.where(rest == second, names, _NOBODY), 0)
     better = (largest > best) | ((largest == best) & (name < b))
-    return tl.where(better, largest, best), tl.where(better, name, b), tl.where(better, e, ab)
+    # Behind a new best come the old one or the second; behind the old one the new or who was there.
+    one, its_name = tl.where(better, second, largest), tl.where(better, its, name)
+    old, old_name = tl.where(better, best, runner), tl.where(better, b, other)
+    other = tl.where(one > old, its_name, old_name)
+    runner = tl.maximum(one, old)
+    best, ab = tl.where(better, largest, best), tl.where(better, e, ab)
+    return best, tl.where(better, name, b), ab, runner, other
+
+
+@triton.jit
+def _solve_back(w, triangle, k, K: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Return L^-T w, of rows of L."""
+    js = tl.arange(0, K)
+    for back in range(k):
+        j = k - 1 - back
+        row = tl.load(triangle + j * K + js, mask=js <= j, other=0.0).to(w.dtype)
+        pivot = tl.sum(tl.where(js == j, row, 0.0), 0)
+        last = tl.sum(tl.where(js == j, w, 0.0), 0) / pivot
+        w = tl.where(js == j, last, tl.where(js < j, w - last * row, w))
+    return w
+
+
+@triton.jit
+def _solve_forth(g, triangle, k, K: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Return L^-1 g, of rows of L."""
+    js = tl.arange(0, K)
+    for j in range(k):
+        row = tl.load(triangle + j * K + js, mask=js <= j, other=0.0).to(g.dtype)
+        pivot = tl.sum(tl.where(js == j, row, 0.0), 0)
+        before = tl.sum(tl.where(js < j, row * g, 0.0), 0)
+        g = tl.where(js == j, (tl.sum(tl.where(js == j, g, 0.0), 0) - before) / pivot, g)
+    return g
+
+
+@triton.jit
+def _less(r, atoms, ids, w, c, inside, n_features, k, K: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Return r less atoms ``ids`` times w, and its inner products with them before that."""
+    js = tl.arange(0, K)
+    inner = tl.zeros((K,), tl.float64)
+    out = r
+    for j in range(k):
+        atom = tl.sum(tl.where(js == j, ids, 0), 0).to(tl.int64)
+        d = tl.load(atoms + atom * n_features + c, mask=inside, other=0.0).to(tl.float64)
+        inner = tl.where(js == j, tl.sum(d * r, 0), inner)
+        out -= tl.sum(tl.where(js == j, w, 0.0), 0) * d
+    return out, inner
+
+
+@triton.jit
+def _true_residual(  # type: ignore[no-untyped-def]
+    x, atoms, ids, w, triangle, c, inside, n_features, k, K: tl.constexpr, POSITIVE: tl.constexpr
+):  # fmt: skip
+    """Return what atoms ``ids`` leave of x, in float64.
+
+    Coefficients are known to float32. What is left then has small products g with the atoms, and
+    taking out (L L')^-1 g of them makes it right to the square of that error.
+    """
+    js = tl.arange(0, K)
+    if not POSITIVE:
+        w = _solve_back(w, triangle, k, K)
+    r, _ = _less(x, atoms, ids, w, c, inside, n_features, k, K)
+    _, g = _less(r, atoms, ids, w, c, inside, n_features, k, K)
+    if POSITIVE:  # the triangle is L^-1
+        known = tl.load(
+            triangle + js[:, None] * K + js[None, :],
+            mask=(js[:, None] < k) & (js[None, :] <= js[:, None]), other=0.0,
+        ).to(tl.float64)  # fmt: skip
+        more = tl.sum(known * tl.sum(known * g[None, :], 1)[:, None], 0)
+    else:
+        more = _solve_back(_solve_forth(g, triangle, k, K), triangle, k, K)
+    r, _ = _less(r, atoms, ids, more, c, inside, n_features, k, K)
+    return r
 
 
 @triton.jit(do_not_specialize=["k"])
 def _step(  # type: ignore[no-untyped-def]
-    who, residuals, low, units, atoms, norms2, weights, keys, directions, triangle, out_ids, out_w,
-    energy, until, explained, first_gain, going, counts, unsettled,
+    who, signals, residuals, low, units, atoms, norms2, weights, keys, directions, triangle,
+    out_ids, out_w, energy, until, explained, first_gain, going, counts, unsettled,
     k, n_nonzero, n_features, wide, n_atoms, n_tiles, atoms_unit,
     K: tl.constexpr, P: tl.constexpr, T: tl.constexpr, BN: tl.constexpr, J: tl.constexpr,
     S: tl.constexpr, C: tl.constexpr, SURE: tl.constexpr, POSITIVE: tl.constexpr, FP8: tl.constexpr,
@@ -177,7 +255,7 @@ def _step(  # type: ignore[no-untyped-def]
     seconds = tl.load(own + 1, mask=t < n_tiles, other=0)
     # How often a tile was looked at, and the least that it still may hide.
     looked = tl.zeros((T,), tl.int32)
-    best, b, ab, looks = -1.0, 0, 0.0, 0
+    best, b, ab, runner, other, looks = -1.0, -1, 0.0, -3e38, -1, 0
     top = tl.max(rest, 0)
     while (_value(top, BN) * unit + slack > best) & (top >= BN) & (looks < _MOST_LOOKS):
         cs = tl.arange(0, C)
@@ -194,7 +272,7 @@ def _step(  # type: ignore[no-untyped-def]
             mask=(chosen >= 0)[:, None] & inside[None, :], other=0.0,
         )  # fmt: skip
         es = tl.sum(rows * r[None, :], 1)
-        best, b, ab = _better(es, chosen, best, b, ab, POSITIVE)
+        best, b, ab, runner, other = _best_two(es, chosen, best, b, ab, runner, other, POSITIVE)
         top = tl.max(rest, 0)
         looks += 1
     # Tiles of which both atoms named are in doubt may hide a third: look at all of theirs.
@@ -208,7 +286,9 @@ def _step(  # type: ignore[no-untyped-def]
                 atoms + its.to(tl.int64)[:, None] * n_features + c[None, :],
                 mask=(its < n_atoms)[:, None] & inside[None, :], other=0.0,
             )  # fmt: skip
-            best, b, ab = _better(tl.sum(rows * r[None, :], 1), its, best, b, ab, POSITIVE)
+            best, b, ab, runner, other = _best_two(
+                tl.sum(rows * r[None, :], 1), its, best, b, ab, runner, other, POSITIVE
+            )
         hidden = tl.where(t == tile, -1.0, hidden)
         most, tile = tl.max(hidden, 0, return_indices=True)
     failed = looks == _MOST_LOOKS
@@ -218,6 +298,21 @@ def _step(  # type: ignore[no-untyped-def]
     wide_b = tl.zeros((), tl.int64) + tl.maximum(b, 0)
     d = tl.load(atoms + wide_b * n_features + c, mask=inside, other=0.0)
     norm2 = tl.load(norms2 + wide_b)
+    all_energy = tl.load(energy + n)
+    ids = tl.load(out_ids + n * K + js, mask=js < k, other=-1)
+    if runner + tl.sqrt(all_energy.to(tl.float32) * norm2) * _TIE > best:
+        x = tl.load(signals + n * n_features + c, mask=inside, other=0.0).to(tl.float64)
+        w64 = tl.load(out_w + n * K + js, mask=js < k, other=0.0).to(tl.float64)
+        true = _true_residual(
+            x, atoms, ids, w64, triangle + n * K * K, c, inside, n_features, k, K, POSITIVE
+        )
+        wide_other = tl.zeros((), tl.int64) + other
+        its_d = tl.load(atoms + wide_other * n_features + c, mask=inside, other=0.0)
+        e, its_e = tl.sum(true * d, 0), tl.sum(true * its_d, 0)
+        ours, its = (e, its_e) if POSITIVE else (tl.abs(e), tl.abs(its_e))
+        if (its > ours) | ((its == ours) & (other < b)):
+            b, d, ab = other, its_d, its_e.to(tl.float32)
+            norm2 = tl.load(norms2 + wide_other)
     # Gram-Schmidt against the directions before, some at a time.
     v = d
     cross = tl.zeros((K,), tl.float32)
@@ -235,7 +330,6 @@ def _step(  # type: ignore[no-untyped-def]
     left = tl.sum(v * v, 0)
     first_z2 = tl.load(first_gain + n)
     helps = (ab * ab > first_z2 * _ROUNDING * _ROUNDING * norm2) & (left > norm2 * _ROUNDING)
-    ids = tl.load(out_ids + n * K + js, mask=js < k, other=-1)
     helps &= tl.sum(tl.where(ids == b, 1, 0), 0) == 0
     if POSITIVE:
         helps &= ab > 0.0
@@ -243,7 +337,6 @@ def _step(  # type: ignore[no-untyped-def]
     scale = 1.0 / tl.sqrt(tl.maximum(left, 1e-37))
     v *= scale
     z = tl.sum(v * r, 0)
-    all_energy = tl.load(energy + n)
     total = all_energy - tl.sum((r - z * v) * (r - z * v), 0).to(tl.float64)
     if POSITIVE:
         # Coefficients must be known after every step: row k of L^-1 = [-c'L^-1, 1] / sqrt(t).
@@ -299,12 +392,7 @@ def _finish(  # type: ignore[no-untyped-def]
     own = tl.load(ids + n * K + js, mask=used, other=-1)
     w = tl.load(zs + n * K + js, mask=used, other=0.0)
     if not POSITIVE:
-        for back in range(k):
-            j = k - 1 - back
-            row = tl.load(triangle + n * K * K + j * K + js, mask=js <= j, other=0.0)
-            pivot = tl.sum(tl.where(js == j, row, 0.0), 0)
-            last = tl.sum(tl.where(js == j, w, 0.0), 0) / pivot
-            w = tl.where(js == j, last, tl.where(js < j, w - last * row, w))
+        w = _solve_back(w, triangle + n * K * K, k, K)
     norms = tl.load(norms2 + own, mask=used, other=0.0)
     doubt = tl.sum(w * w * norms, 0).to(tl.float64) * _EPS > tl.load(explained + n) * _CHECKED_DOUBT
     if doubt & (k > 0):
@@ -329,6 +417,13 @@ class Layout(NamedTuple):
 def _layout(low: torch.Tensor) -> Layout:
     fp8 = low.dtype == torch.float8_e4m3fn
     return Layout(columns=128 if fp8 else 64, tma=_is_hopper(low.device), looks=2 if fp8 else 1)
+
+
+def _warps(K: int, P: int, T: int) -> dict[str, int]:
+    """Return how large a program of ``_step`` is: two warps, unless registers would not do."""
+    if K <= 32 and P <= 1024 and T <= 1024:
+        return {"num_warps": 2, "maxnreg": 128}
+    return {"num_warps": 4}
 
 
 def _is_hopper(device: torch.device) -> bool:
@@ -370,6 +465,7 @@ def code_rows(
     layout = _layout(ready.low)
     K = triton.next_power_of_2(max(n_nonzero, 2))
     wide, n_tiles = ready.low.shape[1], len(ready.low) // _BIG.value
+    P, T = triton.next_power_of_2(n_features), triton.next_power_of_2(n_tiles)
 
     def empty(*shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
         return torch.empty(shape, dtype=dtype, device=device)
@@ -394,13 +490,12 @@ def code_rows(
             break
         _launch_screen(low, ready.low, keys, layout, positive)
         _step[(len(who),)](
-            who, residuals, low, units, ready.atoms, ready.norms2, ready.weights, keys, directions,
-            triangle, picked, values, energy, until, explained, first_gain, going, counts,
-            unsettled,
+            who, signals, residuals, low, units, ready.atoms, ready.norms2, ready.weights, keys,
+            directions, triangle, picked, values, energy, until, explained, first_gain, going,
+            counts, unsettled,
             k, n_nonzero, n_features, wide, n_atoms, n_tiles, ready.unit,
-            K=K, P=triton.next_power_of_2(n_features), T=triton.next_power_of_2(n_tiles),
-            BN=_BIG.value, J=4, S=4, C=layout.looks, SURE=SURE, POSITIVE=positive,
-            FP8=fp8, num_warps=4,
+            K=K, P=P, T=T, BN=_BIG.value, J=4, S=4, C=layout.looks, SURE=SURE, POSITIVE=positive,
+            FP8=fp8, **_warps(K, P, T),
         )  # fmt: skip
     indices = empty(n_signals, n_nonzero, dtype=torch.int32)
     coefs = empty(n_signals, n_nonzero)
@@ -408,7 +503,7 @@ def code_rows(
         triangle, picked, values, ready.norms2, counts, explained, unsettled, indices, coefs,
         n_nonzero, K=K, POSITIVE=positive, num_warps=1,
     )  # fmt: skip
-    return Coded(indices, coefs, counts, explained, unsettled.bool())
+    return Coded(indices, coefs, counts, explained, unsettled)
 
 
 def bytes_a_signal(n_atoms: int, n_features: int, n_nonzero: int) -> int:

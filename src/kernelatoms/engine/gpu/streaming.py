@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from kernelatoms.engine.gpu.arrays import DeviceArray
-from kernelatoms.engine.gpu.crossing import as_device, is_elsewhere
+from kernelatoms.engine.gpu.crossing import as_device, is_elsewhere, undisturbed
 from kernelatoms.engine.gpu.dtypes import torch_dtype
 from kernelatoms.engine.gpu.work import free_bytes
 
@@ -35,7 +35,7 @@ def card(name: Any) -> Any:
     """
     device = as_device(name)
     if device.type == "cpu":
-        return device if is_elsewhere(torch.empty(0)) else None
+        return device if is_elsewhere(torch.empty(0, device=device)) else None
     return device if device.index is not None else torch.device("cuda", torch.cuda.current_device())
 
 
@@ -46,7 +46,7 @@ def working_on(device: Any) -> Iterator[None]:
     Triton launches on the current device, wherever its arguments are.
     """
     try:
-        with torch.cuda.device(device) if device.type == "cuda" else nullcontext():
+        with undisturbed(), torch.cuda.device(device) if device.type == "cuda" else nullcontext():
             yield
     except torch.cuda.OutOfMemoryError as error:
         raise DeviceMemoryError(str(error)) from error
@@ -81,6 +81,11 @@ class Transfers:
         self._in: Any
         self._out: Any
         self._in, self._out = (torch.cuda.Stream(device) if self.on_card else None for _ in "io")
+
+    def begin_thread(self) -> None:
+        """Have a thread pin memory for this device; a new one would wake the first card for it."""
+        if self.on_card:
+            torch.cuda.set_device(self.device)
 
     def load(self, rows: Any) -> tuple[Any, Any]:
         """Bring rows (n, m) of the host to the device; return them and what says they are there."""
@@ -164,7 +169,7 @@ def stream(
     while start < n_rows:
         kept = [start]
         try:
-            with ThreadPoolExecutor(2, "kernelatoms-copies") as pool:
+            with ThreadPoolExecutor(2, "kernelatoms-copies", transfers.begin_thread) as pool:
                 _stream_from(rows, start, step, transfers, work, keep, pool, kept)
         except torch.cuda.OutOfMemoryError as error:
             if step == 1:

@@ -4,23 +4,17 @@ A card is busy with one large block; there are no threads to share it among, and
 held back. The names are those of ``engine.cpu``.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import torch
 
-Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 # Bytes of numbers worked on at once, and the fewest rows that keep a card busy.
 _AT_ONCE = 1 << 28
 _FEWEST_ROWS = 256
-
-
-def each(function: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
-    """Apply ``function`` to every item, one after another."""
-    return [function(item) for item in items]
 
 
 def for_blocks(n_rows: int, width: int, itemsize: int, work: Callable[[int, int], None]) -> None:
@@ -38,6 +32,54 @@ def for_rows(n_rows: int, most: int, work: Callable[[int, int], None]) -> None:
 def for_local_blocks(n_rows: int, n_local: int, work: Callable[[int, int], None]) -> None:
     """Call ``work(start, stop)`` for blocks of signals that have K = ``n_local`` atoms each."""
     for_blocks(n_rows, n_local * n_local, 8, work)
+
+
+def fitting_blocks(
+    code: Callable[[int, int], Result], n_rows: int, block: int, device: torch.device | None
+) -> Iterator[tuple[slice, Result]]:
+    """Yield blocks of rows and ``code(start, stop)`` of each, smaller ones where memory is short.
+
+    Parameters
+    ----------
+    code : callable
+        What codes signals ``start`` to ``stop``.
+    n_rows, block : int
+        How many signals there are, and how many to try at once.
+    device : torch.device, optional
+        Where they are coded, if that is known.
+    """
+    start = 0
+    while start < n_rows:
+        stop = min(start + block, n_rows)
+        found = _unless_out_of_memory(code, start, stop)
+        if found is None:
+            block = _half(stop - start, device)
+            continue
+        yield slice(start, stop), found
+        start = stop
+
+
+def _unless_out_of_memory(
+    code: Callable[[int, int], Result], start: int, stop: int
+) -> Result | None:
+    """Code a block; None where it does not fit, with all that was tried let go."""
+    try:
+        return code(start, stop)
+    except torch.OutOfMemoryError:
+        return None
+
+
+def _half(tried: int, device: torch.device | None) -> int:
+    """Return a smaller block, or say that there is none."""
+    if tried <= 1:
+        name = "The device" if device is None else f"Device {device}"
+        raise MemoryError(
+            f"{name} has no memory left to code even one signal at a time; free some, use "
+            "fewer atoms or sparser codes, or code on the CPU."
+        )
+    if torch.cuda.is_initialized():
+        torch.cuda.empty_cache()
+    return -(-tried // 2)
 
 
 def fair_share(n_rows: int, fewest: int = 512) -> int:
