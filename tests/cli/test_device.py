@@ -49,17 +49,29 @@ class TestWithoutACard:
     def test_the_option_wins(self, command):
         assert fit(command, "--device", "cpu", env={"KERNELATOMS_DEVICE": "cuda"}).returncode == 0
 
-    def test_other_commands_say_so_too(self, command):
+    def test_what_needs_none_does_not_ask(self, command):
         assert fit(command).returncode == 0
-        done = command("explain", "m.skops", FLOWERS, env={"KERNELATOMS_DEVICE": "cuda"})
-        assert done.returncode in (0, 2)
-        assert "Traceback" not in done.stderr
+        asked = ("explain", "m.skops", FLOWERS, "--row", "0")
+        plain, done = command(*asked), command(*asked, env={"KERNELATOMS_DEVICE": "cuda"})
+        assert (done.returncode, done.stdout) == (0, plain.stdout)
+
+    def test_what_was_there_stays(self, command, tmp_path):
+        assert fit(command).returncode == 0
+        before = (tmp_path / "m.skops").read_bytes()
+        assert fit(command, "--device", "cuda").returncode == 2
+        assert (tmp_path / "m.skops").read_bytes() == before
+        assert [path.name for path in tmp_path.iterdir()] == ["m.skops"]
 
 
 def test_wrong_names(command):
     done = fit(command, "--device", "gpu")
     assert done.returncode == 2
     assert "device must be 'cpu', 'cuda', 'cuda:1', ..., got 'gpu'." in done.stderr
+
+
+@pytest.mark.parametrize("name", ["", " "])
+def test_no_name_is_no_device(command, name):
+    assert fit(command, env={"KERNELATOMS_DEVICE": name}).returncode == 0
 
 
 def test_help_names_it(command):

@@ -5,6 +5,7 @@ On a card where there is one, else on the CPU taken for one.
 
 import threading
 import warnings
+import weakref
 from contextlib import nullcontext
 
 import numpy as np
@@ -19,6 +20,7 @@ from sklearn.pipeline import make_pipeline
 
 import kernelatoms as ka
 from kernelatoms.estimators import streaming
+from kernelatoms.estimators.brought import Brought
 
 torch = pytest.importorskip("torch")
 
@@ -337,6 +339,161 @@ class TestModels:
             assert "n_nonzero_coefs" in str(heard[0].message)
 
 
+@pytest.fixture
+def moves(monkeypatch):
+    """Note the tensors that arrays other than rows become, as copies: as on a card."""
+    seen = []
+
+    def note(array, device):
+        tensor = torch.tensor(np.array(array), device=device)
+        seen.append(weakref.ref(tensor))
+        return tensor
+
+    monkeypatch.setattr("kernelatoms.engine.gpu.crossing.from_host", note)
+    return seen
+
+
+def fail_after(work):
+    work()
+    raise KeyError
+
+
+def alive(moves):
+    """Return how many of them are there still, without waiting for the collector."""
+    return sum(moved() is not None for moved in moves)
+
+
+ASKED = {
+    "KSVD": "transform", "map": "transform", "coder": "transform", "classes": "predict",
+    "near atoms": "predict_proba", "CRC": "decision_function", "pipeline": "predict",
+}  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+class TestWhatStays:
+    @pytest.mark.parametrize("name", ASKED)
+    def test_a_model_is_brought_once(self, name, chosen, moves):
+        X, y = draw()
+        model = made(name).fit(X, y)
+        ask = getattr(model, ASKED[name])
+        with chosen():
+            first = ask(X[:50])
+            n_moves = len(moves)
+            assert n_moves > 0
+            for start in (0, 50, 100):
+                same(ask(X[start : start + 50])[:20], ask(X)[start : start + 20], 1e-5)
+            same(ask(X[:50]), first)
+            assert len(moves) == n_moves
+        with chosen():
+            same(ask(X[:50]), first)
+        assert len(moves) > n_moves
+
+    def test_so_are_atoms_and_their_gram_matrix(self, chosen, moves, monkeypatch):
+        X, atoms = draw()[0], draw(1, 20)[0]
+        learner, grams, compute = made("KSVD").fit(X), [], gpu.gram_matrix
+        monkeypatch.setattr(gpu, "gram_matrix", lambda atoms: grams.append(0) or compute(atoms))
+        with chosen():
+            for _ in range(3):
+                ka.sparse_encode(X, atoms)
+            assert len(moves) == 1
+            grams.clear()
+            for _ in range(3):
+                learner.transform(X), learner.score(X)
+            assert len(grams) == 1
+
+    def test_edits_are_noticed(self, chosen, moves):
+        X, y = draw()
+        model = made("KSVD").fit(X)
+        classes = made("classes").fit(X, y)
+        with chosen():
+            model.transform(X), classes.predict(X)
+            moves.clear()
+            model.components_[0] = -model.components_[1]  # in place
+            classes.dictionaries_[1].components_[2] *= 0.5
+            found = model.transform(X), classes.decision_function(X)
+            assert len(moves) == 2
+            moves.clear()
+            model.components_ = model.components_[::-1].copy()
+            turned = model.transform(X)
+            assert len(moves) == 1
+            dense = model.set_params(sparse_output=False).transform(X)
+            assert len(moves) == 1
+        same(dense, turned.toarray())
+        model.set_params(sparse_output=True)
+        same(found[1], classes.decision_function(X))
+        same(turned, model.transform(X))
+        model.components_ = model.components_[::-1].copy()
+        same(found[0], model.transform(X))
+
+    def test_what_learns_is_brought_afresh(self, chosen, moves):
+        X, _ = draw()
+        model, own = made("MOD"), made("MOD")
+        for start in range(0, 120, 30):
+            model.partial_fit(X[start : start + 30])
+            with chosen():
+                own.partial_fit(X[start : start + 30])
+                same(own.transform(X), model.transform(X))
+                own.partial_fit(X[start : start + 30])
+                model.partial_fit(X[start : start + 30])
+                same(own.transform(X), model.transform(X))
+        with chosen():
+            own.transform(X)
+            moves.clear()
+            same(own.fit(X).transform(X), model.fit(X).transform(X))
+            assert moves
+
+    def test_nothing_stays_too_long(self, chosen, moves):
+        X, atoms = draw()[0], draw(1, 20)[0]
+        model = made("KSVD").fit(X)
+        with chosen():
+            model.transform(X), ka.sparse_encode(X, atoms), ka.sparse_encode(X, atoms.tolist())
+            assert alive(moves) == len(moves) - 1  # the list's have no owner
+            made("MOD").fit(X)
+            assert alive(moves) == 0
+            model.transform(X)
+            assert alive(moves) > 0
+            del model
+            assert alive(moves) == 0
+            ka.sparse_encode(X, atoms)
+            assert alive(moves) == 1
+        assert alive(moves) == 0
+        with pytest.raises(KeyError), chosen():
+            fail_after(lambda: ka.sparse_encode(X, atoms))
+        assert alive(moves) == 0
+
+    def test_where_the_variable_chooses(self, a_card, moves, monkeypatch):
+        X, _ = draw()
+        model = made("KSVD").fit(X)
+        monkeypatch.setenv("KERNELATOMS_DEVICE", NAME)
+        model.transform(X)
+        n_moves = len(moves)
+        model.transform(X)
+        assert len(moves) == n_moves > 0
+        del model
+        assert alive(moves) == 0
+
+    def test_every_device_has_its_own(self):
+        brought, atoms = Brought(), draw()[0]
+        for n, device in enumerate(("cuda:0", "cuda:1", "cuda:0")):
+            assert brought.array(atoms, device, lambda array, n=n: array + n)[0, 0] == (
+                atoms[0, 0] + n
+            )
+        assert brought.array(atoms, "cuda:0", lambda array: None) is not None
+
+    def test_memory_is_for_rows_first(self, chosen, moves, monkeypatch):
+        X, _ = draw()
+        model = made("KSVD").fit(X)
+        n_bytes = model.components_.nbytes + model.objective_.nbytes
+        path = "kernelatoms.engine.gpu.streaming.free_memory"
+        with chosen():
+            for free, n_expected in ((n_bytes, 0), (n_bytes - 1, 2)):
+                model.transform(X)
+                moves.clear()
+                monkeypatch.setattr(path, lambda device, free=free: free)
+                model.transform(X)
+                assert len(moves) == n_expected
+
+
 class TestMemory:
     @pytest.fixture
     def small(self, monkeypatch):
@@ -399,7 +556,7 @@ class TestMemory:
 
     def test_rows_that_do_not_fit_whole_are_refused_before(self, chosen, blocks, monkeypatch):
         X, _ = draw()
-        monkeypatch.setattr("kernelatoms.space.memory._ALWAYS_FITS", 0)
+        monkeypatch.setattr("kernelatoms.space.memory._FITS_ELSEWHERE", 0)
         monkeypatch.setattr(gpu, "free_bytes", lambda like: 1000)
         message = r"rows of X.*need about .*memory.*available.*MOD.partial_fit.*KERNELATOMS_DEVICE"
         with chosen(), pytest.raises(ValueError, match=message):
@@ -478,6 +635,62 @@ class TestTheChoice:
             other = threading.Thread(target=ka.sparse_encode, args=(X, X[:10]))
             other.start()
             other.join()
+        assert not blocks
+
+    def test_contexts_in_contexts_and_in_threads(self, chosen, blocks, moves):
+        X, atoms = draw()[0], draw(1, 20)[0]
+        expected, both_in = ka.sparse_encode(X, atoms), threading.Barrier(2)
+        found = []
+
+        def ask(fails):
+            try:
+                with chosen():
+                    both_in.wait()
+                    same(ka.sparse_encode(X, atoms), expected)
+                    both_in.wait()
+                    if fails:
+                        raise KeyError
+                    same(ka.sparse_encode(X, atoms), expected)
+                    found.append(len(X))
+            except KeyError:
+                both_in.wait()
+                blocks_before = len(blocks)
+                same(ka.sparse_encode(X, atoms), expected)
+                found.append(len(blocks) - blocks_before)
+            else:
+                both_in.wait()
+
+        others = [threading.Thread(target=ask, args=(fails,)) for fails in (False, True)]
+        with chosen():
+            for other in others:
+                other.start()
+            for other in others:
+                other.join()
+            assert sorted(found) == [0, len(X)]
+            n_moves = len(moves)
+            assert n_moves == 2  # a context each
+            ka.sparse_encode(X, atoms)
+            with pytest.raises(KeyError), chosen():
+                fail_after(lambda: ka.sparse_encode(X, atoms))
+            assert len(moves) == n_moves + 2
+            ka.sparse_encode(X, atoms)
+            assert len(moves) == n_moves + 2
+            assert sum(blocks) == 6 * len(X)
+
+    def test_whatever_else_torch_is_told(self, chosen, blocks):
+        X, _ = draw(dtype=np.float32)
+        model = made("KSVD").fit(X)
+        expected = model.transform(X)
+        kinds = ("cpu", *(["cuda"] if CUDA else []))
+        for setting in (torch.device("meta"), *(torch.autocast(k, torch.bfloat16) for k in kinds)):
+            with chosen(), setting:
+                same(model.transform(X), expected, 1e-4)
+                same(made("KSVD").fit(X).components_, model.components_, 1e-3)
+
+    def test_the_cpu_is_no_device_whatever_the_default(self, blocks):
+        X, _ = draw()
+        with ka.use_device("cpu"), torch.device("meta"):
+            ka.sparse_encode(X, X[:10])
         assert not blocks
 
     def test_the_cpu_is_no_device(self, blocks):

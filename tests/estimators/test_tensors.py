@@ -21,6 +21,7 @@ from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 
 import kernelatoms as ka
+from kernelatoms.estimators.model_arrays import as_array
 
 torch = pytest.importorskip("torch")
 
@@ -147,10 +148,11 @@ class TestSparseEncode:
             ka.sparse_encode(*ours, max_residual=tensor(goals, place)),
             ka.sparse_encode(X, atoms, max_residual=goals),
         )
-        near(
-            ka.sparse_encode(*ours, max_residual=goals),
-            ka.sparse_encode(X, atoms, max_residual=goals),
-        )
+        for given in (goals, torch.tensor(goals)):  # the host's are brought to the rows
+            near(
+                ka.sparse_encode(*ours, max_residual=given),
+                ka.sparse_encode(X, atoms, max_residual=goals),
+            )
         options = {"method": "lasso", "alpha": 0.3, "return_gap": True}
         expected, gap = ka.sparse_encode(X, atoms, **options)
         codes, own_gap = ka.sparse_encode(*ours, **options)
@@ -230,6 +232,74 @@ class TestSparseEncode:
                 tensor(atoms, device),
                 kernel=lambda A, B: np.ones((len(A), len(B))),
             )
+
+
+class TestDecodersFromFiles:
+    """Weights and activations of language models, as safetensors files hold them."""
+
+    def write(self, path, dtype):
+        """Write an autoencoder's decoder, both ways round, and activations of many tokens."""
+        files = pytest.importorskip("safetensors.torch")
+        X = draw(n=60)[0]
+        directions = draw(1, 40)[0]
+        directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+        directions[7] = 0  # dead
+        weights = {"W_dec": directions, "decoder.weight": directions.T, "b_dec": X.mean(axis=0),
+                   "resid": X.reshape(4, 15, -1)}  # fmt: skip
+        tensors = {name: torch.tensor(part).to(dtype) for name, part in weights.items()}
+        files.save_file({name: part.contiguous() for name, part in tensors.items()}, path)
+        return files.load_file
+
+    @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+    @pytest.mark.parametrize(
+        "options",
+        [
+            {"n_nonzero_coefs": 3},
+            {"n_nonzero_coefs": 3, "positive": True},
+            {"method": "lasso", "alpha": 0.3, "positive": True},
+        ],
+        ids=str,
+    )
+    def test_codes_are_those_of_arrays(self, options, dtype, place, tmp_path):
+        path = tmp_path / "sae.safetensors"
+        weights = self.write(path, dtype)(path, device=str(place))
+        decoder, rows = weights["W_dec"], weights["resid"].flatten(0, -2)
+        assert decoder.dtype == rows.dtype == dtype
+        # 16-bit numbers are taken for what they are; numpy has no bfloat16.
+        given = [part.cpu().float().numpy() for part in (rows, decoder)]
+        expected = ka.sparse_encode(*given, **options)
+        codes = ka.sparse_encode(rows, decoder, **options)
+        near(codes, expected, 1e-4)
+        assert not plain(codes)[:, 7].any()
+        near(codes @ decoder.float(), expected @ given[1], 1e-4)
+        near(ka.sparse_encode(rows, weights["decoder.weight"].T, **options), expected, 1e-4)
+
+    def test_activations_and_weights_of_two_types(self, place, tmp_path):
+        path = tmp_path / "sae.safetensors"
+        weights = self.write(path, torch.bfloat16)(path, device=str(place))
+        decoder, rows = weights["W_dec"], weights["resid"].flatten(0, -2).float()
+        wide = ka.sparse_encode(rows, decoder.float(), n_nonzero_coefs=3)
+        near(ka.sparse_encode(rows, decoder, n_nonzero_coefs=3), wide)
+        near(ka.sparse_encode(rows.bfloat16(), decoder.float(), n_nonzero_coefs=3), wide)
+
+    def test_weights_that_are_refused(self, place, tmp_path):
+        path = tmp_path / "sae.safetensors"
+        weights = self.write(path, torch.float32)(path, device=str(place))
+        rows = weights["resid"].flatten(0, -2)
+        with pytest.raises(ValueError, match=r"looks transposed: pass dictionary\.T"):
+            ka.sparse_encode(rows, weights["decoder.weight"])
+        with pytest.raises(ValueError, match=r"X must have rows.*\(4, 15, 8\).*flatten\(0, -2\)"):
+            ka.sparse_encode(weights["resid"], weights["W_dec"])
+        with pytest.raises(TypeError, match=r"dictionary must be an array.*got dict"):
+            ka.sparse_encode(rows, weights)
+        with pytest.raises(ValueError, match="dictionary requires gradients"):
+            ka.sparse_encode(rows, torch.nn.Parameter(weights["W_dec"]))
+        with pytest.raises(ValueError, match=r"X is a tensor of torch\.float8.*float\(\)"):
+            ka.sparse_encode(rows.to(torch.float8_e4m3fn), weights["W_dec"])
+        with pytest.raises(ValueError, match="X is on meta, and tensors must be on the CPU or on"):
+            ka.sparse_encode(rows.to("meta"), weights["W_dec"].to("meta"))
+        with pytest.raises(ValueError, match=r"X is on .* and dictionary on meta"):
+            ka.sparse_encode(rows, weights["W_dec"].to("meta"))
 
 
 LEARNERS = {
@@ -639,6 +709,225 @@ class TestTheDoor:
         own.set_output(transform="pandas")
         with pytest.raises(ValueError, match="set_output"):
             own.transform(ours)
+        samples = torch.ones((2, own.n_components_), dtype=torch.float64, device=place)
+        assert own.inverse_transform(samples).shape == (2, 8)
+
+
+SETTINGS = {
+    "autocast": lambda: torch.autocast("cuda" if CUDA else "cpu", torch.bfloat16),
+    "a default device": lambda: torch.device("meta"),
+    "inference": torch.inference_mode,
+}
+
+
+class TestWhateverTorchIsTold:
+    @pytest.mark.parametrize("setting", SETTINGS)
+    @pytest.mark.parametrize("name", ["KSVD", "MOD, l1", "KernelMOD"])
+    def test_learners_learn_the_same(self, setting, name, place):
+        ours = tensor(draw(dtype=np.float32)[0], place)
+        expected, own = (LEARNERS[name]().set_params(random_state=0) for _ in range(2))
+        expected.fit(ours)
+        with SETTINGS[setting]():
+            own.fit(ours)
+            codes = own.transform(ours)
+        assert own.components_.device == ours.device
+        near(own.components_, expected.components_, 1e-5)
+        near(codes, expected.transform(ours), 1e-5)
+        near(own.transform(ours), codes)
+
+    @pytest.mark.parametrize("setting", SETTINGS)
+    @pytest.mark.parametrize("name", ["classes", "CRC, neighbours", "SRC"])
+    def test_classifiers_too(self, setting, name, place):
+        X, y = draw(dtype=np.float32)
+        ours = tensor(X, place)
+        expected = CLASSIFIERS[name]().set_params(random_state=0).fit(ours, y)
+        with SETTINGS[setting]():
+            found = clone(expected).fit(ours, y).decision_function(ours)
+        near(found, expected.decision_function(ours), 1e-4)
+
+    @pytest.mark.parametrize("dtype", [torch.float64, torch.float16])
+    def test_types_are_those_of_the_rows(self, dtype, place):
+        X, y = draw(dtype=np.float32)
+        ours = tensor(X, place)
+        before = torch.get_default_dtype()
+        expected = [ka.sparse_encode(ours, ours[:20], **options) for options in CODINGS]
+        torch.set_default_dtype(dtype)
+        try:
+            for options, codes in zip(CODINGS, expected, strict=True):
+                near(ka.sparse_encode(ours, ours[:20], **options), codes)
+            for name in ("classes", "CRC"):
+                model = CLASSIFIERS[name]().set_params(random_state=0)
+                assert model.fit(ours, y).score(ours, y) > 0.5
+        finally:
+            torch.set_default_dtype(before)
+
+
+class TestStrangeTensors:
+    def test_numbers_of_torchs(self, place, tmp_path):
+        X, _ = draw()
+        ours = tensor(X, place)
+        for options in (
+            {"n_nonzero_coefs": 2}, {"max_residual": 0.25}, {"method": "lasso", "alpha": 0.25},
+            {"n_nonzero_coefs": 2, "kernel": "rbf", "gamma": 0.0625},
+        ):  # fmt: skip
+            expected = ka.sparse_encode(X, X[:20], **options)
+            for where in ("cpu", place):  # the host's meet tensors of any device
+                given = {
+                    name: value if isinstance(value, str) else torch.tensor(value, device=where)
+                    for name, value in options.items()
+                }
+                near(ka.sparse_encode(ours, ours[:20], **given), expected, 1e-5)
+        alpha = torch.tensor(0.25)
+        own = ka.MOD(12, alpha=alpha, max_iter=2, random_state=0).fit(ours)
+        near(own.components_, clone(own).set_params(alpha=0.25).fit(ours).components_)
+        assert own.alpha is alpha
+        assert ka.to_device(own, "cpu").get_params()["alpha"] == 0.25
+        assert isinstance(ka.to_device(own, "cpu").alpha, float)
+        with pytest.raises(ValueError, match="alpha requires gradients"):
+            ka.sparse_encode(ours, ours[:20], method="lasso", alpha=alpha.requires_grad_())
+        assert ka.to_device(torch.tensor(3.0, device=place), "cpu").shape == ()
+        assert as_array(alpha.detach(), "learned_").shape == ()
+
+    @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+    def test_labels_of_16_bits(self, dtype, place):
+        X, y = draw()
+        model = ka.CRCClassifier(mu=0.1).fit(tensor(X, place), tensor(y, place).to(dtype))
+        assert model.classes_.dtype == torch.float32
+        near(
+            model.predict(tensor(X, place)), model.classes_[model.predict(tensor(X, place)).long()]
+        )
+
+    def test_no_labels(self, place):
+        for model in (CLASSIFIERS["classes"](), ka.CRCClassifier()):
+            with pytest.raises(ValueError, match="requires y to be passed, but the target y is"):
+                model.fit(tensor(draw()[0], place), None)
+
+    @pytest.mark.parametrize("dtype", [torch.uint16, torch.uint32, torch.uint8, torch.int16])
+    def test_whole_numbers_of_any_size(self, dtype, place):
+        X = np.round(9 * np.abs(draw()[0]))
+        ours = tensor(X, place).to(dtype)
+        found = ka.sparse_encode(ours, ours[:20])
+        assert found.dtype == torch.float64
+        near(found, ka.sparse_encode(X, X[:20]))
+
+    @pytest.mark.parametrize(
+        ("change", "message"),
+        [
+            (lambda X: X.to(torch.uint64), "X is a tensor of torch.uint64.*give X.float"),
+            (lambda X: X.to(torch.complex64).to_sparse_csr(), "Complex data not supported: X"),
+            (lambda X: torch.nested.nested_tensor([X[0], X[1]]), "X is a nested tensor.*padded"),
+        ],
+    )
+    def test_refused(self, change, message, place):
+        ours = tensor(np.abs(draw()[0]), place)
+        with pytest.raises(ValueError, match=message):
+            ka.sparse_encode(change(ours), ours[:10])
+        with pytest.raises(ValueError, match=message):
+            ka.KSVD(8).fit(change(ours))
+
+    def test_a_kernel_may_return_half_precision(self, device):
+        ours = tensor(draw()[0], device)
+        found = ka.sparse_encode(ours, ours[:20], kernel=lambda A, B: (A @ B.T).half())
+        assert found.dtype == torch.float64
+        assert float(found.values().abs().max()) > 0
+
+
+FOR_THE_CPU = {
+    "KSCDL": lambda: ka.KSCDL(8, max_iter=1, random_state=0),
+    "KSAD": lambda: ka.KSAD(8, max_iter=1, random_state=0),
+    "KSADClassifier": lambda: ka.KSADClassifier(8, max_iter=1, random_state=0),
+    "DKSVDClassifier": lambda: ka.DKSVDClassifier(12, max_iter=1, random_state=0),
+    "FDDLClassifier": lambda: ka.FDDLClassifier(4, max_iter=1, random_state=0),
+    "FillFromNearest": lambda: ka.FillFromNearest(),
+    "FillToLearn": lambda: ka.FillToLearn(),
+}
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+class TestWhatIsForTheCpu:
+    """What works on the CPU alone takes tensors of the CPU, and says so of others."""
+
+    METHODS: ClassVar = (
+        "transform", "predict", "predict_proba", "decision_function", "kneighbors", "explain",
+    )  # fmt: skip
+
+    @pytest.mark.parametrize("name", FOR_THE_CPU)
+    def test_estimators(self, name):
+        X, y = draw()
+        model, own = FOR_THE_CPU[name]().fit(X, y), FOR_THE_CPU[name]()
+        ours = torch.tensor(X)
+        assert own.fit(ours, torch.tensor(y)) is own
+        for attribute, value in tensors_of(own):
+            assert isinstance(value, np.ndarray), attribute
+        with nullcontext() if CUDA else cpu_as_device():
+            there = tensor(X, "cuda" if CUDA else "cpu")
+            with pytest.raises(ValueError, match=rf"{name}\.fit works on the CPU alone.*to_device"):
+                FOR_THE_CPU[name]().fit(there, y)
+        for method in [method for method in self.METHODS if hasattr(model, method)]:
+            found, expected = getattr(own, method)(ours), getattr(model, method)(X)
+            if method != "explain":
+                near(found, expected)
+            if hasattr(model, "inverse_transform") and method == "transform":
+                near(own.inverse_transform(found), model.inverse_transform(expected))
+            with nullcontext() if CUDA else cpu_as_device():
+                message = rf"{name}.* works on the CPU alone, and X is on .*to_device"
+                with pytest.raises(ValueError, match=message):
+                    getattr(model, method)(there)
+
+    def test_tensors_among_parameters(self):
+        X, _ = draw()
+        model, own = (
+            ka.KSCDL(max_iter=1, dict_init=start).fit(X) for start in (X[:8], torch.tensor(X[:8]))
+        )
+        near(own.components_, model.components_)
+        assert isinstance(own.dict_init, torch.Tensor)
+
+    def functions(self, X, y, learner, kernels, classes, crc):
+        """Yield the functions, by name, as calls."""
+        rows, atoms = X[:30], X[:12]
+        codes = learner.transform(rows)
+        yield "residual_norms", lambda: ka.residual_norms(rows, learner, codes)
+        yield "residual_norms", lambda: ka.residual_norms(rows, atoms, learner.transform(rows))
+        yield "decode", lambda: ka.decode(learner, codes).rows
+        yield "atom_numbers", lambda: ka.atom_numbers(learner, rows).coherence
+        yield "atom_preimages", lambda: ka.atom_preimages(kernels).rows
+        yield "preimage", lambda: ka.preimage(atoms, atoms[:, :1], gamma=0.1).rows
+        yield "denoise_rows", lambda: ka.denoise_rows(rows, sigma=0.5, dictionary=learner)
+        yield "denoise_image", lambda: ka.denoise_image(X, sigma=0.5, patch_size=4, max_iter=1)
+        yield "choose_sizes", lambda: ka.choose_sizes(classes, X, y, n_atoms=[4], cv=2).scores
+        yield "estimate_sigma", lambda: ka.estimate_sigma(X)
+        yield "explain", lambda: [one.residuals for one in ka.explain(classes, rows)]
+        yield "explain", lambda: [one.residuals for one in crc.explain(rows)]
+
+    def calls(self, form, place="cpu"):
+        X, y = draw()
+        X = form(X, place) if form is tensor else form(X)
+        learner = LEARNERS["KSVD"]().set_params(random_state=0).fit(X)
+        kernels = LEARNERS["KernelKSVD"]().set_params(random_state=0).fit(X)
+        classes = CLASSIFIERS["classes"]().set_params(random_state=0).fit(X, y)
+        crc = ka.CRCClassifier(mu=0.1).fit(X, y)
+        return list(self.functions(X, y, learner, kernels, classes, crc))
+
+    def test_functions(self):
+        given = self.calls(np.asarray), self.calls(tensor)
+        for (name, expected), (_, found) in zip(*given, strict=True):
+            assert not isinstance(found(), torch.Tensor), name
+            near(found(), expected(), 1e-6)
+
+    def test_functions_elsewhere(self, device):
+        for name, call in self.calls(tensor, device):
+            with pytest.raises(ValueError, match=rf"{name} works on the CPU alone.*to_device"):
+                call()
+
+    def test_what_is_remembered_is_of_one_device(self, device, monkeypatch):
+        from kernelatoms.engine.gpu import DeviceArray
+        from kernelatoms.space.atoms import remember
+
+        owner, atoms, made = ka.KSVD(), DeviceArray(tensor(draw()[0], device)), []
+        for name in ("cuda:0", "cuda:0", "cuda:1"):
+            monkeypatch.setattr(DeviceArray, "device", property(lambda self, name=name: name))
+            remember(owner, (atoms,), lambda: made.append(0))
+        assert len(made) == 2
 
 
 class TestToDevice:
@@ -690,11 +979,16 @@ class TestToDevice:
         if CUDA:
             assert ka.to_device(X, "cuda").device.type == "cuda"
 
+    def test_a_model_that_is_there_is_copied(self):
+        model = ka.KSVD(8)
+        assert ka.to_device(model, "cpu") is not model
+
     def test_refused(self):
         with pytest.raises(TypeError, match="model_or_array must be"):
             ka.to_device("KSVD", "cpu")
-        with pytest.raises(ValueError, match="device must be 'cpu', 'cuda'"):
-            ka.to_device(np.ones((2, 2)), "nowhere")
+        for device in ("nowhere", "meta"):
+            with pytest.raises(ValueError, match="device must be 'cpu', 'cuda'"):
+                ka.to_device(np.ones((2, 2)), device)
         if not CUDA:
             with pytest.raises(ValueError, match="torch finds no CUDA"):
                 ka.to_device(np.ones((2, 2)), "cuda")
@@ -727,6 +1021,7 @@ def test_scikit_learns_own_check_of_tensors():
     """Namespaces, devices, shapes and values of outputs and attributes, for torch on the CPU."""
     code = """
 import warnings
+import torch
 import kernelatoms as ka
 from sklearn.utils.estimator_checks import check_array_api_input
 warnings.simplefilter("ignore")
@@ -735,7 +1030,8 @@ for model in (
     ka.KSVD(6, **learner), ka.MOD(6, **learner), ka.KernelKSVD(6, gamma=0.1, **learner),
     ka.KernelMOD(6, gamma=0.1, **learner), ka.KernelLinearizer(gamma=0.1, random_state=0),
     ka.ClassDictionaryClassifier(ka.KSVD(6), random_state=0), ka.CRCClassifier(),
-    ka.CRCClassifier("rbf", n_neighbors=9), ka.UnitRows(),
+    ka.CRCClassifier("rbf", n_neighbors=9), ka.SRCClassifier(n_nonzero_coefs=3), ka.UnitRows(),
+    ka.SparseCoder(torch.eye(10)[:6], n_nonzero_coefs=2, sparse_output=False),
 ):
     for dtype in ("float32", "float64"):
         check_array_api_input(
@@ -749,4 +1045,4 @@ for model in (
         capture_output=True, text=True,
     )  # fmt: skip
     assert run.returncode == 0, run.stderr
-    assert len(run.stdout.split()) == 9
+    assert len(run.stdout.split()) == 11

@@ -83,7 +83,7 @@ def works_on_device(command: Callable[P, None]) -> Callable[P, None]:
     @functools.wraps(command)
     def there(*args: P.args, **kwargs: P.kwargs) -> None:
         device: Any = kwargs.get("device")
-        if not device:
+        if not device or not device.strip():
             return command(*args, **kwargs)
         from kernelatoms import use_device
 

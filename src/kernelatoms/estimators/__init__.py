@@ -40,7 +40,8 @@
 - ``unchanged``: a ``fit`` that fails leaves the estimator as it was.
 - ``tensors``: tensors at the door; ``devices``: ``to_device``; ``model_arrays``: the arrays of
   models; ``elsewhere``: checks of arrays of any machine.
-- ``device_choice``: ``use_device``; ``streaming``: numpy rows through the device that is chosen.
+- ``device_choice``: ``use_device``; ``streaming``: numpy rows through the device that is chosen;
+  ``brought``: what it holds of models already.
 - ``sparse_rows``: rows that come as sparse arrays, dense inside.
 - ``checks``: what every argument is checked with, before work starts.
 - ``fitted``: what fitted attributes are checked with, which may come from a file.

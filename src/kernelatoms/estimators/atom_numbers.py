@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from sklearn.utils import column_or_1d
 
 from kernelatoms.estimators.opened import open_model
+from kernelatoms.estimators.tensors import cpu_alone
 
 Array = NDArray[Any]
 
@@ -116,6 +117,7 @@ class AtomNumbers:
         return None if self.classes is None else 1 / len(self.classes)
 
 
+@cpu_alone
 def atom_numbers(model: Any, X: Any = None, y: Any = None) -> AtomNumbers:
     """Return coherence, energy, use and class purity of every atom of a fitted model.
 

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from kernelatoms.estimators.linearizer import KernelLinearizer
 from kernelatoms.estimators.opened import Opened, open_model, undo_directions
 from kernelatoms.estimators.preimages import preimage
+from kernelatoms.estimators.tensors import cpu_alone
 from kernelatoms.similarity import Kernel, LinearKernel, PrecomputedKernel
 from kernelatoms.space.expansion import Expansion
 
@@ -36,6 +37,7 @@ class AtomPreImages(NamedTuple):
     sign: NDArray[np.intp]
 
 
+@cpu_alone
 def atom_preimages(model: Any, atoms: Any = None, *, method: str = "auto") -> AtomPreImages:
     """Return rows that stand for atoms, with the error that they reach in feature space.
 

@@ -68,7 +68,13 @@ def clip_count(name: str, value: int, limit: int, reason: str, then: str = "") -
 
 def check_dictionary(name: str, value: Any, n_features: int, dtype: Any) -> Array:
     """Return a finite matrix of atoms over these features, C-ordered and of this dtype."""
-    atoms = check_any(dense_rows(value, name), dtype=dtype, order="C", input_name=name)
+    try:
+        atoms = check_any(dense_rows(value, name), dtype=dtype, order="C", input_name=name)
+    except TypeError as error:  # NumPy's words do not say of what
+        raise TypeError(
+            f"{name} must be an array of numbers, one atom a row, got {type(value).__name__}: "
+            f"{error}."
+        ) from error
     if atoms.shape[1] != n_features:
         turned = len(atoms) == n_features
         raise ValueError(

@@ -32,7 +32,7 @@ from kernelatoms.estimators.kernel_choice import KernelChoice
 from kernelatoms.estimators.learners import KSVD, LinearLearner
 from kernelatoms.estimators.probabilities import Probabilities, first_largest, probabilities
 from kernelatoms.estimators.sparse_rows import sparse_in_blocks
-from kernelatoms.estimators.tensors import takes_tensors
+from kernelatoms.estimators.tensors import cpu_alone, takes_tensors
 from kernelatoms.estimators.unchanged import or_unchanged
 from kernelatoms.pursuit.choices import code_over_nearest
 from kernelatoms.similarity.base import check_flag
@@ -226,6 +226,7 @@ class ClassDictionaryClassifier(
         nearest = self._residuals(self._validated(X)).argmin(axis=1)
         return self._labels(nearest)
 
+    @cpu_alone
     @sparse_in_blocks
     def explain(self, X: Any) -> list[Explanation]:
         """Say for every row why it is given its class: the atoms used, what each class leaves.

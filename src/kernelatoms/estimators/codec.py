@@ -15,6 +15,7 @@ from kernelatoms.codec.models import CodecModel
 from kernelatoms.codec.stored_models import checked_model
 from kernelatoms.estimators.checks import FLOATS, check_choice, check_real
 from kernelatoms.estimators.fitted import check_features, held
+from kernelatoms.estimators.tensors import cpu_alone
 from kernelatoms.estimators.unchanged import or_unchanged
 from kernelatoms.similarity.base import check_flag
 
@@ -79,6 +80,7 @@ class KernelCodec(BaseEstimator):
         tags.input_tags.three_d_array = True
         return tags
 
+    @cpu_alone
     @or_unchanged
     def fit(self, X: Any, y: Any = None) -> Self:
         """Choose a model, and learn what it needs.
@@ -109,6 +111,7 @@ class KernelCodec(BaseEstimator):
         self.trials_ = [(trial.name, trial.n_bytes, trial.note) for trial in choice.trials]
         return self
 
+    @cpu_alone
     def encode(self, X: Any) -> bytes:
         """Return rows as bytes.
 

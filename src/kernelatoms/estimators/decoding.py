@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from kernelatoms.estimators.checks import FLOATS
 from kernelatoms.estimators.opened import flat_steps
+from kernelatoms.estimators.tensors import cpu_alone
 
 Array = NDArray[Any]
 
@@ -39,6 +40,7 @@ class Decoded(NamedTuple):
     unit_norm: bool
 
 
+@cpu_alone
 def decode(model: Any, codes: Any, *, like: Any = None) -> Decoded:
     """Return the rows that codes stand for, in the units that the model's rows came in.
 

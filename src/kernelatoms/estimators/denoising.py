@@ -15,6 +15,7 @@ from sklearn.utils import check_random_state
 
 from kernelatoms.estimators.checks import check_count, check_dictionary, check_real
 from kernelatoms.estimators.noise import check_rows, planes_of, sigma_of
+from kernelatoms.estimators.tensors import cpu_alone
 from kernelatoms.learning.atoms import unit_rows
 from kernelatoms.learning.ksvd import KSVDUpdate
 from kernelatoms.learning.loop import learn
@@ -40,6 +41,7 @@ _BLOCK = 1 << 15
 _WIDE_RANGE = 1e4
 
 
+@cpu_alone
 def denoise_image(
     image: Any,
     sigma: float | None = None,
@@ -115,6 +117,7 @@ def denoise_image(
     return back([_clean(plane, s, **options) for plane, s in zip(planes, levels, strict=True)])
 
 
+@cpu_alone
 def denoise_rows(
     X: Any,
     sigma: float | None = None,

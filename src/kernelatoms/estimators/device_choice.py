@@ -6,14 +6,26 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass, field
 from typing import Any
 
 from kernelatoms.engine.cpu import threads
+from kernelatoms.estimators.brought import Brought
 
 VARIABLE = "KERNELATOMS_DEVICE"
 
-# None where nobody chose, and the variable counts; "" where there is to be none.
-_chosen: ContextVar[str | None] = ContextVar("chosen", default=None)
+
+@dataclass(frozen=True)
+class _Choice:
+    """The name of a device, "" where there is to be none; and what was brought there since."""
+
+    name: str
+    brought: Brought = field(default_factory=Brought)
+
+
+# None where nobody chose, and the variable counts.
+_chosen: ContextVar[_Choice | None] = ContextVar("chosen", default=None)
+_brought_by_variable = Brought()
 
 
 @contextmanager
@@ -22,8 +34,10 @@ def use_device(device: Any) -> Iterator[None]:
 
     What goes in and comes out are numpy arrays, as ever: rows are copied to the device block by
     block while others are worked on there, so that they may be more than fit in its memory; ``fit``
-    needs them there whole. The environment variable ``KERNELATOMS_DEVICE`` chooses a device for a
-    whole process, and ``--device`` for a command; this context wins.
+    needs them there whole. What a model has there stays until the context ends, the model changes
+    or something is fitted, so that many small calls bring it once. The environment variable
+    ``KERNELATOMS_DEVICE`` chooses a device for a whole process, and ``--device`` for a command;
+    this context wins.
 
     Parameters
     ----------
@@ -62,28 +76,36 @@ def use_device(device: Any) -> Iterator[None]:
     """
     name = str(device).strip()
     _find(name)
-    token = _chosen.set(name)
+    choice = _Choice(name)
+    token = _chosen.set(choice)
     try:
         yield
     finally:
         _chosen.reset(token)
+        choice.brought.forget()
 
 
 def chosen_device() -> Any:
     """Return the device that numpy rows go through, or None: for all within work of the CPU."""
     if threads.is_at_work():
         return None
-    name = _chosen.get()
-    if name is not None:
-        return _find(name) if name else None
+    choice = _chosen.get()
+    if choice is not None:
+        return _find(choice.name) if choice.name else None
     name = os.environ.get(VARIABLE, "").strip()
     return _find(name, f"{VARIABLE}={name}: ") if name else None
+
+
+def brought() -> Brought:
+    """Return what the device that is chosen holds of models already."""
+    choice = _chosen.get()
+    return _brought_by_variable if choice is None else choice.brought
 
 
 @contextmanager
 def on_the_cpu() -> Iterator[None]:
     """Choose no device for what a call on the CPU calls in turn."""
-    token = _chosen.set("")
+    token = _chosen.set(_Choice(""))
     try:
         yield
     finally:

@@ -12,6 +12,7 @@ from kernelatoms.estimators.model_arrays import (
     gate,
     holds_tensor,
     is_leaf,
+    is_number,
     is_tensor,
     rebuilt,
 )
@@ -67,6 +68,8 @@ def to_device(model_or_array: Any, device: Any) -> Any:
 def _to_numpy(value: Any, name: str) -> Any:
     if not is_tensor(value):
         return value
+    if is_number(value, name):
+        return value.item()
     return as_scipy(gate().numpy_of(value.detach().cpu(), name))
 
 

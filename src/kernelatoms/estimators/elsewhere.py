@@ -4,6 +4,7 @@ scikit-learn would copy an array of a device to numpy to look at it. What it loo
 many sides there are, which type, whether all is finite.
 """
 
+import math
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,11 @@ def validate_any(estimator: Any, X: Any, y: Any = "no_validation", **options: An
     reset = options.pop("reset", True)
     _check_feature_names(estimator, X, reset=reset)
     X = _checked(X, "X", **options)
+    if y is None:
+        raise ValueError(
+            f"This {type(estimator).__name__} estimator requires y to be passed, but the target y "
+            "is None."
+        )
     if not (isinstance(y, str) and y == "no_validation"):
         y = _check_y(y, estimator=estimator)
         check_consistent_length(X, y)
@@ -67,7 +73,7 @@ def _checked(
             f"Found array with 0 {least} (shape={value.shape}) while a minimum of 1 is required."
         )
     value = np.ascontiguousarray(value.astype(_type(value, dtype), copy=False), like=value)
-    if value.dtype.kind == "f" and not np.isfinite(value.sum()):
+    if value.dtype.kind == "f" and not math.isfinite(value.sum()):
         _refuse_infinite(value, name, ensure_all_finite)
     return value
 

@@ -9,6 +9,8 @@ import scipy.sparse
 from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
+from kernelatoms.estimators.tensors import cpu_alone
+
 Array = NDArray[Any]
 
 # A table of atoms ends here, and says how many more there are.
@@ -268,6 +270,7 @@ def explain_codes(
     return out
 
 
+@cpu_alone
 def explain(model: Any, X: Any) -> list[Explanation]:
     """Say for every row why a fitted classifier gives it its class.
 

@@ -23,6 +23,7 @@ from kernelatoms.estimators.checks import (
 from kernelatoms.estimators.explanation import Explanation, codes_of_best, explain_codes
 from kernelatoms.estimators.fitted import held_floats, held_number
 from kernelatoms.estimators.supervised import SupervisedDictionary
+from kernelatoms.estimators.tensors import cpu_alone
 from kernelatoms.estimators.unchanged import or_unchanged
 from kernelatoms.estimators.watching import CallbackWatch
 from kernelatoms.learning.atoms import unit_rows
@@ -159,6 +160,7 @@ class FDDLClassifier(SupervisedDictionary):
         self.calibrate = calibrate
         self.random_state = random_state
 
+    @cpu_alone
     @with_callbacks
     @or_unchanged
     def fit(self, X: Any, y: Any) -> Self:

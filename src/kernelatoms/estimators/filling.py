@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from kernelatoms.estimators.checks import FLOATS, check_count
 from kernelatoms.estimators.fitted import check_features, held_floats
+from kernelatoms.estimators.tensors import cpu_alone
 from kernelatoms.similarity.missing import rows_with_missing
 from kernelatoms.space.filling import fill_from_nearest
 
@@ -45,6 +46,7 @@ class FillToLearn(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     [3. 3.] [ 3. nan]
     """
 
+    @cpu_alone
     def fit(self, X: Any, y: Any = None) -> Self:
         """Find the median of every column.
 
@@ -62,6 +64,7 @@ class FillToLearn(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self._learn(X)
         return self
 
+    @cpu_alone
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Array:
         """Find the medians, and return the training rows filled with them.
 
@@ -82,6 +85,7 @@ class FillToLearn(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self._learn(X)
         return self._filled(X, rows_with_missing(X))
 
+    @cpu_alone
     def transform(self, X: Any) -> Array:
         """Return the rows as they are; those of which nothing is known as medians.
 
@@ -177,6 +181,7 @@ class FillFromNearest(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.max_rows = max_rows
         self.random_state = random_state
 
+    @cpu_alone
     def fit(self, X: Any, y: Any = None) -> Self:
         """Keep rows to fill from.
 
@@ -202,6 +207,7 @@ class FillFromNearest(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.rows_: Array = X[rows]
         return self
 
+    @cpu_alone
     def transform(self, X: Any) -> Array:
         """Return complete rows: what is missing comes from the nearest rows.
 

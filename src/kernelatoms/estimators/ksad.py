@@ -19,6 +19,7 @@ from kernelatoms.estimators.fitted import check_learner_state, check_moments, he
 from kernelatoms.estimators.kernel_dictionary import KernelDictionary
 from kernelatoms.estimators.linearizer import KernelLinearizer
 from kernelatoms.estimators.low_rank_map import DEFAULT_ATOMS, LowRankMap
+from kernelatoms.estimators.tensors import cpu_alone
 from kernelatoms.estimators.unchanged import or_unchanged
 from kernelatoms.learning.loop import learn_batch
 from kernelatoms.learning.procrustes import Procrustes, orthonormal_start, polar_factor
@@ -165,6 +166,7 @@ class KSAD(LowRankMap, KernelDictionary):
         self.forget = forget
         self.random_state = random_state
 
+    @cpu_alone
     @with_callbacks
     @or_unchanged
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -193,6 +195,7 @@ class KSAD(LowRankMap, KernelDictionary):
         self._run_passes(X, F, problem_of, state, mapped.attributes)
         return self
 
+    @cpu_alone
     @or_unchanged
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Take in a batch: code it, add its sums to the past ones, turn the dictionary.

@@ -25,6 +25,7 @@ from kernelatoms.estimators.ksad import root_mean_energy
 from kernelatoms.estimators.linearizer import KernelLinearizer
 from kernelatoms.estimators.low_rank_map import LowRankMap
 from kernelatoms.estimators.supervised import SupervisedDictionary
+from kernelatoms.estimators.tensors import cpu_alone
 from kernelatoms.estimators.unchanged import or_unchanged
 from kernelatoms.estimators.watching import CallbackWatch
 from kernelatoms.learning.ksad import (
@@ -221,6 +222,7 @@ class KSADClassifier(LowRankMap, SupervisedDictionary):
         self.calibrate = calibrate
         self.random_state = random_state
 
+    @cpu_alone
     @with_callbacks
     @or_unchanged
     def fit(self, X: Any, y: Any) -> Self:
@@ -268,6 +270,7 @@ class KSADClassifier(LowRankMap, SupervisedDictionary):
     def _shares_of_scores(self, scores: Array) -> Array:
         return scores / scores.sum(axis=1, keepdims=True)
 
+    @cpu_alone
     def kneighbors(self, X: Any) -> NDArray[np.int32]:
         """Return the training rows whose codes are nearest, the nearest first.
 

@@ -28,6 +28,7 @@ from kernelatoms.estimators.fitted import (
     held_number,
 )
 from kernelatoms.estimators.kernel_choice import KernelChoice
+from kernelatoms.estimators.tensors import cpu_alone
 from kernelatoms.estimators.unchanged import or_unchanged
 from kernelatoms.learning.gradients import within
 from kernelatoms.learning.kscdl import GradientStep
@@ -185,6 +186,7 @@ class KSCDL(KernelChoice, DictionaryLearner):
         self.sparse_output = sparse_output
         self.random_state = random_state
 
+    @cpu_alone
     @with_callbacks
     @or_unchanged
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -216,6 +218,7 @@ class KSCDL(KernelChoice, DictionaryLearner):
         self._warn_of_empty_codes(X)
         return self
 
+    @cpu_alone
     @or_unchanged
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Take in a batch: code it, and take one step that lowers its objective.
@@ -257,6 +260,7 @@ class KSCDL(KernelChoice, DictionaryLearner):
         self.__dict__.update(pass_attributes(state), state_=state)
         return self
 
+    @cpu_alone
     def transform(self, X: Any) -> scipy.sparse.csr_array | Array:
         """Return the l1 codes of X over the dictionary, at the present ``alpha``.
 
@@ -271,6 +275,7 @@ class KSCDL(KernelChoice, DictionaryLearner):
         """
         return super().transform(X)
 
+    @cpu_alone
     def inverse_transform(self, codes: Any) -> Array:
         """Return the rows that codes stand for, by eq. (19): phi(y) nearest to sum_j w_j phi(d_j).
 

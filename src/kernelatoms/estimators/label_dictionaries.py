@@ -19,6 +19,7 @@ from kernelatoms.estimators.dictionary_learner import GreedyParameters, pass_att
 from kernelatoms.estimators.fitted import held_floats
 from kernelatoms.estimators.naming import unnamed
 from kernelatoms.estimators.supervised import SupervisedDictionary
+from kernelatoms.estimators.tensors import cpu_alone
 from kernelatoms.estimators.unchanged import or_unchanged
 from kernelatoms.estimators.watching import CallbackWatch
 from kernelatoms.learning.ksvd import KSVDUpdate
@@ -69,6 +70,7 @@ class LabelDictionary(GreedyParameters, SupervisedDictionary):
         """Tell whether the map that was learned with the atoms decides."""
         raise NotImplementedError
 
+    @cpu_alone
     @with_callbacks
     @or_unchanged
     def fit(self, X: Any, y: Any) -> Self:

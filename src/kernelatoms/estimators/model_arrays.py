@@ -34,7 +34,13 @@ def as_array(value: Any, name: str) -> Any:
     """Return what stands for a tensor inside; anything else as it is."""
     if not is_tensor(value):
         return value
-    return as_scipy(gate().array_of(value, name))
+    array = as_scipy(gate().array_of(value, name))
+    return value.item() if is_number(value, name) else array
+
+
+def is_number(tensor: Any, name: str) -> bool:
+    """Whether a tensor is one number of torch's, given for one of Python's."""
+    return not tensor.ndim and name != "" and not name.endswith("_")
 
 
 def as_scipy(array: Any) -> Any:
@@ -94,10 +100,16 @@ def converted(value: Any, make: Callable[[Any], Any]) -> Any:
     return rebuilt(value, lambda array, _: converted(array, make))
 
 
-def rebuilt(value: Any, make: Callable[[Any, str], Any], *, stands_for: bool = False) -> Any:
+def rebuilt(
+    value: Any,
+    make: Callable[[Any, str], Any],
+    *,
+    stands_for: Callable[[Any], Any] | None = None,
+) -> Any:
     """Return a model with ``make(array, name)`` for every array; what has none stays as it is.
 
-    Estimators and states that have some are copied, shallowly, and so what holds them.
+    Estimators and states that have some are copied, shallowly, and so what holds them. The copies
+    are views where ``stands_for(estimator)`` says whom they stand for (``space.atoms.remember``).
     """
     changed = {}
     for name, part in parts(value):
@@ -119,7 +131,7 @@ def rebuilt(value: Any, make: Callable[[Any, str], Any], *, stands_for: bool = F
     if estimator:
         original = vars(other).pop("_stands_for", value)
         if stands_for:
-            other._stands_for = original
+            other._stands_for = stands_for(original)
     return other
 
 

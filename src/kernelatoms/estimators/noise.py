@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_array
 
 from kernelatoms.estimators.checks import FLOATS
+from kernelatoms.estimators.tensors import cpu_alone
 from kernelatoms.similarity.base import check_flag
 
 Array = NDArray[Any]
@@ -22,6 +23,7 @@ _MEDIAN = 0.6745  # of |x| for normal x: what all values together are measured b
 _FEWEST = 20  # squares; with fewer, all values together are one
 
 
+@cpu_alone
 def estimate_sigma(X: Any, *, rows: bool = False) -> float:
     """Return an estimate of the standard deviation of white noise in an image, or in rows.
 

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_array
 
 from kernelatoms.estimators.checks import FLOATS, check_choice, check_count, check_real
+from kernelatoms.estimators.tensors import cpu_alone
 from kernelatoms.similarity import make_kernel
 from kernelatoms.similarity.given import check_kernel, is_precomputed
 from kernelatoms.space.preimage import preimage_rows
@@ -31,6 +32,7 @@ class PreImages(NamedTuple):
     error: Array
 
 
+@cpu_alone
 def preimage(
     coef: Any,
     anchors: Any,

@@ -18,7 +18,7 @@ from kernelatoms.estimators.naming import unnamed
 from kernelatoms.estimators.neighbor_choice import NeighborChoice
 from kernelatoms.estimators.probabilities import Probabilities
 from kernelatoms.estimators.sparse_rows import sparse_in_blocks
-from kernelatoms.estimators.tensors import takes_tensors
+from kernelatoms.estimators.tensors import cpu_alone, takes_tensors
 from kernelatoms.estimators.training_dictionary import LocalProblems, TrainingDictionary
 from kernelatoms.estimators.unchanged import or_unchanged
 from kernelatoms.pursuit.robust import RobustDictionary
@@ -315,6 +315,7 @@ class RepresentationClassifier(Probabilities, NeighborChoice, ClassifierMixin, B
             raise ValueError("errors are known to robust codes only: use residual_norm='l1'.")
         return np.concatenate([np.asarray(found.errors) for found in self._represent(X)])
 
+    @cpu_alone
     @sparse_in_blocks
     def explain(self, X: Any) -> list[Explanation]:
         """Say for every row why it is given its class: the training rows used, what classes leave.

@@ -10,12 +10,14 @@ from sklearn.utils import check_array
 from kernelatoms.estimators.checks import FLOATS, check_observed
 from kernelatoms.estimators.coding_arguments import make_problem
 from kernelatoms.estimators.sparse_rows import dense_rows
+from kernelatoms.estimators.tensors import cpu_alone
 from kernelatoms.space.codes import ragged
 from kernelatoms.space.residuals import class_residuals
 
 Array = NDArray[Any]
 
 
+@cpu_alone
 def residual_norms(
     X: Any,
     dictionary: Any,

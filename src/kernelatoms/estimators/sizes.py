@@ -11,6 +11,7 @@ from sklearn.base import clone, is_classifier
 from sklearn.model_selection import KFold, StratifiedKFold
 
 from kernelatoms.estimators.checks import check_count
+from kernelatoms.estimators.tensors import cpu_alone
 
 Array = NDArray[Any]
 
@@ -57,6 +58,7 @@ class Sizes:
         return self.scores.mean(axis=2)
 
 
+@cpu_alone
 def choose_sizes(
     model: Any,
     X: Any,

@@ -2,7 +2,8 @@
 
 Methods that answer row by row get their rows block by block (``engine.gpu.streaming``); those that
 learn, or look at all rows together, get them whole. Either runs on a *view* of its estimator whose
-arrays are the device's; what it learns is copied back.
+arrays are the device's; what it learns is copied back. What does not learn leaves them there for
+the next call (``brought``).
 """
 
 import copy
@@ -16,7 +17,7 @@ import scipy.sparse
 from sklearn.base import BaseEstimator, is_classifier
 
 from kernelatoms.engine import lives_elsewhere, on_host
-from kernelatoms.estimators.device_choice import VARIABLE
+from kernelatoms.estimators.device_choice import VARIABLE, brought
 from kernelatoms.estimators.devices import moved
 from kernelatoms.estimators.model_arrays import as_array, converted, gate, matrices, rebuilt
 from kernelatoms.space.codes import as_csr, row_starts
@@ -73,6 +74,7 @@ class DeviceCall:
         self.method, self.owner, self.given, self.name = method, owner, given, name
         self.device = device
         self.rows: Any = given.get(name)
+        self.learns = method.__name__ in _LEARNING
 
     def is_for_later(self) -> bool:
         """Whether a method of the owner, called in turn, has its rows go through the device."""
@@ -98,6 +100,7 @@ class DeviceCall:
         dtype = self.rows.dtype if self.rows.dtype in (np.float32, np.float64) else np.float64
         self.transfers = streams.Transfers(self.device, np.dtype(dtype).newbyteorder("="))
         by_rows = self.method.__name__ in _BY_ROWS
+        self._make_room()
         try:
             with streams.working_on(self.device):
                 return self._by_blocks() if by_rows else self._whole()
@@ -110,6 +113,15 @@ class DeviceCall:
             if type(error) not in (ValueError, TypeError):
                 raise
             raise self._in_context(error) from error
+
+    def _make_room(self) -> None:
+        """Let go what was brought before, where this call wants the memory."""
+        self.brought = brought()
+        self.free = _streams().free_memory(self.device)
+        # Learning needs its rows whole, and leaves other arrays behind.
+        if self.learns or self.brought.n_bytes > self.free:
+            self.brought.forget()
+            self.free = _streams().free_memory(self.device)
 
     # In
 
@@ -131,12 +143,25 @@ class DeviceCall:
         tensor = converted(value, lambda array: gate().tensor_of(array, self.device))
         return as_array(tensor.to(self.device), name) if hasattr(tensor, "to") else tensor
 
+    def _kept(self, value: Any, name: str) -> Any:
+        """Return an array of the host as one of the device, which stays there."""
+        numbers = isinstance(value, np.ndarray) and value.dtype.kind in "biuf"
+        if not numbers or name == "classes_":
+            return self._there(value, name)
+        return self.brought.array(value, self.device, lambda array: self._there(array, name))
+
+    def _view(self, model: Any) -> Any:
+        """Return a model whose arrays are the device's; those that learning writes are its own."""
+        if self.learns:
+            return moved(model, self._there)
+        return rebuilt(model, self._kept, stands_for=self.brought.stand_in)
+
     def _inside(self, name: str, value: Any) -> Any:
         if isinstance(value, BaseEstimator):
-            return moved(value, self._there)
-        if name == "dictionary" and not scipy.sparse.issparse(value):
-            value = np.asarray(value)
-        return value if name in _ON_HOST else self._there(value, name)
+            return self._view(value)
+        if name != "dictionary":
+            return value if name in _ON_HOST else self._there(value, name)
+        return self._kept(value if scipy.sparse.issparse(value) else np.asarray(value), name)
 
     # Rows whole
 
@@ -155,9 +180,9 @@ class DeviceCall:
         }
         if self.owner is None:
             return _here(self.method(**given))
-        view = moved(self._as_learning_begins(), self._there)
+        view = self._view(self._as_learning_begins())
         answer = self.method(view, **given)
-        if self.method.__name__ in _LEARNING:
+        if self.learns:
             self._keep(view)
         return self.owner if answer is view else _here(answer)
 
@@ -189,7 +214,7 @@ class DeviceCall:
             for name, value in self.given.items()
             if name != self.name and name not in lines
         }
-        view = [] if self.owner is None else [moved(self.owner, self._there)]
+        view = [] if self.owner is None else [self._view(self.owner)]
         answer = _Answer(len(self.rows))
 
         def work(block: Any, start: int, stop: int) -> Any:
@@ -209,9 +234,9 @@ class DeviceCall:
         widest = max(
             (len(array) for model in models for _, array in matrices("", model)), default=0
         )
-        free = _streams().free_memory(self.device) // _SHARE
         step = min(
-            _BLOCK_BYTES // (n_features * itemsize), free // ((n_features + widest) * itemsize)
+            _BLOCK_BYTES // (n_features * itemsize),
+            self.free // _SHARE // ((n_features + widest) * itemsize),
         )
         n_blocks = -(-n_rows // max(step, 1))
         return -(-n_rows // n_blocks)

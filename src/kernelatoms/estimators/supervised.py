@@ -21,6 +21,7 @@ from kernelatoms.estimators.fitted import (
 from kernelatoms.estimators.naming import unnamed
 from kernelatoms.estimators.probabilities import Probabilities
 from kernelatoms.estimators.sparse_rows import sparse_in_blocks
+from kernelatoms.estimators.tensors import cpu_alone
 from kernelatoms.similarity.base import check_flag
 from kernelatoms.space.codes import Codes
 from kernelatoms.space.residuals import class_residuals
@@ -41,6 +42,7 @@ class SupervisedDictionary(OverRows, ClassifierMixin, DictionaryCoder, Probabili
     classes_: Array
     atom_classes_: NDArray[np.intp]
 
+    @cpu_alone
     @sparse_in_blocks
     def decision_function(self, X: Any) -> Array:
         """Return how well each class fits; larger is better.
@@ -58,6 +60,7 @@ class SupervisedDictionary(OverRows, ClassifierMixin, DictionaryCoder, Probabili
         scores = self._scores(self._validated(X))
         return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
 
+    @cpu_alone
     @sparse_in_blocks
     def predict(self, X: Any) -> Array:
         """Return the class that fits best for every row; of equal ones the first.
@@ -74,6 +77,7 @@ class SupervisedDictionary(OverRows, ClassifierMixin, DictionaryCoder, Probabili
         best = self._scores(self._validated(X)).argmax(axis=1)
         return self.classes_[best]
 
+    @cpu_alone
     @sparse_in_blocks
     def explain(self, X: Any) -> list[Explanation]:
         """Say for every row why it is given its class: the atoms used, what each class leaves.

@@ -19,11 +19,13 @@ from sklearn.utils._set_output import _get_output_config
 
 from kernelatoms.engine import lives_elsewhere, on_host
 from kernelatoms.estimators.device_choice import chosen_device, on_the_cpu
+from kernelatoms.estimators.devices import to_device
 from kernelatoms.estimators.model_arrays import (
     as_array,
     converted,
     gate,
     holds_tensor,
+    is_number,
     is_tensor,
     matrices,
     rebuilt,
@@ -73,6 +75,49 @@ def takes_tensors(method: Method) -> Method:
     return either  # type: ignore[return-value]
 
 
+def cpu_alone(method: Method) -> Method:
+    """Let a method, or a function, of the CPU take tensors that are there, and models of them.
+
+    What it returns is numpy's. Tensors elsewhere are refused.
+    """
+
+    @functools.wraps(method)
+    def here(*args: Any, **kwargs: Any) -> Any:
+        if "torch" not in sys.modules:
+            return method(*args, **kwargs)
+        names = _names(method)
+        owner = f"{type(args[0]).__name__}." if names[0] == "self" else ""
+        what = owner + method.__name__
+        return method(
+            *(_here(what, name, value) for name, value in zip(names, args, strict=False)),
+            **{name: _here(what, name, value) for name, value in kwargs.items()},
+        )
+
+    return here  # type: ignore[return-value]
+
+
+def _here(what: str, name: str, value: Any) -> Any:
+    """Return an argument as the CPU takes it: numpy arrays for tensors, also in models."""
+    if is_tensor(value):
+        _check_is_here(what, name, value)
+        return as_array(value, name)
+    if not isinstance(value, BaseEstimator) or not holds_tensor(value):
+        return value
+    for path, array in matrices(type(value).__name__ if name == "self" else name, value):
+        _check_is_here(what, path, array)
+    # What learns is to learn itself; tensors among its parameters are looked at as arrays.
+    return value if what.endswith(_LEARNING) else _view(value)
+
+
+def _check_is_here(what: str, name: str, array: Any) -> None:
+    place = gate().place_of(array)
+    if place != "cpu":
+        raise ValueError(
+            f"{what} works on the CPU alone, and {name} is on {place}: kernelatoms.to_device(..., "
+            "'cpu') brings models and arrays there."
+        )
+
+
 @functools.cache
 def _names(method: Any) -> tuple[str, ...]:
     return tuple(inspect.signature(method).parameters)
@@ -93,10 +138,16 @@ class _Crossing:
         self.name, self.main = _main(given)
         self.place = gate().place_of(self.main) or "cpu"
         self.learns = owner is not None and method.__name__ in _LEARNING
+        if owner is not None and not hasattr(type(owner).fit, "takes_tensors"):
+            _check_is_here(type(owner).__name__, self.name, self.main)
         self._check_form()
 
     def run(self) -> Any:
         """Run the method on views and return its answer."""
+        with gate().undisturbed():
+            return self._run()
+
+    def _run(self) -> Any:
         given = {name: self._inside(name, value) for name, value in self.given.items()}
         if self.owner is None:
             return self._outside(self.method(**given))
@@ -109,7 +160,14 @@ class _Crossing:
         return self.owner if answer is view else self._outside(answer)
 
     def _check_form(self) -> None:
-        if not is_tensor(self.main) or self.method.__name__ != "transform":
+        if not is_tensor(self.main):
+            return
+        if self.main.ndim > 2:
+            raise ValueError(
+                f"{self.name} must have rows and columns, and is of shape "
+                f"{tuple(self.main.shape)}: rows are signals, so give {self.name}.flatten(0, -2)."
+            )
+        if self.method.__name__ != "transform":
             return
         if _get_output_config("transform", self.owner)["dense"] != "default":
             raise ValueError(
@@ -125,7 +183,9 @@ class _Crossing:
             self._check_places(name, value, frozenset())
             return _view(value)
         if name in ("y", "sample_weight"):
-            return _host(value)
+            return to_device(value, "cpu") if is_tensor(value) else value
+        if is_tensor(value) and is_number(value, name):
+            return as_array(value, name)
         if name not in _MOVED:
             self._check_place(name, value)
         elif is_tensor(value) and gate().place_of(value) != self.place:
@@ -180,20 +240,15 @@ class _Crossing:
         for name, value in learned.items():
             if name != "classes_":
                 before[name] = self._outside(value)
-            elif is_tensor(y) and value.dtype.kind in "biuf":
+            elif is_tensor(y):
                 before[name] = gate().tensor_of(value, y.device)
             else:
                 before[name] = value
 
 
-def _host(value: Any) -> Any:
-    """Return labels and the like, which are looked at on the host, as numpy arrays."""
-    return value.detach().cpu().numpy() if is_tensor(value) else value
-
-
 def _view(model: Any, forgotten: frozenset[str] = frozenset()) -> Any:
     """Return an estimator that shares all with another but its tensors, which are arrays."""
-    view = rebuilt(model, as_array, stands_for=True)
+    view = rebuilt(model, as_array, stands_for=lambda original: original)
     for name in forgotten:
         vars(view).pop(name, None)
     classes = vars(view).get("classes_")
