@@ -64,11 +64,13 @@ $(LOWEST)/.ready: pyproject.toml tests/lowest.py
 # A build of torch without CUDA will do, and is far smaller: TORCH="torch==2.13.0+cpu --extra-index-url ...".
 TORCH ?= torch==2.13.0
 TRITON ?= triton==3.9.0
+SAFETENSORS ?= safetensors==0.8.0
 TORCH_ROOM := build/torch
 TENSOR_TESTS := tests/engine/gpu tests/estimators/test_tensors.py
+TENSOR_PAGE := 'docs/test_pages.py::test_examples_on_the_page_do_what_it_says[guide/gpu.md]'
 
 test-torch: $(TORCH_ROOM)/.ready
-	$(TORCH_ROOM)/venv/bin/$(PYTEST) $(wildcard $(TENSOR_TESTS) tests/estimators/test_streaming.py)
+	$(TORCH_ROOM)/venv/bin/$(PYTEST) $(wildcard $(TENSOR_TESTS) tests/estimators/test_streaming.py) $(TENSOR_PAGE)
 	TRITON_INTERPRET=1 $(TORCH_ROOM)/venv/bin/$(PYTEST) --dist load $(wildcard tests/engine/gpu/test_*kernels.py) tests/engine/gpu/test_ksvd.py
 
 $(TORCH_ROOM)/.ready: pyproject.toml
@@ -77,7 +79,7 @@ $(TORCH_ROOM)/.ready: pyproject.toml
 	@echo "Installing $(TORCH) into $(TORCH_ROOM): some minutes, once."
 	@$(TORCH_ROOM)/venv/bin/python -m pip install --quiet --disable-pip-version-check $(TORCH)
 	@$(TORCH_ROOM)/venv/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]' \
-	  safetensors "$(TRITON); sys_platform == 'linux'"
+	  "$(SAFETENSORS)" "$(TRITON); sys_platform == 'linux'"
 	@touch $@
 
 # The same tests on a card, kernels compiled; for a Python whose torch sees one.

@@ -22,12 +22,16 @@ PAGES = {
 FENCE = re.compile(r"^ *(```|~~~|:::).*$", re.MULTILINE)
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 DRAWN = re.compile(r"^ *```\{drawn\} (\w+)$", re.MULTILINE)
+# Modules that need not be there. make test-torch has them, and runs the pages that import them.
+OPTIONAL = re.compile(r"^>>> (?:import|from) (torch|safetensors)\b", re.MULTILINE)
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE | doctest.IGNORE_EXCEPTION_DETAIL
 
 
 @pytest.mark.parametrize("page", [name for name, p in PAGES.items() if ">>>" in p.read_text()])
 def test_examples_on_the_page_do_what_it_says(page, monkeypatch, tmp_path):
     path = PAGES[page]
+    for module in OPTIONAL.findall(path.read_text(encoding="utf-8")):
+        pytest.importorskip(module)
     monkeypatch.syspath_prepend(path.parent)
     monkeypatch.chdir(tmp_path)
     # Fences become empty lines: numbers of lines stay true, and no fence is taken for output.
@@ -55,6 +59,17 @@ def test_code_without_prompts_runs(page, monkeypatch, tmp_path):
     shared = {}
     for block in PLAIN[page]:
         exec(compile(block, page, "exec"), shared)
+
+
+def test_what_the_page_says_of_speed_was_measured():
+    def numbers(path, heading):
+        text = path.read_text(encoding="utf-8")
+        section = re.split("^#", text.partition(f"{heading}\n")[2], maxsplit=1, flags=re.MULTILINE)
+        return set(re.findall(r"\d+(?:[.,]\d+)*", section[0]))
+
+    said = numbers(PAGES["guide/gpu.md"], "### Memory and speed")
+    assert said
+    assert said <= numbers(DOCS.parent / "benchmarks" / "RESULTS.md", "## On a GPU")
 
 
 TERMINAL = re.compile(
