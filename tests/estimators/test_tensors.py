@@ -919,6 +919,7 @@ class TestWhatIsForTheCpu:
             with pytest.raises(ValueError, match=rf"{name} works on the CPU alone.*to_device"):
                 call()
 
+    @pytest.mark.skipif(CUDA, reason="with a card kernels go where an array says that it is")
     def test_what_is_remembered_is_of_one_device(self, device, monkeypatch):
         from kernelatoms.engine.gpu import DeviceArray
         from kernelatoms.space.atoms import remember

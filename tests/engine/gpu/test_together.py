@@ -4,6 +4,7 @@ import contextvars
 import signal
 import threading
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -94,11 +95,22 @@ def test_no_more_tasks_than_there_is_room_for(monkeypatch):
 
 def test_no_more_tasks_begin_when_memory_is_taken(monkeypatch):
     free = iter([60, 40, 49, 51, 10])
-    monkeypatch.setattr(together, "free_bytes", lambda tensor: next(free))
-    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (0, 100))
+    monkeypatch.setattr(together, "_is_mostly_free", lambda tensor: next(free) >= 50)
     double = Doubling()
     assert together.each(double, range(5)) == [0, 2, 4, 6, 8]
     assert double.seen == [[0, 1], [2], [3, 4]]
+
+
+@pytest.mark.parametrize(
+    ("held", "free", "enough"), [(24, None, True), (26, 50, True), (26, 49, False), (90, 60, True)]
+)
+def test_free_memory_is_asked_for_where_much_is_held(held, free, enough, monkeypatch):
+    on_card = SimpleNamespace(is_cuda=True, device="cuda:0")
+    whole = SimpleNamespace(total_memory=100)
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: whole)
+    monkeypatch.setattr(torch.cuda, "memory_reserved", lambda device: held)
+    monkeypatch.setattr(together, "free_bytes", lambda tensor: free)
+    assert together._is_mostly_free(on_card) == enough
 
 
 def test_short_memory_makes_halves():

@@ -105,6 +105,16 @@ def _power_of_two(size):  # type: ignore[no-untyped-def]
 
 
 @triton.jit
+def _sum(products, there, axis: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Return the sum of products that are there, the same in all threads.
+
+    Threads that add up products, one each, may fuse their own into the sum, and then know different
+    last bits: where they decide something by it, they part. Chosen ones are not fused.
+    """
+    return tl.sum(tl.where(there, products, 0.0), axis)
+
+
+@triton.jit
 def _exact(here, signals, atoms, n, b, n_features, ROWS: tl.constexpr, F: tl.constexpr):  # type: ignore[no-untyped-def]
     """Return the inner product of signal n and atom b: the one at hand, or computed."""
     if not ROWS:
@@ -178,7 +188,7 @@ def _pursue(  # type: ignore[no-untyped-def]
                 size = tl.where(a > 0.0, size, 0.0) if POSITIVE else size
                 top, b = tl.max(size, 0, return_indices=True)
                 row = tl.load(gram + b.to(tl.int64) * stride + ids, mask=js < k, other=0.0)
-                ab = tl.load(here + b) - tl.sum(w * row, 0)
+                ab = tl.load(here + b) - _sum(w * row, js < k, 0)
             else:
                 # Sizes and columns in one number: one maximum finds both.
                 size = tl.maximum(a, 0.0) if POSITIVE else tl.abs(a)
@@ -186,7 +196,8 @@ def _pursue(  # type: ignore[no-untyped-def]
                 top = tl.max(key, 0)
                 b = (top & (M - 1)) * -1 + (M - 1)
                 row = tl.load(gram + b.to(tl.int64) * stride + ids, mask=js < k, other=0.0)
-                ab = _exact(here, signals, atoms, wide, b, n_features, ROWS, F) - tl.sum(w * row, 0)
+                ab = _exact(here, signals, atoms, wide, b, n_features, ROWS, F)
+                ab -= _sum(w * row, js < k, 0)
                 best = tl.maximum(ab, 0.0) if POSITIVE else tl.abs(ab)
                 key = tl.where(key == top, 0, key)
                 top = top & (-M)
@@ -202,7 +213,7 @@ def _pursue(  # type: ignore[no-untyped-def]
                     other = (second & (M - 1)) * -1 + (M - 1)
                     its = tl.load(gram + other.to(tl.int64) * stride + ids, mask=js < k, other=0.0)
                     e = _exact(here, signals, atoms, wide, other, n_features, ROWS, F)
-                    e -= tl.sum(w * its, 0)
+                    e -= _sum(w * its, js < k, 0)
                     value = tl.maximum(e, 0.0) if POSITIVE else tl.abs(e)
                     # Ties go to the first atom, as everywhere in the house.
                     better = (value > best) | ((value == best) & (other < b))
@@ -218,14 +229,15 @@ def _pursue(  # type: ignore[no-untyped-def]
                     unsettled = tl.where(best < slack, TIED, unsettled)
             norm2 = tl.load(norms2 + b)
             # The new direction: c = L^-1 G[I, b], row k of L^-1 = [-c'L^-1, 1] / sqrt(t).
-            c = tl.sum(known * row[None, :], 1)
-            left = norm2 - tl.sum(c * c, 0)
+            c = _sum(known * row[None, :], (js < k)[None, :], 1)
+            left = norm2 - _sum(c * c, js < k, 0)
             helps = (ab * ab > vanishing * norm2) & (left > norm2 * _ROUNDING) & (top > 0)
             helps &= tl.sum(tl.where((ids == b) & (js < k), 1, 0), 0) == 0
             if POSITIVE:
                 helps &= ab > 0.0
             scale = 1.0 / tl.sqrt(tl.maximum(left, 1e-37))
-            direction = tl.where(js == k, 1.0, -tl.sum(c[:, None] * known, 0)) * scale
+            direction = _sum(c[:, None] * known, (js < k)[:, None], 0)
+            direction = tl.where(js == k, 1.0, -direction) * scale
             direction = tl.where(js <= k, direction, 0.0)
             z = ab * scale
             step = z * direction
@@ -233,7 +245,7 @@ def _pursue(  # type: ignore[no-untyped-def]
             norms = tl.where(js == k, norm2, norms)
             sizes = tl.abs(w) + tl.abs(step)
             total = explained + (z * z).to(tl.float64)
-            size2 = tl.sum(sizes * sizes * norms, 0).to(tl.float64)
+            size2 = _sum(sizes * sizes * norms, js <= k, 0).to(tl.float64)
             doubt = size2 * _EPS > total * _CHECKED_DOUBT
             if not OLS:
                 doubt |= runner + tie > best
@@ -387,8 +399,9 @@ def code_rows(
     sizes = torch.empty(n_signals, dtype=torch.float32, device=signals.device)
     if n_signals:
         _halve[(n_signals,)](
-            signals, halves, sizes, n_features, P=triton.next_power_of_2(n_features), num_warps=1
-        )
+            signals, halves, sizes, n_features, P=triton.next_power_of_2(n_features), num_warps=1,
+            enable_fp_fusion=False,
+        )  # fmt: skip
     corr = halves @ atoms.half.T
     rows = (signals, atoms.atoms, sizes, atoms.numbers, n_features)
     options = {"OLS": False, "POSITIVE": positive, "ROWS": True}

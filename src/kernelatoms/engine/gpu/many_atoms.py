@@ -419,11 +419,14 @@ def _layout(low: torch.Tensor) -> Layout:
     return Layout(columns=128 if fp8 else 64, tma=_is_hopper(low.device), looks=2 if fp8 else 1)
 
 
-def _warps(K: int, P: int, T: int) -> dict[str, int]:
-    """Return how large a program of ``_step`` is: two warps, unless registers would not do."""
-    if K <= 32 and P <= 1024 and T <= 1024:
-        return {"num_warps": 2, "maxnreg": 128}
-    return {"num_warps": 4}
+def _program(K: int, P: int, T: int) -> dict[str, Any]:
+    """Return how a program of ``_step`` is made: two warps, unless registers would not do.
+
+    All threads must know the same bits of what they decide by (``greedy_kernels._sum``).
+    """
+    large = K > 32 or P > 1024 or T > 1024
+    layout = {"num_warps": 4} if large else {"num_warps": 2, "maxnreg": 128}
+    return {**layout, "enable_fp_fusion": False}
 
 
 def _is_hopper(device: torch.device) -> bool:
@@ -495,13 +498,13 @@ def code_rows(
             counts, unsettled,
             k, n_nonzero, n_features, wide, n_atoms, n_tiles, ready.unit,
             K=K, P=P, T=T, BN=_BIG.value, J=4, S=4, C=layout.looks, SURE=SURE, POSITIVE=positive,
-            FP8=fp8, **_warps(K, P, T),
+            FP8=fp8, **_program(K, P, T),
         )  # fmt: skip
     indices = empty(n_signals, n_nonzero, dtype=torch.int32)
     coefs = empty(n_signals, n_nonzero)
     _finish[(n_signals,)](
         triangle, picked, values, ready.norms2, counts, explained, unsettled, indices, coefs,
-        n_nonzero, K=K, POSITIVE=positive, num_warps=1,
+        n_nonzero, K=K, POSITIVE=positive, num_warps=1, enable_fp_fusion=False,
     )  # fmt: skip
     return Coded(indices, coefs, counts, explained, unsettled)
 

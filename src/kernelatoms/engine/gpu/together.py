@@ -190,10 +190,18 @@ def _has_room(waiting: list[_Task]) -> bool:
         return True
     assert waiting[0].request is not None
     tensor = waiting[0].request.asked[0]
-    free = free_bytes(tensor)
-    if free is not None and free < _FREE_SHARE * torch.cuda.mem_get_info(tensor.device)[1]:
-        return False
-    return len(waiting) < MOST_TASKS
+    return len(waiting) < MOST_TASKS and _is_mostly_free(tensor)
+
+
+def _is_mostly_free(like: torch.Tensor) -> bool:
+    """Whether enough of the memory is free where a tensor lives; on the host it is."""
+    if not like.is_cuda:
+        return True
+    total = torch.cuda.get_device_properties(like.device).total_memory
+    # With so little held here the driver is not asked: that takes as long as a class has to wait.
+    if torch.cuda.memory_reserved(like.device) < (1 - _FREE_SHARE) / 2 * total:
+        return True
+    return (free_bytes(like) or 0) >= _FREE_SHARE * total
 
 
 def _answer(waiting: list[_Task]) -> None:

@@ -1,0 +1,177 @@
+"""Kernels as they are compiled for a card, without one: all threads of a program must agree.
+
+A scalar is a copy in every thread. Where threads add up products, one each, the compiler may fuse a
+thread's own product into its sum with the others': copies then differ in the last bit, and threads
+part where they decide something by it. No interpreter shows that. (Sweeps of K-SVD decide nothing.)
+"""
+
+import importlib.util
+import re
+
+import pytest
+
+if importlib.util.find_spec("torch") is None or importlib.util.find_spec("triton") is None:
+    pytest.skip("needs torch and Triton", allow_module_level=True)
+
+import os
+
+if os.environ.get("TRITON_INTERPRET") == "1":
+    pytest.skip("nothing is compiled", allow_module_level=True)
+
+import triton
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
+
+from kernelatoms.engine.gpu import (
+    atoms_kernels,
+    greedy_exact,
+    greedy_kernels,
+    l1_kernels,
+    many_atoms,
+    norm_kernels,
+)
+
+POINTERS = {
+    "bfloat16": "*bf16", "double": "*fp64", "float": "*fp32", "half": "*fp16", "int": "*i32",
+    "small": "*i8",
+}  # fmt: skip
+
+
+def compiled(kernel, pointers, numbers=None, *, options=None, **constants):
+    """Compile for an H200: pointers by the type of what they point at, numbers by name, constants.
+
+    Arguments that are not named are 32-bit integers.
+    """
+    types = {name: POINTERS[kind] for kind, names in pointers.items() for name in names.split()}
+    types |= numbers or {}
+    signature = {
+        name: "constexpr" if name in constants else types.get(name, "i32")
+        for name in kernel.arg_names
+    }
+    source = ASTSource(kernel, signature, constants)
+    target = GPUTarget("cuda", 90, 32)
+    return triton.compile(source, target=target, options=options or {"num_warps": 1}).asm["ptx"]
+
+
+def fused_sums(ptx):
+    """Return the instructions that add a product of this thread to a number of another one."""
+    of_others, found = set(), []
+    for line in ptx.splitlines():
+        into, *given = re.findall(r"%\w+", line) or [""]
+        if "shfl.sync" in line or ("mov.b" in line and of_others & set(given)):
+            of_others.add(into)
+        if "fma.rn.f" in line and given[-1] in of_others:
+            found.append(line.strip())
+    return found
+
+
+PURSUIT = {
+    "float": "gram norms2 out_values scratch signals atoms norms_of_signals numbers corr_numbers",
+    "double": "until out_explained", "int": "out_ids out_counts", "small": "out_unsettled",
+}  # fmt: skip
+STEP = {
+    "float": "signals residuals units atoms norms2 weights directions triangle out_w first_gain",
+    "double": "energy until explained", "int": "who keys out_ids counts",
+    "small": "going unsettled",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("n_nonzero", [4, 16, 32, 64])
+@pytest.mark.parametrize("n_atoms", [32, 1024])
+@pytest.mark.parametrize("positive", [False, True])
+def test_pursuits(n_nonzero, n_atoms, positive):
+    layout = greedy_kernels._layout(n_nonzero, n_atoms)
+    constants = {"R": layout.pop("R"), "F": 128, "EVEN": True, "POSITIVE": positive}
+    for rows in (False, True):
+        pointers = {**PURSUIT, "half": "half corr" if rows else "half"}
+        pointers["float"] += "" if rows else " corr"
+        ptx = compiled(
+            greedy_kernels._pursue, pointers, options=layout, K=n_nonzero, M=n_atoms, OLS=False,
+            ROWS=rows, **constants,
+        )  # fmt: skip
+        assert not fused_sums(ptx)
+
+
+def test_ols():
+    pointers = {**PURSUIT, "float": PURSUIT["float"] + " corr half"}
+    ptx = compiled(
+        greedy_kernels._pursue, pointers, K=16, M=1024, OLS=True, ROWS=False, POSITIVE=False,
+        EVEN=True, R=4, F=128,
+    )  # fmt: skip
+    assert not fused_sums(ptx)
+
+
+@pytest.mark.parametrize("n_features", [8, 32, 64])
+def test_halves_and_norms(n_features):
+    ptx = compiled(
+        greedy_kernels._halve, {"float": "signals sizes", "half": "halves"}, P=n_features,
+        options={"num_warps": 1, "enable_fp_fusion": False},
+    )  # fmt: skip
+    assert not fused_sums(ptx)
+    ptx = compiled(
+        norm_kernels._squared_norms, {"float": "rows", "double": "squares"}, R=4, P=128,
+        options={"num_warps": 2},
+    )  # fmt: skip
+    assert not fused_sums(ptx)
+
+
+@pytest.mark.parametrize("n_nonzero", [2, 16, 64])
+@pytest.mark.parametrize("positive", [False, True])
+def test_exact_pursuits(n_nonzero, positive):
+    pointers = {
+        "double": "corr gram until out_explained", "float": "out_values",
+        "int": "out_ids out_counts",
+    }  # fmt: skip
+    ptx = compiled(
+        greedy_exact._pursue_exactly, pointers, K=n_nonzero, M=32, POSITIVE=positive,
+        options={"num_warps": max(1, n_nonzero // 16), "enable_fp_fusion": False},
+    )  # fmt: skip
+    assert not fused_sums(ptx)
+
+
+@pytest.mark.parametrize(
+    ("n_nonzero", "n_features"), [(2, 8), (4, 32), (16, 64), (32, 1024), (64, 128)]
+)
+@pytest.mark.parametrize("positive", [False, True])
+def test_steps_over_many_atoms(n_nonzero, n_features, positive):
+    pointers = {**STEP, "bfloat16": "low"}
+    ptx = compiled(
+        many_atoms._step, pointers, {"atoms_unit": "fp32"}, K=n_nonzero, P=n_features, T=64,
+        BN=256, J=4, S=4, C=1, SURE=6.0, POSITIVE=positive, FP8=False,
+        options=many_atoms._program(n_nonzero, n_features, 64),
+    )  # fmt: skip
+    assert not fused_sums(ptx)
+
+
+@pytest.mark.parametrize("positive", [False, True])
+def test_ends_over_many_atoms(positive):
+    pointers = {
+        "float": "triangle zs norms2 out_values", "double": "explained",
+        "int": "ids counts out_ids", "small": "unsettled",
+    }  # fmt: skip
+    for n_nonzero in (2, 32):
+        ptx = compiled(
+            many_atoms._finish, pointers, K=n_nonzero, POSITIVE=positive,
+            options={"num_warps": 1, "enable_fp_fusion": False},
+        )  # fmt: skip
+        assert not fused_sums(ptx)
+
+
+@pytest.mark.parametrize("n_atoms", [16, 32, 64, 128])
+@pytest.mark.parametrize("positive", [False, True])
+def test_paths(n_atoms, positive):
+    pointers = {"float": "grams", "double": "gradients starts weights lefts"}
+    ptx = compiled(
+        l1_kernels._follow, pointers, {"tol": "fp32"}, K=n_atoms, R=8, POSITIVE=positive,
+        STARTED=True, options={"num_warps": l1_kernels._WARPS[n_atoms]},
+    )  # fmt: skip
+    assert not fused_sums(ptx)
+
+
+@pytest.mark.parametrize("n_features", [16, 64, 1024])
+def test_descent(n_features):
+    ptx = compiled(
+        atoms_kernels._descend, {"double": "gram left atoms steps moved"}, P=n_features,
+        S=atoms_kernels._STEPS, options={"num_warps": max(1, n_features // 128)},
+    )  # fmt: skip
+    assert not fused_sums(ptx)
