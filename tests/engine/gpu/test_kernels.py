@@ -241,6 +241,22 @@ def test_exact_steps_end_where_they_should():
     check_same(coded, in_float64(signals, atoms, 10, until=until), tol=1e-5)
 
 
+def test_exact_steps_take_for_rounding_what_float32_does():
+    """An atom that the first spans but for 9e-6 of it; a residual of 1e-6 of the signal."""
+    base = torch.eye(4, device=DEVICE)
+    alike = (1 - 9e-6) ** 0.5 * base[0] + 3e-3 * base[1]
+    cases = [
+        (torch.stack([base[0], alike]), base[0] + 0.05 * base[1]),
+        (base[:2], base[0] + 1e-6 * base[1]),
+    ]
+    for atoms, signal in cases:
+        gram, corr = atoms @ atoms.T, (signal @ atoms.T)[None]
+        until = endless(corr)
+        plain = greedy_steps.code_gram(gram, gram.diagonal(), corr, until, 2, False, False)
+        coded = greedy_exact.code_exactly(gram.double(), corr.double(), until, 2)
+        assert int(coded.counts[0]) == int(plain[2][0]) == 1
+
+
 def test_bounds_of_halved_numbers_are_what_rounding_can_do():
     """Numbers in the middle of two halves are off by all of 2^-11 of themselves."""
     middle = 0.5 * (1 + 2.0**-11)

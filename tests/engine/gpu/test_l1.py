@@ -551,6 +551,60 @@ def test_atoms_that_float32_can_hardly_tell_apart(seed, positive):
 
 
 @pytest.mark.parametrize("positive", [False, True])
+@pytest.mark.parametrize("kind", ["unit", "clusters"])
+def test_paths_may_begin_at_any_code(kind, positive):
+    X, D = draw(5, 12, 20, 40, kind)
+    gram, b = tensor(D @ D.T), tensor(X @ D.T)
+    alpha = 0.1 * float(b.abs().max())
+    grams, b = gram.expand(12, -1, -1), b / alpha
+    whole, _ = l1_solvers.follow_paths(grams, b, positive, 1e-11)
+    anything = torch.linspace(-2, 2, 480, dtype=torch.float64).view(12, 40)
+    anything = anything.clamp(min=0) if positive else anything
+    begins = {"0": 0 * whole, "the end": whole, "anything": anything * (whole == 0)}
+    for begin in begins.values():
+        w, left = l1_solvers.follow_paths(grams, b, positive, 1e-11, begin)
+        assert (left <= 1e-10).all()
+        torch.testing.assert_close(w, whole, rtol=0, atol=1e-9 * float(whole.abs().max()))
+
+
+def test_paths_that_begin_near_their_end_are_short(monkeypatch):
+    X, D = draw(5, 6, 60, 80, "unit")
+    gram, b = tensor(D @ D.T), tensor(X @ D.T)
+    b = b / (0.05 * b.abs().max())
+    grams, steps, go_on = gram.expand(6, -1, -1), [], l1_solvers._Path.go_on
+
+    def counted(path, positive):
+        steps.append(1)
+        go_on(path, positive)
+
+    monkeypatch.setattr(l1_solvers._Path, "go_on", counted)
+    whole, _ = l1_solvers.follow_paths(grams, b, False, 1e-11)
+    from_zero = len(steps)
+    l1_solvers.follow_paths(grams, 1.01 * b, False, 1e-11, whole)
+    assert (whole != 0).sum(1).min() > 3 * l1_solvers._BREAKS_A_LOOK
+    assert len(steps) - from_zero <= from_zero / 2
+
+
+def test_a_start_of_dependent_atoms_is_none():
+    """Twins that are both used have no tableau; nor does a start of no numbers lead anywhere."""
+    X, D = draw(5, 3, 10, 12, "unit")
+    D[7] = D[2]
+    gram, b = tensor(D @ D.T), tensor(X @ D.T)
+    grams, alpha = gram.expand(3, -1, -1), 0.1 * float(b.abs().max())
+    start = torch.zeros((3, 12), dtype=torch.float64)
+    start[0, [2, 7]], start[1, 4] = 1.0, torch.nan
+    floors = 1e-11 * gram.diagonal().expand(3, -1)
+    w, signs, tableaux = l1_solvers._begin(grams, floors, torch.nan_to_num(start, nan=2.0))
+    assert not w[0].any()
+    assert torch.equal(tableaux[0], gram)
+    assert signs[1].tolist() == [0, 0, 0, 0, 1, *[0] * 7]
+    given = b - torch.nan_to_num(start) @ gram
+    W = l1_solvers.solve_small(grams, given, alpha, False, torch.nan_to_num(start), tol=1e-11)
+    expected = l1_solvers.solve_small(grams, b, alpha, False, tol=1e-11)
+    torch.testing.assert_close(W @ tensor(D), expected @ tensor(D), rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("positive", [False, True])
 def test_signals_that_lose_their_path_go_on_by_steps(positive, monkeypatch):
     monkeypatch.setattr(l1_solvers, "_TURNS", 0)
     X, D = draw(16, 4, 20, 30, "clusters")

@@ -111,8 +111,12 @@ def _solve_exactly(
     parts = []
     for rows in in_parts(len(b), _TABLEAUX * memory_for(b) // (32 * b.shape[1] ** 2)):
         G, its_b = grams[rows], b[rows]
-        w, left = follow_paths(G, its_b, positive, tol)
+        w, left = follow_paths(G, its_b, positive, tol, None if start is None else start[rows])
         near = 100 * _allowed(its_b, positive, tol)
+        if start is not None:  # where that led nowhere, all the way from 0
+            lost = torch.nonzero(~(left <= near)).flatten()
+            if len(lost):
+                w[lost], left[lost] = follow_paths(some_of(G, lost), its_b[lost], positive, tol)
         enough = near + 2 * _noise(G) * _sizes(its_b, positive)
         for _ in range(_NUDGES):
             alike = torch.nonzero((left > near) & (left <= enough)).flatten()
@@ -149,8 +153,9 @@ def _excess(c: Tensor, signs: Tensor, positive: bool) -> tuple[Tensor, Tensor]:
 
 
 def follow_paths(
-    grams: Tensor, b: Tensor, positive: bool, tol: float = _NO_VIOLATION
-) -> tuple[Tensor, Tensor]:
+    grams: Tensor, b: Tensor, positive: bool, tol: float = _NO_VIOLATION,
+    start: Tensor | None = None,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
     """Return the codes at alpha = 1, and how far their gradients are from where they should be.
 
     Parameters
@@ -161,29 +166,31 @@ def follow_paths(
         Inner products of signals and atoms.
     positive, tol
         No negative coefficients; the distance to reach.
+    start : (n, K) float64, optional
+        Codes to start from instead of 0: as many breaks as these are away.
 
     Returns
     -------
     (n, K) float64, (n,) float64
         The second is NaN where there is no code.
     """
-    w, signs = torch.zeros_like(b), torch.zeros_like(b)
-    tableaux = grams.double().contiguous().clone()
-    floors = max(_ROUNDING, _noise(grams)) * tableaux.diagonal(dim1=1, dim2=2).clone()
+    floors = max(_ROUNDING, _noise(grams)) * grams.diagonal(dim1=1, dim2=2).double()
+    w, signs, tableaux = _begin(grams, floors, torch.zeros_like(b) if start is None else start)
     sizes, allowed = _sizes(b, positive), _allowed(b, positive, tol)
     # Spanned atoms whose gradients are beyond alpha by rounding of inner products stay where
     # they are.
     bars = 1 + torch.maximum(allowed, _noise(grams) * sizes)
-    # Where b is within alpha, w = 0 is the minimum: the path has no length.
-    start = b / sizes[:, None]
-    left = (b - start).abs().amax(1)
+    # From 0 the path begins at b / max|b|: where b is within alpha it has no length.
+    first = _excess(b - times(grams, w), signs, positive)[0]
+    first = torch.where((signs != 0).any(1, keepdim=True), first, b / sizes[:, None])
+    left = (b - times(grams, w) - first).abs().amax(1)
     todo = torch.nonzero(left > allowed).flatten()
     for turn in range(_TURNS):
         if not len(todo):
             break
         G, M, its_w, its_signs = some_of(grams, todo), tableaux[todo], w[todo], signs[todo]
         c = b[todo] - times(G, its_w)
-        near = _excess(c, its_signs, positive)[0] if turn else start[todo]
+        near = _excess(c, its_signs, positive)[0] if turn else first[todo]
         its_w, its_signs = _follow(M, its_w, c, near, its_signs, floors[todo], positive, bars[todo])
         c = b[todo] - times(G, its_w)
         its_left = _excess(c, its_signs, positive)[1]
@@ -194,6 +201,37 @@ def follow_paths(
         left[todo] = its_left[nearer]
         todo = todo[left[todo] > allowed[todo]]
     return w, left
+
+
+def _begin(grams: Tensor, floors: Tensor, start: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Return codes to begin with, their signs, and tableaux swept over the atoms that they use.
+
+    Where these are not independent, that is no code and the Gram matrix as it is.
+    """
+    tableaux = grams.double().contiguous().clone()
+    active = start != 0
+    some = torch.nonzero(active.any(1)).flatten()
+    if len(some):
+        swept, regular = _swept(tableaux[some], floors[some], active[some])
+        tableaux[some[regular]] = swept[regular]
+        active[some[~regular]] = False
+    w = torch.where(active, start, 0.0)
+    return w, w.sign(), tableaux
+
+
+def _swept(G: Tensor, floors: Tensor, active: Tensor) -> tuple[Tensor, Tensor]:
+    """Return Gram matrices swept over active atoms, and where these are independent."""
+    row, column = active[:, :, None], active[:, None, :]
+    eye = torch.eye(G.shape[1], dtype=G.dtype, device=G.device)
+    factors, info = torch.linalg.cholesky_ex(torch.where(row & column, G, eye))
+    pivots = factors.diagonal(dim1=1, dim2=2).square()
+    regular = (info == 0) & ((pivots > floors) | ~active).all(1)
+    factors = torch.where(regular[:, None, None], factors, eye)
+    roots = torch.linalg.solve_triangular(factors, eye.expand_as(G), upper=False)
+    inverse = torch.where(row & column, roots.mT @ roots, 0.0)
+    cross = inverse @ G
+    rest = torch.where(column, cross.mT, G - G @ cross)
+    return torch.where(row, torch.where(column, -inverse, cross), rest), regular
 
 
 def times(grams: Tensor, w: Tensor) -> Tensor:
