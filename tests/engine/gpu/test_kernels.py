@@ -242,12 +242,16 @@ def test_exact_steps_end_where_they_should():
 
 
 def test_exact_steps_take_for_rounding_what_float32_does():
-    """An atom that the first spans but for 9e-6 of it; a residual of 1e-6 of the signal."""
+    """An atom that the first spans but for 9e-6 of it; 1e-6 of a signal; codes of 80 and -80."""
     base = torch.eye(4, device=DEVICE)
-    alike = (1 - 9e-6) ** 0.5 * base[0] + 3e-3 * base[1]
+
+    def beside(left):
+        return torch.stack([base[0], (1 - left) ** 0.5 * base[0] + left**0.5 * base[1]])
+
     cases = [
-        (torch.stack([base[0], alike]), base[0] + 0.05 * base[1]),
+        (beside(9e-6), base[0] + 0.05 * base[1]),
         (base[:2], base[0] + 1e-6 * base[1]),
+        (beside(4e-5), base[0] + 0.5 * base[1]),
     ]
     for atoms, signal in cases:
         gram, corr = atoms @ atoms.T, (signal @ atoms.T)[None]
