@@ -158,12 +158,16 @@ def test_ends_over_many_atoms(positive):
 
 
 @pytest.mark.parametrize("n_atoms", [16, 32, 64, 128])
-@pytest.mark.parametrize("positive", [False, True])
-def test_paths(n_atoms, positive):
-    pointers = {"float": "grams", "double": "gradients starts weights lefts"}
+@pytest.mark.parametrize(
+    ("grams", "positive", "started"),
+    [("float", False, True), ("float", True, True), ("double", False, False)],
+)
+def test_paths(n_atoms, grams, positive, started):
+    pointers = {"float": "", "double": "gradients starts weights lefts"}
+    pointers[grams] += " grams"
     ptx = compiled(
         l1_kernels._follow, pointers, {"tol": "fp32"}, K=n_atoms, R=8, POSITIVE=positive,
-        STARTED=True, options={"num_warps": l1_kernels._WARPS[n_atoms]},
+        STARTED=started, options={"num_warps": l1_kernels._WARPS[n_atoms], "enable_fp_fusion": True},
     )  # fmt: skip
     assert not fused_sums(ptx)
 

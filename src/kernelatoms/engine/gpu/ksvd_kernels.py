@@ -255,7 +255,8 @@ def sweep(
             _steps[(n_slices, len(some))](
                 *given, some.start, first, last, n_alternations, n_sweeps, n_features, len(weights),
                 most_users, WIDTH=width, SLICES=triton.next_power_of_2(n_slices),
-                USERS=min(max(_AT_ONCE // width, 1), 128), AT_ONCE=at_once, num_warps=8, **options,
+                USERS=min(max(_AT_ONCE // width, 1), 128), AT_ONCE=at_once, num_warps=8,
+                enable_fp_fusion=True, **options,
             )  # fmt: skip
     return both[n_sweeps % 2]
 

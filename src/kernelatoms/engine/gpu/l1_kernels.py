@@ -166,6 +166,7 @@ def follow_paths(
         grams, gradients, w if start is None else start.contiguous(), w, left, grams.stride(0),
         n_atoms, tol, 4 * n_atoms + 50, _TURNS,
         K=K, R=8, POSITIVE=positive, STARTED=start is not None, num_warps=_WARPS[K],
+        enable_fp_fusion=True,
     )  # fmt: skip
     return w, left
 
