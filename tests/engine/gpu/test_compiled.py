@@ -167,7 +167,8 @@ def test_paths(n_atoms, grams, positive, started):
     pointers[grams] += " grams"
     ptx = compiled(
         l1_kernels._follow, pointers, {"tol": "fp32"}, K=n_atoms, R=8, POSITIVE=positive,
-        STARTED=started, options={"num_warps": l1_kernels._WARPS[n_atoms], "enable_fp_fusion": True},
+        STARTED=started,
+        options={"num_warps": l1_kernels._WARPS[n_atoms], "enable_fp_fusion": True},
     )  # fmt: skip
     assert not fused_sums(ptx)
 

@@ -210,6 +210,19 @@ def test_picks_closer_than_float32_tells_apart(coder, after, positive):
     assert torch.equal(indices.long(), picked.sort(dim=1).values)
 
 
+@pytest.mark.skipif(
+    DEVICE.type == "cuda" and not many_atoms._is_hopper(DEVICE), reason="no numbers of 8 bits"
+)
+def test_such_picks_after_screens_of_8_bits():
+    """There two atoms are looked at together, often of two tiles."""
+    signals, atoms = gaussian(64, 600, 16, seed=2)
+    signals = nearly_tied(signals, atoms, 0, 1e-7, positive=False)
+    ready = many_atoms.ready_atoms(atoms, fp8=True)
+    coded = many_atoms.code_rows(ready, signals, endless(signals), 1)
+    exact = (signals.double() @ atoms.double().T).abs()
+    assert torch.equal(coded.indices[:, 0].long(), exact.argmax(dim=1))
+
+
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("positive", [False, True])
 @pytest.mark.parametrize("kind", [gaussian, clustered])
