@@ -1,5 +1,6 @@
 """Greedy pursuits on tensors: against the CPU engine, the textbook, and each other."""
 
+from types import SimpleNamespace
 from typing import ClassVar
 
 import numpy as np
@@ -757,6 +758,16 @@ def test_inner_products_are_only_read_in_any_layout(rng):
 
 
 class TestMemory:
+    @pytest.mark.parametrize(
+        ("wanted", "block"), [(2 << 30, 2 << 30), ((2 << 30) + 1, 1 << 30), (1 << 40, 1 << 30)]
+    )
+    def test_a_card_is_asked_what_is_free_only_for_much_of_it(self, wanted, block, monkeypatch):
+        whole = SimpleNamespace(total_memory=64 << 30)
+        monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: whole)
+        monkeypatch.setattr(torch, "empty", lambda *_, **__: None)
+        monkeypatch.setattr(greedy_blocks, "free_bytes", lambda like: 4 << 30)
+        assert greedy_blocks.memory_for_a_block(torch.device("cuda"), wanted) == block
+
     @pytest.mark.parametrize("form", FORMS)
     @pytest.mark.parametrize(("use_ols", "positive"), SELECTIONS)
     def test_blocks_may_be_small(self, form, use_ols, positive, monkeypatch, rng):

@@ -196,7 +196,7 @@ def nearly_tied(signals, atoms, after, gap, positive):
 @pytest.mark.parametrize("after", [0, 2])
 @pytest.mark.parametrize("coder", CODERS)
 def test_picks_closer_than_float32_tells_apart(coder, after, positive):
-    """Half of them would be wrong: correlations of 1 differ by 1e-7."""
+    """Correlations of 1 that differ by 1e-7: in float32 many of these picks would be wrong."""
     signals, atoms = gaussian(24, 70, 16, seed=2)
     signals = nearly_tied(signals, atoms, after, 1e-7, positive)
     indices = code_by_engine(coder, signals, atoms, after + 1, positive=positive)[0]

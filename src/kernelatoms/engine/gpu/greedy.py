@@ -19,8 +19,8 @@ from kernelatoms.engine.gpu.greedy_coders import (
     codes_rows_over_gram,
     settled,
 )
-from kernelatoms.engine.gpu.greedy_scale import near_one, scale_back
-from kernelatoms.engine.gpu.scale import is_ordinary, squared_norms
+from kernelatoms.engine.gpu.greedy_scale import scale_back
+from kernelatoms.engine.gpu.scale import is_ordinary, squared_norms, to_ordinary
 from kernelatoms.engine.gpu.ufuncs import ldexp
 
 #: ``products(start, stop)``: correlations (n, n_atoms) of these signals, energies (n,) or None.
@@ -346,7 +346,7 @@ def _ready(
     outside = ~ordinary if near else torch.ones_like(ordinary)
     if size is None:
         size = math.frexp(longest)[1] // 2
-    numbers, exponents = near_one(numbers, outside, dtype, size)
+    numbers, exponents = to_ordinary(numbers, outside, dtype, size)
     if exponents is not None:
         until = ldexp(until, -2 * exponents)
-    return numbers.contiguous(), until, exponents
+    return numbers.to(dtype).contiguous(), until, exponents

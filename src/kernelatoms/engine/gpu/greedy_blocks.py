@@ -5,7 +5,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from kernelatoms.engine.gpu.work import fitting_blocks, free_bytes
+from kernelatoms.engine.gpu.work import fitting_blocks, free_bytes, is_little
 
 #: Indices (n, k) int32, ascending, then -1; values (n, k), then 0; what is left (n,) float64.
 BlockCodes = tuple[Tensor, Tensor, Tensor]
@@ -14,16 +14,13 @@ BlockCodes = tuple[Tensor, Tensor, Tensor]
 _HOST_BYTES = 64 << 20
 _MOST_BYTES = 8 << 30
 _SHARE_OF_FREE = 0.25
-# So small a share of all its memory is tried without asking how much is free, which takes a card's
-# driver as long as tens of thousands of signals; blocks that do not fit are halved.
-_SMALL_SHARE = 1 / 32
 
 
 def memory_for_a_block(device: torch.device, wanted: int) -> int:
     """Return how many bytes a block may take on a device, at most those wanted."""
     if device.type != "cuda":
         return min(wanted, _HOST_BYTES)
-    if wanted <= _SMALL_SHARE * torch.cuda.get_device_properties(device).total_memory:
+    if is_little(wanted, device):
         return min(wanted, _MOST_BYTES)
     free = free_bytes(torch.empty(0, device=device)) or 0
     return min(wanted, int(_SHARE_OF_FREE * free), _MOST_BYTES)

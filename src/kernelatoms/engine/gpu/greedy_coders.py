@@ -45,7 +45,7 @@ class Coder(NamedTuple):
         ``code(*own)`` of what signals have of their own: correlations (n, n_atoms), or signals
         (n, n_features), or Gram matrices and correlations; then how much energy to explain, (n,)
         float64. Returns picked (n, k), then -1; values (n, k), then 0; counts (n,); explained (n,)
-        float64; and, unless it settles all, ``unsettled`` (n,) bool. k is at most n_nonzero.
+        float64; and, unless it settles all, ``unsettled`` (n,), 0 or why. k is at most n_nonzero.
     bytes_a_signal : int
         The memory that this takes, that of ``own`` included.
     settles_all : bool
@@ -143,7 +143,7 @@ def _over_gram(
 
     @cache
     def wide() -> tuple[Tensor, ...]:
-        """Return the Gram matrix in float64, and atoms: of few signals, and of few calls."""
+        """Return the Gram matrix in float64, and atoms: made for the first signal in doubt."""
         atoms = [part.double() for part in rows]
         return (atoms[0] @ atoms[0].T if atoms else gram.double(), *atoms)
 

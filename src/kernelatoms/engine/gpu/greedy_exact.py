@@ -19,11 +19,9 @@ import triton
 import triton.language as tl
 
 from kernelatoms.engine.gpu.greedy_kernels import _EPS, _ROUNDING, Coded
+from kernelatoms.engine.gpu.greedy_nonnegative import LARGEST_DOUBT, SMALLEST_PIVOT
 
-# As in engine/cpu/greedy_loops.py: a share of the energy that rounding may change in a step that is
-# taken; the smallest pivot of a regular matrix.
-_LARGEST_DOUBT = tl.constexpr(1e-4)
-_SMALLEST_PIVOT = tl.constexpr(1e-15)
+_LARGEST_DOUBT, _SMALLEST_PIVOT = tl.constexpr(LARGEST_DOUBT), tl.constexpr(SMALLEST_PIVOT)
 _FAR = tl.constexpr(1e300)
 
 

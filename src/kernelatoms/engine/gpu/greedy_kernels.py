@@ -310,7 +310,7 @@ class Coded(NamedTuple):
     unsettled: torch.Tensor
 
 
-class AtomsForScreens(NamedTuple):
+class HalvedAtoms(NamedTuple):
     """Atoms of a linear problem: as they are, and halved, with rows of zeros to whole lines.
 
     ``half`` is ``atoms`` over a power of two. ``numbers`` (2,) float32 are that, and what bounds
@@ -322,7 +322,7 @@ class AtomsForScreens(NamedTuple):
     numbers: torch.Tensor
 
 
-def ready_atoms(atoms: torch.Tensor, norms2: torch.Tensor) -> AtomsForScreens:
+def ready_atoms(atoms: torch.Tensor, norms2: torch.Tensor) -> HalvedAtoms:
     """Return atoms (n_atoms, n_features) float32 of these squared norms for ``code_rows``.
 
     Either factor is off by 2^-11 of itself at most, so that products are by 2^-10 |x| |d|; sums of
@@ -333,7 +333,7 @@ def ready_atoms(atoms: torch.Tensor, norms2: torch.Tensor) -> AtomsForScreens:
     unit = power_of_two(longest)
     half = torch.nn.functional.pad(atoms / unit, (0, 0, 0, -n_atoms % 64)).half()
     bound = longest * (2.0**-10 * 1.01 + n_features * 2.0**-22)
-    return AtomsForScreens(atoms, half, torch.stack([unit, bound]))
+    return HalvedAtoms(atoms, half, torch.stack([unit, bound]))
 
 
 def code_gram(
@@ -371,7 +371,7 @@ def code_gram(
 
 def code_rows(
     ready: GramForScreens,
-    atoms: AtomsForScreens,
+    atoms: HalvedAtoms,
     signals: torch.Tensor,
     until: torch.Tensor,
     n_nonzero: int,

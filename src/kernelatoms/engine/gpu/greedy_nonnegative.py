@@ -15,7 +15,7 @@ from kernelatoms.engine.gpu.greedy_sources import Live, Source
 LARGEST_DOUBT = 1e-4
 
 # A pivot below this share of its diagonal entry is that of a singular matrix.
-_SMALLEST_PIVOT = 1e-15
+SMALLEST_PIVOT = 1e-15
 
 
 def new_direction(
@@ -121,7 +121,7 @@ def _solve_on(
     both = passive[:, :, None] & passive[:, None, :]
     factors, info = torch.linalg.cholesky_ex(torch.where(both, grams, eye))
     pivots = factors.diagonal(dim1=1, dim2=2) ** 2
-    enough = _SMALLEST_PIVOT * grams.diagonal(dim1=1, dim2=2)
+    enough = SMALLEST_PIVOT * grams.diagonal(dim1=1, dim2=2)
     regular = (info == 0) & ((pivots > enough) | ~passive).all(dim=1)
     factors = torch.where(regular[:, None, None], factors, eye)
     out = torch.cholesky_solve((targets * passive)[:, :, None], factors)[:, :, 0]

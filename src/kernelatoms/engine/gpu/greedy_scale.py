@@ -1,43 +1,9 @@
-"""Signals far from 1, coded at a power of two of themselves, and their codes scaled back."""
+"""Codes of signals that were coded at a power of two of themselves, scaled back."""
 
 import torch
 from torch import Tensor
 
 from kernelatoms.engine.gpu.ufuncs import ldexp
-
-
-def near_one(
-    rows: Tensor, outside: Tensor, dtype: torch.dtype, size: int = 0
-) -> tuple[Tensor, Tensor | None]:
-    """Bring some rows to a size near 1, each by a power of two of its own.
-
-    Parameters
-    ----------
-    rows : (n, m) tensor
-        Numbers of signals.
-    outside : (n,) bool
-        Which of them are too large or too small; rows of zeros do not count.
-    dtype : torch.dtype
-        The type of the result.
-    size : int
-        The largest number of a row becomes about 2^size.
-
-    Returns
-    -------
-    rows : (n, m) tensor
-        In this type.
-    exponents : (n,) int64, or None
-        Row s was divided by 2^exponents[s]; None without any such.
-    """
-    if not rows.shape[1] or not bool(outside.any()):
-        return rows.to(dtype), None
-    largest = rows.abs().amax(dim=1)
-    exponents = torch.frexp(largest).exponent.long() - size
-    exponents = torch.where(outside & (largest > 0), exponents, 0)
-    if not bool(exponents.any()):
-        return rows.to(dtype), None
-    # In the rows' own type, which may be the wider one: correlations of float32 signals are.
-    return ldexp(rows, -exponents[:, None]).to(dtype), exponents
 
 
 def scale_back(

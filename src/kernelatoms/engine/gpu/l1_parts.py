@@ -6,24 +6,20 @@ from contextlib import AbstractContextManager, nullcontext
 import torch
 from torch import Tensor
 
-from kernelatoms.engine.gpu.work import free_bytes
+from kernelatoms.engine.gpu.work import free_bytes, is_little
 
 # Bytes of gradients, or of small Gram matrices, that are held at once: on a card, and on the host.
 _CARD_BYTES, _HOST_BYTES = 1 << 30, 1 << 26
-# Of a card's free memory no more than this, since what is held is not all that is needed; where
-# that much is a small share of all, its driver is not asked, which takes as long as a round of
-# coding. Blocks that do not fit are halved.
-_SHARE_OF_FREE, _SMALL_SHARE = 1 / 16, 1 / 64
+# Of a card's free memory no more than this, since what is held is not all that is needed.
+_SHARE_OF_FREE = 1 / 16
 
 
 def memory_for(tensor: Tensor | None) -> int:
     """Return how many bytes to hold where a tensor is; on a card, if nobody knows."""
     if tensor is None:
         return _CARD_BYTES
-    if tensor.is_cuda:
-        whole = torch.cuda.get_device_properties(tensor.device).total_memory
-        if _SMALL_SHARE * whole >= _CARD_BYTES:
-            return _CARD_BYTES
+    if tensor.is_cuda and is_little(_CARD_BYTES, tensor.device):
+        return _CARD_BYTES
     free = free_bytes(tensor)
     return _HOST_BYTES if free is None else min(_CARD_BYTES, int(_SHARE_OF_FREE * free))
 

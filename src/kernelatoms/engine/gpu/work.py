@@ -15,6 +15,8 @@ Result = TypeVar("Result")
 # Bytes of numbers worked on at once, and the fewest rows that keep a card busy.
 _AT_ONCE = 1 << 28
 _FEWEST_ROWS = 256
+# A share of a card's memory.
+_LITTLE = 1 / 32
 
 
 def for_blocks(n_rows: int, width: int, itemsize: int, work: Callable[[int, int], None]) -> None:
@@ -101,6 +103,15 @@ def in_short_parts(n_rows: int, few: int, work: Callable[[slice], None]) -> None
 def one_blas_thread(wanted: bool = True) -> Iterator[None]:
     """Do nothing: products are the card's."""
     yield
+
+
+def is_little(n_bytes: int, device: torch.device) -> bool:
+    """Whether so little of a card's memory is tried without asking how much of it is free.
+
+    Its driver takes as long to answer as tens of thousands of signals to be coded, and blocks that
+    do not fit are halved (``fitting_blocks``).
+    """
+    return n_bytes <= _LITTLE * torch.cuda.get_device_properties(device).total_memory
 
 
 def free_bytes(like: Any) -> int | None:
