@@ -20,6 +20,8 @@ SHAPES = [
     (768, 65_536, 32, 32_768, 1_024),
     (768, 1_000_000, 32, 4_096, 0),
 ]
+# Rows whose entries round alike, which a Gaussian row's do not; benchmarks.gpu_rows makes them.
+KINDS = ("mnist", "usps", "faces", "patches", "levels", "one-hot", "counts")
 PEERS = {"batched OMP": "batched_omp", "plain torch": "plain_torch"}
 _PEER = "orthogonal-matching-pursuit-gpu"
 
@@ -42,6 +44,13 @@ def gpu_tables(rounds: int) -> None:
             module="benchmarks.gpu",
         )["same"].value  # fmt: skip
         print(f"| {shape[:3]} | {100 * result[0]:.2f}% | {result[1]:.1e} |", flush=True)
+    print("\n## Supports of 10,000 signals that are not Gaussian, unit norm, 12 nonzeros\n")
+    print("| rows | features | atoms | tied in float64 | equal of the others | "
+          "residual norms of the others differ by at most |")  # fmt: skip
+    print("|---" * 6 + "|")
+    for kind in KINDS:
+        for n_atoms in (12_000, 40_000):
+            print(_kind_row(kind, n_atoms), flush=True)
     print("\n## l1 codes, 768 features, 16,384 atoms, about 32 nonzeros, gap 1e-4 of the energy\n")
     print(_l1_lines(rounds), flush=True)
     print("\n## numpy rows through the card: 1,000,000 x 256, 1,024 atoms, 10 nonzeros\n")
@@ -85,6 +94,15 @@ def _row(shape: tuple[int, ...], rounds: int) -> str:
              ("ours", "positive", "clustered", *PEERS, "product")]  # fmt: skip
     peak = found["ours"].value
     return f"| {shape[:3]} | {' | '.join(cells)} | {rates['ours'] / best:.1f} | {peak:.1f} |"
+
+
+def _kind_row(kind: str, n_atoms: int) -> str:
+    contender = Contender("same", "agreement_on", {"kind": kind, "n_atoms": n_atoms}, once=True)
+    found = compare([contender], 1, module="benchmarks.gpu")["same"].value
+    if found is None:
+        return f"| {kind} | not run: KERNELATOMS_DATA names no folder of its file | | | | |"
+    n_features, n_atoms, tied, equal, worst = found
+    return f"| {kind} | {n_features} | {n_atoms:,} | {tied} | {100 * equal:.2f}% | {worst:.1e} |"
 
 
 def _rate(rate: float | None) -> str:
@@ -233,39 +251,58 @@ def plain_torch(shape: tuple[int, ...]) -> Any:
 
 def agreement(shape: tuple[int, ...]) -> Any:
     """Return a call that compares supports with those of OMP in float64."""
+    signals, atoms = _problem(shape, 10_000)
+    _, equal, worst = _compared(signals, atoms, shape[2])
+    return lambda: lambda: [equal, worst]
+
+
+def agreement_on(kind: str, n_atoms: int) -> Any:
+    """Return a call that compares supports of rows of some kind; None where there are none."""
+    import torch
+
+    from benchmarks.gpu_rows import unit_rows
+
+    rows = unit_rows(kind, 10_000, n_atoms)
+    if rows is None:
+        return lambda: lambda: None
+    signals, atoms = (torch.tensor(part, device="cuda") for part in rows)
+    tied, equal, worst = _compared(signals, atoms, 12)
+    return lambda: lambda: [atoms.shape[1], len(atoms), tied, equal, worst]
+
+
+def _compared(signals: Any, atoms: Any, n_nonzero: int) -> tuple[int, float, float]:
+    """Return how our codes compare with OMP in float64.
+
+    How many signals meet two best atoms that float64 does not tell apart, the share of equal
+    supports among the others, and the largest relative difference of their residual norms.
+    """
     import torch
 
     from kernelatoms import sparse_encode
 
-    signals, atoms = _problem(shape, 10_000)
-    codes = sparse_encode(signals, atoms, n_nonzero_coefs=shape[2])
-    ours_picked = codes.col_indices().reshape(len(signals), shape[2]).long()
-    ours_left = (
-        signals.double()
-        - (codes.values().double().reshape(len(signals), 1, -1) @ atoms.double()[ours_picked])[:, 0]
-    )
-
-    def check() -> Any:
-        equal, worst = 0, 0.0
-        wide = atoms.double()
-        for first in range(0, len(signals), 2000):
-            own = signals[first : first + 2000].double()
-            picked = torch.zeros((len(own), 0), dtype=torch.int64, device="cuda")
-            left = own
-            for _ in range(shape[2]):
-                corr = (left @ wide.T).abs_().scatter_(1, picked, -1.0)
-                picked = torch.cat([picked, corr.argmax(1, keepdim=True)], 1)
-                chosen = wide[picked]
-                weights = torch.linalg.solve(chosen @ chosen.mT, chosen @ own[:, :, None])
-                left = own - (weights.mT @ chosen)[:, 0]
-            here = slice(first, first + 2000)
-            same = (picked.sort(dim=1).values == ours_picked[here]).all(dim=1)
-            ratio = (ours_left[here].norm(dim=1) / left.norm(dim=1) - 1).abs()
-            equal += int(same.sum())
-            worst = max(worst, float(ratio.max()))
-        return [equal / len(signals), worst]
-
-    return lambda: check
+    codes = sparse_encode(signals, atoms, n_nonzero_coefs=n_nonzero)
+    wide, n_equal, n_tied, worst = atoms.double(), 0, 0, 0.0
+    starts = codes.crow_indices().tolist()
+    for first in range(0, len(signals), 2000):
+        own = signals[first : first + 2000].double()
+        picked = torch.zeros((len(own), 0), dtype=torch.int64, device="cuda")
+        left, tied = own, torch.zeros(len(own), dtype=torch.bool, device="cuda")
+        for _ in range(n_nonzero):
+            corr = (left @ wide.T).abs_().scatter_(1, picked, -1.0)
+            best = corr.topk(2, dim=1)
+            tied |= best.values[:, 0] - best.values[:, 1] < 1e-11 * own.norm(dim=1)
+            picked = torch.cat([picked, best.indices[:, :1]], 1)
+            chosen = wide[picked]
+            weights = torch.linalg.lstsq(chosen.mT, own[:, :, None]).solution
+            left = own - (weights.mT @ chosen)[:, 0]
+        for i in (~tied).nonzero()[:, 0].tolist():
+            part = slice(starts[first + i], starts[first + i + 1])
+            ours = codes.col_indices()[part].long()
+            n_equal += bool(torch.equal(ours, picked[i].sort().values))
+            rest = (own[i] - codes.values()[part].double() @ wide[ours]).norm()
+            worst = max(worst, abs(float(rest / left[i].norm()) - 1))
+        n_tied += int(tied.sum())
+    return n_tied, n_equal / max(1, len(signals) - n_tied), worst
 
 
 def _alpha_for(n_nonzero: int, signals: Any, atoms: Any) -> float:

@@ -32,7 +32,7 @@ from kernelatoms.engine.gpu import (
 )
 
 POINTERS = {
-    "bfloat16": "*bf16", "double": "*fp64", "float": "*fp32", "half": "*fp16", "int": "*i32",
+    "double": "*fp64", "float": "*fp32", "half": "*fp16", "int": "*i32",
     "small": "*i8",
 }  # fmt: skip
 
@@ -70,9 +70,9 @@ PURSUIT = {
     "double": "until out_explained", "int": "out_ids out_counts", "small": "out_unsettled",
 }  # fmt: skip
 STEP = {
-    "float": "signals residuals units atoms norms2 weights directions triangle out_w first_gain",
-    "double": "energy until explained", "int": "who keys out_ids counts",
-    "small": "going unsettled",
+    "float": "signals residuals units slacks sizes atoms norms2 directions triangle out_w "
+    "first_gain", "half": "halves", "double": "energy until explained",
+    "int": "who keys out_ids counts", "small": "going unsettled",
 }  # fmt: skip
 
 
@@ -134,13 +134,13 @@ def test_exact_pursuits(n_nonzero, positive):
 )
 @pytest.mark.parametrize("positive", [False, True])
 def test_steps_over_many_atoms(n_nonzero, n_features, positive):
-    pointers = {**STEP, "bfloat16": "low"}
-    ptx = compiled(
-        many_atoms._step, pointers, {"atoms_unit": "fp32"}, K=n_nonzero, P=n_features, T=64,
-        BN=256, J=4, S=4, C=1, SURE=6.0, POSITIVE=positive, FP8=False,
-        options=many_atoms._program(n_nonzero, n_features, 64),
-    )  # fmt: skip
-    assert not fused_sums(ptx)
+    for eight_bits in (False, True):
+        ptx = compiled(
+            many_atoms._step, STEP, K=n_nonzero, P=n_features, T=64, BN=256, J=4, S=4,
+            C=many_atoms._LOOKS[eight_bits], POSITIVE=positive, EIGHT_BITS=eight_bits, SHIFT=7,
+            options=many_atoms._program(n_nonzero, n_features, 64),
+        )  # fmt: skip
+        assert not fused_sums(ptx)
 
 
 @pytest.mark.parametrize("positive", [False, True])

@@ -20,6 +20,7 @@ from kernelatoms.engine.gpu import (  # noqa: E402
     greedy_kernels,
     greedy_steps,
     many_atoms,
+    screens,
 )
 from kernelatoms.engine.gpu.kernels import compiles_for  # noqa: E402
 from kernelatoms.engine.gpu.norm_kernels import squared_norms_of_float32  # noqa: E402
@@ -86,7 +87,7 @@ def code_by_rows(signals, atoms, n_nonzero, until=None, **options):
 
 def code_by_screens(signals, atoms, n_nonzero, until=None, **options):
     until = endless(signals) if until is None else until
-    ready = many_atoms.ready_atoms(atoms)
+    ready = screens.ready_atoms(atoms)
     return many_atoms.code_rows(ready, signals, until, n_nonzero, **options)
 
 
@@ -211,13 +212,13 @@ def test_picks_closer_than_float32_tells_apart(coder, after, positive):
 
 
 @pytest.mark.skipif(
-    DEVICE.type == "cuda" and not many_atoms._is_hopper(DEVICE), reason="no numbers of 8 bits"
+    DEVICE.type == "cuda" and not screens.is_hopper(DEVICE), reason="no numbers of 8 bits"
 )
 def test_such_picks_after_screens_of_8_bits():
     """There two atoms are looked at together, often of two tiles."""
     signals, atoms = gaussian(64, 600, 16, seed=2)
     signals = nearly_tied(signals, atoms, 0, 1e-7, positive=False)
-    ready = many_atoms.ready_atoms(atoms, fp8=True)
+    ready = screens.ready_atoms(atoms, eight_bits=True)
     coded = many_atoms.code_rows(ready, signals, endless(signals), 1)
     exact = (signals.double() @ atoms.double().T).abs()
     assert torch.equal(coded.indices[:, 0].long(), exact.argmax(dim=1))
@@ -291,18 +292,85 @@ def test_bounds_of_halved_numbers_are_what_rounding_can_do():
     assert 0.95 * bound * row.norm().item() <= abs(off.item()) <= bound * row.norm().item()
 
 
-@pytest.mark.parametrize("fp8", [False, True])
-def test_screens_are_off_by_what_is_said(fp8):
-    """The errors' standard deviation, by which an atom is looked at or not."""
-    signals, atoms = gaussian(256, 300, 64)
-    ready = many_atoms.ready_atoms(atoms, fp8=fp8)
-    low, units = many_atoms._rounded(signals, ready.low.shape[1], fp8)
-    screened = low.double() @ ready.low.double().T * units[:, None] * ready.unit
-    errors = screened[:, :300] - signals.double() @ atoms.double().T
-    said = (signals.square() @ ready.weights).sqrt()
-    ratio = (errors / said[:, None]).square().mean().sqrt().item()
-    # bfloat16 is judged by the largest atom, 8 bits by the mean.
-    assert (0.95 < ratio < 1.05) if fp8 else (0.6 < ratio < 0.7)
+def saturated(n_features, n_atoms, n_signals, seed=0):
+    """Rows of few different values, so that many entries round alike."""
+    draw = torch.Generator().manual_seed(seed)
+    rows = torch.rand(n_atoms + n_signals, n_features, generator=draw)
+    rows = unit_rows((rows * 4).floor().clamp(max=2.0) + (rows > 0.99))
+    return rows[n_atoms:].to(DEVICE), rows[:n_atoms].to(DEVICE)
+
+
+def halfway(n_features, n_atoms, n_signals):
+    """Rows whose every entry is in the middle of two numbers of half precision, or nearly so."""
+    sizes = 1 + 2.0**-11 * (1 - torch.linspace(1e-4, 1e-2, n_atoms + n_signals)[:, None])
+    rows = (sizes * torch.ones(1, n_features)).to(DEVICE)
+    return rows[n_atoms:], rows[:n_atoms]
+
+
+def rounded_products(signals, atoms, eight_bits):
+    """Return products as screens make them, those of float64, and what they may be off by."""
+    ready = screens.ready_atoms(atoms, eight_bits=eight_bits)
+    rounded = screens.round_rows(signals, ready)
+    screens.rotate(rounded, ready)
+    low = ready.low[: len(atoms)].double()
+    screened = (rounded.low.double() @ low.T).abs() * rounded.units[:, None]
+    return screened, (signals.double() @ atoms.double().T).abs(), rounded.slacks.double()[:, None]
+
+
+@pytest.mark.parametrize("eight_bits", [False, True])
+@pytest.mark.parametrize("kind", [gaussian, clustered, saturated, halfway])
+def test_screens_hide_no_more_than_is_said(kind, eight_bits):
+    signals, atoms = kind(250, 300, 40)
+    screened, exact, slack = rounded_products(signals, atoms, eight_bits)
+    assert (exact <= screened + slack).all()
+    # Atoms in doubt cost time: 2^-10 of both norms and what sums lose.
+    both = signals.norm(dim=1, keepdim=True) * atoms.norm(dim=1).max()
+    assert (slack <= both * (2.0**-6 if eight_bits else 1.1 * 2.0**-10)).all()
+    assert not eight_bits or (screened <= 1.01 * exact + slack).all()
+
+
+def test_the_bound_of_half_precision_is_reached():
+    """All entries of both rows round down by 2^-11 of themselves: little is left to spare."""
+    screened, exact, slack = rounded_products(*halfway(256, 4, 3), eight_bits=False)
+    assert ((exact - screened) / slack).max() > 0.9
+
+
+def test_spread_of_8_bits_is_that_of_a_random_rotation():
+    """``SURE`` standard deviations, for each of the two rounding errors."""
+    signals, atoms = saturated(500, 400, 40)
+    draw = torch.Generator().manual_seed(0)
+    signals *= torch.randint(0, 2, (500,), generator=draw).to(DEVICE) * 2.0 - 1
+    screened, exact, slack = rounded_products(signals, atoms, eight_bits=True)
+    root_mean_square = (screened - exact).square().mean().sqrt() / slack.mean()
+    # Two errors of about the same size add up to the root of 2, where slack adds them.
+    assert 0.5 < root_mean_square * screens.SURE * 2**0.5 < 1.0
+
+
+@pytest.mark.parametrize("eight_bits", [False, True])
+@pytest.mark.parametrize("low", [torch.bfloat16, torch.float16])
+def test_rows_that_round_alike_do_not_mislead(low, eight_bits):
+    """The best atom rounds down in all its entries, the next one on the average up."""
+    _, atoms = gaussian(256, 300, 1)
+    bit = torch.finfo(low).eps / 2
+    atoms[17] = (1 + 0.99 * bit) / 16
+    atoms[250, ::2] = (1 + 1.02 * bit) / 16
+    atoms[250, 1::2] = (1 + 0.55 * bit) / 16
+    signals = torch.full((1, 256), 1 + 0.99 * bit, device=DEVICE)
+    assert int((signals.double() @ atoms.double().T).argmax()) == 17
+    assert int((signals.to(low).double() @ atoms.to(low).double().T).argmax()) == 250
+    ready = screens.ready_atoms(atoms, eight_bits=eight_bits)
+    coded = many_atoms.code_rows(ready, signals, endless(signals), 1)
+    assert coded.indices.tolist() == [[17]]
+
+
+@pytest.mark.parametrize("eight_bits", [False, True])
+@pytest.mark.parametrize("positive", [False, True])
+def test_rows_of_few_values_are_coded_as_in_float64(positive, eight_bits):
+    signals, atoms = saturated(60, 600, 6, seed=4)
+    ready = screens.ready_atoms(atoms, eight_bits=eight_bits)
+    coded = many_atoms.code_rows(ready, signals, endless(signals), 4, positive=positive)
+    settled = check_same(coded, in_float64(signals, atoms, 4, positive=positive))
+    assert settled == len(signals) or positive
 
 
 def test_a_third_atom_of_a_tile_is_found():

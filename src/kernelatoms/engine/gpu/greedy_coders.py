@@ -111,10 +111,10 @@ def fast_coder(form: str, shared: tuple[Any, ...], asked: Asked) -> Coder | None
         code, of_signal = _over_gram(shared, asked, options)
         settles_all = capped == most and not asked.use_ols
     elif form == "rows" and _fits_screens(asked):
-        from kernelatoms.engine.gpu import many_atoms
+        from kernelatoms.engine.gpu import many_atoms, screens
 
         n_features = shared[0].shape[1]
-        code = partial(many_atoms.code_rows, many_atoms.ready_atoms(shared[0]), **options)
+        code = partial(many_atoms.code_rows, screens.ready_atoms(shared[0]), **options)
         of_signal = many_atoms.bytes_a_signal(asked.n_atoms, n_features, capped)
         settles_all = False
     else:

@@ -2,31 +2,22 @@
 
 Each step has two kernels:
 
-- ``_screen``: residuals times atoms on tensor cores, in low precision; of every tile of atoms only
-  the two largest correlations of each signal leave the chip.
+- ``screens.screen``: residuals times atoms on tensor cores, in low precision; of every tile of
+  atoms only the two largest correlations of each signal leave the chip.
 - ``_step``, a program a signal: looks at all atoms that could be the pick in float32, makes the
   pick orthogonal to those before (Gram-Schmidt: v = d - Q'Q d), and takes it out of the residual.
 
-**What is looked at.** Rounding changes entry i of residual and atom by about u (root mean square,
-relative), so that a screened correlation is off by a sum of p independent errors whose standard
-deviation is at most
-
-    sd = u sqrt(2 sum_i r_i^2 max_j d_ji^2).
-
-In 8 bits that would be most of a correlation: there it is the mean over atoms, not the largest, and
-decoders in which single atoms are far from the mean are screened in bfloat16. An atom is looked at
-unless its screened correlation is more than ``SURE`` sd below the best exact one. Two of a tile
-that are both in doubt make the program look at the whole tile. Where the two best looks differ by
-less than 8 eps |x| |d|, many times what float32 rounds them by, both are taken again with the
-residual in float64. So a pick is that of float64 arithmetic but for errors of the screen beyond
-``SURE`` standard deviations.
+**What is looked at.** ``screens`` bounds what a screened correlation may be off by. An atom is
+looked at unless it is below the best exact correlation even so. Two of a tile that are both in
+doubt make the program look at the whole tile. Where the two best looks differ by less than
+8 eps |x| |d|, many times what float32 rounds them by, both are taken again with the residual in
+float64. So a pick is that of float64 arithmetic.
 
 **Memory.** A block of B signals needs B k p floats for its directions and 8 B n_atoms / 256 bytes
 for what the screen left.
 """
 
-import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 import triton
@@ -34,115 +25,26 @@ import triton.language as tl
 
 from kernelatoms.engine.gpu.greedy_kernels import _CHECKED_DOUBT, _EPS, _ROUNDING, Coded
 from kernelatoms.engine.gpu.scale import squared_norms
+from kernelatoms.engine.gpu.screens import (
+    _BIG,
+    AtomsForScreens,
+    RowsForScreens,
+    rotate,
+    round_rows,
+    screen,
+    store_rounded,
+    value_of_key,
+)
 
-# Root mean square of the relative rounding error: of a number whose last bit is half an ulp,
-# uniform, over mantissas that are log-uniform.
-_BF16_ERROR = 2.0**-9 * 0.42
-_FP8_ERROR = 2.0**-4 * 0.42
-#: A pick is off by more than so many standard deviations, or right.
-SURE = 6.0
-
-# From this many atoms on screens are in 8 bits, if no d_ji^2 is more than so many times its mean.
-_ATOMS_FOR_FP8, _MOST_UNEVEN = 32768, 100.0
-_LARGEST_FP8 = 448.0
 # Steps between two looks at how many signals go on, where they may end early.
 _STEPS_A_LOOK = 4
-_BIG = tl.constexpr(256)  # atoms a tile
-_ROWS = 128  # signals that a program screens
 # Gram-Schmidt without a second round needs that so much of an atom is left.
 _FEWEST_LEFT = tl.constexpr(1e-4)
 _MOST_LOOKS = tl.constexpr(64)
+# Atoms looked at together, after screens in half precision and in 8 bits: measured on an H200.
+_LOOKS = (1, 2)
 _TIE = tl.constexpr(8 * 1.1920929e-07)
 _NOBODY = tl.constexpr(2147483647)
-
-
-class AtomsForScreens(NamedTuple):
-    """Atoms in float32, and rounded and padded for the tensor cores.
-
-    ``low`` has rows for whole tiles and columns for whole steps of the product, times 1 / ``unit``;
-    ``weights`` (n_features,) are what r_i^2 is multiplied by in the variance above.
-    """
-
-    atoms: torch.Tensor
-    norms2: torch.Tensor
-    low: torch.Tensor
-    unit: float
-    weights: torch.Tensor
-
-
-def ready_atoms(atoms: torch.Tensor, *, fp8: bool | None = None) -> AtomsForScreens:
-    """Return atoms (n_atoms, n_features) float32 as ``code_rows`` wants them.
-
-    Screens are in bfloat16, or in 8 bits (``fp8``), which takes half of their time and makes more
-    looks: by default for many atoms, where screens are all that counts.
-    """
-    n_atoms, n_features = atoms.shape
-    squares = atoms.square()
-    largest, mean = squares.amax(0), squares.mean(0)
-    if fp8 is None:
-        fp8 = n_atoms >= _ATOMS_FOR_FP8 and _is_hopper(atoms.device)
-        # The bound of 8 bits takes atoms for alike. Where some are far from it, it is not used.
-        fp8 = fp8 and bool((largest <= _MOST_UNEVEN * mean).all())
-    step = 128 if fp8 else 64
-    wide = -(-n_features // step) * step
-    tall = -(-n_atoms // _BIG.value) * _BIG.value
-    unit, low_type, error = 1.0, torch.bfloat16, _BF16_ERROR
-    if fp8:
-        low_type, error = torch.float8_e4m3fn, _FP8_ERROR
-        size = math.sqrt(float(largest.max())) / _LARGEST_FP8
-        unit = 2.0 ** math.ceil(math.log2(max(size, 1e-30)))
-    low = torch.zeros((tall, wide), dtype=low_type, device=atoms.device)
-    low[:n_atoms, :n_features] = (atoms / unit).to(low_type)
-    weights = 2 * error**2 * (mean if fp8 else largest)
-    return AtomsForScreens(atoms, squares.sum(1), low, unit, weights)
-
-
-@triton.jit
-def _screen(  # type: ignore[no-untyped-def]
-    rows, atoms, keys, n_rows, n_tiles, wide,
-    BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, GROUP: tl.constexpr,
-    POSITIVE: tl.constexpr, TMA: tl.constexpr,
-):  # fmt: skip
-    """Write the two largest correlations of every row with every tile of atoms, as keys."""
-    program = tl.program_id(0)
-    n_down = tl.cdiv(n_rows, BM)
-    # Programs of a group share atoms while these are in the second-level cache.
-    group = program // (GROUP * n_tiles)
-    first = group * GROUP
-    high = min(n_down - first, GROUP)
-    down = first + (program % (GROUP * n_tiles)) % high
-    tile = (program % (GROUP * n_tiles)) // high
-    rm = down * BM + tl.arange(0, BM)
-    rn = tl.arange(0, BN)
-    rk = tl.arange(0, BK)
-    inside = rm < n_rows
-    safe = tl.where(inside, rm, 0).to(tl.int64)
-    acc = tl.zeros((BM, BN), tl.float32)
-    if TMA:
-        for k in range(0, wide, BK):
-            acc = tl.dot(rows.load([down * BM, k]), atoms.load([tile * BN, k]).T, acc)
-    else:
-        left = rows + safe[:, None] * wide + rk[None, :]
-        right = atoms + (tile * BN + rn).to(tl.int64)[None, :] * wide + rk[:, None]
-        # Pointers move: of offsets from the loop's counter Triton 3.6 made zeros.
-        for _ in range(0, wide, BK):
-            acc = tl.dot(tl.load(left), tl.load(right), acc)
-            left += BK
-            right += BK
-    acc = tl.maximum(acc, 0.0) if POSITIVE else tl.abs(acc)
-    # The place in the tile, counted from its end: of equal correlations the first atom is larger.
-    key = (acc.to(tl.int32, bitcast=True) & (-BN)) | (rn * -1 + (BN - 1))[None, :]
-    one = tl.max(key, 1)
-    two = tl.max(tl.where(key == one[:, None], 0, key), 1)
-    out = keys + (safe * n_tiles + tile) * 2
-    tl.store(out, one, mask=inside)
-    tl.store(out + 1, two, mask=inside)
-
-
-@triton.jit
-def _value(key, BN: tl.constexpr):  # type: ignore[no-untyped-def]
-    """Return the largest correlation that a key may stand for: its last bits name the atom."""
-    return (key | (BN - 1)).to(tl.float32, bitcast=True)
 
 
 @triton.jit
@@ -233,11 +135,13 @@ def _true_residual(  # type: ignore[no-untyped-def]
 
 @triton.jit(do_not_specialize=["k"])
 def _step(  # type: ignore[no-untyped-def]
-    who, signals, residuals, low, units, atoms, norms2, weights, keys, directions, triangle,
+    who, signals, residuals, halves, units, slacks, sizes, atoms, norms2, keys, directions,
+    triangle,
     out_ids, out_w, energy, until, explained, first_gain, going, counts, unsettled,
-    k, n_nonzero, n_features, wide, n_atoms, n_tiles, atoms_unit,
+    k, n_nonzero, n_features, wide, n_atoms, n_tiles,
     K: tl.constexpr, P: tl.constexpr, T: tl.constexpr, BN: tl.constexpr, J: tl.constexpr,
-    S: tl.constexpr, C: tl.constexpr, SURE: tl.constexpr, POSITIVE: tl.constexpr, FP8: tl.constexpr,
+    S: tl.constexpr, C: tl.constexpr, POSITIVE: tl.constexpr, EIGHT_BITS: tl.constexpr,
+    SHIFT: tl.constexpr,
 ):  # fmt: skip
     slot = tl.program_id(0)
     n = tl.load(who + slot).to(tl.int64)
@@ -246,10 +150,8 @@ def _step(  # type: ignore[no-untyped-def]
     c, js, t = tl.arange(0, P), tl.arange(0, K), tl.arange(0, T)
     inside = c < n_features
     r = tl.load(residuals + n * n_features + c, mask=inside, other=0.0)
-    weight = tl.load(weights + c, mask=inside, other=0.0)
-    slack = tl.sqrt(tl.sum(r * r * weight, 0)) * SURE
-    # Keys are of rounded rows at powers of two of themselves.
-    unit = atoms_unit * tl.load(units + slot)
+    slack = tl.load(slacks + slot)
+    unit = tl.load(units + slot)
     own = keys + (slot.to(tl.int64) * n_tiles + t) * 2
     rest = tl.load(own, mask=t < n_tiles, other=0)
     seconds = tl.load(own + 1, mask=t < n_tiles, other=0)
@@ -257,7 +159,11 @@ def _step(  # type: ignore[no-untyped-def]
     looked = tl.zeros((T,), tl.int32)
     best, b, ab, runner, other, looks = -1.0, -1, 0.0, -3e38, -1, 0
     top = tl.max(rest, 0)
-    while (_value(top, BN) * unit + slack > best) & (top >= BN) & (looks < _MOST_LOOKS):
+    while (
+        (value_of_key(top, BN, EIGHT_BITS, SHIFT) * unit + slack > best)
+        & (top >= BN)
+        & (looks < _MOST_LOOKS)
+    ):
         cs = tl.arange(0, C)
         chosen = tl.zeros((C,), tl.int32) - 1
         for c_th in tl.static_range(C):
@@ -276,7 +182,7 @@ def _step(  # type: ignore[no-untyped-def]
         top = tl.max(rest, 0)
         looks += 1
     # Tiles of which both atoms named are in doubt may hide a third: look at all of theirs.
-    hidden = tl.where(looked >= 2, _value(seconds, BN) * unit, -1.0)
+    hidden = tl.where(looked >= 2, value_of_key(seconds, BN, EIGHT_BITS, SHIFT) * unit, -1.0)
     most, tile = tl.max(hidden, 0, return_indices=True)
     while (most >= 0.0) & (most + slack > best):
         some = tl.arange(0, S)
@@ -367,13 +273,9 @@ def _step(  # type: ignore[no-untyped-def]
         if k == 0:
             tl.store(first_gain + n, z * z)
         goes_on = total < tl.load(until + n)
-        if FP8:
-            largest = tl.max(tl.abs(r), 0)
-            power = tl.exp2(tl.ceil(tl.log2(tl.maximum(largest, 1e-30) / 448.0)))
-            tl.store(units + slot, power)
-            tl.store(low + slot.to(tl.int64) * wide + c, (r / power).to(tl.float8e4nv), mask=inside)
-        else:
-            tl.store(low + slot.to(tl.int64) * wide + c, r.to(tl.bfloat16), mask=inside)
+        store_rounded(
+            r, slot, halves, units, slacks, sizes, c, inside, n_features, wide, EIGHT_BITS
+        )
         tl.store(counts + n, k + 1)
     if goes_on == 0:
         tl.store(going + n, 0)
@@ -403,22 +305,6 @@ def _finish(  # type: ignore[no-untyped-def]
     tl.store(out_values + n * n_nonzero + place, w, mask=js < n_nonzero)
 
 
-class Layout(NamedTuple):
-    """What depends on the type of the screen, and on the card; measured on an H200.
-
-    Columns a step of the product, whether the copy engine brings tiles, atoms looked at together.
-    """
-
-    columns: int
-    tma: bool
-    looks: int
-
-
-def _layout(low: torch.Tensor) -> Layout:
-    fp8 = low.dtype == torch.float8_e4m3fn
-    return Layout(columns=128 if fp8 else 64, tma=_is_hopper(low.device), looks=2 if fp8 else 1)
-
-
 def _program(K: int, P: int, T: int) -> dict[str, Any]:
     """Return how a program of ``_step`` is made: two warps, unless registers would not do.
 
@@ -427,11 +313,6 @@ def _program(K: int, P: int, T: int) -> dict[str, Any]:
     large = K > 32 or P > 1024 or T > 1024
     layout = {"num_warps": 4} if large else {"num_warps": 2, "maxnreg": 128}
     return {**layout, "enable_fp_fusion": False}
-
-
-def _is_hopper(device: torch.device) -> bool:
-    """Whether a card multiplies numbers of 8 bits and copies tiles by itself."""
-    return device.type == "cuda" and torch.cuda.get_device_capability(device)[0] == 9
 
 
 def code_rows(
@@ -464,10 +345,8 @@ def code_rows(
     """
     n_signals, n_features = signals.shape
     n_atoms, device = len(ready.atoms), signals.device
-    fp8 = ready.low.dtype == torch.float8_e4m3fn
-    layout = _layout(ready.low)
     K = triton.next_power_of_2(max(n_nonzero, 2))
-    wide, n_tiles = ready.low.shape[1], len(ready.low) // _BIG.value
+    n_tiles, eight_bits = ready.n_tiles, ready.rotation is not None
     P, T = triton.next_power_of_2(n_features), triton.next_power_of_2(n_tiles)
 
     def empty(*shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
@@ -483,22 +362,23 @@ def code_rows(
     picked, values = empty(n_signals, K, dtype=torch.int32), empty(n_signals, K)
     first_gain, triangle = torch.zeros_like(residuals[:, 0]), empty(n_signals, K, K)
     directions = empty(n_signals, n_nonzero, n_features)
-    low, units = _rounded(residuals, wide, fp8)
+    rounded = round_rows(residuals, ready)
     keys = empty(n_signals, n_tiles, 2, dtype=torch.int32)
     may_end = bool(torch.isfinite(until).any())
     for k in range(n_nonzero):
         if k % _STEPS_A_LOOK == 0 and k and may_end:
-            who, low, units = _those_going(who, low, units, going)
+            who, rounded = _those_going(who, rounded, going)
         if not len(who):
             break
-        _launch_screen(low, ready.low, keys, layout, positive)
+        rotate(rounded, ready)
+        screen(rounded, ready, keys, positive)
         _step[(len(who),)](
-            who, signals, residuals, low, units, ready.atoms, ready.norms2, ready.weights, keys,
-            directions, triangle, picked, values, energy, until, explained, first_gain, going,
-            counts, unsettled,
-            k, n_nonzero, n_features, wide, n_atoms, n_tiles, ready.unit,
-            K=K, P=P, T=T, BN=_BIG.value, J=4, S=4, C=layout.looks, SURE=SURE, POSITIVE=positive,
-            FP8=fp8, **_program(K, P, T),
+            who, signals, residuals, rounded.halves, rounded.units, rounded.slacks, ready.sizes,
+            ready.atoms, ready.norms2, keys, directions, triangle, picked, values, energy, until,
+            explained, first_gain, going, counts, unsettled,
+            k, n_nonzero, n_features, rounded.halves.shape[1], n_atoms, n_tiles,
+            K=K, P=P, T=T, BN=_BIG.value, J=4, S=4, C=_LOOKS[eight_bits], POSITIVE=positive,
+            EIGHT_BITS=eight_bits, SHIFT=ready.shift, **_program(K, P, T),
         )  # fmt: skip
     indices = empty(n_signals, n_nonzero, dtype=torch.int32)
     coefs = empty(n_signals, n_nonzero)
@@ -512,45 +392,16 @@ def code_rows(
 def bytes_a_signal(n_atoms: int, n_features: int, n_nonzero: int) -> int:
     """Return the memory that a signal takes."""
     K = triton.next_power_of_2(max(n_nonzero, 2))
-    return 4 * (n_nonzero + 4) * n_features + 4 * K * (K + 4) + 8 * (n_atoms // _BIG.value + 1)
+    return 4 * (n_nonzero + 6) * n_features + 4 * K * (K + 4) + 8 * (n_atoms // _BIG.value + 1)
 
 
 def _those_going(
-    who: torch.Tensor, low: torch.Tensor, units: torch.Tensor, going: torch.Tensor
-) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Return signals, rounded rows and their units without those that have ended, if they pay."""
+    who: torch.Tensor, rounded: RowsForScreens, going: torch.Tensor
+) -> tuple[torch.Tensor, RowsForScreens]:
+    """Return signals and their rounded rows without those that have ended, if that pays."""
     here = going[who.long()].bool()
     if 2 * int(here.sum()) > len(who):
-        return who, low, units
-    return who[here], low[here], units[here]
-
-
-def _launch_screen(
-    low: torch.Tensor, atoms: torch.Tensor, keys: torch.Tensor, layout: Layout, positive: bool
-) -> None:
-    n_rows, wide = low.shape
-    n_tiles = len(atoms) // _BIG.value
-    a: Any = low
-    b: Any = atoms
-    if layout.tma:
-        from triton.tools.tensor_descriptor import TensorDescriptor
-
-        a = TensorDescriptor.from_tensor(low, [_ROWS, layout.columns])
-        b = TensorDescriptor.from_tensor(atoms, [_BIG.value, layout.columns])
-    _screen[(triton.cdiv(n_rows, _ROWS) * n_tiles,)](
-        a, b, keys, n_rows, n_tiles, wide,
-        BM=_ROWS, BN=_BIG.value, BK=layout.columns, GROUP=8, POSITIVE=positive, TMA=layout.tma,
-        num_warps=8, num_stages=3,
-    )  # fmt: skip
-
-
-def _rounded(rows: torch.Tensor, wide: int, fp8: bool) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return rows for the tensor cores, padded, and the powers of two they are divided by."""
-    units = torch.ones(len(rows), device=rows.device)
-    low_type = torch.float8_e4m3fn if fp8 else torch.bfloat16
-    low = torch.zeros((len(rows), wide), dtype=low_type, device=rows.device)
-    if fp8:
-        largest = rows.abs().amax(1).clamp(min=1e-30)
-        units = torch.exp2(torch.ceil(torch.log2(largest / _LARGEST_FP8)))
-    low[:, : rows.shape[1]] = (rows / units[:, None]).to(low_type)
-    return low, units
+        return who, rounded
+    low = rounded.low[here]
+    halves = low if rounded.halves is rounded.low else rounded.halves[here]
+    return who[here], RowsForScreens(low, rounded.units[here], rounded.slacks[here], halves)
