@@ -141,7 +141,6 @@ def _step(  # type: ignore[no-untyped-def]
     k, n_nonzero, n_features, wide, n_atoms, n_tiles,
     K: tl.constexpr, P: tl.constexpr, T: tl.constexpr, BN: tl.constexpr, J: tl.constexpr,
     S: tl.constexpr, C: tl.constexpr, POSITIVE: tl.constexpr, EIGHT_BITS: tl.constexpr,
-    SHIFT: tl.constexpr,
 ):  # fmt: skip
     slot = tl.program_id(0)
     n = tl.load(who + slot).to(tl.int64)
@@ -160,7 +159,7 @@ def _step(  # type: ignore[no-untyped-def]
     best, b, ab, runner, other, looks = -1.0, -1, 0.0, -3e38, -1, 0
     top = tl.max(rest, 0)
     while (
-        (value_of_key(top, BN, EIGHT_BITS, SHIFT) * unit + slack > best)
+        (value_of_key(top, BN, EIGHT_BITS) * unit + slack > best)
         & (top >= BN)
         & (looks < _MOST_LOOKS)
     ):
@@ -182,7 +181,7 @@ def _step(  # type: ignore[no-untyped-def]
         top = tl.max(rest, 0)
         looks += 1
     # Tiles of which both atoms named are in doubt may hide a third: look at all of theirs.
-    hidden = tl.where(looked >= 2, value_of_key(seconds, BN, EIGHT_BITS, SHIFT) * unit, -1.0)
+    hidden = tl.where(looked >= 2, value_of_key(seconds, BN, EIGHT_BITS) * unit, -1.0)
     most, tile = tl.max(hidden, 0, return_indices=True)
     while (most >= 0.0) & (most + slack > best):
         some = tl.arange(0, S)
@@ -378,7 +377,7 @@ def code_rows(
             explained, first_gain, going, counts, unsettled,
             k, n_nonzero, n_features, rounded.halves.shape[1], n_atoms, n_tiles,
             K=K, P=P, T=T, BN=_BIG.value, J=4, S=4, C=_LOOKS[eight_bits], POSITIVE=positive,
-            EIGHT_BITS=eight_bits, SHIFT=ready.shift, **_program(K, P, T),
+            EIGHT_BITS=eight_bits, **_program(K, P, T),
         )  # fmt: skip
     indices = empty(n_signals, n_nonzero, dtype=torch.int32)
     coefs = empty(n_signals, n_nonzero)

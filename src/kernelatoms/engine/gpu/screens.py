@@ -44,7 +44,6 @@ _LARGEST = tl.constexpr(127.0)
 # What rotating in 16 bits changes of a row, relative to its norm: three roundings of 2^-12 each.
 _ROTATION = tl.constexpr(2.0**-10)
 _TINY = tl.constexpr(1e-30)
-_STAGES = (3, 3)
 
 
 class AtomsForScreens(NamedTuple):
@@ -66,11 +65,6 @@ class AtomsForScreens(NamedTuple):
     def n_tiles(self) -> int:
         """The number of tiles."""
         return len(self.low) // _BIG.value
-
-    @property
-    def shift(self) -> int:
-        """By how many bits products of integers are moved, so that the largest just fits 31."""
-        return 31 - math.ceil(math.log2(_LARGEST.value**2 * self.low.shape[1]))
 
     @property
     def spread(self) -> float:
@@ -116,6 +110,10 @@ def ready_atoms(atoms: torch.Tensor, *, eight_bits: bool | None = None) -> Atoms
     if rotation is not None:
         largest = [((atoms[part] / power).half() @ rotation).abs().amax() for part in parts]
         step = torch.stack(largest).amax().float().clamp(min=_TINY.value) / _LARGEST.value
+        # Rows are at most 127 sqrt(wide) long. Products that are to fit into 23 bits of a key want
+        # atoms no longer than this, rounding included.
+        longest = 2.0**23 / (_LARGEST.value * math.sqrt(wide)) - math.sqrt(wide)
+        step = torch.maximum(step, norms2.amax().sqrt() / power / longest)
     for part in parts:
         rows = atoms[part] / power
         half = rows.half()
@@ -233,7 +231,7 @@ def _quantise(  # type: ignore[no-untyped-def]
 def _screen(  # type: ignore[no-untyped-def]
     rows, atoms, keys, n_rows, n_tiles, wide,
     BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, GROUP: tl.constexpr,
-    POSITIVE: tl.constexpr, TMA: tl.constexpr, EIGHT_BITS: tl.constexpr, SHIFT: tl.constexpr,
+    POSITIVE: tl.constexpr, TMA: tl.constexpr, EIGHT_BITS: tl.constexpr,
 ):  # fmt: skip
     """Write the two largest correlations of every row with every tile of atoms, as keys."""
     program = tl.program_id(0)
@@ -264,23 +262,29 @@ def _screen(  # type: ignore[no-untyped-def]
             sums = tl.dot(tl.load(left), tl.load(right), sums, out_dtype=kind)
             left += BK
             right += BK
-    sums = tl.maximum(sums, 0) if POSITIVE else tl.abs(sums)
-    # Above the last bits is the product; they are the place in the tile, counted from its end: of
-    # equal products the first atom's is larger.
-    key = sums << SHIFT if EIGHT_BITS else sums.to(tl.int32, bitcast=True)
-    key = (key & (-BN)) | (rn * -1 + (BN - 1))[None, :]
+    # The product, and in the last bits the place in the tile, counted from its end: of equal
+    # products the first atom's key is larger. No two keys are equal, so that the largest of all
+    # others less it, as an unsigned number, belongs to the second.
+    place = (rn * -1 + (BN - 1))[None, :]
+    if POSITIVE:
+        sums = tl.maximum(sums, 0)
+    if EIGHT_BITS:
+        key = tl.abs(sums) * BN + place
+    else:  # without its sign bit, a float orders as an integer
+        key = (sums.to(tl.int32, bitcast=True) & (2147483648 - BN)) | place
     one = tl.max(key, 1)
-    two = tl.max(tl.where(key == one[:, None], 0, key), 1)
+    others = (key - one[:, None]).to(tl.uint32, bitcast=True)
+    two = one + tl.max(others, 1).to(tl.int32, bitcast=True)
     out = keys + (safe * n_tiles + tile) * 2
     tl.store(out, one, mask=inside)
     tl.store(out + 1, two, mask=inside)
 
 
 @triton.jit
-def value_of_key(key, BN: tl.constexpr, EIGHT_BITS: tl.constexpr, SHIFT: tl.constexpr):  # type: ignore[no-untyped-def]
+def value_of_key(key, BN: tl.constexpr, EIGHT_BITS: tl.constexpr):  # type: ignore[no-untyped-def]
     """Return the largest product that a key may stand for: its last bits name the atom."""
     if EIGHT_BITS:
-        return ((key | (BN - 1)) >> SHIFT).to(tl.float32)
+        return (key // BN).to(tl.float32)
     return (key | (BN - 1)).to(tl.float32, bitcast=True)
 
 
@@ -327,5 +331,5 @@ def screen(
     _screen[(triton.cdiv(n_rows, _ROWS) * n_tiles,)](
         a, b, keys, n_rows, n_tiles, wide,
         BM=_ROWS, BN=_BIG.value, BK=columns, GROUP=8, POSITIVE=positive, TMA=tma,
-        EIGHT_BITS=eight_bits, SHIFT=ready.shift, num_warps=8, num_stages=_STAGES[eight_bits],
+        EIGHT_BITS=eight_bits, num_warps=8, num_stages=3,
     )  # fmt: skip
