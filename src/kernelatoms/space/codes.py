@@ -250,6 +250,33 @@ def stack_rows(parts: Sequence[tuple[NDArray[np.intp], Codes]]) -> Codes:
     return ragged(matrix, error)
 
 
+def replace_rows(codes: Codes, rows: NDArray[np.intp], others: Codes) -> Codes:
+    """Return greedy codes with those of some signals, ascending, replaced by others of the kind."""
+    error = codes.error.copy()
+    error[rows] = others.error
+    if isinstance(codes, PaddedCodes):
+        assert isinstance(others, PaddedCodes)
+        indices, values = codes.indices.copy(), codes.values.copy()
+        indices[rows], values[rows] = others.indices, others.values
+        return replace(codes, error=error, indices=indices, values=values)
+    assert isinstance(codes, RaggedCodes)
+    assert isinstance(others, RaggedCodes)
+    counts = np.diff(codes.indptr)
+    kept = np.ones(len(counts), bool, like=counts)
+    kept[rows] = False
+    kept = np.repeat(kept, counts)
+    counts[rows] = np.diff(others.indptr)
+    indptr = row_starts(counts)
+    new = np.zeros(len(counts), bool, like=counts)
+    new[rows] = True
+    new = np.repeat(new, counts)
+    indices = np.empty(len(new), np.int32, like=codes.indices)
+    values = np.empty(len(new), codes.dtype, like=codes.values)
+    indices[new], values[new] = others.indices, others.values
+    indices[~new], values[~new] = codes.indices[kept], codes.values[kept]
+    return replace(codes, error=error, indptr=indptr, indices=indices, values=values)
+
+
 def ragged(matrix: scipy.sparse.csr_array, error: Array) -> RaggedCodes:
     """Return the codes that a CSR matrix (n_signals, n_atoms), its indices sorted, holds."""
     return RaggedCodes(
