@@ -45,8 +45,8 @@ CHECKED_DOUBT = 1e-6
 _ALL_STEPS = np.iinfo(np.int64).max
 
 # What a pursuit remembers between two steps beside the code, and how many numbers that are.
-_EXPLAINED, _VANISHING, _Z = 0, 1, 2
-MEMORY = 3
+_EXPLAINED, _VANISHING, _NOISE, _Z = 0, 1, 2, 3
+MEMORY = 4
 
 
 @jit(fastmath=True)
@@ -458,6 +458,15 @@ def _write_sorted(names, picked, code, k, indices, values):  # type: ignore[no-u
         values[at] = code[j]
 
 
+@jit()
+def _any_above(a, norms2, vanishing, positive):  # type: ignore[no-untyped-def]
+    """Tell whether some atom by itself would explain more than is rounding."""
+    for i in range(a.shape[0]):
+        if a[i] * a[i] > vanishing * norms2[i] and (a[i] > 0.0 or not positive):
+            return True
+    return False
+
+
 @jit(fastmath=True)
 def _pursue(  # type: ignore[no-untyped-def]
     first, last, max_steps, names, rows, norms2, corr, until, mask, rounding64, vanishing, eps,
@@ -493,9 +502,16 @@ def _pursue(  # type: ignore[no-untyped-def]
                 )  # fmt: skip
             else:
                 b = _pick_omp(a, bits, mask, rows, ids, step, k)
-            # A correlation at rounding level means that the residual is zero, or orthogonal to
-            # every atom; a picked atom has no other kind, so it ends the pursuit here too.
-            if b < 0 or a[b] * a[b] <= memory[_VANISHING] * norms2[b]:
+            # What the best atom explains is rounding: the residual is zero, or orthogonal to every
+            # atom; a picked atom has no other kind, so it ends the pursuit here too.
+            # OLS does not look at atoms that the picked ones span, but for rounding.
+            if b < 0 or a[b] * a[b] <= memory[_VANISHING] * (h[b] if use_ols else norms2[b]):
+                if use_ols:
+                    unsettled[s] = _any_above(a, norms2, memory[_VANISHING], positive)
+                break
+            # Of atoms that they nearly span, OLS may pick one by rounding alone.
+            if use_ols and a[b] * a[b] <= memory[_NOISE] * norms2[b]:
+                unsettled[s] = True
                 break
             already = False
             for j in range(k):
@@ -511,6 +527,7 @@ def _pursue(  # type: ignore[no-untyped-def]
             gained = z * z
             if k == 0:
                 memory[_VANISHING] = vanishing * gained
+                memory[_NOISE] = rounding64 * rounding64 * gained
             code[k] = 0.0
             size2, lowest = 0.0, z
             for j in range(k + 1):
