@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from kernelatoms.engine import machine
 from kernelatoms.pursuit.masked import masked_omp
 from kernelatoms.pursuit.sizes import prefers_no_gram, rows_of
+from kernelatoms.pursuit.tiny import enlarge, enlarged, put_back, tiny_signals
 from kernelatoms.similarity.base import check_flag
 from kernelatoms.space.codes import Codes, PaddedCodes, RaggedCodes, replace_rows, stack_rows
 from kernelatoms.space.memory import check_fits
@@ -100,22 +101,35 @@ def _omp(
     positive: bool,
     candidates: NDArray[np.int32] | None,
 ) -> Codes:
-    """Code complete signals; those that float32 cannot settle once more in float64."""
+    """Code complete signals; those that float32 cannot settle once more in float64.
+
+    Those whose squares are no numbers once more at another size, where they are looked at.
+    """
     options: dict[str, Any] = {
         "relative": not absolute, "use_ols": selection == "ols", "positive": positive,
         "ragged": stop_at is not None,
     }  # fmt: skip
-    codes, unsettled = _code(
+    codes, unsettled, energies = _code(
         problem, n_nonzero, stop_at, candidates, leave_unsettled=problem.gains_digits, **options
     )
     some = np.flatnonzero(unsettled)
-    if not len(some):
+    if len(some):
+        again, *_ = _code(
+            problem.in_float64(some), n_nonzero, None if stop_at is None else stop_at[some],
+            None if candidates is None else candidates[some], exact=True, **options,
+        )  # fmt: skip
+        codes = replace_rows(codes, some, again.astype(codes.dtype))
+    if stop_at is None:
         return codes
-    again, _ = _code(
-        problem.in_float64(some), n_nonzero, None if stop_at is None else stop_at[some],
-        None if candidates is None else candidates[some], exact=True, **options,
-    )  # fmt: skip
-    return replace_rows(codes, some, again.astype(codes.dtype))
+    tiny = tiny_signals(problem, energies)
+    if len(tiny):
+        larger = enlarged(problem, tiny)
+        again, *_ = _code(
+            larger, n_nonzero, enlarge(stop_at[tiny]) if absolute else stop_at[tiny],
+            None if candidates is None else candidates[tiny], **options,
+        )  # fmt: skip
+        codes = put_back(codes, tiny, again, larger)
+    return codes
 
 
 def _code(
@@ -126,8 +140,11 @@ def _code(
     *,
     leave_unsettled: bool = False,
     **options: Any,
-) -> tuple[Codes, Array]:
-    """Return codes, and which signals rounding left unsettled; options are those of the engine."""
+) -> tuple[Codes, Array, Array]:
+    """Return codes, which signals rounding left unsettled, and energies.
+
+    Options are those of the engine.
+    """
     n_signals, dtype = problem.n_signals, problem.dtype
     if stop_at is None:
         check_fits(
@@ -179,8 +196,9 @@ def _code(
     if stop_at is None:
         indices, values = codes
         padded = PaddedCodes(n_atoms=problem.n_atoms, error=error, indices=indices, values=values)
-        return padded, unsettled
+        return padded, unsettled, energies
     indptr, indices, values = codes
-    return RaggedCodes(
+    ragged = RaggedCodes(
         n_atoms=problem.n_atoms, error=error, indptr=indptr, indices=indices, values=values
-    ), unsettled
+    )
+    return ragged, unsettled, energies
