@@ -106,6 +106,23 @@ class ProblemContract:
         products = self.make(X, D).gram_times(weights, candidates)
         np.testing.assert_allclose(products, expected, atol=1e-10)
 
+    def test_some_signals_in_float64(self, rng):
+        X, D = self.data(rng, np.float32)
+        problem = self.make(X, D)
+        assert not self.make(*self.data(rng)).gains_digits
+        some, tolerance = np.array([2, 7, 22]), 1e-12 if problem.gains_digits else 1e-5
+        wide = problem.in_float64(some)
+        assert wide.dtype == wide.gram.dtype == np.float64
+        X, D = X.astype(np.float64), self.atoms(problem, D.astype(np.float64))
+        corr, energy = wide.products(0, 3)
+        np.testing.assert_allclose(wide.gram, D @ D.T, atol=tolerance * 100)
+        np.testing.assert_allclose(corr, X[some] @ D.T, atol=tolerance * 100)
+        assert (energy is not None) == self.knows_energy
+
+    def atoms(self, problem, D):
+        """Return the atoms that a problem stands for, as rows: those that it was made of."""
+        return D
+
     def test_codes_are_those_of_the_rows(self, rng):
         for dtype, tolerance in ((np.float64, 1e-9), (np.float32, 1e-3)):
             X, D = self.data(rng, dtype)

@@ -33,6 +33,10 @@ class TestKernelProblemWithCoefficients(ProblemContract):
         anchors = anchors.astype(X.dtype)
         return KernelProblem(X, Expansion(make_kernel("linear"), anchors, coef.astype(X.dtype)))
 
+    def atoms(self, problem, D):
+        expansion = problem.atoms.expansion
+        return expansion.coef.astype(D.dtype).T @ expansion.anchors.astype(D.dtype)
+
 
 class TestGivenProblem(ProblemContract):
     def make(self, X, D):

@@ -26,6 +26,7 @@ from kernelatoms.learning.loop import Update, learn
 from kernelatoms.learning.state import LearnerState
 from kernelatoms.pursuit.choices import OMP, Pursuit
 from kernelatoms.similarity.base import check_flag
+from kernelatoms.space.gram_check import check_squares
 from kernelatoms.space.memory import check_fits
 from kernelatoms.space.problem import CodingProblem
 
@@ -65,6 +66,7 @@ class DictionaryLearner(DictionaryCoder):
             raise ValueError("score needs k(x, x), which kernel='precomputed' does not give.")
         error = float(np.sum(self._encode(X).error, dtype=np.float64))
         energy = float(np.nansum(self._energies(X), dtype=np.float64))
+        check_squares(X, energy)
         return 1.0 - error / energy if energy > 0 else 1.0
 
     @classmethod

@@ -1,5 +1,6 @@
 """``residual_norms``: what codes leave of signals, in feature space."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,9 @@ from kernelatoms.estimators.checks import FLOATS, check_observed
 from kernelatoms.estimators.coding_arguments import make_problem
 from kernelatoms.estimators.sparse_rows import dense_rows
 from kernelatoms.estimators.tensors import cpu_alone
-from kernelatoms.space.codes import ragged
+from kernelatoms.pursuit.tiny import EXPONENT, enlarge, enlarged, tiny_signals
+from kernelatoms.space.codes import Codes, ragged
+from kernelatoms.space.problem import CodingProblem
 from kernelatoms.space.residuals import class_residuals
 
 Array = NDArray[Any]
@@ -85,5 +88,19 @@ def residual_norms(
     matrix = scipy.sparse.csr_array(codes)
     matrix.sort_indices()
     coded = ragged(matrix, np.zeros(len(X)))
-    squares = class_residuals(problem, coded, np.zeros(problem.n_atoms, np.intp), 1)[:, 0]
-    return np.sqrt(np.maximum(squares, 0)).astype(X.dtype, copy=False)
+    norms = _norms(problem, coded)
+    tiny = tiny_signals(problem)
+    if len(tiny):
+        own = coded.take(tiny)
+        larger = _norms(enlarged(problem, tiny), replace(own, values=enlarge(own.values)))
+        norms[tiny] = np.ldexp(larger, -EXPONENT)
+    return norms.astype(X.dtype, copy=False)
+
+
+def _norms(problem: CodingProblem, codes: Codes) -> Array:
+    """Return the norms of what codes leave."""
+    with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused
+        squares = class_residuals(problem, codes, np.zeros(problem.n_atoms, np.intp), 1)[:, 0]
+    if not np.isfinite(squares).all():
+        raise ValueError("X or codes hold numbers whose squares overflow float64; scale both down.")
+    return np.sqrt(np.maximum(squares, 0))

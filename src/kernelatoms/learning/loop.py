@@ -18,6 +18,7 @@ from kernelatoms.learning.atoms import worst_represented
 from kernelatoms.learning.state import LearnerState
 from kernelatoms.pursuit.choices import Pursuit
 from kernelatoms.space.codes import Codes
+from kernelatoms.space.gram_check import check_squares
 from kernelatoms.space.problem import CodingProblem
 
 Array = NDArray[Any]
@@ -118,6 +119,7 @@ def learn(
         its own group.
     """
     check_pair(pursuit, update)
+    check_squares(rows, float(machine(rows).squared_norms(rows).sum()))
     for _ in range(max_iter):
         if watch is not None:
             watch.begin_pass()
@@ -164,6 +166,7 @@ def learn_batch(
         The weight of earlier batches.
     """
     check_pair(pursuit, update)
+    check_squares(rows, float(machine(rows).squared_norms(rows).sum()))
     missing = min(n_atoms - len(state.dictionary), len(rows))
     if missing > 0:
         chosen = state.random_state.permutation(len(rows))[:missing]

@@ -9,6 +9,7 @@
 - ``robust``: ridge and l1 codes that distrust some entries of a signal.
 - ``left_out``: ridge codes of rows over all others, and the weight that classifies best.
 - ``choices``: pursuits with their parameters chosen, as learners use them.
+- ``tiny``: signals whose squares float64 does not hold.
 - ``sizes``: is the Gram matrix of all atoms worth its price?
 
 For research on pursuits, what they take and return is at hand here too: coding problems

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelatoms.engine import machine
-from kernelatoms.pursuit.lasso import as_codes, check_energy, check_start
+from kernelatoms.pursuit.lasso import as_codes, check_energy, check_start, code_at_any_size
 from kernelatoms.space.codes import RaggedCodes
 from kernelatoms.space.problem import CodingProblem
 
@@ -58,6 +58,20 @@ def ksc(
         With ``gap``, ``n_passes``, and ``n_updates``: how often (8) was evaluated.
     """
 
+    def code(one: CodingProblem, weight: float, start: Array | None, _: Any) -> RaggedCodes:
+        return _in_one_stage(one, weight, gap_tol, change_tol, max_passes, start)
+
+    return code_at_any_size(problem, alpha, start, None, code)
+
+
+def _in_one_stage(
+    problem: CodingProblem,
+    alpha: float,
+    gap_tol: float,
+    change_tol: float | None,
+    max_passes: int,
+    start: Array | None,
+) -> RaggedCodes:
     def begin(gram: Array, b: Array, w: Array) -> _More:
         def more(n_passes: int, n_done: Array, n_updates: Array, settled: Array) -> None:
             tol = 0.0 if change_tol is None else change_tol
@@ -108,6 +122,20 @@ def fksc(
         With ``gap``, ``n_passes``, and ``n_updates``: how often (8) was evaluated.
     """
 
+    def code(one: CodingProblem, weight: float, start: Array | None, _: Any) -> RaggedCodes:
+        return _in_two_stages(one, weight, gap_tol, change_tol, max_passes, start)
+
+    return code_at_any_size(problem, alpha, start, None, code)
+
+
+def _in_two_stages(
+    problem: CodingProblem,
+    alpha: float,
+    gap_tol: float,
+    change_tol: float | None,
+    max_passes: int,
+    start: Array | None,
+) -> RaggedCodes:
     @cache
     def reach_of_atoms() -> Array:
         """Return |(G_ij)_{j != i}|_2, not too small by rounding."""

@@ -6,7 +6,7 @@ to a duality gap that is returned: no other code is better by more than that.
 """
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from kernelatoms.engine import machine
 from kernelatoms.pursuit.sizes import prefers_no_gram, rows_of
+from kernelatoms.pursuit.tiny import enlarge, enlarged, put_back, tiny_signals, without
 from kernelatoms.similarity.base import check_flag
 from kernelatoms.space.codes import RaggedCodes
 from kernelatoms.space.memory import check_fits
@@ -58,7 +59,56 @@ def lasso(
     check_flag("positive", positive)
     check_energy(problem)
     check_start(problem, start)
-    engine = machine(problem.norms2)  # which refuses atoms whose inner products do not fit
+    _ = problem.norms2  # which refuses atoms whose inner products do not fit
+
+    def code(
+        one: CodingProblem, weight: float, start: Array | None, lists: NDArray[np.int32] | None
+    ) -> RaggedCodes:
+        return _lasso(one, weight, positive, gap_tol, start, lists)
+
+    return code_at_any_size(problem, alpha, start, candidates, code)
+
+
+#: ``code(problem, alpha, start, candidates)``
+_Code = Callable[
+    [CodingProblem, float, Array | None, NDArray[np.int32] | None],
+    RaggedCodes,
+]
+
+
+def code_at_any_size(
+    problem: CodingProblem,
+    alpha: float,
+    start: Array | None,
+    candidates: NDArray[np.int32] | None,
+    code: _Code,
+) -> RaggedCodes:
+    """Return l1 codes; of signals whose squares are no numbers, those at another size."""
+    tiny = tiny_signals(problem)
+    if not len(tiny):
+        return code(problem, alpha, start, candidates)
+    codes = code(without(problem, tiny), alpha, start, candidates)
+    larger = enlarged(problem, tiny)
+    coded = code(
+        larger,
+        float(min(enlarge(alpha), np.finfo(np.float64).max)),
+        None if start is None else enlarge(start[tiny]),
+        None if candidates is None else candidates[tiny],
+    )
+    found = put_back(codes, tiny, coded, larger)
+    assert isinstance(found, RaggedCodes)
+    return found
+
+
+def _lasso(
+    problem: CodingProblem,
+    alpha: float,
+    positive: bool,
+    gap_tol: float,
+    start: Array | None,
+    candidates: NDArray[np.int32] | None,
+) -> RaggedCodes:
+    engine = machine(problem.norms2)
     options: dict[str, Any] = {"positive": positive, "gap_tol": gap_tol}
     if candidates is not None:
 

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelatoms.engine import machine
+from kernelatoms.pursuit.tiny import enlarge, enlarged, put_back, tiny_signals
 from kernelatoms.space.codes import Codes, PaddedCodes
 from kernelatoms.space.problem import LinearProblem
 
@@ -61,6 +62,30 @@ def masked_omp(
             "positive=True needs complete signals, but X contains NaN: impute what is missing, or "
             "leave such rows out."
         )
+    codes, energy = _masked_omp(problem, n_nonzero, stop_at, absolute, selection, candidates)
+    if stop_at is None:
+        return codes
+    tiny = tiny_signals(problem, energy)
+    if len(tiny):
+        larger = enlarged(problem, tiny)
+        again, _ = _masked_omp(
+            larger, n_nonzero, enlarge(stop_at[tiny]) if absolute else stop_at[tiny], absolute,
+            selection, None if candidates is None else candidates[tiny],
+        )  # fmt: skip
+        codes = put_back(codes, tiny, again, larger)
+    assert isinstance(codes, PaddedCodes)
+    return codes.to_ragged()
+
+
+def _masked_omp(
+    problem: LinearProblem,
+    n_nonzero: int,
+    stop_at: Array | None,
+    absolute: bool,
+    selection: str,
+    candidates: NDArray[np.int32] | None,
+) -> tuple[Codes, Array]:
+    """Return padded codes, and the squared norms of observed entries."""
     signals, atoms, dtype = problem.signals, problem.atoms, problem.dtype
     _ = atoms.norms2  # refused where they overflow
     if candidates is None:
@@ -71,4 +96,4 @@ def masked_omp(
     )  # fmt: skip
     error = np.where(left > 10 * np.finfo(dtype).eps * energy, left, 0.0)
     codes = PaddedCodes(n_atoms=problem.n_atoms, error=error, indices=indices, values=values)
-    return codes if stop_at is None else codes.to_ragged()
+    return codes, energy

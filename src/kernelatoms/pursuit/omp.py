@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from kernelatoms.engine import machine
 from kernelatoms.pursuit.masked import masked_omp
 from kernelatoms.pursuit.sizes import prefers_no_gram, rows_of
+from kernelatoms.pursuit.tiny import enlarge, enlarged, put_back, tiny_signals
 from kernelatoms.similarity.base import check_flag
-from kernelatoms.space.codes import Codes, PaddedCodes, RaggedCodes, stack_rows
+from kernelatoms.space.codes import Codes, PaddedCodes, RaggedCodes, replace_rows, stack_rows
 from kernelatoms.space.memory import check_fits
 from kernelatoms.space.problem import CodingProblem, check_explained, split_missing
 
@@ -100,6 +101,50 @@ def _omp(
     positive: bool,
     candidates: NDArray[np.int32] | None,
 ) -> Codes:
+    """Code complete signals; those that float32 cannot settle once more in float64.
+
+    Those whose squares are no numbers once more at another size, where they are looked at.
+    """
+    options: dict[str, Any] = {
+        "relative": not absolute, "use_ols": selection == "ols", "positive": positive,
+        "ragged": stop_at is not None,
+    }  # fmt: skip
+    codes, unsettled, energies = _code(
+        problem, n_nonzero, stop_at, candidates, leave_unsettled=problem.gains_digits, **options
+    )
+    some = np.flatnonzero(unsettled)
+    if len(some):
+        again, *_ = _code(
+            problem.in_float64(some), n_nonzero, None if stop_at is None else stop_at[some],
+            None if candidates is None else candidates[some], exact=True, **options,
+        )  # fmt: skip
+        codes = replace_rows(codes, some, again.astype(codes.dtype))
+    if stop_at is None:
+        return codes
+    tiny = tiny_signals(problem, energies)
+    if len(tiny):
+        larger = enlarged(problem, tiny)
+        again, *_ = _code(
+            larger, n_nonzero, enlarge(stop_at[tiny]) if absolute else stop_at[tiny],
+            None if candidates is None else candidates[tiny], **options,
+        )  # fmt: skip
+        codes = put_back(codes, tiny, again, larger)
+    return codes
+
+
+def _code(
+    problem: CodingProblem,
+    n_nonzero: int,
+    stop_at: Array | None,
+    candidates: NDArray[np.int32] | None,
+    *,
+    leave_unsettled: bool = False,
+    **options: Any,
+) -> tuple[Codes, Array, Array]:
+    """Return codes, which signals rounding left unsettled, and energies.
+
+    Options are those of the engine.
+    """
     n_signals, dtype = problem.n_signals, problem.dtype
     if stop_at is None:
         check_fits(
@@ -109,13 +154,7 @@ def _omp(
             like=problem.like,
         )
     energies = np.zeros(n_signals, like=problem.like)
-    options: dict[str, Any] = {
-        "stop_at": stop_at,
-        "relative": not absolute,
-        "use_ols": selection == "ols",
-        "positive": positive,
-        "ragged": stop_at is not None,
-    }
+    options = {**options, "stop_at": stop_at, "leave_unsettled": leave_unsettled}
 
     def energy_of(start: int, stop: int) -> Array | None:
         energy = problem.energy(start, stop)
@@ -136,7 +175,7 @@ def _omp(
             return grams, corrs, energy_of(start, stop)
 
         found = machine(candidates).omp_local(local, candidates, n_nonzero, **options)
-    elif prefers_no_gram(problem, n_nonzero):
+    elif prefers_no_gram(problem, n_nonzero, few=bool(options.get("exact"))):
         norms2 = problem.norms2
         found = machine(norms2).omp_without_gram(
             problem.gram_rows, norms2, products, n_signals, n_nonzero, rows=rows_of(problem),
@@ -147,15 +186,19 @@ def _omp(
         found = machine(gram).omp(
             gram, products, n_signals, n_nonzero, rows=rows_of(problem), energy=energy_of, **options
         )
-    *codes, left = found
+    unsettled = found[-1] if leave_unsettled else np.zeros(0, bool)
+    *codes, left = found[:-1] if leave_unsettled else found
     error = left
     if problem.knows_energy:
         check_explained(problem, energies, left)
-        error = np.where(left > 10 * np.finfo(dtype).eps * energies, left, 0.0)
+        eps = np.finfo(np.float32 if options.get("exact") else dtype).eps  # of the codes
+        error = np.where(left > 10 * eps * energies, left, 0.0)
     if stop_at is None:
         indices, values = codes
-        return PaddedCodes(n_atoms=problem.n_atoms, error=error, indices=indices, values=values)
+        padded = PaddedCodes(n_atoms=problem.n_atoms, error=error, indices=indices, values=values)
+        return padded, unsettled, energies
     indptr, indices, values = codes
-    return RaggedCodes(
+    ragged = RaggedCodes(
         n_atoms=problem.n_atoms, error=error, indptr=indptr, indices=indices, values=values
     )
+    return ragged, unsettled, energies

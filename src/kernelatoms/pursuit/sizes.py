@@ -11,10 +11,15 @@ from kernelatoms.space.problem import CodingProblem, LinearProblem
 Array = NDArray[Any]
 
 
-def prefers_no_gram(problem: CodingProblem, n_nonzero: int) -> bool:
-    """Whether to code without the Gram matrix: it is not there, and its machine does better."""
+def prefers_no_gram(problem: CodingProblem, n_nonzero: int, *, few: bool = False) -> bool:
+    """Whether to code without the Gram matrix: it is not there, and its machine does better.
+
+    With ``few``, also if the signals need no more than a few of its rows.
+    """
     if problem.gram_is_known:
         return False
+    if few and 2 * problem.n_signals * n_nonzero < problem.n_atoms:
+        return True
     itemsize = np.dtype(problem.dtype).itemsize
     engine = machine(problem.like)
     return bool(engine.prefers_no_gram(problem.n_atoms, problem.n_signals, n_nonzero, itemsize))

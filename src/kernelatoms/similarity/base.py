@@ -53,6 +53,8 @@ class Kernel:
         Whether it is defined on rows without negative values only.
     takes_stacks : bool
         Whether it also compares stacks, X (..., n, n_features) with Y (..., m, n_features).
+    exact_in_float64 : bool
+        Whether values of float64 rows surely have the digits of float64.
 
     Examples
     --------
@@ -69,6 +71,7 @@ class Kernel:
     bounded: bool = False
     non_negative: bool = False
     takes_stacks: bool = False
+    exact_in_float64: bool = False
     _own = False  # the library's own are taken as they are, others checked on every call
 
     def values(self, X: Array, Y: Array) -> Array:

@@ -106,6 +106,11 @@ class CombinedKernel(Kernel):
         """Whether all parts do."""
         return all(part.kernel.takes_stacks for part in self.used)
 
+    @property
+    def exact_in_float64(self) -> bool:  # type: ignore[override]
+        """Whether values of all parts surely have the digits of float64."""
+        return all(part.kernel.exact_in_float64 for part in self.used)
+
     def values(self, X: Array, Y: Array) -> Array:
         """Return k(x, y) for all pairs of rows, also in stacks where all parts take them."""
         return self.combine([part.kernel._checked(*part.both(X, Y)) for part in self.used])

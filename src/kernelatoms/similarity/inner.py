@@ -22,6 +22,7 @@ class NamedKernel(Kernel):
     _name = ""
     _own = True
     takes_stacks = True
+    exact_in_float64 = True
 
     def __post_init__(self) -> None:
         """Check the parameters."""

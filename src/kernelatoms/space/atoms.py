@@ -80,6 +80,14 @@ class Atoms(Protocol):
     def check_semidefinite(self) -> None:
         """Refuse atoms whose Gram matrix is not positive semi-definite."""
 
+    @property
+    def gains_digits(self) -> bool:
+        """Whether inner products of the same atoms in float64 surely have more digits."""
+
+    @property
+    def in_float64(self) -> "Atoms":
+        """The same atoms, compared in float64."""
+
 
 class LinearAtoms:
     """Rows as atoms, compared by x'y."""
@@ -113,6 +121,16 @@ class LinearAtoms:
             norms2 = np.vecdot(self.rows, self.rows)
         self._check_norms(norms2)
         return norms2
+
+    @property
+    def gains_digits(self) -> bool:
+        """Whether inner products of the same atoms in float64 have more digits."""
+        return bool(self.dtype == np.float32)
+
+    @cached_property
+    def in_float64(self) -> "LinearAtoms":
+        """The same atoms, compared in float64."""
+        return LinearAtoms(self.rows.astype(np.float64))
 
     @cached_property
     def columns(self) -> Array:
@@ -206,6 +224,22 @@ class KernelAtoms:
         if self.expansion.coef is None and self.knows_energy:
             self._check_underflow(anchors, np.diagonal(gram))
         return gram
+
+    @property
+    def gains_digits(self) -> bool:
+        """Whether inner products of the same atoms in float64 surely have more digits.
+
+        Not under kernels that may compute in float32: their noise would look like digits.
+        """
+        exact = self.kernel.semidefinite and self.kernel.exact_in_float64
+        return bool(self.dtype == np.float32 and exact)
+
+    @cached_property
+    def in_float64(self) -> "KernelAtoms":
+        """The same atoms, compared in float64."""
+        anchors, coef = self.expansion.anchors.astype(np.float64), self.expansion.coef
+        wide = None if coef is None else coef.astype(np.float64)
+        return KernelAtoms(Expansion(self.kernel, anchors, wide))
 
     @property
     def gram_is_known(self) -> bool:

@@ -250,6 +250,48 @@ def stack_rows(parts: Sequence[tuple[NDArray[np.intp], Codes]]) -> Codes:
     return ragged(matrix, error)
 
 
+def replace_rows(codes: Codes, rows: NDArray[np.intp], others: Codes) -> Codes:
+    """Return greedy codes with those of some signals, ascending, replaced by others of the kind."""
+    numbers = {}  # one each
+    for name in ("error", "gap", "n_passes", "n_updates"):
+        old, new = getattr(codes, name), getattr(others, name)
+        if old is not None:
+            numbers[name] = old.copy()
+            numbers[name][rows] = new
+    if isinstance(codes, PaddedCodes):
+        assert isinstance(others, PaddedCodes)
+        indices, values = codes.indices.copy(), codes.values.copy()
+        indices[rows], values[rows] = others.indices, others.values
+        return replace(codes, indices=indices, values=values, **numbers)
+    assert isinstance(codes, RaggedCodes)
+    assert isinstance(others, RaggedCodes)
+    counts = np.diff(codes.indptr)
+    kept = np.ones(len(counts), bool, like=counts)
+    kept[rows] = False
+    kept = np.repeat(kept, counts)
+    counts[rows] = np.diff(others.indptr)
+    indptr = row_starts(counts)
+    here = np.zeros(len(counts), bool, like=counts)
+    here[rows] = True
+    here = np.repeat(here, counts)
+    indices = np.empty(len(here), np.int32, like=codes.indices)
+    values = np.empty(len(here), codes.dtype, like=codes.values)
+    indices[here], values[here] = others.indices, others.values
+    indices[~here], values[~here] = codes.indices[kept], codes.values[kept]
+    return replace(codes, indptr=indptr, indices=indices, values=values, **numbers)
+
+
+def scaled(codes: Codes, exponent: int) -> Codes:
+    """Return the greedy or l1 codes of signals at 2^exponent of these."""
+    assert isinstance(codes, PaddedCodes | RaggedCodes)
+    with np.errstate(under="ignore"):
+        squares = {
+            name: np.ldexp(getattr(codes, name), 2 * exponent)
+            for name in ("error", "gap") if getattr(codes, name) is not None
+        }  # fmt: skip
+        return replace(codes, values=np.ldexp(codes.values, exponent), **squares)
+
+
 def ragged(matrix: scipy.sparse.csr_array, error: Array) -> RaggedCodes:
     """Return the codes that a CSR matrix (n_signals, n_atoms), its indices sorted, holds."""
     return RaggedCodes(

@@ -1,4 +1,4 @@
-"""Is this a Gram matrix? What can be told in O(n^2)."""
+"""Is this a Gram matrix: what can be told in O(n^2). Are squares of rows numbers."""
 
 from typing import Any
 
@@ -19,6 +19,18 @@ OVERFLOW = (
     "kernel overflows on these rows; scale X (rows of unit norm, say) or choose a smaller degree "
     "or gamma."
 )
+
+# The least sum of squares of which a share of 1e-6 still has all digits of float64.
+_LEAST_SQUARES = 2.0**-1000
+
+
+def check_squares(rows: Array, energy: float) -> None:
+    """Refuse rows that are not zero, but the sum of their squares, ``energy``, nearly is."""
+    if energy < _LEAST_SQUARES and np.any(rows):
+        raise ValueError(
+            "The squared norms of X underflow float64: all together they are "
+            f"{float(energy):.2g}; scale X up."
+        )
 
 
 def check_gram(K: Array, what: str) -> None:

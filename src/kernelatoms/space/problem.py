@@ -96,6 +96,13 @@ class CodingProblem(Protocol):
     def check_semidefinite(self) -> None:
         """Refuse atoms whose Gram matrix is not positive semi-definite."""
 
+    @property
+    def gains_digits(self) -> bool:
+        """Whether inner products in float64 surely have more digits than these of float32."""
+
+    def in_float64(self, signals: NDArray[np.intp]) -> "CodingProblem":
+        """Return the problem of some signals, with inner products in float64."""
+
 
 class _SignalsOverAtoms:
     """Rows of ``signals`` over atoms that know how to compare with rows."""
@@ -161,6 +168,16 @@ class _SignalsOverAtoms:
     def check_semidefinite(self) -> None:
         """Refuse atoms whose Gram matrix is not positive semi-definite."""
         self.atoms.check_semidefinite()
+
+    @property
+    def gains_digits(self) -> bool:
+        """Whether inner products in float64 surely have more digits than these of float32."""
+        return bool(self.dtype == np.float32 and self.atoms.gains_digits)
+
+    def in_float64(self, signals: NDArray[np.intp]) -> CodingProblem:
+        """Return the problem of some signals, with inner products in float64."""
+        wide = self.signals[signals].astype(np.float64)
+        return type(self)(wide, self.atoms.in_float64)
 
 
 class LinearProblem(_SignalsOverAtoms):
@@ -250,6 +267,7 @@ class GivenProblem:
     """Inner products computed by the caller; ``trusted`` ones surely are those of vectors."""
 
     gram_is_known = True
+    gains_digits = False
 
     def __init__(
         self, gram: Array, corr: Array, energy: Array | None = None, *, trusted: bool = False
@@ -300,6 +318,12 @@ class GivenProblem:
         """Refuse a Gram matrix that is not positive semi-definite."""
         if not self.is_trusted:
             check_eigenvalues(self.gram)
+
+    def in_float64(self, signals: NDArray[np.intp]) -> "GivenProblem":
+        """Return the problem of some signals, with the same inner products in float64."""
+        energy = None if self._energy is None else self._energy[signals]
+        corr = self.corr[signals].astype(np.float64)
+        return GivenProblem(self.gram.astype(np.float64), corr, energy, trusted=True)
 
 
 def check_explained(problem: CodingProblem, energies: Array, left: Array) -> None:

@@ -7,10 +7,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelatoms.engine import is_array, machine, on_host
-from kernelatoms.space.codes import Codes, DenseCodes
+from kernelatoms.space.codes import Codes, DenseCodes, RaggedCodes, as_csr
 from kernelatoms.space.problem import CodingProblem, LinearProblem, split_missing
 
 Array = NDArray[Any]
+
+# A share of a signal's energy that rounding of inner products may change in its residual.
+_MOST_DOUBT = 1e-6
 
 
 def class_residuals(
@@ -39,13 +42,39 @@ def class_residuals(
     owner = _checked(problem, codes, owner, n_classes)
     parts = split_missing(problem)
     if parts is None:
-        return _residuals(problem, codes, owner, n_classes)
+        return _complete_residuals(problem, codes, owner, n_classes)
     out = np.empty((problem.n_signals, n_classes))
     rows = parts.complete_rows
-    out[rows] = _residuals(parts.complete, codes.take(rows), owner, n_classes)
+    out[rows] = _complete_residuals(parts.complete, codes.take(rows), owner, n_classes)
     rows = parts.partial_rows
     out[rows] = _observed_residuals(parts.partial, codes.take(rows), owner, n_classes)
     return out
+
+
+def _complete_residuals(
+    problem: CodingProblem, codes: Codes, owner: NDArray[np.int64], n_classes: int
+) -> Array:
+    """Return residuals; those of long codes, whose squares float32 would blur, from float64."""
+    out = _residuals(problem, codes, owner, n_classes)
+    if not problem.gains_digits or isinstance(codes, DenseCodes):
+        return out
+    some = _long_codes(problem, codes)
+    if len(some):
+        padded = codes.to_padded() if isinstance(codes, RaggedCodes) else codes
+        own = padded.take(some).astype(np.float64)
+        out[some] = _residuals(problem.in_float64(some), own, owner, n_classes)
+    return out
+
+
+def _long_codes(problem: CodingProblem, codes: Codes) -> NDArray[np.intp]:
+    """Return the signals whose codes are so long that rounding shows: see ``greedy_loops``."""
+    indptr, indices, values = _nonzeros(codes, np.dtype(np.float64))
+    squares = as_csr(values * values, indices, indptr, problem.n_atoms)
+    sizes2 = (squares @ problem.norms2.astype(np.float64)[:, None])[:, 0]
+    energies = problem.energy(0, problem.n_signals)
+    if energies is None:
+        return np.arange(0)
+    return np.flatnonzero(np.finfo(problem.dtype).eps * sizes2 > _MOST_DOUBT * energies)
 
 
 def _residuals(

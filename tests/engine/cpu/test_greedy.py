@@ -427,6 +427,26 @@ class TestDegenerateProblems:
         assert (counts <= 3).mean() > 0.85 if use_ols else counts.max() <= 3
         assert counts.max() <= 4
 
+    def test_what_rounding_ends_is_told(self, dtype, use_ols, form, rng):
+        """Of 30 atoms of rank 3: who stops short of an exact code is not settled."""
+        basis = rng.standard_normal((3, 20))
+        D = (rng.standard_normal((30, 3)) @ basis).astype(dtype)
+        X = (rng.standard_normal((200, 3)) @ basis).astype(dtype)
+        for ragged in (False, True):
+            *found, left, unsettled = code(
+                X, D, 12, form, use_ols=use_ols, ragged=ragged, leave_unsettled=True
+            )
+            assert unsettled.dtype == bool
+            assert unsettled.shape == left.shape == (200,)
+            if not ragged:
+                indices, values = found
+        conditions = [np.linalg.cond(D[row[row >= 0]].astype(float)) ** 2 for row in indices]
+        errors = np.linalg.norm(X - dense(indices, values, 30) @ D, axis=1)
+        errors /= np.linalg.norm(X, axis=1)
+        bound = np.finfo(dtype).eps * np.maximum(10 * np.array(conditions), 200)
+        assert (errors < bound)[~unsettled].all()
+        assert unsettled.mean() < 0.6
+
     def test_more_nonzeros_than_atoms(self, dtype, use_ols, form, rng):
         X, D = random_problem(rng, 10, 30, 7, dtype)
         indices, values, left = code(X, D, 12, form, use_ols=use_ols)

@@ -115,15 +115,15 @@ def test_halves_and_norms(n_features):
     assert not fused_sums(ptx)
 
 
-@pytest.mark.parametrize("n_nonzero", [2, 16, 64])
+@pytest.mark.parametrize(("n_nonzero", "exact"), [(2, False), (16, True), (64, True)])
 @pytest.mark.parametrize("positive", [False, True])
-def test_exact_pursuits(n_nonzero, positive):
+def test_exact_pursuits(n_nonzero, positive, exact):
     pointers = {
         "double": "corr gram until out_explained", "float": "out_values",
-        "int": "out_ids out_counts",
+        "int": "out_ids out_counts", "small": "out_unsettled",
     }  # fmt: skip
     ptx = compiled(
-        greedy_exact._pursue_exactly, pointers, K=n_nonzero, M=32, POSITIVE=positive,
+        greedy_exact._pursue_exactly, pointers, K=n_nonzero, M=32, POSITIVE=positive, EXACT=exact,
         options={"num_warps": max(1, n_nonzero // 16), "enable_fp_fusion": False},
     )  # fmt: skip
     assert not fused_sums(ptx)

@@ -868,7 +868,7 @@ class TestFastCoders:
             plain = choose(form, shared, asked).plain
 
             def fake(*own):
-                picked, values, counts, explained = plain.code(*own)
+                picked, values, counts, explained, _ = plain.code(*own)
                 if ascending:
                     picked, values = greedy_coders._in_order(picked, values, None)
                 unsettled = torch.zeros_like(counts, dtype=torch.bool)

@@ -62,7 +62,7 @@ def in_float64(signals, atoms, n_nonzero, **options):
     wide, own = atoms.double(), signals.double()
     gram = wide @ wide.T
     until = options.pop("until", endless(signals))
-    picked, values, counts, explained = greedy_steps.code_gram(
+    picked, values, counts, explained, _ = greedy_steps.code_gram(
         gram, gram.diagonal().contiguous(), own @ wide.T, until, n_nonzero,
         options.get("use_ols", False), options.get("positive", False),
     )  # fmt: skip

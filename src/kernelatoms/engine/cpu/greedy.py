@@ -8,15 +8,20 @@ The same pursuit in three forms, by what of the Gram matrix is at hand:
 
 The steps themselves are in ``greedy_loops``. Signals whose squares would leave the range of numbers
 are coded at a power of two of themselves (``scale``), which changes no digit of their codes.
+
+Inner products of atoms that are much alike lose in float32 what sets them apart. Signals that this
+shows in can be left to the caller (``leave_unsettled``), who may have inner products of the same
+float32 numbers in float64 (``exact``).
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernelatoms.engine.cpu.greedy_loops import (
+    CHECKED_DOUBT,
     MEMORY,
     code_block,
     code_block_local,
@@ -38,12 +43,29 @@ Local = Callable[[int, int], tuple[Array, Array, Array | None]]
 #: ``energy(start, stop)``: squared norms (n,) of these signals, or None.
 Energy = Callable[[int, int], Array | None]
 
-#: Indices, values and what is left, padded; or indptr, indices, values and what is left.
+#: Indices, values and what is left, padded; or indptr, indices, values and what is left. Then which
+#: signals are not settled, if they are left to the caller.
 Coded = tuple[Array, ...]
+
+
+class BlockCodes(NamedTuple):
+    """Where the codes of a block of signals go, as ``code_block`` of ``greedy_loops`` says."""
+
+    indices: NDArray[np.int32]
+    values: Array
+    left: NDArray[np.float64]
+    unsettled: NDArray[np.bool_]
+
+
+#: ``code(start, stop, out)`` codes signals start..stop.
+Coder = Callable[[int, int, BlockCodes], None]
 
 # A correlation, or what is left of an atom, below this many machine epsilons of its scale is
 # rounding, not signal. Ill-conditioned supports amplify one epsilon to some tens.
 _ROUNDING = 100.0
+
+# The share of a signal's energy that rounding may change in a step that is taken.
+_LARGEST_DOUBT = 1e-4
 
 # Bytes that the Gram matrices of a block of local problems may take, and those that a thread may
 # use for a block of signals without a Gram matrix.
@@ -62,6 +84,8 @@ def omp(
     use_ols: bool = False,
     positive: bool = False,
     ragged: bool = False,
+    leave_unsettled: bool = False,
+    exact: bool = False,
     rows: tuple[Array, Array] | None = None,
     energy: Energy | None = None,
 ) -> Coded:
@@ -90,6 +114,10 @@ def omp(
         least squares on the support; atoms whose coefficient becomes zero leave it.
     ragged : bool
         Return compressed sparse rows: memory for the nonzeros found, not for those allowed.
+    leave_unsettled : bool
+        End the pursuit of a signal once rounding shows in its code, and tell of which signals.
+    exact : bool
+        Inner products, in float64, are those of float32 numbers: codes are to be good in float32.
     rows : (n_signals, n_features) and (n_atoms, n_features), optional
         Signals and atoms, where inner products are those of rows; other machines work on them.
     energy : callable, optional
@@ -106,6 +134,8 @@ def omp(
         Less what is explained where energies are not known.
 
     With ``ragged``: indptr (n_signals + 1,) int64, indices and values (n_nonzeros,), left.
+
+    With ``leave_unsettled`` one more, last: unsettled (n_signals,) bool.
     """
     n_atoms, dtype = len(gram), gram.dtype
     if gram.shape != (n_atoms, n_atoms):
@@ -114,20 +144,20 @@ def omp(
     _check(n_signals, n_nonzero, stop_at)
     whole = in_lanes(gram)
     norms2, names = _padded_row(np.diagonal(gram)), np.arange(n_atoms, dtype=np.int32)
-    options = _options(dtype, use_ols, positive)
+    options = _options(dtype, use_ols, positive, leave_unsettled, exact)
     longest = float(norms2.max(initial=0))
 
-    def code(start: int, stop: int, indices: Array, values: Array, left: Array) -> None:
+    def code(start: int, stop: int, out: BlockCodes) -> None:
         corr, energy = products(start, stop)
         until = _until(energy, start, stop, stop_at, relative)
         shape = (stop - start, n_atoms)
         corr, until, exponents = _ready(corr, "correlations", shape, energy, until, longest, dtype)
-        code_block(names, whole, norms2, corr, until, *options, indices, values, left)
-        scale_back(exponents, longest, energy, values, left)
-        _subtract_from(energy, left)
+        code_block(names, whole, norms2, corr, until, *options, *out)
+        scale_back(exponents, longest, energy, out.values, out.left)
+        _subtract_from(energy, out.left)
 
     block = block_rows(n_signals, len(norms2), dtype.itemsize)
-    return _in_blocks(lambda: code, n_signals, n_nonzero, block, dtype, ragged)
+    return _in_blocks(lambda: code, n_signals, n_nonzero, block, dtype, ragged, leave_unsettled)
 
 
 def omp_local(
@@ -140,6 +170,8 @@ def omp_local(
     use_ols: bool = False,
     positive: bool = False,
     ragged: bool = False,
+    leave_unsettled: bool = False,
+    exact: bool = False,
 ) -> Coded:
     """Code signals, each over its own list of atoms.
 
@@ -151,7 +183,7 @@ def omp_local(
         (stop - start,) or None; zeros where a list is padded. Called from worker threads.
     candidates : (n_signals, K) int32
         The atoms that each signal may use; -1 pads shorter lists.
-    n_nonzero, stop_at, relative, use_ols, positive, ragged
+    n_nonzero, stop_at, relative, use_ols, positive, ragged, leave_unsettled, exact
         As of ``omp``.
 
     Returns
@@ -168,9 +200,9 @@ def omp_local(
         first = local(0, min(block, n_signals)) if n_signals else None
     dtype = np.dtype(np.float64) if first is None else first[0].dtype
     _check_dtype(dtype)
-    options = _options(dtype, use_ols, positive)
+    options = _options(dtype, use_ols, positive, leave_unsettled, exact)
 
-    def code(start: int, stop: int, indices: Array, values: Array, left: Array) -> None:
+    def code(start: int, stop: int, out: BlockCodes) -> None:
         grams, corr, energy = first if start == 0 and first is not None else local(start, stop)
         grams = _fit(grams, "local Gram matrices", (stop - start, n_local, n_local), dtype)
         until = _until(energy, start, stop, stop_at, relative)
@@ -180,13 +212,11 @@ def omp_local(
             corr, "local correlations", shape, energy, until, longest, dtype
         )
         own = candidates[start:stop]
-        code_block_local(
-            grams, padded(n_local), own, corr, until, *options, indices, values, left
-        )  # fmt: skip
-        scale_back(exponents, longest, energy, values, left)
-        _subtract_from(energy, left)
+        code_block_local(grams, padded(n_local), own, corr, until, *options, *out)
+        scale_back(exponents, longest, energy, out.values, out.left)
+        _subtract_from(energy, out.left)
 
-    return _in_blocks(lambda: code, n_signals, n_nonzero, block, dtype, ragged)
+    return _in_blocks(lambda: code, n_signals, n_nonzero, block, dtype, ragged, leave_unsettled)
 
 
 def omp_without_gram(
@@ -201,6 +231,8 @@ def omp_without_gram(
     use_ols: bool = False,
     positive: bool = False,
     ragged: bool = False,
+    leave_unsettled: bool = False,
+    exact: bool = False,
     rows: tuple[Array, Array] | None = None,
     energy: Energy | None = None,
 ) -> Coded:
@@ -216,7 +248,9 @@ def omp_without_gram(
         Called from worker threads.
     norms2 : (n_atoms,) float32 or float64
         Squared norms of the atoms; codes have its dtype.
-    products, n_signals, n_nonzero, stop_at, relative, use_ols, positive, ragged, rows, energy
+    products, n_signals, n_nonzero, stop_at, relative, use_ols, positive, ragged
+        As of ``omp``.
+    leave_unsettled, exact, rows, energy
         As of ``omp``.
 
     Returns
@@ -227,7 +261,7 @@ def omp_without_gram(
     _check_dtype(dtype)
     _check(n_signals, n_nonzero, stop_at)
     wide_norms2, names = _padded_row(norms2), np.arange(n_atoms, dtype=np.int32)
-    options = _options(dtype, use_ols, positive)
+    options = _options(dtype, use_ols, positive, leave_unsettled, exact)
     most = min(n_nonzero, n_atoms)
     longest = float(norms2.max(initial=0))
     # Correlations twice (as they are, and with the residual), the rows of all but the last atom,
@@ -235,12 +269,12 @@ def omp_without_gram(
     a_signal = (most + 3 + use_ols) * len(wide_norms2) * dtype.itemsize
     block = max(1, min(_BYTES_WITHOUT_GRAM // a_signal, 1024, fair_share(n_signals)))
 
-    def make_coder() -> Callable[[int, int, Array, Array, Array], None]:
+    def make_coder() -> Coder:
         rows = np.empty((block * max(most - 1, 1), len(wide_norms2)), dtype)
         a = np.zeros((block, len(wide_norms2)), dtype)
         h = np.empty((block, len(wide_norms2) if use_ols else 0), dtype)
 
-        def code(start: int, stop: int, indices: Array, values: Array, left: Array) -> None:
+        def code(start: int, stop: int, out: BlockCodes) -> None:
             n = stop - start
             corr, energy = products(start, stop)
             until = _until(energy, start, stop, stop_at, relative)
@@ -255,19 +289,19 @@ def omp_without_gram(
             while True:
                 step_block(
                     names, rows, wide_norms2, corr, until, *options, going, counts, picked, ids,
-                    codes, directions, a[:n], h[:n], step, memory, indices, values, left,
+                    codes, directions, a[:n], h[:n], step, memory, *out,
                 )  # fmt: skip
                 if not going.any():
                     break
                 used = going[:, None] & (np.arange(most) < counts[:, None])
                 _fetch(gram_rows, np.unique(picked[used]).astype(np.intp), places, rows, n_atoms)
                 ids[used] = places[picked[used]]
-            scale_back(exponents, longest, energy, values, left)
-            _subtract_from(energy, left)
+            scale_back(exponents, longest, energy, out.values, out.left)
+            _subtract_from(energy, out.left)
 
         return code
 
-    return _in_blocks(make_coder, n_signals, n_nonzero, block, dtype, ragged)
+    return _in_blocks(make_coder, n_signals, n_nonzero, block, dtype, ragged, leave_unsettled)
 
 
 def _fetch(
@@ -292,18 +326,20 @@ def _fetch(
 
 
 def _in_blocks(
-    make_coder: Callable[[], Callable[[int, int, Array, Array, Array], None]],
+    make_coder: Callable[[], Coder],
     n_signals: int,
     n_nonzero: int,
     block: int,
     dtype: np.dtype[Any],
     ragged: bool,
+    leave_unsettled: bool,
 ) -> Coded:
     """Code blocks of signals on all threads and put their codes together.
 
-    A coder, one a thread, writes indices, values and what is left of signals start..stop.
+    A coder, one a thread, writes the codes of signals start..stop.
     """
-    left = np.empty(n_signals)
+    left, unsettled = np.empty(n_signals), np.empty(n_signals, np.bool_)
+    last = (left, unsettled) if leave_unsettled else (left,)
     if not ragged:
         indices = np.empty((n_signals, n_nonzero), np.int32)
         values = np.empty((n_signals, n_nonzero), dtype)
@@ -313,12 +349,13 @@ def _in_blocks(
 
             def work(start: int, stop: int) -> None:
                 part = slice(start, stop)
-                code(start, stop, indices[part], values[part], left[part])
+                out = BlockCodes(indices[part], values[part], left[part], unsettled[part])
+                code(start, stop, out)
 
             return work
 
         each_block(n_signals, block, make_worker)
-        return indices, values, left
+        return indices, values, *last
 
     counts = np.zeros(n_signals + 1, np.int64)
     found: dict[int, tuple[Array, Array]] = {}
@@ -329,11 +366,12 @@ def _in_blocks(
         block_values = np.empty((block, n_nonzero), dtype)
 
         def work(start: int, stop: int) -> None:
-            here = slice(0, stop - start)
-            code(start, stop, block_indices[here], block_values[here], left[start:stop])
-            used = block_indices[here] >= 0
+            here, part = slice(0, stop - start), slice(start, stop)
+            out = BlockCodes(block_indices[here], block_values[here], left[part], unsettled[part])
+            code(start, stop, out)
+            used = out.indices >= 0
             counts[start + 1 : stop + 1] = used.sum(axis=1)
-            found[start] = block_indices[here][used], block_values[here][used]
+            found[start] = out.indices[used], out.values[used]
 
         return work
 
@@ -342,17 +380,25 @@ def _in_blocks(
     none = (np.empty(0, np.int32), np.empty(0, dtype))
     all_indices = np.concatenate([part[0] for part in parts] or [none[0]])
     all_values = np.concatenate([part[1] for part in parts] or [none[1]])
-    return np.cumsum(counts), all_indices, all_values, left
+    return np.cumsum(counts), all_indices, all_values, *last
 
 
 def _options(
-    dtype: np.dtype[Any], use_ols: bool, positive: bool
-) -> tuple[Array, float, float, bool, bool]:
+    dtype: np.dtype[Any], use_ols: bool, positive: bool, leave_unsettled: bool, exact: bool
+) -> tuple[Array, float, float, float, float, bool, bool]:
     """Return what the loops want to know of numbers and of the pursuit, in their order."""
     bits = np.int32 if dtype == np.float32 else np.int64
     masks = np.array([-1 if positive else np.iinfo(bits).max], bits)
     eps = float(np.finfo(dtype).eps)
-    return masks, _ROUNDING * eps, eps, bool(use_ols), bool(positive)
+    spanned, vanishing = _ROUNDING * eps, (_ROUNDING * eps) ** 2
+    if exact:
+        # Of float32 are the numbers and the codes, not what is computed in between. A code of size
+        # T, rounded, leaves (eps T)^2 of a signal; an atom of which less than ``spanned`` is left
+        # would make that more than may be in doubt.
+        eps = float(np.finfo(np.float32).eps) ** 2
+        spanned = vanishing = _ROUNDING**2 * eps
+    largest_doubt = CHECKED_DOUBT if leave_unsettled else _LARGEST_DOUBT
+    return masks, spanned, vanishing, eps, largest_doubt, bool(use_ols), bool(positive)
 
 
 def _check_dtype(dtype: np.dtype[Any]) -> None:

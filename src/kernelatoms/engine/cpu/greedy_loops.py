@@ -23,7 +23,8 @@ solved, atoms leave, and directions and correlations are computed afresh.
 **Rounding.** Where code and step have the size T, the norm of their entries times the atoms' norms,
 energies cannot be trusted beyond eps T^2: every error above is bounded by about that. Steps for
 which it is visible are checked by the quadratic form of the code, and a step for which it is not
-small ends the pursuit.
+small ends the pursuit. So does an atom that the picked ones span, but for rounding. Signals whose
+pursuit ended so are ``unsettled``: with more digits it might go on.
 
 Signals are kernel-blind here: G and a may come from any inner product. ``rows[ids[j]]`` is the
 row of G of the j-th atom of a code: all of G, or the rows at hand.
@@ -36,17 +37,16 @@ from kernelatoms.engine.cpu.jit import jit
 # Columns worked on at once: the piece of ``a`` stays in the first-level cache over its updates.
 _TILE = 2048
 
-# A share of a signal's energy that rounding may change: from the first on a step is checked, from
-# the second on it is not taken.
-_CHECKED_DOUBT = 1e-6
-_LARGEST_DOUBT = 1e-4
+# A share of a signal's energy that rounding may change: from here on a step is checked. The share
+# from which on it is not taken, ``largest_doubt``, is the caller's.
+CHECKED_DOUBT = 1e-6
 
 # No limit: every step of a pursuit explains more than the one before.
 _ALL_STEPS = np.iinfo(np.int64).max
 
 # What a pursuit remembers between two steps beside the code, and how many numbers that are.
-_EXPLAINED, _VANISHING, _Z = 0, 1, 2
-MEMORY = 3
+_EXPLAINED, _VANISHING, _NOISE, _Z = 0, 1, 2, 3
+MEMORY = 4
 
 
 @jit(fastmath=True)
@@ -242,13 +242,14 @@ def _pick_ols(  # type: ignore[no-untyped-def]
 
 @jit()
 def _checked(  # type: ignore[no-untyped-def]
-    corr, norms2, rows, ids, picked, code, step, k, gained, size2, eps, memory, new_code
-):
+    corr, norms2, rows, ids, picked, code, step, k, gained, size2, eps, largest_doubt, memory,
+    new_code,
+):  # fmt: skip
     """Return what code + step truly explains, 2 b'w - w'G w added up in float64; -1 if no help.
 
     Entries above the diagonal only, so that the new atom's row is not needed.
     """
-    if eps * size2 > _LARGEST_DOUBT * (memory[_EXPLAINED] + gained):
+    if eps * size2 > largest_doubt * (memory[_EXPLAINED] + gained):
         return -1.0
     total = 0.0
     for j in range(k + 1):
@@ -389,8 +390,8 @@ def _start_afresh(  # type: ignore[no-untyped-def]
 
 @jit()
 def _take_nonnegative_step(  # type: ignore[no-untyped-def]
-    corr, norms2, rounding, eps, rows, ids, picked, a, h, gain, directions, cross, step, code, k,
-    memory, use_ols,
+    corr, norms2, rounding, eps, largest_doubt, rows, ids, picked, a, h, gain, directions, cross,
+    step, code, k, memory, use_ols,
 ):  # fmt: skip
     """Settle a step that would make coefficients negative; return the atoms left, -1 if none helps.
 
@@ -415,7 +416,7 @@ def _take_nonnegative_step(  # type: ignore[no-untyped-def]
             inner -= small[j, i] * w[i]
         explained += w[j] * inner
         size2 += w[j] * w[j] * small[j, j]
-    if not explained > memory[_EXPLAINED] * (1.0 + eps) or eps * size2 > _LARGEST_DOUBT * explained:
+    if not explained > memory[_EXPLAINED] * (1.0 + eps) or eps * size2 > largest_doubt * explained:
         return -1
     left = 0
     left_ids = np.empty(n, ids.dtype)
@@ -457,11 +458,20 @@ def _write_sorted(names, picked, code, k, indices, values):  # type: ignore[no-u
         values[at] = code[j]
 
 
+@jit()
+def _any_above(a, norms2, vanishing, positive):  # type: ignore[no-untyped-def]
+    """Tell whether some atom by itself would explain more than is rounding."""
+    for i in range(a.shape[0]):
+        if a[i] * a[i] > vanishing * norms2[i] and (a[i] > 0.0 or not positive):
+            return True
+    return False
+
+
 @jit(fastmath=True)
 def _pursue(  # type: ignore[no-untyped-def]
-    first, last, max_steps, names, rows, norms2, corr, until, mask, rounding64, eps, use_ols,
-    positive, ids, picked, a, bits, h, gain, gain_bits, directions, cross, step, code, memory,
-    counts, indices, values, explained,
+    first, last, max_steps, names, rows, norms2, corr, until, mask, rounding64, vanishing, eps,
+    largest_doubt, use_ols, positive, ids, picked, a, bits, h, gain, gain_bits, directions, cross,
+    step, code, memory, counts, indices, values, explained, unsettled,
 ):  # fmt: skip
     """Code signals first..last, at most ``max_steps`` steps further; True if the last may go on.
 
@@ -479,6 +489,7 @@ def _pursue(  # type: ignore[no-untyped-def]
             for i in range(np.uintp(corr.shape[1])):
                 a[i] = corr[s, i]
             memory[:] = 0.0
+            unsettled[s] = False
         n_steps = 0
         going = k < n_nonzero and memory[_EXPLAINED] < until[s]
         while going and n_steps < max_steps:
@@ -491,9 +502,16 @@ def _pursue(  # type: ignore[no-untyped-def]
                 )  # fmt: skip
             else:
                 b = _pick_omp(a, bits, mask, rows, ids, step, k)
-            # A correlation at rounding level means that the residual is zero, or orthogonal to
-            # every atom; a picked atom has no other kind, so it ends the pursuit here too.
-            if b < 0 or a[b] * a[b] <= memory[_VANISHING] * norms2[b]:
+            # What the best atom explains is rounding: the residual is zero, or orthogonal to every
+            # atom; a picked atom has no other kind, so it ends the pursuit here too.
+            # OLS does not look at atoms that the picked ones span, but for rounding.
+            if b < 0 or a[b] * a[b] <= memory[_VANISHING] * (h[b] if use_ols else norms2[b]):
+                if use_ols:
+                    unsettled[s] = _any_above(a, norms2, memory[_VANISHING], positive)
+                break
+            # Of atoms that they nearly span, OLS may pick one by rounding alone.
+            if use_ols and a[b] * a[b] <= memory[_NOISE] * norms2[b]:
+                unsettled[s] = True
                 break
             already = False
             for j in range(k):
@@ -501,13 +519,15 @@ def _pursue(  # type: ignore[no-untyped-def]
             if already or not _add_direction(
                 directions, k, rows, ids, b, norms2[b], rounding, cross
             ):
+                unsettled[s] = True
                 break
             picked[k] = b
             ids[k] = b
             z = a[b] * directions[k, k]
             gained = z * z
             if k == 0:
-                memory[_VANISHING] = rounding64 * rounding64 * gained
+                memory[_VANISHING] = vanishing * gained
+                memory[_NOISE] = rounding64 * rounding64 * gained
             code[k] = 0.0
             size2, lowest = 0.0, z
             for j in range(k + 1):
@@ -517,20 +537,22 @@ def _pursue(  # type: ignore[no-untyped-def]
                 lowest = min(lowest, code[j] + step[j])
             if positive and lowest <= 0.0:
                 now = _take_nonnegative_step(
-                    corr[s], norms2, rounding, eps, rows, ids, picked, a, h, gain, directions,
-                    cross, step, code, k, memory, use_ols,
+                    corr[s], norms2, rounding, eps, largest_doubt, rows, ids, picked, a, h, gain,
+                    directions, cross, step, code, k, memory, use_ols,
                 )  # fmt: skip
                 if now < 0:
+                    unsettled[s] = True
                     break
                 k = now
             else:
                 total = memory[_EXPLAINED] + gained
-                if eps * size2 > _CHECKED_DOUBT * total:
+                if eps * size2 > CHECKED_DOUBT * total:
                     total = _checked(
                         corr[s], norms2, rows, ids, picked, code, step, k, gained, size2, eps,
-                        memory, cross,
+                        largest_doubt, memory, cross,
                     )  # fmt: skip
                     if total < 0.0:
+                        unsettled[s] = True
                         break
                 for j in range(k + 1):
                     code[j] += step[j]
@@ -546,8 +568,8 @@ def _pursue(  # type: ignore[no-untyped-def]
 
 @jit(fastmath=True)
 def code_block(  # type: ignore[no-untyped-def]
-    names, gram, norms2, corr, until, masks, rounding64, eps, use_ols, positive,
-    indices, values, explained,
+    names, gram, norms2, corr, until, masks, rounding64, vanishing, eps, largest_doubt, use_ols,
+    positive, indices, values, explained, unsettled,
 ):  # fmt: skip
     """Code a block of signals over one Gram matrix.
 
@@ -565,14 +587,21 @@ def code_block(  # type: ignore[no-untyped-def]
         Stop when this much energy is explained; ``inf`` to stop on sparsity alone.
     masks : (1,) int32 or int64, as wide as the numbers
         The bits by which correlations are compared: all for non-negative codes, else no sign.
-    rounding64, eps : float
-        What is rounding, in shares of a number's scale, and the machine epsilon.
+    rounding64, vanishing : float
+        What is rounding: of what is left of an atom, as a share of its squared norm; and of what an
+        atom would explain, as a share of what the first one does.
+    eps : float
+        T^2 times this is what rounding may change of a signal's energy.
+    largest_doubt : float
+        The share of its energy from which on a step is not taken.
     use_ols, positive : bool
         Select by residual decrease instead of correlation; non-negative codes.
     indices, values : (n_signals, n_nonzero)
         Results: atoms in ascending order, then -1, and their coefficients.
     explained : (n_signals,) float64
         Results: |x|^2 less the squared residual.
+    unsettled : (n_signals,) bool
+        Results: whether rounding ended the pursuit.
     """
     n_nonzero, width = min(indices.shape[1], gram.shape[0]), gram.shape[1]
     dtype = gram.dtype
@@ -586,16 +615,16 @@ def code_block(  # type: ignore[no-untyped-def]
     picked, ids = np.empty(n_nonzero, np.uintp), np.empty(n_nonzero, np.uintp)
     _pursue(
         0, corr.shape[0], _ALL_STEPS, names, gram, norms2, corr, until, masks[0],
-        rounding64, eps, use_ols, positive, ids, picked, a, a.view(masks.dtype), h, gain,
-        gain.view(masks.dtype), directions, cross, step, code, np.zeros(MEMORY),
-        np.zeros(corr.shape[0], np.intp), indices, values, explained,
+        rounding64, vanishing, eps, largest_doubt, use_ols, positive, ids, picked, a,
+        a.view(masks.dtype), h, gain, gain.view(masks.dtype), directions, cross, step, code,
+        np.zeros(MEMORY), np.zeros(corr.shape[0], np.intp), indices, values, explained, unsettled,
     )  # fmt: skip
 
 
 @jit(fastmath=True)
 def code_block_local(  # type: ignore[no-untyped-def]
-    grams, width, candidates, corr, until, masks, rounding64, eps, use_ols, positive,
-    indices, values, explained,
+    grams, width, candidates, corr, until, masks, rounding64, vanishing, eps, largest_doubt,
+    use_ols, positive, indices, values, explained, unsettled,
 ):  # fmt: skip
     """Code a block of signals, each over its own candidates alone.
 
@@ -627,16 +656,17 @@ def code_block_local(  # type: ignore[no-untyped-def]
         here = slice(s, s + 1)
         _pursue(
             0, 1, _ALL_STEPS, candidates[s], gram, norms2, own, until[here], masks[0],
-            rounding64, eps, use_ols, positive, ids, picked, a, bits, h, gain, gain_bits,
-            directions, cross, step, code, memory, counts, indices[here], values[here],
-            explained[here],
+            rounding64, vanishing, eps, largest_doubt, use_ols, positive, ids, picked, a, bits, h,
+            gain, gain_bits, directions, cross, step, code, memory, counts, indices[here],
+            values[here], explained[here], unsettled[here],
         )  # fmt: skip
 
 
 @jit(fastmath=True)
 def step_block(  # type: ignore[no-untyped-def]
-    names, rows, norms2, corr, until, masks, rounding64, eps, use_ols, positive,
-    going, counts, picked, ids, code, directions, a, h, step, memory, indices, values, explained,
+    names, rows, norms2, corr, until, masks, rounding64, vanishing, eps, largest_doubt, use_ols,
+    positive, going, counts, picked, ids, code, directions, a, h, step, memory, indices, values,
+    explained, unsettled,
 ):  # fmt: skip
     """Take one step of every signal that is still ``going``, with the Gram rows at hand.
 
@@ -652,8 +682,8 @@ def step_block(  # type: ignore[no-untyped-def]
     for s in range(corr.shape[0]):
         if going[s]:
             going[s] = _pursue(
-                s, s + 1, 1, names, rows, norms2, corr, until, masks[0], rounding64, eps, use_ols,
-                positive, ids[s], picked[s], a[s], a[s].view(masks.dtype), h[s], gain, gain_bits,
-                directions[s], cross, step[s], code[s], memory[s], counts, indices, values,
-                explained,
+                s, s + 1, 1, names, rows, norms2, corr, until, masks[0], rounding64, vanishing, eps,
+                largest_doubt, use_ols, positive, ids[s], picked[s], a[s], a[s].view(masks.dtype),
+                h[s], gain, gain_bits, directions[s], cross, step[s], code[s], memory[s], counts,
+                indices, values, explained, unsettled,
             )  # fmt: skip

@@ -20,6 +20,7 @@ from kernelatoms.engine.gpu.greedy_coders import (
     settled,
 )
 from kernelatoms.engine.gpu.greedy_scale import scale_back
+from kernelatoms.engine.gpu.greedy_sources import limits_of
 from kernelatoms.engine.gpu.scale import is_ordinary, squared_norms, to_ordinary
 from kernelatoms.engine.gpu.ufuncs import ldexp
 
@@ -32,7 +33,8 @@ Local = Callable[[int, int], tuple[Tensor, Tensor, Tensor | None]]
 #: ``energy(start, stop)``: squared norms (n,) of these signals.
 Energy = Callable[[int, int], Tensor]
 
-#: Indices, values and what is left, padded; or indptr, indices, values and what is left.
+#: Indices, values and what is left, padded; or indptr, indices, values and what is left. Then which
+#: signals are not settled, if they are left to the caller.
 Coded = tuple[Tensor, ...]
 
 
@@ -47,6 +49,8 @@ def omp(
     use_ols: bool = False,
     positive: bool = False,
     ragged: bool = False,
+    leave_unsettled: bool = False,
+    exact: bool = False,
     rows: tuple[Tensor, Tensor] | None = None,
     energy: Energy | None = None,
 ) -> Coded:
@@ -75,6 +79,10 @@ def omp(
         least squares on the support; atoms whose coefficient becomes zero leave it.
     ragged : bool
         Return compressed sparse rows: memory for the nonzeros found, not for those allowed.
+    leave_unsettled : bool
+        End the pursuit of a signal once rounding shows in its code, and tell of which signals.
+    exact : bool
+        Inner products, in float64, are those of float32 numbers: codes are to be good in float32.
     rows : (n_signals, n_features) and (n_atoms, n_features), optional
         Signals and atoms of a linear problem: ``products`` need not be called then.
     energy : callable, optional
@@ -91,13 +99,17 @@ def omp(
         Less what is explained where energies are not known.
 
     With ``ragged``: indptr (n_signals + 1,) int64, indices and values (n_nonzeros,), left.
+
+    With ``leave_unsettled`` one more, last: unsettled (n_signals,) bool.
     """
     n_atoms = len(gram)
     if gram.shape != (n_atoms, n_atoms):
         raise ValueError(f"The Gram matrix must be square, got shape {tuple(gram.shape)}.")
     gram = gram.contiguous()
     norms2 = gram.diagonal().contiguous()
-    asked = _asked(norms2, n_signals, n_nonzero, stop_at, relative, use_ols, positive)
+    asked = _asked(
+        norms2, n_signals, n_nonzero, stop_at, relative, use_ols, positive, leave_unsettled, exact
+    )
     longest = _longest(norms2)
     if rows is not None and codes_rows_over_gram(asked):
         signals, atoms = rows
@@ -108,7 +120,9 @@ def omp(
         coders = choose_coder("gram", (gram, norms2), asked)
         code = _coding_products(coders, asked, products, longest)
 
-    return in_blocks(code, n_signals, n_nonzero, coders.chosen.bytes_a_signal, ragged, norms2)
+    return in_blocks(
+        code, n_signals, n_nonzero, coders.chosen.bytes_a_signal, ragged, leave_unsettled, norms2
+    )
 
 
 def omp_local(
@@ -121,6 +135,8 @@ def omp_local(
     use_ols: bool = False,
     positive: bool = False,
     ragged: bool = False,
+    leave_unsettled: bool = False,
+    exact: bool = False,
 ) -> Coded:
     """Code signals, each over its own list of atoms.
 
@@ -132,7 +148,7 @@ def omp_local(
         (stop - start,) or None; zeros where a list is padded.
     candidates : (n_signals, K) int32
         The atoms that each signal may use; -1 pads shorter lists.
-    n_nonzero, stop_at, relative, use_ols, positive, ragged
+    n_nonzero, stop_at, relative, use_ols, positive, ragged, leave_unsettled, exact
         As of ``omp``.
 
     Returns
@@ -143,7 +159,9 @@ def omp_local(
     # One signal says what numbers the others will be.
     dtype = local(0, 1)[0].dtype if n_signals else torch.float64
     like = torch.empty(n_local, dtype=dtype, device=candidates.device)
-    asked = _asked(like, n_signals, n_nonzero, stop_at, relative, use_ols, positive)
+    asked = _asked(
+        like, n_signals, n_nonzero, stop_at, relative, use_ols, positive, leave_unsettled, exact
+    )
     coders = choose_coder("local", (), asked)
 
     def code(start: int, stop: int) -> BlockCodes:
@@ -155,7 +173,9 @@ def omp_local(
         names = candidates[start:stop]
         return _code_block(coders, asked, start, (grams, corr), energy, longest, names=names)
 
-    return in_blocks(code, n_signals, n_nonzero, coders.chosen.bytes_a_signal, ragged, like)
+    return in_blocks(
+        code, n_signals, n_nonzero, coders.chosen.bytes_a_signal, ragged, leave_unsettled, like
+    )
 
 
 def omp_without_gram(
@@ -170,6 +190,8 @@ def omp_without_gram(
     use_ols: bool = False,
     positive: bool = False,
     ragged: bool = False,
+    leave_unsettled: bool = False,
+    exact: bool = False,
     rows: tuple[Tensor, Tensor] | None = None,
     energy: Energy | None = None,
 ) -> Coded:
@@ -185,6 +207,8 @@ def omp_without_gram(
         Squared norms of the atoms; codes have its dtype and are on its device.
     products, n_signals, n_nonzero, stop_at, relative, use_ols, positive, ragged
         As of ``omp``.
+    leave_unsettled, exact
+        As of ``omp``.
     rows : (n_signals, n_features) and (n_atoms, n_features), optional
         Signals and atoms of a linear problem. Neither ``gram_rows`` nor ``products`` is called
         then, and no matrix of signals and atoms is made but for OLS.
@@ -196,7 +220,9 @@ def omp_without_gram(
     As ``omp``.
     """
     norms2, n_atoms = norms2.contiguous(), len(norms2)
-    asked = _asked(norms2, n_signals, n_nonzero, stop_at, relative, use_ols, positive)
+    asked = _asked(
+        norms2, n_signals, n_nonzero, stop_at, relative, use_ols, positive, leave_unsettled, exact
+    )
     longest = _longest(norms2)
     if rows is None:
         coders = choose_coder("asked", (gram_rows, norms2), asked)
@@ -207,7 +233,9 @@ def omp_without_gram(
         _check_shape(signals, "signals", (n_signals, *atoms.shape[1:]))
         coders = choose_coder("rows", (atoms.to(norms2.dtype).contiguous(), norms2), asked)
         code = _coding_rows(coders, asked, signals, energy, longest)
-    return in_blocks(code, n_signals, n_nonzero, coders.chosen.bytes_a_signal, ragged, norms2)
+    return in_blocks(
+        code, n_signals, n_nonzero, coders.chosen.bytes_a_signal, ragged, leave_unsettled, norms2
+    )
 
 
 def _asked(
@@ -218,6 +246,8 @@ def _asked(
     relative: bool,
     use_ols: bool,
     positive: bool,
+    leave_unsettled: bool,
+    exact: bool,
 ) -> Asked:
     """Check what is asked of a pursuit; ``like`` (n_atoms,) has its numbers and their device."""
     if like.dtype not in (torch.float32, torch.float64):
@@ -235,7 +265,8 @@ def _asked(
         if not bool((stop_at >= 0).all()):
             raise ValueError("stop_at must not hold negative numbers or NaN.")
     return Asked(
-        len(like), n_nonzero, stop_at, relative, use_ols, positive, like.dtype, like.device
+        len(like), n_nonzero, stop_at, relative, use_ols, positive, like.dtype, like.device,
+        limits_of(like.dtype, leave_unsettled, exact),
     )  # fmt: skip
 
 
@@ -294,9 +325,9 @@ def _code_block(
     *before, numbers = own
     until = _until(energy, start, len(numbers), asked)
     numbers, until, exponents = _ready(numbers, energy, until, longest, asked.dtype, size)
-    indices, values, explained = settled(coders, (*before, numbers, until), names)
+    indices, values, explained, ended = settled(coders, (*before, numbers, until), names)
     values, explained = scale_back(exponents, longest, energy, values, explained)
-    return indices, values, -explained if energy is None else energy - explained
+    return indices, values, -explained if energy is None else energy - explained, ended
 
 
 def _until(energy: Tensor | None, start: int, n: int, asked: Asked) -> Tensor:

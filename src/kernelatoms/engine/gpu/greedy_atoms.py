@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from kernelatoms.engine.gpu.exact import matmul
-from kernelatoms.engine.gpu.greedy_sources import Live, Source, combined_rows
+from kernelatoms.engine.gpu.greedy_sources import Limits, Live, Source, combined_rows
 
 #: Atoms whose correlations with a block of residuals are in memory at once.
 TILE = 4096
@@ -26,14 +26,20 @@ class AtomRows(Source):
         Their squared norms.
     signals : (n_signals, n_features)
         The signals; only read.
-    use_ols, positive
+    use_ols, positive, limits
         As of ``GramRows``.
     """
 
     def __init__(
-        self, atoms: Tensor, norms2: Tensor, signals: Tensor, use_ols: bool, positive: bool
+        self,
+        atoms: Tensor,
+        norms2: Tensor,
+        signals: Tensor,
+        use_ols: bool,
+        positive: bool,
+        limits: Limits | None = None,
     ) -> None:
-        super().__init__(signals, len(atoms), use_ols, positive)
+        super().__init__(signals, len(atoms), use_ols, positive, limits)
         self.atoms, self.norms2 = atoms, norms2
 
     def best(self, live: Live) -> tuple[Tensor, Tensor]:
@@ -49,6 +55,15 @@ class AtomRows(Source):
             atom = torch.where(better, at + first, atom)
             corr = torch.where(better, here.gather(1, at[:, None])[:, 0], corr)
         return atom, corr
+
+    def any_above(self, live: Live, least: Tensor) -> Tensor:
+        """Tell of which signals some atom by itself would explain more than ``least`` (n,)."""
+        found = torch.zeros_like(live.going)
+        for first in range(0, self.n_atoms, TILE):
+            part = slice(first, first + TILE)
+            here = matmul(live.rest, self.atoms[part].T)
+            found |= self._above(here, least, self.norms2[part])
+        return found
 
     def norms(self, which: Tensor, atoms: Tensor) -> Tensor:
         """Return the squared norms of atoms (n, m)."""

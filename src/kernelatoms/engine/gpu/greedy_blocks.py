@@ -7,8 +7,9 @@ from torch import Tensor
 
 from kernelatoms.engine.gpu.work import fitting_blocks, free_bytes, is_little
 
-#: Indices (n, k) int32, ascending, then -1; values (n, k), then 0; what is left (n,) float64.
-BlockCodes = tuple[Tensor, Tensor, Tensor]
+#: Indices (n, k) int32, ascending, then -1; values (n, k), then 0; what is left (n,) float64;
+#: whether rounding ended the pursuit (n,) bool.
+BlockCodes = tuple[Tensor, Tensor, Tensor, Tensor]
 
 # Bytes that a block may take on the host; on a device a share of what is free there, and at most.
 _HOST_BYTES = 64 << 20
@@ -32,6 +33,7 @@ def in_blocks(
     n_nonzero: int,
     bytes_a_signal: int,
     ragged: bool,
+    leave_unsettled: bool,
     like: Tensor,
 ) -> tuple[Tensor, ...]:
     """Code blocks of signals, smaller ones where memory is short, and put their codes together.
@@ -39,19 +41,23 @@ def in_blocks(
     Parameters
     ----------
     code : callable
-        ``code(start, stop)`` returns indices (n, k), values (n, k) and what is left (n,) of these
-        signals; k is at most ``n_nonzero``.
+        ``code(start, stop)`` returns indices (n, k), values (n, k), what is left (n,) of these
+        signals and which are unsettled (n,); k is at most ``n_nonzero``.
     n_signals, n_nonzero : int
         How many signals there are, and the most atoms of one.
     bytes_a_signal : int
         What a signal is thought to need.
     ragged : bool
         Return indptr, indices, values and left; else indices, values and left, padded.
+    leave_unsettled : bool
+        Return unsettled too, last.
     like : tensor
         Codes have its dtype and are on its device.
     """
     block = max(1, memory_for_a_block(like.device, n_signals * bytes_a_signal) // bytes_a_signal)
     left = like.new_empty(n_signals, dtype=torch.float64)
+    unsettled = torch.empty_like(left, dtype=torch.bool)
+    last = (left, unsettled) if leave_unsettled else (left,)
     counts = torch.zeros(n_signals + 1 if ragged else 0, dtype=torch.int64, device=like.device)
     rows = 0 if ragged else n_signals
     indices = torch.full((rows, n_nonzero), -1, dtype=torch.int32, device=like.device)
@@ -59,7 +65,7 @@ def in_blocks(
     parts: list[tuple[Tensor, Tensor]] = [(indices.new_empty(0), values.new_empty(0))]
     for here, found in fitting_blocks(code, n_signals, block, like.device):
         k = found[0].shape[1]
-        left[here] = found[2]
+        left[here], unsettled[here] = found[2], found[3]
         if ragged:
             used = found[0] >= 0
             counts[here.start + 1 : here.stop + 1] = used.sum(dim=1)
@@ -67,6 +73,6 @@ def in_blocks(
         else:
             indices[here, :k], values[here, :k] = found[0], found[1]
     if not ragged:
-        return indices, values, left
+        return indices, values, *last
     of_all = (torch.cat([part[i] for part in parts]) for i in range(2))
-    return (counts.cumsum(0), *of_all, left)
+    return (counts.cumsum(0), *of_all, *last)

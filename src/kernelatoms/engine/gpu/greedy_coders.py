@@ -10,6 +10,7 @@ from torch import Tensor
 from kernelatoms.engine.gpu.exact import matmul
 from kernelatoms.engine.gpu.greedy_atoms import TILE
 from kernelatoms.engine.gpu.greedy_blocks import memory_for_a_block
+from kernelatoms.engine.gpu.greedy_sources import Limits
 from kernelatoms.engine.gpu.greedy_steps import code_asked, code_gram, code_local, code_rows
 from kernelatoms.engine.gpu.kernels import compiles_for
 
@@ -34,6 +35,7 @@ class Asked(NamedTuple):
     positive: bool
     dtype: torch.dtype
     device: torch.device
+    limits: Limits
 
 
 class Coder(NamedTuple):
@@ -45,11 +47,12 @@ class Coder(NamedTuple):
         ``code(*own)`` of what signals have of their own: correlations (n, n_atoms), or signals
         (n, n_features), or Gram matrices and correlations; then how much energy to explain, (n,)
         float64. Returns picked (n, k), then -1; values (n, k), then 0; counts (n,); explained (n,)
-        float64; and, unless it settles all, ``unsettled`` (n,), 0 or why. k is at most n_nonzero.
+        float64; and ``unsettled`` (n,), 0 or why. k is at most n_nonzero.
     bytes_a_signal : int
         The memory that this takes, that of ``own`` included.
     settles_all : bool
-        False: signals that are ``unsettled`` are coded again by the plain coder.
+        False: signals that are ``unsettled`` are coded again by the plain coder. True: those are
+        what rounding ended.
     ascending : bool
         Whether picked atoms come in ascending order.
     takes_rows : bool
@@ -154,7 +157,7 @@ def _over_gram(
     def exactly(own: Tensor, until: Tensor) -> Any:
         gram64, *atoms = wide()
         corr = own.double() @ atoms[0].T if atoms else own.double()
-        return code_exactly(gram64, corr, until, **options)
+        return code_exactly(gram64, corr, until, exact=bool(atoms), **options)
 
     if not rows:
         code = partial(kernels.code_gram, ready, **options)
@@ -210,6 +213,7 @@ def plain_coder(form: str, shared: tuple[Any, ...], asked: Asked) -> Coder:
         most = min(most, _LIKELY_NONZERO)
     options: dict[str, Any] = {
         "n_nonzero": asked.n_nonzero, "use_ols": asked.use_ols, "positive": asked.positive,
+        "limits": asked.limits,
     }  # fmt: skip
     # Directions and products with them; codes as they are kept and as they are returned.
     n_bytes = 3 * size * most**2 + 64 * (most + 1)
@@ -242,7 +246,7 @@ def plain_coder(form: str, shared: tuple[Any, ...], asked: Asked) -> Coder:
 
 def settled(
     coders: Coders, own: tuple[Tensor, ...], names: Tensor | None = None
-) -> tuple[Tensor, Tensor, Tensor]:
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Code a block, signals that the chosen coder leaves unsettled by the plain one.
 
     Parameters
@@ -262,19 +266,22 @@ def settled(
         Coefficients, then 0.
     explained : (n,) float64
         What they explain.
+    unsettled : (n,) bool
+        Whether rounding ended the pursuit.
     """
     chosen, plain = coders
-    picked, values, _, explained, *unsettled = chosen.code(*own)
+    picked, values, _, explained, unsettled = chosen.code(*own)
+    unsettled = unsettled > 0
     if names is not None or not chosen.ascending:
         picked, values = _in_order(picked, values, names)
     if chosen.settles_all:
-        return picked.int(), values, explained
-    rows = unsettled[0].nonzero()[:, 0]
+        return picked.int(), values, explained, unsettled
+    rows = unsettled.nonzero()[:, 0]
     if not len(rows):
-        return picked.int(), values, explained
+        return picked.int(), values, explained, unsettled
     memory = memory_for_a_block(explained.device, len(rows) * plain.bytes_a_signal)
     for some in rows.split(max(1, memory // plain.bytes_a_signal)):
-        again, their_values, _, their_explained = plain.code(*(part[some] for part in own))
+        again, their_values, _, their_explained, ended = plain.code(*(part[some] for part in own))
         its_names = None if names is None else names[some]
         again, their_values = _in_order(again, their_values, its_names)
         more = again.shape[1] - picked.shape[1]
@@ -282,9 +289,10 @@ def settled(
             picked = torch.nn.functional.pad(picked, (0, more), value=-1)
             values = torch.nn.functional.pad(values, (0, more))
         picked[some], values[some], explained[some] = -1, 0, their_explained
+        unsettled[some] = ended
         here = slice(0, again.shape[1])
         picked[some, here], values[some, here] = again.to(picked.dtype), their_values
-    return picked.int(), values, explained
+    return picked.int(), values, explained, unsettled
 
 
 def _in_order(picked: Tensor, values: Tensor, names: Tensor | None) -> tuple[Tensor, Tensor]:

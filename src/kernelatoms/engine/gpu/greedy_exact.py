@@ -9,7 +9,8 @@ approximation. That is slower, and leaves nothing to be settled:
 - steps that would make coefficients negative: non-negative least squares on the atoms picked
   (Lawson and Hanson 1974, ch. 23), as in ``greedy_nonnegative``.
 
-What counts as rounding is what does in float32, the type of signals and codes.
+What counts as rounding is what does in float32, the type of signals and codes; where inner products
+have the digits of float64, that of signals and codes alone (``exact`` of ``engine/cpu/greedy.py``).
 """
 
 from typing import Any
@@ -19,7 +20,8 @@ import triton
 import triton.language as tl
 
 from kernelatoms.engine.gpu.greedy_kernels import _EPS, _ROUNDING, Coded
-from kernelatoms.engine.gpu.greedy_nonnegative import LARGEST_DOUBT, SMALLEST_PIVOT
+from kernelatoms.engine.gpu.greedy_nonnegative import SMALLEST_PIVOT
+from kernelatoms.engine.gpu.greedy_sources import LARGEST_DOUBT
 
 _LARGEST_DOUBT, _SMALLEST_PIVOT = tl.constexpr(LARGEST_DOUBT), tl.constexpr(SMALLEST_PIVOT)
 _FAR = tl.constexpr(1e300)
@@ -79,8 +81,8 @@ def _nonnegative(gram, targets, norms, used, w, vanishing, n_rows, K: tl.constex
 
 @triton.jit
 def _pursue_exactly(  # type: ignore[no-untyped-def]
-    corr, gram, until, out_ids, out_values, out_counts, out_explained, n_atoms, n_nonzero,
-    K: tl.constexpr, M: tl.constexpr, POSITIVE: tl.constexpr,
+    corr, gram, until, out_ids, out_values, out_counts, out_explained, out_unsettled, n_atoms,
+    n_nonzero, K: tl.constexpr, M: tl.constexpr, POSITIVE: tl.constexpr, EXACT: tl.constexpr,
 ):  # fmt: skip
     n = tl.program_id(0).to(tl.int64)
     cols, js = tl.arange(0, M), tl.arange(0, K)
@@ -90,6 +92,9 @@ def _pursue_exactly(  # type: ignore[no-untyped-def]
     a = tl.load(here + cols, mask=inside, other=0.0)
     ids, w = tl.zeros((K,), tl.int32), tl.zeros((K,), tl.float64)
     explained, vanishing = tl.zeros((), tl.float64), tl.zeros((), tl.float64)
+    spanned = _ROUNDING * _ROUNDING if EXACT else _ROUNDING
+    eps = _EPS * _EPS if EXACT else _EPS
+    unsettled = tl.zeros((), tl.int8)
     k = 0
     going = goal > 0.0
     while going:
@@ -107,20 +112,20 @@ def _pursue_exactly(  # type: ignore[no-untyped-def]
         norm2 = tl.sum(tl.where(js == k, norms, 0.0), 0)
         wanted, pivots = _solve(small, targets, used, k + 1, K)
         left = tl.sum(tl.where(js == k, pivots, 0.0), 0)
-        helps = (ab * ab > vanishing * norm2) & (left > norm2 * _ROUNDING) & (again == 0)
+        wanted_more = (ab * ab > vanishing * norm2) & ((ab > 0.0) | (POSITIVE == 0))
+        helps = wanted_more & (left > norm2 * spanned) & (again == 0)
         passive = used
         sizes = tl.abs(w) + tl.abs(wanted - w)
         if POSITIVE:
-            helps = helps & (ab > 0.0)
             negative = tl.sum(tl.where(used & (wanted <= 0.0), 1, 0), 0) > 0
             if helps & negative:
                 wanted, passive, regular = _nonnegative(
                     small, targets, norms, used, w, vanishing, k + 1, K
                 )
                 sizes = wanted
-                helps = regular & (tl.sum(targets * wanted, 0) > explained * (1.0 + _EPS))
+                helps = regular & (tl.sum(targets * wanted, 0) > explained * (1.0 + eps))
         total = tl.sum(targets * wanted, 0)
-        helps = helps & (tl.sum(sizes * sizes * norms, 0) * _EPS <= total * _LARGEST_DOUBT)
+        helps = helps & (tl.sum(sizes * sizes * norms, 0) * eps <= total * _LARGEST_DOUBT)
         if helps:
             # Atoms that stay come first, in the order of their picks.
             place = tl.sum(tl.where(passive[None, :] & (js[None, :] < js[:, None]), 1, 0), 1)
@@ -131,6 +136,7 @@ def _pursue_exactly(  # type: ignore[no-untyped-def]
                 vanishing = ab * ab / left * _ROUNDING * _ROUNDING
             k = tl.sum(tl.where(passive, 1, 0), 0)
             explained = total
+        unsettled = tl.where(wanted_more & (helps == 0), 1, 0).to(tl.int8)
         going = helps & (k < n_nonzero) & (explained < goal)
         if going:
             a = tl.load(here + cols, mask=inside, other=0.0)
@@ -147,6 +153,7 @@ def _pursue_exactly(  # type: ignore[no-untyped-def]
     tl.store(out_values + into, tl.where(used, w, 0.0).to(tl.float32), mask=js < n_nonzero)
     tl.store(out_counts + n, k)
     tl.store(out_explained + n, explained)
+    tl.store(out_unsettled + n, unsettled)
 
 
 def code_exactly(
@@ -156,6 +163,7 @@ def code_exactly(
     n_nonzero: int,
     *,
     positive: bool = False,
+    exact: bool = False,
 ) -> Coded:
     """Code signals of float32 by OMP in float64.
 
@@ -171,11 +179,13 @@ def code_exactly(
         The most atoms of a code.
     positive : bool
         Non-negative codes.
+    exact : bool
+        Inner products have the digits of float64.
 
     Returns
     -------
     Coded
-        All settled.
+        Unsettled is what rounding ended.
     """
     n_signals, n_atoms = corr.shape
     K, M = triton.next_power_of_2(max(n_nonzero, 2)), triton.next_power_of_2(max(n_atoms, 32))
@@ -192,8 +202,8 @@ def code_exactly(
     )
     if n_signals:
         _pursue_exactly[(n_signals,)](
-            corr.contiguous(), gram, until, *coded[:4], n_atoms, n_nonzero, K=K, M=M,
-            POSITIVE=positive, num_warps=max(1, min(4, M // 1024, K // 16)),
+            corr.contiguous(), gram, until, *coded, n_atoms, n_nonzero, K=K, M=M,
+            POSITIVE=positive, EXACT=exact, num_warps=max(1, min(4, M // 1024, K // 16)),
             enable_fp_fusion=False,  # see greedy_kernels._sum
         )  # fmt: skip
     return coded

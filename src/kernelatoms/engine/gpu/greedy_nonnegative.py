@@ -11,9 +11,6 @@ from torch import Tensor
 
 from kernelatoms.engine.gpu.greedy_sources import Live, Source
 
-# A share of a signal's energy that rounding may change in a step that is taken.
-LARGEST_DOUBT = 1e-4
-
 # A pivot below this share of its diagonal entry is that of a singular matrix.
 SMALLEST_PIVOT = 1e-15
 
@@ -153,18 +150,23 @@ def nonnegative_steps(source: Source, live: Live, atom: Tensor, k: int) -> Tenso
     grams = source.grams(live.which, picked)
     targets = source.targets(live.which, picked).double()
     w, passive, helped = nonnegative_least_squares(
-        grams, targets, allowed, live.vanishing, live.code[:, : k + 1].double()
+        grams,
+        targets,
+        allowed,
+        source.limits.vanishing * live.first,
+        live.code[:, : k + 1].double(),
     )
     explained = (w * (2 * targets - (grams * w[:, None, :]).sum(dim=2))).sum(dim=1)
     size2 = (w * w * grams.diagonal(dim1=1, dim2=2)).sum(dim=1)
-    helped &= explained > live.explained * (1 + source.eps)
-    helped &= source.eps * size2 <= LARGEST_DOUBT * explained
+    limits = source.limits
+    helped &= explained > live.explained * (1 + limits.eps)
+    helped &= limits.eps * size2 <= limits.largest_doubt * explained
     # Those that stay come first, in the order of their picks.
     order = torch.argsort((~passive).to(torch.int8), dim=1, stable=True)
     counts = passive.sum(dim=1)
     grams = grams.gather(1, order[:, :, None].expand_as(grams))
     grams = grams.gather(2, order[:, None, :].expand_as(grams)).to(live.code.dtype)
-    directions, independent = _directions_of(grams, counts, source.rounding)
+    directions, independent = _directions_of(grams, counts, limits.spanned)
     helped &= independent
     columns = slice(0, k + 1)
     stays = passive.gather(1, order)

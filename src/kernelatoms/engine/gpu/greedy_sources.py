@@ -12,13 +12,36 @@ A third one, the atoms themselves, is in ``greedy_atoms``.
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 from torch.nn.functional import embedding_bag, pad
 
-# What is left of an atom, as a share of it, is rounding below this many machine epsilons.
+# As in engine/cpu/greedy.py: below this many machine epsilons of its scale a number is rounding;
+# shares of a signal's energy that rounding may change in a step that is checked, and in one that is
+# taken.
 _ROUNDING = 100.0
+CHECKED_DOUBT, LARGEST_DOUBT = 1e-6, 1e-4
+
+
+class Limits(NamedTuple):
+    """What counts as rounding, as ``code_block`` of ``engine/cpu/greedy_loops.py`` says."""
+
+    spanned: float
+    vanishing: float
+    eps: float
+    largest_doubt: float
+
+
+def limits_of(dtype: torch.dtype, leave_unsettled: bool = False, exact: bool = False) -> Limits:
+    """Return the limits of pursuits in a type; arguments as of ``omp``."""
+    largest_doubt = CHECKED_DOUBT if leave_unsettled else LARGEST_DOUBT
+    if exact:
+        eps = torch.finfo(torch.float32).eps ** 2
+        return Limits(_ROUNDING**2 * eps, _ROUNDING**2 * eps, eps, largest_doubt)
+    eps = torch.finfo(dtype).eps
+    return Limits(_ROUNDING * eps, (_ROUNDING * eps) ** 2, eps, largest_doubt)
 
 
 @dataclass
@@ -33,7 +56,8 @@ class Live:
     code: Tensor  # (n, room): their coefficients
     directions: Tensor  # (n, room, room): orthonormal directions, a row each, in picked atoms
     explained: Tensor  # (n,) float64: energy less that of the residual
-    vanishing: Tensor  # (n,) float64: a^2 / |d|^2 of a correlation that is rounding
+    first: Tensor  # (n,) float64: what the first atom explained
+    unsettled: Tensor  # (n,) bool: rounding ended the pursuit
     rest: Tensor  # (n, width): correlations of the residual with all atoms, or the residual
     beyond: Tensor  # (n, n_atoms) for OLS: |d|^2 less what is spanned; infinite if that is all
 
@@ -65,17 +89,33 @@ class Source:
         The atoms that a signal can pick from.
     use_ols, positive : bool
         Select by residual decrease; only positive correlations.
+    limits : Limits, optional
+        What counts as rounding: by default what does in the type of ``signals``.
     """
 
-    def __init__(self, signals: Tensor, n_atoms: int, use_ols: bool, positive: bool) -> None:
+    def __init__(
+        self,
+        signals: Tensor,
+        n_atoms: int,
+        use_ols: bool,
+        positive: bool,
+        limits: Limits | None = None,
+    ) -> None:
         self.signals, self.n_atoms = signals, n_atoms
         self.use_ols, self.positive = use_ols, positive
-        self.eps = torch.finfo(signals.dtype).eps
-        self.rounding = _ROUNDING * self.eps
+        self.limits = limits or limits_of(signals.dtype)
 
     def best(self, live: Live) -> tuple[Tensor, Tensor]:
         """Return the atom (n,) that each signal would pick, and its correlation (n,)."""
         raise NotImplementedError
+
+    def any_above(self, live: Live, least: Tensor) -> Tensor:
+        """Tell of which signals some atom by itself would explain more than ``least`` (n,)."""
+        raise NotImplementedError
+
+    def _above(self, corr: Tensor, least: Tensor, norms2: Tensor) -> Tensor:
+        above = corr.double() ** 2 > least[:, None] * norms2
+        return ((above & (corr > 0)) if self.positive else above).any(dim=1)
 
     def norms(self, which: Tensor, atoms: Tensor) -> Tensor:
         """Return the squared norms of atoms (n, m) of signals ``which``."""
@@ -125,7 +165,8 @@ class Source:
             which=which, until=until, going=until > 0, counts=torch.zeros_like(which),
             picked=torch.zeros((n, room), dtype=torch.int64, device=which.device),
             code=new((n, room)), directions=new((n, room, room)),
-            explained=new(n, dtype=torch.float64), vanishing=new(n, dtype=torch.float64),
+            explained=new(n, dtype=torch.float64), first=new(n, dtype=torch.float64),
+            unsettled=torch.zeros_like(until, dtype=torch.bool),
             rest=self.signals, beyond=self.first_beyond(which) if self.use_ols else new((n, 0)),
         )  # fmt: skip
 
@@ -161,7 +202,7 @@ class Source:
     def _left_beyond(self, beyond: Tensor, products: Tensor, norms2: Tensor) -> Tensor:
         """Return ``beyond`` less squared products with a new direction; infinite if rounding."""
         left = torch.addcmul(beyond, products, products, value=-1)
-        return left.masked_fill_(left <= self.rounding * norms2, torch.inf)
+        return left.masked_fill_(left <= self.limits.spanned * norms2, torch.inf)
 
 
 class GramRows(Source):
@@ -175,12 +216,20 @@ class GramRows(Source):
         Squared norms of the atoms, a row a signal if each has its own.
     corr : (n_signals, n_atoms)
         Inner products of signals and atoms; only read.
+    use_ols, positive, limits
+        As of ``Source``.
     """
 
     def __init__(
-        self, table: Tensor, norms2: Tensor, corr: Tensor, use_ols: bool, positive: bool
+        self,
+        table: Tensor,
+        norms2: Tensor,
+        corr: Tensor,
+        use_ols: bool,
+        positive: bool,
+        limits: Limits | None = None,
     ) -> None:
-        super().__init__(corr, corr.shape[1], use_ols, positive)
+        super().__init__(corr, corr.shape[1], use_ols, positive, limits)
         self.table, self.norms2 = table, norms2
         self.own = len(norms2) > 1
 
@@ -188,6 +237,11 @@ class GramRows(Source):
         """Return the atom (n,) that each signal would pick, and its correlation (n,)."""
         atom = self._scores(live.rest, live.beyond).argmax(dim=1)
         return atom, live.rest.gather(1, atom[:, None])[:, 0]
+
+    def any_above(self, live: Live, least: Tensor) -> Tensor:
+        """Tell of which signals some atom by itself would explain more than ``least`` (n,)."""
+        norms2 = self.norms2[live.which] if self.own else self.norms2
+        return self._above(live.rest, least, norms2)
 
     def norms(self, which: Tensor, atoms: Tensor) -> Tensor:
         """Return the squared norms of atoms (n, m) of signals ``which``."""
@@ -231,7 +285,7 @@ class AskedRows(GramRows):
         Squared norms of the atoms.
     most_rows : int
         From so many rows on those that no signal needs any more are given up.
-    corr, use_ols, positive
+    corr, use_ols, positive, limits
         As of ``GramRows``.
     """
 
@@ -243,8 +297,10 @@ class AskedRows(GramRows):
         most_rows: int,
         use_ols: bool,
         positive: bool,
+        limits: Limits | None = None,
     ) -> None:
-        super().__init__(corr.new_empty((0, len(norms2))), norms2[None], corr, use_ols, positive)
+        none = corr.new_empty((0, len(norms2)))
+        super().__init__(none, norms2[None], corr, use_ols, positive, limits)
         self.gram_rows, self.most_rows = gram_rows, most_rows
         self.places = torch.full((len(norms2),), -1, dtype=torch.int64, device=corr.device)
         self.held = self.places[:0]  # the atoms of the table's rows, then of free ones

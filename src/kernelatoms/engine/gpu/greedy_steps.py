@@ -2,7 +2,7 @@
 
 What a step is, and what of it is rounding, stands at the head of ``engine/cpu/greedy_loops.py``:
 the arithmetic here is the same, a row a signal. Signals that are done stay where they are until
-fewer than half go on; then those that do move together. Once a step the host looks at four numbers:
+fewer than half go on; then those that do move together. Once a step the host looks at five numbers:
 how many go on, how many atoms they have, and whether there are rare cases to be settled.
 
 Plain torch, on any device, in float32 and float64: what faster coders cannot settle comes here.
@@ -15,19 +15,19 @@ import torch
 from torch import Tensor
 
 from kernelatoms.engine.gpu.greedy_atoms import AtomRows
-from kernelatoms.engine.gpu.greedy_nonnegative import (
-    LARGEST_DOUBT,
-    new_direction,
-    nonnegative_steps,
+from kernelatoms.engine.gpu.greedy_nonnegative import new_direction, nonnegative_steps
+from kernelatoms.engine.gpu.greedy_sources import (
+    CHECKED_DOUBT,
+    AskedRows,
+    GramRows,
+    Limits,
+    Live,
+    Source,
 )
-from kernelatoms.engine.gpu.greedy_sources import AskedRows, GramRows, Live, Source
 
 #: Atoms in the order of picks (n, k) int64, then -1; coefficients (n, k), then 0; how many they
-#: are (n,) int64; what they explain (n,) float64.
-Picks = tuple[Tensor, Tensor, Tensor, Tensor]
-
-# A share of a signal's energy that rounding may change: from here on a step is checked.
-_CHECKED_DOUBT = 1e-6
+#: are (n,) int64; what they explain (n,) float64; whether rounding ended the pursuit (n,) bool.
+Picks = tuple[Tensor, Tensor, Tensor, Tensor, Tensor]
 
 # Atoms that there is room for at first; and bytes for small matrices of signals in rare cases.
 _FIRST_ROOM = 16
@@ -42,6 +42,7 @@ def code_gram(
     n_nonzero: int,
     use_ols: bool,
     positive: bool,
+    limits: Limits | None = None,
 ) -> Picks:
     """Code a block of signals over one Gram matrix.
 
@@ -59,6 +60,8 @@ def code_gram(
         The most atoms of a code.
     use_ols, positive : bool
         Select by residual decrease instead of correlation; non-negative codes.
+    limits : Limits, optional
+        What counts as rounding.
 
     Returns
     -------
@@ -70,13 +73,21 @@ def code_gram(
         How many they are.
     explained : (n_signals,) float64
         |x|^2 less the squared residual.
+    unsettled : (n_signals,) bool
+        Whether rounding ended the pursuit.
     """
-    source = GramRows(gram, norms2[None], corr, use_ols, positive)
+    source = GramRows(gram, norms2[None], corr, use_ols, positive, limits)
     return _pursue(source, until, n_nonzero)
 
 
 def code_local(
-    grams: Tensor, corr: Tensor, until: Tensor, n_nonzero: int, use_ols: bool, positive: bool
+    grams: Tensor,
+    corr: Tensor,
+    until: Tensor,
+    n_nonzero: int,
+    use_ols: bool,
+    positive: bool,
+    limits: Limits | None = None,
 ) -> Picks:
     """Code a block of signals, each over its own candidates.
 
@@ -85,7 +96,8 @@ def code_local(
     """
     n, n_local = corr.shape
     norms2 = grams.diagonal(dim1=1, dim2=2).contiguous()
-    source = GramRows(grams.reshape(n * n_local, n_local), norms2, corr, use_ols, positive)
+    table = grams.reshape(n * n_local, n_local)
+    source = GramRows(table, norms2, corr, use_ols, positive, limits)
     return _pursue(source, until, n_nonzero)
 
 
@@ -98,13 +110,14 @@ def code_asked(
     n_nonzero: int,
     use_ols: bool,
     positive: bool,
+    limits: Limits | None = None,
 ) -> Picks:
     """Code a block of signals with rows of the Gram matrix that are asked for.
 
     As ``code_gram``, but for ``gram_rows(atoms)``, which returns the rows (m, n_atoms) of atoms
     (m,) int64, and ``most_rows``, from which on those that nobody needs are given up.
     """
-    source = AskedRows(gram_rows, norms2, corr, most_rows, use_ols, positive)
+    source = AskedRows(gram_rows, norms2, corr, most_rows, use_ols, positive, limits)
     return _pursue(source, until, n_nonzero)
 
 
@@ -116,13 +129,14 @@ def code_rows(
     n_nonzero: int,
     use_ols: bool,
     positive: bool,
+    limits: Limits | None = None,
 ) -> Picks:
     """Code a block of signals (n_signals, n_features) over atoms (n_atoms, n_features).
 
     As ``code_gram``, without inner products: OMP holds residuals, and their correlations with some
     thousand atoms at a time; OLS also what is left of every atom for every signal.
     """
-    source = AtomRows(atoms, norms2, signals, use_ols, positive)
+    source = AtomRows(atoms, norms2, signals, use_ols, positive, limits)
     return _pursue(source, until, n_nonzero)
 
 
@@ -154,6 +168,8 @@ class _Step:
     z: Tensor  # (n,): how far to go there
     coefs: Tensor  # (n, k + 1): what that adds to the code
     total: Tensor  # (n,) float64: what is explained then
+    wanted: Tensor  # (n,) bool: what the atom explains is more than rounding
+    ended: Tensor  # (n,) bool: it is not; OLS may have overlooked atoms
     taken: Tensor  # (n,) bool
     doubtful: Tensor  # (n,) bool: rounding shows; to be checked
     negative: Tensor  # (n,) bool: it would make coefficients negative
@@ -168,17 +184,21 @@ def _step_all(source: Source, live: Live, k: int, most: int) -> tuple[int, int]:
     going = step.taken & (live.counts + 1 < most) & (step.total < live.until)
     numbers = [
         going.sum(), torch.where(going, live.counts + 1, 0).max(), step.doubtful.sum(),
-        step.negative.sum(),
+        step.negative.sum(), step.ended.sum(),
     ]  # fmt: skip
-    n_going, longest, n_doubtful, n_negative = torch.stack(numbers).tolist()
+    n_going, longest, n_doubtful, n_negative, n_ended = torch.stack(numbers).tolist()
+    for rows in _few(step.ended, n_ended, live, k):
+        few = live.take(rows)
+        live.unsettled[rows] = source.any_above(few, source.limits.vanishing * few.first)
     for rows in _few(step.doubtful, n_doubtful, live, k):
         step.taken[rows] = _check(source, live, step, rows, k)
     plain = step.taken & ~step.negative
-    _take(live, step, plain, source.rounding)
+    _take(live, step, plain)
     for rows in _few(step.negative, n_negative, live, k):
         few = live.take(rows)
         step.taken[rows] = nonnegative_steps(source, few, step.atom[rows], k)
         live.put(rows, few, "counts", "picked", "code", "directions", "explained")
+    live.unsettled |= step.wanted & ~step.taken
     live.going = step.taken & (live.counts < most) & (live.explained < live.until)
     if n_doubtful or n_negative:
         numbers = [live.going.sum(), torch.where(live.going, live.counts, 0).max()]
@@ -197,18 +217,17 @@ def _step_all(source: Source, live: Live, k: int, most: int) -> tuple[int, int]:
 
 def _next_step(source: Source, live: Live, k: int) -> _Step:
     """Return what every signal that goes on would do next."""
+    limits = source.limits
     atom, corr = source.best(live)
     norms = source.norms(live.which, atom[:, None])[:, 0]
     # Signals that are done may have more than k atoms.
     at = live.counts.clamp(max=k)
     cross = source.inner(live.which, live.picked[:, :k], atom)
-    direction, is_new = new_direction(live.directions[:, :k, :k], cross, norms, at, source.rounding)
+    direction, is_new = new_direction(live.directions[:, :k, :k], cross, norms, at, limits.spanned)
     filled = torch.arange(k, device=atom.device) < live.counts[:, None]
     again = (filled & (live.picked[:, :k] == atom[:, None])).any(dim=1)
-    # A correlation at rounding level means that the residual is zero, or orthogonal to every atom.
-    taken = live.going & is_new & ~again & (corr.double() ** 2 > live.vanishing * norms)
-    if source.positive:
-        taken &= corr > 0
+    wanted, chosen, ended = _more_than_rounding(source, live, atom, corr, norms)
+    taken = chosen & is_new & ~again
     z = torch.where(taken, corr * direction.gather(1, at[:, None])[:, 0], 0)
     direction = torch.where(taken[:, None], direction, 0)
     coefs = z[:, None] * direction
@@ -223,11 +242,33 @@ def _next_step(source: Source, live: Live, k: int) -> _Step:
     if source.positive:
         there = torch.arange(k + 1, device=atom.device) <= live.counts[:, None]
         negative = taken & (there & (code + coefs <= 0)).any(dim=1)
-    doubtful = taken & ~negative & (source.eps * size2 > _CHECKED_DOUBT * total)
-    hopeless = doubtful & (source.eps * size2 > LARGEST_DOUBT * total)
+    doubtful = taken & ~negative & (limits.eps * size2 > CHECKED_DOUBT * total)
+    hopeless = doubtful & (limits.eps * size2 > limits.largest_doubt * total)
     return _Step(
-        atom, at, direction, z, coefs, total, taken & ~hopeless, doubtful & ~hopeless, negative
+        atom, at, direction, z, coefs, total, wanted, ended, taken & ~hopeless,
+        doubtful & ~hopeless, negative,
     )  # fmt: skip
+
+
+def _more_than_rounding(
+    source: Source, live: Live, atom: Tensor, corr: Tensor, norms: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return whose best atom explains more than rounding, whose pick is none; who else went on."""
+    square, vanishing = corr.double() ** 2, source.limits.vanishing * live.first
+    # What the best atom explains is rounding: the residual is zero, or orthogonal to every atom.
+    if not source.use_ols:
+        chosen = live.going & (square > vanishing * norms)
+        if source.positive:
+            chosen &= corr > 0
+        return chosen, chosen, torch.zeros_like(chosen)
+    beyond = live.beyond.gather(1, atom[:, None])[:, 0]
+    wanted = live.going & (square > vanishing * beyond)
+    if source.positive:
+        wanted &= corr > 0
+    # OLS does not look at atoms that the picked ones span, but for rounding; of those that they
+    # nearly span, it may pick one by rounding alone.
+    chosen = wanted & (square > source.limits.spanned**2 * live.first * norms)
+    return wanted, chosen, live.going & ~wanted
 
 
 def _check(source: Source, live: Live, step: _Step, rows: Tensor, k: int) -> Tensor:
@@ -241,13 +282,11 @@ def _check(source: Source, live: Live, step: _Step, rows: Tensor, k: int) -> Ten
     return step.total[rows] - live.explained[rows] > 0.5 * step.z[rows].double() ** 2
 
 
-def _take(live: Live, step: _Step, plain: Tensor, rounding: float) -> None:
+def _take(live: Live, step: _Step, plain: Tensor) -> None:
     """Take those steps that ask for nothing more."""
     width = step.coefs.shape[1]
     one, at = plain[:, None], step.at[:, None]
-    live.vanishing = torch.where(
-        plain & (live.counts == 0), (rounding * step.z.double()) ** 2, live.vanishing
-    )
+    live.first = torch.where(plain & (live.counts == 0), step.z.double() ** 2, live.first)
     live.picked.scatter_(1, at, torch.where(one, step.atom[:, None], live.picked.gather(1, at)))
     live.code[:, :width] += step.coefs * one
     place = (torch.arange(len(plain), device=plain.device), step.at, slice(0, width))
@@ -266,20 +305,20 @@ def _few(wanted: Tensor, n_wanted: int, live: Live, k: int) -> tuple[Tensor, ...
 
 
 def _results(live: Live, rows: Tensor) -> tuple[Tensor, ...]:
-    found = live.which, live.counts, live.explained, live.picked, live.code
+    found = live.which, live.counts, live.explained, live.unsettled, live.picked, live.code
     return tuple(part[rows] for part in found)
 
 
 def _together(ended: list[tuple[Tensor, ...]], until: Tensor) -> Picks:
     """Return the results of all signals of a block in its order."""
-    n, k = len(until), ended[-1][3].shape[1]
-    which, counts, explained = (torch.cat([part[i] for part in ended]) for i in range(3))
+    n, k = len(until), ended[-1][4].shape[1]
+    which, counts, explained, unsettled = (torch.cat([part[i] for part in ended]) for i in range(4))
     picked = torch.full((n, k), -1, dtype=torch.int64, device=until.device)
-    values = ended[-1][4].new_zeros((n, k))
-    for here, _, _, its_picked, its_code in ended:
+    values = ended[-1][5].new_zeros((n, k))
+    for here, _, _, _, its_picked, its_code in ended:
         room = its_picked.shape[1]
         picked[here, :room], values[here, :room] = its_picked, its_code
     order = which.argsort()
     counts = counts[order]
     empty = torch.arange(k, device=until.device) >= counts[:, None]
-    return picked.masked_fill_(empty, -1), values, counts, explained[order]
+    return picked.masked_fill_(empty, -1), values, counts, explained[order], unsettled[order]
