@@ -71,7 +71,7 @@ PURSUIT = {
 }  # fmt: skip
 STEP = {
     "float": "signals residuals units slacks sizes atoms norms2 directions triangle out_w "
-    "first_gain", "half": "halves", "double": "energy until explained",
+    "exact_at first_gain", "half": "halves", "double": "energy until explained",
     "int": "who keys out_ids counts", "small": "going unsettled",
 }  # fmt: skip
 
@@ -137,7 +137,7 @@ def test_steps_over_many_atoms(n_nonzero, n_features, positive):
     for eight_bits in (False, True):
         ptx = compiled(
             many_atoms._step, STEP, K=n_nonzero, P=n_features, T=64, BN=256, J=4, S=4,
-            C=many_atoms._LOOKS[eight_bits], POSITIVE=positive, EIGHT_BITS=eight_bits,
+            POSITIVE=positive, EIGHT_BITS=eight_bits,
             options=many_atoms._program(n_nonzero, n_features, 64),
         )  # fmt: skip
         assert not fused_sums(ptx)

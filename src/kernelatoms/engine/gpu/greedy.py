@@ -266,7 +266,7 @@ def _asked(
             raise ValueError("stop_at must not hold negative numbers or NaN.")
     return Asked(
         len(like), n_nonzero, stop_at, relative, use_ols, positive, like.dtype, like.device,
-        limits_of(like.dtype, leave_unsettled, exact),
+        limits_of(like.dtype, leave_unsettled, exact), leave_unsettled,
     )  # fmt: skip
 
 

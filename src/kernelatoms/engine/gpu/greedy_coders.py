@@ -36,6 +36,7 @@ class Asked(NamedTuple):
     dtype: torch.dtype
     device: torch.device
     limits: Limits
+    leave_unsettled: bool
 
 
 class Coder(NamedTuple):
@@ -119,7 +120,7 @@ def fast_coder(form: str, shared: tuple[Any, ...], asked: Asked) -> Coder | None
         n_features = shared[0].shape[1]
         code = partial(many_atoms.code_rows, screens.ready_atoms(shared[0]), **options)
         of_signal = many_atoms.bytes_a_signal(asked.n_atoms, n_features, capped)
-        settles_all = False
+        settles_all = asked.leave_unsettled and capped == most
     else:
         return None
     return Coder(

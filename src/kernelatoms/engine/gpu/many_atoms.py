@@ -11,7 +11,9 @@ Each step has two kernels:
 looked at unless it is below the best exact correlation even so. Two of a tile that are both in
 doubt make the program look at the whole tile. Where the two best looks differ by less than
 8 eps |x| |d|, many times what float32 rounds them by, both are taken again with the residual in
-float64. So a pick is that of float64 arithmetic.
+float64; three that do leave the signal unsettled. Where little of x is left, that would be most
+looks: the residual is then computed in float64 and rounded, and its own norm stands for |x|. So a
+pick is that of float64 arithmetic.
 
 **Memory.** A block of B signals needs B k p floats for its directions and 8 B n_atoms / 256 bytes
 for what the screen left.
@@ -29,6 +31,7 @@ from kernelatoms.engine.gpu.screens import (
     _BIG,
     AtomsForScreens,
     RowsForScreens,
+    place_of_key,
     rotate,
     round_rows,
     screen,
@@ -41,31 +44,38 @@ _STEPS_A_LOOK = 4
 # Gram-Schmidt without a second round needs that so much of an atom is left.
 _FEWEST_LEFT = tl.constexpr(1e-4)
 _MOST_LOOKS = tl.constexpr(64)
-# Atoms looked at together, after screens in half precision and in 8 bits: measured on an H200.
-_LOOKS = (1, 2)
+_MUCH_LESS = tl.constexpr(8.0)
 _TIE = tl.constexpr(8 * 1.1920929e-07)
 _NOBODY = tl.constexpr(2147483647)
 
 
 @triton.jit
-def _best_two(es, names, best, b, ab, runner, other, POSITIVE: tl.constexpr):  # type: ignore[no-untyped-def]
-    """Return the best two of correlations es of atoms ``names`` and of those known before."""
+def _best_three(es, names, best, b, ab, second, other, third, POSITIVE: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Return the best three of correlations es of atoms ``names`` and of those known before.
+
+    The best with its atom and sign, the second with its atom, the size of the third.
+    """
     sizes = es if POSITIVE else tl.abs(es)
-    sizes = tl.where((names >= 0) & (names != b), sizes, -2.0)
-    largest = tl.max(sizes, 0)
-    name = tl.min(tl.where(sizes == largest, names, _NOBODY), 0)  # ties go to the first atom
+    sizes = tl.where((names >= 0) & (names != b) & (names != other), sizes, -2.0)
+    one = tl.max(sizes, 0)
+    name = tl.min(tl.where(sizes == one, names, _NOBODY), 0)  # ties go to the first atom
     e = tl.sum(tl.where(names == name, es, 0.0), 0)
-    rest = tl.where(names == name, -2.0, sizes)
-    second = tl.max(rest, 0)
-    its = tl.min(tl.where(rest == second, names, _NOBODY), 0)
-    better = (largest > best) | ((largest == best) & (name < b))
-    # Behind a new best come the old one or the second; behind the old one the new or who was there.
-    one, its_name = tl.where(better, second, largest), tl.where(better, its, name)
-    old, old_name = tl.where(better, best, runner), tl.where(better, b, other)
-    other = tl.where(one > old, its_name, old_name)
-    runner = tl.maximum(one, old)
-    best, ab = tl.where(better, largest, best), tl.where(better, e, ab)
-    return best, tl.where(better, name, b), ab, runner, other
+    sizes = tl.where(names == name, -2.0, sizes)
+    two = tl.max(sizes, 0)
+    its_name = tl.min(tl.where(sizes == two, names, _NOBODY), 0)
+    three = tl.max(tl.where(names == its_name, -2.0, sizes), 0)
+    # The third of two falling sequences: of one alone, or beside one or two of the other.
+    third = tl.maximum(
+        tl.maximum(three, third), tl.maximum(tl.minimum(two, best), tl.minimum(one, second))
+    )
+    better = (one > best) | ((one == best) & (name < b))
+    # Behind a new best come the old one or the new second; behind the old one the new or the old.
+    new, new_name = tl.where(better, two, one), tl.where(better, its_name, name)
+    old, old_name = tl.where(better, best, second), tl.where(better, b, other)
+    other = tl.where(new > old, new_name, old_name)
+    second = tl.maximum(new, old)
+    best, ab = tl.where(better, one, best), tl.where(better, e, ab)
+    return best, tl.where(better, name, b), ab, second, other, third
 
 
 @triton.jit
@@ -109,14 +119,17 @@ def _less(r, atoms, ids, w, c, inside, n_features, k, K: tl.constexpr):  # type:
 
 @triton.jit
 def _true_residual(  # type: ignore[no-untyped-def]
-    x, atoms, ids, w, triangle, c, inside, n_features, k, K: tl.constexpr, POSITIVE: tl.constexpr
+    signal, atoms, ids, w, triangle, c, inside, n_features, k,
+    K: tl.constexpr, POSITIVE: tl.constexpr,
 ):  # fmt: skip
-    """Return what atoms ``ids`` leave of x, in float64.
+    """Return what atoms ``ids`` leave of a signal, in float64; ``w`` is as ``out_w`` of ``_step``.
 
     Coefficients are known to float32. What is left then has small products g with the atoms, and
     taking out (L L')^-1 g of them makes it right to the square of that error.
     """
     js = tl.arange(0, K)
+    x = tl.load(signal + c, mask=inside, other=0.0).to(tl.float64)
+    w = tl.load(w + js, mask=js < k, other=0.0).to(tl.float64)
     if not POSITIVE:
         w = _solve_back(w, triangle, k, K)
     r, _ = _less(x, atoms, ids, w, c, inside, n_features, k, K)
@@ -136,11 +149,10 @@ def _true_residual(  # type: ignore[no-untyped-def]
 @triton.jit(do_not_specialize=["k"])
 def _step(  # type: ignore[no-untyped-def]
     who, signals, residuals, halves, units, slacks, sizes, atoms, norms2, keys, directions,
-    triangle,
-    out_ids, out_w, energy, until, explained, first_gain, going, counts, unsettled,
-    k, n_nonzero, n_features, wide, n_atoms, n_tiles,
+    triangle, out_ids, out_w, energy, exact_at, until, explained, first_gain, going, counts,
+    unsettled, k, n_nonzero, n_features, wide, n_atoms, n_tiles,
     K: tl.constexpr, P: tl.constexpr, T: tl.constexpr, BN: tl.constexpr, J: tl.constexpr,
-    S: tl.constexpr, C: tl.constexpr, POSITIVE: tl.constexpr, EIGHT_BITS: tl.constexpr,
+    S: tl.constexpr, POSITIVE: tl.constexpr, EIGHT_BITS: tl.constexpr,
 ):  # fmt: skip
     slot = tl.program_id(0)
     n = tl.load(who + slot).to(tl.int64)
@@ -150,35 +162,46 @@ def _step(  # type: ignore[no-untyped-def]
     inside = c < n_features
     r = tl.load(residuals + n * n_features + c, mask=inside, other=0.0)
     slack = tl.load(slacks + slot)
+    ids = tl.load(out_ids + n * K + js, mask=js < k, other=-1)
+    # Rounding of the residual is relative to its norm when it was exact. Where much less is left,
+    # it is computed afresh.
+    exact_norm = tl.load(exact_at + n)
+    norm = tl.sqrt(tl.sum(r * r, 0))
+    if norm * _MUCH_LESS < exact_norm:
+        true = _true_residual(
+            signals + n * n_features, atoms, ids, out_w + n * K, triangle + n * K * K, c, inside,
+            n_features, k, K, POSITIVE,
+        )  # fmt: skip
+        fresh = true.to(tl.float32)
+        slack += tl.sqrt(tl.sum((fresh - r) * (fresh - r), 0)) * tl.load(sizes + 1)
+        r = fresh
+        exact_norm = norm
     unit = tl.load(units + slot)
     own = keys + (slot.to(tl.int64) * n_tiles + t) * 2
     rest = tl.load(own, mask=t < n_tiles, other=0)
     seconds = tl.load(own + 1, mask=t < n_tiles, other=0)
     # How often a tile was looked at, and the least that it still may hide.
     looked = tl.zeros((T,), tl.int32)
-    best, b, ab, runner, other, looks = -1.0, -1, 0.0, -3e38, -1, 0
-    top = tl.max(rest, 0)
+    best, b, ab, second, other, third, looks = -1.0, -1, 0.0, -3e38, -1, -3e38, 0
+    least: tl.constexpr = 1 if EIGHT_BITS else BN  # keys of no product are less
+    top, tile = tl.max(rest, 0, return_indices=True)
     while (
         (value_of_key(top, BN, EIGHT_BITS) * unit + slack > best)
-        & (top >= BN)
+        & (top >= least)
         & (looks < _MOST_LOOKS)
     ):
-        cs = tl.arange(0, C)
-        chosen = tl.zeros((C,), tl.int32) - 1
-        for c_th in tl.static_range(C):
-            top, tile = tl.max(rest, 0, return_indices=True)
-            i = tile * BN + (BN - 1) - (top & (BN - 1))
-            chosen = tl.where((cs == c_th) & (top >= BN), i, chosen)
-            here = t == tile
-            rest = tl.where(here, tl.where(looked == 0, seconds, 0), rest)
-            looked += tl.where(here, 1, 0)
-        rows = tl.load(
-            atoms + chosen.to(tl.int64)[:, None] * n_features + c[None, :],
-            mask=(chosen >= 0)[:, None] & inside[None, :], other=0.0,
+        i = tl.zeros((1,), tl.int32) + (tile * BN + place_of_key(top, BN, EIGHT_BITS))
+        row = tl.load(
+            atoms + i.to(tl.int64)[:, None] * n_features + c[None, :],
+            mask=inside[None, :], other=0.0,
         )  # fmt: skip
-        es = tl.sum(rows * r[None, :], 1)
-        best, b, ab, runner, other = _best_two(es, chosen, best, b, ab, runner, other, POSITIVE)
-        top = tl.max(rest, 0)
+        best, b, ab, second, other, third = _best_three(
+            tl.sum(row * r[None, :], 1), i, best, b, ab, second, other, third, POSITIVE
+        )
+        here = t == tile
+        rest = tl.where(here, tl.where(looked == 0, seconds, 0), rest)
+        looked += tl.where(here, 1, 0)
+        top, tile = tl.max(rest, 0, return_indices=True)
         looks += 1
     # Tiles of which both atoms named are in doubt may hide a third: look at all of theirs.
     hidden = tl.where(looked >= 2, value_of_key(seconds, BN, EIGHT_BITS) * unit, -1.0)
@@ -191,8 +214,8 @@ def _step(  # type: ignore[no-untyped-def]
                 atoms + its.to(tl.int64)[:, None] * n_features + c[None, :],
                 mask=(its < n_atoms)[:, None] & inside[None, :], other=0.0,
             )  # fmt: skip
-            best, b, ab, runner, other = _best_two(
-                tl.sum(rows * r[None, :], 1), its, best, b, ab, runner, other, POSITIVE
+            best, b, ab, second, other, third = _best_three(
+                tl.sum(rows * r[None, :], 1), its, best, b, ab, second, other, third, POSITIVE
             )
         hidden = tl.where(t == tile, -1.0, hidden)
         most, tile = tl.max(hidden, 0, return_indices=True)
@@ -204,13 +227,13 @@ def _step(  # type: ignore[no-untyped-def]
     d = tl.load(atoms + wide_b * n_features + c, mask=inside, other=0.0)
     norm2 = tl.load(norms2 + wide_b)
     all_energy = tl.load(energy + n)
-    ids = tl.load(out_ids + n * K + js, mask=js < k, other=-1)
-    if runner + tl.sqrt(all_energy.to(tl.float32) * norm2) * _TIE > best:
-        x = tl.load(signals + n * n_features + c, mask=inside, other=0.0).to(tl.float64)
-        w64 = tl.load(out_w + n * K + js, mask=js < k, other=0.0).to(tl.float64)
+    tie = exact_norm * tl.sqrt(norm2) * _TIE
+    if second + tie > best:
+        failed |= third + tie > best
         true = _true_residual(
-            x, atoms, ids, w64, triangle + n * K * K, c, inside, n_features, k, K, POSITIVE
-        )
+            signals + n * n_features, atoms, ids, out_w + n * K, triangle + n * K * K, c, inside,
+            n_features, k, K, POSITIVE,
+        )  # fmt: skip
         wide_other = tl.zeros((), tl.int64) + other
         its_d = tl.load(atoms + wide_other * n_features + c, mask=inside, other=0.0)
         e, its_e = tl.sum(true * d, 0), tl.sum(true * its_d, 0)
@@ -234,11 +257,12 @@ def _step(  # type: ignore[no-untyped-def]
         cross += tl.sum(placed, 1)
     left = tl.sum(v * v, 0)
     first_z2 = tl.load(first_gain + n)
-    helps = (ab * ab > first_z2 * _ROUNDING * _ROUNDING * norm2) & (left > norm2 * _ROUNDING)
-    helps &= tl.sum(tl.where(ids == b, 1, 0), 0) == 0
+    # Nothing is left but rounding, and the pursuit ends; or an atom that float32 cannot use.
+    helps = ab * ab > first_z2 * _ROUNDING * _ROUNDING * norm2
     if POSITIVE:
         helps &= ab > 0.0
-    failed |= helps & (left < norm2 * _FEWEST_LEFT)
+    known = tl.sum(tl.where(ids == b, 1, 0), 0) > 0
+    failed |= helps & (known | (left < norm2 * _FEWEST_LEFT))
     scale = 1.0 / tl.sqrt(tl.maximum(left, 1e-37))
     v *= scale
     z = tl.sum(v * r, 0)
@@ -268,6 +292,7 @@ def _step(  # type: ignore[no-untyped-def]
         tl.store(out_ids + n * K + k, b)
         tl.store(out_w + n * K + js, w, mask=(js <= k) if POSITIVE else (js == k))
         tl.store(residuals + n * n_features + c, r, mask=inside)
+        tl.store(exact_at + n, exact_norm)
         tl.store(explained + n, total)
         if k == 0:
             tl.store(first_gain + n, z * z)
@@ -353,6 +378,7 @@ def code_rows(
 
     residuals = signals.clone()
     energy = squared_norms(signals)
+    exact_at = energy.sqrt().float()
     who = torch.arange(n_signals, dtype=torch.int32, device=device)
     going = (until > 0).to(torch.int8)
     unsettled = torch.zeros(n_signals, dtype=torch.int8, device=device)
@@ -373,10 +399,10 @@ def code_rows(
         screen(rounded, ready, keys, positive)
         _step[(len(who),)](
             who, signals, residuals, rounded.halves, rounded.units, rounded.slacks, ready.sizes,
-            ready.atoms, ready.norms2, keys, directions, triangle, picked, values, energy, until,
-            explained, first_gain, going, counts, unsettled,
+            ready.atoms, ready.norms2, keys, directions, triangle, picked, values, energy,
+            exact_at, until, explained, first_gain, going, counts, unsettled,
             k, n_nonzero, n_features, rounded.halves.shape[1], n_atoms, n_tiles,
-            K=K, P=P, T=T, BN=_BIG.value, J=4, S=4, C=_LOOKS[eight_bits], POSITIVE=positive,
+            K=K, P=P, T=T, BN=_BIG.value, J=4, S=4, POSITIVE=positive,
             EIGHT_BITS=eight_bits, **_program(K, P, T),
         )  # fmt: skip
     indices = empty(n_signals, n_nonzero, dtype=torch.int32)

@@ -17,13 +17,15 @@ by one random rotation Q of all: inner products stay, and Qr is evenly large, wh
 want. Given Qr, the part of Qd orthogonal to it points anywhere, independent of a. So <a, Qd> is
 <r, d> <a, Qr> / |r|^2, which is known up to the factor <r, d>, plus a number that is larger than
 ``SURE`` |a| |d| / sqrt(n_features - 1) with a probability of less than exp(-SURE^2 / 2) over
-rotations; <Qr, b> alike. The factors are in ``units``, the rest is ``slack``:
+rotations; <Qr, b> alike. The factors are in ``units``, the rest is ``slack``, where the two numbers
+add up as independent ones do:
 
     |<r, d>| <= unit |<r^, d^>| + slack.
 
-A pick is wrong only where this fails for the best atom itself, once in 10^13 steps. That is proved
-for a uniformly random Q. Ours is two rounds of random signs and a Hartley transform, a matrix
-product of 16 bits; what that product loses is part of the slack.
+A pick is wrong only where this fails for the best atom itself: once in 10^13 steps, and once in
+four million if the two were as dependent as can be. That holds for a uniformly random Q. Ours is
+two rounds of random signs and a Hartley transform, a matrix product of 16 bits; what that product
+loses is part of the slack.
 """
 
 import math
@@ -160,11 +162,15 @@ def is_hopper(device: torch.device) -> bool:
 
 
 @triton.jit
-def _slack(error, norm, sizes, spread):  # type: ignore[no-untyped-def]
+def _slack(error, norm, sizes, spread, ROTATED: tl.constexpr):  # type: ignore[no-untyped-def]
     """Return what a product may be off by: see the head of this file."""
     longest = tl.load(sizes + 1)
     worst = tl.load(sizes + 2)
-    return (spread * (error * longest + norm * worst) + error * worst) * 1.001
+    if ROTATED:
+        both = tl.sqrt(error * error * longest * longest + norm * norm * worst * worst)
+    else:
+        both = error * longest + norm * worst
+    return (spread * both + error * worst) * 1.001
 
 
 @triton.jit
@@ -185,7 +191,7 @@ def store_rounded(  # type: ignore[no-untyped-def]
         norm = tl.sqrt(tl.sum(r * r, 0))
         error += norm * (n_features * 1.1920929e-07)
         tl.store(units + slot, unit * tl.load(sizes))
-        tl.store(slacks + slot, _slack(error, norm, sizes, 1.0))
+        tl.store(slacks + slot, _slack(error, norm, sizes, 1.0, False))
 
 
 @triton.jit
@@ -219,7 +225,7 @@ def _quantise(  # type: ignore[no-untyped-def]
     lean = tl.abs(tl.sum(off * r, 0)) / norm2 + tl.load(sizes + 4)
     more = 1.001 / tl.maximum(1.0 - lean, 0.1)
     power = tl.load(units + slot)
-    slack = _slack(error, norm, sizes, spread) * power
+    slack = _slack(error, norm, sizes, spread, True) * power
     # What half precision lost before the rotation may point anywhere.
     slack += 1.001 * tl.load(slacks + slot) * tl.load(sizes + 1)
     slack += 1.001 * norm * power * tl.load(sizes + 3)
@@ -262,16 +268,15 @@ def _screen(  # type: ignore[no-untyped-def]
             sums = tl.dot(tl.load(left), tl.load(right), sums, out_dtype=kind)
             left += BK
             right += BK
-    # The product, and in the last bits the place in the tile, counted from its end: of equal
-    # products the first atom's key is larger. No two keys are equal, so that the largest of all
-    # others less it, as an unsigned number, belongs to the second.
-    place = (rn * -1 + (BN - 1))[None, :]
+    # The product, and in the last bits the place in the tile, such that of equal products the
+    # first atom's key is larger. No two keys are equal, so that the largest of all others less the
+    # best, as an unsigned number, is the second's.
     if POSITIVE:
         sums = tl.maximum(sums, 0)
     if EIGHT_BITS:
-        key = tl.abs(sums) * BN + place
+        key = tl.abs(sums) * BN - rn[None, :]
     else:  # without its sign bit, a float orders as an integer
-        key = (sums.to(tl.int32, bitcast=True) & (2147483648 - BN)) | place
+        key = (sums.to(tl.int32, bitcast=True) & (2147483648 - BN)) | (BN - 1 - rn)[None, :]
     one = tl.max(key, 1)
     others = (key - one[:, None]).to(tl.uint32, bitcast=True)
     two = one + tl.max(others, 1).to(tl.int32, bitcast=True)
@@ -282,10 +287,16 @@ def _screen(  # type: ignore[no-untyped-def]
 
 @triton.jit
 def value_of_key(key, BN: tl.constexpr, EIGHT_BITS: tl.constexpr):  # type: ignore[no-untyped-def]
-    """Return the largest product that a key may stand for: its last bits name the atom."""
+    """Return the largest product that a key may stand for."""
     if EIGHT_BITS:
-        return (key // BN).to(tl.float32)
+        return ((key + (BN - 1)) // BN).to(tl.float32)
     return (key | (BN - 1)).to(tl.float32, bitcast=True)
+
+
+@triton.jit
+def place_of_key(key, BN: tl.constexpr, EIGHT_BITS: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Return the place of a key's atom in its tile."""
+    return (-key if EIGHT_BITS else (BN - 1) - key) & (BN - 1)
 
 
 def round_rows(rows: torch.Tensor, ready: AtomsForScreens) -> RowsForScreens:
