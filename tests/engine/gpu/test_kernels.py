@@ -274,6 +274,26 @@ def test_exact_steps_take_for_rounding_what_float32_does():
         assert int(coded.counts[0]) == int(plain[2][0]) == 1
 
 
+@pytest.mark.parametrize("positive", [False, True])
+def test_exact_steps_take_the_digits_of_float64(positive):
+    """Atoms two degrees from each other: products in float32 end the pursuit, and that is told."""
+    signals, atoms = gaussian(12, 40, 20, seed=5)
+    atoms = atoms[0] + 0.035 * atoms
+    atoms = atoms / atoms.norm(dim=1, keepdim=True)
+    if positive:
+        signals = signals.abs() @ atoms[:12] + 0.05 * signals
+    wide = atoms.double()
+    gram, corr = wide @ wide.T, signals.double() @ wide.T
+    until = endless(signals)
+    found = greedy_exact.code_exactly(gram, corr, until, 8, positive=positive, exact=True)
+    check_same(found, in_float64(signals, atoms, 8, positive=positive), tol=1e-5)
+    assert not found.unsettled.any()
+    rounded = greedy_exact.code_exactly(gram, corr, until, 8, positive=positive)
+    short = rounded.counts < found.counts
+    assert bool(short.any()) or positive
+    assert bool((rounded.unsettled > 0)[short].all())
+
+
 def test_bounds_of_halved_numbers_are_what_rounding_can_do():
     """Numbers in the middle of two halves are off by all of 2^-11 of themselves."""
     middle = 0.5 * (1 + 2.0**-11)
