@@ -213,7 +213,7 @@ def as_codes(
             f"{np.count_nonzero(missed)} of {len(gap)} signals (the largest is {gap.max():.2g}); "
             "use a larger gap_tol or alpha, or atoms that are less alike.",
             ConvergenceWarning,
-            stacklevel=4,
+            stacklevel=7,
         )
     return RaggedCodes(
         n_atoms=problem.n_atoms, error=np.maximum(left, 0.0), gap=gap, indptr=indptr,

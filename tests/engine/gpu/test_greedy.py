@@ -547,6 +547,31 @@ def test_ties_go_to_the_lowest_index(dtype, use_ols, positive, form, monkeypatch
     assert (once[0] == code_on_cpu(X, D, 1, **options)[0]).all()
 
 
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(("use_ols", "positive"), SELECTIONS)
+def test_what_rounding_ends_is_told_and_settled_in_float64(use_ols, positive, form, rng):
+    """Atoms two degrees from each other: in float32 as on the CPU, in float64 as in float64."""
+    D = rng.standard_normal(20) + 0.035 * rng.standard_normal((40, 20))
+    D = (D / np.linalg.norm(D, axis=1, keepdims=True)).astype(np.float32)
+    X = np.concatenate([rng.standard_normal((20, 20)), rng.random((20, 40)) @ D])
+    X = X.astype(np.float32)
+    options = {"use_ols": use_ols, "positive": positive}
+    *_, unsettled = code(X, D, 8, form, leave_unsettled=True, **options)
+    *_, on_cpu = code_on_cpu(X, D, 8, leave_unsettled=True, **options)
+    assert unsettled.dtype == bool
+    assert (unsettled == on_cpu).mean() > 0.8
+    assert unsettled.mean() > 0.2 or positive
+    wide, atoms = X.astype(np.float64), D.astype(np.float64)
+    indices, values, left = code(wide, atoms, 8, form, exact=True, **options)
+    expected = code(wide, atoms, 8, form, **options)
+    true = residual_energies(wide, atoms, indices, values)
+    np.testing.assert_allclose(left, true, atol=1e-9 * energies_of(X).max())
+    more = np.sqrt(np.maximum(left, 0)) - np.sqrt(np.maximum(expected[2], 0))
+    assert (more < 3e-3 * np.sqrt(energies_of(X))).all()
+    ragged = code(X, D, 8, form, leave_unsettled=True, ragged=True, **options)
+    np.testing.assert_array_equal(ragged[-1], unsettled)
+
+
 @given(
     seed=seeds,
     angle=st.floats(-1.0, 1.5),

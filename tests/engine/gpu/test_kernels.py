@@ -22,6 +22,7 @@ from kernelatoms.engine.gpu import (  # noqa: E402
     many_atoms,
     screens,
 )
+from kernelatoms.engine.gpu.greedy_sources import limits_of  # noqa: E402
 from kernelatoms.engine.gpu.kernels import compiles_for  # noqa: E402
 from kernelatoms.engine.gpu.norm_kernels import squared_norms_of_float32  # noqa: E402
 
@@ -64,7 +65,7 @@ def in_float64(signals, atoms, n_nonzero, **options):
     until = options.pop("until", endless(signals))
     picked, values, counts, explained, _ = greedy_steps.code_gram(
         gram, gram.diagonal().contiguous(), own @ wide.T, until, n_nonzero,
-        options.get("use_ols", False), options.get("positive", False),
+        options.get("use_ols", False), options.get("positive", False), options.get("limits"),
     )  # fmt: skip
     last = torch.where(picked < 0, 1 << 30, picked)
     order = last.argsort(dim=1)
@@ -273,6 +274,27 @@ def test_exact_steps_take_for_rounding_what_float32_does():
         plain = greedy_steps.code_gram(gram, gram.diagonal(), corr, until, 2, False, False)
         coded = greedy_exact.code_exactly(gram.double(), corr.double(), until, 2)
         assert int(coded.counts[0]) == int(plain[2][0]) == 1
+
+
+@pytest.mark.parametrize("positive", [False, True])
+def test_exact_steps_take_the_digits_of_float64(positive):
+    """Atoms two degrees from each other: products in float32 end the pursuit, and that is told."""
+    signals, atoms = gaussian(12, 40, 20, seed=5)
+    atoms = atoms[0] + 0.035 * atoms
+    atoms = atoms / atoms.norm(dim=1, keepdim=True)
+    if positive:
+        signals = signals.abs() @ atoms[:12] + 0.05 * signals
+    wide = atoms.double()
+    gram, corr = wide @ wide.T, signals.double() @ wide.T
+    until = endless(signals)
+    found = greedy_exact.code_exactly(gram, corr, until, 8, positive=positive, exact=True)
+    limits = limits_of(torch.float64, exact=True)
+    expected = in_float64(signals, atoms, 8, positive=positive, limits=limits)
+    assert check_same(found, expected, tol=1e-5) == len(signals)
+    rounded = greedy_exact.code_exactly(gram, corr, until, 8, positive=positive)
+    short = rounded.counts < found.counts
+    assert bool(short.any()) or positive
+    assert bool((rounded.unsettled > 0)[short].all())
 
 
 def test_bounds_of_halved_numbers_are_what_rounding_can_do():
