@@ -223,7 +223,7 @@ class CRCClassifier(RepresentationClassifier):
 
     def _over_all(self, dictionary: TrainingDictionary, X: Array) -> Represented:
         inverse, problem = dictionary.ridge_inverse(self._weight()), dictionary.problem(X)
-        members, grams = dictionary.class_grams(self.labels_, len(self.classes_))
+        members, grams = dictionary.class_grams
         weights = np.empty((len(X), dictionary.n_atoms), like=X)
         shape = (len(X), len(members))
         parts = ClassParts(

@@ -8,6 +8,7 @@ from kernelatoms.engine import lives_elsewhere
 from kernelatoms.estimators.checks import check_choice, check_count, clip_count
 from kernelatoms.estimators.fitted import held
 from kernelatoms.estimators.kernel_choice import KernelChoice
+from kernelatoms.estimators.search_seed import SeededSearch
 from kernelatoms.estimators.training_dictionary import Locality, check_approximate
 from kernelatoms.similarity import (
     DISTANCES,
@@ -28,7 +29,7 @@ Array = NDArray[Any]
 _ELSEWHERE = (L1, L2, LInf, Chi2, type(None))
 
 
-class NeighborChoice(KernelChoice):
+class NeighborChoice(SeededSearch, KernelChoice):
     """Estimators that code signals over their neighbours, if asked, among rows that they keep.
 
     Their parameters: n_neighbors, distance, n_coarse, coarse_distance, search and image_shape, and
@@ -40,9 +41,7 @@ class NeighborChoice(KernelChoice):
     distance: Any
     n_coarse: int | None
     coarse_distance: Any
-    search: str
     image_shape: Any
-    random_state: Any
 
     def _check_neighbors(self) -> None:
         """Refuse parameters that name no neighbours."""
@@ -95,6 +94,7 @@ class NeighborChoice(KernelChoice):
         if self.search == "approximate":
             first = self.distance_ if self.n_coarse is None else self.coarse_distance_
             check_approximate(first, self._kernel())
+            self._fit_search_seed()
 
     def _check_elsewhere(self) -> None:
         """Refuse what finds neighbours on the CPU alone."""
@@ -116,7 +116,7 @@ class NeighborChoice(KernelChoice):
             return None
         return Locality(
             self.n_neighbors_, self.distance_, self.n_coarse, self.coarse_distance_,
-            approximate=self.search == "approximate", random_state=self.random_state,
+            seed=self._search_seed() if self.search == "approximate" else None,
         )  # fmt: skip
 
     def _asked_kernel(self) -> Kernel:
@@ -150,6 +150,7 @@ class NeighborChoice(KernelChoice):
             count = check_count("n_neighbors_", self.n_neighbors_)
             if count > len(rows):
                 raise ValueError(f"n_neighbors_ must be at most {len(rows)}, got {count}.")
+        self._check_held_seed()
         for name in ("distance_", "coarse_distance_"):
             if held(self, name) is not None:
                 make_distance(held(self, name)).describe(rows[:1])  # refuses what it lacks

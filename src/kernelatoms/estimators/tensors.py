@@ -31,6 +31,7 @@ from kernelatoms.estimators.model_arrays import (
     rebuilt,
 )
 from kernelatoms.estimators.streaming import DeviceCall
+from kernelatoms.estimators.unchanged import begins_anew, fitted_names
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -206,20 +207,8 @@ class _Crossing:
             self._check_place(name, value)
 
     def _forgotten(self) -> frozenset[str]:
-        """Return the fitted attributes that ``fit`` begins without: all that live elsewhere."""
-        learner = getattr(self.owner, "dictionary", None)
-        warm = any(getattr(model, "warm_start", False) for model in (self.owner, learner))
-        if self.method.__name__ != "fit" or warm:
-            return frozenset()
-        fitted = [name for name in vars(self.owner) if name.endswith("_")]
-        return frozenset(
-            name
-            for name in fitted
-            if any(
-                gate().place_of(value) != self.place
-                for _, value in matrices(name, vars(self.owner)[name])
-            )
-        )
+        """Return the fitted attributes that ``fit`` begins without."""
+        return frozenset(fitted_names(self.owner) if begins_anew(self.owner, self.method) else ())
 
     # Out
 
@@ -233,11 +222,11 @@ class _Crossing:
     def _keep(self, view: Any) -> None:
         """Give the estimator what the view has learned."""
         before, after = vars(self.owner), vars(view)
-        learned = {name: value for name, value in after.items() if name.endswith("_")}
         y: Any = self.given.get("y")
-        for name in [name for name in before if name.endswith("_") and name not in after]:
+        for name in fitted_names(self.owner):
             del before[name]
-        for name, value in learned.items():
+        for name in fitted_names(view):
+            value = after[name]
             if name != "classes_":
                 before[name] = self._outside(value)
             elif is_tensor(y):
