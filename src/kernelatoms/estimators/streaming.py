@@ -220,7 +220,6 @@ class DeviceCall:
 
         def work(block: Any, start: int, stop: int) -> Any:
             parts = {name: self._there(value[start:stop], name) for name, value in lines.items()}
-            # Arguments in their order: the rows come first.
             return self.method(*view, **{self.name: block, **given, **parts})
 
         with _said_once():
