@@ -272,7 +272,7 @@ class SRCClassifier(RepresentationClassifier):
         exp(-gamma d^2) too.
     alpha : float, optional
         Weight of |w|_1; 0.01 by default, for rows at unit norm. With ``residual_norm="l1"`` it
-        stands beside |e|_1 instead, and is 1 by default.
+        stands beside |e|_1 instead, and is 1 by default. Not with ``n_nonzero_coefs``.
     n_nonzero_coefs : int, optional
         Code by orthogonal matching pursuit with so many rows, instead of by alpha.
     residual_norm : {"l2", "l1"}, default="l2"
@@ -411,6 +411,14 @@ class SRCClassifier(RepresentationClassifier):
                 raise ValueError(
                     "residual_norm='l1' codes by a penalty: leave n_nonzero_coefs at None."
                 )
+
+    def _refuse_unused(self) -> None:
+        super()._refuse_unused()
+        if self.alpha is not None and self.n_nonzero_coefs is not None:
+            raise ValueError(
+                f"alpha={self.alpha} asks for l1 codes and n_nonzero_coefs={self.n_nonzero_coefs} "
+                "for greedy ones; give one of them."
+            )
 
     def _sees_columns(self, kernel: Kernel) -> bool:
         """l1 codes need inner products of vectors: those of feature space, if surely there."""

@@ -28,6 +28,7 @@ from kernelatoms.estimators.search_seed import SeededSearch
 from kernelatoms.estimators.supervised import SupervisedDictionary
 from kernelatoms.estimators.tensors import cpu_alone
 from kernelatoms.estimators.unchanged import or_unchanged
+from kernelatoms.estimators.unused import refuse_unused
 from kernelatoms.estimators.watching import CallbackWatch
 from kernelatoms.learning.ksad import (
     KSADState,
@@ -243,6 +244,9 @@ class KSADClassifier(SeededSearch, LowRankMap, SupervisedDictionary):
         self
         """
         self._check_parameters()
+        if not (self.within_class_metric or self.fisher_weight):
+            needs = "belongs to within_class_metric=True and to fisher_weight above 0"
+            refuse_unused(type(self), {"shrinkage": self.shrinkage}, needs)
         X, self.classes_, given = validate_labelled(self, X, y)
         self._check_calibration(np.bincount(given))
         self.n_neighbors_ = clip_count(

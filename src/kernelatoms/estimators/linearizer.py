@@ -25,6 +25,7 @@ from kernelatoms.estimators.kernel_choice import KernelChoice
 from kernelatoms.estimators.sparse_rows import sparse_in_blocks
 from kernelatoms.estimators.tensors import takes_tensors
 from kernelatoms.estimators.unchanged import or_unchanged
+from kernelatoms.estimators.unused import refuse_unused
 from kernelatoms.similarity import Kernel
 from kernelatoms.similarity.missing import rows_with_missing
 from kernelatoms.space.expansion import Expansion
@@ -96,11 +97,11 @@ class KernelLinearizer(
         many vectors: up to about a seventh as many components.
     n_oversamples : int, default=20
         The randomised solver multiplies by blocks of a fifth of ``n_components + n_oversamples``
-        vectors.
+        vectors. Not with ``solver="full"``.
     n_passes : int, default=16
-        How many such products it takes. More are more accurate and slower. With the defaults,
-        300 components of 5,000 rows of USPS were within a thousandth of the best approximation
-        in the spectral norm; where eigenvalues fall fast, ten are enough.
+        How many such products it takes; not with ``solver="full"``. More are more accurate and
+        slower. With the defaults, 300 components of 5,000 rows of USPS were within a thousandth of
+        the best approximation in the spectral norm; where eigenvalues fall fast, ten are enough.
     dtype : {None, "float32", "float64"}, default=None
         The type of virtual samples; None for that of the rows. With "float32" kernel values are
         computed in it too, where that costs no coordinate: in about half the time. Columns should
@@ -182,6 +183,9 @@ class KernelLinearizer(
         """
         kernel = self._asked_kernel()
         solver = self._check_solver()
+        if self.solver == "full":
+            block = {"n_oversamples": self.n_oversamples, "n_passes": self.n_passes}
+            refuse_unused(type(self), block, "is for solver='randomized' or 'auto', not for 'full'")
         dtype = self._check_dtype()
         X = validate_training(self, X)
         if dtype == np.float64:
@@ -356,7 +360,9 @@ class KernelLinearizer(
 
     def _choose_landmarks(self, X: Array, kernel: Kernel, rng: np.random.RandomState) -> Array:
         if not isinstance(self.sampling, str):
-            return self._given_landmarks(X)
+            landmarks = self._given_landmarks(X)
+            self._check_count_of(landmarks)
+            return landmarks
         check_choice("sampling", self.sampling, tuple(SAMPLERS))
         n_samples = len(X)
         if self.n_landmarks is None:
@@ -374,6 +380,14 @@ class KernelLinearizer(
             like=X,
         )
         return SAMPLERS[self.sampling](X, kernel, count, rng)
+
+    def _check_count_of(self, landmarks: Array) -> None:
+        """Refuse a number of landmarks that is not that of those given."""
+        if self.n_landmarks is not None and self.n_landmarks != len(landmarks):
+            raise ValueError(
+                f"n_landmarks={self.n_landmarks}, but sampling gives {len(landmarks)} landmarks; "
+                "leave n_landmarks out or make them agree."
+            )
 
     def _given_landmarks(self, X: Array) -> Array:
         if self._precomputed:

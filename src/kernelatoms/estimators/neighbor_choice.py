@@ -10,6 +10,7 @@ from kernelatoms.estimators.fitted import held
 from kernelatoms.estimators.kernel_choice import KernelChoice
 from kernelatoms.estimators.search_seed import SeededSearch
 from kernelatoms.estimators.training_dictionary import Locality, check_approximate
+from kernelatoms.estimators.unused import refuse_unused
 from kernelatoms.similarity import (
     DISTANCES,
     KERNELS,
@@ -72,6 +73,15 @@ class NeighborChoice(SeededSearch, KernelChoice):
                 )
             for name, side in zip(("height", "width"), sides, strict=True):
                 check_count(f"image_shape's {name}", side)
+
+    def _refuse_unused(self) -> None:
+        """Refuse parameters that these leave without use; files may hold such."""
+        if self.n_neighbors is None:
+            needs = "chooses how each signal's neighbours are found, and needs n_neighbors"
+            refuse_unused(type(self), {"search": self.search}, needs)
+        if self.n_coarse is None:
+            needs = "chooses among which rows neighbours are looked for, and needs n_coarse"
+            refuse_unused(type(self), {"coarse_distance": self.coarse_distance}, needs)
 
     def _fit_neighbors(self, rows: Array) -> None:
         """Settle which neighbours are asked for, by the training rows."""

@@ -102,6 +102,7 @@ class RepresentationClassifier(Probabilities, NeighborChoice, ClassifierMixin, B
         self
         """
         self._check_parameters()
+        self._refuse_unused()
         X, self.classes_, labels = validate_labelled(self, X, y)
         if self._precomputed:
             check_training_kernel(X)
