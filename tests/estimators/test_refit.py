@@ -6,218 +6,40 @@ model that has been used answers as one that has not, whatever is set, copied or
 
 import ast
 import copy
-import dataclasses
 import pickle
-import warnings
 from itertools import pairwise
 from pathlib import Path
 
 import joblib
 import numpy as np
 import pytest
-import scipy.sparse
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import clone
 
 import kernelatoms
-from every_estimator import ESTIMATORS
+from answers import DATA, answers, attributes, bits, clone_of, fitted, same
+from every_estimator import ESTIMATORS, LEARNS, WAYS
 from half_blind import HalfBlind, half_blind_search
 from kernelatoms import (
-    KSAD,
-    KSCDL,
     KSVD,
-    MOD,
-    ClassDictionaryClassifier,
     CRCClassifier,
-    DKSVDClassifier,
-    FDDLClassifier,
-    FillFromNearest,
-    FillToLearn,
-    KernelCodec,
     KernelKSVD,
     KernelLinearizer,
     KernelMOD,
     KSADClassifier,
-    LCKSVDClassifier,
     SparseCoder,
     SRCClassifier,
-    UnitRows,
 )
 from kernelatoms.files import load_model, save_model
 
-LEARNS = {"n_atoms": 6, "max_iter": 2, "random_state": 0}
-KERNELS = [
-    {"gamma": 0.2},
-    {"kernel": "poly", "degree": 2},
-    {"kernel": "poly", "degree": 3, "coef0": 0.5},
-    {"kernel": "linear"},
-    {"kernel": "mahalanobis", "gamma": 0.1},
-]
-LOCAL = {"n_neighbors": 7, "kernel": "rbf"}
-APPROXIMATE = {**LOCAL, "search": "approximate"}
-REPRESENTATIONS = [
-    {"kernel": "rbf"},
-    {"kernel": "rbf", "projection": "kpca"},
-    {"kernel": "rbf", "projection": "kfda"},
-    {"kernel": "rbf", "projection": None},
-    {"residual_norm": "l1"},
-    {"residual_norm": "l1", "kernel": "rbf", "projection": "identity"},
-    {"residual_norm": "l1", "kernel": "rbf", "projection": "kpca", "n_neighbors": 5},
-    LOCAL,
-    {**LOCAL, "distance": "l1"},
-    {**LOCAL, "distance": "correlation"},
-    {**LOCAL, "n_coarse": 12, "distance": "l1"},
-    {**LOCAL, "n_coarse": 12, "distance": "l1", "coarse_distance": "linf"},
-    {**APPROXIMATE},
-    {**APPROXIMATE, "distance": "correlation"},
-    {**APPROXIMATE, "random_state": 1},
-    {**APPROXIMATE, "random_state": 1, "distance": "l1", "n_coarse": 12},
-    {"normalize": False},
-    {"calibrate": True},
-]
-#: What is not at its default, of every estimator, and values that lead to other code.
-WAYS = [
-    (KSVD(**LEARNS), [{}, {"n_nonzero_coefs": 2}, {"selection": "ols"}, {"n_atoms": 0.1}]),
-    (
-        MOD(**LEARNS),
-        [{}, {"alpha": 0.1}, {"alpha": 0.2, "positive": True}, {"n_nonzero_coefs": 2}],
-    ),
-    (KernelKSVD(**LEARNS), [{}, *KERNELS, {"coordinates": 0.1}, {"selection": "ols"}]),
-    (KernelMOD(**LEARNS), [{}, *KERNELS, {"coordinates": KernelLinearizer(n_landmarks=9)}]),
-    (
-        KSCDL(**LEARNS),
-        [{}, *KERNELS[:-1], {"alpha": 0.02}, {"transform_n_nonzero_coefs": 2}],
-    ),
-    (KSAD(**LEARNS), [{}, *KERNELS, {"l1_weight": 0.1}]),
-    (
-        KernelLinearizer(n_landmarks=12, random_state=0),
-        [{}, *KERNELS, {"n_components": 3}, {"dtype": "float32"}, {"sampling": "kmeans"}],
-    ),
-    (SparseCoder(np.eye(5)), [
-        {}, {"method": "lasso", "alpha": 0.1}, {"method": "ridge", "mu": 0.1},
-        {"kernel": "rbf", "n_nonzero_coefs": 2},
-    ]),
-    (ClassDictionaryClassifier(KSVD(4, max_iter=2), random_state=0), [
-        {}, {"scheme": "collective"}, {"n_neighbors": 3}, {"dictionary": MOD(3, max_iter=2)},
-        {"dictionary": KernelKSVD(3, max_iter=2)}, {"calibrate": True},
-    ]),
-    (CRCClassifier(mu=0.1, random_state=0), [{}, *REPRESENTATIONS, {"mu": 0.5}, {"mu": "search"}]),
-    (
-        SRCClassifier(random_state=0),
-        [{}, *REPRESENTATIONS[::4], {"alpha": 0.1}, {"n_nonzero_coefs": 3}],
-    ),
-    (
-        DKSVDClassifier(6, max_iter=2, init_max_iter=2, random_state=0),
-        [{}, {"label_weight": 0.0}, {"calibrate": True}],
-    ),
-    (
-        LCKSVDClassifier(6, max_iter=2, init_max_iter=2, random_state=0),
-        [{}, {"variant": 1}, {"class_weight": "balanced"}],
-    ),
-    (
-        FDDLClassifier(2, max_iter=1, init_max_iter=1, random_state=0),
-        [{}, {"decision": "global"}, {"mean_weight": 0.1}],
-    ),
-    (KSADClassifier(6, max_iter=2, random_state=0), [
-        {}, {"distance": "l2"}, {"within_class_metric": False}, {"kernel": "poly", "degree": 2},
-        {"search": "approximate"}, {"search": "approximate", "distance": "l2"},
-        {"search": "approximate", "random_state": 1}, {"calibrate": True},
-    ]),
-    (KernelCodec(model="lags"), [{}, {"max_error": 0.5}]),
-    (FillFromNearest(3, random_state=0), [{}, {"n_neighbors": 1}, {"max_rows": 20}]),
-    (FillToLearn(), [{}]),
-    (UnitRows(), [{}, {"offset": 0.5}]),
-]  # fmt: skip
 NAMES = [type(estimator).__name__ for estimator, _ in WAYS]
-# What they are asked; of classifiers, what ``predict`` and ``score`` go by.
-USES = (
-    "transform", "predict_proba", "decision_function", "codes", "errors", "kneighbors", "explain",
-)  # fmt: skip
 
 
 def test_every_estimator_is_here():
     assert {type(estimator) for estimator, _ in WAYS} == {*map(type, ESTIMATORS), SparseCoder}
 
 
-def data_sets():
-    """Return rows and labels, each differing from those before in labels, rows, type or width."""
-    rng = np.random.default_rng(0)
-    rows, other = rng.standard_normal((24, 4)), rng.standard_normal((20, 4))
-    two, three = np.repeat([0, 1], 12), np.repeat([0, 1, 2], 8)
-    return [
-        (rows, two),
-        (rows, three),
-        (rows, three[::-1] + 1),
-        (rows[::-1].copy(), np.arange(24) % 2),
-        (other, np.arange(20) % 3),
-        (other.astype(np.float32), np.arange(20) % 3),
-        (rng.standard_normal((20, 5)), np.arange(20) % 2),
-    ]
-
-
-DATA = data_sets()
 # Every change of data with the first way, then some of them with each of the others.
 N_SOME = 2
-
-
-def fitted(estimator, X, y):
-    if hasattr(estimator, "dictionary") and isinstance(estimator, SparseCoder):
-        estimator.set_params(dictionary=np.eye(X.shape[1]))
-    return quietly(estimator.fit, X, y)
-
-
-def quietly(call, *args):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return call(*args)
-
-
-def answers(model, X, _):
-    """Return what a model says of some rows, by method; the error where it refuses."""
-    found, X = {}, X[::5]
-    for name in USES:
-        if hasattr(model, name):
-            found[name] = said(getattr(model, name), X)
-    if hasattr(model, "inverse_transform"):
-        width = getattr(model, "n_atoms_", None) or getattr(model, "n_components_", X.shape[1])
-        codes = np.random.default_rng(1).standard_normal((4, width)).astype(X.dtype)
-        found["inverse_transform"] = said(model.inverse_transform, codes)
-    return found
-
-
-def said(call, *args):
-    try:
-        return quietly(call, *args)
-    except (ValueError, TypeError, AttributeError) as error:
-        return f"{type(error).__name__}: {error}"
-
-
-def attributes(model):
-    return {name: value for name, value in vars(model).items() if name.endswith("_")}
-
-
-def bits(value):
-    """Return a value in a form that two equal ones share, to the last bit."""
-    if scipy.sparse.issparse(value):
-        return [bits(part) for part in (value.data, value.indices, value.indptr)]
-    if isinstance(value, np.ndarray) and value.dtype != object:
-        return (value.shape, value.dtype.str, value.tobytes())
-    if isinstance(value, BaseEstimator):
-        return type(value), bits({**value.get_params(deep=False), **attributes(value)})
-    if isinstance(value, dict):
-        return {name: bits(part) for name, part in value.items()}
-    if dataclasses.is_dataclass(value):
-        return bits({part.name: getattr(value, part.name) for part in dataclasses.fields(value)})
-    if isinstance(value, list | tuple):
-        return [bits(part) for part in value]
-    if isinstance(value, str | int | float | bool | np.generic | type(None)):
-        return repr(value)
-    return pickle.dumps(value)
-
-
-def same(found, expected, told):
-    assert found.keys() == expected.keys(), told
-    for name, value in expected.items():
-        assert bits(found[name]) == bits(value), (*told, name)
 
 
 @pytest.fixture(autouse=True)
@@ -242,10 +64,6 @@ def test_fitted_anew_is_as_fresh(estimator, ways):
         told = (changes, i)
         same(attributes(model), attributes(fresh), told)
         same(answers(model, *DATA[i]), answers(fresh, *DATA[i]), told)
-
-
-def clone_of(changes):
-    return {name: clone(value, safe=False) for name, value in changes.items()}
 
 
 @pytest.mark.parametrize(("estimator", "ways"), WAYS, ids=NAMES)

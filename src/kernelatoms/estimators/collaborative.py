@@ -430,7 +430,7 @@ class SRCClassifier(RepresentationClassifier):
         if self.n_nonzero_coefs is not None:
             most = self.n_neighbors_ or dictionary.n_atoms
             self.n_nonzero_coefs_ = clip_count(
-                "n_nonzero_coefs", self.n_nonzero_coefs, most, "a signal has atoms"
+                "n_nonzero_coefs", int(self.n_nonzero_coefs), most, "a signal has atoms"
             )
 
     def _weight(self) -> float:

@@ -266,9 +266,9 @@ class KSADClassifier(SeededSearch, LowRankMap, SupervisedDictionary):
         start = orthonormal_start(F, rank, rng)
         weights = self._weights(F, labels, start)
         map_ = _Map(linearizer, metric, order, labels, weights)
-        watch = CallbackWatch(self, X, self.max_iter, map_.attributes)
+        watch = CallbackWatch(self, X, int(self.max_iter), map_.attributes)
         state = learn_ksad(
-            F, labels, start, weights, max_iter=self.max_iter, tol=self.tol, watch=watch
+            F, labels, start, weights, max_iter=int(self.max_iter), tol=float(self.tol), watch=watch
         )
         self.__dict__.update(map_.attributes(state))
         self._calibrate(X, given)

@@ -113,7 +113,7 @@ class LabelDictionary(GreedyParameters, SupervisedDictionary):
 
         def mapped(atoms: Array) -> Array:
             codes = self._pursuit()(LinearProblem(seen, atoms, complete=True))
-            return label_map(codes, labels, n_classes, energy * self.ridge, scale)
+            return label_map(codes, labels, n_classes, energy * float(self.ridge), scale)
 
         def attributes(state: LearnerState) -> dict[str, Any]:
             atoms, map_ = apart(state.best, weights)
@@ -124,17 +124,18 @@ class LabelDictionary(GreedyParameters, SupervisedDictionary):
                 **pass_attributes(state),
             }
 
-        watch = CallbackWatch(self, X, self.max_iter, attributes)
+        watch = CallbackWatch(self, X, int(self.max_iter), attributes)
         rng = check_random_state(self.random_state)
         start = class_atoms(
-            X, labels, counts, self.n_nonzero_coefs_, max_iter=self.init_max_iter, tol=self.tol,
+            X, labels, counts, self.n_nonzero_coefs_,
+            max_iter=int(self.init_max_iter), tol=float(self.tol),
             seeds=rng.randint(np.iinfo(np.int32).max, size=n_classes),
         )  # fmt: skip
         rows = scaled(with_labels(X, labels, weights))
         state = LearnerState.start(atoms_with_map(start, mapped(start), weights), rng)
         learn(
             lambda atoms: LinearProblem(rows, atoms, complete=True), rows, self._pursuit(),
-            KSVDUpdate(), state, max_iter=self.max_iter, tol=self.tol, watch=watch,
+            KSVDUpdate(), state, max_iter=int(self.max_iter), tol=float(self.tol), watch=watch,
             groups=(labels, owners),
         )  # fmt: skip
         self.__dict__.update(attributes(state))

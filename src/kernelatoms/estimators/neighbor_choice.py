@@ -124,8 +124,9 @@ class NeighborChoice(SeededSearch, KernelChoice):
         """Return which training rows a signal may use; None for all."""
         if self.n_neighbors_ is None:
             return None
+        n_coarse = None if self.n_coarse is None else int(self.n_coarse)
         return Locality(
-            self.n_neighbors_, self.distance_, self.n_coarse, self.coarse_distance_,
+            self.n_neighbors_, self.distance_, n_coarse, self.coarse_distance_,
             seed=self._search_seed() if self.search == "approximate" else None,
         )  # fmt: skip
 

@@ -69,6 +69,8 @@ def is_default(takes: Any, name: str, value: Any) -> bool:
     default = _defaults(takes)[name].default
     if value is None or default is None:
         return value is default
+    if isinstance(value, np.floating):  # 0.01 of float32 is another number
+        default = value.dtype.type(default)
     return bool(np.ndim(value) == 0 and value == default)
 
 
