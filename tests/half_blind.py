@@ -11,6 +11,7 @@ class HalfBlind:
 
     def __init__(self, data, *, random_state, **options):
         rng = np.random.default_rng(random_state)
+        self.seed = random_state
         self.data, self.seen = data, np.sort(rng.permutation(len(data))[: -(-len(data) // 2)])
 
     def prepare(self):

@@ -116,7 +116,7 @@ def test_a_model_has_one_index(estimator, state, monkeypatch, tmp_path):
     found = answers(model, *DATA[1])
     for _ in range(2):
         same(answers(model, *DATA[1]), found, ())
-    assert len(made) == 1
+    assert [index.seed for index in made] == [model.search_seed_]
     save_model(model, tmp_path / "model")
     for one in (pickle.loads(pickle.dumps(model)), load_model(tmp_path / "model")[0]):
         same(answers(one, *DATA[1]), found, ())
@@ -130,8 +130,27 @@ def test_a_model_has_one_index(estimator, state, monkeypatch, tmp_path):
 def test_search_that_is_set_later_is_the_same_each_time(estimator):
     model = fitted(clone(estimator).set_params(search="exact"), *DATA[1])
     model.set_params(search="approximate")
-    found = answers(model, *DATA[1])
-    same(answers(pickle.loads(pickle.dumps(model)), *DATA[1]), found, ())
+    for state in (None, 3, 4):
+        model.set_params(random_state=state)
+        found = answers(model, *DATA[1])
+        same(answers(pickle.loads(pickle.dumps(model)), *DATA[1]), found, (state,))
+
+
+def test_fitted_attributes_decide():
+    """Also if they are set by hand, or parameters choose among them, after a model was used."""
+    coarse = {"n_coarse": 12, "coarse_distance": "correlation", "normalize": False}
+    model = fitted(clone(SEARCHES[0]).set_params(distance="l2", **coarse), *DATA[1])
+    for change in ({"n_coarse": None}, {"n_coarse": 12}):
+        answers(model, *DATA[1])
+        model.set_params(**change)
+        unused = pickle.loads(pickle.dumps(model))
+        same(answers(model, *DATA[1]), answers(unused, *DATA[1]), (change,))
+    model = fitted(CRCClassifier(mu=0.1), *DATA[1])
+    for name, value in {"mu_": 5.0, "labels_": model.labels_[::-1].copy()}.items():
+        answers(model, *DATA[1])
+        setattr(model, name, value)
+        unused = pickle.loads(pickle.dumps(model))
+        same(answers(model, *DATA[1]), answers(unused, *DATA[1]), (name,))
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from kernelatoms import (
     denoise_rows,
     lasso_path,
     preimage,
+    pursuit,
     sparse_encode,
 )
 from kernelatoms.estimators.unused import METHODS, TAKEN_BY, is_default
@@ -58,6 +59,15 @@ class TestCoding:
         assert set(OTHERS) == set(TAKEN_BY)
         assert set(parameters(SparseCoder)) <= set(parameters(sparse_encode))
         assert {taker for takers in TAKEN_BY.values() for taker in takers} == set(ALL_METHODS)
+
+    @pytest.mark.parametrize("method", ALL_METHODS)
+    def test_the_table_says_what_pursuits_take(self, method):
+        own = {name for name, takers in TAKEN_BY.items() if method in takers}
+        # Energies are the problem's, and gaps what a pursuit returns.
+        own -= {"energy", "return_gap"}
+        names = {"n_nonzero": "n_nonzero_coefs"}
+        taken = {names.get(name, name) for name in parameters(getattr(pursuit, method))}
+        assert taken & set(parameters(sparse_encode)) == own
 
     @pytest.mark.parametrize("method", ALL_METHODS)
     @pytest.mark.parametrize("name", TAKEN_BY)
