@@ -5,54 +5,9 @@ import pytest
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
 import kernelatoms
-from kernelatoms import (
-    KSAD,
-    KSCDL,
-    KSVD,
-    MOD,
-    ClassDictionaryClassifier,
-    CRCClassifier,
-    DKSVDClassifier,
-    FDDLClassifier,
-    FillFromNearest,
-    FillToLearn,
-    KernelCodec,
-    KernelKSVD,
-    KernelLinearizer,
-    KernelMOD,
-    KSADClassifier,
-    LCKSVDClassifier,
-    SparseCoder,
-    SRCClassifier,
-    UnitRows,
-)
+from every_estimator import ESTIMATORS
+from kernelatoms import SparseCoder
 
-ESTIMATORS = [
-    KernelLinearizer(),
-    MOD(),
-    KSVD(),
-    KernelMOD(),
-    KernelKSVD(),
-    KSCDL(),
-    ClassDictionaryClassifier(),
-    CRCClassifier(),
-    CRCClassifier("rbf", n_neighbors=10),
-    CRCClassifier("rbf", residual_norm="l1", mu=0.1),
-    SRCClassifier(),
-    SRCClassifier(n_nonzero_coefs=3, n_neighbors=20),
-    DKSVDClassifier(),
-    LCKSVDClassifier(),
-    LCKSVDClassifier(variant=1),
-    FDDLClassifier(),
-    FDDLClassifier(decision="global"),
-    KSAD(),
-    KSADClassifier(),
-    KernelCodec(model="lags"),
-    FillFromNearest(3, random_state=0),
-    FillToLearn(),
-    UnitRows(),
-    UnitRows(offset=0.5),
-]
 # A given dictionary must have the width of a check's rows, and every check has its own.
 WIDTHS = (2, 3, 4, 5, 8, 10, 1, 20)
 

@@ -160,6 +160,53 @@ class TestSparseEncode:
                 same(ka.sparse_encode(X, atoms, n_nonzero_coefs=3), expected)
         assert isinstance(learner.components_, np.ndarray)
 
+    @pytest.mark.parametrize("seed", range(2))
+    def test_arguments_in_any_order(self, seed, chosen, blocks):
+        """The rows are X, wherever it stands in the call."""
+        rng = np.random.default_rng(seed)
+        X, atoms = draw(seed)[0], draw(seed + 9, 20)[0]
+        learner = made("KSVD").fit(X)
+
+        def codes_of_path(**arguments):
+            return ka.lasso_path(**arguments).codes
+
+        calls = [
+            (ka.sparse_encode, {"X": X, "dictionary": atoms, "n_nonzero_coefs": 3}),
+            (ka.sparse_encode, {"X": X, "dictionary": learner, "max_residual": np.full(120, 0.5)}),
+            (codes_of_path, {"X": X, "dictionary": atoms, "alphas": np.array([2.0, 1.0])}),
+            (ka.nystrom_error, {"linearizer": made("map").fit(X), "X": X}),
+            (made("SRC").fit(X, np.arange(120) % 2).score, {"X": X, "y": np.arange(120) % 2}),
+            (lambda **rows: made("CRC").fit(**rows).predict(X=X), {"X": X, "y": draw(seed)[1]}),
+        ]
+        for call, arguments in calls:
+            expected = call(**arguments)
+            names = rng.permutation(list(arguments))
+            for order in (names, names[::-1]):
+                blocks.clear()
+                with chosen():
+                    found = call(**{name: arguments[name] for name in order})
+                assert sum(blocks) >= len(X)
+                same(found, expected, 1e-4)
+
+    def test_calls_that_python_refuses(self, chosen):
+        X, y = draw()
+        model = made("CRC").fit(X, y)
+        calls = [
+            lambda: ka.sparse_encode(dictionary=X),
+            lambda: ka.sparse_encode(X, X, X=X),
+            lambda: ka.sparse_encode(X, X, atoms=X),
+            lambda: model.predict(X, 5),
+            lambda: model.explain(X, 5),
+            lambda: model.predict(),
+            lambda: ka.explain(model, X, 5),
+        ]
+        for call in calls:
+            with pytest.raises(TypeError) as expected:
+                call()
+            with chosen(), pytest.raises(TypeError) as found:
+                call()
+            assert str(found.value) == str(expected.value)
+
     def test_paths_and_strange_rows(self, chosen, blocks):
         X, atoms = draw()[0], draw(1, 20)[0]
         with chosen():
@@ -367,6 +414,39 @@ ASKED = {
     "KSVD": "transform", "map": "transform", "coder": "transform", "classes": "predict",
     "near atoms": "predict_proba", "CRC": "decision_function", "pipeline": "predict",
 }  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+class TestFittedAnew:
+    @pytest.mark.parametrize("name", ["KSVD", "KernelMOD", "map", "classes", "CRC", "SRC"])
+    def test_is_as_fresh(self, name, chosen):
+        """One instance learns and answers here, there and of tensors, in turn."""
+
+        def tensors(model, X, y):
+            rows = torch.tensor(X, device=NAME)
+            return getattr(model.fit(rows, y), asked)(rows)
+
+        def there(model, X, y):
+            with chosen():
+                return getattr(model.fit(X, y), asked)(X)
+
+        def here(model, X, y):
+            return getattr(model.fit(X, y), asked)(X)
+
+        model = made(name)
+        asked = "transform" if hasattr(model, "transform") else "decision_function"
+        X, y = draw(n=60)
+        for rows in [(X, y), (X, y[::-1] % 2), (X[:40, :6].astype(np.float32), y[:40])]:
+            for do in (here, there, tensors):
+                found, expected = do(model, *rows), do(made(name), *rows)
+                assert type(found) is type(expected)
+                if isinstance(found, torch.Tensor):
+                    found, expected = (on_host(answer) for answer in (found, expected))
+                same(found, expected, 1e-6 if rows[0].dtype == np.float64 else 1e-3)
+
+
+def on_host(tensor):
+    return tensor.to_dense().cpu().numpy()
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")

@@ -922,12 +922,12 @@ class TestWhatIsForTheCpu:
     @pytest.mark.skipif(CUDA, reason="with a card kernels go where an array says that it is")
     def test_what_is_remembered_is_of_one_device(self, device, monkeypatch):
         from kernelatoms.engine.gpu import DeviceArray
-        from kernelatoms.space.atoms import remember
+        from kernelatoms.space.remembered import remember
 
         owner, atoms, made = ka.KSVD(), DeviceArray(tensor(draw()[0], device)), []
         for name in ("cuda:0", "cuda:0", "cuda:1"):
             monkeypatch.setattr(DeviceArray, "device", property(lambda self, name=name: name))
-            remember(owner, (atoms,), lambda: made.append(0))
+            remember(owner, made.append, atoms)
         assert len(made) == 2
 
 

@@ -22,6 +22,7 @@
 - ``class_dictionaries``: ``ClassDictionaryClassifier``.
 - ``collaborative``: ``CRCClassifier`` and ``SRCClassifier``: training rows are the dictionary;
   ``representation``: what they share; ``neighbor_choice``: which neighbours they code over;
+  ``search_seed``: the seed of approximate search, one per fit;
   ``training_dictionary``: how they see rows, prepared once.
 - ``label_dictionaries``: ``DKSVDClassifier`` and ``LCKSVDClassifier``, K-SVD with labels;
   ``fddl``: ``FDDLClassifier``; ``supervised``: what they share.
@@ -37,12 +38,14 @@
 - ``filling``: ``FillFromNearest``, missing values from the nearest rows; ``FillToLearn``, medians
   for missing values in learning only.
 - ``naming``: errors of Python itself name public classes only.
-- ``unchanged``: a ``fit`` that fails leaves the estimator as it was.
+- ``unchanged``: a ``fit`` begins with nothing of the last one; one that fails leaves the
+  estimator as it was.
 - ``tensors``: tensors at the door; ``devices``: ``to_device``; ``model_arrays``: the arrays of
   models; ``elsewhere``: checks of arrays of any machine.
 - ``device_choice``: ``use_device``; ``streaming``: numpy rows through the device that is chosen;
   ``brought``: what it holds of models already.
 - ``sparse_rows``: rows that come as sparse arrays, dense inside.
-- ``checks``: what every argument is checked with, before work starts.
+- ``checks``: what every argument is checked with, before work starts; ``unused``: arguments that
+  others leave without use are refused.
 - ``fitted``: what fitted attributes are checked with, which may come from a file.
 """

@@ -408,7 +408,7 @@ class ClassDictionaryClassifier(
         each_its_own = "every class uses as many as it allows"
         n_atoms, n_nonzero = template.n_atoms, getattr(template, "n_nonzero_coefs", None)
         given = getattr(template, "dict_init", None) is not None
-        if isinstance(n_atoms, float):
+        if isinstance(n_atoms, float | np.floating):
             n_atoms = None  # a share: each class takes its own
         if n_atoms is not None and not given:
             n_atoms = check_count("n_atoms", n_atoms)

@@ -44,9 +44,9 @@ class CRCClassifier(RepresentationClassifier):
         exp(-gamma d^2) too.
     mu : "search" or float, default="search"
         Weight of |w|^2. "search" leaves training rows out one by one and takes the weight that
-        classifies most of them right: exact and in closed form over all rows (at most 2,000 of
-        them, evenly spaced), by coding up to 1,000 of them with ``n_neighbors``. 10 with
-        ``residual_norm="l1"``.
+        classifies most of them right, of several the middle one: exact and in closed form over all
+        rows (at most 2,000 of them, evenly spaced), by coding up to 4,000 of them (100 at least)
+        with ``n_neighbors``, fewer if these are many. With ``residual_norm="l1"`` "search" is 10.
     residual_norm : {"l2", "l1"}, default="l2"
         "l1" distrusts a few entries of a signal: |e|_1 + mu |w|^2 with y = D w + e.
     projection : "auto", None, str or object, default="auto"
@@ -66,14 +66,16 @@ class CRCClassifier(RepresentationClassifier):
         Look for the neighbours among this many nearest by ``coarse_distance``, at least
         ``n_neighbors``: pays where the distance is dear (Algorithm 4).
     coarse_distance : str or object, default="l2"
-        A cheap distance.
+        A cheap distance, with ``n_coarse``.
     search : {"exact", "approximate"}, default="exact"
-        "approximate" finds most of the neighbours, by "l2" or "correlation" (of two distances the
-        coarse one), with pynndescent (``pip install kernelatoms[ann]``): for very many rows.
+        How neighbours are found: "approximate" finds most of them, by "l2" or "correlation" (of
+        two distances the coarse one), with pynndescent (``pip install kernelatoms[ann]``), for very
+        many rows.
     image_shape : (height, width), optional
         Of images, for kernels and distances by name that need it.
     normalize : bool, default=True
-        Scale rows to unit norm first; zero rows stay zero.
+        Scale rows to unit norm first; zero rows stay zero. Kernel values that are precomputed stay
+        as they are.
     gamma : float, "scale", "auto", "spread" or None, default=0.5
         Of the kernel; the paper's beta, for rows at unit norm.
     degree, coef0 : float
@@ -98,7 +100,7 @@ class CRCClassifier(RepresentationClassifier):
     mu_ : float
         The weight.
     projection_ : array of shape (n_training_rows, n_components) or None
-        Psi, where it is not the identity.
+        Psi; None without a projection, and where it is the identity.
     projected_ : bool
         Whether signals are seen through a projection.
     n_neighbors_ : int or None
@@ -107,17 +109,20 @@ class CRCClassifier(RepresentationClassifier):
         As settled by the training rows.
     gamma_ : float or None
         The kernel's gamma; None if it has none.
+    search_seed_ : int
+        With ``search="approximate"``: what the index of the training rows is made with.
     sharpness_, doubt_ : float
         With ``calibrate=True``: what makes probabilities of scores (see ``predict_proba``).
 
     Notes
     -----
     ``predict_proba`` without ``calibrate`` are the shares of ``decision_function``; with it, their
-    powers: ``r_c^(-2 sharpness)`` over the sum of all.
+    powers ``r_c^(-2 sharpness_)`` over the sum of all, drawn towards equal ones by ``doubt_``.
 
     A model file holds the training rows once, n_rows x n_features numbers, and Psi where there is
     one, n_rows x n_components: what is computed of them is computed anew. Global codes need the
-    n_rows x n_rows Gram matrix in memory; ``n_neighbors`` does not.
+    n_rows x n_rows Gram matrix in memory (but for ``residual_norm="l1"`` under the linear kernel),
+    and so do projections with a Psi; ``n_neighbors`` without one does not.
 
     See Also
     --------
@@ -223,7 +228,7 @@ class CRCClassifier(RepresentationClassifier):
 
     def _over_all(self, dictionary: TrainingDictionary, X: Array) -> Represented:
         inverse, problem = dictionary.ridge_inverse(self._weight()), dictionary.problem(X)
-        members, grams = dictionary.class_grams(self.labels_, len(self.classes_))
+        members, grams = dictionary.class_grams
         weights = np.empty((len(X), dictionary.n_atoms), like=X)
         shape = (len(X), len(members))
         parts = ClassParts(
@@ -272,7 +277,7 @@ class SRCClassifier(RepresentationClassifier):
         exp(-gamma d^2) too.
     alpha : float, optional
         Weight of |w|_1; 0.01 by default, for rows at unit norm. With ``residual_norm="l1"`` it
-        stands beside |e|_1 instead, and is 1 by default.
+        stands beside |e|_1 instead, and is 1 by default. Not with ``n_nonzero_coefs``.
     n_nonzero_coefs : int, optional
         Code by orthogonal matching pursuit with so many rows, instead of by alpha.
     residual_norm : {"l2", "l1"}, default="l2"
@@ -293,14 +298,16 @@ class SRCClassifier(RepresentationClassifier):
         Look for the neighbours among this many nearest by ``coarse_distance``, at least
         ``n_neighbors``: pays where the distance is dear (Algorithm 4).
     coarse_distance : str or object, default="l2"
-        A cheap distance.
+        A cheap distance, with ``n_coarse``.
     search : {"exact", "approximate"}, default="exact"
-        "approximate" finds most of the neighbours, by "l2" or "correlation" (of two distances the
-        coarse one), with pynndescent (``pip install kernelatoms[ann]``): for very many rows.
+        How neighbours are found: "approximate" finds most of them, by "l2" or "correlation" (of
+        two distances the coarse one), with pynndescent (``pip install kernelatoms[ann]``), for very
+        many rows.
     image_shape : (height, width), optional
         Of images, for kernels and distances by name that need it.
     normalize : bool, default=True
-        Scale rows to unit norm first; zero rows stay zero.
+        Scale rows to unit norm first; zero rows stay zero. Kernel values that are precomputed stay
+        as they are.
     gamma : float, "scale", "auto", "spread" or None, default=0.5
         Of the kernel; the paper's beta, for rows at unit norm.
     degree, coef0 : float
@@ -325,7 +332,7 @@ class SRCClassifier(RepresentationClassifier):
     n_nonzero_coefs_ : int or None
         No more than there are atoms.
     projection_ : array of shape (n_training_rows, n_components) or None
-        Psi, where it is not the identity.
+        Psi; None without a projection, and where it is the identity.
     projected_ : bool
         Whether signals are seen through a projection.
     n_neighbors_ : int or None
@@ -334,13 +341,15 @@ class SRCClassifier(RepresentationClassifier):
         As settled by the training rows.
     gamma_ : float or None
         The kernel's gamma; None if it has none.
+    search_seed_ : int
+        With ``search="approximate"``: what the index of the training rows is made with.
     sharpness_, doubt_ : float
         With ``calibrate=True``: what makes probabilities of scores (see ``predict_proba``).
 
     Notes
     -----
     ``predict_proba`` without ``calibrate`` are the shares of ``decision_function``; with it, their
-    powers: ``r_c^(-2 sharpness)`` over the sum of all.
+    powers ``r_c^(-2 sharpness_)`` over the sum of all, drawn towards equal ones by ``doubt_``.
 
     A model file holds the training rows once; see ``CRCClassifier``.
 
@@ -412,6 +421,14 @@ class SRCClassifier(RepresentationClassifier):
                     "residual_norm='l1' codes by a penalty: leave n_nonzero_coefs at None."
                 )
 
+    def _refuse_unused(self) -> None:
+        super()._refuse_unused()
+        if self.alpha is not None and self.n_nonzero_coefs is not None:
+            raise ValueError(
+                f"alpha={self.alpha} asks for l1 codes and n_nonzero_coefs={self.n_nonzero_coefs} "
+                "for greedy ones; give one of them."
+            )
+
     def _sees_columns(self, kernel: Kernel) -> bool:
         """l1 codes need inner products of vectors: those of feature space, if surely there."""
         return not kernel.semidefinite
@@ -422,7 +439,7 @@ class SRCClassifier(RepresentationClassifier):
         if self.n_nonzero_coefs is not None:
             most = self.n_neighbors_ or dictionary.n_atoms
             self.n_nonzero_coefs_ = clip_count(
-                "n_nonzero_coefs", self.n_nonzero_coefs, most, "a signal has atoms"
+                "n_nonzero_coefs", int(self.n_nonzero_coefs), most, "a signal has atoms"
             )
 
     def _weight(self) -> float:

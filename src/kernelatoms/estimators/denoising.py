@@ -16,6 +16,7 @@ from sklearn.utils import check_random_state
 from kernelatoms.estimators.checks import check_count, check_dictionary, check_real
 from kernelatoms.estimators.noise import check_rows, planes_of, sigma_of
 from kernelatoms.estimators.tensors import cpu_alone
+from kernelatoms.estimators.unused import refuse_unused
 from kernelatoms.learning.atoms import unit_rows
 from kernelatoms.learning.ksvd import KSVDUpdate
 from kernelatoms.learning.loop import learn
@@ -39,6 +40,7 @@ _FEWEST_AN_ATOM = 5
 _BLOCK = 1 << 15
 # From here on float32 could not tell the noise from rounding.
 _WIDE_RANGE = 1e4
+_GIVEN = "is for learning atoms, and dictionary gives them"
 
 
 @cpu_alone
@@ -76,8 +78,9 @@ def denoise_image(
         The side of a patch, in pixels.
     n_atoms : int, optional
         How many atoms are learned, at least one for every pixel of a patch; by default four.
+        Not with a ``dictionary``.
     max_iter : int, default=10
-        Passes of coding and updating; 0 keeps the cosines.
+        Passes of coding and updating; 0 keeps the cosines. Not with a ``dictionary``.
     blend : float, default=0.5
         Weight of the noisy pixel, beside 1 for every patch that covers it.
     random_state : int, RandomState or None
@@ -109,6 +112,8 @@ def denoise_image(
         )
     shape = (side, side)
     count = check_count("n_atoms", n_atoms) if n_atoms is not None else 4 * side**2
+    if dictionary is not None:
+        refuse_unused(denoise_image, {"n_atoms": n_atoms, "max_iter": max_iter}, _GIVEN)
     options = _checked(dictionary, shape, count, max_iter, blend, random_state)
     if sigma is None:
         levels = [sigma_of(plane) for plane in planes]
@@ -150,8 +155,9 @@ def denoise_rows(
         atoms have, else 64, or all if there are fewer. All columns: row by row.
     n_atoms : int, optional
         How many atoms are learned, at least one for every column of a window; by default two.
+        Not with a ``dictionary``.
     max_iter : int, default=10
-        Passes of coding and updating; 0 keeps the cosines.
+        Passes of coding and updating; 0 keeps the cosines. Not with a ``dictionary``.
     blend : float, default=0.0
         Weight of the noisy value, beside 1 for every window that covers it.
     random_state : int, RandomState or None
@@ -183,6 +189,8 @@ def denoise_rows(
             f"window={width} is more than the {rows.shape[1]} columns of X; choose at most as many."
         )
     count = check_count("n_atoms", n_atoms) if n_atoms is not None else 2 * width
+    if dictionary is not None:
+        refuse_unused(denoise_rows, {"n_atoms": n_atoms, "max_iter": max_iter}, _GIVEN)
     options = _checked(dictionary, (1, width), count, max_iter, blend, random_state)
     plane = rows.astype(np.float64)
     level = sigma_of(plane, rows=True) if sigma is None else check_real("sigma", sigma, low=0)

@@ -17,11 +17,12 @@ from kernelatoms.estimators.sparse_rows import sparse_in_blocks
 from kernelatoms.estimators.tensors import takes_tensors
 from kernelatoms.pursuit.choices import Pursuit, code_over_nearest
 from kernelatoms.similarity import Kernel, LinearKernel
-from kernelatoms.space.atoms import LinearAtoms, remember
+from kernelatoms.space.atoms import LinearAtoms
 from kernelatoms.space.codes import Codes
 from kernelatoms.space.expansion import Expansion
 from kernelatoms.space.memory import check_dense_fits
 from kernelatoms.space.problem import CodingProblem, LinearProblem, split_missing
+from kernelatoms.space.remembered import remember
 
 Array = NDArray[Any]
 
@@ -169,7 +170,9 @@ class OverRows:
     components_: Array
 
     def _problem(self, X: Array) -> CodingProblem:
-        def make() -> LinearAtoms:
-            return LinearAtoms(self.components_.astype(X.dtype, copy=False))
+        return LinearProblem(X, remember(self, _atoms_in, self.components_, X.dtype))
 
-        return LinearProblem(X, remember(self, (self.components_, X.dtype.str), make))
+
+def _atoms_in(components: Array, dtype: np.dtype[Any]) -> LinearAtoms:
+    """Return rows as atoms, in the type of the signals."""
+    return LinearAtoms(components.astype(dtype, copy=False))

@@ -148,10 +148,10 @@ class DictionaryLearner(DictionaryCoder):
         update = self._update()
         if hasattr(update, "take_batch"):
             check_sums_fit(*state.dictionary.shape)
-        watch = CallbackWatch(self, X, self.max_iter, attributes)
+        watch = CallbackWatch(self, X, int(self.max_iter), attributes)
         learn(
-            problem_of, rows, self._pursuit(), update, state, max_iter=self.max_iter,
-            tol=self.tol, watch=watch,
+            problem_of, rows, self._pursuit(), update, state, max_iter=int(self.max_iter),
+            tol=float(self.tol), watch=watch,
         )  # fmt: skip
         self.__dict__.update(attributes(state))
         watch.end()

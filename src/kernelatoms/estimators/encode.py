@@ -27,6 +27,7 @@ from kernelatoms.estimators.coding_arguments import (
 from kernelatoms.estimators.elsewhere import check_any
 from kernelatoms.estimators.sparse_rows import dense_rows
 from kernelatoms.estimators.tensors import takes_tensors
+from kernelatoms.estimators.unused import METHODS, refuse_of_other_methods, refuse_unused
 from kernelatoms.pursuit import fksc, ksc, lasso, omp, ridge, threshold
 from kernelatoms.pursuit import lasso_path as path_of
 from kernelatoms.similarity.base import check_flag
@@ -36,21 +37,7 @@ from kernelatoms.space.problem import CodingProblem
 
 Array = NDArray[Any]
 
-# The pursuits that minimise half of |x - D w|^2 plus alpha |w|_1.
 _L1: dict[str, Callable[..., Codes]] = {"lasso": lasso, "ksc": ksc, "fksc": fksc}
-#: What ``method`` may be, of those that are more than a comparison.
-METHODS = ("omp", "lasso", "ridge", "threshold")
-_TAKEN_BY = {
-    "n_nonzero_coefs": ("omp",),
-    "max_residual": ("omp",),
-    "candidates": METHODS,
-    "alpha": (*_L1, "threshold"),
-    "absolute": ("omp",),
-    "positive": ("omp", "lasso", "threshold"),
-    "mu": ("ridge",),
-    "start": tuple(_L1),
-    "return_gap": tuple(_L1),
-}
 
 
 @takes_tensors
@@ -115,10 +102,10 @@ def sparse_encode(
         rounding, and atoms within a quarter of a degree of each other count as one: use float64
         for nearly parallel atoms.
     absolute : bool, default=False
-        Stop once the residual's norm is at most ``max_residual`` itself, not a share.
+        For "omp": stop once the residual's norm is at most ``max_residual`` itself, not a share.
     selection : {"omp", "ols"}
-        Pick the atom with the largest correlation (OMP), or with the largest decrease of the
-        residual (orthogonal least squares: smaller residuals for 1.1 to 1.35 times the time).
+        For "omp": pick the atom with the largest correlation (OMP), or with the largest decrease of
+        the residual (orthogonal least squares: smaller residuals for 1.1 to 1.35 times the time).
     candidates : int array of shape (n_samples, n_candidates), optional
         Not for "ksc" and "fksc": the atoms that each signal may use; -1 pads shorter lists.
     alpha : float, optional
@@ -178,11 +165,12 @@ def sparse_encode(
     }  # fmt: skip
     for name, flag in flags.items():
         check_flag(name, flag)
-    _refuse_foreign(
-        method, n_nonzero_coefs=n_nonzero_coefs, max_residual=max_residual, candidates=candidates,
-        alpha=alpha, mu=mu, positive=positive or None, absolute=absolute or None, start=start,
-        return_gap=return_gap or None,
-    )  # fmt: skip
+    refuse_of_other_methods(method, sparse_encode, {
+        "n_nonzero_coefs": n_nonzero_coefs, "max_residual": max_residual, "absolute": absolute,
+        "selection": selection, "candidates": candidates, "alpha": alpha, "mu": mu,
+        "positive": positive, "gap_tol": gap_tol, "start": start, "energy": energy,
+        "return_gap": return_gap,
+    })  # fmt: skip
     X = check_any(
         dense_rows(X), dtype=FLOATS, order="C", input_name="X", ensure_all_finite="allow-nan"
     )
@@ -288,9 +276,10 @@ def lasso_path(
         The weights, all above 0. By default from the largest inner product of a signal with an
         atom, where all codes are 0, down to ``smallest`` of it, evenly on a logarithmic scale.
     n_alphas : int, default=20
-        How many weights, where they are not given.
+        How many weights, where they are not given; not with ``alphas``.
     smallest : float, default=1e-2
-        The smallest weight as a share of the largest, where they are not given.
+        The smallest weight as a share of the largest, where they are not given; not with
+        ``alphas``.
     positive : bool, default=False
         Allow no negative coefficients.
     gap_tol : float, default=1e-6
@@ -332,6 +321,10 @@ def lasso_path(
         check_fits(8.0 * count * len(X), f"gaps of {count} weights", "Use fewer (n_alphas)")
         weights = _largest_correlation(problem) * np.logspace(0, np.log10(smallest), count)
     else:
+        refuse_unused(
+            lasso_path, {"n_alphas": n_alphas, "smallest": smallest},
+            "chooses weights where none are given, and alphas gives them",
+        )  # fmt: skip
         given = check_any(alphas, ensure_2d=False, dtype=np.float64, input_name="alphas")
         weights = np.unique(given)[::-1]
         if not weights[-1] > 0:
@@ -352,11 +345,3 @@ def _largest_correlation(problem: CodingProblem) -> float:
             "All inner products of signals and atoms are 0, so every code is 0; give alphas."
         )
     return largest
-
-
-def _refuse_foreign(method: str, **given: Any) -> None:
-    """Refuse arguments that another method takes."""
-    for name, value in given.items():
-        if value is not None and method not in _TAKEN_BY[name]:
-            takers = " or ".join(repr(taker) for taker in _TAKEN_BY[name])
-            raise ValueError(f"{name} belongs to method={takers}, not to {method!r}.")

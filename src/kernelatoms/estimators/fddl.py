@@ -185,7 +185,7 @@ class FDDLClassifier(SupervisedDictionary):
         owners = np.repeat(np.arange(len(counts)), counts)
         energy = float(machine(X).squared_norms(X).mean(dtype=np.float64)) or 1.0
         weights = Weights(
-            float(np.sqrt(energy)) * self.l1_weight, float(self.fisher_weight),
+            float(np.sqrt(energy)) * float(self.l1_weight), float(self.fisher_weight),
             float(self.convexity),
         )  # fmt: skip
         order = np.argsort(labels, kind="stable")
@@ -202,12 +202,14 @@ class FDDLClassifier(SupervisedDictionary):
                 "n_iter_": len(state.objective),
             }
 
-        watch = CallbackWatch(self, X, self.max_iter, attributes)
+        watch = CallbackWatch(self, X, int(self.max_iter), attributes)
         start = _class_centres(data, counts, check_random_state(self.random_state))
         if self.init_max_iter:
-            start = class_atoms(data, start, weights.l1, max_iter=self.init_max_iter, tol=self.tol)
+            start = class_atoms(
+                data, start, weights.l1, max_iter=int(self.init_max_iter), tol=float(self.tol)
+            )
         state = learn_fisher(
-            data, start, weights, max_iter=self.max_iter, tol=self.tol, watch=watch
+            data, start, weights, max_iter=int(self.max_iter), tol=float(self.tol), watch=watch
         )
         self.__dict__.update(attributes(state))
         self._calibrate(X, labels)

@@ -237,7 +237,7 @@ class FillFromNearest(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             for some in (X[holed], self.rows_)
         )
         filling = np.tile(medians, (len(holed), 1))
-        nearest = fill_from_nearest(rows, kept, min(self.n_neighbors, len(kept)))
+        nearest = fill_from_nearest(rows, kept, min(int(self.n_neighbors), len(kept)))
         filling[:, varied] += scales[varied] * nearest
         filled = X.copy()
         filled[holed] = np.where(np.isnan(X[holed]), filling, X[holed])

@@ -13,10 +13,11 @@ from kernelatoms.estimators.kernel_choice import KernelChoice
 from kernelatoms.estimators.naming import unnamed
 from kernelatoms.similarity import Kernel, LinearKernel
 from kernelatoms.similarity.missing import rows_with_missing
-from kernelatoms.space.atoms import KernelAtoms, remember
+from kernelatoms.space.atoms import KernelAtoms
 from kernelatoms.space.expansion import Expansion
 from kernelatoms.space.linear_algebra import block_diagonal
 from kernelatoms.space.problem import CodingProblem, KernelProblem
+from kernelatoms.space.remembered import remember
 from kernelatoms.space.shrink import consistent_estimates
 
 Array = NDArray[Any]
@@ -66,28 +67,20 @@ class KernelDictionary(KernelChoice, DictionaryLearner):
     def _problem(self, X: Array) -> CodingProblem:
         # Coefficients may be large: float32 rows meet a float64 model in float64.
         dtype = np.result_type(X.dtype, self.dual_coef_.dtype)
-        kernel = self._kernel()
-
-        anchors = self.anchors_[:, None] if self._precomputed else self.anchors_
-        anchors, rows = anchors.astype(dtype, copy=False), X.astype(dtype, copy=False)
-        gram = self.atom_gram_.astype(dtype, copy=False)
-
-        def atoms_under(kernel: Kernel) -> KernelAtoms:
-            return KernelAtoms(Expansion(kernel, anchors, self.dual_coef_), gram)
-
+        kernel, rows = self._kernel(), X.astype(dtype, copy=False)
+        made_of = (self.anchors_, self.dual_coef_, self.atom_gram_, dtype)
         if _needs_estimates(kernel, X):
-            missing = rows[rows_with_missing(X)]
-            return KernelProblem(rows, atoms_under(consistent_estimates(kernel, anchors, missing)))
-        made_of = (self.anchors_, self.dual_coef_, self.atom_gram_, dtype.str, kernel)
-        return KernelProblem(rows, remember(self, made_of, lambda: atoms_under(kernel)))
+            anchors, missing = _as_anchors(self.anchors_, dtype), rows[rows_with_missing(X)]
+            estimated = consistent_estimates(kernel, anchors, missing)
+            return KernelProblem(rows, _atoms_under(estimated, *made_of))
+        return KernelProblem(rows, remember(self, _atoms_under, kernel, *made_of))
 
     @classmethod
     def _joint_problem(cls, learners: Sequence[Any], X: Array) -> CodingProblem:
         """Return the problem of coding rows over the atoms of several learners at once."""
         kernel = learners[0]._kernel()
         dtype = np.result_type(X.dtype, learners[0].dual_coef_.dtype)
-        anchors = np.concatenate([learner.anchors_ for learner in learners])
-        anchors = anchors[:, None] if anchors.ndim == 1 else anchors.astype(dtype, copy=False)
+        anchors = _as_anchors(np.concatenate([learner.anchors_ for learner in learners]), dtype)
         coef = block_diagonal([learner.dual_coef_ for learner in learners])
         rows = X.astype(dtype, copy=False)
         if _needs_estimates(kernel, X):
@@ -106,6 +99,19 @@ class KernelDictionary(KernelChoice, DictionaryLearner):
         tags.input_tags.pairwise = self._precomputed
         tags.input_tags.allow_nan = self._takes_missing
         return tags
+
+
+def _atoms_under(
+    kernel: Kernel, anchors: Array, coef: Array, gram: Array, dtype: np.dtype[Any]
+) -> KernelAtoms:
+    """Return atoms as fitted, of which the Gram matrix is known, to code rows of a type over."""
+    expansion = Expansion(kernel, _as_anchors(anchors, dtype), coef)
+    return KernelAtoms(expansion, gram.astype(dtype, copy=False))
+
+
+def _as_anchors(anchors: Array, dtype: np.dtype[Any]) -> Array:
+    """Return anchors in a type; row numbers, of a precomputed kernel, as a column."""
+    return (anchors[:, None] if anchors.ndim == 1 else anchors).astype(dtype, copy=False)
 
 
 def _needs_estimates(kernel: Kernel, X: Array) -> bool:

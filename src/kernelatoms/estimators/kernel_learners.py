@@ -365,13 +365,15 @@ class KernelMOD(KernelLearner):
 
     Minimises |phi(X) - W D|^2 in the feature space of a kernel over codes W with few nonzeros a
     row and unit-norm atoms D = phi(anchors) A (Nguyen, Patel, Nasrabadi, Chellappa, 2012). All of
-    it happens in coordinates F with F F' = k(X, X), exact by pivoted Cholesky, so that this is
-    kernel MOD (A = X^+ in the paper) on ordinary rows.
+    it happens in coordinates F with F F' = k(X, X), exact by pivoted Cholesky unless
+    ``coordinates`` says otherwise, so that this is kernel MOD (A = X^+ in the paper) on ordinary
+    rows. Atoms that no signal uses become the worst represented signals.
 
     Parameters
     ----------
-    n_atoms : int, optional
-        Size of the dictionary; by default twice the features, or all rows if there are fewer.
+    n_atoms : int or float, optional
+        Size of the dictionary, or a share of the rows (a float up to 1); by default twice the
+        features, or all rows if there are fewer.
     kernel : str, callable, object or class, default="rbf"
         One of scikit-learn's kernels by name; a distance by name (``similarity.DISTANCES``), for
         exp(-gamma d^2); a function ``k(X, Y)`` of two matrices; an object with ``values`` or
@@ -394,10 +396,10 @@ class KernelMOD(KernelLearner):
     tol : float, default=1e-4
         Stop when three passes together lower the objective by no more than this share of it.
     coordinates : "exact", float or KernelLinearizer, default="exact"
-        Exact, with all independent rows as anchors; a float such as 0.01 keeps the fewest
-        anchors that leave this share of the kernel's trace, for a smaller and faster model; a
-        ``KernelLinearizer`` gives landmarks, sampling and rank (its kernel is replaced by this
-        one), for data whose n x n kernel matrix does not fit.
+        Exact, with all independent rows as anchors; a float such as 0.01 draws anchors until
+        this share of the kernel's trace is left (randomly pivoted Cholesky), for a smaller and
+        faster model and for data whose n x n kernel matrix does not fit; a ``KernelLinearizer``
+        gives landmarks, sampling and rank (its kernel is replaced by this one).
     base : array of shape (n_base, n_features), optional
         Make atoms of these rows instead of the training rows; row numbers, if precomputed.
     dict_init : array of shape (n_atoms, n_features), optional
@@ -408,7 +410,7 @@ class KernelMOD(KernelLearner):
     sparse_output : bool, default=True
         Whether ``transform`` returns a CSR array or a dense one.
     random_state : int, RandomState or None
-        Seeds the start, which is random training rows, and the landmarks.
+        Seeds the start, which is random training rows, and drawn anchors or landmarks.
 
     Attributes
     ----------
@@ -421,7 +423,10 @@ class KernelMOD(KernelLearner):
     components_ : array of shape (n_atoms_, n_features)
         Pre-images of the atoms by ridge regression, to look at; not if precomputed.
     objective_ : array of shape (n_iter_,)
-        The lowest |phi(X) - W D|^2, summed over all signals, reached up to every pass.
+        |phi(X) - W D|^2, summed over all signals, that every pass reached; it may rise, and the
+        best pass counts.
+    best_pass_ : int
+        The pass of the lowest objective, counted from 0: the atoms are those of this pass.
     n_atoms_, n_nonzero_coefs_, n_iter_ : int
         What the data allowed, and the passes run.
     gamma_ : float or None

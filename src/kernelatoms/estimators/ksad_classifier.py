@@ -24,9 +24,11 @@ from kernelatoms.estimators.fitted import held, held_count, held_floats, held_nu
 from kernelatoms.estimators.ksad import root_mean_energy
 from kernelatoms.estimators.linearizer import KernelLinearizer
 from kernelatoms.estimators.low_rank_map import LowRankMap
+from kernelatoms.estimators.search_seed import SeededSearch
 from kernelatoms.estimators.supervised import SupervisedDictionary
 from kernelatoms.estimators.tensors import cpu_alone
 from kernelatoms.estimators.unchanged import or_unchanged
+from kernelatoms.estimators.unused import refuse_unused
 from kernelatoms.estimators.watching import CallbackWatch
 from kernelatoms.learning.ksad import (
     KSADState,
@@ -41,13 +43,13 @@ from kernelatoms.pursuit.choices import Pursuit, Threshold
 from kernelatoms.pursuit.threshold import soft_threshold
 from kernelatoms.similarity.base import check_flag
 from kernelatoms.space.approximate import ApproximateNeighbors
-from kernelatoms.space.atoms import remember
 from kernelatoms.space.codes import Codes
 from kernelatoms.space.expansion import Expansion
 from kernelatoms.space.gram_check import OVERFLOW
 from kernelatoms.space.memory import check_fits
 from kernelatoms.space.neighbors import nearest_in_space
 from kernelatoms.space.problem import CodingProblem, GivenProblem, LinearProblem
+from kernelatoms.space.remembered import remember
 
 Array = NDArray[Any]
 
@@ -55,7 +57,7 @@ Array = NDArray[Any]
 _ROWS_AT_ONCE = 8192
 
 
-class KSADClassifier(LowRankMap, SupervisedDictionary):
+class KSADClassifier(SeededSearch, LowRankMap, SupervisedDictionary):
     """Classify by the nearest codes over one orthonormal dictionary, learned under a kernel.
 
     K-SAD (Chhabra, Wallace and Hopgood, *Improved image discrimination using fast non-linear
@@ -121,7 +123,7 @@ class KSADClassifier(LowRankMap, SupervisedDictionary):
         Whether ``fit`` also learns how sure answers are, for ``predict_proba``: three copies learn
         from two thirds of the rows each, which makes ``fit`` about three times as long.
     random_state : int, RandomState or None
-        Seeds the landmarks and the start.
+        Seeds the landmarks, the start and approximate search.
 
     Attributes
     ----------
@@ -153,6 +155,8 @@ class KSADClassifier(LowRankMap, SupervisedDictionary):
         What the data allowed, and the passes run.
     gamma_ : float or None
         The kernel's gamma; None if it has none.
+    search_seed_ : int
+        With ``search="approximate"``: what the index of the training codes is made with.
     sharpness_, doubt_ : float
         With ``calibrate=True``: what makes probabilities of scores (see ``predict_proba``).
 
@@ -240,11 +244,15 @@ class KSADClassifier(LowRankMap, SupervisedDictionary):
         self
         """
         self._check_parameters()
+        if not (self.within_class_metric or self.fisher_weight):
+            needs = "belongs to within_class_metric=True and to fisher_weight above 0"
+            refuse_unused(type(self), {"shrinkage": self.shrinkage}, needs)
         X, self.classes_, given = validate_labelled(self, X, y)
         self._check_calibration(np.bincount(given))
         self.n_neighbors_ = clip_count(
             "n_neighbors", check_count("n_neighbors", self.n_neighbors), len(X), "there are rows"
         )
+        self._fit_search_seed()
         rng = check_random_state(self.random_state)
         linearizer = self._fit_map(X, rng)
         rank = linearizer.n_components_
@@ -258,9 +266,9 @@ class KSADClassifier(LowRankMap, SupervisedDictionary):
         start = orthonormal_start(F, rank, rng)
         weights = self._weights(F, labels, start)
         map_ = _Map(linearizer, metric, order, labels, weights)
-        watch = CallbackWatch(self, X, self.max_iter, map_.attributes)
+        watch = CallbackWatch(self, X, int(self.max_iter), map_.attributes)
         state = learn_ksad(
-            F, labels, start, weights, max_iter=self.max_iter, tol=self.tol, watch=watch
+            F, labels, start, weights, max_iter=int(self.max_iter), tol=float(self.tol), watch=watch
         )
         self.__dict__.update(map_.attributes(state))
         self._calibrate(X, given)
@@ -366,21 +374,12 @@ class KSADClassifier(LowRankMap, SupervisedDictionary):
         """Return the training codes nearest to these, the nearest first."""
         new = codes.to_dense().astype(self.codes_.dtype, copy=False)
         if self.search == "approximate":
-            return self._index().nearest(new, self.n_neighbors_)
+            index = remember(self, _index_of, self.codes_, self.distance, self._search_seed())
+            return index.nearest(new, self.n_neighbors_)
         known = self.codes_
         if self.distance == "correlation":
-            new = machine(new).unit_rows(new)
-            known = remember(self, (known, "unit"), lambda: machine(new).unit_rows(self.codes_))
+            new, known = machine(new).unit_rows(new), remember(self, _unit_codes, known)
         return nearest_in_space(LinearProblem(new, known, complete=True), self.n_neighbors_)
-
-    def _index(self) -> ApproximateNeighbors:
-        """Return the index of the training codes, made once."""
-        seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
-
-        def make() -> ApproximateNeighbors:
-            return ApproximateNeighbors(self.codes_, self.distance, random_state=seed)
-
-        return remember(self, (self.codes_, self.distance, seed), make)
 
     def _explained(self, X: Array) -> list[Explanation]:
         problem = self._problem(X)
@@ -426,6 +425,7 @@ class KSADClassifier(LowRankMap, SupervisedDictionary):
             raise ValueError("KSADClassifier.labels_ must hold every class.")
         held_count(self, "n_neighbors_", high=n_rows)
         check_flag("in_metric_", held(self, "in_metric_"))
+        self._check_held_seed()
         if not held_number(self, "l1_weight_") >= 0:
             raise ValueError("KSADClassifier.l1_weight_ must be at least 0.")
 
@@ -434,6 +434,14 @@ class KSADClassifier(LowRankMap, SupervisedDictionary):
         tags.input_tags.pairwise = self._precomputed
         tags.input_tags.allow_nan = False  # the metric would blow up what estimates are unsure of
         return tags
+
+
+def _index_of(codes: Array, distance: str, seed: int) -> ApproximateNeighbors:
+    return ApproximateNeighbors(codes, distance, random_state=seed)
+
+
+def _unit_codes(codes: Array) -> Array:
+    return machine(codes).unit_rows(codes)
 
 
 class _Map(NamedTuple):

@@ -38,11 +38,12 @@ from kernelatoms.pursuit.choices import OMP, Lasso, Pursuit, code_over_nearest
 from kernelatoms.similarity import Kernel, make_kernel
 from kernelatoms.similarity.base import GAMMA_WORDS, check_flag, check_gamma
 from kernelatoms.similarity.given import check_gradient
-from kernelatoms.space.atoms import KernelAtoms, remember, stamp
+from kernelatoms.space.atoms import KernelAtoms, stamp
 from kernelatoms.space.codes import Codes
 from kernelatoms.space.expansion import Expansion
 from kernelatoms.space.preimage import decode_rows
 from kernelatoms.space.problem import CodingProblem, KernelProblem
+from kernelatoms.space.remembered import remember
 
 Array = NDArray[Any]
 
@@ -298,11 +299,8 @@ class KSCDL(KernelChoice, DictionaryLearner):
         return KernelProblem(rows, Expansion(self._kernel(), atoms))
 
     def _problem(self, X: Array) -> CodingProblem:
-        def make() -> KernelAtoms:
-            return KernelAtoms(Expansion(self._kernel(), self.components_.astype(np.float64)))
-
-        known = remember(self, (self.components_, self._kernel()), make)
-        return KernelProblem(X.astype(np.float64, copy=False), known)
+        atoms = remember(self, _mapped_atoms, self._kernel(), self.components_)
+        return KernelProblem(X.astype(np.float64, copy=False), atoms)
 
     def _expansion(self) -> Expansion:
         return Expansion(self._kernel(), self.components_)
@@ -466,3 +464,8 @@ class KSCDL(KernelChoice, DictionaryLearner):
 
 def _longest(rows: Array) -> float:
     return float(np.linalg.norm(rows, axis=1).max())
+
+
+def _mapped_atoms(kernel: Kernel, components: Array) -> KernelAtoms:
+    """Return rows as atoms, mapped by a kernel."""
+    return KernelAtoms(Expansion(kernel, components.astype(np.float64)))

@@ -21,6 +21,7 @@ from kernelatoms.estimators.naming import unnamed
 from kernelatoms.estimators.supervised import SupervisedDictionary
 from kernelatoms.estimators.tensors import cpu_alone
 from kernelatoms.estimators.unchanged import or_unchanged
+from kernelatoms.estimators.unused import refuse_unused
 from kernelatoms.estimators.watching import CallbackWatch
 from kernelatoms.learning.ksvd import KSVDUpdate
 from kernelatoms.learning.labels import (
@@ -88,6 +89,7 @@ class LabelDictionary(GreedyParameters, SupervisedDictionary):
         self
         """
         self._check_parameters()
+        self._refuse_unused()
         X, self.classes_, labels = validate_labelled(self, X, y)
         n_classes = len(self.classes_)
         self._check_calibration(np.bincount(labels))
@@ -111,7 +113,7 @@ class LabelDictionary(GreedyParameters, SupervisedDictionary):
 
         def mapped(atoms: Array) -> Array:
             codes = self._pursuit()(LinearProblem(seen, atoms, complete=True))
-            return label_map(codes, labels, n_classes, energy * self.ridge, scale)
+            return label_map(codes, labels, n_classes, energy * float(self.ridge), scale)
 
         def attributes(state: LearnerState) -> dict[str, Any]:
             atoms, map_ = apart(state.best, weights)
@@ -122,17 +124,18 @@ class LabelDictionary(GreedyParameters, SupervisedDictionary):
                 **pass_attributes(state),
             }
 
-        watch = CallbackWatch(self, X, self.max_iter, attributes)
+        watch = CallbackWatch(self, X, int(self.max_iter), attributes)
         rng = check_random_state(self.random_state)
         start = class_atoms(
-            X, labels, counts, self.n_nonzero_coefs_, max_iter=self.init_max_iter, tol=self.tol,
+            X, labels, counts, self.n_nonzero_coefs_,
+            max_iter=int(self.init_max_iter), tol=float(self.tol),
             seeds=rng.randint(np.iinfo(np.int32).max, size=n_classes),
         )  # fmt: skip
         rows = scaled(with_labels(X, labels, weights))
         state = LearnerState.start(atoms_with_map(start, mapped(start), weights), rng)
         learn(
             lambda atoms: LinearProblem(rows, atoms, complete=True), rows, self._pursuit(),
-            KSVDUpdate(), state, max_iter=self.max_iter, tol=self.tol, watch=watch,
+            KSVDUpdate(), state, max_iter=int(self.max_iter), tol=float(self.tol), watch=watch,
             groups=(labels, owners),
         )  # fmt: skip
         self.__dict__.update(attributes(state))
@@ -187,6 +190,9 @@ class LabelDictionary(GreedyParameters, SupervisedDictionary):
         for name in ("n_atoms", "n_nonzero_coefs"):
             if getattr(self, name) is not None:
                 check_count(name, getattr(self, name))
+
+    def _refuse_unused(self) -> None:
+        """Refuse parameters that others leave without use; files may hold such."""
 
     def _check_decision(self, n_classes: int, n_atoms: int) -> None:
         self._check_nonzeros(n_atoms)
@@ -353,7 +359,7 @@ class LCKSVDClassifier(LabelDictionary):
         alpha, where signals have unit energy on average; other signals are weighed as if they had.
         With 0, variant 2 is D-KSVD.
     label_weight : float, default=0.1
-        beta, likewise; without effect in variant 1. With 0, variant 2 is variant 1.
+        beta, likewise, in variant 2. With 0, variant 2 is variant 1.
     ridge : float, default=0.01
         Weight of |Theta|^2 in ridge regressions: the one that maps start from, and variant 1's
         decision; for signals of unit energy too.
@@ -473,6 +479,11 @@ class LCKSVDClassifier(LabelDictionary):
             raise ValueError(f"variant must be 1 or 2, got {self.variant!r}.")
         check_real("consistency_weight", self.consistency_weight, low=0)
         check_real("label_weight", self.label_weight, low=0)
+
+    def _refuse_unused(self) -> None:
+        if self.variant == 1 and self.label_weight:
+            needs = "belongs to variant=2, not to variant 1"
+            refuse_unused(type(self), {"label_weight": self.label_weight}, needs)
 
 
 def _check_class_weight(given: Any) -> None:

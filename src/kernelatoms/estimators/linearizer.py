@@ -25,9 +25,9 @@ from kernelatoms.estimators.kernel_choice import KernelChoice
 from kernelatoms.estimators.sparse_rows import sparse_in_blocks
 from kernelatoms.estimators.tensors import takes_tensors
 from kernelatoms.estimators.unchanged import or_unchanged
+from kernelatoms.estimators.unused import refuse_unused
 from kernelatoms.similarity import Kernel
 from kernelatoms.similarity.missing import rows_with_missing
-from kernelatoms.space.atoms import remember
 from kernelatoms.space.expansion import Expansion
 from kernelatoms.space.gram_check import OVERFLOW
 from kernelatoms.space.linearize import (
@@ -39,6 +39,7 @@ from kernelatoms.space.linearize import (
     ridge_preimage,
 )
 from kernelatoms.space.memory import check_fits
+from kernelatoms.space.remembered import remember
 from kernelatoms.space.samplers import SAMPLERS
 from kernelatoms.space.shrink import shrink_to_energy, warn_of_estimates
 from kernelatoms.space.way_back import MOST_ROWS, WayBack, learn_way_back, more_rows
@@ -96,11 +97,11 @@ class KernelLinearizer(
         many vectors: up to about a seventh as many components.
     n_oversamples : int, default=20
         The randomised solver multiplies by blocks of a fifth of ``n_components + n_oversamples``
-        vectors.
+        vectors. Not with ``solver="full"``.
     n_passes : int, default=16
-        How many such products it takes. More are more accurate and slower. With the defaults,
-        300 components of 5,000 rows of USPS were within a thousandth of the best approximation
-        in the spectral norm; where eigenvalues fall fast, ten are enough.
+        How many such products it takes; not with ``solver="full"``. More are more accurate and
+        slower. With the defaults, 300 components of 5,000 rows of USPS were within a thousandth of
+        the best approximation in the spectral norm; where eigenvalues fall fast, ten are enough.
     dtype : {None, "float32", "float64"}, default=None
         The type of virtual samples; None for that of the rows. With "float32" kernel values are
         computed in it too, where that costs no coordinate: in about half the time. Columns should
@@ -182,6 +183,9 @@ class KernelLinearizer(
         """
         kernel = self._asked_kernel()
         solver = self._check_solver()
+        if self.solver == "full":
+            block = {"n_oversamples": self.n_oversamples, "n_passes": self.n_passes}
+            refuse_unused(type(self), block, "is for solver='randomized' or 'auto', not for 'full'")
         dtype = self._check_dtype()
         X = validate_training(self, X)
         if dtype == np.float64:
@@ -290,49 +294,18 @@ class KernelLinearizer(
         # Models kept before there were such rows go back by their landmarks alone.
         others = getattr(self, "preimage_rows_", self.landmarks_[:0])
 
-        def learn() -> WayBack:
-            rows = np.concatenate([self.landmarks_[:MOST_ROWS], others])
-            return learn_way_back(self._map(rows), rows)
-
-        made_of = (self.landmarks_, others, self.dual_coef_, self._kernel())
-        return remember(self, made_of, learn).rows(F)
+        return remember(self, _way_back, others, *self._made_of()).rows(F)
 
     @property
     def _n_features_out(self) -> int:
         return self.n_components_
 
     def _map(self, X: Array) -> Array:
-        asked = self._check_dtype()
-        if asked is not None and asked == self.dual_coef_.dtype:
-            _check_fits(X, asked)
-            X = X.astype(asked, copy=False)
-        dtype = np.result_type(X.dtype, self.dual_coef_.dtype)
-        landmarks = self.landmarks_[:, None] if self._precomputed else self.landmarks_
-        if not self._precomputed:
-            landmarks = landmarks.astype(dtype, copy=False)
-        coef = self.dual_coef_.astype(dtype, copy=False)
-        F = Expansion(self._kernel(), landmarks, coef).project(X, asked)
-        self._check_range(X, F)
-        return F
+        return _virtual_samples(X, *self._made_of())
 
-    def _check_range(self, X: Array, F: Array) -> None:
-        """Refuse rows whose virtual samples are no numbers of this type."""
-        if F.dtype == np.float64:
-            if not np.isfinite(F).all():
-                raise ValueError(OVERFLOW)
-            return
-        squares = machine(F).squared_norms(F)  # in float64, where those of float32 fit
-        if not np.isfinite(squares).all():
-            raise ValueError(OVERFLOW)
-        shortest = float(np.finfo(F.dtype).tiny) ** 2
-        doubtful = np.flatnonzero(squares < shortest)
-        if len(doubtful) and not self._precomputed:
-            energy = self._kernel().diag(X[doubtful].astype(np.float64))
-            if np.any((energy > 0) & (energy < shortest)):
-                raise ValueError(
-                    f"The virtual samples underflow {F.dtype.name}: k(x, x) is too small; scale X "
-                    "up, choose larger kernel parameters, or use float64."
-                )
+    def _made_of(self) -> tuple[Kernel, Array, Array, np.dtype[Any] | None]:
+        """Return what the map is made of: kernel, landmarks, coefficients, the type asked for."""
+        return self._kernel(), self.landmarks_, self.dual_coef_, self._check_dtype()
 
     def _validate_new(self, X: Any) -> Array:
         if self._precomputed:
@@ -387,7 +360,9 @@ class KernelLinearizer(
 
     def _choose_landmarks(self, X: Array, kernel: Kernel, rng: np.random.RandomState) -> Array:
         if not isinstance(self.sampling, str):
-            return self._given_landmarks(X)
+            landmarks = self._given_landmarks(X)
+            self._check_count_of(landmarks)
+            return landmarks
         check_choice("sampling", self.sampling, tuple(SAMPLERS))
         n_samples = len(X)
         if self.n_landmarks is None:
@@ -405,6 +380,14 @@ class KernelLinearizer(
             like=X,
         )
         return SAMPLERS[self.sampling](X, kernel, count, rng)
+
+    def _check_count_of(self, landmarks: Array) -> None:
+        """Refuse a number of landmarks that is not that of those given."""
+        if self.n_landmarks is not None and self.n_landmarks != len(landmarks):
+            raise ValueError(
+                f"n_landmarks={self.n_landmarks}, but sampling gives {len(landmarks)} landmarks; "
+                "leave n_landmarks out or make them agree."
+            )
 
     def _given_landmarks(self, X: Array) -> Array:
         if self._precomputed:
@@ -482,3 +465,46 @@ def nystrom_error(linearizer: KernelLinearizer, X: Any) -> float:
     if linearizer._precomputed and X.shape[0] != X.shape[1]:
         raise ValueError("With kernel='precomputed', X must be the square k(train, train).")
     return nystroem_error(linearizer._kernel(), X, linearizer._map(X))
+
+
+def _virtual_samples(
+    X: Array, kernel: Kernel, landmarks: Array, coef: Array, asked: np.dtype[Any] | None
+) -> Array:
+    """Return k(X, landmarks) @ coef; computed in the type asked for, where coef has it."""
+    if asked is not None and asked == coef.dtype:
+        _check_fits(X, asked)
+        X = X.astype(asked, copy=False)
+    dtype = np.result_type(X.dtype, coef.dtype)
+    precomputed = landmarks.ndim == 1
+    landmarks = landmarks[:, None] if precomputed else landmarks.astype(dtype, copy=False)
+    F = Expansion(kernel, landmarks, coef.astype(dtype, copy=False)).project(X, asked)
+    _check_range(kernel, X, F, precomputed)
+    return F
+
+
+def _check_range(kernel: Kernel, X: Array, F: Array, precomputed: bool) -> None:
+    """Refuse rows whose virtual samples are no numbers of this type."""
+    if F.dtype == np.float64:
+        if not np.isfinite(F).all():
+            raise ValueError(OVERFLOW)
+        return
+    squares = machine(F).squared_norms(F)  # in float64, where those of float32 fit
+    if not np.isfinite(squares).all():
+        raise ValueError(OVERFLOW)
+    shortest = float(np.finfo(F.dtype).tiny) ** 2
+    doubtful = np.flatnonzero(squares < shortest)
+    if len(doubtful) and not precomputed:
+        energy = kernel.diag(X[doubtful].astype(np.float64))
+        if np.any((energy > 0) & (energy < shortest)):
+            raise ValueError(
+                f"The virtual samples underflow {F.dtype.name}: k(x, x) is too small; scale X "
+                "up, choose larger kernel parameters, or use float64."
+            )
+
+
+def _way_back(
+    others: Array, kernel: Kernel, landmarks: Array, coef: Array, asked: np.dtype[Any] | None
+) -> WayBack:
+    """Return what brings virtual samples back, learned from landmarks and other training rows."""
+    rows = np.concatenate([landmarks[:MOST_ROWS], others])
+    return learn_way_back(_virtual_samples(rows, kernel, landmarks, coef, asked), rows)

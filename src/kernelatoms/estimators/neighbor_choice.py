@@ -8,7 +8,9 @@ from kernelatoms.engine import lives_elsewhere
 from kernelatoms.estimators.checks import check_choice, check_count, clip_count
 from kernelatoms.estimators.fitted import held
 from kernelatoms.estimators.kernel_choice import KernelChoice
+from kernelatoms.estimators.search_seed import SeededSearch
 from kernelatoms.estimators.training_dictionary import Locality, check_approximate
+from kernelatoms.estimators.unused import refuse_unused
 from kernelatoms.similarity import (
     DISTANCES,
     KERNELS,
@@ -28,7 +30,7 @@ Array = NDArray[Any]
 _ELSEWHERE = (L1, L2, LInf, Chi2, type(None))
 
 
-class NeighborChoice(KernelChoice):
+class NeighborChoice(SeededSearch, KernelChoice):
     """Estimators that code signals over their neighbours, if asked, among rows that they keep.
 
     Their parameters: n_neighbors, distance, n_coarse, coarse_distance, search and image_shape, and
@@ -40,9 +42,7 @@ class NeighborChoice(KernelChoice):
     distance: Any
     n_coarse: int | None
     coarse_distance: Any
-    search: str
     image_shape: Any
-    random_state: Any
 
     def _check_neighbors(self) -> None:
         """Refuse parameters that name no neighbours."""
@@ -74,6 +74,15 @@ class NeighborChoice(KernelChoice):
             for name, side in zip(("height", "width"), sides, strict=True):
                 check_count(f"image_shape's {name}", side)
 
+    def _refuse_unused(self) -> None:
+        """Refuse parameters that these leave without use; files may hold such."""
+        if self.n_neighbors is None:
+            needs = "chooses how each signal's neighbours are found, and needs n_neighbors"
+            refuse_unused(type(self), {"search": self.search}, needs)
+        if self.n_coarse is None:
+            needs = "chooses among which rows neighbours are looked for, and needs n_coarse"
+            refuse_unused(type(self), {"coarse_distance": self.coarse_distance}, needs)
+
     def _fit_neighbors(self, rows: Array) -> None:
         """Settle which neighbours are asked for, by the training rows."""
         self.n_neighbors_, self.distance_, self.coarse_distance_ = None, None, None
@@ -95,6 +104,7 @@ class NeighborChoice(KernelChoice):
         if self.search == "approximate":
             first = self.distance_ if self.n_coarse is None else self.coarse_distance_
             check_approximate(first, self._kernel())
+            self._fit_search_seed()
 
     def _check_elsewhere(self) -> None:
         """Refuse what finds neighbours on the CPU alone."""
@@ -114,9 +124,10 @@ class NeighborChoice(KernelChoice):
         """Return which training rows a signal may use; None for all."""
         if self.n_neighbors_ is None:
             return None
+        n_coarse = None if self.n_coarse is None else int(self.n_coarse)
         return Locality(
-            self.n_neighbors_, self.distance_, self.n_coarse, self.coarse_distance_,
-            approximate=self.search == "approximate", random_state=self.random_state,
+            self.n_neighbors_, self.distance_, n_coarse, self.coarse_distance_,
+            seed=self._search_seed() if self.search == "approximate" else None,
         )  # fmt: skip
 
     def _asked_kernel(self) -> Kernel:
@@ -150,6 +161,7 @@ class NeighborChoice(KernelChoice):
             count = check_count("n_neighbors_", self.n_neighbors_)
             if count > len(rows):
                 raise ValueError(f"n_neighbors_ must be at most {len(rows)}, got {count}.")
+        self._check_held_seed()
         for name in ("distance_", "coarse_distance_"):
             if held(self, name) is not None:
                 make_distance(held(self, name)).describe(rows[:1])  # refuses what it lacks

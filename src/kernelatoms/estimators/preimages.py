@@ -8,6 +8,7 @@ from sklearn.utils import check_array
 
 from kernelatoms.estimators.checks import FLOATS, check_choice, check_count, check_real
 from kernelatoms.estimators.tensors import cpu_alone
+from kernelatoms.estimators.unused import refuse_unused
 from kernelatoms.similarity import make_kernel
 from kernelatoms.similarity.given import check_kernel, is_precomputed
 from kernelatoms.space.preimage import preimage_rows
@@ -88,11 +89,13 @@ def preimage(
         worse than any of them; with other kernels, the best of ridge, nearest anchor and weighted
         mean; exact under linear and cosine kernels.
     n_neighbors : int, default=10
-        How many anchors "distance" compares with (all, if there are fewer).
+        For "distance" and "auto": how many anchors "distance" compares with (all, if there are
+        fewer).
     max_iter : int, default=100
-        The most fixed-point steps tried from every start.
+        For "fixed-point" and "auto": the most steps tried from every start.
     tol : float, default=1e-6
-        Stop when a fixed-point step promises to lower the error by no more than this.
+        For "fixed-point" and "auto": stop when a step promises to lower the error by no more than
+        this.
 
     Returns
     -------
@@ -120,6 +123,12 @@ def preimage(
     [[0. 1.]] [0.67]
     """
     check_choice("method", method, _METHODS)
+    if method not in ("auto", "distance"):
+        why = f"belongs to method='distance' or 'auto', not to {method!r}"
+        refuse_unused(preimage, {"n_neighbors": n_neighbors}, why)
+    if method not in ("auto", "fixed-point"):
+        why = f"belongs to method='fixed-point' or 'auto', not to {method!r}"
+        refuse_unused(preimage, {"max_iter": max_iter, "tol": tol}, why)
     n_neighbors = check_count("n_neighbors", n_neighbors)
     max_iter = check_count("max_iter", max_iter)
     tol = check_real("tol", tol, low=0)

@@ -24,12 +24,12 @@ from kernelatoms.estimators.unchanged import or_unchanged
 from kernelatoms.pursuit.robust import RobustDictionary
 from kernelatoms.similarity import Kernel, LinearKernel
 from kernelatoms.similarity.base import check_flag
-from kernelatoms.space.atoms import remember
 from kernelatoms.space.codes import as_csr, ragged, row_starts, stacked_csr
 from kernelatoms.space.decisions import ClassParts, parts_of_sparse_codes, parts_of_vectors
 from kernelatoms.space.linearize import check_training_kernel
 from kernelatoms.space.memory import check_fits
 from kernelatoms.space.projections import IdentityProjection, Projection, make_projection
+from kernelatoms.space.remembered import remember
 
 Array = NDArray[Any]
 
@@ -102,6 +102,7 @@ class RepresentationClassifier(Probabilities, NeighborChoice, ClassifierMixin, B
         self
         """
         self._check_parameters()
+        self._refuse_unused()
         X, self.classes_, labels = validate_labelled(self, X, y)
         if self._precomputed:
             check_training_kernel(X)
@@ -116,9 +117,8 @@ class RepresentationClassifier(Probabilities, NeighborChoice, ClassifierMixin, B
         self.dictionary_, self.labels_ = rows, np.asarray(labels, like=rows)
         self._fit_neighbors(rows)
         vectors = not isinstance(self._made_projection(kernel), IdentityProjection | None)
-        in_space = TrainingDictionary(self._coded_over(rows, vectors), kernel)
-        self._fit_projection(in_space, labels)
-        self._fit_weight(self._dictionary(in_space))
+        self._fit_projection(self._in_space(vectors), labels)
+        self._fit_weight(self._dictionary())
         self._calibrate(X, labels)
         return self
 
@@ -197,27 +197,24 @@ class RepresentationClassifier(Probabilities, NeighborChoice, ClassifierMixin, B
 
     # What is kept
 
-    def _dictionary(self, in_space: TrainingDictionary | None = None) -> TrainingDictionary:
-        """Return the training rows as a dictionary, prepared once; of what ``fit`` has prepared."""
-        kernel, rows, psi = self._kernel(), self.dictionary_, self.projection_
-        parts = (rows, kernel, self.projected_, self.n_neighbors_ is None)
+    def _dictionary(self) -> TrainingDictionary:
+        """Return the training rows as a dictionary, prepared once."""
+        in_space = self._in_space(vectors=self.projection_ is not None)
+        if not self.projected_:
+            return in_space
+        return remember(self, TrainingDictionary.through, in_space, self.projection_)
 
-        def make() -> TrainingDictionary:
-            seen = in_space
-            if seen is None:
-                seen = TrainingDictionary(self._coded_over(rows, psi is not None), kernel)
-            return seen.through(psi) if self.projected_ else seen
+    def _in_space(self, vectors: bool) -> TrainingDictionary:
+        """Return the training rows in feature space; as projections, which may be ``vectors``.
 
-        return remember(self, parts if psi is None else (*parts, psi), make)
-
-    def _coded_over(self, rows: Array, vectors: bool) -> Array:
-        """Return rows in the type that they are compared in.
-
-        Over all rows, or projections that are vectors, float64: the eigenvalues of a large Gram
+        Over all rows, or projections that are vectors, in float64: the eigenvalues of a large Gram
         matrix in float32 are wrong by more than a good mu (1 to 4 points on Extended Yale B).
         """
         exact = self.n_neighbors_ is None or vectors
-        return rows.astype(np.float64, copy=False) if exact else rows
+        return remember(
+            self, _training_dictionary, self.dictionary_, exact, self._kernel(), self.labels_,
+            len(self.classes_),
+        )  # fmt: skip
 
     # Use
 
@@ -521,6 +518,13 @@ class RepresentationClassifier(Probabilities, NeighborChoice, ClassifierMixin, B
         tags.input_tags.pairwise = self._precomputed
         tags.input_tags.sparse = True  # dense inside
         return tags
+
+
+def _training_dictionary(
+    rows: Array, exact: bool, kernel: Kernel, labels: NDArray[np.intp], n_classes: int
+) -> TrainingDictionary:
+    rows = rows.astype(np.float64, copy=False) if exact else rows
+    return TrainingDictionary(rows, kernel, labels, n_classes)
 
 
 def _of_one_class(owners: NDArray[np.int64]) -> NDArray[np.bool_]:

@@ -17,11 +17,12 @@ from kernelatoms.estimators.checks import (
     wants_frame,
 )
 from kernelatoms.estimators.elsewhere import check_any, validate_any
-from kernelatoms.estimators.encode import METHODS, sparse_encode
+from kernelatoms.estimators.encode import sparse_encode
 from kernelatoms.estimators.fitted import check_features, held_count
 from kernelatoms.estimators.sparse_rows import dense_rows, sparse_in_blocks
 from kernelatoms.estimators.tensors import takes_tensors
 from kernelatoms.estimators.unchanged import or_unchanged
+from kernelatoms.estimators.unused import METHODS, TAKEN_BY, refuse_of_other_methods
 from kernelatoms.similarity.base import check_flag
 
 Array = NDArray[Any]
@@ -138,6 +139,8 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         check_choice("method", self.method, METHODS)
         for name in ("absolute", "positive", "sparse_output"):
             check_flag(name, getattr(self, name))
+        own = {name: getattr(self, name) for name in TAKEN_BY if hasattr(self, name)}
+        refuse_of_other_methods(self.method, type(self), own)
         if isinstance(self.kernel, str) and self.kernel == "precomputed":
             raise ValueError(
                 "kernel='precomputed' has no rows to code; call sparse_encode with k(signals, "

@@ -20,8 +20,10 @@ from kernelatoms.engine import lives_elsewhere, on_host
 from kernelatoms.estimators.device_choice import VARIABLE, brought
 from kernelatoms.estimators.devices import moved
 from kernelatoms.estimators.model_arrays import as_array, converted, gate, matrices, rebuilt
+from kernelatoms.estimators.unchanged import begins_anew, fitted_names
 from kernelatoms.space.codes import as_csr, row_starts
 from kernelatoms.space.memory import check_fits
+from kernelatoms.space.remembered import forget
 
 # Rows of one block, in bytes, and the share of a device's free memory that a block may take with
 # what is computed of it.
@@ -188,22 +190,21 @@ class DeviceCall:
 
     def _as_learning_begins(self) -> Any:
         """Return the estimator, without what ``fit`` learned before and begins without."""
-        learner = getattr(self.owner, "dictionary", None)
-        warm = any(getattr(model, "warm_start", False) for model in (self.owner, learner))
-        if self.method.__name__ != "fit" or warm:
+        if not begins_anew(self.owner, self.method):
             return self.owner
         bare = copy.copy(self.owner)
-        for name in [name for name in vars(bare) if name.endswith("_")]:
+        for name in fitted_names(bare):
             del vars(bare)[name]
         return bare
 
     def _keep(self, view: Any) -> None:
         """Give the estimator what the view has learned."""
-        learned = {name: _here(value) for name, value in vars(view).items() if name.endswith("_")}
+        learned = {name: _here(vars(view)[name]) for name in fitted_names(view)}
         before = vars(self.owner)
-        for name in [name for name in before if name.endswith("_") and name not in learned]:
+        for name in fitted_names(self.owner):
             del before[name]
         before.update(learned)
+        forget(self.owner)
 
     # Rows in blocks
 
@@ -219,7 +220,6 @@ class DeviceCall:
 
         def work(block: Any, start: int, stop: int) -> Any:
             parts = {name: self._there(value[start:stop], name) for name, value in lines.items()}
-            # Arguments in their order: the rows come first.
             return self.method(*view, **{self.name: block, **given, **parts})
 
         with _said_once():

@@ -31,6 +31,7 @@ from kernelatoms.estimators.model_arrays import (
     rebuilt,
 )
 from kernelatoms.estimators.streaming import DeviceCall
+from kernelatoms.estimators.unchanged import begins_anew, fitted_names
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -43,9 +44,10 @@ _MOVED = ("y", "sample_weight", "max_residual", "energy", "candidates", "start",
 def takes_tensors(method: Method) -> Method:
     """Let a method, or a function, take tensors where it takes arrays.
 
-    Its first argument that is no model says where the work is done and what the answer is: a numpy
-    array for a numpy array, a tensor of the same device for a tensor. Numbers of 16 bits (float16,
-    bfloat16) are worked on in float32, and the answer is of float32.
+    Its first argument that is no model, in the order of its signature, says where the work is done
+    and what the answer is: a numpy array for a numpy array, a tensor of the same device for a
+    tensor. Numbers of 16 bits (float16, bfloat16) are worked on in float32, and the answer is of
+    float32.
     """
 
     @functools.wraps(method)
@@ -53,7 +55,9 @@ def takes_tensors(method: Method) -> Method:
         device = chosen_device()
         if device is None and "torch" not in sys.modules:
             return method(*args, **kwargs)
-        given = dict(zip(_names(method), args, strict=False)) | kwargs
+        given = _by_name(method, args, kwargs)
+        if given is None:
+            return method(*args, **kwargs)
         owner = given.pop("self", None)
         name, main = _main(given)
         known = [owner, *(value for value in given.values() if isinstance(value, BaseEstimator))]
@@ -85,13 +89,14 @@ def cpu_alone(method: Method) -> Method:
     def here(*args: Any, **kwargs: Any) -> Any:
         if "torch" not in sys.modules:
             return method(*args, **kwargs)
-        names = _names(method)
-        owner = f"{type(args[0]).__name__}." if names[0] == "self" else ""
+        given = _by_name(method, args, kwargs)
+        if given is None:
+            return method(*args, **kwargs)
+        owner = f"{type(given['self']).__name__}." if "self" in given else ""
         what = owner + method.__name__
-        return method(
-            *(_here(what, name, value) for name, value in zip(names, args, strict=False)),
-            **{name: _here(what, name, value) for name, value in kwargs.items()},
-        )
+        inside = {name: _here(what, name, value) for name, value in given.items()}
+        first = [inside.pop("self")] if "self" in inside else []
+        return method(*first, **inside)
 
     return here  # type: ignore[return-value]
 
@@ -119,8 +124,24 @@ def _check_is_here(what: str, name: str, array: Any) -> None:
 
 
 @functools.cache
-def _names(method: Any) -> tuple[str, ...]:
-    return tuple(inspect.signature(method).parameters)
+def _signature(method: Any) -> inspect.Signature:
+    return inspect.signature(method)
+
+
+def _by_name(method: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any] | None:
+    """Return arguments by name, in the order of the signature, however they were given.
+
+    None where they do not fit it: the method itself says what is wrong.
+    """
+    try:
+        bound = _signature(method).bind(*args, **kwargs)
+    except TypeError:
+        return None
+    given: dict[str, Any] = {}
+    for name, value in bound.arguments.items():
+        more = _signature(method).parameters[name].kind is inspect.Parameter.VAR_KEYWORD
+        given.update(value if more else {name: value})
+    return given
 
 
 def _main(given: dict[str, Any]) -> tuple[str, Any]:
@@ -206,20 +227,8 @@ class _Crossing:
             self._check_place(name, value)
 
     def _forgotten(self) -> frozenset[str]:
-        """Return the fitted attributes that ``fit`` begins without: all that live elsewhere."""
-        learner = getattr(self.owner, "dictionary", None)
-        warm = any(getattr(model, "warm_start", False) for model in (self.owner, learner))
-        if self.method.__name__ != "fit" or warm:
-            return frozenset()
-        fitted = [name for name in vars(self.owner) if name.endswith("_")]
-        return frozenset(
-            name
-            for name in fitted
-            if any(
-                gate().place_of(value) != self.place
-                for _, value in matrices(name, vars(self.owner)[name])
-            )
-        )
+        """Return the fitted attributes that ``fit`` begins without."""
+        return frozenset(fitted_names(self.owner) if begins_anew(self.owner, self.method) else ())
 
     # Out
 
@@ -233,11 +242,11 @@ class _Crossing:
     def _keep(self, view: Any) -> None:
         """Give the estimator what the view has learned."""
         before, after = vars(self.owner), vars(view)
-        learned = {name: value for name, value in after.items() if name.endswith("_")}
         y: Any = self.given.get("y")
-        for name in [name for name in before if name.endswith("_") and name not in after]:
+        for name in fitted_names(self.owner):
             del before[name]
-        for name, value in learned.items():
+        for name in fitted_names(view):
+            value = after[name]
             if name != "classes_":
                 before[name] = self._outside(value)
             elif is_tensor(y):

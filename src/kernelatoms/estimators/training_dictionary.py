@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import check_random_state
 
 from kernelatoms.pursuit.ridge import inverse_gram
 from kernelatoms.pursuit.robust import RobustDictionary
@@ -47,8 +46,7 @@ class Locality:
     distance: Any = None  # None: the distance of feature space
     n_coarse: int | None = None
     coarse_distance: Any = "l2"
-    approximate: bool = False
-    random_state: Any = None
+    seed: int | None = None  # of approximate search; None: search exactly
 
 
 class LocalProblems(NamedTuple):
@@ -64,7 +62,7 @@ class LocalProblems(NamedTuple):
 
 
 class TrainingDictionary:
-    """Rows, a kernel, and what is computed of them once.
+    """Rows of some classes, a kernel, and what is computed of them once.
 
     Parameters
     ----------
@@ -72,6 +70,10 @@ class TrainingDictionary:
         Training rows; k(train, train) with a precomputed kernel.
     kernel : Kernel
         As fitted.
+    labels : array of shape (n_atoms,)
+        The classes of the rows, as numbers.
+    n_classes : int
+        How many classes there are.
     projected : bool
         Whether signals are seen through a projection.
     psi : array of shape (n_atoms, n_components) or None
@@ -79,15 +81,22 @@ class TrainingDictionary:
     """
 
     def __init__(
-        self, rows: Array, kernel: Kernel, projected: bool = False, psi: Array | None = None
+        self,
+        rows: Array,
+        kernel: Kernel,
+        labels: NDArray[np.intp],
+        n_classes: int,
+        projected: bool = False,
+        psi: Array | None = None,
     ) -> None:
         self.rows, self.kernel = rows, kernel
+        self.labels, self.n_classes = labels, n_classes
         self.projected, self.psi = projected, psi
         self.n_atoms = len(rows)
 
     def through(self, psi: Array | None) -> "TrainingDictionary":
         """Return the same rows seen through a projection; what is known of them stays known."""
-        other = TrainingDictionary(self.rows, self.kernel, True, psi)
+        other = TrainingDictionary(self.rows, self.kernel, self.labels, self.n_classes, True, psi)
         if "atoms" in vars(self):
             other.atoms = self.atoms
         return other
@@ -140,31 +149,33 @@ class TrainingDictionary:
 
     def ridge_inverse(self, mu: float) -> Array:
         """Return (A + mu I)^-1 with A the Gram matrix of what is coded over; kept."""
-        if self._inverse is None or self._inverse[0] != mu:
-            gram = (self.mapped_atoms if self.projected else self.atoms).gram
-            self._inverse = (mu, inverse_gram(gram, mu))
-        return self._inverse[1]
+        known = self._kept_inverse
+        if known is None or known[0] != mu:
+            known = self._kept_inverse = (mu, inverse_gram(self._coded_gram, mu))
+        return known[1]
 
     def robust(self, mu: float, penalty: str) -> RobustDictionary:
         """Return the explicit atoms, decomposed; kept."""
-        if self._robust is None or (self._robust.mu, self._robust.penalty) != (mu, penalty):
+        known = self._kept_robust
+        if known is None or (known.mu, known.penalty) != (mu, penalty):
             atoms = self.mapped_atoms.rows if self.projected else self.rows
-            self._robust = RobustDictionary(atoms, mu, penalty)
-        return self._robust
+            known = self._kept_robust = RobustDictionary(atoms, mu, penalty)
+        return known
 
-    def class_grams(self, labels: NDArray[np.intp], n_classes: int) -> tuple[Members, list[Array]]:
-        """Return the atoms of every class and their inner products, in what is coded over; kept."""
-        if self._class_grams is None:
-            gram = (self.mapped_atoms if self.projected else self.atoms).gram
-            members = members_of(labels, n_classes)
-            grams = [gram[own][:, own].astype(np.float64) for own in members]
-            self._class_grams = (members, grams)
-        return self._class_grams
+    @cached_property
+    def class_grams(self) -> tuple[Members, list[Array]]:
+        """The atoms of every class and their inner products, in what is coded over."""
+        gram, members = self._coded_gram, members_of(self.labels, self.n_classes)
+        return members, [gram[own][:, own].astype(np.float64) for own in members]
 
-    _index: ApproximateNeighbors | None = None
-    _class_grams: tuple[Members, list[Array]] | None = None
-    _inverse: tuple[float, Array] | None = None
-    _robust: RobustDictionary | None = None
+    @property
+    def _coded_gram(self) -> Array:
+        return (self.mapped_atoms if self.projected else self.atoms).gram
+
+    # What is kept beside cached properties, with what it was made for.
+    _kept_index: tuple[str, int, ApproximateNeighbors] | None = None
+    _kept_inverse: tuple[float, Array] | None = None
+    _kept_robust: RobustDictionary | None = None
 
     # Neighbours
 
@@ -229,15 +240,20 @@ class TrainingDictionary:
         return ascending(found)
 
     def _nearest(self, X: Array, distance: Any, k: int, locality: Locality) -> NDArray[np.int32]:
-        if locality.approximate:
-            if self._index is None:
-                seed = check_random_state(locality.random_state).randint(np.iinfo(np.int32).max)
-                name = check_approximate(distance, self.kernel)
-                self._index = ApproximateNeighbors(self.rows, name, random_state=seed)
-            return self._index.nearest(X, k)
+        if locality.seed is not None:
+            name = check_approximate(distance, self.kernel)
+            return self._index(name, locality.seed).nearest(X, k)
         if distance is None:
             return nearest_in_space(self.in_feature_space(X), k)
         return nearest_by(distance, described(distance, X), self._described(distance), k)
+
+    def _index(self, distance: str, seed: int) -> ApproximateNeighbors:
+        """Return the index of the rows; kept."""
+        known = self._kept_index
+        if known is None or known[:2] != (distance, seed):
+            index = ApproximateNeighbors(self.rows, distance, random_state=seed)
+            known = self._kept_index = (distance, seed, index)
+        return known[2]
 
     def _refined(
         self, X: Array, distance: Any, near: NDArray[np.int32], k: int

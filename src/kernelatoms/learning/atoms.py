@@ -18,7 +18,7 @@ def unit_rows(rows: Array) -> Array:
 def atoms_from_rows(X: Array, n_atoms: int, rng: np.random.RandomState) -> Array:
     """Return random training rows at unit norm (how both papers start), zero rows last."""
     order = rng.permutation(len(X))
-    is_zero = on_host(~X[order].any(axis=1))
+    is_zero = on_host(~X.any(axis=1))[order]
     order = np.concatenate([order[~is_zero], order[is_zero]])
     return unit_rows(X[order[:n_atoms]])
 

@@ -20,6 +20,7 @@
 - ``linear_algebra``: factors and eigenvectors, by what the machine of an array has.
 - ``gram_check``: is this a Gram matrix?
 - ``atoms``: dictionaries as pursuits see them: inner products of atoms, computed once.
+- ``remembered``: what is computed of a fitted model for later calls, once for every fit.
 - ``local_values``: kernel values of rows and their own candidates alone.
 - ``problem``: what a pursuit sees of signals and atoms (Gram, correlations, energies).
 - ``neighbors``: which atoms are near a signal, by inner products or by any distance.

@@ -7,19 +7,17 @@ answer the same questions, for all atoms, for some of them, or for each signal's
 - ``gram``: <d, d'> for all pairs; ``norms2``: its diagonal; ``gram_rows(atoms)``: some of its rows;
 - ``local(X, candidates)``: the small Gram matrix of each row's own candidates and <x, d> with them.
 
-Whatever is expensive is kept, so an estimator that keeps its atoms (``remember``) pays once.
+Whatever is expensive is kept, so an estimator that keeps its atoms (``remembered``) pays once.
 """
 
-import weakref
 import zlib
-from collections.abc import Callable
 from functools import cached_property
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelatoms.engine import is_array, machine, on_host
+from kernelatoms.engine import machine, on_host
 from kernelatoms.similarity import Kernel, PrecomputedKernel
 from kernelatoms.space.expansion import Expansion
 from kernelatoms.space.gram_check import OVERFLOW, check_gram
@@ -28,7 +26,6 @@ from kernelatoms.space.local_values import local_values
 from kernelatoms.space.memory import check_gram_fits
 
 Array = NDArray[Any]
-Made = TypeVar("Made")
 
 # Rows of a Gram matrix computed at once where there is no whole one.
 _ROWS_AT_ONCE = 256
@@ -377,37 +374,6 @@ def check_eigenvalues(gram: Array) -> None:
             "over it have no minimum; choose another kernel (sigmoid kernels often are not) or "
             "other parameters."
         )
-
-
-_REMEMBERED: weakref.WeakKeyDictionary[Any, tuple[Any, Any]] = weakref.WeakKeyDictionary()
-
-
-def remember(owner: Any, made_of: tuple[Any, ...], make: Callable[[], Made]) -> Made:
-    """Return ``make()``, computed once for an owner as long as what it is made of stays the same.
-
-    Arrays count as the same by their bytes, so that an edit in place is noticed. What is
-    remembered is no attribute of the owner: it is in no copy, pickle or file. A view of an
-    estimator (``estimators.tensors``) stands for the estimator.
-    """
-    owner = getattr(owner, "_stands_for", owner)
-    key = tuple(
-        (part.device, part.shape, part.dtype.str, machine(part).checksum(part))
-        if is_array(part) else part
-        for part in made_of
-    )  # fmt: skip
-    known = _REMEMBERED.get(owner)
-    if known is None or not _same(known[0], key):
-        known = (key, make())
-        _REMEMBERED[owner] = known
-    return known[1]
-
-
-def _same(one: tuple[Any, ...], other: tuple[Any, ...]) -> bool:
-    """Whether two keys are equal; kernels that cannot be compared (by their arrays) are not."""
-    try:
-        return bool(one == other)
-    except ValueError:
-        return False
 
 
 def stamp(array: Array) -> tuple[Any, ...]:

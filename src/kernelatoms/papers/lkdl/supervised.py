@@ -123,10 +123,12 @@ def learned(setting: Setting, split: Split, seed: int) -> Any:
     # The library weighs rows as if they had unit energy; those of raw rows are meant as they are.
     energy = np.vecdot(split.train, split.train).mean() if setting.get("rows") == "raw" else 1.0
     loop = {
-        "label_weight": setting["label_weight"] / energy, "ridge": setting["ridge"] / energy,
+        "ridge": setting["ridge"] / energy,
         "init_max_iter": setting["init_passes"], "max_iter": setting["passes"], "tol": 0,
         "random_state": seed,
     }  # fmt: skip
+    if setting.get("variant") != 1:  # which has no such term
+        loop["label_weight"] = setting["label_weight"] / energy
     model: Any
     if setting["model"] == "d-ksvd":
         model = DKSVDClassifier(**sizes, **loop)
