@@ -74,8 +74,9 @@ class CRCClassifier(RepresentationClassifier):
         Of images, for kernels and distances by name that need it.
     normalize : bool, default=True
         Scale rows to unit norm first; zero rows stay zero.
-    gamma : float, "scale", "auto", "spread" or None, default=0.5
-        Of the kernel; the paper's beta, for rows at unit norm.
+    gamma : float, "scale", "auto", "spread" or None, default="scale"
+        Of the kernel, as in ``KernelLinearizer``; "scale" is taken from the training rows, at unit
+        norm with ``normalize=True``. The paper's beta is 0.5, for rows at unit norm.
     degree, coef0 : float
         Parameters of the kernels by name, as in scikit-learn.
     kernel_params : dict, optional
@@ -147,7 +148,7 @@ class CRCClassifier(RepresentationClassifier):
         search: str = "exact",
         image_shape: tuple[int, int] | None = None,
         normalize: bool = True,
-        gamma: float | str | None = 0.5,
+        gamma: float | str | None = "scale",
         degree: float = 3,
         coef0: float = 1,
         kernel_params: dict[str, Any] | None = None,
@@ -301,8 +302,9 @@ class SRCClassifier(RepresentationClassifier):
         Of images, for kernels and distances by name that need it.
     normalize : bool, default=True
         Scale rows to unit norm first; zero rows stay zero.
-    gamma : float, "scale", "auto", "spread" or None, default=0.5
-        Of the kernel; the paper's beta, for rows at unit norm.
+    gamma : float, "scale", "auto", "spread" or None, default="scale"
+        Of the kernel, as in ``KernelLinearizer``; "scale" is taken from the training rows, at unit
+        norm with ``normalize=True``. The paper's beta is 0.5, for rows at unit norm.
     degree, coef0 : float
         Parameters of the kernels by name, as in scikit-learn.
     kernel_params : dict, optional
@@ -375,7 +377,7 @@ class SRCClassifier(RepresentationClassifier):
         search: str = "exact",
         image_shape: tuple[int, int] | None = None,
         normalize: bool = True,
-        gamma: float | str | None = 0.5,
+        gamma: float | str | None = "scale",
         degree: float = 3,
         coef0: float = 1,
         kernel_params: dict[str, Any] | None = None,

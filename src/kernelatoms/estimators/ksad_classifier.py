@@ -79,9 +79,8 @@ class KSADClassifier(LowRankMap, SupervisedDictionary):
         rows. More than the rank of the landmarks' kernel matrix are left out, with a warning.
     kernel : str, callable, object or class, default="rbf"
         As in ``KernelLinearizer``.
-    gamma : float, "spread", "scale", "auto" or None
-        Parameter of the kernels by name: with "spread", rows at the mean squared distance of all
-        (of whatever gamma multiplies) are similar by a half; others as in ``KernelLinearizer``.
+    gamma : float, "scale", "auto", "spread" or None, default="scale"
+        As in ``KernelLinearizer``: "scale" is 1 / (n_features * X.var()) of the training rows.
     degree, coef0 : float
         Parameters of the kernels by name, as in scikit-learn; ``kernel="poly", degree=8, gamma=1,
         coef0=0`` is the paper's (x'y)^8.
@@ -182,7 +181,7 @@ class KSADClassifier(LowRankMap, SupervisedDictionary):
         n_atoms: int | None = None,
         *,
         kernel: Any = "rbf",
-        gamma: float | str | None = "spread",
+        gamma: float | str | None = "scale",
         degree: float = 3,
         coef0: float = 1,
         kernel_params: dict[str, Any] | None = None,

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelatoms.engine import machine
+from kernelatoms.similarity.gammas import gamma_by_mean
 from kernelatoms.similarity.gradients import Slopes, gradient_of_signs, weighted_values
 from kernelatoms.similarity.inner import Gamma, NamedKernel, in_float64
 from kernelatoms.similarity.inversion import GaussianInversion
@@ -143,6 +144,10 @@ class LaplacianKernel(DecayingKernel):
         slopes = self.slopes(X, Y) if slopes is None else slopes
         return gradient_of_signs(weighted_values(weights, slopes.along_x), X, Y)
 
+    def scale_gamma(self, X: Array) -> float:
+        """Return 1 over the mean l1 distance of rows: gamma multiplies no squares."""
+        return gamma_by_mean(self._mean_size(X))
+
     def what_gamma_multiplies(self, X: Array, Y: Array) -> Array:
         """Return l1 distances."""
         return np.abs(X - Y).sum(axis=1)
@@ -190,10 +195,15 @@ class Chi2Kernel(DecayingKernel):
         """Return 1, whatever the features."""
         return 1.0
 
+    def scale_gamma(self, X: Array) -> float:
+        """Return 1 over the mean chi-squared distance of rows: gamma multiplies no squares."""
+        return gamma_by_mean(self._mean_size(X))
+
     def what_gamma_multiplies(self, X: Array, Y: Array) -> Array:
         """Return chi-squared distances."""
-        sums = X + Y
-        return np.divide((X - Y) ** 2, sums, out=np.zeros_like(sums), where=sums > 0).sum(axis=1)
+        sums, apart = X + Y, X - Y
+        shares = np.divide(apart, sums, out=np.zeros_like(sums), where=sums > 0)
+        return (shares * apart).sum(axis=1)
 
 
 def _l1_distances(X: Array, Y: Array) -> Array:

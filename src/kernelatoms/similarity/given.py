@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelatoms.engine import lives_elsewhere
-from kernelatoms.similarity.base import Kernel, check_gamma, check_number
+from kernelatoms.similarity.base import Kernel, check_number
 from kernelatoms.similarity.distance_kernels import DistanceKernel
+from kernelatoms.similarity.gammas import check_gamma
 from kernelatoms.similarity.inner import NamedKernel
 from kernelatoms.similarity.named import KERNELS, names_of_kernels
 from kernelatoms.similarity.named_distances import DISTANCES, make_distance, parameters_of
