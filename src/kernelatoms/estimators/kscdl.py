@@ -37,6 +37,7 @@ from kernelatoms.learning.state import LearnerState
 from kernelatoms.pursuit.choices import OMP, Lasso, Pursuit, code_over_nearest
 from kernelatoms.similarity import Kernel, make_kernel
 from kernelatoms.similarity.base import check_flag
+from kernelatoms.similarity.contrast import blind_part
 from kernelatoms.similarity.gammas import GAMMA_WORDS, check_gamma
 from kernelatoms.similarity.given import check_gradient
 from kernelatoms.space.atoms import KernelAtoms, remember, stamp
@@ -395,10 +396,10 @@ class KSCDL(KernelChoice, DictionaryLearner):
         return within(start, self.max_norm_)
 
     def _warn_of_empty_codes(self, X: Array) -> None:
-        """Warn if most rows have the code 0: then nothing was learned."""
+        """Warn if most rows have the code 0, unless the kernel's blindness was warned of."""
         some = X[:: -(-len(X) // _ROWS_LOOKED_AT)]
         empty = float((self._encode(some).to_csr().count_nonzero(axis=1) == 0).mean())
-        if empty > 0.5:
+        if empty > 0.5 and blind_part(self._kernel(), X) is None:
             gamma = "" if self.gamma_ is None else f"gamma={self.gamma_:.3g} or "
             warnings.warn(
                 f"{empty:.0%} of the training codes are empty: {gamma}alpha={self.alpha:g} is too "

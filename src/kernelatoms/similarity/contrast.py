@@ -36,22 +36,31 @@ def warn_if_blind(kernel: Kernel, X: Array) -> None:
     X : array of shape (n, n_features)
         Complete training rows.
     """
+    blind = blind_part(kernel, X)
+    if blind is None:
+        return
+    place, part, found = blind
+    values, fault = {
+        "alike": ("equal: k(x, y) is k(x, x)", "small"),
+        "unrelated": ("unrelated: k(x, y) is 0", "large"),
+    }[found]
+    gamma: float = part.gamma  # type: ignore[attr-defined]
+    warnings.warn(
+        f"{place}kernel {part.name!r} sees nothing in these rows: nearly all pairs of different "
+        f"ones are {values}, to rounding. gamma={gamma:.3g} is too {fault} for them. Use "
+        "gamma='scale', or scale the rows (sklearn.preprocessing.StandardScaler).",
+        UserWarning,
+        stacklevel=3,
+    )
+
+
+def blind_part(kernel: Kernel, X: Array) -> tuple[str, Kernel, str] | None:
+    """Return where, which kernel and what it misses, of the first part that sees nothing."""
     for place, part, rows in _parts(kernel, X):
         found = what_it_misses(part, rows) if part.has_gamma else None
-        if found is None:
-            continue
-        values, fault = {
-            "alike": ("equal: k(x, y) is k(x, x)", "small"),
-            "unrelated": ("unrelated: k(x, y) is 0", "large"),
-        }[found]
-        warnings.warn(
-            f"{place}kernel {part.name!r} sees nothing in these rows: nearly all pairs of "
-            f"different ones are {values}, to rounding. gamma={part.gamma:.3g} is too {fault} for "  # type: ignore[attr-defined]
-            "them. Use gamma='scale', or scale the rows (sklearn.preprocessing.StandardScaler).",
-            UserWarning,
-            stacklevel=3,
-        )
-        return
+        if found is not None:
+            return place, part, found
+    return None
 
 
 def _parts(kernel: Kernel, X: Array) -> Iterator[tuple[str, Kernel, Array]]:

@@ -114,7 +114,7 @@ class LaplacianKernel(DecayingKernel):
     Parameters
     ----------
     gamma : float, "scale", "auto", "spread" or None
-        None is 1 / n_features.
+        None is 1 / n_features; "scale" is 1 over the mean l1 distance of rows.
     """
 
     _name = "laplacian"
@@ -181,7 +181,7 @@ class Chi2Kernel(DecayingKernel):
     Parameters
     ----------
     gamma : float, "scale", "auto", "spread" or None
-        None is 1.
+        None is 1; "scale" is 1 over the mean chi-squared distance of rows.
     """
 
     _name = "chi2"

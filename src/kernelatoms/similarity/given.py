@@ -41,9 +41,10 @@ def make_kernel(
         ``values`` or ``__call__`` and, optionally, ``diag`` and the rest of ``Kernel``; or a class
         of such objects, then made with ``kernel_params``.
     gamma : float, "scale", "auto", "spread" or None
-        For kernels by name, as far as they have it: a number above 0, None for the kernel's
-        default, "scale" for 1 / (n_features * X.var()) (of distances, see ``DistanceKernel``),
-        "auto" for 1 / n_features.
+        For kernels by name, as far as they have it: a number above 0; None for the default of
+        ``sklearn.metrics.pairwise``, which needs no rows (0.5 for distances); "scale" and "spread"
+        are taken from rows, by ``with_gamma_from(X)``; "auto" for 1 / n_features. Estimators pass
+        "scale" where they are given no other.
     degree, coef0 : float
         For kernels by name, as far as they have them.
     kernel_params : dict, optional
