@@ -76,7 +76,8 @@ class CRCClassifier(RepresentationClassifier):
         Scale rows to unit norm first; zero rows stay zero.
     gamma : float, "scale", "auto", "spread" or None, default="scale"
         Of the kernel, as in ``KernelLinearizer``; "scale" is taken from the training rows, at unit
-        norm with ``normalize=True``. The paper's beta is 0.5, for rows at unit norm.
+        norm with ``normalize=True``. The paper's beta is 0.5, for an RBF kernel of such rows: on
+        some faces it is better (docs/guide/representation.md).
     degree, coef0 : float
         Parameters of the kernels by name, as in scikit-learn.
     kernel_params : dict, optional
@@ -304,7 +305,8 @@ class SRCClassifier(RepresentationClassifier):
         Scale rows to unit norm first; zero rows stay zero.
     gamma : float, "scale", "auto", "spread" or None, default="scale"
         Of the kernel, as in ``KernelLinearizer``; "scale" is taken from the training rows, at unit
-        norm with ``normalize=True``. The paper's beta is 0.5, for rows at unit norm.
+        norm with ``normalize=True``. The paper's beta is 0.5, for an RBF kernel of such rows: on
+        some faces it is better (docs/guide/representation.md).
     degree, coef0 : float
         Parameters of the kernels by name, as in scikit-learn.
     kernel_params : dict, optional

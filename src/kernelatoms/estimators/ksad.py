@@ -56,8 +56,10 @@ class KSAD(LowRankMap, KernelDictionary):
         matrix are left out, with a warning.
     kernel : str, callable, object or class, default="rbf"
         As in ``KernelLinearizer``.
-    gamma : float, "scale", "auto", "spread" or None, default="scale"
-        As in ``KernelLinearizer``: "scale" is 1 / (n_features * X.var()) of the training rows.
+    gamma : float, "scale", "auto", "spread" or None, default="spread"
+        As in ``KernelLinearizer``. "spread" makes rows at the mean squared distance (of whatever
+        gamma multiplies) similar by a half; "scale", narrower, is better on digits and worse on
+        faces.
     degree, coef0 : float
         Parameters of the kernels by name, as in scikit-learn; ``kernel="poly", degree=8, gamma=1,
         coef0=0`` is the paper's (x'y)^8.
@@ -133,7 +135,7 @@ class KSAD(LowRankMap, KernelDictionary):
         n_atoms: int | float | None = None,
         *,
         kernel: Any = "rbf",
-        gamma: float | str | None = "scale",
+        gamma: float | str | None = "spread",
         degree: float = 3,
         coef0: float = 1,
         kernel_params: dict[str, Any] | None = None,
