@@ -1,7 +1,7 @@
 """What the default of gamma does: accuracy on raw, standardised and unit-norm rows.
 
 ``python -m benchmarks.run gamma`` prints two tables: every classifier under the RBF kernel, and
-every kernel by name, with the defaults before 1.1 and with ``gamma="scale"``, beside
+every kernel by name, with the defaults there were before ``gamma="scale"`` and with it, beside
 scikit-learn's ``SVC()``. At most 1,200 rows of a data set; those of ``KERNELATOMS_DATA`` are left
 out where there are none.
 """
@@ -104,7 +104,8 @@ def _in_feature_space(learner: Any) -> Callable[[str, Any, Any], Any]:
     )
 
 
-#: Classifiers by name: how they are made of a kernel, gamma and labels, and the old default.
+#: Classifiers by name: how they are made of a kernel, gamma and labels, and the default before
+#: "scale"; K-SAD has kept its own.
 MODELS: dict[str, tuple[Callable[[str, Any, Any], Any], Any]] = {
     "LKDL": (lkdl, None),
     "KernelKSVD": (_in_feature_space(KernelKSVD), None),

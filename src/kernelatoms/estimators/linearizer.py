@@ -129,9 +129,10 @@ class KernelLinearizer(
     >>> import numpy as np
     >>> from kernelatoms import KernelLinearizer, nystrom_error
     >>> X = np.random.default_rng(0).normal(size=(100, 5))
-    >>> F = KernelLinearizer("rbf", n_landmarks=100).fit_transform(X)
+    >>> linearizer = KernelLinearizer("rbf", n_landmarks=100).fit(X)
+    >>> F = linearizer.transform(X)
     >>> from sklearn.metrics.pairwise import rbf_kernel
-    >>> bool(np.allclose(F @ F.T, rbf_kernel(X)))
+    >>> bool(np.allclose(F @ F.T, rbf_kernel(X, gamma=linearizer.gamma_)))
     True
     """
 
