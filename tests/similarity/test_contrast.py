@@ -125,6 +125,14 @@ class TestLegitimate:
         assert what_it_misses(RBFKernel(gamma), circle) is None
         assert what_it_misses(RBFKernel(gamma), circle[rng.permutation(20_000)]) is None
 
+    def test_wide_kernels_that_still_tell_rows_apart(self, rng):
+        """Class dictionaries of digits are 98% right where k(x, y) is 1 to eight digits."""
+        X = rng.standard_normal((50, 3))
+        assert what_it_misses(RBFKernel(1e-7), X) is None
+        assert what_it_misses(RBFKernel(1e-10), X) == "alike"
+        assert what_it_misses(RBFKernel(1e-5), X.astype(np.float32)) is None
+        assert what_it_misses(RBFKernel(1e-8), X.astype(np.float32)) == "alike"
+
     def test_tight_groups(self, rng):
         X = np.repeat(1e3 * rng.standard_normal((40, 3)), 2, axis=0) + rng.standard_normal((80, 3))
         assert what_it_misses(RBFKernel(1.0), X) is None

@@ -16,7 +16,7 @@ Array = NDArray[Any]
 
 # All pairs of so many rows are looked at. Where they look unrelated, so many of them are compared
 # with all rows, in blocks: a narrow kernel may see neighbours that are no part of a few rows.
-_ROWS, _LOOKED_AT_AGAIN, _BLOCK = 128, 16, 4096
+_ROWS, _LOOKED_AT_AGAIN, _BLOCK = 64, 16, 4096
 # Fewer different rows may be anything.
 _FEWEST = 10
 _NEARLY_ALL = 0.9
