@@ -16,6 +16,7 @@ from benchmarks import many_atoms
 from benchmarks.codec import codec_tables
 from benchmarks.denoise import denoise_tables
 from benchmarks.eigen import eigen_tables
+from benchmarks.gamma import gamma_tables
 from benchmarks.gpu import gpu_tables
 from benchmarks.harness import Contender, compare, describe_machine
 from benchmarks.ksad import ksad_tables
@@ -208,12 +209,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     names = (
         "omp, ksvd, kernel, lasso, l1, l1-threads, local, representation, supervised, eigen, ksad, "
-        "codec, denoise, memory, many-atoms, startup"
+        "codec, denoise, gamma, memory, many-atoms, startup"
     )
     parser.add_argument("tables", nargs="*", default=[], help=f"{names} (all by default), gpu")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--generations", type=int, default=3)
-    parser.add_argument("--data", default="", help="l1, denoise: only data whose names hold this")
+    parser.add_argument(
+        "--data", default="", help="l1, denoise, gamma: only data whose names hold this"
+    )
     arguments = parser.parse_args()
     wanted = arguments.tables or names.split(", ")
     print(describe_machine())
@@ -243,6 +246,8 @@ def main() -> None:
         codec_tables(arguments.rounds)
     if "denoise" in wanted:
         denoise_tables(arguments.data)
+    if "gamma" in wanted:
+        gamma_tables(arguments.data)
     if "memory" in wanted:
         memory_table()
     if "many-atoms" in wanted:

@@ -58,7 +58,7 @@ def test_crc_is_algorithm_1(seed, n, n_features, n_classes, kernel, projection, 
     if kernel == "l1":
         projection = "identity"  # exp(-l1^2/2) need not be positive semi-definite
     mu = 10.0**exponent
-    model = CRCClassifier(kernel, projection=projection, mu=mu).fit(X, y)
+    model = CRCClassifier(kernel, projection=projection, mu=mu, gamma=0.5).fit(X, y)
     rows, labels, signals = model.dictionary_, model.labels_, unit(T)
     np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1, rtol=1e-6)
     np.testing.assert_array_equal(model.classes_[labels], np.sort(y))
@@ -78,7 +78,9 @@ def test_crc_is_algorithm_1(seed, n, n_features, n_classes, kernel, projection, 
 @pytest.mark.parametrize("projection", ["kpca", "kfda", "random", "graph", KPCAProjection(5)])
 def test_projections_are_crc_on_mapped_rows(projection):
     X, y, T = draw(7, n=40)
-    model = CRCClassifier("rbf", projection=projection, mu=1e-3, random_state=0).fit(X, y)
+    model = CRCClassifier("rbf", projection=projection, mu=1e-3, gamma=0.5, random_state=0).fit(
+        X, y
+    )
     atoms, signals = seen("rbf", model.dictionary_, unit(T), projection, model.projection_)
     for s, residuals in enumerate(model.residuals(T)):
         code = oracle.crc_code(atoms, signals[s], 1e-3)
@@ -92,7 +94,7 @@ def test_projections_are_crc_on_mapped_rows(projection):
 )  # fmt: skip
 def test_neighbours_are_algorithm_3(seed, n, n_neighbors, dtype):
     X, y, T = draw(seed, n, dtype=dtype)
-    model = CRCClassifier("rbf", n_neighbors=min(n_neighbors, n), mu=0.01).fit(X, y)
+    model = CRCClassifier("rbf", n_neighbors=min(n_neighbors, n), mu=0.01, gamma=0.5).fit(X, y)
 
     def kernel(A, B):
         A, B = A.astype(np.float64), B.astype(np.float64)
@@ -128,7 +130,7 @@ def test_all_rows_as_neighbours_are_the_global_dictionary(kernel, projection, re
 def test_src_codes_are_those_of_sparse_encode(kernel, n_neighbors):
     X, y, T = draw(5, n=40)
     for options in ({"alpha": 0.05}, {"n_nonzero_coefs": 3}):
-        model = SRCClassifier(kernel, n_neighbors=n_neighbors, **options).fit(X, y)
+        model = SRCClassifier(kernel, n_neighbors=n_neighbors, gamma=0.5, **options).fit(X, y)
         rows, signals = model.dictionary_, unit(T)
         near = None
         if n_neighbors is not None:
@@ -150,7 +152,9 @@ def test_src_codes_are_those_of_sparse_encode(kernel, n_neighbors):
 
 def test_src_codes_in_columns_of_neighbours_are_lasso_codes_of_the_columns():
     X, y, T = draw(6, n=30)
-    model = SRCClassifier("rbf", projection="identity", alpha=0.1, n_neighbors=8).fit(X, y)
+    model = SRCClassifier("rbf", projection="identity", alpha=0.1, n_neighbors=8, gamma=0.5).fit(
+        X, y
+    )
     k, rows = make_kernel("rbf", gamma=0.5), model.dictionary_
     for s, code in enumerate(model.codes(T).toarray()):
         K = k(unit(T)[s : s + 1], rows)[0]
@@ -177,7 +181,7 @@ def test_precomputed_kernels_are_kernels(make, projection):
     X, T = unit(X), unit(T)
     k = make_kernel("rbf", gamma=0.5)
     for near in (None, 7):
-        own = make("rbf", projection=projection, n_neighbors=near).fit(X, y)
+        own = make("rbf", projection=projection, n_neighbors=near, gamma=0.5).fit(X, y)
         given = make("precomputed", projection=projection, n_neighbors=near).fit(k(X, X), y)
         np.testing.assert_allclose(
             given.predict_proba(k(T, X)), own.predict_proba(T), rtol=1e-5, atol=1e-7
@@ -449,7 +453,7 @@ def _best(atoms_of, labels, scale):
 )
 def test_mu_over_neighbours_leaves_the_row_itself_out(where, seed):
     X, y, _ = draw(seed, n=60)
-    model = CRCClassifier("rbf", n_neighbors=6, **where).fit(X, y)
+    model = CRCClassifier("rbf", n_neighbors=6, gamma=0.5, **where).fit(X, y)
     rows, labels = model.dictionary_, model.labels_
     apart = np.abs(rows[:, None] - rows)
     G = np.exp(-0.5 * (apart**2).sum(axis=2))
@@ -477,9 +481,9 @@ def test_mu_over_neighbours_leaves_the_row_itself_out(where, seed):
 def test_some_of_very_many_rows_choose_mu(projection, monkeypatch):
     X, y, _ = draw(13, n=90)
     monkeypatch.setattr(collaborative, "_LEFT_OUT", 30)
-    whole = CRCClassifier("rbf", projection=projection).fit(X, y)
+    whole = CRCClassifier("rbf", projection=projection, gamma=0.5).fit(X, y)
     some = np.argsort(y, kind="stable")[np.linspace(0, 89, 30).round().astype(int)]
-    part = CRCClassifier("rbf", projection=projection).fit(X[some], y[some])
+    part = CRCClassifier("rbf", projection=projection, gamma=0.5).fit(X[some], y[some])
     # Eigenvalues grow with the rows, and in columns of kernel values with their squares.
     grown = 3.0 if projection is None else 9.0
     np.testing.assert_allclose(whole.mu_, grown * part.mu_, rtol=1e-6)

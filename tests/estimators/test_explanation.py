@@ -54,14 +54,16 @@ IN_ENTRIES = [  # the row and the training rows as they are, at unit norm
     CRCClassifier(mu=0.5, residual_norm="l1", n_neighbors=7),
 ]
 ELSEWHERE = [
-    CRCClassifier("rbf", mu=0.05),
-    CRCClassifier("rbf", mu=0.05, n_neighbors=7),
-    CRCClassifier("rbf", mu=0.05, n_neighbors=2),
-    CRCClassifier("rbf", mu=0.05, projection="kpca"),
-    SRCClassifier("rbf", alpha=0.05),
-    SRCClassifier("rbf", alpha=0.05, projection="identity", n_neighbors=7),
-    CRCClassifier("rbf", mu=0.5, residual_norm="l1", projection="identity"),
-    SRCClassifier("rbf", alpha=0.5, residual_norm="l1", projection="identity", n_neighbors=7),
+    CRCClassifier("rbf", gamma=0.5, mu=0.05),
+    CRCClassifier("rbf", gamma=0.5, mu=0.05, n_neighbors=7),
+    CRCClassifier("rbf", gamma=0.5, mu=0.05, n_neighbors=2),
+    CRCClassifier("rbf", gamma=0.5, mu=0.05, projection="kpca"),
+    SRCClassifier("rbf", gamma=0.5, alpha=0.05),
+    SRCClassifier("rbf", gamma=0.5, alpha=0.05, projection="identity", n_neighbors=7),
+    CRCClassifier("rbf", gamma=0.5, mu=0.5, residual_norm="l1", projection="identity"),
+    SRCClassifier(
+        "rbf", gamma=0.5, alpha=0.5, residual_norm="l1", projection="identity", n_neighbors=7
+    ),
 ]
 ALL = [*CLASS_DICTIONARIES, *KERNEL_DICTIONARIES, *IN_ENTRIES, *ELSEWHERE]
 

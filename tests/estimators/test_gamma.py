@@ -1,18 +1,32 @@
-"""gamma= means the same everywhere: a number, None, "scale" or "auto", as in scikit-learn."""
+"""gamma= means the same everywhere: "scale" by default, a number, None or "auto", as in SVC."""
+
+import inspect
 
 import numpy as np
 import pytest
+import scipy.sparse
 from sklearn.base import clone
+from sklearn.datasets import load_digits
+from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.svm import SVC
 
+import kernelatoms
 from kernelatoms import (
+    KSAD,
     KSCDL,
+    KSVD,
     ClassDictionaryClassifier,
+    CRCClassifier,
     KernelKSVD,
     KernelLinearizer,
     KernelMOD,
+    KSADClassifier,
+    SRCClassifier,
     lasso_path,
     load_model,
+    make_lkdl,
     preimage,
+    residual_norms,
     save_model,
     sparse_encode,
 )
@@ -32,6 +46,83 @@ def some_rows(rng):
 
 def scale(X):
     return 1 / (X.shape[1] * X.var())
+
+
+def test_scale_is_the_default_of_all_that_take_gamma():
+    takers = {
+        name: inspect.signature(taker).parameters["gamma"].default
+        for name in kernelatoms.__all__
+        if callable(taker := getattr(kernelatoms, name)) and _takes_gamma(taker)
+    }
+    # K-SAD's, which also fits the rows, is that of its records.
+    assert takers.pop("KSAD") == takers.pop("KSADClassifier") == "spread"
+    assert set(takers.values()) == {"scale"}
+    assert {"KernelLinearizer", "CRCClassifier", "SparseCoder", "sparse_encode"} <= set(takers)
+
+
+def _takes_gamma(taker):
+    try:
+        return "gamma" in inspect.signature(taker).parameters
+    except ValueError:  # of what is written in C
+        return False
+
+
+CLASSIFIERS = [
+    make_lkdl(
+        ClassDictionaryClassifier(KSVD(20, n_nonzero_coefs=5, max_iter=3), random_state=0),
+        n_landmarks=200, random_state=0,
+    ),
+    ClassDictionaryClassifier(KernelKSVD(20, n_nonzero_coefs=5, max_iter=3), random_state=0),
+    ClassDictionaryClassifier(KernelMOD(20, n_nonzero_coefs=5, max_iter=3), random_state=0),
+    CRCClassifier("rbf", normalize=False),
+    SRCClassifier("rbf", n_nonzero_coefs=5, normalize=False),
+    KSADClassifier(100, random_state=0),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("model", CLASSIFIERS, ids=lambda model: type(model).__name__)
+def test_classifiers_take_pixels_as_they_are(model):
+    """As scikit-learn's SVC() does; under gamma=1/64 all of them answer one class for most."""
+    X, y = load_digits(return_X_y=True)
+    X = 16 * X  # 0 to 256
+    train, test = slice(0, 400), slice(400, 700)
+    peer = SVC().fit(X[train], y[train]).score(X[test], y[test])
+    assert clone(model).fit(X[train], y[train]).score(X[test], y[test]) > peer - 0.04
+
+
+@pytest.mark.parametrize("model", [KSCDL(5, max_iter=2), KSAD(5)], ids=lambda m: type(m).__name__)
+def test_the_first_batch_settles_it(model, X):
+    fitted = clone(model).set_params(gamma="scale", random_state=0).partial_fit(X)
+    fitted.partial_fit(100 * X)
+    assert fitted.gamma_ == pytest.approx(scale(X), rel=1e-12)
+
+
+def test_landmarks_that_are_given_do_not_settle_it(X):
+    assert KernelLinearizer(sampling=X[:5] / 7).fit(X).gamma_ == pytest.approx(scale(X), rel=1e-12)
+    base = KernelKSVD(3, base=X[:5] / 7, n_nonzero_coefs=2, max_iter=1, random_state=0)
+    assert base.fit(X).gamma_ == pytest.approx(scale(X), rel=1e-12)
+
+
+def test_rows_with_holes_do_not_count(X):
+    holed = np.concatenate([X, np.where(np.eye(4), np.nan, 1e6)])
+    with pytest.warns(UserWarning, match="NaN in 4 of 44 rows"):
+        model = KernelLinearizer().fit(holed)
+    assert model.gamma_ == pytest.approx(scale(X), rel=1e-12)
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "poly", "laplacian"])
+def test_sparse_rows_are_rows(kernel, X, rng):
+    X = np.where(rng.random(X.shape) < 0.6, 0, X)
+    dense, thin = (KernelLinearizer(kernel, n_landmarks=9, sampling="uniform", random_state=0)
+                   .fit(rows).gamma_ for rows in (X, scipy.sparse.csr_array(X)))  # fmt: skip
+    assert dense == thin
+
+
+def test_given_kernel_values_have_none(X):
+    K = rbf_kernel(X, gamma=0.1)
+    assert KernelLinearizer("precomputed").fit(K).gamma_ is None
+    assert KernelKSVD(3, kernel="precomputed", n_nonzero_coefs=2, max_iter=1).fit(K).gamma_ is None
+    assert CRCClassifier("precomputed").fit(K, np.arange(40) % 2).gamma_ is None
 
 
 @pytest.mark.parametrize("model", ESTIMATORS, ids=lambda model: type(model).__name__)
@@ -82,6 +173,16 @@ def test_functions_take_scale_from_the_dictionary(X):
         sparse_encode(signals, atoms, gamma=gamma, **options) for gamma in ("auto", 0.25)
     )
     np.testing.assert_array_equal(auto, number)
+
+
+def test_residuals_are_those_of_the_codes_by_default(X):
+    """Codes and residuals are under one gamma, that of the dictionary."""
+    atoms, signals = X[:20], X[20:]
+    codes = sparse_encode(signals, atoms, n_nonzero_coefs=3, kernel="rbf", sparse_output=False)
+    K, c = (rbf_kernel(rows, atoms, gamma=scale(atoms)) for rows in (atoms, signals))
+    squares = 1 - 2 * (codes * c).sum(axis=1) + np.einsum("ij,jk,ik->i", codes, K, codes)
+    found = residual_norms(signals, atoms, codes, kernel="rbf")
+    np.testing.assert_allclose(found, np.sqrt(squares), rtol=1e-9)
 
 
 def test_paths_take_the_kernels_arguments(X):

@@ -368,7 +368,12 @@ def test_bad_parameters_are_named(parameters, error, words, rng):
 class TestEmptyCodes:
     def test_they_are_told_of_once(self):
         X = load_digits().data[:300]  # raw: |x - y|^2 is about 2,000
-        with pytest.warns(UserWarning, match=r"9.% of the training codes are empty: gamma=1") as w:
+        with pytest.warns(
+            UserWarning, match=r"9.% of the training codes are empty: gamma=0.03"
+        ) as w:
+            KSCDL(20, gamma=0.03, max_iter=3, random_state=0).fit(X)
+        assert len(w) == 1
+        with pytest.warns(UserWarning, match="sees nothing.*gamma=1 is too large") as w:
             KSCDL(20, gamma=1.0, max_iter=3, random_state=0).fit(X)
         assert len(w) == 1
         with pytest.warns(UserWarning, match="codes are empty: alpha=100000 is too large"):

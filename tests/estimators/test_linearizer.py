@@ -93,7 +93,7 @@ def test_batch_is_one_by_one_and_blocks_do_not_show(rng):
 
 def test_given_landmarks_are_used(rng):
     X = rng.standard_normal((50, 4))
-    model = KernelLinearizer(sampling=X[:7]).fit(X)
+    model = KernelLinearizer(gamma=0.25, sampling=X[:7]).fit(X)
     np.testing.assert_array_equal(model.landmarks_, X[:7])
     F = model.transform(X[:7])
     np.testing.assert_allclose(F @ F.T, pairwise_kernels(X[:7], metric="rbf"), atol=1e-9)
@@ -117,7 +117,7 @@ def test_precomputed_landmarks_by_number(rng):
     X = rng.standard_normal((30, 4))
     K = pairwise_kernels(X, metric="rbf")
     given = KernelLinearizer("precomputed", sampling=[3, 8, 20]).fit(K)
-    rows = KernelLinearizer("rbf", sampling=X[[3, 8, 20]]).fit(X)
+    rows = KernelLinearizer("rbf", gamma=0.25, sampling=X[[3, 8, 20]]).fit(X)
     np.testing.assert_allclose(given.transform(K), rows.transform(X), atol=1e-9)
 
 

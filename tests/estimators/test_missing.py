@@ -354,7 +354,10 @@ class TestKernelsThatNeedCompleteRows:
 
 class TestSparseEncode:
     def test_kernels(self, train, holed):
-        for kernel, given in (("rbf", {"gamma": 0.3}), ("poly", {"degree": 2, "coef0": 1})):
+        for kernel, given in (
+            ("rbf", {"gamma": 0.3}),
+            ("poly", {"gamma": 0.125, "degree": 2, "coef0": 1}),
+        ):
             codes = sparse_encode(
                 holed, train, n_nonzero_coefs=2, kernel=kernel, kernel_params=given,
                 sparse_output=False,

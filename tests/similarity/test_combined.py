@@ -238,10 +238,11 @@ class TestWhatItKnows:
         assert kernel != SumKernel(kernel.parts, (1, 2, 4))
         assert kernel != SumKernel([("rbf", [0, 1, 4]), *kernel.parts[1:]], (1, 2, 3))
         assert kernel != SumKernel([(RBFKernel(2), [0, 1, 3]), *kernel.parts[1:]], (1, 2, 3))
-        assert SumKernel(["rbf"]) == SumKernel([RBFKernel()], weights=[1])
+        assert SumKernel([RBFKernel()]) == SumKernel([RBFKernel()], weights=[1])
+        assert SumKernel(["rbf"]) != SumKernel([RBFKernel()])  # whose gamma stays as it is
         assert SumKernel(["rbf"]) != ProductKernel(["rbf"])
         assert SumKernel(["rbf"]) != "rbf"
-        assert ProductKernel(["rbf"]) == ProductKernel([(RBFKernel(), slice(None))])
+        assert ProductKernel(["rbf"]) == ProductKernel([("rbf", slice(None))])
 
 
 class TestGamma:
@@ -254,9 +255,8 @@ class TestGamma:
             assert two == 0.25
         assert settled.settled(X[:3]) is settled
         kernel = SumKernel([("rbf", [0, 1, 2]), ("linear", [3]), (RBFKernel(7), [4])])
-        assert [getattr(part, "gamma", None) for part, _ in kernel.settled(X).parts] == [
-            1 / 3, None, 7
-        ]  # fmt: skip
+        gammas = [getattr(part, "gamma", None) for part, _ in kernel.settled(X).parts]
+        assert gammas == [pytest.approx(1 / (3 * X[:, :3].var())), None, 7]
         assert channel_kernel("linear", 2).settled(X) == channel_kernel("linear", 2)
 
     def test_users_and_nested_kernels_too(self, rng):

@@ -28,7 +28,7 @@ from kernelatoms.estimators.fitted import (
     held_lists_of_rows,
     held_number,
 )
-from kernelatoms.estimators.kernel_choice import KernelChoice
+from kernelatoms.estimators.kernel_choice import KernelChoice, kernel_looked_at
 from kernelatoms.estimators.learners import KSVD, LinearLearner
 from kernelatoms.estimators.probabilities import Probabilities, first_largest, probabilities
 from kernelatoms.estimators.sparse_rows import sparse_in_blocks
@@ -170,7 +170,7 @@ class ClassDictionaryClassifier(
             if self._precomputed:
                 rows = rows[:, members[c]]
             task.call_on_fit_task_begin(estimator=self, X=rows)
-            with task.propagate_callback_context(learners[c]):
+            with task.propagate_callback_context(learners[c]), kernel_looked_at():
                 learners[c].fit(rows)
             task.call_on_fit_task_end(estimator=self, X=rows)
             return learners[c]

@@ -34,7 +34,7 @@ def make_problem(
     if energy is not None and not is_precomputed(kernel):
         raise ValueError("energy belongs to kernel='precomputed'; other kernels know k(x, x).")
     if isinstance(dictionary, DictionaryCoder):
-        unset = {"gamma": None, "degree": 3, "coef0": 1, "kernel_params": None}
+        unset = {"gamma": "scale", "degree": 3, "coef0": 1, "kernel_params": None}
         if not (isinstance(kernel, str) and kernel == "linear") or parameters != unset:
             raise ValueError(
                 "Leave kernel and its parameters (gamma, degree, coef0, kernel_params) out: a "

@@ -76,8 +76,10 @@ class CRCClassifier(RepresentationClassifier):
     normalize : bool, default=True
         Scale rows to unit norm first; zero rows stay zero. Kernel values that are precomputed stay
         as they are.
-    gamma : float, "scale", "auto", "spread" or None, default=0.5
-        Of the kernel; the paper's beta, for rows at unit norm.
+    gamma : float, "scale", "auto", "spread" or None, default="scale"
+        Of the kernel, as in ``KernelLinearizer``; "scale" is taken from the training rows, at unit
+        norm with ``normalize=True``. The paper's beta is 0.5, for an RBF kernel of such rows: on
+        some faces it is better (docs/guide/representation.md).
     degree, coef0 : float
         Parameters of the kernels by name, as in scikit-learn.
     kernel_params : dict, optional
@@ -152,7 +154,7 @@ class CRCClassifier(RepresentationClassifier):
         search: str = "exact",
         image_shape: tuple[int, int] | None = None,
         normalize: bool = True,
-        gamma: float | str | None = 0.5,
+        gamma: float | str | None = "scale",
         degree: float = 3,
         coef0: float = 1,
         kernel_params: dict[str, Any] | None = None,
@@ -308,8 +310,10 @@ class SRCClassifier(RepresentationClassifier):
     normalize : bool, default=True
         Scale rows to unit norm first; zero rows stay zero. Kernel values that are precomputed stay
         as they are.
-    gamma : float, "scale", "auto", "spread" or None, default=0.5
-        Of the kernel; the paper's beta, for rows at unit norm.
+    gamma : float, "scale", "auto", "spread" or None, default="scale"
+        Of the kernel, as in ``KernelLinearizer``; "scale" is taken from the training rows, at unit
+        norm with ``normalize=True``. The paper's beta is 0.5, for an RBF kernel of such rows: on
+        some faces it is better (docs/guide/representation.md).
     degree, coef0 : float
         Parameters of the kernels by name, as in scikit-learn.
     kernel_params : dict, optional
@@ -384,7 +388,7 @@ class SRCClassifier(RepresentationClassifier):
         search: str = "exact",
         image_shape: tuple[int, int] | None = None,
         normalize: bool = True,
-        gamma: float | str | None = 0.5,
+        gamma: float | str | None = "scale",
         degree: float = 3,
         coef0: float = 1,
         kernel_params: dict[str, Any] | None = None,

@@ -58,7 +58,7 @@ def sparse_encode(
     start: Any = None,
     energy: Any = None,
     kernel: Any = "linear",
-    gamma: float | str | None = None,
+    gamma: float | str | None = "scale",
     degree: float = 3,
     coef0: float = 1,
     kernel_params: dict[str, Any] | None = None,
@@ -128,10 +128,10 @@ def sparse_encode(
         methods need.
     kernel : str, callable, object or class, default="linear"
         As in ``KernelLinearizer``.
-    gamma : float, "scale", "auto", "spread" or None
-        Parameter of the kernels by name, as in scikit-learn: a number above 0, None for the
-        kernel's default, "scale" for 1 / (n_features * dictionary.var()), so that a signal's code
-        does not depend on the others, "auto" for 1 / n_features.
+    gamma : float, "scale", "auto", "spread" or None, default="scale"
+        Parameter of the kernel, as in ``KernelLinearizer``; "scale" and "spread" are taken from
+        the dictionary, so that codes do not depend on the other signals. For atoms that a model
+        has learned under a kernel, give the model itself, or its ``gamma_``.
     degree, coef0 : float
         Parameters of the kernels by name, as in scikit-learn.
     kernel_params : dict, optional
@@ -255,7 +255,7 @@ def lasso_path(
     positive: bool = False,
     gap_tol: float = 1e-6,
     kernel: Any = "linear",
-    gamma: float | str | None = None,
+    gamma: float | str | None = "scale",
     degree: float = 3,
     coef0: float = 1,
     kernel_params: dict[str, Any] | None = None,
@@ -286,8 +286,10 @@ def lasso_path(
         Stop at a duality gap of this share of k(x, x).
     kernel : str, callable, object or class, default="linear"
         As in ``KernelLinearizer``.
-    gamma : float, "scale", "auto", "spread" or None
-        As in ``sparse_encode``.
+    gamma : float, "scale", "auto", "spread" or None, default="scale"
+        Parameter of the kernel, as in ``KernelLinearizer``; "scale" and "spread" are taken from
+        the dictionary, so that codes do not depend on the other signals. For atoms that a model
+        has learned under a kernel, give the model itself, or its ``gamma_``.
     degree, coef0 : float
         Parameters of the kernels by name, as in scikit-learn.
     kernel_params : dict, optional

@@ -1,5 +1,8 @@
 """The kernel of an estimator: made of its parameters, with the gamma that ``fit`` settled."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
@@ -8,9 +11,22 @@ from numpy.typing import NDArray
 from kernelatoms.engine import machine
 from kernelatoms.estimators.fitted import held_floats, held_rows
 from kernelatoms.similarity import Kernel, UserKernel, make_kernel
+from kernelatoms.similarity.contrast import warn_if_blind
 from kernelatoms.similarity.given import check_kernel, check_machine, is_precomputed
 
 Array = NDArray[Any]
+
+_LOOKED_AT: ContextVar[bool] = ContextVar("_LOOKED_AT", default=False)
+
+
+@contextmanager
+def kernel_looked_at() -> Iterator[None]:
+    """Fit estimators inside of another one, which has looked at what their kernel sees."""
+    before = _LOOKED_AT.set(True)
+    try:
+        yield
+    finally:
+        _LOOKED_AT.reset(before)
 
 
 class KernelChoice:
@@ -53,8 +69,14 @@ class KernelChoice:
             self.settled_kernel_ = settled
         kernel = settled.with_gamma_from(X)
         check_kernel(kernel, X)
+        self._look_at(kernel, X)
         self.gamma_: float | None = kernel.gamma if kernel.has_gamma else None  # type: ignore[attr-defined]
         return kernel
+
+    def _look_at(self, kernel: Kernel, X: Array) -> None:
+        """Warn where a kernel sees nothing in the training rows."""
+        if not _LOOKED_AT.get():
+            warn_if_blind(kernel, X)
 
     def _in_range(self, kernel: Kernel, X: Array) -> Array:
         """Return training rows, in float64 where their kernel values do not fit float32."""
@@ -69,6 +91,7 @@ class KernelChoice:
         asked = self._asked_kernel()
         settled = asked.settled(X)
         kernel = settled.with_gamma_from(X)
+        self._look_at(kernel, X)
         if settled is asked and not kernel.has_gamma:
             return {}
         if settled is asked and isinstance(self.kernel, str):

@@ -20,6 +20,7 @@ from kernelatoms.estimators.dictionary_learner import (
     pass_attributes,
 )
 from kernelatoms.estimators.elsewhere import check_any
+from kernelatoms.estimators.kernel_choice import kernel_looked_at
 from kernelatoms.estimators.kernel_dictionary import KernelDictionary
 from kernelatoms.estimators.linearizer import KernelLinearizer
 from kernelatoms.estimators.naming import unnamed
@@ -55,7 +56,7 @@ class KernelLearner(GreedyParameters, KernelDictionary):
         n_atoms: int | float | None = None,
         *,
         kernel: Any = "rbf",
-        gamma: float | str | None = None,
+        gamma: float | str | None = "scale",
         degree: float = 3,
         coef0: float = 1,
         kernel_params: dict[str, Any] | None = None,
@@ -250,7 +251,9 @@ class KernelLearner(GreedyParameters, KernelDictionary):
         linearizer = clone(self.coordinates).set_params(
             kernel=self.kernel, gamma=self.gamma, degree=self.degree, coef0=self.coef0,
             kernel_params=self.kernel_params, random_state=rng,
-        ).fit(X)  # fmt: skip
+        )  # fmt: skip
+        with kernel_looked_at():
+            linearizer.fit(X)
         landmarks = linearizer.landmarks_
         return Coordinates(
             linearizer._transformed(X),
@@ -296,8 +299,10 @@ class KernelKSVD(KernelLearner):
     kernel : str or callable, default="rbf"
         One of scikit-learn's kernels, a function ``k(X, Y)`` of two matrices, or
         ``"precomputed"``: then fit takes k(train, train) and transform k(new, train).
-    gamma, degree, coef0 : float
-        Parameters of the named kernels, as in scikit-learn.
+    gamma : float, "scale", "auto", "spread" or None, default="scale"
+        As in ``KernelLinearizer``: "scale" is 1 / (n_features * X.var()) of the training rows.
+    degree, coef0 : float
+        Parameters of the kernels by name, as in scikit-learn.
     kernel_params : dict, optional
         Further parameters of a callable kernel.
     n_nonzero_coefs : int, optional
@@ -379,10 +384,8 @@ class KernelMOD(KernelLearner):
         exp(-gamma d^2); a function ``k(X, Y)`` of two matrices; an object with ``values`` or
         ``__call__`` and what else it knows of ``similarity.Kernel``, or a class of such; or
         ``"precomputed"``: then fit takes k(train, train) and transform k(new, train).
-    gamma : float, "scale", "auto", "spread" or None
-        Parameter of the kernels by name, as in scikit-learn: a number above 0, None for the
-        kernel's default (1 / n_features; 1 for "chi2"), "scale" for 1 / (n_features * X.var()),
-        "auto" for 1 / n_features. Other kernels bring their own.
+    gamma : float, "scale", "auto", "spread" or None, default="scale"
+        As in ``KernelLinearizer``: "scale" is 1 / (n_features * X.var()) of the training rows.
     degree, coef0 : float
         Parameters of the kernels by name, as in scikit-learn.
     kernel_params : dict, optional

@@ -27,7 +27,7 @@ from kernelatoms.estimators.fitted import (
     held_floats,
     held_number,
 )
-from kernelatoms.estimators.kernel_choice import KernelChoice
+from kernelatoms.estimators.kernel_choice import KernelChoice, kernel_looked_at
 from kernelatoms.estimators.tensors import cpu_alone
 from kernelatoms.estimators.unchanged import or_unchanged
 from kernelatoms.learning.gradients import within
@@ -36,7 +36,9 @@ from kernelatoms.learning.loop import learn_batch
 from kernelatoms.learning.state import LearnerState
 from kernelatoms.pursuit.choices import OMP, Lasso, Pursuit, code_over_nearest
 from kernelatoms.similarity import Kernel, make_kernel
-from kernelatoms.similarity.base import GAMMA_WORDS, check_flag, check_gamma
+from kernelatoms.similarity.base import check_flag
+from kernelatoms.similarity.contrast import blind_part
+from kernelatoms.similarity.gammas import GAMMA_WORDS, check_gamma
 from kernelatoms.similarity.given import check_gradient
 from kernelatoms.space.atoms import KernelAtoms, stamp
 from kernelatoms.space.codes import Codes
@@ -392,10 +394,10 @@ class KSCDL(KernelChoice, DictionaryLearner):
         return within(start, self.max_norm_)
 
     def _warn_of_empty_codes(self, X: Array) -> None:
-        """Warn if most rows have the code 0: then nothing was learned."""
+        """Warn if most rows have the code 0, unless the kernel's blindness was warned of."""
         some = X[:: -(-len(X) // _ROWS_LOOKED_AT)]
         empty = float((self._encode(some).to_csr().count_nonzero(axis=1) == 0).mean())
-        if empty > 0.5:
+        if empty > 0.5 and blind_part(self._kernel(), X) is None:
             gamma = "" if self.gamma_ is None else f"gamma={self.gamma_:.3g} or "
             warnings.warn(
                 f"{empty:.0%} of the training codes are empty: {gamma}alpha={self.alpha:g} is too "
@@ -417,11 +419,14 @@ class KSCDL(KernelChoice, DictionaryLearner):
 
     def _settle_kernel(self, rows: Array, rng: np.random.RandomState) -> Kernel:
         self.__dict__.pop("gamma_scores_", None)  # of an earlier fit
-        kernel = self._fit_kernel(self._asked_kernel(), rows)
         if not self._searches:
-            return kernel
-        self.gamma_, self.gamma_scores_ = choose_gamma(self, kernel, rows, rng)
-        return kernel.with_gamma(self.gamma_)
+            return self._fit_kernel(self._asked_kernel(), rows)
+        with kernel_looked_at():  # nobody asked for the gamma that a search begins with
+            kernel = self._fit_kernel(self._asked_kernel(), rows)
+            self.gamma_, self.gamma_scores_ = choose_gamma(self, kernel, rows, rng)
+        kernel = kernel.with_gamma(self.gamma_)
+        self._look_at(kernel, rows)
+        return kernel
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -67,11 +67,14 @@ class KernelLinearizer(
         exp(-gamma d^2); a function ``k(X, Y)`` of two matrices; an object with ``values`` or
         ``__call__`` and what else it knows of ``similarity.Kernel``, or a class of such; or
         ``"precomputed"``: then fit takes k(train, train) and transform k(new, train).
-    gamma : float, "scale", "auto", "spread" or None
-        Parameter of the kernels by name, as in scikit-learn: a number above 0, None for the
-        kernel's default (1 / n_features; 1 for "chi2"), "scale" for 1 / (n_features * X.var()),
-        "auto" for 1 / n_features; "spread" makes rows at the mean squared distance (the mean of
-        whatever gamma multiplies) similar by a half. Other kernels bring their own.
+    gamma : float, "scale", "auto", "spread" or None, default="scale"
+        Parameter of the kernels by name: a number above 0, or a word. "scale" fits it to the
+        training rows: 1 / (n_features * X.var()) as in scikit-learn's ``SVC``; for "laplacian",
+        "chi2" and distances, whose gamma multiplies no squares of values, 1 over the mean of what
+        it multiplies. "spread" makes rows at the mean squared distance (the mean of whatever gamma
+        multiplies) similar by a half. "auto" is 1 / n_features. None is the default of
+        ``sklearn.metrics.pairwise``, whatever the rows: 1 / n_features, 1 for "chi2" (0.5 for
+        distances). Other kernels bring their own.
     degree, coef0 : float
         Parameters of the kernels by name, as in scikit-learn; ``kernel="poly", degree=4, gamma=1,
         coef0=0`` is the paper's (x'y)^4.
@@ -127,9 +130,10 @@ class KernelLinearizer(
     >>> import numpy as np
     >>> from kernelatoms import KernelLinearizer, nystrom_error
     >>> X = np.random.default_rng(0).normal(size=(100, 5))
-    >>> F = KernelLinearizer("rbf", n_landmarks=100).fit_transform(X)
+    >>> linearizer = KernelLinearizer("rbf", n_landmarks=100).fit(X)
+    >>> F = linearizer.transform(X)
     >>> from sklearn.metrics.pairwise import rbf_kernel
-    >>> bool(np.allclose(F @ F.T, rbf_kernel(X)))
+    >>> bool(np.allclose(F @ F.T, rbf_kernel(X, gamma=linearizer.gamma_)))
     True
     """
 
@@ -137,7 +141,7 @@ class KernelLinearizer(
         self,
         kernel: Any = "rbf",
         *,
-        gamma: float | str | None = None,
+        gamma: float | str | None = "scale",
         degree: float = 3,
         coef0: float = 1,
         kernel_params: dict[str, Any] | None = None,

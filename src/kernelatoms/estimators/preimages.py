@@ -39,7 +39,7 @@ def preimage(
     anchors: Any,
     *,
     kernel: Any = "rbf",
-    gamma: float | str | None = None,
+    gamma: float | str | None = "scale",
     degree: float = 3,
     coef0: float = 1,
     kernel_params: dict[str, Any] | None = None,
@@ -62,9 +62,10 @@ def preimage(
         The rows that the vectors are made of.
     kernel : str, callable, object or class, default="rbf"
         As in ``KernelLinearizer``; not "precomputed".
-    gamma : float, "scale", "auto", "spread" or None
-        Parameter of the kernels by name, as in scikit-learn: a number above 0, None for the
-        kernel's default, "scale" for 1 / (n_features * anchors.var()), "auto" for 1 / n_features.
+    gamma : float, "scale", "auto", "spread" or None, default="scale"
+        Parameter of the kernels by name, as in ``KernelLinearizer``; "scale" and "spread" are
+        taken from the anchors. For vectors of a fitted model give its ``gamma_``: the anchors are
+        some of its training rows.
     degree, coef0 : float
         Parameters of the kernels by name, as in scikit-learn.
     kernel_params : dict, optional

@@ -93,7 +93,10 @@ PRESETS = {
         "codes over the 50 nearest",
         "CRCClassifier",
         "unit",
-        parameters={"learn__kernel": "rbf", "learn__n_neighbors": 50, "learn__normalize": False},
+        parameters={
+            "learn__kernel": "rbf", "learn__gamma": 0.5, "learn__n_neighbors": 50,
+            "learn__normalize": False,
+        },
     ),
     "lkdl": Preset(
         "classify tables by learned atoms: standardised columns, RBF kernel, one dictionary a "

@@ -27,7 +27,7 @@ def residual_norms(
     codes: Any,
     *,
     kernel: Any = "linear",
-    gamma: float | str | None = None,
+    gamma: float | str | None = "scale",
     degree: float = 3,
     coef0: float = 1,
     kernel_params: dict[str, Any] | None = None,
@@ -46,8 +46,8 @@ def residual_norms(
         Coefficients, whoever found them.
     kernel : str, callable, object or class, default="linear"
         As in ``KernelLinearizer``.
-    gamma : float, "scale", "auto", "spread" or None
-        As in ``sparse_encode``.
+    gamma : float, "scale", "auto", "spread" or None, default="scale"
+        As in ``sparse_encode``: "scale" is taken from the dictionary.
     degree, coef0 : float
         Parameters of the kernels by name, as in scikit-learn.
     kernel_params : dict, optional

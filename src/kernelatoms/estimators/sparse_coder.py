@@ -56,8 +56,8 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         For "omp", "lasso" and "threshold": allow no negative coefficients.
     kernel : str, callable, object or class, default="linear"
         As in ``KernelLinearizer``; not "precomputed".
-    gamma : float, "scale", "auto", "spread" or None
-        Parameter of the kernel; "scale" is taken from the dictionary.
+    gamma : float, "scale", "auto", "spread" or None, default="scale"
+        As in ``sparse_encode``: "scale" is taken from the dictionary.
     degree, coef0 : float
         Parameters of the kernels by name, as in scikit-learn.
     kernel_params : dict, optional
@@ -92,7 +92,7 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         mu: float | None = None,
         positive: bool = False,
         kernel: Any = "linear",
-        gamma: float | str | None = None,
+        gamma: float | str | None = "scale",
         degree: float = 3,
         coef0: float = 1,
         kernel_params: dict[str, Any] | None = None,

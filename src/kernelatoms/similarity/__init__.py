@@ -1,6 +1,7 @@
 """Anything that compares rows.
 
 - ``base``: ``Kernel``, what a kernel knows of itself and what is asked of it.
+- ``gammas``: what gamma may be, and what "scale" and "spread" take from rows.
 - ``inner``, ``decaying``: the kernels by name, one class each: of inner products and angles, and
   of distances; ``named``: their table ``KERNELS``.
 - ``combined``: kernels made of kernels, each of columns of its own (``columns``, ``parts``);
@@ -10,6 +11,7 @@
 - ``distances``: ``Distance``, and those of vectors; ``images``: those of images, of ``textures``,
   ``tangents`` and ``shapes``; ``named_distances``: their table ``DISTANCES``, ``make_distance`` and
   the unified measure; ``distance_kernels``: kernels made of them.
+- ``contrast``: whether a kernel sees anything in the training rows.
 - ``gradients``: how kernel values change when a row moves.
 - ``inversion``: how k(x, a) depends on x, where that helps to find an x.
 - ``missing``: what the observed entries of a row tell of norms, inner products and distances.

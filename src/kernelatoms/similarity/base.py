@@ -22,16 +22,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelatoms.engine import is_array
+from kernelatoms.similarity.gammas import (
+    check_gamma,
+    gamma_by_mean,
+    gamma_by_variance,
+    mean_over_pairs,
+)
 from kernelatoms.similarity.gradients import Slopes, gradient_in_plane
 from kernelatoms.similarity.inversion import GaussianInversion, PolynomialInversion
 from kernelatoms.similarity.missing import rows_with_missing
 
 Array = NDArray[Any]
-
-#: What gamma may be, beside a number above 0 and None.
-GAMMA_WORDS = ("scale", "auto", "spread")
-# The mean size of what gamma multiplies is that of so many rows, each with so many others.
-_ROWS_OF_SPREAD, _PARTNERS = 256, 16
 
 
 class Kernel:
@@ -270,21 +271,27 @@ class Kernel:
     def with_gamma_from(self, X: Array) -> Self:
         """Return the kernel with its gamma as a number, taken from rows X where that is asked.
 
-        ``None`` is the kernel's default, "auto" 1 / n_features and "scale"
-        1 / (n_features * X.var()), as in scikit-learn; "spread" is log 2 over the mean of what
-        gamma multiplies (squared distances of rows, for RBF, which are then similar by a half),
-        over pairs of at most 256 evenly spaced rows.
+        ``None`` is the kernel's default and "auto" 1 / n_features, whatever the rows; "scale" is
+        ``scale_gamma(X)``; "spread" is log 2 over the mean of what gamma multiplies (squared
+        distances of rows, for RBF, which are then similar by a half), over pairs of at most 256
+        evenly spaced rows.
         """
         if not self.has_gamma:
             return self
         gamma: Any = self.gamma  # type: ignore[attr-defined]
         if isinstance(gamma, str) and gamma == "spread":
-            mean = self._mean_size(X)
-            return self.with_gamma(np.log(2) / mean if 0 < mean < np.inf else 1.0)
+            return self.with_gamma(gamma_by_mean(self._mean_size(X), float(np.log(2))))
         if isinstance(gamma, str) and gamma == "scale":
-            variance = float(X.var(dtype=np.float64))
-            return self.with_gamma(1 / (X.shape[1] * variance) if variance > 0 else 1.0)
+            return self.with_gamma(self.scale_gamma(X))
         return self.with_gamma(self.gamma_for(X.shape[1]))
+
+    def scale_gamma(self, X: Array) -> float:
+        """Return what ``gamma="scale"`` is on rows X: 1 / (n_features * X.var()), as in ``SVC``.
+
+        That is for a gamma that multiplies squares of values: squared distances, inner products.
+        Kernels whose gamma multiplies something else return 1 over its mean instead.
+        """
+        return gamma_by_variance(X)
 
     def gamma_for(self, n_features: int) -> float:
         """Return gamma as a number, for rows of so many features."""
@@ -301,21 +308,17 @@ class Kernel:
 
     def _mean_size(self, X: Array) -> float:
         """Return the mean of what gamma multiplies, over pairs of rows."""
-        chosen = np.linspace(0, len(X) - 1, min(len(X), _ROWS_OF_SPREAD)).astype(np.intp)
-        rows = X[chosen].astype(np.float64)
-        if len(rows) < 2:
-            return 0.0
-        means = []
-        # Rows near each other may be of one kind: everyone meets others near and far.
-        for shift in np.unique(np.linspace(1, len(rows) - 1, _PARTNERS).astype(np.intp)):
-            sizes = self.what_gamma_multiplies(rows, np.roll(rows, shift, axis=0))
+
+        def sizes_of(rows: Array, others: Array) -> Array:
+            sizes = self.what_gamma_multiplies(rows, others)
             if sizes is None:
                 raise ValueError(
                     f"gamma='spread': kernel {self.name} does not say what its gamma multiplies; "
                     "give it what_gamma_multiplies(X, Y), or choose gamma."
                 )
-            means.append(float(np.mean(sizes)))
-        return float(np.mean(means))
+            return sizes
+
+        return mean_over_pairs(sizes_of, X)
 
     # Checks
 
@@ -379,16 +382,6 @@ def check_values(values: Any, shape: tuple[int, ...], who: str) -> Array:
     if not np.isfinite(K).all():
         raise ValueError("kernel returned NaN or infinity; it must be finite on finite rows.")
     return K
-
-
-def check_gamma(gamma: Any, *, words: tuple[str, ...] = GAMMA_WORDS) -> None:
-    """Refuse what is no gamma: a number above 0, None, or one of these words."""
-    if gamma is None or (isinstance(gamma, str) and gamma in words):
-        return
-    allowed = ", ".join(["a number above 0", "None", *(repr(word) for word in words)])
-    number = isinstance(gamma, Real) and not isinstance(gamma, bool)
-    if not number or not np.isfinite(float(gamma)) or not float(gamma) > 0:
-        raise ValueError(f"gamma must be above 0 and finite: one of {allowed}; got {gamma!r}.")
 
 
 def check_number(name: str, value: Any) -> None:

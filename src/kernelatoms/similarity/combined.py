@@ -146,11 +146,12 @@ class CombinedKernel(Kernel):
         parts, same = list(self.parts), True
         for part in self.used:
             seen = part.rows(rows)
+            given = self.parts[part.place][0]
             with errors_of(part.place):
-                kernel = settled_part(part.kernel, seen)
-            if kernel is not part.kernel:
+                kernel = settled_part(given, seen)
+            if kernel is not given:
                 same = False
-                parts[part.place] = (as_given(kernel), part.columns)
+                parts[part.place] = (kernel, part.columns)
         return self if same else dataclasses.replace(self, parts=tuple(parts))
 
     def with_gamma_from(self, X: Array) -> Self:

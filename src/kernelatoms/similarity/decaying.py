@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelatoms.engine import machine
+from kernelatoms.similarity.gammas import gamma_by_mean
 from kernelatoms.similarity.gradients import Slopes, gradient_of_signs, weighted_values
 from kernelatoms.similarity.inner import Gamma, NamedKernel, in_float64
 from kernelatoms.similarity.inversion import GaussianInversion
@@ -113,7 +114,7 @@ class LaplacianKernel(DecayingKernel):
     Parameters
     ----------
     gamma : float, "scale", "auto", "spread" or None
-        None is 1 / n_features.
+        None is 1 / n_features; "scale" is 1 over the mean l1 distance of rows.
     """
 
     _name = "laplacian"
@@ -142,6 +143,10 @@ class LaplacianKernel(DecayingKernel):
         """Return the sums over i of weights[i, j] gamma k(x_i, y_j) sign(x_i - y_j)."""
         slopes = self.slopes(X, Y) if slopes is None else slopes
         return gradient_of_signs(weighted_values(weights, slopes.along_x), X, Y)
+
+    def scale_gamma(self, X: Array) -> float:
+        """Return 1 over the mean l1 distance of rows: gamma multiplies no squares."""
+        return gamma_by_mean(self._mean_size(X))
 
     def what_gamma_multiplies(self, X: Array, Y: Array) -> Array:
         """Return l1 distances."""
@@ -176,7 +181,7 @@ class Chi2Kernel(DecayingKernel):
     Parameters
     ----------
     gamma : float, "scale", "auto", "spread" or None
-        None is 1.
+        None is 1; "scale" is 1 over the mean chi-squared distance of rows.
     """
 
     _name = "chi2"
@@ -190,10 +195,15 @@ class Chi2Kernel(DecayingKernel):
         """Return 1, whatever the features."""
         return 1.0
 
+    def scale_gamma(self, X: Array) -> float:
+        """Return 1 over the mean chi-squared distance of rows: gamma multiplies no squares."""
+        return gamma_by_mean(self._mean_size(X))
+
     def what_gamma_multiplies(self, X: Array, Y: Array) -> Array:
         """Return chi-squared distances."""
-        sums = X + Y
-        return np.divide((X - Y) ** 2, sums, out=np.zeros_like(sums), where=sums > 0).sum(axis=1)
+        sums, apart = X + Y, X - Y
+        shares = np.divide(apart, sums, out=np.zeros_like(sums), where=sums > 0)
+        return (shares * apart).sum(axis=1)
 
 
 def _l1_distances(X: Array, Y: Array) -> Array:

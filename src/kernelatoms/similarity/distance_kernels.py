@@ -7,8 +7,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelatoms.similarity.base import Kernel, check_gamma, check_number, check_values
+from kernelatoms.similarity.base import Kernel, check_number, check_values
 from kernelatoms.similarity.distances import Distance, UserDistance, mean_of_pairs
+from kernelatoms.similarity.gammas import check_gamma, gamma_by_mean
 from kernelatoms.similarity.inner import in_float64
 from kernelatoms.similarity.named_distances import make_distance, name_of
 
@@ -150,12 +151,14 @@ class DistanceKernel(KernelOfDistance):
 
     def with_gamma_from(self, X: Array) -> Self:
         """Return the kernel settled by rows X (n, n_features), its gamma a number."""
-        kernel = self.settled(X)
-        if kernel.gamma not in ("scale", "spread"):
-            return kernel.with_gamma(kernel.gamma_for(X.shape[1]))
-        mean = mean_of_pairs(kernel._distance, X, kernel.power)
-        at_mean = np.log(2) if kernel.gamma == "spread" else 1.0  # -log k(x, y) there
-        return kernel.with_gamma(at_mean / mean if 0 < mean < np.inf else 1.0)
+        return Kernel.with_gamma_from(self.settled(X), X)
+
+    def scale_gamma(self, X: Array) -> float:
+        """Return 1 over the mean of d^power between different rows of X."""
+        return gamma_by_mean(self._mean_size(X))
+
+    def _mean_size(self, X: Array) -> float:
+        return mean_of_pairs(self._distance, X, self.power)
 
     def default_gamma(self, n_features: int) -> float:
         """Return 0.5, whatever the features."""

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelatoms.engine import lives_elsewhere
-from kernelatoms.similarity.base import Kernel, check_gamma, check_number
+from kernelatoms.similarity.base import Kernel, check_number
 from kernelatoms.similarity.distance_kernels import DistanceKernel
+from kernelatoms.similarity.gammas import check_gamma
 from kernelatoms.similarity.inner import NamedKernel
 from kernelatoms.similarity.named import KERNELS, names_of_kernels
 from kernelatoms.similarity.named_distances import DISTANCES, make_distance, parameters_of
@@ -40,9 +41,10 @@ def make_kernel(
         ``values`` or ``__call__`` and, optionally, ``diag`` and the rest of ``Kernel``; or a class
         of such objects, then made with ``kernel_params``.
     gamma : float, "scale", "auto", "spread" or None
-        For kernels by name, as far as they have it: a number above 0, None for the kernel's
-        default, "scale" for 1 / (n_features * X.var()) (of distances, see ``DistanceKernel``),
-        "auto" for 1 / n_features.
+        For kernels by name, as far as they have it: a number above 0; None for the default of
+        ``sklearn.metrics.pairwise``, which needs no rows (0.5 for distances); "scale" and "spread"
+        are taken from rows, by ``with_gamma_from(X)``; "auto" for 1 / n_features. Estimators pass
+        "scale" where they are given no other.
     degree, coef0 : float
         For kernels by name, as far as they have them.
     kernel_params : dict, optional

@@ -7,7 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelatoms.engine import machine
-from kernelatoms.similarity.base import Kernel, check_gamma, check_number
+from kernelatoms.similarity.base import Kernel, check_number
+from kernelatoms.similarity.gammas import check_gamma
 from kernelatoms.similarity.gradients import Slopes
 from kernelatoms.similarity.inversion import PolynomialInversion
 from kernelatoms.similarity.missing import cosine_from_parts, energy_from_parts, inner_from_parts

@@ -55,7 +55,8 @@ def checked_part(part: Any) -> tuple[Any, Columns]:
             "'precomputed' values belong to whole rows and not to columns; combine the matrices "
             "yourself, and give the result with kernel='precomputed'."
         )
-    return as_given(make_kernel(kernel)), check_columns(columns)
+    made = as_given(make_kernel(kernel))
+    return kernel if isinstance(kernel, str) else made, check_columns(columns)
 
 
 def as_given(kernel: Kernel) -> Any:
@@ -64,8 +65,17 @@ def as_given(kernel: Kernel) -> Any:
     return kernel.given if plain else kernel  # type: ignore[attr-defined]
 
 
-def settled_part(kernel: Kernel, rows: Array) -> Kernel:
-    """Return a kernel with all that it takes from rows, gamma included; itself if that is none."""
+def settled_part(given: Any, rows: Array) -> Any:
+    """Return a part's kernel with all that it takes from rows, gamma included; as given if none.
+
+    A name has ``gamma="scale"`` there, as names have in estimators.
+    """
+    asked = make_kernel(given, gamma="scale" if isinstance(given, str) else None)
+    kernel = _settled(asked, rows)
+    return given if kernel is asked else as_given(kernel)
+
+
+def _settled(kernel: Kernel, rows: Array) -> Kernel:
     kernel = kernel.settled(rows)
     gamma: Any = getattr(kernel, "gamma", 1.0)
     return kernel.with_gamma_from(rows) if gamma is None or isinstance(gamma, str) else kernel

@@ -35,8 +35,8 @@ class SumKernel(CombinedKernel):
     Notes
     -----
     Every part has its own gamma; "scale" and the like are taken from its own columns of the
-    training rows, and models keep the numbers in ``settled_kernel_``. The ``gamma`` of an
-    estimator is for kernels by name, and not for this.
+    training rows, and models keep the numbers in ``settled_kernel_``. A part by name has "scale"
+    in an estimator. The ``gamma`` of an estimator is for its own kernel by name, and not for this.
 
     Examples
     --------
@@ -165,7 +165,8 @@ def channel_kernel(
     ----------
     kernel : str, callable, object, or list of them
         One kernel for all channels, or a list of one each; as ``make_kernel`` takes them.
-        ``RBFKernel("scale")`` gives every channel the gamma that fits its own values.
+        By name, or as ``RBFKernel("scale")``, every channel gets the gamma that fits its own
+        values.
     n_channels : int
         How many channels images have; the length of rows must be a multiple of it.
     by : {"sum", "product"}

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelatoms.engine import call_user
-from kernelatoms.similarity.base import Kernel, check_gamma, check_values
+from kernelatoms.similarity.base import Kernel, check_values
+from kernelatoms.similarity.gammas import check_gamma
 from kernelatoms.similarity.gradients import Slopes
 
 Array = NDArray[Any]
@@ -128,6 +129,11 @@ class UserKernel(Kernel):
         """Return the object's, else 1 / n_features."""
         own = getattr(self.given, "default_gamma", super().default_gamma)
         return float(own(n_features))
+
+    def scale_gamma(self, X: Array) -> float:
+        """Return what the object returns, else 1 / (n_features * X.var())."""
+        own = getattr(self.given, "scale_gamma", super().scale_gamma)
+        return float(own(X))
 
     def what_gamma_multiplies(self, X: Array, Y: Array) -> Array | None:
         """Return what the object returns; None if it has no such method."""

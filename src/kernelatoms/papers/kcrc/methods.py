@@ -48,7 +48,7 @@ def make_classifier(setting: Setting, n_atoms: int, seed: int) -> Any:
     own = setting.get("n_neighbors")
     local = None if own is None or own >= n_atoms else own  # K = n is the global dictionary
     if setting["code"] == "src":
-        return SRCClassifier(setting["kernel"], n_neighbors=local)
+        return SRCClassifier(setting["kernel"], n_neighbors=local, gamma=BETA)
     decades = setting["decades"]
     mu = "search" if decades is None else papers_mu(own or n_atoms) * 10**decades
     return CRCClassifier(

@@ -32,6 +32,12 @@ BASELINES: dict[str, Any] = {
     BOOSTING: HistGradientBoostingClassifier(),
 }
 METHODS = (*OURS, *BASELINES)
+# What the stored records were measured with, where defaults have changed since.
+_AS_MEASURED: dict[str, dict[str, Any]] = {
+    "lkdl": {"map__gamma": None},
+    "kdl": {"learn__dictionary__gamma": None},
+    "src": {"learn__gamma": 0.5},
+}
 
 Grid = Mapping[str, Sequence[Any]]
 
@@ -64,6 +70,7 @@ def make_method(name: str, n_rows: int, seed: int, tuned: bool) -> Any:
     """Return a method that fills in, scales and learns; ``tuned``: after a search of its grid."""
     if name in OURS:
         model = make_preset(OURS[name], n_rows=n_rows, random_state=seed)
+        model.set_params(**_AS_MEASURED.get(name, {}))
         # As for the others: methods are compared here, and not ways to fill in.
         model.set_params(fill=SimpleImputer(strategy="median", keep_empty_features=True))
     else:

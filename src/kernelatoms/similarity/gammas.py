@@ -1,0 +1,111 @@
+"""What gamma may be, and what it is where training rows say so: the words "scale" and "spread"."""
+
+from collections.abc import Callable
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+#: What gamma may be, beside a number above 0 and None.
+GAMMA_WORDS = ("scale", "auto", "spread")
+# The mean size of what gamma multiplies is that of so many rows, each with so many others.
+_ROWS_OF_SPREAD, _PARTNERS = 256, 16
+
+
+def check_gamma(gamma: Any, *, words: tuple[str, ...] = GAMMA_WORDS) -> None:
+    """Refuse what is no gamma: a number above 0, None, or one of these words."""
+    if gamma is None or (isinstance(gamma, str) and gamma in words):
+        return
+    allowed = ", ".join(["a number above 0", "None", *(repr(word) for word in words)])
+    number = isinstance(gamma, Real) and not isinstance(gamma, bool)
+    if not number or not np.isfinite(float(gamma)) or not float(gamma) > 0:
+        raise ValueError(f"gamma must be above 0 and finite: one of {allowed}; got {gamma!r}.")
+
+
+def gamma_by_variance(X: Array) -> float:
+    """Return 1 / (n_features * X.var()) as scikit-learn's ``SVC``: 1 where all values are equal.
+
+    Parameters
+    ----------
+    X : array of shape (n, n_features)
+        Rows. Missing values (NaN) are left out of the variance.
+
+    Returns
+    -------
+    float
+    """
+    n_features = X.shape[1]
+    lowest, highest = float(X.min()), float(X.max())
+    if np.isnan(lowest):
+        X = X[~np.isnan(X)]
+        lowest, highest = (float(X.min()), float(X.max())) if len(X) else (0.0, 0.0)
+    if lowest == highest:  # where the mean is rounded, the variance is not 0
+        return 1.0
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        variance = float(X.var(dtype=np.float64))
+        unit = 1.0
+        if not np.finfo(np.float64).tiny < variance < np.inf:  # squares do not fit: in other units
+            unit = max(-lowest, highest)
+            variance = float((X.astype(np.float64) / unit).var())
+        return _gamma(np.float64(1) / (n_features * variance) / unit / unit, highest - lowest)
+
+
+def gamma_by_mean(mean: float, at_mean: float = 1.0) -> float:
+    """Return the gamma that makes ``at_mean`` of the mean of what it multiplies; 1 if that is 0.
+
+    Parameters
+    ----------
+    mean : float
+        The mean of what gamma multiplies, over pairs of rows.
+    at_mean : float
+        -log k(x, y) of rows at the mean distance.
+
+    Returns
+    -------
+    float
+    """
+    if mean == 0:
+        return 1.0
+    with np.errstate(over="ignore"):
+        return _gamma(np.float64(at_mean) / mean, mean)
+
+
+def _gamma(number: Any, size: float) -> float:
+    """Return a gamma that is a number above 0; refuse rows that lead to none."""
+    if not 0 < number < np.inf:
+        raise ValueError(
+            f"gamma='scale' and 'spread' fit gamma to the rows, whose values are too "
+            f"{'small' if number > 0 else 'large'} for that (they differ by {size:.3g}): scale the "
+            "rows (sklearn.preprocessing.StandardScaler), or give gamma as a number."
+        )
+    return float(number)
+
+
+def mean_over_pairs(sizes_of: Callable[[Array, Array], Array], X: Array) -> float:
+    """Return the mean of what a function says of pairs of rows, at most 256, evenly spaced.
+
+    Parameters
+    ----------
+    sizes_of : callable
+        Takes two arrays of rows (n, n_features), and returns a number for each pair (n,).
+    X : array of shape (n, n_features)
+        Rows; those with missing values (NaN) are left out.
+
+    Returns
+    -------
+    float
+        0 for a single row.
+    """
+    chosen = np.linspace(0, len(X) - 1, min(len(X), _ROWS_OF_SPREAD)).astype(np.intp)
+    rows = X[chosen].astype(np.float64)
+    rows = rows[~np.isnan(rows).any(axis=1)]
+    if len(rows) < 2:
+        return 0.0
+    # Rows near each other may be of one kind: everyone meets others near and far.
+    shifts = np.unique(np.linspace(1, len(rows) - 1, _PARTNERS).astype(np.intp))
+    with np.errstate(over="ignore"):
+        means = [float(np.mean(sizes_of(rows, np.roll(rows, s, axis=0)))) for s in shifts]
+        return float(np.mean(means))
