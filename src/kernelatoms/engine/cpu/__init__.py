@@ -1,6 +1,7 @@
 """The machine of numpy arrays.
 
 - ``jit``: how everything here is compiled, cached on disk, and announced the first time.
+- ``machine_code``: the same machine code in every process, whatever it compiled before.
 - ``threads``: the one thread pool, and the rule that only the outermost level threads.
 - ``products``: the matrix products around the loops (Gram matrices), and blocks of rows.
 - ``scale``: squared norms that fit, and signals at a power of two of themselves.

@@ -9,6 +9,7 @@ between two writes. Whatever is wrong with the cache costs a compilation.
 """
 
 import functools
+import inspect
 import logging
 import os
 import pickle
@@ -22,10 +23,13 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+import llvmlite
 import numba
 from numba.core import event
 from numba.core.caching import FunctionCache
 from numba.core.serialize import dumps
+
+from kernelatoms.engine.cpu import machine_code
 
 logger = logging.getLogger("kernelatoms")
 
@@ -51,6 +55,7 @@ def jit(
         "error_model": "numpy",
         "fastmath": FASTMATH if fastmath else False,
         "inline": "always" if inline else "never",
+        "pipeline_class": machine_code.StableCompiler,
     }
 
     def compile_lazily(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -106,7 +111,7 @@ class _Cache(FunctionCache):
         super().__init__(function)
         stamp = self._impl.locator.get_source_stamp()
         base = Path(self.cache_path) / self._impl.filename_base
-        self._cache_file = _CheckedFiles(base, (numba.__version__, stamp))
+        self._cache_file = _CheckedFiles(base, (*_compiler_state(), stamp))
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Keep machine code for later processes, if there is room for it."""
@@ -118,6 +123,16 @@ class _Cache(FunctionCache):
                 f"({error.strerror}). Every process will compile them anew; NUMBA_CACHE_DIR "
                 "chooses another folder."
             )
+
+
+@functools.cache
+def _compiler_state() -> tuple[Any, ...]:
+    """Return what machine code depends on beside a loop's own file."""
+    try:
+        source = inspect.getsource(machine_code)
+    except OSError:  # an application without sources, which do not change then
+        source = ""
+    return numba.__version__, llvmlite.__version__, sorted(FASTMATH), source
 
 
 class _CheckedFiles:
