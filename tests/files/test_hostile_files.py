@@ -23,7 +23,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, Normalizer, PowerTransformer, StandardScaler
 from sklearn.svm import SVC
 
-from kernelatoms import KSVD, MOD, KernelLinearizer
+from kernelatoms import KSVD, MOD, KernelLinearizer, limits
 from kernelatoms.files import (
     ModelFileError,
     ModelRecord,
@@ -32,7 +32,6 @@ from kernelatoms.files import (
     read_record,
     save_model,
 )
-from kernelatoms.files import archive as archive_file
 
 X = np.random.default_rng(0).normal(size=(60, 4))
 Y = np.where(X[:, 0] > 0, "a", "b")
@@ -215,18 +214,20 @@ def test_encrypted_members_are_refused(path):
 
 def test_bombs_are_refused_before_they_unpack(path, monkeypatch):
     """A few megabytes of zeros, packed, would be gigabytes; here, scaled down."""
-    monkeypatch.setattr(archive_file, "_MOST_BYTES", 1 << 20)
+    monkeypatch.setattr(limits, "MODEL_SIZE", 1 << 20)
     members = members_of(path)
     name = next(name for name in members if name.endswith(".npy"))
     members[name] = bytes(4 << 20)
     write(path, members)
-    refused(path, "would unpack from .* to .* pack it anew without compression")
+    refused(path, r"would become 4\.\d MiB or more, and 1\.0 MiB are allowed; .* max_size")
+    with pytest.raises(ModelFileError, match="magic|is not a"):
+        load_model(path, max_size=8 << 20)
     write(path, members, method=zipfile.ZIP_STORED)
     refused(path, "is not a|magic")
 
 
 def test_models_that_shrink_too_much_are_written_as_they_are(tmp_path, monkeypatch):
-    monkeypatch.setattr(archive_file, "_MOST_BYTES", 1 << 12)
+    monkeypatch.setattr(limits, "MODEL_SIZE", 1 << 12)
     rows = np.zeros((500, 50))
     rows[0, 0] = 1
     model = KernelLinearizer("linear", sampling=rows).fit(X=rows)
