@@ -64,7 +64,8 @@ _SEEN = [
 _DENSE = [
     *_SEEN, StandardScaler(with_std=False), StandardScaler(with_mean=False, with_std=False),
     RobustScaler(with_centering=False), PowerTransformer(standardize=False),
-    QuantileTransformer(n_quantiles=20), QuantileTransformer(n_quantiles=9, output_distribution="normal"),
+    QuantileTransformer(n_quantiles=20),
+    QuantileTransformer(n_quantiles=9, output_distribution="normal"),
     Normalizer(), Binarizer(), PolynomialFeatures(), PolynomialFeatures((2, 3), include_bias=False),
     PolynomialFeatures((1, 3)), PolynomialFeatures(3, interaction_only=True, include_bias=False),
     PolynomialFeatures((2, 9), interaction_only=True), FunctionTransformer(),

@@ -22,7 +22,7 @@ import scipy.sparse
 from sklearn.impute import SimpleImputer
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import OrdinalEncoder, StandardScaler
 
 from fuzz.genuine import genuine
 from fuzz.mutations import NUMBERS, WORDS, changed_json, damaged, odd_json, odd_nest, places_of
@@ -138,7 +138,7 @@ def _answers(model: Any, X: Any) -> list[Any]:
     for name in ("transform", "predict", "decision_function", "score"):
         if hasattr(model, name) and not (name == "score" and hasattr(model, "predict")):
             try:
-                answers.append(getattr(model, name)(X))
+                answers.append(getattr(model, name)(X.copy()))  # some write where they read
             except NotImplementedError:  # some discriminants do not transform, by their solver
                 continue
     return answers
@@ -156,15 +156,22 @@ def _use(model: Any, X: Any) -> str:
     """Use a rewritten model: it works, or says in words that it does not."""
     uses: list[Callable[[], Any]] = [lambda: _answers(model, X), lambda: repr(model)]
     if hasattr(model, "partial_fit") and not isinstance(model, GaussianNB):
-        uses.append(lambda: model.partial_fit(X))
-    if hasattr(model, "inverse_transform"):
-        uses.append(lambda: model.inverse_transform(model.transform(X)))
+        uses.append(lambda: model.partial_fit(X.copy()))
+    # An ordinal encoder of missing and infrequent categories cannot go back, whoever made it.
+    if hasattr(model, "inverse_transform") and not isinstance(model, OrdinalEncoder):
+        uses.append(lambda: model.inverse_transform(model.transform(X.copy())))
     refused = 0
     for use in uses:
         try:
             use()
         except ValueError as error:  # and none that Python raises itself
             check_words(error)
+            refused += 1
+        except TypeError:
+            # An encoder of words, as this one may have become, says so of any numbers.
+            kinds = {values.dtype.kind for values in getattr(model, "categories_", [])}
+            if X.dtype.kind == "O" or not kinds & set("OUS"):
+                raise
             refused += 1
     return "refused at work" if refused == len(uses) else "used"
 
@@ -261,15 +268,17 @@ def _rewrite_attributes(rng: Rng, original: _Original) -> bytes:
     """Take attributes away, exchange them, or put other objects in their place."""
     members = dict(original.members)
     schema = json.loads(members[_SCHEMA])
-    everything = [place for place in places_of(schema) if _is_node(place[0][place[1]])]
-    held = [(node["content"], node.get("key_types")) for parent, key in everything
-            if (node := parent[key])["__loader__"] == "DictNode" and node["content"]]  # fmt: skip
+    nodes = [parent[key] for parent, key in places_of(schema) if _is_node(parent[key])]
+    held = [
+        (node["content"], node["key_types"])
+        for node in nodes if node["__loader__"] == "DictNode"
+    ]  # fmt: skip
+    nodes = copy.deepcopy(nodes)
     for _ in range(int(rng.integers(1, 3))):
         content, kinds = held[rng.integers(len(held))]
         if not content:
             continue
         name = str(rng.choice(list(content)))
-        parent, key = everything[rng.integers(len(everything))]
         match int(rng.integers(4)):
             case 0:
                 del content[name]
@@ -278,7 +287,7 @@ def _rewrite_attributes(rng: Rng, original: _Original) -> bytes:
                 other = str(rng.choice(list(content)))
                 content[name], content[other] = content[other], content[name]
             case 2:
-                content[name] = copy.deepcopy(parent[key])
+                content[name] = copy.deepcopy(nodes[rng.integers(len(nodes))])
             case _:
                 content[name] = {
                     "__class__": "str", "__module__": "builtins", "__loader__": "JsonNode",

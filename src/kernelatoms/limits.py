@@ -5,6 +5,8 @@ become, in memory or on disk, and refuses what is larger before it starts. Time 
 reader takes more than time linear in the bytes that it was allowed.
 """
 
+from dataclasses import dataclass
+
 #: A file may grow to this size, or to ``EXPANSION`` times its own bytes where that is more.
 MAX_SIZE = 4 << 30
 EXPANSION = 256
@@ -22,6 +24,23 @@ MODEL_NODES = 100_000
 MODEL_LEVELS = 200
 #: Columns that a step of a model may make of a row by its parameters alone.
 MODEL_COLUMNS = 1 << 24
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What one file may become: by its own size, or what the user allows."""
+
+    file_size: int
+    max_size: int | None = None
+
+    @property
+    def allowed(self) -> int:
+        """The bytes that it may become."""
+        return allowed_size(self.file_size, self.max_size)
+
+    def check(self, n_bytes: int) -> None:
+        """Refuse a file that becomes ``n_bytes`` or more, if that is too much."""
+        check_size(n_bytes, self.file_size, self.max_size)
 
 
 class TooLargeError(ValueError):

@@ -321,14 +321,6 @@ def test_packed_files_that_are_damaged(tmp_path, name, rng):
             read(tmp_path, broken, name=name)
 
 
-def test_a_packed_file_of_nothing_but_zeros_is_not_unpacked(tmp_path, monkeypatch):
-    from kernelatoms.files import arrays
-
-    monkeypatch.setattr(arrays, "_MOST_UNASKED", 1 << 20)
-    with pytest.raises(TableError, match="over 100 times as much"):
-        read(tmp_path, gzip.compress(b"a\n" + b"0" * (1 << 26)), name="t.csv.gz")
-
-
 def test_files_under_a_wrong_name(tmp_path):
     with pytest.raises(TableError, match=r"begins as \.parquet files do"):
         read(tmp_path, FORMS["t.parquet"])

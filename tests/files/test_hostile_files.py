@@ -220,7 +220,7 @@ def test_bombs_are_refused_before_they_unpack(path, monkeypatch):
     members[name] = bytes(4 << 20)
     write(path, members)
     refused(path, r"would become 4\.\d MiB or more, and 1\.0 MiB are allowed; .* max_size")
-    with pytest.raises(ModelFileError, match="magic|is not a"):
+    with pytest.raises(ModelFileError, match=r"magic|is not a"):
         load_model(path, max_size=8 << 20)
     write(path, members, method=zipfile.ZIP_STORED)
     refused(path, "is not a|magic")

@@ -70,7 +70,7 @@ def _missing_places(categories: Sequence[Array]) -> dict[int, int]:
         i: place
         for i, values in enumerate(categories)
         for place, value in enumerate(values.tolist())
-        if value != value  # noqa: PLR0124 - NaN
+        if value != value  # NaN
     }
 
 
@@ -96,7 +96,7 @@ def _check_groups(encoder: Any, lengths: list[int]) -> list[int]:
         mapping = None
         if places is not None:
             check_array(encoder, f"{names[0]}[{i}]", places, "iu")
-            inside = places.ndim == 1 and 0 < len(places) and 0 <= places.min()
+            inside = places.ndim == 1 and len(places) > 0 and places.min() >= 0
             if not inside or places.max() >= length or (np.diff(places) <= 0).any():
                 raise fault(encoder, f"{names[0]}[{i}]", f"ascending places below {length}")
             mapping = np.full(length, length - len(places))

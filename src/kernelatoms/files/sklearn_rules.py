@@ -29,18 +29,18 @@ def fault(owner: Any, name: str, right: str) -> ValueError:
 
 
 def features(owner: Any, name: str, sizes: Sizes) -> None:
-    """``n_features_in_``, and with it ``feature_names_in_``; counted as f."""
+    """Look at ``n_features_in_`` and ``feature_names_in_``; f is their number."""
     del name
     sizes["f"] = check_features(owner)
 
 
 def anything(owner: Any, name: str, sizes: Sizes) -> None:
-    """Whatever: another rule has looked, or nobody ever does."""
+    """Take whatever there is: another rule looks at it, or nobody ever does."""
     del owner, name, sizes
 
 
 def floats(*sides: str | int, low: float | None = None, missing: bool = False) -> Rule:
-    """Numbers of these sides, finite or with ``missing`` perhaps NaN."""
+    """Ask for numbers of these sides, finite or with ``missing`` perhaps NaN."""
 
     def rule(owner: Any, name: str, sizes: Sizes) -> None:
         shape = tuple(sizes.get(side) if isinstance(side, str) else side for side in sides)
@@ -51,7 +51,7 @@ def floats(*sides: str | int, low: float | None = None, missing: bool = False) -
 
 
 def integers(*sides: str | int, low: int = 0, below: str = "") -> Rule:
-    """Whole numbers of these sides, from ``low`` on and below a size."""
+    """Ask for whole numbers of these sides, from ``low`` on and below a size."""
 
     def rule(owner: Any, name: str, sizes: Sizes) -> None:
         value = held(owner, name)
@@ -67,7 +67,7 @@ def integers(*sides: str | int, low: int = 0, below: str = "") -> Rule:
 
 
 def count(size: str = "", low: int = 0) -> Rule:
-    """A whole number; equal to a size where that is known, and the size where it is not."""
+    """Ask for a whole number: a size that is known, or one that is known from here on."""
 
     def rule(owner: Any, name: str, sizes: Sizes) -> None:
         value = held_count(owner, name, low=low)
@@ -78,20 +78,20 @@ def count(size: str = "", low: int = 0) -> Rule:
 
 
 def number(owner: Any, name: str, sizes: Sizes) -> None:
-    """A finite number."""
+    """Ask for a finite number."""
     del sizes
     held_number(owner, name)
 
 
 def flag(owner: Any, name: str, sizes: Sizes) -> None:
-    """True or False."""
+    """Ask for True or False."""
     del sizes
     if not isinstance(held(owner, name), bool | np.bool_):
         raise fault(owner, name, "True or False")
 
 
 def one_of(*values: str | None) -> Rule:
-    """One of some texts, or None."""
+    """Ask for one of some texts, of which None may be one."""
 
     def rule(owner: Any, name: str, sizes: Sizes) -> None:
         del sizes
@@ -103,7 +103,7 @@ def one_of(*values: str | None) -> Rule:
 
 
 def none_or(*rules: Rule) -> Rule:
-    """None, or what one of some rules allows."""
+    """Ask for None, or what one of some rules allows."""
 
     def rule(owner: Any, name: str, sizes: Sizes) -> None:
         if held(owner, name) is not None:
@@ -113,7 +113,7 @@ def none_or(*rules: Rule) -> Rule:
 
 
 def either(*rules: Rule) -> Rule:
-    """What one of some rules allows; the last one has the word."""
+    """Ask for what one of some rules allows; errors are those of the last."""
 
     def rule(owner: Any, name: str, sizes: Sizes) -> None:
         for tried in rules[:-1]:
@@ -130,7 +130,7 @@ def either(*rules: Rule) -> Rule:
 
 
 def where(parameter: str, rule: Rule, *values: Any) -> Rule:
-    """What a rule says, if a parameter is true (or one of some values); else this or None."""
+    """Follow a rule if a parameter is true (or one of some values); else None will do, too."""
 
     def chosen(owner: Any, name: str, sizes: Sizes) -> None:
         value = held(owner, parameter)
@@ -142,7 +142,7 @@ def where(parameter: str, rule: Rule, *values: Any) -> Rule:
 
 
 def labels(size: str) -> Rule:
-    """Different labels in order, one-dimensional."""
+    """Ask for different labels, numbers in ascending order."""
 
     def rule(owner: Any, name: str, sizes: Sizes) -> None:
         value = held(owner, name)
@@ -153,7 +153,7 @@ def labels(size: str) -> Rule:
 
 
 def numbers_by_name(owner: Any, name: str, sizes: Sizes) -> None:
-    """A dictionary of finite numbers."""
+    """Ask for a dictionary of finite numbers."""
     del sizes
     value = held(owner, name)
     if type(value) is not dict or not all(
@@ -164,7 +164,7 @@ def numbers_by_name(owner: Any, name: str, sizes: Sizes) -> None:
 
 
 def list_of(n: str, *sides: str | int) -> Rule:
-    """A list of arrays of numbers; sides that are no sizes yet may differ from one to the next."""
+    """Ask for a list of arrays of numbers, of which sides without a size may differ."""
 
     def rule(owner: Any, name: str, sizes: Sizes) -> None:
         arrays = held(owner, name)
@@ -178,7 +178,7 @@ def list_of(n: str, *sides: str | int) -> Rule:
 
 
 def part(kind: str, **sizes_of: str) -> Rule:
-    """A fitted estimator of a type, with attributes that equal sizes."""
+    """Ask for a fitted estimator of a type, some of whose attributes are sizes."""
 
     def rule(owner: Any, name: str, sizes: Sizes) -> None:
         value = held(owner, name)
@@ -192,7 +192,7 @@ def part(kind: str, **sizes_of: str) -> Rule:
 
 
 def function(owner: Any, name: str, sizes: Sizes) -> None:
-    """None, a function that the user trusts, or one of NumPy's or SciPy's of one number."""
+    """Ask for None, a function that the user trusts, or one of NumPy's of one number."""
     del sizes
     value = held(owner, name)
     plain = isinstance(value, np.ufunc) and (value.nin, value.nout) == (1, 1)
@@ -218,7 +218,7 @@ def check_values(owner: Any, name: str, value: Any) -> None:
     """
     right = type(value) is np.ndarray and value.ndim == 1 and value.dtype.kind in "biufUSO"
     known = value.tolist() if right else []
-    while known and (known[-1] is None or known[-1] != known[-1]):  # noqa: PLR0124 - NaN
+    while known and (known[-1] is None or known[-1] != known[-1]):  # NaN
         known.pop()
     if all(isinstance(entry, str | bytes) for entry in known):
         right = right and len(set(known)) == len(known) and len(value) - len(known) <= 2

@@ -40,10 +40,14 @@ from kernelatoms.files.sklearn_rules import (
 )
 
 
-def _rules(*, width: bool = True, **rules: Rule) -> Rules:
+def _rules(**rules: Rule) -> Rules:
     """Return rules by attribute; ``may_`` before a name says that it may be missing."""
-    common: Rules = {"n_features_in_": features, "may_feature_names_in_": anything} if width else {}
-    return common | rules | {"may__sklearn_output_config": _output}
+    return {"n_features_in_": features, "may_feature_names_in_": anything, **_bare(**rules)}
+
+
+def _bare(**rules: Rule) -> Rules:
+    """Return rules of a type that counts no features."""
+    return rules | {"may__sklearn_output_config": _output}
 
 
 def _output(owner: Any, name: str, sizes: Sizes) -> None:
@@ -200,10 +204,9 @@ RULES: dict[str, Rules] = {
             classes_=labels("c"), theta_=floats("c", "f"), var_=floats("c", "f", low=0),
             class_prior_=floats("c", low=0), class_count_=floats("c", low=0), epsilon_=number,
         ),
-        "pipeline.FeatureUnion": _rules(
-            width=False, verbose=flag, verbose_feature_names_out=flag
+        "pipeline.FeatureUnion": _bare(verbose=flag, verbose_feature_names_out=flag
         ),
-        "pipeline.Pipeline": _rules(width=False, verbose=flag),
+        "pipeline.Pipeline": _bare(verbose=flag),
         "preprocessing._data.Binarizer": _rules(),
         "preprocessing._data.KernelCenterer": _rules(K_fit_rows_=floats("f"), K_fit_all_=number),
         "preprocessing._data.MaxAbsScaler": _rules(
@@ -238,11 +241,10 @@ RULES: dict[str, Rules] = {
             func=function, inverse_func=function, feature_names_out=one_of(None, "one-to-one"),
             kw_args=one_of(None), inv_kw_args=one_of(None),
         ),
-        "preprocessing._label.LabelBinarizer": _rules(
-            width=False, classes_=labels("c"), sparse_input_=flag,
+        "preprocessing._label.LabelBinarizer": _bare(classes_=labels("c"), sparse_input_=flag,
             y_type_=one_of("binary", "multiclass", "multilabel-indicator"),
         ),
-        "preprocessing._label.LabelEncoder": _rules(width=False, classes_=labels("c")),
+        "preprocessing._label.LabelEncoder": _bare(classes_=labels("c")),
         "preprocessing._polynomial.PolynomialFeatures": _rules(
             n_output_features_=_whole(check_polynomial), _n_out_full=anything,
             _min_degree=anything, _max_degree=anything,

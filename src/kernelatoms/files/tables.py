@@ -17,9 +17,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
+
+from kernelatoms.limits import TooLargeError
+
+if TYPE_CHECKING:
+    from kernelatoms.files.opening import OpenedTable
 
 Array = NDArray[Any]
 
@@ -146,7 +151,9 @@ class Table:
         raise TableError(f"{self.path} has no column {name!r}; it has {shortened(self.names)}.")
 
 
-def read_table(path: Any, options: ReadOptions | str | None = None) -> Table:
+def read_table(
+    path: Any, options: ReadOptions | str | None = None, *, max_size: int | None = None
+) -> Table:
     """Read a table.
 
     Parameters
@@ -156,6 +163,9 @@ def read_table(path: Any, options: ReadOptions | str | None = None) -> Table:
     options : ReadOptions, str or None
         What the file does not say of itself; a text is the key of an ``.npz`` file that holds the
         rows.
+    max_size : int, optional
+        The bytes that the file may become when it is read. The default is 4 GiB, or 256 times its
+        own size where that is more.
 
     Returns
     -------
@@ -170,19 +180,27 @@ def read_table(path: Any, options: ReadOptions | str | None = None) -> Table:
     from kernelatoms.files.opening import open_table
 
     chosen = options if isinstance(options, ReadOptions) else ReadOptions(rows=options)
-    opened = open_table(path)
+    try:
+        opened = open_table(path, max_size)
+        _check_options(opened, chosen)
+        table = opened.read(chosen)
+    except TooLargeError as error:
+        raise TableError(f"{path} was not read: {error}.") from error
+    if len(table) == 0:
+        raise TableError(f"{opened.path} has no rows.")
+    if not table.names:
+        raise TableError(f"{opened.path} has no columns.")
+    return table
+
+
+def _check_options(opened: "OpenedTable", chosen: ReadOptions) -> None:
+    """Refuse options that are for files of other kinds."""
     if chosen.rows is not None and opened.kind != "npz":
         raise TableError(f"--rows names a key of an .npz file, but {opened.path} is none.")
     for option in ("decimal", "encoding", "header"):
         kinds = ("csv", "jsonl") if option == "encoding" else ("csv",)
         if getattr(chosen, option) is not None and opened.kind not in kinds:
             raise TableError(f"--{option} is for tables of text, but {opened.path} is none.")
-    table = opened.read(chosen)
-    if len(table) == 0:
-        raise TableError(f"{opened.path} has no rows.")
-    if not table.names:
-        raise TableError(f"{opened.path} has no columns.")
-    return table
 
 
 def is_table(path: Any) -> bool:
