@@ -1,9 +1,14 @@
 """Options that commands have in common."""
 
+import gzip
+
+import numpy as np
 import pytest
 import typer
 from typer.testing import CliRunner
 
+from kernelatoms import KSVD, save_model
+from kernelatoms.cli.app import app
 from kernelatoms.cli.options import MaxSize, parse_size
 
 
@@ -39,3 +44,39 @@ def test_commands_get_bytes():
     assert done.exit_code == 2
     assert "--max-size" in done.output
     assert "20GiB" in done.output
+
+
+@pytest.fixture
+def zeros(tmp_path):
+    """A table of a kilobyte that becomes one of a megabyte."""
+    lines = b"a,b,kind\n" + b"0.5,1,x\n1.5,2,y\n" * 4000
+    (tmp_path / "t.csv.gz").write_bytes(gzip.compress(lines))
+    return tmp_path / "t.csv.gz"
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def test_commands_say_by_which_option_a_table_may_become_more(zeros):
+    for command in (["info"], ["fit", "--label", "kind"], ["denoise", "-o", "x.csv"]):
+        done = run(command[0], zeros, *command[1:], "--max-size", "1kB")
+        assert done.exit_code == 2
+        assert "and 1,000 bytes are allowed" in done.output
+        assert "max_size. Here that is --max-size, as in --max-size 20GiB." in done.output
+    assert run("info", zeros, "--max-size", "10MB").exit_code == 0
+    assert run("info", zeros).exit_code == 0
+
+
+def test_commands_say_by_which_option_a_model_may_become_more(zeros, tmp_path):
+    model = save_model(KSVD(2, max_iter=1).fit(np.eye(2)), tmp_path / "m.skops")
+    others = ["-o", tmp_path / "x.csv"]
+    for command in (["info", model], ["report", model], ["encode", model, zeros, *others],
+                    ["explain", model, zeros, "--row", "0"], ["predict", model, zeros, *others],
+                    ["decode", model, zeros, *others]):  # fmt: skip
+        done = run(*command, "--max-size", "1kB")
+        assert done.exit_code == 2, command
+        assert "m.skops was not opened: its" in done.output
+        assert "--max-size 20GiB" in done.output
+    done = run("info", model, "--max-size", "1MB")
+    assert done.exit_code == 0

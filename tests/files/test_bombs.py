@@ -1,7 +1,6 @@
 """Small files that would become large: refused before they do, with both sizes."""
 
 import io
-import json
 import subprocess
 import sys
 import zipfile
@@ -13,6 +12,7 @@ import pytest
 from pyarrow import feather, ipc, parquet
 
 from bombs import BOMBS, repeated, write_all
+from forged_models import members_of, write
 from kernelatoms import KSVD, limits, save_model
 from kernelatoms.files import ModelFileError, TableError, load_model, read_codes, read_table
 from kernelatoms.files.arrow_sizes import column_cost, unpacked_size
@@ -60,8 +60,10 @@ def bombs(model, tmp_path_factory):
     folder = tmp_path_factory.mktemp("bombs")
     write_all(folder)
     wide = b"[" + b"[]," * ((16 << 20) // 3 - 2) + b"[]]"
-    rewritten(model, folder / "wide.skops", **{"schema.json": wide})
-    rewritten(model, folder / "header.skops", **{"kernelatoms.json": wide})
+    members = members_of(model)
+    write(folder / "wide.skops", members | {"schema.json": wide})
+    with zipfile.ZipFile(folder / "header.skops", "w", zipfile.ZIP_DEFLATED) as file:
+        file.writestr("kernelatoms.json", wide)
     of_members(folder / "one.skops", ["a"] * 49_000)
     of_members(folder / "many.skops", map(str, range(60_000)))
     files = sorted(folder.iterdir())
@@ -230,17 +232,6 @@ def test_plain_files_are_not_asked(tmp_path):
 def model(tmp_path_factory):
     rows = np.random.default_rng(0).normal(size=(40, 4))
     return save_model(KSVD(4, max_iter=1).fit(rows), tmp_path_factory.mktemp("m") / "m.skops")
-
-
-def rewritten(model, path, **changed):
-    """Write a model file of the first format, without digests, with other members."""
-    with zipfile.ZipFile(model) as file:
-        members = {name: file.read(name) for name in file.namelist()}
-    members["kernelatoms.json"] = json.dumps({"format_version": 1, "record": {}})
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
-        for name, content in (members | changed).items():
-            file.writestr(name, content)
-    return path
 
 
 def of_members(path, names):

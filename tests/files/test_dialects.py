@@ -367,7 +367,7 @@ def test_sparse_matrices_that_are_damaged_or_too_large(tmp_path, monkeypatch):
         arrays = {"format": b"csr", "shape": (2, 3), "data": [1.0, 2.0], "indices": [0, 2],
                   "indptr": [0, 1, 2]}  # fmt: skip
         np.savez(tmp_path / "t.npz", **(arrays | changes))
-        return read_table(tmp_path / "t.npz").numbers
+        return read_table(tmp_path / "t.npz", max_size=1 << 40).numbers
 
     np.testing.assert_array_equal(write(), [[1, 0, 0], [0, 0, 2]])
     for changes in (

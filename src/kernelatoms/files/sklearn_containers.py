@@ -1,5 +1,6 @@
 """What scikit-learn's containers hold: pipelines, unions, transformers of columns."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -54,6 +55,7 @@ def check_columns(transformer: Any, n_features: int) -> None:
     remainder = held(transformer, "_remainder")
     if type(remainder) is not tuple or len(remainder) != 3 or remainder[0] != "remainder":
         raise fault(transformer, "_remainder", "a name, a transformer and columns")
+    _check_part(transformer, "_remainder", remainder[1], ("drop", "passthrough"))
     found = [name for name, _, _ in parts]
     if found not in (names, [*names, "remainder"]):
         raise fault(transformer, "transformers_", "the transformers, and perhaps a remainder")
@@ -77,7 +79,9 @@ def check_columns(transformer: Any, n_features: int) -> None:
         raise fault(transformer, "verbose_feature_names_out", "True or False")
 
 
-def _places(transformer: Any, columns: Any, n_features: int, names: list[str] | None) -> list[int]:
+def _places(
+    transformer: Any, columns: Any, n_features: int, names: list[str] | None
+) -> Sequence[int]:
     """Return the numbers of the columns that are meant."""
     chosen = columns.tolist() if type(columns) is np.ndarray else columns
     if isinstance(chosen, int | str) and not isinstance(chosen, bool):
@@ -92,7 +96,7 @@ def _places(transformer: Any, columns: Any, n_features: int, names: list[str] | 
             raise wrong
         if chosen.step == 0:
             raise wrong
-        return list(range(n_features))[start : stop : chosen.step]
+        return range(n_features)[start : stop : chosen.step]  # not a list: it may be long
     if type(chosen) is not list:
         raise wrong
     if chosen and all(type(entry) is bool for entry in chosen):

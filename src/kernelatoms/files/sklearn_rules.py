@@ -36,7 +36,8 @@ def features(owner: Any, name: str, sizes: Sizes) -> None:
 
 def anything(owner: Any, name: str, sizes: Sizes) -> None:
     """Take whatever there is: another rule looks at it, or nobody ever does."""
-    del owner, name, sizes
+    del sizes
+    held(owner, name)
 
 
 def floats(*sides: str | int, low: float | None = None, missing: bool = False) -> Rule:
@@ -243,6 +244,7 @@ def equal(found: Any, expected: Any) -> bool:
     values = found.tolist() if type(found) is np.ndarray else found
     return (
         type(values) is list
+        and len(values) == len(expected)
         and all(is_whole(value) for value in values)
         and values == list(expected)
     )

@@ -52,6 +52,9 @@ class ReadOptions:
         The encoding of a text file, as Python calls it.
     header : bool or None
         Whether the first line of a text file names its columns.
+    max_size : int or None
+        The bytes that a file may become when it is read; None stands for 4 GiB, or 256 times its
+        own size where that is more.
 
     Raises
     ------
@@ -63,6 +66,7 @@ class ReadOptions:
     decimal: str | None = None
     encoding: str | None = None
     header: bool | None = None
+    max_size: int | None = None
 
     def __post_init__(self) -> None:
         """Check what can be checked without a file."""
@@ -164,8 +168,8 @@ def read_table(
         What the file does not say of itself; a text is the key of an ``.npz`` file that holds the
         rows.
     max_size : int, optional
-        The bytes that the file may become when it is read. The default is 4 GiB, or 256 times its
-        own size where that is more.
+        The bytes that the file may become when it is read, before what ``options`` say. The
+        default is 4 GiB, or 256 times its own size where that is more.
 
     Returns
     -------
@@ -181,7 +185,7 @@ def read_table(
 
     chosen = options if isinstance(options, ReadOptions) else ReadOptions(rows=options)
     try:
-        opened = open_table(path, max_size)
+        opened = open_table(path, chosen.max_size if max_size is None else max_size)
         _check_options(opened, chosen)
         table = opened.read(chosen)
     except TooLargeError as error:
