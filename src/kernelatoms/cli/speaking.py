@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any, ParamSpec
 import typer
 
 from kernelatoms.cli.stopping import STOPPED
-from kernelatoms.limits import TooLargeError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -70,6 +69,8 @@ def speaks_plainly(command: Callable[P, None]) -> Callable[P, None]:
 
 def _way_out(error: BaseException) -> str:
     """Return the option that the library's words about a file that is too large do not know."""
+    from kernelatoms.files import TooLargeError
+
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, TooLargeError):

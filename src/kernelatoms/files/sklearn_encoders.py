@@ -65,11 +65,11 @@ def _check_ordinal(encoder: Any) -> None:
 
 
 def _missing_places(categories: Sequence[Array]) -> dict[int, int]:
-    """Return at which place a feature's categories hold NaN."""
+    """Return at which place a feature's categories hold NaN, one of the last two if at all."""
     return {
         i: place
         for i, values in enumerate(categories)
-        for place, value in enumerate(values.tolist())
+        for place, value in enumerate(values[-2:].tolist(), start=max(0, len(values) - 2))
         if value != value  # NaN
     }
 
@@ -184,7 +184,7 @@ def check_imputer(imputer: Any, n_features: int) -> None:
     if values.shape != (n_features,):
         raise fault(imputer, "statistics_", f"of shape ({n_features},)")
     kinds = (str, int, float, type(None)) if objects else (int, float)
-    if not all(isinstance(value, kinds) for value in values.tolist()):
+    if values.dtype.kind == "O" and not all(isinstance(v, kinds) for v in values.tolist()):
         raise fault(imputer, "statistics_", f"values of dtype {imputer._fit_dtype}")
     if not objects and np.isinf(values.astype(float)).any():
         raise fault(imputer, "statistics_", "finite numbers, or NaN")

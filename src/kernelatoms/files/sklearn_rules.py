@@ -15,7 +15,14 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from kernelatoms.estimators.fitted import check_features, held, held_count, held_floats, held_number
+from kernelatoms.estimators.fitted import (
+    check_features,
+    held,
+    held_count,
+    held_floats,
+    held_number,
+    holds_letters,
+)
 
 Array = NDArray[Any]
 Sizes = dict[str, int]
@@ -218,16 +225,29 @@ def check_values(owner: Any, name: str, value: Any) -> None:
     scikit-learn finds numbers by bisection, and takes the place for one in the array.
     """
     right = type(value) is np.ndarray and value.ndim == 1 and value.dtype.kind in "biufUSO"
-    known = value.tolist() if right else []
-    while known and (known[-1] is None or known[-1] != known[-1]):  # NaN
-        known.pop()
-    if all(isinstance(entry, str | bytes) for entry in known):
-        right = right and len(set(known)) == len(known) and len(value) - len(known) <= 2
+    if not right or not holds_letters(value):
+        right = False
+    elif value.dtype.kind == "O":
+        right = _are_values(value.tolist())
+    elif value.dtype.kind in "US":
+        right = len(np.unique(value)) == len(value)
     else:
-        right = all(isinstance(entry, int | float) for entry in known)
-        right = right and all(one < next_ for one, next_ in pairwise(known))
+        known = value[:-1] if value.dtype.kind == "f" and np.isnan(value[-1:]).any() else value
+        right = bool((known[:-1] < known[1:]).all()) and not np.isnan(known[-1:]).any()
     if not right:
         raise fault(owner, name, "an array of different texts, or of ascending numbers")
+
+
+def _are_values(known: list[Any]) -> bool:
+    """Whether objects are different texts, or ascending numbers, with None or NaN at the end."""
+    n_missing = 0
+    while known and (known[-1] is None or known[-1] != known[-1]):  # NaN
+        known.pop()
+        n_missing += 1
+    if all(isinstance(entry, str | bytes) for entry in known):
+        return len(set(known)) == len(known) and n_missing <= 2
+    numbers = all(isinstance(entry, int | float) for entry in known)
+    return numbers and n_missing <= 2 and all(one < after for one, after in pairwise(known))
 
 
 def is_whole(value: Any) -> bool:
@@ -239,14 +259,14 @@ def equal(found: Any, expected: Any) -> bool:
     """Whether a list, array or None of whole numbers is as expected, and of plain types."""
     if expected is None or found is None:
         return found is expected
-    if isinstance(expected, np.ndarray) != (type(found) is np.ndarray):
-        return False
-    values = found.tolist() if type(found) is np.ndarray else found
+    if isinstance(expected, np.ndarray):
+        right = type(found) is np.ndarray and found.dtype.kind in "iu"
+        return right and np.array_equal(found, expected)
     return (
-        type(values) is list
-        and len(values) == len(expected)
-        and all(is_whole(value) for value in values)
-        and values == list(expected)
+        type(found) is list
+        and len(found) == len(expected)
+        and all(is_whole(value) for value in found)
+        and found == list(expected)
     )
 
 
