@@ -71,15 +71,15 @@ def _look_at(pages: Iterator[dict[int, Any]], column: Any, kind: str, found: Par
     """Add the pages of one column in one group of rows."""
     dictionary = 0
     for page in pages:
-        n_bytes = page.get(2, 0)
-        if n_bytes < 0:
-            raise ValueError("a page is of negative size")
+        n_bytes = _number(page, 2)
         found.n_bytes += n_bytes
         if page.get(1) == _DICTIONARY_PAGE:
             dictionary = max(dictionary, n_bytes)
             continue
-        inside = page.get(5) or page.get(8) or {}
-        n_values, encoding = inside.get(1, 0), inside.get(2 if 5 in page else 4)
+        inside = page.get(5 if 5 in page else 8)
+        if not isinstance(inside, dict):
+            continue  # an index
+        n_values, encoding = _number(inside, 1), _number(inside, 2 if 5 in page else 4)
         if column.max_repetition_level:
             found.n_bytes += 8 * n_values
         if kind not in _TEXTS or encoding not in (*_BY_DICTIONARY, *_BY_PREFIX):
@@ -105,9 +105,15 @@ def _pages(read: Read, start: int, end: int) -> Iterator[dict[int, Any]]:
                     raise ValueError("the header of a page is damaged") from None
                 window *= 16
         yield header
-        if header.get(3, -1) < 0:
-            raise ValueError("a page is of negative size")
-        start += length + header[3]
+        start += length + _number(header, 3)
+
+
+def _number(fields: dict[int, Any], number: int) -> int:
+    """Return a size of a page, or another whole number from 0 on."""
+    value = fields.get(number)
+    if type(value) is not int or value < 0:
+        raise ValueError("the header of a page is damaged")
+    return value
 
 
 def _structure(data: bytes, place: int, depth: int = 0) -> tuple[dict[int, Any], int]:
