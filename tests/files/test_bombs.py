@@ -14,7 +14,14 @@ from pyarrow import feather, ipc, parquet
 from bombs import BOMBS, repeated, write_all
 from forged_models import members_of, write
 from kernelatoms import KSVD, limits, save_model
-from kernelatoms.files import ModelFileError, TableError, load_model, read_codes, read_table
+from kernelatoms.files import (
+    ModelFileError,
+    TableError,
+    load_model,
+    opening,
+    read_codes,
+    read_table,
+)
 from kernelatoms.files.arrow_sizes import column_cost, unpacked_size
 from kernelatoms.files.arrow_tables import _within
 from kernelatoms.files.parquet_sizes import parquet_sizes
@@ -208,6 +215,22 @@ def test_damaged_headers_are_words(tmp_path, rng):
             read_table(tmp_path / "t.feather", max_size=1 << 24)
         except TableError:
             continue
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".bz2", ".zst"])
+def test_unpacking_stops_at_once(suffix, tmp_path, monkeypatch):
+    unpacked = []
+
+    def pieces(data):
+        for _ in range(9):
+            unpacked.append(data)
+            yield b"1\n" * (1 << 10)
+
+    monkeypatch.setitem(opening._PACKINGS, suffix, pieces)
+    (tmp_path / f"t.csv{suffix}").write_bytes(b"packed")
+    with pytest.raises(TableError, match="its 6 bytes would become 6,144 bytes or more"):
+        read_table(tmp_path / f"t.csv{suffix}", max_size=5000)
+    assert len(unpacked) == 3
 
 
 def test_codes_and_archives_have_a_budget_too(tmp_path):

@@ -114,9 +114,10 @@ def test_an_encoder_that_wrote_behind_its_matrix(tmp_path):
     with pytest.raises(ModelFileError, match=r"OneHotEncoder\._n_features_outs must be \[3, 2\]"):
         load_model(forge(encoder, tmp_path / "m.skops"))
     encoder = OneHotEncoder().fit(WORDS)
-    encoder.categories_[0] = np.array([5.0, 1.0, 3.0])  # found by bisection
-    with pytest.raises(ModelFileError, match=r"categories_\[0\] must be .* ascending"):
-        load_model(forge(encoder, tmp_path / "m.skops"))
+    for kind in (float, object):  # found by bisection
+        encoder.categories_[0] = np.array([5.0, 1.0, 3.0], kind)
+        with pytest.raises(ModelFileError, match=r"categories_\[0\] must be .* ascending"):
+            load_model(forge(encoder, tmp_path / "m.skops"))
 
 
 def test_places_of_encoders_are_those_of_their_categories():
@@ -216,6 +217,17 @@ def test_columns_are_among_those_that_there_are(attribute, value):
     check_model(model, reading=True)
     vars(model)[attribute] = value
     with pytest.raises((ValueError, TypeError)):
+        check_model(model, reading=True)
+
+
+@pytest.mark.parametrize("beyond", [5, -7, 1 + 2**40])
+def test_columns_beyond_the_last_are_none_of_them(beyond):
+    """Even where all attributes agree on them."""
+    model = ColumnTransformer([("a", StandardScaler(), [0, 1])]).fit(X)
+    model.transformers_[0] = ("a", model.transformers_[0][1], [0, beyond])
+    model._columns = [[0, beyond]]
+    model._transformer_to_input_indices["a"] = [0, beyond % 4]
+    with pytest.raises(ValueError, match="columns among the 4"):
         check_model(model, reading=True)
 
 
