@@ -5,11 +5,11 @@ methods work, or say in words what they do not take. One that loads although its
 made again was not really changed: it gives the answers of the file it comes from.
 """
 
+import copy
 import hashlib
 import io
 import json
 import tempfile
-import traceback
 import warnings
 import zipfile
 from collections.abc import Callable
@@ -20,10 +20,12 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 from sklearn.impute import SimpleImputer
+from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import OrdinalEncoder, StandardScaler
 
-from fuzz.mutations import NUMBERS, WORDS, changed_json, damaged, odd_json, odd_nest
+from fuzz.genuine import genuine
+from fuzz.mutations import NUMBERS, WORDS, changed_json, damaged, odd_json, odd_nest, places_of
 from fuzz.running import Play, check_words
 from kernelatoms import (
     KSCDL,
@@ -58,11 +60,13 @@ class _Original:
 def prepare() -> Play:
     """Fit and write one model of each kind, and return how a case is played."""
     warnings.simplefilter("ignore")
-    originals = [_original(model, X, y) for model, X, y in _models()]
+    originals = [_original(model, X, _record()) for model, X, _ in _models()]
+    others = [_original(model, X, ModelRecord()) for _, model, X in genuine()]
     bomb = _bomb(originals[0], 5 << 28)
 
     def play(rng: Rng, folder: Path) -> str:
-        original = originals[rng.integers(len(originals))]
+        chosen = originals if rng.random() < 0.5 else others
+        original = chosen[rng.integers(len(chosen))]
         change, knows = _CHANGES[rng.integers(len(_CHANGES))]
         path = folder / "model.skops"
         if rng.random() < 0.002:
@@ -113,13 +117,16 @@ def _models() -> list[tuple[Any, Any, Any]]:
     return [*fitted, (online, X, y), (KSVD(8, **few).fit(single), single, y)]
 
 
-def _original(model: Any, X: Any, y: Any) -> _Original:
-    record = ModelRecord(
+def _record() -> ModelRecord:
+    return ModelRecord(
         name="it", columns=list("abcdef"), label="kind", left_out={"id": "a number of rows"},
         image_shape=(2, 3), fit={"seconds": 1.5, "cross_validation":
         {"mean": 0.9, "standard_error": 0.1, "folds": [0.8, 1.0]}},
         data={"file": "rows.csv", "rows": 60, "features": 6, "missing": 0, "fingerprint": "ab"},
     )  # fmt: skip
+
+
+def _original(model: Any, X: Any, record: ModelRecord) -> _Original:
     with tempfile.TemporaryDirectory() as folder:
         data = save_model(model, Path(folder) / "m.skops", record).read_bytes()
     return _Original(data, _members(data), X[:20], _answers(model, X[:20]))
@@ -130,7 +137,10 @@ def _answers(model: Any, X: Any) -> list[Any]:
     answers = []
     for name in ("transform", "predict", "decision_function", "score"):
         if hasattr(model, name) and not (name == "score" and hasattr(model, "predict")):
-            answers.append(getattr(model, name)(X))
+            try:
+                answers.append(getattr(model, name)(X.copy()))  # some write where they read
+            except NotImplementedError:  # some discriminants do not transform, by their solver
+                continue
     return answers
 
 
@@ -144,21 +154,23 @@ def _same(answers: list[Any], expected: list[Any]) -> None:
 
 def _use(model: Any, X: Any) -> str:
     """Use a rewritten model: it works, or says in words that it does not."""
-    uses: list[Callable[[], Any]] = [lambda: _answers(model, X)]
-    if hasattr(model, "partial_fit"):
-        uses.append(lambda: model.partial_fit(X))
-    if hasattr(model, "inverse_transform"):
-        uses.append(lambda: model.inverse_transform(model.transform(X)))
+    uses: list[Callable[[], Any]] = [lambda: _answers(model, X), lambda: repr(model)]
+    if hasattr(model, "partial_fit") and not isinstance(model, GaussianNB):
+        uses.append(lambda: model.partial_fit(X.copy()))
+    # An ordinal encoder of missing and infrequent categories cannot go back, whoever made it.
+    if hasattr(model, "inverse_transform") and not isinstance(model, OrdinalEncoder):
+        uses.append(lambda: model.inverse_transform(model.transform(X.copy())))
     refused = 0
     for use in uses:
         try:
             use()
-        except (ValueError, TypeError) as error:
+        except ValueError as error:  # and none that Python raises itself
             check_words(error)
             refused += 1
-        except (IndexError, AttributeError, KeyError, OverflowError) as error:
-            # scikit-learn's own steps believe what they hold; they compute by numpy alone.
-            if "kernelatoms" in traceback.extract_tb(error.__traceback__)[-1].filename:
+        except TypeError:
+            # An encoder of words, as this one may have become, says so of any numbers.
+            kinds = {values.dtype.kind for values in getattr(model, "categories_", [])}
+            if X.dtype.kind == "O" or not kinds & set("OUS"):
                 raise
             refused += 1
     return "refused at work" if refused == len(uses) else "used"
@@ -252,6 +264,47 @@ def _rewrite_values(rng: Rng, original: _Original) -> bytes:
     return _signed(members)
 
 
+def _rewrite_attributes(rng: Rng, original: _Original) -> bytes:
+    """Take attributes away, exchange them, or put other objects in their place."""
+    members = dict(original.members)
+    schema = json.loads(members[_SCHEMA])
+    nodes = [parent[key] for parent, key in places_of(schema) if _is_node(parent[key])]
+    held = [
+        (node["content"], node["key_types"])
+        for node in nodes if node["__loader__"] == "DictNode"
+    ]  # fmt: skip
+    nodes = copy.deepcopy(nodes)
+    for _ in range(int(rng.integers(1, 3))):
+        content, kinds = held[rng.integers(len(held))]
+        if not content:
+            continue
+        name = str(rng.choice(list(content)))
+        match int(rng.integers(4)):
+            case 0:
+                del content[name]
+                kinds["content"].pop()
+            case 1:
+                other = str(rng.choice(list(content)))
+                content[name], content[other] = content[other], content[name]
+            case 2:
+                content[name] = copy.deepcopy(nodes[rng.integers(len(nodes))])
+            case _:
+                content[name] = {
+                    "__class__": "str", "__module__": "builtins", "__loader__": "JsonNode",
+                    "content": json.dumps(odd_json(rng)), "is_json": True,
+                }  # fmt: skip
+    members[_SCHEMA] = _dump(schema)
+    used = {parent[key] for parent, key in places_of(schema) if key == "file"}
+    return _signed({
+        name: content for name, content in members.items()
+        if name in (*used, _SCHEMA, _HEADER)
+    })  # fmt: skip
+
+
+def _is_node(value: Any) -> bool:
+    return isinstance(value, dict) and "__loader__" in value
+
+
 def _rewrite_record(rng: Rng, original: _Original) -> bytes:
     members = dict(original.members)
     header = json.loads(members[_HEADER])
@@ -334,7 +387,7 @@ def _attack(rng: Rng, original: _Original) -> bytes:
         case 0:  # a billion laughs: each list holds the one below it twice
             members[_SCHEMA] = _dump(_laughs(rng, int(rng.integers(5, 60))))
         case 1:  # zeros that compress a thousandfold
-            members[str(rng.choice(arrays))] = promising_npy(
+            members[str(rng.choice(arrays or ["0.npy"]))] = promising_npy(
                 rng, np.zeros((2 ** int(rng.integers(22)), 8))
             )
         case 2:
@@ -413,6 +466,7 @@ _CHANGES: list[tuple[Callable[[Rng, _Original], bytes], bool]] = [
     (_rewrite_schema, True),
     (_rewrite_values, True),
     (_rewrite_values, True),
+    *[(_rewrite_attributes, True)] * 6,
     (_rewrite_record, True),
     (_rewrite_array, True),
     (_rewrite_array, True),

@@ -90,7 +90,7 @@ def changed_json(rng: Rng, tree: Any) -> Any:
     """Return a JSON value in which a few places hold something else."""
     tree = copy.deepcopy(tree)
     for _ in range(int(rng.integers(1, 4))):
-        places = list(_places(tree))
+        places = list(places_of(tree))
         if not places:
             return odd_json(rng)
         parent, key = places[rng.integers(len(places))]
@@ -140,7 +140,7 @@ def odd_nest(depth: int) -> Any:
     return nest
 
 
-def _places(tree: Any) -> Iterator[tuple[Any, Any]]:
+def places_of(tree: Any) -> Iterator[tuple[Any, Any]]:
     """Return all (parent, key), without recursion: values may be nested deeply."""
     todo = [tree]
     while todo:

@@ -43,6 +43,10 @@ Rng = np.random.Generator
 Made = tuple[str, bytes, bool]
 
 
+#: What a table may become; children have little memory.
+_MOST = 1 << 28
+
+
 def prepare() -> Play:
     """Return how a case is played."""
     warnings.simplefilter("ignore")
@@ -76,7 +80,7 @@ def _play(
     path = folder / f"table{suffix}"
     path.write_bytes(content)
     try:
-        table = read_table(path)
+        table = read_table(path, max_size=_MOST)
     except TableError as error:
         check_words(error)
         return "refused"

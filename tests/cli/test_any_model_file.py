@@ -184,7 +184,7 @@ def test_damaged_files_are_one_message(run):
 
 
 def test_steps_of_scikit_learn_that_a_file_damaged(run):
-    """They raise what comes of it; the command says so."""
+    """They are refused; trusted, they raise what comes of it, and the command says so."""
     model = BARE["scikit-learn"]()
     del model[0].mean_, model[0].scale_
     data = io.BytesIO(skops.io.dumps(model))
@@ -193,6 +193,10 @@ def test_steps_of_scikit_learn_that_a_file_damaged(run):
     with open("m.skops", "wb") as file:
         file.write(data.getvalue())
     done = run("predict", "m.skops", "x.npy")
+    assert done.exit_code == 2
+    assert "m.skops is damaged: StandardScaler.mean_ is missing" in done.output
+    trust = ["--trust", "sklearn.preprocessing._data:StandardScaler"]
+    done = run("predict", "m.skops", "x.npy", *trust)
     assert done.exit_code == 2
     assert "cannot be applied (AttributeError" in done.output
 

@@ -321,14 +321,6 @@ def test_packed_files_that_are_damaged(tmp_path, name, rng):
             read(tmp_path, broken, name=name)
 
 
-def test_a_packed_file_of_nothing_but_zeros_is_not_unpacked(tmp_path, monkeypatch):
-    from kernelatoms.files import arrays
-
-    monkeypatch.setattr(arrays, "_MOST_UNASKED", 1 << 20)
-    with pytest.raises(TableError, match="over 100 times as much"):
-        read(tmp_path, gzip.compress(b"a\n" + b"0" * (1 << 26)), name="t.csv.gz")
-
-
 def test_files_under_a_wrong_name(tmp_path):
     with pytest.raises(TableError, match=r"begins as \.parquet files do"):
         read(tmp_path, FORMS["t.parquet"])
@@ -375,7 +367,7 @@ def test_sparse_matrices_that_are_damaged_or_too_large(tmp_path, monkeypatch):
         arrays = {"format": b"csr", "shape": (2, 3), "data": [1.0, 2.0], "indices": [0, 2],
                   "indptr": [0, 1, 2]}  # fmt: skip
         np.savez(tmp_path / "t.npz", **(arrays | changes))
-        return read_table(tmp_path / "t.npz").numbers
+        return read_table(tmp_path / "t.npz", max_size=1 << 40).numbers
 
     np.testing.assert_array_equal(write(), [[1, 0, 0], [0, 0, 2]])
     for changes in (

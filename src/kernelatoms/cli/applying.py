@@ -3,24 +3,27 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kernelatoms.cli.choosing import trusted_types
 from kernelatoms.cli.missing import note_about_rows
 from kernelatoms.cli.options import read_data
 from kernelatoms.cli.speaking import note
 
+if TYPE_CHECKING:
+    from kernelatoms.files import ReadOptions
+
 
 def open_both(
-    model: Path, data: Path, options: Any, trust: list[str] | None
+    model: Path, data: Path, options: "ReadOptions", trust: list[str] | None
 ) -> tuple[Any, Any, Any, Any]:
     """Return the model, its record, the table and its rows in the model's columns.
 
-    ``options`` are the ``ReadOptions`` of the table, or the key of its rows.
+    ``options`` are those of the table; what a file may become goes for the model, too.
     """
     from kernelatoms.files import load_model, rows_for
 
-    fitted, record = load_model(model, trusted=trusted_types(trust))
+    fitted, record = load_model(model, trusted=trusted_types(trust), max_size=options.max_size)
     table = read_data(data, options)
     n_features = getattr(fitted, "n_features_in_", None)
     if n_features is None and record.columns is None:
@@ -39,7 +42,7 @@ def open_both(
 def at_work(model: Path) -> Iterator[None]:
     """Say in words that a model cannot be applied.
 
-    Steps of scikit-learn believe what a file says of them, and raise whatever comes of it.
+    Types that the user trusts believe what a file says of them, and raise whatever comes of it.
     """
     try:
         yield

@@ -15,6 +15,7 @@ from kernelatoms.cli.options import (
     Force,
     Header,
     Json,
+    MaxSize,
     Model,
     Rows,
     Trust,
@@ -78,6 +79,7 @@ def encode(
     decimal: Decimal = None,
     encoding: Encoding = None,
     header: Header = None,
+    max_size: MaxSize = None,
     trust: Trust = None,
     device: Device = None,
     force: Force = False,
@@ -121,7 +123,7 @@ def encode(
         raise ValueError("--absolute goes with --max-residual, such as --max-residual 0.5.")
     with warnings_as_notes([]), at_work(model):
         fitted, _, _, X = open_both(
-            model, data, ReadOptions(rows, decimal, encoding, header), trust
+            model, data, ReadOptions(rows, decimal, encoding, header, max_size), trust
         )
         check_codes_fit(output, len(X), n_atoms_of(fitted))
         codes = codes_of(fitted, X, None if method is None else {"method": method, **options})

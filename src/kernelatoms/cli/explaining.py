@@ -5,7 +5,17 @@ from typing import Annotated, Any
 import typer
 
 from kernelatoms.cli.applying import at_work, open_both
-from kernelatoms.cli.options import Data, Decimal, Encoding, Header, Json, Model, Rows, Trust
+from kernelatoms.cli.options import (
+    Data,
+    Decimal,
+    Encoding,
+    Header,
+    Json,
+    MaxSize,
+    Model,
+    Rows,
+    Trust,
+)
 from kernelatoms.cli.speaking import print_json, speaks_plainly, tell, warnings_as_notes
 
 EXAMPLES = """**Examples**
@@ -35,6 +45,7 @@ def explain(
     decimal: Decimal = None,
     encoding: Encoding = None,
     header: Header = None,
+    max_size: MaxSize = None,
     trust: Trust = None,
     as_json: Json = False,
 ) -> None:
@@ -50,7 +61,7 @@ def explain(
 
     with warnings_as_notes([]), at_work(model):
         fitted, record, table, X = open_both(
-            model, data, ReadOptions(rows, decimal, encoding, header), trust
+            model, data, ReadOptions(rows, decimal, encoding, header, max_size), trust
         )
         if not hasattr(fitted, "predict"):
             raise ValueError(

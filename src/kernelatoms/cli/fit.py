@@ -20,6 +20,7 @@ from kernelatoms.cli.options import (
     Force,
     Header,
     Json,
+    MaxSize,
     Rows,
     read_data,
     works_on_device,
@@ -109,6 +110,7 @@ def fit(
     decimal: Decimal = None,
     encoding: Encoding = None,
     header: Header = None,
+    max_size: MaxSize = None,
     scale: Annotated[
         str | None,
         typer.Option(
@@ -161,7 +163,7 @@ def fit(
 
     refuse_to_overwrite(output, data)
     check_result_target(output, (".skops",), force=force)
-    table = read_data(data, ReadOptions(rows, decimal, encoding, header))
+    table = read_data(data, ReadOptions(rows, decimal, encoding, header, max_size))
     chosen = training_set(
         table,
         label if choice.needs_label else None,

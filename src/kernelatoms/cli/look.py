@@ -15,6 +15,7 @@ from kernelatoms.cli.options import (
     Force,
     Header,
     Json,
+    MaxSize,
     Model,
     Rows,
     Trust,
@@ -52,14 +53,15 @@ def info(
     decimal: Decimal = None,
     encoding: Encoding = None,
     header: Header = None,
+    max_size: MaxSize = None,
     as_json: Json = False,
 ) -> None:
     """Say what a model file or a table holds."""
     from kernelatoms.files import ReadOptions, is_table
 
-    options = ReadOptions(rows, decimal, encoding, header)
+    options = ReadOptions(rows, decimal, encoding, header, max_size)
     table = is_table(file)
-    facts = _table_facts(file, options) if table else _model_facts(file)
+    facts = _table_facts(file, options) if table else _model_facts(file, max_size)
     if as_json:
         print_json(facts)
         return
@@ -90,6 +92,7 @@ def report(
     decimal: Decimal = None,
     encoding: Encoding = None,
     header: Header = None,
+    max_size: MaxSize = None,
     trust: Trust = None,
     image_shape: Annotated[
         str | None,
@@ -111,14 +114,14 @@ def report(
     )
 
     shape = _shape(image_shape)
-    options = ReadOptions(rows, decimal, encoding, header)
+    options = ReadOptions(rows, decimal, encoding, header, max_size)
     refuse_to_overwrite(output, model, data)
     check_result_target(output, (".html", ".htm"), force=force)
     y = X = source = None
     with warnings_as_notes([]), progress() as on_step, at_work(model):
         on_step(0, 0, "drawing")
         if data is None:
-            fitted, record = load_model(model, trusted=trusted_types(trust))
+            fitted, record = load_model(model, trusted=trusted_types(trust), max_size=max_size)
         else:
             fitted, record, table, X = open_both(model, data, options, trust)
             data = table.path
@@ -264,15 +267,15 @@ def _table_facts(file: Path, options: Any) -> dict[str, Any]:
     return {**facts, **({"trouble": trouble[-1]} if trouble else {})}
 
 
-def _model_facts(file: Path) -> dict[str, Any]:
+def _model_facts(file: Path, max_size: int | None = None) -> dict[str, Any]:
     from kernelatoms.files import ROW_MARKS, foreign_types, format_of, read_record
 
-    record = read_record(file)
-    foreign = foreign_types(file)
+    record = read_record(file, max_size)
+    foreign = foreign_types(file, max_size)
     return {
         "model": str(file),
         "what": record.name or "not recorded",
-        "format": format_of(file),
+        "format": format_of(file, max_size),
         "columns": record.columns if record.columns is not None else "by position",
         "label": record.label or "none",
         "uses": {} if record.columns is None else record.uses(),

@@ -16,6 +16,7 @@ from kernelatoms.cli.options import (
     Force,
     Header,
     Json,
+    MaxSize,
     Model,
     Rows,
     Trust,
@@ -63,6 +64,7 @@ def predict(
     decimal: Decimal = None,
     encoding: Encoding = None,
     header: Header = None,
+    max_size: MaxSize = None,
     trust: Trust = None,
     device: Device = None,
     force: Force = False,
@@ -83,7 +85,7 @@ def predict(
         write_columns,
     )
 
-    options = ReadOptions(rows, decimal, encoding, header)
+    options = ReadOptions(rows, decimal, encoding, header, max_size)
     if output is not None:
         refuse_to_overwrite(output, model, data)
         check_result_target(output, RESULT_SUFFIXES, force=force)

@@ -2,7 +2,7 @@
 
 import io
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -15,12 +15,16 @@ from kernelatoms.cli.options import (
     Force,
     Header,
     Json,
+    MaxSize,
     Model,
     Rows,
     Trust,
     read_data,
 )
 from kernelatoms.cli.speaking import note, print_json, speaks_plainly, tell, warnings_as_notes
+
+if TYPE_CHECKING:
+    from kernelatoms.files import ReadOptions
 
 DECODE_EXAMPLES = """**Examples**
 
@@ -63,6 +67,7 @@ def decode(
     ] = None,
     rows: Rows = None,
     trust: Trust = None,
+    max_size: MaxSize = None,
     force: Force = False,
     as_json: Json = False,
 ) -> None:
@@ -77,12 +82,14 @@ def decode(
     _check_table_target(output, force, model, codes, like)
     with warnings_as_notes([]), at_work(model):
         if like is None:
-            fitted, record = load_model(model, trusted=trusted_types(trust))
+            fitted, record = load_model(model, trusted=trusted_types(trust), max_size=max_size)
             beside, X = {}, None
         else:
-            fitted, record, table, X = open_both(model, like, ReadOptions(rows), trust)
+            fitted, record, table, X = open_both(
+                model, like, ReadOptions(rows, max_size=max_size), trust
+            )
             beside = row_identifiers(table, record)
-        held = read_codes(codes, n_atoms_of(fitted))
+        held = read_codes(codes, n_atoms_of(fitted), max_size=max_size)
         if X is not None and len(X) != held.shape[0]:
             raise ValueError(
                 f"--like: {like} has {len(X):,} rows, and {codes} {held.shape[0]:,} codes."
@@ -133,6 +140,7 @@ def denoise(
     decimal: Decimal = None,
     encoding: Encoding = None,
     header: Header = None,
+    max_size: MaxSize = None,
     trust: Trust = None,
     force: Force = False,
     as_json: Json = False,
@@ -150,6 +158,7 @@ def denoise(
         raise ValueError(f"--signals is for .npy and .npz files, and {data} is an image.")
     if sigma is not None and not 0 <= sigma < float("inf"):
         raise ValueError(f"--sigma must be 0 or more, got {sigma:g}.")
+    options = ReadOptions(rows, decimal, encoding, header, max_size)
     as_rows = signals or suffix not in (*IMAGE_SUFFIXES, ".npy", ".npz")
     if not as_rows:
         if window is not None:
@@ -157,9 +166,8 @@ def denoise(
                 f"--window is for rows, and {data} is an image; --signals takes the rows of an "
                 ".npy or .npz file for signals."
             )
-        _denoise_image(data, output, sigma, model, seed, rows, trust, force, as_json)
+        _denoise_image(data, output, sigma, model, seed, options, trust, force, as_json)
         return
-    options = ReadOptions(rows, decimal, encoding, header)
     _denoise_rows(data, output, sigma, model, window, seed, options, trust, force, as_json)
 
 
@@ -169,7 +177,7 @@ def _denoise_image(
     sigma: float | None,
     model: Path | None,
     seed: int,
-    key: str | None,
+    source: "ReadOptions",
     trust: list[str] | None,
     force: bool,
     as_json: bool,
@@ -187,7 +195,7 @@ def _denoise_image(
 
     refuse_to_overwrite(output, data, model)
     check_result_target(output, (*IMAGE_SUFFIXES, ".npy", ".npz"), force=force)
-    picture = _read_picture(data, key)
+    picture = _read_picture(data, source)
     if output.suffix.lower() in IMAGE_SUFFIXES and picture.pixels.dtype.kind == "f":
         raise ValueError(
             f"--output: {data} holds {picture.pixels.dtype}, which an image file cannot keep; "
@@ -195,7 +203,7 @@ def _denoise_image(
         )
     options: dict[str, Any] = {"random_state": seed}
     if model is not None:
-        fitted, _ = load_model(model, trusted=trusted_types(trust))
+        fitted, _ = load_model(model, trusted=trusted_types(trust), max_size=source.max_size)
         atoms, _ = _linear_atoms(fitted, model)
         side = round(atoms.shape[1] ** 0.5)
         if side**2 != atoms.shape[1]:
@@ -301,15 +309,15 @@ def _level(sigma: float | None, estimate: Any) -> float:
     return level
 
 
-def _read_picture(path: Path, key: str | None) -> Any:
+def _read_picture(path: Path, options: "ReadOptions") -> Any:
     """Return pixels of an image file, or of a NumPy array."""
     from kernelatoms.files import IMAGE_SUFFIXES, Picture, read_array, read_image
 
     if path.suffix.lower() in IMAGE_SUFFIXES:
-        if key is not None:
+        if options.rows is not None:
             raise ValueError(f"--rows names a key of an .npz file, but {path} is none.")
         return read_image(path)
-    return Picture(read_array(path, key))
+    return Picture(read_array(path, options.rows, max_size=options.max_size))
 
 
 def _check_table_target(output: Path, force: bool, *sources: Path | None) -> None:

@@ -53,7 +53,7 @@ def speaks_plainly(command: Callable[P, None]) -> Callable[P, None]:
             raise typer.Exit(0) from None
         except (ValueError, TypeError, FileNotFoundError, NotADirectoryError, IsADirectoryError,
                 PermissionError) as error:  # fmt: skip
-            say(f"Error: {error}")
+            say(f"Error: {error}{_way_out(error)}")
             raise typer.Exit(MISTAKE) from None
         except OSError as error:
             say(
@@ -65,6 +65,18 @@ def speaks_plainly(command: Callable[P, None]) -> Callable[P, None]:
             raise typer.Exit(FAILED) from None
 
     return speaking
+
+
+def _way_out(error: BaseException) -> str:
+    """Return the option that the library's words about a file that is too large do not know."""
+    from kernelatoms.files import TooLargeError
+
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, TooLargeError):
+            return " Here that is --max-size, as in --max-size 20GiB."
+        cause = cause.__cause__
+    return ""
 
 
 def open_streams() -> None:

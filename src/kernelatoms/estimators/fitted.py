@@ -159,9 +159,25 @@ def check_labels(owner: Any, name: str) -> int:
         raise TypeError(f"{_called(owner, name)} must hold texts or numbers.")
     if len(labels) < 2:
         raise ValueError(f"{_called(owner, name)} must hold at least two classes.")
-    for label in labels.tolist():  # a text may hold what is no letter
-        str(label).encode()
+    if not holds_letters(labels):
+        raise ValueError(f"{_called(owner, name)} holds what is no letter.")
     return len(labels)
+
+
+def holds_letters(texts: Array) -> bool:
+    """Whether all texts in an array can be written; a file may put any numbers for letters."""
+    if texts.dtype.kind == "O":
+        return all(
+            text.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in text)
+            for text in texts.ravel().tolist()
+            if isinstance(text, str)
+        )
+    if texts.dtype.kind != "U" or not texts.size:
+        return True
+    # Never all as objects of Python's: a small file holds very many.
+    plain = np.ascontiguousarray(texts)
+    letters = plain.view(np.dtype(np.uint32).newbyteorder(plain.dtype.byteorder))
+    return not ((letters > 0x10FFFF) | ((letters >= 0xD800) & (letters <= 0xDFFF))).any()
 
 
 def _rows(owner: Any, name: str, value: Any, n_rows: int, length: int | None) -> Array:

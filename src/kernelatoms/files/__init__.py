@@ -4,7 +4,8 @@
 - ``csv_tables``: tables of text; ``first_lines``: their delimiters and names; ``text_numbers``:
   decimal commas and the like; ``json_tables``: one JSON object a line; ``arrow_tables``: Parquet
   and Arrow files; ``array_tables``: NumPy files, sparse ones too.
-- ``arrays``: NumPy files of unknown origin, of which sizes are compared before memory is taken.
+- ``arrays``: NumPy files of unknown origin, of which sizes are compared before memory is taken;
+  ``arrow_sizes``, ``parquet_sizes``: what Arrow's and Parquet files become, by their headers.
 - ``features``: which columns a model learns from, and the same columns of other files.
 - ``column_kinds``: what columns are, and how words and dates (``dates``) become numbers.
 - ``places``: columns of files without names, known by their places.
@@ -13,7 +14,9 @@
 - ``row_marks``: which rows of a file a model learned from.
 - ``models``: fitted models with the record of how they came about (``records``). A file is taken
   apart within bounds (``archive``), its description looked through (``schema``), and what it
-  holds checked against itself (``soundness``).
+  holds checked against itself (``soundness``): scikit-learn's types by the rules of
+  ``sklearn_types``, which are made of ``sklearn_rules``, ``sklearn_encoders`` and
+  ``sklearn_containers``.
 - ``results``: predictions, codes and rows to files; ``code_files``: codes from files; ``images``:
   pictures, read and written.
 - ``writing``: files that are whole or not there at all; ``targets``: what they may replace.
@@ -50,6 +53,7 @@ _HOME_OF = {
     "SUFFIXES": "tables",
     "Table": "tables",
     "TableError": "tables",
+    "TooLargeError": "tables",
     "check_codes_fit": "results",
     "check_result_target": "targets",
     "check_target": "writing",
@@ -113,6 +117,7 @@ __all__ = [
     "ReadOptions",
     "Table",
     "TableError",
+    "TooLargeError",
     "check_codes_fit",
     "check_result_target",
     "check_target",
@@ -225,6 +230,7 @@ if TYPE_CHECKING:
         refuse_to_overwrite,
         write_whole,
     )
+    from kernelatoms.limits import TooLargeError
 
 
 def __getattr__(name: str) -> Any:

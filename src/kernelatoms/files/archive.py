@@ -11,19 +11,22 @@ Everything here raises ValueError in words, or whatever zipfile raises at a dama
 import hashlib
 import io
 import zipfile
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from kernelatoms.files.arrays import UnreadableError, read_header
+from kernelatoms.limits import (
+    MODEL_MEMBERS,
+    MODEL_TEXT,
+    MODEL_VALUES,
+    allowed_model_size,
+    refuse_over,
+)
 
 #: The member that holds format, digests and record; the one that holds skops's description.
 HEADER, SCHEMA = "kernelatoms.json", "schema.json"
 
-# What members may take together: this, or so many times the file itself. skops holds all of it
-# three times for a while. Models that shrink more than this are written without compression.
-_MOST_BYTES, _MOST_EXPANSION = 256 << 20, 20
-# The longest header or schema: as objects of Python it takes some twenty times as much.
-_MOST_TEXT = 16 << 20
 _PIECE = 1 << 20
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 
@@ -37,35 +40,37 @@ class Unpacked:
     stored: bytes
 
 
-def check_bounds(archive: zipfile.ZipFile, file_size: int) -> None:
+def check_bounds(archive: zipfile.ZipFile, file_size: int, max_size: int | None = None) -> None:
     """Refuse an archive that would unpack to more than it should, by what it declares."""
     members = archive.infolist()
-    names = [member.filename for member in members]
-    if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"two of its members are called {twice!r}")
+    if len(members) > MODEL_MEMBERS:
+        raise ValueError(f"it has {len(members):,} members, more than {MODEL_MEMBERS:,}")
+    (name, times), *_ = Counter(member.filename for member in members).most_common(1) or [("", 0)]
+    if times > 1:
+        raise ValueError(f"two of its members are called {name!r}")
     for member in members:
         if member.flag_bits & 1:
             raise ValueError(f"its member {member.filename!r} is encrypted")
         if member.compress_type not in _METHODS:
             raise ValueError(f"its member {member.filename!r} is compressed in an unknown way")
-        if member.filename in (HEADER, SCHEMA) and member.file_size > _MOST_TEXT:
+        if member.filename in (HEADER, SCHEMA) and member.file_size > MODEL_TEXT:
             raise ValueError(
                 f"its member {member.filename!r} is of {member.file_size:,} bytes, more than "
-                f"{_MOST_TEXT:,}"
+                f"{MODEL_TEXT:,}"
             )
     total = sum(member.file_size for member in members)
-    if not _fits(total, file_size):
-        raise ValueError(
-            f"it would unpack from {file_size:,} bytes to {total:,}, more than "
-            f"{_MOST_EXPANSION} times as many; if you know who made it, pack it anew without "
-            "compression (zip -0)"
-        )
+    refuse_over(allowed_model_size(file_size, max_size), total, file_size)
 
 
 def read_text(archive: zipfile.ZipFile, name: str) -> bytes:
-    """Return the header or the schema."""
-    return b"".join(_pieces(archive, name))
+    """Return the header or the schema, if it is not of too many values to be read."""
+    text = b"".join(_pieces(archive, name))
+    n_values = sum(map(text.count, (b",", b"[", b"{")))  # or fewer: texts hold such signs too
+    if n_values > MODEL_VALUES:
+        raise ValueError(
+            f"its member {name!r} lists {n_values:,} values, more than {MODEL_VALUES:,}"
+        )
+    return text
 
 
 def unpack(archive: zipfile.ZipFile) -> Unpacked:
@@ -92,7 +97,7 @@ def pack(unpacked: Unpacked, header: bytes) -> bytes:
                 _copy(source, target, name)
             target.writestr(HEADER, header)
             total = sum(member.file_size for member in target.infolist())
-        if _fits(total, data.tell()):
+        if total <= allowed_model_size(data.tell()):
             break
     return data.getvalue()
 
@@ -107,10 +112,6 @@ def check_arrays(stored: bytes, names: set[str]) -> None:
                     read_header(io.BytesIO(member.read(1 << 16)), size)
                 except UnreadableError as error:
                     raise ValueError(f"its member {name!r} is no array: {error}") from error
-
-
-def _fits(total: int, file_size: int) -> bool:
-    return total <= max(_MOST_BYTES, _MOST_EXPANSION * file_size)
 
 
 def _copy(source: zipfile.ZipFile, target: zipfile.ZipFile, name: str) -> str:

@@ -9,12 +9,15 @@ from numpy.typing import NDArray
 
 from kernelatoms.files.arrays import UnreadableError, read_npy, read_npz
 from kernelatoms.files.tables import Table, TableError, shortened
+from kernelatoms.limits import Budget
 from kernelatoms.space.memory import check_fits
 
 Array = NDArray[Any]
 
 
-def read_arrays(path: Path, data: bytes | None, kind: str, rows: str | None) -> Table:
+def read_arrays(
+    path: Path, data: bytes | None, kind: str, rows: str | None, budget: Budget
+) -> Table:
     """Read an ``.npy`` or ``.npz`` file.
 
     Parameters
@@ -27,18 +30,20 @@ def read_arrays(path: Path, data: bytes | None, kind: str, rows: str | None) -> 
         Which it is.
     rows : str or None
         The key that holds the rows.
+    budget : Budget
+        What the file may become.
     """
     try:
         if kind == "npy":
             return _from_array(path, read_npy(path if data is None else data), {})
-        arrays = read_npz(path if data is None else data)
+        arrays = read_npz(path if data is None else data, budget.max_size)
     except UnreadableError as error:
         raise TableError(
             f"{path} cannot be read as a NumPy file (damaged, cut short, of another kind, or made "
             f"of Python objects): {error}."
         ) from error
     if rows is None and {"format", "shape", "data"} <= set(arrays):
-        return _from_array(path, _dense(path, arrays), {})
+        return _from_array(path, _dense(path, arrays, budget), {})
     rows = rows if rows is not None else _guess_rows(path, arrays)
     if rows not in arrays:
         raise TableError(f"{path} has no key {rows!r}; it has {shortened(list(arrays))}.")
@@ -62,7 +67,7 @@ def _guess_rows(path: Path, arrays: dict[str, Any]) -> str:
     return matrices[0]
 
 
-def _dense(path: Path, arrays: dict[str, Array]) -> Array:
+def _dense(path: Path, arrays: dict[str, Array], budget: Budget) -> Array:
     """Return a sparse matrix, as ``scipy.sparse.save_npz`` writes it, with its zeros."""
     try:
         form = bytes(arrays["format"].item()).decode()
@@ -75,6 +80,7 @@ def _dense(path: Path, arrays: dict[str, Array]) -> Array:
     except (ValueError, TypeError) as error:
         raise TableError(f"{path} is no sparse matrix of numbers ({error}).") from error
     n_rows, n_columns = sides
+    budget.check(8 * n_rows * n_columns)
     check_fits(
         8.0 * n_rows * n_columns,
         f"the {n_rows:,} x {n_columns:,} values of the sparse matrix {path} with its zeros",

@@ -15,11 +15,10 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelatoms.limits import TooLargeError, check_size
+
 Array = NDArray[Any]
 
-# Honest archives of mostly zeros can shrink a hundredfold; up to this size nobody asks.
-_MOST_UNASKED = 1 << 30
-_MOST_RATIO = 100
 _MOST_EMPTY = 1 << 20
 
 
@@ -40,30 +39,29 @@ def read_npy(source: Path | bytes) -> Array:
         return _array(file, size, lambda count, dtype: np.fromfile(file, dtype, count))
 
 
-def read_npz(source: Path | bytes) -> dict[str, Array]:
-    """Return the arrays of an ``.npz`` file, or of the bytes of one."""
+def read_npz(source: Path | bytes, max_size: int | None = None) -> dict[str, Array]:
+    """Return the arrays of an ``.npz`` file, or of the bytes of one.
+
+    Raises
+    ------
+    UnreadableError
+        If it holds no arrays; the message says why.
+    TooLargeError
+        If it would become more than it may, or than ``max_size`` where that is given.
+    """
     size = len(source) if isinstance(source, bytes) else source.stat().st_size
     file = io.BytesIO(source) if isinstance(source, bytes) else source
     try:
         with zipfile.ZipFile(file) as archive:
             members = archive.infolist()
-            check_expansion(size, sum(member.file_size for member in members))
+            check_size(sum(member.file_size for member in members), size, max_size)
             return {member.filename.removesuffix(".npy"): _member(archive, member)
                     for member in members}  # fmt: skip
-    except (UnreadableError, MemoryError):
+    except (UnreadableError, TooLargeError, MemoryError):
         raise
     except Exception as error:
         # Broken archives make zipfile raise exceptions of all kinds.
         raise UnreadableError(_words(error)) from error
-
-
-def check_expansion(size: int, n_bytes: int) -> None:
-    """Refuse a compressed file of some size that would take far more memory than it has bytes."""
-    if n_bytes > max(_MOST_UNASKED, _MOST_RATIO * size):
-        raise UnreadableError(
-            f"its {size:,} bytes would become {n_bytes / 2**30:,.1f} GiB, over {_MOST_RATIO} times "
-            "as much; if that is right, write it without compression"
-        )
 
 
 def _member(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Array:

@@ -1,21 +1,25 @@
 """Typed tables: Parquet and Arrow (Feather) files, and what all readers make of Arrow's columns."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelatoms.files.arrays import check_expansion
+from kernelatoms.files.arrow_sizes import Read, column_cost, unpacked_size
 from kernelatoms.files.first_lines import WIDE
+from kernelatoms.files.parquet_sizes import ParquetSizes, parquet_sizes
 from kernelatoms.files.tables import Table, TableError, shortened
 from kernelatoms.files.text_numbers import mixture
+from kernelatoms.limits import Budget, TooLargeError
 
 Array = NDArray[Any]
 
 #: float64 rounds whole numbers from here on.
 _LARGE = 2.0**53
+_PIECE_ROWS = 1 << 16
 
 
 def owned_by_arrow(data: bytes, start: int = 0) -> Any:
@@ -32,49 +36,113 @@ def owned_by_arrow(data: bytes, start: int = 0) -> Any:
     return pyarrow.BufferReader(held.getvalue())
 
 
-def read_parquet(path: Path, data: bytes | None) -> Table:
+def read_parquet(path: Path, data: bytes | None, budget: Budget) -> Table:
     """Read a Parquet file, or the bytes of one."""
     from pyarrow import ArrowException, parquet
 
     try:
         with parquet.ParquetFile(path if data is None else owned_by_arrow(data)) as file:
-            # Repeated values take next to no room in the file, and eight bytes each here.
-            size = path.stat().st_size if data is None else len(data)
-            check_expansion(size, 8 * file.metadata.num_rows * file.metadata.num_columns)
-            arrow = file.read(use_threads=file.metadata.num_columns <= WIDE)
+            budget.check(8 * file.metadata.num_rows * file.metadata.num_columns)
+            with _bytes_of(path, data) as (read, size):
+                sizes = parquet_sizes(file, read, size)
+            arrow = _within(budget, path if data is None else owned_by_arrow(data), file, sizes)
             arrow.validate(full=True)  # text that is no UTF-8, say
+    except TooLargeError:
+        raise
     except (ArrowException, ValueError, OSError) as error:
         raise TableError(
             f"{path} cannot be read as a Parquet file (damaged, cut short or of another kind): "
             f"{first_sentence(error)}."
         ) from error
-    return from_arrow(path, arrow)
+    return from_arrow(path, arrow, budget)
 
 
-def read_feather(path: Path, data: bytes | None) -> Table:
+def _within(budget: Budget, source: Any, file: Any, sizes: ParquetSizes) -> Any:
+    """Read a Parquet file within its budget, although values may repeat long texts."""
+    budget.check(sizes.n_bytes)
+    threads = file.metadata.num_columns <= WIDE
+    if sizes.n_bytes + sizes.by_number.total() + sizes.by_prefix.total() <= budget.allowed:
+        return file.read(use_threads=threads)
+    names = file.schema_arrow.names
+    budget.check(sum(n for path, n in sizes.by_prefix.items() if path not in names))
+    inside = {path.partition(".")[0] for path in sizes.by_number if path not in names}
+    parts: list[list[str]] = [[], [], []]
+    for name in names:
+        parts[2 if name in inside else int(name in sizes.by_prefix)].append(name)
+    from pyarrow import parquet
+
+    with parquet.ParquetFile(source, read_dictionary=sorted(sizes.by_number)) as again:
+        # Numbers of texts stay such until it is known what they become.
+        table = again.read(parts[0], use_threads=threads)
+        budget.check(sum(map(column_cost, table.columns)))
+        n_rows = min(max(budget.allowed // max(1, sizes.longest), 1), _PIECE_ROWS)
+        pieces = again.iter_batches(n_rows, columns=parts[1], use_threads=False)
+        table = _beside(table, pieces if parts[1] else (), budget)
+        groups = (again.read_row_group(i, parts[2]) for i in range(again.num_row_groups))
+        table = _beside(table, groups if parts[2] else (), budget)
+    return table.select(names).cast(file.schema_arrow)
+
+
+def _beside(table: Any, pieces: Iterable[Any], budget: Budget) -> Any:
+    """Return a table with further columns, which come in pieces of rows."""
+    import pyarrow
+
+    found, total = [], sum(map(column_cost, table.columns))
+    for piece in pieces:
+        total += sum(map(column_cost, piece.columns))
+        budget.check(total)
+        found.append(pyarrow.table(piece))
+    more = pyarrow.concat_tables(found) if found else pyarrow.table({})
+    for name, column in zip(more.column_names, more.columns, strict=True):
+        table = table.append_column(name, column)
+    return table
+
+
+def read_feather(path: Path, data: bytes | None, budget: Budget) -> Table:
     """Read an Arrow file (Feather, or a stream of Arrow's), or the bytes of one."""
     from pyarrow import ArrowException, OSFile, feather, ipc
 
     try:
+        with _bytes_of(path, data) as (read, size):
+            start = read(0, 6)
+            if not start.startswith(b"FEA1"):  # of which no version compresses
+                budget.check(unpacked_size(read, size))
         # Not mapped into memory: whoever changes the file meanwhile would change the table.
         with OSFile(str(path)) if data is None else owned_by_arrow(data) as file:
-            start = file.read(6)
-            file.seek(0)
             if start == b"ARROW1" or start.startswith(b"FEA1"):
                 arrow = feather.read_table(file)
             else:
                 arrow = ipc.open_stream(file).read_all()
             arrow.validate(full=True)
+    except TooLargeError:
+        raise
     except (ArrowException, ValueError, OSError, TypeError) as error:
         raise TableError(
             f"{path} cannot be read as an Arrow file (damaged, cut short or of another kind): "
             f"{first_sentence(error)}."
         ) from error
-    return from_arrow(path, arrow)
+    return from_arrow(path, arrow, budget)
 
 
-def from_arrow(path: Path, arrow: Any) -> Table:
-    """Return a table of typed columns."""
+@contextmanager
+def _bytes_of(path: Path, data: bytes | None) -> Iterator[tuple[Read, int]]:
+    """Give a function that returns bytes of a file, and the file's size."""
+    if data is not None:
+        held = data
+        yield lambda offset, n: held[offset : offset + n], len(held)
+        return
+    with path.open("rb") as file:
+
+        def read(offset: int, n: int) -> bytes:
+            file.seek(offset)
+            return file.read(n)
+
+        yield read, path.stat().st_size
+
+
+def from_arrow(path: Path, arrow: Any, budget: Budget) -> Table:
+    """Return a table of typed columns, if these are not too much."""
+    budget.check(sum(map(column_cost, arrow.columns)))
     refuse_twins(path, arrow.column_names)
     noted = (arrow.schema.pandas_metadata or {}).get("index_columns", [])
     # An index that only counts the rows is noted as a dictionary, and is no column of the file.

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from kernelatoms.files.arrays import read_npy, read_npz
 from kernelatoms.files.results import CODE_SUFFIXES
 from kernelatoms.files.tables import TableError, read_table
+from kernelatoms.limits import TooLargeError
 
 Array = NDArray[Any]
 
@@ -17,7 +18,7 @@ _TRIPLES = ["row", "atom", "coefficient"]
 _CSR = {"data", "indices", "indptr", "shape", "format"}
 
 
-def read_codes(path: Path, n_atoms: int) -> Any:
+def read_codes(path: Path, n_atoms: int, *, max_size: int | None = None) -> Any:
     """Read codes over so many atoms.
 
     Parameters
@@ -28,6 +29,8 @@ def read_codes(path: Path, n_atoms: int) -> Any:
         an atom are not in them), or a column for every component.
     n_atoms : int
         How many atoms the model has.
+    max_size : int, optional
+        The bytes that the file may become when it is read, as in ``read_table``.
 
     Returns
     -------
@@ -45,13 +48,15 @@ def read_codes(path: Path, n_atoms: int) -> Any:
         raise FileNotFoundError(f"there is no file {path}.")
     try:
         if suffix == ".npz":
-            codes = _from_archive(read_npz(path))
+            codes = _from_archive(read_npz(path, max_size))
         elif suffix == ".npy":
             codes = read_npy(path)
         else:
-            codes = _from_table(path, n_atoms)
+            codes = _from_table(path, n_atoms, max_size)
     except TableError:
         raise
+    except TooLargeError as error:
+        raise TableError(f"{path} was not read: {error}.") from error
     except (ValueError, TypeError, OverflowError, IndexError) as error:
         raise TableError(f"{path} does not hold codes: {error}") from error
     if codes.ndim != 2 or codes.dtype.kind not in "fiu" or codes.shape[1] != n_atoms:
@@ -77,8 +82,8 @@ def _from_archive(arrays: dict[str, Array]) -> Any:
     return codes
 
 
-def _from_table(path: Path, n_atoms: int) -> Any:
-    table = read_table(path)
+def _from_table(path: Path, n_atoms: int, max_size: int | None) -> Any:
+    table = read_table(path, max_size=max_size)
     if table.columns != _TRIPLES:
         if table.words:
             raise ValueError("it has columns of words.")

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelatoms.files.arrow_sizes import column_cost
 from kernelatoms.files.arrow_tables import (
     first_sentence,
     large_columns,
@@ -20,6 +21,7 @@ from kernelatoms.files.arrow_tables import (
 from kernelatoms.files.first_lines import MISSING_WORDS, WIDE, FirstLines, look_at
 from kernelatoms.files.tables import ReadOptions, Table, TableError
 from kernelatoms.files.text_numbers import as_numbers, mixture
+from kernelatoms.limits import Budget
 
 Array = NDArray[Any]
 
@@ -31,7 +33,7 @@ _PADDED = r"^[+-]?0([0-9]+|[xX][0-9a-fA-F]+)$"
 _WHOLE = r"^[+-]?[0-9]+$"
 
 
-def read_csv(path: Path, data: bytes, options: ReadOptions) -> Table:
+def read_csv(path: Path, data: bytes, options: ReadOptions, budget: Budget) -> Table:
     """Read a table of text.
 
     Parameters
@@ -42,6 +44,8 @@ def read_csv(path: Path, data: bytes, options: ReadOptions) -> Table:
         What it holds.
     options : ReadOptions
         What it does not say of itself.
+    budget : Budget
+        What the file may become.
     """
     data, notes = as_utf8(path, data, options.encoding)
     looks = look_at(path, data, options)
@@ -56,6 +60,7 @@ def read_csv(path: Path, data: bytes, options: ReadOptions) -> Table:
         notes.append(f"every line of {path} ends with a delimiter, behind which there is nothing.")
         arrow = arrow.remove_column(len(names) - 1)
     arrow, mixed, said = _words_to_numbers(path, arrow, reader, options.decimal)
+    budget.check(sum(map(column_cost, arrow.columns)))
     parts = part_columns(arrow)
     exact = _exact_columns(arrow, parts, reader)
     return Table(

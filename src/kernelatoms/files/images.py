@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelatoms.files.writing import write_whole
+from kernelatoms.limits import TooLargeError
 
 Array = NDArray[Any]
 
@@ -61,7 +62,7 @@ def read_image(path: Path) -> Picture:
     return Picture(np.ascontiguousarray(pixels), values[..., -1])
 
 
-def read_array(path: Path, key: str | None) -> Array:
+def read_array(path: Path, key: str | None, *, max_size: int | None = None) -> Array:
     """Return the one array of an ``.npy`` or ``.npz`` file, or that of a key.
 
     Raises
@@ -77,7 +78,10 @@ def read_array(path: Path, key: str | None) -> Array:
         if key is not None:
             raise ValueError(f"--rows names a key of an .npz file, but {path} is none.")
         return read_npy(path)
-    arrays = read_npz(path)
+    try:
+        arrays = read_npz(path, max_size)
+    except TooLargeError as error:
+        raise ValueError(f"{path} was not read: {error}.") from error
     if key is None and len(arrays) == 1:
         return next(iter(arrays.values()))
     if key not in arrays:

@@ -1,6 +1,7 @@
 """One JSON object a line: logs, exports of databases."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,15 +11,17 @@ from numpy.typing import NDArray
 from kernelatoms.files.arrow_tables import from_arrow, large_columns, owned_by_arrow
 from kernelatoms.files.csv_tables import as_utf8
 from kernelatoms.files.tables import ReadOptions, Table, TableError
+from kernelatoms.limits import Budget
 
 Array = NDArray[Any]
 
 _BLOCK_BYTES = 64 * 2**20
 # Objects in objects become columns "a.b"; nobody's table is deeper.
 _DEEPEST = 8
+_KEY = re.compile(rb'"([^"\\]*(?:\\.[^"\\]*)*)"\s*:')
 
 
-def read_json_lines(path: Path, data: bytes, options: ReadOptions) -> Table:
+def read_json_lines(path: Path, data: bytes, options: ReadOptions, budget: Budget) -> Table:
     """Read objects, one a line; keys are columns, those of objects inside are "outer.inner".
 
     Parameters
@@ -29,11 +32,14 @@ def read_json_lines(path: Path, data: bytes, options: ReadOptions) -> Table:
         What it holds.
     options : ReadOptions
         What it does not say of itself: the encoding.
+    budget : Budget
+        What the file may become.
     """
     import pyarrow
     from pyarrow import json as arrow_json
 
     data, notes = as_utf8(path, data, options.encoding)
+    _check_keys(data, budget)
     try:
         arrow = arrow_json.read_json(
             owned_by_arrow(data), arrow_json.ReadOptions(block_size=_BLOCK_BYTES)
@@ -42,7 +48,7 @@ def read_json_lines(path: Path, data: bytes, options: ReadOptions) -> Table:
             if not any(pyarrow.types.is_struct(kind) for kind in arrow.schema.types):
                 break
             arrow = arrow.flatten()
-        table = from_arrow(path, arrow)
+        table = from_arrow(path, arrow, budget)
     except pyarrow.ArrowException:
         # Numbers here and words there, or a line that is no JSON: Python says which.
         table = _read_slowly(path, data)
@@ -53,6 +59,17 @@ def read_json_lines(path: Path, data: bytes, options: ReadOptions) -> Table:
             table = _read_slowly(path, data)
     table.notes.extend(notes)
     return table
+
+
+def _check_keys(data: bytes, budget: Budget) -> None:
+    """Refuse rows of ever other keys: each key is a column, and each column has all rows."""
+    n_rows = data.count(b"\n") + 1
+    if 8 * n_rows * min(data.count(b":"), len(data) // 5) <= budget.allowed:
+        return
+    keys: set[bytes] = set()
+    for start in range(0, len(data), _BLOCK_BYTES // 64):
+        keys.update(_KEY.findall(data, start, start + _BLOCK_BYTES // 64))
+        budget.check(8 * n_rows * len(keys))
 
 
 def _read_slowly(path: Path, data: bytes) -> Table:

@@ -39,8 +39,9 @@ from kernelatoms.files.archive import (
 )
 from kernelatoms.files.records import ModelRecord
 from kernelatoms.files.schema import outline
-from kernelatoms.files.soundness import check_model
+from kernelatoms.files.soundness import check_model, forget_machine
 from kernelatoms.files.writing import check_target, write_whole
+from kernelatoms.limits import TooLargeError
 from kernelatoms.similarity import OWN_TYPES
 from kernelatoms.space.projections import PROJECTIONS
 
@@ -151,7 +152,9 @@ def save_model(model: Any, path: Any, record: ModelRecord | None = None) -> Path
     return write_whole(path, pack(unpacked, text))
 
 
-def load_model(path: Any, *, trusted: Sequence[str] = ()) -> tuple[Any, ModelRecord]:
+def load_model(
+    path: Any, *, trusted: Sequence[str] = (), max_size: int | None = None
+) -> tuple[Any, ModelRecord]:
     """Read a model file.
 
     Parameters
@@ -161,12 +164,16 @@ def load_model(path: Any, *, trusted: Sequence[str] = ()) -> tuple[Any, ModelRec
     trusted : sequence of str
         Types beside the library's that the file may hold, "module.Class" or "module:Class"
         each: kernels of your own, whose module is imported and runs its code; estimators of
-        scikit-learn, such as trees, that give what a file says to compiled code.
+        scikit-learn, such as trees, whose attributes cannot be checked.
+    max_size : int, optional
+        The bytes that the file may become when it is unpacked. The default is 256 MiB, or 20
+        times its own size where that is more.
 
     Returns
     -------
     model : estimator
-        As it was when it was saved.
+        As it was when it was saved, but for ``n_jobs`` and ``memory``, which are None: how many
+        processes run and where results are cached is the reader's choice.
     record : ModelRecord
         How it came about.
 
@@ -184,7 +191,7 @@ def load_model(path: Any, *, trusted: Sequence[str] = ()) -> tuple[Any, ModelRec
     import skops.io
 
     allowed = _check_trusted(trusted)
-    with _opened(path) as archive:
+    with _opened(path, max_size) as archive:
         header = _read_header(path, archive)
         record = _record_of(header)
         unpacked = _unpack(archive, header)
@@ -201,31 +208,32 @@ def load_model(path: Any, *, trusted: Sequence[str] = ()) -> tuple[Any, ModelRec
         for name in held:
             _import_trusted(path, name)
         model = skops.io.loads(unpacked.stored, trusted=sorted({*ALLOWED_TYPES, *held}))
-        check_model(model)
+        forget_machine(model)
+        check_model(model, reading=True, trusted=allowed)
         _check_record_fits(model, record)
     return model, record
 
 
-def read_record(path: Any) -> ModelRecord:
+def read_record(path: Any, max_size: int | None = None) -> ModelRecord:
     """Return the record of a model file without building the model."""
-    with _opened(path) as archive:
+    with _opened(path, max_size) as archive:
         return _record_of(_read_header(path, archive))
 
 
-def format_of(path: Any) -> int:
+def format_of(path: Any, max_size: int | None = None) -> int:
     """Return the format version of a model file."""
-    with _opened(path) as archive:
+    with _opened(path, max_size) as archive:
         return int(_read_header(path, archive)["format_version"])
 
 
-def foreign_types(path: Any) -> list[str]:
+def foreign_types(path: Any, max_size: int | None = None) -> list[str]:
     """Return the types, "module.Class" each, that must be trusted to load a model file."""
-    with _opened(path) as archive:
+    with _opened(path, max_size) as archive:
         return _foreign_types(_unpack(archive, _read_header(path, archive)))
 
 
 @contextmanager
-def _opened(path: Any) -> Iterator[zipfile.ZipFile]:
+def _opened(path: Any, max_size: int | None = None) -> Iterator[zipfile.ZipFile]:
     """Open an archive; whatever goes wrong with it while it is open is the file's fault.
 
     What the system says of the file itself, that it is not there or may not be read, stays as
@@ -244,10 +252,12 @@ def _opened(path: Any) -> Iterator[zipfile.ZipFile]:
             ) from error
         try:
             with archive:
-                check_bounds(archive, path.stat().st_size)
+                check_bounds(archive, path.stat().st_size, max_size)
                 yield archive
         except ModelFileError:
             raise
+        except TooLargeError as error:
+            raise ModelFileError(f"{path} was not opened: {error}.") from error
         except Exception as error:
             # Broken archives make zipfile, json, numpy and skops raise exceptions of all kinds.
             raise ModelFileError(

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from kernelatoms.files.arrays import UnreadableError, check_expansion
 from kernelatoms.files.tables import (
     COMPRESSIONS,
     SUFFIXES,
@@ -18,6 +17,7 @@ from kernelatoms.files.tables import (
     Table,
     TableError,
 )
+from kernelatoms.limits import Budget, TooLargeError
 
 _KINDS = {
     ".csv": "csv", ".tsv": "csv", ".txt": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl",
@@ -43,39 +43,42 @@ class OpenedTable:
         "csv", "jsonl", "parquet", "feather", "npy" or "npz".
     data : bytes or None
         What it holds, where that was read already: text, and what came through a pipe.
+    budget : Budget
+        What it may become.
     """
 
     path: Path
     kind: str
     data: bytes | None
+    budget: Budget
 
     def read(self, options: ReadOptions) -> Table:
         """Read it; readers are imported when they are needed."""
         if self.kind == "csv":
             from kernelatoms.files.csv_tables import read_csv
 
-            return read_csv(self.path, self.data or b"", options)
+            return read_csv(self.path, self.data or b"", options, self.budget)
         if self.kind == "jsonl":
             from kernelatoms.files.json_tables import read_json_lines
 
-            return read_json_lines(self.path, self.data or b"", options)
+            return read_json_lines(self.path, self.data or b"", options, self.budget)
         if self.kind in ("parquet", "feather"):
             from kernelatoms.files import arrow_tables
 
             reader = getattr(arrow_tables, f"read_{self.kind}")
-            table: Table = reader(self.path, self.data)
+            table: Table = reader(self.path, self.data, self.budget)
             return table
         from kernelatoms.files.array_tables import read_arrays
 
-        return read_arrays(self.path, self.data, self.kind, options.rows)
+        return read_arrays(self.path, self.data, self.kind, options.rows, self.budget)
 
 
-def open_table(path: Any) -> OpenedTable:
+def open_table(path: Any, max_size: int | None = None) -> OpenedTable:
     """Find out what a file is; tables of text are read."""
     if str(path) == "-":
         if sys.stdin is None:
             raise TableError("standard input is closed.")
-        return _from_bytes(Path("standard input"), sys.stdin.buffer.read())
+        return _from_bytes(Path("standard input"), sys.stdin.buffer.read(), max_size)
     path = Path(path)
     if path.is_dir():
         raise TableError(f"{path} is a folder; name a file in it.")
@@ -83,7 +86,7 @@ def open_table(path: Any) -> OpenedTable:
         raise TableError(f"there is no file {path}.")
     mode = path.stat().st_mode
     if stat.S_ISFIFO(mode):
-        return _from_bytes(path, path.read_bytes())
+        return _from_bytes(path, path.read_bytes(), max_size)
     if not stat.S_ISREG(mode):
         raise TableError(f"{path} is a device, and no file; - is standard input.")
     suffix, packing = path.suffix.lower(), ""
@@ -97,11 +100,12 @@ def open_table(path: Any) -> OpenedTable:
         )
     if path.stat().st_size == 0:
         raise TableError(f"{path} is empty.")
+    budget = Budget(path.stat().st_size, max_size)
     if suffix not in TEXT_SUFFIXES:
-        return OpenedTable(path, _KINDS[suffix], None)
+        return OpenedTable(path, _KINDS[suffix], None, budget)
     data = path.read_bytes()
     if packing:
-        data = _unpacked(path, data, packing)
+        data = _unpacked(path, data, packing, budget)
     is_really = _kind_of(data)
     if is_really not in ("csv", "jsonl"):
         what = is_really if is_really.startswith(".") else f".{is_really}"
@@ -109,20 +113,21 @@ def open_table(path: Any) -> OpenedTable:
             f"{path} is a binary file, not a table of text: it begins as {what} files do. Call it "
             "so."
         )
-    return OpenedTable(path, _KINDS[suffix], data)
+    return OpenedTable(path, _KINDS[suffix], data, budget)
 
 
-def _from_bytes(path: Path, data: bytes) -> OpenedTable:
+def _from_bytes(path: Path, data: bytes, max_size: int | None) -> OpenedTable:
     """Recognise what came without a name."""
+    budget = Budget(len(data), max_size)
     kind = _kind_of(data)
     if kind in COMPRESSIONS:
-        data = _unpacked(path, data, kind)
+        data = _unpacked(path, data, kind, budget)
         kind = _kind_of(data)
     if not data:
         raise TableError(f"{path} is empty.")
     if kind in COMPRESSIONS:
         raise TableError(f"{path} is compressed twice.")
-    return OpenedTable(path, kind, data)
+    return OpenedTable(path, kind, data, budget)
 
 
 def _kind_of(data: bytes) -> str:
@@ -134,16 +139,16 @@ def _kind_of(data: bytes) -> str:
     return "jsonl" if text.startswith((b'{"', b"{ ", b"{}")) else "csv"
 
 
-def _unpacked(path: Path, data: bytes, packing: str) -> bytes:
+def _unpacked(path: Path, data: bytes, packing: str, budget: Budget) -> bytes:
     """Return what a compressed file holds, if that is no more than it can reasonably be."""
     found, total = [], 0
     try:
         for piece in _PACKINGS[packing](data):
             found.append(piece)
             total += len(piece)
-            check_expansion(len(data), total)
-    except UnreadableError as error:
-        raise TableError(f"{path} cannot be read: {error}.") from error
+            budget.check(total)
+    except TooLargeError:
+        raise
     except (OSError, EOFError, ValueError, zlib.error) as error:
         words = str(error).splitlines()
         raise TableError(

@@ -10,29 +10,9 @@ neither short references nor circles, and every walk over the objects is a walk 
 from dataclasses import dataclass
 from typing import Any
 
-# Of an honest file: a class takes some ten nodes, a name of a feature one.
-_MOST_NODES = 100_000
-# skops follows nodes by recursion, two or three calls for two levels of the text.
-_MOST_LEVELS = 200
+from kernelatoms.files.sklearn_types import RULES
+from kernelatoms.limits import MODEL_LEVELS, MODEL_NODES
 
-# Estimators of scikit-learn that compute by numpy and scipy alone, whatever their attributes are:
-# whole packages, and modules of those that also hold others. Trees, neighbours, support vectors,
-# clusters, boosting and learners by gradient give what a file says to loops that do not look.
-_PLAIN_PACKAGES = (
-    "compose", "covariance", "cross_decomposition", "discriminant_analysis", "dummy",
-    "feature_selection", "impute", "kernel_approximation", "kernel_ridge", "multiclass",
-    "multioutput", "naive_bayes", "pipeline", "preprocessing", "random_projection",
-)  # fmt: skip
-_PLAIN_MODULES = (
-    "calibration", "decomposition._factor_analysis", "decomposition._fastica",
-    "decomposition._incremental_pca", "decomposition._kernel_pca", "decomposition._pca",
-    "decomposition._truncated_svd", "linear_model._base", "linear_model._bayes",
-    "linear_model._coordinate_descent", "linear_model._huber", "linear_model._least_angle",
-    "linear_model._logistic", "linear_model._omp", "linear_model._quantile",
-    "linear_model._ransac", "linear_model._ridge", "linear_model._theil_sen",
-    "model_selection._search", "neural_network._multilayer_perceptron", "svm._classes.LinearSVC",
-    "svm._classes.LinearSVR",
-)  # fmt: skip
 # Their content goes to compiled code as it is, or they name what is called in a text of their own.
 _LOADERS_TO_TRUST = ("RandomGeneratorNode", "SparseMatrixNode")
 
@@ -50,28 +30,24 @@ def outline(schema: Any) -> Outline:
     """Visit every node of a schema once, and refuse what skops does not write."""
     places: list[tuple[Any, int, int]] = [(schema, -1, 0)]
     for i, (value, _, level) in enumerate(places):  # grows meanwhile
-        if level > _MOST_LEVELS:
-            raise ValueError(f"its objects are nested more than {_MOST_LEVELS} levels deep")
-        if len(places) > 4 * _MOST_NODES:
-            raise ValueError("it describes more objects than a model has")
+        if level > MODEL_LEVELS:
+            raise ValueError(f"its objects are nested more than {MODEL_LEVELS} levels deep")
         inside = value.values() if isinstance(value, dict) else value
         places += [(part, i, level + 1) for part in inside if isinstance(part, dict | list)]
+        if len(places) > 4 * MODEL_NODES:
+            raise ValueError("it describes more objects than a model has")
     sizes = [int(_is_node(value)) for value, _, _ in places]
     for i in range(len(places) - 1, 0, -1):
         sizes[places[i][1]] += sizes[i]
-    if sizes[0] > _MOST_NODES:
-        raise ValueError(f"it describes {sizes[0]:,} objects, more than {_MOST_NODES:,}")
+    if sizes[0] > MODEL_NODES:
+        raise ValueError(f"it describes {sizes[0]:,} objects, more than {MODEL_NODES:,}")
     nodes = [(value, size) for (value, _, _), size in zip(places, sizes, strict=True) if size]
     return _outline([(node, size) for node, size in nodes if _is_node(node)])
 
 
 def is_plain(name: str) -> bool:
-    """Whether a type is none of scikit-learn's that hand their attributes to compiled code."""
-    package, _, rest = name.partition(".")
-    if package != "sklearn":
-        return True
-    parents = [rest.rsplit(".", n)[0] for n in range(rest.count(".") + 1)]
-    return rest.split(".")[0] in _PLAIN_PACKAGES or any(p in _PLAIN_MODULES for p in parents)
+    """Whether a type is none of scikit-learn's, or one for whose attributes there are rules."""
+    return name.partition(".")[0] != "sklearn" or name in RULES
 
 
 def _outline(nodes: list[tuple[dict[str, Any], int]]) -> Outline:

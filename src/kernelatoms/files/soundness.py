@@ -1,18 +1,17 @@
 """Whether something is a fitted model, and all that it holds fits together.
 
 Asked before a model is written and after one is read. An estimator of the library answers for
-itself (``_check_state``); what scikit-learn and numpy would take from a file without a look is
-looked at here.
+itself (``_check_state``); one of scikit-learn follows the rules of its type (``sklearn_types``).
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.pipeline import Pipeline
-from sklearn.utils.validation import check_is_fitted
 
+from kernelatoms.files.sklearn_containers import require_fitted
+from kernelatoms.files.sklearn_types import RULES, check_estimator
 from kernelatoms.similarity import OWN_TYPES
 from kernelatoms.space.projections import PROJECTIONS
 
@@ -20,13 +19,28 @@ from kernelatoms.space.projections import PROJECTIONS
 _MT19937_SIZE = 624
 
 
-def check_model(model: Any) -> None:
+def forget_machine(model: Any) -> None:
+    """Forget what a file says of the machine: numbers of processes, and folders to cache in.
+
+    ``n_jobs`` and ``memory`` become None. They change no result, and whoever reads a file did not
+    choose them.
+    """
+    for held in _all_held(model):
+        if isinstance(held, BaseEstimator):
+            vars(held).update(dict.fromkeys(vars(held).keys() & {"n_jobs", "memory"}))
+
+
+def check_model(model: Any, *, reading: bool = False, trusted: Collection[str] = ()) -> None:
     """Refuse what is no fitted estimator, or one whose parts contradict each other.
 
     Parameters
     ----------
     model : object
         Whatever a file held.
+    reading : bool
+        Whether it comes from a file.
+    trusted : collection of str
+        Types of scikit-learn whose attributes the user believes.
 
     Raises
     ------
@@ -35,7 +49,6 @@ def check_model(model: Any) -> None:
     """
     if not isinstance(model, BaseEstimator):
         raise TypeError(f"it holds an object of type {type(model).__name__}, and no estimator")
-    check_is_fitted(model)
     everything = list(_all_held(model))
     for held in everything:
         if isinstance(held, np.random.RandomState):
@@ -44,19 +57,19 @@ def check_model(model: Any) -> None:
             _check_choice(held)
     for held in everything:  # these use their kernels to answer
         if isinstance(held, BaseEstimator):
-            _check_estimator(held)
+            _check_estimator(held, reading, trusted)
+    require_fitted(model)
 
 
-def _check_estimator(estimator: Any) -> None:
+def _check_estimator(estimator: Any, reading: bool, trusted: Collection[str]) -> None:
     kind = type(estimator)
     for name in vars(estimator):
         # An attribute in the place of a method would be called instead of it.
         if callable(getattr(kind, name, None)) or isinstance(getattr(kind, name, None), property):
             raise ValueError(f"{kind.__name__}.{name} is a value in the place of a method")
-    if isinstance(estimator, Pipeline):
-        for _, step in estimator.steps:
-            if hasattr(step, "_check_state"):
-                check_is_fitted(step)
+    name = f"{kind.__module__}.{kind.__qualname__}"
+    if name in RULES and name not in trusted:
+        check_estimator(estimator, reading=reading)
     if hasattr(kind, "_check_state"):
         estimator.get_params(deep=False)  # none may be missing
         # One that is not fitted is a pattern for others, such as the dictionary of a classifier.

@@ -17,9 +17,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
+
+from kernelatoms.limits import TooLargeError
+
+if TYPE_CHECKING:
+    from kernelatoms.files.opening import OpenedTable
 
 Array = NDArray[Any]
 
@@ -47,6 +52,9 @@ class ReadOptions:
         The encoding of a text file, as Python calls it.
     header : bool or None
         Whether the first line of a text file names its columns.
+    max_size : int or None
+        The bytes that a file may become when it is read; None stands for 4 GiB, or 256 times its
+        own size where that is more.
 
     Raises
     ------
@@ -58,6 +66,7 @@ class ReadOptions:
     decimal: str | None = None
     encoding: str | None = None
     header: bool | None = None
+    max_size: int | None = None
 
     def __post_init__(self) -> None:
         """Check what can be checked without a file."""
@@ -146,7 +155,9 @@ class Table:
         raise TableError(f"{self.path} has no column {name!r}; it has {shortened(self.names)}.")
 
 
-def read_table(path: Any, options: ReadOptions | str | None = None) -> Table:
+def read_table(
+    path: Any, options: ReadOptions | str | None = None, *, max_size: int | None = None
+) -> Table:
     """Read a table.
 
     Parameters
@@ -156,6 +167,9 @@ def read_table(path: Any, options: ReadOptions | str | None = None) -> Table:
     options : ReadOptions, str or None
         What the file does not say of itself; a text is the key of an ``.npz`` file that holds the
         rows.
+    max_size : int, optional
+        The bytes that the file may become when it is read, before what ``options`` say. The
+        default is 4 GiB, or 256 times its own size where that is more.
 
     Returns
     -------
@@ -170,19 +184,27 @@ def read_table(path: Any, options: ReadOptions | str | None = None) -> Table:
     from kernelatoms.files.opening import open_table
 
     chosen = options if isinstance(options, ReadOptions) else ReadOptions(rows=options)
-    opened = open_table(path)
+    try:
+        opened = open_table(path, chosen.max_size if max_size is None else max_size)
+        _check_options(opened, chosen)
+        table = opened.read(chosen)
+    except TooLargeError as error:
+        raise TableError(f"{path} was not read: {error}.") from error
+    if len(table) == 0:
+        raise TableError(f"{opened.path} has no rows.")
+    if not table.names:
+        raise TableError(f"{opened.path} has no columns.")
+    return table
+
+
+def _check_options(opened: "OpenedTable", chosen: ReadOptions) -> None:
+    """Refuse options that are for files of other kinds."""
     if chosen.rows is not None and opened.kind != "npz":
         raise TableError(f"--rows names a key of an .npz file, but {opened.path} is none.")
     for option in ("decimal", "encoding", "header"):
         kinds = ("csv", "jsonl") if option == "encoding" else ("csv",)
         if getattr(chosen, option) is not None and opened.kind not in kinds:
             raise TableError(f"--{option} is for tables of text, but {opened.path} is none.")
-    table = opened.read(chosen)
-    if len(table) == 0:
-        raise TableError(f"{opened.path} has no rows.")
-    if not table.names:
-        raise TableError(f"{opened.path} has no columns.")
-    return table
 
 
 def is_table(path: Any) -> bool:

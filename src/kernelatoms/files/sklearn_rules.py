@@ -1,0 +1,283 @@
+"""Rules that attributes of scikit-learn's estimators follow, from which ``sklearn_types`` is made.
+
+A rule is called with an estimator, the name of one of its attributes, and the sizes known so far;
+it raises in words, or returns. Sizes have names: ``floats("k", "f")`` is a matrix with as many
+columns as there are features, whose rows are counted as ``k`` from then on.
+"""
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from kernelatoms.estimators.fitted import (
+    check_features,
+    held,
+    held_count,
+    held_floats,
+    held_number,
+    holds_letters,
+)
+
+Array = NDArray[Any]
+Sizes = dict[str, int]
+Rule = Callable[[Any, str, Sizes], None]
+Rules = dict[str, Rule]
+
+
+def fault(owner: Any, name: str, right: str) -> ValueError:
+    """Return the error of an attribute that is not what it must be."""
+    return ValueError(f"{type(owner).__name__}.{name} must be {right}.")
+
+
+def features(owner: Any, name: str, sizes: Sizes) -> None:
+    """Look at ``n_features_in_`` and ``feature_names_in_``; f is their number."""
+    del name
+    sizes["f"] = check_features(owner)
+
+
+def anything(owner: Any, name: str, sizes: Sizes) -> None:
+    """Take whatever there is: another rule looks at it, or nobody ever does."""
+    del sizes
+    held(owner, name)
+
+
+def floats(*sides: str | int, low: float | None = None, missing: bool = False) -> Rule:
+    """Ask for numbers of these sides, finite or with ``missing`` perhaps NaN."""
+
+    def rule(owner: Any, name: str, sizes: Sizes) -> None:
+        shape = tuple(sizes.get(side) if isinstance(side, str) else side for side in sides)
+        value = held_floats(owner, name, shape, low=low, missing=missing)
+        _bind(owner, name, value.shape, sides, sizes)
+
+    return rule
+
+
+def integers(*sides: str | int, low: int = 0, below: str = "") -> Rule:
+    """Ask for whole numbers of these sides, from ``low`` on and below a size."""
+
+    def rule(owner: Any, name: str, sizes: Sizes) -> None:
+        value = held(owner, name)
+        if type(value) is not np.ndarray or value.dtype.kind not in "iu":
+            raise fault(owner, name, "an array of whole numbers")
+        _bind(owner, name, value.shape, sides, sizes)
+        if value.size and (value.min() < low or (below and value.max() >= sizes[below])):
+            raise fault(
+                owner, name, f"numbers from {low}" + f" to {sizes.get(below)}" * bool(below)
+            )
+
+    return rule
+
+
+def count(size: str = "", low: int = 0) -> Rule:
+    """Ask for a whole number: a size that is known, or one that is known from here on."""
+
+    def rule(owner: Any, name: str, sizes: Sizes) -> None:
+        value = held_count(owner, name, low=low)
+        if size and sizes.setdefault(size, value) != value:
+            raise fault(owner, name, f"{sizes[size]}, as other attributes say")
+
+    return rule
+
+
+def number(owner: Any, name: str, sizes: Sizes) -> None:
+    """Ask for a finite number."""
+    del sizes
+    held_number(owner, name)
+
+
+def flag(owner: Any, name: str, sizes: Sizes) -> None:
+    """Ask for True or False."""
+    del sizes
+    if not isinstance(held(owner, name), bool | np.bool_):
+        raise fault(owner, name, "True or False")
+
+
+def one_of(*values: str | None) -> Rule:
+    """Ask for one of some texts, of which None may be one."""
+
+    def rule(owner: Any, name: str, sizes: Sizes) -> None:
+        del sizes
+        value = held(owner, name)
+        if not isinstance(value, str | None) or value not in values:
+            raise fault(owner, name, f"one of {', '.join(map(repr, values))}")
+
+    return rule
+
+
+def none_or(*rules: Rule) -> Rule:
+    """Ask for None, or what one of some rules allows."""
+
+    def rule(owner: Any, name: str, sizes: Sizes) -> None:
+        if held(owner, name) is not None:
+            either(*rules)(owner, name, sizes)
+
+    return rule
+
+
+def either(*rules: Rule) -> Rule:
+    """Ask for what one of some rules allows; errors are those of the last."""
+
+    def rule(owner: Any, name: str, sizes: Sizes) -> None:
+        for tried in rules[:-1]:
+            known = dict(sizes)
+            try:
+                tried(owner, name, known)
+            except (ValueError, TypeError):
+                continue
+            sizes.update(known)
+            return
+        rules[-1](owner, name, sizes)
+
+    return rule
+
+
+def where(parameter: str, rule: Rule, *values: Any) -> Rule:
+    """Follow a rule if a parameter is true (or one of some values); else None will do, too."""
+
+    def chosen(owner: Any, name: str, sizes: Sizes) -> None:
+        value = held(owner, parameter)
+        needed = value in values if values else bool(value)
+        if needed or vars(owner).get(name) is not None:
+            rule(owner, name, sizes)
+
+    return chosen
+
+
+def labels(size: str) -> Rule:
+    """Ask for different labels, numbers in ascending order."""
+
+    def rule(owner: Any, name: str, sizes: Sizes) -> None:
+        value = held(owner, name)
+        check_values(owner, name, value)
+        _bind(owner, name, value.shape, (size,), sizes)
+
+    return rule
+
+
+def numbers_by_name(owner: Any, name: str, sizes: Sizes) -> None:
+    """Ask for a dictionary of finite numbers."""
+    del sizes
+    value = held(owner, name)
+    if type(value) is not dict or not all(
+        isinstance(key, str) and isinstance(entry, int | float) and np.isfinite(float(entry))
+        for key, entry in value.items()
+    ):
+        raise fault(owner, name, "a dictionary of numbers")
+
+
+def list_of(n: str, *sides: str | int) -> Rule:
+    """Ask for a list of arrays of numbers, of which sides without a size may differ."""
+
+    def rule(owner: Any, name: str, sizes: Sizes) -> None:
+        arrays = held(owner, name)
+        if type(arrays) is not list or len(arrays) != sizes[n]:
+            raise fault(owner, name, f"a list of {sizes[n]} arrays")
+        for i, array in enumerate(arrays):
+            check_array(owner, f"{name}[{i}]", array, "f")
+            _bind(owner, f"{name}[{i}]", array.shape, sides, dict(sizes))
+
+    return rule
+
+
+def part(kind: str, **sizes_of: str) -> Rule:
+    """Ask for a fitted estimator of a type, some of whose attributes are sizes."""
+
+    def rule(owner: Any, name: str, sizes: Sizes) -> None:
+        value = held(owner, name)
+        if type(value).__name__ != kind or not isinstance(value, BaseEstimator):
+            raise fault(owner, name, f"a {kind}")
+        check_is_fitted(value)
+        for attribute, size in sizes_of.items():
+            count(size, low=1)(value, attribute, sizes)
+
+    return rule
+
+
+def function(owner: Any, name: str, sizes: Sizes) -> None:
+    """Ask for None, a function that the user trusts, or one of NumPy's of one number."""
+    del sizes
+    value = held(owner, name)
+    plain = isinstance(value, np.ufunc) and (value.nin, value.nout) == (1, 1)
+    if plain and any(kind.startswith("d->") for kind in value.types):
+        return
+    if not isinstance(value, FunctionType | None):
+        raise fault(owner, name, "a function of numbers")
+
+
+def check_array(owner: Any, name: str, value: Any, kinds: str) -> Array:
+    """Return an array of finite numbers, or of whole ones or objects, by kinds of dtype."""
+    if type(value) is not np.ndarray or value.dtype.kind not in kinds:
+        raise fault(owner, name, f"an array of one of the kinds {kinds!r}")
+    if value.dtype.kind == "f" and not np.isfinite(value).all():
+        raise fault(owner, name, "an array of finite numbers")
+    return value
+
+
+def check_values(owner: Any, name: str, value: Any) -> None:
+    """Refuse what is no array of different texts or of ascending numbers; NaN or None at its end.
+
+    scikit-learn finds numbers by bisection, and takes the place for one in the array.
+    """
+    right = type(value) is np.ndarray and value.ndim == 1 and value.dtype.kind in "biufUSO"
+    if not right or not holds_letters(value):
+        right = False
+    elif value.dtype.kind == "O":
+        right = _are_values(value.tolist())
+    elif value.dtype.kind in "US":
+        right = len(np.unique(value)) == len(value)
+    else:
+        known = value[:-1] if value.dtype.kind == "f" and np.isnan(value[-1:]).any() else value
+        right = bool((known[:-1] < known[1:]).all()) and not np.isnan(known[-1:]).any()
+    if not right:
+        raise fault(owner, name, "an array of different texts, or of ascending numbers")
+
+
+def _are_values(known: list[Any]) -> bool:
+    """Whether objects are different texts, or ascending numbers, with None or NaN at the end."""
+    n_missing = 0
+    while known and (known[-1] is None or known[-1] != known[-1]):  # NaN
+        known.pop()
+        n_missing += 1
+    if all(isinstance(entry, str | bytes) for entry in known):
+        return len(set(known)) == len(known) and n_missing <= 2
+    numbers = all(isinstance(entry, int | float) for entry in known)
+    return numbers and n_missing <= 2 and all(one < after for one, after in pairwise(known))
+
+
+def is_whole(value: Any) -> bool:
+    """Whether something is a whole number."""
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
+def equal(found: Any, expected: Any) -> bool:
+    """Whether a list, array or None of whole numbers is as expected, and of plain types."""
+    if expected is None or found is None:
+        return found is expected
+    if isinstance(expected, np.ndarray):
+        right = type(found) is np.ndarray and found.dtype.kind in "iu"
+        return right and np.array_equal(found, expected)
+    return (
+        type(found) is list
+        and len(found) == len(expected)
+        and all(is_whole(value) for value in found)
+        and found == list(expected)
+    )
+
+
+def _bind(
+    owner: Any, name: str, shape: tuple[int, ...], sides: Sequence[str | int], sizes: Sizes
+) -> None:
+    """Compare a shape with sides; new names of sides stand for what is found."""
+    right = len(shape) == len(sides) and all(
+        length == (side if isinstance(side, int) else sizes.setdefault(side, length))
+        for length, side in zip(shape, sides, strict=True)
+    )
+    if not right:
+        wanted = ", ".join(str(sizes.get(str(side), side)) for side in sides)
+        raise fault(owner, name, f"of shape ({wanted}), and is of shape {shape}")
