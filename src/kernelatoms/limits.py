@@ -10,6 +10,10 @@ MAX_SIZE = 4 << 30
 EXPANSION = 256
 
 
+class TooLargeError(ValueError):
+    """A file would become larger than it may; the message says by how much."""
+
+
 def allowed_size(file_size: int, max_size: int | None = None) -> int:
     """Return the bytes that a file of ``file_size`` bytes may become.
 
@@ -17,3 +21,31 @@ def allowed_size(file_size: int, max_size: int | None = None) -> int:
     the rule above.
     """
     return max(MAX_SIZE, EXPANSION * file_size) if max_size is None else max_size
+
+
+def check_size(n_bytes: int, file_size: int, max_size: int | None = None) -> None:
+    """Refuse a file of ``file_size`` bytes that becomes ``n_bytes`` or more, if that is too much.
+
+    Raises
+    ------
+    TooLargeError
+        What the file would become, what is allowed, and that ``max_size`` allows more.
+    """
+    refuse_over(allowed_size(file_size, max_size), n_bytes, file_size)
+
+
+def refuse_over(allowed: int, n_bytes: int, file_size: int) -> None:
+    """Refuse a file that becomes ``n_bytes`` or more, if that is more than ``allowed``."""
+    if n_bytes > allowed:
+        raise TooLargeError(
+            f"its {file_size:,} bytes would become {in_words(n_bytes)} or more, and "
+            f"{in_words(allowed)} are allowed; if you know who made it, allow more by max_size"
+        )
+
+
+def in_words(n_bytes: int) -> str:
+    """Return a size in bytes, MiB or GiB."""
+    if n_bytes < 1 << 20:
+        return f"{n_bytes:,} bytes"
+    unit, name = (1 << 30, "GiB") if n_bytes >= 1 << 30 else (1 << 20, "MiB")
+    return f"{n_bytes / unit:,.1f} {name}"

@@ -1,6 +1,7 @@
 """Options that commands have in common, and the way from a data file to its table."""
 
 import functools
+import re
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
@@ -60,6 +61,29 @@ Device = Annotated[
         metavar="NAME",
         envvar="KERNELATOMS_DEVICE",
         help="Where to compute: cpu, or cuda, cuda:1 and the like for a card (needs torch).",
+    ),
+]
+
+
+def parse_size(text: str | int) -> int:
+    """Return a size in bytes: 20GiB, 500MB or plain bytes."""
+    found = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?) ?(?:([kmgt]?)(i?)b)?", str(text).strip().lower())
+    number, letter, binary = found.groups(default="") if found else ("", "", "")
+    power = " kmgt".index(letter or " ")
+    size = int(float(number or 0) * (1024 if binary else 1000) ** power)
+    if size < 1 or (binary and not letter) or ("." in number and not letter):
+        raise typer.BadParameter(f"it must be a size such as 20GiB, 500MB or 4096, got {text!r}.")
+    return size
+
+
+MaxSize = Annotated[
+    int | None,
+    typer.Option(
+        "--max-size",
+        metavar="SIZE",
+        parser=parse_size,
+        help="What a file may become when it is read, such as 20GiB or 500MB (else 4GiB, or 256 "
+        "times its own size).",
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]

@@ -1,0 +1,34 @@
+"""What a file may become."""
+
+import pytest
+
+from kernelatoms.limits import (
+    EXPANSION,
+    MAX_SIZE,
+    TooLargeError,
+    allowed_size,
+    check_size,
+    in_words,
+)
+
+
+def test_small_files_may_become_gigabytes_and_large_ones_a_multiple():
+    assert allowed_size(0) == allowed_size(MAX_SIZE // EXPANSION) == MAX_SIZE
+    assert allowed_size(MAX_SIZE) == EXPANSION * MAX_SIZE
+    assert allowed_size(MAX_SIZE, 7) == 7
+
+
+def test_too_much_is_refused_with_both_sizes_and_the_way_out():
+    check_size(MAX_SIZE, 10)
+    check_size(7, 10, 7)
+    with pytest.raises(TooLargeError, match=r"its 10 bytes .* 4\.0 GiB or more, and 4\.0 GiB are"):
+        check_size(MAX_SIZE + 1, 10)
+    with pytest.raises(TooLargeError, match=r"8 bytes or more, and 7 bytes .* by max_size"):
+        check_size(8, 10, 7)
+    check_size(MAX_SIZE + 1, 10, MAX_SIZE + 1)
+
+
+def test_sizes_in_words():
+    assert in_words(2**20 - 1) == "1,048,575 bytes"
+    assert (in_words(2**20), in_words(2**30), in_words(2**42)) == ("1.0 MiB", "1.0 GiB",
+                                                                   "4,096.0 GiB")  # fmt: skip
