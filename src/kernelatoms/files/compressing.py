@@ -17,6 +17,7 @@ from kernelatoms.codec.header import Header, Part
 from kernelatoms.codec.measuring import Tally
 from kernelatoms.codec.models import CodecModel
 from kernelatoms.codec.opened import Compressed
+from kernelatoms.codec.predictors import ready
 from kernelatoms.codec.stored_models import model_bytes
 from kernelatoms.files.sources import OnStep, Source
 
@@ -181,7 +182,8 @@ def best_trials(trials: Sequence[Trial]) -> list[tuple[str, int]]:
 
 
 def _encoder(bound: Bound, model: CodecModel | None) -> Callable[[Any], EncodedBlock]:
-    return lambda block: encode_block(block, bound, model)
+    prepared = None if model is None else ready(model)
+    return lambda block: encode_block(block, bound, prepared)
 
 
 def lost_columns(source: Source, tally: Tally) -> Iterator[str]:
