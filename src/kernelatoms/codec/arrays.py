@@ -95,6 +95,11 @@ class Layout:
         return math.prod(self.shape[1:])
 
     @property
+    def row_bytes(self) -> int:
+        """Bytes of each of them."""
+        return self.row_values * self.dtype.itemsize
+
+    @property
     def n_bytes(self) -> int:
         """Bytes of all of them."""
         return math.prod(self.shape) * self.dtype.itemsize
@@ -165,7 +170,7 @@ def check_layout(layout: Layout, opened: Compressed, part: int) -> None:
         )
     if said.model < 0:
         for entry in opened.entries(part):
-            n_bytes = entry.n_rows * layout.row_values * layout.dtype.itemsize
+            n_bytes = entry.n_rows * layout.row_bytes
             if not believable(n_bytes, entry.size):
                 raise CodecError(f"a block of {entry.size:,} bytes would become {n_bytes:,}.")
         return

@@ -83,7 +83,7 @@ class Compressed:
         self.budget = Budget(self.reader.size, max_size)
         tail = self.reader.tail
         self.header = Header.from_bytes(tail.header)
-        self._given = model
+        self._given, self._given_digest = model, None if model is None else model.digest
         self.stored = read_models(tail.models, self.budget)
         self.digests = [digest.hex() for digest in tail.digests]
         n_models = len(self.stored) + len(self.digests)
@@ -112,10 +112,10 @@ class Compressed:
                 f"it was compressed with a model that it does not hold; give the model file with "
                 f"the digest {wanted}."
             )
-        if self._given.digest != wanted:
+        if self._given_digest != wanted:
             raise CodecError(
                 f"it was compressed with the model of the digest {wanted}, and the one given has "
-                f"{self._given.digest}."
+                f"{self._given_digest}."
             )
         return self._given
 
@@ -124,7 +124,7 @@ class Compressed:
         number = self.header.parts[part].model
         if number >= len(self.stored):
             wanted = self.digests[number - len(self.stored)]
-            if self._given is None or self._given.digest != wanted:
+            if self._given_digest != wanted:
                 return None
         return self.model(part)
 

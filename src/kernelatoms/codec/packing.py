@@ -90,8 +90,13 @@ def pack(data: bytes) -> bytes:
     packed = zstandard.ZstdCompressor(compression_params=settings).compress(data)
     # What shrinks so much that nobody would believe it is stored as it is.
     if len(packed) + 2 > len(data) or not believable(len(data), len(packed)):
-        return bytes([_STORED]) + data
+        return stored(data)
     return bytes([_PACKED]) + number(len(data)) + packed
+
+
+def stored(data: bytes) -> bytes:
+    """Return bytes as they are, for ``unpack``."""
+    return bytes([_STORED]) + data
 
 
 def unpack(data: bytes, what: str) -> bytes:

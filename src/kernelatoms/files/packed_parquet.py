@@ -10,7 +10,9 @@ from numpy.typing import NDArray
 from kernelatoms.codec.blocks import Block
 from kernelatoms.codec.errors import CodecError
 from kernelatoms.codec.opened import Compressed, DecodedBlock
-from kernelatoms.codec.packing import Cursor, pack, unpack
+from kernelatoms.codec.packing import Cursor, pack, stored, unpack, unpacked_size
+from kernelatoms.files.arrow_messages import read_schema
+from kernelatoms.files.arrow_sizes import column_size
 from kernelatoms.files.columns import (
     exact_columns,
     missing_marks,
@@ -21,8 +23,14 @@ from kernelatoms.files.ranges import as_ranges, check_columns, from_ranges
 from kernelatoms.files.selecting import choose_columns
 from kernelatoms.files.sources import PartPlan
 from kernelatoms.files.tables import TableError
+from kernelatoms.limits import HEADER_SIZE, TEXT_EXPANSION, TEXT_SIZE, check_size
 
 Array = NDArray[Any]
+
+# Rows that tell how long rows are; a batch of more bytes is more than one block.
+_LOOK_AT_ROWS, _MOST_BATCH = 1000, 1 << 27
+# Columns of row groups, all together; how long a column of a block takes, in plain values.
+_MOST_CHUNKS, _COLUMN_WORK = 1 << 20, 20
 
 
 class ParquetSource:
@@ -38,16 +46,19 @@ class ParquetSource:
         A compressed table whose columns are kept in the same way.
     all_exact : bool
         Keep all columns as they are.
+    max_size : int or None
+        The bytes that the file may become.
     """
 
     kind = "parquet"
 
     def __init__(
         self, path: Path, approximate: Sequence[str], exact: Sequence[str],
-        like: Compressed | None = None, all_exact: bool = False,
+        like: Compressed | None = None, all_exact: bool = False, max_size: int | None = None,
     ) -> None:  # fmt: skip
         self.path = path
         self.notes: list[str] = []
+        self._file_size, self._max_size = path.stat().st_size, max_size
         with _opened(path) as file:
             self._schema = file.schema_arrow
             self._n_rows = file.metadata.num_rows
@@ -55,6 +66,10 @@ class ParquetSource:
                 file.metadata.row_group(i).total_byte_size
                 for i in range(file.metadata.num_row_groups)
             )
+            # Values that repeat themselves take no bytes in the file.
+            n_bytes = max(n_bytes, self._n_rows * sum(map(_least_width, self._schema.types)))
+            check_size(n_bytes, self._file_size, max_size)
+            n_bytes = max(n_bytes, self._n_rows * _row_bytes(file))
             self._details = _details(file.metadata)
         names, types = list(self._schema.names), list(self._schema.types)
         if like is None:
@@ -89,7 +104,7 @@ class ParquetSource:
     def blocks(self, part: int, block_rows: int) -> Iterator[Block]:
         """Yield the table, block after block."""
         finish = finisher([self._schema.types[i] for i in self._chosen])
-        for batch in self._batches(block_rows):
+        for batch in _in_pieces(self._batches(block_rows)):
             chosen = [batch.column(i) for i in self._chosen]
             matrix, exact = None, b""
             if chosen:
@@ -103,8 +118,16 @@ class ParquetSource:
         return {"approximate": as_ranges(self._chosen), **self._details}
 
     def schema(self) -> bytes:
-        """Return names, types and metadata."""
-        return pack(bytes(self._schema.serialize()))
+        """Return names, types and metadata; ``ValueError`` if they are too long."""
+        data = bytes(self._schema.serialize())
+        if len(data) > HEADER_SIZE:
+            raise ValueError(
+                f"names and types of columns take {len(data):,} bytes, more than {HEADER_SIZE:,}."
+            )
+        packed = pack(data)
+        if len(data) > max(TEXT_SIZE, TEXT_EXPANSION * len(packed)):
+            return stored(data)  # it would not be believed
+        return packed
 
     def _batches(self, n_rows: int, columns: Sequence[int] | None = None) -> Iterator[Any]:
         """Yield batches of exactly so many rows, the last perhaps fewer."""
@@ -113,7 +136,10 @@ class ParquetSource:
         waiting: list[Any] = []
         n_waiting = 0
         with _opened(self.path) as file, _in_words(self.path):
+            n_bytes = 0
             for batch in file.iter_batches(batch_size=n_rows, use_threads=False):
+                n_bytes += batch.nbytes
+                check_size(n_bytes, self._file_size, self._max_size)
                 if columns is not None:
                     batch = batch.select(list(columns))
                 while batch.num_rows:
@@ -163,6 +189,39 @@ def _alone(column: Any) -> Any:
     return column.combine_chunks()
 
 
+def _in_pieces(batches: Iterator[Any]) -> Iterator[Any]:
+    """Yield batches, those of far more bytes than usual in several."""
+    for batch in batches:
+        n_pieces = min(-(-batch.nbytes // _MOST_BATCH), batch.num_rows) or 1
+        n_rows = -(-batch.num_rows // n_pieces)
+        if n_pieces == 1:
+            yield batch
+            continue
+        for start in range(0, batch.num_rows, n_rows):
+            yield _alone_batch(batch.slice(start, n_rows))
+
+
+def _alone_batch(batch: Any) -> Any:
+    import pyarrow
+
+    return _one(pyarrow.Table.from_batches([batch]))
+
+
+def _least_width(kind: Any) -> int:
+    """Return the bytes that a value of a type takes at least."""
+    try:
+        return max(1, int(kind.bit_width) // 8)
+    except ValueError:
+        return 1
+
+
+def _row_bytes(file: Any) -> int:
+    """Return the bytes of a row, by the first ones."""
+    for batch in file.iter_batches(batch_size=_LOOK_AT_ROWS, use_threads=False):
+        return int(batch.nbytes) // max(1, batch.num_rows)
+    return 0
+
+
 def restore_parquet(
     opened: Compressed, file: IO[bytes], rows: tuple[int, int] | None,
     on_block: Callable[[int], None],
@@ -179,9 +238,16 @@ def restore_parquet(
     if codec not in _CODECS or type(group) is not int or not 0 < group < 1 << 31:
         raise CodecError("it does not say how its table was written.")
     start, stop = (0, opened.n_rows()) if rows is None else rows
+    opened.budget.check((stop - start) * sum(map(_least_width, schema.types)))
+    n_columns = max(1, len(schema.types))
+    opened.budget.take_work(_COLUMN_WORK * n_columns * len(opened.entries()))
+    # Every column of every group takes memory until the file is closed.
+    group = max(group, (stop - start) * n_columns // _MOST_CHUNKS)
     with parquet.ParquetWriter(file, schema, compression=codec) as writer:
         for block in opened.blocks(0, start, stop):
             columns = _columns(block, schema, chosen, kept)
+            n_bytes = sum(column_size(columns[place]) for place in kept)
+            opened.budget.take(n_bytes, block.size)
             low, high = max(start, block.start), min(stop, block.start + block.n_rows)
             try:
                 whole = pyarrow.Table.from_arrays(columns, schema=schema)
@@ -189,6 +255,7 @@ def restore_parquet(
                 writer.write_table(some, row_group_size=group)
             except (pyarrow.ArrowException, ValueError, TypeError) as error:
                 raise CodecError(f"its columns do not make a table: {error}.") from error
+            opened.budget.check(file.tell())
             on_block(high - low)
 
 
@@ -316,14 +383,10 @@ def _columns(block: DecodedBlock, schema: Any, chosen: list[int], kept: list[int
 
 
 def _read_schema(opened: Compressed) -> Any:
-    import pyarrow
-
-    data = unpack(opened.reader.tail.schema, "the schema")
-    try:
-        schema = pyarrow.ipc.read_schema(pyarrow.py_buffer(data))
-    except (pyarrow.ArrowException, OSError, ValueError) as error:
-        raise CodecError("the types of its columns cannot be read.") from error
-    return schema
+    packed = opened.reader.tail.schema
+    if unpacked_size(packed) > min(HEADER_SIZE, max(TEXT_SIZE, TEXT_EXPANSION * len(packed))):
+        raise CodecError("the types of its columns would take too many bytes.")
+    return read_schema(unpack(packed, "the schema"))
 
 
 def _opened(path: Path) -> Any:
