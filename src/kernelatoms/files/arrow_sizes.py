@@ -34,7 +34,7 @@ def _sizes(array: Any) -> Sizes:
         return 1.0
     if types.is_string_view(kind) or types.is_binary_view(kind):
         views = np.frombuffer(array.buffers()[1], np.int32).reshape(-1, 4)
-        return views[array.offset :][: len(array), 0] + _OFFSET
+        return views[array.offset :][: len(array), 0].astype(np.float64) + _OFFSET
     if types.is_string(kind) or types.is_binary(kind):
         return _differences(array, np.int32) + _OFFSET
     if types.is_large_string(kind) or types.is_large_binary(kind):

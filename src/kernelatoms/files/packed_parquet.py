@@ -29,8 +29,10 @@ Array = NDArray[Any]
 
 # Rows that tell how long rows are; a batch of more bytes is more than one block.
 _LOOK_AT_ROWS, _MOST_BATCH = 1000, 1 << 27
-# Columns of row groups, all together; how long a column of a block takes, in plain values.
-_MOST_CHUNKS, _COLUMN_WORK = 1 << 20, 20
+# Columns of row groups, all together: so many, or one for so many bytes.
+_MOST_CHUNKS, _CHUNK_BYTES = 1 << 16, 64
+# How long a column of a block takes, in values of the plainest model.
+_COLUMN_WORK = 20
 
 
 class ParquetSource:
@@ -241,8 +243,9 @@ def restore_parquet(
     opened.budget.check((stop - start) * sum(map(_least_width, schema.types)))
     n_columns = max(1, len(schema.types))
     opened.budget.take_work(_COLUMN_WORK * n_columns * len(opened.entries()))
-    # Every column of every group takes memory until the file is closed.
-    group = max(group, (stop - start) * n_columns // _MOST_CHUNKS)
+    # Every column of every group takes a kilobyte of memory until the file is closed.
+    n_chunks = max(_MOST_CHUNKS, opened.reader.size // _CHUNK_BYTES)
+    group = max(group, (stop - start) * n_columns // n_chunks)
     with parquet.ParquetWriter(file, schema, compression=codec) as writer:
         for block in opened.blocks(0, start, stop):
             columns = _columns(block, schema, chosen, kept)
