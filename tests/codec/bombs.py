@@ -73,7 +73,7 @@ def models_of_zeros():
 def models_of_words():
     """Models that say very much of themselves."""
     said = {"predictor": "lags", "n_columns": 1, "slice_rows": 0, "symmetric": False,
-            "settings": {"lag": [[]] * 80_000}, "arrays": []}  # fmt: skip
+            "settings": {"lag": [[]] * 20_000}, "arrays": []}  # fmt: skip
     text = squeeze(said)
     model = b"\1" + number(len(text)) + text + pack(b"")
     return container("npy", [array((0, 1))], models=[model] * 200)

@@ -17,6 +17,8 @@ Sizes = NDArray[np.float64] | float
 
 # Bytes for where a text or a list begins.
 _OFFSET = 4.0
+# Parquet's writer keeps dictionaries of up to twice as many bytes; larger ones it writes out.
+_SMALL_DICTIONARY = 1 << 19
 
 
 def column_size(column: Any) -> int:
@@ -41,8 +43,10 @@ def _sizes(array: Any) -> Sizes:
         return _differences(array, np.int64) + _OFFSET
     if types.is_dictionary(kind):
         sizes = _sizes(array.dictionary)
-        if not isinstance(sizes, np.ndarray) or not len(sizes):
-            return sizes if not isinstance(sizes, np.ndarray) else 1.0
+        if not isinstance(sizes, np.ndarray):
+            return sizes
+        if sizes.sum() < _SMALL_DICTIONARY:
+            return _OFFSET
         places = array.indices.fill_null(0).to_numpy(zero_copy_only=False)
         return sizes[places.astype(np.int64)]
     if types.is_struct(kind):
