@@ -68,7 +68,7 @@ WORK_EXPANSION = 4
 #: Bytes that all stored models become, together; or so many times their own.
 MODELS_SIZE, MODELS_EXPANSION = 1 << 27, 16
 #: Characters of what a model says of itself, beside its arrays.
-MODEL_TEXT = 1 << 16
+MODEL_WORDS = 1 << 16
 #: Bytes of memory per character of JSON, about.
 JSON_COST = 20
 #: Characters of a header; of a table's types, bytes.

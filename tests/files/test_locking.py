@@ -208,7 +208,7 @@ def test_a_name_that_is_taken_while_waiting_is_not_replaced(place):
 def test_a_lock_file_that_leads_elsewhere_is_not_followed(place):
     victim = place / "victim"
     (place / ".all.kac.lock").symlink_to(victim)
-    with pytest.raises(OSError):  # noqa: PT011 - ELOOP, or what the system calls it
+    with pytest.raises(OSError):
         compress(place / "rows.npy", place / "all.kac", append=True)
     assert not victim.exists()
     assert Path(place / "all.kac").exists()

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from kernelatoms.codec.errors import CodecError
 from kernelatoms.codec.packing import believable
-from kernelatoms.limits import MODEL_TEXT
+from kernelatoms.limits import MODEL_WORDS
 
 # No model is larger; what claims to be is hostile.
 _MOST_BYTES, _MOST_AXES = 1 << 30, 8
@@ -82,7 +82,7 @@ class CodecModel:
                 raise ValueError(f"{len(data):,} bytes would become {size:,}")
             body = zstandard.ZstdDecompressor().decompress(data)
             start = 4 + int.from_bytes(body[:4], "little")
-            if start - 4 > MODEL_TEXT:
+            if start - 4 > MODEL_WORDS:
                 raise ValueError(f"it says {start - 4:,} characters of itself")
             head = json.loads(body[4:start], parse_constant=_no_number)
         except (ValueError, TypeError, RecursionError, zstandard.ZstdError) as error:

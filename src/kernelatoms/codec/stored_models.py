@@ -11,7 +11,7 @@ from kernelatoms.codec.errors import CodecError
 from kernelatoms.codec.models import CodecModel
 from kernelatoms.codec.packing import Cursor, believable, number, pack, unpack, unpacked_size
 from kernelatoms.codec.usual import squeeze, unsqueeze
-from kernelatoms.limits import JSON_COST, MODEL_TEXT
+from kernelatoms.limits import JSON_COST, MODEL_WORDS
 
 _AS_IT_IS, _SQUEEZED = 0, 1
 # Beside their own limits: what a small file may claim.
@@ -63,7 +63,7 @@ def _read(data: bytes) -> tuple[CodecModel, int]:
     """Return a model, and how many characters it says of itself."""
     form, cursor = _form(data)
     if form == _SQUEEZED:
-        said: Any = unsqueeze(cursor.counted(), "the model", MODEL_TEXT)
+        said: Any = unsqueeze(cursor.counted(), "the model", MODEL_WORDS)
         arrays = unpack(cursor.take(cursor.left), "the model")
         model = CodecModel.from_parts(said, arrays)
     else:

@@ -91,7 +91,7 @@ def decoded_matrices(opened: Compressed, part: int) -> Iterator[Array]:
         for block in opened.blocks(part):
             yield BlockTexts(block, layout, opened.budget).numbers
     elif kind == "parquet":
-        from kernelatoms.files.packed_parquet import decoded_numbers
+        from kernelatoms.files.parquet_rows import decoded_numbers
 
         yield from decoded_numbers(opened)
     else:
@@ -120,7 +120,7 @@ def _table_columns(opened: Compressed) -> tuple[int, int]:
 
         layout = read_layout(opened)
         return len(layout.chosen), layout.dialect.n_columns
-    from kernelatoms.files.packed_parquet import chosen_columns
+    from kernelatoms.files.parquet_rows import chosen_columns
 
     chosen, schema = chosen_columns(opened)
     return len(chosen), len(schema.types)
@@ -134,7 +134,7 @@ def column_names(opened: Compressed) -> list[str] | None:
         layout = read_layout(opened)
         return [layout.dialect.names[i] for i in layout.chosen]
     if opened.header.kind == "parquet":
-        from kernelatoms.files.packed_parquet import chosen_columns
+        from kernelatoms.files.parquet_rows import chosen_columns
 
         chosen, schema = chosen_columns(opened)
         return [schema.names[i] for i in chosen]
@@ -171,7 +171,7 @@ def restore(
     if kind in ("npy", "npz", "array"):
         restore_arrays(opened, file, folder, rows, on_block)
     elif kind == "parquet":
-        from kernelatoms.files.packed_parquet import restore_parquet
+        from kernelatoms.files.parquet_rows import restore_parquet
 
         restore_parquet(opened, file, rows, on_block)
     elif kind == "csv":

@@ -1,25 +1,29 @@
-"""Parquet files to blocks and back, row group by row group."""
+"""Parquet files to blocks, row group by row group."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernelatoms.codec.blocks import Block
-from kernelatoms.codec.errors import CodecError
-from kernelatoms.codec.opened import Compressed, DecodedBlock
-from kernelatoms.codec.packing import Cursor, pack, stored, unpack, unpacked_size
-from kernelatoms.files.arrow_messages import read_schema
-from kernelatoms.files.arrow_sizes import column_size
+from kernelatoms.codec.opened import Compressed
+from kernelatoms.codec.packing import pack, stored
 from kernelatoms.files.columns import (
     exact_columns,
     missing_marks,
-    read_exact_columns,
-    read_missing_marks,
 )
-from kernelatoms.files.ranges import as_ranges, check_columns, from_ranges
+from kernelatoms.files.parquet_rows import (
+    CODECS,
+    finisher,
+    largest,
+    least_width,
+    matrix_type,
+    read_as_floats,
+    stored_schema,
+)
+from kernelatoms.files.ranges import as_ranges, from_ranges
 from kernelatoms.files.selecting import choose_columns
 from kernelatoms.files.sources import PartPlan
 from kernelatoms.files.tables import TableError
@@ -29,10 +33,6 @@ Array = NDArray[Any]
 
 # Rows that tell how long rows are; a batch of more bytes is more than one block.
 _LOOK_AT_ROWS, _MOST_BATCH = 1000, 1 << 27
-# Columns of row groups, all together: so many, or one for so many bytes.
-_MOST_CHUNKS, _CHUNK_BYTES = 1 << 16, 64
-# How long a column of a block takes, in values of the plainest model.
-_COLUMN_WORK = 20
 
 
 class ParquetSource:
@@ -69,7 +69,7 @@ class ParquetSource:
                 for i in range(file.metadata.num_row_groups)
             )
             # Values that repeat themselves take no bytes in the file.
-            n_bytes = max(n_bytes, self._n_rows * sum(map(_least_width, self._schema.types)))
+            n_bytes = max(n_bytes, self._n_rows * sum(map(least_width, self._schema.types)))
             check_size(n_bytes, self._file_size, max_size)
             n_bytes = max(n_bytes, self._n_rows * _row_bytes(file))
             self._details = _details(file.metadata)
@@ -79,7 +79,7 @@ class ParquetSource:
                 path, names, [_default(kind) for kind in types], approximate, exact, all_exact
             )
         else:
-            self._schema = _same_schema(path, self._schema, _read_schema(like))
+            self._schema = _same_schema(path, self._schema, stored_schema(like))
             self._chosen = from_ranges(like.header.table.get("approximate", []), len(types))
             self._kept = sorted(set(range(len(types))) - set(self._chosen))
             self._details = {key: value for key, value in like.header.table.items()
@@ -160,7 +160,7 @@ class ParquetSource:
         for i, column in enumerate(columns):
             matrix[:, i] = column.to_numpy(zero_copy_only=False)
             if not read_as_floats(column.type):
-                matrix[:, i] = np.minimum(matrix[:, i], _largest(column.type))
+                matrix[:, i] = np.minimum(matrix[:, i], largest(column.type))
         return matrix
 
 
@@ -209,85 +209,11 @@ def _alone_batch(batch: Any) -> Any:
     return _one(pyarrow.Table.from_batches([batch]))
 
 
-def _least_width(kind: Any) -> int:
-    """Return the bytes that a value of a type takes at least."""
-    try:
-        return max(1, int(kind.bit_width) // 8)
-    except ValueError:
-        return 1
-
-
 def _row_bytes(file: Any) -> int:
     """Return the bytes of a row, by the first ones."""
     for batch in file.iter_batches(batch_size=_LOOK_AT_ROWS, use_threads=False):
         return int(batch.nbytes) // max(1, batch.num_rows)
     return 0
-
-
-def restore_parquet(
-    opened: Compressed, file: IO[bytes], rows: tuple[int, int] | None,
-    on_block: Callable[[int], None],
-) -> None:  # fmt: skip
-    """Write the ``.parquet`` file that was compressed, or some of its rows."""
-    import pyarrow
-    from pyarrow import parquet
-
-    table = opened.header.table
-    chosen, schema = chosen_columns(opened)
-    kept = sorted(set(range(len(schema.types))) - set(chosen))
-    codec = table.get("codec", "snappy")
-    group = table.get("group", 1 << 20)
-    if codec not in _CODECS or type(group) is not int or not 0 < group < 1 << 31:
-        raise CodecError("it does not say how its table was written.")
-    start, stop = (0, opened.n_rows()) if rows is None else rows
-    opened.budget.check((stop - start) * sum(map(_least_width, schema.types)))
-    n_columns = max(1, len(schema.types))
-    opened.budget.take_work(_COLUMN_WORK * n_columns * len(opened.entries()))
-    # Every column of every group takes a kilobyte of memory until the file is closed.
-    n_chunks = max(_MOST_CHUNKS, opened.reader.size // _CHUNK_BYTES)
-    group = max(group, (stop - start) * n_columns // n_chunks)
-    with parquet.ParquetWriter(file, schema, compression=codec) as writer:
-        for block in opened.blocks(0, start, stop):
-            columns = _columns(block, schema, chosen, kept)
-            n_bytes = sum(column_size(columns[place]) for place in kept)
-            opened.budget.take(n_bytes, block.size)
-            low, high = max(start, block.start), min(stop, block.start + block.n_rows)
-            try:
-                whole = pyarrow.Table.from_arrays(columns, schema=schema)
-                some = whole.slice(low - block.start, high - low)
-                writer.write_table(some, row_group_size=group)
-            except (pyarrow.ArrowException, ValueError, TypeError) as error:
-                raise CodecError(f"its columns do not make a table: {error}.") from error
-            opened.budget.check(file.tell())
-            on_block(high - low)
-
-
-def chosen_columns(opened: Compressed) -> tuple[list[int], Any]:
-    """Return the places of approximate columns, and the types of all."""
-    import pyarrow
-
-    schema = _read_schema(opened)
-    chosen = from_ranges(opened.header.table.get("approximate", []), len(schema.types))
-    types = pyarrow.types
-    numbers = all(
-        types.is_floating(schema.types[i]) or types.is_integer(schema.types[i]) for i in chosen
-    )
-    if not numbers:
-        raise CodecError("it does not say which columns are approximate.")
-    check_columns(opened, len(chosen))
-    return chosen, schema
-
-
-def decoded_numbers(opened: Compressed) -> Iterator[Array]:
-    """Yield the matrix of approximate columns as a reader gets it, block by block."""
-    chosen, schema = chosen_columns(opened)
-    finish = finisher([schema.types[i] for i in chosen])
-    for block in opened.blocks():
-        assert block.matrix is not None
-        yield block.matrix if finish is None else next(iter(finish(block.matrix)))[0]
-
-
-_CODECS = ("none", "snappy", "gzip", "brotli", "lz4", "zstd")
 
 
 def _details(metadata: Any) -> dict[str, Any]:
@@ -297,7 +223,7 @@ def _details(metadata: Any) -> dict[str, Any]:
         first = metadata.row_group(0)
         if first.num_columns:
             codec = first.column(0).compression.lower().replace("uncompressed", "none")
-            if codec != "snappy" and codec in _CODECS:
+            if codec != "snappy" and codec in CODECS:
                 found["codec"] = codec
         if metadata.num_row_groups > 1 and 0 < first.num_rows < 1 << 20:
             found["group"] = first.num_rows
@@ -311,85 +237,6 @@ def _default(kind: Any) -> str:
     if pyarrow.types.is_floating(kind):
         return "approximate"
     return "exact" if pyarrow.types.is_integer(kind) else "no numbers"
-
-
-def matrix_type(types: Sequence[Any]) -> str:
-    """Return "f4" if that holds all columns of these types, else "f8"."""
-    import pyarrow
-
-    narrow = (pyarrow.float16(), pyarrow.float32())
-    return "f4" if types and all(kind in narrow for kind in types) else "f8"
-
-
-def finisher(types: Sequence[Any]) -> Any:
-    """Return how decoded numbers are rounded to the types of their columns; None if none are."""
-    import pyarrow
-
-    wide = pyarrow.float32() if matrix_type(types) == "f4" else pyarrow.float64()
-    if all(kind == wide for kind in types):
-        return None
-
-    def rounded(decoded: Array) -> Iterable[tuple[Array, bytes]]:
-        finished = decoded.copy()
-        for i, kind in enumerate(types):
-            held = ~np.isnan(decoded[:, i])
-            finished[held, i] = _to_type(decoded[held, i], kind)
-        return [(finished, b"")]
-
-    return rounded
-
-
-def _to_type(values: Array, kind: Any) -> Array:
-    """Return numbers of the type of a column; missing whole numbers are 0."""
-    dtype = np.dtype(kind.to_pandas_dtype())
-    if dtype.kind == "f":
-        with np.errstate(over="ignore"):
-            return values.astype(dtype)
-    ends, high = np.iinfo(dtype), _largest(kind)
-    whole = np.rint(values.astype(np.float64))
-    inside = np.nan_to_num(whole, nan=0.0, posinf=high, neginf=float(ends.min))
-    return inside.clip(float(ends.min), high).astype(dtype)
-
-
-def read_as_floats(kind: Any) -> bool:
-    """Tell whether a type is one of floats."""
-    return np.dtype(kind.to_pandas_dtype()).kind == "f"
-
-
-def _largest(kind: Any) -> float:
-    """Return the largest float that is in a type of whole numbers; its own end may be none."""
-    end = np.iinfo(np.dtype(kind.to_pandas_dtype())).max
-    high = np.float64(end)
-    return float(high if int(high) <= end else np.nextafter(high, 0))
-
-
-def _columns(block: DecodedBlock, schema: Any, chosen: list[int], kept: list[int]) -> list[Any]:
-    import pyarrow
-
-    columns: list[Any] = [None] * len(schema.types)
-    cursor = Cursor(block.exact or b"\0", "a block")
-    if block.matrix is not None:
-        masks = read_missing_marks(cursor, block.matrix)
-        for i, place in enumerate(chosen):
-            values = _to_type(block.matrix[:, i], schema.types[place])
-            columns[place] = pyarrow.array(values, schema.types[place], mask=masks[i])
-    elif chosen:
-        raise CodecError("a block has no numbers where some should be.")
-    if kept:
-        types = [schema.types[i] for i in kept]
-        found = read_exact_columns(cursor, types, block.n_rows)
-        for place, column in zip(kept, found, strict=True):
-            columns[place] = column
-    else:
-        cursor.end()
-    return columns
-
-
-def _read_schema(opened: Compressed) -> Any:
-    packed = opened.reader.tail.schema
-    if unpacked_size(packed) > min(HEADER_SIZE, max(TEXT_SIZE, TEXT_EXPANSION * len(packed))):
-        raise CodecError("the types of its columns would take too many bytes.")
-    return read_schema(unpack(packed, "the schema"))
 
 
 def _opened(path: Path) -> Any:

@@ -1,7 +1,7 @@
 """Small compressed files that would cost much; their checksums are right.
 
 Run as a program, it opens all of them under limits of memory and file size and prints what each
-came to: ``python bombs.py FOLDER [NAME ...]``.
+came to: ``python compressed_bombs.py FOLDER [NAME ...]``.
 """
 
 import io

@@ -12,15 +12,15 @@ import pyarrow
 import pytest
 from pyarrow import parquet
 
-from codec import bombs
-from codec.bombs import BOMBS, blocks_of_zeros, csv_of_blocks, parquet_of_groups
+from codec import compressed_bombs as bombs
+from codec.compressed_bombs import BOMBS, blocks_of_zeros, csv_of_blocks, parquet_of_groups
 from kernelatoms import KernelCodec, compress, decompress, inspect_compressed
 from kernelatoms.codec.blocks import in_order
 from kernelatoms.codec.errors import OversizedError
 from kernelatoms.codec.packing import pack
 from kernelatoms.files import CodecError, fit_codec
 from kernelatoms.files.arrow_messages import read_batch, read_schema
-from kernelatoms.files.arrow_sizes import column_size
+from kernelatoms.files.column_sizes import column_size
 from kernelatoms.limits import TooLargeError
 
 HARMLESS = {"parquet_of_groups", "csv_of_blocks"}  # of some size, and tested below
@@ -203,7 +203,7 @@ def test_columns_come_back_and_are_as_large_as_their_values(kind, values, monkey
         column = pyarrow.array(values, kind)
     again = read_batch(bombs.stream(column)[1:], [kind]).column(0)
     assert again.equals(column)
-    monkeypatch.setattr("kernelatoms.files.arrow_sizes._SMALL_DICTIONARY", 1)
+    monkeypatch.setattr("kernelatoms.files.column_sizes._SMALL_DICTIONARY", 1)
     for array in (again, column):
         assert told(values) <= column_size(array) <= told(values) + 4 * 40
         assert column_size(array[1:3]) <= column_size(array)
