@@ -154,7 +154,8 @@ def _mutated(rng: Rng, original: _Original, folder: Path) -> str:
     ]  # fmt: skip
     blocks, tail, entries = list(original.blocks), original.tail, None
     for change in rng.choice(len(changes), size=int(rng.integers(1, 3)), replace=False):
-        blocks, tail, entries = changes[change](rng, blocks, tail, entries)
+        with contextlib.suppress(CodecError):  # what is there cannot be read any more
+            blocks, tail, entries = changes[change](rng, blocks, tail, entries)
     return _tried(_written(blocks, tail, entries), original.suffix, folder)
 
 
@@ -312,7 +313,7 @@ def _many_blocks(rng: Rng, blocks: list[Block], tail: Tail, entries: Any) -> Par
     """Repeat a block very often, perhaps with more rows; a head that tells rows tells these."""
     if not blocks:
         return blocks, tail, entries
-    i, times = int(rng.integers(len(blocks))), int(rng.choice([2, 30, 1000]))
+    i, times = int(rng.integers(len(blocks))), int(rng.choice([2, 30, 300]))
     part, n_rows, matrix, exact = blocks[i]
     n_rows = int(rng.choice([n_rows, n_rows, 2**16, 2**23]))
     if rng.random() < 0.3:  # numbers that are stored as they are
@@ -339,11 +340,11 @@ def _many_models(rng: Rng, blocks: list[Block], tail: Tail, entries: Any) -> Par
         return blocks, tail, entries
     model = read_model_bytes(tail.models[0])
     if rng.random() < 0.5:
-        history = np.zeros((int(rng.choice([1, 2**16, 2**21])), model.n_columns))
+        history = np.zeros((int(rng.choice([1, 2**14, 2**19])), model.n_columns))
         arrays = {**model.arrays, "history": history}
         model = dataclasses.replace(model, arrays=arrays)
     if rng.random() < 0.3:
-        settings = {**model.settings, "more": [[]] * int(rng.choice([10, 20_000, 10**6]))}
+        settings = {**model.settings, "more": [[]] * int(rng.choice([10, 20_000, 60_000]))}
         model = dataclasses.replace(model, settings=settings)
     models = (model_bytes(model),) * int(rng.choice([1, 20, 1000]))
     return blocks, dataclasses.replace(tail, models=models), entries

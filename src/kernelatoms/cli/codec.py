@@ -192,7 +192,7 @@ def decompress(
     """Write the table or the arrays that were compressed, or some of their rows."""
     from kernelatoms.files import decompress_file, restored_name
 
-    target = output or restored_name(source)
+    target = output or restored_name(source, max_size)
     _keep_what_is_there(target, force)
     with progress() as on_step:
         written = decompress_file(

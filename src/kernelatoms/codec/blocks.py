@@ -35,7 +35,7 @@ Finish = Callable[[Array], Iterable[tuple[Array, bytes]]]
 #: that those under way take less memory.
 USUAL_VALUES, MANY_VALUES = 1 << 22, 1 << 25
 # Bytes of decoded blocks that each thread may have under way.
-_UNDER_WAY = 8 * USUAL_VALUES
+_UNDER_WAY = 1 << 27
 # Where rounding breaks the bound, numbers are coded closer; in the end exactly.
 _CLOSER = (0.5, 0.1, 0.01)
 

@@ -198,7 +198,8 @@ def compress_file(
 ) -> CompressionSummary:  # fmt: skip
     """Compress a file as ``compress`` does; ``on_step`` is told how far it is."""
     bound = checked_bound(max_error, max_absolute, ratio)
-    given = _checked_model(model, store_model)
+    check_max_size(max_size)
+    given = _checked_model(model, store_model, max_size)
     if symmetric is not None:
         check_flag("symmetric", symmetric)
     if block_rows is not None:
@@ -206,7 +207,6 @@ def compress_file(
     names = [_names(name, value) for name, value in
              (("approximate", approximate), ("exact", exact))]  # fmt: skip
     check_flag("append", append)
-    check_max_size(max_size)
     path = checked_source(source)
     target = _target(path, destination, bool(append))
     with (
@@ -288,7 +288,7 @@ def decompress_file(
     check_max_size(max_size)
     path, target = checked_source(source), check_target(destination)
     refuse_to_overwrite(target, path)
-    given = None if model is None else _checked_model(model, True)
+    given = None if model is None else _checked_model(model, True, max_size)
     if isinstance(given, str):
         raise ValueError(f"model must be a {MODEL} file, got {given!r}.")
     with opened_file(path, given, max_size) as opened:
@@ -370,10 +370,10 @@ def usual_name(path: Path) -> Path:
     return path.with_name(path.name + COMPRESSED)
 
 
-def restored_name(source: Any) -> Path:
+def restored_name(source: Any, max_size: int | None = None) -> Path:
     """Return the name that a compressed file has when it is restored."""
     path = checked_source(source)
-    with opened_file(path) as opened:
+    with opened_file(path, max_size=max_size) as opened:
         endings = _endings(opened.header.kind)
     bare = path.with_suffix("") if path.suffix.lower() == COMPRESSED else path
     if bare.suffix.lower() in endings and bare != path:
@@ -406,7 +406,7 @@ def opened_file(
             raise type(error)(f"{path}: {error}") from error
 
 
-def _checked_model(model: Any, store_model: Any) -> str | CodecModel:
+def _checked_model(model: Any, store_model: Any, max_size: int | None = None) -> str | CodecModel:
     """Return the name of a model, or the model of a file."""
     check_flag("store_model", store_model)
     if isinstance(model, CodecModel):
@@ -424,13 +424,13 @@ def _checked_model(model: Any, store_model: Any) -> str | CodecModel:
     if not path.is_file():
         words = ", ".join(repr(name) for name in ("auto", *NAMES))
         raise ValueError(f"model must be one of {words} or a {MODEL} file, got {str(model)!r}.")
-    return read_model(path)
+    return read_model(path, max_size)
 
 
-def read_model(path: Path) -> CodecModel:
+def read_model(path: Path, max_size: int | None = None) -> CodecModel:
     """Return the model of a file; whatever is wrong with it is said with its name."""
     try:
-        return read_model_file(path)
+        return read_model_file(path, max_size)
     except CodecError as error:
         raise type(error)(f"{path}: {error}") from error
 

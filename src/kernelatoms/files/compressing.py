@@ -308,10 +308,10 @@ class _Counter:
         return len(data)
 
 
-def read_model_file(path: Path) -> CodecModel:
+def read_model_file(path: Path, max_size: int | None = None) -> CodecModel:
     """Return the model of a ``.kam`` file."""
     with path.open("rb") as file:
-        opened = Compressed(file)
+        opened = Compressed(file, max_size=max_size)
         if opened.header.kind != "model" or len(opened.stored) != 1:
             raise ValueError(f"{path} holds compressed rows, and not a model alone.")
         return opened.stored[0]

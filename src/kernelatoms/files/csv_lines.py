@@ -34,7 +34,7 @@ Array = NDArray[Any]
 _PIECE_FIELDS = 1 << 20
 # Bytes of memory for a line of another number of fields; how long a column's part of a piece takes,
 # in values of the plainest model.
-_ODD_LINE, _COLUMN_WORK = 64, 20
+_ODD_LINE, _COLUMN_WORK = 64, 10
 
 
 class BlockTexts:

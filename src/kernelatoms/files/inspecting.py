@@ -139,7 +139,7 @@ def inspect_file(
     """Inspect a file as ``inspect_compressed`` does; ``on_step`` is told how far it is."""
     check_max_size(max_size)
     path = checked_source(source)
-    given = None if model is None else read_model(Path(model))
+    given = None if model is None else read_model(Path(model), max_size)
     with opened_file(path, given, max_size) as opened:
         on_step(0, 0, "comparing checksums")
         opened.check()
@@ -274,7 +274,7 @@ def matrices_to_draw(
     max_size : int or None
         As for ``inspect_compressed``.
     """
-    given = None if model is None else read_model(Path(model))
+    given = None if model is None else read_model(Path(model), max_size)
     with opened_file(checked_source(source), given, max_size) as opened:
         parts = [i for i, part in enumerate(opened.header.parts) if part.model >= 0]
         if not parts:

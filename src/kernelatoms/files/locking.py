@@ -101,6 +101,8 @@ def _open(place: Path) -> int:
     try:
         return os.open(place, flags | os.O_CREAT, 0o666)
     except PermissionError:
+        if not place.exists():
+            raise
         # Another user's: enough to wait for.
         return os.open(place, flags & ~os.O_RDWR | os.O_RDONLY)
 
