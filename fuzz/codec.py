@@ -2,7 +2,8 @@
 
 A file that is refused must be refused by ``CodecError``. One that was damaged blindly is always
 refused: its checksums were not made again. One whose checksums fit may be decoded to anything, but
-without a crash, a hang or more memory than it has bytes for.
+without a crash, a hang, more memory than a few blocks or more bytes on disk than are allowed. Files
+of many equal blocks and models, of long repetitions and of sizes that nobody has are among them.
 """
 
 import contextlib
@@ -10,6 +11,7 @@ import dataclasses
 import errno
 import io
 import json
+import re
 import tempfile
 import warnings
 import zlib
@@ -19,6 +21,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow
+import zstandard
 from pyarrow import parquet
 
 from fuzz.mutations import NUMBERS, WORDS, changed_json, damaged, odd_json, word
@@ -35,6 +38,9 @@ from kernelatoms.codec.usual import squeeze, unsqueeze
 from kernelatoms.files import fit_codec
 
 Rng = np.random.Generator
+
+#: What a file may become here: more takes longer than a case may.
+_MAX_SIZE = 1 << 24
 
 #: Part, rows, numbers, all else.
 Block = tuple[int, int, bytes, bytes]
@@ -109,13 +115,17 @@ def _open_up(data: bytes, suffix: str, folder: Path) -> None:
     """Do all that can be done with a compressed file."""
     path = folder / "it.kac"
     path.write_bytes(data)
-    kind = inspect_compressed(path).kind
+    kind = inspect_compressed(path, max_size=_MAX_SIZE).kind
     if kind == "model":
         return
     if kind in ("npy", "array"):
         with contextlib.suppress(CodecError):  # what does not fit into memory may fit into a file
-            decode_array(data)
-    decompress(path, folder / f"back.{'npy' if kind == 'array' else kind}")
+            decode_array(data, max_size=_MAX_SIZE)
+    back = folder / f"back.{'npy' if kind == 'array' else kind}"
+    decompress(path, back, max_size=_MAX_SIZE)
+    # Heads, footers and names are beside it.
+    if back.stat().st_size > _MAX_SIZE + max(len(data), 1 << 16):
+        raise AssertionError(f"{len(data):,} bytes became {back.stat().st_size:,}")
 
 
 def _tried(data: bytes, suffix: str, folder: Path) -> str:
@@ -140,10 +150,12 @@ def _mutated(rng: Rng, original: _Original, folder: Path) -> str:
         return f"{outcome}, blindly"
     changes = [
         _other_header, _other_model, _other_numbers, _other_exact, _other_index, _other_schema,
+        _many_blocks, _many_models, _long_exact,
     ]  # fmt: skip
     blocks, tail, entries = list(original.blocks), original.tail, None
     for change in rng.choice(len(changes), size=int(rng.integers(1, 3)), replace=False):
-        blocks, tail, entries = changes[change](rng, blocks, tail, entries)
+        with contextlib.suppress(CodecError):  # what is there cannot be read any more
+            blocks, tail, entries = changes[change](rng, blocks, tail, entries)
     return _tried(_written(blocks, tail, entries), original.suffix, folder)
 
 
@@ -295,6 +307,60 @@ def _other_schema(rng: Rng, blocks: list[Block], tail: Tail, entries: Any) -> Pa
     else:
         schema = damaged(rng, schema)
     return blocks, dataclasses.replace(tail, schema=schema), entries
+
+
+def _many_blocks(rng: Rng, blocks: list[Block], tail: Tail, entries: Any) -> Parts:
+    """Repeat a block very often, perhaps with more rows; a head that tells rows tells these."""
+    if not blocks:
+        return blocks, tail, entries
+    i, times = int(rng.integers(len(blocks))), int(rng.choice([2, 30, 300]))
+    part, n_rows, matrix, exact = blocks[i]
+    n_rows = int(rng.choice([n_rows, n_rows, 2**16, 2**23]))
+    if rng.random() < 0.3:  # numbers that are stored as they are
+        n_values = n_rows * int(rng.choice([1, 2, 5]))
+        width = int(rng.choice([4, 8]))
+        matrix = b"\0" + zstandard.compress(bytes(min(n_values * width, 1 << 26)))
+    blocks = [*blocks[:i], *[(part, n_rows, matrix, exact)] * times, *blocks[i + 1 :]]
+    tree = unsqueeze(tail.header, "it")
+    said = tree.get("parts")
+    if isinstance(said, list) and part < len(said) and _has_head(said[part]):
+        total = sum(block[1] for block in blocks if block[0] == part)
+        head = re.sub(r"'shape': \((\d+)", f"'shape': ({total}", said[part]["head"])
+        said[part]["head"] = head.replace(" " * (len(head) - len(said[part]["head"])), "", 1)
+    return blocks, dataclasses.replace(tail, header=_squeezed(rng, tree, tail.header)), entries
+
+
+def _has_head(part: Any) -> bool:
+    return isinstance(part, dict) and isinstance(part.get("head"), str)
+
+
+def _many_models(rng: Rng, blocks: list[Block], tail: Tail, entries: Any) -> Parts:
+    """Store a model very often, perhaps with a long history of nothing or long settings."""
+    if not tail.models:
+        return blocks, tail, entries
+    model = read_model_bytes(tail.models[0])
+    if rng.random() < 0.5:
+        history = np.zeros((int(rng.choice([1, 2**14, 2**19])), model.n_columns))
+        arrays = {**model.arrays, "history": history}
+        model = dataclasses.replace(model, arrays=arrays)
+    if rng.random() < 0.3:
+        settings = {**model.settings, "more": [[]] * int(rng.choice([10, 20_000, 60_000]))}
+        model = dataclasses.replace(model, settings=settings)
+    models = (model_bytes(model),) * int(rng.choice([1, 20, 1000]))
+    return blocks, dataclasses.replace(tail, models=models), entries
+
+
+def _long_exact(rng: Rng, blocks: list[Block], tail: Tail, entries: Any) -> Parts:
+    """Put very many equal pieces into what is kept exactly."""
+
+    def changed(data: bytes) -> bytes:
+        found = unpack(data, "it")
+        at = int(rng.integers(len(found) + 1))
+        pieces = [b"\0", b"\4\1x", b"\4\0", b"\2\1", b"\xff", found[at : at + 9]]
+        piece = pieces[rng.integers(len(pieces))]
+        return pack(found[:at] + piece * int(rng.choice([10, 10**4, 10**7])) + found[at:])
+
+    return _other_block(rng, blocks, tail, entries, 3, changed)
 
 
 def _written(blocks: list[Block], tail: Tail, entries: Any) -> bytes:

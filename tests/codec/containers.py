@@ -1,5 +1,6 @@
 """Small compressed files, and how to take them apart."""
 
+import dataclasses
 import io
 
 import numpy as np
@@ -7,7 +8,7 @@ import numpy as np
 from kernelatoms.codec.arrays import Layout, array_blocks
 from kernelatoms.codec.blocks import encode_block
 from kernelatoms.codec.bounds import Bound
-from kernelatoms.codec.format import Entry, Reader, Tail, Writer
+from kernelatoms.codec.format import Reader, Tail, Writer
 from kernelatoms.codec.header import Header, Part
 from kernelatoms.codec.models import CodecModel
 from kernelatoms.codec.stored_models import model_bytes
@@ -52,4 +53,4 @@ def taken_apart(data):
 
 
 def other_entry(entry, **changes):
-    return Entry(**{**vars(entry), **changes})
+    return dataclasses.replace(entry, **changes)

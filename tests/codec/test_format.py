@@ -172,7 +172,7 @@ def test_equal_input_makes_equal_bytes():
 
 
 def test_a_huge_block_of_next_to_no_bytes_is_filled_up(monkeypatch):
-    monkeypatch.setattr("kernelatoms.codec.blocks._MOST_UNASKED", 64)
+    monkeypatch.setattr("kernelatoms.codec.blocks.BLOCK_VALUES", 64)
     constant = np.ones((8, 500))
     model = CodecModel("lags", 500, settings={"lag": 1, "past": 1})
     data = make(constant, 8, model)

@@ -1,11 +1,13 @@
 """Studies, their records, and the figures made of them; small stand-ins for the data sets."""
 
 import json
+import threading
 
 import numpy as np
 import pytest
 
 from kernelatoms.cli.app import main
+from kernelatoms.files import one_writer
 from kernelatoms.papers import FIGURES
 from kernelatoms.papers.figure import Curves
 from kernelatoms.papers.lkdl import reported
@@ -30,6 +32,22 @@ def test_records_are_kept_and_a_torn_line_is_dropped(tmp_path):
     path.write_text('{"what": 1}\n')
     with pytest.raises(ValueError, match=r"line 1 of .* is no record"):
         read_records(path)
+
+
+def test_a_line_that_another_process_is_writing_is_not_torn(tmp_path, monkeypatch):
+    monkeypatch.setattr("kernelatoms.files.locking.PATIENCE", 60.0)
+    path = tmp_path / "s.jsonl"
+    records = [{"setting": {"x": i}, "seed": 0, "measures": {"a": 0.5}} for i in range(2)]
+    line = json.dumps(records[0]).encode() + b"\n"
+    with one_writer(path), path.open("ab", buffering=0) as file:
+        file.write(line[:20])
+        other = threading.Thread(target=append_record, args=(path, records[1]))
+        other.start()
+        other.join(0.2)
+        file.write(line[20:])
+    other.join()
+    assert read_records(path) == records
+    assert [file.name for file in tmp_path.iterdir()] == ["s.jsonl"]
 
 
 def test_settings_are_equal_whatever_their_order():

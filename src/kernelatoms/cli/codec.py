@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from kernelatoms.cli.options import Force, Json
+from kernelatoms.cli.options import Force, Json, MaxSize
 from kernelatoms.cli.speaking import (
     note,
     print_json,
@@ -131,6 +131,7 @@ def compress(
             help="Without, the file refers to the .kam file, which decompress then needs.",
         ),
     ] = True,
+    max_size: MaxSize = None,
     force: Force = False,
     as_json: Json = False,
 ) -> None:
@@ -158,7 +159,7 @@ def compress(
             source, target, max_error=_share(max_error, max_absolute, ratio),
             max_absolute=max_absolute, ratio=ratio, model=model, approximate=approximate or (),
             exact=exact or (), symmetric=symmetric, block_rows=block_rows,
-            store_model=store_model, append=append, on_step=on_step,
+            store_model=store_model, append=append, max_size=max_size, on_step=on_step,
         )  # fmt: skip
     if as_json:
         print_json(_facts(summary))
@@ -184,16 +185,19 @@ def decompress(
         typer.Option(metavar="START:STOP", help="Only these rows (slices), counted from 0."),
     ] = None,
     model: ModelFile = None,
+    max_size: MaxSize = None,
     force: Force = False,
     as_json: Json = False,
 ) -> None:
     """Write the table or the arrays that were compressed, or some of their rows."""
     from kernelatoms.files import decompress_file, restored_name
 
-    target = output or restored_name(source)
+    target = output or restored_name(source, max_size)
     _keep_what_is_there(target, force)
     with progress() as on_step:
-        written = decompress_file(source, target, rows=_rows(rows), model=model, on_step=on_step)
+        written = decompress_file(
+            source, target, rows=_rows(rows), model=model, max_size=max_size, on_step=on_step
+        )
     if as_json:
         print_json({"output": str(written), "bytes": written.stat().st_size})
     else:
@@ -211,6 +215,7 @@ def inspect(
         typer.Option(help="Draw original, decoded and error (.png, .svg or .pdf)."),
     ] = None,
     model: ModelFile = None,
+    max_size: MaxSize = None,
     force: Force = False,
     as_json: Json = False,
 ) -> None:
@@ -220,10 +225,10 @@ def inspect(
     if picture is not None:
         _check_picture(picture, source, original, force)
     with warnings_as_notes([]), progress() as on_step:
-        info = inspect_file(source, original, model=model, on_step=on_step)
+        info = inspect_file(source, original, model=model, max_size=max_size, on_step=on_step)
         if picture is not None:
             on_step(0, 0, "drawing")
-            _draw(picture, info, original, model)
+            _draw(picture, info, original, model, max_size)
     if as_json:
         print_json({**vars(info), **({"picture": str(picture)} if picture else {})})
         return
@@ -254,6 +259,7 @@ def fit(
     approximate: Approximate = None,
     exact: Exact = None,
     symmetric: Symmetric = None,
+    max_size: MaxSize = None,
     force: Force = False,
     as_json: Json = False,
 ) -> None:
@@ -270,7 +276,7 @@ def fit(
         summary = fit_codec(
             source, output, max_error=_share(max_error, max_absolute, None),
             max_absolute=max_absolute, model=model, approximate=approximate or (),
-            exact=exact or (), symmetric=symmetric, on_step=on_step,
+            exact=exact or (), symmetric=symmetric, max_size=max_size, on_step=on_step,
         )  # fmt: skip
     if as_json:
         print_json(_facts(summary))
@@ -332,11 +338,13 @@ def _check_picture(picture: Path, source: Path, original: Path | None, force: bo
     _keep_what_is_there(picture, force)
 
 
-def _draw(picture: Path, info: Any, original: Path | None, model: Path | None) -> None:
+def _draw(
+    picture: Path, info: Any, original: Path | None, model: Path | None, max_size: int | None
+) -> None:
     from kernelatoms.files import matrices_to_draw, write_whole
     from kernelatoms.report import compression_figure, figure_bytes
 
-    drawn = matrices_to_draw(info.path, original, model=model)
+    drawn = matrices_to_draw(info.path, original, model=model, max_size=max_size)
     figure = compression_figure(
         drawn.original, drawn.decoded, title=_title(info, drawn.name), max_error=info.max_error,
         max_absolute=info.max_absolute, column_names=drawn.column_names,

@@ -14,5 +14,6 @@
 - ``header``: what a file says of itself.
 - ``format``: the container: signature, blocks, tail.
 - ``opened``: a container opened and compared with itself.
+- ``budget``: what a file may become, counted by all who decode; ``costs``: how long that takes.
 - ``errors``: what every damaged or hostile file ends in.
 """

@@ -95,6 +95,16 @@ class Layout:
         return math.prod(self.shape[1:])
 
     @property
+    def row_bytes(self) -> int:
+        """Bytes of each of them."""
+        return self.row_values * self.dtype.itemsize
+
+    @property
+    def n_bytes(self) -> int:
+        """Bytes of all of them."""
+        return math.prod(self.shape) * self.dtype.itemsize
+
+    @property
     def approximate(self) -> bool:
         """Whether its numbers may be approximate."""
         is_float = self.dtype.kind == "f" and self.dtype.itemsize <= 8
@@ -160,7 +170,7 @@ def check_layout(layout: Layout, opened: Compressed, part: int) -> None:
         )
     if said.model < 0:
         for entry in opened.entries(part):
-            n_bytes = entry.n_rows * layout.row_values * layout.dtype.itemsize
+            n_bytes = entry.n_rows * layout.row_bytes
             if not believable(n_bytes, entry.size):
                 raise CodecError(f"a block of {entry.size:,} bytes would become {n_bytes:,}.")
         return
@@ -197,16 +207,19 @@ def encode_array(X: Array, bound: Bound, model: CodecModel) -> bytes:
     return file.getvalue()
 
 
-def decode_array(data: bytes, model: CodecModel | None = None) -> Array:
+def decode_array(
+    data: bytes, model: CodecModel | None = None, max_size: int | None = None
+) -> Array:
     """Return the array of ``encode_array``; ``CodecError`` if the bytes are not its own."""
-    opened = Compressed(data, model)
+    opened = Compressed(data, model, max_size)
     if opened.header.kind not in ("array", "npy") or len(opened.header.parts) != 1:
         raise CodecError(f"it holds a {opened.header.kind} file, and not one array.")
     layout = Layout.from_head(opened.header.parts[0].head)
     check_layout(layout, opened, 0)
+    opened.budget.check(layout.n_bytes)
     try:
         check_fits(
-            float(math.prod(layout.shape)) * layout.dtype.itemsize,
+            float(layout.n_bytes),
             f"the decoded values of an array of shape {layout.shape}",
             "Decode it to a file (kernelatoms decompress).",
         )

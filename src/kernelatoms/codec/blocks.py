@@ -19,8 +19,9 @@ from kernelatoms.codec.format import Entry
 from kernelatoms.codec.matrix import decode_matrix, encode_and_decode
 from kernelatoms.codec.measuring import ColumnSums, column_sums, row_errors
 from kernelatoms.codec.models import CodecModel
-from kernelatoms.codec.packing import MOST_EXPANSION, pack, unpack
+from kernelatoms.codec.packing import pack, unpack, unpacked_size
 from kernelatoms.engine.cpu.threads import each, n_threads
+from kernelatoms.limits import BLOCK_ROWS, BLOCK_VALUES, PACKED_EXPANSION
 
 Array = NDArray[Any]
 Item = TypeVar("Item")
@@ -33,8 +34,8 @@ Finish = Callable[[Array], Iterable[tuple[Array, bytes]]]
 #: Values in a block, unless the user says otherwise; fewer where there are many blocks anyway, so
 #: that those under way take less memory.
 USUAL_VALUES, MANY_VALUES = 1 << 22, 1 << 25
-# Up to this many values nobody asks; beyond, a block has a byte for 1,024 of them.
-_MOST_UNASKED = 1 << 23
+# Bytes of decoded blocks that each thread may have under way.
+_UNDER_WAY = 1 << 27
 # Where rounding breaks the bound, numbers are coded closer; in the end exactly.
 _CLOSER = (0.5, 0.1, 0.01)
 
@@ -90,7 +91,7 @@ def rows_a_block(n_rows: int, row_values: int, asked: int | None = None) -> int:
         What the user wants; granted up to ``2 * USUAL_VALUES`` values.
     """
     if asked is not None:
-        return max(1, min(asked, _MOST_UNASKED // max(1, row_values)))
+        return max(1, min(asked, BLOCK_VALUES // max(1, row_values)))
     usual = USUAL_VALUES if n_rows * row_values <= MANY_VALUES else USUAL_VALUES // 2
     n_blocks = max(1, round(n_rows * row_values / usual))
     return max(1, -(-n_rows // n_blocks))
@@ -108,7 +109,7 @@ def encode_block(block: Block, bound: Bound, model: CodecModel | None) -> Encode
     n_values = 0 if block.matrix is None else block.matrix.size
     if not exact and not _believable(n_values, len(matrix)):
         # One huge slice of next to no bytes: filled up, so that readers may trust sizes.
-        exact = bytes(1 + n_values // MOST_EXPANSION - len(matrix))
+        exact = bytes(1 + n_values // PACKED_EXPANSION - len(matrix))
     return EncodedBlock(block.part, block.n_rows, matrix, exact, errors, largest, columns)
 
 
@@ -154,21 +155,54 @@ def decode_block(
     return decoded, unpack(exact, "a block")
 
 
-def check_size(entry: Entry, model: CodecModel) -> None:
-    """Refuse a block that would become far more values than it has bytes."""
-    n_values = entry.n_rows * max(1, model.slice_rows) * model.n_columns
+def check_size(entry: Entry, model: CodecModel | None) -> None:
+    """Refuse a block that would become far more rows or values than any that is written."""
+    if entry.n_rows > BLOCK_ROWS:
+        raise CodecError(f"a block cannot have {entry.n_rows:,} rows.")
+    n_values = n_values_of(entry, model)
     if not _believable(n_values, entry.size):
         raise CodecError(f"a block of {entry.size:,} bytes would become {n_values:,} values.")
 
 
+def n_values_of(entry: Entry, model: CodecModel | None) -> int:
+    """Return how many approximate values a block has."""
+    return 0 if model is None else entry.n_rows * max(1, model.slice_rows) * model.n_columns
+
+
+def decoded_size(entry: Entry, exact: bytes, model: CodecModel | None, dtype: str) -> int:
+    """Return how many bytes a block becomes, as it tells."""
+    width = np.dtype(dtype).itemsize if dtype else 0
+    return n_values_of(entry, model) * width + unpacked_size(exact)
+
+
 def _believable(n_values: int, n_bytes: int) -> bool:
-    return n_values <= max(_MOST_UNASKED, MOST_EXPANSION * n_bytes)
+    return n_values <= max(BLOCK_VALUES, PACKED_EXPANSION * n_bytes)
 
 
-def in_order(work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
-    """Yield the results of all items in their order, as many at a time as there are threads."""
+def in_order(
+    work: Callable[[Item], Result], items: Iterable[Item],
+    size: Callable[[Item], int] | None = None,
+) -> Iterator[Result]:  # fmt: skip
+    """Yield the results of all items in their order, as many at a time as there are threads.
+
+    Parameters
+    ----------
+    work : callable
+        Makes a result of an item.
+    items : iterable
+        The items; no more are asked for than are worked on.
+    size : callable or None
+        The bytes that an item becomes: fewer large ones are worked on at a time, one at least.
+    """
     rest = iter(items)
-    while some := list(islice(rest, n_threads())):
+    waiting: list[Item] = []
+    while some := waiting + list(islice(rest, n_threads() - len(waiting))):
+        waiting = []
+        if size is not None:
+            total, fit = size(some[0]), 1
+            while fit < len(some) and total + size(some[fit]) <= _UNDER_WAY * n_threads():
+                total, fit = total + size(some[fit]), fit + 1
+            some, waiting = some[:fit], some[fit:]
         # One block alone may use all threads itself.
         yield from [work(some[0])] if len(some) == 1 else each(work, some)
 

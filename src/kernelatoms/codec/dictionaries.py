@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelatoms.codec.errors import CodecError
-from kernelatoms.codec.models import CodecModel
+from kernelatoms.codec.models import CodecModel, ReadyModel
 from kernelatoms.codec.quantised import Block, engine_of
 from kernelatoms.engine import machine
 from kernelatoms.pursuit import Lasso
@@ -81,6 +81,8 @@ def dictionary_model(
 
 def atoms_of(model: CodecModel) -> tuple[Array, Array]:
     """Return a model's mean and atoms."""
+    if isinstance(model, ReadyModel) and model.mean_and_atoms is not None:
+        return model.mean_and_atoms
     data, settings = model.arrays["atoms"], model.settings
     shape = settings["n_atoms"] + 1, model.n_columns
     engine = machine(data)

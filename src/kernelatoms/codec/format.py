@@ -28,7 +28,7 @@ _CLOSING = 4 + _CHECKSUM + len(END)
 _PIECE = 1 << 20
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Entry:
     """What the index says of one block.
 

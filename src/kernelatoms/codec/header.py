@@ -7,6 +7,7 @@ from typing import Any
 from kernelatoms.codec.bounds import Bound
 from kernelatoms.codec.errors import CodecError
 from kernelatoms.codec.usual import squeeze, unsqueeze
+from kernelatoms.limits import MOST_PARTS
 
 KINDS = ("array", "npy", "npz", "csv", "parquet", "model")
 
@@ -99,6 +100,8 @@ def _checked(tree: dict[str, Any]) -> dict[str, Any]:
     kind = tree.get("kind")
     if kind not in KINDS:
         raise ValueError(f"it is of an unknown kind, {str(kind)[:40]!r}")
+    if any(len(_of(list, tree.get(name, []))) > MOST_PARTS for name in ("parts", "trials")):
+        raise ValueError(f"it tells of more than {MOST_PARTS:,} arrays or trials")
     return {
         "kind": kind,
         "by": _of(str, tree.get("by", "")),

@@ -16,7 +16,7 @@ from kernelatoms.codec.bounds import Bound
 from kernelatoms.codec.dictionaries import n_side
 from kernelatoms.codec.errors import CodecError
 from kernelatoms.codec.models import CodecModel
-from kernelatoms.codec.predictors import PREDICTORS, check_model, longest_lag
+from kernelatoms.codec.predictors import PREDICTORS, longest_lag, ready
 from kernelatoms.codec.quantised import (
     LEAST_CODE,
     MOST_CODE,
@@ -63,7 +63,7 @@ def encode_and_decode(rows: Array, bound: Bound, model: CodecModel) -> tuple[byt
     model : CodecModel
         How rows are predicted.
     """
-    check_model(model)
+    model = ready(model)
     rows = np.ascontiguousarray(rows)
     unit = Unit.fitting(rows)
     raw = model.predictor == "exact" or (bound.exact and unit.decimals < 0)
@@ -101,7 +101,7 @@ def decode_matrix(data: bytes, model: CodecModel, n_rows: int, dtype: Any) -> Ar
     rows : array of shape (n_rows, model.n_columns)
     """
     dtype = np.dtype(dtype)
-    check_model(model)
+    model = ready(model)
     if not data or data[0] > _UNSYMMETRIC:
         raise CodecError("a block is of no kind that this version knows.")
     if data[0] == _RAW:

@@ -6,6 +6,7 @@ so that their SHA-256 names it: many files may share one model and store its dig
 
 import hashlib
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,9 +17,10 @@ from numpy.typing import NDArray
 
 from kernelatoms.codec.errors import CodecError
 from kernelatoms.codec.packing import believable
+from kernelatoms.limits import MODEL_WORDS
 
 # No model is larger; what claims to be is hostile.
-_MOST_BYTES = 1 << 30
+_MOST_BYTES, _MOST_AXES = 1 << 30, 8
 _TYPES = ("<f8", "<f4", "<i8", "<i4", "<i2", "|i1", "|u1")
 
 
@@ -80,28 +82,54 @@ class CodecModel:
                 raise ValueError(f"{len(data):,} bytes would become {size:,}")
             body = zstandard.ZstdDecompressor().decompress(data)
             start = 4 + int.from_bytes(body[:4], "little")
+            if start - 4 > MODEL_WORDS:
+                raise ValueError(f"it says {start - 4:,} characters of itself")
             head = json.loads(body[4:start], parse_constant=_no_number)
+        except (ValueError, TypeError, RecursionError, zstandard.ZstdError) as error:
+            raise CodecError(f"the model cannot be read: {error}.") from error
+        return cls.from_parts(head, body[start:])
+
+    @classmethod
+    def from_parts(cls, head: Any, values: bytes) -> "CodecModel":
+        """Return the model of what it says of itself, and its arrays one behind another."""
+        try:
             if not isinstance(head, dict) or not isinstance(head.get("arrays"), list):
                 raise ValueError("it does not say what it is")
-            arrays = {}
-            for name, dtype, shape in head.pop("arrays"):
-                if dtype not in _TYPES or any(not 0 <= n <= _MOST_BYTES for n in shape):
-                    raise ValueError(f"an array of type {dtype} and shape {shape}")
-                stop = start + int(np.prod(shape, dtype=object)) * np.dtype(dtype).itemsize
-                if stop > len(body):
-                    raise ValueError(f"the array {name} is cut short")
-                arrays[name] = np.frombuffer(body[start:stop], dtype).reshape(shape)
+            arrays, start = {}, 0
+            for name, dtype, shape in head["arrays"]:
+                if (
+                    dtype not in _TYPES or len(shape) > _MOST_AXES
+                    or any(type(n) is not int or not 0 <= n <= _MOST_BYTES for n in shape)
+                ):  # fmt: skip
+                    raise ValueError(f"an array of type {str(dtype)[:9]} and shape {shape[:9]}")
+                stop = start + math.prod(shape) * np.dtype(dtype).itemsize
+                if stop > len(values):
+                    raise ValueError(f"the array {str(name)[:40]} is cut short")
+                arrays[name] = np.frombuffer(values[start:stop], dtype).reshape(shape)
                 start = stop
-            if start != len(body):
+            if start != len(values):
                 raise ValueError("bytes are left over")
-            return cls(**head, arrays=arrays)
-        except (ValueError, TypeError, KeyError, RecursionError, zstandard.ZstdError) as error:
+            return cls(**{**head, "arrays": arrays})
+        except (ValueError, TypeError, KeyError, RecursionError) as error:
             raise CodecError(f"the model cannot be read: {error}.") from error
 
     @property
     def digest(self) -> str:
         """SHA-256 of all that the model is, in hexadecimal: what files refer to it by."""
         return hashlib.sha256(self._body()).hexdigest()
+
+
+@dataclass(frozen=True)
+class ReadyModel(CodecModel):
+    """A model that was looked through once, for all blocks; see ``predictors.ready``.
+
+    Parameters
+    ----------
+    mean_and_atoms : (array of shape (m,), array of shape (n_atoms, m)) or None
+        Decoded, for models with atoms.
+    """
+
+    mean_and_atoms: tuple[NDArray[Any], NDArray[Any]] | None = None
 
 
 def _no_number(text: str) -> Any:

@@ -7,12 +7,22 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelatoms.codec.blocks import check_size, decode_block, in_order, parts_of
+from kernelatoms.codec.blocks import (
+    check_size,
+    decode_block,
+    decoded_size,
+    in_order,
+    n_values_of,
+    parts_of,
+)
+from kernelatoms.codec.budget import Budget
+from kernelatoms.codec.costs import work
 from kernelatoms.codec.errors import CodecError
 from kernelatoms.codec.format import Entry, Reader
 from kernelatoms.codec.header import Header
-from kernelatoms.codec.models import CodecModel
-from kernelatoms.codec.stored_models import read_model_bytes
+from kernelatoms.codec.models import CodecModel, ReadyModel
+from kernelatoms.codec.predictors import ready
+from kernelatoms.codec.stored_models import read_models
 
 Array = NDArray[Any]
 
@@ -31,12 +41,15 @@ class DecodedBlock:
         Approximate numbers; of slices, their rows one under another.
     exact : bytes
         All else.
+    size : int
+        The bytes that it was decoded from.
     """
 
     start: int
     n_rows: int
     matrix: Array | None
     exact: bytes
+    size: int = 0
 
 
 class Compressed:
@@ -48,19 +61,30 @@ class Compressed:
         A file that can be read at any place, or all of its bytes.
     model : CodecModel or None
         A model that the file may refer to without holding it.
+    max_size : int or None
+        The bytes that it may become, in memory or on disk; None for the rule of ``limits``.
+
+    Attributes
+    ----------
+    budget : Budget
+        Counts what is decoded; all of the file together must stay within ``max_size``.
 
     Raises
     ------
     CodecError
-        If it is damaged, cut short, of a later version or no such file.
+        If it is damaged, cut short, of a later version or no such file, or would become too large.
     """
 
-    def __init__(self, source: IO[bytes] | bytes, model: CodecModel | None = None) -> None:
+    def __init__(
+        self, source: IO[bytes] | bytes, model: CodecModel | None = None,
+        max_size: int | None = None,
+    ) -> None:  # fmt: skip
         self.reader = Reader(source)
+        self.budget = Budget(self.reader.size, max_size)
         tail = self.reader.tail
         self.header = Header.from_bytes(tail.header)
-        self._given = model
-        self.stored = [read_model_bytes(data) for data in tail.models]
+        self._given, self._given_digest = model, None if model is None else model.digest
+        self.stored = read_models(tail.models, self.budget)
         self.digests = [digest.hex() for digest in tail.digests]
         n_models = len(self.stored) + len(self.digests)
         if any(part.model >= n_models for part in self.header.parts):
@@ -88,10 +112,10 @@ class Compressed:
                 f"it was compressed with a model that it does not hold; give the model file with "
                 f"the digest {wanted}."
             )
-        if self._given.digest != wanted:
+        if self._given_digest != wanted:
             raise CodecError(
                 f"it was compressed with the model of the digest {wanted}, and the one given has "
-                f"{self._given.digest}."
+                f"{self._given_digest}."
             )
         return self._given
 
@@ -100,7 +124,7 @@ class Compressed:
         number = self.header.parts[part].model
         if number >= len(self.stored):
             wanted = self.digests[number - len(self.stored)]
-            if self._given is None or self._given.digest != wanted:
+            if self._given_digest != wanted:
                 return None
         return self.model(part)
 
@@ -112,16 +136,39 @@ class Compressed:
         entries = self.entries(part)
         starts = np.cumsum([0, *(entry.n_rows for entry in entries)]).tolist()
         model, dtype = self.model(part), self.header.parts[part].dtype
+        wanted = parts_of(starts, start, starts[-1] if stop is None else stop)
+        model = self._ready(model, dtype, [entries[i] for i in wanted])
+
+        def read(i: int) -> tuple[int, Entry, bytes, bytes]:
+            matrix, exact = self.reader.read(numbers[i])
+            n_bytes = decoded_size(entries[i], exact, model, dtype)
+            self.budget.take(n_bytes, entries[i].size)
+            return starts[i], entries[i], matrix, exact
 
         def decode(item: tuple[int, Entry, bytes, bytes]) -> DecodedBlock:
             first, entry, matrix, exact = item
             decoded, rest = decode_block(entry, matrix, exact, model, dtype)
-            return DecodedBlock(first, entry.n_rows, decoded, rest)
+            return DecodedBlock(first, entry.n_rows, decoded, rest, entry.size)
 
-        wanted = parts_of(starts, start, starts[-1] if stop is None else stop)
+        def size(item: tuple[int, Entry, bytes, bytes]) -> int:
+            return decoded_size(item[1], item[3], model, dtype)
+
         # Read one after another, decoded together.
-        read = ((starts[i], entries[i], *self.reader.read(numbers[i])) for i in wanted)
-        return in_order(decode, read)
+        return in_order(decode, map(read, wanted), size)
+
+    def _ready(
+        self, model: CodecModel | None, dtype: str, entries: list[Entry]
+    ) -> ReadyModel | None:
+        """Return the model of some blocks, if what they become and take is allowed."""
+        if model is None:
+            return None
+        for entry in entries:
+            check_size(entry, model)
+        n_values = sum(n_values_of(entry, model) for entry in entries)
+        self.budget.check(n_values * np.dtype(dtype).itemsize)
+        prepared = ready(model)
+        self.budget.take_work(work(prepared, n_values // model.n_columns, len(entries)))
+        return prepared
 
     def check(self) -> None:
         """Compare all blocks with their checksums."""
@@ -140,8 +187,7 @@ class Compressed:
             number = self.header.parts[last].model
             if number < 0 and entry.matrix_size:
                 raise CodecError("a block has numbers where no model is.")
-            if 0 <= number < len(self.stored):
-                check_size(entry, self.stored[number])
+            check_size(entry, self.stored[number] if 0 <= number < len(self.stored) else None)
         for numbers in found:
             if sum(self.reader.entries[i].n_rows for i in numbers) >= 1 << 62:
                 raise CodecError("the index tells of more rows than any file has.")

@@ -7,9 +7,7 @@ made for it, and what does not fit ends in ``CodecError``.
 import zstandard
 
 from kernelatoms.codec.errors import CodecError
-
-# Up to this many bytes nobody asks; beyond, a frame holds at least one byte of this many.
-MOST_UNASKED, MOST_EXPANSION = 1 << 27, 1024
+from kernelatoms.limits import PACKED_EXPANSION, PACKED_SIZE
 
 # Frames are known by their place and their size by a number before them: four bytes of magic and
 # the size inside are saved.
@@ -92,8 +90,13 @@ def pack(data: bytes) -> bytes:
     packed = zstandard.ZstdCompressor(compression_params=settings).compress(data)
     # What shrinks so much that nobody would believe it is stored as it is.
     if len(packed) + 2 > len(data) or not believable(len(data), len(packed)):
-        return bytes([_STORED]) + data
+        return stored(data)
     return bytes([_PACKED]) + number(len(data)) + packed
+
+
+def stored(data: bytes) -> bytes:
+    """Return bytes as they are, for ``unpack``."""
+    return bytes([_STORED]) + data
 
 
 def unpack(data: bytes, what: str) -> bytes:
@@ -114,7 +117,7 @@ def unpack(data: bytes, what: str) -> bytes:
         # The frame may name a size of its own, which would be believed.
         if zstandard.frame_content_size(_MAGIC + frame) not in (-1, size):
             raise CodecError(f"{what} is not of the size that it should be.")
-        reader = zstandard.ZstdDecompressor(format=_FORM, max_window_size=MOST_UNASKED)
+        reader = zstandard.ZstdDecompressor(format=_FORM, max_window_size=PACKED_SIZE)
         found = reader.decompress(frame, max_output_size=size)
     except zstandard.ZstdError as error:
         raise CodecError(f"{what} cannot be read: {error}.") from error
@@ -123,6 +126,13 @@ def unpack(data: bytes, what: str) -> bytes:
     return bytes(found)
 
 
+def unpacked_size(data: bytes) -> int:
+    """Return how many bytes ``unpack`` will make of these, as they say."""
+    if data[:1] == bytes([_PACKED]):
+        return Cursor(data[1:12], "a size").number()
+    return max(len(data) - 1, 0)
+
+
 def believable(size: int, packed: int) -> bool:
     """Tell whether so many bytes may come out of so few."""
-    return size <= max(MOST_UNASKED, MOST_EXPANSION * packed)
+    return size <= max(PACKED_SIZE, PACKED_EXPANSION * packed)

@@ -14,12 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelatoms.codec.dictionaries import (
+    atoms_of,
     check_dictionary,
     code_dictionary,
     code_kernel_dictionary,
 )
 from kernelatoms.codec.errors import CodecError
-from kernelatoms.codec.models import CodecModel
+from kernelatoms.codec.models import CodecModel, ReadyModel
 from kernelatoms.codec.quantised import Block, engine_of
 
 Array = NDArray[Any]
@@ -188,6 +189,24 @@ PREDICTORS: dict[str, Callable[[Block, CodecModel], None]] = {
     "ksvd": code_dictionary,
     "kscdl": code_kernel_dictionary,
 }
+
+
+def ready(model: CodecModel) -> ReadyModel:
+    """Return a checked model with its atoms decoded: what takes long is done once, not per block.
+
+    Raises
+    ------
+    CodecError
+        As ``check_model``.
+    """
+    if isinstance(model, ReadyModel):
+        return model
+    check_model(model)
+    try:
+        atoms = atoms_of(model) if model.predictor in ("pca", "ksvd", "kscdl") else None
+    except ValueError as error:
+        raise CodecError(f"the model's atoms cannot be read: {error}") from error
+    return ReadyModel(**vars(model), mean_and_atoms=atoms)
 
 
 def check_model(model: CodecModel) -> None:

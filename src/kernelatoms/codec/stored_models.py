@@ -1,13 +1,17 @@
 """Models as a file holds them: as few bytes as can be, and believed only as far as they go."""
 
 import json
+from collections.abc import Sequence
+from typing import Any
 
 import zstandard
 
+from kernelatoms.codec.budget import Budget
 from kernelatoms.codec.errors import CodecError
 from kernelatoms.codec.models import CodecModel
-from kernelatoms.codec.packing import Cursor, believable, number, pack, unpack
+from kernelatoms.codec.packing import Cursor, believable, number, pack, unpack, unpacked_size
 from kernelatoms.codec.usual import squeeze, unsqueeze
+from kernelatoms.limits import JSON_COST, MODEL_WORDS
 
 _AS_IT_IS, _SQUEEZED = 0, 1
 # Beside their own limits: what a small file may claim.
@@ -26,25 +30,22 @@ def model_bytes(model: CodecModel) -> bytes:
     return bytes([_AS_IT_IS]) + plain
 
 
+def read_models(stored: Sequence[bytes], budget: Budget) -> list[CodecModel]:
+    """Return the models that a file holds; what they become together is counted before."""
+    size = sum(map(len, stored))
+    for data in stored:
+        budget.take_models(_arrays_size(data), size)
+    found = []
+    for data in stored:
+        model, n_letters = _read(data)
+        budget.take_models(JSON_COST * n_letters, size)
+        found.append(model)
+    return found
+
+
 def read_model_bytes(data: bytes) -> CodecModel:
     """Return the model of ``model_bytes``; ``CodecError`` if the bytes are not its own."""
-    cursor = Cursor(data, "the model")
-    form = cursor.take(1)[0]
-    if form == _SQUEEZED:
-        said = unsqueeze(cursor.counted(), "the model")
-        text = json.dumps(said, sort_keys=True, separators=(",", ":")).encode()
-        arrays = unpack(cursor.take(cursor.left), "the model")
-        body = len(text).to_bytes(4, "little") + text + arrays
-        plain = zstandard.ZstdCompressor(level=1).compress(body)
-    elif form == _AS_IT_IS:
-        plain = cursor.take(cursor.left)
-        _check_frame(plain)
-    else:
-        raise CodecError("the model is kept in an unknown way.")
-    try:
-        return checked_model(CodecModel.from_bytes(plain))
-    except RecursionError as error:
-        raise CodecError("the model cannot be read: it is nested too deeply.") from error
+    return _read(data)[0]
 
 
 def checked_model(model: CodecModel) -> CodecModel:
@@ -58,11 +59,44 @@ def checked_model(model: CodecModel) -> CodecModel:
     return model
 
 
-def _check_frame(data: bytes) -> None:
-    """Refuse a frame that would become far more bytes than it has."""
+def _read(data: bytes) -> tuple[CodecModel, int]:
+    """Return a model, and how many characters it says of itself."""
+    form, cursor = _form(data)
+    if form == _SQUEEZED:
+        said: Any = unsqueeze(cursor.counted(), "the model", MODEL_WORDS)
+        arrays = unpack(cursor.take(cursor.left), "the model")
+        model = CodecModel.from_parts(said, arrays)
+    else:
+        plain = cursor.take(cursor.left)
+        if not believable(_frame_size(plain), len(plain)):
+            raise CodecError(f"a model of {len(plain):,} bytes would become too many.")
+        model = CodecModel.from_bytes(plain)
     try:
-        size = zstandard.frame_content_size(data)
+        n_letters = len(json.dumps([model.settings, model.predictor]))
+    except (RecursionError, ValueError, TypeError) as error:
+        raise CodecError("the model cannot be read: it is nested too deeply.") from error
+    return checked_model(model), n_letters
+
+
+def _arrays_size(data: bytes) -> int:
+    """Return the bytes of a model's arrays, as it tells."""
+    form, cursor = _form(data)
+    if form == _AS_IT_IS:
+        return _frame_size(cursor.take(cursor.left))
+    cursor.counted()
+    return unpacked_size(cursor.take(cursor.left))
+
+
+def _form(data: bytes) -> tuple[int, Cursor]:
+    cursor = Cursor(data, "the model")
+    form = cursor.take(1)[0]
+    if form not in (_AS_IT_IS, _SQUEEZED):
+        raise CodecError("the model is kept in an unknown way.")
+    return form, cursor
+
+
+def _frame_size(data: bytes) -> int:
+    try:
+        return max(0, zstandard.frame_content_size(data))
     except zstandard.ZstdError as error:
         raise CodecError(f"the model cannot be read: {error}.") from error
-    if not believable(size, len(data)):
-        raise CodecError(f"a model of {len(data):,} bytes would become {size:,}.")

@@ -9,10 +9,7 @@ import zlib
 from typing import Any
 
 from kernelatoms.codec.errors import CodecError
-
-# Column names of very wide tables are the longest; as objects JSON takes some twenty times as much.
-_MOST_BYTES = 16 << 20
-_MOST_UNASKED, _MOST_EXPANSION = 1 << 18, 64
+from kernelatoms.limits import HEADER_SIZE, TEXT_EXPANSION, TEXT_SIZE
 
 # Part of format 1: it must never change. What is most usual stands last.
 _USUAL = (
@@ -39,21 +36,21 @@ _USUAL = (
 def squeeze(tree: Any) -> bytes:
     """Return a JSON object as bytes; ``ValueError`` if it is too long."""
     text = json.dumps(tree, separators=(",", ":"), allow_nan=False).encode()
-    if len(text) > _MOST_BYTES:
+    if len(text) > HEADER_SIZE:
         raise ValueError(
-            f"names and types of columns take {len(text):,} bytes, more than {_MOST_BYTES:,}."
+            f"names and types of columns take {len(text):,} bytes, more than {HEADER_SIZE:,}."
         )
     tool = zlib.compressobj(9, zlib.DEFLATED, -15, 9, zlib.Z_DEFAULT_STRATEGY, _USUAL)
     data = tool.compress(text) + tool.flush()
-    if len(text) > max(_MOST_UNASKED, _MOST_EXPANSION * len(data)):
+    if len(text) > max(TEXT_SIZE, TEXT_EXPANSION * len(data)):
         tool = zlib.compressobj(0, zlib.DEFLATED, -15)  # it would not be believed
         data = tool.compress(text) + tool.flush()
     return data
 
 
-def unsqueeze(data: bytes, what: str) -> dict[str, Any]:
+def unsqueeze(data: bytes, what: str, longest: int = HEADER_SIZE) -> dict[str, Any]:
     """Return what ``squeeze`` was given; ``CodecError``, in which ``what`` names it, if nothing."""
-    most = min(_MOST_BYTES, max(_MOST_UNASKED, _MOST_EXPANSION * len(data)))
+    most = min(longest, max(TEXT_SIZE, TEXT_EXPANSION * len(data)))
     try:
         tool = zlib.decompressobj(-15, _USUAL)
         text = tool.decompress(data, most)

@@ -13,7 +13,7 @@ from kernelatoms.codec.bounds import Bound
 from kernelatoms.codec.choosing import NAMES, choose_model
 from kernelatoms.codec.models import CodecModel
 from kernelatoms.codec.stored_models import checked_model
-from kernelatoms.estimators.checks import FLOATS, check_choice, check_real
+from kernelatoms.estimators.checks import FLOATS, check_choice, check_count, check_real
 from kernelatoms.estimators.fitted import check_features, held
 from kernelatoms.estimators.tensors import cpu_alone
 from kernelatoms.estimators.unchanged import or_unchanged
@@ -136,13 +136,16 @@ class KernelCodec(BaseEstimator):
             )
         return encode_array(X, bound, self.model_)
 
-    def decode(self, data: Any) -> Array:
+    def decode(self, data: Any, *, max_size: int | None = None) -> Array:
         """Return the rows of ``encode``; an unfitted codec can, too.
 
         Parameters
         ----------
         data : bytes
             What ``encode`` returned.
+        max_size : int or None, default=None
+            The bytes that the rows may become. By default 4 GiB, or 256 times those of ``data``
+            where that is more.
 
         Returns
         -------
@@ -151,7 +154,9 @@ class KernelCodec(BaseEstimator):
         """
         if not isinstance(data, bytes | bytearray | memoryview):
             raise TypeError(f"data must be bytes, got {type(data).__name__}.")
-        return decode_array(bytes(data), vars(self).get("model_"))
+        if max_size is not None:
+            check_count("max_size", max_size)
+        return decode_array(bytes(data), vars(self).get("model_"), max_size)
 
     def _bound(self) -> Bound:
         relative, absolute = self.max_error, self.max_absolute

@@ -19,13 +19,16 @@
   ``sklearn_containers``.
 - ``results``: predictions, codes and rows to files; ``code_files``: codes from files; ``images``:
   pictures, read and written.
-- ``writing``: files that are whole or not there at all; ``targets``: what they may replace.
+- ``writing``: files that are whole or not there at all; ``targets``: what they may replace;
+  ``locking``: one writer at a time, where several add to a file.
 - ``compressed``: ``compress`` and ``decompress``; ``compressing``: models, bounds, blocks, bytes;
   ``inspecting``: ``inspect_compressed``.
 - ``sources``: what they ask of a file; ``kinds``: which file is of which kind.
-- ``packed_arrays``, ``packed_parquet``, ``packed_csv``: files of each kind to blocks and back.
+- ``packed_arrays``, ``packed_parquet``, ``packed_csv``: files of each kind to blocks;
+  ``parquet_rows``: back to a Parquet file.
 - ``selecting``: which columns are approximate; ``ranges``: their places, in short; ``columns``:
-  columns of typed tables as bytes; ``text_columns``: those of text.
+  columns of typed tables as bytes; ``text_columns``: those of text. ``arrow_messages``: Arrow's
+  messages of unknown origin; ``column_sizes``: what columns become when they are written.
 - ``csv_dialect``: how a text file writes its table; ``csv_numbers``: with how many digits numbers
   are written; ``csv_lines``: lines again.
 """
@@ -73,6 +76,7 @@ _HOME_OF = {
     "learned_share": "row_marks",
     "load_model": "models",
     "matrices_to_draw": "inspecting",
+    "one_writer": "locking",
     "read_labels": "labels",
     "read_record": "models",
     "read_table": "tables",
@@ -137,6 +141,7 @@ __all__ = [
     "learned_share",
     "load_model",
     "matrices_to_draw",
+    "one_writer",
     "read_array",
     "read_codes",
     "read_image",
@@ -196,6 +201,7 @@ if TYPE_CHECKING:
     )
     from kernelatoms.files.kinds import COMPRESSIBLE
     from kernelatoms.files.labels import labels_for, read_labels
+    from kernelatoms.files.locking import one_writer
     from kernelatoms.files.models import (
         FORMAT_VERSION,
         ModelFileError,

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from kernelatoms.codec.errors import CodecError
 from kernelatoms.codec.exact import arrange, rearrange
 from kernelatoms.codec.packing import Cursor, number
+from kernelatoms.files.arrow_messages import read_batch
 
 Array = NDArray[Any]
 
@@ -150,19 +151,10 @@ def _arrow_bytes(columns: Sequence[Any]) -> bytes:
 
 
 def _from_arrow_bytes(data: bytes, types: Sequence[Any], n_rows: int) -> list[Any]:
-    try:
-        with pyarrow.ipc.open_stream(pyarrow.py_buffer(data)) as stream:
-            if list(stream.schema.types) != list(types):
-                raise CodecError("columns are not of the types that they should be.")
-            table = stream.read_all()
-        table.validate(full=True)
-    except (pyarrow.ArrowException, OSError, ValueError, TypeError) as error:
-        if isinstance(error, CodecError):
-            raise
-        raise CodecError(f"columns cannot be read: {str(error).splitlines()[0][:200]}.") from error
-    if table.num_rows != n_rows:
-        raise CodecError(f"columns should have {n_rows:,} rows, but have {table.num_rows:,}.")
-    return [column.combine_chunks() for column in table.columns]
+    batch = read_batch(data, list(types))
+    if batch.num_rows != n_rows:
+        raise CodecError(f"columns should have {n_rows:,} rows, but have {batch.num_rows:,}.")
+    return list(batch.columns)
 
 
 def counted(data: bytes) -> bytes:

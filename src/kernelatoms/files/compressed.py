@@ -30,9 +30,11 @@ from kernelatoms.files.compressing import (
     write_model_file,
 )
 from kernelatoms.files.kinds import check_same_table, open_source, restore
+from kernelatoms.files.locking import one_writer
 from kernelatoms.files.sources import OnStep, Source, quiet
 from kernelatoms.files.tables import TableError
 from kernelatoms.files.writing import check_target, refuse_to_overwrite, replacing
+from kernelatoms.limits import TooLargeError
 from kernelatoms.similarity.base import check_flag
 
 #: The ending of compressed files, and that of model files.
@@ -114,6 +116,7 @@ def compress(
     block_rows: int | None = None,
     store_model: bool = True,
     append: bool = False,
+    max_size: int | None = None,
 ) -> CompressionSummary:
     """Compress a file; numbers come back within a bound, all else as it was.
 
@@ -151,11 +154,19 @@ def compress(
         file, which ``decompress`` then needs.
     append : bool, default=False
         Add rows to a compressed file that has the same columns: its bound and its model stay.
+    max_size : int or None, default=None
+        The bytes that an ``.npz`` or ``.parquet`` source may become, in memory or on disk. By
+        default 4 GiB, or 256 times the bytes of the file where that is more.
 
     Returns
     -------
     CompressionSummary
         Sizes, errors, the model and what was tried.
+
+    Raises
+    ------
+    BlockingIOError
+        If another process or thread is writing the destination, and still is some seconds later.
 
     Examples
     --------
@@ -175,7 +186,7 @@ def compress(
     return compress_file(
         source, destination, max_error=max_error, max_absolute=max_absolute, ratio=ratio,
         model=model, approximate=approximate, exact=exact, symmetric=symmetric,
-        block_rows=block_rows, store_model=store_model, append=append,
+        block_rows=block_rows, store_model=store_model, append=append, max_size=max_size,
     )  # fmt: skip
 
 
@@ -183,11 +194,12 @@ def compress_file(
     source: Any, destination: Any = None, *, max_error: float | None, max_absolute: float | None,
     ratio: float | None, model: Any, approximate: Sequence[str], exact: Sequence[str],
     symmetric: bool | None, block_rows: int | None, store_model: bool, append: bool,
-    on_step: OnStep = quiet,
+    max_size: int | None = None, on_step: OnStep = quiet,
 ) -> CompressionSummary:  # fmt: skip
     """Compress a file as ``compress`` does; ``on_step`` is told how far it is."""
     bound = checked_bound(max_error, max_absolute, ratio)
-    given = _checked_model(model, store_model)
+    check_max_size(max_size)
+    given = _checked_model(model, store_model, max_size)
     if symmetric is not None:
         check_flag("symmetric", symmetric)
     if block_rows is not None:
@@ -197,17 +209,23 @@ def compress_file(
     check_flag("append", append)
     path = checked_source(source)
     target = _target(path, destination, bool(append))
-    with _old(target, append, given) as old, in_words(path):
+    with (
+        one_writer(target, lambda: on_step(0, 0, "waiting for another writer")) as check,
+        _old(target, append, given, max_size) as old,
+        in_words(path),
+    ):
         if old is None:
+            if destination is None and not append:
+                _refuse_to_replace(target)  # another one has written it meanwhile
             kept = bound.exact and ratio is None
-            opened = open_source(path, *names, all_exact=kept, on_step=on_step)
+            opened = open_source(path, *names, all_exact=kept, max_size=max_size, on_step=on_step)
         else:
             if any(names):
                 raise ValueError(
                     "append: columns are kept as in the file that is there; leave approximate and "
                     "exact out."
                 )
-            opened = open_source(path, like=old, on_step=on_step)
+            opened = open_source(path, like=old, max_size=max_size, on_step=on_step)
         bound, models = _bound_and_models(
             opened, old, bound, ratio, given, symmetric, bool(store_model), block_rows, on_step
         )
@@ -216,10 +234,15 @@ def compress_file(
                 opened, file, bound, models, _version(), block_rows=block_rows, old=old,
                 on_step=on_step,
             )  # fmt: skip
+            if append:
+                check()
     return _summary(opened, target, n_bytes, bound, models, tally, old)
 
 
-def decompress(source: Any, destination: Any, *, rows: Any = None, model: Any = None) -> Path:
+def decompress(
+    source: Any, destination: Any, *, rows: Any = None, model: Any = None,
+    max_size: int | None = None,
+) -> Path:  # fmt: skip
     """Write the file that was compressed, or some of its rows.
 
     Parameters
@@ -233,6 +256,9 @@ def decompress(source: Any, destination: Any, *, rows: Any = None, model: Any = 
         several arrays there are no common rows.
     model : str, path, CodecModel or None, default=None
         The ``.kam`` file that the file refers to, if it does not hold its model.
+    max_size : int or None, default=None
+        The bytes that the rows may become, in memory or on disk. By default 4 GiB, or 256 times
+        the bytes of the file where that is more.
 
     Returns
     -------
@@ -251,19 +277,21 @@ def decompress(source: Any, destination: Any, *, rows: Any = None, model: Any = 
     ...     np.load(some).shape
     (2, 3)
     """
-    return decompress_file(source, destination, rows=rows, model=model)
+    return decompress_file(source, destination, rows=rows, model=model, max_size=max_size)
 
 
 def decompress_file(
-    source: Any, destination: Any, *, rows: Any = None, model: Any = None, on_step: OnStep = quiet
-) -> Path:
+    source: Any, destination: Any, *, rows: Any = None, model: Any = None,
+    max_size: int | None = None, on_step: OnStep = quiet,
+) -> Path:  # fmt: skip
     """Decompress a file as ``decompress`` does; ``on_step`` is told how far it is."""
+    check_max_size(max_size)
     path, target = checked_source(source), check_target(destination)
     refuse_to_overwrite(target, path)
-    given = None if model is None else _checked_model(model, True)
+    given = None if model is None else _checked_model(model, True, max_size)
     if isinstance(given, str):
         raise ValueError(f"model must be a {MODEL} file, got {given!r}.")
-    with opened_file(path, given) as opened:
+    with opened_file(path, given, max_size) as opened:
         _check_ending(opened, path, target)
         wanted = _checked_rows(opened, path, rows)
         with replacing(target) as file:
@@ -274,7 +302,8 @@ def decompress_file(
 def fit_codec(
     source: Any, destination: Any, *, max_error: float | None = 0.01,
     max_absolute: float | None = None, model: str = "auto", approximate: Sequence[str] = (),
-    exact: Sequence[str] = (), symmetric: bool | None = None, on_step: OnStep = quiet,
+    exact: Sequence[str] = (), symmetric: bool | None = None, max_size: int | None = None,
+    on_step: OnStep = quiet,
 ) -> CompressionSummary:  # fmt: skip
     """Choose and learn a model on a file, and write it as a ``.kam`` file.
 
@@ -287,20 +316,22 @@ def fit_codec(
         As for ``compress``; with one table or one array of approximate numbers.
     destination : str or path
         The model file.
-    max_error, max_absolute, model, approximate, exact, symmetric
+    max_error, max_absolute, model, approximate, exact, symmetric, max_size
         As for ``compress``.
     on_step : callable
         Told how far it is.
     """
     bound = checked_bound(max_error, max_absolute, None)
+    check_max_size(max_size)
     if not isinstance(_checked_model(model, True), str):
         raise ValueError("model: name a model, or leave it to be chosen; a file is fitted already.")
     path, target = checked_source(source), check_target(destination)
     refuse_to_overwrite(target, path)
     with in_words(path):
         opened = open_source(
-            path, _names("approximate", approximate), _names("exact", exact), on_step=on_step
-        )
+            path, _names("approximate", approximate), _names("exact", exact), max_size=max_size,
+            on_step=on_step,
+        )  # fmt: skip
         n_matrices = sum(bool(plan.n_columns) for plan in opened.parts)
         if n_matrices != 1:
             raise ValueError(
@@ -313,6 +344,12 @@ def fit_codec(
     with replacing(target) as file:
         n_bytes = write_model_file(file, learned, bound, models.trials, _version())
     return _summary(opened, target, n_bytes, bound, models, Tally(), None)
+
+
+def check_max_size(max_size: Any) -> None:
+    """Refuse what is no number of bytes."""
+    if max_size is not None:
+        check_count("max_size", max_size)
 
 
 def checked_bound(max_error: Any, max_absolute: Any, ratio: Any) -> Bound:
@@ -333,10 +370,10 @@ def usual_name(path: Path) -> Path:
     return path.with_name(path.name + COMPRESSED)
 
 
-def restored_name(source: Any) -> Path:
+def restored_name(source: Any, max_size: int | None = None) -> Path:
     """Return the name that a compressed file has when it is restored."""
     path = checked_source(source)
-    with opened_file(path) as opened:
+    with opened_file(path, max_size=max_size) as opened:
         endings = _endings(opened.header.kind)
     bare = path.with_suffix("") if path.suffix.lower() == COMPRESSED else path
     if bare.suffix.lower() in endings and bare != path:
@@ -355,16 +392,21 @@ def checked_source(source: Any) -> Path:
 
 
 @contextmanager
-def opened_file(path: Path, model: CodecModel | None = None) -> Iterator[Compressed]:
-    """Open a compressed file; whatever is wrong with it is said with its name."""
+def opened_file(
+    path: Path, model: CodecModel | None = None, max_size: int | None = None
+) -> Iterator[Compressed]:
+    """Open a compressed file; whatever is wrong with it is said with its name.
+
+    It is opened once: a file that takes its place meanwhile is another one.
+    """
     with path.open("rb") as file:
         try:
-            yield Compressed(file, model)
+            yield Compressed(file, model, max_size)
         except CodecError as error:
-            raise CodecError(f"{path}: {error}") from error
+            raise type(error)(f"{path}: {error}") from error
 
 
-def _checked_model(model: Any, store_model: Any) -> str | CodecModel:
+def _checked_model(model: Any, store_model: Any, max_size: int | None = None) -> str | CodecModel:
     """Return the name of a model, or the model of a file."""
     check_flag("store_model", store_model)
     if isinstance(model, CodecModel):
@@ -382,15 +424,15 @@ def _checked_model(model: Any, store_model: Any) -> str | CodecModel:
     if not path.is_file():
         words = ", ".join(repr(name) for name in ("auto", *NAMES))
         raise ValueError(f"model must be one of {words} or a {MODEL} file, got {str(model)!r}.")
-    return read_model(path)
+    return read_model(path, max_size)
 
 
-def read_model(path: Path) -> CodecModel:
+def read_model(path: Path, max_size: int | None = None) -> CodecModel:
     """Return the model of a file; whatever is wrong with it is said with its name."""
     try:
-        return read_model_file(path)
+        return read_model_file(path, max_size)
     except CodecError as error:
-        raise CodecError(f"{path}: {error}") from error
+        raise type(error)(f"{path}: {error}") from error
 
 
 def _names(argument: str, value: Any) -> list[str]:
@@ -404,22 +446,29 @@ def _names(argument: str, value: Any) -> list[str]:
 def _target(path: Path, destination: Any, append: bool) -> Path:
     if destination is None:
         target = usual_name(path)
-        if target.exists() and not append:
-            raise FileExistsError(f"{target} is there already; name another destination.")
+        if not append:
+            _refuse_to_replace(target)
     else:
         target = Path(destination)
     refuse_to_overwrite(target, path)
     return check_target(target)
 
 
+def _refuse_to_replace(target: Path) -> None:
+    if target.exists():
+        raise FileExistsError(f"{target} is there already; name another destination.")
+
+
 @contextmanager
-def _old(target: Path, append: bool, given: str | CodecModel) -> Iterator[Compressed | None]:
+def _old(
+    target: Path, append: bool, given: str | CodecModel, max_size: int | None
+) -> Iterator[Compressed | None]:
     """Open the file that rows are added to, if there is one."""
     if not append or not target.exists():
         yield None
         return
     model = given if isinstance(given, CodecModel) else None
-    with opened_file(target, model) as opened:
+    with opened_file(target, model, max_size) as opened:
         if len(opened.header.parts) != 1 or opened.header.kind == "array":
             raise ValueError(f"append: {target} does not hold one table or one array.")
         # A file without rows has no model yet.
@@ -518,6 +567,10 @@ def in_words(path: Path) -> Iterator[None]:
         raise TableError(
             f"{path} cannot be read as a NumPy file (damaged, cut short, of another kind): {error}."
         ) from error
+    except CodecError:  # of another file
+        raise
+    except TooLargeError as error:
+        raise TooLargeError(f"{path}: {error}.") from error
 
 
 def _version() -> str:

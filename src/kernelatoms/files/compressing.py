@@ -17,6 +17,7 @@ from kernelatoms.codec.header import Header, Part
 from kernelatoms.codec.measuring import Tally
 from kernelatoms.codec.models import CodecModel
 from kernelatoms.codec.opened import Compressed
+from kernelatoms.codec.predictors import ready
 from kernelatoms.codec.stored_models import model_bytes
 from kernelatoms.files.sources import OnStep, Source
 
@@ -181,7 +182,8 @@ def best_trials(trials: Sequence[Trial]) -> list[tuple[str, int]]:
 
 
 def _encoder(bound: Bound, model: CodecModel | None) -> Callable[[Any], EncodedBlock]:
-    return lambda block: encode_block(block, bound, model)
+    prepared = None if model is None else ready(model)
+    return lambda block: encode_block(block, bound, prepared)
 
 
 def lost_columns(source: Source, tally: Tally) -> Iterator[str]:
@@ -306,10 +308,10 @@ class _Counter:
         return len(data)
 
 
-def read_model_file(path: Path) -> CodecModel:
+def read_model_file(path: Path, max_size: int | None = None) -> CodecModel:
     """Return the model of a ``.kam`` file."""
     with path.open("rb") as file:
-        opened = Compressed(file)
+        opened = Compressed(file, max_size=max_size)
         if opened.header.kind != "model" or len(opened.stored) != 1:
             raise ValueError(f"{path} holds compressed rows, and not a model alone.")
         return opened.stored[0]

@@ -1,15 +1,22 @@
 """Decoded blocks of a text file as lines again."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelatoms.codec.budget import Budget
 from kernelatoms.codec.errors import CodecError
 from kernelatoms.codec.opened import Compressed, DecodedBlock
 from kernelatoms.codec.packing import Cursor
-from kernelatoms.engine.cpu.text_fields import BARE, QUOTED, join_fields, number_texts
+from kernelatoms.engine.cpu.text_fields import (
+    BARE,
+    QUOTED,
+    can_be_texts,
+    join_fields,
+    number_texts,
+)
 from kernelatoms.files.csv_numbers import (
     CLIPPED,
     EXTENDED,
@@ -19,9 +26,15 @@ from kernelatoms.files.csv_numbers import (
     finish_numbers,
 )
 from kernelatoms.files.packed_csv import Layout, read_layout
-from kernelatoms.files.text_columns import Texts, read_texts
+from kernelatoms.files.text_columns import TextColumn, Texts, no_texts, read_texts
 
 Array = NDArray[Any]
+
+# Fields that are written at a time.
+_PIECE_FIELDS = 1 << 20
+# Bytes of memory for a line of another number of fields; how long a column's part of a piece takes,
+# in values of the plainest model.
+_ODD_LINE, _COLUMN_WORK = 64, 10
 
 
 class BlockTexts:
@@ -33,6 +46,8 @@ class BlockTexts:
         The block.
     layout : Layout
         What blocks have in common.
+    budget : Budget
+        What the file may become.
 
     Raises
     ------
@@ -40,7 +55,7 @@ class BlockTexts:
         If it says something else.
     """
 
-    def __init__(self, block: DecodedBlock, layout: Layout) -> None:
+    def __init__(self, block: DecodedBlock, layout: Layout, budget: Budget) -> None:
         cursor = Cursor(block.exact, "a block")
         n_chosen = len(layout.chosen)
         self._layout, self.n_rows = layout, block.n_rows
@@ -60,55 +75,84 @@ class BlockTexts:
                 block.matrix.astype(np.float64), self.digits, self.form, self.low, self.high,
                 np.array(layout.whole),
             )  # fmt: skip
-        self._read(cursor)
+        self._read(cursor, budget, block.size)
 
-    def _read(self, cursor: Cursor) -> None:
-        self.others = []
+    def _read(self, cursor: Cursor, budget: Budget, block_size: int) -> None:
+        self._others: list[TextColumn] = []
         for i in range(len(self._layout.chosen)):
             n_holes = int(np.isnan(self.numbers[:, i]).sum())
-            if cursor.take(1) == b"\0":
-                self.others.append(Texts(np.empty(0, np.uint8), np.zeros(n_holes + 1, np.int64)))
-            else:
-                self.others.append(read_texts(cursor, n_holes))
-        self.kept = [read_texts(cursor, self.n_rows) for _ in self._layout.kept]
+            here = cursor.take(1) != b"\0"
+            self._others.append(read_texts(cursor, n_holes) if here else no_texts)
+        self._kept = [read_texts(cursor, self.n_rows) for _ in self._layout.kept]
         n_odd = cursor.number()
         if n_odd > cursor.left:
             raise CodecError("a block tells of more lines than it has.")
-        self.odd_rows = [cursor.number() for _ in range(n_odd)]
-        if self.odd_rows != sorted(self.odd_rows) or max(self.odd_rows, default=0) > self.n_rows:
+        budget.take(_ODD_LINE * n_odd, block_size)
+        self.odd_rows = np.array([cursor.number() for _ in range(n_odd)], np.int64)
+        if (np.diff(self.odd_rows) < 0).any() or self.odd_rows.max(initial=0) > self.n_rows:
             raise CodecError("a block tells of lines that are not in it.")
-        self.odd = read_texts(cursor, n_odd) if n_odd else None
+        self.odd = read_texts(cursor, n_odd) if n_odd else no_texts
         cursor.end()
 
-    def lines(self, end: bytes) -> tuple[Array, Array]:
-        """Return all rows as lines, and where each begins, with the end of the last."""
+    def pieces(self, low: int, high: int, end: bytes) -> Iterator[tuple[int, Array, Array]]:
+        """Yield some rows as lines, some at a time: the first row, lines, and where each begins.
+
+        The end of the last line comes last.
+        """
         layout = self._layout
-        columns: list[Any] = [None] * layout.dialect.n_columns
-        for place, texts in zip(layout.kept, self.kept, strict=True):
-            columns[place] = texts
         decimals = column_decimals(
             self.digits, self.form, self.low, self.high, np.array(layout.whole, bool)
         )
-        for i, place in enumerate(layout.chosen):
-            columns[place] = self._number_column(i, int(decimals[i]))
-        starts = np.cumsum([0, *(len(texts.data) for texts in columns)])
-        offsets = np.stack(
-            [texts.offsets + starts[i] for i, texts in enumerate(columns)]
-        )  # fmt: skip
-        data = np.concatenate([texts.data for texts in columns])
-        return join_fields(data, offsets, layout.dialect.delimiter, np.frombuffer(end, np.uint8))
+        number_columns = [
+            _NumberColumn(self, i, int(decimals[i]), low) for i in range(len(layout.chosen))
+        ]
+        n_rows = piece_rows(layout.dialect.n_columns)
+        for start in range(low, high, n_rows):
+            stop = min(high, start + n_rows)
+            columns: list[Any] = [None] * layout.dialect.n_columns
+            for place, texts in zip(layout.kept, self._kept, strict=True):
+                columns[place] = texts(start, stop)
+            for place, numbers in zip(layout.chosen, number_columns, strict=True):
+                columns[place] = numbers.texts(start, stop)
+            starts = np.cumsum([0, *(len(texts.data) for texts in columns)])
+            offsets = np.stack([texts.offsets + starts[i] for i, texts in enumerate(columns)])
+            data = np.concatenate([texts.data for texts in columns])
+            mark = layout.dialect.delimiter
+            yield start, *join_fields(data, offsets, mark, np.frombuffer(end, np.uint8))
 
-    def _number_column(self, i: int, decimals: int) -> Texts:
-        layout, others = self._layout, self.others[i]
-        values = np.ascontiguousarray(self.numbers[:, i])
-        if self.form != SIGNIFICANT or layout.whole[i]:
-            low = 0 if layout.whole[i] else min(int(self.low[i]), decimals)
+
+def piece_rows(n_columns: int) -> int:
+    """Return how many rows are written at a time."""
+    return max(1, _PIECE_FIELDS // n_columns)
+
+
+class _NumberColumn:
+    """A column of numbers as texts, rows in their order; other texts where there is none."""
+
+    def __init__(self, said: BlockTexts, i: int, decimals: int, row: int) -> None:
+        layout = said._layout
+        self._values = np.ascontiguousarray(said.numbers[:, i])
+        self._others = said._others[i]
+        self._other = int(np.isnan(self._values[:row]).sum())
+        self._mark, self._style = layout.dialect.mark, layout.styles[i]
+        self._low = 0 if layout.whole[i] else min(int(said.low[i]), decimals)
+        # All numbers of a block's column are written in one way.
+        short = said.form != SIGNIFICANT or layout.whole[i]
+        self._decimals = decimals if short and can_be_texts(self._values, decimals) else None
+
+    def texts(self, start: int, stop: int) -> Texts:
+        """Return the texts of the next rows."""
+        values = self._values[start:stop]
+        first = self._other
+        self._other += int(np.isnan(values).sum())
+        others = self._others(first, self._other)
+        if self._decimals is not None:
             found = number_texts(
-                values, low, decimals, layout.dialect.mark, layout.styles[i], *others
+                values, self._low, self._decimals, self._mark, self._style, *others
             )
-            if found is not None:
-                return Texts(*found)
-        return _long_texts(values, layout.dialect.mark, layout.styles[i], others)
+            assert found is not None, "numbers that can be written are not"
+            return Texts(*found)
+        return _long_texts(values, self._mark, self._style, others)
 
 
 def _long_texts(values: Array, mark: int, style: int, others: Texts) -> Texts:
@@ -144,29 +188,40 @@ def restore_csv(
         except (AttributeError, ValueError) as error:
             raise CodecError("its last lines cannot be read.") from error
         return
+    # Every field takes a byte at least: what parts it from the next one.
+    n_columns = layout.dialect.n_columns
+    opened.budget.check((stop - start) * n_columns)
+    n_pieces = len(opened.entries()) + (stop - start) // piece_rows(n_columns)
+    opened.budget.take_work(_COLUMN_WORK * n_columns * n_pieces)
     for block in opened.blocks(0, start, stop):
         low, high = max(start, block.start), min(stop, block.start + block.n_rows)
-        text = _block_lines(block, layout, end, low - block.start, high - block.start)
+        said = BlockTexts(block, layout, opened.budget)
+        waiting = b""
+        for text in _lines(said, end, low - block.start, high - block.start):
+            opened.budget.check(file.tell() + len(waiting) + len(text))
+            file.write(waiting)
+            waiting = text
         if high == total and table.get("open"):
-            text = text.removesuffix(end)
-        file.write(text)
+            waiting = waiting.removesuffix(end)
+        file.write(waiting)
         on_block(high - low)
 
 
-def _block_lines(block: DecodedBlock, layout: Layout, end: bytes, low: int, high: int) -> bytes:
-    """Return the lines of some rows of a block; lines of no row go with the row behind them."""
-    said = BlockTexts(block, layout)
-    lines, places = said.lines(end)
-    if said.odd is None:
-        return lines[places[low] : places[high]].tobytes()
-    found, row = [], low
-    for i, before in enumerate(said.odd_rows):
-        inside = low <= before < high or (before == high == said.n_rows)
-        if not inside:
+def _lines(said: BlockTexts, end: bytes, low: int, high: int) -> Iterator[bytes]:
+    """Yield the lines of some rows of a block; lines of no row go with the row behind them."""
+    for start, lines, places in said.pieces(low, high, end):
+        stop = start + len(places) - 1
+        # Lines behind the last row go with that.
+        side = "right" if stop == high == said.n_rows else "left"
+        first = int(np.searchsorted(said.odd_rows, start))
+        last = int(np.searchsorted(said.odd_rows, stop, side))  # type: ignore[call-overload]
+        if first == last:
+            yield lines.tobytes()
             continue
-        found.append(lines[places[row] : places[before]].tobytes())
-        text = said.odd.data[said.odd.offsets[i] : said.odd.offsets[i + 1]].tobytes()
-        found.append(text + end)
-        row = before
-    found.append(lines[places[row] : places[high]].tobytes())
-    return b"".join(found)
+        odd, found, row = said.odd(first, last), [], start
+        for i, before in enumerate(said.odd_rows[first:last].tolist()):
+            found.append(lines[places[row - start] : places[before - start]].tobytes())
+            found.append(odd.data[odd.offsets[i] : odd.offsets[i + 1]].tobytes() + end)
+            row = before
+        found.append(lines[places[row - start] :].tobytes())
+        yield b"".join(found)

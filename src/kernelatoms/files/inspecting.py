@@ -8,11 +8,18 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelatoms.codec.blocks import rows_a_block
 from kernelatoms.codec.format import section_sizes
 from kernelatoms.codec.measuring import SHARES, Tally, row_errors
 from kernelatoms.codec.models import CodecModel
 from kernelatoms.codec.opened import Compressed
-from kernelatoms.files.compressed import checked_source, in_words, opened_file, read_model
+from kernelatoms.files.compressed import (
+    check_max_size,
+    checked_source,
+    in_words,
+    opened_file,
+    read_model,
+)
 from kernelatoms.files.kinds import column_names, decoded_matrices, open_source, shapes_of
 from kernelatoms.files.sources import OnStep, Source, quiet
 
@@ -91,7 +98,9 @@ class CompressedInfo:
     rows_beyond: int = 0
 
 
-def inspect_compressed(source: Any, original: Any = None) -> CompressedInfo:
+def inspect_compressed(
+    source: Any, original: Any = None, *, max_size: int | None = None
+) -> CompressedInfo:
     """Look at a compressed file: all its checksums are compared, and its errors if possible.
 
     Parameters
@@ -100,6 +109,9 @@ def inspect_compressed(source: Any, original: Any = None) -> CompressedInfo:
         A ``.kac`` or ``.kam`` file.
     original : str or path, optional
         The file that was compressed, to measure errors on.
+    max_size : int or None, default=None
+        The bytes that a file may become, in memory or on disk. By default 4 GiB, or 256 times
+        the bytes of the file where that is more.
 
     Returns
     -------
@@ -117,22 +129,24 @@ def inspect_compressed(source: Any, original: Any = None) -> CompressedInfo:
     >>> sum(info.sections.values()) == info.n_bytes
     True
     """
-    return inspect_file(source, original)
+    return inspect_file(source, original, max_size=max_size)
 
 
 def inspect_file(
-    source: Any, original: Any = None, *, model: Any = None, on_step: OnStep = quiet
-) -> CompressedInfo:
+    source: Any, original: Any = None, *, model: Any = None, max_size: int | None = None,
+    on_step: OnStep = quiet,
+) -> CompressedInfo:  # fmt: skip
     """Inspect a file as ``inspect_compressed`` does; ``on_step`` is told how far it is."""
+    check_max_size(max_size)
     path = checked_source(source)
-    given = None if model is None else read_model(Path(model))
-    with opened_file(path, given) as opened:
+    given = None if model is None else read_model(Path(model), max_size)
+    with opened_file(path, given, max_size) as opened:
         on_step(0, 0, "comparing checksums")
         opened.check()
         header = opened.header
         tally, beyond = None, 0
         if original is not None:
-            tally, beyond = _measure(opened, checked_source(original), on_step)
+            tally, beyond = _measure(opened, checked_source(original), max_size, on_step)
         errors = tuple(header.errors) if tally is None else tally.numbers()
         models = {model.digest: model.predictor for model in opened.stored}
         return CompressedInfo(
@@ -155,23 +169,26 @@ def _name_of(digest: str, given: CodecModel | None) -> str:
 
 
 def both_matrices(
-    opened: Compressed, original: Path, part: int = 0
+    opened: Compressed, original: Path, part: int = 0, max_size: int | None = None
 ) -> Iterator[tuple[Array, Array]]:
     """Yield rows of the original and what became of them, some at a time."""
-    source = open_original(opened, original)
-    blocks = source.blocks(part, max(1, opened.reader.entries[0].n_rows))
+    source = open_original(opened, original, max_size)
+    plan = source.parts[part]
+    blocks = source.blocks(part, rows_a_block(plan.n_rows, plan.row_values))
     theirs = (block.matrix for block in blocks if block.matrix is not None)
     return _side_by_side(theirs, decoded_matrices(opened, part))
 
 
-def _measure(opened: Compressed, original: Path, on_step: OnStep) -> tuple[Tally, int]:
+def _measure(
+    opened: Compressed, original: Path, max_size: int | None, on_step: OnStep
+) -> tuple[Tally, int]:
     """Compare a compressed file with the original."""
     tally, beyond, done = Tally(), 0, 0
     bound = opened.header.bound
     for part, said in enumerate(opened.header.parts):
         if said.model < 0:
             continue
-        for rows, decoded in both_matrices(opened, original, part):
+        for rows, decoded in both_matrices(opened, original, part, max_size):
             tally.add(*row_errors(rows, decoded))
             beyond += int(bound.broken(rows, decoded).sum())
             done += len(rows)
@@ -179,17 +196,17 @@ def _measure(opened: Compressed, original: Path, on_step: OnStep) -> tuple[Tally
     return tally, beyond
 
 
-def open_original(opened: Compressed, original: Path) -> Source:
+def open_original(opened: Compressed, original: Path, max_size: int | None = None) -> Source:
     """Open the original of a compressed file, its columns kept as there."""
     header = opened.header
     with in_words(original):
         if header.kind == "npz":
             kept = [part.name for part in header.parts if part.model < 0]
-            source = open_source(original, (), [name for name in kept if name])
+            source = open_source(original, (), [name for name in kept if name], max_size=max_size)
         elif header.kind == "model":
             raise ValueError("a model file has no original.")
         else:
-            source = open_source(original, like=opened)
+            source = open_source(original, like=opened, max_size=max_size)
     names = [part.name for part in header.parts]
     rows = [opened.n_rows(part) for part in range(len(names))]
     if [plan.name for plan in source.parts] != names or [
@@ -239,8 +256,9 @@ class Drawn(NamedTuple):
 
 
 def matrices_to_draw(
-    source: Any, original: Any = None, *, model: Any = None, most_rows: int = 2000
-) -> "Drawn":
+    source: Any, original: Any = None, *, model: Any = None, most_rows: int = 2000,
+    max_size: int | None = None,
+) -> "Drawn":  # fmt: skip
     """Return a file's first approximate array or table: the original, and what it became.
 
     Parameters
@@ -253,9 +271,11 @@ def matrices_to_draw(
         The model file that it refers to.
     most_rows : int
         How many of its rows, the first ones.
+    max_size : int or None
+        As for ``inspect_compressed``.
     """
-    given = None if model is None else read_model(Path(model))
-    with opened_file(checked_source(source), given) as opened:
+    given = None if model is None else read_model(Path(model), max_size)
+    with opened_file(checked_source(source), given, max_size) as opened:
         parts = [i for i, part in enumerate(opened.header.parts) if part.model >= 0]
         if not parts:
             raise ValueError(f"{source} holds no approximate numbers that could be drawn.")
@@ -263,7 +283,7 @@ def matrices_to_draw(
         if original is None:
             pairs = ((m, m) for m in decoded_matrices(opened, parts[0]))
             return Drawn(name, None, _first_rows(pairs, most_rows)[1], column_names(opened))
-        both = both_matrices(opened, checked_source(original), parts[0])
+        both = both_matrices(opened, checked_source(original), parts[0], max_size)
         return Drawn(name, *_first_rows(both, most_rows), column_names(opened))
 
 

@@ -21,7 +21,8 @@ COMPRESSIBLE = (".csv", ".tsv", ".txt", ".parquet", ".npy", ".npz")
 
 def open_source(
     path: Path, approximate: Sequence[str] = (), exact: Sequence[str] = (), *,
-    like: Compressed | None = None, all_exact: bool = False, on_step: OnStep = quiet,
+    like: Compressed | None = None, all_exact: bool = False, max_size: int | None = None,
+    on_step: OnStep = quiet,
 ) -> Source:  # fmt: skip
     """Open a file that is to be compressed.
 
@@ -35,6 +36,8 @@ def open_source(
         Keep columns as this file does.
     all_exact : bool
         Keep all columns of a table as they are.
+    max_size : int or None
+        The bytes that a file may become that is compressed itself (``.npz``, ``.parquet``).
     on_step : callable
         Told how far it is, where a file is read twice.
     """
@@ -54,11 +57,11 @@ def open_source(
                 "approximate: arrays of floats are approximate, and of others nothing is; convert "
                 f"them before, got {approximate[0]!r}."
             )
-        return ArraySource(path, exact, like)
+        return ArraySource(path, exact, like, max_size)
     if suffix == ".parquet":
         from kernelatoms.files.packed_parquet import ParquetSource
 
-        return ParquetSource(path, approximate, exact, like, all_exact)
+        return ParquetSource(path, approximate, exact, like, all_exact, max_size)
     from kernelatoms.files.packed_csv import CsvSource
 
     return CsvSource(path, approximate, exact, like, all_exact, on_step)
@@ -86,9 +89,9 @@ def decoded_matrices(opened: Compressed, part: int) -> Iterator[Array]:
 
         layout = read_layout(opened)
         for block in opened.blocks(part):
-            yield BlockTexts(block, layout).numbers
+            yield BlockTexts(block, layout, opened.budget).numbers
     elif kind == "parquet":
-        from kernelatoms.files.packed_parquet import decoded_numbers
+        from kernelatoms.files.parquet_rows import decoded_numbers
 
         yield from decoded_numbers(opened)
     else:
@@ -117,7 +120,7 @@ def _table_columns(opened: Compressed) -> tuple[int, int]:
 
         layout = read_layout(opened)
         return len(layout.chosen), layout.dialect.n_columns
-    from kernelatoms.files.packed_parquet import chosen_columns
+    from kernelatoms.files.parquet_rows import chosen_columns
 
     chosen, schema = chosen_columns(opened)
     return len(chosen), len(schema.types)
@@ -131,7 +134,7 @@ def column_names(opened: Compressed) -> list[str] | None:
         layout = read_layout(opened)
         return [layout.dialect.names[i] for i in layout.chosen]
     if opened.header.kind == "parquet":
-        from kernelatoms.files.packed_parquet import chosen_columns
+        from kernelatoms.files.parquet_rows import chosen_columns
 
         chosen, schema = chosen_columns(opened)
         return [schema.names[i] for i in chosen]
@@ -168,7 +171,7 @@ def restore(
     if kind in ("npy", "npz", "array"):
         restore_arrays(opened, file, folder, rows, on_block)
     elif kind == "parquet":
-        from kernelatoms.files.packed_parquet import restore_parquet
+        from kernelatoms.files.parquet_rows import restore_parquet
 
         restore_parquet(opened, file, rows, on_block)
     elif kind == "csv":

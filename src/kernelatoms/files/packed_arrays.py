@@ -18,6 +18,7 @@ from kernelatoms.codec.errors import CodecError
 from kernelatoms.codec.opened import Compressed
 from kernelatoms.files.arrays import UnreadableError, read_header
 from kernelatoms.files.sources import PartPlan, check_room
+from kernelatoms.limits import TooLargeError, check_size
 from kernelatoms.space.memory import check_fits
 
 Array = NDArray[Any]
@@ -38,16 +39,19 @@ class ArraySource:
         Names of arrays that are kept exactly.
     like : Compressed or None
         A compressed array, behind whose rows those of the file are put.
+    max_size : int or None
+        The bytes that an archive's members may become.
     """
 
     def __init__(
-        self, path: Path, exact: Sequence[str] = (), like: Compressed | None = None
-    ) -> None:
+        self, path: Path, exact: Sequence[str] = (), like: Compressed | None = None,
+        max_size: int | None = None,
+    ) -> None:  # fmt: skip
         self.path = path
         self.notes: list[str] = []
         self.columns: dict[str, list[str]] = {}
         self.kind = path.suffix.lower().removeprefix(".")
-        self._members = [_NpyFile(path)] if self.kind == "npy" else _npz_members(path)
+        self._members = [_NpyFile(path)] if self.kind == "npy" else _npz_members(path, max_size)
         names = [member.name for member in self._members]
         for name in exact:
             if name not in names and f"{name}.npy" not in names:
@@ -109,7 +113,11 @@ class ArraySource:
 
 def _plan(member: "_Member", approximate: bool) -> PartPlan:
     layout = member.layout
-    plan = PartPlan(member.name, member.head, layout.n_rows, layout.row_values)
+    # Blocks of long texts or pairs of numbers have as many bytes as those of single ones.
+    row_values = layout.row_values
+    if not approximate:
+        row_values = max(row_values, -(-layout.row_bytes // 8))
+    plan = PartPlan(member.name, member.head, layout.n_rows, row_values)
     if not approximate:
         return plan
     return replace(
@@ -188,11 +196,14 @@ class _NpzMember(_Member):
                 yield values.reshape(some, *layout.shape[1:])
 
 
-def _npz_members(path: Path) -> "list[_Member]":
+def _npz_members(path: Path, max_size: int | None) -> "list[_Member]":
     try:
         with zipfile.ZipFile(path) as archive:
-            return [_NpzMember(path, archive, info) for info in archive.infolist()]
-    except (UnreadableError, MemoryError):
+            members = archive.infolist()
+            # A member never gives more bytes than it declares.
+            check_size(sum(info.file_size for info in members), path.stat().st_size, max_size)
+            return [_NpzMember(path, archive, info) for info in members]
+    except (UnreadableError, TooLargeError, MemoryError):
         raise
     except Exception as error:
         # Broken archives make zipfile raise exceptions of all kinds.
@@ -245,7 +256,11 @@ def restore_arrays(
         Told how many rows have been written.
     """
     layouts = [part_layout(opened, part) for part in range(len(opened.header.parts))]
-    check_room(folder, sum(math.prod(at.shape) * at.dtype.itemsize for at in layouts))
+    n_bytes = sum(layout.n_bytes for layout in layouts)
+    if rows is not None:
+        n_bytes = layouts[0].row_bytes * (rows[1] - rows[0])
+    opened.budget.check(n_bytes)
+    check_room(folder, n_bytes)
     if opened.header.kind in ("npy", "array"):
         if len(layouts) != 1:
             raise CodecError("it holds more than the one array that it should.")
@@ -293,13 +308,13 @@ def _write_npy(
         return
     with tempfile.TemporaryFile(dir=folder) as place:
         # Rows come one after another, but columns are written first: by way of a map.
-        place.truncate(max(1, math.prod(layout.shape) * layout.dtype.itemsize))
+        place.truncate(max(1, layout.n_bytes))
         whole = np.memmap(place, layout.dtype, "r+", 0, layout.shape, "F")
         for piece, first in _decoded_rows(opened, part, layout, start, stop, on_block):
             whole[first : first + len(piece)] = piece
         whole.flush()
         place.seek(0)
-        left = math.prod(layout.shape) * layout.dtype.itemsize
+        left = layout.n_bytes
         while left:
             data = place.read(min(left, 1 << 22))
             file.write(data)

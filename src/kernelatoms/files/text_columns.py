@@ -1,5 +1,6 @@
 """Columns of text as bytes and back: whole numbers, texts of one length, or any."""
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -67,47 +68,103 @@ def text_bytes(texts: Texts) -> bytes:
     return bytes([_ANY]) + arrange(lengths.astype(np.uint32)) + texts.data.tobytes()
 
 
-def read_texts(cursor: Cursor, n_rows: int) -> Texts:
-    """Return the texts of ``column_bytes``; ``CodecError`` if the bytes are not its own."""
+#: ``column(low, high)`` returns the texts of some rows; texts of all rows may take far more room
+#: than the bytes that tell of them.
+TextColumn = Callable[[int, int], Texts]
+
+
+def read_texts(cursor: Cursor, n_rows: int) -> TextColumn:
+    """Return the texts of ``column_bytes``; ``CodecError`` if the bytes are not its own.
+
+    Rows are best asked for in their order.
+    """
     form = cursor.take(1)[0]
     if form in (_WHOLE, _SOME_WHOLE):
-        return _read_whole(cursor, n_rows, form == _SOME_WHOLE)
+        return _WholeNumbers(cursor, n_rows, form == _SOME_WHOLE)
     if form == _SAME:
-        same = np.frombuffer(cursor.counted(), np.uint8)
-        if len(same) > _MOST_LENGTH:
-            raise CodecError("a text of a block is too long.")
-        return Texts(np.tile(same, n_rows), np.arange(n_rows + 1) * len(same))
+        return _same(cursor)
     if form == _ONE_LENGTH:
-        length = cursor.number()
-        if length > _MOST_LENGTH:
-            raise CodecError("a text of a block is too long.")
-        grid = np.frombuffer(cursor.take(n_rows * length), np.uint8).reshape(length, n_rows)
-        return Texts(grid.T.reshape(-1).copy(), np.arange(n_rows + 1) * length)
+        return _one_length(cursor, n_rows)
     if form != _ANY:
         raise CodecError("a column of text is kept in an unknown way.")
     lengths = rearrange(cursor.take(1 + 4 * n_rows), np.dtype(np.uint32), n_rows)
     offsets = np.zeros(n_rows + 1, np.int64)
     np.cumsum(lengths, dtype=np.int64, out=offsets[1:])
-    return Texts(np.frombuffer(cursor.take(int(offsets[-1])), np.uint8), offsets)
+    data = np.frombuffer(cursor.take(int(offsets[-1])), np.uint8)
+
+    def some(low: int, high: int) -> Texts:
+        places = offsets[low : high + 1]
+        return Texts(data[places[0] : places[-1]], places - places[0])
+
+    return some
 
 
-def _read_whole(cursor: Cursor, n_rows: int, some: bool) -> Texts:
-    width = cursor.take(1)[0]
-    if width not in (1, 2, 4, 8):
-        raise CodecError("whole numbers of a block have no width.")
-    empty = np.zeros(n_rows, bool)
-    if some:
-        bits = np.frombuffer(cursor.take(-(-n_rows // 8)), np.uint8)
-        empty = np.unpackbits(bits, count=n_rows).astype(bool)
-    count = n_rows - int(empty.sum())
-    whole = rearrange(cursor.take(1 + count * width), np.dtype(f"<i{width}"), count)
-    values = np.full(n_rows, np.nan)
-    values[~empty] = whole
-    nothing = np.zeros(n_rows - count + 1, np.int64)
-    written = number_texts(values, 0, 0, _POINT, BARE, np.empty(0, np.uint8), nothing)
-    if written is None:
-        raise CodecError("whole numbers of a block are too large.")
-    return Texts(*written)
+def no_texts(low: int, high: int) -> Texts:
+    """Return empty texts for some rows."""
+    return Texts(np.empty(0, np.uint8), np.zeros(high - low + 1, np.int64))
+
+
+def _same(cursor: Cursor) -> TextColumn:
+    same = np.frombuffer(cursor.counted(), np.uint8)
+    _check_length(len(same))
+
+    def some(low: int, high: int) -> Texts:
+        return Texts(np.tile(same, high - low), np.arange(high - low + 1) * len(same))
+
+    return some
+
+
+def _one_length(cursor: Cursor, n_rows: int) -> TextColumn:
+    length = cursor.number()
+    _check_length(length)
+    grid = np.frombuffer(cursor.take(n_rows * length), np.uint8).reshape(length, n_rows)
+
+    def some(low: int, high: int) -> Texts:
+        data = np.ascontiguousarray(grid[:, low:high].T).reshape(-1)
+        return Texts(data, np.arange(high - low + 1) * length)
+
+    return some
+
+
+def _check_length(length: int) -> None:
+    if length > _MOST_LENGTH:
+        raise CodecError("a text of a block is too long.")
+
+
+class _WholeNumbers:
+    """Whole numbers as texts, where a bit does not say that a field is empty."""
+
+    def __init__(self, cursor: Cursor, n_rows: int, some: bool) -> None:
+        width = cursor.take(1)[0]
+        if width not in (1, 2, 4, 8):
+            raise CodecError("whole numbers of a block have no width.")
+        self._empty: Array | None = None
+        count = n_rows
+        if some:
+            self._empty = np.frombuffer(cursor.take(-(-n_rows // 8)), np.uint8)
+            count -= int(np.unpackbits(self._empty, count=n_rows).sum())
+        self._values = rearrange(cursor.take(1 + count * width), np.dtype(f"<i{width}"), count)
+        self._row = self._number = 0  # so many numbers are before that row
+
+    def __call__(self, low: int, high: int) -> Texts:
+        if low < self._row:
+            self._row = self._number = 0
+        first = self._number + int((~self._is_empty(self._row, low)).sum())
+        held = ~self._is_empty(low, high)
+        values = np.full(high - low, np.nan)
+        self._row, self._number = high, first + int(held.sum())
+        values[held] = self._values[first : self._number]
+        nothing = np.zeros(len(values) - int(held.sum()) + 1, np.int64)
+        written = number_texts(values, 0, 0, _POINT, BARE, np.empty(0, np.uint8), nothing)
+        if written is None:
+            raise CodecError("whole numbers of a block are too large.")
+        return Texts(*written)
+
+    def _is_empty(self, low: int, high: int) -> Array:
+        if self._empty is None:
+            return np.zeros(high - low, bool)
+        bits = np.unpackbits(self._empty[low // 8 : -(-high // 8)])
+        return bits[low % 8 :][: high - low].astype(bool)
 
 
 def _width(values: Array) -> int:

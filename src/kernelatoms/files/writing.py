@@ -111,7 +111,7 @@ def replacing(path: Any) -> Iterator[IO[bytes]]:
     target = Path(os.path.realpath(path))
     temporary = _neighbour(target)
     try:
-        _unfinished.add(temporary)
+        unfinished(temporary)
         with temporary.open("x+b") as file:
             _keep_mode(target, file.fileno())
             yield file
@@ -119,7 +119,7 @@ def replacing(path: Any) -> Iterator[IO[bytes]]:
             os.fsync(file.fileno())
         temporary.replace(target)
     finally:
-        remove_unfinished(temporary)
+        finished(temporary)
     _remove_abandoned(target)
 
 
@@ -134,12 +134,22 @@ def _keep_mode(target: Path, handle: int) -> None:
         os.fchmod(handle, stat.S_IMODE(was.st_mode) & 0o777)
 
 
-def remove_unfinished(*files: Path) -> None:
-    """Remove files that are being written; all of them, if the process is about to end."""
-    for file in files or tuple(_unfinished):
-        with suppress(OSError):
-            file.unlink()
-        _unfinished.discard(file)
+def unfinished(file: Path) -> None:
+    """Write down a file that must not be left behind, even if the process ends at once."""
+    _unfinished.add(file)
+
+
+def finished(file: Path) -> None:
+    """Remove such a file, if it is there."""
+    with suppress(OSError):
+        file.unlink()
+    _unfinished.discard(file)
+
+
+def remove_unfinished() -> None:
+    """Remove all such files: the process is about to end."""
+    for file in tuple(_unfinished):
+        finished(file)
 
 
 def _remove_abandoned(target: Path) -> None:

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from kernelatoms.files import one_writer
+
 Record = dict[str, Any]
 
 
@@ -38,10 +40,13 @@ def read_records(path: Path) -> list[Record]:
 
 
 def append_record(path: Path, record: Record) -> None:
-    """Add one line and see that it is on the disk."""
+    """Add one line and see that it is on the disk.
+
+    One process at a time: another's line that is half written would be taken for a torn one.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     line = json.dumps(record, sort_keys=True).encode() + b"\n"
-    with path.open("ab+") as file:
+    with one_writer(path), path.open("ab+") as file:
         file.seek(0)
         whole, torn = _split_torn_end(file.read())
         if torn:

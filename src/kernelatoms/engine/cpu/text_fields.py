@@ -298,6 +298,13 @@ def rounded(values: Array, decimals: Array) -> Array:
         return np.where(np.abs(whole) < _LARGEST, whole / powers, values)
 
 
+def can_be_texts(values: Array, high: int) -> bool:
+    """Tell whether ``number_texts`` can write all of these numbers with so many decimals."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        whole = np.abs(np.rint(values * _POWERS[min(high, _MOST_POWER)]))
+    return high < len(_WHOLE_POWERS) and bool((whole[~np.isnan(values)] < _LARGEST).all())
+
+
 def number_texts(
     values: Array, low: int, high: int, mark: int, style: int, others: Array, offsets: Array
 ) -> tuple[Array, Array] | None:
@@ -318,11 +325,11 @@ def number_texts(
     offsets : int array of shape (n_others + 1,)
         Where each of them begins, and the end of the last.
     """
+    if not can_be_texts(values, high):
+        return None
     with np.errstate(over="ignore", invalid="ignore"):
         whole = np.rint(values * _POWERS[min(high, _MOST_POWER)])
     present = ~np.isnan(values)
-    if high > len(_WHOLE_POWERS) - 1 or not (np.abs(whole[present]) < _LARGEST).all():
-        return None
     texts = np.empty(len(others) + 40 * int(present.sum()), np.uint8)
     places = np.zeros(len(values) + 1, np.int64)
     scaled = np.abs(np.where(present, whole, 0.0)).astype(np.int64)
