@@ -407,7 +407,8 @@ def test_little_left_of_nearly_constant_rows(spread, positive, eight_bits):
     expected = in_float64(signals, atoms, 5, positive=positive)
     settled = coded.unsettled == 0
     assert torch.equal(coded.indices[settled], expected[0][settled])
-    assert int(settled.sum()) >= 8 or spread < 1e-2
+    # What 8 bits may be off by is more than all correlations: which are positive is not known.
+    assert int(settled.sum()) >= 8 or spread < 1e-2 or (positive and eight_bits)
 
 
 @pytest.mark.parametrize("after", [0, 1])
