@@ -231,10 +231,15 @@ def _pursue(  # type: ignore[no-untyped-def]
             # The new direction: c = L^-1 G[I, b], row k of L^-1 = [-c'L^-1, 1] / sqrt(t).
             c = _sum(known * row[None, :], (js < k)[None, :], 1)
             left = norm2 - _sum(c * c, js < k, 0)
-            helps = (ab * ab > vanishing * norm2) & (left > norm2 * _ROUNDING) & (top > 0)
-            helps &= tl.sum(tl.where((ids == b) & (js < k), 1, 0), 0) == 0
+            wanted = (ab * ab > vanishing * norm2) & (top > 0)
             if POSITIVE:
-                helps &= ab > 0.0
+                wanted &= ab > 0.0
+            helps = wanted & (left > norm2 * _ROUNDING)
+            helps &= tl.sum(tl.where((ids == b) & (js < k), 1, 0), 0) == 0
+            if OLS:  # it may have picked by rounding alone, or overlooked atoms that are spanned
+                rest = a * a * _ROUNDING - vanishing * lowest_h
+                rest = tl.where(a > 0.0, rest, -1.0) if POSITIVE else rest
+                wanted |= tl.max(rest, 0) > 0.0
             scale = 1.0 / tl.sqrt(tl.maximum(left, 1e-37))
             direction = _sum(c[:, None] * known, (js < k)[:, None], 0)
             direction = tl.where(js == k, 1.0, -direction) * scale
@@ -251,7 +256,7 @@ def _pursue(  # type: ignore[no-untyped-def]
                 doubt |= runner + tie > best
             if POSITIVE:
                 doubt |= tl.min(tl.where(js <= k, w + step, 1.0), 0) <= 0.0
-            unsettled = tl.where(helps & doubt, DOUBTFUL, unsettled)
+            unsettled = tl.where(wanted & (doubt | (helps == 0)), DOUBTFUL, unsettled)
             going = helps & (unsettled == 0)
             if going:
                 w += step
