@@ -153,7 +153,7 @@ class TestBlind:
     def test_rows_far_from_zero(self, rng):
         """scale cannot help here: what differs is beyond the digits."""
         X = 1e9 + rng.standard_normal((50, 3))
-        for kernel in (PolynomialKernel("scale"), SigmoidKernel("scale")):
+        for kernel in (PolynomialKernel("scale"), SigmoidKernel("scale"), SigmoidKernel(1.0)):
             assert what_it_misses(kernel.with_gamma_from(X), X) == "alike"
 
     def test_one_huge_value(self, rng):

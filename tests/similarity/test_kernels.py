@@ -33,6 +33,8 @@ class TestNamed(KernelContract):
         return make_kernel(self.name, gamma=0.3, degree=2, coef0=0.5)
 
     def scale(self, X):
+        if self.name == "sigmoid":
+            return 1 / np.mean([x @ x for x in X])
         if self.name not in ("laplacian", "chi2"):
             return super().scale(X)
         pairs = [(x, y) for i, x in enumerate(X) for y in X[:i]]

@@ -70,11 +70,11 @@ class KernelLinearizer(
     gamma : float, "scale", "auto", "spread" or None, default="scale"
         Parameter of the kernels by name: a number above 0, or a word. "scale" fits it to the
         training rows: 1 / (n_features * X.var()) as in scikit-learn's ``SVC``; for "laplacian",
-        "chi2" and distances, whose gamma multiplies no squares of values, 1 over the mean of what
-        it multiplies. "spread" makes rows at the mean squared distance (the mean of whatever gamma
-        multiplies) similar by a half. "auto" is 1 / n_features. None is the default of
-        ``sklearn.metrics.pairwise``, whatever the rows: 1 / n_features, 1 for "chi2" (0.5 for
-        distances). Other kernels bring their own.
+        "chi2", "sigmoid" and distances 1 over the mean of what it multiplies (l1 distances,
+        squared norms, ...), which no variance tells. "spread" makes rows at the mean squared
+        distance (the mean of whatever gamma multiplies) similar by a half. "auto" is
+        1 / n_features. None is the default of ``sklearn.metrics.pairwise``, whatever the rows:
+        1 / n_features, 1 for "chi2" (0.5 for distances). Other kernels bring their own.
     degree, coef0 : float
         Parameters of the kernels by name, as in scikit-learn; ``kernel="poly", degree=4, gamma=1,
         coef0=0`` is the paper's (x'y)^4.

@@ -288,7 +288,7 @@ class Kernel:
     def scale_gamma(self, X: Array) -> float:
         """Return what ``gamma="scale"`` is on rows X: 1 / (n_features * X.var()), as in ``SVC``.
 
-        That is for a gamma that multiplies squares of values: squared distances, inner products.
+        That is for a gamma that multiplies squared distances (and for polynomials, as there).
         Kernels whose gamma multiplies something else return 1 over its mean instead.
         """
         return gamma_by_variance(X)

@@ -26,7 +26,7 @@ def check_gamma(gamma: Any, *, words: tuple[str, ...] = GAMMA_WORDS) -> None:
 
 
 def gamma_by_variance(X: Array) -> float:
-    """Return 1 / (n_features * X.var()) as scikit-learn's ``SVC``: 1 where all values are equal.
+    """Return 1 / (n_features * X.var()) as scikit-learn's ``SVC``; 1 where all values are equal.
 
     Parameters
     ----------
@@ -44,13 +44,37 @@ def gamma_by_variance(X: Array) -> float:
         lowest, highest = (float(X.min()), float(X.max())) if len(X) else (0.0, 0.0)
     if lowest == highest:  # where the mean is rounded, the variance is not 0
         return 1.0
+    return _one_over(lambda rows: rows.var(dtype=np.float64), X, n_features)
+
+
+def gamma_by_norms(X: Array) -> float:
+    """Return 1 over the mean squared norm of rows; 1 where all values are 0.
+
+    Parameters
+    ----------
+    X : array of shape (n, n_features)
+        Rows. Missing values (NaN) are left out of the mean of all squares.
+
+    Returns
+    -------
+    float
+    """
+    n_features = X.shape[1]
+    X = X[~np.isnan(X)]
+    if not X.any():
+        return 1.0
+    return _one_over(lambda rows: np.square(rows.astype(np.float64)).mean(), X, n_features)
+
+
+def _one_over(mean_square: Callable[[Array], Any], X: Array, n_features: int) -> float:
+    """Return 1 / (n_features * mean_square(X)), also where squares of values do not fit."""
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        variance = float(X.var(dtype=np.float64))
-        unit = 1.0
-        if not np.finfo(np.float64).tiny < variance < np.inf:  # squares do not fit: in other units
-            unit = max(-lowest, highest)
-            variance = float((X.astype(np.float64) / unit).var())
-        return _gamma(np.float64(1) / (n_features * variance) / unit / unit, highest - lowest)
+        mean, unit = float(mean_square(X)), 1.0
+        largest = float(np.abs(X).max())
+        if not np.finfo(np.float64).tiny < mean < np.inf:
+            unit = largest
+            mean = float(mean_square(X.astype(np.float64) / unit))
+        return _gamma(np.float64(1) / (n_features * mean) / unit / unit, largest)
 
 
 def gamma_by_mean(mean: float, at_mean: float = 1.0) -> float:
@@ -78,7 +102,7 @@ def _gamma(number: Any, size: float) -> float:
     if not 0 < number < np.inf:
         raise ValueError(
             f"gamma='scale' and 'spread' fit gamma to the rows, whose values are too "
-            f"{'small' if number > 0 else 'large'} for that (they differ by {size:.3g}): scale the "
+            f"{'small' if number > 0 else 'large'} for that (up to {size:.3g}): scale the "
             "rows (sklearn.preprocessing.StandardScaler), or give gamma as a number."
         )
     return float(number)

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from kernelatoms.engine import machine
 from kernelatoms.similarity.base import Kernel, check_number
-from kernelatoms.similarity.gammas import check_gamma
+from kernelatoms.similarity.gammas import check_gamma, gamma_by_norms
 from kernelatoms.similarity.gradients import Slopes
 from kernelatoms.similarity.inversion import PolynomialInversion
 from kernelatoms.similarity.missing import cosine_from_parts, energy_from_parts, inner_from_parts
@@ -171,7 +171,7 @@ class SigmoidKernel(InnerProductKernel):
     Parameters
     ----------
     gamma : float, "scale", "auto", "spread" or None
-        None is 1 / n_features.
+        None is 1 / n_features; "scale" is 1 over the mean squared norm of rows.
     coef0 : float
         The constant.
     """
@@ -186,6 +186,13 @@ class SigmoidKernel(InnerProductKernel):
         inner *= self.gamma_for(n_features)
         inner += float(self.coef0)
         return np.tanh(inner)
+
+    def scale_gamma(self, X: Array) -> float:
+        """Return 1 over the mean squared norm of rows: ``SVC``'s number, of rows of mean 0.
+
+        Of other rows that has all values at 1: no inner product tells its size by a variance.
+        """
+        return gamma_by_norms(X)
 
     def slopes(self, X: Array, Y: Array) -> Slopes:
         """Return a = gamma (1 - k^2), b = 0."""
