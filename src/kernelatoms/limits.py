@@ -5,9 +5,42 @@ become, in memory or on disk, and refuses what is larger before it starts. Time 
 reader takes more than time linear in the bytes that it was allowed.
 """
 
+from dataclasses import dataclass
+
 #: A file may grow to this size, or to ``EXPANSION`` times its own bytes where that is more.
 MAX_SIZE = 4 << 30
 EXPANSION = 256
+
+#: Model files have limits of their own: what is unpacked is held three times for a while. Models
+#: that shrink more are written without compression, so that no honest file meets them.
+MODEL_SIZE = 256 << 20
+MODEL_EXPANSION = 20
+#: Members of the archive; bytes of the texts in it, and their values, of which a class of a
+#: classifier takes a hundred; objects, and how deeply they are nested.
+MODEL_MEMBERS = 50_000
+MODEL_TEXT = 16 << 20
+MODEL_VALUES = 1_000_000
+MODEL_NODES = 100_000
+MODEL_LEVELS = 200
+#: Columns that a step of a model may make of a row by its parameters alone.
+MODEL_COLUMNS = 1 << 24
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What one file may become: by its own size, or what the user allows."""
+
+    file_size: int
+    max_size: int | None = None
+
+    @property
+    def allowed(self) -> int:
+        """The bytes that it may become."""
+        return allowed_size(self.file_size, self.max_size)
+
+    def check(self, n_bytes: int) -> None:
+        """Refuse a file that becomes ``n_bytes`` or more, if that is too much."""
+        check_size(n_bytes, self.file_size, self.max_size)
 
 
 class TooLargeError(ValueError):
@@ -21,6 +54,11 @@ def allowed_size(file_size: int, max_size: int | None = None) -> int:
     the rule above.
     """
     return max(MAX_SIZE, EXPANSION * file_size) if max_size is None else max_size
+
+
+def allowed_model_size(file_size: int, max_size: int | None = None) -> int:
+    """Return the bytes that a model file of ``file_size`` bytes may become."""
+    return max(MODEL_SIZE, MODEL_EXPANSION * file_size) if max_size is None else max_size
 
 
 def check_size(n_bytes: int, file_size: int, max_size: int | None = None) -> None:
