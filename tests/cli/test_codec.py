@@ -4,6 +4,9 @@ import json
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
+
+from kernelatoms.cli.app import app
 
 
 @pytest.fixture
@@ -107,3 +110,31 @@ def test_mistakes_are_told_in_one_line(sensors, command, arguments):
     assert done.stderr.count("\n") == 1
     assert MISTAKES[arguments] in done.stderr
     assert sorted(p.name for p in sensors.iterdir() if p.name[0] != ".") == ["sensors.csv"]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("decompress", "x.kac", "-o", "back.npy"),
+        ("inspect", "x.kac", "--original", "x.npy"),
+        ("compress", "x.npz", "-o", "x.kac", "--append"),
+        ("codec", "fit", "x.npz", "-o", "x.kam"),
+    ],
+    ids=lambda arguments: " ".join(arguments[:2]),
+)
+def test_files_may_become_what_is_allowed(tmp_path, arguments):
+    from kernelatoms import compress
+
+    np.save(tmp_path / "x.npy", np.ones((2000, 2)))
+    np.savez_compressed(tmp_path / "x.npz", np.ones((2000, 2)))
+    compress(tmp_path / "x.npz" if "--append" in arguments else tmp_path / "x.npy",
+             tmp_path / "x.kac", model="lags")  # fmt: skip
+    paths = [str(tmp_path / a) if "." in a else a for a in arguments]
+    for size, code in (("20KiB", 2), ("40KB", 0)):
+        said = CliRunner().invoke(app, [*paths, "--max-size", size])
+        assert said.exit_code == code, said.output
+    said = CliRunner().invoke(app, [*paths, "--max-size", "20KiB", *["--force"] * ("-o" in paths)])
+    words = " ".join(said.output.split())
+    assert "would become 32," in words
+    assert "or more, and 20,480 bytes are allowed" in words
+    assert "Traceback" not in words

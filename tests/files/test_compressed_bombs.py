@@ -139,12 +139,15 @@ def test_texts_come_back_the_same_in_pieces_of_any_size(tmp_path, monkeypatch, r
     lines += ["# the end", "#"]
     path = tmp_path / "t.csv"
     path.write_text("\n".join(lines))
+    exact = compress(path, tmp_path / "exact.kac", max_error=None, block_rows=25).path
+    assert decompress(exact, tmp_path / "x.csv").read_bytes() == path.read_bytes()
     whole = compress(path, max_absolute=0.001, model="lags", block_rows=25).path
     expected = decompress(whole, tmp_path / "whole.csv").read_bytes()
     some = decompress(whole, tmp_path / "some.csv", rows=(13, 51)).read_bytes()
     assert expected.decode().splitlines()[0] == lines[0]
     for n_fields in (1, 7, 23, 100):
         monkeypatch.setattr("kernelatoms.files.csv_lines._PIECE_FIELDS", n_fields)
+        assert decompress(exact, tmp_path / "x.csv").read_bytes() == path.read_bytes()
         assert decompress(whole, tmp_path / "x.csv").read_bytes() == expected
         assert decompress(whole, tmp_path / "x.csv", rows=(13, 51)).read_bytes() == some
 
@@ -154,16 +157,31 @@ def test_large_blocks_are_decoded_one_at_a_time(monkeypatch):
     monkeypatch.setenv("KERNELATOMS_NUM_THREADS", "4")
     together = []
 
-    def items():
-        for i in (3, 30, 15, 20, 500, 1, 1, 1, 1, 1):
-            together.append(i)
-            yield i
+    def each(work, items):
+        together.append(list(items))
+        return [work(item) for item in items]
 
-    seen = []
-    for result in in_order(lambda i: i, items(), lambda i: i):
-        seen.append(result)
-        assert len(together) - len(seen) < 4
-    assert seen == together == [3, 30, 15, 20, 500, 1, 1, 1, 1, 1]
+    monkeypatch.setattr("kernelatoms.codec.blocks.each", each)
+    sizes = [3, 30, 15, 20, 500, 1, 1, 1, 1, 1]
+    assert list(in_order(lambda i: i, sizes, lambda i: i)) == sizes
+    assert together == [[3, 30], [15, 20], [1, 1, 1, 1]]  # and 500 and the last alone
+    assert list(in_order(lambda i: i, sizes)) == sizes
+    assert together[3:] == [[3, 30, 15, 20], [500, 1, 1, 1], [1, 1]]
+
+
+def test_blocks_are_counted_together(tmp_path):
+    """Texts that are kept exactly are known when their block is read, and not before."""
+    column = pyarrow.array(["x" * 1000] * 1000)
+    block = (0, 1000, b"", pack(bombs.stream(column)))
+    path = tmp_path / "t.kac"
+    path.write_bytes(bombs.parquet_file({"a": column.type}, [block], 40))
+    assert path.stat().st_size < 200_000
+    for most in (10 << 20, 60 << 20):
+        with pytest.raises(OversizedError, match="or more, and"):
+            decompress(path, tmp_path / "t.parquet", max_size=most)
+    assert [file.name for file in tmp_path.iterdir()] == ["t.kac"]
+    found = parquet.read_table(decompress(path, tmp_path / "t.parquet", max_size=90 << 20))
+    assert found.num_rows == 40_000
 
 
 TYPES = [
@@ -224,6 +242,18 @@ def test_streams_of_other_types_or_batches_are_refused():
     words = pyarrow.array(["a", "a"]).dictionary_encode()
     with pytest.raises(CodecError, match="twice"):
         read_batch(bombs.stream(words, "zstd")[1:], [words.type])
+    # The dictionary alone.
+    packed, plain = (
+        list(pyarrow.ipc.MessageReader.open_stream(bombs.stream(words, how)[1:]))
+        for how in ("zstd", None)
+    )
+    for messages in ([plain[0], packed[1], plain[2]], [plain[0], plain[1], packed[2]]):
+        with pytest.raises(CodecError, match="twice"):
+            read_batch(b"".join(bytes(m.serialize()) for m in messages), [words.type])
+    whole = b"".join(bytes(m.serialize()) for m in plain)
+    assert read_batch(whole, [words.type]).column(0).equals(words)
+    with pytest.raises(CodecError, match="one batch"):
+        read_batch(whole + bytes(plain[2].serialize()), [words.type])
 
 
 def test_schemas_come_back():

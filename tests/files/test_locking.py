@@ -128,6 +128,29 @@ def test_a_lock_ends_with_its_process(place):
     assert names(place) == ["all.kac", "rows.npy"]
 
 
+@pytest.mark.usefixtures("impatient")
+def test_a_lock_that_was_removed_meanwhile_is_none(place, monkeypatch):
+    """Who waited for it has got a file that nobody finds any more."""
+    lock, file = locking._lock_now, place / ".all.kac.lock"
+    calls = []
+
+    def late(handle):
+        lock(handle)
+        if not calls:
+            file.unlink()
+            file.touch()
+        calls.append(handle)
+
+    monkeypatch.setattr(locking, "_lock_now", late)
+    monkeypatch.setattr(locking, "PATIENCE", 1.0)
+    with one_writer(place / "all.kac"):
+        monkeypatch.setattr(locking, "PATIENCE", 0.0)
+        assert len(calls) == 2
+        with pytest.raises(BlockingIOError), one_writer(place / "all.kac"):
+            raise AssertionError("two at once")
+    assert not file.exists()
+
+
 def test_interrupted_while_waiting(place):
     def interrupt():
         raise KeyboardInterrupt
