@@ -15,7 +15,7 @@ return ``DeviceArray``s. Inside the files they are functions of tensors (``on_te
 - ``greedy``: greedy pursuits: blocks and memory; ``greedy_blocks``, ``greedy_scale``: both of them;
   ``greedy_coders``: what codes a block; ``greedy_steps``, ``greedy_sources``,
   ``greedy_nonnegative``, ``greedy_atoms``: in plain torch; ``greedy_kernels``,
-  ``greedy_exact``, ``many_atoms``: in Triton.
+  ``greedy_exact``, ``screens``, ``many_atoms``: in Triton.
 - ``l1``: l1 coding; ``l1_rounds``: working sets and certificates; ``l1_looks``: at all atoms;
   ``l1_parts``: memory; ``l1_solvers``: small problems in plain torch; ``l1_kernels``: in Triton.
 - ``ksvd``, ``atoms``: updates of dictionaries; ``ksvd_kernels``, ``atoms_kernels``: in Triton.
