@@ -104,6 +104,23 @@ def test_nonnegative_codes_leave_no_more_than_the_textbook(selection, seed, angl
 
 
 @pytest.mark.parametrize("selection", ["omp", "ols"])
+@pytest.mark.parametrize("listed", [False, True])
+@given(seed=seeds, angle=degrees)
+def test_signals_that_miss_values(selection, listed, seed, angle):
+    X, D = coherent("cone", np.random.default_rng(seed), angle)
+    X[:, :4] = np.nan
+    wide = X.astype(np.float64), D.astype(np.float64)
+    lists = np.tile(np.arange(30, dtype=np.int32), (len(X), 1)) if listed else None
+    left = []
+    for rows, atoms in ((X, D), wide):
+        codes = omp(LinearProblem(rows, atoms), 14, selection=selection, candidates=lists)
+        W = codes.to_dense()
+        assert W.dtype == rows.dtype
+        left.append(left_over(wide[0][:, 4:], wide[1][:, 4:], W))
+    assert (left[0] - left[1]).mean() < MORE_LEFT
+
+
+@pytest.mark.parametrize("selection", ["omp", "ols"])
 @given(seed=seeds, angle=degrees, n_nonzero=st.integers(2, 20))
 def test_coefficients_are_those_of_least_squares(selection, seed, angle, n_nonzero):
     X, D = coherent("cone", np.random.default_rng(seed), angle)

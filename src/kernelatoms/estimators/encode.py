@@ -99,8 +99,8 @@ def sparse_encode(
     max_residual : float or array of shape (n_samples,), optional
         Stop once the residual's norm is at most this share of the signal's norm (0 to 1); one
         number for all signals, or one for each. In float32, shares below about 3e-3 drown in
-        rounding, and atoms within a quarter of a degree of each other count as one: use float64
-        for nearly parallel atoms.
+        rounding, and atoms within a quarter of a degree of each other may count as one: use
+        float64 for nearly parallel atoms.
     absolute : bool, default=False
         For "omp": stop once the residual's norm is at most ``max_residual`` itself, not a share.
     selection : {"omp", "ols"}

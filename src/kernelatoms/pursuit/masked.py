@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from kernelatoms.engine import machine
 from kernelatoms.pursuit.tiny import enlarge, enlarged, put_back, tiny_signals
-from kernelatoms.space.codes import Codes, PaddedCodes
+from kernelatoms.space.codes import Codes, PaddedCodes, replace_rows
 from kernelatoms.space.problem import LinearProblem
 
 Array = NDArray[Any]
@@ -62,13 +62,22 @@ def masked_omp(
             "positive=True needs complete signals, but X contains NaN: impute what is missing, or "
             "leave such rows out."
         )
-    codes, energy = _masked_omp(problem, n_nonzero, stop_at, absolute, selection, candidates)
+    codes, energy, unsettled = _masked_omp(
+        problem, n_nonzero, stop_at, absolute, selection, candidates
+    )
+    some = np.flatnonzero(unsettled) if problem.gains_digits else np.arange(0)
+    if len(some):
+        again, *_ = _masked_omp(
+            problem.in_float64(some), n_nonzero, None if stop_at is None else stop_at[some],
+            absolute, selection, None if candidates is None else candidates[some], exact=True,
+        )  # fmt: skip
+        codes = replace_rows(codes, some, again.astype(codes.dtype))
     if stop_at is None:
         return codes
     tiny = tiny_signals(problem, energy)
     if len(tiny):
         larger = enlarged(problem, tiny)
-        again, _ = _masked_omp(
+        again, *_ = _masked_omp(
             larger, n_nonzero, enlarge(stop_at[tiny]) if absolute else stop_at[tiny], absolute,
             selection, None if candidates is None else candidates[tiny],
         )  # fmt: skip
@@ -84,16 +93,18 @@ def _masked_omp(
     absolute: bool,
     selection: str,
     candidates: NDArray[np.int32] | None,
-) -> tuple[Codes, Array]:
-    """Return padded codes, and the squared norms of observed entries."""
+    exact: bool = False,
+) -> tuple[Codes, Array, Array]:
+    """Return padded codes, squared norms of observed entries, and whom rounding ended."""
     signals, atoms, dtype = problem.signals, problem.atoms, problem.dtype
     _ = atoms.norms2  # refused where they overflow
     if candidates is None:
         candidates = np.empty((len(signals), 0), np.int32)
-    indices, values, left, energy = machine(signals).omp_observed(
+    indices, values, left, energy, unsettled = machine(signals).omp_observed(
         signals, atoms.rows, atoms.columns, n_nonzero, candidates=candidates, stop_at=stop_at,
-        relative=not absolute, use_ols=selection == "ols",
+        relative=not absolute, use_ols=selection == "ols", exact=exact,
     )  # fmt: skip
-    error = np.where(left > 10 * np.finfo(dtype).eps * energy, left, 0.0)
+    eps = np.finfo(np.float32 if exact else dtype).eps  # of the codes
+    error = np.where(left > 10 * eps * energy, left, 0.0)
     codes = PaddedCodes(n_atoms=problem.n_atoms, error=error, indices=indices, values=values)
-    return codes, energy
+    return codes, energy, unsettled

@@ -10,7 +10,7 @@ that can estimate inner products from a part of a row need no exception.
 """
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -174,7 +174,7 @@ class _SignalsOverAtoms:
         """Whether inner products in float64 surely have more digits than these of float32."""
         return bool(self.dtype == np.float32 and self.atoms.gains_digits)
 
-    def in_float64(self, signals: NDArray[np.intp]) -> CodingProblem:
+    def in_float64(self, signals: NDArray[np.intp]) -> Self:
         """Return the problem of some signals, with inner products in float64."""
         wide = self.signals[signals].astype(np.float64)
         return type(self)(wide, self.atoms.in_float64)

@@ -23,8 +23,12 @@ from kernelatoms.engine.cpu.layout import check_shape
 from kernelatoms.engine.cpu.scale import is_ordinary, scale_back, squared_norms, to_ordinary
 from kernelatoms.engine.cpu.threads import each_block, fair_share
 
-# As in ``omp``: below this many machine epsilons of its scale a number is rounding.
+Array = NDArray[Any]
+
+# As in ``omp``: below this many machine epsilons of its scale a number is rounding; the share of a
+# signal's energy that rounding may change.
 _ROUNDING = 100.0
+_MOST_DOUBT = 1e-6
 
 
 @jit()
@@ -72,16 +76,16 @@ def _shrink(energy, start, along, rounding64):  # type: ignore[no-untyped-def]
 
 @jit(fastmath=True)
 def _take_best(  # type: ignore[no-untyped-def]
-    step, atoms, known, corr, weights, until, rounding64,
-    residual, directions, factors, lengths, picked, counts, least, left,
+    step, atoms, known, corr, weights, whole, until, spanned, least_share,
+    residual, directions, factors, lengths, picked, counts, least, left, unsettled,
 ):  # fmt: skip
     """Give every signal that is not done one more atom; return how many may take another.
 
-    A signal is done if it has fewer than ``step`` atoms.
+    A signal is done if it has fewer than ``step`` atoms. It is unsettled if it could have taken
+    one, but for atoms that the picked ones span but for rounding.
     """
     n_going = 0
     n_atoms, n_features = atoms.shape
-    rounding = residual.dtype.type(rounding64)
     for s in range(residual.shape[0]):
         if counts[s] < step or left[s] <= until[s]:
             continue
@@ -92,6 +96,10 @@ def _take_best(  # type: ignore[no-untyped-def]
                 best, b = here, j
         # A correlation at rounding level means that the residual is zero, or orthogonal to all.
         if b < 0 or best <= least[s]:
+            for j in range(n_atoms):
+                floor = least[s] * least[s] * whole[s, j]
+                if whole[s, j] > 0.0 and corr[s, j] * corr[s, j] > floor:
+                    unsettled[s] = True
             continue
         q, r = directions[step, s], residual[s]
         norm2 = residual.dtype.type(0)
@@ -109,7 +117,8 @@ def _take_best(  # type: ignore[no-untyped-def]
         remaining = residual.dtype.type(0)
         for i in range(n_features):
             remaining += q[i] * q[i]
-        if not remaining > rounding * norm2:
+        if not remaining > spanned * norm2:
+            unsettled[s] = True
             continue
         length = np.sqrt(remaining)
         z = residual.dtype.type(0)
@@ -126,7 +135,7 @@ def _take_best(  # type: ignore[no-untyped-def]
         counts[s] += 1
         left[s] = energy
         if step == 0:
-            least[s] = rounding64 * abs(z)
+            least[s] = least_share * abs(z)
         n_going += 1
     return n_going
 
@@ -170,9 +179,11 @@ def pursue_observed(
     candidates: NDArray[np.int32],
     leave: NDArray[np.float64],
     use_ols: bool,
+    exact: bool,
     indices: NDArray[np.int32],
     values: NDArray[Any],
     left: NDArray[np.float64],
+    unsettled: NDArray[np.bool_],
 ) -> None:
     """Code a block of signals by their observed entries; ``signals`` become residuals.
 
@@ -194,12 +205,17 @@ def pursue_observed(
         Stop when the squared residual is no more; below 0 to stop on sparsity alone.
     use_ols : bool
         Select by residual decrease (OLS) instead of correlation (OMP).
+    exact : bool
+        Signals and atoms, in float64, are numbers of float32.
     indices, values, left
         Results: atoms in ascending order (then -1), their coefficients, and squared residuals.
+    unsettled : (n_signals,)
+        Results: whether rounding ended the pursuit.
     """
     n_signals, n_nonzero = indices.shape
     dtype = signals.dtype
-    rounding = _ROUNDING * float(np.finfo(dtype).eps)
+    rounding = _ROUNDING * float(np.finfo(np.float32 if exact else dtype).eps)
+    spanned = rounding**2 if exact else rounding
     energy = known @ squares
     _forget_unseen(energy, norms2, rounding**2)
     if candidates.shape[1] > 0:
@@ -214,20 +230,25 @@ def pursue_observed(
     picked = np.zeros((n_signals, n_nonzero), np.int32)
     counts = np.zeros(n_signals, np.int64)
     least = np.zeros(n_signals)
+    unsettled[...] = False
     left[...] = np.einsum("ij,ij->i", signals, signals, dtype=np.float64)
+    whole_energy = left.copy()
     for step in range(n_nonzero):
         if use_ols and step > 0:
             np.matmul(directions[step - 1], columns, out=corr)
-            _shrink(energy, whole, corr, rounding)
+            _shrink(energy, whole, corr, spanned)
             _invert_norms(energy, weights)
         np.matmul(signals, columns, out=corr)
         n_going = _take_best(
-            step, atoms, known, corr, weights, leave, rounding,
-            signals, directions, factors, lengths, picked, counts, least, left,
+            step, atoms, known, corr, weights, whole, leave, spanned, rounding,
+            signals, directions, factors, lengths, picked, counts, least, left, unsettled,
         )  # fmt: skip
         if n_going == 0:
             break
     _write_codes(factors, lengths, picked, counts, indices, values)
+    # Long codes, of directions that are nearly spanned, show the rounding of these.
+    sizes2 = (values.astype(np.float64) ** 2 * norms2[indices]).sum(axis=1)
+    unsettled |= float(np.finfo(dtype).eps) * sizes2 > _MOST_DOUBT * whole_energy
 
 
 def omp_observed(
@@ -240,7 +261,8 @@ def omp_observed(
     stop_at: NDArray[np.float64] | None = None,
     relative: bool = True,
     use_ols: bool = False,
-) -> tuple[NDArray[np.int32], NDArray[Any], NDArray[np.float64], NDArray[np.float64]]:
+    exact: bool = False,
+) -> tuple[Array, Array, Array, Array, Array]:
     """Code all signals by their observed entries, block by block on all threads.
 
     Parameters
@@ -257,6 +279,8 @@ def omp_observed(
         Stop at this residual norm, of the signal's own if ``relative``.
     relative, use_ols : bool
         See above; select by residual decrease (OLS) instead of correlation (OMP).
+    exact : bool
+        Signals and atoms, in float64, are numbers of float32: codes are to be good in float32.
 
     Returns
     -------
@@ -264,6 +288,8 @@ def omp_observed(
         Atoms in ascending order (then -1) and their coefficients.
     left, energy : (n_signals,)
         Squared residuals and squared norms, of the observed entries.
+    unsettled : (n_signals,)
+        Whether rounding ended the pursuit.
     """
     n_signals, dtype = len(signals), signals.dtype
     if n_nonzero < 1:
@@ -284,6 +310,7 @@ def omp_observed(
     indices = np.empty((n_signals, n_nonzero), np.int32)
     values = np.empty((n_signals, n_nonzero), dtype)
     left, energy = np.empty(n_signals), np.empty(n_signals)
+    unsettled = np.empty(n_signals, np.bool_)
 
     def work(start: int, stop: int) -> None:
         part = slice(start, stop)
@@ -303,10 +330,10 @@ def omp_observed(
                 leave = np.ldexp(leave, -2 * exponents)
         pursue_observed(
             atoms, columns, squares, norms2, residual, (~missing).astype(dtype), candidates[part],
-            leave, use_ols, indices[part], values[part], left[part],
+            leave, use_ols, exact, indices[part], values[part], left[part], unsettled[part],
         )  # fmt: skip
         scale_back(exponents, longest, energy[part], values[part], left[part])
 
     block = masked_block_rows(n_nonzero, signals.shape[1], len(atoms), dtype.itemsize)
     each_block(n_signals, min(block, fair_share(n_signals)), lambda: work)
-    return indices, values, left, energy
+    return indices, values, left, energy, unsettled
