@@ -34,14 +34,14 @@ from kernelatoms.report import reliability
 CLASSIFIERS = {
     "class dictionaries": ClassDictionaryClassifier(KSVD(20, n_nonzero_coefs=3), random_state=0),
     "class dictionaries, RBF": ClassDictionaryClassifier(
-        KernelKSVD(20, n_nonzero_coefs=3), random_state=0
+        KernelKSVD(20, gamma=None, n_nonzero_coefs=3), random_state=0
     ),
     "D-KSVD": DKSVDClassifier(random_state=0),
     "LC-KSVD": LCKSVDClassifier(random_state=0),
     "FDDL": FDDLClassifier(20, random_state=0),
     "K-SAD": KSADClassifier(random_state=0),
     "CRC": CRCClassifier(),
-    "CRC, RBF, 30 neighbours": CRCClassifier("rbf", n_neighbors=30),
+    "CRC, RBF, 30 neighbours": CRCClassifier("rbf", gamma=0.5, n_neighbors=30),
     "SRC, 10 nonzeros": SRCClassifier(n_nonzero_coefs=10),
 }
 

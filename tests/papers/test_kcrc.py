@@ -234,7 +234,7 @@ def test_confusions_are_counted(data_home):
     assert counts.sum(axis=1).tolist() == [12] * 10
     assert [row["accuracy"] for row in rows] == pytest.approx(100 * np.diagonal(counts) / 12)
     split = data.digits(200, 10_000, 0, data_home)
-    model = CRCClassifier("rbf", n_neighbors=20).fit(split.train, split.train_labels)
+    model = CRCClassifier("rbf", n_neighbors=20, gamma=0.5).fit(split.train, split.train_labels)
     right = np.mean(model.predict(split.test) == split.test_labels)
     assert np.trace(counts) / 120 == pytest.approx(right)
 
