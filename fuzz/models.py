@@ -10,6 +10,7 @@ import hashlib
 import io
 import json
 import tempfile
+import traceback
 import warnings
 import zipfile
 from collections.abc import Callable
@@ -28,13 +29,25 @@ from fuzz.genuine import genuine
 from fuzz.mutations import NUMBERS, WORDS, changed_json, damaged, odd_json, odd_nest, places_of
 from fuzz.running import Play, check_words
 from kernelatoms import (
+    KSAD,
     KSCDL,
     KSVD,
     MOD,
     ClassDictionaryClassifier,
+    CRCClassifier,
+    DKSVDClassifier,
+    FDDLClassifier,
+    FillFromNearest,
+    FillToLearn,
+    KernelCodec,
     KernelKSVD,
     KernelLinearizer,
     KernelMOD,
+    KSADClassifier,
+    LCKSVDClassifier,
+    SparseCoder,
+    SRCClassifier,
+    UnitRows,
     load_model,
     save_model,
 )
@@ -111,6 +124,16 @@ def _models() -> list[tuple[Any, Any, Any]]:
             ClassDictionaryClassifier(KSVD(6, n_nonzero_coefs=2, max_iter=3), random_state=0),
         ),
     ]
+    learners += [
+        CRCClassifier("rbf", mu=0.1), CRCClassifier(mu=0.1, n_neighbors=9),
+        SRCClassifier(n_neighbors=9), KSAD(4, kernel="rbf", max_iter=2, random_state=0),
+        KSADClassifier(4, kernel="rbf", max_iter=2, random_state=0),
+        DKSVDClassifier(6, n_nonzero_coefs=2, max_iter=2, random_state=0),
+        LCKSVDClassifier(6, n_nonzero_coefs=2, max_iter=2, random_state=0),
+        FDDLClassifier(4, max_iter=2, random_state=0), SparseCoder(X[:8], n_nonzero_coefs=2),
+        make_pipeline(FillFromNearest(5), UnitRows(), KSVD(6, **few)),
+        make_pipeline(FillToLearn(), KSVD(6, **few)), KernelCodec(max_error=0.1),
+    ]  # fmt: skip
     fitted = [(model.fit(X, y), X, y) for model in learners]
     online = MOD(8, alpha=0.1, random_state=0).partial_fit(X[:30]).partial_fit(X[30:])
     single = X.astype(np.float32)
@@ -135,7 +158,7 @@ def _original(model: Any, X: Any, record: ModelRecord) -> _Original:
 def _answers(model: Any, X: Any) -> list[Any]:
     """Return what a model says of rows, by every method that it has."""
     answers = []
-    for name in ("transform", "predict", "decision_function", "score"):
+    for name in ("transform", "predict", "decision_function", "score", "encode"):
         if hasattr(model, name) and not (name == "score" and hasattr(model, "predict")):
             try:
                 answers.append(getattr(model, name)(X.copy()))  # some write where they read
@@ -167,13 +190,20 @@ def _use(model: Any, X: Any) -> str:
         except ValueError as error:  # and none that Python raises itself
             check_words(error)
             refused += 1
-        except TypeError:
+        except TypeError as error:
+            if " must be " in str(error) and "kernelatoms" in _place(error):
+                refused += 1
+                continue
             # An encoder of words, as this one may have become, says so of any numbers.
             kinds = {values.dtype.kind for values in getattr(model, "categories_", [])}
             if X.dtype.kind == "O" or not kinds & set("OUS"):
                 raise
             refused += 1
     return "refused at work" if refused == len(uses) else "used"
+
+
+def _place(error: BaseException) -> str:
+    return traceback.extract_tb(error.__traceback__)[-1].filename
 
 
 def _members(data: bytes) -> Members:

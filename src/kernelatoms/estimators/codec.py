@@ -187,6 +187,7 @@ class KernelCodec(BaseEstimator):
 
     def _check_state(self) -> None:
         """Check what may come from a file."""
+        self._bound()
         n_features = check_features(self)
         model = held(self, "model_")
         if type(model) is not CodecModel:

@@ -12,6 +12,7 @@ from kernelatoms.engine import is_array
 from kernelatoms.estimators.checks import (
     FLOATS,
     check_choice,
+    check_count,
     check_dictionary,
     validate_new,
     wants_frame,
@@ -206,8 +207,9 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     def _check_state(self) -> None:
         """Refuse parameters and fitted attributes that contradict each other; see ``fitted``."""
-        check_choice("method", self.method, METHODS)
-        check_flag("sparse_output", self.sparse_output)
+        self._check_choices()
+        if self.n_nonzero_coefs is not None:
+            check_count("n_nonzero_coefs", self.n_nonzero_coefs)
         n_features = check_features(self)
         atoms = check_dictionary("dictionary", self.dictionary, n_features, np.float64)
         held_count(self, "n_atoms_", low=len(atoms), high=len(atoms))
