@@ -144,6 +144,16 @@ def test_two_degrees_apart():
         assert left_over(X, D, ragged).max() < 0.0101
 
 
+@pytest.mark.parametrize("selection", ["omp", "ols"])
+def test_atoms_that_float32_takes_for_one(selection):
+    """A tenth of a degree apart: to float32 the first spans the second."""
+    D = np.array([[1.0, 0.0, 0.0], [1.0, 0.002, 0.0]], np.float32)
+    X = np.array([[1.0, 0.5, 0.0], [2.0, -0.3, 0.0]], np.float32)
+    W = omp(LinearProblem(X, D), 2, selection=selection).to_dense()
+    assert (W != 0).all()
+    assert left_over(X, D, W).max() < 1e-4
+
+
 @pytest.mark.parametrize("kernel", ["linear", "rbf", "poly", "cosine"])
 def test_under_kernels(kernel, rng):
     """Rows near each other under a wide kernel: values differ in the fourth digit."""
@@ -178,7 +188,7 @@ def test_kernels_of_users_may_have_no_more_digits(rng):
     def rounded(A, B):
         return (A.astype(np.float32) @ B.T.astype(np.float32)).astype(np.float64)
 
-    X, D = coherent("cone", rng, 2.0)
+    X, D = coherent("cone", rng, 0.25)
     codes = omp(KernelProblem(X, Expansion(make_kernel(rounded), D)), 20)
     left = left_over(X, D, codes.to_dense())
     assert (left <= 1 + 1e-3).all()

@@ -87,6 +87,16 @@ def test_the_smallest_numbers_are_coded_as_well_as_they_can_be(method):
         np.testing.assert_allclose(found, expected, rtol=1e-3, atol=atol)
 
 
+@pytest.mark.parametrize("method", METHODS)
+def test_squares_of_few_digits(method):
+    """Squared norms near the smallest number there is: not 0 yet, but hardly a digit is left."""
+    X, D = draw(5, np.float64, method.startswith("missing"))
+    plain = dense(sparse_encode(X, D, **METHODS[method]))
+    for exponent in (-538, -537, -536):
+        found = sparse_encode(np.ldexp(X, exponent), D, **scaled(METHODS[method], exponent))
+        np.testing.assert_allclose(np.ldexp(dense(found), -exponent), plain, rtol=1e-6, atol=1e-8)
+
+
 def test_tiny_signals_beside_others(rng):
     """Every other row is tiny, one is zero; penalties and goals mean the same for all."""
     X, D = draw(1, np.float64)
