@@ -137,6 +137,23 @@ def either(*rules: Rule) -> Rule:
     return rule
 
 
+def both(*rules: Rule) -> Rule:
+    """Ask for what all rules allow."""
+
+    def rule(owner: Any, name: str, sizes: Sizes) -> None:
+        for each in rules:
+            each(owner, name, sizes)
+
+    return rule
+
+
+def of_numpy(owner: Any, name: str, sizes: Sizes) -> None:
+    """Ask for a number or array of NumPy's, which has a shape."""
+    del sizes
+    if not isinstance(held(owner, name), np.generic | np.ndarray):
+        raise fault(owner, name, "a number or an array of NumPy's")
+
+
 def where(parameter: str, rule: Rule, *values: Any) -> Rule:
     """Follow a rule if a parameter is true (or one of some values); else None will do, too."""
 

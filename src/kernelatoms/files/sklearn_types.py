@@ -21,6 +21,7 @@ from kernelatoms.files.sklearn_rules import (
     Rules,
     Sizes,
     anything,
+    both,
     count,
     either,
     fault,
@@ -34,6 +35,7 @@ from kernelatoms.files.sklearn_rules import (
     none_or,
     number,
     numbers_by_name,
+    of_numpy,
     one_of,
     part,
     where,
@@ -229,8 +231,9 @@ RULES: dict[str, Rules] = {
             center_=where("with_centering", _ANY), scale_=where("with_scaling", _ANY)
         ),
         "preprocessing._data.StandardScaler": _rules(
-            mean_=where("with_mean", _ANY), var_=none_or(_ANY), scale_=where("with_std", _ANY),
-            n_samples_seen_=_COUNTS,
+            mean_=both(where("with_mean", _ANY), where("with_std", _ANY)),
+            var_=where("with_std", _ANY), scale_=where("with_std", _ANY),
+            n_samples_seen_=both(_COUNTS, of_numpy),
         ),
         "preprocessing._encoders.OneHotEncoder": _rules(
             **_ENCODER, drop_idx_=anything, _drop_idx_after_grouping=anything,
