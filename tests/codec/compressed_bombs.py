@@ -73,7 +73,7 @@ def models_of_zeros():
 def models_of_words():
     """Models that say very much of themselves."""
     said = {"predictor": "lags", "n_columns": 1, "slice_rows": 0, "symmetric": False,
-            "settings": {"lag": [[]] * 20_000}, "arrays": []}  # fmt: skip
+            "settings": {"lag": [0] * 30_000}, "arrays": []}  # fmt: skip
     text = squeeze(said)
     model = b"\1" + number(len(text)) + text + pack(b"")
     return container("npy", [array((0, 1))], models=[model] * 200)
@@ -179,7 +179,7 @@ def parquet_of_nothing():
     """Lists of two billion values of no type."""
     kind = pyarrow.list_(pyarrow.null())
     offsets = pyarrow.py_buffer(np.array([0, 2**31 - 1], np.int32).tobytes())
-    child = pyarrow.nulls(2**31 - 1)
+    child = pyarrow.Array.from_buffers(pyarrow.null(), 2**31 - 1, [None])
     column = pyarrow.Array.from_buffers(kind, 1, [None, offsets], children=[child])
     return parquet_file({"a": kind}, [(0, 1, b"", pack(stream(column)))])
 
@@ -199,16 +199,16 @@ def parquet_of_one_name():
 
 def parquet_of_groups():
     """A group of rows for every row."""
-    n = 1 << 22
+    n = 1 << 19
     exact = pack(b"\0\0" + bytes(n))
     return parquet_file({"a": pyarrow.int8()}, [(0, n, b"", exact)], group=1)
 
 
 def slow_slices():
     """Symmetric matrices of one number: a call for each."""
-    n, model = 1 << 18, CodecModel("lags", 1, 1, True, LAGS)
+    n, model = 1 << 16, CodecModel("lags", 1, 1, True, LAGS)
     block = (0, n, predicted_zeros(n, 1), b"")
-    return container("npy", [array((200 * n, 1, 1))], [block] * 200, [model])
+    return container("npy", [array((500 * n, 1, 1))], [block] * 500, [model])
 
 
 def slow_columns():
@@ -222,7 +222,7 @@ def slow_columns():
 
 def slow_histories():
     """Rows that go on from very many before them, each alone."""
-    history = np.zeros((8 << 20, 1))
+    history = np.zeros((8 << 20, 1), np.float32)
     model = CodecModel("lags", 1, settings=LAGS, arrays={"history": history})
     n = 20_000
     return container("npy", [array((n, 1))], [(0, 1, predicted_zeros(1, 1), b"")] * n, [model])
