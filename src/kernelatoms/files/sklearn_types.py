@@ -134,7 +134,8 @@ RULES: dict[str, Rules] = {
             **_KERNEL, X_fit_=floats("n", "f"), eigenvectors_=floats("n", "k"),
             eigenvalues_=floats("k", low=0), gamma_=number,
             _centerer=part("KernelCenterer", n_features_in_="n"),
-            may_dual_coef_=floats("n", "f"), may_X_transformed_fit_=floats("n", "k"),
+            dual_coef_=where("fit_inverse_transform", floats("n", "f")),
+            X_transformed_fit_=where("fit_inverse_transform", floats("n", "k")),
         ),
         "decomposition._pca.PCA": _rules(
             **_PCA, n_samples_=count(),
@@ -254,7 +255,7 @@ RULES: dict[str, Rules] = {
         ),
         "random_projection.GaussianRandomProjection": _rules(
             components_=floats("k", "f"), n_components_=count("k"), _n_features_out=count("k"),
-            may_inverse_components_=floats("f", "k"),
+            inverse_components_=where("compute_inverse_components", floats("f", "k")),
         ),
         "svm._classes.LinearSVC": _rules(**_CLASSES, n_iter_=count()),
         "svm._classes.LinearSVR": _rules(
