@@ -29,6 +29,7 @@ from kernelatoms.engine.gpu import (
     l1_kernels,
     many_atoms,
     norm_kernels,
+    screens,
 )
 
 POINTERS = {
@@ -141,6 +142,23 @@ def test_steps_over_many_atoms(n_nonzero, n_features, positive):
             options=many_atoms._program(n_nonzero, n_features, 64),
         )  # fmt: skip
         assert not fused_sums(ptx)
+
+
+@pytest.mark.parametrize("eight_bits", [False, True])
+@pytest.mark.parametrize("copies", [False, True])
+def test_screens_are_made_for_tensor_cores(eight_bits, copies):
+    # Where the card copies tiles by itself, products of a program are one loop: a pass of the
+    # compiler that no interpreter runs.
+    kind, columns = ("i8", 128) if eight_bits else ("fp16", 64)
+    rows = f"tensordesc<{kind}[128, {columns}]>" if copies else f"*{kind}"
+    ptx = compiled(
+        screens._screen, {"int": "keys"}, {"rows": rows, "atoms": rows},
+        options={"num_warps": 4, "num_stages": 3},
+        BM=128, BN=128, BK=columns, TILE=256, GROUP=8, PROGRAMS=264, POSITIVE=False, TMA=copies,
+        EIGHT_BITS=eight_bits,
+    )  # fmt: skip
+    assert ("s32.s8.s8" if eight_bits else "f32.f16.f16") in ptx
+    assert ("cp.async.bulk.tensor" in ptx) == copies
 
 
 @pytest.mark.parametrize("positive", [False, True])

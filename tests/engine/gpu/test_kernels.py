@@ -351,6 +351,29 @@ def test_screens_hide_no_more_than_is_said(kind, eight_bits):
     assert not eight_bits or (screened <= 1.01 * exact + slack).all()
 
 
+@pytest.mark.parametrize("positive", [False, True])
+@pytest.mark.parametrize("eight_bits", [False, True])
+@pytest.mark.parametrize(("n_rows", "n_atoms"), [(1, 300), (130, 256), (300, 1000)])
+def test_screens_name_the_two_largest_of_every_128_atoms(n_rows, n_atoms, eight_bits, positive):
+    """Small whole numbers, with many ties: no product is rounded, and the first of equals leads."""
+    draw = torch.Generator().manual_seed(n_atoms)
+    signals, atoms = (
+        torch.randint(-8, 9, (n, 40), generator=draw).float().to(DEVICE) for n in (n_rows, n_atoms)
+    )
+    ready = screens.ready_atoms(atoms, eight_bits=eight_bits)
+    rounded = screens.round_rows(signals, ready)
+    screens.rotate(rounded, ready)
+    keys = torch.empty((n_rows, ready.n_tiles, 2, 2), dtype=torch.int32, device=DEVICE)
+    screens.screen(rounded, ready, keys, positive)
+    products = rounded.low.double() @ ready.low.double().T
+    products = products.clamp(min=0) if positive else products.abs()
+    order = products.reshape(n_rows, -1, 128).sort(dim=2, descending=True, stable=True).indices
+    starts = 128 * torch.arange(order.shape[1], device=DEVICE)[:, None]
+    first_two = (order[..., :2] + starts) % 256
+    named = (-keys if eight_bits else 255 - keys) & 255
+    assert torch.equal(named.flatten(1), first_two.flatten(1).int())
+
+
 def test_the_bound_of_half_precision_is_reached():
     """All entries of both rows round down by 2^-11 of themselves: little is left to spare."""
     screened, exact, slack = rounded_products(*halfway(256, 4, 3), eight_bits=False)

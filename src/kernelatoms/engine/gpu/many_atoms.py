@@ -15,7 +15,7 @@ float64; three that do leave the signal unsettled. Where little of x is left, th
 looks: the residual is then computed in float64 and rounded, and its own norm stands for |x|. So a
 pick is that of float64 arithmetic.
 
-**Memory.** A block of B signals needs B k p floats for its directions and 8 B n_atoms / 256 bytes
+**Memory.** A block of B signals needs B k p floats for its directions and 16 B n_atoms / 256 bytes
 for what the screen left.
 """
 
@@ -31,6 +31,7 @@ from kernelatoms.engine.gpu.screens import (
     _BIG,
     AtomsForScreens,
     RowsForScreens,
+    load_keys,
     place_of_key,
     rotate,
     round_rows,
@@ -177,9 +178,7 @@ def _step(  # type: ignore[no-untyped-def]
         r = fresh
         exact_norm = norm
     unit = tl.load(units + slot)
-    own = keys + (slot.to(tl.int64) * n_tiles + t) * 2
-    rest = tl.load(own, mask=t < n_tiles, other=0)
-    seconds = tl.load(own + 1, mask=t < n_tiles, other=0)
+    rest, seconds = load_keys(keys, slot, t, n_tiles)
     # How often a tile was looked at, and the least that it still may hide.
     looked = tl.zeros((T,), tl.int32)
     best, b, ab, second, other, third, looks = -1.0, -1, 0.0, -3e38, -1, -3e38, 0
@@ -388,7 +387,7 @@ def code_rows(
     first_gain, triangle = torch.zeros_like(residuals[:, 0]), empty(n_signals, K, K)
     directions = empty(n_signals, n_nonzero, n_features)
     rounded = round_rows(residuals, ready)
-    keys = empty(n_signals, n_tiles, 2, dtype=torch.int32)
+    keys = empty(n_signals, n_tiles, 2, 2, dtype=torch.int32)
     may_end = bool(torch.isfinite(until).any())
     for k in range(n_nonzero):
         if k % _STEPS_A_LOOK == 0 and k and may_end:
@@ -417,7 +416,7 @@ def code_rows(
 def bytes_a_signal(n_atoms: int, n_features: int, n_nonzero: int) -> int:
     """Return the memory that a signal takes."""
     K = triton.next_power_of_2(max(n_nonzero, 2))
-    return 4 * (n_nonzero + 6) * n_features + 4 * K * (K + 4) + 8 * (n_atoms // _BIG.value + 1)
+    return 4 * (n_nonzero + 6) * n_features + 4 * K * (K + 4) + 16 * (n_atoms // _BIG.value + 1)
 
 
 def _those_going(

@@ -41,7 +41,8 @@ _ATOMS_AT_ONCE = 1 << 16  # that are rounded together
 # From this many atoms on screens are in 8 bits.
 _ATOMS_FOR_8_BITS = 32768
 _BIG = tl.constexpr(256)  # atoms per tile
-_ROWS = 128  # residuals that a program screens
+# One product has so many residuals and atoms; so many products next to each other share atoms.
+_ROWS, _ATOMS, _GROUP = 128, 128, 8
 _LARGEST = tl.constexpr(127.0)
 # What rotating in 16 bits changes of a row, relative to its norm: three roundings of 2^-12 each.
 _ROTATION = tl.constexpr(2.0**-10)
@@ -161,6 +162,13 @@ def is_hopper(device: torch.device) -> bool:
     return device.type == "cuda" and torch.cuda.get_device_capability(device)[0] == 9
 
 
+def _programs(device: torch.device) -> int:
+    """Return how many programs of a screen there are: two on every multiprocessor."""
+    if device.type != "cuda":
+        return 2
+    return 2 * torch.cuda.get_device_properties(device).multi_processor_count
+
+
 @triton.jit
 def _slack(error, norm, sizes, spread, ROTATED: tl.constexpr):  # type: ignore[no-untyped-def]
     """Return what a product may be off by: see the head of this file."""
@@ -235,54 +243,72 @@ def _quantise(  # type: ignore[no-untyped-def]
 
 @triton.jit
 def _screen(  # type: ignore[no-untyped-def]
-    rows, atoms, keys, n_rows, n_tiles, wide,
-    BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, GROUP: tl.constexpr,
+    rows, atoms, keys, n_rows, n_parts, wide,
+    BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, TILE: tl.constexpr,
+    GROUP: tl.constexpr, PROGRAMS: tl.constexpr,
     POSITIVE: tl.constexpr, TMA: tl.constexpr, EIGHT_BITS: tl.constexpr,
 ):  # fmt: skip
-    """Write the two largest correlations of every row with every tile of atoms, as keys."""
-    program = tl.program_id(0)
+    """Write the two largest correlations of every row with every part of a tile, as keys.
+
+    A program makes one product of ``BM`` rows and ``BN`` atoms after another. All of them are one
+    loop, so that the next product's numbers are on their way while keys are compared.
+    """
     n_down = tl.cdiv(n_rows, BM)
-    # Programs of a group share atoms while these are in the second-level cache.
-    group = program // (GROUP * n_tiles)
-    first = group * GROUP
-    high = min(n_down - first, GROUP)
-    down = first + (program % (GROUP * n_tiles)) % high
-    tile = (program % (GROUP * n_tiles)) // high
-    rm = down * BM + tl.arange(0, BM)
     rn = tl.arange(0, BN)
     rk = tl.arange(0, BK)
-    inside = rm < n_rows
-    safe = tl.where(inside, rm, 0).to(tl.int64)
     kind: tl.constexpr = tl.int32 if EIGHT_BITS else tl.float32
-    sums = tl.zeros((BM, BN), kind)
-    if TMA:
-        for k in range(0, wide, BK):
-            left = rows.load([down * BM, k])
-            right = atoms.load([tile * BN, k]).T
-            sums = tl.dot(left, right, sums, out_dtype=kind)
-    else:
-        left = rows + safe[:, None] * wide + rk[None, :]
-        right = atoms + (tile * BN + rn).to(tl.int64)[None, :] * wide + rk[:, None]
-        # Pointers move: of offsets from the loop's counter Triton 3.6 made zeros.
-        for _ in range(0, wide, BK):
-            sums = tl.dot(tl.load(left), tl.load(right), sums, out_dtype=kind)
-            left += BK
-            right += BK
-    # The product, and in the last bits the place in the tile, such that of equal products the
-    # first atom's key is larger. No two keys are equal, so that the largest of all others less the
-    # best, as an unsigned number, is the second's.
-    if POSITIVE:
-        sums = tl.maximum(sums, 0)
-    if EIGHT_BITS:
-        key = tl.abs(sums) * BN - rn[None, :]
-    else:  # without its sign bit, a float orders as an integer
-        key = (sums.to(tl.int32, bitcast=True) & (2147483648 - BN)) | (BN - 1 - rn)[None, :]
-    one = tl.max(key, 1)
-    others = (key - one[:, None]).to(tl.uint32, bitcast=True)
-    two = one + tl.max(others, 1).to(tl.int32, bitcast=True)
-    out = keys + (safe * n_tiles + tile) * 2
-    tl.store(out, one, mask=inside)
-    tl.store(out + 1, two, mask=inside)
+    for product in tl.range(tl.program_id(0), n_down * n_parts, PROGRAMS, flatten=TMA):
+        # Products of a group share atoms while these are in the second-level cache.
+        first = product // (GROUP * n_parts) * GROUP
+        high = min(n_down - first, GROUP)
+        down = first + (product % (GROUP * n_parts)) % high
+        part = (product % (GROUP * n_parts)) // high
+        rm = down * BM + tl.arange(0, BM)
+        inside = rm < n_rows
+        safe = tl.where(inside, rm, 0).to(tl.int64)
+        sums = tl.zeros((BM, BN), kind)
+        if TMA:
+            for k in range(0, wide, BK):
+                left = rows.load([down * BM, k])
+                right = atoms.load([part * BN, k]).T
+                sums = tl.dot(left, right, sums, out_dtype=kind)
+        else:
+            left = rows + safe[:, None] * wide + rk[None, :]
+            right = atoms + (part * BN + rn).to(tl.int64)[None, :] * wide + rk[:, None]
+            # Pointers move: of offsets from the loop's counter Triton 3.6 made zeros.
+            for _ in range(0, wide, BK):
+                sums = tl.dot(tl.load(left), tl.load(right), sums, out_dtype=kind)
+                left += BK
+                right += BK
+        # The product, and in the last bits the place in the tile, such that of equal products the
+        # first atom's key is larger. No two keys are equal, so that the largest of all others less
+        # the best, as an unsigned number, is the second's.
+        if POSITIVE:
+            sums = tl.maximum(sums, 0)
+        place = part * BN % TILE + rn
+        if EIGHT_BITS:
+            key = tl.abs(sums) * TILE - place[None, :]
+        else:  # without its sign bit, a float orders as an integer
+            key = sums.to(tl.int32, bitcast=True) & (2147483648 - TILE)
+            key |= (TILE - 1 - place)[None, :]
+        one = tl.max(key, 1)
+        others = (key - one[:, None]).to(tl.uint32, bitcast=True)
+        two = one + tl.max(others, 1).to(tl.int32, bitcast=True)
+        out = keys + (safe * n_parts + part) * 2
+        tl.store(out, one, mask=inside)
+        tl.store(out + 1, two, mask=inside)
+
+
+@triton.jit
+def load_keys(keys, slot, t, n_tiles):  # type: ignore[no-untyped-def]
+    """Return the two largest keys of tiles t of a row, of the four of their two parts."""
+    own = keys + (slot.to(tl.int64) * n_tiles + t) * 4
+    inside = t < n_tiles
+    one, other = tl.load(own, mask=inside, other=0), tl.load(own + 2, mask=inside, other=0)
+    second = tl.maximum(
+        tl.load(own + 1, mask=inside, other=0), tl.load(own + 3, mask=inside, other=0)
+    )
+    return tl.maximum(one, other), tl.maximum(second, tl.minimum(one, other))
 
 
 @triton.jit
@@ -328,8 +354,11 @@ def rotate(rounded: RowsForScreens, ready: AtomsForScreens) -> None:
 def screen(
     rounded: RowsForScreens, ready: AtomsForScreens, keys: torch.Tensor, positive: bool
 ) -> None:
-    """Write the two largest products of every row with every tile, (n, n_tiles, 2) int32."""
-    (n_rows, wide), n_tiles = rounded.low.shape, ready.n_tiles
+    """Write the two largest products of every row with both parts of every tile.
+
+    ``keys`` is (n, n_tiles, 2, 2) int32; ``load_keys`` reads it.
+    """
+    n_rows, wide = rounded.low.shape
     eight_bits = ready.rotation is not None
     a: Any = rounded.low
     b: Any = ready.low
@@ -338,9 +367,10 @@ def screen(
         from triton.tools.tensor_descriptor import TensorDescriptor
 
         a = TensorDescriptor.from_tensor(a, [_ROWS, columns])
-        b = TensorDescriptor.from_tensor(b, [_BIG.value, columns])
-    _screen[(triton.cdiv(n_rows, _ROWS) * n_tiles,)](
-        a, b, keys, n_rows, n_tiles, wide,
-        BM=_ROWS, BN=_BIG.value, BK=columns, GROUP=8, POSITIVE=positive, TMA=tma,
-        EIGHT_BITS=eight_bits, num_warps=8, num_stages=3,
+        b = TensorDescriptor.from_tensor(b, [_ATOMS, columns])
+    programs = _programs(rounded.low.device)
+    _screen[(programs,)](
+        a, b, keys, n_rows, len(ready.low) // _ATOMS, wide,
+        BM=_ROWS, BN=_ATOMS, BK=columns, TILE=_BIG.value, GROUP=_GROUP, PROGRAMS=programs,
+        POSITIVE=positive, TMA=tma, EIGHT_BITS=eight_bits, num_warps=4, num_stages=3,
     )  # fmt: skip
