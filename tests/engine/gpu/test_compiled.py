@@ -135,10 +135,10 @@ def test_exact_pursuits(n_nonzero, positive, exact):
 )
 @pytest.mark.parametrize("positive", [False, True])
 def test_steps_over_many_atoms(n_nonzero, n_features, positive):
-    for eight_bits in (False, True):
+    for eight_bits, parts in ((False, 1), (True, 1), (True, 2)):
         ptx = compiled(
-            many_atoms._step, STEP, K=n_nonzero, P=n_features, T=64, BN=256, J=4, S=4,
-            POSITIVE=positive, EIGHT_BITS=eight_bits,
+            many_atoms._step, STEP, K=n_nonzero, P=n_features, T=64, BN=128 * parts, J=4, S=4,
+            PARTS=parts, POSITIVE=positive, EIGHT_BITS=eight_bits,
             options=many_atoms._program(n_nonzero, n_features, 64),
         )  # fmt: skip
         assert not fused_sums(ptx)
@@ -154,7 +154,7 @@ def test_screens_are_made_for_tensor_cores(eight_bits, copies):
     ptx = compiled(
         screens._screen, {"int": "keys"}, {"rows": rows, "atoms": rows},
         options={"num_warps": 4, "num_stages": 3},
-        BM=128, BN=128, BK=columns, TILE=256, GROUP=8, PROGRAMS=264, POSITIVE=False, TMA=copies,
+        BM=128, BN=128, BK=columns, GROUP=8, PROGRAMS=264, POSITIVE=False, TMA=copies,
         EIGHT_BITS=eight_bits,
     )  # fmt: skip
     assert ("s32.s8.s8" if eight_bits else "f32.f16.f16") in ptx

@@ -31,6 +31,14 @@ DEVICE = torch.device("cuda" if ON_CARD else "cpu")
 SHAPES = [(12, 20, 3, 6), (40, 33, 6, 4), (17, 300, 4, 3), (9, 12, 2, 4)]
 
 
+@pytest.fixture(params=[128, 256])
+def tile(request, monkeypatch):
+    """Tiles of 128 atoms, or of 256, as for very many atoms."""
+    if request.param == 256:
+        monkeypatch.setattr(many_atoms, "_MOST_SMALL_TILES", 0)
+    return request.param
+
+
 def unit_rows(rows):
     return rows / rows.norm(dim=1, keepdim=True)
 
@@ -363,7 +371,7 @@ def test_screens_name_the_two_largest_of_every_128_atoms(n_rows, n_atoms, eight_
     ready = screens.ready_atoms(atoms, eight_bits=eight_bits)
     rounded = screens.round_rows(signals, ready)
     screens.rotate(rounded, ready)
-    keys = torch.empty((n_rows, ready.n_tiles, 2, 2), dtype=torch.int32, device=DEVICE)
+    keys = torch.empty((n_rows, ready.n_parts, 2), dtype=torch.int32, device=DEVICE)
     screens.screen(rounded, ready, keys, positive)
     products = rounded.low.double() @ ready.low.double().T
     products = products.clamp(min=0) if positive else products.abs()
@@ -392,7 +400,7 @@ def test_spread_of_8_bits_is_that_of_a_random_rotation():
 
 @pytest.mark.parametrize("eight_bits", [False, True])
 @pytest.mark.parametrize("low", [torch.bfloat16, torch.float16])
-def test_rows_that_round_alike_do_not_mislead(low, eight_bits):
+def test_rows_that_round_alike_do_not_mislead(low, eight_bits, tile):
     """The best atom rounds down in all its entries, the next one on the average up."""
     _, atoms = gaussian(256, 300, 1)
     bit = torch.finfo(low).eps / 2
@@ -409,7 +417,7 @@ def test_rows_that_round_alike_do_not_mislead(low, eight_bits):
 
 @pytest.mark.parametrize("eight_bits", [False, True])
 @pytest.mark.parametrize("positive", [False, True])
-def test_rows_of_few_values_are_coded_as_in_float64(positive, eight_bits):
+def test_rows_of_few_values_are_coded_as_in_float64(positive, eight_bits, tile):
     signals, atoms = saturated(60, 600, 6, seed=4)
     ready = screens.ready_atoms(atoms, eight_bits=eight_bits)
     coded = many_atoms.code_rows(ready, signals, endless(signals), 4, positive=positive)
@@ -448,10 +456,10 @@ def test_three_that_float32_does_not_tell_apart(after):
     assert (indices[unsettled] != exact[unsettled]).any()  # believed, they would be wrong
 
 
-def test_a_third_atom_of_a_tile_is_found():
+def test_a_third_atom_of_a_tile_is_found(tile):
     """Two of a tile are named; where a third may be the pick, all of the tile is looked at."""
     signals, plain = gaussian(32, 600, 1, seed=1)
-    base, places = unit_rows(signals)[0], (300, 310, 320, 330)
+    base, places = unit_rows(signals)[0], (300, 310, 300 + tile // 2, 383)
     found = []
     for best in places:
         atoms = plain.clone()

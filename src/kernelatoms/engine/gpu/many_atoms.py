@@ -2,20 +2,20 @@
 
 Each step has two kernels:
 
-- ``screens.screen``: residuals times atoms on tensor cores, in low precision; of every tile of
+- ``screens.screen``: residuals times atoms on tensor cores, in low precision; of every 128
   atoms only the two largest correlations of each signal leave the chip.
 - ``_step``, a program a signal: looks at all atoms that could be the pick in float32, makes the
   pick orthogonal to those before (Gram-Schmidt: v = d - Q'Q d), and takes it out of the residual.
 
 **What is looked at.** ``screens`` bounds what a screened correlation may be off by. An atom is
-looked at unless it is below the best exact correlation even so. Two of a tile that are both in
-doubt make the program look at the whole tile. Where the two best looks differ by less than
-8 eps |x| |d|, many times what float32 rounds them by, both are taken again with the residual in
-float64; three that do leave the signal unsettled. Where little of x is left, that would be most
-looks: the residual is then computed in float64 and rounded, and its own norm stands for |x|. So a
-pick is that of float64 arithmetic.
+looked at unless it is below the best exact correlation even so. A tile is 128 atoms, or 256 where
+there would be too many tiles; two of it that are both in doubt make the program look at all of it.
+Where the two best looks differ by less than 8 eps |x| |d|, many times what float32 rounds them by,
+both are taken again with the residual in float64; three that do leave the signal unsettled. Where
+little of x is left, that would be most looks: the residual is then computed in float64 and rounded,
+and its own norm stands for |x|. So a pick is that of float64 arithmetic.
 
-**Memory.** A block of B signals needs B k p floats for its directions and 16 B n_atoms / 256 bytes
+**Memory.** A block of B signals needs B k p floats for its directions and 8 B n_atoms / 128 bytes
 for what the screen left.
 """
 
@@ -28,6 +28,7 @@ import triton.language as tl
 from kernelatoms.engine.gpu.greedy_kernels import _CHECKED_DOUBT, _EPS, _ROUNDING, Coded
 from kernelatoms.engine.gpu.scale import squared_norms
 from kernelatoms.engine.gpu.screens import (
+    _ATOMS,
     _BIG,
     AtomsForScreens,
     RowsForScreens,
@@ -47,6 +48,8 @@ _FEWEST_LEFT = tl.constexpr(1e-4)
 _MOST_LOOKS = tl.constexpr(64)
 _MUCH_LESS = tl.constexpr(8.0)
 _TIE = tl.constexpr(8 * 1.1920929e-07)
+# Tiles of 128 atoms up to so many, of 256 beyond: a program has registers for some thousand.
+_MOST_SMALL_TILES = 1024
 _NOBODY = tl.constexpr(2147483647)
 
 
@@ -153,7 +156,7 @@ def _step(  # type: ignore[no-untyped-def]
     triangle, out_ids, out_w, energy, exact_at, until, explained, first_gain, going, counts,
     unsettled, k, n_nonzero, n_features, wide, n_atoms, n_tiles,
     K: tl.constexpr, P: tl.constexpr, T: tl.constexpr, BN: tl.constexpr, J: tl.constexpr,
-    S: tl.constexpr, POSITIVE: tl.constexpr, EIGHT_BITS: tl.constexpr,
+    S: tl.constexpr, PARTS: tl.constexpr, POSITIVE: tl.constexpr, EIGHT_BITS: tl.constexpr,
 ):  # fmt: skip
     slot = tl.program_id(0)
     n = tl.load(who + slot).to(tl.int64)
@@ -178,18 +181,18 @@ def _step(  # type: ignore[no-untyped-def]
         r = fresh
         exact_norm = norm
     unit = tl.load(units + slot)
-    rest, seconds = load_keys(keys, slot, t, n_tiles)
+    rest, seconds = load_keys(keys, slot, t, n_tiles, PARTS)
     # How often a tile was looked at, and the least that it still may hide.
     looked = tl.zeros((T,), tl.int32)
     best, b, ab, second, other, third, looks = -1.0, -1, 0.0, -3e38, -1, -3e38, 0
-    least: tl.constexpr = 1 if EIGHT_BITS else BN  # keys of no product are less
+    least: tl.constexpr = 1 if EIGHT_BITS else _BIG  # keys of no product are less
     top, tile = tl.max(rest, 0, return_indices=True)
     while (
-        (value_of_key(top, BN, EIGHT_BITS) * unit + slack > best)
+        (value_of_key(top, EIGHT_BITS) * unit + slack > best)
         & (top >= least)
         & (looks < _MOST_LOOKS)
     ):
-        i = tl.zeros((1,), tl.int32) + (tile * BN + place_of_key(top, BN, EIGHT_BITS))
+        i = tl.zeros((1,), tl.int32) + (tile * BN + place_of_key(top, EIGHT_BITS) % BN)
         row = tl.load(
             atoms + i.to(tl.int64)[:, None] * n_features + c[None, :],
             mask=inside[None, :], other=0.0,
@@ -203,7 +206,7 @@ def _step(  # type: ignore[no-untyped-def]
         top, tile = tl.max(rest, 0, return_indices=True)
         looks += 1
     # Tiles of which both atoms named are in doubt may hide a third: look at all of theirs.
-    hidden = tl.where(looked >= 2, value_of_key(seconds, BN, EIGHT_BITS) * unit, -1.0)
+    hidden = tl.where(looked >= 2, value_of_key(seconds, EIGHT_BITS) * unit, -1.0)
     most, tile = tl.max(hidden, 0, return_indices=True)
     while (most >= 0.0) & (most + slack > best):
         some = tl.arange(0, S)
@@ -369,7 +372,9 @@ def code_rows(
     n_signals, n_features = signals.shape
     n_atoms, device = len(ready.atoms), signals.device
     K = triton.next_power_of_2(max(n_nonzero, 2))
-    n_tiles, eight_bits = ready.n_tiles, ready.rotation is not None
+    eight_bits = ready.rotation is not None
+    parts = 1 if ready.n_parts <= _MOST_SMALL_TILES else 2  # of a tile
+    n_tiles = ready.n_parts // parts
     P, T = triton.next_power_of_2(n_features), triton.next_power_of_2(n_tiles)
 
     def empty(*shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
@@ -387,7 +392,7 @@ def code_rows(
     first_gain, triangle = torch.zeros_like(residuals[:, 0]), empty(n_signals, K, K)
     directions = empty(n_signals, n_nonzero, n_features)
     rounded = round_rows(residuals, ready)
-    keys = empty(n_signals, n_tiles, 2, 2, dtype=torch.int32)
+    keys = empty(n_signals, ready.n_parts, 2, dtype=torch.int32)
     may_end = bool(torch.isfinite(until).any())
     for k in range(n_nonzero):
         if k % _STEPS_A_LOOK == 0 and k and may_end:
@@ -401,7 +406,7 @@ def code_rows(
             ready.atoms, ready.norms2, keys, directions, triangle, picked, values, energy,
             exact_at, until, explained, first_gain, going, counts, unsettled,
             k, n_nonzero, n_features, rounded.halves.shape[1], n_atoms, n_tiles,
-            K=K, P=P, T=T, BN=_BIG.value, J=4, S=4, POSITIVE=positive,
+            K=K, P=P, T=T, BN=parts * _ATOMS, J=4, S=4, PARTS=parts, POSITIVE=positive,
             EIGHT_BITS=eight_bits, **_program(K, P, T),
         )  # fmt: skip
     indices = empty(n_signals, n_nonzero, dtype=torch.int32)
@@ -416,7 +421,7 @@ def code_rows(
 def bytes_a_signal(n_atoms: int, n_features: int, n_nonzero: int) -> int:
     """Return the memory that a signal takes."""
     K = triton.next_power_of_2(max(n_nonzero, 2))
-    return 4 * (n_nonzero + 6) * n_features + 4 * K * (K + 4) + 16 * (n_atoms // _BIG.value + 1)
+    return 4 * (n_nonzero + 6) * n_features + 4 * K * (K + 4) + 8 * (n_atoms // _ATOMS + 2)
 
 
 def _those_going(

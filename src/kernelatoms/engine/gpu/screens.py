@@ -1,8 +1,8 @@
 """Which atoms may be the next pick? Products of residuals and atoms in low precision, and a bound.
 
 Residuals r are multiplied with atoms d on tensor cores as r^ = r + a and d^ = d + b, rounded to
-half precision (float16, at powers of two) or, for very many atoms, to 8-bit integers. Of every tile
-of atoms only the two largest products of each residual leave the chip. A product is off by
+half precision (float16, at powers of two) or, for very many atoms, to 8-bit integers. Of every 128
+atoms only the two largest products of each residual leave the chip. A product is off by
 
     <r^, d^> - <r, d> = <a, d> + <r, b> + <a, b>,
 
@@ -40,9 +40,10 @@ SURE = 8.0
 _ATOMS_AT_ONCE = 1 << 16  # that are rounded together
 # From this many atoms on screens are in 8 bits.
 _ATOMS_FOR_8_BITS = 32768
-_BIG = tl.constexpr(256)  # atoms per tile
 # One product has so many residuals and atoms; so many products next to each other share atoms.
 _ROWS, _ATOMS, _GROUP = 128, 128, 8
+# A tile is the atoms of one product or of two. Keys have room for a place among so many atoms.
+_BIG = tl.constexpr(2 * _ATOMS)
 _LARGEST = tl.constexpr(127.0)
 # What rotating in 16 bits changes of a row, relative to its norm: three roundings of 2^-12 each.
 _ROTATION = tl.constexpr(2.0**-10)
@@ -65,9 +66,9 @@ class AtomsForScreens(NamedTuple):
     rotation: torch.Tensor | None
 
     @property
-    def n_tiles(self) -> int:
-        """The number of tiles."""
-        return len(self.low) // _BIG.value
+    def n_parts(self) -> int:
+        """The number of products that all atoms take: even, so that two can make a tile."""
+        return len(self.low) // _ATOMS
 
     @property
     def spread(self) -> float:
@@ -244,14 +245,14 @@ def _quantise(  # type: ignore[no-untyped-def]
 @triton.jit
 def _screen(  # type: ignore[no-untyped-def]
     rows, atoms, keys, n_rows, n_parts, wide,
-    BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, TILE: tl.constexpr,
-    GROUP: tl.constexpr, PROGRAMS: tl.constexpr,
-    POSITIVE: tl.constexpr, TMA: tl.constexpr, EIGHT_BITS: tl.constexpr,
+    BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, GROUP: tl.constexpr,
+    PROGRAMS: tl.constexpr, POSITIVE: tl.constexpr, TMA: tl.constexpr,
+    EIGHT_BITS: tl.constexpr,
 ):  # fmt: skip
-    """Write the two largest correlations of every row with every part of a tile, as keys.
+    """Write the two largest correlations of every row with every ``BN`` atoms, as keys.
 
-    A program makes one product of ``BM`` rows and ``BN`` atoms after another. All of them are one
-    loop, so that the next product's numbers are on their way while keys are compared.
+    A program makes one product of ``BM`` rows and ``BN`` atoms after another, all in one loop: the
+    next product's numbers are on their way while keys are compared.
     """
     n_down = tl.cdiv(n_rows, BM)
     rn = tl.arange(0, BN)
@@ -285,12 +286,12 @@ def _screen(  # type: ignore[no-untyped-def]
         # the best, as an unsigned number, is the second's.
         if POSITIVE:
             sums = tl.maximum(sums, 0)
-        place = part * BN % TILE + rn
+        place = (part * BN % _BIG + rn)[None, :]
         if EIGHT_BITS:
-            key = tl.abs(sums) * TILE - place[None, :]
+            key = tl.abs(sums) * _BIG - place
         else:  # without its sign bit, a float orders as an integer
-            key = sums.to(tl.int32, bitcast=True) & (2147483648 - TILE)
-            key |= (TILE - 1 - place)[None, :]
+            key = sums.to(tl.int32, bitcast=True) & (2147483648 - _BIG)
+            key |= place ^ (_BIG - 1)
         one = tl.max(key, 1)
         others = (key - one[:, None]).to(tl.uint32, bitcast=True)
         two = one + tl.max(others, 1).to(tl.int32, bitcast=True)
@@ -300,29 +301,31 @@ def _screen(  # type: ignore[no-untyped-def]
 
 
 @triton.jit
-def load_keys(keys, slot, t, n_tiles):  # type: ignore[no-untyped-def]
-    """Return the two largest keys of tiles t of a row, of the four of their two parts."""
-    own = keys + (slot.to(tl.int64) * n_tiles + t) * 4
+def load_keys(keys, slot, t, n_tiles, PARTS: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Return the two largest keys of tiles t of a row, each tile one part or two."""
+    own = keys + (slot.to(tl.int64) * n_tiles + t) * (2 * PARTS)
     inside = t < n_tiles
-    one, other = tl.load(own, mask=inside, other=0), tl.load(own + 2, mask=inside, other=0)
-    second = tl.maximum(
-        tl.load(own + 1, mask=inside, other=0), tl.load(own + 3, mask=inside, other=0)
-    )
-    return tl.maximum(one, other), tl.maximum(second, tl.minimum(one, other))
+    one, two = tl.load(own, mask=inside, other=0), tl.load(own + 1, mask=inside, other=0)
+    if PARTS == 2:
+        other = tl.load(own + 2, mask=inside, other=0)
+        two = tl.maximum(two, tl.load(own + 3, mask=inside, other=0))
+        two = tl.maximum(two, tl.minimum(one, other))
+        one = tl.maximum(one, other)
+    return one, two
 
 
 @triton.jit
-def value_of_key(key, BN: tl.constexpr, EIGHT_BITS: tl.constexpr):  # type: ignore[no-untyped-def]
+def value_of_key(key, EIGHT_BITS: tl.constexpr):  # type: ignore[no-untyped-def]
     """Return the largest product that a key may stand for."""
     if EIGHT_BITS:
-        return ((key + (BN - 1)) // BN).to(tl.float32)
-    return (key | (BN - 1)).to(tl.float32, bitcast=True)
+        return ((key + (_BIG - 1)) // _BIG).to(tl.float32)
+    return (key | (_BIG - 1)).to(tl.float32, bitcast=True)
 
 
 @triton.jit
-def place_of_key(key, BN: tl.constexpr, EIGHT_BITS: tl.constexpr):  # type: ignore[no-untyped-def]
-    """Return the place of a key's atom in its tile."""
-    return (-key if EIGHT_BITS else (BN - 1) - key) & (BN - 1)
+def place_of_key(key, EIGHT_BITS: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Return the place of a key's atom among those of two parts."""
+    return (-key if EIGHT_BITS else (_BIG - 1) - key) & (_BIG - 1)
 
 
 def round_rows(rows: torch.Tensor, ready: AtomsForScreens) -> RowsForScreens:
@@ -354,10 +357,7 @@ def rotate(rounded: RowsForScreens, ready: AtomsForScreens) -> None:
 def screen(
     rounded: RowsForScreens, ready: AtomsForScreens, keys: torch.Tensor, positive: bool
 ) -> None:
-    """Write the two largest products of every row with both parts of every tile.
-
-    ``keys`` is (n, n_tiles, 2, 2) int32; ``load_keys`` reads it.
-    """
+    """Write the two largest products of every row with each 128 atoms: (n, n_parts, 2) int32."""
     n_rows, wide = rounded.low.shape
     eight_bits = ready.rotation is not None
     a: Any = rounded.low
@@ -370,7 +370,7 @@ def screen(
         b = TensorDescriptor.from_tensor(b, [_ATOMS, columns])
     programs = _programs(rounded.low.device)
     _screen[(programs,)](
-        a, b, keys, n_rows, len(ready.low) // _ATOMS, wide,
-        BM=_ROWS, BN=_ATOMS, BK=columns, TILE=_BIG.value, GROUP=_GROUP, PROGRAMS=programs,
-        POSITIVE=positive, TMA=tma, EIGHT_BITS=eight_bits, num_warps=4, num_stages=3,
+        a, b, keys, n_rows, ready.n_parts, wide,
+        BM=_ROWS, BN=_ATOMS, BK=columns, GROUP=_GROUP, PROGRAMS=programs, POSITIVE=positive,
+        TMA=tma, EIGHT_BITS=eight_bits, num_warps=4, num_stages=3,
     )  # fmt: skip
