@@ -181,17 +181,21 @@ def _best_ratio(a, h, gain, bits, mask, start, stop, best, b, positive):  # type
     """Return the largest a_i^2 / h_i and its column: ``best`` and ``b``, or better in this tile.
 
     Dinkelbach's method: i beats the ratio r if its gain a_i^2 - r h_i is positive, and the
-    largest gain gives the next r. A few passes of multiply-adds replace a division per atom.
+    largest gain gives the next r. A few passes of multiply-adds replace a division per atom. A
+    ratio must be beaten by more than rounding: rounding in the gain of a long atom, 0 but for
+    that, is more than the whole gain of a short one. ``best`` is what to beat.
     """
+    beaten = a.dtype.type(1.0 + 4.0 * np.finfo(a.dtype).eps)
     while True:
         largest = _largest_bits(bits, start, stop, mask)
         if largest <= 0:
             return best, b
         candidate = _first_with_bits(bits, start, stop, mask, largest)
         ratio = a[candidate] * a[candidate] / h[candidate]
-        if not ratio > best:
-            return best, b
-        best = ratio
+        if not ratio > best:  # the picked atoms span it, or it is as good but for rounding
+            gain[candidate] = 0
+            continue
+        best = ratio * beaten
         b = np.int64(candidate)
         for i in range(start, stop):
             gain[i] = a[i] * a[i] - best * h[i]
