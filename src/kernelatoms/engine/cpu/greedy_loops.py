@@ -508,10 +508,10 @@ def _pursue(  # type: ignore[no-untyped-def]
                 b = _pick_omp(a, bits, mask, rows, ids, step, k)
             # What the best atom explains is rounding: the residual is zero, or orthogonal to every
             # atom; a picked atom has no other kind, so it ends the pursuit here too.
-            # OLS does not look at atoms that the picked ones span, but for rounding.
+            # OLS does not look at atoms that the picked ones span, but for rounding; OMP not at
+            # short ones, if rounding in the correlations of long ones is more than theirs.
             if b < 0 or a[b] * a[b] <= memory[_VANISHING] * (h[b] if use_ols else norms2[b]):
-                if use_ols:
-                    unsettled[s] = _any_above(a, norms2, memory[_VANISHING], positive)
+                unsettled[s] = _any_above(a, norms2, memory[_VANISHING], positive)
                 break
             # Of atoms that they nearly span, OLS may pick one by rounding alone.
             if use_ols and a[b] * a[b] <= memory[_NOISE] * norms2[b]:
