@@ -28,6 +28,7 @@ from kernelatoms import (
 ESTIMATORS = [
     KernelLinearizer(),
     MOD(),
+    MOD(alpha=0.1),
     KSVD(),
     KernelMOD(),
     KernelKSVD(),

@@ -110,6 +110,25 @@ class TestKSAD:
         assert model.n_atoms_ == 5
         np.testing.assert_allclose(model.inverse_transform(model.transform(X)), X, atol=1e-6)
 
+    @pytest.mark.parametrize("learn", [KSAD.fit, KSAD.partial_fit])
+    @pytest.mark.parametrize(
+        ("dtype", "exponent"),
+        [
+            *((np.float32, e) for e in (-80, -60, 60, 100)),
+            *((np.float64, e) for e in (-400, 300, 480)),
+        ],
+    )
+    def test_the_linear_kernel_does_not_care_about_the_unit(self, dtype, exponent, learn, rng):
+        X = rng.standard_normal((40, 6)).astype(dtype)
+        far = np.ldexp(X, exponent)
+        near_one, model = (
+            learn(KSAD(4, kernel="linear", max_iter=3, random_state=0), rows) for rows in (X, far)
+        )
+        found, expected = model.transform(far).toarray(), near_one.transform(X).toarray()
+        atol = 1e3 * np.finfo(dtype).eps
+        np.testing.assert_allclose(np.ldexp(found, -exponent), expected, atol=atol)
+        np.testing.assert_allclose(model.components_, near_one.components_, atol=atol)
+
     def test_one_batch_of_all_rows_is_one_pass(self, rng):
         X = rng.standard_normal((80, 5))
         parts = {"n_atoms": 10, "random_state": 0}
@@ -439,6 +458,18 @@ class TestKSADClassifier:
             KSADClassifier(8, gamma=1, random_state=0, **literal).fit(c * X, y) for c in (1, 2)
         )
         np.testing.assert_allclose(4 * one.codes_, other.codes_, atol=1e-6)
+
+    @pytest.mark.filterwarnings("error")
+    @pytest.mark.parametrize("within", [False, True])
+    @pytest.mark.parametrize("exponent", [-80, 60, 100])
+    def test_float32_far_from_one_under_the_linear_kernel(self, exponent, within, rng):
+        X, y = rng.standard_normal((40, 6)).astype(np.float32), np.arange(40) % 3
+        given = {"kernel": "linear", "within_class_metric": within, "max_iter": 3}
+        far = np.ldexp(X, exponent)
+        near_one, model = (
+            KSADClassifier(4, **given, random_state=0).fit(rows, y) for rows in (X, far)
+        )
+        np.testing.assert_array_equal(model.predict(far), near_one.predict(X))
 
     def test_precomputed_is_the_kernel_itself(self, rng):
         X, y = blobs(rng)

@@ -404,3 +404,20 @@ def test_a_class_without_complete_rows_is_named(train, labels):
         pytest.warns(UserWarning, match="learns from the other"),
     ):
         ClassDictionaryClassifier(LINEAR[0]).fit(train, labels)
+
+
+@pytest.mark.parametrize("scheme", ["distributive", "collective"])
+def test_l1_codes_are_of_complete_rows(scheme, train, labels):
+    learner = MOD(12, alpha=0.1, max_iter=2, random_state=0)
+    model = ClassDictionaryClassifier(clone(learner), scheme=scheme, random_state=0)
+    learner.fit(train)
+    model.fit(train, labels)
+    assert not get_tags(learner).input_tags.allow_nan
+    assert not get_tags(model).input_tags.allow_nan
+    train[0, 0] = np.nan
+    for ask in (learner.transform, learner.score, model.predict, model.decision_function):
+        with pytest.raises(ValueError, match="X contains NaN in 1 of 60 rows"):
+            ask(train)
+    for fit in (learner.fit, learner.partial_fit, lambda rows: model.fit(rows, labels)):
+        with pytest.raises(ValueError, match="X contains NaN"):
+            fit(train)

@@ -326,6 +326,25 @@ class TestLabelRows:
             model.decision_function(X), model.transform(X) @ model.coef_.T, atol=1e-12
         )
 
+    @pytest.mark.parametrize("exponent", [-140, -80, 60, 110])
+    def test_float32_far_from_one(self, name, exponent, rng):
+        """Pixels, of which one column in three is bright; the map of short ones is large."""
+        y = np.arange(60) % 3
+        X = rng.integers(1, 80, (60, 9)) + 150 * (np.arange(9) % 3 == y[:, None])
+        X = X.astype(np.float32)
+        far = np.ldexp(X, exponent)
+        words, model = "", MAKERS[name]()
+        try:
+            scores = model.fit(far, y).decision_function(far)
+        except ValueError as refusal:
+            words = str(refusal)
+        if words:
+            assert exponent == -140
+            assert "codes underflow float32" in words
+            return
+        assert np.isfinite(scores).all()
+        assert np.mean(model.predict(far) == MAKERS[name]().fit(X, y).predict(X)) > 0.9
+
     def test_atoms_stay_with_their_class(self, name, rng):
         """A class of one direction has use for one atom; the others become none of its rivals."""
         X = rng.standard_normal((40, 6))

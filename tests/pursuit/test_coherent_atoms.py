@@ -144,6 +144,21 @@ def test_two_degrees_apart():
         assert left_over(X, D, ragged).max() < 0.0101
 
 
+@pytest.mark.parametrize("span", [10, 20])
+@pytest.mark.parametrize("positive", [False, True])
+@pytest.mark.parametrize("selection", ["omp", "ols"])
+def test_atoms_of_very_different_norms(selection, positive, span, rng):
+    """Rounding in the correlations of long atoms is more than all of those of short ones."""
+    D = unit(rng.standard_normal((100, 64))) * 2.0 ** rng.uniform(-span, span, (100, 1))
+    X, D = rng.standard_normal((20, 64)).astype(np.float32), D.astype(np.float32)
+    coded = {"n_nonzero_coefs": 60, "selection": selection, "positive": positive}
+    W = sparse_encode(X, D, **coded)
+    exact = sparse_encode(X.astype(np.float64), D.astype(np.float64), **coded)
+    more = left_over(X, D, W) - left_over(X, D, exact)
+    assert np.median(more) < 1e-4
+    assert more.mean() < 0.05
+
+
 @pytest.mark.parametrize("selection", ["omp", "ols"])
 def test_atoms_that_float32_takes_for_one(selection):
     """A tenth of a degree apart: to float32 the first spans the second."""

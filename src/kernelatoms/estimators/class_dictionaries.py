@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from kernelatoms.engine import machine
 from kernelatoms.estimators.checks import (
     check_choice,
+    check_complete,
     check_count,
     clip_count,
     validate_labelled,
@@ -287,6 +288,8 @@ class ClassDictionaryClassifier(
                 "X contains NaN, and which atoms are nearest is known of complete rows only: "
                 "impute what is missing (sklearn.impute), or leave n_neighbors at None."
             )
+        if getattr(self.dictionary, "alpha", None) is not None:
+            check_complete(X)  # l1 codes; kernels have words of their own
         return X
 
     def _shares_of_classes(self, X: Array) -> tuple[Array, NDArray[np.intp]]:

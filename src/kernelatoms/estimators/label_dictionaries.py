@@ -162,7 +162,8 @@ class LabelDictionary(GreedyParameters, SupervisedDictionary):
         return nearest_probabilities(scores)
 
     def _scores_of(self, X: Array, codes: Codes) -> Array:
-        scores = np.asarray(codes.to_csr() @ self.coef_.T.astype(X.dtype))
+        # In float64: the map of short rows may be larger than float32 goes.
+        scores = np.asarray(codes.to_csr() @ self.coef_.T.astype(np.float64)).astype(X.dtype)
         # What is rounding beside the largest score, or beside a probability of 1, breaks no tie.
         largest = np.maximum(np.abs(scores).max(axis=1, keepdims=True), 1)
         unit = _ROUNDING * np.finfo(X.dtype).eps * largest

@@ -10,6 +10,7 @@ from sklearn.utils import check_random_state
 
 from kernelatoms.estimators.checks import (
     check_choice,
+    check_complete,
     check_count,
     check_dictionary,
     check_real,
@@ -83,9 +84,9 @@ class LinearLearner(OverRows, GreedyParameters, DictionaryLearner):
         Parameters
         ----------
         X : array of shape (n_samples, n_features)
-            Signals; those with missing values (NaN) are left out, with a warning. Tensors are
-            learned from where they are (float16 and bfloat16 in float32); attributes are then
-            tensors there.
+            Signals; those with missing values (NaN) are left out, with a warning, or refused with
+            ``alpha`` (``MOD``). Tensors are learned from where they are (float16 and bfloat16 in
+            float32); attributes are then tensors there.
         y : ignored
 
         Returns
@@ -347,7 +348,8 @@ class MOD(LinearLearner):
         Parameters
         ----------
         X : array of shape (n_samples, n_features)
-            A batch of signals; those with missing values (NaN) are left out, with a warning.
+            A batch of signals; those with missing values (NaN) are left out, with a warning, or
+            refused with ``alpha``.
         y : ignored
 
         Returns
@@ -404,6 +406,12 @@ class MOD(LinearLearner):
                 "asks for l1 codes; leave one of them out."
             )
 
+    def _validated(self, X: Any) -> Array:
+        X = super()._validated(X)
+        if self.alpha is not None:
+            check_complete(X)  # masked pursuits are greedy
+        return X
+
     def _check_nonzeros(self, n_atoms: int) -> None:
         if self.alpha is None:
             super()._check_nonzeros(n_atoms)
@@ -458,6 +466,11 @@ class MOD(LinearLearner):
             state.n_batches = len(state.objective)  # a pass has seen as much as a batch, and more
         state.dictionary = state.best
         return state
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = self.alpha is None  # l1 codes are of complete rows
+        return tags
 
     def _fade(self, batch: int) -> float:
         if self.forget is not None:

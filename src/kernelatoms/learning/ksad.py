@@ -268,7 +268,8 @@ def within_class_metric(
         values, vectors = scipy.linalg.eigh(S, check_finite=False)
         mean = float(np.maximum(values, 0).mean())
         # What rounding leaves of equal rows is no scatter.
-        if mean <= np.finfo(rows.dtype).eps * float(np.vdot(rows, rows)) / rows.size:
+        energy = float(machine(rows).squared_norms(rows).sum())
+        if mean <= float(np.finfo(rows.dtype).eps) * energy / rows.size:
             return None
         # Directions without scatter are as long as rounding allows, at most.
         share = max(shrinkage, _least_share(rows))

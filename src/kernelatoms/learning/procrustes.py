@@ -91,8 +91,10 @@ def orthonormal_start(rows: Array, n_atoms: int, rng: np.random.RandomState) -> 
 def turned(cross: Array, atoms: Array) -> Array:
     """Return the orthonormal atoms of largest inner product with the sums ``cross``.
 
-    Directions that no code uses have no best place: there the old atoms count.
+    Directions that no code uses have no best place: there the old atoms count. The unit of the sums
+    does not: they come to a size near 1, whose squares fit.
     """
+    cross = np.ldexp(cross, -np.frexp(np.abs(cross).max(initial=0))[1])
     inertia = _INERTIA * (float(np.linalg.norm(cross)) or 1.0)
     return polar_factor(cross + inertia * atoms.astype(np.float64)).astype(atoms.dtype)
 

@@ -532,6 +532,21 @@ def test_small_nonnegative_least_squares(seed, n, shift):
 
 
 @pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("positive", [False, True])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("span", [6, 12, 20, 26])
+def test_ols_does_not_care_about_the_norms_of_atoms(span, dtype, positive, form, rng):
+    X, D = random_problem(rng.integers(2**32), 60, 24, 40, dtype)
+    exponents = rng.integers(-span, span, len(D), endpoint=True)
+    options = {"use_ols": True, "positive": positive, "form": form}
+    indices, values, left = code(X, D, 8, **options)
+    found, scaled, rest = code(X, np.ldexp(D, exponents[:, None]), 8, **options)
+    np.testing.assert_array_equal(found, indices)
+    np.testing.assert_allclose(np.ldexp(scaled, exponents[found]), values, rtol=1e-3, atol=1e-5)
+    np.testing.assert_allclose(rest, left, rtol=1e-4)
+
+
+@pytest.mark.parametrize("form", FORMS)
 def test_without_energies_what_is_left_is_known_up_to_them(form, rng):
     X, D = random_problem(rng, 30, 20, 50, np.float64)
     known, unknown = code(X, D, 4, form), code(X, D, 4, form, energies=False)

@@ -181,17 +181,21 @@ def _best_ratio(a, h, gain, bits, mask, start, stop, best, b, positive):  # type
     """Return the largest a_i^2 / h_i and its column: ``best`` and ``b``, or better in this tile.
 
     Dinkelbach's method: i beats the ratio r if its gain a_i^2 - r h_i is positive, and the
-    largest gain gives the next r. A few passes of multiply-adds replace a division per atom.
+    largest gain gives the next r. A few passes of multiply-adds replace a division per atom. A
+    ratio must be beaten by more than rounding: rounding in the gain of a long atom, 0 but for
+    that, is more than the whole gain of a short one. ``best`` is what to beat.
     """
+    beaten = a.dtype.type(1.0 + 4.0 * np.finfo(a.dtype).eps)
     while True:
         largest = _largest_bits(bits, start, stop, mask)
         if largest <= 0:
             return best, b
         candidate = _first_with_bits(bits, start, stop, mask, largest)
         ratio = a[candidate] * a[candidate] / h[candidate]
-        if not ratio > best:
-            return best, b
-        best = ratio
+        if not ratio > best:  # the picked atoms span it, or it is as good but for rounding
+            gain[candidate] = 0
+            continue
+        best = ratio * beaten
         b = np.int64(candidate)
         for i in range(start, stop):
             gain[i] = a[i] * a[i] - best * h[i]
@@ -504,10 +508,10 @@ def _pursue(  # type: ignore[no-untyped-def]
                 b = _pick_omp(a, bits, mask, rows, ids, step, k)
             # What the best atom explains is rounding: the residual is zero, or orthogonal to every
             # atom; a picked atom has no other kind, so it ends the pursuit here too.
-            # OLS does not look at atoms that the picked ones span, but for rounding.
+            # OLS does not look at atoms that the picked ones span, but for rounding; OMP not at
+            # short ones, if rounding in the correlations of long ones is more than theirs.
             if b < 0 or a[b] * a[b] <= memory[_VANISHING] * (h[b] if use_ols else norms2[b]):
-                if use_ols:
-                    unsettled[s] = _any_above(a, norms2, memory[_VANISHING], positive)
+                unsettled[s] = _any_above(a, norms2, memory[_VANISHING], positive)
                 break
             # Of atoms that they nearly span, OLS may pick one by rounding alone.
             if use_ols and a[b] * a[b] <= memory[_NOISE] * norms2[b]:

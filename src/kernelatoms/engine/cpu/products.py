@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelatoms.engine.cpu.layout import padded
+from kernelatoms.engine.cpu.scale import all_ordinary
 from kernelatoms.engine.cpu.threads import each, each_block, fair_share
 
 _GRAM_TILE = 512
@@ -59,15 +60,19 @@ def cross_products(A: NDArray[Any], B: NDArray[Any]) -> NDArray[np.float64]:
     """Return A.T @ B of many rows, (n, p) and (n, q), in float64: sums over rows.
 
     Every thread has columns of its own, and rows are added up in blocks: the result does not depend
-    on the number of threads, and float32 loses no digits to the length of the sum.
+    on the number of threads, and float32 loses no digits to the length of the sum. Numbers far from
+    1, whose products float32 does not hold, are multiplied in float64.
     """
     total = np.zeros((A.shape[1], B.shape[1]))
+    largest = np.array([np.abs(part).max(initial=0) for part in (A, B)], np.float64)
+    near_one = all_ordinary(largest**2, np.dtype(np.float32))
+    dtype = np.result_type(A, B) if near_one else np.dtype(np.float64)
 
     def multiply(first: int) -> None:
         part = slice(first, first + _SUM_TILE)
         for start in range(0, len(A), _SUM_ROWS):
             rows = slice(start, start + _SUM_ROWS)
-            total[:, part] += A[rows].T @ B[rows, part]
+            total[:, part] += A[rows].T.astype(dtype, copy=False) @ B[rows, part]
 
     each(multiply, list(range(0, B.shape[1], _SUM_TILE)))
     return total
