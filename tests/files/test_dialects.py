@@ -376,7 +376,8 @@ def test_sparse_matrices_that_are_damaged_or_too_large(tmp_path, monkeypatch):
         {"indptr": [0, 1, 9]}, {"indptr": [0, 2, 1]}, {"indices": [0]},
         {"indptr": [0, 2]}, {"indptr": [1, 1, 2]}, {"indptr": [0.0, 1.0, 2.0]},
         {"indptr": [0, 1, 1]}, {"indices": [0.0, 2.0]}, {"format": b"bsr"}, {"format": b"coo"},
-        {"format": b"dia", "offsets": [0]}, {"format": b"csc"},
+        {"format": b"dia", "offsets": [0]}, {"format": b"csc"}, {"shape": (2.0, np.inf)},
+        {"shape": (np.nan, 3.0)},
     ):  # fmt: skip
         with pytest.raises(TableError, match="sparse matrix"):
             write(**changes)
