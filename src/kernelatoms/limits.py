@@ -26,7 +26,7 @@ MODEL_LEVELS = 200
 MODEL_NESTED = 8
 #: What is met several times counts so often, and all together may be so many times the file.
 MODEL_REFERENCES = 16
-#: Columns that a step of a model may make of a row by its parameters alone.
+#: Columns that a step of a model may ask for, or make of a row, by its parameters alone.
 MODEL_COLUMNS = 1 << 24
 
 
