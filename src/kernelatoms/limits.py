@@ -22,7 +22,11 @@ MODEL_TEXT = 16 << 20
 MODEL_VALUES = 1_000_000
 MODEL_NODES = 100_000
 MODEL_LEVELS = 200
-#: Columns that a step of a model may make of a row by its parameters alone.
+#: Estimators of scikit-learn in each other: it takes three times as long for each level.
+MODEL_NESTED = 8
+#: What is met several times counts so often, and all together may be so many times the file.
+MODEL_REFERENCES = 16
+#: Columns that a step of a model may ask for, or make of a row, by its parameters alone.
 MODEL_COLUMNS = 1 << 24
 
 

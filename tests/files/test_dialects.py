@@ -362,6 +362,31 @@ def test_sparse_matrices_of_scipy(tmp_path, rng, form, kind):
     np.testing.assert_array_equal(read_table(tmp_path / "t.npz").numbers, dense)
 
 
+@pytest.mark.parametrize("end", ["\n", ""])
+@pytest.mark.parametrize("levels", [102, 5_000, 100_000])
+def test_deep_json_is_refused_before_the_stack_ends(tmp_path, levels, end):
+    for begin, close in (
+        ('{"a":', "}"),
+        ("[", "]"),
+        ("[\n", "\n]"),
+        ('["[]",{"\\"]":', '}, "\\\\"]'),
+    ):
+        deep = f'{{"a": 1}}\n{{"a": {begin * levels}1{close * levels}}}{end}'
+        for text in (deep, deep[: deep.index("1", 10) - 1]):
+            with pytest.raises(TableError, match="more than 100 levels deep, or do not end"):
+                read(tmp_path, text, name="t.jsonl")
+
+
+def test_brackets_in_texts_nest_nothing(tmp_path):
+    lines = [
+        json.dumps({"a": i, "b": ["[{" * i, '\\"[' * i, [[i]], {"]": "\n["}]}) for i in range(400)
+    ]
+    table = read(tmp_path, "\n".join(lines), name="t.jsonl")
+    np.testing.assert_array_equal(table.numbers[:, 0], np.arange(400))
+    shallow = '{"a": 1, "b": ' + "[" * 99 + "]" * 99 + "}"
+    assert len(read(tmp_path, f"{shallow}\n{shallow}\n", name="t.jsonl").numbers) == 2
+
+
 def test_sparse_matrices_that_are_damaged_or_too_large(tmp_path, monkeypatch):
     def write(**changes):
         arrays = {"format": b"csr", "shape": (2, 3), "data": [1.0, 2.0], "indices": [0, 2],
@@ -376,7 +401,8 @@ def test_sparse_matrices_that_are_damaged_or_too_large(tmp_path, monkeypatch):
         {"indptr": [0, 1, 9]}, {"indptr": [0, 2, 1]}, {"indices": [0]},
         {"indptr": [0, 2]}, {"indptr": [1, 1, 2]}, {"indptr": [0.0, 1.0, 2.0]},
         {"indptr": [0, 1, 1]}, {"indices": [0.0, 2.0]}, {"format": b"bsr"}, {"format": b"coo"},
-        {"format": b"dia", "offsets": [0]}, {"format": b"csc"},
+        {"format": b"dia", "offsets": [0]}, {"format": b"csc"}, {"shape": (2.0, np.inf)},
+        {"shape": (np.nan, 3.0)},
     ):  # fmt: skip
         with pytest.raises(TableError, match="sparse matrix"):
             write(**changes)

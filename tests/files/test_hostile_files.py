@@ -11,6 +11,8 @@ import zipfile
 
 import numpy as np
 import pytest
+import scipy.sparse
+import skops.io
 from sklearn.cluster import KMeans
 from sklearn.decomposition import PCA
 from sklearn.ensemble import RandomForestClassifier
@@ -170,6 +172,107 @@ def test_long_descriptions_are_refused(tmp_path):
 def test_descriptions_of_nothing(tmp_path, text):
     write(tmp_path / "m.skops", {"schema.json": text})
     refused(tmp_path / "m.skops", "damaged")
+
+
+def of_numpy(kind, file, number, loader="NdArrayNode", what="numpy"):
+    named = {"__class__": kind, "__module__": "numpy", "__loader__": loader, "__id__": number}
+    return {**named, "type": what, "file": file}
+
+
+def saved(array):
+    data = io.BytesIO()
+    np.save(data, array)
+    return data.getvalue()
+
+
+def described(model, **attributes):
+    """Return the members of a model, of which attributes are described in another way."""
+    members = members_of(io.BytesIO(skops.io.dumps(model)))
+    schema = json.loads(members["schema.json"])
+    schema["content"]["content"] |= attributes
+    return members | {"schema.json": json.dumps(schema)}
+
+
+@pytest.mark.parametrize("numbers", [(1, 2, 3), (0, 0), (None, None), (None,), (0,)])
+def test_no_array_is_read_twice(tmp_path, numbers):
+    """A thousand objects that are one member of the archive, each with memory of its own."""
+    arrays = node([of_numpy("ndarray", "a.npy", number) for number in numbers], 9)
+    members = described(StandardScaler().fit(X), copy=arrays) | {"a.npy": saved(np.zeros(9))}
+    write(tmp_path / "m.skops", members)
+    refused(tmp_path / "m.skops", r"'a\.npy' is not that of one object")
+
+
+def test_arrays_that_are_met_often_count_so_often(tmp_path, monkeypatch):
+    """Each time that an array is met it is looked at, however short the reference."""
+    monkeypatch.setattr("kernelatoms.files.schema.MODEL_SIZE", 1 << 10)
+    members = described(StandardScaler().fit(X)) | {"a.npy": saved(np.zeros(1 << 16))}
+    for n, words in ((2, "copy"), (20, "again and again")):
+        arrays = node([of_numpy("ndarray", "a.npy", 7)] * n, 9)
+        write(tmp_path / "m.skops", described(StandardScaler().fit(X), copy=arrays) | {
+            "a.npy": members["a.npy"]
+        })  # fmt: skip
+        refused(tmp_path / "m.skops", words)
+
+
+@pytest.mark.parametrize("within", [False, True])
+@pytest.mark.parametrize("what", ["text", "array"])
+def test_short_references_to_long_objects_are_refused(tmp_path, what, within):
+    files = {"a.npy": saved(np.zeros(999)), "b.npy": saved(np.zeros(1))}
+    if what == "text":
+        long, short = (node(text, 7, "JsonNode", "str") for text in ("[1, 2, 3, 4]", "1"))
+        files = {}
+    else:
+        long, short = of_numpy("ndarray", "a.npy", 7), of_numpy("ndarray", "b.npy", 7)
+    if within:
+        long, short = (node([{**part, "__id__": i}], 7) for i, part in enumerate((long, short), 1))
+    members = described(StandardScaler().fit(X), copy=node([long, short], 9))
+    write(tmp_path / "m.skops", members | files)
+    refused(tmp_path / "m.skops", "one object in two ways")
+
+
+def test_names_of_allowed_types_do_not_stand_for_others(tmp_path):
+    """Builders that unpack, call or put together what the file says, under a name of trust."""
+    sparse = io.BytesIO()
+    scipy.sparse.save_npz(sparse, scipy.sparse.csr_matrix(np.zeros((3, 3))))
+    zeros = of_numpy("dtype", "a.npz", 7, "SparseMatrixNode", "scipy")
+    model = KSVD(4).fit(X)
+    write(tmp_path / "m.skops", described(model, dict_init=zeros) | {"a.npz": sparse.getvalue()})
+    refused(tmp_path / "m.skops", r"numpy\.dtype as if it were another object, by SparseMatrixNode")
+    part = {"func": {"__class__": "add", "__module__": "numpy", "__loader__": "FunctionNode"}}
+    for name, text in (("args", "[1]"), ("kwds", "{}"), ("namespace", "null")):
+        part[name] = node(text, loader="JsonNode", kind="str")
+    for content, loader, owner in (
+        (part, "PartialNode", np.dtype),
+        (node("[null]", loader="JsonNode", kind="str"), "ConstructorFromReduceNode", KSVD),
+        (None, "ObjectNode", np.random.RandomState),
+        (None, "TypeNode", KSVD),
+    ):
+        named = {"__class__": owner.__name__, "__module__": owner.__module__}
+        other = {**named, "__loader__": loader, "content": content}
+        write(tmp_path / "m.skops", described(model, random_state=other))
+        refused(tmp_path / "m.skops", f"as if it were another object, by {loader}")
+
+
+def test_memory_as_large_as_a_number_says_must_be_trusted(tmp_path):
+    zeros = of_numpy("void", "a.npy", 7)
+    write(tmp_path / "m.skops", described(StandardScaler().fit(X), copy=zeros) | {
+        "a.npy": saved(np.array(2_000_000_000))
+    })  # fmt: skip
+    refused(tmp_path / "m.skops", r"numpy\.void")
+
+
+def test_estimators_nested_deeply_are_refused(tmp_path):
+    """scikit-learn asks the only step of a pipeline three times, and so does each step in it."""
+    model = StandardScaler().fit(X)
+    for _ in range(7):
+        model = make_pipeline(model)
+    again, _ = load_model(save_model(model, tmp_path / "m.skops"))
+    np.testing.assert_array_equal(again.transform(X), model.transform(X))
+    with pytest.raises(TypeError, match="more than 8 levels deep"):
+        save_model(make_pipeline(model), tmp_path / "m.skops")
+    for _ in range(12):
+        model = make_pipeline(model)
+    refused(forge(model, tmp_path / "m.skops"), "nests estimators more than 8 levels deep")
 
 
 # Archives

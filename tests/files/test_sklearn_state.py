@@ -9,7 +9,9 @@ import pytest
 from fuzz.genuine import WORDS, X, genuine
 from sklearn.base import BaseEstimator
 from sklearn.compose import ColumnTransformer
-from sklearn.decomposition import PCA
+from sklearn.decomposition import PCA, KernelPCA
+from sklearn.kernel_approximation import Nystroem
+from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import Ridge
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 from sklearn.preprocessing import (
@@ -105,6 +107,37 @@ def test_whatever_passes_works(name, model, rows):
                         with contextlib.suppress(ValueError):  # not what Python itself raises
                             getattr(changed, method)(rows[:5])
     assert refused >= 8 * len(fitted)
+
+
+@pytest.mark.parametrize(("name", "model", "rows"), GENUINE, ids=NAMES)
+def test_whole_numbers_of_files_stay_small(name, model, rows):
+    """A number alone makes nobody name 10^30 columns, nor is it more than NumPy holds."""
+    for attribute, value in vars(model).items():
+        if attribute in UNREAD or type(value) is not int:
+            continue
+        for odd in (10**30, -(10**30)):
+            changed = copy.copy(model)
+            vars(changed)[attribute] = odd
+            try:
+                check_model(changed, reading=True)
+            except (ValueError, TypeError):
+                continue
+            assert attribute in ("n_samples_seen_", "n_samples_", "batch_size_"), attribute
+
+
+@pytest.mark.parametrize("odd", [np.abs, np.add, None, "x"])
+@pytest.mark.parametrize(
+    ("model", "attribute"),
+    [(OneHotEncoder(), "feature_name_combiner"), (KernelPCA(kernel="rbf"), "kernel"),
+     (KernelRidge(kernel="rbf"), "kernel"), (Nystroem(n_components=2), "kernel")],
+    ids=lambda value: getattr(value, "__name__", str(value)),
+)  # fmt: skip
+def test_functions_of_two_arguments_are_not_those_of_numpy(model, attribute, odd):
+    """Of two arrays these write the second, which is the model's own."""
+    model = copy.copy(model).fit(np.arange(12.0).reshape(6, 2), np.arange(6.0))
+    setattr(model, attribute, odd)
+    with pytest.raises((ValueError, TypeError)):
+        check_model(model, reading=True)
 
 
 def test_an_encoder_that_wrote_behind_its_matrix(tmp_path):

@@ -122,6 +122,26 @@ def test_files_that_are_no_tables(tmp_path, name, content, words):
         read_table(tmp_path / name)
 
 
+@pytest.mark.parametrize(
+    "options", [{}, {"use_dictionary": False}, {"data_page_version": "2.0", "compression": "none"}]
+)
+def test_groups_of_no_rows_are_nothing_but_that(tmp_path, rng, options):
+    """Their columns begin nowhere, which Parquet writes as 0, behind a dictionary of no values."""
+    none = pyarrow.table({"a": pyarrow.array([], "f8"), "b": pyarrow.array([], "string")})
+    for n_rows in (0, *rng.integers(1, 20, size=3)):
+        some = pyarrow.table({"a": rng.normal(size=n_rows), "b": [str(i) for i in range(n_rows)]})
+        some = some.cast(none.schema)
+        with pyarrow.parquet.ParquetWriter(tmp_path / "t.parquet", none.schema, **options) as file:
+            for part in (none, some, none, some)[:: rng.choice([1, -1])]:
+                file.write_table(part)
+        if n_rows:
+            table = read_table(tmp_path / "t.parquet")
+            np.testing.assert_array_equal(table.numbers[:, 0], [*some["a"].to_numpy()] * 2)
+        else:
+            with pytest.raises(TableError, match="has no rows"):
+                read_table(tmp_path / "t.parquet")
+
+
 def test_arrays_that_are_no_tables(tmp_path):
     np.save(tmp_path / "one.npy", np.arange(3.0))
     with pytest.raises(TableError, match="its shape is"):

@@ -33,8 +33,9 @@ _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 
 @dataclass(frozen=True)
 class Unpacked:
-    """The members of an archive but the header: digests, the schema, and an archive of them."""
+    """The members of an archive but the header: sizes, digests, the schema, an archive of them."""
 
+    sizes: dict[str, int]
     digests: dict[str, str]
     schema: bytes
     stored: bytes
@@ -81,8 +82,9 @@ def unpack(archive: zipfile.ZipFile) -> Unpacked:
             if name != HEADER:
                 digests[name] = _copy(archive, target, name)
     with zipfile.ZipFile(stored) as copy:
+        sizes = {member.filename: member.file_size for member in copy.infolist()}
         schema = read_text(copy, SCHEMA)
-    return Unpacked(digests, schema, stored.getvalue())
+    return Unpacked(sizes, digests, schema, stored.getvalue())
 
 
 def pack(unpacked: Unpacked, header: bytes) -> bytes:

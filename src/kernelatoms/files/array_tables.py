@@ -77,7 +77,7 @@ def _dense(path: Path, arrays: dict[str, Array], budget: Budget) -> Array:
             raise ValueError(f"shape {sides}, values of dtype {values.dtype}")
         if form not in ("csr", "csc", "bsr", "coo", "dia"):
             raise ValueError(f"format {form!r}")
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, OverflowError) as error:
         raise TableError(f"{path} is no sparse matrix of numbers ({error}).") from error
     n_rows, n_columns = sides
     budget.check(8 * n_rows * n_columns)

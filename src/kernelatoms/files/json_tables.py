@@ -18,6 +18,10 @@ Array = NDArray[Any]
 _BLOCK_BYTES = 64 * 2**20
 # Objects in objects become columns "a.b"; nobody's table is deeper.
 _DEEPEST = 8
+# Lists in lists, and objects: Arrow goes into each by calling itself, until the stack ends.
+_NESTED = 100
+_BUT_BRACKETS = bytes(set(range(256)) - set(b'[{]}"\n'))
+_OPENED = bytes(1 if letter in b"[{" else 255 for letter in range(256))  # 255 is -1
 _KEY = re.compile(rb'"([^"\\]*(?:\\.[^"\\]*)*)"\s*:')
 
 
@@ -40,6 +44,11 @@ def read_json_lines(path: Path, data: bytes, options: ReadOptions, budget: Budge
 
     data, notes = as_utf8(path, data, options.encoding)
     _check_keys(data, budget)
+    if _depth(data) > _NESTED:
+        raise TableError(
+            f"{path} cannot be read: its lists and objects are nested more than {_NESTED} levels "
+            "deep, or do not end; every line must be one object."
+        )
     try:
         arrow = arrow_json.read_json(
             owned_by_arrow(data), arrow_json.ReadOptions(block_size=_BLOCK_BYTES)
@@ -70,6 +79,19 @@ def _check_keys(data: bytes, budget: Budget) -> None:
     for start in range(0, len(data), _BLOCK_BYTES // 64):
         keys.update(_KEY.findall(data, start, start + _BLOCK_BYTES // 64))
         budget.check(8 * n_rows * len(keys))
+
+
+def _depth(data: bytes) -> int:
+    """Return how many brackets are open at once, without those in texts.
+
+    Texts end with the line, if not before: JSON writes a line's end within a text in other letters.
+    """
+    data = data.replace(rb"\\", b"").replace(rb"\"", b"")  # quotes within texts
+    # Texts without brackets are two quotes then, and gone: what is left is little.
+    brackets = data.translate(None, _BUT_BRACKETS).replace(b'""', b"")
+    brackets = re.sub(rb'"[^"\n]*"?', b"", brackets).replace(b"\n", b"")
+    opened = np.frombuffer(brackets.translate(_OPENED), np.int8)
+    return int(np.cumsum(opened, dtype=np.int64).max(initial=0))
 
 
 def _read_slowly(path: Path, data: bytes) -> Table:

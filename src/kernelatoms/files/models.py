@@ -38,7 +38,7 @@ from kernelatoms.files.archive import (
     unpack,
 )
 from kernelatoms.files.records import ModelRecord
-from kernelatoms.files.schema import outline
+from kernelatoms.files.schema import check_weights, outline
 from kernelatoms.files.soundness import check_model, forget_machine
 from kernelatoms.files.writing import check_target, write_whole
 from kernelatoms.limits import TooLargeError
@@ -79,6 +79,9 @@ ALLOWED_TYPES = frozenset(
         "numpy.dtype",  # SimpleImputer keeps the dtype that it was fitted with
     }
 ) | {f"{kind.__module__}.{kind.__qualname__}" for kind in (*OWN_TYPES, *PROJECTIONS.values())}
+
+# What skops builds them with; others are objects with attributes.
+_LOADERS = {"numpy.dtype": "DTypeNode", "numpy.random.mtrand.RandomState": "RandomStateNode"}
 
 
 class ModelFileError(ValueError):
@@ -316,13 +319,18 @@ def _foreign_types(unpacked: Unpacked) -> list[str]:
     """Return the types that a schema names and nobody trusts; refuse one that skops cannot walk."""
     import skops.io
 
-    described = outline(json.loads(unpacked.schema))
+    schema = json.loads(unpacked.schema)
+    described = outline(schema)
     members = set(unpacked.digests) - {SCHEMA}
     if described.files != members:
         odd = sorted(described.files ^ members)[0]
         what = "is missing" if odd in described.files else "belongs to no object"
         raise ValueError(f"its member {odd!r} {what}")
     check_arrays(unpacked.stored, set(described.arrays))
+    check_weights(schema, unpacked.sizes)
+    for name, loader in sorted(described.loaders):
+        if name in ALLOWED_TYPES and loader != _LOADERS.get(name, "ObjectNode"):
+            raise ValueError(f"it describes a {name} as if it were another object, by {loader}")
     untrusted = skops.io.get_untrusted_types(data=unpacked.stored)
     return sorted({*untrusted, *described.suspicious} - ALLOWED_TYPES)
 

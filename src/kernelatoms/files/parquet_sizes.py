@@ -54,9 +54,11 @@ def parquet_sizes(file: Any, read: Read, size: int) -> ParquetSizes:
         group = metadata.row_group(i)
         for j, column in enumerate(schema):
             chunk = group.column(j)
-            start = chunk.data_page_offset
-            if chunk.has_dictionary_page and chunk.dictionary_page_offset:
-                start = min(start, chunk.dictionary_page_offset)
+            places = [chunk.data_page_offset]
+            if chunk.has_dictionary_page:
+                places.append(chunk.dictionary_page_offset)
+            # 0, where the file's own mark is, stands for no page: that of a group without rows.
+            start = min(filter(None, places), default=0)
             seen += chunk.total_compressed_size
             if start < 0 or chunk.total_compressed_size < 0 or seen > size:
                 raise ValueError("its columns overlap")

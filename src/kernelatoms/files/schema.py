@@ -3,31 +3,84 @@
 ``schema.json`` is a tree of nodes, dictionaries that name a loader and a type. skops knows a node
 that it has met by its ``__id__`` and takes the first for all others: a few hundred bytes can so
 stand for more nodes than there is time to visit. It writes such an object again wherever it
-occurs, though. We ask for that: nodes with one ``__id__`` must be equally large, which leaves
-neither short references nor circles, and every walk over the objects is a walk over this text.
+occurs, though. We ask for that: nodes with one ``__id__`` must be equally large, with the texts and
+members of the archive in them, which leaves neither short references nor circles, and every walk
+over the objects is a walk over this text. A member belongs to one ``__id__``: it is read once.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from kernelatoms.files.sklearn_types import RULES
-from kernelatoms.limits import MODEL_LEVELS, MODEL_NODES
+from kernelatoms.limits import (
+    MODEL_LEVELS,
+    MODEL_NESTED,
+    MODEL_NODES,
+    MODEL_REFERENCES,
+    MODEL_SIZE,
+)
 
 # Their content goes to compiled code as it is, or they name what is called in a text of their own.
 _LOADERS_TO_TRUST = ("RandomGeneratorNode", "SparseMatrixNode")
+# Made of a number, they are as large as it says.
+_TYPES_TO_TRUST = ("numpy.void",)
 
 
 @dataclass(frozen=True)
 class Outline:
-    """What a schema refers to: members of the archive, those that are arrays, types to trust."""
+    """What a schema refers to: members of the archive, those that are arrays, types.
+
+    Parameters
+    ----------
+    files, arrays : frozenset of str
+        Members; those that are arrays.
+    loaders : frozenset of (str, str)
+        The types, each with what builds it.
+    suspicious : frozenset of str
+        Types to trust.
+    """
 
     files: frozenset[str]
     arrays: frozenset[str]
+    loaders: frozenset[tuple[str, str]]
     suspicious: frozenset[str]
 
 
 def outline(schema: Any) -> Outline:
     """Visit every node of a schema once, and refuse what skops does not write."""
+    places = _places(schema)
+    sizes = _sums([int(_is_node(value)) for value, _, _ in places], places)
+    if sizes[0] > MODEL_NODES:
+        raise ValueError(f"it describes {sizes[0]:,} objects, more than {MODEL_NODES:,}")
+    _check_nesting(places)
+    nodes = [(value, size) for (value, _, _), size in zip(places, sizes, strict=True)]
+    return _outline([(node, size) for node, size in nodes if _is_node(node)])
+
+
+def check_weights(schema: Any, member_sizes: Mapping[str, int]) -> None:
+    """Refuse short references to long texts and large arrays, and too many to one.
+
+    Parameters
+    ----------
+    schema : dict
+        One that ``outline`` has seen.
+    member_sizes : mapping of str to int
+        The bytes of each member of the archive.
+    """
+    places = _places(schema)
+    weights = _sums([_weight(value, member_sizes) for value, _, _ in places], places)
+    if weights[0] > MODEL_REFERENCES * max(MODEL_SIZE, sum(member_sizes.values())):
+        raise ValueError("it refers to the same arrays again and again")
+    weight_of: dict[int, int] = {}
+    for (value, _, _), weight in zip(places, weights, strict=True):
+        number = value.get("__id__") if _is_node(value) else None
+        if number is not None and weight_of.setdefault(number, weight) != weight:
+            raise ValueError("it describes one object in two ways")
+
+
+def _places(schema: Any) -> list[tuple[Any, int, int]]:
+    """Return all lists and dictionaries, each with the number of the one around it, and level."""
     places: list[tuple[Any, int, int]] = [(schema, -1, 0)]
     for i, (value, _, level) in enumerate(places):  # grows meanwhile
         if level > MODEL_LEVELS:
@@ -36,13 +89,32 @@ def outline(schema: Any) -> Outline:
         places += [(part, i, level + 1) for part in inside if isinstance(part, dict | list)]
         if len(places) > 4 * MODEL_NODES:
             raise ValueError("it describes more objects than a model has")
-    sizes = [int(_is_node(value)) for value, _, _ in places]
+    return places
+
+
+def _sums(sizes: list[int], places: list[tuple[Any, int, int]]) -> list[int]:
+    """Return the size of each place with all that is in it."""
     for i in range(len(places) - 1, 0, -1):
         sizes[places[i][1]] += sizes[i]
-    if sizes[0] > MODEL_NODES:
-        raise ValueError(f"it describes {sizes[0]:,} objects, more than {MODEL_NODES:,}")
-    nodes = [(value, size) for (value, _, _), size in zip(places, sizes, strict=True) if size]
-    return _outline([(node, size) for node, size in nodes if _is_node(node)])
+    return sizes
+
+
+def _weight(value: Any, member_sizes: Mapping[str, int]) -> int:
+    """Return how large a node is without those in it: its text, and its member of the archive."""
+    if not _is_node(value):
+        return 0
+    text, file = value.get("content"), value.get("file")
+    return 1 + (len(text) if isinstance(text, str) else 0) + member_sizes.get(file, 0)
+
+
+def _check_nesting(places: list[tuple[Any, int, int]]) -> None:
+    """Refuse estimators in estimators in estimators: scikit-learn asks each in many ways."""
+    depths: list[int] = []
+    for value, above, _ in places:
+        inner = isinstance(value, dict) and str(value.get("__module__")).startswith("sklearn.")
+        depths.append((depths[above] if depths else 0) + inner)
+    if max(depths) > MODEL_NESTED:
+        raise ValueError(f"it nests estimators more than {MODEL_NESTED} levels deep")
 
 
 def is_plain(name: str) -> bool:
@@ -51,8 +123,9 @@ def is_plain(name: str) -> bool:
 
 
 def _outline(nodes: list[tuple[dict[str, Any], int]]) -> Outline:
-    files, arrays, suspicious = set(), set(), set()
+    arrays, loaders, suspicious = set(), set(), set()
     size_of: dict[int, int] = {}
+    owner_of: dict[str, Any] = {}
     for node, size in nodes:
         loader, kind, module = (node.get(f"__{key}__") for key in ("loader", "class", "module"))
         if not (isinstance(loader, str) and isinstance(kind, str) and isinstance(module, str)):
@@ -64,13 +137,15 @@ def _outline(nodes: list[tuple[dict[str, Any], int]]) -> Outline:
             if size_of.setdefault(number, size) != size:
                 raise ValueError("it describes one object in two ways")
         name = f"{module}.{kind}"
-        if not is_plain(name) or loader in _LOADERS_TO_TRUST:
+        loaders.add((name, loader))
+        if not is_plain(name) or loader in _LOADERS_TO_TRUST or name in _TYPES_TO_TRUST:
             suspicious.add(name)
-        if "file" in node:
-            files.add(node["file"])
+        if "file" in node and (owner_of.setdefault(node["file"], number) != number or not number):
+            raise ValueError(f"its member {node['file']!r} is not that of one object")
         if loader == "NdArrayNode" and node.get("type") == "numpy":
             arrays.add(node["file"])
-    return Outline(frozenset(files), frozenset(arrays), frozenset(suspicious))
+    files = frozenset(owner_of)
+    return Outline(files, frozenset(arrays), frozenset(loaders), frozenset(suspicious))
 
 
 def _is_node(value: Any) -> bool:

@@ -23,6 +23,7 @@ from kernelatoms.estimators.fitted import (
     held_number,
     holds_letters,
 )
+from kernelatoms.limits import MODEL_COLUMNS
 
 Array = NDArray[Any]
 Sizes = dict[str, int]
@@ -39,6 +40,7 @@ def features(owner: Any, name: str, sizes: Sizes) -> None:
     """Look at ``n_features_in_`` and ``feature_names_in_``; f is their number."""
     del name
     sizes["f"] = check_features(owner)
+    held_count(owner, "n_features_in_", high=MODEL_COLUMNS)
 
 
 def anything(owner: Any, name: str, sizes: Sizes) -> None:
@@ -74,11 +76,11 @@ def integers(*sides: str | int, low: int = 0, below: str = "") -> Rule:
     return rule
 
 
-def count(size: str = "", low: int = 0) -> Rule:
-    """Ask for a whole number: a size that is known, or one that is known from here on."""
+def count(size: str = "", low: int = 0, below: str = "") -> Rule:
+    """Ask for a whole number: a size that is known, or one from here on; or one below a size."""
 
     def rule(owner: Any, name: str, sizes: Sizes) -> None:
-        value = held_count(owner, name, low=low)
+        value = held_count(owner, name, low=low, high=sizes[below] - 1 if below else None)
         if size and sizes.setdefault(size, value) != value:
             raise fault(owner, name, f"{sizes[size]}, as other attributes say")
 
@@ -225,6 +227,13 @@ def function(owner: Any, name: str, sizes: Sizes) -> None:
         return
     if not isinstance(value, FunctionType | None):
         raise fault(owner, name, "a function of numbers")
+
+
+def trusted_function(owner: Any, name: str, sizes: Sizes) -> None:
+    """Ask for a function of Python's: a file holds none that the user does not trust."""
+    del sizes
+    if not isinstance(held(owner, name), FunctionType):
+        raise fault(owner, name, "a name or a function of Python's")
 
 
 def check_array(owner: Any, name: str, value: Any, kinds: str) -> Array:

@@ -38,6 +38,7 @@ from kernelatoms.files.sklearn_rules import (
     of_numpy,
     one_of,
     part,
+    trusted_function,
     where,
 )
 
@@ -106,7 +107,8 @@ _PCA = {
     "singular_values_": floats("k"), "n_components_": count("k"),
 }  # fmt: skip
 _KERNEL = {"kernel": either(one_of("linear", "poly", "polynomial", "rbf", "sigmoid", "cosine",
-                                   "laplacian", "chi2", "additive_chi2", "precomputed"), function),
+                                   "laplacian", "chi2", "additive_chi2", "precomputed"),
+                            trusted_function),
            "kernel_params": none_or(numbers_by_name)}  # fmt: skip
 _ENCODER = {
     "categories_": _whole(check_encoder), "_infrequent_enabled": flag,
@@ -147,7 +149,7 @@ RULES: dict[str, Rules] = {
         ),
         "discriminant_analysis.LinearDiscriminantAnalysis": _rules(
             **_CLASSES, priors_=floats("c", low=0), means_=floats("c", "f"),
-            _max_components=count(), may__n_features_out=count(),
+            _max_components=count(below="c"), may__n_features_out=count(below="c"),
             xbar_=where("solver", floats("f"), "svd"), may_covariance_=floats("f", "f"),
             scalings_=where("solver", floats("f", "m"), "svd", "eigen"),
             may_explained_variance_ratio_=floats("ratios"),
@@ -239,6 +241,7 @@ RULES: dict[str, Rules] = {
         "preprocessing._encoders.OneHotEncoder": _rules(
             **_ENCODER, drop_idx_=anything, _drop_idx_after_grouping=anything,
             _n_features_outs=anything,
+            feature_name_combiner=either(one_of("concat"), trusted_function),
         ),
         "preprocessing._encoders.OrdinalEncoder": _rules(**_ENCODER, _missing_indices=anything),
         "preprocessing._function_transformer.FunctionTransformer": _rules(
@@ -283,7 +286,9 @@ def check_estimator(estimator: Any, *, reading: bool) -> None:
     name = f"{kind.__module__}.{kind.__qualname__}"
     rules, parameters = RULES[name], kind._get_param_names()
     for parameter in parameters:
-        held(estimator, parameter)
+        value = held(estimator, parameter)
+        if isinstance(value, int) and abs(value) >= 1 << 63:
+            raise fault(estimator, parameter, "a number that NumPy holds")
     if hasattr(kind, "_parameter_constraints"):
         estimator._validate_params()
     known = {rule.removeprefix("may_") for rule in rules}
