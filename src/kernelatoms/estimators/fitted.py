@@ -17,6 +17,7 @@ from sklearn.utils import check_random_state
 from kernelatoms.estimators.checks import check_count
 from kernelatoms.learning.moments import Moments
 from kernelatoms.learning.state import LearnerState
+from kernelatoms.limits import MODEL_COLUMNS
 from kernelatoms.similarity.base import check_flag
 
 Array = NDArray[Any]
@@ -82,8 +83,11 @@ def held_lists_of_rows(owner: Any, name: str, n_rows: int, count: int) -> list[A
 
 
 def check_features(owner: Any) -> int:
-    """Check what scikit-learn keeps of the features; return their number."""
-    n_features = held_count(owner, "n_features_in_")
+    """Check what scikit-learn keeps of the features; return their number.
+
+    It makes a name for each of them when asked, so that the number alone could fill the memory.
+    """
+    n_features = held_count(owner, "n_features_in_", high=MODEL_COLUMNS)
     names = vars(owner).get("feature_names_in_")
     if names is not None:
         _array(owner, "feature_names_in_", names, (n_features,), (object,))
