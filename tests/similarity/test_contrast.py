@@ -28,7 +28,7 @@ from kernelatoms.similarity import (
     SumKernel,
     make_kernel,
 )
-from kernelatoms.similarity.contrast import warn_if_blind, what_it_misses
+from kernelatoms.similarity.contrast import Limits, warn_if_blind, what_it_misses
 
 SMALL = {"n_atoms": 4, "n_nonzero_coefs": 2, "max_iter": 1}
 ESTIMATORS = [
@@ -209,6 +209,36 @@ class TestBlind:
         before = np.random.get_state()[1].copy()  # noqa: NPY002
         what_it_misses(RBFKernel(0.05), X)
         np.testing.assert_array_equal(np.random.get_state()[1], before)  # noqa: NPY002
+
+
+class TestEdges:
+    """All pairs of one-hot rows are at the squared distance 2."""
+
+    @pytest.mark.parametrize(("dtype", "edge"), [(np.float64, 2.0**-26), (np.float32, 10 * 2**-23)])
+    def test_rounding(self, dtype, edge):
+        X = np.eye(20, dtype=dtype)
+        for share, alike in ((0.99, "alike"), (1.01, None)):  # of |phi(x) - phi(y)|^2 = 4 gamma
+            assert what_it_misses(RBFKernel(share * edge / 4), X) == alike
+        for share, unrelated in ((0.99, "unrelated"), (1.01, None)):
+            assert what_it_misses(RBFKernel(-np.log(share * edge) / 2), X) == unrelated
+
+    def test_limits(self):
+        X, limits = np.eye(20), Limits(alike=1e-3, unrelated=0.01)
+        for share, alike, unrelated in ((0.99, "alike", "unrelated"), (1.01, None, None)):
+            assert what_it_misses(RBFKernel(share * 1e-3 / 2), X, limits) == alike
+            assert what_it_misses(RBFKernel(-np.log(share * 0.01) / 2), X, limits) == unrelated
+
+    def test_nine_in_ten_pairs(self, rng):
+        """38 of 40 rows have 90.1% of the pairs, 37 have 85.4%."""
+        for n_alike, found in ((38, "alike"), (37, None)):
+            X = np.where(np.arange(40)[:, None] < n_alike, 1e-6, 1) * rng.standard_normal((40, 3))
+            assert what_it_misses(RBFKernel(1.0), X) == found
+
+    def test_64_rows_from_the_first_to_the_last(self, rng):
+        X = rng.standard_normal((1000, 3))
+        X[[int(999 * i / 63) for i in range(64)]] *= 1e-6
+        assert what_it_misses(RBFKernel(1.0), X) == "alike"
+        assert what_it_misses(RBFKernel(1.0), X[1:]) is None
 
 
 class TestLimits:
