@@ -81,8 +81,8 @@ class CRCClassifier(RepresentationClassifier):
     normalize : bool, default=True
         Scale rows to unit norm first; zero rows stay zero. Kernel values that are precomputed stay
         as they are.
-    gamma : float, "scale", "auto", "spread" or None, default="scale"
-        Of the kernel, as in ``KernelLinearizer``; "scale" is taken from the training rows, at unit
+    gamma : float, "scale", "auto", "spread" or None, default="spread"
+        Of the kernel, as in ``KernelLinearizer``; "spread" is taken from the training rows, at unit
         norm with ``normalize=True``. The paper's beta is 0.5, for an RBF kernel of such rows: on
         some faces it is better (docs/guide/representation.md).
     degree, coef0 : float
@@ -159,7 +159,7 @@ class CRCClassifier(RepresentationClassifier):
         search: str = "exact",
         image_shape: tuple[int, int] | None = None,
         normalize: bool = True,
-        gamma: float | str | None = "scale",
+        gamma: float | str | None = "spread",
         degree: float = 3,
         coef0: float = 1,
         kernel_params: dict[str, Any] | None = None,
@@ -321,8 +321,8 @@ class SRCClassifier(RepresentationClassifier):
     normalize : bool, default=True
         Scale rows to unit norm first; zero rows stay zero. Kernel values that are precomputed stay
         as they are.
-    gamma : float, "scale", "auto", "spread" or None, default="scale"
-        Of the kernel, as in ``KernelLinearizer``; "scale" is taken from the training rows, at unit
+    gamma : float, "scale", "auto", "spread" or None, default="spread"
+        Of the kernel, as in ``KernelLinearizer``; "spread" is taken from the training rows, at unit
         norm with ``normalize=True``. The paper's beta is 0.5, for an RBF kernel of such rows: on
         some faces it is better (docs/guide/representation.md).
     degree, coef0 : float
@@ -399,7 +399,7 @@ class SRCClassifier(RepresentationClassifier):
         search: str = "exact",
         image_shape: tuple[int, int] | None = None,
         normalize: bool = True,
-        gamma: float | str | None = "scale",
+        gamma: float | str | None = "spread",
         degree: float = 3,
         coef0: float = 1,
         kernel_params: dict[str, Any] | None = None,
