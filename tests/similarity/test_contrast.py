@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+from sklearn.datasets import load_digits
 
 from kernelatoms import (
     KSAD,
@@ -27,7 +28,7 @@ from kernelatoms.similarity import (
     SumKernel,
     make_kernel,
 )
-from kernelatoms.similarity.contrast import warn_if_blind, what_it_misses
+from kernelatoms.similarity.contrast import Limits, warn_if_blind, what_it_misses
 
 SMALL = {"n_atoms": 4, "n_nonzero_coefs": 2, "max_iter": 1}
 ESTIMATORS = [
@@ -137,6 +138,16 @@ class TestLegitimate:
         X = np.repeat(1e3 * rng.standard_normal((40, 3)), 2, axis=0) + rng.standard_normal((80, 3))
         assert what_it_misses(RBFKernel(1.0), X) is None
 
+    def test_groups_whose_rows_are_all_alike(self, rng):
+        """All values are 0 or 1 here, and tell the groups apart: nothing is too large."""
+        centres, noise = 10 * rng.standard_normal((6, 5)), 1e-5 * rng.standard_normal((300, 5))
+        six = centres[np.arange(300) % 6] + noise
+        two = 1e6 * (np.arange(300) % 2)[:, None] + rng.standard_normal((300, 5))
+        assert what_it_misses(RBFKernel(0.2), six) is None
+        assert what_it_misses(RBFKernel(1e-10), two) is None
+        crc = CRCClassifier("rbf", gamma=0.2, normalize=False).fit(six[:200], np.arange(200) % 6)
+        assert crc.score(six[200:], np.arange(200, 300) % 6) == 1
+
     def test_kernels_without_gamma(self, rng):
         X = 1e9 + rng.standard_normal((50, 3))
         for kernel in ("linear", "cosine", "precomputed", lambda A, B: np.eye(len(A), len(B))):
@@ -162,6 +173,19 @@ class TestBlind:
         with pytest.warns(UserWarning, match=r"sees nothing.*too small.*scale the rows"):
             KernelLinearizer().fit(X)
 
+    def test_rows_that_rounding_parts_from_themselves(self, rng):
+        """|x|^2 - 2 x'x + |x|^2 is not 0, and a large gamma makes much of it."""
+        X = 100 + rng.standard_normal((300, 64))
+        for gamma in (1e2, 1e4, 1e6, 1e9):
+            assert what_it_misses(RBFKernel(gamma), X) == "unrelated"
+            assert what_it_misses(RBFKernel(gamma), np.concatenate([X, X])) == "unrelated"
+
+    def test_constants_below_zero(self, rng):
+        """tanh(-1) for all pairs, and (-1)^3."""
+        X = rng.standard_normal((50, 5))
+        for kernel in (SigmoidKernel(1e-12, coef0=-1), PolynomialKernel(1e-12, coef0=-1)):
+            assert what_it_misses(kernel, X) == "alike"
+
     def test_saturated_sigmoid(self, rng):
         assert what_it_misses(SigmoidKernel(0.05), 255 * rng.random((50, 20))) == "alike"
 
@@ -185,3 +209,78 @@ class TestBlind:
         before = np.random.get_state()[1].copy()  # noqa: NPY002
         what_it_misses(RBFKernel(0.05), X)
         np.testing.assert_array_equal(np.random.get_state()[1], before)  # noqa: NPY002
+
+
+class TestEdges:
+    """All pairs of one-hot rows are at the squared distance 2."""
+
+    @pytest.mark.parametrize(("dtype", "edge"), [(np.float64, 2.0**-26), (np.float32, 10 * 2**-23)])
+    def test_rounding(self, dtype, edge):
+        X = np.eye(20, dtype=dtype)
+        for share, alike in ((0.99, "alike"), (1.01, None)):  # of |phi(x) - phi(y)|^2 = 4 gamma
+            assert what_it_misses(RBFKernel(share * edge / 4), X) == alike
+        for share, unrelated in ((0.99, "unrelated"), (1.01, None)):
+            assert what_it_misses(RBFKernel(-np.log(share * edge) / 2), X) == unrelated
+
+    def test_limits(self):
+        X, limits = np.eye(20), Limits(alike=1e-3, unrelated=0.01)
+        for share, alike, unrelated in ((0.99, "alike", "unrelated"), (1.01, None, None)):
+            assert what_it_misses(RBFKernel(share * 1e-3 / 2), X, limits) == alike
+            assert what_it_misses(RBFKernel(-np.log(share * 0.01) / 2), X, limits) == unrelated
+
+    def test_nine_in_ten_pairs(self, rng):
+        """38 of 40 rows have 90.1% of the pairs, 37 have 85.4%."""
+        for n_alike, found in ((38, "alike"), (37, None)):
+            X = np.where(np.arange(40)[:, None] < n_alike, 1e-6, 1) * rng.standard_normal((40, 3))
+            assert what_it_misses(RBFKernel(1.0), X) == found
+
+    def test_64_rows_from_the_first_to_the_last(self, rng):
+        X = rng.standard_normal((1000, 3))
+        X[[int(999 * i / 63) for i in range(64)]] *= 1e-6
+        assert what_it_misses(RBFKernel(1.0), X) == "alike"
+        assert what_it_misses(RBFKernel(1.0), X[1:]) is None
+
+
+class TestLimits:
+    """Estimators that see less than rounding would let them say so."""
+
+    @pytest.fixture(name="digits")
+    def some_digits(self):
+        X, y = load_digits(return_X_y=True)
+        X = X / np.linalg.norm(X, axis=1, keepdims=True)
+        return X[:300], y[:300], X[300:500], y[300:500]
+
+    def test_squares_of_kernel_values(self, digits):
+        """Ridge codes in columns of kernel values invert their squares."""
+        X, y, new, labels = digits
+        blind = CRCClassifier("rbf", gamma=1e-7)
+        (words,) = heard_of(blind, X, y)
+        assert "k(x, y) is k(x, x), to 1e-06 of it. gamma=1e-07 is too small" in words
+        assert blind.score(new, labels) < 0.2
+        for unlike in ({"projection": None}, {"n_neighbors": 20}, {"gamma": 1e-4}):
+            model = CRCClassifier("rbf", gamma=1e-7).set_params(**unlike)
+            assert heard_of(model, X, y) == []
+            assert model.score(new, labels) > 0.8
+
+    def test_similarities_below_alpha(self, digits):
+        """l1 codes leave out what is similar by less than alpha: nothing is left of any row."""
+        X, y, new, labels = digits
+        blind = SRCClassifier("rbf", gamma=200)
+        (words,) = heard_of(blind, X, y)
+        assert "k(x, y) is 0, to 0.01 of k(x, x). gamma=200 is too large" in words
+        assert blind.score(new, labels) < 0.2
+        assert heard_of(SRCClassifier("rbf", gamma=200, alpha=1e-6), X, y) == []
+        for seeing in ({"gamma": 200, "n_nonzero_coefs": 5}, {"gamma": 10}):
+            model = SRCClassifier("rbf", **seeing)
+            assert heard_of(model, X, y) == []
+            assert model.score(new, labels) > 0.8
+
+    @pytest.mark.parametrize("model", [KernelLinearizer(), KSAD(4), KSADClassifier(4)], ids=name_of)
+    def test_maps_of_float32(self, model, digits):
+        """All but one of their eigenvalues are noise."""
+        X, y, _, _ = digits
+        model = gamma_of(model, 1e-5)
+        assert heard_of(model, X, y) == []
+        (words,) = heard_of(model, X.astype(np.float32), y)
+        assert "to 3.05e-05 of it. gamma=1e-05 is too small" in words
+        assert heard_of(gamma_of(model, 1e-3), X.astype(np.float32), y) == []

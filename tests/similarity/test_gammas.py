@@ -170,3 +170,28 @@ def test_distances_are_all_scaled(rng):
         kernel = make_kernel(name, gamma="scale", kernel_params=shape).with_gamma_from(X)
         K = kernel(X, X)[~np.eye(12, dtype=bool)]
         assert -np.log(K).mean() == pytest.approx(1, rel=1e-6)
+
+
+def test_spread_makes_rows_at_the_mean_distance_similar_by_a_half(rng):
+    X = rng.random((9, 4))
+    pairs = [naive_distance("laplacian", x, y) for i, x in enumerate(X) for y in X[:i]]
+    gamma = make_kernel("laplacian", gamma="spread").with_gamma_from(X).gamma
+    assert np.exp(-gamma * np.mean(pairs)) == pytest.approx(0.5, rel=1e-12)
+
+
+@pytest.mark.parametrize("gamma", ["scale", "spread"])
+def test_one_row_and_two(gamma, rng):
+    X = rng.random((2, 4))
+    kernel = make_kernel("laplacian", gamma=gamma)
+    at_mean = 1 if gamma == "scale" else np.log(2)
+    assert kernel.with_gamma_from(X).gamma == pytest.approx(at_mean / np.abs(X[0] - X[1]).sum())
+    assert kernel.with_gamma_from(X[:1]).gamma == 1
+
+
+def test_many_rows_are_met_by_few(rng):
+    """256 rows from the first to the last, each with 16 others from the next to the one before."""
+    X = np.sort(rng.random((1000, 3)), axis=0)
+    rows = [X[int(999 * i / 255)] for i in range(256)]
+    others = [int(1 + 254 * i / 15) for i in range(16)]
+    far = [np.abs(x - rows[(i + s) % 256]).sum() for i, x in enumerate(rows) for s in others]
+    assert scaled("laplacian", X).gamma == pytest.approx(1 / np.mean(far), rel=1e-12)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from kernelatoms.engine import machine
 from kernelatoms.estimators.fitted import held_floats, held_rows
 from kernelatoms.similarity import Kernel, UserKernel, make_kernel
-from kernelatoms.similarity.contrast import warn_if_blind
+from kernelatoms.similarity.contrast import Limits, warn_if_blind
 from kernelatoms.similarity.given import check_kernel, check_machine, is_precomputed
 
 Array = NDArray[Any]
@@ -76,7 +76,11 @@ class KernelChoice:
     def _look_at(self, kernel: Kernel, X: Array) -> None:
         """Warn where a kernel sees nothing in the training rows."""
         if not _LOOKED_AT.get():
-            warn_if_blind(kernel, X)
+            warn_if_blind(kernel, X, self._limits(kernel, X))
+
+    def _limits(self, kernel: Kernel, X: Array) -> Limits:
+        """Return which kernel values between training rows are as good as none: rounding."""
+        return Limits()
 
     def _in_range(self, kernel: Kernel, X: Array) -> Array:
         """Return training rows, in float64 where their kernel values do not fit float32."""

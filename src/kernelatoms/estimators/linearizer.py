@@ -27,6 +27,7 @@ from kernelatoms.estimators.tensors import takes_tensors
 from kernelatoms.estimators.unchanged import or_unchanged
 from kernelatoms.estimators.unused import refuse_unused
 from kernelatoms.similarity import Kernel
+from kernelatoms.similarity.contrast import Limits
 from kernelatoms.similarity.missing import rows_with_missing
 from kernelatoms.space.expansion import Expansion
 from kernelatoms.space.gram_check import OVERFLOW
@@ -49,6 +50,9 @@ Array = NDArray[Any]
 _DEFAULT_LANDMARKS = 500
 # With these, 300 components of 5,000 USPS rows come within a thousandth of the best.
 _N_OVERSAMPLES, _N_PASSES = 20, 16
+
+# Where kernel values of float32 rows differ by so many eps, one coordinate is left of 30 to 400.
+_ALIKE = 256
 
 
 class KernelLinearizer(
@@ -227,6 +231,10 @@ class KernelLinearizer(
             self.preimage_coef_ = ridge_preimage(result)
             self.preimage_rows_ = more_rows(X, landmarks)
         return self
+
+    def _limits(self, kernel: Kernel, X: Array) -> Limits:
+        """Coordinates of float32 kernel values that are nearly all the same are noise."""
+        return Limits(alike=_ALIKE * float(np.finfo(X.dtype).eps))
 
     @takes_tensors
     @sparse_in_blocks

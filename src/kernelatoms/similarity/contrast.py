@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,23 @@ _FEWEST = 10
 _NEARLY_ALL = 0.9
 
 
-def warn_if_blind(kernel: Kernel, X: Array) -> None:
+@dataclass(frozen=True)
+class Limits:
+    """What an estimator takes for nothing, as shares of k(x, x); rounding, where that is more.
+
+    Parameters
+    ----------
+    alike : float
+        How far k(x, y) of different rows may be from k(x, x).
+    unrelated : float
+        How far from 0.
+    """
+
+    alike: float = 0.0
+    unrelated: float = 0.0
+
+
+def warn_if_blind(kernel: Kernel, X: Array, limits: Limits | None = None) -> None:
     """Warn if nearly all kernel values between different rows are 0, or nearly all are 1.
 
     That is relative to sqrt(k(x, x) k(y, y)), and to rounding. Only kernels with a gamma are looked
@@ -35,29 +52,36 @@ def warn_if_blind(kernel: Kernel, X: Array) -> None:
         With its gamma as a number.
     X : array of shape (n, n_features)
         Complete training rows.
+    limits : Limits, optional
+        Of the estimator.
     """
-    blind = blind_part(kernel, X)
+    limits = Limits() if limits is None else limits
+    blind = blind_part(kernel, X, limits)
     if blind is None:
         return
     place, part, found = blind
-    values, fault = {
-        "alike": ("equal: k(x, y) is k(x, x)", "small"),
-        "unrelated": ("unrelated: k(x, y) is 0", "large"),
+    values, whose, fault = {
+        "alike": ("equal: k(x, y) is k(x, x)", "it", "small"),
+        "unrelated": ("unrelated: k(x, y) is 0", "k(x, x)", "large"),
     }[found]
+    limit = getattr(limits, found)
+    to = "rounding" if limit <= _rounding(X) else f"{limit:.3g} of {whose}"
     gamma: float = part.gamma  # type: ignore[attr-defined]
     warnings.warn(
         f"{place}kernel {part.name!r} sees nothing in these rows: nearly all pairs of different "
-        f"ones are {values}, to rounding. gamma={gamma:.3g} is too {fault} for them. Use "
+        f"ones are {values}, to {to}. gamma={gamma:.3g} is too {fault} for them. Use "
         "gamma='scale', or scale the rows (sklearn.preprocessing.StandardScaler).",
         UserWarning,
         stacklevel=3,
     )
 
 
-def blind_part(kernel: Kernel, X: Array) -> tuple[str, Kernel, str] | None:
+def blind_part(
+    kernel: Kernel, X: Array, limits: Limits | None = None
+) -> tuple[str, Kernel, str] | None:
     """Return where, which kernel and what it misses, of the first part that sees nothing."""
     for place, part, rows in _parts(kernel, X):
-        found = what_it_misses(part, rows) if part.has_gamma else None
+        found = what_it_misses(part, rows, limits) if part.has_gamma else None
         if found is not None:
             return place, part, found
     return None
@@ -73,7 +97,7 @@ def _parts(kernel: Kernel, X: Array) -> Iterator[tuple[str, Kernel, Array]]:
             yield f"parts[{part.place}]: {place}", own, rows
 
 
-def what_it_misses(kernel: Kernel, X: Array) -> str | None:
+def what_it_misses(kernel: Kernel, X: Array, limits: Limits | None = None) -> str | None:
     """Return "alike" or "unrelated" where nearly all different rows are; None where they are not.
 
     Parameters
@@ -82,19 +106,21 @@ def what_it_misses(kernel: Kernel, X: Array) -> str | None:
         With its gamma as a number.
     X : array of shape (n, n_features)
         Complete rows.
+    limits : Limits, optional
+        Of the estimator.
     """
     rows = X[np.unique(np.linspace(0, len(X) - 1, min(len(X), _ROWS)).astype(np.intp))]
     rows = rows[np.sort(np.unique(on_host(rows), axis=0, return_index=True)[1])]
     if len(rows) < _FEWEST:
         return None
     try:
-        return _look(kernel, X, rows)
+        return _look(kernel, X, rows, Limits() if limits is None else limits)
     except ValueError:  # rows that the kernel does not take: fit says so, if it compares them
         return None
 
 
-def _look(kernel: Kernel, X: Array, rows: Array) -> str | None:
-    equal, zero = _blanks(kernel, rows, rows)
+def _look(kernel: Kernel, X: Array, rows: Array, limits: Limits) -> str | None:
+    equal, zero = _blanks(kernel, rows, rows, limits)
     n_pairs = len(rows) * (len(rows) - 1)
     n_equal = int(equal.sum()) - int(np.trace(equal))
     if n_equal >= _NEARLY_ALL * n_pairs:
@@ -104,25 +130,33 @@ def _look(kernel: Kernel, X: Array, rows: Array) -> str | None:
     some = rows[np.linspace(0, len(rows) - 1, min(len(rows), _LOOKED_AT_AGAIN)).astype(np.intp)]
     lonely = np.ones(len(some), bool)
     for start in range(0, len(X), _BLOCK):
-        equal, zero = _blanks(kernel, some, X[start : start + _BLOCK])
-        lonely &= (equal | zero).all(axis=1)
+        block = X[start : start + _BLOCK]
+        _, zero = _blanks(kernel, some, block, limits)
+        # A row finds itself, of which rounding and a large gamma may leave any value.
+        for i in np.flatnonzero(lonely & ~zero.all(axis=1)):
+            seen = on_host(block[np.flatnonzero(~zero[i])])
+            lonely[i] = bool((seen == on_host(some[i])).all())
     return "unrelated" if lonely.mean() >= _NEARLY_ALL else None
 
 
-def _blanks(kernel: Kernel, X: Array, Y: Array) -> tuple[Array, Array]:
+def _rounding(X: Array) -> float:
+    return max(float(np.sqrt(np.finfo(np.float64).eps)), 10 * float(np.finfo(X.dtype).eps))
+
+
+def _blanks(kernel: Kernel, X: Array, Y: Array, limits: Limits) -> tuple[Array, Array]:
     """Tell which pairs of rows are the same vector to rounding, and which have nothing in common.
 
     Inner products of rows that are 0 are no fault of a kernel's.
     """
-    eps = float(np.finfo(X.dtype).eps)
-    rounding = max(float(np.sqrt(np.finfo(np.float64).eps)), 10 * eps)
+    rounding = _rounding(X)
     with np.errstate(all="ignore"):
         wide, others = X.astype(np.float64), Y.astype(np.float64)
         K = on_host(kernel(wide, others))
-        one, two = (np.abs(on_host(kernel.diag(rows))) for rows in (wide, others))
-        larger = np.maximum(one[:, None], two)
-        equal = one[:, None] + two - 2 * K <= rounding * larger
-        zero = np.abs(K) <= rounding * np.sqrt(one)[:, None] * np.sqrt(two)
+        one, two = (on_host(kernel.diag(rows)) for rows in (wide, others))
+        apart = np.abs(one[:, None] + two - 2 * K)  # |phi(x) - phi(y)|^2
+        one, two = np.abs(one), np.abs(two)
+        equal = apart <= max(rounding, 2 * limits.alike) * np.maximum(one[:, None], two)
+        zero = np.abs(K) <= max(rounding, limits.unrelated) * np.sqrt(one)[:, None] * np.sqrt(two)
     if isinstance(kernel, InnerProductKernel):
         zero = np.zeros_like(zero)
     return equal, zero & ~equal
