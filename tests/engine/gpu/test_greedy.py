@@ -20,6 +20,7 @@ from kernelatoms.engine.gpu import (  # noqa: E402
     greedy_coders,
     greedy_nonnegative,
     greedy_steps,
+    kernels,
 )
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
@@ -559,7 +560,10 @@ def test_what_rounding_ends_is_told_and_settled_in_float64(use_ols, positive, fo
     *_, unsettled = code(X, D, 8, form, leave_unsettled=True, **options)
     *_, on_cpu = code_on_cpu(X, D, 8, leave_unsettled=True, **options)
     assert unsettled.dtype == bool
-    assert (unsettled == on_cpu).mean() > 0.8
+    # Kernels leave more to exact steps: positive picks that a screen cannot tell from none.
+    screened = positive and form == "rows" and kernels.compiles_for(tensor(X).device)
+    agree = unsettled >= on_cpu if screened else unsettled == on_cpu
+    assert agree.mean() > 0.8
     assert unsettled.mean() > 0.2 or positive
     wide, atoms = X.astype(np.float64), D.astype(np.float64)
     indices, values, left = code(wide, atoms, 8, form, exact=True, **options)
