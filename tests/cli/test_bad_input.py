@@ -225,8 +225,9 @@ def test_ctrl_c_in_the_middle(tmp_path):
     rng = np.random.default_rng(0)
     np.savez(tmp_path / "t.npz", X=rng.normal(size=(20_000, 200)), y=np.arange(20_000) % 4)
     (tmp_path / "model.skops").write_bytes(b"PK\x03\x04 old")
-    arguments = ["fit", "t.npz", "--label", "y", "--model", "linear", "--set", "max_iter=100000",
-                 "--set", "tol=0", "--set", "n_atoms=300"]  # fmt: skip
+    arguments = ["fit", "t.npz", "--label", "y", "--model", "linear"]
+    for setting in ("max_iter=100000", "tol=0", "n_atoms=300", "n_nonzero_coefs=60"):
+        arguments += ["--set", setting]
     process = subprocess.Popen(
         [sys.executable, "-m", "kernelatoms", *arguments],
         cwd=tmp_path, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
@@ -234,7 +235,9 @@ def test_ctrl_c_in_the_middle(tmp_path):
         # Shells start background jobs with Ctrl-C ignored, and children inherit that.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )  # fmt: skip
-    time.sleep(6)
+    while "numbers: 200 columns" not in process.stderr.readline():  # said before it fits
+        assert process.poll() is None
+    time.sleep(1)
     assert process.poll() is None, "it was done before it could be stopped"
     os.kill(process.pid, signal.SIGINT)
     _, errors = process.communicate(timeout=60)
