@@ -64,7 +64,10 @@ def cross_products(A: NDArray[Any], B: NDArray[Any]) -> NDArray[np.float64]:
     1, whose products float32 does not hold, are multiplied in float64.
     """
     total = np.zeros((A.shape[1], B.shape[1]))
-    largest = np.array([np.abs(part).max(initial=0) for part in (A, B)], np.float64)
+    # Without a copy of all rows, as of their absolute values.
+    largest = np.array(
+        [max(part.max(initial=0), -part.min(initial=0)) for part in (A, B)], np.float64
+    )
     near_one = all_ordinary(largest**2, np.dtype(np.float32))
     dtype = np.result_type(A, B) if near_one else np.dtype(np.float64)
 
