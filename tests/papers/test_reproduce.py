@@ -71,18 +71,18 @@ def test_a_stopped_study_goes_on_where_it_was(tmp_path):
     calls = []
     study = make_study(calls)
     with pytest.raises(KeyboardInterrupt):
-        list(study.run(tmp_path, study.full, 2))
+        list(study.run(tmp_path, study.full))
     assert len(read_records(study.path(tmp_path))) == 2
-    steps = list(study.run(tmp_path, study.full, 2))
+    steps = list(study.run(tmp_path, study.full))
     assert [(done, total) for done, total, _, _ in steps] == [(i, 6) for i in range(6)]
     assert calls[3:] == [
         ("two", 1, 0), ("two", 2, 0), ("one", 1, 1), ("one", 2, 1), ("two", 1, 1), ("two", 2, 1),
     ]  # fmt: skip
-    assert list(study.run(tmp_path, study.full, 2)) == []
+    assert list(study.run(tmp_path, study.full)) == []
     records = read_records(study.path(tmp_path))
-    assert {"version", "date", "machine", "threads", "load"} <= set(records[0])
+    assert {"version", "commit", "time", "machine", "threads", "load", "seconds"} <= set(records[0])
     # The quick size is a part of the full one: nothing is run again.
-    assert study.missing(tmp_path, study.quick, 1) == []
+    assert study.missing(tmp_path, study.quick) == []
 
 
 def test_quick_settings_are_part_of_the_full_ones():
