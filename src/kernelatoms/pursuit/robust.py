@@ -78,6 +78,13 @@ class RobustDictionary:
         """U, s and V with D = U S V', the atoms being the columns of D."""
         return _decomposed(self.atoms)
 
+    def with_mu(self, mu: float) -> "RobustDictionary":
+        """Return the same atoms under another weight; what is known of them stays known."""
+        other = RobustDictionary(self.atoms, mu, self.penalty)
+        if "decomposed" in vars(self):
+            other.decomposed = self.decomposed
+        return other
+
     def code(self, signals: Array, *, gap_tol: float = 1e-4, max_iter: int = 100) -> RobustCodes:
         """Code signals (n, n_entries) to a duality gap of this share of the objective.
 
