@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -73,7 +74,7 @@ def differences(
 
 
 def _equal(stored: Any, measured: Any) -> bool:
-    if isinstance(stored, str) or stored is None or measured is None:
+    if not (isinstance(stored, Real) and isinstance(measured, Real)):
         return bool(stored == measured)
     if math.isnan(stored) or math.isnan(measured):
         return math.isnan(stored) and math.isnan(measured)

@@ -185,5 +185,5 @@ class PaperFigure:
 
 def _seeds_in_words(seeds: Sequence[int], of: Sequence[int]) -> str:
     if len(seeds) == len(of):
-        return "no seed" if len(of) > 1 else "not run"
-    return f"without seed{'s' if len(seeds) > 1 else ''} {', '.join(map(str, seeds))}"
+        return "all seeds"
+    return f"seed{'s' if len(seeds) > 1 else ''} {', '.join(map(str, seeds))}"
