@@ -54,8 +54,8 @@ class CRCClassifier(RepresentationClassifier):
         Weight of |w|^2. "search" leaves training rows out one by one and takes the weight that
         classifies most of them right, of several the middle one: exact and in closed form over all
         rows (at most 2,000 of them, evenly spaced), by coding up to 4,000 of them (100 at least)
-        with ``n_neighbors``, fewer if these are many. With ``residual_norm="l1"`` there is no closed
-        form: "search" codes up to 150 rows over others, 400 of all rows at most taking part.
+        with ``n_neighbors``, fewer if these are many. Robust codes (``residual_norm="l1"``) have no
+        closed form: up to 150 rows are coded over others, of 400 evenly spaced rows at most.
     residual_norm : {"l2", "l1"}, default="l2"
         "l1" distrusts a few entries of a signal: |e|_1 + mu |w|^2 with y = D w + e.
     tol : float, default=1e-4

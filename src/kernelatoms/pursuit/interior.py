@@ -84,16 +84,17 @@ class InteriorPoint:
         return True
 
     def _factored(self, W: Array, V: Any) -> "_Solve":
-        """Return what solves (diag(W) + D V D') dz = t and knows V D'dz: t -> (dz, V D'dz)."""
+        """Return what solves (diag(W) + D V D') dz = t: t -> (dz, D'dz, V D'dz)."""
         D = self.atoms.T
         if self.in_entries:
             matrix = self._outer.copy() if self.ridge else (D * V) @ D.T
             matrix.flat[:: len(matrix) + 1] += W
             factor = _cholesky(matrix)
 
-            def by_entries(t: Array) -> tuple[Array, Array]:
+            def by_entries(t: Array) -> tuple[Array, Array, Array]:
                 dz = scipy.linalg.cho_solve(factor, t, check_finite=False)
-                return dz, V * (dz @ D)
+                along = dz @ D
+                return dz, along, V * along
 
             return by_entries
         scaled = self.atoms / np.sqrt(W)
@@ -101,14 +102,14 @@ class InteriorPoint:
         matrix.flat[:: len(matrix) + 1] += 1 / V
         factor = _cholesky(matrix)
 
-        def by_atoms(t: Array) -> tuple[Array, Array]:
+        def by_atoms(t: Array) -> tuple[Array, Array, Array]:
             dw = scipy.linalg.cho_solve(factor, self.atoms @ (t / W), check_finite=False)
-            return (t - D @ dw) / W, dw
+            return (t - D @ dw) / W, dw / V, dw
 
         return by_atoms
 
 
-_Solve = Callable[[Array], tuple[Array, Array]]
+_Solve = Callable[[Array], tuple[Array, Array, Array]]
 
 
 class _Move(NamedTuple):
@@ -165,11 +166,8 @@ class _Point:
             shift = self.along / (2 * self.mu) - self.w
         else:
             shift = fix[2] - fix[3] + (m[2] - m[3] - self.w)
-        dz, dw = solve(self.left - (m[0] - m[1]) - shift @ self.atoms - fix[0] + fix[1])
-        bounds = [-dz, dz]
-        if not self.ridge:
-            along = self.atoms @ dz
-            bounds += [-along, along]
+        dz, along, dw = solve(self.left - (m[0] - m[1]) - shift @ self.atoms - fix[0] + fix[1])
+        bounds = [-dz, dz] if self.ridge else [-dz, dz, -along, along]
         steps = [f - other / one * dx for f, one, other, dx in zip(fix, x, m, bounds, strict=True)]
         return _Move(dz, dw + shift, bounds, steps)
 

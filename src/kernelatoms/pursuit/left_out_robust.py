@@ -15,9 +15,16 @@ from kernelatoms.space.decisions import parts_of_vectors
 
 Array = NDArray[Any]
 
-#: Weights that are tried, as multiples of the atoms' mean |d|_1.
-ROBUST_MULTIPLES = tuple(10.0**power for power in range(-6, 1))
-# Answers are the same at a tenth of this gap.
+#: Weights that are tried, as multiples of the atoms' mean |d|_1, until two in a row gain nothing.
+ROBUST_MULTIPLES = tuple(10.0**-power for power in range(7))
+# A row counts by log(r_other / r_own), its own class's residual and the least of others, cut here:
+# some hundred rows tell more so than by right and wrong alone.
+_CLEAR = 0.3
+# A larger weight, under which hidden parts of a signal do less harm, may lose this much of 1.
+_MARGIN = 0.01
+# The multiple where rows left out tell nothing.
+_UNKNOWN = 0.01
+# Answers are the same at a hundredth of this gap.
 _GAP = 1e-3
 
 
@@ -31,7 +38,10 @@ class LeftOut(NamedTuple):
 
 
 def best_robust_mu(parts: Sequence[LeftOut], n_classes: int) -> float:
-    """Return the weight of |w|^2 under which most rows are classified right.
+    """Return the largest weight of |w|^2 that tells rows left out nearly as clearly as the best.
+
+    These rows are whole, and do not tell what hidden parts need: of weights that do equally well on
+    them the largest is safest.
 
     Parameters
     ----------
@@ -43,25 +53,35 @@ def best_robust_mu(parts: Sequence[LeftOut], n_classes: int) -> float:
     Returns
     -------
     float
-        The middle of the best ones.
     """
     scale = float(np.mean([np.abs(part.atoms).sum(axis=1).mean() for part in parts]))
     if not scale > 0:
         return 1.0
-    right = np.zeros(len(ROBUST_MULTIPLES), np.intp)
-    for part in parts:
-        dictionary = RobustDictionary(part.atoms, scale)
-        for i, multiple in enumerate(ROBUST_MULTIPLES):
-            dictionary = dictionary.with_mu(multiple * scale)
-            right[i] += _n_right(part, dictionary, n_classes)
-    best = np.log(ROBUST_MULTIPLES)[right == right.max()]
-    return float(np.exp(best.mean())) * scale
+    dictionaries = [RobustDictionary(part.atoms, scale) for part in parts]
+    scores: list[float] = []
+    for multiple in ROBUST_MULTIPLES:
+        dictionaries = [one.with_mu(multiple * scale) for one in dictionaries]
+        coded = zip(parts, dictionaries, strict=True)
+        scores.append(float(np.concatenate([_clear(*each, n_classes) for each in coded]).mean()))
+        if len(scores) > 2 and max(scores[-2:]) <= max(scores[:-2]):
+            break
+    if max(scores) <= -1:  # as where every class has one row
+        return _UNKNOWN * scale
+    enough = max(scores) - _MARGIN
+    first = next(i for i, score in enumerate(scores) if score >= enough)
+    return ROBUST_MULTIPLES[first] * scale
 
 
-def _n_right(part: LeftOut, dictionary: RobustDictionary, n_classes: int) -> int:
+def _clear(part: LeftOut, dictionary: RobustDictionary, n_classes: int) -> Array:
+    """Return how clearly rows are told: from -1, clearly taken for another class, to 1."""
     found = dictionary.code_quietly(part.rows, _GAP)
     trusted = part.rows - found.errors
-    shares = parts_of_vectors(trusted, part.atoms, found.weights, part.owners, n_classes).shares(
-        np.dtype(np.float64)
-    )
-    return int(np.count_nonzero(shares.argmax(axis=1) == part.labels))
+    classes = parts_of_vectors(trusted, part.atoms, found.weights, part.owners, n_classes)
+    residuals = classes.residuals()
+    at = (np.arange(len(residuals)), part.labels)
+    own = residuals[at]
+    residuals[at] = np.inf
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.log(residuals.min(axis=1)) - np.log(own)
+    ratio[np.isnan(ratio)] = 0.0  # no class has a part, or two fit exactly: not told
+    return np.clip(ratio, -_CLEAR, _CLEAR) / _CLEAR

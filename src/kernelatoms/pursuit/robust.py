@@ -9,10 +9,10 @@ Two solvers share the work, and both end by the duality gap over the objective. 
 Lagrangian (Algorithm 2) takes cheap steps for many signals at once. With D = U S V' one
 decomposition serves every penalty sigma of every signal: by eq. (28), D w is next
 U S^2 (S^2 + 2 mu/sigma)^-1 U't with t = y - e + z/sigma. It settles codes over images in some
-hundred steps, and over columns of kernel values, which are nearly alike, in tens of thousands. What
-has not settled when it has cost a quarter of what the interior-point method (``interior``) would, is
-left to that, and so are all codes with |w|_1. The paper stops when the code stands still, which a
-small sigma alone brings about.
+hundred steps. Over columns of kernel values, which are nearly alike, it would need tens of
+thousands: what has not settled at a quarter of the cost of the interior-point method (``interior``)
+is left to that, and so are all codes with |w|_1. The paper stops when the code stands still, which
+a small sigma alone brings about.
 """
 
 import warnings
