@@ -114,7 +114,7 @@ def test_over_neighbours_the_row_itself_is_left_out():
     model = CRCClassifier("rbf", residual_norm="l1", n_neighbors=5)
     seen = []
 
-    def watched(parts, n_classes):
+    def watched(parts, n_classes, multiples):
         seen.extend(parts)
         return 1.0
 

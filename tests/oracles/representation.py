@@ -36,7 +36,7 @@ def robust_objective(atoms, signals, codes, mu, power):
 def robust_codes(atoms, signals, mu, n_sweeps=3000):
     """Minimise |y - D w|_1 + mu |w|^2 by coordinate ascent in its dual, a quadratic in a box.
 
-    max z'y - |D'z|^2 / (4 mu) over |z_i| <= 1, and w = D'z / (2 mu). Returns the dual objective too.
+    max z'y - |D'z|^2 / (4 mu) over |z_i| <= 1, and w = D'z / (2 mu). Returns codes and dual values.
     """
     Q = atoms.T @ atoms / (2 * mu)
     Z = np.zeros_like(signals)

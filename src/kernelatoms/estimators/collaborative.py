@@ -12,7 +12,12 @@ from kernelatoms.estimators.representation import RepresentationClassifier, Repr
 from kernelatoms.estimators.training_dictionary import LocalProblems, TrainingDictionary
 from kernelatoms.pursuit.lasso import lasso
 from kernelatoms.pursuit.left_out import best_local_mu, best_mu
-from kernelatoms.pursuit.left_out_robust import LeftOut, best_robust_mu
+from kernelatoms.pursuit.left_out_robust import (
+    ROBUST_MULTIPLES,
+    ROW_MULTIPLES,
+    LeftOut,
+    best_robust_mu,
+)
 from kernelatoms.pursuit.omp import omp
 from kernelatoms.similarity import Kernel, LinearKernel
 from kernelatoms.similarity.contrast import Limits
@@ -233,9 +238,13 @@ class CRCClassifier(RepresentationClassifier):
 
     def _search_robust_mu(self, dictionary: TrainingDictionary) -> float:
         some = _spread(self.labels_, _ROBUST_ATOMS)
-        mu = best_robust_mu(self._left_out(dictionary, some), len(self.classes_))
+        mu = self._best_robust_mu(dictionary, self._left_out(dictionary, some))
         # As for ridge codes; |e|_1 grows with the number of entries too.
         return mu * (len(self.labels_) / len(some)) ** (2 if dictionary.projected else 1)
+
+    def _best_robust_mu(self, dictionary: TrainingDictionary, parts: list[LeftOut]) -> float:
+        multiples = ROBUST_MULTIPLES if dictionary.projected else ROW_MULTIPLES
+        return best_robust_mu(parts, len(self.classes_), multiples)
 
     def _left_out(self, dictionary: TrainingDictionary, some: NDArray[np.intp]) -> list[LeftOut]:
         """Return some rows in parts, each with the others as atoms."""
@@ -269,7 +278,7 @@ class CRCClassifier(RepresentationClassifier):
                     each, owners[some][:, None], near, strict=True
                 )
             ]
-            return best_robust_mu(parts, len(self.classes_))
+            return self._best_robust_mu(dictionary, parts)
         local = dictionary.local_problems(rows, near)
         return best_local_mu(
             local.grams, local.corrs, local.energies, dictionary.owners(self.labels_, near),

@@ -16,7 +16,10 @@ from kernelatoms.space.decisions import parts_of_vectors
 Array = NDArray[Any]
 
 #: Weights that are tried, as multiples of the atoms' mean |d|_1, until two in a row gain nothing.
+#: Columns of kernel values are nearly alike and need large codes, and so small weights.
 ROBUST_MULTIPLES = tuple(10.0**-power for power in range(7))
+#: Of rows as they are: smaller weights gain nothing on whole rows and lose much on hidden parts.
+ROW_MULTIPLES = ROBUST_MULTIPLES[:3]
 # A row counts by log(r_other / r_own), its own class's residual and the least of others, cut here:
 # some hundred rows tell more so than by right and wrong alone.
 _CLEAR = 0.3
@@ -37,7 +40,9 @@ class LeftOut(NamedTuple):
     owners: NDArray[np.intp]
 
 
-def best_robust_mu(parts: Sequence[LeftOut], n_classes: int) -> float:
+def best_robust_mu(
+    parts: Sequence[LeftOut], n_classes: int, multiples: Sequence[float] = ROBUST_MULTIPLES
+) -> float:
     """Return the largest weight of |w|^2 that tells rows left out nearly as clearly as the best.
 
     These rows are whole, and do not tell what hidden parts need: of weights that do equally well on
@@ -49,6 +54,8 @@ def best_robust_mu(parts: Sequence[LeftOut], n_classes: int) -> float:
         Rows and what they are coded over.
     n_classes : int
         The number of classes.
+    multiples : sequence of float
+        Weights that are tried, falling.
 
     Returns
     -------
@@ -59,7 +66,7 @@ def best_robust_mu(parts: Sequence[LeftOut], n_classes: int) -> float:
         return 1.0
     dictionaries = [RobustDictionary(part.atoms, scale) for part in parts]
     scores: list[float] = []
-    for multiple in ROBUST_MULTIPLES:
+    for multiple in multiples:
         dictionaries = [one.with_mu(multiple * scale) for one in dictionaries]
         coded = zip(parts, dictionaries, strict=True)
         scores.append(float(np.concatenate([_clear(*each, n_classes) for each in coded]).mean()))
@@ -69,7 +76,7 @@ def best_robust_mu(parts: Sequence[LeftOut], n_classes: int) -> float:
         return _UNKNOWN * scale
     enough = max(scores) - _MARGIN
     first = next(i for i, score in enumerate(scores) if score >= enough)
-    return ROBUST_MULTIPLES[first] * scale
+    return multiples[first] * scale
 
 
 def _clear(part: LeftOut, dictionary: RobustDictionary, n_classes: int) -> Array:

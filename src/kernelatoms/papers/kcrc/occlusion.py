@@ -3,7 +3,7 @@
 The paper offers KRCRC (Algorithm 2) "for high level corruption and occlusion" and shows no test of
 it. A block of a test image is replaced by a texture; training images stay clean, and all weights
 are chosen on them. CRC and RCRC compare pixels, KCRC and KRCRC by the Gaussian kernel of whole
-images. "Per block" is the mean of 16 Gaussian kernels, each of one block of the image at unit norm.
+images. "Per block" is the mean of 36 Gaussian kernels, each of one block of the image at unit norm.
 """
 
 from functools import lru_cache
@@ -169,7 +169,7 @@ OCCLUSION = Study(
         "40 min",
     ),
     measure=measure,
-    parameters={"n_test": 150, "n_sides": 4},
+    parameters={"n_test": 150, "n_sides": 6},
 )
 
 _GOAL, _CLEAN = 10.0, 1.0
