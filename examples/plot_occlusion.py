@@ -157,8 +157,8 @@ for name in ("robust CRC", "robust SRC"):
 #
 # With Extended Yale B in the folder ``KERNELATOMS_DATA`` the same is done to faces: half of every
 # person's images to learn from, a fifth of the pixels of the others under a square of noise, the
-# robust weight chosen on whole faces. Faces have more pixels than it takes to tell people apart, which is
-# what robust codes live on.
+# robust weight chosen on whole faces. Faces have more pixels than it takes to tell people apart,
+# which is what robust codes live on.
 
 try:
     faces = load_yaleb(size="32x32")
