@@ -79,7 +79,17 @@ class RobustDictionary:
         return _decomposed(self.atoms)
 
     def with_mu(self, mu: float) -> "RobustDictionary":
-        """Return the same atoms under another weight; what is known of them stays known."""
+        """Return the same atoms under another weight; what is known of them stays known.
+
+        Parameters
+        ----------
+        mu : float
+            The weight.
+
+        Returns
+        -------
+        RobustDictionary
+        """
         other = RobustDictionary(self.atoms, mu, self.penalty)
         if "decomposed" in vars(self):
             other.decomposed = self.decomposed
@@ -107,7 +117,21 @@ class RobustDictionary:
         return found
 
     def code_quietly(self, signals: Array, gap_tol: float, max_iter: int = 100) -> RobustCodes:
-        """Code signals without a warning: for callers that warn once for many."""
+        """Code signals without a warning: for callers that warn once for many.
+
+        Parameters
+        ----------
+        signals : array of shape (n, n_entries)
+            What is coded.
+        gap_tol : float
+            The gap to reach, a share of the objective.
+        max_iter : int
+            The most interior-point steps.
+
+        Returns
+        -------
+        RobustCodes
+        """
         Y = signals.astype(np.float64, copy=False)
         weights = np.zeros((len(Y), len(self.atoms)))
         errors, gaps = np.array(Y), np.zeros(len(Y))  # of zero signals
