@@ -20,6 +20,8 @@ from kernelatoms.engine.cpu.threads import each_block, stop_if_asked
 
 # Nonzeros times features: tens of milliseconds.
 _LONG_SWEEP = 1 << 24
+# Up to here all eigenvectors of a matrix take less time than a call that looks for one.
+_FEW = 24
 
 
 @jit(fastmath=True)
@@ -187,8 +189,11 @@ def _leading_direction(error: NDArray[Any]) -> NDArray[Any] | None:
     """
     wide = len(error) <= error.shape[1]
     gram = error @ error.T if wide else error.T @ error
-    last = [len(gram) - 1] * 2
-    d = eigh(gram, subset_by_index=last, overwrite_a=True, check_finite=False)[1][:, 0]
+    if len(gram) <= _FEW:
+        d = np.linalg.eigh(gram)[1][:, -1]
+    else:
+        last = [len(gram) - 1] * 2
+        d = eigh(gram, subset_by_index=last, overwrite_a=True, check_finite=False)[1][:, 0]
     d = error.T @ d if wide else d
     norm = np.linalg.norm(d) if error.any() else 0.0
     return d / norm if norm > 0 else None
