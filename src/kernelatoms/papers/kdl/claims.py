@@ -143,7 +143,7 @@ def claims_sweeps(curves: Curves) -> list[Claim]:
                 )
             )
         for x in (20, 80):
-            if x in curves.shared(ours, exact):
+            if ours == OURS_ROWS and x in curves.shared(ours, exact):
                 gap = 100 * (curves.mean(exact, x) / curves.mean(ours, x) - 1)
                 claims.append(
                     Claim(

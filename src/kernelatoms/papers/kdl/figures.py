@@ -108,8 +108,8 @@ FIGURES = (
         name="kdl/sweeps",
         title="Fig. 3: what a pass of kernel K-SVD reaches, by update and start (USPS)",
         text="One class per seed, 500 samples, 300 atoms, 5 nonzeros, (x'y)^4 on rows of unit "
-        "norm. Shown is the lowest objective |phi(Y) - phi(Y) A X|^2 of the passes so far, in percent "
-        "of the samples' k(z, z). The paper's update is one sweep over all atoms, each replaced by "
+        "norm. Shown is the lowest objective |phi(Y) - phi(Y) A X|^2 of the passes so far, in "
+        "percent of all k(z, z). The paper's update is one sweep over all atoms, each replaced by "
         "the first singular vector of its error; ours is two sweeps of two alternations towards "
         "that vector. Its start sets T0 random elements per column \"in X\" to 1; since coding "
         "comes next and needs A, we read A: atoms start as sums of T0 random samples. Ours start "
