@@ -103,8 +103,10 @@ def test_the_exact_sweep_is_the_svd_of_every_atom(seed, n, n_features, n_atoms, 
     np.testing.assert_array_equal(D[unused], start[unused])
 
 
-def test_singular_vectors_have_the_sign_of_the_atom(rng):
-    X, D, codes = coded(rng)
+@pytest.mark.parametrize("sizes", [{}, {"n": 400, "n_features": 40, "n_atoms": 9}])
+def test_singular_vectors_have_the_sign_of_the_atom(sizes, rng):
+    """Also where an atom has so many users that one vector is looked for alone."""
+    X, D, codes = coded(rng, **sizes)
     new_D, new_W = oracles.learning.ksvd_sweep(X, D, codes.to_dense())
     signs = np.sign((new_D * D).sum(axis=1))
     values = codes.values.copy()

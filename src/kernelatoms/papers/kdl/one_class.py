@@ -136,7 +136,7 @@ COMPACTNESS = Study(
     name="kdl/usps-compactness",
     dataset="usps",
     quick=Size(_compactness_settings(full=False), 3, "10 s"),
-    full=Size(_compactness_settings(full=True), 10, "2 min"),
+    full=Size(_compactness_settings(full=True), 10, "3 min"),
     measure=measure_compactness,
     parameters=SPLIT,
 )
@@ -144,7 +144,7 @@ SWEEPS = Study(
     name="kdl/usps-sweeps",
     dataset="usps",
     quick=Size(_sweeps_settings((1, 5, 20)), 2, "20 s"),
-    full=Size(_sweeps_settings(PASSES), 10, "1 min"),
+    full=Size(_sweeps_settings(PASSES), 10, "2 min"),
     measure=measure_sweeps,
     parameters=SPLIT,
 )

@@ -216,7 +216,7 @@ NOISY = Study(
     name="kdl/usps-noise",
     dataset="usps",
     quick=Size(_corrupted_settings((0.0, 0.6, 1.2), full=False), 2, "40 s"),
-    full=Size(_corrupted_settings(NOISE, full=True), 10, "10 min"),
+    full=Size(_corrupted_settings(NOISE, full=True), 10, "20 min"),
     measure=measure_noise,
     parameters=SPLIT,
 )
@@ -224,7 +224,7 @@ INCOMPLETE = Study(
     name="kdl/usps-missing",
     dataset="usps",
     quick=Size(_corrupted_settings((0.0, 0.4, 0.8), full=False, fill=0), 2, "40 s"),
-    full=Size(_corrupted_settings(MISSING, full=True, fill=0), 10, "10 min"),
+    full=Size(_corrupted_settings(MISSING, full=True, fill=0), 10, "20 min"),
     measure=measure_missing,
     parameters=SPLIT,
 )
