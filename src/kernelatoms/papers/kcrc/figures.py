@@ -377,11 +377,12 @@ _OCCLUSION = (
         '"Per block" is a kernel that keeps harm local: the mean of 36 Gaussian kernels, one per '
         "block of the image at unit norm. 3 to 8 blocks per side were tried with KCRC on four "
         "splits: all are 12 points or more above KCRC of whole images with 30% hidden.",
-        source=NO_NUMBERS,
+        source="nothing, the paper shows no test of it",
         study=occlusion.OCCLUSION,
         reported=NOTHING,
         claims=occlusion.claims,
         xlabel="pixels hidden, %",
+        place="{:g}%",
         by_method=True,
         **_ACCURACY,
     ),

@@ -162,11 +162,11 @@ def _settings(
 OCCLUSION = Study(
     name="kcrc/occlusion",
     dataset="orl",
-    quick=Size(_settings(("ORL",), (CRC, RCRC, KCRC, KRCRC), (0, 30)), 1, "1 min"),
+    quick=Size(_settings(("ORL",), (CRC, RCRC, KCRC, KRCRC), (0, 30)), 1, "20 s"),
     full=Size(
         [*_settings(FACES, tuple(METHODS), HIDDEN), *_settings(DIGITS, _ON_DIGITS, (0,))],
         10,
-        "40 min",
+        "25 min",
     ),
     measure=measure,
     parameters={"n_test": 150, "n_sides": 6},
