@@ -340,7 +340,7 @@ class KSCDL(KernelChoice, DictionaryLearner):
         alpha = check_real("alpha", self.alpha, low=0, low_open=True)
         if self.method == "lasso":
             return Lasso(alpha, self.positive)
-        return KSC(alpha, self.method == "fksc", self.change_tol)
+        return KSC(alpha, self.method, self.change_tol)
 
     def _joint_pursuit(self, n_atoms: int, n_nonzero: int | None) -> Pursuit:
         return self._coding_pursuit(n_atoms)

@@ -95,25 +95,25 @@ class KSC:
     ----------
     alpha : float
         Weight of |w|_1.
-    two_stages : bool
-        FKSC (Algorithm 2) instead of KSC.
+    method : {"ksc", "fksc"}
+        In one stage, or in two (Algorithm 2).
     change_tol : float or None
         The paper's stop: a pass changes w by no more than this share of its norm, or 100 passes
         are done. None for a duality gap, as ``Lasso`` has it.
     """
 
     alpha: float
-    two_stages: bool = True
+    method: str = "fksc"
     change_tol: float | None = None
 
     def __call__(self, problem: CodingProblem, candidates: Candidates = None) -> Codes:
         """Return the codes of all signals; over all atoms only."""
-        solve = fksc if self.two_stages else ksc
         if candidates is not None:
             raise ValueError(
-                f"method={solve.__name__!r} codes over all atoms and takes no n_neighbors; use "
+                f"method={self.method!r} codes over all atoms and takes no n_neighbors; use "
                 "method='lasso'."
             )
+        solve = {"ksc": ksc, "fksc": fksc}[self.method]
         return solve(problem, self.alpha, change_tol=self.change_tol)
 
 
