@@ -57,7 +57,7 @@ class GradientStep:
         """Return the curvature for so many atoms more, which nothing has used."""
         return np.pad(sums, (0, n_new))
 
-    def new_atoms(self, rows: Array) -> Array:
+    def new_atoms(self, rows: Array) -> Array | None:
         """Return rows, those that are too long shortened."""
         return within(rows, self.max_norm)
 
@@ -86,5 +86,6 @@ class PlainStep(GradientStep):
         )
         return Updated(step.atoms, codes, step.objective, step.curvature)
 
-    def new_atoms(self, rows: Array) -> None:
+    def new_atoms(self, rows: Array) -> Array | None:
         """Return None: nothing replaces an atom."""
+        return None

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelatoms.papers.fksc.coders import (
+    CHANGE,
     Coded,
     Task,
     code_as_published,
@@ -16,6 +17,7 @@ from kernelatoms.papers.fksc.coders import (
     code_pca,
     code_rival,
     code_slice_before,
+    dictionary,
 )
 from kernelatoms.papers.fksc.reported import CD, FKSC, KFMC, KSC, KSR, LPM, RATIOS, SIGMA
 from kernelatoms.papers.study import DataHome, Setting, Size, Study
@@ -26,6 +28,22 @@ EXACT, CHOSEN = "kernelatoms, the paper's sigma", "kernelatoms, chosen sigma"
 CD_UNIT = "CD (linear), back to unit norm"
 PCA, NEAREST = "PCA, as many stored numbers", "nearest training column, 1 number"
 CONSTANT, BEFORE = "constant column, 1 number", "the slice before, nothing stored"
+
+#: The weights of the penalty that the paper names, at which dictionaries are learned.
+PENALTIES = (0.001, 0.01, 0.1)
+# The most passes over a dictionary as printed, and with FKSC inside: such a pass is a slow one.
+_PRINTED_PASSES, _INSIDE_PASSES = 100, 10
+
+
+def inside(penalty: float) -> str:
+    """Return the name of FKSC over atoms learned with FKSC inside."""
+    return f"FKSC, FKSC inside KSCDL, lambda {penalty:g}"
+
+
+def printed(penalty: float) -> str:
+    """Return the name of FKSC over atoms learned as printed."""
+    return f"FKSC, KSCDL as printed, lambda {penalty:g}"
+
 
 #: Below this an element counts as correctly reconstructed (NECR).
 CORRECT = 1e-3
@@ -43,12 +61,14 @@ def errors(original: Array, returned: Array) -> dict[str, float]:
 
 def measure_compression(setting: Setting, seed: int, data_home: DataHome) -> dict[str, float]:
     """Return the errors of test columns coded at the ratio x, and what was stored."""
-    task = Task(setting["data"], setting["scale"], seed, data_home, setting["x"])
+    task = Task.of({**setting, "ratio": setting["x"]}, seed, data_home)
     more = {}
     if setting["coder"] == "chosen":
         coded, more["sigma"] = code_chosen(task)
     else:
-        coded = _code(task, setting["coder"])
+        coded = code(task, setting["coder"])
+    if task.learned != "ours":
+        more["passes"] = float(dictionary(task, task.sigma).learner.n_iter_)
     test = task.columns.test
     return {
         **errors(test, coded.rows),
@@ -59,7 +79,8 @@ def measure_compression(setting: Setting, seed: int, data_home: DataHome) -> dic
     }
 
 
-def _code(task: Task, coder: str) -> Coded:
+def code(task: Task, coder: str) -> Coded:
+    """Code the test columns by the coder of this name."""
     if coder in ("ksc", "fksc"):
         return code_as_published(task, coder)
     if coder in ("kfmc", "ksr", "lpm"):
@@ -67,7 +88,7 @@ def _code(task: Task, coder: str) -> Coded:
     if coder.startswith("linear"):
         return code_l1(task, None, unit=coder == "linear, unit")
     if coder == "exact":
-        return code_l1(task, SIGMA[task.data])
+        return code_l1(task, task.sigma)
     baselines = {"pca": code_pca, "nearest": code_nearest, "constant": code_constant}
     return {**baselines, "before": code_slice_before}[coder](task)
 
@@ -92,9 +113,27 @@ def _settings(data: str, scale: str, full: bool) -> list[Setting]:
         for method, coder in coders.items()
         for ratio in ratios
     ]
+    if scale != "raw":
+        settings += _published_settings(common, ratios, PENALTIES if full else PENALTIES[1:2])
     baselines = [m for m in _BASELINES if m != BEFORE or data == "planetlab"]
     settings += [{**common, "method": m, "coder": _BASELINES[m], "x": None} for m in baselines]
     return settings
+
+
+def _published_settings(
+    common: Setting, ratios: tuple[float, ...], penalties: tuple[float, ...]
+) -> list[Setting]:
+    """Return FKSC over dictionaries that the paper's solver and stops learn, and by Algorithm 1."""
+    ways = (("inside", inside, _INSIDE_PASSES), ("printed", printed, _PRINTED_PASSES))
+    return [
+        {
+            **common, "method": name(penalty), "coder": "fksc", "learned": learned,
+            "penalty": penalty, "passes": passes, "x": ratio,
+        }
+        for learned, name, passes in ways
+        for penalty in penalties
+        for ratio in ratios
+    ]  # fmt: skip
 
 
 def _study(data: str, scale: str, name: str, times: tuple[str, str]) -> Study:
@@ -104,7 +143,11 @@ def _study(data: str, scale: str, name: str, times: tuple[str, str]) -> Study:
         quick=Size(_settings(data, scale, full=False), 1, times[0]),
         full=Size(_settings(data, scale, full=True), 3, times[1]),
         measure=measure_compression,
-    )
+        parameters={
+            "sigma": SIGMA[data], "penalty": 0.1, "passes": 20, "trial_passes": 8,
+            "change_tol": CHANGE,
+        },
+    )  # fmt: skip
 
 
 PLANETLAB = _study("planetlab", "unit", "planetlab", ("30 s", "3 min"))
