@@ -17,7 +17,7 @@ Array = NDArray[Any]
 class StoredCodes:
     """Codes as two columns: where the nonzeros of vec(W) are, and what they are.
 
-    Attributes
+    Parameters
     ----------
     index : int array of shape (n_nonzero,)
         Ascending places in vec(W), which holds the codes one after another: row i, atom j is at
