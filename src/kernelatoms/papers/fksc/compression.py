@@ -114,29 +114,30 @@ def _settings(data: str, scale: str, full: bool) -> list[Setting]:
         for ratio in ratios
     ]
     if scale != "raw":
-        if full:
-            settings += _published_settings(common, ratios, PENALTIES)
-        else:
-            settings += _published_settings(common, ratios[:1], PENALTIES[1:2], most=3)
+        published = _published_settings(common, RATIOS[data])
+        settings += published if full else [s for s in published if _is_quick(s, ratios)]
     baselines = [m for m in _BASELINES if m != BEFORE or data == "planetlab"]
     settings += [{**common, "method": m, "coder": _BASELINES[m], "x": None} for m in baselines]
     return settings
 
 
-def _published_settings(
-    common: Setting, ratios: tuple[float, ...], penalties: tuple[float, ...], most: int = 100
-) -> list[Setting]:
+def _published_settings(common: Setting, ratios: tuple[float, ...]) -> list[Setting]:
     """Return FKSC over dictionaries that the paper's solver and stops learn, and by Algorithm 1."""
     ways = (("inside", inside, _INSIDE_PASSES), ("printed", printed, _PRINTED_PASSES))
     return [
         {
             **common, "method": name(penalty), "coder": "fksc", "learned": learned,
-            "penalty": penalty, "passes": min(passes, most), "x": ratio,
+            "penalty": penalty, "passes": passes, "x": ratio,
         }
         for learned, name, passes in ways
-        for penalty in penalties
+        for penalty in PENALTIES
         for ratio in ratios
     ]  # fmt: skip
+
+
+def _is_quick(setting: Setting, ratios: tuple[float, ...]) -> bool:
+    chosen = setting["learned"], setting["penalty"], setting["x"]
+    return chosen == ("inside", PENALTIES[1], ratios[0])
 
 
 def _study(data: str, scale: str, name: str, times: tuple[str, str]) -> Study:

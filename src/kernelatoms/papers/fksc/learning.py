@@ -96,19 +96,19 @@ def _learned(
 
 
 def _fig_10(data: str, durations: tuple[str, str]) -> Study:
-    def settings(shares: tuple[float, ...], places: tuple[int, ...], **more: Any) -> list[Setting]:
+    def settings(shares: tuple[float, ...], passes: tuple[int, ...]) -> list[Setting]:
         ways = [(atoms_in_words(data, share), share, "ours") for share in shares]
         ways.append((printed_in_words(data), 1.0, "printed"))
         return [
-            {"method": name, "data": data, "share": share, "learned": learned, "x": k, **more}
+            {"method": name, "data": data, "share": share, "learned": learned, "x": k}
             for name, share, learned in ways
-            for k in places
+            for k in passes
         ]
 
     return Study(
         name=f"fksc/convergence-{data}",
         dataset="none" if data.startswith("syn") else data,
-        quick=Size(settings(SHARES[:3], PASSES[:6], passes=PASSES[5]), 1, durations[0]),
+        quick=Size(settings(SHARES[::2], PASSES), 1, durations[0]),
         full=Size(settings(SHARES, PASSES), 3, durations[1]),
         measure=measure_passes,
         parameters={"alpha": 0.001, "sigma": 2.0, "passes": 100, "tol": 0.0, "change_tol": CHANGE},
@@ -116,9 +116,9 @@ def _fig_10(data: str, durations: tuple[str, str]) -> Study:
 
 
 def _fig_11(data: str, durations: tuple[str, str]) -> Study:
-    def settings(sigmas: tuple[float, ...], **more: Any) -> list[Setting]:
+    def settings(sigmas: tuple[float, ...]) -> list[Setting]:
         return [
-            {"method": weight_in_words(alpha), "alpha": alpha, "data": data, "x": sigma, **more}
+            {"method": weight_in_words(alpha), "alpha": alpha, "data": data, "x": sigma}
             for alpha in ALPHAS
             for sigma in sigmas
         ]
@@ -126,7 +126,7 @@ def _fig_11(data: str, durations: tuple[str, str]) -> Study:
     return Study(
         name=f"fksc/grid-{data}",
         dataset="none" if data.startswith("syn") else data,
-        quick=Size(settings(SIGMAS[::2], passes=5), 1, durations[0]),
+        quick=Size(settings(SIGMAS[2::2]), 1, durations[0]),
         full=Size(settings(SIGMAS), 3, durations[1]),
         measure=measure_grid,
         parameters={"passes": 100, "tol": 1e-3},
