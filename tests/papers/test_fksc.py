@@ -28,6 +28,7 @@ from kernelatoms.papers.fksc.compression import (
     CHOSEN,
     CONSTANT,
     EXACT,
+    MEAN,
     NEAREST,
     PCA,
     inside,
@@ -264,7 +265,7 @@ def test_every_coder_of_table_2_runs_and_counts_what_it_stores(data_home, monkey
             assert measured[method]["stored"] == 2 * measured[method]["nonzeros"]
     assert measured[PCA]["stored"] == 8
     assert measured[NEAREST]["stored"] == measured[CONSTANT]["stored"] == 1
-    assert measured[BEFORE]["stored"] == 0
+    assert measured[BEFORE]["stored"] == measured[MEAN]["stored"] == 0
     # KSC and FKSC do the same steps.
     assert measured[FKSC]["nmae"] == pytest.approx(measured[KSC]["nmae"], rel=1e-2)
     # Slices are near copies: by hand, what the slice before misses.
@@ -273,6 +274,9 @@ def test_every_coder_of_table_2_runs_and_counts_what_it_stores(data_home, monkey
     assert measured[BEFORE]["nmae"] == pytest.approx(by_hand)
     constant = np.abs(test - test.mean(axis=1, keepdims=True)).sum() / np.abs(test).sum()
     assert measured[CONSTANT]["nmae"] == pytest.approx(constant)
+    mean = data.load_columns("planetlab", "unit", 0, data_home).train.mean(axis=0)
+    by_hand = np.abs(test - mean).sum() / np.abs(test).sum()
+    assert measured[MEAN]["nmae"] == pytest.approx(by_hand)
     assert measured[CHOSEN]["sigma"] > 0
     assert measured[CHOSEN]["nmae"] < constant
 
@@ -441,17 +445,20 @@ def test_claims_of_table_2_can_fail():
     name, x = "fksc/table2-planetlab-nmae", RATIOS["planetlab"][0]
     good = {(EXACT, x): [0.03], (FKSC, x): [0.14], (CD, x): [0.2], (LPM, x): [0.04],
             (CHOSEN, x): [0.02], (PCA, x): [0.05], (CD_UNIT, x): [0.03], (CONSTANT, None): [0.5],
-            (NEAREST, None): [0.03], (BEFORE, None): [0.03],
+            (NEAREST, None): [0.03], (BEFORE, None): [0.03], (MEAN, None): [0.12],
             (inside(0.01), x): [0.06], (printed(0.1), x): [0.1],
             (inside(0.1), x): [0.12]}  # fmt: skip
-    assert holds(name, good) == [True] * 15
+    assert holds(name, good) == [True] * 17
     bad = {**good, (EXACT, x): [0.3], (FKSC, x): [0.15], (CHOSEN, x): [0.6],
            (inside(0.01), x): [0.16], (printed(0.1), x): [0.4],
            (inside(0.1), x): [0.2]}  # fmt: skip
-    assert holds(name, bad) == [False] * 15
+    assert holds(name, bad) == [False] * 17
     # More elements are better, and other signals are not compared with the paper's.
     assert holds("fksc/table2-planetlab-necr", {(EXACT, x): [40_000.0]}) == [True]
     assert holds("fksc/table2-planetlab-necr", {(EXACT, x): [30_000.0]}) == [False]
+    for n, better in ((4_600.0, True), (4_300.0, False)):
+        found = {(printed(0.1), x): [n], (MEAN, None): [4_000.0]}
+        assert holds("fksc/table2-planetlab-necr", found)[-1] == better
     assert holds("fksc/table2-traffic-nmae", {(EXACT, RATIOS["traffic"][0]): [0.01]}) == []
 
 

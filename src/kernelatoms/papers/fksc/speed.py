@@ -223,7 +223,7 @@ def _stopped(sizes: tuple[int, ...]) -> list[Setting]:
         {
             "method": racer(solver, scale, alpha, sigma), "solver": solver, "scale": scale,
             "alpha": alpha, "sigma": sigma, "stop": "change", "max_passes": MOST_PASSES,
-            "n_columns": _COLUMNS["raw"], "data": f"syn{n}", "x": n,
+            "n_columns": _COLUMNS[scale], "data": f"syn{n}", "x": n,
         }
         for scale in ("raw", "unit")
         for alpha, sigma in PAIRS
