@@ -159,8 +159,8 @@ def _study(data: str, scale: str, name: str, times: tuple[str, str]) -> Study:
     )  # fmt: skip
 
 
-PLANETLAB = _study("planetlab", "unit", "planetlab", ("30 s", "3 min"))
-SYN360 = _study("syn360", "minmax", "syn360", ("20 s", "2 min"))
+PLANETLAB = _study("planetlab", "unit", "planetlab", ("1 min", "20 min"))
+SYN360 = _study("syn360", "minmax", "syn360", ("20 s", "10 min"))
 SYN360_RAW = _study("syn360", "raw", "syn360-raw", ("20 s", "1 min"))
-TRAFFIC = _study("traffic", "unit", "traffic", ("10 s", "30 s"))
-PM25 = _study("pm25", "unit", "pm25", ("10 s", "30 s"))
+TRAFFIC = _study("traffic", "unit", "traffic", ("10 s", "1 min"))
+PM25 = _study("pm25", "unit", "pm25", ("10 s", "3 min"))
