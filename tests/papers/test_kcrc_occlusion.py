@@ -84,7 +84,7 @@ def test_every_method_runs(monkeypatch):
 
 def test_ten_splits_of_two_sets_of_faces_and_clean_digits():
     settings = OCCLUSION.full.settings
-    assert OCCLUSION.full.seeds == 10
+    assert len(OCCLUSION.full.each_seed) == 10
     assert {s["x"] for s in settings if s["data"] in FACES} == {0, 10, 20, 30, 40, 50}
     assert {s["x"] for s in settings if s["data"] in DIGITS} == {0}
 
