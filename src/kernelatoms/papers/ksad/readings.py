@@ -133,20 +133,26 @@ def _divided(place: float, seed: int, data_home: DataHome) -> Split:
     """Return pixels as they are, 0 to 255."""
     data, n_train, corrupt = SPLITS[place]
     if data == MNIST:
-        digits = load_mnist(data_home=data_home)
-        some = np.random.default_rng(seed).permutation(len(digits.X_train))[:n_train]
-        test = slice(None, _N_TEST[int(place)])
-        rows = (digits.X_train[np.sort(some)], digits.X_test[test])
-        train, tested = (X.reshape(len(X), -1).astype(np.float64) for X in rows)
-        return Split(train, digits.y_train[np.sort(some)], tested, digits.y_test[test])
+        return _digits(n_train, _N_TEST[int(place)], seed, data_home)
     faces = _orl(data_home) if data == ORL else load_yaleb(size="96x84", data_home=data_home)
     X, y = faces.X, faces.y
     if corrupt:
         X, y = np.concatenate([X, faces.X_corrupt]), np.concatenate([y, faces.y_corrupt])
-    X = X.reshape(len(X), -1).astype(np.float64)
+    X = _rows(X)
     train = of_every_class(y, n_train, seed)
     test = np.setdiff1d(np.arange(len(y)), train)
     return Split(X[train], y[train], X[test], y[test])
+
+
+def _digits(n_train: int, n_test: int, seed: int, data_home: DataHome) -> Split:
+    data = load_mnist(data_home=data_home)
+    some = np.sort(np.random.default_rng(seed).permutation(len(data.X_train))[:n_train])
+    test, labels = data.X_test[:n_test], data.y_test[:n_test]
+    return Split(_rows(data.X_train[some]), data.y_train[some], _rows(test), labels)
+
+
+def _rows(images: Array) -> Array:
+    return images.reshape(len(images), -1).astype(np.float64)
 
 
 def _orl(data_home: DataHome) -> Any:
@@ -182,7 +188,7 @@ def measure_reading(setting: Setting, seed: int, data_home: DataHome) -> dict[st
     model = _learned(setting["x"], setting["pixels"], printed, learned, seed, data_home)
     model.set_params(threshold_new=setting["decision"] == THRESHOLD)
     if setting["decision"] == BY_ATOMS:
-        codes = model.transform(split.test).toarray()
+        codes = np.asarray(model.transform(split.test))
         found = model.classes_[model.atom_classes_[codes.argmax(axis=1)]]
     else:
         found = model.predict(split.test)
@@ -204,7 +210,7 @@ def _learned(
         energy = float(np.mean((norms2 + params["coef0"]) ** params["degree"]))
         params["l1_weight"] /= np.sqrt(energy)
         params["fisher_weight"] /= energy
-    model = KSADClassifier.as_published(**params, random_state=seed)
+    model = KSADClassifier.as_published(**params, sparse_output=False, random_state=seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # 240 atoms of 200 images
         return model.fit(split.train, split.train_labels)
