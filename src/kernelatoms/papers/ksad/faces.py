@@ -21,14 +21,18 @@ from kernelatoms.papers.ksad.reported import (
     DEFAULTS,
     DEFAULTS_ATOMS,
     FDDL,
+    FDDL_LOCAL,
     KERNEL_KSVD,
+    KERNEL_KSVD_3,
     L1,
     LKDL,
     MAP_FDDL,
+    MAP_FDDL_LOCAL,
     METRIC_2,
     METRIC_8,
     NEAREST,
     OMP,
+    OMP_10,
     PUBLISHED,
 )
 from kernelatoms.papers.study import DataHome, Setting, Size, Study
@@ -66,7 +70,22 @@ def _settings(data: str) -> list[Setting]:
         {"method": MAP_FDDL, "model": "fddl", "params": fddl, "map": map_},
         {"method": LKDL, "model": "ksvd", "params": {"n_atoms": each, **learned}, "map": map_},
     ]  # fmt: skip
+    if data == ORL:
+        rows += _other_choices(each, map_)
     return [{**row, "data": data, "x": None} for row in rows]
+
+
+def _other_choices(each: int, map_: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return what was tried of the rivals, and not kept."""
+    local = {"n_atoms_per_class": each}
+    learned = {"n_atoms": each, "n_nonzero_coefs": 3, **POLYNOMIAL}
+    return [
+        {"method": OMP_10, "model": "src", "params": {"n_nonzero_coefs": 10}, "short": True},
+        {"method": KERNEL_KSVD_3, "model": "kernel-ksvd", "params": learned,
+         "from_paper": ["degree"]},
+        {"method": FDDL_LOCAL, "model": "fddl", "params": local, "short": True},
+        {"method": MAP_FDDL_LOCAL, "model": "fddl", "params": local, "map": map_},
+    ]  # fmt: skip
 
 
 def measure_faces(setting: Setting, seed: int, data_home: DataHome) -> dict[str, float]:

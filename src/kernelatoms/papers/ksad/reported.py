@@ -21,6 +21,10 @@ FDDL, MAP_FDDL = "FDDL", "low-rank map + FDDL"
 LKDL = "LKDL (low-rank map + K-SVD)"
 SVM = "SVM, RBF kernel"
 
+#: What was tried of them, and not kept.
+OMP_10, KERNEL_KSVD_3 = "OMP (SRC), 10 nonzeros", "kernel K-SVD, 3 nonzeros"
+FDDL_LOCAL, MAP_FDDL_LOCAL = "FDDL, local decision", "low-rank map + FDDL, local decision"
+
 #: Not runs of ours: FISTA and PALM minimise what "l1 (SRC)" minimises.
 FISTA, PALM = "FISTA", "PALM"
 
