@@ -23,8 +23,8 @@ X = normalize(X)
 # The published method thresholds codes and draws codes of different classes apart. A square
 # orthonormal dictionary is a rotation, so that without either it is nothing but the nearest
 # neighbours of virtual samples. The within-class metric is an addition of ours. ``as_published`` is
-# the method as its paper prints it: also the kernel (x'y)^8, scatter as numbers, and a threshold for
-# training codes only.
+# the method as its paper prints it: also the kernel (x'y)^8, scatter as numbers, and a threshold
+# for training codes only.
 
 published = {"within_class_metric": False, "n_neighbors": 1, "distance": "l2"}
 models = {
