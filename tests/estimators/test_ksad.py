@@ -265,7 +265,7 @@ class TestKSADClassifier:
         """
         X, y = blobs(rng, n=60)
         X = np.abs(normalize(X))
-        other = {} if literal else {"scatter": "matrix", "threshold_new": True}
+        other = {} if literal else {"scatter": "full", "threshold_new": True}
         model = KSADClassifier.as_published(7, max_iter=3, random_state=1, **other)
         model.fit(X[:40], y[:40])
         state = np.random.RandomState(1)
@@ -594,7 +594,7 @@ class TestKSADClassifier:
             ({"fisher_weight": -1}, ValueError, "fisher_weight must be at least 0"),
             ({"l1_weight": np.nan}, ValueError, "l1_weight"),
             ({"distance": "far"}, ValueError, "distance must be one of 'correlation', 'l2'"),
-            ({"scatter": "vector"}, ValueError, "scatter must be one of 'matrix', 'scalar'"),
+            ({"scatter": "vector"}, ValueError, "scatter must be one of 'full', 'scalar'"),
             ({"solver": "fast"}, ValueError, "solver must be one of 'auto', 'full', 'randomized'"),
             ({"threshold_new": 0}, TypeError, "threshold_new must be True or False"),
             ({"search": "lucky"}, ValueError, "search must be one of 'exact', 'approximate'"),

@@ -9,7 +9,7 @@ import oracles.ksad
 from kernelatoms.learning import ksad
 from kernelatoms.learning.ksad import Weights, learn_ksad
 from kernelatoms.learning.ksad_scatter import (
-    MatrixScatter,
+    FullScatter,
     ScalarScatter,
     ridge_of,
     within_class_metric,
@@ -31,7 +31,7 @@ def case(seed, n=40, k=6, n_classes=3, dtype=np.float64):
 @given(seed=st.integers(0, 2**31), ridge=st.sampled_from([0.01, 1.0]))
 def test_scatter_is_the_textbooks(seed, ridge):
     Q, labels, _ = case(seed)
-    scatter = MatrixScatter.of(Q, labels, ridge)
+    scatter = FullScatter.of(Q, labels, ridge)
     assert scatter.value == pytest.approx(oracles.ksad.discrimination(Q.T, labels, ridge))
     np.testing.assert_allclose(
         scatter.gradient(Q, labels), oracles.ksad.gradient(Q.T, labels, ridge).T, atol=1e-8
@@ -40,11 +40,11 @@ def test_scatter_is_the_textbooks(seed, ridge):
 
 def test_the_gradient_is_a_slope(rng):
     Q, labels, _ = case(rng, n=12)
-    uphill, h = MatrixScatter.of(Q, labels, 0.5).gradient(Q, labels), 1e-6
+    uphill, h = FullScatter.of(Q, labels, 0.5).gradient(Q, labels), 1e-6
     for i, j in [(0, 0), (3, 5), (11, 2)]:
         step = np.zeros_like(Q)
         step[i, j] = h
-        up, down = (MatrixScatter.of(Q + way * step, labels, 0.5).value for way in (1, -1))
+        up, down = (FullScatter.of(Q + way * step, labels, 0.5).value for way in (1, -1))
         assert uphill[i, j] == pytest.approx((up - down) / (2 * h), rel=1e-4, abs=1e-7)
 
 
@@ -71,16 +71,16 @@ def test_scatter_as_numbers_keeps_the_type(rng):
     np.testing.assert_allclose(gradient, double.gradient(Q, labels), atol=1e-5)
 
 
-@pytest.mark.parametrize("scatter", ["matrix", "scalar"])
+@pytest.mark.parametrize("scatter", ["full", "scalar"])
 def test_the_ridge_is_twice_the_weight_and_a_share_of_the_scatter(scatter, rng):
     Q, labels, _ = case(rng)
     within = oracles.ksad.scatters(Q.T, labels, 0)[0]
     shares = 1 / np.bincount(labels)[labels]
     apart = Q - np.array([Q[labels == c].mean(axis=0) for c in labels])
-    mean = {"matrix": np.trace(within) / 6, "scalar": shares @ np.sum(apart**2, axis=1)}[scatter]
+    mean = {"full": np.trace(within) / 6, "scalar": shares @ np.sum(apart**2, axis=1)}[scatter]
     assert ridge_of(Q, labels, 0.3, 0.05, scatter) == pytest.approx(0.6 + 0.05 * mean)
     same = np.repeat(Q[:3], 4, axis=0)  # no scatter within classes: a share of the energy
-    energy = np.sum(same**2) / (6 if scatter == "matrix" else 1)
+    energy = np.sum(same**2) / (6 if scatter == "full" else 1)
     found = ridge_of(same, np.repeat(np.arange(3), 4), 0, 0.05, scatter)
     assert found == pytest.approx(0.05 * energy)
 
@@ -109,7 +109,7 @@ def test_a_step_of_codes_is_the_papers_and_lowers_the_objective(seed, fisher):
     X, labels, Z = case(seed)
     weights = Weights(0.2, fisher, 0.3)
     Q = oracles.ksad.soft(X @ Z.T, 0.1)
-    scatter = MatrixScatter.of(Q, labels, weights.ridge)
+    scatter = FullScatter.of(Q, labels, weights.ridge)
     new, reached, a = ksad.step(Q, X @ Z.T, labels, scatter, weights, 1.0)
     assert a >= 1
     assert np.log2(a) % 1 == 0
@@ -140,7 +140,7 @@ def test_a_step_of_codes_is_the_papers_and_lowers_the_objective(seed, fisher):
 def test_a_search_begins_at_half_of_the_curvature_before(rng):
     X, labels, Z = case(rng)
     weights, Q = Weights(0.2, 1e-6, 0.3), oracles.ksad.soft(X @ Z.T, 0.1)
-    scatter = MatrixScatter.of(Q, labels, weights.ridge)
+    scatter = FullScatter.of(Q, labels, weights.ridge)
     found = [ksad.step(Q, X @ Z.T, labels, scatter, weights, a)[2] for a in (1.0, 1.5, 8.0)]
     assert found == [1.0, 1.0, 4.0]
 

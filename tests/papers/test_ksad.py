@@ -210,7 +210,7 @@ def test_readings_are_all_choices_once():
         assert {s["x"] for s in study.quick.settings} <= {s["x"] for s in study.full.settings}
         for name, values in (
             ("pixels", {"0 to 255", "0 to 1", "unit rows", "standardised"}), ("degree", {8, 2}),
-            ("scatter", {"scalar", "matrix"}), ("decision", set(readings.DECISIONS)),
+            ("scatter", {"scalar", "full"}), ("decision", set(readings.DECISIONS)),
             ("weights", {"relative", "weights as printed"}), ("l1_weight", {0.1, 0.2}),
         ):  # fmt: skip
             assert {s[name] for s in study.full.settings if "weights" in s} == values

@@ -113,7 +113,7 @@ class KSADClassifier(SeededSearch, LowRankMap, SupervisedDictionary):
         Weight of the discriminative term, 0.01 in the paper; relative to the mean energy of the
         signals. In the within-class metric it gains nothing on the data sets tried: it draws
         training codes away from where codes of new rows lie, and learning takes longer.
-    scatter : {"matrix", "scalar"}, default="matrix"
+    scatter : {"full", "scalar"}, default="full"
         What S_W and S_B are in the discriminative term: matrices, or numbers as in the paper's
         text, the sum over classes of the mean squared distance from their means, and the trace of
         S_B. Only with ``fisher_weight`` above 0.
@@ -214,7 +214,7 @@ class KSADClassifier(SeededSearch, LowRankMap, SupervisedDictionary):
         solver: str = "auto",
         l1_weight: float = 0.01,
         fisher_weight: float = 0.0,
-        scatter: str = "matrix",
+        scatter: str = "full",
         threshold_new: bool = True,
         within_class_metric: bool = True,
         shrinkage: float = 0.01,
@@ -267,8 +267,8 @@ class KSADClassifier(SeededSearch, LowRankMap, SupervisedDictionary):
         n_atoms : int, optional
             Size of the dictionary: 240 (AT&T faces), 740 (Extended Yale B) or 300 (MNIST) in the
             paper.
-        **others
-            Parameters of the constructor that should differ, or ``random_state``.
+        others : parameters of the constructor
+            By name: those that should differ, and ``random_state``.
 
         Returns
         -------
@@ -498,7 +498,7 @@ class KSADClassifier(SeededSearch, LowRankMap, SupervisedDictionary):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         # Models kept before these could be set.
-        added = {"solver": "auto", "scatter": "matrix", "threshold_new": True}
+        added = {"solver": "auto", "scatter": "full", "threshold_new": True}
         super().__setstate__({**added, **state})
 
     def __sklearn_tags__(self) -> Any:

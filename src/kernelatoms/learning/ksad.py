@@ -67,7 +67,7 @@ def learn_ksad(
     *,
     max_iter: int,
     tol: float,
-    scatter: str = "matrix",
+    scatter: str = "full",
     watch: Watch | None = None,
 ) -> KSADState:
     """Learn atoms and codes; J of every pass is that of both, and never rises.
@@ -86,7 +86,7 @@ def learn_ksad(
         The most passes: the best atoms for the codes, then a step of all codes.
     tol : float
         Stop when three passes together lower the objective by no more than this share of it.
-    scatter : {"matrix", "scalar"}
+    scatter : {"full", "scalar"}
         What the discriminative term is made of (``ksad_scatter``).
     watch : Watch, optional
         Told of every pass, and may stop after it.

@@ -6,7 +6,7 @@ With codes q_i as rows, n_c of them in class c, m_c their mean and m the mean of
     S_B = sum_c n_c (m_c - m)(m_c - m)'
     S_W = sum_c sum_{i in c} (q_i - m_c)(q_i - m_c)' + ridge I
 
-with matrices (``MatrixScatter``). The paper's text makes numbers of both (``ScalarScatter``):
+with matrices (``FullScatter``). The paper's text makes numbers of both (``ScalarScatter``):
 
     t = s_B / s_W,   s_B = sum_c n_c |m_c - m|^2,   s_W = sum_c v_c^2 + ridge
     v_c^2 = sum_{i in c} |q_i - m_c|^2 / n_c
@@ -27,7 +27,7 @@ from kernelatoms.engine import machine
 Array = NDArray[Any]
 
 
-class MatrixScatter(NamedTuple):
+class FullScatter(NamedTuple):
     """Means of codes by class, and t = tr(S_W^-1 S_B) of them."""
 
     means: Array
@@ -108,10 +108,10 @@ class ScalarScatter(NamedTuple):
         return out
 
 
-Scatter = MatrixScatter | ScalarScatter
+Scatter = FullScatter | ScalarScatter
 #: What the classifier's ``scatter`` may be.
-SCATTERS: dict[str, type[MatrixScatter] | type[ScalarScatter]] = {
-    "matrix": MatrixScatter,
+SCATTERS: dict[str, type[FullScatter] | type[ScalarScatter]] = {
+    "full": FullScatter,
     "scalar": ScalarScatter,
 }
 

@@ -39,13 +39,13 @@ LITERAL_BASE, DEFAULT_BASE = "published", "defaults"
 NEAREST_MAPPED = "1-NN on the map"
 
 # Without the term its scatter has no use, and is left at its default.
-_NO_TERM = {"fisher_weight": 0, "scatter": "matrix"}
+_NO_TERM = {"fisher_weight": 0, "scatter": "full"}
 #: Changes of one part, by base: words and parameters.
 _CHANGES: dict[str, dict[str, dict[str, Any]]] = {
     LITERAL_BASE: {
         "threshold on new rows": {"threshold_new": True},
-        "scatter matrices": {"scatter": "matrix"},
-        "scatter matrices, threshold on new rows": {"scatter": "matrix", "threshold_new": True},
+        "scatter matrices": {"scatter": "full"},
+        "scatter matrices, threshold on new rows": {"scatter": "full", "threshold_new": True},
         "no term": _NO_TERM,
         "threshold 0": {"l1_weight": 0},
         "no threshold, no term": {"l1_weight": 0, **_NO_TERM},

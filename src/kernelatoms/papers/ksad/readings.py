@@ -66,7 +66,7 @@ _LEARNED: list[dict[str, Any]] = [
       for pixels in (RAW, STANDARD) for degree in (8, 2)),
     *({"pixels": pixels, "degree": degree}
       for pixels in (ZERO_ONE, UNIT, STANDARD) for degree in (8, 2)),
-    *({"pixels": UNIT, "degree": degree, "scatter": "matrix"} for degree in (8, 2)),
+    *({"pixels": UNIT, "degree": degree, "scatter": "full"} for degree in (8, 2)),
     {"pixels": UNIT, "coef0": 1},
     {"pixels": UNIT, "l1_weight": 2 * BETA_1},
 ]  # fmt: skip
