@@ -239,7 +239,7 @@ FIGURES = (
         title="Readings of the text: faces of Extended Yale B",
         text=_READINGS + "Columns: images per person to train and about so many to test, a split "
         "per seed. The paper counts 2,432 images, which are all with those 18 that the database "
-        "marks as bad; there, and with 48 images, the readings nearest to the text only.",
+        "marks as bad; there, and with 48 images, unit rows only.",
         study=READINGS_YALEB,
         reported=reported.readings(reported.YALEB[reported.PUBLISHED][None], (3, 4, 5)),
         claims=lambda curves: claims_readings(curves, reported.YALEB[reported.PUBLISHED][None]),
@@ -249,7 +249,7 @@ FIGURES = (
         name="ksad/readings-mnist",
         title="Readings of the text: digits (MNIST)",
         text=_READINGS + "Columns: training digits. With 5,000, the first 2,000 test digits; with "
-        "60,000 all 10,000, and the readings nearest to the text only.",
+        "60,000 all 10,000, and unit rows only.",
         study=READINGS_MNIST,
         reported=reported.readings(
             reported.MNIST[reported.PUBLISHED][reported.ALL_DIGITS], (6, 7)
