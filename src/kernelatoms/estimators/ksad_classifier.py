@@ -259,8 +259,9 @@ class KSADClassifier(SeededSearch, LowRankMap, SupervisedDictionary):
         (``l1_weight``) and beta_2 = 0.01 (``fisher_weight``), scatter as numbers, 20 passes, codes
         of new rows without threshold (step 15), the nearest training code by distance, and no
         within-class metric. Signs and the ridge, without which the objective would have no lower
-        bound, are ours. Accuracies are far below those that the paper reports, under this and
-        every other reading of its text that was tried (``reproduce ksad/readings``).
+        bound, are ours. Accuracies are below those that the paper reports; other readings of its
+        text are tried by ``reproduce ksad/readings-orl``, ``readings-yaleb`` and
+        ``readings-mnist``.
 
         Parameters
         ----------
