@@ -509,7 +509,7 @@ class TestKSADClassifier:
     def test_models_kept_before_there_were_these_parameters_answer(self, learner, rng):
         X, y = blobs(rng)
         model = learner(10, random_state=0).fit(X, y)
-        state = model.__getstate__()
+        state = dict(model.__getstate__())
         for name in ("solver", "scatter", "threshold_new"):
             state.pop(name, None)
         old = learner.__new__(learner)
