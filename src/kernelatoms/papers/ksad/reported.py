@@ -70,8 +70,3 @@ MNIST: Numbers = {
 MNIST_SECONDS: Numbers = {PUBLISHED: {ALL_DIGITS: 92.86}, LKDL: {ALL_DIGITS: 9825.4}}
 #: "Compared to [10], with same parameters, ... 55 times faster."
 TIMES_FASTER = 55.0
-
-
-def readings(accuracy: float, places: tuple[float, ...]) -> Numbers:
-    """Return the paper's accuracy as a row beside all readings of its text."""
-    return {"the paper's K-SAD": dict.fromkeys(places, accuracy)}
