@@ -237,9 +237,9 @@ FIGURES = (
     PaperFigure(
         name="ksad/readings-yaleb",
         title="Readings of the text: faces of Extended Yale B",
-        text=_READINGS + "The paper reports 98.26. Columns: images per person to train and about so "
-        "many to test, a split per seed. The paper counts 2,432 images, which are all with those 18 that the database "
-        "marks as bad; there, and with 48 images, unit rows only.",
+        text=_READINGS + "The paper reports 98.26. Columns: images per person to train and "
+        "about so many to test, a split per seed. The paper counts 2,432 images, which are all "
+        "with those 18 that the database marks as bad; there, and with 48 images, unit rows only.",
         study=READINGS_YALEB,
         claims=lambda curves: claims_readings(curves, reported.YALEB[reported.PUBLISHED][None]),
         **_READING_AXIS,
@@ -248,8 +248,7 @@ FIGURES = (
         name="ksad/readings-mnist",
         title="Readings of the text: digits (MNIST)",
         text=_READINGS + "The paper reports 96.42. Columns: training digits. With 5,000, the first "
-        "2,000 test digits; with "
-        "60,000 all 10,000, and unit rows only.",
+        "2,000 test digits; with 60,000 all 10,000, and unit rows only.",
         study=READINGS_MNIST,
         claims=lambda curves: claims_readings(
             curves, reported.MNIST[reported.PUBLISHED][reported.ALL_DIGITS]
