@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
@@ -27,6 +28,7 @@ from kernelatoms import (
 )
 from kernelatoms.learning.procrustes import polar_factor
 from kernelatoms.similarity import RBFKernel
+from kernelatoms.space.krylov import leading_eigenpairs
 
 PAPER = {"kernel": "poly", "degree": 8, "gamma": 1, "coef0": 0}
 
@@ -226,6 +228,7 @@ class TestKSAD:
             ({"forget": 0}, ValueError, "forget must be above 0"),
             ({"sampling": "best"}, ValueError, "sampling must be one of 'uniform'"),
             ({"n_landmarks": 0}, ValueError, "n_landmarks must be at least 1"),
+            ({"solver": "fast"}, ValueError, "solver must be one of 'auto', 'full', 'randomized'"),
             ({"gamma": "wide"}, ValueError, "gamma must be above 0 and finite"),
         ],
     )
@@ -254,14 +257,17 @@ class TestKSAD:
 
 
 class TestKSADClassifier:
-    def test_the_literal_method_is_the_papers(self, rng):
-        """Algorithm 1 with the signs that its words ask for, line by line."""
+    @pytest.mark.parametrize("literal", [True, False])
+    def test_the_literal_method_is_the_papers(self, literal, rng):
+        """Algorithm 1 with the signs that its words ask for, line by line.
+
+        ``as_published`` with scatter as numbers and step 15, or matrices and a threshold.
+        """
         X, y = blobs(rng, n=60)
         X = np.abs(normalize(X))
-        model = KSADClassifier(
-            7, l1_weight=0.1, fisher_weight=0.01, within_class_metric=False, n_neighbors=1,
-            distance="l2", max_iter=3, tol=0, random_state=1, **PAPER,
-        ).fit(X[:40], y[:40])  # fmt: skip
+        other = {} if literal else {"scatter": "full", "threshold_new": True}
+        model = KSADClassifier.as_published(7, max_iter=3, random_state=1, **other)
+        model.fit(X[:40], y[:40])
         state = np.random.RandomState(1)
         linearizer = KernelLinearizer(
             n_landmarks=28, n_components=7, random_state=state, **PAPER
@@ -275,34 +281,91 @@ class TestKSADClassifier:
         size = np.sqrt(np.mean(np.sum(F**2, axis=1)))
         l1, fisher = 0.1 * size, 0.01 * size**2
         Q = oracles.ksad.soft(F @ Z.T, l1 / 2)
-        ridge = 2 * fisher + 0.01 * np.trace(oracles.ksad.scatters(Q.T, labels, 0)[0]) / 7
-
-        def discrimination(Q):
-            return oracles.ksad.discrimination(Q.T, labels, ridge)
-
-        a = 1.0
+        if literal:
+            term = oracles.ksad.scalar_discrimination
+            classes = [Q[labels == c] for c in range(3)]
+            mean = sum(np.mean(np.sum((own - own.mean(axis=0)) ** 2, axis=1)) for own in classes)
+        else:
+            term = oracles.ksad.discrimination
+            mean = np.trace(oracles.ksad.scatters(Q.T, labels, 0)[0]) / 7
+        ridge, a = 2 * fisher + 0.01 * mean, 1.0
         for reached in model.objective_:
             Z = oracles.ksad.procrustes(F.T, Q.T).T
-            uphill, a = oracles.ksad.gradient(Q.T, labels, ridge).T, max(a / 2, 1)
+            uphill, a = oracles.ksad.slope(term, Q.T, labels, ridge).T, max(a / 2, 1)
             while True:
-                new = oracles.ksad.step(F.T, Z.T, Q.T, labels, l1, fisher, ridge, a).T
-                promised = discrimination(Q) + np.sum(uphill * (new - Q))
-                if fisher * (promised - discrimination(new)) <= (a - 1) * np.sum((new - Q) ** 2):
+                weights = (l1, fisher, ridge)
+                new = oracles.ksad.step(F.T, Z.T, Q.T, labels, *weights, a, uphill.T).T
+                promised = term(Q.T, labels, ridge) + np.sum(uphill * (new - Q))
+                short = fisher * (promised - term(new.T, labels, ridge))
+                if short <= (a - 1) * np.sum((new - Q) ** 2):
                     break
                 a *= 2
             Q = new
-            J = oracles.ksad.objective(F.T, Z.T, Q.T, labels, l1, fisher, ridge)
+            J = oracles.ksad.objective(F.T, Z.T, Q.T, labels, l1, fisher, ridge, term)
             assert reached == pytest.approx(J, abs=1e-6)
         order_of_atoms = [
             int(np.abs(model.codes_[order] - Q[:, [j]]).sum(axis=0).argmin()) for j in range(7)
         ]
         assert sorted(order_of_atoms) == list(range(7))
         np.testing.assert_allclose(model.codes_[order][:, order_of_atoms], Q, atol=1e-6)
-        tests = oracles.ksad.soft(linearizer.transform(X[40:]) @ Z.T, l1 / 2)
+        tests = linearizer.transform(X[40:]) @ Z.T
+        if not literal:
+            tests = oracles.ksad.soft(tests, l1 / 2)
         codes = model.transform(X[40:]).toarray()
         np.testing.assert_allclose(codes[:, order_of_atoms], tests, atol=1e-6)
         apart = np.sum((tests[:, None] - Q) ** 2, axis=2)
         np.testing.assert_array_equal(model.predict(X[40:]), y[:40][order][apart.argmin(axis=1)])
+
+    def test_as_published_is_what_the_paper_prints(self):
+        published = KSADClassifier.as_published(240, random_state=3)
+        params = clone(published).get_params()
+        assert {key: params[key] for key in PAPER} == PAPER
+        assert (params["n_atoms"], params["random_state"]) == (240, 3)
+        assert (params["l1_weight"], params["fisher_weight"], params["max_iter"]) == (0.1, 0.01, 20)
+        assert (params["scatter"], params["threshold_new"]) == ("scalar", False)
+        assert (params["distance"], params["n_neighbors"]) == ("l2", 1)
+        assert (params["solver"], params["sampling"]) == ("randomized", "uniform")
+        assert not params["within_class_metric"]
+        other = KSADClassifier.as_published(240, degree=2, l1_weight=0.2)
+        assert (other.degree, other.l1_weight, other.fisher_weight) == (2, 0.2, 0.01)
+        with pytest.raises(TypeError, match="n_atom"):
+            KSADClassifier.as_published(240, n_atom=3)
+
+    @pytest.mark.parametrize("learner", [KSAD, KSADClassifier])
+    def test_the_randomised_solver_is_reached_at_the_default_landmarks(
+        self, learner, rng, monkeypatch
+    ):
+        """Four landmarks per atom: its basis of 3.2 vectors per atom is smaller."""
+        X, y = blobs(rng, n=900, n_features=30)
+        asked = []
+
+        def counted(W, k, *args, **kwargs):
+            asked.append((len(W), k))
+            return leading_eigenpairs(W, k, *args, **kwargs)
+
+        monkeypatch.setattr("kernelatoms.space.linearize.leading_eigenpairs", counted)
+        models = {
+            solver: learner(150, gamma=0.05, solver=solver, max_iter=1, random_state=0).fit(X, y)
+            for solver in ("randomized", "full", "auto")
+        }
+        assert asked == [(600, 150)]
+        # Another basis of the same space, but for what the random start misses.
+        spans = [
+            RBFKernel(0.05)(X[:50], m.anchors_) @ m.dual_coef_ for m in list(models.values())[:2]
+        ]
+        one, other = (span @ span.T for span in spans)
+        np.testing.assert_allclose(one, other, atol=0.02 * np.abs(other).max())
+
+    def test_new_codes_without_threshold(self, rng):
+        X, y = blobs(rng)
+        with_it = KSADClassifier(20, l1_weight=0.3, random_state=0).fit(X, y)
+        bare = KSADClassifier(20, l1_weight=0.3, threshold_new=False, random_state=0).fit(X, y)
+        np.testing.assert_array_equal(bare.codes_, with_it.codes_)  # training codes have it
+        products = bare.transform(X).toarray()
+        assert (products != 0).all()
+        threshold = bare.l1_weight_ / 2
+        expected = oracles.ksad.soft(products, threshold)
+        np.testing.assert_allclose(with_it.transform(X).toarray(), expected, atol=1e-12)
 
     @given(
         seed=st.integers(0, 2**31),
@@ -442,6 +505,18 @@ class TestKSADClassifier:
         np.testing.assert_array_equal(again.predict(X), best.predict(X))
         np.testing.assert_array_equal(again.transform(X).toarray(), best.transform(X).toarray())
 
+    @pytest.mark.parametrize("learner", [KSAD, KSADClassifier])
+    def test_models_kept_before_there_were_these_parameters_answer(self, learner, rng):
+        X, y = blobs(rng)
+        model = learner(10, random_state=0).fit(X, y)
+        state = dict(model.__getstate__())
+        for name in ("solver", "scatter", "threshold_new"):
+            state.pop(name, None)
+        old = learner.__new__(learner)
+        old.__setstate__(state)
+        np.testing.assert_array_equal(old.transform(X).toarray(), model.transform(X).toarray())
+        assert clone(old).get_params() == model.get_params()
+
     def test_float32_is_near_float64(self, rng):
         X, y = blobs(rng)
         single = KSADClassifier(15, random_state=0).fit(X.astype(np.float32), y)
@@ -531,6 +606,9 @@ class TestKSADClassifier:
             ({"fisher_weight": -1}, ValueError, "fisher_weight must be at least 0"),
             ({"l1_weight": np.nan}, ValueError, "l1_weight"),
             ({"distance": "far"}, ValueError, "distance must be one of 'correlation', 'l2'"),
+            ({"scatter": "vector"}, ValueError, "scatter must be one of 'full', 'scalar'"),
+            ({"solver": "fast"}, ValueError, "solver must be one of 'auto', 'full', 'randomized'"),
+            ({"threshold_new": 0}, TypeError, "threshold_new must be True or False"),
             ({"search": "lucky"}, ValueError, "search must be one of 'exact', 'approximate'"),
             ({"within_class_metric": 1}, TypeError, "within_class_metric must be True or False"),
             ({"kernel": "sigmoidal"}, ValueError, "kernel"),

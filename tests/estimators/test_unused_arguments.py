@@ -143,6 +143,7 @@ UNUSED = [
         KSADClassifier(3, within_class_metric=False, shrinkage=0.5),
         "shrinkage belongs to within_class_metric=True",
     ),
+    (KSADClassifier(3, scatter="scalar"), "scatter belongs to fisher_weight above 0"),
     (LCKSVDClassifier(variant=1, label_weight=0.5), "label_weight belongs to variant=2"),
 ]
 USED = [
@@ -154,6 +155,7 @@ USED = [
     KernelLinearizer(sampling=X[:5], n_landmarks=5),
     KSADClassifier(3, shrinkage=0.5),
     KSADClassifier(3, within_class_metric=False, fisher_weight=0.01, shrinkage=0.5),
+    KSADClassifier(3, fisher_weight=0.01, scatter="scalar"),
     LCKSVDClassifier(variant=1, label_weight=0.0),
     LCKSVDClassifier(variant=2, label_weight=0.5),
 ]

@@ -7,7 +7,13 @@ from hypothesis import strategies as st
 
 import oracles.ksad
 from kernelatoms.learning import ksad
-from kernelatoms.learning.ksad import Scatter, Weights, learn_ksad, within_class_metric
+from kernelatoms.learning.ksad import Weights, learn_ksad
+from kernelatoms.learning.ksad_scatter import (
+    FullScatter,
+    ScalarScatter,
+    ridge_of,
+    within_class_metric,
+)
 from kernelatoms.learning.loop import learn
 from kernelatoms.learning.procrustes import Procrustes, orthonormal_start
 from kernelatoms.learning.state import LearnerState
@@ -25,7 +31,7 @@ def case(seed, n=40, k=6, n_classes=3, dtype=np.float64):
 @given(seed=st.integers(0, 2**31), ridge=st.sampled_from([0.01, 1.0]))
 def test_scatter_is_the_textbooks(seed, ridge):
     Q, labels, _ = case(seed)
-    scatter = Scatter.of(Q, labels, ridge)
+    scatter = FullScatter.of(Q, labels, ridge)
     assert scatter.value == pytest.approx(oracles.ksad.discrimination(Q.T, labels, ridge))
     np.testing.assert_allclose(
         scatter.gradient(Q, labels), oracles.ksad.gradient(Q.T, labels, ridge).T, atol=1e-8
@@ -34,12 +40,68 @@ def test_scatter_is_the_textbooks(seed, ridge):
 
 def test_the_gradient_is_a_slope(rng):
     Q, labels, _ = case(rng, n=12)
-    uphill, h = Scatter.of(Q, labels, 0.5).gradient(Q, labels), 1e-6
+    uphill, h = FullScatter.of(Q, labels, 0.5).gradient(Q, labels), 1e-6
     for i, j in [(0, 0), (3, 5), (11, 2)]:
         step = np.zeros_like(Q)
         step[i, j] = h
-        up, down = (Scatter.of(Q + way * step, labels, 0.5).value for way in (1, -1))
+        up, down = (FullScatter.of(Q + way * step, labels, 0.5).value for way in (1, -1))
         assert uphill[i, j] == pytest.approx((up - down) / (2 * h), rel=1e-4, abs=1e-7)
+
+
+@given(
+    seed=st.integers(0, 2**31), ridge=st.sampled_from([0.01, 1.0]), n=st.integers(1, 30),
+    k=st.integers(1, 6), n_classes=st.integers(2, 5),
+)  # fmt: skip
+def test_scatter_as_numbers_is_the_papers(seed, ridge, n, k, n_classes):
+    Q, labels, _ = case(seed, n=max(n, k), k=k, n_classes=n_classes)
+    scatter, term = ScalarScatter.of(Q, labels, ridge), oracles.ksad.scalar_discrimination
+    assert scatter.value == pytest.approx(term(Q.T, labels, ridge))
+    expected = oracles.ksad.slope(term, Q.T, labels, ridge).T
+    atol = 1e-5 * (1 + np.abs(expected).max())
+    np.testing.assert_allclose(scatter.gradient(Q, labels), expected, atol=atol)
+
+
+def test_scatter_as_numbers_keeps_the_type(rng):
+    Q, labels, _ = case(rng)
+    single = ScalarScatter.of(Q.astype(np.float32), labels, 0.1)
+    gradient = single.gradient(Q.astype(np.float32), labels)
+    assert gradient.dtype == np.float32
+    double = ScalarScatter.of(Q, labels, 0.1)
+    assert single.value == pytest.approx(double.value, rel=1e-5)
+    np.testing.assert_allclose(gradient, double.gradient(Q, labels), atol=1e-5)
+
+
+@pytest.mark.parametrize("scatter", ["full", "scalar"])
+def test_the_ridge_is_twice_the_weight_and_a_share_of_the_scatter(scatter, rng):
+    Q, labels, _ = case(rng)
+    within = oracles.ksad.scatters(Q.T, labels, 0)[0]
+    shares = 1 / np.bincount(labels)[labels]
+    apart = Q - np.array([Q[labels == c].mean(axis=0) for c in labels])
+    mean = {"full": np.trace(within) / 6, "scalar": shares @ np.sum(apart**2, axis=1)}[scatter]
+    assert ridge_of(Q, labels, 0.3, 0.05, scatter) == pytest.approx(0.6 + 0.05 * mean)
+    same = np.repeat(Q[:3], 4, axis=0)  # no scatter within classes: a share of the energy
+    energy = np.sum(same**2) / (6 if scatter == "full" else 1)
+    found = ridge_of(same, np.repeat(np.arange(3), 4), 0, 0.05, scatter)
+    assert found == pytest.approx(0.05 * energy)
+
+
+@given(
+    seed=st.integers(0, 2**31), fisher=st.sampled_from([0.01, 1.0, 100.0]),
+    dtype=st.sampled_from([np.float32, np.float64]),
+)  # fmt: skip
+def test_with_scatter_as_numbers_the_objective_is_real_and_never_rises(seed, fisher, dtype):
+    X, labels, Z = case(seed, dtype=dtype)
+    weights = Weights(0.2, fisher, 2 * fisher + 0.1)
+    state = learn_ksad(X, labels, Z, weights, max_iter=6, tol=0, scatter="scalar")
+    term, eps = oracles.ksad.scalar_discrimination, float(np.finfo(dtype).eps)
+    parts = (part.T.astype(float) for part in (X, state.dictionary, state.codes))
+    J = oracles.ksad.objective(*parts, labels, *weights, term)
+    slack = 1e3 * eps * (np.sum(X.astype(float) ** 2) + abs(state.objective[0]))
+    assert state.objective[-1] == pytest.approx(J, abs=slack)
+    assert np.all(np.diff(state.objective) <= slack)
+    # The term counts: codes are not those of the plain learner.
+    plain = learn_ksad(X, labels, Z, weights._replace(fisher=0.0), max_iter=6, tol=0)
+    assert np.abs(state.codes - plain.codes).max() > 0
 
 
 @given(seed=st.integers(0, 2**31), fisher=st.sampled_from([0.01, 1.0, 100.0]))
@@ -47,7 +109,7 @@ def test_a_step_of_codes_is_the_papers_and_lowers_the_objective(seed, fisher):
     X, labels, Z = case(seed)
     weights = Weights(0.2, fisher, 0.3)
     Q = oracles.ksad.soft(X @ Z.T, 0.1)
-    scatter = Scatter.of(Q, labels, weights.ridge)
+    scatter = FullScatter.of(Q, labels, weights.ridge)
     new, reached, a = ksad.step(Q, X @ Z.T, labels, scatter, weights, 1.0)
     assert a >= 1
     assert np.log2(a) % 1 == 0
@@ -78,7 +140,7 @@ def test_a_step_of_codes_is_the_papers_and_lowers_the_objective(seed, fisher):
 def test_a_search_begins_at_half_of_the_curvature_before(rng):
     X, labels, Z = case(rng)
     weights, Q = Weights(0.2, 1e-6, 0.3), oracles.ksad.soft(X @ Z.T, 0.1)
-    scatter = Scatter.of(Q, labels, weights.ridge)
+    scatter = FullScatter.of(Q, labels, weights.ridge)
     found = [ksad.step(Q, X @ Z.T, labels, scatter, weights, a)[2] for a in (1.0, 1.5, 8.0)]
     assert found == [1.0, 1.0, 4.0]
 

@@ -26,10 +26,32 @@ def discrimination(Q, labels, ridge):
     return np.trace(np.linalg.inv(within) @ between)
 
 
-def objective(Phi, Z, Q, labels, l1, fisher, ridge):
+def scalar_discrimination(Q, labels, ridge):
+    """s_B / s_W, the numbers of section III-B: trace of S_B, sum of the v_c^2."""
+    mean, within, between = Q.mean(axis=1), ridge, 0
+    for c in np.unique(labels):
+        own = Q[:, labels == c]
+        mu = own.mean(axis=1)
+        within += np.mean([np.sum((q - mu) ** 2) for q in own.T])
+        between += own.shape[1] * np.sum((mu - mean) ** 2)
+    return between / within
+
+
+def objective(Phi, Z, Q, labels, l1, fisher, ridge, term=discrimination):
     """J of eq. (5), discrimination maximised."""
     squares = np.sum((Phi - Z @ Q) ** 2)
-    return squares + l1 * np.abs(Q).sum() - fisher * discrimination(Q, labels, ridge)
+    return squares + l1 * np.abs(Q).sum() - fisher * term(Q, labels, ridge)
+
+
+def slope(term, Q, labels, ridge, h=1e-5):
+    """The gradient of a term by differences, entry by entry."""
+    out = np.zeros_like(Q)
+    for at in np.ndindex(Q.shape):
+        up, down = Q.copy(), Q.copy()
+        up[at] += h
+        down[at] -= h
+        out[at] = (term(up, labels, ridge) - term(down, labels, ridge)) / (2 * h)
+    return out
 
 
 def gradient(Q, labels, ridge):
@@ -42,9 +64,9 @@ def gradient(Q, labels, ridge):
     return 2 * inverse @ Q @ C_b - 2 * inverse @ between @ inverse @ Q @ C_w
 
 
-def step(Phi, Z, Q, labels, l1, fisher, ridge, a):
+def step(Phi, Z, Q, labels, l1, fisher, ridge, a, uphill=None):
     """One proximal step of curvature a: eq. (11)."""
-    uphill = gradient(Q, labels, ridge)
+    uphill = gradient(Q, labels, ridge) if uphill is None else uphill
     return soft(Q - (Q - Z.T @ Phi) / a + fisher / (2 * a) * uphill, l1 / (2 * a))
 
 

@@ -10,7 +10,7 @@ from kernelatoms.cli.app import main
 from kernelatoms.papers import FIGURES
 from kernelatoms.papers.figure import Curves
 from kernelatoms.papers.kcrc.data import Split
-from kernelatoms.papers.ksad import ablation, data, digits, faces, methods, preimages
+from kernelatoms.papers.ksad import ablation, data, digits, faces, methods, preimages, readings
 from kernelatoms.papers.ksad.ablation import DEFAULT_BASE, LITERAL_BASE, NEAREST_MAPPED, changed
 from kernelatoms.papers.ksad.pictures import atom_pictures
 from kernelatoms.papers.ksad.preimages import DISTANCE, FIXED_POINT
@@ -75,38 +75,59 @@ def of(study, method, x=None):
 # Settings -----------------------------------------------------------------------------------------
 
 
+def whole(study, setting):
+    """A setting with the parameters that all have in common."""
+    return {**study.parameters, **setting}
+
+
+def classifier(study, setting, seed=0):
+    return methods.make_classifier(whole(study, setting), seed)
+
+
 def test_published_settings_are_the_papers():
     for study, n_atoms, x in (
         (faces.FACES_ORL, 240, None), (faces.FACES_YALEB, 740, None),
-        (digits.DIGITS, 300, ALL_DIGITS),
+        (digits.DIGITS, 300, ALL_DIGITS), (ablation.PARTS, 740, 1),
     ):  # fmt: skip
-        model = methods.make_classifier(of(study, PUBLISHED, x), 3)
-        assert (model.n_atoms, model.kernel, model.degree, model.coef0) == (n_atoms, "poly", 8, 0)
-        assert (model.l1_weight, model.fisher_weight, model.max_iter) == (0.1, 0.01, 20)
-        assert (model.within_class_metric, model.distance, model.random_state) == (False, "l2", 3)
-        assert (model.n_neighbors, model.sampling) == (1, "uniform")
+        method = LITERAL_BASE if study is ablation.PARTS else PUBLISHED
+        model = classifier(study, of(study, method, x), 3)
+        expected = KSADClassifier.as_published(n_atoms, random_state=3)
+        assert model.get_params() == expected.get_params()
+
+
+def test_what_the_paper_prints_can_be_changed():
+    """As ``reproduce --set`` does."""
+    setting = whole(faces.FACES_ORL, of(faces.FACES_ORL, PUBLISHED))
+    for name, value in (("degree", 3), ("l1_weight", 0.5), ("max_iter", 2), ("n_atoms", 9)):
+        model = methods.make_classifier({**setting, name: value}, 0)
+        assert getattr(model, name) == value
+    mapped = {**whole(faces.FACES_ORL, of(faces.FACES_ORL, LKDL)), "degree": 3, "n_atoms": 9}
+    linearizer = methods.make_classifier(mapped, 0)[0]
+    assert (linearizer.degree, linearizer.n_components) == (3, 9)
 
 
 def test_our_defaults_are_those_of_the_class():
     for study, x in ((faces.FACES_ORL, None), (faces.FACES_YALEB, None), (digits.DIGITS, 60_000)):
-        params = methods.make_classifier(of(study, DEFAULTS, x), 3).get_params()
+        params = classifier(study, of(study, DEFAULTS, x), 3).get_params()
         assert params == KSADClassifier(random_state=3).get_params()
-        assert set(of(study, DEFAULTS_ATOMS, x)["params"]) == {"n_atoms"}
+        params["n_atoms"] = study.parameters["n_atoms"]
+        assert classifier(study, of(study, DEFAULTS_ATOMS, x), 3).get_params() == params
     assert of(ablation.PARTS, DEFAULT_BASE, 2)["params"] == {}
 
 
 def test_one_part_is_changed_at_a_time():
     for base in (LITERAL_BASE, DEFAULT_BASE):
         for x in ablation.DATA:
-            start = methods.make_classifier(of(ablation.PARTS, base, x), 0).get_params()
+            start = classifier(ablation.PARTS, of(ablation.PARTS, base, x)).get_params()
             for name in ablation.rows_of(base):
                 found = [
                     s for s in ablation.PARTS.full.settings if (s["method"], s["x"]) == (name, x)
                 ]
                 if found:
-                    params = methods.make_classifier(found[0], 0).get_params()
+                    params = classifier(ablation.PARTS, found[0]).get_params()
                     other = {key for key in params if params[key] != start[key]}
                     kernel = {"kernel", "gamma", "degree", "coef0"}
+                    assert other, name  # changes that change nothing teach nothing
                     assert len(other - kernel) <= 3, name
                     assert len(other & kernel) == 0 or other <= kernel, name
 
@@ -134,13 +155,14 @@ def test_short_rows_have_the_inner_products_of_the_pixels(rng):
 @pytest.mark.parametrize("method", [PUBLISHED, DEFAULTS])
 def test_faces_by_hand(data_home, method):
     setting = of(faces.FACES_ORL, method)
-    measured = faces.measure_faces(setting, 1, data_home)
+    measured = faces.FACES_ORL.run_once(setting, 1, data_home)
     with np.load(f"{data_home}/orl.npz") as file:
         X, y = unit(file["X"].reshape(50, -1).astype(float)), file["y"].astype(int)
     rng = np.random.default_rng(1)
     train = np.concatenate([rng.permutation(np.flatnonzero(y == c))[:6] for c in np.unique(y)])
     test = np.setdiff1d(np.arange(50), train)
-    model = KSADClassifier(**setting["params"], random_state=1).fit(X[train], y[train])
+    make = KSADClassifier.as_published if method == PUBLISHED else KSADClassifier
+    model = make(240 if method == PUBLISHED else None, random_state=1).fit(X[train], y[train])
     assert measured["accuracy"] == pytest.approx(100 * model.score(X[test], y[test]))
     assert measured["fit"] > 0 < measured["predict"]
     assert measured["turn"] == 0
@@ -149,7 +171,7 @@ def test_faces_by_hand(data_home, method):
 @pytest.mark.parametrize("study", [faces.FACES_ORL, faces.FACES_YALEB])
 def test_every_row_on_faces_runs(data_home, study):
     for setting in study.full.settings:
-        measured = study.measure(setting, 0, data_home)
+        measured = study.run_once(setting, 0, data_home)
         assert 15 < measured["accuracy"] <= 100, setting
         assert (measured["turn"] > 0) == bool(setting.get("short"))
 
@@ -158,7 +180,7 @@ def test_every_row_on_digits_runs(data_home):
     for setting in digits.DIGITS.full.settings:
         if "map" in setting:  # as many as the small set allows
             setting = {**setting, "map": {**setting["map"], "n_components": 40}}
-        measured = digits.measure_digits({**setting, "x": 100}, 0, data_home)
+        measured = digits.DIGITS.run_once({**setting, "x": 100}, 0, data_home)
         assert measured["accuracy"] > 15, setting
 
 
@@ -166,34 +188,95 @@ def test_every_row_on_digits_runs(data_home):
 def test_every_part_runs(data_home):
     for setting in ablation.PARTS.full.settings:
         if setting["x"] == 0:
-            assert ablation.measure_part(setting, 0, data_home)["accuracy"] > 15, setting
-
-
-def test_test_codes_without_threshold(data_home):
-    setting = of(ablation.PARTS, changed(LITERAL_BASE, "test codes without threshold"), 0)
-    split = ablation.split_of("ORL", 0, data_home)
-    model = methods.make_classifier(setting, 0).fit(split.train, split.train_labels)
-    assert model.l1_weight_ > 0
-    model.l1_weight_ = 0.0
-    codes = model.transform(split.test).toarray()
-    assert (codes != 0).all()
-    right = 100 * model.score(split.test, split.test_labels)
-    assert ablation.measure_part(setting, 0, data_home)["accuracy"] == pytest.approx(right)
+            assert ablation.PARTS.run_once(setting, 0, data_home)["accuracy"] > 15, setting
 
 
 def test_rotation_alone_changes_no_answer(data_home):
     """With a square orthonormal dictionary, no threshold and no term, codes are a turned map."""
-    names = [changed(LITERAL_BASE, "no threshold, no term")]
-    names += [changed(LITERAL_BASE, "no threshold, no term, 1 pass"), NEAREST_MAPPED]
+    names = [changed(LITERAL_BASE, "no threshold, no term"), NEAREST_MAPPED]
     for x in ablation.DATA:
         settings = [of(ablation.PARTS, name, x) for name in names]
-        found = {ablation.measure_part(s, 0, data_home)["accuracy"] for s in settings}
+        found = {ablation.PARTS.run_once(s, 0, data_home)["accuracy"] for s in settings}
         assert len(found) == 1
+
+
+# Readings -----------------------------------------------------------------------------------------
+
+
+def test_readings_are_all_choices_once():
+    for study in (readings.READINGS_ORL, readings.READINGS_YALEB, readings.READINGS_MNIST):
+        at = [(s["method"], s["x"]) for s in study.full.settings]
+        assert len(set(at)) == len(at)
+        assert {s["x"] for s in study.quick.settings} <= {s["x"] for s in study.full.settings}
+        for name, values in (
+            ("pixels", {"0 to 255", "0 to 1", "unit rows", "standardised"}), ("degree", {8, 2}),
+            ("scatter", {"scalar", "full"}), ("decision", set(readings.DECISIONS)),
+            ("weights", {"relative", "weights as printed"}), ("l1_weight", {0.1, 0.2}),
+        ):  # fmt: skip
+            assert {s[name] for s in study.full.settings if "weights" in s} == values
+    assert readings.PLACES.keys() == readings.SPLITS.keys()
+
+
+def test_pixels_are_scaled_by_the_training_rows(rng):
+    split = Split(rng.random((7, 3)) * 255, np.arange(7), rng.random((5, 3)) * 255, np.arange(5))
+    zero_one = readings.scaled(split, readings.ZERO_ONE)
+    np.testing.assert_allclose(zero_one.test * 255, split.test)
+    np.testing.assert_allclose(readings.scaled(split, readings.UNIT).test, unit(split.test))
+    standard = readings.scaled(split, readings.STANDARD)
+    mean, scale = split.train.mean(axis=0), split.train.std(axis=0)
+    np.testing.assert_allclose(standard.test, (split.test - mean) / scale)
+    assert readings.scaled(split, readings.RAW) is not None
+    np.testing.assert_array_equal(readings.scaled(split, readings.RAW).train, split.train)
+
+
+@pytest.mark.parametrize("decision", readings.DECISIONS)
+@pytest.mark.parametrize("weights", ["relative", "weights as printed"])
+def test_readings_by_hand(data_home, decision, weights):
+    pixels = readings.UNIT if weights == "relative" else readings.RAW
+    setting = next(
+        s for s in readings.READINGS_ORL.full.settings
+        if s["x"] == 2 and s.get("decision") == decision and s["pixels"] == pixels
+    )  # fmt: skip
+    assert (setting["degree"], setting["scatter"], setting["weights"]) == (8, "scalar", weights)
+    found = readings.READINGS_ORL.run_once(setting, 1, data_home)["accuracy"]
+    with np.load(f"{data_home}/orl.npz") as file:
+        X, y = file["X"].reshape(50, -1).astype(float), file["y"].astype(int)
+    rng = np.random.default_rng(1)
+    train = np.concatenate([rng.permutation(np.flatnonzero(y == c))[:8] for c in np.unique(y)])
+    test = np.setdiff1d(np.arange(50), train)
+    printed = {}
+    if weights == "relative":
+        X = unit(X)
+    else:
+        energy = np.mean(np.sum(X[train] ** 2, axis=1) ** 8)
+        printed = {"l1_weight": 0.1 / np.sqrt(energy), "fisher_weight": 0.01 / energy}
+    model = KSADClassifier.as_published(
+        240, threshold_new=decision == readings.THRESHOLD, random_state=1, **printed
+    ).fit(X[train], y[train])
+    answers = model.predict(X[test])
+    if decision == readings.BY_ATOMS:
+        products = model.transform(X[test]).toarray()
+        answers = model.classes_[model.atom_classes_[products.argmax(axis=1)]]
+    assert found == pytest.approx(100 * np.mean(answers == y[test]))
+
+
+def test_readings_do_not_depend_on_the_run_before(data_home):
+    study = readings.READINGS_ORL
+    settings = [s for s in study.full.settings if s["x"] == 1 and s["pixels"] == readings.UNIT][:8]
+    forth = [study.run_once(s, 0, data_home) for s in settings]
+    back = [study.run_once(s, 0, data_home) for s in settings[::-1]]
+    assert forth == back[::-1]
+
+
+def test_images_marked_as_bad_are_read_where_the_paper_counts_them(data_home):
+    without, with_them = (readings._divided(x, 0, data_home) for x in (3, 4))
+    assert len(with_them.train) + len(with_them.test) == 182
+    assert len(without.train) + len(without.test) == 180
 
 
 def test_preimages_by_hand(data_home):
     setting = of(preimages.PREIMAGES, FIXED_POINT, 0)
-    measured = preimages.measure_preimages(setting, 0, data_home)
+    measured = preimages.PREIMAGES.run_once(setting, 0, data_home)
     coef, anchors = preimages.shown_atoms("ORL", 0, data_home)
     found = preimage(coef, anchors, kernel="poly", degree=8, gamma=1, coef0=0, method="fixed-point")
     assert measured["error"] == pytest.approx(100 * found.error.mean())
@@ -245,6 +328,18 @@ def test_claims_about_atoms_can_fail():
     assert holds("fig2", {(FIXED_POINT, 1): [60.0], (DISTANCE, 1): [110.0]}) == [False, False]
 
 
+def test_claims_about_readings_can_fail():
+    literal, other = "unit rows, (x'y)^8, numbers, step 15", "0 to 255, (x'y)^2, numbers, step 15"
+    values = {(literal, 0): [90.0, 91.0], (other, 2): [96.2, 96.6], (DEFAULTS, 0): [99.0, 99.0]}
+    # Some reading; some reading with the printed kernel. Our defaults are none.
+    assert holds("readings-orl", values) == [True, False]
+    assert holds("readings-orl", values | {(other, 2): [96.0, 96.4]}) == [False, False]
+    assert holds("readings-orl", values | {(literal, 1): [97.0]}) == [True, True]
+    evidence = FIGURES["ksad/readings-orl"].claims(Curves(values))[0].evidence
+    assert "The best of 2: ORL 8/2" in evidence
+    assert holds("readings-yaleb", {(DEFAULTS, 3): [99.0]}) == []
+
+
 def test_claims_about_parts_can_fail():
     turned = changed(LITERAL_BASE, "no threshold, no term")
     same = {(turned, 0): [93.0, 94.0], (NEAREST_MAPPED, 0): [93.0, 94.0]}
@@ -255,6 +350,9 @@ def test_claims_about_parts_can_fail():
     assert holds("ablation", parts) == [True]
     # Pairs count: +1 and -1 are nothing.
     assert holds("ablation", parts | {(bare, 0): [79.0, 82.0]}) == [False]
+    both = changed(LITERAL_BASE, "threshold on new rows")
+    assert holds("ablation", {(LITERAL_BASE, 0): [80.0], (both, 0): [81.0]}) == [True]
+    assert holds("ablation", {(LITERAL_BASE, 0): [80.0], (both, 0): [79.0]}) == [False]
     ours = {(LITERAL_BASE, 0): [80.0], (DEFAULT_BASE, 0): [90.0]}
     assert holds("ablation", ours) == [True]
     other = changed(DEFAULT_BASE, "threshold 0")

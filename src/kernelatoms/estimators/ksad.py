@@ -9,6 +9,7 @@ from sklearn.utils import check_random_state
 
 from kernelatoms.engine import machine
 from kernelatoms.estimators.checks import (
+    check_choice,
     check_complete,
     check_dictionary,
     check_real,
@@ -17,7 +18,7 @@ from kernelatoms.estimators.checks import (
 from kernelatoms.estimators.dictionary_learner import pass_attributes
 from kernelatoms.estimators.fitted import check_learner_state, check_moments, held_number
 from kernelatoms.estimators.kernel_dictionary import KernelDictionary
-from kernelatoms.estimators.linearizer import KernelLinearizer
+from kernelatoms.estimators.linearizer import SOLVERS, KernelLinearizer
 from kernelatoms.estimators.low_rank_map import DEFAULT_ATOMS, LowRankMap
 from kernelatoms.estimators.tensors import cpu_alone
 from kernelatoms.estimators.unchanged import or_unchanged
@@ -70,6 +71,10 @@ class KSAD(LowRankMap, KernelDictionary):
         atoms, or all rows if there are fewer.
     sampling : str or array of shape (n_landmarks, n_features), default="uniform"
         How landmarks are chosen, as in ``KernelLinearizer``: "uniform" or "kmeans" in the paper.
+    solver : {"auto", "full", "randomized"}, default="auto"
+        Eigen-decomposition of the landmarks' kernel matrix, as in ``KernelLinearizer``.
+        "randomized" is the paper's block Krylov method; with less than about 3.2 landmarks for
+        every atom it is "full", and exact.
     l1_weight : float, default=0.1
         Weight of the l1 penalty; relative to the signals' root mean energy, so that it means the
         same whatever their unit.
@@ -141,6 +146,7 @@ class KSAD(LowRankMap, KernelDictionary):
         kernel_params: dict[str, Any] | None = None,
         n_landmarks: int | float | None = None,
         sampling: Any = "uniform",
+        solver: str = "auto",
         l1_weight: float = 0.1,
         max_iter: int = 20,
         tol: float = 1e-4,
@@ -158,6 +164,7 @@ class KSAD(LowRankMap, KernelDictionary):
         self.kernel_params = kernel_params
         self.n_landmarks = n_landmarks
         self.sampling = sampling
+        self.solver = solver
         self.l1_weight = l1_weight
         self.max_iter = max_iter
         self.tol = tol
@@ -336,6 +343,7 @@ class KSAD(LowRankMap, KernelDictionary):
         check_real("l1_weight", self.l1_weight, low=0)
         check_real("forget", self.forget, low=0, high=1, low_open=True)
         check_flag("warm_start", self.warm_start)
+        check_choice("solver", self.solver, SOLVERS)
 
     def _check_atoms(self, n_atoms: int, n_features: int) -> None:
         super()._check_atoms(n_atoms, n_features)
@@ -346,8 +354,9 @@ class KSAD(LowRankMap, KernelDictionary):
         )
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        # Models kept before atoms to start from could be given.
-        super().__setstate__({"dict_init": None, "warm_start": False, **state})
+        # Models kept before these could be set.
+        added = {"dict_init": None, "warm_start": False, "solver": "auto"}
+        super().__setstate__({**added, **state})
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -47,6 +47,8 @@ from kernelatoms.space.way_back import MOST_ROWS, WayBack, learn_way_back, more_
 
 Array = NDArray[Any]
 
+#: What ``solver`` may be.
+SOLVERS = ("auto", "full", "randomized")
 _DEFAULT_LANDMARKS = 500
 # With these, 300 components of 5,000 USPS rows come within a thousandth of the best.
 _N_OVERSAMPLES, _N_PASSES = 20, 16
@@ -360,7 +362,7 @@ class KernelLinearizer(
 
     def _check_solver(self) -> Eigensolver:
         return Eigensolver(
-            check_choice("solver", self.solver, ("auto", "full", "randomized")),
+            check_choice("solver", self.solver, SOLVERS),
             check_count("n_oversamples", self.n_oversamples, low=0),
             check_count("n_passes", self.n_passes),
         )

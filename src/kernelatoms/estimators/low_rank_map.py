@@ -20,12 +20,13 @@ _LANDMARKS_AN_ATOM = 4
 class LowRankMap(KernelChoice):
     """Estimators with as many atoms as their kernel map has coordinates.
 
-    Their parameters: those of a kernel, n_atoms, n_landmarks, sampling.
+    Their parameters: those of a kernel, n_atoms, n_landmarks, sampling, solver.
     """
 
     n_atoms: Any
     n_landmarks: int | float | None
     sampling: Any
+    solver: str
 
     def _fit_map(self, X: Array, rng: np.random.RandomState) -> KernelLinearizer:
         """Return the map that training rows lead to: its rank is the number of atoms.
@@ -41,7 +42,7 @@ class LowRankMap(KernelChoice):
             self.kernel, gamma=self.gamma, degree=self.degree, coef0=self.coef0,
             kernel_params=self.kernel_params, n_landmarks=n_landmarks,
             n_components=self._most_atoms(n_atoms, n_landmarks, len(X)), sampling=self.sampling,
-            random_state=rng,
+            solver=self.solver, random_state=rng,
         ).fit(X)  # fmt: skip
         if self.n_atoms is not None:
             reason = "the rank of the kernel on the landmarks"

@@ -9,7 +9,8 @@
 - ``labels``: labels as more rows of the signals: D-KSVD and LC-KSVD.
 - ``fddl``: Fisher discriminative dictionary learning, whose codes are coupled.
 - ``procrustes``: the best orthonormal dictionary for thresholded codes; its sums add up.
-- ``ksad``: K-SAD, whose codes are coupled by their scatter within and between classes.
+- ``ksad``: K-SAD, whose codes are coupled by their scatter within and between classes
+  (``ksad_scatter``: matrices, or numbers as in its paper).
 - ``gradients``: explicit atoms under a kernel, moved downhill; its sums add up too.
 - ``kscdl``: the same as an update.
 - ``atoms``: where atoms start, and what replaces those that nobody uses.

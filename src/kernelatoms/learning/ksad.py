@@ -3,19 +3,17 @@
 With signals x_i as rows of X, codes Q and atoms Z as rows, Z Z' = I, K-SAD (Chhabra, Wallace and
 Hopgood; eq. (5), with the signs that its words ask for: discrimination is to be maximised) lowers
 
-    J = |X - Q Z|^2 + l1 |Q|_1 - fisher tr(S_W^-1 S_B)
-    S_B = sum_c n_c (m_c - m)(m_c - m)'
-    S_W = sum_c sum_{i in c} (q_i - m_c)(q_i - m_c)' + ridge I
+    J = |X - Q Z|^2 + l1 |Q|_1 - fisher t(Q),   t = tr(S_W^-1 S_B)
 
-m_c the mean code of class c, m that of all. The ridge is fixed. tr(S_W^-1 S_B) <= |Q|^2 / ridge,
-and that much is reached where codes of a class are equal (there are more atoms than rows less
-classes): J has a lower bound if, and then only if, the ridge is at least the weight ``fisher``; at
-twice the weight codes are at most twice as far apart as without the term.
+S_W and S_B the scatter of codes within and between classes, as matrices or as numbers
+(``ksad_scatter``), and S_W with a fixed ridge. t <= |Q|^2 / ridge, and that much is reached where
+codes of a class are equal (there are more atoms than rows less classes): J has a lower bound if,
+and then only if, the ridge is at least the weight ``fisher``; at twice the weight codes are at most
+twice as far apart as without the term.
 
 **Codes** take one proximal step a pass (eq. (11)). With h = |X - Q Z|^2 - fisher t(Q),
 
     Q+ = soft(Q - grad h / 2a, l1 / 2a),   grad h = 2 (Q - X Z') - fisher grad t
-    grad t of row i in class c = 2 S_W^-1 (m_c - m) - 2 S_W^-1 S_B S_W^-1 (q_i - m_c)
 
 with a from 1 up, doubled until h lies below its bound of curvature a. The first term is the squared
 norm itself, so that only the second decides: t(Q+) >= t(Q) + <grad t, D> - (a - 1) |D|^2 / fisher.
@@ -25,7 +23,6 @@ soft(X Z', l1 / 2), the minimum (Proposition 1).
 **Atoms** are the polar factor of Q'X (``procrustes``; Proposition 2), which lowers J as well.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -34,6 +31,7 @@ import scipy.linalg
 from numpy.typing import NDArray
 
 from kernelatoms.engine import machine
+from kernelatoms.learning.ksad_scatter import SCATTERS, Scatter, class_means, in_blocks
 from kernelatoms.learning.loop import Watch, settled
 from kernelatoms.learning.procrustes import turned
 from kernelatoms.pursuit.threshold import soft_threshold
@@ -69,6 +67,7 @@ def learn_ksad(
     *,
     max_iter: int,
     tol: float,
+    scatter: str = "full",
     watch: Watch | None = None,
 ) -> KSADState:
     """Learn atoms and codes; J of every pass is that of both, and never rises.
@@ -87,12 +86,16 @@ def learn_ksad(
         The most passes: the best atoms for the codes, then a step of all codes.
     tol : float
         Stop when three passes together lower the objective by no more than this share of it.
+    scatter : {"full", "scalar"}
+        What the discriminative term is made of (``ksad_scatter``).
     watch : Watch, optional
         Told of every pass, and may stop after it.
     """
     energy = float(machine(rows).squared_norms(rows).sum())
     state = KSADState(atoms, soft_threshold(machine(rows).times(rows, atoms.T), weights.l1 / 2))
-    scatter = Scatter.of(state.codes, labels, weights.ridge) if weights.fisher else None
+    at: Scatter | None = None
+    if weights.fisher:
+        at = SCATTERS[scatter].of(state.codes, labels, weights.ridge)
     a = 1.0
     for _ in range(max_iter):
         if watch is not None:
@@ -101,14 +104,14 @@ def learn_ksad(
             cross = machine(rows).cross_products(state.codes, rows)
             state.dictionary = turned(cross, state.dictionary)
             products = machine(rows).times(rows, state.dictionary.T)
-            if scatter is not None:
-                state.codes, scatter, a = step(state.codes, products, labels, scatter, weights, a)
+            if at is not None:
+                state.codes, at, a = step(state.codes, products, labels, at, weights, a)
             else:
                 state.codes = soft_threshold(products, weights.l1 / 2)
         both = float(np.vecdot(products, state.codes, dtype=np.float64).sum())
         squares = max(energy - 2 * both + _energy(state.codes), 0.0)
         l1_norm = float(np.abs(state.codes).sum(dtype=np.float64))
-        gained = 0.0 if scatter is None else weights.fisher * scatter.value
+        gained = 0.0 if at is None else weights.fisher * at.value
         state.objective.append(squares + weights.l1 * l1_norm - gained)
         if watch is not None and watch.end_pass(state):
             break
@@ -121,10 +124,10 @@ def step(
     codes: Array,
     products: Array,
     labels: NDArray[np.intp],
-    scatter: "Scatter",
+    scatter: Scatter,
     weights: Weights,
     a: float,
-) -> tuple[Array, "Scatter", float]:
+) -> tuple[Array, Scatter, float]:
     """Return better codes, their scatter, and the curvature a at which they were found.
 
     Parameters
@@ -150,12 +153,12 @@ def step(
         downhill[rows] = 2 * (products[rows] - codes[rows])
         downhill[rows] += codes.dtype.type(weights.fisher) * uphill[rows]
 
-    _in_blocks(codes, go_downhill)
+    in_blocks(codes, go_downhill)
     a = max(a / 2, 1.0)
     while a <= _SHORTEST_STEP:
         new, moved2, promised = _go(codes, downhill, uphill, weights.l1, a)
         try:
-            reached = Scatter.of(new, labels, weights.ridge)
+            reached = type(scatter).of(new, labels, weights.ridge)
         except scipy.linalg.LinAlgError:  # so far away that the ridge is lost in rounding
             a *= 2
             continue
@@ -180,127 +183,14 @@ def _go(
         sums[rows, 0] = np.vecdot(moved, moved, dtype=np.float64)
         sums[rows, 1] = np.vecdot(uphill[rows], moved, dtype=np.float64)
 
-    _in_blocks(codes, work)
+    in_blocks(codes, work)
     moved2, promised = sums.sum(axis=0).tolist()
     return new, moved2, promised
-
-
-class Scatter(NamedTuple):
-    """Means of codes by class, and t = tr(S_W^-1 S_B) of them."""
-
-    means: Array
-    between: Array
-    solved: Array
-    value: float
-
-    @classmethod
-    def of(cls, codes: Array, labels: NDArray[np.intp], ridge: float) -> "Scatter":
-        """Return the scatter of codes (n_samples, n_atoms), those of a class in one piece.
-
-        ``between`` holds m_c - m, ``solved`` S_W^-1 times them, one row a class.
-        """
-        counts = np.bincount(labels)
-        means = class_means(codes, counts)
-        between = means - (counts @ means) / len(codes)
-        within = within_scatter(codes, means, labels)
-        within[np.diag_indices_from(within)] += ridge
-        with machine(codes).one_blas_thread():
-            factor = scipy.linalg.cho_factor(within, lower=True, check_finite=False)
-            solved = scipy.linalg.cho_solve(factor, between.T, check_finite=False).T
-        value = float(counts @ np.vecdot(solved, between))
-        return cls(means, between, np.ascontiguousarray(solved), value)
-
-    def gradient(self, codes: Array, labels: NDArray[np.intp]) -> Array:
-        """Return grad t, in the type of the codes."""
-        counts = np.bincount(labels)
-        turn = (counts[:, None] * self.solved).T @ self.solved  # S_W^-1 S_B S_W^-1
-        pull, means, turn = (part.astype(codes.dtype) for part in (self.solved, self.means, turn))
-        out = np.empty_like(codes)
-
-        def work(start: int, stop: int) -> None:
-            own = labels[start:stop]
-            np.matmul(codes[start:stop] - means[own], turn, out=out[start:stop])
-            np.subtract(pull[own], out[start:stop], out=out[start:stop])
-            out[start:stop] *= 2
-
-        _in_blocks(codes, work)
-        return out
-
-
-def class_means(codes: Array, counts: NDArray[np.intp]) -> Array:
-    """Return the mean of every class, in float64: rows of a class are in one piece."""
-    # Six times as fast as np.add.reduceat.
-    pieces = np.split(codes, np.cumsum(counts)[:-1])
-    return np.stack([piece.sum(axis=0, dtype=np.float64) for piece in pieces]) / counts[:, None]
-
-
-def within_scatter(codes: Array, means: Array, labels: NDArray[np.intp]) -> Array:
-    """Return the sum of (q - m_c)(q - m_c)' over all codes, in float64."""
-    apart = codes - means.astype(codes.dtype)[labels]
-    return machine(codes).cross_products(apart, apart)
-
-
-def within_class_metric(
-    rows: Array, labels: NDArray[np.intp], shrinkage: float
-) -> tuple[Array, Array] | None:
-    """Return the metric in which classes are round, (S + e I)^(-1/2), and its inverse.
-
-    An addition of ours to K-SAD: tr(S_W^-1 S_B) asks for this metric, and soft-threshold codes of
-    an orthonormal dictionary cannot provide it.
-
-    Parameters
-    ----------
-    rows : array of shape (n_samples, n_features)
-        Signals, those of a class one after another.
-    labels : array of shape (n_samples,)
-        As in ``learn_ksad``.
-    shrinkage : float
-        e as a share of the mean eigenvalue of S, the mean scatter within classes.
-
-    Returns
-    -------
-    pair of symmetric arrays (n_features, n_features), or None
-        None where no class has two different rows: S is 0.
-    """
-    means = class_means(rows, np.bincount(labels))
-    S = within_scatter(rows, means, labels) / len(rows)
-    with machine(rows).one_blas_thread():
-        values, vectors = scipy.linalg.eigh(S, check_finite=False)
-        mean = float(np.maximum(values, 0).mean())
-        # What rounding leaves of equal rows is no scatter.
-        energy = float(machine(rows).squared_norms(rows).sum())
-        if mean <= float(np.finfo(rows.dtype).eps) * energy / rows.size:
-            return None
-        # Directions without scatter are as long as rounding allows, at most.
-        share = max(shrinkage, _least_share(rows))
-        lengths = np.sqrt(np.maximum(values, 0) + share * mean)
-        return (vectors / lengths) @ vectors.T, (vectors * lengths) @ vectors.T
-
-
-def ridge_of(codes: Array, labels: NDArray[np.intp], fisher: float, shrinkage: float) -> float:
-    """Return the ridge of S_W: twice the term's weight, and a share of the mean eigenvalue.
-
-    The share is of the scatter of these codes, the first ones; where they have none within classes,
-    of the energy of all. Below rounding it would be nothing.
-    """
-    within = within_scatter(codes, class_means(codes, np.bincount(labels)), labels)
-    total = float(np.trace(within)) or _energy(codes) or 1.0
-    return 2 * fisher + max(shrinkage, _least_share(codes)) * total / codes.shape[1]
-
-
-def _least_share(rows: Array) -> float:
-    """Return the share of the mean eigenvalue that is above the rounding of a scatter matrix."""
-    return 10 * rows.shape[1] * float(np.finfo(rows.dtype).eps)
 
 
 def atom_owners(codes: Array, labels: NDArray[np.intp]) -> NDArray[np.intp]:
     """Return the class whose codes have most energy in every atom, on average over its rows."""
     return class_means(np.square(codes, dtype=np.float64), np.bincount(labels)).argmax(axis=0)
-
-
-def _in_blocks(codes: Array, work: Callable[[int, int], None]) -> None:
-    """Work on blocks of rows that stay in a core's cache, on all threads."""
-    machine(codes).for_blocks(len(codes), 4 * codes.shape[1], codes.itemsize, work)
 
 
 def _energy(codes: Array) -> float:

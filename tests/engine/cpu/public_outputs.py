@@ -164,6 +164,7 @@ def learn(dtype):
         FDDLClassifier(len(X), max_iter=2, decision="global", random_state=0),
         KSADClassifier(40, fisher_weight=1, max_iter=3, random_state=0),
         KSADClassifier(40, within_class_metric=False, max_iter=3, random_state=0),
+        KSADClassifier.as_published(40, max_iter=3, random_state=0),
     ):
         key = f"{model!r} {name}"
         model.fit(X, y)

@@ -6,6 +6,7 @@ non-linear orthogonal dictionary learning* (K-SAD).
 - ``methods``: from a setting to a classifier, and what is measured of it.
 - ``faces``: the studies behind Table II; ``digits``: the one behind Table III.
 - ``ablation``: what every part of the method adds, on four data sets.
+- ``readings``: what the text leaves open, read in every way.
 - ``preimages``: the study behind Fig. 2; ``pictures``: its atoms, drawn.
 - ``claims``: what has to hold.
 - ``figures``: all of it, as figures.

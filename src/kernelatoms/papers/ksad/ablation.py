@@ -2,7 +2,7 @@
 
 Places are data sets. ORL and Extended Yale B: the splits of Table II, in short rows with the same
 inner products. USPS as it is divided: seeds draw landmarks and starts only. MNIST: 5,000 training
-digits a seed, the first 2,000 of the test digits.
+digits per seed, the first 2,000 of the test digits.
 """
 
 from typing import Any
@@ -18,7 +18,14 @@ from kernelatoms.papers.ksad.data import (
     turned,
     usps_digits,
 )
-from kernelatoms.papers.ksad.methods import DEGREE_2, DEGREE_8, LITERAL, ksad, low_rank_map, measure
+from kernelatoms.papers.ksad.methods import (
+    PAPER,
+    POLYNOMIAL,
+    ksad,
+    low_rank_map,
+    measure,
+    published,
+)
 from kernelatoms.papers.ksad.reported import FEW_DIGITS, NEAREST
 from kernelatoms.papers.study import DataHome, Setting, Size, Study
 
@@ -31,51 +38,50 @@ _N_TRAIN = {ORL: 240, YALEB: N_YALEB, USPS: 7291, MNIST: FEW_DIGITS}
 LITERAL_BASE, DEFAULT_BASE = "published", "defaults"
 NEAREST_MAPPED = "1-NN on the map"
 
-_WEIGHTS = (0, 0.003, 0.01, 0.03, 0.1, 0.3)
-_LINEAR = {"kernel": "linear"}
-_RBF = {"kernel": "rbf", "gamma": "spread"}
-#: Changes of one part: words, parameters, and whether test codes have a threshold.
-_BOTH: dict[str, dict[str, Any]] = {
-    "test codes without threshold": {},
-    **{f"threshold {weight:g}": {"l1_weight": weight} for weight in _WEIGHTS},
-    "no term": {"fisher_weight": 0},
-    "no threshold, no term": {"l1_weight": 0, "fisher_weight": 0},
-    "1 pass": {"max_iter": 1},
-    "no threshold, no term, 1 pass": {"l1_weight": 0, "fisher_weight": 0, "max_iter": 1},
-    "k-means landmarks": {"sampling": "kmeans"},
-    "linear kernel": _LINEAR,
-    "(x'y)^2": DEGREE_2,
-    "(x'y)^8": DEGREE_8,
-    "RBF, spread": _RBF,
-    "1 neighbour": {"n_neighbors": 1},
-    "3 neighbours": {"n_neighbors": 3},
-    "5 neighbours": {"n_neighbors": 5},
-    "100 atoms": {"n_atoms": 100},
-    "300 atoms": {"n_atoms": 300},
-    "300 atoms, 300 landmarks": {"n_atoms": 300, "n_landmarks": 300},
-    "500 atoms": {"n_atoms": 500},
+# Without the term its scatter has no use, and is left at its default.
+_NO_TERM = {"fisher_weight": 0, "scatter": "full"}
+#: Changes of one part, by base: words and parameters.
+_CHANGES: dict[str, dict[str, dict[str, Any]]] = {
+    LITERAL_BASE: {
+        "threshold on new rows": {"threshold_new": True},
+        "scatter matrices": {"scatter": "full"},
+        "scatter matrices, threshold on new rows": {"scatter": "full", "threshold_new": True},
+        "no term": _NO_TERM,
+        "threshold 0": {"l1_weight": 0},
+        "no threshold, no term": {"l1_weight": 0, **_NO_TERM},
+        "1 pass": {"max_iter": 1},
+        "k-means landmarks": {"sampling": "kmeans"},
+        "full eigensolver": {"solver": "full"},
+        "(x'y)^2": {"degree": 2},
+        "correlation": {"distance": "correlation"},
+        "within-class metric": {"within_class_metric": True},
+    },
+    DEFAULT_BASE: {
+        "no within-class metric": {"within_class_metric": False},
+        "no threshold on new rows": {"threshold_new": False},
+        "threshold 0": {"l1_weight": 0},
+        "threshold 0.1": {"l1_weight": 0.1},
+        "no threshold, 1 pass": {"l1_weight": 0, "max_iter": 1},
+        "term 0.01": {"fisher_weight": 0.01},
+        "shrinkage 0.1": {"shrinkage": 0.1},
+        "linear kernel": {"kernel": "linear"},
+        "(x'y)^2": {**POLYNOMIAL, "degree": 2},
+        "k-means landmarks": {"sampling": "kmeans"},
+        "1 neighbour": {"n_neighbors": 1},
+        "5 neighbours": {"n_neighbors": 5},
+        "l2 distance": {"distance": "l2"},
+        "100 atoms": {"n_atoms": 100},
+        "300 atoms": {"n_atoms": 300},
+        "300 atoms, 300 landmarks": {"n_atoms": 300, "n_landmarks": 300},
+    },
 }
-_PUBLISHED_ONLY: dict[str, dict[str, Any]] = {
-    "within-class metric": {"within_class_metric": True},
-    "correlation": {"distance": "correlation"},
-    "metric and correlation": {"within_class_metric": True, "distance": "correlation"},
-    "no threshold, metric": {"l1_weight": 0, "within_class_metric": True},
-}
-_DEFAULTS_ONLY: dict[str, dict[str, Any]] = {
-    "no within-class metric": {"within_class_metric": False},
-    **{f"shrinkage {s:g}": {"shrinkage": s} for s in (0.001, 0.01, 0.1, 1)},
-    **{f"term {weight:g}": {"fisher_weight": weight} for weight in (0.001, 0.01)},
-    "l2 distance": {"distance": "l2"},
-    "the paper's atoms": {},
-}
-# The paper's own choices stand in the first row.
-_ALREADY = {LITERAL_BASE: ("threshold 0.1", "(x'y)^8", "1 neighbour"), DEFAULT_BASE: ()}
+# All rows are landmarks there: these changes are none.
+_ALL_LANDMARKS, _OF_LANDMARKS = (ORL, YALEB), ("full eigensolver", "k-means landmarks")
 _QUICK = (
-    NEAREST, LITERAL_BASE, DEFAULT_BASE, "published: test codes without threshold",
-    "published: threshold 0", "published: within-class metric",
-    "published: no threshold, no term", "published: no threshold, no term, 1 pass", NEAREST_MAPPED,
-    "defaults: threshold 0", "defaults: no term", "defaults: 1 neighbour",
-    "defaults: no within-class metric",
+    NEAREST, LITERAL_BASE, DEFAULT_BASE, "published: threshold on new rows",
+    "published: scatter matrices", "published: threshold 0", "published: within-class metric",
+    "published: no threshold, no term", NEAREST_MAPPED, "defaults: threshold 0",
+    "defaults: 1 neighbour", "defaults: no within-class metric",
 )  # fmt: skip
 
 
@@ -86,35 +92,26 @@ def changed(base: str, change: str) -> str:
 
 def rows_of(base: str) -> list[str]:
     """Return the names of all rows that change one of the two."""
-    only = _PUBLISHED_ONLY if base == LITERAL_BASE else _DEFAULTS_ONLY
-    return [changed(base, c) for c in {**_BOTH, **only} if c not in _ALREADY[base]]
+    return [changed(base, change) for change in _CHANGES[base]]
 
 
 def _settings() -> list[Setting]:
     settings: list[Setting] = []
     for place, data in DATA.items():
         n_atoms, most = N_ATOMS[data], _N_TRAIN[data]
-        rows: list[dict[str, Any]] = [{"method": NEAREST, "model": "nearest", "params": {}}]
-        bases: dict[str, dict[str, Any]] = {
-            LITERAL_BASE: {"n_atoms": n_atoms, **LITERAL}, DEFAULT_BASE: {},
-        }  # fmt: skip
-        for base, params in bases.items():
-            rows.append(ksad(base, **params))
-            only = _PUBLISHED_ONLY if base == LITERAL_BASE else _DEFAULTS_ONLY
-            for change, other in {**_BOTH, **only}.items():
-                new = {**params, **other}
-                if change == "the paper's atoms":
-                    new["n_atoms"] = n_atoms
-                if new.get("n_atoms", 0) > most or change in _ALREADY[base]:
-                    continue
-                row = ksad(changed(base, change), **new)
-                if change == "test codes without threshold":
-                    row["threshold_at_test"] = False
-                rows.append(row)
+        rows = [{"method": NEAREST, "model": "nearest", "params": {}}]
+        for base, row_of in ((LITERAL_BASE, published), (DEFAULT_BASE, ksad)):
+            rows.append(row_of(base))
+            rows += [
+                row_of(changed(base, change), **other)
+                for change, other in _CHANGES[base].items()
+                if other.get("n_atoms", 0) <= most
+                and not (data in _ALL_LANDMARKS and change in _OF_LANDMARKS)
+            ]
         # K-SAD's own landmarks: the same seed draws the same.
-        map_ = low_rank_map(n_atoms, min(4 * n_atoms, most))
+        map_ = low_rank_map(min(4 * n_atoms, most))
         rows.append({"method": NEAREST_MAPPED, "model": "nearest", "params": {}, "map": map_})
-        settings += [{**row, "data": data, "x": place} for row in rows]
+        settings += [{**row, "data": data, "n_atoms": n_atoms, "x": place} for row in rows]
     return settings
 
 
@@ -137,6 +134,7 @@ PARTS = Study(
     name="ksad/ablation",
     dataset="orl",
     quick=Size([s for s in _settings() if s["x"] == 0 and s["method"] in _QUICK], 2, "20 s"),
-    full=Size(_settings(), 5, "1 h"),
+    full=Size(_settings(), 5, "28 min"),
     measure=measure_part,
+    parameters=PAPER,
 )

@@ -12,6 +12,7 @@ from kernelatoms.papers.ksad.ablation import (
     rows_of,
 )
 from kernelatoms.papers.ksad.preimages import DISTANCE, FIXED_POINT, PLACES
+from kernelatoms.papers.ksad.readings import PLACES as SPLIT_NAMES
 from kernelatoms.papers.ksad.reported import (
     ALL_DIGITS,
     DEFAULTS,
@@ -126,6 +127,28 @@ def claims_preimages(curves: Curves) -> list[Claim]:
     return claims
 
 
+def claims_readings(curves: Curves, theirs: float) -> list[Claim]:
+    """Check whether a reading of the text gives the paper's number, on some split."""
+    claims = []
+    for words, kernel in (("some reading", ""), ("some reading with the printed kernel", "^8")):
+        found = {
+            (method, x): curves.mean(method, x)
+            for method in curves.methods for x in curves.shared(method)
+            if method not in (NEAREST, DEFAULTS) and kernel in method
+        }  # fmt: skip
+        if found:
+            method, x = best = max(found, key=lambda at: found[at])
+            claims.append(
+                Claim(
+                    f"On some split {words} is within {_CLOSE} points of the paper's {theirs:.2f} "
+                    "or above",
+                    found[best] >= theirs - _CLOSE,
+                    f"The best of {len(found)}: {SPLIT_NAMES[x]}, {method!r}: {found[best]:.2f}",
+                )
+            )
+    return claims
+
+
 # The parts of the method --------------------------------------------------------------------------
 
 
@@ -137,22 +160,20 @@ def claims_parts(curves: Curves) -> list[Claim]:
 def _identities(curves: Curves) -> list[Claim]:
     """Check that without threshold and term a square orthonormal dictionary turns rows, no more."""
     learned = changed(LITERAL_BASE, "no threshold, no term")
-    claims = []
-    for rival in (changed(LITERAL_BASE, "no threshold, no term, 1 pass"), NEAREST_MAPPED):
-        gaps = {
-            DATA[x]: curves.above(rival, [learned]).at(learned, x)
-            for x in curves.shared(learned, rival)
-        }
-        if gaps:
-            claims.append(
-                Claim(
-                    f"without threshold and term, 20 learned passes are {rival!r} on every split",
-                    all(bool((gap == 0).all()) for gap in gaps.values()),
-                    "Largest difference: "
-                    + ", ".join(f"{data} {abs(gap).max():.2f}" for data, gap in gaps.items()),
-                )
-            )
-    return claims
+    gaps = {
+        DATA[x]: curves.above(NEAREST_MAPPED, [learned]).at(learned, x)
+        for x in curves.shared(learned, NEAREST_MAPPED)
+    }
+    if not gaps:
+        return []
+    return [
+        Claim(
+            f"without threshold and term, 20 learned passes are {NEAREST_MAPPED!r} on every split",
+            all(bool((gap == 0).all()) for gap in gaps.values()),
+            "Largest difference: "
+            + ", ".join(f"{data} {abs(gap).max():.2f}" for data, gap in gaps.items()),
+        )
+    ]
 
 
 def _parts_of_the_paper(curves: Curves) -> list[Claim]:
@@ -161,7 +182,8 @@ def _parts_of_the_paper(curves: Curves) -> list[Claim]:
     for change, words, sign in (
         ("threshold 0", "the threshold gains", -1),
         ("no term", "the discriminative term gains", -1),
-        ("test codes without threshold", "a threshold on test codes too gains", -1),
+        ("threshold on new rows", "a threshold on test codes too gains", 1),
+        ("scatter matrices", "scatter matrices in place of numbers gain", 1),
         ("within-class metric", "the within-class metric (our addition) gains", 1),
         ("correlation", "comparing codes by angle gains", 1),
     ):

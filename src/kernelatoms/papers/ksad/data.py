@@ -1,4 +1,4 @@
-"""The splits: unit rows, one division of the images a seed.
+"""The splits: unit rows, one division of the images per seed.
 
 Nothing here depends on more than inner products of rows with training rows, and on norms. So rows
 may be turned to the span of the training rows without any change: as many coordinates as there are
@@ -19,7 +19,7 @@ from kernelatoms.papers.study import DataHome
 Array = NDArray[Any]
 
 ORL, YALEB, USPS, MNIST = "ORL", "Yale B", "USPS", "MNIST"
-#: Training images a person; the others are tested.
+#: Training images per person; the others are tested.
 ORL_A_PERSON, N_YALEB = 6, 1216
 IMAGE_SHAPES = {ORL: (112, 92), YALEB: (96, 84)}
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from kernelatoms import KSADClassifier, preimage
 from kernelatoms.papers.ksad.data import ORL, YALEB, turned
 from kernelatoms.papers.ksad.faces import N_ATOMS
-from kernelatoms.papers.ksad.methods import DEGREE_8, LITERAL
+from kernelatoms.papers.ksad.methods import PAPER, POLYNOMIAL
 from kernelatoms.papers.study import DataHome, Setting, Size, Study
 
 Array = NDArray[Any]
@@ -25,13 +25,18 @@ RIDGE, DISTANCE, FIXED_POINT = "ridge regression", "distances (Kwok and Tsang)",
 HOW = {RIDGE: "ridge", DISTANCE: "distance", FIXED_POINT: "fixed-point"}
 #: So many atoms, those of most use, are measured and drawn.
 N_SHOWN = 40
+# The paper's parameters, in a form that caches take.
+Parameters = tuple[tuple[str, Any], ...]
+_PAPER: Parameters = tuple(PAPER.items())
 
 
 @lru_cache(maxsize=2)
-def shown_atoms(data: str, seed: int, data_home: DataHome) -> tuple[Array, Array]:
+def shown_atoms(
+    data: str, seed: int, data_home: DataHome, parameters: Parameters = _PAPER
+) -> tuple[Array, Array]:
     """Return coefficients (n_landmarks, n_atoms) of the atoms of most use, and the landmarks."""
     split = turned(data, seed, data_home).split
-    model = KSADClassifier(n_atoms=N_ATOMS[data][0], **LITERAL, random_state=seed)
+    model = KSADClassifier.as_published(N_ATOMS[data][0], **dict(parameters), random_state=seed)
     model.fit(split.train, split.train_labels)
     used = np.argsort(-np.square(model.codes_).sum(axis=0), kind="stable")[:N_SHOWN]
     coef = model.dual_coef_[:, np.sort(used)]
@@ -40,16 +45,20 @@ def shown_atoms(data: str, seed: int, data_home: DataHome) -> tuple[Array, Array
 
 
 @lru_cache(maxsize=8)
-def in_pixels(data: str, method: str, seed: int, data_home: DataHome) -> tuple[Array, Array]:
+def in_pixels(
+    data: str, method: str, seed: int, data_home: DataHome, parameters: Parameters = _PAPER
+) -> tuple[Array, Array]:
     """Return the atoms' pre-images, in pixels, and their errors."""
-    coef, anchors = shown_atoms(data, seed, data_home)
-    found = preimage(coef, anchors, method=HOW[method], **DEGREE_8)
+    coef, anchors = shown_atoms(data, seed, data_home, parameters)
+    kernel = {**POLYNOMIAL, "degree": dict(parameters)["degree"]}
+    found = preimage(coef, anchors, method=HOW[method], **kernel)
     return found.rows @ turned(data, seed, data_home).basis, found.error
 
 
 def measure_preimages(setting: Setting, seed: int, data_home: DataHome) -> dict[str, float]:
     """Return the mean error in percent, and the share of atoms that have some pre-image."""
-    _, error = in_pixels(setting["data"], setting["how"], seed, data_home)
+    parameters = tuple((name, setting[name]) for name in PAPER)
+    _, error = in_pixels(setting["data"], setting["how"], seed, data_home, parameters)
     return {"error": 100 * float(error.mean()), "found": 100 * float((error < 1).mean())}
 
 
@@ -67,4 +76,5 @@ PREIMAGES = Study(
     quick=Size([s for s in _settings() if s["x"] == 0], 1, "15 s"),
     full=Size(_settings(), 3, "1 min"),
     measure=measure_preimages,
+    parameters=PAPER,
 )
