@@ -13,9 +13,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import ndimage
 from sklearn.model_selection import KFold, cross_val_score
 
-from kernelatoms.papers.kcrc.data import all_faces, digits, divided_faces, usps
+from kernelatoms.papers.kcrc.data import all_faces, digits, divided_faces, unit, usps
 from kernelatoms.papers.kcrc.methods import PARAMETERS, make_classifier, percent_right
 from kernelatoms.papers.kcrc.reported import (
     CORRELATION,
@@ -159,28 +160,40 @@ def _unified(setting: Setting, distances: list[Distance]) -> Distance:
 def _tables(setting: Setting, seed: int, data_home: DataHome) -> list[Distance]:
     """Return the setting's distances, computed for all images of the split."""
     names = setting.get("of", [setting["distance"]])
-    widths = np.broadcast_to(np.asarray(setting.get("sigma"), object), len(names))
+    if setting["data"] == "yaleb":
+        return [LookedUp(_faces_table(name, "of" in setting, data_home)) for name in names]
+    widths = setting.get("smoothed", [0.0] * len(names))
+    of = (setting["data"], setting["n_test"], seed, data_home)
     return [
-        LookedUp(
-            _faces_table(name, "of" in setting, data_home) if setting["data"] == "yaleb"
-            else _digits_table(setting["data"], name, width, setting["n_test"], seed, data_home)
-        )
-        for name, width in zip(names, widths, strict=True)
-    ]  # fmt: skip
+        LookedUp(_digits_table(name, width, *of)) for name, width in zip(names, widths, strict=True)
+    ]
 
 
-def _by_name(data: str, name: str, width: float | None) -> Distance:
-    more: dict[str, Any] = {"image_shape": _IMAGE_SHAPES[data]} if name in _OF_IMAGES else {}
-    return make_distance(name, **more, **({} if width is None else {"sigma": width}))
+def _by_name(data: str, name: str, **more: Any) -> Distance:
+    shape = {"image_shape": _IMAGE_SHAPES[data]} if name in _OF_IMAGES else {}
+    return make_distance(name, **shape, **more)
 
 
 @lru_cache(maxsize=4)
 def _digits_table(
-    data: str, name: str, width: float | None, n_test: int, seed: int, data_home: DataHome
+    name: str, smoothed: float, data: str, n_test: int, seed: int, data_home: DataHome
 ) -> Array:
-    """Return the distances of training and then test digits to training digits."""
+    """Return the distances of training and then test digits to training digits.
+
+    ``smoothed`` is the width of a Gaussian that the digits themselves are smoothed by, and not
+    their tangents alone.
+    """
     rows = _digits(data, n_test, seed, data_home)
-    return table_of(_by_name(data, name, width), rows.train, rows.test)
+    if not smoothed:
+        return table_of(_by_name(data, name), rows.train, rows.test)
+    shape = _IMAGE_SHAPES[data]
+    train, test = (smooth(X.reshape(-1, *shape), smoothed) for X in (rows.train, rows.test))
+    return table_of(_by_name(data, name, sigma=0.0), train, test)
+
+
+def smooth(images: Array, width: float) -> Array:
+    """Return images (n, height, width) smoothed by a Gaussian, as rows of unit norm."""
+    return unit(ndimage.gaussian_filter(images, (0, width, width), mode="nearest"))
 
 
 def table_of(distance: Distance, train: Array, test: Array) -> Array:
@@ -189,11 +202,11 @@ def table_of(distance: Distance, train: Array, test: Array) -> Array:
     A, B = distance.describe(train), distance.describe(test)
     table = np.empty((len(A) + len(B), len(A)))
     for start in range(0, len(A), _BLOCK):  # each pair once
-        part = slice(start, start + _BLOCK)
-        own = A[part]
-        table[part, part] = distance.compare(own, own)
-        rest = distance.compare(own, A[part.stop :])
-        table[part, part.stop :], table[part.stop : len(A), part] = rest, rest.T
+        stop = min(start + _BLOCK, len(A))
+        own = A[start:stop]
+        table[start:stop, start:stop] = distance.compare(own, own)
+        rest = distance.compare(own, A[stop:])
+        table[start:stop, stop:], table[stop : len(A), start:stop] = rest, rest.T
     table[len(A) :] = distance.compare(B, A)
     return table
 
@@ -203,7 +216,7 @@ def _faces_table(name: str, beside_pictures: bool, data_home: DataHome) -> Array
     """Return the distances of all faces, of which every split has its part."""
     of_images = name in _OF_IMAGES or beside_pictures
     rows, _ = all_faces("96x84" if of_images else "randomface504", data_home)
-    return table_of(_by_name("yaleb", name, None), rows, rows[:0])
+    return table_of(_by_name("yaleb", name), rows, rows[:0])
 
 
 def _digits(data: str, n_test: int, seed: int, data_home: DataHome) -> Any:
@@ -221,6 +234,44 @@ def _split(setting: Setting, seed: int, data_home: DataHome) -> Numbered:
     return Numbered(numbers[:n], numbers[n:], labels)
 
 
+# Which unified measure ----------------------------------------------------------------------------
+
+#: Where training digits are asked, left out in five folds, and where test digits.
+LEFT_OUT, TESTED = 0, 1
+_FOLDS = 5
+#: What is unified; the smoothed tangent distance compares digits that are smoothed themselves.
+PARTS: dict[str, dict[str, Any]] = {
+    "correlation, l2": {"of": ["correlation", "l2"], "smoothed": [0.0, 0.0]},
+    "tangent, l2": {"of": ["tangent", "l2"], "smoothed": [0.0, 0.0]},
+    "smoothed tangent, l2": {"of": ["tangent", "l2"], "smoothed": [0.7, 0.0]},
+    "smoothed tangent, tangent": {"of": ["tangent", "tangent"], "smoothed": [0.7, 0.0]},
+}
+FORMS = ("product", "sum", "union")
+SMOOTHED = "smoothed tangent alone"
+
+
+def unified(form: str, parts: str) -> str:
+    """Return the name of a unified measure."""
+    return f"{form} of {parts}"
+
+
+def _unified_settings(parts: tuple[str, ...]) -> list[Setting]:
+    hows = {
+        unified(form, each): {"distance": "unified", **PARTS[each], "form": form}
+        for each in parts
+        for form in FORMS
+    }
+    hows[SMOOTHED] = {"distance": "tangent", "smoothed": [0.7]}
+    settings: list[Setting] = []
+    for name, how in hows.items():
+        own = {**how, "data": "usps", "n_test": _ALL_TESTED, "code": "crc", "decades": None}
+        own["n_neighbors"] = K["usps"]
+        for row, power in ((of_length(name), 1), (of_square(name), 2)):
+            at = {"method": row, **own, "power": power}
+            settings += [{**at, "folds": _FOLDS, "x": LEFT_OUT}, {**at, "x": TESTED}]
+    return settings
+
+
 _ON_DIGITS = (L2, CORRELATION, TANGENT, UNIFIED_DIGITS)
 _ON_FACES = (L2, CORRELATION, LBP, UNIFIED_FACES)
 _BY_SHAPE = (L2, TANGENT, SHAPE, UNIFIED_SHAPE)
@@ -232,6 +283,14 @@ USPS = Study(
     dataset="usps",
     quick=Size(_settings("usps", _ON_DIGITS[:2], _QUICK, _ALL_TESTED), 1, "1 min"),
     full=Size(_settings("usps", _ON_DIGITS, DECADES, _ALL_TESTED), 1, "5 min"),
+    measure=measure_distance,
+    parameters=PARAMETERS,
+)
+UNIFIED = Study(
+    name="kcrc/distances-unified",
+    dataset="usps",
+    quick=Size(_unified_settings(("correlation, l2",))[:4], 1, "1 min"),
+    full=Size(_unified_settings(tuple(PARTS)), 1, "12 min"),
     measure=measure_distance,
     parameters=PARAMETERS,
 )

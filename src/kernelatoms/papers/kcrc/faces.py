@@ -163,9 +163,7 @@ PROJECTIONS = Study(
     name="kcrc/projections",
     dataset="yaleb_randomface504",
     quick=Size(_projection_settings((CRC, IDENTITY, GRAPH), (PAPERS_MU,)), 2, "1 min"),
-    full=Size(
-        _projection_settings(tuple(_SEEN), DECADES) + _reading_settings(), 20, "FULLPROJ"
-    ),
+    full=Size(_projection_settings(tuple(_SEEN), DECADES) + _reading_settings(), 20, "FULLPROJ"),
     measure=measure_projection,
     parameters={**PARAMETERS, "n_atoms": N_ATOMS},
 )
