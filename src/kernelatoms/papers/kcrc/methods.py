@@ -74,7 +74,8 @@ def _projection_of(setting: Setting) -> Any:
     given = setting.get("projection", "auto")
     if "n_components" not in setting:
         return given
-    return PROJECTIONS[given](n_components=setting["n_components"])
+    kind: Any = PROJECTIONS[given]
+    return kind(n_components=setting["n_components"])
 
 
 def percent_right(model: Any, X: Any, y: Any) -> float:
