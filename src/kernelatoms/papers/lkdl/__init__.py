@@ -7,12 +7,14 @@
 - ``supervised``: from settings to LC-KSVD and D-KSVD, with and without a map.
 - ``faces``: the studies behind Tables III and IV, Figs. 4, 5a and 5b.
 - ``figures``, ``figures_supervised``: the figures.
+- ``authors_files``: Tables III and IV on the LC-KSVD authors' files, which are not at hand.
 - ``claims_supervised``: what has to hold in the second; ``pictures``: what the paper draws there.
 """
 
+from kernelatoms.papers.lkdl.authors_files import FIGURES as AUTHORS_FILES
 from kernelatoms.papers.lkdl.figures import FIGURES as REPRESENTATION
 from kernelatoms.papers.lkdl.figures_supervised import FIGURES as SUPERVISED
 
-FIGURES = (*REPRESENTATION, *SUPERVISED)
+FIGURES = (*REPRESENTATION, *SUPERVISED, *AUTHORS_FILES)
 
 __all__ = ["FIGURES"]
