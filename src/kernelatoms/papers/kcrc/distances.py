@@ -250,6 +250,11 @@ FORMS = ("product", "sum", "union")
 SMOOTHED = "smoothed tangent alone"
 
 
+def of_narrow(name: str) -> str:
+    """Return the name of a distance in a narrower kernel."""
+    return f"{name}, exp(-2 d^2)"
+
+
 def unified(form: str, parts: str) -> str:
     """Return the name of a unified measure."""
     return f"{form} of {parts}"
@@ -267,8 +272,11 @@ def unified_settings(parts: dict[str, dict[str, Any]]) -> list[Setting]:
     for name, how in hows.items():
         own = {**how, "data": "usps", "n_test": _ALL_TESTED, "code": "crc", "decades": None}
         own["n_neighbors"] = K["usps"]
-        for row, power in ((of_length(name), 1), (of_square(name), 2)):
-            at = {"method": row, **own, "power": power}
+        kernels = {of_length(name): {"power": 1}, of_square(name): {"power": 2}}
+        if "smoothed" in name:
+            kernels[of_narrow(name)] = {"power": 2, "beta": 2.0}
+        for row, kernel in kernels.items():
+            at = {"method": row, **own, **kernel}
             settings += [{**at, "folds": _FOLDS, "x": LEFT_OUT}, {**at, "x": TESTED}]
     return settings
 
@@ -291,7 +299,7 @@ UNIFIED = Study(
     name="kcrc/distances-unified",
     dataset="usps",
     quick=Size(unified_settings(_FAST)[:4], 1, "1 min"),
-    full=Size(unified_settings(PARTS), 1, "10 min"),
+    full=Size(unified_settings(PARTS), 1, "12 min"),
     measure=measure_distance,
     parameters=PARAMETERS,
 )
