@@ -272,7 +272,10 @@ def unified_settings(parts: dict[str, dict[str, Any]]) -> list[Setting]:
     for name, how in hows.items():
         own = {**how, "data": "usps", "n_test": _ALL_TESTED, "code": "crc", "decades": None}
         own["n_neighbors"] = K["usps"]
-        kernels = {of_length(name): {"power": 1}, of_square(name): {"power": 2}}
+        kernels: dict[str, dict[str, Any]] = {
+            of_length(name): {"power": 1},
+            of_square(name): {"power": 2},
+        }
         if "smoothed" in name:
             kernels[of_narrow(name)] = {"power": 2, "beta": 2.0}
         for row, kernel in kernels.items():
