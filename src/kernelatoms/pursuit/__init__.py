@@ -17,7 +17,7 @@ For research on pursuits, what they take and return is at hand here too: coding 
 the projections of the representation classifiers, by name in ``PROJECTIONS``.
 """
 
-from kernelatoms.pursuit.choices import OMP, Lasso, Pursuit, Ridge, Threshold
+from kernelatoms.pursuit.choices import KSC, OMP, Lasso, Pursuit, Ridge, Threshold
 from kernelatoms.pursuit.ksc import fksc, ksc
 from kernelatoms.pursuit.lasso import lasso, lasso_path
 from kernelatoms.pursuit.left_out import left_out_codes
@@ -39,6 +39,7 @@ from kernelatoms.space.projections import (
 )
 
 __all__ = [
+    "KSC",
     "OMP",
     "PROJECTIONS",
     "Codes",
