@@ -116,7 +116,11 @@ WAYS = [
         {}, {"scheme": "collective"}, {"n_neighbors": 3}, {"dictionary": MOD(3, max_iter=2)},
         {"dictionary": KernelKSVD(3, max_iter=2)}, {"calibrate": True},
     ]),
-    (CRCClassifier(mu=0.1, random_state=0), [{}, *REPRESENTATIONS, {"mu": 0.5}, {"mu": "search"}]),
+    (CRCClassifier(mu=0.1, random_state=0), [
+        {}, *REPRESENTATIONS, {"mu": 0.5}, {"mu": "search"},
+        {"kernel": "rbf", "normalize_columns": True},
+        {**LOCAL, "normalize_columns": True, "mu": "search"},
+    ]),
     (
         SRCClassifier(random_state=0),
         [{}, *REPRESENTATIONS[::4], {"alpha": 0.1}, {"n_nonzero_coefs": 3}],

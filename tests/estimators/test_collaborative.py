@@ -89,6 +89,104 @@ def test_projections_are_crc_on_mapped_rows(projection):
 
 
 @given(
+    seed=st.integers(0, 2**32 - 1), n=st.integers(5, 30), n_classes=st.integers(2, 4),
+    kernel=st.sampled_from(["linear", "rbf", "l1"]), exponent=st.integers(-3, 1),
+    projection=st.sampled_from(["identity", "random", KPCAProjection(3)]),
+    dtype=st.sampled_from([np.float32, np.float64]),
+)  # fmt: skip
+def test_unit_columns_are_algorithm_1_as_printed(
+    seed, n, n_classes, kernel, exponent, projection, dtype
+):
+    X, y, T = draw(seed, n, n_classes=n_classes, dtype=dtype)
+    if kernel == "l1":
+        projection = "identity"
+    mu = 10.0**exponent
+    model = CRCClassifier(
+        kernel, projection=projection, normalize_columns=True, mu=mu, gamma=0.5, random_state=0
+    ).fit(X, y)
+    k = make_kernel(kernel, gamma=0.5)
+    rows, signals = model.dictionary_.astype(np.float64), unit(T).astype(np.float64)
+    G, values = k(rows, rows), k(signals, rows)
+    psi = np.eye(n) if model.projection_ is None else model.projection_
+    codes, residuals = model.codes(T).toarray(), model.residuals(T)
+    tol = 1e-7 if dtype == np.float64 else 2e-4
+    for s in range(len(T)):
+        code, expected = oracle.algorithm_1(G, values[s], psi, model.labels_, mu, n_classes)
+        size = np.linalg.norm(psi.T @ values[s])
+        np.testing.assert_allclose(codes[s], code, atol=tol * size / min(mu, 1))
+        np.testing.assert_allclose(residuals[s], expected, rtol=max(100 * tol, 1e-5), atol=1e-4)
+    found = model.classes_[residuals.argmin(axis=1)]
+    np.testing.assert_array_equal(model.predict(T), found)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("projection", ["identity", "random"])
+def test_unit_columns_of_neighbours(projection, dtype):
+    """Those of the neighbours' own Gram matrix; through Psi, of all kernel values."""
+    X, y, T = draw(4, n=40, dtype=dtype)
+    model = CRCClassifier(
+        "rbf", projection=projection, normalize_columns=True, n_neighbors=9, mu=1e-3, gamma=0.5,
+        random_state=0,
+    ).fit(X, y)  # fmt: skip
+    rows, signals = model.dictionary_.astype(np.float64), unit(T).astype(np.float64)
+    k = make_kernel("rbf", gamma=0.5)
+    G, values = k(rows, rows), k(signals, rows)
+    codes, residuals = model.codes(T).toarray(), model.residuals(T)
+    for s in range(len(T)):
+        near = np.sort(np.argsort(-values[s], kind="stable")[:9])
+        own = np.ix_(near, near) if projection == "identity" else np.s_[:, near]
+        psi = np.eye(9) if projection == "identity" else model.projection_
+        seen_as = values[s][near] if projection == "identity" else values[s]
+        code, expected = oracle.algorithm_1(G[own], seen_as, psi, model.labels_[near], 1e-3, 3)
+        tol = 1e-6 if dtype == np.float64 else 1e-2
+        np.testing.assert_allclose(codes[s][near], code, rtol=tol, atol=tol)
+        np.testing.assert_allclose(residuals[s], expected, rtol=tol)
+
+
+def test_robust_codes_are_over_unit_columns():
+    X, y, T = draw(6, n=30)
+    how = {"residual_norm": "l1", "mu": 0.1, "gamma": 0.5, "normalize_columns": True}
+    model = CRCClassifier("rbf", **how).fit(X, y)
+    atoms, signals = seen("rbf", model.dictionary_, unit(T), "identity")
+    expected = RobustDictionary(unit(atoms), 0.1, "l2").code(signals)
+    np.testing.assert_allclose(model.codes(T).toarray(), expected.weights, atol=1e-8)
+    near = CRCClassifier("rbf", n_neighbors=30, **how).fit(X, y)
+    np.testing.assert_allclose(near.codes(T).toarray(), expected.weights, rtol=0.05, atol=0.01)
+
+
+@pytest.mark.parametrize("n_neighbors", [None, 15])
+def test_unit_columns_have_a_weight_of_their_own(n_neighbors):
+    """A chosen mu classifies about as well as that of columns as they are."""
+    X, y = load_digits(return_X_y=True)
+    train, test = np.arange(300), np.arange(300, 700)
+    right = {}
+    for scaled in (False, True):
+        model = CRCClassifier("rbf", normalize_columns=scaled, n_neighbors=n_neighbors, gamma=0.5)
+        right[scaled] = model.fit(X[train], y[train]).score(X[test], y[test])
+    assert right[True] > right[False] - 0.02
+
+
+def test_unit_columns_need_columns():
+    X, y, _ = draw(0)
+    for kernel, projection in (("linear", "auto"), ("rbf", None)):
+        model = CRCClassifier(kernel, projection=projection, normalize_columns=True)
+        with pytest.raises(ValueError, match=r"normalize_columns=True .* projection='identity'"):
+            model.fit(X, y)
+    with pytest.raises(TypeError, match="normalize_columns must be True or False"):
+        CRCClassifier("rbf", normalize_columns="yes").fit(X, y)
+
+
+def test_models_without_the_option_are_read():
+    X, y, T = draw(1)
+    model = CRCClassifier("rbf").fit(X, y)
+    state = dict(model.__getstate__())
+    del state["normalize_columns"]
+    old = CRCClassifier.__new__(CRCClassifier)
+    old.__setstate__(state)
+    np.testing.assert_array_equal(old.residuals(T), model.residuals(T))
+
+
+@given(
     seed=st.integers(0, 2**32 - 1), n=st.integers(6, 40), n_neighbors=st.integers(1, 12),
     dtype=st.sampled_from([np.float32, np.float64]),
 )  # fmt: skip

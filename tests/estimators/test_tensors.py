@@ -344,6 +344,10 @@ CLASSIFIERS = {
     "CRC": lambda: ka.CRCClassifier(),
     "CRC, rbf": lambda: ka.CRCClassifier("rbf", mu=0.1),
     "CRC, feature space": lambda: ka.CRCClassifier("rbf", projection=None),
+    "CRC, unit columns": lambda: ka.CRCClassifier("rbf", normalize_columns=True),
+    "CRC, unit columns of neighbours": lambda: ka.CRCClassifier(
+        "rbf", normalize_columns=True, n_neighbors=9
+    ),
     "CRC, kpca": lambda: ka.CRCClassifier("rbf", projection="kpca"),
     "CRC, neighbours": lambda: ka.CRCClassifier("rbf", n_neighbors=9, calibrate=True),
     "CRC, by l1": lambda: ka.CRCClassifier("laplacian", n_neighbors=9, distance="l1", n_coarse=20),

@@ -18,10 +18,19 @@ def residuals(atoms, labels, signal, code, n_classes):
     return out
 
 
-def left_out_code(gram, psi, i, mu):
-    """The code of row i over all others, of which alone the projection is made."""
+def algorithm_1(gram, values, psi, labels, mu, n_classes):
+    """Algorithm 1 as printed: the columns of Psi'G at unit norm; ``values`` are K(D, y)."""
+    D = psi.T @ gram
+    D = D / np.linalg.norm(D, axis=0)
+    y = psi.T @ values
+    x = np.linalg.inv(D.T @ D + mu * np.eye(D.shape[1])) @ D.T @ y
+    return x, residuals(D.T, labels, y, x, n_classes)
+
+
+def left_out_code(gram, psi, i, mu, scales=1.0):
+    """The code of row i over all others, of which alone the projection is made; atoms scaled."""
     others = np.arange(len(gram)) != i
-    mapped = gram[:, others] @ psi[others]
+    mapped = (gram[:, others] @ psi[others]) * np.reshape(scales, (-1, 1))
     code = np.zeros(len(gram))
     code[others] = crc_code(mapped[others], mapped[i], mu)
     return code, mapped

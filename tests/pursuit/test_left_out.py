@@ -47,13 +47,38 @@ def test_residuals_do_not_know_the_row_itself(n_components):
     rng = np.random.default_rng(1)
     G, labels, mu = rbf_gram(rng, 12), np.repeat([0, 1, 2], 4), 0.01
     psi = None if n_components is None else rng.standard_normal((12, n_components))
-    rows = _Rows(G, True, psi)
+    rows = _Rows(G, True, psi, unit=False)
     parts = rows.parts(rows.codes(mu), [slice(0, 4), slice(4, 8), slice(8, 12)])
     for i in range(12):
         code, mapped = oracle.left_out_code(G, np.eye(12) if psi is None else psi, i, mu)
         expected = oracle.residuals(mapped, labels, mapped[i], code, 3)
         np.testing.assert_allclose(parts.residuals()[i], expected, rtol=1e-6)
         np.testing.assert_allclose(parts.energies[i], mapped[i] @ mapped[i], rtol=1e-9)
+
+
+@pytest.mark.parametrize("n_components", [None, 5])
+def test_columns_of_unit_norm_are_left_out_too(n_components):
+    """Each is scaled by its norm with all rows, that of the row left out among them."""
+    rng = np.random.default_rng(2)
+    G, labels, mu = rbf_gram(rng, 12), np.repeat([0, 1, 2], 4), 1e-3
+    psi = None if n_components is None else rng.standard_normal((12, n_components))
+    full = np.eye(12) if psi is None else psi
+    scales = 1 / np.linalg.norm(G @ full, axis=1)
+    rows = _Rows(G, True, psi, unit=True)
+    np.testing.assert_allclose(np.diagonal(rows.A), 1)
+    codes = left_out_codes(G, mu, projected=True, psi=psi, unit=True)
+    parts = rows.parts(codes, [slice(0, 4), slice(4, 8), slice(8, 12)])
+    for i in range(12):
+        code, mapped = oracle.left_out_code(G, full, i, mu, scales)
+        np.testing.assert_allclose(codes[i], code, atol=1e-9)
+        expected = oracle.residuals(mapped, labels, mapped[i], code, 3)
+        np.testing.assert_allclose(parts.residuals()[i], expected, rtol=1e-6)
+        np.testing.assert_allclose(parts.energies[i], mapped[i] @ mapped[i], rtol=1e-9)
+    vectors = np.diag([1.0, 2.0, 3.0]) + 0.1  # in feature space atoms are scaled as well
+    G = vectors @ vectors.T
+    over = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    codes = left_out_codes(G, mu, unit=True)
+    np.testing.assert_allclose(codes[0, 1:], oracle.crc_code(over[1:], over[0], mu), atol=1e-12)
 
 
 @pytest.mark.parametrize("projected", [False, True])

@@ -20,10 +20,11 @@ from kernelatoms.pursuit.left_out_robust import (
 )
 from kernelatoms.pursuit.omp import omp
 from kernelatoms.similarity import Kernel, LinearKernel
+from kernelatoms.similarity.base import check_flag
 from kernelatoms.similarity.contrast import Limits
 from kernelatoms.space.codes import Codes, dense_as_csr
 from kernelatoms.space.decisions import ClassParts, parts_of_dense_codes, parts_of_sparse_codes
-from kernelatoms.space.projections import IdentityProjection
+from kernelatoms.space.projections import IdentityProjection, Projection
 
 Array = NDArray[Any]
 
@@ -73,6 +74,11 @@ class CRCClassifier(RepresentationClassifier):
         as inner products with fewer vectors. "auto" is None for the linear
         kernel and for others "identity", which classifies better on most data sets tried; it
         needs no positive semi-definite kernel.
+    normalize_columns : bool, default=False
+        Scale every training row as it is seen through a projection, a column of Psi' G, to unit
+        norm (step 1 of Algorithms 1 and 2); codes are then over these, and zero columns stay zero.
+        Not with ``projection=None``. It asks for a much smaller ``mu``
+        (docs/guide/representation.md).
     n_neighbors : int, optional
         Code each signal over this many nearest training rows only: the locality constrained
         dictionary (LCD) of the paper. Neighbours of one class decide at once.
@@ -165,6 +171,7 @@ class CRCClassifier(RepresentationClassifier):
         residual_norm: str = "l2",
         tol: float = 1e-4,
         projection: Any = "auto",
+        normalize_columns: bool = False,
         n_neighbors: int | None = None,
         distance: Any = None,
         n_coarse: int | None = None,
@@ -184,6 +191,7 @@ class CRCClassifier(RepresentationClassifier):
         self.residual_norm = residual_norm
         self.tol = tol
         self.projection = projection
+        self.normalize_columns = normalize_columns
         self.n_neighbors = n_neighbors
         self.distance = distance
         self.n_coarse = n_coarse
@@ -200,6 +208,7 @@ class CRCClassifier(RepresentationClassifier):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
+        check_flag("normalize_columns", self.normalize_columns)
         if not (isinstance(self.mu, str) and self.mu == "search"):
             if isinstance(self.mu, str):
                 raise ValueError(f"mu must be a number above 0 or 'search', got {self.mu!r}.")
@@ -208,6 +217,20 @@ class CRCClassifier(RepresentationClassifier):
     def _sees_columns(self, kernel: Kernel) -> bool:
         """Kernel values as vectors classify better than feature space, by evidence."""
         return not isinstance(kernel, LinearKernel)
+
+    @property
+    def _unit_columns(self) -> bool:  # type: ignore[override]
+        return self.normalize_columns
+
+    def _made_projection(self, kernel: Kernel) -> Projection | None:
+        projection = super()._made_projection(kernel)
+        if projection is None and self.normalize_columns:
+            raise ValueError(
+                "normalize_columns=True scales columns of kernel values, and projection=None (what "
+                "'auto' is for the linear kernel) sees none; use projection='identity', or leave "
+                "normalize_columns at False."
+            )
+        return projection
 
     def _limits(self, kernel: Kernel, X: Array) -> Limits:
         """Codes in columns go by K^2, in which small differences are lost."""
@@ -232,9 +255,11 @@ class CRCClassifier(RepresentationClassifier):
         mu, _ = best_mu(
             dictionary.atoms.gram[part], labels[some], len(self.classes_),
             projected=dictionary.projected, psi=None if psi is None else psi[some],
+            unit=dictionary.unit,
         )  # fmt: skip
         # Eigenvalues grow with the number of atoms, and with that of the terms of a projection.
-        return mu * (len(labels) / len(some)) ** (2 if dictionary.projected else 1)
+        terms = dictionary.projected and not dictionary.unit
+        return mu * (len(labels) / len(some)) ** (2 if terms else 1)
 
     def _search_robust_mu(self, dictionary: TrainingDictionary) -> float:
         some = _spread(self.labels_, _ROBUST_ATOMS)
@@ -319,6 +344,10 @@ class CRCClassifier(RepresentationClassifier):
         super()._check_state()
         if not held_number(self, "mu_") > 0:
             raise ValueError(f"CRCClassifier.mu_ must be above 0, got {self.mu_}.")
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        # Models kept before columns could be scaled.
+        super().__setstate__({"normalize_columns": False, **state})
 
 
 class SRCClassifier(RepresentationClassifier):

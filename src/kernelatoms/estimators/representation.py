@@ -65,6 +65,8 @@ class RepresentationClassifier(Probabilities, NeighborChoice, ClassifierMixin, B
 
     #: What the size of a code is counted by, in robust coding.
     _penalty = "l2"
+    #: Whether the columns that atoms are seen as through a projection have unit norm.
+    _unit_columns = False
 
     def _sees_columns(self, kernel: Kernel) -> bool:
         """Tell whether ``projection="auto"`` means the identity under this kernel."""
@@ -208,7 +210,9 @@ class RepresentationClassifier(Probabilities, NeighborChoice, ClassifierMixin, B
         in_space = self._in_space(vectors=self.projection_ is not None)
         if not self.projected_:
             return in_space
-        return remember(self, TrainingDictionary.through, in_space, self.projection_)
+        return remember(
+            self, TrainingDictionary.through, in_space, self.projection_, self._unit_columns
+        )
 
     def _in_space(self, vectors: bool) -> TrainingDictionary:
         """Return the training rows in feature space; as projections, which may be ``vectors``.

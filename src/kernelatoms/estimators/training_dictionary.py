@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelatoms.engine import machine
 from kernelatoms.pursuit.ridge import inverse_gram
 from kernelatoms.pursuit.robust import RobustDictionary
 from kernelatoms.similarity import L2, Correlation, Kernel, LinearKernel, PrecomputedKernel
@@ -53,6 +54,7 @@ class LocalProblems(NamedTuple):
     """A small problem for every signal: inner products of its K own atoms and with them.
 
     ``columns``: the columns of each Gram matrix are the atoms and the inner products the signal.
+    Of columns at unit norm the inner products themselves are given.
     """
 
     grams: Array
@@ -78,6 +80,8 @@ class TrainingDictionary:
         Whether signals are seen through a projection.
     psi : array of shape (n_atoms, n_components) or None
         The projection, None for the identity.
+    unit : bool
+        Whether atoms that are seen through it are scaled to unit norm; signals never are.
     """
 
     def __init__(
@@ -88,15 +92,18 @@ class TrainingDictionary:
         n_classes: int,
         projected: bool = False,
         psi: Array | None = None,
+        unit: bool = False,
     ) -> None:
         self.rows, self.kernel = rows, kernel
         self.labels, self.n_classes = labels, n_classes
-        self.projected, self.psi = projected, psi
+        self.projected, self.psi, self.unit = projected, psi, unit
         self.n_atoms = len(rows)
 
-    def through(self, psi: Array | None) -> "TrainingDictionary":
+    def through(self, psi: Array | None, unit: bool) -> "TrainingDictionary":
         """Return the same rows seen through a projection; what is known of them stays known."""
-        other = TrainingDictionary(self.rows, self.kernel, self.labels, self.n_classes, True, psi)
+        other = TrainingDictionary(
+            self.rows, self.kernel, self.labels, self.n_classes, True, psi, unit
+        )
         if "atoms" in vars(self):
             other.atoms = self.atoms
         return other
@@ -130,9 +137,11 @@ class TrainingDictionary:
 
     @cached_property
     def mapped_atoms(self) -> LinearAtoms:
-        """The training rows, mapped."""
+        """The training rows, mapped, and at unit norm if asked for; zero ones stay zero."""
         gram = self.atoms.gram.astype(np.float64)
         columns = gram if self.psi is None else gram @ self.psi
+        if self.unit:
+            columns = machine(columns).unit_rows(columns)
         return LinearAtoms(np.ascontiguousarray(columns, like=columns))
 
     def problem(self, X: Array) -> CodingProblem:
@@ -204,6 +213,9 @@ class TrainingDictionary:
         if columns:
             exact = corrs.astype(np.float64, copy=False)
             energies = np.vecdot(exact, exact)
+            if self.unit:
+                atoms = _unit_columns(grams)
+                return LocalProblems(atoms @ atoms.mT, np.matvec(atoms, exact), energies, False)
         else:
             known = problem.energy(0, len(X))
             assert known is not None  # fit refuses kernels that do not know them
@@ -219,8 +231,9 @@ class TrainingDictionary:
         """
         if self.in_columns:
             grams, corrs = self.in_feature_space(X).local(0, len(X), near)
-            for gram, corr, some in zip(grams, corrs, near >= 0, strict=True):
-                yield corr[some], gram[some][:, some], some
+            atoms = _unit_columns(grams) if self.unit else grams
+            for own, corr, some in zip(atoms, corrs, near >= 0, strict=True):
+                yield corr[some], own[some][:, some], some
             return
         signals, atoms = self.vectors(X)
         for signal, own in zip(signals, near, strict=True):
@@ -305,6 +318,13 @@ def check_approximate(distance: Any, kernel: Kernel) -> str:
         "search='approximate' knows the distances 'l2' and 'correlation' only, as distance, or as "
         "coarse_distance with n_coarse; use one of them, or search='exact'."
     )
+
+
+def _unit_columns(grams: Array) -> Array:
+    """Return the columns of each Gram matrix as rows of unit norm, in float64."""
+    rows = grams.mT.astype(np.float64)
+    flat = np.ascontiguousarray(rows.reshape(-1, rows.shape[-1]), like=rows)
+    return machine(flat).unit_rows(flat).reshape(rows.shape)
 
 
 def _without(found: NDArray[np.int32], skip: NDArray[np.intp], k: int) -> NDArray[np.int32]:

@@ -8,6 +8,9 @@ Atoms that are seen through a projection Psi of kernel values (section 4.2 of th
 z_j = sum_k psi_k G_kj, lose more with row i: its own term. With g = G_i, h = Z psi_i and s =
 |psi_i|^2, their inner products become A - g h' - h g' + s g g', a change of rank two, and the
 inverse is still known (Woodbury). The identity is the case h = g, s = 1.
+
+Atoms may be scaled to unit norm, z_j / |z_j|: their inner products are, and g and h with them. The
+norms stay those with row i's own term, one of n.
 """
 
 from collections.abc import Sequence
@@ -34,6 +37,7 @@ def best_mu(
     *,
     projected: bool = False,
     psi: Array | None = None,
+    unit: bool = False,
 ) -> tuple[float, float]:
     """Return the weight of |w|^2 under which most rows are classified right by all others.
 
@@ -49,6 +53,8 @@ def best_mu(
         Whether rows are seen through a projection of their kernel values.
     psi : array of shape (n, n_components) or None
         That projection; None is the identity.
+    unit : bool
+        Whether rows so seen are scaled to unit norm.
 
     Returns
     -------
@@ -57,7 +63,7 @@ def best_mu(
     share : float
         The share of rows that it classifies right.
     """
-    rows = _Rows(gram, projected, psi)
+    rows = _Rows(gram, projected, psi, unit)
     scale = float(np.diagonal(rows.A).mean())
     if not scale > 0:
         return 1.0, 0.0
@@ -74,7 +80,12 @@ def best_mu(
 
 
 def left_out_codes(
-    gram: Array, mu: float, *, projected: bool = False, psi: Array | None = None
+    gram: Array,
+    mu: float,
+    *,
+    projected: bool = False,
+    psi: Array | None = None,
+    unit: bool = False,
 ) -> Array:
     """Return the ridge code of every row over all other rows, (n, n) with zeros on the diagonal.
 
@@ -88,29 +99,39 @@ def left_out_codes(
         Whether rows are seen through a projection of their kernel values.
     psi : array of shape (n, n_components) or None
         That projection; None is the identity.
+    unit : bool
+        Whether rows so seen are scaled to unit norm.
 
     Returns
     -------
     array of shape (n, n)
     """
     check_flag("projected", projected)
-    return _Rows(gram, projected, psi).codes(mu)
+    check_flag("unit", unit)
+    return _Rows(gram, projected, psi, unit).codes(mu)
 
 
 class _Rows:
-    """Training rows as atoms: G of the rows, A of the atoms, and what a row takes with it."""
+    """Training rows as atoms: A of the atoms, and what row i takes with it: rows of G and Ht."""
 
-    def __init__(self, gram: Array, projected: bool, psi: Array | None) -> None:
+    def __init__(self, gram: Array, projected: bool, psi: Array | None, unit: bool) -> None:
         self.projected = projected
         self.G = G = gram.astype(np.float64)
         with machine(G).one_blas_thread():
             if not projected:
                 self.A = G
             elif psi is None:
-                self.A, self.H, self.s = G @ G, G, np.ones(len(G), like=G)
+                self.A, self.Ht, self.s = G @ G, G, np.ones(len(G), like=G)
             else:
                 Z = G @ psi
-                self.A, self.H, self.s = Z @ Z.T, Z @ psi.T, np.vecdot(psi, psi)
+                self.A, self.Ht, self.s = Z @ Z.T, psi @ Z.T, np.vecdot(psi, psi)
+            if unit:
+                norms = np.sqrt(np.diagonal(self.A))
+                scales = np.where(norms > 0, 1 / np.where(norms > 0, norms, 1), 0)
+                self.A = self.A * scales * scales[:, None]
+                self.G = G * scales
+                if projected:
+                    self.Ht = self.G if psi is None else self.Ht * scales
             values, self.vectors = eigh(self.A)
         self.values = np.maximum(values, 0.0)
 
@@ -120,8 +141,8 @@ class _Rows:
         own = np.diagonal(P)
 
         def solved(right: Array) -> Array:
-            """Return M^-1 of the columns of ``right``, as rows, M being A + mu I without i."""
-            Q = (P @ right).T
+            """Return M^-1 of the rows of ``right``, as rows, M being A + mu I without i."""
+            Q = (P @ right.T).T
             Q -= P * (np.diagonal(Q) / own)[:, None]
             np.fill_diagonal(Q, 0.0)
             return Q
@@ -130,15 +151,14 @@ class _Rows:
         np.fill_diagonal(codes, 0.0)
         if not self.projected:
             return codes
-        G, H, s = self.G, self.H, self.s
+        G, Ht, s = self.G, self.Ht, self.s
         Mg = solved(G)
-        Mh = Mg if H is G else solved(H)
-        g_own, h_own = np.diagonal(G)[:, None], np.diagonal(H)[:, None]
+        Mh = Mg if Ht is G else solved(Ht)
+        g_own, h_own = np.diagonal(G)[:, None], np.diagonal(Ht)[:, None]
         # The signal is z_i less its own term too.
         x = codes - h_own * Mg - g_own * Mh + (s[:, None] * g_own) * Mg
         # (M + U C U') w = right with U = [g h], C = [[s, -1], [-1, 0]], C^-1 = [[0, -1], [-1, -s]]:
         # w = x - M^-1 U (C^-1 + U'M^-1 U)^-1 U'x.
-        Ht = H.T
         core = np.empty((len(G), 2, 2), like=G)
         core[:, 0, 0] = np.vecdot(G, Mg)
         core[:, 0, 1] = core[:, 1, 0] = np.vecdot(G, Mh) - 1.0
@@ -154,7 +174,7 @@ class _Rows:
         found = parts_of_dense_codes(A, np.diagonal(A), codes, members, grams)
         if not self.projected:
             return found
-        G, Ht, s = self.G, self.H.T, self.s[:, None]
+        G, Ht, s = self.G, self.Ht, self.s[:, None]
         g_own, h_own = np.diagonal(G)[:, None], np.diagonal(Ht)[:, None]
         # What its own term adds to the residual y - D_c w_c is psi_i (G_ii - g'w_c): take it off.
         along_g = g_own - np.stack([np.vecdot(codes[:, own], G[:, own]) for own in members], 1)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelatoms.papers.kcrc.methods import METHODS, make_classifier, percent_right
+from kernelatoms.papers.kcrc.methods import METHODS, PARAMETERS, make_classifier, percent_right
 from kernelatoms.papers.kcrc.reported import CRC, KCRC, LCD, PAPERS_MU
 from kernelatoms.papers.study import DataHome, Setting, Size, Study
 
@@ -30,12 +30,14 @@ def in_type(method: str, dtype: str) -> str:
     return f"{method}, {dtype}"
 
 
-def one_direction(n_each: int, n_features: int, rng: np.random.Generator) -> tuple[Array, Array]:
-    """Return rows of both classes, and their labels 0 and 1."""
+def one_direction(
+    n_each: int, n_features: int, rng: np.random.Generator, noise: float = _NOISE
+) -> tuple[Array, Array]:
+    """Return rows of both classes, with noise of this variance, and their labels 0 and 1."""
     rows = rng.uniform(1, 3, (2 * n_each, n_features))
     labels = np.repeat([0, 1], n_each)
     rows[labels == 0] *= -1
-    return rows + rng.normal(0, np.sqrt(_NOISE), rows.shape), labels
+    return rows + rng.normal(0, np.sqrt(noise), rows.shape), labels
 
 
 def _settings(dimensions: tuple[int, ...], dtypes: tuple[str, ...]) -> list[Setting]:
@@ -57,7 +59,8 @@ def measure_direction(setting: Setting, seed: int, data_home: DataHome) -> dict[
     """Return the accuracy in percent on rows of both classes with x features."""
     model = fitted(tuple(setting.items()), seed)
     # Another stream than that of the training rows.
-    rows, labels = one_direction(_N_TEST, setting["x"], np.random.default_rng([seed, 1]))
+    rng = np.random.default_rng([seed, 1])
+    rows, labels = one_direction(_N_TEST, setting["x"], rng, setting.get("noise", _NOISE))
     return {"accuracy": percent_right(model, rows.astype(setting["dtype"]), labels)}
 
 
@@ -65,7 +68,8 @@ def measure_direction(setting: Setting, seed: int, data_home: DataHome) -> dict[
 def fitted(how: tuple[tuple[str, Any], ...], seed: int) -> Any:
     """Return the classifier of a setting, as a tuple of its items, fitted to one draw."""
     setting = dict(how)
-    rows, labels = one_direction(_N_TRAIN, setting["x"], np.random.default_rng(seed))
+    rng = np.random.default_rng(seed)
+    rows, labels = one_direction(_N_TRAIN, setting["x"], rng, setting.get("noise", _NOISE))
     model = make_classifier(setting, len(rows), seed)
     return model.fit(rows.astype(setting["dtype"]), labels)
 
@@ -76,4 +80,5 @@ ONE_DIRECTION = Study(
     quick=Size(_settings((2, 16, 256), DTYPES), 3, "10 s"),
     full=Size(_settings(DIMENSIONS, DTYPES), 20, "1 min"),
     measure=measure_direction,
+    parameters={**PARAMETERS, "noise": _NOISE},
 )

@@ -12,22 +12,21 @@ import numpy as np
 
 from kernelatoms.papers.kcrc.alone import run_alone
 from kernelatoms.papers.kcrc.data import Split, digits, faces, many_digits
-from kernelatoms.papers.kcrc.methods import METHODS, make_classifier
+from kernelatoms.papers.kcrc.methods import METHODS, PARAMETERS, make_classifier
 from kernelatoms.papers.kcrc.reported import CRC, KCRC, LCD, PAPERS_MU, SRC
 from kernelatoms.papers.study import DataHome, Setting, Size, Study
 
 #: Table 3: atoms in all, K, and most queries at once.
 TABLE_3 = {"mnist": (500, 50, 10_000), "yaleb": (1216, 200, 1198)}
 AT_ONCE = {"mnist": (1, 10, 100, 1000, 10_000), "yaleb": (1, 10, 100, 1198)}
-SIZES = (500, 1000, 2000, 4000, 8000, 16_000, 30_000, 60_000)
+#: Dictionaries of the paper's sizes, and larger ones for local codes alone.
+SIZES = (510, 1020, 1530, 2040, 2550, 3060, 10_000, 60_000)
 #: Sides of digits: pixels averaged over squares, or repeated.
 SIDES = (7, 14, 28, 56)
-#: K, and atoms in all where the dimension grows.
-N_OWN, N_ATOMS = 50, 2000
+#: K, and atoms in all: the largest global dictionary, and where the dimension grows.
+N_OWN, N_ATOMS = 510, 3060
 
-# Global dictionaries keep an inverse of so many rows and columns, and make it in their cube.
-_MOST_GLOBAL = 4000
-_N_QUERIES = 1000
+_N_QUERIES = 50
 # Of the slower methods fewer are asked at once; of the faster ones the median of some calls.
 _MOST_SRC = 1000
 _CALLS = 5
@@ -90,7 +89,7 @@ def _growth_settings(sizes: tuple[int, ...]) -> list[Setting]:
     return [
         {**how, "n_atoms": n, "side": 28, "x": n}
         for how in _contenders()
-        for n in sizes if "n_neighbors" in how or n <= _MOST_GLOBAL
+        for n in sizes if "n_neighbors" in how or n <= N_ATOMS
     ]  # fmt: skip
 
 
@@ -111,7 +110,7 @@ def _contenders() -> list[dict[str, Any]]:
 
 
 def measure_growth(setting: Setting, seed: int, data_home: DataHome) -> dict[str, float]:
-    """Return milliseconds a query and MiB, of a process that does nothing else.
+    """Return milliseconds a query, asked one by one, and MiB, of a process that does nothing else.
 
     ``prepare`` is the seconds of fit and of the first call. ``mib`` is how far the process grew
     over what it held with the rows in memory, ``peak`` the most that it held; both are left out
@@ -138,6 +137,7 @@ MNIST = Study(
     quick=Size(_query_settings("mnist", (1, 100, 1000)), 1, "30 s"),
     full=Size(_query_settings("mnist", AT_ONCE["mnist"]), 3, "2 min"),
     measure=measure_queries,
+    parameters=PARAMETERS,
 )
 YALEB = Study(
     name="kcrc/queries-yaleb",
@@ -145,18 +145,21 @@ YALEB = Study(
     quick=Size(_query_settings("yaleb", (1, 100)), 1, "1 min"),
     full=Size(_query_settings("yaleb", AT_ONCE["yaleb"]), 3, "2 min"),
     measure=measure_queries,
+    parameters=PARAMETERS,
 )
 GROWTH = Study(
     name="kcrc/growth",
     dataset="mnist",
-    quick=Size(_growth_settings((500, 2000)), 1, "30 s"),
-    full=Size(_growth_settings(SIZES), 3, "6 min"),
+    quick=Size(_growth_settings((510, 1020)), 1, "30 s"),
+    full=Size(_growth_settings(SIZES), 1, "2 min"),
     measure=measure_growth,
+    parameters=PARAMETERS,
 )
 DIMENSION = Study(
     name="kcrc/dimension",
     dataset="mnist",
     quick=Size(_dimension_settings((7, 28)), 1, "1 min"),
-    full=Size(_dimension_settings(SIDES), 3, "3 min"),
+    full=Size(_dimension_settings(SIDES), 1, "2 min"),
     measure=measure_growth,
+    parameters=PARAMETERS,
 )
