@@ -200,7 +200,59 @@ class KernelLinearizer(
             X = X.astype(np.float64, copy=False)
         if self._precomputed:
             check_training_kernel(X)
-        kernel = self._fit_kernel(kernel, X)
+        self._make_map(X, self._fit_kernel(kernel, X), solver)
+        return self
+
+    @takes_tensors
+    @or_unchanged
+    def renew(self, X: Any) -> Array:
+        """Choose new landmarks among the rows of X, and return how coordinates change.
+
+        For rows that come in a stream and drift away from the landmarks. The kernel stays as ``fit``
+        settled it, its gamma too, so that rows are compared as before; landmarks are chosen as
+        ``sampling`` and ``n_landmarks`` say. To keep some of the old ones, give them with the
+        new rows: ``renew(np.concatenate([linearizer.landmarks_, X]))``.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+            Rows to choose from; those with missing values (NaN) are left out, with a warning.
+
+        Returns
+        -------
+        change : array of shape (n_components_ before, n_components_)
+            ``F @ change`` has the coordinates under the new map of vectors with coordinates F
+            under the old one, such as atoms: ``MOD.change_coordinates`` takes it. What the new
+            landmarks do not span is lost; with the old landmarks among the new ones, and no
+            limit on ``n_components``, that is nothing. The identity where no landmark changes.
+        """
+        check_is_fitted(self)
+        if self._precomputed:
+            raise ValueError(
+                "renew needs rows to choose landmarks from, which kernel='precomputed' does not "
+                "give."
+            )
+        if not isinstance(self.sampling, str):
+            raise ValueError(
+                "renew chooses landmarks, and sampling gives them: set_params(sampling='uniform') "
+                "first, say, or give set_params the new landmarks and call fit."
+            )
+        solver = self._check_solver()
+        old = self._made_of()
+        X = validate_training(self, X, reset=False)
+        if self._check_dtype() == np.float64:
+            X = X.astype(np.float64, copy=False)
+        self._make_map(X, self._kernel(), solver)
+        # Coordinates are inner products with orthonormal vectors u = phi(landmarks) C, old and
+        # new: of the one set with the other, they are C' k(old, new) C_new.
+        wide = self.landmarks_.astype(np.float64, copy=False)
+        seen = _virtual_samples(wide, *old[:3], None)
+        change = seen.T @ self.dual_coef_.astype(np.float64, copy=False)
+        return change.astype(self.dual_coef_.dtype)
+
+    def _make_map(self, X: Array, kernel: Kernel, solver: Eigensolver) -> None:
+        """Choose landmarks among checked rows, and set what the map is made of."""
+        dtype = self._check_dtype()
         X = self._in_range(kernel, X)
         rng = check_random_state(self.random_state)
         landmarks = self._choose_landmarks(X, kernel, rng)
@@ -230,7 +282,6 @@ class KernelLinearizer(
         if not self._precomputed:
             self.preimage_coef_ = ridge_preimage(result)
             self.preimage_rows_ = more_rows(X, landmarks)
-        return self
 
     def _limits(self, kernel: Kernel, X: Array) -> Limits:
         """Coordinates of float32 kernel values that are nearly all the same are noise."""
