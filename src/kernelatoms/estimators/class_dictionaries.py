@@ -263,7 +263,7 @@ class ClassDictionaryClassifier(
         learners = [_copied(learner) for learner in self.dictionaries_]
         self.dictionaries_ = [learner.change_coordinates(change) for learner in learners]
         self.n_features_in_ = self.dictionaries_[0].n_features_in_
-        vars(self).pop("feature_names_in_", None)
+        self.__dict__.pop("feature_names_in_", None)
         return self
 
     @takes_tensors

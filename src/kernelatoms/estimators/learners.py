@@ -403,7 +403,7 @@ class MOD(LinearLearner):
         state = self._last_state()
         self._update().change_coordinates(state, change)
         self.n_features_in_ = change.shape[1]
-        vars(self).pop("feature_names_in_", None)
+        self.__dict__.pop("feature_names_in_", None)
         self._settle_batch_nonzeros(change.shape[1], len(state.dictionary))
         self.components_, self.state_ = state.dictionary, state
         return self

@@ -33,6 +33,7 @@ from kernelatoms.space.expansion import Expansion
 from kernelatoms.space.gram_check import OVERFLOW
 from kernelatoms.space.linearize import (
     Eigensolver,
+    change_of_coordinates,
     check_training_kernel,
     in_float32,
     linearize,
@@ -208,23 +209,23 @@ class KernelLinearizer(
     def renew(self, X: Any) -> Array:
         """Choose new landmarks among the rows of X, and return how coordinates change.
 
-        For rows that come in a stream and drift away from the landmarks. The kernel stays as ``fit``
-        settled it, its gamma too, so that rows are compared as before; landmarks are chosen as
-        ``sampling`` and ``n_landmarks`` say. To keep some of the old ones, give them with the
-        new rows: ``renew(np.concatenate([linearizer.landmarks_, X]))``.
+        For rows that come in a stream and drift away from the landmarks. The kernel stays as
+        ``fit`` settled it, gamma too, so that rows are compared as before; landmarks are chosen
+        as ``sampling`` and ``n_landmarks`` say.
 
         Parameters
         ----------
         X : array of shape (n_samples, n_features)
-            Rows to choose from; those with missing values (NaN) are left out, with a warning.
+            Rows of the stream, more than ``n_components_`` of them: recent ones, or a sample of
+            all so far. Those with missing values (NaN) are left out, with a warning.
 
         Returns
         -------
         change : array of shape (n_components_ before, n_components_)
-            ``F @ change`` has the coordinates under the new map of vectors with coordinates F
-            under the old one, such as atoms: ``MOD.change_coordinates`` takes it. What the new
-            landmarks do not span is lost; with the old landmarks among the new ones, and no
-            limit on ``n_components``, that is nothing. The identity where no landmark changes.
+            ``F @ change`` is about ``transform(X)``, where F were the virtual samples of X under
+            the old map: least squares over the rows X. It serves atoms of old coordinates, too,
+            which are sums of rows: ``MOD.change_coordinates`` takes it. Exact for what both maps
+            span; the identity where no landmark changes.
         """
         check_is_fitted(self)
         if self._precomputed:
@@ -238,16 +239,16 @@ class KernelLinearizer(
                 "first, say, or give set_params the new landmarks and call fit."
             )
         solver = self._check_solver()
-        old = self._made_of()
+        old = self._made_of()[:3]
         X = validate_training(self, X, reset=False)
         if self._check_dtype() == np.float64:
             X = X.astype(np.float64, copy=False)
         self._make_map(X, self._kernel(), solver)
-        # Coordinates are inner products with orthonormal vectors u = phi(landmarks) C, old and
-        # new: of the one set with the other, they are C' k(old, new) C_new.
         wide = self.landmarks_.astype(np.float64, copy=False)
-        seen = _virtual_samples(wide, *old[:3], None)
-        change = seen.T @ self.dual_coef_.astype(np.float64, copy=False)
+        change = change_of_coordinates(
+            _virtual_samples(X, *old, None), self._map(X),
+            _virtual_samples(wide, *old, None), self.dual_coef_,
+        )  # fmt: skip
         return change.astype(self.dual_coef_.dtype)
 
     def _make_map(self, X: Array, kernel: Kernel, solver: Eigensolver) -> None:
