@@ -8,7 +8,7 @@ from gallery import is_line_drawing
 
 from kernelatoms.papers import FIGURES
 from kernelatoms.papers.page import (
-    circumstances,
+    circumstances_in_words,
     claims_counted,
     curves_in_words,
     figure_picture,
@@ -77,15 +77,17 @@ def write_pages():
     """Write ``papers/<paper>.md`` and its pictures."""
     (HERE / "pictures").mkdir(exist_ok=True)
     for paper, head in HEAD.items():
-        judged, sections = [], []
+        judged, sections, empty = [], [], []
         for figure in (f for f in FIGURES.values() if f.paper == paper):
             size = figure.study.full
-            curves = figure.curves(RECORDS, size, size.n_seeds)
+            curves = figure.curves(RECORDS, size)
             if curves:
                 claims = figure.claims(curves)
                 judged.append((figure, claims))
                 sections += section(figure, curves, claims)
-        parts = [head, *summary(judged), *sections]
+            else:
+                empty.append(figure)
+        parts = [head, *summary(judged), *not_run(empty), *sections]
         if not sections:
             parts.append("No run of paper size is stored yet.")
         write(HERE / f"{paper}.md", "\n\n".join(parts) + "\n")
@@ -113,10 +115,16 @@ def summary(judged):
                 f"| [{held} of {len(claims)}]{{.claims-{share}}} | {folded(missed)} |"
             )
     return [
-        f"**{claims_counted(counted)}.** Each was stated before the runs and is judged by the "
-        "program; numbers, pictures and what the program judged by are under the links.",
+        f"**{claims_counted(counted)}.** Each is code that judges the stored runs; numbers, "
+        "pictures and what it was judged by are under the links.",
         ":::{container} claims-table\n" + "\n".join(lines) + "\n:::",
     ]
+
+
+def not_run(figures):
+    """Return a line that names figures without any record."""
+    named = "; ".join(f"{in_markdown(figure.title)} (`{figure.name}`)" for figure in figures)
+    return [f"**Without records**, since the data are not at hand: {named}."] if named else []
 
 
 def folded(statements):
@@ -139,7 +147,7 @@ def section(figure, curves, claims):
     rows = "\n".join("| " + " | ".join(map(in_markdown, line)) + " |" for line in lines)
     numbers = (
         ":::{container} paper-table\n" + rows + "\n:::\n\n"
-        f"{in_markdown(table.caption)} {circumstances(figure, RECORDS)}"
+        f"{in_markdown(table.caption)} {circumstances_in_words(figure, RECORDS, figure.study.full)}"
     )
     parts = [
         f"({anchor(figure)})=\n\n## {in_markdown(figure.title)}",
@@ -147,6 +155,9 @@ def section(figure, curves, claims):
         *drawn(figure),
         curves_drawn(figure, curves),
     ]
+    incomplete = figure.without_records(RECORDS, figure.study.full)
+    if incomplete:
+        parts.insert(1, f":::{{warning}}\n{in_markdown(incomplete)}\n:::")
     if missed:
         parts.append(f"**Missed**: {len(missed)} of {len(claims)} claims.")
         parts.append("\n".join(map(in_full, missed)))

@@ -309,12 +309,12 @@ def test_missing_packages_leave_no_record_and_say_so(tmp_path, traffic, monkeypa
     settings = [{"data": "traffic", "method": m, "x": 0.05} for m in (SZ3, ROUNDED)]
     size = Size(settings, 1, "")
     study = Study("codec/traffic", "none", size, size, sizes.measure_size)
-    assert len(list(study.run(tmp_path, size, 1))) == 2
-    curves = FIGURES["codec/traffic"].curves(tmp_path, size, 1)
+    assert len(list(study.run(tmp_path, size))) == 2
+    curves = FIGURES["codec/traffic"].curves(tmp_path, size)
     assert curves.methods == [ROUNDED]
     rows = figure_table(FIGURES["codec/traffic"], curves).rows
     assert [SZ3, "not installed"] in rows
-    assert len(study.missing(tmp_path, size, 1)) == 1
+    assert len(study.missing(tmp_path, size)) == 1
 
 
 def test_settings_come_back_from_their_records_and_quick_is_a_part():

@@ -187,9 +187,9 @@ def test_a_method_without_the_number_is_not_in_the_figure(tmp_path):
         measures = {"ms_raw": 1.0} | ({} if setting["solver"] == DEFAULT else {"evaluations": 9.0})
         with path.open("a") as file:
             file.write(json.dumps({"setting": setting, "seed": 0, "measures": measures}) + "\n")
-    assert len(figure.curves(tmp_path, speed.RACE.quick, 1).methods) == 2
-    assert len(FIGURES["fksc/fig9a"].curves(tmp_path, speed.RACE.quick, 1).methods) == 3
-    assert not FIGURES["fksc/fig9a-unit"].curves(tmp_path, speed.RACE.quick, 1)
+    assert len(figure.curves(tmp_path, speed.RACE.quick).methods) == 2
+    assert len(FIGURES["fksc/fig9a"].curves(tmp_path, speed.RACE.quick).methods) == 3
+    assert not FIGURES["fksc/fig9a-unit"].curves(tmp_path, speed.RACE.quick)
 
 
 # Compression --------------------------------------------------------------------------------------

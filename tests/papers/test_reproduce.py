@@ -1,21 +1,24 @@
 """Studies, their records, and the figures made of them; small stand-ins for the data sets."""
 
 import json
+import subprocess
 import threading
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from kernelatoms.cli.app import main
 from kernelatoms.files import one_writer
-from kernelatoms.papers import FIGURES
-from kernelatoms.papers.figure import Curves
+from kernelatoms.papers import FIGURES, circumstances
+from kernelatoms.papers.check import differences, repeat, to_repeat
+from kernelatoms.papers.figure import Curves, PaperFigure
 from kernelatoms.papers.lkdl import reported
 from kernelatoms.papers.lkdl.reported import BEST, CORESET, KMEANS, LINEAR, UNIFORM
 from kernelatoms.papers.lkdl.usps import measure_map
-from kernelatoms.papers.page import figure_table
+from kernelatoms.papers.page import circumstances_in_words, figure_table, paper_page
 from kernelatoms.papers.store import append_record, key_of, read_records
-from kernelatoms.papers.study import Size, Study
+from kernelatoms.papers.study import Extent, Size, Study
 
 
 def test_records_are_kept_and_a_torn_line_is_dropped(tmp_path):
@@ -71,18 +74,142 @@ def test_a_stopped_study_goes_on_where_it_was(tmp_path):
     calls = []
     study = make_study(calls)
     with pytest.raises(KeyboardInterrupt):
-        list(study.run(tmp_path, study.full, 2))
+        list(study.run(tmp_path, study.full))
     assert len(read_records(study.path(tmp_path))) == 2
-    steps = list(study.run(tmp_path, study.full, 2))
+    steps = list(study.run(tmp_path, study.full))
     assert [(done, total) for done, total, _, _ in steps] == [(i, 6) for i in range(6)]
     assert calls[3:] == [
         ("two", 1, 0), ("two", 2, 0), ("one", 1, 1), ("one", 2, 1), ("two", 1, 1), ("two", 2, 1),
     ]  # fmt: skip
-    assert list(study.run(tmp_path, study.full, 2)) == []
+    assert list(study.run(tmp_path, study.full)) == []
     records = read_records(study.path(tmp_path))
-    assert {"version", "date", "machine", "threads", "load"} <= set(records[0])
+    assert {"version", "commit", "time", "machine", "threads", "load", "seconds"} <= set(records[0])
     # The quick size is a part of the full one: nothing is run again.
-    assert study.missing(tmp_path, study.quick, 1) == []
+    assert study.missing(tmp_path, study.quick) == []
+
+
+def test_seeds_are_counted_or_named(tmp_path):
+    study = make_study([None] * 3)
+    list(study.run(tmp_path, replace(study.full, seeds=range(5, 7))))
+    assert {record["seed"] for record in read_records(study.path(tmp_path))} == {5, 6}
+    assert len(study.missing(tmp_path, study.full)) == 8
+    assert study.missing(tmp_path, replace(study.full, seeds=[6])) == []
+    assert [seed for _, seed in replace(study.quick, seeds=2).runs] == [0, 1]
+
+
+def test_parameters_in_common_reach_the_run_and_stay_out_of_the_record(tmp_path):
+    def measure(setting, seed, data_home):
+        return {"value": setting["x"] * setting["scale"] + setting["shift"]}
+
+    settings = [{"method": "m", "x": x, "shift": s} for x in (1, 2) for s in (0, 1)]
+    study = Study("p/s", "none", Size([], 1), Size(settings, 1), measure, {"scale": 10})
+    assert study.can_change() == ["scale", "shift"]
+    list(study.run(tmp_path, study.full))
+    stored = read_records(study.path(tmp_path))
+    assert [record["measures"]["value"] for record in stored] == [10, 11, 20, 21]
+    assert all("scale" not in record["setting"] for record in stored)
+    # What is changed is part of the record's key: nothing measured before is taken for it.
+    changed = Extent(full=True, changes={"scale": 3, "shift": 5, "other": 1}).of(study)
+    assert [dict(s) for s in changed.settings] == [
+        {"method": "m", "x": x, "shift": 5, "scale": 3} for x in (1, 2)
+    ]
+    assert len(study.missing(tmp_path, changed)) == 2
+    list(study.run(tmp_path, changed))
+    assert [r["measures"]["value"] for r in read_records(study.path(tmp_path))[4:]] == [8, 11]
+
+
+def test_records_name_the_commit_or_none(monkeypatch, tmp_path):
+    commit = circumstances.commit.__wrapped__
+    monkeypatch.setattr(circumstances, "__file__", str(tmp_path / "src/package/papers/this.py"))
+    (tmp_path / "src/package/papers").mkdir(parents=True)
+    assert commit() is None  # no version control
+    code = tmp_path / "src/package/code.py"
+    code.write_text("one = 1")
+    git = ["git", "-c", "user.name=n", "-c", "user.email=e", "-C", str(tmp_path)]
+    subprocess.run([*git, "init", "-q"], check=True)
+    subprocess.run([*git, "add", "."], check=True)
+    subprocess.run([*git, "commit", "-qm", "first"], check=True)
+    name = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, text=True).stdout
+    assert name.startswith(commit())
+    (tmp_path / "notes.txt").write_text("beside the package")
+    assert name.startswith(commit())
+    code.write_text("one = 2")
+    assert commit().endswith("-changed")
+    monkeypatch.setenv("PATH", "")
+    assert commit() is None  # no git
+
+
+def make_figure(study):
+    return PaperFigure(
+        "paper/fig", "Fig. 1", "", "", study, lambda measures: measures["value"], {},
+        lambda curves: [], "x", "value", absent=lambda: {"three": "not installed"},
+    )  # fmt: skip
+
+
+def test_a_figure_says_what_has_no_record(tmp_path):
+    study = make_study([None] * 3)
+    figure = make_figure(study)
+    size = replace(study.full, seeds=3)
+    list(study.run(tmp_path, Size([{"method": "one", "x": 1}], [0, 2])))
+    assert figure.without_records(tmp_path, size) == (
+        "Incomplete: 10 of 12 runs have no record: one at 2 (all seeds); one at 1 (seed 1); "
+        "two at 1, 2 (all seeds)."
+    )
+    settings = [*size.settings, {"method": "three", "x": 1}]
+    page = paper_page("Paper", [figure], tmp_path, Extent(full=True, seeds=range(3)))
+    assert "10 of 12 runs have no record" in page["sections"][0].text
+    list(study.run(tmp_path, size))
+    assert figure.without_records(tmp_path, replace(size, settings=settings)) == ""
+    page = paper_page("Paper", [figure], tmp_path, Extent(full=True, seeds=range(3)))
+    assert "no record" not in page["sections"][0].text
+    page = paper_page("Paper", [figure], tmp_path / "empty", Extent(full=True))
+    assert page["sections"][0].text == "Not run: paper/fig."
+
+
+def test_a_page_tells_the_circumstances_of_its_own_runs(tmp_path):
+    study = make_study([None] * 3)
+    figure = make_figure(study)
+    old = {"version": "0.0", "date": "2020-01-01", "machine": "abacus", "threads": 3}
+    for seed in (0, 9):
+        record = {"setting": study.full.settings[0], "seed": seed, "measures": {"value": 1.0}}
+        append_record(study.path(tmp_path), {**record, **old})
+    words = circumstances_in_words(figure, tmp_path, study.full)
+    assert words == "Run on abacus, 3 threads, kernelatoms 0.0 (commit not recorded), 2020-01-01."
+    list(study.run(tmp_path, study.full))
+    words = circumstances_in_words(figure, tmp_path, study.full)
+    assert str(circumstances.commit()) in words or circumstances.commit() is None
+    assert "abacus" in words
+    assert "abacus" not in circumstances_in_words(figure, tmp_path, replace(study.full, seeds=[1]))
+
+
+def test_stored_runs_are_made_again_and_compared(tmp_path):
+    study = make_study([None] * 3)
+    assert to_repeat(study, tmp_path, Extent()) == []
+    list(study.run(tmp_path, replace(study.full, seeds=range(3, 5))))
+    records = to_repeat(study, tmp_path, Extent(full=True))
+    assert [record["seed"] for record in records] == [3] * 4
+    assert len(to_repeat(study, tmp_path, Extent())) == 1
+    assert to_repeat(study, tmp_path, Extent(seeds=[4]))[0]["seed"] == 4
+    assert all(not run.differences for run in repeat(study, records, None))
+    records[1]["measures"] |= {"value": 99.0, "seconds": 1.0, "gone": "a"}
+    found = list(repeat(study, records, None))
+    assert [bool(run.differences) for run in found] == [False, True, False, False]
+    assert (
+        found[1].in_words()
+        == "one at 2, seed 3: value 99.0 stored, 23 now, gone a stored, None now"
+    )
+
+
+@pytest.mark.parametrize(
+    ("stored", "now", "same"),
+    [
+        (1.0, 1.0 + 1e-8, True), (1.0, 1.0 + 1e-5, False), (0.0, 0.0, True), (0.0, 1e-9, False),
+        (float("nan"), float("nan"), True), (float("nan"), 1.0, False), (1.0, float("nan"), False),
+        ("a", "a", True), ("a", "b", False), (None, 1.0, False), (1.0, "a", False),
+    ],
+)  # fmt: skip
+def test_numbers_repeat_up_to_the_order_of_sums(stored, now, same):
+    assert (differences({"n": stored}, {"n": now}) == {}) == same
 
 
 def test_quick_settings_are_part_of_the_full_ones():
@@ -199,8 +326,45 @@ def test_the_command_runs_resumes_and_writes_a_page(data_home, tmp_path, capsys)
     assert shown["mean"] == pytest.approx(mean)
     page = (out / "lkdl.html").read_text()
     assert "2 seeds" in page
+    assert "Not run: lkdl/fig1a" in page
     assert "95.57" in page  # what the authors reported stands beside
     assert "Fig. 2b" not in page  # nothing was run for it
+
+
+@pytest.mark.filterwarnings("ignore:n_atoms")
+def test_the_command_takes_changes_and_seeds_and_checks(data_home, tmp_path, capsys):
+    out = tmp_path / "out"
+    base = ["reproduce", "lkdl/fig2a", "--data", str(data_home), "-o", str(out)]
+    changes = ["--set", "n_atoms=4", "--set", "n_nonzero=2", "--seeds", "3-3"]
+    assert main([*base, *changes]) == 0
+    records = read_records(out / "lkdl" / "usps-noise.jsonl")
+    assert {(r["setting"]["n_atoms"], r["setting"]["n_nonzero"], r["seed"]) for r in records} == {
+        (4, 2, 3)
+    }
+    assert "--set n_atoms=4 --set n_nonzero=2" in (out / "lkdl.html").read_text()
+    capsys.readouterr()
+    assert main([*base, *changes, "--check"]) == 0
+    assert "lkdl/usps-noise: 6 of 6 runs repeat." in capsys.readouterr().out
+    records[2]["measures"]["accuracy"] += 1
+    lines = "".join(json.dumps(record) + "\n" for record in records)
+    (out / "lkdl" / "usps-noise.jsonl").write_text(lines)
+    assert main([*base, *changes, "--check", "--json"]) == 1
+    (result,) = json.loads(capsys.readouterr().out)
+    assert result["runs"] == 6
+    assert len(result["differ"]) == 1
+    assert main([*base, "--check"]) == 2  # nothing was run with the paper's own parameters
+    assert "there are no records" in capsys.readouterr().err
+
+
+def test_studies_without_data_are_left_out_unless_asked_for_by_name(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("KERNELATOMS_DATA", raising=False)
+    few = ["--seeds", "1", "--set", "passes=1", "--set", "n_points=40"]
+    assert main(["reproduce", "kcrc/fig2", "kdl/fig4b", *few]) == 0
+    printed, errors = capsys.readouterr()
+    assert "kcrc/one-face is left out: " in errors
+    assert "Fig. 4" in printed
+    assert main(["reproduce", "kcrc/fig2"]) == 2
 
 
 def test_list_and_mistakes(tmp_path, capsys, monkeypatch):
@@ -213,4 +377,18 @@ def test_list_and_mistakes(tmp_path, capsys, monkeypatch):
     assert main(["reproduce", "lkdl/fig9"]) == 2
     assert "there is no figure 'lkdl/fig9'" in capsys.readouterr().err
     assert main(["reproduce", "lkdl", "--all"]) == 2
+    capsys.readouterr()
+    for seeds in ("0", "-3", "5-3", "two", "1-", "1.5"):
+        assert main(["reproduce", "lkdl/fig1a", f"--seeds={seeds}"]) == 2
+        assert "--seeds takes how many (5) or the first and the last (0-19)" in " ".join(
+            capsys.readouterr().err.split()
+        )
+    assert main(["reproduce", "lkdl/fig1a", "--set", "nonsense=3"]) == 2
+    assert "--set nonsense: none of the chosen figures has it; there are degree" in " ".join(
+        capsys.readouterr().err.split()
+    )
+    assert main(["reproduce", "lkdl/fig1a", "--set", "degree"]) == 2
+    assert "--set takes name=value" in capsys.readouterr().err
+    assert main(["reproduce", "lkdl/fig1a", "--list"]) == 0
+    assert "--set degree, n_rows" in capsys.readouterr().out
     assert list(tmp_path.iterdir()) == []

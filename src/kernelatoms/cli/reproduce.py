@@ -1,5 +1,8 @@
 """``kernelatoms reproduce``: run a paper's experiment, print its numbers beside ours."""
 
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,6 +21,7 @@ from kernelatoms.cli.speaking import (
 
 if TYPE_CHECKING:
     from kernelatoms.papers import PaperFigure
+    from kernelatoms.papers.study import Extent, Study
 
 EXAMPLES = """**Examples**
 
@@ -26,6 +30,10 @@ EXAMPLES = """**Examples**
 `kernelatoms reproduce lkdl/fig1b --data-home my-data`
 
 `kernelatoms reproduce lkdl/fig3 --full`
+
+`kernelatoms reproduce lkdl/fig2a --full --set n_nonzero=3 --seeds 0-19`
+
+`kernelatoms reproduce lkdl --check -o my-records`
 
 `kernelatoms reproduce --all`
 """
@@ -57,19 +65,37 @@ def reproduce(
             autocompletion=_complete_figure,
         ),
     ] = None,
-    show_list: Annotated[bool, typer.Option("--list", help="List what can be run.")] = False,
+    show_list: Annotated[
+        bool, typer.Option("--list", help="List what can be run; with a NAME, what --set changes.")
+    ] = False,
     run_all: Annotated[bool, typer.Option("--all", help="Run everything.")] = False,
     full: Annotated[
         bool, typer.Option("--full", help="Paper size; else a small one of a minute or so.")
     ] = False,
     seeds: Annotated[
-        int | None, typer.Option(min=1, help="How many seeds; by default the size's own.")
+        str | None,
+        typer.Option(help="How many seeds (5), or which (0-19); by default the size's own."),
     ] = None,
+    changes: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="NAME=VALUE", help="Another value of a parameter; repeatable."
+        ),
+    ] = None,
+    check: Annotated[
+        bool,
+        typer.Option(
+            "--check", help="Run one seed of every setting stored in OUTPUT again, and compare."
+        ),
+    ] = False,
     output: Annotated[
         Path, typer.Option("--output", "-o", help="Folder of the records and the page.")
     ] = Path("reproduced"),
     data_home: Annotated[
-        Path | None, typer.Option(help="Folder of the data sets; else $KERNELATOMS_DATA.")
+        Path | None,
+        typer.Option(
+            "--data", "--data-home", help="Folder of the data sets; else $KERNELATOMS_DATA."
+        ),
     ] = None,
     force: Force = False,
     as_json: Json = False,
@@ -77,20 +103,25 @@ def reproduce(
     """Run a paper's experiment again and print its numbers beside ours.
 
     Every run (a setting with a seed) is one line in OUTPUT/paper/study.jsonl the moment it ends; a
-    command that was stopped goes on where it was. The page OUTPUT/paper.html shows what is there.
+    command that was stopped goes on where it was, and several commands may share a folder. The page
+    OUTPUT/paper.html shows what is there, and says what has not been run.
     """
-    if show_list or not (names or run_all):
-        _list(as_json)
+    if show_list or not (names or run_all or check):
+        _list(_find(names or []), bool(names), as_json)
         return
     if names and run_all:
         raise ValueError("give names or --all, not both.")
     chosen = _find(names or [])
+    extent = _extent(chosen, full, seeds, changes or [])
+    if check:
+        _check(chosen, extent, output, data_home, as_json)
+        return
     papers = {figure.paper for figure in chosen}
     _make_folder(output, papers, force)
     with warnings_as_notes([]):
-        _run_studies(chosen, full, seeds, output, data_home)
-    results = _show(chosen, full, seeds, output, as_json)
-    pages = _write_pages(papers, full, seeds, output, data_home)
+        _run_studies(chosen, extent, output, data_home)
+    results = _show(chosen, extent, output, as_json)
+    pages = _write_pages(papers, extent, output, data_home)
     if as_json:
         print_json({"figures": results, "pages": [str(page) for page in pages]})
     else:
@@ -98,25 +129,26 @@ def reproduce(
             tell(f"Page: {page}")
 
 
-def _list(as_json: bool) -> None:
-    from kernelatoms.papers import FIGURES
-
+def _list(chosen: list["PaperFigure"], named: bool, as_json: bool) -> None:
     if as_json:
         print_json(
             [
                 {
                     "name": figure.name, "title": figure.title, "data": figure.study.dataset,
                     "quick": figure.study.quick.duration, "full": figure.study.full.duration,
+                    "set": figure.study.can_change(),
                 }
-                for figure in FIGURES.values()
+                for figure in chosen
             ]
         )  # fmt: skip
         return
-    width = max(map(len, FIGURES))
+    width = max(len(figure.name) for figure in chosen)
     tell(f"{'name':<{width}} {'quick':>7} {'full':>7}  what")
-    for name, figure in FIGURES.items():
+    for figure in chosen:
         quick, full = figure.study.quick.duration, figure.study.full.duration
-        tell(f"{name:<{width}} {quick:>7} {full:>7}  {figure.title}")
+        tell(f"{figure.name:<{width}} {quick:>7} {full:>7}  {figure.title}")
+        if named:
+            tell(f"{'':<{width}} --set {', '.join(figure.study.can_change()) or 'nothing'}")
     tell(
         "\nTimes are those of two cores. Figures of one study share their runs. The data sets: "
         "kernelatoms datasets."
@@ -146,24 +178,116 @@ def _make_folder(output: Path, papers: set[str], force: bool) -> None:
         check_result_target(output / f"{paper}.html", (".html",), force=force)
 
 
+def _extent(
+    chosen: list["PaperFigure"], full: bool, seeds: str | None, changes: list[str]
+) -> "Extent":
+    """Return what the options ask for; refuse what no chosen figure has."""
+    from kernelatoms.papers.study import Extent
+
+    values = dict(map(_change, changes))
+    names = sorted({name for figure in chosen for name in figure.study.can_change()})
+    for name in values:
+        if name not in names:
+            raise ValueError(
+                f"--set {name}: none of the chosen figures has it; there are {', '.join(names)}."
+            )
+    return Extent(full, None if seeds is None else _seeds(seeds), values)
+
+
+def _change(text: str) -> tuple[str, Any]:
+    """Return name and value of "name=value"; a value that is no number or the like is a word."""
+    name, equals, value = (part.strip() for part in text.partition("="))
+    if not equals or not name or not value:
+        raise ValueError(f"--set takes name=value, such as --set n_atoms=50, got {text!r}.")
+    try:
+        return name, json.loads(value)
+    except ValueError:
+        return name, value
+
+
+def _seeds(text: str) -> range:
+    """Return the seeds of "5" (the first five) or "3-7"."""
+    first, dash, last = text.partition("-")
+    if not dash:
+        first, last = "0", str(int(first) - 1) if first.isdecimal() else ""
+    if not (first.isdecimal() and last.isdecimal()) or int(last) < int(first):
+        raise ValueError(
+            f"--seeds takes how many (5) or the first and the last (0-19), got {text!r}."
+        )
+    return range(int(first), int(last) + 1)
+
+
 def _run_studies(
-    chosen: list["PaperFigure"], full: bool, seeds: int | None, output: Path, data_home: Path | None
+    chosen: list["PaperFigure"], extent: "Extent", output: Path, data_home: Path | None
 ) -> None:
     studies = {figure.study.name: figure.study for figure in chosen}
     for study in studies.values():
-        size = study.size(full)
-        todo = len(study.missing(output, size, seeds or size.n_seeds))
-        there = (seeds or size.n_seeds) * len(size.settings) - todo
-        say(f"{study.name}: {todo} runs to do, {there} there already.")
-        with progress() as on_step:
-            for done, total, setting, seed in study.run(
-                output, size, seeds or size.n_seeds, data_home
-            ):
+        size = extent.of(study)
+        todo = len(study.missing(output, size))
+        say(f"{study.name}: {todo} runs to do, {len(size.runs) - todo} there already.")
+        with _left_out_without_data(study, len(studies)), progress() as on_step:
+            for done, total, setting, seed in study.run(output, size, data_home):
                 on_step(done, total, f"{study.name} seed {seed}, {setting['method']}")
 
 
+@contextmanager
+def _left_out_without_data(study: "Study", n_studies: int) -> Iterator[None]:
+    """Say that a data set is not there and go on with the other studies, if there are any."""
+    from kernelatoms.datasets import DatasetNotFoundError
+
+    try:
+        yield
+    except DatasetNotFoundError as error:
+        if n_studies == 1:
+            raise
+        say(f"{study.name} is left out: {error}")
+
+
+def _check(
+    chosen: list["PaperFigure"],
+    extent: "Extent",
+    output: Path,
+    data_home: Path | None,
+    as_json: bool,
+) -> None:
+    """Make stored runs again; exit with 1 if any gives other numbers now."""
+    from kernelatoms.papers.check import repeat, to_repeat
+
+    results: list[dict[str, Any]] = []
+    studies = {figure.study.name: figure.study for figure in chosen}
+    for study in studies.values():
+        records = to_repeat(study, output, extent)
+        if not records:
+            say(f"{study.name}: no records in {output}.")
+            continue
+        made, others = 0, []
+        with (
+            warnings_as_notes([]),
+            _left_out_without_data(study, len(studies)),
+            progress() as on_step,
+        ):
+            for repetition in repeat(study, records, data_home):
+                made += 1
+                on_step(made, len(records), study.name)
+                if repetition.differences:
+                    others.append(repetition)
+        results.append(
+            {"study": study.name, "runs": made, "differ": [run.in_words() for run in others]}
+        )
+        if not as_json:
+            tell(f"{study.name}: {made - len(others)} of {made} runs repeat.")
+            for run in others:
+                tell(f"  {run.in_words()}")
+    if as_json:
+        print_json(results)
+    if not results:
+        raise ValueError(f"there are no records in {output}; -o names their folder.")
+    if any(result["differ"] for result in results):
+        raise typer.Exit(1)
+
+
 def _show(
-    chosen: list["PaperFigure"], full: bool, seeds: int | None, output: Path, as_json: bool
+    chosen: list["PaperFigure"], extent: "Extent", output: Path, as_json: bool
 ) -> list[dict[str, Any]]:
     from rich.console import Console
 
@@ -172,15 +296,17 @@ def _show(
     console = Console(highlight=False)
     results = []
     for figure in chosen:
-        size = figure.study.size(full)
-        curves = figure.curves(output, size, seeds or size.n_seeds)
+        size = extent.of(figure.study)
+        curves = figure.curves(output, size)
         if not curves:  # at the quick size some figures have no runs
             continue
         table = figure_table(figure, curves)
         claims = figure.claims(curves)
+        incomplete = figure.without_records(output, size)
         results.append(
             {
                 "name": figure.name,
+                "incomplete": incomplete,
                 "claims": [vars(claim) for claim in claims],
                 "values": [
                     {"method": m, "x": x, "seeds": len(curves.at(m, x)), "mean": curves.mean(m, x)}
@@ -193,13 +319,13 @@ def _show(
         if not as_json:
             console.print(f"\n{figure.title}", style="bold", markup=False)
             print_table(console, table)
-            for text in claims_in_words(figure, curves):
+            for text in filter(None, [incomplete, *claims_in_words(figure, curves)]):
                 console.print(text, markup=False)
     return results
 
 
 def _write_pages(
-    papers: set[str], full: bool, seeds: int | None, output: Path, data_home: Path | None
+    papers: set[str], extent: "Extent", output: Path, data_home: Path | None
 ) -> list[Path]:
     from kernelatoms.papers import FIGURES
     from kernelatoms.papers.page import paper_page
@@ -208,7 +334,7 @@ def _write_pages(
     pages = []
     for paper in sorted(papers):
         figures = [figure for figure in FIGURES.values() if figure.paper == paper]
-        page = paper_page(_TITLES[paper], figures, output, full, seeds, data_home)
+        page = paper_page(_TITLES[paper], figures, output, extent, data_home)
         pages.append(
             write_report(
                 output / f"{paper}.html", page["title"], page["sections"], lead=page["lead"],

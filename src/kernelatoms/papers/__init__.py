@@ -2,6 +2,8 @@
 
 - ``study``: a grid of settings and seeds, each measured once: the runs behind figures.
 - ``store``: one JSON line per (setting, seed), so that runs resume where they stopped.
+- ``circumstances``: what a record says of its run: commit, machine, threads, time.
+- ``check``: stored runs made again, and what no longer repeats.
 - ``figure``: what a paper showed of a study: reported numbers, our curves, claims to check.
 - ``page``: figures as tables, plots and one HTML page.
 - ``corruption``: noise and missing pixels, the same for every method.

@@ -139,13 +139,13 @@ class PaperFigure:
         """Return what the table calls a place on the axis."""
         return self.nowhere if x is None else self.names.get(x, self.place.format(x))
 
-    def curves(self, folder: Path, size: Size, n_seeds: int) -> Curves:
+    def curves(self, folder: Path, size: Size) -> Curves:
         """Collect the records of these settings and seeds."""
         wanted = {key_of(setting): i for i, setting in enumerate(size.settings)}
         found: dict[int, dict[int, float]] = {}
         for record in read_records(self.study.path(folder)):
             i = wanted.get(key_of(record["setting"]))
-            if i is None or record["seed"] >= n_seeds:
+            if i is None or record["seed"] not in size.each_seed:
                 continue
             value = self.measured(record["measures"])
             if value is not None:
@@ -156,3 +156,34 @@ class PaperFigure:
             of_seed = found[i]
             values[setting["method"], setting["x"]] = [of_seed[seed] for seed in sorted(of_seed)]
         return self.compared(Curves(values))
+
+    def without_records(self, folder: Path, size: Size) -> str:
+        """Say which runs of the study have no record; nothing, if all have one.
+
+        Methods that cannot be run here are named by ``absent`` instead.
+        """
+        absent = self.absent()
+        runs = [run for run in size.runs if run[0]["method"] not in absent]
+        missing: dict[tuple[str, float | None], list[int]] = {}
+        for setting, seed in self.study.missing(folder, size):
+            if setting["method"] not in absent:
+                missing.setdefault((setting["method"], setting["x"]), []).append(seed)
+        if not missing:
+            return ""
+        by_method: dict[str, dict[str, list[str]]] = {}
+        for (method, x), seeds in missing.items():
+            words = _seeds_in_words(seeds, size.each_seed)
+            by_method.setdefault(method, {}).setdefault(words, []).append(self.name_of(x))
+        named = "; ".join(
+            f"{method} at {', '.join(places)} ({words})"
+            for method, parts in by_method.items()
+            for words, places in parts.items()
+        )
+        n_missing = sum(map(len, missing.values()))
+        return f"Incomplete: {n_missing} of {len(runs)} runs have no record: {named}."
+
+
+def _seeds_in_words(seeds: Sequence[int], of: Sequence[int]) -> str:
+    if len(seeds) == len(of):
+        return "all seeds"
+    return f"seed{'s' if len(seeds) > 1 else ''} {', '.join(map(str, seeds))}"

@@ -1,7 +1,7 @@
 """Figures of papers as tables, plots and one HTML page: ours beside what was reported."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +9,8 @@ import numpy as np
 
 from kernelatoms import __version__
 from kernelatoms.papers.figure import Claim, Curves, PaperFigure, Reported
-from kernelatoms.papers.store import read_records
-from kernelatoms.papers.study import DataHome
+from kernelatoms.papers.store import Record, key_of, read_records
+from kernelatoms.papers.study import DataHome, Extent, Size
 from kernelatoms.report import (
     Picture,
     Section,
@@ -79,16 +79,19 @@ def claims_in_words(figure: PaperFigure, curves: Curves) -> list[str]:
 
 
 def figure_section(
-    figure: PaperFigure, curves: Curves, folder: Path, data_home: DataHome = None
+    figure: PaperFigure, curves: Curves, folder: Path, size: Size, data_home: DataHome = None
 ) -> Section:
     """Return a figure's part of the page."""
-    claims = "\n\n".join(claims_in_words(figure, curves))
+    words = [
+        figure.text, figure.without_records(folder, size), *claims_in_words(figure, curves),
+        circumstances_in_words(figure, folder, size),
+    ]  # fmt: skip
     picture = Picture(
         figure_picture(figure, curves),
         picture_in_words(figure, curves),
         f"{curves_in_words(figure)}; the table has the numbers.",
     )
-    text = f"{figure.text}\n\n{claims}\n\n{circumstances(figure, folder)}"
+    text = "\n\n".join(filter(None, words))
     pictures = [*figure.drawings(data_home), *figure.pictures(folder), picture]
     return Section(figure.title, text, table=figure_table(figure, curves), pictures=pictures)
 
@@ -146,47 +149,71 @@ def _drawn(name: str) -> str:
     return name
 
 
-def circumstances(figure: PaperFigure, folder: Path) -> str:
-    """Say on which machine, with how many threads and which version the runs were made."""
-    records = read_records(figure.study.path(folder))
-    parts = []
-    for key, words in (
-        ("machine", "Run on {}"), ("threads", "{} threads"), ("version", "kernelatoms {}"),
-        ("date", "{}"),
-    ):  # fmt: skip
-        values = sorted({str(record[key]) for record in records if key in record})
-        parts.append(words.format(" and ".join(values) if len(values) < 4 else "several"))
+def circumstances_in_words(figure: PaperFigure, folder: Path, size: Size) -> str:
+    """Say by which code, on which machine, with how many threads and when the runs were made."""
+    shown = {(key_of(setting), seed) for setting, seed in size.runs}
+    records = [
+        record
+        for record in read_records(figure.study.path(folder))
+        if (key_of(record["setting"]), record["seed"]) in shown
+    ]
+    days = [str(record.get("time", record.get("date")))[:10] for record in records]
+    parts = [
+        f"Run on {_values(record['machine'] for record in records)}",
+        f"{_values(record['threads'] for record in records)} threads",
+        f"kernelatoms {_values(_code(record) for record in records)}",
+        _values(days),
+    ]
     loads = [record["load"] for record in records if record.get("load") is not None]
-    busy = ""
     if loads:  # not every system knows its load
-        busy = f"; load average {min(loads):.1f} to {max(loads):.1f} at the start of runs"
-    return ", ".join(parts) + busy + "."
+        parts[-1] += f"; load average {min(loads):.1f} to {max(loads):.1f} at the start of runs"
+    return ", ".join(parts) + "."
+
+
+def _code(record: Record) -> str:
+    commit = record.get("commit")
+    return f"{record['version']} ({commit or 'commit not recorded'})"
+
+
+def _values(values: Iterable[Any]) -> str:
+    different = sorted(set(map(str, values)))
+    return " and ".join(different) if len(different) < 4 else "several"
 
 
 def paper_page(
     title: str,
     figures: Sequence[PaperFigure],
     folder: Path,
-    full: bool,
-    n_seeds: int | None,
+    extent: Extent,
     data_home: DataHome = None,
 ) -> dict[str, Any]:
-    """Return title, lead, sections and footer of a page with every figure that has records."""
-    sections = []
+    """Return title, lead, sections and footer of a page with every figure that has records.
+
+    Figures without any are named at the end.
+    """
+    sections, empty = [], []
     judged: dict[str, list[Claim]] = {}
     for figure in figures:
-        size = figure.study.size(full)
-        curves = figure.curves(folder, size, n_seeds or size.n_seeds)
+        size = extent.of(figure.study)
+        curves = figure.curves(folder, size)
         if curves:
-            sections.append(figure_section(figure, curves, folder, data_home))
+            sections.append(figure_section(figure, curves, folder, size, data_home))
             judged[figure.title] = figure.claims(curves)
-    summary = Section("Claims", "What is missed stays here as missed.", table=claims_table(judged))
+        elif size.settings:
+            empty.append(figure.name)
+    if any(judged.values()):
+        words = "What is missed stays here as missed."
+        sections.insert(0, Section("Claims", words, table=claims_table(judged)))
+    if empty:
+        sections.append(Section("Without records", f"Not run: {', '.join(empty)}."))
+    changes = "".join(f" --set {name}={value}" for name, value in extent.changes.items())
     return {
         "title": title,
-        "sections": [summary, *sections] if any(judged.values()) else sections,
-        "lead": f"{claims_counted(judged)}, at {'paper' if full else 'quick'} size.",
+        "sections": sections,
+        "lead": f"{claims_counted(judged)}, at {'paper' if extent.full else 'quick'} size"
+        f"{f', with{changes}' if changes else ''}.",
         "footer": f"Written by kernelatoms {__version__}: kernelatoms reproduce"
-        f"{' --full' if full else ''}.",
+        f"{' --full' if extent.full else ''}{changes}.",
     }
 
 
