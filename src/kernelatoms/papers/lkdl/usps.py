@@ -1,9 +1,10 @@
 """USPS: how good the map is (Fig. 1a), how well it classifies (1b), under noise (2a) and with
 missing pixels (2b).
 
-Pixels lie in [0, 1], rows have unit l2 norm after corruption, missing pixels are 0; 300 atoms a
-class, 5 nonzeros, 5 passes, (x'y)^2, rank 256, the published split. Kernel K-SVD is exact: all
-rows of a class, no landmarks.
+Pixels lie in [0, 1], rows have unit l2 norm after corruption, missing pixels are 0; 300 atoms per
+class, 5 nonzeros, 5 passes, rank 256, the published split. The kernel is (x'y)^2, as in the
+authors' result files, and (x'y)^4, as in the text. Kernel K-SVD is exact: all rows of a class, no
+landmarks.
 """  # noqa: D205
 
 from functools import lru_cache
@@ -49,15 +50,19 @@ SAMPLING_OF = {
     COLUMN_NORM: "column-norm",
 }
 LINEAR_3 = "linear K-SVD, 3 nonzeros"
-CORESET_4 = "LKDL, coreset, (x'y)^4"
 
 _N_APPROXIMATED = 2000
 _DICTIONARY = {"n_atoms": 300, "n_nonzero": 5, "passes": 5}
 
 
-def _map_settings(methods: list[str], shares: tuple[float, ...]) -> list[Setting]:
+def to_the_fourth(method: str) -> str:
+    """Return the name of a method under (x'y)^4, where (x'y)^2 stands beside it."""
+    return f"{method}, (x'y)^4"
+
+
+def _map_settings(methods: list[str], shares: tuple[float, ...], degree: int) -> list[Setting]:
     return [
-        {"method": method, "x": share, "degree": 2, "n_rows": _N_APPROXIMATED}
+        {"method": method, "x": share, "degree": degree, "n_rows": _N_APPROXIMATED}
         for method in methods
         for share in shares
     ]
@@ -67,8 +72,8 @@ def _linear(method: str = LINEAR, n_nonzero: int = 5) -> dict[str, Any]:
     return {"method": method, **_DICTIONARY, "n_nonzero": n_nonzero}
 
 
-def _kernel() -> dict[str, Any]:
-    return {"method": KERNEL, **_DICTIONARY, "degree": 2}
+def _kernel(method: str = KERNEL, degree: int = 2) -> dict[str, Any]:
+    return {"method": method, **_DICTIONARY, "degree": degree}
 
 
 def _lkdl(method: str, share: float, degree: int = 2) -> dict[str, Any]:
@@ -77,20 +82,23 @@ def _lkdl(method: str, share: float, degree: int = 2) -> dict[str, Any]:
     return {"method": method, **_DICTIONARY, **mapped}
 
 
-def _landmark_settings(methods: list[str], shares: tuple[float, ...]) -> list[Setting]:
+def _landmark_settings(
+    methods: list[str], shares: tuple[float, ...], degree: int
+) -> list[Setting]:
     without: list[Setting] = [
         {**_linear(), "x": None},
         {**_linear(LINEAR_3, n_nonzero=3), "x": None},
-        {**_kernel(), "x": None},
+        {**_kernel(degree=degree), "x": None},
     ]
-    return without + [{**_lkdl(m, share), "x": share} for m in methods for share in shares]
+    return without + [{**_lkdl(m, share, degree), "x": share} for m in methods for share in shares]
 
 
 def _corruption_settings(levels: tuple[float, ...], full: bool) -> list[Setting]:
     methods = [_linear(), _lkdl(CORESET, 0.2)]
     if full:
         methods += [_linear(LINEAR_3, n_nonzero=3), _lkdl(KMEANS, 0.2), _lkdl(UNIFORM, 0.2)]
-        methods += [_lkdl(CORESET_4, 0.2, degree=4), _kernel()]
+        methods += [_lkdl(to_the_fourth(CORESET), 0.2, degree=4), _kernel()]
+        methods += [_kernel(to_the_fourth(KERNEL), degree=4)]
     return [{**method, "x": level} for method in methods for level in levels]
 
 
@@ -130,15 +138,29 @@ def measure_missing(setting: Setting, seed: int, data_home: DataHome) -> dict[st
 APPROXIMATION = Study(
     name="lkdl/usps-approximation",
     dataset="usps",
-    quick=Size(_map_settings([BEST, KMEANS, UNIFORM], (0.05, 0.1, 0.2)), 3, "20 s"),
-    full=Size(_map_settings([BEST, *SAMPLING_OF], SHARES), 10, "6 min"),
+    quick=Size(_map_settings([BEST, KMEANS, UNIFORM], (0.05, 0.1, 0.2), 2), 3, "20 s"),
+    full=Size(_map_settings([BEST, *SAMPLING_OF], SHARES, 2), 10, "6 min"),
+    measure=measure_map,
+)
+APPROXIMATION_4 = Study(
+    name="lkdl/usps-approximation-4",
+    dataset="usps",
+    quick=Size(_map_settings([BEST, KMEANS, UNIFORM], (0.05, 0.1, 0.2), 4), 3, "20 s"),
+    full=Size(_map_settings([BEST, *SAMPLING_OF], SHARES, 4), 10, "6 min"),
     measure=measure_map,
 )
 LANDMARKS = Study(
     name="lkdl/usps-landmarks",
     dataset="usps",
-    quick=Size(_landmark_settings([KMEANS, UNIFORM, CORESET], (0.05, 0.2)), 3, "30 s"),
-    full=Size(_landmark_settings(list(SAMPLING_OF), SHARES), 10, "25 min"),
+    quick=Size(_landmark_settings([KMEANS, UNIFORM, CORESET], (0.05, 0.2), 2), 3, "30 s"),
+    full=Size(_landmark_settings(list(SAMPLING_OF), SHARES, 2), 10, "15 min"),
+    measure=measure_clean,
+)
+LANDMARKS_4 = Study(
+    name="lkdl/usps-landmarks-4",
+    dataset="usps",
+    quick=Size(_landmark_settings([KMEANS, UNIFORM, CORESET], (0.05, 0.2), 4), 3, "30 s"),
+    full=Size(_landmark_settings(list(SAMPLING_OF), SHARES, 4), 10, "15 min"),
     measure=measure_clean,
 )
 NOISY = Study(
