@@ -29,6 +29,11 @@ def with_map(method: str) -> str:
     return f"{method} + LKDL"
 
 
+def chosen(method: str) -> str:
+    """Return the name of a method of ours, whose choices are made on training rows."""
+    return f"{method}, chosen on training rows"
+
+
 def on_raw(method: str) -> str:
     """Return the name of a supervised method on rows that are not scaled."""
     return f"{method}, raw rows"

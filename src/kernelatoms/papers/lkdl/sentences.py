@@ -102,14 +102,14 @@ def sentences_1b(curves: Curves) -> list[Claim]:
     return claims
 
 
-def sentences_2(
-    curves: Curves, numbers: Mapping[str, Mapping[float | None, float]]
-) -> list[Claim]:
+def sentences_2(curves: Curves, numbers: Mapping[str, Mapping[float | None, float]]) -> list[Claim]:
     """Return the sentence about LKDL and KKSVD on corrupted digits, under both kernels."""
     most = max(abs(numbers[KERNEL][x] - numbers[CORESET][x]) for x in numbers[KERNEL])
     claims = []
     for lkdl, kernel in ((CORESET, KERNEL), (to_the_fourth(CORESET), to_the_fourth(KERNEL))):
-        gaps = {x: curves.mean(lkdl, x) - curves.mean(kernel, x) for x in curves.shared(lkdl, kernel)}
+        gaps = {
+            x: curves.mean(lkdl, x) - curves.mean(kernel, x) for x in curves.shared(lkdl, kernel)
+        }
         if gaps:
             claims.append(
                 Claim(
@@ -155,7 +155,7 @@ def sentences_3b(curves: Curves) -> list[Claim]:
     return [
         Claim(
             f'V-A2: "For training the entire database of MNIST, LKDL is {_FASTER}-times faster '
-            f'that KKSVD" (by the authors\' files {_HOW_FAST:.0f} times)',
+            f"that KKSVD\" (by the authors' files {_HOW_FAST:.0f} times)",
             kernel / lkdl >= _FASTER,
             f"{kernel / lkdl:.2f} times: {lkdl:.1f} s and {kernel:.1f} s. Our kernel K-SVD works "
             "with coordinates, not with n x n matrices",

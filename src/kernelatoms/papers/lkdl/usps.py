@@ -25,6 +25,7 @@ from kernelatoms import (
 )
 from kernelatoms.datasets import load_usps
 from kernelatoms.papers.corruption import add_noise, kept_pixels
+from kernelatoms.papers.lkdl.chosen import DIGITS, is_search, measure_lkdl
 from kernelatoms.papers.lkdl.reported import (
     BEST,
     COLUMN_NORM,
@@ -37,6 +38,7 @@ from kernelatoms.papers.lkdl.reported import (
     NOISE,
     SHARES,
     UNIFORM,
+    chosen,
 )
 from kernelatoms.papers.study import DataHome, Setting, Size, Study
 
@@ -50,6 +52,7 @@ SAMPLING_OF = {
     COLUMN_NORM: "column-norm",
 }
 LINEAR_3 = "linear K-SVD, 3 nonzeros"
+OURS = chosen("LKDL")
 
 _N_APPROXIMATED = 2000
 _DICTIONARY = {"n_atoms": 300, "n_nonzero": 5, "passes": 5}
@@ -82,9 +85,7 @@ def _lkdl(method: str, share: float, degree: int = 2) -> dict[str, Any]:
     return {"method": method, **_DICTIONARY, **mapped}
 
 
-def _landmark_settings(
-    methods: list[str], shares: tuple[float, ...], degree: int
-) -> list[Setting]:
+def _landmark_settings(methods: list[str], shares: tuple[float, ...], degree: int) -> list[Setting]:
     without: list[Setting] = [
         {**_linear(), "x": None},
         {**_linear(LINEAR_3, n_nonzero=3), "x": None},
@@ -119,6 +120,8 @@ def measure_map(setting: Setting, seed: int, data_home: DataHome) -> dict[str, f
 
 def measure_clean(setting: Setting, seed: int, data_home: DataHome) -> dict[str, float]:
     """Return the accuracy on the test set, in percent."""
+    if is_search(setting):
+        return measure_lkdl(setting, seed, data_home)
     return _accuracy(setting, seed, data_home, _data(data_home).X_test)
 
 
@@ -153,7 +156,11 @@ LANDMARKS = Study(
     name="lkdl/usps-landmarks",
     dataset="usps",
     quick=Size(_landmark_settings([KMEANS, UNIFORM, CORESET], (0.05, 0.2), 2), 3, "30 s"),
-    full=Size(_landmark_settings(list(SAMPLING_OF), SHARES, 2), 10, "15 min"),
+    full=Size(
+        [*_landmark_settings(list(SAMPLING_OF), SHARES, 2), {"method": OURS, **DIGITS, "x": None}],
+        10,
+        "30 min",
+    ),  # fmt: skip
     measure=measure_clean,
 )
 LANDMARKS_4 = Study(
@@ -191,8 +198,8 @@ def _data(data_home: DataHome) -> Bunch:
 def _some_rows(seed: int, n_rows: int, degree: int, data_home: DataHome) -> tuple[Array, Array]:
     """Return random rows, and the squared eigenvalues of their kernel matrix, largest first."""
     pixels = _data(data_home).X_train
-    chosen = np.random.default_rng(seed).permutation(len(pixels))[:n_rows]
-    rows = normalize(pixels[chosen].astype(np.float64))
+    picked = np.random.default_rng(seed).permutation(len(pixels))[:n_rows]
+    rows = normalize(pixels[picked].astype(np.float64))
     eigenvalues = np.linalg.eigvalsh((rows @ rows.T) ** degree)
     return rows, eigenvalues[::-1] ** 2
 
@@ -207,18 +214,18 @@ def _accuracy(setting: Setting, seed: int, data_home: DataHome, pixels: Array) -
 @lru_cache(maxsize=1)
 def _fitted(method: tuple[tuple[str, Any], ...], seed: int, data_home: DataHome) -> Any:
     """Learn once for all levels of corruption: they only touch the test set."""
-    chosen, usps = dict(method), _data(data_home)
-    loop = {"n_nonzero_coefs": chosen["n_nonzero"], "max_iter": chosen["passes"], "tol": 0}
-    learner = KSVD(chosen["n_atoms"], **loop)
-    if "degree" in chosen and "sampling" not in chosen:
+    picked, usps = dict(method), _data(data_home)
+    loop = {"n_nonzero_coefs": picked["n_nonzero"], "max_iter": picked["passes"], "tol": 0}
+    learner = KSVD(picked["n_atoms"], **loop)
+    if "degree" in picked and "sampling" not in picked:
         learner = KernelKSVD(
-            chosen["n_atoms"], kernel="poly", degree=chosen["degree"], gamma=1, coef0=0, **loop
+            picked["n_atoms"], kernel="poly", degree=picked["degree"], gamma=1, coef0=0, **loop
         )
     model = ClassDictionaryClassifier(learner, random_state=seed)
-    if "sampling" in chosen:
+    if "sampling" in picked:
         linearizer = KernelLinearizer(
-            "poly", degree=chosen["degree"], gamma=1, coef0=0, n_landmarks=chosen["landmarks"],
-            n_components=chosen["rank"], sampling=chosen["sampling"], random_state=seed,
+            "poly", degree=picked["degree"], gamma=1, coef0=0, n_landmarks=picked["landmarks"],
+            n_components=picked["rank"], sampling=picked["sampling"], random_state=seed,
         )  # fmt: skip
         model = make_pipeline(linearizer, model)
     return model.fit(normalize(usps.X_train).astype(np.float32), usps.y_train)
