@@ -66,7 +66,7 @@ def measure_fddl(setting: Setting, seed: int, data_home: DataHome) -> dict[str, 
     rows = _digits(blur, data_home)
     train, held_out = next(_folds(setting, rows, seed))
     part = _mapped(_part(rows, train, held_out), gamma, setting, seed)
-    scores = {
+    scores: dict[Cell, float] = {
         (weight,): _fisher(setting, weight, seed)
         .fit(part.train, part.train_labels)
         .score(part.test, part.test_labels)

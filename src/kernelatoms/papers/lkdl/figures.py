@@ -202,8 +202,8 @@ FIGURES = (
     PaperFigure(
         name="lkdl/fig1a-degree4",
         title="Fig. 1a with the text's (x'y)^4 (USPS)",
-        text="The same under the kernel that the text names. The numbers that the authors published "
-        "are of (x'y)^2 and stand in the figure before.",
+        text="The same under the kernel that the text names. The numbers that the authors "
+        "published are of (x'y)^2 and stand in the figure before.",
         source=reported.NO_NUMBERS,
         study=APPROXIMATION_4,
         measured=_error,

@@ -121,7 +121,8 @@ FIGURES = (
         name="lkdl/table3-weights",
         title="Table III with weights and rank of our choice (Extended Yale B)",
         text=_FACES + _RAW + _MAP + "570 atoms, 30 nonzeros. " + _OURS + "The claims are about all "
-        "components of the map; the paper's 400 stand beside. " + _WHY + "D-KSVD is our addition. " + _SEARCHED,
+        "components of the map; the paper's 400 stand beside. " + _WHY
+        + "D-KSVD is our addition. " + _SEARCHED,
         source=reported.TABLE,
         study=faces.YALEB_CHOSEN,
         reported=reported.TABLE_3,

@@ -55,6 +55,7 @@ LINEAR_3 = "linear K-SVD, 3 nonzeros"
 OURS = chosen("LKDL")
 
 _N_APPROXIMATED = 2000
+_OURS: Setting = {"method": OURS, **DIGITS, "x": None}
 _DICTIONARY = {"n_atoms": 300, "n_nonzero": 5, "passes": 5}
 
 
@@ -156,11 +157,7 @@ LANDMARKS = Study(
     name="lkdl/usps-landmarks",
     dataset="usps",
     quick=Size(_landmark_settings([KMEANS, UNIFORM, CORESET], (0.05, 0.2), 2), 3, "30 s"),
-    full=Size(
-        [*_landmark_settings(list(SAMPLING_OF), SHARES, 2), {"method": OURS, **DIGITS, "x": None}],
-        10,
-        "30 min",
-    ),  # fmt: skip
+    full=Size([*_landmark_settings(list(SAMPLING_OF), SHARES, 2), _OURS], 10, "30 min"),
     measure=measure_clean,
 )
 LANDMARKS_4 = Study(
