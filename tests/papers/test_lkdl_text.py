@@ -33,7 +33,7 @@ def holds(sentences_of, values, *more):
 
 def test_sentences_of_fig_1a_can_fail():
     good = {(KMEANS, 0.1): [0.014], (BEST, 0.1): [0.01]}
-    others = dict.fromkeys([(m, 0.1) for m in (UNIFORM, CORESET, DIAGONAL, COLUMN_NORM)], [0.02])
+    others = {(m, 0.1): [0.02] for m in (UNIFORM, CORESET, DIAGONAL, COLUMN_NORM)}
     assert holds(sentences.sentences_1a, good | others) == [True, True]
     assert holds(sentences.sentences_1a, good | {(KMEANS, 0.1): [0.016]}) == [False]
     assert holds(sentences.sentences_1a, others | {(UNIFORM, 0.1): [0.031]}) == [False]
@@ -173,7 +173,8 @@ def test_test_labels_have_no_part_in_a_choice(data_home, tmp_path):
     other.mkdir()
     with np.load(f"{data_home}/usps.npz") as file:
         arrays = dict(file)
-    np.savez(other / "usps.npz", **arrays | {"X_test": -arrays["X_test"], "y_test": 9 - arrays["y_test"]})  # fmt: skip
+    arrays |= {"X_test": -arrays["X_test"], "y_test": 9 - arrays["y_test"]}
+    np.savez(other / "usps.npz", **arrays)
     here, there = (usps.measure_clean(setting, 0, str(home)) for home in (data_home, other))
     assert here.pop("accuracy") != there.pop("accuracy")
     assert here == there
@@ -202,7 +203,8 @@ def test_faces_choose_on_training_rows(data_home):
     small = {"gammas": [0.1, 0.5], "nonzeros": [2, 4], "atoms_each": 2, "folds": 2}
     small |= {"passes": 1, "init_passes": 1}
     measured = faces.YALEB_CHOSEN.run_once({**setting, **small}, 0, data_home)
-    assert measured["gamma"] in small["gammas"] and measured["nonzeros"] in small["nonzeros"]
+    assert measured["gamma"] in small["gammas"]
+    assert measured["nonzeros"] in small["nonzeros"]
     fixed = {"gamma": measured["gamma"], "n_nonzero": int(measured["nonzeros"])}
     plain = {k: v for k, v in {**setting, **small}.items() if k not in ("gammas", "nonzeros")}
     again = faces.YALEB_CHOSEN.run_once({**plain, **fixed}, 0, data_home)
@@ -220,7 +222,7 @@ def test_the_first_of_equals_is_taken():
 def mnist_home(tmp_path, rng):
     y = (np.arange(1200) % 10).astype(np.uint8)
     prototypes = rng.random((10, 28, 28)) > 0.7
-    X = (160 * prototypes[y] + 90 * rng.random((1200, 28, 28))).astype(np.uint8)
+    X = (30 * prototypes[y] + 220 * rng.random((1200, 28, 28))).astype(np.uint8)
     np.savez(tmp_path / "mnist.npz", X_train=X[:1000], y_train=y[:1000], X_test=X[1000:],
              y_test=y[1000:])  # fmt: skip
     return str(tmp_path)
@@ -238,7 +240,7 @@ def test_every_way_through_the_stream(mnist_home, method):
         for x in (400, 800)
     )
     assert half["accuracy"] == half["now"]  # all digits so far come now
-    assert min(*half.values(), *end.values()) > 60
+    assert min(*half.values(), *end.values()) > 30
     assert end["accuracy"] != end["now"]
 
 
@@ -265,10 +267,8 @@ def test_claims_of_the_stream_can_fail():
     good = {(online.KEPT, end): [95.5], (online.SAMPLED, end): [95.1], (online.BATCH, end): [96.0]}
     claims = FIGURES["lkdl/online"].claims
     assert [c.holds for c in claims(Curves(good))] == [True, True]
-    assert [c.holds for c in claims(Curves(good | {(online.SAMPLED, end): [94.9]}))] == [
-        True,
-        False,
-    ]
+    low = good | {(online.SAMPLED, end): [94.9]}
+    assert [c.holds for c in claims(Curves(low))] == [True, False]
     now = {(online.KEPT, end): [95.0, 95.1], (online.RECENT, end): [95.5, 95.7]}
     claims = FIGURES["lkdl/online-now"].claims
     assert [c.holds for c in claims(Curves(now))] == [True]
