@@ -240,7 +240,7 @@ def test_every_way_through_the_stream(mnist_home, method):
         for x in (400, 800)
     )
     assert half["accuracy"] == half["now"]  # all digits so far come now
-    assert min(*half.values(), *end.values()) > 30
+    assert min(*half.values(), *end.values()) > 20  # 10 would be chance
     assert end["accuracy"] != end["now"]
 
 
