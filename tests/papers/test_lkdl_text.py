@@ -1,7 +1,10 @@
 """The LKDL paper's sentences as claims that can fail; choices on training rows; the stream."""
 
+import itertools
+
 import numpy as np
 import pytest
+from scipy.linalg import sqrtm
 from scipy.ndimage import gaussian_filter
 from sklearn.model_selection import StratifiedKFold
 
@@ -109,7 +112,10 @@ def data_home(tmp_path, rng):
     return str(tmp_path)
 
 
-SMALL = {"gammas": [0.5, 2.0], "blurs": [0.0, 1.0], "nonzeros": [2, 3], "n_atoms": 6, "rank": 40}
+SMALL = {
+    "blurs": [0.0, 1.0], "gammas": [2.0], "shrinkages": [0.0, 0.3], "atoms": [4, 6],
+    "nonzeros": [2, 3], "rank": 40, "n_atoms": 6,
+}  # fmt: skip
 
 
 def unit(rows):
@@ -129,24 +135,34 @@ def by_hand(data_home, seed):
             for k in ("X_train", "X_test")
         ]  # fmt: skip
         X, y = rows[blur][0], labels["y_train"]
-        for gamma in SMALL["gammas"]:
-            for n_nonzero in SMALL["nonzeros"]:
-                right = 0
-                folds = StratifiedKFold(3, shuffle=True, random_state=seed).split(X, y)
-                for train, left_out in folds:
-                    map_, model = models(gamma, n_nonzero, seed)
-                    model.fit(map_.fit_transform(X[train]), y[train])
-                    right += (model.predict(map_.transform(X[left_out])) == y[left_out]).sum()
-                scores[blur, gamma, n_nonzero] = right / len(y)
+        tried = ("gammas", "shrinkages", "atoms", "nonzeros")
+        for cell in itertools.product(*(SMALL[name] for name in tried)):
+            right = 0
+            folds = StratifiedKFold(3, shuffle=True, random_state=seed).split(X, y)
+            for train, left_out in folds:
+                F, G, model = models(cell, X[train], y[train], X[left_out], seed)
+                right += (model.fit(F, y[train]).predict(G) == y[left_out]).sum()
+            scores[blur, *cell] = right / len(y)
     return rows, labels, scores
 
 
-def models(gamma, n_nonzero, seed):
+def models(cell, train, labels, test, seed):
+    """Return rows as a choice has them, and its classifier."""
+    gamma, shrinkage, n_atoms, n_nonzero = cell
     map_ = KernelLinearizer(
         gamma=gamma, n_landmarks=0.2, n_components=SMALL["rank"], random_state=seed
     )
-    learner = KSVD(SMALL["n_atoms"], n_nonzero_coefs=n_nonzero, max_iter=5, tol=0)
-    return map_, ClassDictionaryClassifier(learner, random_state=seed)
+    F, G = map_.fit_transform(train), map_.transform(test)
+    if shrinkage:
+        scatter = 0
+        for f, label in zip(F.astype(float), labels, strict=True):
+            d = f - F[labels == label].mean(axis=0, dtype=float)
+            scatter = scatter + np.outer(d, d) / len(F)
+        s = np.linalg.eigvalsh(scatter)
+        metric = np.linalg.inv(sqrtm(scatter + shrinkage * s.mean() * np.eye(len(s))))
+        F, G = unit(F @ metric), unit(G @ metric)
+    learner = KSVD(n_atoms, n_nonzero_coefs=n_nonzero, max_iter=5, tol=0)
+    return F, G, ClassDictionaryClassifier(learner, random_state=seed)
 
 
 @few_rows
@@ -156,12 +172,12 @@ def test_lkdl_chooses_on_training_rows(data_home):
     measured = usps.measure_clean(setting, 1, data_home)
     rows, labels, scores = by_hand(data_home, 1)
     best = max(scores, key=lambda cell: scores[cell])
-    assert (measured["blur"], measured["gamma"], measured["nonzeros"]) == best
+    names = ("blur", "gamma", "shrinkage", "atoms", "nonzeros")
+    assert tuple(measured[name] for name in names) == best
     assert measured["validation"] == pytest.approx(scores[best])
-    map_, model = models(best[1], best[2], 1)
     train, test = rows[best[0]]
-    model.fit(map_.fit_transform(train), labels["y_train"])
-    right = model.score(map_.transform(test), labels["y_test"])
+    F, G, model = models(best[1:], train, labels["y_train"], test, 1)
+    right = model.fit(F, labels["y_train"]).score(G, labels["y_test"])
     assert measured["accuracy"] == pytest.approx(100 * right)
 
 
@@ -186,14 +202,14 @@ def test_fddl_takes_the_kernel_of_lkdl(data_home):
     assert setting["method"] == fddl.OURS
     measured = fddl.measure_fddl(setting, 1, data_home)
     rows, labels, scores = by_hand(data_home, 1)
-    blur, gamma, _ = max(scores, key=lambda cell: scores[cell])
-    assert (measured["blur"], measured["gamma"]) == (blur, gamma)
-    map_ = models(gamma, 2, 1)[0]
+    blur, *cell = max(scores, key=lambda cell: scores[cell])
+    assert (measured["blur"], measured["gamma"], measured["shrinkage"]) == (blur, *cell[:2])
     train, test = rows[blur]
+    F, G, _ = models(cell, train, labels["y_train"], test, 1)
     model = FDDLClassifier(
         6, l1_weight=measured["weight"], init_max_iter=0, max_iter=5, tol=0, random_state=1
-    ).fit(map_.fit_transform(train), labels["y_train"])
-    right = model.score(map_.transform(test), labels["y_test"])
+    ).fit(F, labels["y_train"])
+    right = model.score(G, labels["y_test"])
     assert measured["accuracy"] == pytest.approx(100 * right)
 
 
