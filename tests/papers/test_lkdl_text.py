@@ -113,7 +113,7 @@ def data_home(tmp_path, rng):
 
 
 SMALL = {
-    "blurs": [0.0, 1.0], "gammas": [2.0], "shrinkages": [0.0, 0.3], "atoms": [4, 6],
+    "blurs": [0.0, 1.0], "gammas": [2.0], "shrinkages": [0.0, 0.3], "atoms": [6],
     "nonzeros": [2, 3], "rank": 40, "n_atoms": 6,
 }  # fmt: skip
 
