@@ -34,8 +34,8 @@ Cell = tuple[float, ...]
 
 #: What LKDL tries on USPS; the rest is the paper's.
 DIGITS = {
-    "blurs": [0.0, 0.75], "gammas": [0.5, 1.0], "shrinkages": [0.0, 0.1], "atoms": [300, 450],
-    "nonzeros": [8], "folds": 3, "passes": 5, "landmarks": 0.2, "rank": 256,
+    "blurs": [0.0, 0.75, 1.0], "gammas": [0.5, 1.0], "shrinkages": [0.0, 0.03, 0.1],
+    "atoms": [450], "nonzeros": [8], "folds": 3, "passes": 5, "landmarks": 0.2, "rank": 256,
 }  # fmt: skip
 #: What FDDL tries beside the rows that LKDL has chosen.
 FISHERS = {**DIGITS, "weights": [0.1, 0.2, 0.3], "n_atoms": 300, "fisher_weight": 0.001}
