@@ -85,12 +85,18 @@ REPRESENTATIONS = [
 ]
 #: What is not at its default, of every estimator, and values that lead to other code.
 WAYS = [
-    (KSVD(**LEARNS), [{}, {"n_nonzero_coefs": 2}, {"selection": "ols"}, {"n_atoms": 0.1}]),
+    (KSVD(**LEARNS), [
+        {}, {"n_nonzero_coefs": 2}, {"selection": "ols"}, {"n_atoms": 0.1}, {"update": "exact"},
+        {"init": "sums"},
+    ]),
     (
         MOD(**LEARNS),
         [{}, {"alpha": 0.1}, {"alpha": 0.2, "positive": True}, {"n_nonzero_coefs": 2}],
     ),
-    (KernelKSVD(**LEARNS), [{}, *KERNELS, {"coordinates": 0.1}, {"selection": "ols"}]),
+    (KernelKSVD(**LEARNS), [
+        {}, *KERNELS, {"coordinates": 0.1}, {"selection": "ols"}, {"update": "exact"},
+        {"init": "sums"},
+    ]),
     (KernelMOD(**LEARNS), [{}, *KERNELS, {"coordinates": KernelLinearizer(n_landmarks=9)}]),
     (
         KSCDL(**LEARNS),

@@ -29,6 +29,7 @@ class Astray(KSVDUpdate):
     """An update that goes back to the start after two passes."""
 
     def __init__(self, start):
+        super().__init__()
         self.start, self.met = start, []
 
     def apply(self, rows, codes, dictionary):

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import oracles.learning
-from kernelatoms.engine.cpu.ksvd import residuals, sweep_atoms
+from kernelatoms.engine.cpu.ksvd import residuals, sweep_atoms, sweep_atoms_exactly
 from kernelatoms.learning.atoms import atoms_from_rows, unit_rows, worst_represented
 from kernelatoms.learning.ksvd import KSVDUpdate
 from kernelatoms.learning.mod import BlockDescent, LeastSquares, best_dictionary
@@ -71,7 +71,62 @@ def test_many_alternations_are_the_svd(rng):
     np.testing.assert_allclose(np.abs((D * new_D).sum(axis=1)), 1, atol=1e-6)
 
 
-@pytest.mark.parametrize("update", [LeastSquares(), KSVDUpdate()])
+@given(
+    seed=st.integers(0, 2**31),
+    n=st.integers(1, 90),
+    n_features=st.integers(1, 30),
+    n_atoms=st.integers(1, 12),
+    dtype=st.sampled_from([np.float32, np.float64]),
+)
+def test_the_exact_sweep_is_the_svd_of_every_atom(seed, n, n_features, n_atoms, dtype):
+    """Also where an atom has more users than features, or fewer, or many."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, n_features)).astype(dtype)
+    D = unit_rows(rng.standard_normal((n_atoms, n_features)).astype(dtype))
+    codes = omp(LinearProblem(X, D), min(3, n_atoms, n_features))
+    new_D, new_W = oracles.learning.ksvd_sweep(
+        X.astype(float), D.astype(float), codes.to_dense().astype(float)
+    )
+    start, values = D.copy(), codes.values.copy()
+    R = residuals(X, D, codes.indices, values)
+    sweep_atoms_exactly(R, D, codes.indices, values)
+    W = dataclasses.replace(codes, values=values).to_dense()
+    assert D.dtype == W.dtype == R.dtype == dtype
+    rounding = 1e3 * float(np.finfo(dtype).eps) * float(np.linalg.norm(X))
+    np.testing.assert_allclose(R, X - W @ D, atol=rounding)
+    if dtype == np.float64:  # in float32 two singular values are soon as good as equal
+        left, book = ((X - W @ D) ** 2).sum(), ((X - new_W @ new_D) ** 2).sum()
+        assert left == pytest.approx(book, rel=1e-6, abs=rounding)
+    used = np.flatnonzero((codes.to_dense() != 0).any(axis=0))
+    np.testing.assert_allclose(np.linalg.norm(D[used], axis=1), 1, atol=1e-5)
+    unused = np.setdiff1d(np.arange(n_atoms), used)
+    np.testing.assert_array_equal(D[unused], start[unused])
+
+
+@pytest.mark.parametrize("sizes", [{}, {"n": 400, "n_features": 40, "n_atoms": 9}])
+def test_singular_vectors_have_the_sign_of_the_atom(sizes, rng):
+    """Also where an atom has so many users that one vector is looked for alone."""
+    X, D, codes = coded(rng, **sizes)
+    new_D, new_W = oracles.learning.ksvd_sweep(X, D, codes.to_dense())
+    signs = np.sign((new_D * D).sum(axis=1))
+    values = codes.values.copy()
+    R = residuals(X, D, codes.indices, values)
+    sweep_atoms_exactly(R, D, codes.indices, values)
+    np.testing.assert_allclose(D, new_D * signs[:, None], atol=1e-9)
+    W = dataclasses.replace(codes, values=values).to_dense()
+    np.testing.assert_allclose(W, new_W * signs, atol=1e-8)
+
+
+def test_an_atom_that_is_not_needed_gets_no_coefficients():
+    """Without the atom nothing is left of its user: its error is a zero matrix."""
+    D, R, values = np.eye(2), np.array([[-2.0, 0.0]]), np.array([[2.0]])
+    sweep_atoms_exactly(R, D, np.array([[0]], np.int32), values)
+    assert not values.any()
+    assert not R.any()
+    np.testing.assert_array_equal(D, np.eye(2))
+
+
+@pytest.mark.parametrize("update", [LeastSquares(), KSVDUpdate(), KSVDUpdate(exact=True)])
 @given(seed=st.integers(0, 2**31), dtype=st.sampled_from([np.float32, np.float64]))
 def test_a_dictionary_step_never_raises_the_error(update, seed, dtype):
     X, D, codes = coded(seed, dtype=dtype)

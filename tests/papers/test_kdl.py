@@ -11,19 +11,31 @@ from kernelatoms.datasets import load_usps
 from kernelatoms.papers import FIGURES
 from kernelatoms.papers.corruption import add_noise, kept_pixels
 from kernelatoms.papers.figure import Curves
-from kernelatoms.papers.kdl import pictures, synthetic, usps
+from kernelatoms.papers.kdl import one_class, pictures, synthetic, usps
+from kernelatoms.papers.kdl.one_class import (
+    EXACT_ROWS,
+    EXACT_SUMS,
+    KERNEL_SEEN,
+    OURS_ROWS,
+    OURS_SUMS,
+    PCA_SEEN,
+)
 from kernelatoms.papers.kdl.reported import (
     CLASSWISE,
     JOINT,
     KERNEL,
+    KERNEL_PRINTED,
+    KERNEL_PUBLISHED,
+    KERNEL_SWAPPED,
     LINEAR,
+    LINEAR_PRINTED,
     MISSING,
     MOD,
     NOISE,
     PCA,
 )
-from kernelatoms.papers.kdl.synthetic import HOMOGENEOUS
-from kernelatoms.papers.kdl.usps import KERNEL_SEEN, PCA_SEEN, ClassComponents
+from kernelatoms.papers.kdl.synthetic import HOMOGENEOUS, WIDE
+from kernelatoms.papers.kdl.usps import ClassComponents
 from kernelatoms.papers.lkdl import mnist as lkdl_mnist
 from kernelatoms.papers.lkdl import usps as lkdl_usps
 from kernelatoms.papers.lkdl.reported import N_TRAIN
@@ -70,6 +82,16 @@ def data_home(tmp_path, rng):
 # Digits -------------------------------------------------------------------------------------------
 
 
+def split_of(data_home, seed, n_train, n_test):
+    """Return the pixels learned from, by class."""
+    data = load_usps(data_home=data_home)
+    pixels = (np.concatenate([data.X_train, data.X_test]) + 1) / 2
+    labels = np.concatenate([data.y_train, data.y_test])
+    rng = np.random.default_rng(seed)
+    order = [rng.permutation(np.flatnonzero(labels == digit)) for digit in range(10)]
+    return [pixels[o[len(o) * n_test // (n_test + n_train) :]] for o in order]
+
+
 def split_by_hand(data_home, seed):
     """Return rows to learn from and pixels to test on, by class."""
     data = load_usps(data_home=data_home)
@@ -82,7 +104,7 @@ def split_by_hand(data_home, seed):
 
 
 def test_the_split_has_every_sample_once(data_home):
-    digits = usps._split(3, data_home)
+    digits = usps.split_digits(3, data_home, 500, 200)
     learned, tested = split_by_hand(data_home, 3)
     np.testing.assert_allclose(digits.rows, unit(np.concatenate(learned)), rtol=1e-5)
     np.testing.assert_array_equal(digits.test_pixels, np.concatenate(tested))
@@ -94,7 +116,7 @@ def test_a_large_class_gives_500_and_200(tmp_path, rng):
     y = np.repeat([0, 1], 720).astype(np.uint8)
     X = np.clip(rng.standard_normal((1440, 16, 16)), -1, 1).astype(np.float32)
     np.savez(tmp_path / "usps.npz", X_train=X, y_train=y, X_test=X[:1], y_test=y[:1])
-    digits = usps._split(0, str(tmp_path))
+    digits = usps.split_digits(0, str(tmp_path), 500, 200)
     assert (len(digits.rows), len(digits.test_pixels)) == (1000, 400)
 
 
@@ -117,26 +139,55 @@ def test_compactness_against_plain_numpy(data_home, seen, terms):
     A[near.argmin(axis=1)] = model.dual_coef_
     K, k = (learned @ learned.T) ** 4, (rows @ learned.T) ** 4
     explained = [pursue(A.T @ K @ A, row @ A, terms) for row in k]
-    measured = usps.measure_compactness(setting, seed, data_home)
+    measured = one_class.COMPACTNESS.run_once(setting, seed, data_home)
     assert measured["digit"] == 3
     assert measured["error"] == pytest.approx(100 * (1 - np.mean(explained)), rel=1e-4)
 
     values, vectors = np.linalg.eigh(K)
     projections = k @ vectors[:, ::-1][:, :terms] / np.sqrt(values[::-1][:terms])
     components = {"method": PCA, "seen": seen, "degree": 4, "x": terms}
-    measured = usps.measure_compactness(components, seed, data_home)
+    measured = one_class.COMPACTNESS.run_once(components, seed, data_home)
     left = 1 - (projections**2).sum(axis=1)
     assert measured["error"] == pytest.approx(100 * left.mean(), rel=1e-4)
     assert measured["median"] == pytest.approx(100 * np.median(left), rel=1e-4)
 
 
+def test_rows_as_printed_have_the_papers_update_start_and_sizes(data_home):
+    """More atoms than samples, by the exact sweep from sums; 60% of a class to learn from."""
+    learned = [unit(part).astype(np.float32) for part in split_of(data_home, 1, 300, 200)]
+    settings = [
+        {**setting, "n_atoms": 25, "n_nonzero": 2, "passes": 3}
+        for setting in usps.NOISY.full.settings
+        if setting["method"] in (KERNEL_PRINTED, KERNEL_SWAPPED, LINEAR_PRINTED)
+        and setting["x"] == 0
+    ]
+    assert [setting.get("n_train") for setting in settings] == [300, None, 300]
+    for setting in settings:
+        assert usps.NOISY.run_once(setting, 1, data_home)["accuracy"] > 90
+        learner = usps.make_learner(setting)
+        assert (learner.update, learner.init, learner.n_atoms) == ("exact", "sums", 25)
+    printed = {**settings[0], "seen": False, "x": 2}
+    measured = one_class.COMPACTNESS.run_once(printed, 1, data_home)
+    model = KernelKSVD(
+        25, kernel="poly", degree=4, gamma=1, coef0=0, n_nonzero_coefs=2, max_iter=3, tol=0,
+        update="exact", init="sums", random_state=1,
+    ).fit(learned[1].astype(float))  # fmt: skip
+    assert (len(learned[1]), model.n_atoms_) == (18, 25)
+    assert measured["error"] > 0
+    sweeps = one_class.SWEEPS.run_once({**printed, "x": 2}, 1, data_home)
+    assert sweeps["objective"] == pytest.approx(100 * model.objective_[:2].min() / 18, rel=1e-4)
+    assert sweeps["passes_run"] == 3
+
+
 def test_all_components_leave_nothing_of_what_they_are_made_of(data_home):
     setting = {"method": PCA_SEEN, "seen": True, "degree": 4, "x": 22}
-    assert usps.measure_compactness(setting, 0, data_home)["error"] == pytest.approx(0, abs=1e-6)
+    assert one_class.COMPACTNESS.run_once(setting, 0, data_home)["error"] == pytest.approx(
+        0, abs=1e-6
+    )
 
 
 def test_class_components_against_projections_by_hand(data_home):
-    digits = usps._split(0, data_home)
+    digits = usps.split_digits(0, data_home, 500, 200)
     test = unit(add_noise(digits.test_pixels, 2.0, 0)).astype(np.float64)
     rows = digits.rows.astype(np.float64)
     model = ClassComponents(4, 5).fit(rows, digits.labels)
@@ -167,18 +218,18 @@ def test_corruption_is_the_levels_and_the_seeds_alone():
 @pytest.mark.filterwarnings("ignore:n_atoms")
 def test_every_method_of_fig_5_runs_and_missing_pixels_are_filled(data_home):
     first = {setting["method"]: setting for setting in reversed(usps.INCOMPLETE.full.settings)}
-    assert len(first) == 9
+    assert len(first) == 12
     for method, setting in first.items():
-        clean = usps.measure_missing({**setting, "x": 0.0}, 0, data_home)["accuracy"]
+        clean = usps.INCOMPLETE.run_once({**setting, "x": 0.0}, 0, data_home)["accuracy"]
         assert clean > 90, method
         if setting["fill"] == "nan":
             with pytest.raises(ValueError, match="NaN only in row 0"):
-                usps.measure_missing({**setting, "x": 1.0}, 0, data_home)
+                usps.INCOMPLETE.run_once({**setting, "x": 1.0}, 0, data_home)
             continue
-        nothing = usps.measure_missing({**setting, "x": 1.0}, 0, data_home)["accuracy"]
+        nothing = usps.INCOMPLETE.run_once({**setting, "x": 1.0}, 0, data_home)["accuracy"]
         assert nothing <= 20, method  # ten classes, all images alike
     noisy = {**first[LINEAR], "x": 20.0}
-    assert usps.measure_noise(noisy, 0, data_home)["accuracy"] < 50
+    assert usps.NOISY.run_once(noisy, 0, data_home)["accuracy"] < 50
 
 
 # The plane ----------------------------------------------------------------------------------------
@@ -196,7 +247,7 @@ SMALL = {"method": KERNEL, "n_points": 80, "n_atoms": 6, "passes": 5, "n_nonzero
 
 def test_circles_against_the_feature_space_in_full():
     setting = {**SMALL, "degree": 2, "coef0": 1, "x": 0.25}
-    measured = synthetic.measure_circles(setting, 4, None)
+    measured = synthetic.CIRCLES.run_once(setting, 4, None)
 
     angles = np.random.default_rng(4).uniform(0, 2 * np.pi, (2, 80))
     rows = np.concatenate([r * np.column_stack([np.cos(a), np.sin(a)]) for r, a in
@@ -226,7 +277,7 @@ def test_circles_against_the_feature_space_in_full():
 
 def test_where_all_errors_are_rounding_no_class_wins():
     for setting in (SMALL, {**SMALL, "n_nonzero": 3, "degree": 2, "coef0": 0}):
-        measured = synthetic.measure_circles({**setting, "x": 0.0}, 0, None)
+        measured = synthetic.CIRCLES.run_once({**setting, "x": 0.0}, 0, None)
         assert measured["right"] == 0
         assert measured["margin"] == measured["smallest"] == 0
 
@@ -286,11 +337,28 @@ def test_claims_of_fig_4_can_fail():
     assert holds("kdl/fig4a", bad, flat) == [False, True]
     apart = {(HOMOGENEOUS, 0.0): [0.2], (HOMOGENEOUS, 0.5): [0.2]}
     assert holds("kdl/fig4a", good, flat, apart) == [True, True, False]
+    printed = {(KERNEL_PUBLISHED, 0.0): [0.2, -0.1], (KERNEL_PUBLISHED, 0.5): [1.0, 1.0]}
+    assert holds("kdl/fig4a", good, printed) == [True, False]
+    for wide, expected in (([-0.1, 0.5], True), ([1.3, 0.5], False)):
+        values = {(WIDE, 0.0): wide, (WIDE, 0.01): [0.3, 0.4]}
+        assert holds("kdl/fig4a", good, values) == [True, expected]
+    values = {(WIDE, 0.0): [-0.1, -0.2], (WIDE, 0.01): [-0.05, 0.4]}
+    assert holds("kdl/fig4a", good, values) == [True, False]
     atoms = (1, 2, 3)
     assert holds("kdl/fig4b", curve(KERNEL, [80, 70, 60], atoms),
                  curve(LINEAR, [50, 50, 50], atoms)) == [True]  # fmt: skip
     assert holds("kdl/fig4b", curve(KERNEL, [80, 70, 49], atoms),
                  curve(LINEAR, [50, 50, 50], atoms)) == [False]  # fmt: skip
+
+
+def test_claims_about_sweeps_can_fail():
+    passes = (1, 20)
+    ours, exact = curve(OURS_ROWS, [70, 50], passes), curve(EXACT_ROWS, [75, 51], passes)
+    assert holds("kdl/sweeps", ours, exact) == [True, True]
+    assert holds("kdl/sweeps", ours, curve(EXACT_ROWS, [69, 53], passes)) == [False, False]
+    sums, printed = curve(OURS_SUMS, [90, 60], passes), curve(EXACT_SUMS, [95, 61], passes)
+    assert holds("kdl/sweeps", ours, exact, sums, printed) == [True] * 5
+    assert holds("kdl/sweeps", ours, curve(OURS_SUMS, [90, 50], passes)) == [False]
 
 
 @pytest.mark.parametrize(("name", "levels", "start"), [("kdl/fig5a", NOISE, 0.6),
@@ -302,6 +370,11 @@ def test_claims_of_fig_5_can_fail(name, levels, start):
     assert holds(name, linear, kernel, curve(MOD, mod, levels)) == [True, True]
     mod[-1] = 49
     assert holds(name, linear, kernel, curve(MOD, mod, levels)) == [True, False]
+    literal = curve(KERNEL_PRINTED, [55] * n, levels)
+    for linear_literal, expected in ((54, True), (55, False)):
+        other = curve(LINEAR_PRINTED, [linear_literal] * n, levels)
+        assert holds(name, literal, other) == [expected]
+    assert holds(name, literal, curve(KERNEL_SWAPPED, [56] * n, levels)) == [True]
     equal = curve(CLASSWISE, [60] * n, levels)
     assert holds(name, linear, kernel, curve(JOINT, [20] * n, levels), equal) == [
         True, True, False,
@@ -315,7 +388,7 @@ def test_a_figure_without_reported_numbers_has_table_and_picture(tmp_path):
     assert table.header[1:] == [LINEAR, KERNEL]
     assert table.rows == [["0", "91.00 ± 1.00", "93.50 ± 0.50"]]
     assert table.caption.endswith("Reported: curves and pictures, no numbers.")
-    (picture,) = figure_section(figure, curves, tmp_path).pictures
+    (picture,) = figure_section(figure, curves, tmp_path, figure.study.quick).pictures
     assert "eported" not in picture.caption + picture.alt
 
 
@@ -332,7 +405,7 @@ def test_the_command_runs_all_of_the_paper(data_home, tmp_path, capsys, monkeypa
     for name in ("kdl/fig4a", "kdl/fig4b"):
         assert all(claim["holds"] for claim in figures[name]["claims"])
     page = (out / "kdl.html").read_text()
-    assert page.count("<img") == 7  # a plot each, and two pictures of the plane
+    assert page.count("<img") == 8  # a plot each, and two pictures of the plane
     assert "dotted, hollow" not in page
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelatoms.datasets.foreign import read_csv, read_mat
 from kernelatoms.datasets.registry import ArraySpec, Dataset
 
 ENVIRONMENT_VARIABLE = "KERNELATOMS_DATA"
@@ -49,22 +50,22 @@ def data_folder(data_home: DataHome) -> Path | None:
 
 def read_arrays(dataset: Dataset, path: Path) -> Arrays:
     """Read and check the arrays that the table names; what else the file holds is ignored."""
-    arrays: Arrays = {}
+    read = {".npz": _read_npz, ".mat": read_mat, ".csv": read_csv}[path.suffix]
     try:
-        with zipfile.ZipFile(path) as archive:
-            members = {name.removesuffix(".npy") for name in archive.namelist()}
-        missing = [key for key in dataset.arrays if key not in members]
-        if not missing:
-            with np.load(path, allow_pickle=False) as archive:
-                # A member that is no array comes as bytes: asarray leaves it to the dtype check.
-                arrays = {key: np.asarray(archive[key]) for key in dataset.arrays}
+        arrays, members = read(path, tuple(dataset.arrays))
     except PermissionError:
         raise
+    except NotImplementedError as error:
+        raise ValueError(
+            f"{path} is a .mat file of version 7.3 (HDF5), and those up to version 7 can be read: "
+            f"load it in Matlab and write it by save(..., '-v7'). {_expected(dataset)}"
+        ) from error
     except _DAMAGED as error:
         raise ValueError(
-            f"{path} cannot be read as an .npz file (damaged, cut short or of another kind): "
-            f"{error}. {_expected(dataset)}"
+            f"{path} cannot be read as {'an' * (path.suffix == '.npz') or 'a'} {path.suffix} file "
+            f"(damaged, cut short or of another kind): {error}. {_expected(dataset)}"
         ) from error
+    missing = [key for key in dataset.arrays if key not in members]
     if missing:
         raise ValueError(
             f"{path} lacks the arrays {missing}; it holds {sorted(members)}. {_expected(dataset)}"
@@ -72,7 +73,23 @@ def read_arrays(dataset: Dataset, path: Path) -> Arrays:
     problem = _first_problem(dataset.arrays, arrays)
     if problem:
         raise ValueError(f"{path}: {problem}. {_expected(dataset)}")
-    return arrays
+    if dataset.convert is None:
+        return arrays
+    try:
+        return dataset.convert(arrays)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}. {_expected(dataset)}") from error
+
+
+def _read_npz(path: Path, keys: tuple[str, ...]) -> tuple[Arrays, set[str]]:
+    """Return the arrays named, none where one of them is missing, and the names of all."""
+    with zipfile.ZipFile(path) as archive:
+        members = {name.removesuffix(".npy") for name in archive.namelist()}
+    if not set(keys) <= members:
+        return {}, members
+    with np.load(path, allow_pickle=False) as archive:
+        # A member that is no array comes as bytes: asarray leaves it to the dtype check.
+        return {key: np.asarray(archive[key]) for key in keys}, members
 
 
 def _first_problem(specs: Mapping[str, ArraySpec], arrays: Arrays) -> str | None:
@@ -100,7 +117,12 @@ def _expected(dataset: Dataset) -> str:
         f"  {key}: {dataset.published_shape(key)} {spec.dtype}"
         for key, spec in dataset.arrays.items()
     ]
-    return "\n".join([f"{dataset.file} (numpy.savez) must hold these arrays:", *rows])
+    ways = {
+        ".npz": "(numpy.savez) must hold these arrays",
+        ".mat": "(Matlab, up to version 7) must hold these variables",
+        ".csv": "must have a header with these columns",
+    }
+    return "\n".join([f"{dataset.file} {ways[Path(dataset.file).suffix]}:", *rows])
 
 
 def not_found(dataset: Dataset, data_home: DataHome, online_hint: str) -> DatasetNotFoundError:

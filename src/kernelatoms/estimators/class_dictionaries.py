@@ -499,7 +499,9 @@ class ClassDictionaryClassifier(
             n_atoms = None  # a share: each class takes its own
         if n_atoms is not None and not given:
             n_atoms = check_count("n_atoms", n_atoms)
-            clip_count("n_atoms", n_atoms, smallest, "the smallest class has rows", each_its_own)
+            if not template._outnumbers_rows:
+                reason = "the smallest class has rows"
+                clip_count("n_atoms", n_atoms, smallest, reason, each_its_own)
         if n_nonzero is not None and not given:
             n_nonzero = check_count("n_nonzero_coefs", n_nonzero)
             # In a feature space there are more directions than features.
@@ -515,7 +517,7 @@ class ClassDictionaryClassifier(
             learner = clone(template).set_params(random_state=rng.randint(np.iinfo(np.int32).max))
             if not given:
                 most = int(size) if n_atoms is None else min(n_atoms, int(size))
-                if n_atoms is not None:
+                if n_atoms is not None and not template._outnumbers_rows:
                     learner.set_params(n_atoms=most)
                 if n_nonzero is not None:
                     most = min(most, n_features) if linear else most

@@ -22,6 +22,8 @@ from kernelatoms.estimators.fitted import (
 from kernelatoms.estimators.naming import unnamed
 from kernelatoms.estimators.tensors import takes_tensors
 from kernelatoms.estimators.watching import CallbackWatch
+from kernelatoms.learning.atoms import atoms_from_rows, atoms_from_sums
+from kernelatoms.learning.ksvd import KSVDUpdate
 from kernelatoms.learning.loop import Update, learn
 from kernelatoms.learning.state import LearnerState
 from kernelatoms.pursuit.choices import OMP, Pursuit
@@ -82,6 +84,15 @@ class DictionaryLearner(DictionaryCoder):
         """Return how a dictionary is improved."""
         raise NotImplementedError
 
+    @property
+    def _outnumbers_rows(self) -> bool:
+        """Whether there may be more atoms than rows to learn from."""
+        return False
+
+    def _draw_atoms(self, rows: Array, n_atoms: int, rng: np.random.RandomState) -> Array:
+        """Return the atoms to start from, the sizes of a code settled."""
+        return atoms_from_rows(rows, n_atoms, rng)
+
     def _check_parameters(self) -> None:
         """Refuse parameters before any work starts."""
         check_count("max_iter", self.max_iter)
@@ -107,6 +118,8 @@ class DictionaryLearner(DictionaryCoder):
             self._check_share()
             return max(1, round(float(self.n_atoms) * n_samples))
         count = check_count("n_atoms", self.n_atoms)
+        if self._outnumbers_rows:
+            return count
         return clip_count("n_atoms", count, n_samples, "there are rows")
 
     def _check_size(self, name: str, n_given: int) -> None:
@@ -205,3 +218,39 @@ class GreedyParameters:
             return min(max(1, n_features // 10), limit)
         count = check_count("n_nonzero_coefs", self.n_nonzero_coefs)
         return clip_count("n_nonzero_coefs", count, limit, "atoms or features")
+
+
+class KSVDParameters:
+    """Learners by K-SVD: how atoms are improved (``update``), where they start (``init``)."""
+
+    update: str
+    init: str
+    dict_init: Any
+    n_nonzero_coefs_: int
+
+    @property
+    def _outnumbers_rows(self) -> bool:
+        return self.init == "sums"
+
+    def _update(self) -> Update:
+        return KSVDUpdate(exact=self.update == "exact")
+
+    def _draw_atoms(self, rows: Array, n_atoms: int, rng: np.random.RandomState) -> Array:
+        if self.init == "rows":
+            return atoms_from_rows(rows, n_atoms, rng)
+        return atoms_from_sums(rows, n_atoms, self.n_nonzero_coefs_, rng)
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()  # type: ignore[misc]
+        check_choice("update", self.update, ("approximate", "exact"))
+        check_choice("init", self.init, ("rows", "sums"))
+        if self.init != "rows" and self.dict_init is not None:
+            raise ValueError(
+                f"init={self.init!r} draws the atoms to start from and dict_init gives them; leave "
+                "one of them out."
+            )
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        # Models kept before there was a choice.
+        added = {"update": "approximate", "init": "rows"}
+        super().__setstate__({**added, **state})  # type: ignore[misc]

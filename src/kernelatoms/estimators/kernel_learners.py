@@ -17,6 +17,7 @@ from kernelatoms.estimators.checks import (
 )
 from kernelatoms.estimators.dictionary_learner import (
     GreedyParameters,
+    KSVDParameters,
     pass_attributes,
 )
 from kernelatoms.estimators.elsewhere import check_any
@@ -26,8 +27,7 @@ from kernelatoms.estimators.linearizer import KernelLinearizer
 from kernelatoms.estimators.naming import unnamed
 from kernelatoms.estimators.tensors import takes_tensors
 from kernelatoms.estimators.unchanged import or_unchanged
-from kernelatoms.learning.atoms import atoms_from_rows, unit_rows
-from kernelatoms.learning.ksvd import KSVDUpdate
+from kernelatoms.learning.atoms import unit_rows
 from kernelatoms.learning.loop import Update
 from kernelatoms.learning.mod import LeastSquares
 from kernelatoms.learning.state import LearnerState
@@ -118,11 +118,11 @@ class KernelLearner(GreedyParameters, KernelDictionary):
         rng = check_random_state(self.random_state)
         coordinates, energy = self._make_coordinates(X, kernel, rng)
         start = self._given_start(X, kernel, coordinates, last)
-        if start is None:
-            n_atoms = self._choose_n_atoms(len(X), 2 * X.shape[1])
-            start = atoms_from_rows(coordinates.rows, n_atoms, rng)
-        limit = min(len(start), coordinates.rows.shape[1])
+        n_atoms = len(start) if start is not None else self._choose_n_atoms(len(X), 2 * X.shape[1])
+        limit = min(n_atoms, coordinates.rows.shape[1])
         self.n_nonzero_coefs_ = self._choose_n_nonzero(X.shape[1], limit)
+        if start is None:
+            start = self._draw_atoms(coordinates.rows, n_atoms, rng)
         # What lies outside of the basis no atom can reach: it is part of every objective.
         inside = machine(X).squared_norms(coordinates.rows)
         outside = float(np.maximum(energy - inside, 0.0).sum())
@@ -283,7 +283,7 @@ class KernelLearner(GreedyParameters, KernelDictionary):
         return base
 
 
-class KernelKSVD(KernelLearner):
+class KernelKSVD(KSVDParameters, KernelLearner):
     """Learn a dictionary under a kernel by K-SVD: every atom with its coefficients in turn.
 
     Minimises |phi(X) - W D|^2 in the feature space of a kernel over codes W with few nonzeros a
@@ -309,6 +309,11 @@ class KernelKSVD(KernelLearner):
         The most atoms a signal uses; by default a tenth of the features, at least 1.
     selection : {"omp", "ols"}, default="omp"
         How the pursuit picks atoms: by correlation, or by residual decrease.
+    update : {"approximate", "exact"}, default="approximate"
+        How a pass improves the atoms: by two sweeps of two alternations each towards an atom's
+        leading singular pair, or by one sweep of exact singular vectors, as published. The first
+        leaves the smaller objective after one pass and is faster, and after twenty passes the two
+        are alike; the second works on the CPU alone.
     max_iter : int, default=20
         The most passes of coding and updating.
     tol : float, default=1e-4
@@ -320,15 +325,18 @@ class KernelKSVD(KernelLearner):
         gives landmarks, sampling and rank (its kernel is replaced by this one).
     base : array of shape (n_base, n_features), optional
         Make atoms of these rows instead of the training rows; row numbers, if precomputed.
+    init : {"rows", "sums"}, default="rows"
+        Start from random rows at unit norm, or from sums of ``n_nonzero_coefs`` random rows each
+        (of their phi) (Nguyen et al., Fig. 3). With sums there may be more atoms than rows.
     dict_init : array of shape (n_atoms, n_features), optional
-        Rows whose phi are the atoms to start from, at unit norm; row numbers, if precomputed. By
-        default random training rows.
+        Rows whose phi are the atoms to start from, at unit norm, in place of ``init``; row numbers,
+        if precomputed.
     warm_start : bool, default=False
         Start from the atoms of the last ``fit``, as near as the new coordinates come to them.
     sparse_output : bool, default=True
         Whether ``transform`` returns a CSR array or a dense one.
     random_state : int, RandomState or None
-        Seeds the start, which is random training rows, and drawn anchors or landmarks.
+        Seeds the start, and drawn anchors or landmarks.
 
     Attributes
     ----------
@@ -361,8 +369,48 @@ class KernelKSVD(KernelLearner):
     (200, 10)
     """
 
-    def _update(self) -> Update:
-        return KSVDUpdate()
+    def __init__(
+        self,
+        n_atoms: int | float | None = None,
+        *,
+        kernel: Any = "rbf",
+        gamma: float | str | None = "scale",
+        degree: float = 3,
+        coef0: float = 1,
+        kernel_params: dict[str, Any] | None = None,
+        n_nonzero_coefs: int | None = None,
+        selection: str = "omp",
+        update: str = "approximate",
+        max_iter: int = 20,
+        tol: float = 1e-4,
+        coordinates: Any = "exact",
+        base: Any = None,
+        init: str = "rows",
+        dict_init: Any = None,
+        warm_start: bool = False,
+        sparse_output: bool = True,
+        random_state: Any = None,
+    ) -> None:
+        super().__init__(
+            n_atoms,
+            kernel=kernel,
+            gamma=gamma,
+            degree=degree,
+            coef0=coef0,
+            kernel_params=kernel_params,
+            n_nonzero_coefs=n_nonzero_coefs,
+            selection=selection,
+            max_iter=max_iter,
+            tol=tol,
+            coordinates=coordinates,
+            base=base,
+            dict_init=dict_init,
+            warm_start=warm_start,
+            sparse_output=sparse_output,
+            random_state=random_state,
+        )
+        self.update = update
+        self.init = init
 
 
 class KernelMOD(KernelLearner):

@@ -22,6 +22,7 @@ from kernelatoms.estimators.dictionary_coder import OverRows
 from kernelatoms.estimators.dictionary_learner import (
     DictionaryLearner,
     GreedyParameters,
+    KSVDParameters,
     check_sums_fit,
     pass_attributes,
 )
@@ -32,8 +33,7 @@ from kernelatoms.estimators.tensors import takes_tensors
 from kernelatoms.estimators.unchanged import or_unchanged
 from kernelatoms.learning.atoms import atoms_from_rows, unit_rows
 from kernelatoms.learning.gradients import within
-from kernelatoms.learning.ksvd import KSVDUpdate
-from kernelatoms.learning.loop import Update, learn_batch
+from kernelatoms.learning.loop import learn_batch
 from kernelatoms.learning.mod import BlockDescent, LeastSquares
 from kernelatoms.learning.state import LearnerState
 from kernelatoms.pursuit.choices import OMP, Lasso, Pursuit
@@ -137,10 +137,11 @@ class LinearLearner(OverRows, GreedyParameters, DictionaryLearner):
         if given is not None:
             name = "dict_init" if not warm else "components_ (warm_start)"
             start = self._check_start(name, given, X)
+            self._settle_nonzeros(X.shape[1], len(start))
         else:
             n_atoms = self._choose_n_atoms(len(X), 2 * X.shape[1])
-            start = atoms_from_rows(X, n_atoms, rng)
-        self._settle_nonzeros(X.shape[1], len(start))
+            self._settle_nonzeros(X.shape[1], n_atoms)
+            start = self._draw_atoms(X, n_atoms, rng)
         state = LearnerState.start(start, rng)
         state.data = data
         return state
@@ -170,7 +171,7 @@ class LinearLearner(OverRows, GreedyParameters, DictionaryLearner):
             )  # fmt: skip
 
 
-class KSVD(LinearLearner):
+class KSVD(KSVDParameters, LinearLearner):
     """Learn a dictionary by K-SVD: sparse coding, then every atom with its coefficients in turn.
 
     Minimises |X - W D|^2 over codes W with few nonzeros a row and unit-norm atoms D (Aharon, Elad
@@ -186,12 +187,20 @@ class KSVD(LinearLearner):
     selection : {"omp", "ols"}, default="omp"
         How the pursuit picks atoms: by correlation (OMP), or by residual decrease (orthogonal
         least squares), which takes 10 to 20% longer and leaves smaller residuals.
+    update : {"approximate", "exact"}, default="approximate"
+        How a pass improves the atoms: by two sweeps of two alternations each towards an atom's
+        leading singular pair, or by one sweep of exact singular vectors, as published. The first
+        leaves the smaller objective after one pass and is faster, and after twenty passes the two
+        are alike; the second works on the CPU alone.
     max_iter : int, default=20
         The most passes of coding and updating.
     tol : float, default=1e-4
         Stop when three passes together lower the objective by no more than this share of it.
+    init : {"rows", "sums"}, default="rows"
+        Start from random rows at unit norm, or from sums of ``n_nonzero_coefs`` random rows each
+        (Nguyen et al., Fig. 3). With sums there may be more atoms than rows.
     dict_init : array of shape (n_atoms, n_features), optional
-        Atoms to start from (scaled to unit norm); by default random rows of the data.
+        Atoms to start from (scaled to unit norm), in place of ``init``.
     warm_start : bool, default=False
         Go on where the last ``fit`` of the same rows stopped, as if it had not; with other rows,
         start from its dictionary.
@@ -225,8 +234,34 @@ class KSVD(LinearLearner):
     ((200, 32), 800)
     """
 
-    def _update(self) -> Update:
-        return KSVDUpdate()
+    def __init__(
+        self,
+        n_atoms: int | float | None = None,
+        *,
+        n_nonzero_coefs: int | None = None,
+        selection: str = "omp",
+        update: str = "approximate",
+        max_iter: int = 20,
+        tol: float = 1e-4,
+        init: str = "rows",
+        dict_init: Any = None,
+        warm_start: bool = False,
+        sparse_output: bool = True,
+        random_state: Any = None,
+    ) -> None:
+        super().__init__(
+            n_atoms,
+            n_nonzero_coefs=n_nonzero_coefs,
+            selection=selection,
+            max_iter=max_iter,
+            tol=tol,
+            dict_init=dict_init,
+            warm_start=warm_start,
+            sparse_output=sparse_output,
+            random_state=random_state,
+        )
+        self.update = update
+        self.init = init
 
 
 class MOD(LinearLearner):

@@ -23,6 +23,20 @@ def atoms_from_rows(X: Array, n_atoms: int, rng: np.random.RandomState) -> Array
     return unit_rows(X[order[:n_atoms]])
 
 
+def atoms_from_sums(X: Array, n_atoms: int, n_terms: int, rng: np.random.RandomState) -> Array:
+    """Return sums of so many random rows at unit norm, zero rows left out where others are.
+
+    The start of Fig. 3 of the kernel dictionary learning paper. There may be more atoms than rows.
+    """
+    rows = np.flatnonzero(on_host(X.any(axis=1)))
+    rows = rows if len(rows) else np.arange(len(X))
+    drawn = np.stack([rng.permutation(rows)[:n_terms] for _ in range(n_atoms)])
+    total = X[drawn[:, 0]]
+    for term in drawn[:, 1:].T:
+        total = total + X[term]
+    return unit_rows(total)
+
+
 def worst_represented(error: Array, count: int) -> NDArray[np.intp]:
     """Return the numbers of at most ``count`` signals of the largest errors, largest first.
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelatoms.engine import machine
+from kernelatoms.engine import lives_elsewhere, machine
 from kernelatoms.learning.atoms import unit_rows
 from kernelatoms.learning.loop import Updated
 from kernelatoms.pursuit.choices import OMP
@@ -22,13 +22,28 @@ N_ALTERNATIONS = 2
 
 
 class KSVDUpdate:
-    """Improve all atoms, one after another, with the coefficients of the signals that use them."""
+    """Improve all atoms, one after another, with the coefficients of the signals that use them.
+
+    Parameters
+    ----------
+    exact : bool, default=False
+        One sweep over all atoms by singular vectors, as published, in place of two sweeps of two
+        alternations.
+    """
 
     takes: tuple[type, ...] = (OMP,)
+
+    def __init__(self, exact: bool = False) -> None:
+        self.exact = exact
 
     def apply(self, rows: Array, codes: Codes, dictionary: Array) -> Updated:
         """Improve a dictionary, all rows and their codes at hand."""
         assert isinstance(codes, PaddedCodes)
+        if self.exact and lives_elsewhere(rows):
+            raise ValueError(
+                "update='exact' works on the CPU alone, and X is on a device: bring it there by "
+                "kernelatoms.to_device(X, 'cpu'), or use update='approximate'."
+            )
         engine = machine(rows)
         new, values = dictionary.copy(), codes.values.copy()
         R = engine.residuals(rows, new, codes.indices, values)
@@ -36,7 +51,10 @@ class KSVDUpdate:
         exponent = _far_from_one(values)
         if exponent:
             R, values = np.ldexp(R, -exponent), np.ldexp(values, -exponent)
-        engine.sweep_atoms(R, new, codes.indices, values, N_ALTERNATIONS, N_SWEEPS)
+        if self.exact:
+            engine.sweep_atoms_exactly(R, new, codes.indices, values)
+        else:
+            engine.sweep_atoms(R, new, codes.indices, values, N_ALTERNATIONS, N_SWEEPS)
         if exponent:
             R, values = np.ldexp(R, exponent), np.ldexp(values, exponent)
         error = engine.squared_norms(R)

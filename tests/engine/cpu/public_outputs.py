@@ -117,6 +117,7 @@ def learn(dtype):
         "KSVD": KSVD(n_nonzero_coefs=3, **few),
         "MOD": MOD(n_nonzero_coefs=3, **few),
         "MOD l1": MOD(alpha=0.1, **few),
+        "KSVD as published": KSVD(n_nonzero_coefs=3, update="exact", init="sums", **few),
         "KernelKSVD": KernelKSVD(n_nonzero_coefs=3, **few),
         "KernelKSVD pruned": KernelKSVD(n_nonzero_coefs=3, coordinates=0.05, **few),
         "KernelMOD": KernelMOD(n_nonzero_coefs=3, **few),

@@ -13,7 +13,7 @@
 - ``l1``: l1 coding: blocks, threads and certificates around the solvers.
 - ``lasso_loops``: those on Gram and correlations: active sets, coordinate descent, the duality gap.
 - ``ksc``: l1 coding as published: coordinate descent (KSC) and its two stages (FKSC).
-- ``ksvd``: the K-SVD sweep over atoms, and residuals of padded codes.
+- ``ksvd``: the K-SVD sweep over atoms, approximate and exact, and residuals of padded codes.
 - ``atoms``: the sums of codes that learners need, and block coordinate descent on atoms from them.
 - ``pairs``: distances of all pairs of rows that no matrix product gives.
 - ``tangents``: distances of rows that may move along tangents.
@@ -50,7 +50,7 @@ from kernelatoms.engine.cpu.entropy import (
 from kernelatoms.engine.cpu.gaussian import gaussian_local
 from kernelatoms.engine.cpu.greedy import omp, omp_local, omp_without_gram
 from kernelatoms.engine.cpu.ksc import fksc_passes, ksc_passes
-from kernelatoms.engine.cpu.ksvd import residuals, sweep_atoms
+from kernelatoms.engine.cpu.ksvd import residuals, sweep_atoms, sweep_atoms_exactly
 from kernelatoms.engine.cpu.l1 import at_once, code_blocks, lasso, lasso_local, lasso_without_gram
 from kernelatoms.engine.cpu.lasso_loops import certify
 from kernelatoms.engine.cpu.layout import laid_out
@@ -163,6 +163,7 @@ __all__ = [
     "subtract_dense_class_parts",
     "sum_products",
     "sweep_atoms",
+    "sweep_atoms_exactly",
     "tangent_distances",
     "times",
     "to_ordinary",

@@ -4,12 +4,14 @@ K-SVD (Aharon et al. 2006; eq. (2) of the LKDL paper) improves one atom d and it
 at a time: with E the error of the signals that use the atom, its own part added back, the best
 pair is E's leading singular pair. A few alternations d = E'w / |E'w|, w = E d from the present
 pair reach it without an SVD, and each of them can only lower |E - w d'|^2.
+``sweep_atoms_exactly`` takes the pair itself.
 """
 
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import eigh
 
 from kernelatoms.engine.cpu.jit import jit
 from kernelatoms.engine.cpu.layout import check_shape
@@ -18,6 +20,8 @@ from kernelatoms.engine.cpu.threads import each_block, stop_if_asked
 
 # Nonzeros times features: tens of milliseconds.
 _LONG_SWEEP = 1 << 24
+# Up to here all eigenvectors of a matrix take less time than a call that looks for one.
+_FEW = 24
 
 
 @jit(fastmath=True)
@@ -146,6 +150,53 @@ def sweep_atoms(
         stop_if_asked()
         last = min(first + step, n_atoms)
         _sweep(residual, dictionary, values, n_alternations, *users, first, last)
+
+
+def sweep_atoms_exactly(
+    residual: NDArray[Any],
+    dictionary: NDArray[Any],
+    indices: NDArray[np.int32],
+    values: NDArray[Any],
+) -> None:
+    """Replace every atom and its coefficients in turn by the leading singular pair of their error.
+
+    Eqs. (8) to (13) of the kernel dictionary learning paper. All arrays but ``indices`` are
+    updated.
+    """
+    _check_codes(residual, dictionary, indices, values)
+    starts, rows, slots = _users_of_atoms(indices, len(dictionary))
+    for atom in np.flatnonzero(np.diff(starts)):
+        stop_if_asked()
+        nonzeros = slice(starts[atom], starts[atom + 1])
+        users, at = rows[nonzeros], (rows[nonzeros], slots[nonzeros])
+        before = dictionary[atom].astype(np.float64)
+        error = residual[users] + np.outer(values[at], before)
+        d = _leading_direction(error)
+        if d is None:  # the other atoms leave nothing for this one
+            values[at], residual[users] = 0, 0
+            continue
+        # Either sign will do; the atom's own makes codes comparable from pass to pass.
+        d = d if d @ before >= 0 else -d
+        w = error @ d
+        residual[users] = error - np.outer(w, d)
+        dictionary[atom], values[at] = d, w
+
+
+def _leading_direction(error: NDArray[Any]) -> NDArray[Any] | None:
+    """Return the first right singular vector of a matrix; None of a zero matrix.
+
+    From the smaller of the two Gram matrices, as in Fig. 3 of the paper.
+    """
+    wide = len(error) <= error.shape[1]
+    gram = error @ error.T if wide else error.T @ error
+    if len(gram) <= _FEW:
+        d = np.linalg.eigh(gram)[1][:, -1]
+    else:
+        last = [len(gram) - 1] * 2
+        d = eigh(gram, subset_by_index=last, overwrite_a=True, check_finite=False)[1][:, 0]
+    d = error.T @ d if wide else d
+    norm = np.linalg.norm(d) if error.any() else 0.0
+    return d / norm if norm > 0 else None
 
 
 def residuals(

@@ -10,8 +10,12 @@
 - ``claims``: what must hold in Table 2, Figs. 10 and 11 and the examples.
 - ``pictures``: Fig. 7 and Example 1 as the paper has them.
 - ``figures``: all of it, as figures.
+- ``authors_files``: Table 2 on the whole sets, which are not at hand.
 """
 
-from kernelatoms.papers.fksc.figures import FIGURES
+from kernelatoms.papers.fksc.authors_files import FIGURES as AUTHORS_FILES
+from kernelatoms.papers.fksc.figures import FIGURES as AT_HAND
+
+FIGURES = (*AT_HAND, *AUTHORS_FILES)
 
 __all__ = ["FIGURES"]

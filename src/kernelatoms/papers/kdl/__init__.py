@@ -2,9 +2,11 @@
 
 - ``reported``: the names of the methods; the paper prints curves and no numbers.
 - ``synthetic``: the studies behind Fig. 4: two circles, a parabola.
-- ``usps``: the studies behind Figs. 1, 5a and 5b.
+- ``usps``: the studies behind Figs. 5a and 5b.
+- ``one_class``: those behind Fig. 1, and of updates and starts.
 - ``pictures``: Fig. 4 as the paper has it, over the plane.
-- ``figures``: the figures, and what has to hold in them.
+- ``claims``: what has to hold in the figures.
+- ``figures``: the figures.
 """
 
 from kernelatoms.papers.kdl.figures import FIGURES

@@ -13,7 +13,6 @@ from kernelatoms.papers.kdl.reported import (
 )
 from kernelatoms.papers.kdl.synthetic import (
     ATOMS,
-    RADII,
     atoms_by_use,
     errors_of_circles,
     log_ratio,
@@ -47,7 +46,7 @@ def circles_pictures() -> list[Picture]:
             side, side, ratio.reshape(_N_GRID, _N_GRID), cmap=SIGNED, vmin=-_DECADES,
             vmax=_DECADES, rasterized=True,
         )  # fmt: skip
-        for radius, style in zip(RADII, ("-", "--"), strict=True):
+        for radius, style in zip(setting["radii"], ("-", "--"), strict=True):
             ax.plot(*on_circle(radius, angles).T, color="black", linewidth=0.9, linestyle=style)
         ax.set_title(title, fontsize=11)
         _plain(ax)

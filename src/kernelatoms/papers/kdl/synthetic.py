@@ -1,8 +1,8 @@
 """Fig. 4: class dictionaries of two circles, and atoms of a parabola.
 
 1500 points a class, 30 atoms, 3 nonzeros, (x'y + 1)^2, at most 80 passes. Circles of radius 1 and
-2; the parabola y2 = y1^2 for y1 in [-1, 1]. Linear K-SVD has 2 nonzeros: the plane has no more
-dimensions.
+2, and of 2 and 4; the parabola y2 = y1^2 for y1 in [-1, 1]. Linear K-SVD has 2 nonzeros: the plane
+has no more dimensions. "As printed" has the update and the start of the paper's Fig. 3.
 """
 
 from functools import lru_cache
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from kernelatoms import KSVD, ClassDictionaryClassifier, KernelKSVD
 from kernelatoms.papers.kdl.reported import (
     KERNEL,
+    KERNEL_PUBLISHED,
     LINEAR,
     LINEAR_1,
 )
@@ -22,13 +23,14 @@ from kernelatoms.papers.study import DataHome, Setting, Size, Study
 Array = NDArray[Any]
 
 HOMOGENEOUS = "kernel K-SVD, (x'y)^2"
+WIDE = "kernel K-SVD, radii 2 and 4"
 
 #: Places on the axis of the circles: the share of points whose margin is no larger.
 SHARES = (0.0, 0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0)
 #: Places on the axis of the parabola: atoms, the one with the largest coefficients first.
 ATOMS = (1, 2, 3)
-RADII = (1.0, 2.0)
 
+_PARAMETERS = {"radii": (1.0, 2.0)}
 _SIZES = {"n_points": 1500, "n_atoms": 30, "passes": 80}
 _METHODS: dict[str, dict[str, Any]] = {
     LINEAR: {"method": LINEAR, **_SIZES, "n_nonzero": 2},
@@ -36,13 +38,17 @@ _METHODS: dict[str, dict[str, Any]] = {
     KERNEL: {"method": KERNEL, **_SIZES, "n_nonzero": 3, "degree": 2, "coef0": 1},
     HOMOGENEOUS: {"method": HOMOGENEOUS, **_SIZES, "n_nonzero": 3, "degree": 2, "coef0": 0},
 }
+_METHODS[WIDE] = {**_METHODS[KERNEL], "method": WIDE, "radii": (2.0, 4.0)}
+_METHODS[KERNEL_PUBLISHED] = {
+    **_METHODS[KERNEL], "method": KERNEL_PUBLISHED, "update": "exact", "init": "sums",
+}  # fmt: skip
 _N_ON_CIRCLE = 720
 _STEP = 1e-5
 
 
 def setting_of(method: str) -> Setting:
     """Return a method's parameters."""
-    return _METHODS[method]
+    return {**_PARAMETERS, **_METHODS[method]}
 
 
 def on_circle(radius: float, angles: Array) -> Array:
@@ -62,7 +68,7 @@ def measure_circles(setting: Setting, seed: int, data_home: DataHome) -> dict[st
     above 0 it is on the right side.
     """
     angles = np.linspace(0, 2 * np.pi, _N_ON_CIRCLE, endpoint=False)
-    points = np.concatenate([on_circle(radius, angles) for radius in RADII])
+    points = np.concatenate([on_circle(radius, angles) for radius in setting["radii"]])
     first = np.arange(len(points)) < _N_ON_CIRCLE
     errors = errors_of_circles(setting, seed, points)
     ratio = log_ratio(setting, errors, points)
@@ -148,16 +154,17 @@ def parabola_dictionary(setting: Setting, seed: int) -> tuple[Any, Array]:
 @lru_cache(maxsize=1)
 def _circle_dictionaries(method: tuple[tuple[str, Any], ...], seed: int) -> list[Any]:
     setting = dict(method)
-    n = setting["n_points"]
-    angles = np.random.default_rng(seed).uniform(0, 2 * np.pi, (len(RADII), n))
-    rows = np.concatenate([on_circle(r, a) for r, a in zip(RADII, angles, strict=True)])
-    labels = np.repeat(np.arange(len(RADII)), n)
+    n, radii = setting["n_points"], setting["radii"]
+    angles = np.random.default_rng(seed).uniform(0, 2 * np.pi, (len(radii), n))
+    rows = np.concatenate([on_circle(r, a) for r, a in zip(radii, angles, strict=True)])
+    labels = np.repeat(np.arange(len(radii)), n)
     model = ClassDictionaryClassifier(_learner(setting), random_state=seed).fit(rows, labels)
     return list(model.dictionaries_)
 
 
 def _learner(setting: Setting) -> Any:
     loop = {"n_nonzero_coefs": setting["n_nonzero"], "max_iter": setting["passes"], "tol": 0}
+    loop |= {key: setting[key] for key in ("update", "init") if key in setting}
     if "degree" not in setting:
         return KSVD(setting["n_atoms"], **loop)
     return KernelKSVD(
@@ -167,7 +174,9 @@ def _learner(setting: Setting) -> Any:
 
 
 def _parameters(setting: Setting) -> tuple[tuple[str, Any], ...]:
-    return tuple((key, value) for key, value in setting.items() if key not in ("method", "x"))
+    """Return what the dictionaries depend on, in a form that can be a key."""
+    named = {**setting, "radii": tuple(setting.get("radii", ()))}
+    return tuple((key, value) for key, value in named.items() if key not in ("method", "x"))
 
 
 def _derivative(setting: Setting, learner: Any, points: Array, direction: Array) -> Array:
@@ -185,8 +194,9 @@ CIRCLES = Study(
     name="kdl/circles",
     dataset="none",
     quick=Size(_settings(tuple(_METHODS), SHARES), 3, "5 s"),
-    full=Size(_settings(tuple(_METHODS), SHARES), 10, "10 s"),
+    full=Size(_settings(tuple(_METHODS), SHARES), 10, "20 s"),
     measure=measure_circles,
+    parameters=_PARAMETERS,
 )
 PARABOLA = Study(
     name="kdl/parabola",

@@ -9,10 +9,12 @@ non-linear orthogonal dictionary learning* (K-SAD).
 - ``preimages``: the study behind Fig. 2; ``pictures``: its atoms, drawn.
 - ``claims``: what has to hold.
 - ``figures``: all of it, as figures.
-
-Table I (the Washington RGB-D objects) is left out: the data set is not at hand.
+- ``authors_files``: Table I, the Washington RGB-D objects, which are not at hand.
 """  # noqa: D205
 
-from kernelatoms.papers.ksad.figures import FIGURES
+from kernelatoms.papers.ksad.authors_files import FIGURES as AUTHORS_FILES
+from kernelatoms.papers.ksad.figures import FIGURES as AT_HAND
+
+FIGURES = (*AT_HAND, *AUTHORS_FILES)
 
 __all__ = ["FIGURES"]

@@ -1,0 +1,217 @@
+"""Sets as their authors distribute them: small files of the same layout, and what is wrong."""
+
+import numpy as np
+import pytest
+import scipy.io
+import scipy.sparse
+
+from kernelatoms.cli.app import main
+from kernelatoms.datasets import (
+    DatasetNotFoundError,
+    list_datasets,
+    load_ar,
+    load_caltech101,
+    load_harvard,
+    load_pm25,
+    load_rgbd,
+    load_scene15,
+    load_traffic,
+    load_yaleb,
+)
+
+LCKSVD = {
+    "randomfaces4extendedyaleb.mat": lambda **where: load_yaleb(size="lcksvd504", **where),
+    "randomfaces4ar.mat": lambda **where: load_ar(size="lcksvd540", **where),
+    "spatialpyramidfeatures4scene15.mat": load_scene15,
+    "spatialpyramidfeatures4caltech101.mat": load_caltech101,
+}
+
+
+@pytest.fixture(autouse=True)
+def isolated(monkeypatch):
+    monkeypatch.delenv("KERNELATOMS_DATA", raising=False)
+
+
+def marks(labels, n_classes):
+    """Return labels 1, 2, ... as columns with a single 1."""
+    return np.eye(n_classes)[:, np.asarray(labels) - 1]
+
+
+def files(folder, rng):
+    """Write a small file of every layout."""
+    for file in LCKSVD:
+        scipy.io.savemat(
+            folder / file,
+            {"featureMat": rng.random((7, 6)), "labelMat": marks([1, 2, 3, 3, 2, 1], 3)},
+        )
+    scipy.io.savemat(
+        folder / "featurevectors.mat",
+        {
+            "training_feats": rng.random((7, 4)), "H_train": marks([1, 2, 3, 1], 3),
+            "testing_feats": rng.random((7, 2)), "H_test": marks([3, 2], 3),
+        },
+    )  # fmt: skip
+    np.savez(folder / "harvard226.npz", X=rng.random((4, 5, 5)))
+    scipy.io.savemat(folder / "tensor.mat", {"tensor": rng.random((5, 3, 4))})
+    (folder / "airquality.csv").write_text(
+        "station_id,time,PM25_Concentration,PM10_Concentration\n"
+        "b,2014-05-01 02:00:00,20,1\na,2014-05-01 01:00:00,7.5,1\na,2014-05-01 03:00:00,NULL,1\n"
+    )
+    np.savez(
+        folder / "rgbd_objects.npz", X=rng.random((6, 8), np.float32),
+        y=np.array([1, 1, 2, 2, 1, 2]), instance=np.array([1, 2, 1, 2, 1, 2]),
+        test_instance=np.array([[1, 2], [2, 1]]),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("file", LCKSVD)
+@pytest.mark.parametrize("sparse", [False, True])
+def test_features_and_labels_of_lcksvd(file, sparse, tmp_path, rng):
+    features, y = rng.random((7, 6)), np.array([2, 1, 3, 3, 2, 1])
+    labels = scipy.sparse.csc_array(marks(y, 3)) if sparse else marks(y, 3)
+    scipy.io.savemat(tmp_path / file, {"featureMat": features, "labelMat": labels})
+    data = LCKSVD[file](data_home=tmp_path)
+    np.testing.assert_array_equal(data.X, features.T)
+    assert data.X.flags.c_contiguous
+    np.testing.assert_array_equal(data.y, y)
+    assert data.y.dtype == np.int64
+    assert (data.image_shape, data.source) == (None, str(tmp_path / file))
+    assert "K-SVD" in data.DESCR
+
+
+def test_the_division_of_lcksvd(tmp_path, rng):
+    train, test = rng.random((7, 4)), rng.random((7, 2))
+    scipy.io.savemat(
+        tmp_path / "featurevectors.mat",
+        {
+            "training_feats": train, "H_train": marks([1, 2, 3, 1], 3),
+            "testing_feats": test, "H_test": marks([3, 2], 3),
+        },
+    )  # fmt: skip
+    data = load_yaleb(size="lcksvdsplit", data_home=tmp_path)
+    np.testing.assert_array_equal(data.X_train, train.T)
+    np.testing.assert_array_equal(data.X_test, test.T)
+    assert (data.y_train.tolist(), data.y_test.tolist()) == ([1, 2, 3, 1], [3, 2])
+
+
+def test_speeds_have_windows_first(tmp_path, rng):
+    speeds = rng.random((5, 3, 4))
+    scipy.io.savemat(tmp_path / "tensor.mat", {"tensor": speeds})
+    X = load_traffic(size="214x61", data_home=tmp_path).X
+    assert (X.shape, X.dtype) == ((4, 5, 3), np.float32)
+    assert X[1, 2, 0] == np.float32(speeds[2, 0, 1])
+
+
+def test_a_table_of_stations_becomes_hours_by_stations(tmp_path, rng):
+    files(tmp_path, rng)
+    data = load_pm25(size="urbanair", data_home=tmp_path)
+    assert data.station.tolist() == ["a", "b"]
+    assert data.hour.tolist() == [1, 2, 3]
+    np.testing.assert_array_equal(data.X, [[7.5, np.nan], [np.nan, 20], [np.nan, np.nan]])
+
+
+def test_slices_and_objects(tmp_path, rng):
+    files(tmp_path, rng)
+    assert load_harvard(data_home=tmp_path).X.shape == (4, 5, 5)
+    data = load_rgbd(data_home=tmp_path)
+    assert data.X.shape == (6, 8)
+    assert data.test_instance.tolist() == [[1, 2], [2, 1]]
+
+
+AUTHORS = [d for d in list_datasets() if d.convert is not None]
+
+
+def test_the_command_knows_which_are_at_hand(tmp_path, rng, capsys):
+    assert len(AUTHORS) == 8
+    files(tmp_path, rng)
+    assert main(["datasets", "scene15", "--data-home", str(tmp_path), "--json"]) == 0
+    assert '"at hand": true' in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("dataset", AUTHORS, ids=lambda dataset: dataset.name)
+def test_a_missing_file_is_named_with_its_layout(dataset, tmp_path):
+    family, _, size = dataset.name.partition("_")
+    loaders = {"scene15": load_scene15, "caltech101": load_caltech101, "rgbd": load_rgbd,
+               "yaleb": load_yaleb, "ar": load_ar, "traffic": load_traffic,
+               "pm25": load_pm25}  # fmt: skip
+    with pytest.raises(DatasetNotFoundError) as caught:
+        loaders[family](data_home=tmp_path, **({"size": size} if size else {}))
+    message = str(caught.value)
+    for word in (dataset.file, *dataset.arrays, str(dataset.published_shape(next(iter(
+        dataset.arrays))))):  # fmt: skip
+        assert word in message
+
+
+def refused(tmp_path, load, pattern):
+    with pytest.raises(ValueError, match=pattern) as caught:
+        load(data_home=tmp_path)
+    assert str(tmp_path) in str(caught.value)
+    assert "must h" in str(caught.value)
+
+
+def test_what_is_wrong_with_a_mat_file_is_said(tmp_path, rng):
+    path = tmp_path / "spatialpyramidfeatures4scene15.mat"
+    good = {"featureMat": rng.random((7, 4)), "labelMat": marks([1, 2, 3, 1], 3)}
+
+    def written(**changes):
+        scipy.io.savemat(path, {**good, **changes})
+
+    written(labelMat=np.ones((3, 4)))
+    refused(tmp_path, load_scene15, r"labelMat must have a single 1 .*column 0")
+    written(labelMat=2 * good["labelMat"])
+    refused(tmp_path, load_scene15, r"labelMat must have a single 1")
+    written(labelMat=good["labelMat"][:, :3])
+    refused(tmp_path, load_scene15, r"labelMat has shape \(3, 3\), expected \(class, n = 4\)")
+    written(featureMat="words")
+    refused(tmp_path, load_scene15, r"featureMat has dtype .*expected number")
+    scipy.io.savemat(path, {"featureMat": good["featureMat"]})
+    refused(tmp_path, load_scene15, r"lacks the arrays \['labelMat'\]")
+    path.write_bytes(b"\x89HDF\r\n\x1a\n" + bytes(200))
+    refused(tmp_path, load_scene15, r"version 7\.3 \(HDF5\)")
+    path.write_bytes(b"MATLAB 7.3 MAT-file".ljust(124) + b"\x00\x02IM" + bytes(100))
+    refused(tmp_path, load_scene15, r"version 7\.3 \(HDF5\)")
+    for content in (b"", b"404 not found", bytes(500)):
+        path.write_bytes(content)
+        refused(tmp_path, load_scene15, r"cannot be read as a \.mat file")
+    written()
+    path.write_bytes(path.read_bytes()[:200])
+    refused(tmp_path, load_scene15, r"cannot be read as a \.mat file")
+
+
+def test_what_is_wrong_with_a_table_is_said(tmp_path):
+    path = tmp_path / "airquality.csv"
+
+    def load(data_home):
+        return load_pm25(size="urbanair", data_home=data_home)
+
+    head = "station_id,time,PM25_Concentration\n"
+    for content, pattern in (
+        ("", r"lacks the arrays \['station_id', 'time', 'PM25_Concentration'\]"),
+        ("station_id,time\n1,2\n", r"lacks the arrays \['PM25_Concentration'\]"),
+        (head, r"station_id has shape \(0,\)"),
+        (head + "a,2014-05-01 00:00:00\n", r"line 2 has 2 fields, the header 3"),
+        (head + "a,2014-05-01 00:00:00,much\n", r"could not convert"),
+        (head + "a,yesterday,3\n", r"time must be dates such as"),
+    ):
+        path.write_text(content)
+        refused(tmp_path, load, pattern)
+
+
+def test_what_is_wrong_with_objects_is_said(tmp_path, rng):
+    good = {
+        "X": rng.random((4, 3)), "y": np.array([1, 1, 2, 2]), "instance": np.array([1, 2, 1, 2]),
+        "test_instance": np.array([[1, 2]]),
+    }  # fmt: skip
+    for changes, pattern in (
+        ({"test_instance": np.array([[1, 3]])}, r"instance 3 of category 2 out in trial 0"),
+        ({"y": np.array([1, 1, 3, 3])}, r"all of the categories 1 to 2"),
+        ({"y": np.array([1.0, 1, 2, 2])}, r"y has dtype float64, expected int64"),
+    ):
+        np.savez(tmp_path / "rgbd_objects.npz", **{**good, **changes})
+        refused(tmp_path, load_rgbd, pattern)
+
+
+@pytest.mark.parametrize("load", [load_ar, load_traffic, load_pm25])
+def test_unknown_sizes_are_refused(load):
+    with pytest.raises(ValueError, match=r"size must be one of .* got '3x3'"):
+        load(size="3x3")
