@@ -211,6 +211,8 @@ def test_classes_may_come_late(labelled):
     others = np.isin(y, ["a", "b"])
     model.partial_fit(X[others], y[others])
     assert model.classes_.tolist() == ["a", "b", "c"]
+    seeds = np.random.RandomState(0).randint(np.iinfo(np.int32).max, size=3)  # as classes come
+    assert [learner.random_state for learner in model.dictionaries_] == seeds[[1, 2, 0]].tolist()
     np.testing.assert_array_equal(model.dictionaries_[2].components_, first)
     assert model.score(X, y) > 0.9
 
