@@ -107,7 +107,8 @@ def change_of_coordinates(old: Array, new: Array, landmarks_old: Array, coef_new
     F, G, R, C = (part.astype(np.float64) for part in (old, new, landmarks_old, coef_new))
     projection = R.T @ C
     gram = F.T @ F
-    gram[np.diag_indices_from(gram)] += max(_RIDGE * float(np.trace(gram)) / len(gram), _TINY)
+    ridge = max(_RIDGE * float(np.trace(gram)) / len(gram), _TINY)
+    gram = gram + ridge * np.eye(len(gram), like=gram)
     return projection + solve_positive(gram, F.T @ (G - F @ projection))
 
 
