@@ -146,8 +146,8 @@ FIGURES = (
     PaperFigure(
         name="lkdl/fig5a",
         title="Fig. 5a: accuracy against the number of atoms (Extended Yale B)",
-        text=_FACES + _RAW + _MAP + "30 nonzeros. " + _OURS + "All components of the map. Raw rows stand at few "
-        "places: their 50 passes take most of the time.",
+        text=_FACES + _RAW + _MAP + "30 nonzeros. " + _OURS + "All components of the map. "
+        "Raw rows stand at few places: their 50 passes take most of the time.",
         source=reported.NO_NUMBERS,
         study=faces.ATOMS,
         reported={},
@@ -158,8 +158,8 @@ FIGURES = (
     PaperFigure(
         name="lkdl/fig5b",
         title="Fig. 5b: accuracy against the number of nonzeros (Extended Yale B)",
-        text=_FACES + _RAW + _MAP + "570 atoms. " + _OURS + "All components of the map. Raw rows stand at few "
-        "places: their 50 passes take most of the time.",
+        text=_FACES + _RAW + _MAP + "570 atoms. " + _OURS + "All components of the map. "
+        "Raw rows stand at few places: their 50 passes take most of the time.",
         source=reported.NO_NUMBERS,
         study=faces.SPARSITY,
         reported={},
