@@ -11,12 +11,10 @@ are cheap. They are the pixels that it distrusts, and classes are judged without
 
 # sphinx_gallery_thumbnail_number = 1
 import textwrap
-import warnings
 
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_digits
-from sklearn.exceptions import ConvergenceWarning
 
 from kernelatoms import CRCClassifier, SRCClassifier
 from kernelatoms.datasets import DatasetNotFoundError, load_yaleb
@@ -117,9 +115,7 @@ look(crc, robust, test[:5], spoiled, truth[:5], (SIDE, SIDE))
 
 # %%
 # How many are classified right, the more is hidden? Six random splits, the same rows for all.
-# Some robust l1 codes stop short of their minimum and would warn; they are counted as they are.
 
-warnings.simplefilter("ignore", ConvergenceWarning)
 sides, shares, n_runs = (0, 2, 3, 4, 5), (0, 0.15, 0.3, 0.45, 0.6), 6
 ways = {"hidden": (hide, sides), "spoiled": (spoil, shares)}
 scores = {way: {name: np.zeros((n_runs, 5)) for name in MODELS} for way in ways}
@@ -161,8 +157,8 @@ for name in ("robust CRC", "robust SRC"):
 #
 # With Extended Yale B in the folder ``KERNELATOMS_DATA`` the same is done to faces: half of every
 # person's images to learn from, a fifth of the pixels of the others under a square of noise, the
-# robust weight at its default. Faces have more pixels than it takes to tell people apart, which is
-# what robust codes live on.
+# robust weight chosen on whole faces. Faces have more pixels than it takes to tell people apart,
+# which is what robust codes live on.
 
 try:
     faces = load_yaleb(size="32x32")

@@ -38,6 +38,7 @@ _HOME_OF = {
     "SRCClassifier": "estimators.collaborative",
     "Sizes": "estimators.sizes",
     "SparseCoder": "estimators.sparse_coder",
+    "StoredCodes": "estimators.stored_codes",
     "UnitRows": "estimators.unit_rows",
     "atom_numbers": "estimators.atom_numbers",
     "atom_preimages": "estimators.atom_preimages",
@@ -61,6 +62,7 @@ _HOME_OF = {
     "residual_norms": "estimators.residuals",
     "save_model": "files.models",
     "sparse_encode": "estimators.encode",
+    "store_codes": "estimators.stored_codes",
     "to_device": "estimators.devices",
     "use_device": "estimators.device_choice",
 }
@@ -92,6 +94,7 @@ __all__ = [
     "SRCClassifier",
     "Sizes",
     "SparseCoder",
+    "StoredCodes",
     "UnitRows",
     "__version__",
     "atom_numbers",
@@ -116,6 +119,7 @@ __all__ = [
     "residual_norms",
     "save_model",
     "sparse_encode",
+    "store_codes",
     "to_device",
     "use_device",
 ]
@@ -154,6 +158,7 @@ if TYPE_CHECKING:
     from kernelatoms.estimators.residuals import residual_norms
     from kernelatoms.estimators.sizes import Sizes, choose_sizes
     from kernelatoms.estimators.sparse_coder import SparseCoder
+    from kernelatoms.estimators.stored_codes import StoredCodes, store_codes
     from kernelatoms.estimators.unit_rows import UnitRows
     from kernelatoms.files.compressed import CompressionSummary, compress, decompress
     from kernelatoms.files.inspecting import CompressedInfo, inspect_compressed

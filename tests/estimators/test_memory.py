@@ -106,4 +106,4 @@ def test_training_rows_as_dictionary(kernel):
 def test_local_and_explicit_dictionaries_need_no_pairs():
     labels = np.arange(len(WIDE)) % 2
     CRCClassifier("rbf", mu=0.1, n_neighbors=3).fit(WIDE, labels)
-    CRCClassifier(residual_norm="l1").fit(WIDE, labels)
+    CRCClassifier(residual_norm="l1", mu=0.1).fit(WIDE, labels)

@@ -38,7 +38,8 @@ NEEDED = {
 OTHERS = {
     "n_nonzero_coefs": 2, "max_residual": 0.5, "absolute": True, "selection": "ols",
     "candidates": np.tile(np.arange(4), (9, 1)), "alpha": 0.2, "mu": 0.2, "positive": True,
-    "gap_tol": 1e-3, "start": np.zeros((9, 4)), "energy": np.full(9, 99.0), "return_gap": True,
+    "gap_tol": 1e-3, "change_tol": 1e-2, "start": np.zeros((9, 4)),
+    "energy": np.full(9, 99.0), "return_gap": True,
 }  # fmt: skip
 
 

@@ -35,3 +35,32 @@ def rbf_gradient(X, D, W, gamma):
     Q1, Q2 = W * matrix(rbf(gamma), X, D), (W.T @ W) * matrix(rbf(gamma), D, D)
     G1, G2 = np.diag(Q1.sum(axis=0)), np.diag(Q2.sum(axis=0))
     return 2 * gamma * (D.T @ G1 - X.T @ Q1 + D.T @ Q2 - D.T @ G2).T
+
+
+def published_codes(K, b, alpha, change_tol, max_passes=100):
+    """Codes of one signal by (8) and (9), until |w - w_before| <= change_tol |w_before|."""
+    w = np.zeros(len(b))
+    for _ in range(max_passes):
+        before = w.copy()
+        for i in range(len(w)):
+            z = b[i] - K[i] @ w + K[i, i] * w[i]
+            w[i] = np.sign(z) * max(abs(z) - alpha, 0) / K[i, i]
+        if np.linalg.norm(w - before) <= change_tol * np.linalg.norm(before):
+            break
+    return w
+
+
+def as_printed(X, D, alpha, gamma, step, change_tol, max_passes):
+    """Algorithm 1: codes from zero, (11) with mu = step / |H|_2, until |D - D_before| is small."""
+    kernel, reached = rbf(gamma), []
+    for _ in range(max_passes):
+        K, B = matrix(kernel, D, D), matrix(kernel, X, D)
+        W = np.array([published_codes(K, b, alpha, change_tol) for b in B])
+        Q1, Q2 = W * B, (W.T @ W) * K
+        H = 2 * gamma * (Q2 + np.diag(Q1.sum(axis=0) - Q2.sum(axis=0)))
+        before = D
+        D = D - step / np.linalg.norm(H, 2) * rbf_gradient(X, D, W, gamma)
+        reached.append(objective(kernel, X, D, W, alpha))
+        if np.linalg.norm(D - before) <= change_tol * np.linalg.norm(before):
+            break
+    return D, reached

@@ -33,6 +33,20 @@ def robust_objective(atoms, signals, codes, mu, power):
     return left + mu * (np.abs(codes) ** power).sum(axis=1)
 
 
+def robust_codes(atoms, signals, mu, n_sweeps=3000):
+    """Minimise |y - D w|_1 + mu |w|^2 by coordinate ascent in its dual, a quadratic in a box.
+
+    max z'y - |D'z|^2 / (4 mu) over |z_i| <= 1, and w = D'z / (2 mu). Returns codes and dual values.
+    """
+    Q = atoms.T @ atoms / (2 * mu)
+    Z = np.zeros_like(signals)
+    for _ in range(n_sweeps):
+        for i in np.flatnonzero(np.diag(Q) > 0):
+            Z[:, i] = np.clip(Z[:, i] + (signals[:, i] - Z @ Q[i]) / Q[i, i], -1, 1)
+    codes = Z @ atoms.T / (2 * mu)
+    return codes, (Z * signals).sum(axis=1) - mu * (codes**2).sum(axis=1)
+
+
 def algorithm_3(kernel, rows, labels, signals, n_neighbors, mu, n_classes):
     """Naive KCRC-LCD with Psi = I; ``kernel(A, B)`` falls with the distance."""
     found = []

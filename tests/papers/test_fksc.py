@@ -6,7 +6,9 @@ import os
 import numpy as np
 import pytest
 
+from kernelatoms import KSCDL
 from kernelatoms.cli.app import main
+from kernelatoms.datasets import load_planetlab
 from kernelatoms.papers import FIGURES
 from kernelatoms.papers.figure import Curves
 from kernelatoms.papers.fksc import (
@@ -16,6 +18,7 @@ from kernelatoms.papers.fksc import (
     learning,
     pictures,
     reported,
+    slices,
     speed,
     sphere,
 )
@@ -25,8 +28,11 @@ from kernelatoms.papers.fksc.compression import (
     CHOSEN,
     CONSTANT,
     EXACT,
+    MEAN,
     NEAREST,
     PCA,
+    inside,
+    printed,
 )
 from kernelatoms.papers.fksc.reported import ALLOWED, CD, FKSC, KSC, LPM, RATIOS, TABLE_1
 from kernelatoms.papers.fksc.speed import DEFAULT, PAIRS, RAW, STOPPED, racer, scaled
@@ -124,7 +130,14 @@ def descend(gram, b, alpha, rounds, change=0.0):
     return w
 
 
-SMALL = {"data": "syn30", "scale": "unit", "alpha": 0.01, "sigma": 2.0, "n_columns": 6}
+SMALL = {
+    **speed.PARAMETERS,
+    "data": "syn30",
+    "scale": "unit",
+    "alpha": 0.01,
+    "sigma": 2.0,
+    "n_columns": 6,
+}
 
 
 def test_objective_of_stopped_ksc_against_plain_numpy():
@@ -174,6 +187,13 @@ def test_race_counts_evaluations_and_gives_threads_back(monkeypatch):
     assert measured[KSC]["evaluations"] == pytest.approx(30 * measured[KSC]["passes"])
     assert "evaluations" not in measured[DEFAULT]
     assert all(t["gap"] <= 1e-6 and t["ms_raw"] > 0 for t in measured.values())
+    assert measured[DEFAULT]["ms_stopped"] == measured[DEFAULT]["ms_raw"]
+    assert "ms_stopped" not in measured[FKSC]
+    stopped = {**setting, "solver": FKSC, "stop": "change", "max_passes": 100}
+    fast = speed.measure_speed(stopped, 0, None)
+    assert fast["ms_stopped"] > 0
+    assert fast["evaluations_stopped"] < measured[FKSC]["evaluations"]
+    assert not {"ms_raw", "evaluations"} & set(fast)
     monkeypatch.delenv("KERNELATOMS_NUM_THREADS")
     speed.measure_speed({**setting, "solver": DEFAULT}, 0, None)
     assert "KERNELATOMS_NUM_THREADS" not in os.environ
@@ -236,7 +256,8 @@ def test_every_coder_of_table_2_runs_and_counts_what_it_stores(data_home, monkey
     measured = {}
     for method, coder in (compression._CODERS | compression._BASELINES).items():
         x = None if method in compression._BASELINES else 6.0
-        setting = {"method": method, "coder": coder, "data": "planetlab", "scale": "unit", "x": x}
+        setting = {**compression.PLANETLAB.parameters, "method": method, "coder": coder,
+                   "data": "planetlab", "scale": "unit", "x": x}  # fmt: skip
         measured[method] = compression.measure_compression(setting, 0, data_home)
     for method in compression._CODERS:
         if method != PCA:
@@ -244,7 +265,7 @@ def test_every_coder_of_table_2_runs_and_counts_what_it_stores(data_home, monkey
             assert measured[method]["stored"] == 2 * measured[method]["nonzeros"]
     assert measured[PCA]["stored"] == 8
     assert measured[NEAREST]["stored"] == measured[CONSTANT]["stored"] == 1
-    assert measured[BEFORE]["stored"] == 0
+    assert measured[BEFORE]["stored"] == measured[MEAN]["stored"] == 0
     # KSC and FKSC do the same steps.
     assert measured[FKSC]["nmae"] == pytest.approx(measured[KSC]["nmae"], rel=1e-2)
     # Slices are near copies: by hand, what the slice before misses.
@@ -253,12 +274,51 @@ def test_every_coder_of_table_2_runs_and_counts_what_it_stores(data_home, monkey
     assert measured[BEFORE]["nmae"] == pytest.approx(by_hand)
     constant = np.abs(test - test.mean(axis=1, keepdims=True)).sum() / np.abs(test).sum()
     assert measured[CONSTANT]["nmae"] == pytest.approx(constant)
+    mean = data.load_columns("planetlab", "unit", 0, data_home).train.mean(axis=0)
+    by_hand = np.abs(test - mean).sum() / np.abs(test).sum()
+    assert measured[MEAN]["nmae"] == pytest.approx(by_hand)
     assert measured[CHOSEN]["sigma"] > 0
     assert measured[CHOSEN]["nmae"] < constant
 
 
+@pytest.mark.parametrize("learned", ["inside", "printed"])
+def test_dictionaries_of_the_papers_solver(learned, data_home):
+    common = {"data": "planetlab", "scale": "unit", "coder": "fksc", "x": 6.0, "passes": 3}
+    setting = {**compression.PLANETLAB.parameters, **common, "learned": learned, "penalty": 0.01}
+    measured = compression.measure_compression(setting, 0, data_home)
+    assert measured["nonzeros"] <= 4.01
+    columns = data.load_columns("planetlab", "unit", 0, data_home)
+    options = {"step": 1, "dict_init": "normal"} if learned == "printed" else {}
+    by_hand = KSCDL(
+        24, alpha=0.01, gamma=1 / 200, method="fksc", change_tol=1e-3, max_iter=3, random_state=0,
+        **options,
+    ).fit(columns.train)  # fmt: skip
+    assert measured["passes"] == by_hand.n_iter_
+    task = coders.Task.of({**setting, "ratio": 6.0}, 0, data_home)
+    alpha, codes = coders.published_codes(task)
+    coded = by_hand.set_params(alpha=alpha).transform(columns.test)
+    np.testing.assert_allclose(coded.toarray(), codes.to_dense(), atol=1e-12)
+    returned = by_hand.inverse_transform(coded)
+    assert measured["nmae"] == pytest.approx(compression.errors(columns.test, returned)["nmae"])
+
+
+def test_later_slices_follow_the_three_before_them(data_home):
+    all_slices = load_planetlab(data_home=data_home).X.astype(np.float64)
+    later = data.load_columns("planetlab 5", "raw", 0, data_home)
+    np.testing.assert_array_equal(later.test, all_slices[4].T)
+    np.testing.assert_array_equal(later.train, np.concatenate([s.T for s in all_slices[1:4]]))
+    first = data.load_columns("planetlab", "raw", 0, data_home)
+    np.testing.assert_array_equal(first.test, all_slices[3].T)
+    setting = {**slices.LATER.parameters, "coder": "before", "x": 5}
+    unit = data.load_columns("planetlab 5", "unit", 0, data_home)
+    missed = np.abs(unit.test - unit.choose).sum() / np.abs(unit.test).sum()
+    assert slices.measure_slice(setting, 0, data_home)["nmae"] == pytest.approx(missed)
+    setting = {**setting, "coder": "exact", "ratio": 6.0}
+    assert slices.measure_slice(setting, 0, data_home)["nmae"] > 0
+
+
 def test_pca_and_nearest_against_plain_numpy(data_home, monkeypatch):
-    task = coders.Task("traffic", "unit", 0, data_home, 36.0)
+    task = coders.Task("traffic", "unit", 0, data_home, 4.0, ratio=36.0)
     train, test = task.columns.train, task.columns.test
     mean = train.mean(axis=0)
     _, _, V = np.linalg.svd(train - mean)
@@ -269,9 +329,9 @@ def test_pca_and_nearest_against_plain_numpy(data_home, monkeypatch):
 
 
 def test_raw_columns_in_the_input_space_are_coded_at_a_size_of_one():
-    task = coders.Task("syn30", "raw", 0, None, 6.0)
+    task = coders.Task("syn30", "raw", 0, None, 1.0, ratio=6.0)
     scaled_down = coders.code_l1(task)
-    learned = coders.dictionary("syn30", "raw", 0, None, None, False)
+    learned = coders.dictionary(task, None)
     train = task.columns.train
     assert learned.size == pytest.approx(np.sqrt((train**2).sum(axis=1).mean()))
     assert np.linalg.norm(scaled_down.rows) > 0.3 * np.linalg.norm(task.columns.test)
@@ -280,21 +340,30 @@ def test_raw_columns_in_the_input_space_are_coded_at_a_size_of_one():
 # Learning -----------------------------------------------------------------------------------------
 
 
-def test_passes_and_grid_agree_with_the_learner(data_home):
-    setting = {"data": "syn30", "alpha": 0.01, "sigma": 1.0, "share": 0.5, "passes": 4}
+def test_passes_and_grid_agree_with_the_learner(monkeypatch):
+    monkeypatch.setitem(learning.N_VALUES, "syn30", 30)
+    common = {"data": "syn30", "alpha": 0.01, "passes": 4, "tol": 0.0, "change_tol": 1e-3}
+    setting = {**common, "sigma": 1.0, "share": 0.5, "learned": "ours"}
     values = [learning.measure_passes({**setting, "x": k}, 0, None) for k in (1, 4, 30)]
     assert values[0]["objective"] > values[1]["objective"] == values[2]["objective"]
     train = data.load_columns("syn30", "unit", 0, None).train
-    objective, atoms = learning._learned("syn30", 15, 0.01, 1.0, 4, 0, None)
-    assert values[1]["objective"] == objective[-1] / len(train)
-    assert len(atoms) == 15
-    measured = learning.measure_grid({"data": "syn30", "alpha": 0.01, "passes": 4, "x": 1.0}, 0,
-                                     None)  # fmt: skip
-    _, atoms = learning._learned("syn30", 30, 0.01, 1.0, 4, 0, None)
+    model = KSCDL(15, alpha=0.01, gamma=0.5, max_iter=4, tol=0, random_state=0).fit(train)
+    assert values[1]["objective"] == model.objective_[-1] / len(train)
+    measured = learning.measure_grid({**common, "x": 1.0}, 0, None)
+    atoms = model.set_params(n_atoms=30).fit(train).components_
     K, b = (np.exp(-((A[:, None] - atoms) ** 2).sum(axis=2) / 2) for A in (atoms, train))
     W = lasso(GivenProblem(K, b, np.ones(len(b))), 0.01).to_dense()
     left = 1 - 2 * (b * W).sum(axis=1) + ((W @ K) * W).sum(axis=1)
     assert measured["error"] == pytest.approx(left.mean(), rel=1e-4)
+    # As printed, atoms start from N(0, 1): under a narrow kernel far from all columns.
+    printed = {**setting, "share": 1.0, "learned": "printed", "x": 4}
+    assert learning.measure_passes({**printed, "sigma": 0.5}, 0, None)["objective"] == 0.5
+    wide = learning.measure_passes({**printed, "sigma": 5.0}, 0, None)
+    by_hand = KSCDL(
+        30, alpha=0.01, gamma=1 / 50, method="fksc", change_tol=1e-3, step=1, dict_init="normal",
+        max_iter=4, random_state=0,
+    ).fit(train)  # fmt: skip
+    assert wide["objective"] == by_hand.objective_.min() / len(train)
 
 
 # Examples -----------------------------------------------------------------------------------------
@@ -364,7 +433,10 @@ def test_claims_of_fig_9_can_fail():
     worse = {**times, (fast, 600): [0.4], (fast, 1400): [101.0], (ours, 1400): [102.0]}
     assert holds("fksc/fig9a", worse) == [False, True, False, False]
     assert holds("fksc/fig9b", {k: v for k, v in times.items() if k[0] != ours}) == [True] * 3
+    assert holds("fksc/fig9a-stopped", times) == [True, True, True, True]
+    assert holds("fksc/fig9a-stopped", worse) == [False, True, False, False]
     unit = {(racer(s, "unit", *PAIRS[1]), 600): [5.0] for s in (KSC, FKSC)}
+    assert holds("fksc/fig9b-stopped", unit) == [False]
     assert holds("fksc/fig9b", unit) == [False]
     assert holds("fksc/fig9a-unit", unit) == []
 
@@ -373,28 +445,42 @@ def test_claims_of_table_2_can_fail():
     name, x = "fksc/table2-planetlab-nmae", RATIOS["planetlab"][0]
     good = {(EXACT, x): [0.03], (FKSC, x): [0.14], (CD, x): [0.2], (LPM, x): [0.04],
             (CHOSEN, x): [0.02], (PCA, x): [0.05], (CD_UNIT, x): [0.03], (CONSTANT, None): [0.5],
-            (NEAREST, None): [0.03], (BEFORE, None): [0.03]}  # fmt: skip
-    assert holds(name, good) == [True] * 9
-    bad = {**good, (EXACT, x): [0.3], (FKSC, x): [0.15], (CHOSEN, x): [0.6]}
-    assert holds(name, bad) == [False] * 9
+            (NEAREST, None): [0.03], (BEFORE, None): [0.03], (MEAN, None): [0.14],
+            (inside(0.01), x): [0.06], (printed(0.1), x): [0.1],
+            (inside(0.1), x): [0.12]}  # fmt: skip
+    assert holds(name, good) == [True] * 18
+    bad = {**good, (EXACT, x): [0.3], (FKSC, x): [0.15], (CHOSEN, x): [0.6],
+           (inside(0.01), x): [0.16], (printed(0.1), x): [0.4],
+           (inside(0.1), x): [0.2]}  # fmt: skip
+    assert holds(name, bad) == [False] * 18
     # More elements are better, and other signals are not compared with the paper's.
     assert holds("fksc/table2-planetlab-necr", {(EXACT, x): [40_000.0]}) == [True]
     assert holds("fksc/table2-planetlab-necr", {(EXACT, x): [30_000.0]}) == [False]
+    for n, better in ((4_600.0, True), (4_300.0, False)):
+        found = {(printed(0.1), x): [n], (MEAN, None): [4_000.0]}
+        assert holds("fksc/table2-planetlab-necr", found)[-1] == better
     assert holds("fksc/table2-traffic-nmae", {(EXACT, RATIOS["traffic"][0]): [0.01]}) == []
+
+
+def test_claims_of_slices_can_fail():
+    good = {(EXACT, 4): [0.03], (BEFORE, 4): [0.04], (NEAREST, 4): [0.03], (PCA, 4): [0.05]}
+    assert holds("fksc/slices", good) == [True] * 3
+    assert holds("fksc/slices", {**good, (EXACT, 4): [0.06]}) == [False] * 3
 
 
 def test_claims_of_figs_10_and_11_can_fail():
     sizes = [learning.atoms_in_words("syn360", share) for share in (0.5, 1.0, 2.0)]
-    ends = dict(zip(sizes, (3.0, 2.0, 1.9), strict=True))
+    as_printed = learning.printed_in_words("syn360")
+    ends = dict(zip([*sizes, as_printed], (3.0, 2.0, 1.9, 3.9), strict=True))
     good = {(m, k): [end * (1.01 if k == 20 else 1)] for m, end in ends.items() for k in (20, 30)}
-    assert holds("fksc/fig10", good) == [True, True, True]
+    assert holds("fksc/fig10-syn360", good) == [True] * 4
     bad = {**good, (sizes[1], 20): [2.2], (sizes[2], 20): [1.6], (sizes[2], 30): [1.6],
-           (sizes[0], 30): [1.0]}  # fmt: skip
-    assert holds("fksc/fig10", bad) == [False, False, False]
+           (sizes[0], 30): [1.0], (as_printed, 30): [4.1]}  # fmt: skip
+    assert holds("fksc/fig10-syn360", bad) == [False] * 4
     small, large = learning.weight_in_words(0.01), learning.weight_in_words(0.1)
     grid = {(small, 10): [1.0], (small, 20): [0.95], (large, 10): [9.0], (large, 20): [8.8]}
-    assert holds("fksc/fig11", grid) == [True, True, True]
-    assert holds("fksc/fig11", {**grid, (small, 20): [8.9]}) == [False, True, False]
+    assert holds("fksc/fig11-traffic", grid) == [True, True, True]
+    assert holds("fksc/fig11-traffic", {**grid, (small, 20): [8.9]}) == [False, True, False]
 
 
 def test_claims_of_the_examples_can_fail():

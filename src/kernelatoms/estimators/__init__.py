@@ -18,6 +18,7 @@
 - ``encode``: ``sparse_encode``, one function for all pursuits.
 - ``coding_arguments``: the problem that its arguments make, and what that may be asked.
 - ``sparse_coder``: ``SparseCoder``, the same as a transformer over a given dictionary.
+- ``stored_codes``: ``store_codes``, rows as the nonzeros of their codes (A.7 of the FKSC paper).
 - ``residuals``: ``residual_norms``, what codes leave of signals.
 - ``class_dictionaries``: ``ClassDictionaryClassifier``.
 - ``collaborative``: ``CRCClassifier`` and ``SRCClassifier``: training rows are the dictionary;

@@ -12,6 +12,12 @@ from kernelatoms.estimators.representation import RepresentationClassifier, Repr
 from kernelatoms.estimators.training_dictionary import LocalProblems, TrainingDictionary
 from kernelatoms.pursuit.lasso import lasso
 from kernelatoms.pursuit.left_out import best_local_mu, best_mu
+from kernelatoms.pursuit.left_out_robust import (
+    ROBUST_MULTIPLES,
+    ROW_MULTIPLES,
+    LeftOut,
+    best_robust_mu,
+)
 from kernelatoms.pursuit.omp import omp
 from kernelatoms.similarity import Kernel, LinearKernel
 from kernelatoms.similarity.contrast import Limits
@@ -22,13 +28,15 @@ from kernelatoms.space.projections import IdentityProjection
 Array = NDArray[Any]
 
 # Of rows at unit norm, by evidence over all data sets at hand (docs/guide/representation.md).
-_ROBUST_MU, _ALPHA, _ROBUST_ALPHA = 10.0, 0.01, 1.0
+_ALPHA, _ROBUST_ALPHA = 0.01, 1.0
 # Where k(x, y) is nearer than this to k(x, x), squares of kernel values tell rows apart no more: on
 # ten kinds of data accuracy was at or near that of the most frequent class.
 _ALIKE_IN_SQUARES = 1e-6
 # Rows that are left out one by one to choose mu. Over neighbours there are fewer where these are
 # many: their Gram matrices have so many entries in all.
 _LEFT_OUT, _LEFT_OUT_LOCALLY, _LOCAL_ENTRIES = 2000, 4000, 12_000_000
+# For robust codes: so many rows take part, of which so many are left out in so many parts.
+_ROBUST_ATOMS, _ROBUST_ROWS, _PARTS = 400, 150, 5
 
 
 class CRCClassifier(RepresentationClassifier):
@@ -51,9 +59,13 @@ class CRCClassifier(RepresentationClassifier):
         Weight of |w|^2. "search" leaves training rows out one by one and takes the weight that
         classifies most of them right, of several the middle one: exact and in closed form over all
         rows (at most 2,000 of them, evenly spaced), by coding up to 4,000 of them (100 at least)
-        with ``n_neighbors``, fewer if these are many. With ``residual_norm="l1"`` "search" is 10.
+        with ``n_neighbors``, fewer if these are many. Robust codes (``residual_norm="l1"``) have no
+        closed form: up to 150 rows are coded over others, of 400 evenly spaced rows at most.
     residual_norm : {"l2", "l1"}, default="l2"
         "l1" distrusts a few entries of a signal: |e|_1 + mu |w|^2 with y = D w + e.
+    tol : float, default=1e-4
+        With ``residual_norm="l1"``: the duality gap that codes are to reach, as a share of the
+        objective. Codes that do not reach it are told by a ``ConvergenceWarning``.
     projection : "auto", None, str or object, default="auto"
         How signals are seen. None: as vectors of the feature space. "identity": as the column of
         their kernel values with all training rows, the paper's KCRC (Psi = I). "kpca", "kfda",
@@ -151,6 +163,7 @@ class CRCClassifier(RepresentationClassifier):
         *,
         mu: float | str = "search",
         residual_norm: str = "l2",
+        tol: float = 1e-4,
         projection: Any = "auto",
         n_neighbors: int | None = None,
         distance: Any = None,
@@ -169,6 +182,7 @@ class CRCClassifier(RepresentationClassifier):
         self.kernel = kernel
         self.mu = mu
         self.residual_norm = residual_norm
+        self.tol = tol
         self.projection = projection
         self.n_neighbors = n_neighbors
         self.distance = distance
@@ -205,10 +219,9 @@ class CRCClassifier(RepresentationClassifier):
         """Settle mu: as given, or the one that classifies rows best that are left out."""
         if not isinstance(self.mu, str):
             self.mu_ = float(self.mu)
-        elif self.residual_norm == "l1":
-            self.mu_ = _ROBUST_MU
         elif self.n_neighbors_ is None:
-            self.mu_ = self._search_mu(dictionary)
+            robust = self.residual_norm == "l1"
+            self.mu_ = (self._search_robust_mu if robust else self._search_mu)(dictionary)
         else:
             self.mu_ = self._search_local_mu(dictionary)
 
@@ -223,13 +236,49 @@ class CRCClassifier(RepresentationClassifier):
         # Eigenvalues grow with the number of atoms, and with that of the terms of a projection.
         return mu * (len(labels) / len(some)) ** (2 if dictionary.projected else 1)
 
+    def _search_robust_mu(self, dictionary: TrainingDictionary) -> float:
+        some = _spread(self.labels_, _ROBUST_ATOMS)
+        mu = self._best_robust_mu(dictionary, self._left_out(dictionary, some))
+        # As for ridge codes; |e|_1 grows with the number of entries too.
+        return mu * (len(self.labels_) / len(some)) ** (2 if dictionary.projected else 1)
+
+    def _best_robust_mu(self, dictionary: TrainingDictionary, parts: list[LeftOut]) -> float:
+        multiples = ROBUST_MULTIPLES if dictionary.projected else ROW_MULTIPLES
+        return best_robust_mu(parts, len(self.classes_), multiples)
+
+    def _left_out(self, dictionary: TrainingDictionary, some: NDArray[np.intp]) -> list[LeftOut]:
+        """Return some rows in parts, each with the others as atoms."""
+        coded = np.linspace(0, len(some) - 1, min(_ROBUST_ROWS, len(some))).round().astype(np.intp)
+        parts = []
+        for part in range(_PARTS):
+            out = coded[part::_PARTS]
+            if not len(out):
+                continue
+            others = np.delete(some, out)
+            vectors = dictionary.vectors_by(others)
+            rows = some[out]
+            labels, owners = self.labels_[rows], self.labels_[others]
+            parts.append(LeftOut(vectors[rows], labels, vectors[others], owners))
+        return parts
+
     def _search_local_mu(self, dictionary: TrainingDictionary) -> float:
         locality = self._locality()
         assert locality is not None
         fits = _LOCAL_ENTRIES // locality.n_neighbors**2
-        some = _spread(self.labels_, max(100, min(_LEFT_OUT_LOCALLY, fits)))
+        robust = self.residual_norm == "l1"
+        most = _ROBUST_ROWS if robust else max(100, min(_LEFT_OUT_LOCALLY, fits))
+        some = _spread(self.labels_, most)
         rows = self.dictionary_[some]
         near = dictionary.neighbors(rows, locality, skip=some)
+        if robust:
+            owners, each = self.labels_, dictionary.local_vectors(rows, near)
+            parts = [
+                LeftOut(signal[None], labels, atoms, owners[own[there]])
+                for (signal, atoms, there), labels, own in zip(
+                    each, owners[some][:, None], near, strict=True
+                )
+            ]
+            return self._best_robust_mu(dictionary, parts)
         local = dictionary.local_problems(rows, near)
         return best_local_mu(
             local.grams, local.corrs, local.energies, dictionary.owners(self.labels_, near),
@@ -295,6 +344,9 @@ class SRCClassifier(RepresentationClassifier):
         Code by orthogonal matching pursuit with so many rows, instead of by alpha.
     residual_norm : {"l2", "l1"}, default="l2"
         "l1" distrusts a few entries of a signal: |e|_1 + alpha |w|_1 with y = D w + e.
+    tol : float, default=1e-4
+        With ``residual_norm="l1"``: the duality gap that codes are to reach, as a share of the
+        objective. Codes that do not reach it are told by a ``ConvergenceWarning``.
     projection : "auto", None, str or object, default="auto"
         How signals are seen. None: as vectors of the feature space. "identity": as the column of
         their kernel values with all training rows, the paper's KCRC (Psi = I). "kpca", "kfda",
@@ -391,6 +443,7 @@ class SRCClassifier(RepresentationClassifier):
         alpha: float | None = None,
         n_nonzero_coefs: int | None = None,
         residual_norm: str = "l2",
+        tol: float = 1e-4,
         projection: Any = "auto",
         n_neighbors: int | None = None,
         distance: Any = None,
@@ -410,6 +463,7 @@ class SRCClassifier(RepresentationClassifier):
         self.alpha = alpha
         self.n_nonzero_coefs = n_nonzero_coefs
         self.residual_norm = residual_norm
+        self.tol = tol
         self.projection = projection
         self.n_neighbors = n_neighbors
         self.distance = distance

@@ -46,6 +46,8 @@ class DictionaryLearner(DictionaryCoder):
     n_atoms: int | float | None
     max_iter: int
     tol: float
+    #: The stop on the change of the atoms, where a learner has it.
+    change_tol: float | None = None
 
     @takes_tensors
     def score(self, X: Any, y: Any = None) -> float:
@@ -164,7 +166,7 @@ class DictionaryLearner(DictionaryCoder):
         watch = CallbackWatch(self, X, int(self.max_iter), attributes)
         learn(
             problem_of, rows, self._pursuit(), update, state, max_iter=int(self.max_iter),
-            tol=float(self.tol), watch=watch,
+            tol=float(self.tol), change_tol=self.change_tol, watch=watch,
         )  # fmt: skip
         self.__dict__.update(attributes(state))
         watch.end()

@@ -55,6 +55,7 @@ def sparse_encode(
     mu: float | None = None,
     positive: bool = False,
     gap_tol: float = 1e-6,
+    change_tol: float | None = None,
     start: Any = None,
     energy: Any = None,
     kernel: Any = "linear",
@@ -120,6 +121,10 @@ def sparse_encode(
     gap_tol : float, default=1e-6
         For the l1 methods: stop at a duality gap of this share of k(x, x). No code is better by
         more than the gap.
+    change_tol : float, optional
+        For "ksc" and "fksc": stop as the FKSC paper does (at 1e-3) and not at a gap, when a pass
+        changes w by no more than this share of |w|, or after 100 passes. A pass that leaves w = 0
+        changes nothing. What is left to the minimum, ``return_gap`` tells.
     start : array of shape (n_samples, n_atoms), optional
         For the l1 methods: codes to start from, dense or sparse, such as those over a slightly
         different dictionary. The result is the same, sooner.
@@ -168,8 +173,8 @@ def sparse_encode(
     refuse_of_other_methods(method, sparse_encode, {
         "n_nonzero_coefs": n_nonzero_coefs, "max_residual": max_residual, "absolute": absolute,
         "selection": selection, "candidates": candidates, "alpha": alpha, "mu": mu,
-        "positive": positive, "gap_tol": gap_tol, "start": start, "energy": energy,
-        "return_gap": return_gap,
+        "positive": positive, "gap_tol": gap_tol, "change_tol": change_tol, "start": start,
+        "energy": energy, "return_gap": return_gap,
     })  # fmt: skip
     X = check_any(
         dense_rows(X), dtype=FLOATS, order="C", input_name="X", ensure_all_finite="allow-nan"
@@ -215,6 +220,11 @@ def sparse_encode(
     }
     if method == "lasso":
         options |= {"positive": positive, "candidates": check_candidates(candidates, problem)}
+    elif change_tol is not None:
+        refuse_unused(
+            sparse_encode, {"gap_tol": gap_tol}, "and change_tol are two stops, give one of them"
+        )
+        options["change_tol"] = check_real("change_tol", change_tol, low=0)
     codes = _L1[method](problem, check_alpha(method, alpha), **options)
     coded = _as_asked(codes, X, sparse_output)
     return (coded, codes.gap) if return_gap else coded

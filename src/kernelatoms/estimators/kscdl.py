@@ -12,6 +12,7 @@ from sklearn.utils import check_random_state
 
 from kernelatoms.estimators.bandwidth import choose_gamma
 from kernelatoms.estimators.checks import (
+    check_choice,
     check_complete,
     check_count,
     check_dictionary,
@@ -30,11 +31,12 @@ from kernelatoms.estimators.fitted import (
 from kernelatoms.estimators.kernel_choice import KernelChoice, kernel_looked_at
 from kernelatoms.estimators.tensors import cpu_alone
 from kernelatoms.estimators.unchanged import or_unchanged
+from kernelatoms.estimators.unused import L1_METHODS, refuse_of_other_methods, refuse_unused
 from kernelatoms.learning.gradients import within
-from kernelatoms.learning.kscdl import GradientStep
+from kernelatoms.learning.kscdl import GradientStep, PlainStep
 from kernelatoms.learning.loop import learn_batch
 from kernelatoms.learning.state import LearnerState
-from kernelatoms.pursuit.choices import OMP, Lasso, Pursuit, code_over_nearest
+from kernelatoms.pursuit.choices import KSC, OMP, Lasso, Pursuit, code_over_nearest
 from kernelatoms.similarity import Kernel, make_kernel
 from kernelatoms.similarity.base import check_flag
 from kernelatoms.similarity.contrast import blind_part
@@ -64,7 +66,8 @@ class KSCDL(KernelChoice, DictionaryLearner):
     d_j, which are rows like the signals (KSCDL, eq. (3) of "Fast kernel sparse
     coding"). Passes alternate between codes, to a duality gap of 1e-6 of k(x, x), and a step of
     all atoms along the gradient (11), scaled by its curvature and shortened where it would not
-    lower the objective. Atoms that no signal uses become the worst represented signals.
+    lower the objective. Atoms that no signal uses become the worst represented signals. The paper's
+    own algorithm is ``method="fksc", change_tol=1e-3, step=1, dict_init="normal"``.
 
     Parameters
     ----------
@@ -93,8 +96,21 @@ class KSCDL(KernelChoice, DictionaryLearner):
         Parameters of the kernels by name, as in scikit-learn.
     kernel_params : dict, optional
         The arguments of a class.
+    method : {"lasso", "ksc", "fksc"}, default="lasso"
+        What solves for the codes, in ``fit`` and in ``transform``, as in ``sparse_encode``: the
+        paper's coordinate descent in one stage ("ksc") or in two ("fksc") has the same minimum and
+        is many times slower.
+    change_tol : float, optional
+        For "ksc" and "fksc": the paper's stops (at 1e-3) in place of the duality gap and of
+        ``tol``. Codes stop when a pass over their coefficients changes them by no more than this
+        share of their norm, or after 100 passes; learning stops when a pass changes the atoms by
+        no more than this share of theirs. Under wide kernels such codes are far from the minimum.
+    step : float, optional
+        The paper's own step, between 0 and 2: atoms move against the gradient (11) by ``step`` / L,
+        L the largest curvature, whatever the objective does, and atoms that no signal uses stay.
+        Not for ``partial_fit``.
     positive : bool, default=False
-        Allow no negative coefficients.
+        For "lasso": allow no negative coefficients.
     transform_n_nonzero_coefs : int, optional
         Let ``transform`` code by orthogonal matching pursuit with so many atoms a signal, instead
         of the l1 codes that atoms were learned for. At equal nonzeros its errors are smaller (no
@@ -164,6 +180,9 @@ class KSCDL(KernelChoice, DictionaryLearner):
         degree: float = 3,
         coef0: float = 1,
         kernel_params: dict[str, Any] | None = None,
+        method: str = "lasso",
+        change_tol: float | None = None,
+        step: float | None = None,
         positive: bool = False,
         transform_n_nonzero_coefs: int | None = None,
         max_iter: int = 100,
@@ -180,6 +199,9 @@ class KSCDL(KernelChoice, DictionaryLearner):
         self.degree = degree
         self.coef0 = coef0
         self.kernel_params = kernel_params
+        self.method = method
+        self.change_tol = change_tol
+        self.step = step
         self.positive = positive
         self.transform_n_nonzero_coefs = transform_n_nonzero_coefs
         self.max_iter = max_iter
@@ -241,6 +263,7 @@ class KSCDL(KernelChoice, DictionaryLearner):
         self
         """
         self._check_parameters()
+        refuse_unused(type(self), {"step": self.step}, "belongs to fit, not to partial_fit")
         first = not hasattr(self, "components_")
         X = validate_training(self, X, reset=first)
         rows = X.astype(np.float64, copy=False)
@@ -314,7 +337,10 @@ class KSCDL(KernelChoice, DictionaryLearner):
         return learners[0]._problem_over(X.astype(np.float64, copy=False), atoms)
 
     def _pursuit(self) -> Pursuit:
-        return Lasso(check_real("alpha", self.alpha, low=0, low_open=True), self.positive)
+        alpha = check_real("alpha", self.alpha, low=0, low_open=True)
+        if self.method == "lasso":
+            return Lasso(alpha, self.positive)
+        return KSC(alpha, self.method, self.change_tol)
 
     def _joint_pursuit(self, n_atoms: int, n_nonzero: int | None) -> Pursuit:
         return self._coding_pursuit(n_atoms)
@@ -328,7 +354,10 @@ class KSCDL(KernelChoice, DictionaryLearner):
         return OMP(count, "omp", self.positive)
 
     def _update(self) -> GradientStep:
-        return GradientStep(self._kernel(), float(self.alpha), self.max_norm_)
+        kernel, alpha = self._kernel(), float(self.alpha)
+        if self.step is None:
+            return GradientStep(kernel, alpha, self.max_norm_)
+        return PlainStep(kernel, alpha, self.max_norm_, float(self.step))
 
     def _encode(self, X: Array, n_neighbors: int | None = None) -> Codes:
         self._check_coding()
@@ -433,6 +462,11 @@ class KSCDL(KernelChoice, DictionaryLearner):
         self._check_coding()
         check_flag("positive", self.positive)
         check_flag("warm_start", self.warm_start)
+        if self.step is not None:
+            check_real("step", self.step, low=0, high=2, low_open=True)
+        if self.change_tol is not None:
+            why = "does not count where change_tol tells when to stop"
+            refuse_unused(type(self), {"tol": self.tol}, why)
         kernel = self._asked_kernel()
         if self._searches and not kernel.has_gamma:
             raise ValueError(f"gamma='search': kernel {kernel.name!r} has no gamma to choose.")
@@ -456,10 +490,16 @@ class KSCDL(KernelChoice, DictionaryLearner):
         check_gamma(self.gamma, words=(*GAMMA_WORDS, "search"))
         check_gradient(self._asked_kernel())
         check_real("alpha", self.alpha, low=0, low_open=True)
+        check_choice("method", self.method, L1_METHODS)
+        own = {"change_tol": self.change_tol, "positive": self.positive}
+        refuse_of_other_methods(self.method, type(self), own)
+        if self.change_tol is not None:
+            check_real("change_tol", self.change_tol, low=0)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        # Models kept before kernels could be classes, or learning could go on.
-        super().__setstate__({"kernel_params": None, "warm_start": False, **state})
+        # Models kept before these parameters were there.
+        added = {"kernel_params": None, "warm_start": False, "method": "lasso"}
+        super().__setstate__({**added, "change_tol": None, "step": None, **state})
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

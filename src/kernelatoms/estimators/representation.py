@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from kernelatoms.engine import lives_elsewhere, machine, on_host
-from kernelatoms.estimators.checks import check_choice, validate_labelled, validate_new
+from kernelatoms.estimators.checks import check_choice, check_real, validate_labelled, validate_new
 from kernelatoms.estimators.explanation import Explanation, explain_codes
 from kernelatoms.estimators.fitted import check_features, check_labels, held, held_floats, held_rows
 from kernelatoms.estimators.naming import unnamed
@@ -21,7 +21,7 @@ from kernelatoms.estimators.sparse_rows import sparse_in_blocks
 from kernelatoms.estimators.tensors import cpu_alone, takes_tensors
 from kernelatoms.estimators.training_dictionary import LocalProblems, TrainingDictionary
 from kernelatoms.estimators.unchanged import or_unchanged
-from kernelatoms.pursuit.robust import RobustDictionary
+from kernelatoms.pursuit.robust import RobustDictionary, warn_unsettled
 from kernelatoms.similarity import Kernel, LinearKernel
 from kernelatoms.similarity.base import check_flag
 from kernelatoms.space.codes import as_csr, ragged, row_starts, stacked_csr
@@ -38,11 +38,15 @@ _VALUES_AT_ONCE = 2_000_000
 
 
 class Represented(NamedTuple):
-    """Signals written in atoms: what classes leave of them, their codes, entries distrusted."""
+    """Signals written in atoms: what classes leave of them, their codes.
+
+    Of robust codes also the entries distrusted and the duality gaps.
+    """
 
     parts: ClassParts
     codes: scipy.sparse.csr_array
     errors: Array | None = None
+    gaps: Array | None = None
 
 
 @unnamed
@@ -55,6 +59,7 @@ class RepresentationClassifier(Probabilities, NeighborChoice, ClassifierMixin, B
 
     kernel: Any
     residual_norm: str
+    tol: float
     projection: Any
     normalize: bool
 
@@ -180,6 +185,7 @@ class RepresentationClassifier(Probabilities, NeighborChoice, ClassifierMixin, B
 
     def _check_parameters(self) -> None:
         check_choice("residual_norm", self.residual_norm, ("l2", "l1"))
+        check_real("tol", self.tol, low=0, low_open=True)
         check_flag("normalize", self.normalize)
         check_flag("calibrate", self.calibrate)
         self._check_neighbors()
@@ -330,7 +336,7 @@ class RepresentationClassifier(Probabilities, NeighborChoice, ClassifierMixin, B
             One a row; scores are shares (``decision_function``), atoms rows of ``dictionary_``.
         """
         dictionary, blocks = self._prepared(self._validated(X))
-        locality, out = self._locality(), []
+        locality, out, gaps = self._locality(), [], []
         for rows in blocks:
             near = None if locality is None else dictionary.neighbors(rows, locality)
             if near is None:
@@ -342,12 +348,14 @@ class RepresentationClassifier(Probabilities, NeighborChoice, ClassifierMixin, B
                 alone = _of_one_class(owners)
                 scores = found.parts.shares(rows.dtype)
                 scores[alone] = np.arange(len(self.classes_)) == owners[alone, :1]
+            gaps.append(found.gaps)
             whole = self._whole(dictionary, rows, near, found)
             out += explain_codes(
                 found.codes, self.labels_, self.classes_, scores,
                 residuals=found.parts.residuals2, residual=whole.residuals2[:, 0],
                 energies=whole.energies,
             )  # fmt: skip
+        self._warn_unsettled(gaps)
         return out
 
     def _whole(
@@ -386,11 +394,13 @@ class RepresentationClassifier(Probabilities, NeighborChoice, ClassifierMixin, B
     def _shares(self, X: Array) -> Array:
         dictionary, blocks = self._prepared(X)
         locality = self._locality()
-        if locality is None:
-            each = (self._globally(dictionary, rows).parts.shares(rows.dtype) for rows in blocks)
-            return np.concatenate(list(each))
-        out = []
+        out, gaps = [], []
         for rows in blocks:
+            if locality is None:
+                found = self._globally(dictionary, rows)
+                out.append(found.parts.shares(rows.dtype))
+                gaps.append(found.gaps)
+                continue
             near = dictionary.neighbors(rows, locality)
             owners = dictionary.owners(self.labels_, near)
             alone = _of_one_class(owners)
@@ -400,17 +410,28 @@ class RepresentationClassifier(Probabilities, NeighborChoice, ClassifierMixin, B
             if not alone.all():
                 found = self._locally(dictionary, rows[~alone], near[~alone])
                 shares[~alone] = found.parts.shares(rows.dtype)
+                gaps.append(found.gaps)
             out.append(shares)
+        self._warn_unsettled(gaps)
         return np.concatenate(out)
 
     def _represent(self, X: Any) -> Iterator[Represented]:
         dictionary, blocks = self._prepared(self._validated(X))
-        locality = self._locality()
+        locality, gaps = self._locality(), []
         for rows in blocks:
             if locality is None:
-                yield self._globally(dictionary, rows)
+                found = self._globally(dictionary, rows)
             else:
-                yield self._locally(dictionary, rows, dictionary.neighbors(rows, locality))
+                found = self._locally(dictionary, rows, dictionary.neighbors(rows, locality))
+            gaps.append(found.gaps)
+            yield found
+        self._warn_unsettled(gaps)
+
+    def _warn_unsettled(self, gaps: list[Array | None]) -> None:
+        """Warn of robust codes that are not at the minimum, once for all blocks of a call."""
+        known = [gap for gap in gaps if gap is not None]
+        if known:
+            warn_unsettled(np.concatenate(known), self.tol)
 
     def _validated(self, X: Any) -> Array:
         check_is_fitted(self)
@@ -432,12 +453,14 @@ class RepresentationClassifier(Probabilities, NeighborChoice, ClassifierMixin, B
         if self.residual_norm == "l2":
             return self._over_all(dictionary, rows)
         signals, atoms = dictionary.vectors(rows)
-        found = dictionary.robust(self._weight(), self._penalty).code(signals)
+        robust = dictionary.robust(self._weight(), self._penalty)
+        found = robust.code_quietly(signals, self.tol)
         # r_i = |y - D_i x_i - e| / |x_i| (Algorithm 2, step 6)
         parts = parts_of_vectors(
             signals - found.errors, atoms, found.weights, self.labels_, len(self.classes_)
         )
-        return Represented(parts, scipy.sparse.csr_array(found.weights), found.errors)
+        codes = scipy.sparse.csr_array(found.weights)
+        return Represented(parts, codes, found.errors, found.gap)
 
     def _locally(
         self, dictionary: TrainingDictionary, rows: Array, near: NDArray[np.int32]
@@ -446,17 +469,17 @@ class RepresentationClassifier(Probabilities, NeighborChoice, ClassifierMixin, B
         owners, n_classes = dictionary.owners(self.labels_, near), len(self.classes_)
         if self.residual_norm == "l2":
             local = dictionary.local_problems(rows, near)
-            weights, errors = self._over_own(local), None
+            weights, errors, gaps = self._over_own(local), None, None
             found = machine(weights).class_parts_local(
                 local.grams, local.corrs, local.energies, weights, owners, n_classes, local.columns
             )
             parts = ClassParts(found[0], found[1], local.energies)
         else:
-            parts, weights, errors = self._robust_locally(dictionary, rows, near, owners)
+            parts, weights, errors, gaps = self._robust_locally(dictionary, rows, near, owners)
         used = near >= 0
         starts = row_starts(used.sum(axis=1))
         codes = as_csr(weights[used], near[used], starts, dictionary.n_atoms)
-        return Represented(parts, codes, errors)
+        return Represented(parts, codes, errors, gaps)
 
     def _robust_locally(
         self,
@@ -464,11 +487,14 @@ class RepresentationClassifier(Probabilities, NeighborChoice, ClassifierMixin, B
         rows: Array,
         near: NDArray[np.int32],
         owners: NDArray[np.int64],
-    ) -> tuple[ClassParts, Array, Array]:
-        """Return class parts, coefficients (n, K) and errors, signal by signal."""
+    ) -> tuple[ClassParts, Array, Array, Array]:
+        """Return class parts, coefficients (n, K), errors and gaps, signal by signal."""
         n_classes, weights, each, errors = len(self.classes_), np.zeros(near.shape), [], []
+        gaps = np.zeros(len(near))
         for i, (signal, atoms, places) in enumerate(dictionary.local_vectors(rows, near)):
-            found = RobustDictionary(atoms, self._weight(), self._penalty).code(signal[None])
+            robust = RobustDictionary(atoms, self._weight(), self._penalty)
+            found = robust.code_quietly(signal[None], self.tol)
+            gaps[i] = found.gap[0]
             weights[i, places] = found.weights[0]
             trusted = signal[None] - found.errors
             owner = owners[i, places]
@@ -476,7 +502,7 @@ class RepresentationClassifier(Probabilities, NeighborChoice, ClassifierMixin, B
             errors.append(found.errors[0])
         longest = max(len(error) for error in errors)
         padded = [np.pad(error, (0, longest - len(error))) for error in errors]
-        return _stacked(each), weights, np.stack(padded)
+        return _stacked(each), weights, np.stack(padded), gaps
 
     # What a file may hold
 
@@ -507,8 +533,8 @@ class RepresentationClassifier(Probabilities, NeighborChoice, ClassifierMixin, B
         self._check_held_neighbors(rows)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        # Models kept before probabilities could be calibrated.
-        super().__setstate__({"calibrate": False, **state})
+        # Models kept before probabilities could be calibrated, or robust codes had a tolerance.
+        super().__setstate__({"calibrate": False, "tol": 1e-4, **state})
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -147,6 +147,13 @@ class TrainingDictionary:
             return self.mapped(X), self.mapped_atoms.rows
         return X, self.rows
 
+    def vectors_by(self, some: NDArray[np.intp]) -> Array:
+        """Return all rows as explicit vectors, of the kernel values with some of them only."""
+        if not self.projected:
+            return self.rows
+        columns = self.atoms.gram[:, some].astype(np.float64, copy=False)
+        return columns if self.psi is None else columns @ self.psi[some]
+
     def ridge_inverse(self, mu: float) -> Array:
         """Return (A + mu I)^-1 with A the Gram matrix of what is coded over; kept."""
         known = self._kept_inverse

@@ -22,6 +22,7 @@ TAKEN_BY = {
     "mu": ("ridge",),
     "positive": ("omp", "lasso", "threshold"),
     "gap_tol": L1_METHODS,
+    "change_tol": ("ksc", "fksc"),
     "start": L1_METHODS,
     "energy": ("omp", *L1_METHODS),
     "return_gap": L1_METHODS,

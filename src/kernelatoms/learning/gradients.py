@@ -204,6 +204,42 @@ def move_atoms(
     return Step(atoms, here.objective, curvature)
 
 
+def step_plainly(
+    kernel: Kernel,
+    X: Array,
+    codes: Any,
+    atoms: Array,
+    alpha: float,
+    step: float,
+    max_norm: float | None = None,
+) -> Step:
+    """Take the step (11) as printed, D - mu dL/dD with mu = step / L, and look at nothing.
+
+    The paper leaves mu open but for 0 <= mu <= 2 / L, where L is a Lipschitz constant of the
+    gradient. Here L is the spectral norm of H, the Hessian with a and b held.
+
+    Parameters
+    ----------
+    kernel, X, codes, atoms, alpha, max_norm
+        As in ``move_atoms``.
+    step : float
+        The size of the step in units of 1 / L.
+
+    Returns
+    -------
+    Step
+        L may be higher than before.
+    """
+    sums = sum_gradients(kernel, X, codes, atoms, alpha)
+    here = sums.finish(kernel, atoms)
+    steepest = float(np.linalg.norm(here.curvature, 2))
+    if steepest == 0:  # no signal uses any atom
+        return Step(atoms, here.objective, here.curvature)
+    moved = within(atoms - step / steepest * here.gradient, max_norm)
+    reached = sums.constant + coded_loss(kernel, X, codes, sums.gram, moved)
+    return Step(moved, reached, here.curvature)
+
+
 def _ways(kernel: Kernel, atoms: Array, gradient: Array) -> list[tuple[Any, int, Array]]:
     """Return how to look for a step, how often to halve it, and the gradient it comes from.
 

@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelatoms.learning.gradients import move_atoms, within
+from kernelatoms.learning.gradients import move_atoms, step_plainly, within
 from kernelatoms.learning.loop import Updated
-from kernelatoms.pursuit.choices import Lasso
+from kernelatoms.pursuit.choices import KSC, Lasso
 from kernelatoms.similarity import Kernel
 from kernelatoms.space.codes import Codes
 
@@ -27,7 +27,7 @@ class GradientStep:
         The longest that atoms may be.
     """
 
-    takes: tuple[type, ...] = (Lasso,)
+    takes: tuple[type, ...] = (Lasso, KSC)
 
     def __init__(self, kernel: Kernel, alpha: float, max_norm: float | None = None) -> None:
         self.kernel, self.alpha, self.max_norm = kernel, alpha, max_norm
@@ -57,6 +57,35 @@ class GradientStep:
         """Return the curvature for so many atoms more, which nothing has used."""
         return np.pad(sums, (0, n_new))
 
-    def new_atoms(self, rows: Array) -> Array:
+    def new_atoms(self, rows: Array) -> Array | None:
         """Return rows, those that are too long shortened."""
         return within(rows, self.max_norm)
+
+
+class PlainStep(GradientStep):
+    """The paper's own step (11): of one size for all atoms, whatever the objective does.
+
+    Atoms that no signal uses stay where they are.
+
+    Parameters
+    ----------
+    kernel, alpha, max_norm
+        As in ``GradientStep``.
+    step : float
+        The size, in units of 1 / L; see ``step_plainly``.
+    """
+
+    def __init__(self, kernel: Kernel, alpha: float, max_norm: float | None, step: float) -> None:
+        super().__init__(kernel, alpha, max_norm)
+        self.step = step
+
+    def apply(self, rows: Array, codes: Codes, dictionary: Array) -> Updated:
+        """Take the step."""
+        step = step_plainly(
+            self.kernel, rows, codes.to_csr(), dictionary, self.alpha, self.step, self.max_norm
+        )
+        return Updated(step.atoms, codes, step.objective, step.curvature)
+
+    def new_atoms(self, rows: Array) -> Array | None:
+        """Return None: nothing replaces an atom."""
+        return None

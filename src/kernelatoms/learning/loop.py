@@ -91,6 +91,7 @@ def learn(
     *,
     max_iter: int,
     tol: float,
+    change_tol: float | None = None,
     watch: Watch | None = None,
     groups: Groups | None = None,
 ) -> None:
@@ -112,6 +113,9 @@ def learn(
         The most passes.
     tol : float
         Stop when three passes together lower the best objective by no more than this share of it.
+    change_tol : float, optional
+        Stop when a pass changes the dictionary by no more than this share of its norm; then
+        ``tol`` does not count.
     watch : Watch, optional
         Told of every pass, and may stop after it.
     groups : pair of arrays, optional
@@ -124,6 +128,7 @@ def learn(
         if watch is not None:
             watch.begin_pass()
         # Helper threads that BLAS leaves spinning would take a core from the next pursuit.
+        before = state.dictionary
         with machine(rows).one_blas_thread():
             codes = pursuit(problem_of(state.dictionary))
             updated = update.apply(rows, codes, state.dictionary)
@@ -132,7 +137,12 @@ def learn(
         replace(state, unused, rows, updated.codes.error, update, groups)
         if watch is not None and watch.end_pass(state):
             break
-        if settled(state.objective, tol):
+        if change_tol is None:
+            done = settled(state.objective, tol)
+        else:
+            moved = np.linalg.norm(state.dictionary - before)
+            done = bool(moved <= change_tol * np.linalg.norm(before))
+        if done:
             break
 
 

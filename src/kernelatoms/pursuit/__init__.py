@@ -6,8 +6,10 @@
 - ``ksc``: the same as published: coordinate descent, plain and in two stages.
 - ``threshold``: inner products drawn towards 0, which is l1 coding over orthonormal atoms.
 - ``ridge``: dense codes under a penalty on their energy, in closed form.
-- ``robust``: ridge and l1 codes that distrust some entries of a signal.
-- ``left_out``: ridge codes of rows over all others, and the weight that classifies best.
+- ``robust``: ridge and l1 codes that distrust some entries of a signal; ``interior``: those that
+  take an interior-point method.
+- ``left_out``: ridge codes of rows over all others, and the weight that classifies best;
+  ``left_out_robust``: the same for robust codes.
 - ``choices``: pursuits with their parameters chosen, as learners use them.
 - ``tiny``: signals whose squares float64 does not hold.
 - ``sizes``: is the Gram matrix of all atoms worth its price?
@@ -17,7 +19,7 @@ For research on pursuits, what they take and return is at hand here too: coding 
 the projections of the representation classifiers, by name in ``PROJECTIONS``.
 """
 
-from kernelatoms.pursuit.choices import OMP, Lasso, Pursuit, Ridge, Threshold
+from kernelatoms.pursuit.choices import KSC, OMP, Lasso, Pursuit, Ridge, Threshold
 from kernelatoms.pursuit.ksc import fksc, ksc
 from kernelatoms.pursuit.lasso import lasso, lasso_path
 from kernelatoms.pursuit.left_out import left_out_codes
@@ -39,6 +41,7 @@ from kernelatoms.space.projections import (
 )
 
 __all__ = [
+    "KSC",
     "OMP",
     "PROJECTIONS",
     "Codes",

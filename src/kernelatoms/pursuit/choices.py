@@ -10,6 +10,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelatoms.pursuit.ksc import fksc, ksc
 from kernelatoms.pursuit.lasso import lasso
 from kernelatoms.pursuit.omp import omp
 from kernelatoms.pursuit.ridge import ridge
@@ -84,6 +85,36 @@ class Lasso:
             problem, self.alpha, positive=self.positive, gap_tol=self.gap_tol,
             candidates=candidates,
         )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class KSC:
+    """l1 codes as the FKSC paper publishes them: cyclic coordinate descent.
+
+    Parameters
+    ----------
+    alpha : float
+        Weight of |w|_1.
+    method : {"ksc", "fksc"}
+        In one stage, or in two (Algorithm 2).
+    change_tol : float or None
+        The paper's stop: a pass changes w by no more than this share of its norm, or 100 passes
+        are done. None for a duality gap, as ``Lasso`` has it.
+    """
+
+    alpha: float
+    method: str = "fksc"
+    change_tol: float | None = None
+
+    def __call__(self, problem: CodingProblem, candidates: Candidates = None) -> Codes:
+        """Return the codes of all signals; over all atoms only."""
+        if candidates is not None:
+            raise ValueError(
+                f"method={self.method!r} codes over all atoms and takes no n_neighbors; use "
+                "method='lasso'."
+            )
+        solve = {"ksc": ksc, "fksc": fksc}[self.method]
+        return solve(problem, self.alpha, change_tol=self.change_tol)
 
 
 @dataclass(frozen=True)

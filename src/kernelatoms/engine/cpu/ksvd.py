@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import eigh
 
 from kernelatoms.engine.cpu.jit import jit
 from kernelatoms.engine.cpu.layout import check_shape
@@ -20,8 +19,6 @@ from kernelatoms.engine.cpu.threads import each_block, stop_if_asked
 
 # Nonzeros times features: tens of milliseconds.
 _LONG_SWEEP = 1 << 24
-# Up to here all eigenvectors of a matrix take less time than a call that looks for one.
-_FEW = 24
 
 
 @jit(fastmath=True)
@@ -189,11 +186,7 @@ def _leading_direction(error: NDArray[Any]) -> NDArray[Any] | None:
     """
     wide = len(error) <= error.shape[1]
     gram = error @ error.T if wide else error.T @ error
-    if len(gram) <= _FEW:
-        d = np.linalg.eigh(gram)[1][:, -1]
-    else:
-        last = [len(gram) - 1] * 2
-        d = eigh(gram, subset_by_index=last, overwrite_a=True, check_finite=False)[1][:, 0]
+    d = np.linalg.eigh(gram)[1][:, -1]
     d = error.T @ d if wide else d
     norm = np.linalg.norm(d) if error.any() else 0.0
     return d / norm if norm > 0 else None

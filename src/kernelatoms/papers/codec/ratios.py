@@ -10,20 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelatoms import KernelCodec
+from kernelatoms import KernelCodec, StoredCodes
 from kernelatoms.papers.codec.data import Table
-from kernelatoms.papers.codec.literal import part_bytes, two_columns
+from kernelatoms.papers.codec.literal import part_bytes
 from kernelatoms.papers.codec.search import HEADER
-from kernelatoms.papers.fksc.coders import (
-    PAPER_STOP,
-    Task,
-    at_ratio,
-    dictionary,
-)
+from kernelatoms.papers.fksc.coders import Task, dictionary, published_codes
 from kernelatoms.papers.fksc.data import load_columns
 from kernelatoms.papers.fksc.reported import RATIOS, SIGMA
 from kernelatoms.papers.study import DataHome, Setting, Size, Study
-from kernelatoms.pursuit import fksc
 
 Array = NDArray[Any]
 
@@ -44,22 +38,20 @@ SCALES = {"planetlab": "unit", "traffic": "unit", "pm25": "unit", "syn360": "min
 @lru_cache(maxsize=1)
 def _stored(data: str, seed: int, data_home: DataHome, ratio: float) -> dict[str, float]:
     """Return how often the float32 columns are as large as what is stored, by what that is."""
-    task = Task(data, SCALES[data], seed, data_home, ratio)
-    learned = dictionary(data, SCALES[data], seed, data_home, SIGMA[data], False)
+    task = Task(data, SCALES[data], seed, data_home, SIGMA[data], ratio=ratio)
+    learned = dictionary(task, task.sigma)
     test = task.columns.test
-    problem = learned.problem(test)
-    _, coded = at_ratio(lambda alpha: fksc(problem, alpha, **PAPER_STOP), test.size / ratio)
-    codes = coded.to_csr()
+    codes = published_codes(task)[1].to_csr()
+    stored = StoredCodes.of(codes, test.shape[1])
     raw = load_columns(data, "raw", seed, data_home).test
     norms = np.linalg.norm(raw, axis=1).astype(np.float32)
-    index, value = two_columns(codes)
     parts = {
-        "index": index, "value": value, "norms": norms,
+        "index": stored.index, "value": stored.value, "norms": norms,
         "dictionary": learned.atoms.astype(np.float32),
     }  # fmt: skip
     in_bytes, packed = part_bytes(parts)
     original = 4 * test.size
-    result = {PAPER: test.size / max(codes.nnz, 1)}
+    result = {PAPER: stored.ratio}
     for name, names in _PARTS.items():
         result[name] = original / (HEADER + sum(in_bytes[part] for part in names))
     result[PACKED] = original / (HEADER + sum(packed.values()))

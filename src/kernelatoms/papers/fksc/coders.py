@@ -6,6 +6,7 @@ the nonzeros of the coded columns meet the ratio, which looks at their number on
 parameter is chosen on columns held out of the training columns.
 """
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -16,24 +17,29 @@ from numpy.typing import NDArray
 
 from kernelatoms import KSCDL
 from kernelatoms.papers.fksc.data import Columns, load_columns, unit_rows
-from kernelatoms.papers.fksc.reported import RATIOS, SIGMA
+from kernelatoms.papers.fksc.reported import RATIOS
 from kernelatoms.papers.fksc.rivals import keep_on_average, kfmc, ksr_l21, lpm
-from kernelatoms.papers.study import DataHome
+from kernelatoms.papers.study import DataHome, Setting
 from kernelatoms.pursuit import Codes, Expansion, KernelProblem, fksc, ksc, lasso
 from kernelatoms.similarity import Kernel, make_kernel
 
 Array = NDArray[Any]
 
-#: The paper's stop (A.6).
-PAPER_STOP: Mapping[str, Any] = {"change_tol": 1e-3, "max_passes": 100}
+#: The paper's stop (A.6); at most 100 passes go with it.
+CHANGE = 1e-3
 #: Bandwidths to choose from, as multiples of the median distance between training columns.
 WIDTHS = (0.5, 1.0, 2.0, 8.0)
 #: Weights of the rivals' own penalties to choose from.
 WEIGHTS = (1e-3, 1e-2, 1e-1)
 
-# Dictionaries are learned at this weight of the penalty, in at most so many passes; fewer tell
-# which bandwidth is the best.
-_ALPHA, _PASSES, _TRIAL_PASSES = 0.1, 20, 8
+#: What solves for the codes in learning, how it stops, the step and the start: ours; the paper's
+#: solver and stops with our step and start; Algorithm 1 as printed.
+LEARNED: Mapping[str, Mapping[str, Any]] = {
+    "ours": {},
+    "inside": {"method": "fksc"},
+    "printed": {"method": "fksc", "step": 1.0, "dict_init": "normal"},
+}
+
 _HALVINGS = 14
 # Closer to the wanted number of nonzeros than this share is close enough.
 _CLOSE = 0.005
@@ -41,13 +47,30 @@ _MOST_REWEIGHTINGS = 30
 
 
 class Task(NamedTuple):
-    """What is coded: a data set, how it is scaled, which draw, and the ratio n N / nonzeros."""
+    """What is coded, over which dictionary.
+
+    A data set, how it is scaled, which draw; the bandwidth; how the dictionary is learned, at which
+    weight of the penalty, in how many passes at most (fewer tell which bandwidth is the best); the
+    paper's stop; the ratio n N / nonzeros.
+    """
 
     data: str
     scale: str
     seed: int
     data_home: DataHome
-    ratio: float | None
+    sigma: float
+    learned: str = "ours"
+    penalty: float = 0.1
+    passes: int = 20
+    trial_passes: int = 8
+    change_tol: float = CHANGE
+    ratio: float | None = None
+
+    @classmethod
+    def of(cls, setting: Setting, seed: int, data_home: DataHome) -> "Task":
+        """Return the task of a setting."""
+        given = {name: setting[name] for name in cls._fields if name in setting}
+        return cls(**given, seed=seed, data_home=data_home)
 
     @property
     def columns(self) -> Columns:
@@ -88,26 +111,30 @@ class Dictionary(NamedTuple):
         return self.size * self.learner.inverse_transform(codes)
 
 
-@lru_cache(maxsize=8)
-def dictionary(
-    data: str, scale: str, seed: int, data_home: DataHome, sigma: float | None, held_out: bool
-) -> Dictionary:
+def dictionary(task: Task, sigma: float | None, held_out: bool = False) -> Dictionary:
     """Learn atoms from training columns; None for the linear kernel, some columns held out."""
-    columns = load_columns(data, scale, seed, data_home)
-    rows = columns.learn if held_out else columns.train
+    return _dictionary(task._replace(ratio=None), sigma, held_out)
+
+
+@lru_cache(maxsize=8)
+def _dictionary(task: Task, sigma: float | None, held_out: bool) -> Dictionary:
+    rows = task.columns.learn if held_out else task.columns.train
     n_atoms = min(rows.shape[1], len(rows))
     named = {"kernel": "linear"} if sigma is None else {"gamma": 1 / (2 * sigma**2)}
     # In the input space a penalty means the same where energies are about 1, as under RBF.
     size = float(np.sqrt(np.mean(np.vecdot(rows, rows)))) if sigma is None else 1.0
-    passes = _TRIAL_PASSES if held_out else _PASSES
-    learner = KSCDL(n_atoms, alpha=_ALPHA, max_iter=passes, random_state=seed, **named)
-    learner.fit(rows / size)
-    kernel = make_kernel(learner.kernel, gamma=learner.gamma_)
-    return Dictionary(learner, kernel, size)
-
-
-def _learned(task: Task, sigma: float | None, held_out: bool = False) -> Dictionary:
-    return dictionary(task.data, task.scale, task.seed, task.data_home, sigma, held_out)
+    options = dict(LEARNED[task.learned])
+    if "method" in options:
+        options["change_tol"] = task.change_tol
+    learner = KSCDL(
+        n_atoms, alpha=task.penalty, max_iter=task.trial_passes if held_out else task.passes,
+        random_state=task.seed, **named, **options,
+    )  # fmt: skip
+    with warnings.catch_warnings():
+        # Of N(0, 1) no atom may be near enough for a code at this penalty: that is the result.
+        warnings.simplefilter("ignore", UserWarning)
+        learner.fit(rows / size)
+    return Dictionary(learner, make_kernel(learner.kernel, gamma=learner.gamma_), size)
 
 
 # l1 codes -----------------------------------------------------------------------------------------
@@ -137,7 +164,7 @@ def code_l1(task: Task, sigma: float | None = None, unit: bool = False) -> Coded
 
     ``unit`` brings decoded columns to unit norm, which all of them are known to have.
     """
-    learned, test = _learned(task, sigma), task.columns.test
+    learned, test = dictionary(task, sigma), task.columns.test
     problem = learned.problem(test)
     _, codes = at_ratio(lambda alpha: lasso(problem, alpha), _wanted(task, test))
     return _decoded(learned, codes.to_csr(), unit)
@@ -145,38 +172,41 @@ def code_l1(task: Task, sigma: float | None = None, unit: bool = False) -> Coded
 
 def code_as_published(task: Task, solver: str) -> Coded:
     """Run KSC or FKSC with the paper's bandwidth and the paper's stop."""
-    alpha = _published_penalty(*task)
-    learned = _learned(task, SIGMA[task.data])
-    codes = {"ksc": ksc, "fksc": fksc}[solver](
-        learned.problem(task.columns.test), alpha, **PAPER_STOP
-    )
+    alpha, codes = published_codes(task)
+    learned = dictionary(task, task.sigma)
+    if solver == "ksc":
+        codes = ksc(learned.problem(task.columns.test), alpha, change_tol=task.change_tol)
     return _decoded(learned, codes.to_csr())
 
 
 @lru_cache(maxsize=8)
-def _published_penalty(*task_fields: Any) -> float:
-    """Return the penalty at which FKSC, so stopped, meets the ratio; KSC takes the same."""
-    task = Task(*task_fields)
-    test = task.columns.test
-    problem = _learned(task, SIGMA[task.data]).problem(test)
-    return at_ratio(lambda alpha: fksc(problem, alpha, **PAPER_STOP), _wanted(task, test))[0]
+def published_codes(task: Task) -> tuple[float, Codes]:
+    """Return the penalty at which FKSC, so stopped, meets the ratio, and its codes."""
+    wanted = _wanted(task, task.columns.test)
+    return at_ratio(lambda alpha: _stopped(task._replace(ratio=None), alpha), wanted)
+
+
+# The searches of all ratios begin with the same penalties.
+@lru_cache(maxsize=32)
+def _stopped(task: Task, alpha: float) -> Codes:
+    problem = dictionary(task, task.sigma).problem(task.columns.test)
+    return fksc(problem, alpha, change_tol=task.change_tol)
 
 
 def code_chosen(task: Task) -> tuple[Coded, float]:
     """Minimise (6) with a bandwidth chosen on held-out columns; return that bandwidth too."""
-    sigma = chosen_sigma(task.data, task.scale, task.seed, task.data_home)
+    sigma = _chosen_sigma(task._replace(ratio=RATIOS[task.data][1]))
     return code_l1(task, sigma), sigma
 
 
 @lru_cache(maxsize=8)
-def chosen_sigma(data: str, scale: str, seed: int, data_home: DataHome) -> float:
-    """Return the bandwidth whose held-out columns come back best at a middling ratio."""
-    task = Task(data, scale, seed, data_home, RATIOS[data][1])
+def _chosen_sigma(task: Task) -> float:
+    """Return the bandwidth whose held-out columns come back best, at a middling ratio."""
     held = task.columns.choose
-    sigmas = [width * _median_distance(task.columns.learn, seed) for width in WIDTHS]
+    sigmas = [width * _median_distance(task.columns.learn, task.seed) for width in WIDTHS]
 
     def missed(sigma: float) -> float:
-        learned = _learned(task, sigma, held_out=True)
+        learned = dictionary(task, sigma, held_out=True)
         problem = learned.problem(held)
         _, codes = at_ratio(lambda alpha: lasso(problem, alpha), _wanted(task, held))
         return float(np.abs(held - learned.decode(codes.to_csr())).sum())
@@ -194,8 +224,8 @@ def _median_distance(rows: Array, seed: int) -> float:
 
 def code_rival(task: Task, rival: str) -> Coded:
     """Run KFMC, KSR-L2,1 or LPM over the dictionary of the paper's bandwidth, cut to the ratio."""
-    weight = _chosen_weight(rival, task.data, task.scale, task.seed, task.data_home)
-    learned, test = _learned(task, SIGMA[task.data]), task.columns.test
+    weight = _chosen_weight(rival, task._replace(ratio=RATIOS[task.data][1]))
+    learned, test = dictionary(task, task.sigma), task.columns.test
     return _decoded(learned, _cut_codes(learned, test, rival, weight, _wanted(task, test)))
 
 
@@ -214,12 +244,11 @@ def _cut_codes(
 
 
 @lru_cache(maxsize=16)
-def _chosen_weight(rival: str, data: str, scale: str, seed: int, data_home: DataHome) -> float:
+def _chosen_weight(rival: str, task: Task) -> float:
     """Return the rival's own weight under which held-out columns come back best; LPM has none."""
     if rival == "lpm":
         return 0.0
-    task = Task(data, scale, seed, data_home, RATIOS[data][1])
-    held, learned = task.columns.choose, _learned(task, SIGMA[data], held_out=True)
+    held, learned = task.columns.choose, dictionary(task, task.sigma, held_out=True)
 
     def missed(weight: float) -> float:
         codes = _cut_codes(learned, held, rival, weight, _wanted(task, held))
@@ -255,6 +284,12 @@ def code_constant(task: Task) -> Coded:
     return Coded(
         np.repeat(test.mean(axis=1, keepdims=True), test.shape[1], 1), len(test), len(test)
     )
+
+
+def code_mean(task: Task) -> Coded:
+    """Take the mean training column for every column: nothing is stored."""
+    columns = task.columns
+    return Coded(np.repeat(columns.train.mean(axis=0)[None], len(columns.test), 0), 0, 0)
 
 
 def code_slice_before(task: Task) -> Coded:

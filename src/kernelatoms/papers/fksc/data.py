@@ -41,7 +41,8 @@ def load_columns(data: str, scale: str, seed: int, data_home: DataHome) -> Colum
     Parameters
     ----------
     data : str
-        "planetlab", "traffic", "pm25", or "syn360", "syn600", ... with so many values a column.
+        "planetlab", "traffic", "pm25", or "syn360", "syn600", ... with so many values per column;
+        "planetlab 8" for slice 8 of time to test, the three before it to train.
     scale : str
         "unit": every column at unit norm; "minmax": the whole set between 0 and 1, then columns at
         unit norm; "raw": as it is.
@@ -55,8 +56,10 @@ def load_columns(data: str, scale: str, seed: int, data_home: DataHome) -> Colum
         n_train, n_test = (1000, 500) if n_values == 360 else (2 * n_values, n_values)
         rows = synthetic_rows(n_values, n_train + n_test, seed)
         parts = np.split(rows, [3 * n_train // 4, n_train])
+    elif data.startswith("planetlab"):
+        parts = _planetlab(data_home, int(data.removeprefix("planetlab") or 4))
     else:
-        parts = {"planetlab": _planetlab, "traffic": _traffic, "pm25": _pm25}[data](data_home)
+        parts = {"traffic": _traffic, "pm25": _pm25}[data](data_home)
     if scale == "minmax":
         low, high = min(p.min() for p in parts), max(p.max() for p in parts)
         parts = [(part - low) / (high - low) for part in parts]
@@ -89,10 +92,13 @@ def cubic_terms(s: Array) -> Array:
     return np.stack([np.prod(s**power, axis=1) for power in np.array(powers)], axis=1)
 
 
-def _planetlab(data_home: DataHome) -> list[Array]:
-    """Round-trip times to one node: slices 1-3 of time for training (Table 3), slice 4 to test."""
-    slices = load_planetlab(data_home=data_home).X.astype(np.float64)
-    columns = [slices[i].T for i in range(4)]
+def _planetlab(data_home: DataHome, test: int) -> list[Array]:
+    """Round-trip times to one node: one slice of time to test, the three before it to train.
+
+    Slices count from 1; Table 3 trains on 1-3 and tests on 4.
+    """
+    slices = load_planetlab(data_home=data_home).X[test - 4 : test].astype(np.float64)
+    columns = [one.T for one in slices]
     return [np.concatenate(columns[:2]), columns[2], columns[3]]
 
 

@@ -8,6 +8,7 @@
 - ``digits``: the studies behind Fig. 4, and a confusion matrix in the place of Fig. 8.
 - ``speed``: the studies behind Tables 3 and 4 and Figs. 9 and 10; ``alone`` measures memory.
 - ``distances``: the studies behind Table 5.
+- ``occlusion``: the study of images with hidden parts (Algorithm 2), and its claims.
 - ``claims``, ``claims_speed``: what has to hold.
 - ``pictures``: Figs. 2, 3 and 8 as the paper has them.
 - ``choices``: which defaults, on all data sets at hand; ``claims_choices``: what must hold.

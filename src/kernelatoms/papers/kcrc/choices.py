@@ -1,4 +1,4 @@
-"""Which defaults: form, mu, alpha and the weight of robust codes, on every data set at hand.
+"""Which defaults: form, mu and alpha, on every data set at hand.
 
 Not in the paper, whose mu of 0.001 n / 700 is a constant of one data set. Splits are those of the
 paper's experiments where it has some; the others draw rows of every class, or are given (AR).
@@ -36,10 +36,6 @@ FORMS: dict[str, dict[str, Any]] = {
 }
 DECADES = (-4.0, -3.0, -2.0, -1.0, 0.0, 1.0, 2.0, 3.0)
 ALPHAS = (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1)
-ROBUST = (0.1, 0.3, 1.0, 3.0, 10.0)
-_SHAPES = {"ORL": (28, 23), "Yale B 32x32": (32, 32)}
-#: Shares of an image that a square of noise hides.
-HIDDEN = (0.0, 0.3, 0.5)
 # Of the test rows of every data set so many are coded where that takes long.
 _SOME = 300
 
@@ -54,8 +50,6 @@ def rows(data: str, seed: int, data_home: DataHome) -> Split:
     """Return a split of a data set."""
     if data == "Yale B":
         return faces(1216, "randomface504", seed, data_home)
-    if data == "Yale B 32x32":
-        return faces(1216, "32x32", seed, data_home)
     if data.startswith("MNIST"):
         return digits(int(data.split()[1]), 2000, seed, data_home)
     if data == "AR":
@@ -79,18 +73,6 @@ def _every(rows: Array, shape: tuple[int, int], step: int) -> Array:
     return unit(rows.reshape(-1, *shape)[:, ::step, ::step])
 
 
-def hide(images: Array, share: float, seed: int) -> Array:
-    """Return images (n, height, width) of which a square-like part, anywhere, became noise."""
-    rng = np.random.default_rng([seed, 7])
-    out, (height, width) = images.copy(), images.shape[1:]
-    tall, wide = round(height * share**0.5), round(width * share**0.5)
-    for image in out:
-        top, left = rng.integers(height - tall + 1), rng.integers(width - wide + 1)
-        noise = rng.uniform(0, image.max(), (tall, wide))
-        image[top : top + tall, left : left + wide] = noise
-    return out
-
-
 def measure_mu(setting: Setting, seed: int, data_home: DataHome) -> dict[str, float]:
     """Return the accuracy in percent, and the mu that was used."""
     split = rows(setting["data"], seed, data_home)
@@ -108,21 +90,6 @@ def measure_alpha(setting: Setting, seed: int, data_home: DataHome) -> dict[str,
     model = SRCClassifier(setting["kernel"], alpha=setting["alpha"], gamma=BETA)
     model.fit(split.train, split.train_labels)
     return {"accuracy": percent_right(model, split.test[some], split.test_labels[some])}
-
-
-def measure_hidden(setting: Setting, seed: int, data_home: DataHome) -> dict[str, float]:
-    """Return the accuracy in percent on images of which a part is hidden."""
-    split = rows(setting["data"], seed, data_home)
-    shape = _SHAPES[setting["data"]]
-    some = np.random.default_rng([seed, 5]).permutation(len(split.test))[:_SOME]
-    test = hide(split.test[some].reshape(-1, *shape), setting["hidden"], seed)
-    weight = setting["weight"]
-    if setting["code"] == "crc":
-        model = CRCClassifier(residual_norm=setting["norm"], mu=weight or "search")
-    else:
-        model = SRCClassifier(residual_norm=setting["norm"], alpha=weight)
-    model.fit(split.train, split.train_labels)
-    return {"accuracy": percent_right(model, test.reshape(len(test), -1), split.test_labels[some])}
 
 
 def _mu_settings(data: tuple[str, ...], decades: tuple[float, ...]) -> list[Setting]:
@@ -143,25 +110,6 @@ def _alpha_settings(data: tuple[str, ...], alphas: tuple[float, ...]) -> list[Se
     ]
 
 
-def _hidden_settings(data: tuple[str, ...], hidden: tuple[float, ...]) -> list[Setting]:
-    settings: list[Setting] = []
-    for one in data:
-        for share in hidden:
-            part = f"{share:.0%} hidden"
-            for code, word in (("crc", "CRC"), ("src", "SRC")):
-                method = name(f"robust {word}, {part}", one)
-                settings += [
-                    {"method": method, "code": code, "norm": "l1", "data": one, "hidden": share,
-                     "weight": weight, "x": weight}
-                    for weight in ROBUST
-                ]  # fmt: skip
-            settings.append(
-                {"method": name(f"CRC, {part}", one), "code": "crc", "norm": "l2", "data": one,
-                 "hidden": share, "weight": None, "x": None}
-            )  # fmt: skip
-    return settings
-
-
 MU = Study(
     name="kcrc/choice-of-mu",
     dataset="mnist",
@@ -175,11 +123,4 @@ ALPHA = Study(
     quick=Size(_alpha_settings(("MNIST 500",), (0.003, 0.03)), 1, "20 s"),
     full=Size(_alpha_settings(DATA, ALPHAS), 3, "20 min"),
     measure=measure_alpha,
-)
-WEIGHT = Study(
-    name="kcrc/choice-of-robust-weight",
-    dataset="orl",
-    quick=Size(_hidden_settings(("ORL",), (0.3,)), 1, "1 min"),
-    full=Size(_hidden_settings(tuple(_SHAPES), HIDDEN), 3, "30 min"),
-    measure=measure_hidden,
 )

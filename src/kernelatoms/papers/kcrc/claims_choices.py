@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from kernelatoms.papers.figure import Claim, Curves
-from kernelatoms.papers.kcrc.choices import ALPHAS, DATA, ROBUST, name
+from kernelatoms.papers.kcrc.choices import ALPHAS, DATA, name
 
-_ALPHA, _ROBUST_MU, _ROBUST_ALPHA = 0.01, 10.0, 1.0
+_ALPHA = 0.01
 # Points that a choice may lose against one made with the test rows in view.
 _SLACK = 1.0
 
@@ -46,32 +46,6 @@ def claims_mu(curves: Curves) -> list[Claim]:
 def claims_alpha(curves: Curves) -> list[Claim]:
     """Ask whether another alpha loses less on average."""
     return [_least_loss(curves, ALPHAS, _ALPHA, "alpha", curves.methods)]
-
-
-def claims_weight(curves: Curves) -> list[Claim]:
-    """Ask whether another weight loses less, and robust codes win where parts are hidden."""
-    claims = []
-    for word, default in (("CRC", _ROBUST_MU), ("SRC", _ROBUST_ALPHA)):
-        methods = [method for method in curves.methods if f"robust {word}" in method]
-        what = f"the weight of robust {word}"
-        claims.append(_least_loss(curves, ROBUST, default, what, methods))
-    gains = {}
-    for method in curves.methods:
-        plain = method.replace("robust CRC", "CRC")
-        if (
-            "robust CRC" in method
-            and len(curves.at(plain, None))
-            and ": robust CRC, 0% hidden" not in method
-        ):
-            gains[method] = curves.mean(method, _ROBUST_MU) - curves.mean(plain, None)
-    claims.append(
-        Claim(
-            "robust CRC is better than CRC where 30% or 50% of an image are hidden",
-            all(gain > 0 for gain in gains.values()),
-            ", ".join(f"{method}: {gain:+.1f}" for method, gain in gains.items()),
-        )
-    )
-    return claims
 
 
 def _least_loss(

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kernelatoms.papers.figure import PaperFigure
-from kernelatoms.papers.kcrc import choices, digits, distances, faces, speed
+from kernelatoms.papers.kcrc import choices, digits, distances, faces, occlusion, speed
 from kernelatoms.papers.kcrc.claims import (
     claims_2_coefficients,
     claims_2_residuals,
@@ -18,7 +18,7 @@ from kernelatoms.papers.kcrc.claims import (
     claims_table_1,
     claims_table_5,
 )
-from kernelatoms.papers.kcrc.claims_choices import claims_alpha, claims_mu, claims_weight
+from kernelatoms.papers.kcrc.claims_choices import claims_alpha, claims_mu
 from kernelatoms.papers.kcrc.claims_speed import claims_9, claims_10, claims_table_4
 from kernelatoms.papers.kcrc.direction import ONE_DIRECTION
 from kernelatoms.papers.kcrc.reported import (
@@ -357,20 +357,37 @@ _CHOICES = (
         place="{:g}",
         **_ACCURACY,
     ),
+)
+
+_OCCLUSION = (
     PaperFigure(
-        name="kcrc/choice-robust",
-        title="Which weight for robust codes, where parts of images are hidden",
-        text=_OURS + "A part of every test image, anywhere, is noise. Weights are those of the "
-        "code's size beside |e|_1; CRC is not robust, its mu chosen.",
-        source=NO_NUMBERS,
-        study=choices.WEIGHT,
+        name="kcrc/occlusion",
+        title="Algorithm 2: a part of every image is hidden",
+        text='The paper offers KRCRC "for high level corruption and occlusion" and shows no test '
+        "of it. ORL (28x23 by means of 4x4 pixels, 6 images per person to train), Extended Yale B "
+        "(32x32, 10 per person), USPS and MNIST (50 per class); at most 150 others are tested. A "
+        "block, anywhere, is replaced by a texture of random brightness and grain, drawn for every "
+        "image. Training images are whole, and every mu is chosen on them: for robust codes the "
+        "largest that tells rows left out nearly as clearly as the best. KCRC and KRCRC have the "
+        'Gaussian kernel of whole images, its width by the rule of the library; "paper\'s" has '
+        "beta = 0.5 and mu = 0.001 n / 700. A hidden block changes an image's kernel values with "
+        "all training images: no entry of the column stays right, and a norm that distrusts a few "
+        "has none to distrust. Weights from a millionth of |y|_1 to all of it were tried on one "
+        "split of each, and kernels up to four times narrower on ORL: the best was 5 points above "
+        "KCRC. "
+        '"Per block" is a kernel that keeps harm local: the mean of 36 Gaussian kernels, one per '
+        "block of the image at unit norm. 3 to 8 blocks per side were tried with KCRC on four "
+        "splits: all are 12 points or more above KCRC of whole images with 30% hidden. The blocks "
+        "and the rule for mu were settled with splits 0 to 3 in sight; shown are splits 10 to 19.",
+        source="nothing, the paper shows no test of it",
+        study=occlusion.OCCLUSION,
         reported=NOTHING,
-        claims=claims_weight,
-        xlabel="weight",
-        place="{:g}",
-        nowhere="not robust",
+        claims=occlusion.claims,
+        xlabel="pixels hidden, %",
+        place="{:g}%",
+        by_method=True,
         **_ACCURACY,
     ),
 )
 
-FIGURES = (*_ON_FACES, *_ON_DIGITS, *_SPEED, *_BY_DISTANCES, *_CHOICES)
+FIGURES = (*_ON_FACES, *_ON_DIGITS, *_SPEED, *_BY_DISTANCES, *_OCCLUSION, *_CHOICES)
