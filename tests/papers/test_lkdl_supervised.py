@@ -12,9 +12,19 @@ from kernelatoms.papers import FIGURES
 from kernelatoms.papers.figure import Curves
 from kernelatoms.papers.kcrc import data
 from kernelatoms.papers.lkdl import faces, fddl, supervised
+from kernelatoms.papers.lkdl.chosen import is_search
 from kernelatoms.papers.lkdl.faces import our_weights
 from kernelatoms.papers.lkdl.pictures import code_pictures
-from kernelatoms.papers.lkdl.reported import DKSVD, FDDL, LC1, LC2, PAPERS_RANK, on_raw, with_map
+from kernelatoms.papers.lkdl.reported import (
+    DKSVD,
+    FDDL,
+    LC1,
+    LC2,
+    PAPERS_RANK,
+    chosen,
+    on_raw,
+    with_map,
+)
 from kernelatoms.papers.store import append_record, key_of
 
 N_PEOPLE, N_IMAGES = 11, 36
@@ -111,6 +121,8 @@ def test_every_method_on_faces_runs(data_home):
         faces.ATOMS, faces.SPARSITY,
     ):  # fmt: skip
         for setting in {s["method"]: s for s in study.full.settings}.values():
+            if is_search(setting):
+                continue  # see test_lkdl_text.py
             measured = study.measure({**setting, "atoms_each": 2, **small}, 0, data_home)
             assert measured["accuracy"] > 15, setting
 
@@ -199,18 +211,17 @@ def holds(name, values):
 
 def test_claims_of_table_2_can_fail():
     good = {(FDDL, 0.1): [95.5, 95.6], (with_map(FDDL), 0.1): [95.8, 95.9]}
-    assert holds("table2", good) == [True, True, True, False, False]
+    assert holds("table2", good) == [True, True, True]
     assert holds("table2", good | {(FDDL, 0.1): [95.4, 95.5]})[:3] == [True, False, True]
     assert holds("table2", good | {(with_map(FDDL), 0.1): [95.6, 95.7]})[2] is False
     # Pairs count: +0.4 and 0.0 are 0.2 on average, with a standard error of 0.2.
     assert holds("table2", good | {(with_map(FDDL), 0.1): [95.9, 95.6]})[:3] == [False, True, True]
-    assert holds("table2", {(FDDL, 0.2): [95.4]}) == [False, False]
-    # Of the last three the best weight counts; the other kernel has no number in the paper.
-    assert holds("table2", {(FDDL, 0.3): [95.7], (FDDL, 0.1): [95.0]})[-1] is True
-    assert holds("table2", {(fddl.RBF, 0.3): [95.9, 95.9], (FDDL, 0.3): [95.6, 95.7]}) == [
-        True, False, True,
+    assert holds("table2", {(FDDL, 0.2): [95.4]}) == [False]
+    # The row of ours is compared with FDDL at lambda_1 = 0.2, and has to reach 95.9.
+    assert holds("table2", {(fddl.OURS, None): [95.9, 95.9], (FDDL, 0.2): [95.6, 95.7]}) == [
+        True, True, True,
     ]  # fmt: skip
-    assert holds("table2", {(fddl.RBF, 0.2): [95.8]}) == [False]
+    assert holds("table2", {(fddl.OURS, None): [95.8]}) == [False]
 
 
 @pytest.mark.parametrize(("name", "rank"), [("table3", PAPERS_RANK), ("table3-weights", None)])
@@ -233,6 +244,10 @@ def test_claims_of_table_3_can_fail(name, rank):
     ]  # fmt: skip
     beside = {(DKSVD, None): [94.0, 94.0], (with_map(DKSVD), rank): [94.0, 94.0]}
     assert holds(name, beside) == [False]
+    if rank is None:
+        assert holds(name, {(chosen(low), None): [96.2], (chosen(high), None): [96.4]}) == [
+            False, True,
+        ]  # fmt: skip
     # One split has no error to compare with.
     assert holds(name, {(LC1, None): [94.5], (low, rank): [96.0]}) == [True, True, True]
 

@@ -266,8 +266,9 @@ def test_claims_can_fail():
     best, kmeans, uniform = ([reported.FIG_1A[m][x] for x in shares] for m in
                              (BEST, KMEANS, UNIFORM))  # fmt: skip
     more = [1.01 * value for value in uniform]
+    # The last claim is the text's "98.5%", which the authors' own numbers miss.
     assert holds("lkdl/fig1a", curve(BEST, best, shares), curve(KMEANS, kmeans, shares),
-                 curve(UNIFORM, more, shares)) == [True, False]  # fmt: skip
+                 curve(UNIFORM, more, shares)) == [True, False, False]  # fmt: skip
     assert holds("lkdl/fig1b", {(LINEAR, None): [95.3]}, {(KMEANS, 0.05): [95.5]}) == [True, False]
     assert holds("lkdl/fig3b", curve(CORESET, [1.0, 40.0], (10_000, 60_000))) == [False, True]
 

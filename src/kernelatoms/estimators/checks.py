@@ -148,12 +148,7 @@ def validate_labelled(estimator: Any, X: Any, y: Any) -> tuple[Array, Array, NDA
     Rows with missing values are left out where the estimator has use for NaN at all; every class
     must keep some.
     """
-    finite: Any = "allow-nan" if get_tags(estimator).input_tags.allow_nan else True
-    X, y = validate_any(
-        estimator, dense_rows(X), y, dtype=FLOATS, order="C", ensure_all_finite=finite
-    )
-    check_classification_targets(y)
-    keep = complete_rows(X)
+    X, y, keep = _labelled_rows(estimator, X, y, reset=True)
     lost = np.setdiff1d(y, y[keep])
     if len(lost):
         raise ValueError(
@@ -169,6 +164,27 @@ def validate_labelled(estimator: Any, X: Any, y: Any) -> tuple[Array, Array, NDA
             f"{classes.tolist()[0]!r}: the classifier can't train on one class."
         )
     return X, classes, labels
+
+
+def validate_batch(
+    estimator: Any, X: Any, y: Any, *, reset: bool
+) -> tuple[Array, Array, NDArray[np.intp]]:
+    """Return the same of a batch, which may have rows of some classes, or of one, alone."""
+    X, y, keep = _labelled_rows(estimator, X, y, reset=reset)
+    classes, labels = np.unique(y[keep], return_inverse=True)
+    return X if keep.all() else X[keep], classes, labels
+
+
+def _labelled_rows(
+    estimator: Any, X: Any, y: Any, *, reset: bool
+) -> tuple[Array, Array, NDArray[np.bool_]]:
+    """Return checked rows and labels, and which rows are complete."""
+    finite: Any = "allow-nan" if get_tags(estimator).input_tags.allow_nan else True
+    X, y = validate_any(
+        estimator, dense_rows(X), y, dtype=FLOATS, order="C", reset=reset, ensure_all_finite=finite
+    )
+    check_classification_targets(y)
+    return X, y, complete_rows(X)
 
 
 def validate_new(estimator: Any, X: Any, *, complete: bool = False) -> Array:

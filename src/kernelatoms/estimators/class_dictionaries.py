@@ -1,5 +1,6 @@
 """``ClassDictionaryClassifier``: one dictionary a class, the smallest residual decides."""
 
+import copy
 from collections.abc import Iterator
 from typing import Any, Self
 
@@ -9,6 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.utils import check_random_state, get_tags
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from kernelatoms.engine import machine
@@ -17,6 +19,7 @@ from kernelatoms.estimators.checks import (
     check_complete,
     check_count,
     clip_count,
+    validate_batch,
     validate_labelled,
     validate_new,
 )
@@ -30,7 +33,7 @@ from kernelatoms.estimators.fitted import (
     held_number,
 )
 from kernelatoms.estimators.kernel_choice import KernelChoice, kernel_looked_at
-from kernelatoms.estimators.learners import KSVD, LinearLearner
+from kernelatoms.estimators.learners import KSVD, MOD, LinearLearner
 from kernelatoms.estimators.probabilities import Probabilities, first_largest, probabilities
 from kernelatoms.estimators.sparse_rows import sparse_in_blocks
 from kernelatoms.estimators.tensors import cpu_alone, takes_tensors
@@ -45,6 +48,15 @@ from kernelatoms.space.linearize import check_training_kernel
 from kernelatoms.space.residuals import class_residuals
 
 Array = NDArray[Any]
+
+
+def _learns_from_batches(classifier: Any) -> bool:
+    if isinstance(classifier.dictionary, MOD):
+        return True
+    raise AttributeError(
+        "ClassDictionaryClassifier learns from batches with dictionary=MOD(...) alone, got "
+        f"{classifier.dictionary!r}: other learners need all rows at hand."
+    )
 
 
 class ClassDictionaryClassifier(
@@ -182,6 +194,78 @@ class ClassDictionaryClassifier(
         context.call_on_fit_task_end(estimator=self, X=X, y=y)
         return self
 
+    @available_if(_learns_from_batches)
+    @takes_tensors
+    @or_unchanged
+    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
+        """Take in a batch: every class's dictionary learns from its rows.
+
+        A class begins with its first rows, in whichever batch they come, and stays as it is where
+        a batch has none of it. Only with ``MOD()`` as the dictionary: K-SVD needs all rows at hand.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+            A batch of signals; those with missing values (NaN) are left out, with a warning.
+        y : array of shape (n_samples,)
+            Their labels.
+        classes : ignored
+            scikit-learn's classifiers ask for all labels at the first batch; these do not.
+
+        Returns
+        -------
+        self
+        """
+        self._check_coding()
+        if self.calibrate:
+            raise ValueError(
+                "calibrate=True learns from rows left out, and partial_fit keeps none: use fit, or "
+                "calibrate=False."
+            )
+        first = not hasattr(self, "dictionaries_")
+        X, present, labels = validate_batch(self, X, y, reset=first)
+        known = {} if first else self._learned()
+        new = [label for label in present.tolist() if label not in known]
+        # A class's seed depends on how many came before it, not on how batches divide the rows.
+        seeds = check_random_state(self.random_state).randint(
+            np.iinfo(np.int32).max, size=len(known) + len(new)
+        )[len(known) :]
+        learners = {label: _copied(learner) for label, learner in known.items()}
+        for label, seed in zip(new, seeds, strict=True):
+            learners[label] = clone(self.dictionary).set_params(random_state=int(seed))
+
+        def learn_class(c: int) -> None:
+            learners[present.tolist()[c]].partial_fit(X[labels == c])
+
+        machine(X).each(learn_class, range(len(present)))
+        self.classes_ = present if first else np.union1d(self.classes_, present)
+        self.dictionaries_ = [learners[label] for label in self.classes_.tolist()]
+        self.relative_scores_ = True
+        return self
+
+    @available_if(_learns_from_batches)
+    @takes_tensors
+    @or_unchanged
+    def change_coordinates(self, change: Any) -> Self:
+        """Bring all dictionaries to other coordinates: see ``MOD.change_coordinates``.
+
+        Parameters
+        ----------
+        change : array of shape (n_features, n_new_features)
+            Row vectors of coordinates times ``change`` are the new coordinates:
+            what ``KernelLinearizer.renew`` returns.
+
+        Returns
+        -------
+        self
+        """
+        check_is_fitted(self)
+        learners = [_copied(learner) for learner in self.dictionaries_]
+        self.dictionaries_ = [learner.change_coordinates(change) for learner in learners]
+        self.n_features_in_ = self.dictionaries_[0].n_features_in_
+        self.__dict__.pop("feature_names_in_", None)
+        return self
+
     @takes_tensors
     @sparse_in_blocks
     def decision_function(self, X: Any) -> Array:
@@ -201,7 +285,7 @@ class ClassDictionaryClassifier(
             below 0.
         """
         X = self._validated(X)
-        if len(self.classes_) > 2:
+        if len(self.classes_) != 2:
             return -self._residuals(X)
         if not getattr(self, "relative_scores_", False):
             residuals = self._residuals(X)
@@ -481,6 +565,13 @@ class ClassDictionaryClassifier(
         if isinstance(learner, DictionaryLearner) and self.n_neighbors is None:
             tags.input_tags.allow_nan = get_tags(learner).input_tags.allow_nan
         return tags
+
+
+def _copied(learner: Any) -> Any:
+    """Return a learner that goes on by itself."""
+    copied = copy.copy(learner)
+    vars(copied).update(_fitted_attributes(learner))
+    return copied
 
 
 def _fitted_attributes(learner: Any) -> dict[str, Any]:

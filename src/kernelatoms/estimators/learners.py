@@ -7,8 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.callback import with_callbacks
 from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
 
 from kernelatoms.estimators.checks import (
+    FLOATS,
     check_choice,
     check_complete,
     check_count,
@@ -24,6 +26,7 @@ from kernelatoms.estimators.dictionary_learner import (
     check_sums_fit,
     pass_attributes,
 )
+from kernelatoms.estimators.elsewhere import check_any
 from kernelatoms.estimators.fitted import check_learner_state, check_moments, held_floats
 from kernelatoms.estimators.naming import unnamed
 from kernelatoms.estimators.tensors import takes_tensors
@@ -405,6 +408,39 @@ class MOD(LinearLearner):
         )  # fmt: skip
         fitted = {"components_": state.dictionary, "state_": state, **pass_attributes(state)}
         self.__dict__.update(fitted)
+        return self
+
+    @takes_tensors
+    @or_unchanged
+    def change_coordinates(self, change: Any) -> Self:
+        """Bring atoms, and the sums of past rows, to other coordinates of the same vectors.
+
+        What ``KernelLinearizer.renew`` asks for: signals that come later have new coordinates,
+        and the dictionary goes on from what it has learned. Atoms stay at unit norm (with
+        ``alpha``, at most); those of which nothing is left are 0, and later batches replace them.
+
+        Parameters
+        ----------
+        change : array of shape (n_features, n_new_features)
+            Row vectors of coordinates times ``change`` are the new coordinates.
+
+        Returns
+        -------
+        self
+        """
+        check_is_fitted(self)
+        change = check_any(change, dtype=FLOATS, input_name="change")
+        if change.shape[0] != self.n_features_in_:
+            raise ValueError(
+                f"change must have a row for each of the {self.n_features_in_} coordinates of the "
+                f"atoms, got shape {change.shape}."
+            )
+        state = self._last_state()
+        self._update().change_coordinates(state, change)
+        self.n_features_in_ = change.shape[1]
+        self.__dict__.pop("feature_names_in_", None)
+        self._settle_batch_nonzeros(change.shape[1], len(state.dictionary))
+        self.components_, self.state_ = state.dictionary, state
         return self
 
     def _pursuit(self) -> Pursuit:

@@ -33,6 +33,7 @@ from kernelatoms.space.expansion import Expansion
 from kernelatoms.space.gram_check import OVERFLOW
 from kernelatoms.space.linearize import (
     Eigensolver,
+    change_of_coordinates,
     check_training_kernel,
     in_float32,
     linearize,
@@ -202,7 +203,59 @@ class KernelLinearizer(
             X = X.astype(np.float64, copy=False)
         if self._precomputed:
             check_training_kernel(X)
-        kernel = self._fit_kernel(kernel, X)
+        self._make_map(X, self._fit_kernel(kernel, X), solver)
+        return self
+
+    @takes_tensors
+    @or_unchanged
+    def renew(self, X: Any) -> Array:
+        """Choose new landmarks among the rows of X, and return how coordinates change.
+
+        For rows that come in a stream and drift away from the landmarks. The kernel stays as
+        ``fit`` settled it, gamma too, so that rows are compared as before; landmarks are chosen
+        as ``sampling`` and ``n_landmarks`` say.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+            Rows of the stream, more than ``n_components_`` of them: recent ones, or a sample of
+            all so far. Those with missing values (NaN) are left out, with a warning.
+
+        Returns
+        -------
+        change : array of shape (n_components_ before, n_components_)
+            ``F @ change`` is about ``transform(X)``, where F were the virtual samples of X under
+            the old map: least squares over the rows X. It serves atoms of old coordinates, too,
+            which are sums of rows: ``MOD.change_coordinates`` takes it. Exact for what both maps
+            span; the identity where no landmark changes.
+        """
+        check_is_fitted(self)
+        if self._precomputed:
+            raise ValueError(
+                "renew needs rows to choose landmarks from, which kernel='precomputed' does not "
+                "give."
+            )
+        if not isinstance(self.sampling, str):
+            raise ValueError(
+                "renew chooses landmarks, and sampling gives them: set_params(sampling='uniform') "
+                "first, say, or give set_params the new landmarks and call fit."
+            )
+        solver = self._check_solver()
+        old = self._made_of()[:3]
+        X = validate_training(self, X, reset=False)
+        if self._check_dtype() == np.float64:
+            X = X.astype(np.float64, copy=False)
+        self._make_map(X, self._kernel(), solver)
+        wide = self.landmarks_.astype(np.float64, copy=False)
+        change = change_of_coordinates(
+            _virtual_samples(X, *old, None), self._map(X),
+            _virtual_samples(wide, *old, None), self.dual_coef_,
+        )  # fmt: skip
+        return change.astype(self.dual_coef_.dtype)
+
+    def _make_map(self, X: Array, kernel: Kernel, solver: Eigensolver) -> None:
+        """Choose landmarks among checked rows, and set what the map is made of."""
+        dtype = self._check_dtype()
         X = self._in_range(kernel, X)
         rng = check_random_state(self.random_state)
         landmarks = self._choose_landmarks(X, kernel, rng)
@@ -232,7 +285,6 @@ class KernelLinearizer(
         if not self._precomputed:
             self.preimage_coef_ = ridge_preimage(result)
             self.preimage_rows_ = more_rows(X, landmarks)
-        return self
 
     def _limits(self, kernel: Kernel, X: Array) -> Limits:
         """Coordinates of float32 kernel values that are nearly all the same are noise."""

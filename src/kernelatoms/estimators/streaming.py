@@ -34,8 +34,8 @@ _BY_ROWS = (
     "transform", "predict", "predict_proba", "decision_function", "residuals", "codes", "errors",
     "sparse_encode",
 )  # fmt: skip
-_WHOLE = ("fit", "partial_fit", "score", "lasso_path", "nystrom_error")
-_LEARNING = ("fit", "partial_fit")
+_LEARNING = ("fit", "partial_fit", "renew", "change_coordinates")
+_WHOLE = (*_LEARNING, "score", "lasso_path", "nystrom_error")
 # Arguments with an entry, or a line, a row.
 _OF_ROWS = ("max_residual", "candidates", "start", "energy")
 # Arguments that are looked at on the host.

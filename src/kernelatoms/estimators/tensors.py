@@ -36,7 +36,7 @@ from kernelatoms.estimators.unchanged import begins_anew, fitted_names
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 # Methods that set attributes; all others leave an estimator as it is.
-_LEARNING = ("fit", "partial_fit")
+_LEARNING = ("fit", "partial_fit", "renew", "change_coordinates")
 # Arguments of one entry a row or so: they are brought to where X is.
 _MOVED = ("y", "sample_weight", "max_residual", "energy", "candidates", "start", "alphas")
 

@@ -17,6 +17,7 @@ from kernelatoms.engine import machine
 from kernelatoms.learning.atoms import unit_rows
 from kernelatoms.learning.loop import Updated
 from kernelatoms.learning.moments import Moments
+from kernelatoms.learning.state import LearnerState
 from kernelatoms.pursuit.choices import OMP, Lasso
 from kernelatoms.space.codes import Codes, PaddedCodes
 from kernelatoms.space.linear_algebra import solve_positive
@@ -26,6 +27,8 @@ Array = NDArray[Any]
 # Sweeps of block coordinate descent: with all rows at hand, and after a batch, where the sums are
 # old codes' anyway and the last atoms are a good start.
 _SWEEPS, _SWEEPS_A_BATCH = 20, 2
+# Of an atom that other coordinates leave this share of the norm, rounding is all that is left.
+_LOST = 1e-6
 
 
 class AdditiveUpdate:
@@ -46,6 +49,30 @@ class AdditiveUpdate:
     def new_atoms(self, rows: Array) -> Array | None:
         """Return rows at unit norm."""
         return unit_rows(rows)
+
+    def change_coordinates(self, state: LearnerState, change: Array) -> None:
+        """Bring atoms and sums to other coordinates, which vectors have times ``change``.
+
+        Atoms that shrink are brought back to unit norm, and coefficients follow; those of which
+        rounding alone is left become 0, and nothing has used them.
+        """
+        change = change.astype(np.float64, copy=False)
+        D = state.best.astype(np.float64, copy=False)
+        moved = D @ change
+        before, after = (np.sqrt(np.vecdot(atoms, atoms)) for atoms in (D, moved))
+        lost = np.flatnonzero(after <= _LOST * before)
+        moved[lost] = 0
+        factors = self._lengths(after)
+        factors[lost] = 1
+        sums = state.sums
+        if sums is not None:
+            sums = sums.in_coordinates(change).without(lost).with_atoms_scaled(factors)
+        dictionary = (moved / factors[:, None]).astype(state.best.dtype)
+        state.change_coordinates(dictionary, sums, lost)
+
+    def _lengths(self, norms: Array) -> Array:
+        """Return what atoms of these norms are divided by: here their norms."""
+        return norms.copy()
 
 
 class LeastSquares(AdditiveUpdate):
@@ -99,6 +126,9 @@ class BlockDescent(AdditiveUpdate):
         new = self.solve(sums, dictionary, _SWEEPS_A_BATCH)
         objective = 0.5 * sums.objective(new) + self.alpha * sums.l1_norm
         return Updated(new, codes, objective, sums)
+
+    def _lengths(self, norms: Array) -> Array:
+        return np.maximum(norms, 1.0)  # none longer than 1
 
     def solve(self, sums: Moments, dictionary: Array, n_sweeps: int) -> Array:
         """Return better atoms for the sums; those without users stay."""

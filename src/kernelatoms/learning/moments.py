@@ -8,7 +8,7 @@ so the best dictionary and its objective follow from two small matrices and two 
 up: over blocks, mini-batches, files or machines.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -60,6 +60,13 @@ class Moments:
             factors[:, None] * self.gram * factors, factors[:, None] * self.cross, self.energy,
             self.l1_norm,
         )  # fmt: skip
+
+    def in_coordinates(self, change: Array) -> "Moments":
+        """Return the sums for atoms in other coordinates, which signals have times ``change``.
+
+        The energy stays: their objective counts the distance from the signals as they were.
+        """
+        return replace(self, cross=self.cross @ change.astype(np.float64, copy=False))
 
     def without(self, atoms: NDArray[np.intp]) -> "Moments":
         """Return the sums as if nothing had used these atoms."""

@@ -110,6 +110,13 @@ class LearnerState:
         for counts in (self.use, self.signals_seen, self.batches_seen):
             counts[atoms] = 0
 
+    def change_coordinates(self, dictionary: Array, sums: Any, lost: NDArray[np.intp]) -> None:
+        """Take the atoms and sums in other coordinates, where nothing is left of some atoms."""
+        self.dictionary, self.best, self.sums = dictionary, dictionary, sums
+        self.use = self.use.copy()
+        self.use[lost] = 0  # so that later batches replace them
+        self.data = None  # the rows of the passes are others now
+
     def grow(self, rows: Array) -> None:
         """Add atoms at the end."""
         self.dictionary = np.concatenate([self.dictionary, rows])

@@ -6,15 +6,19 @@
 - ``fddl``: the study behind Table II.
 - ``supervised``: from settings to LC-KSVD and D-KSVD, with and without a map.
 - ``faces``: the studies behind Tables III and IV, Figs. 4, 5a and 5b.
+- ``chosen``: rows of ours, whose choices are made on training rows.
+- ``online``: online LKDL, its study and figures.
 - ``figures``, ``figures_supervised``: the figures.
 - ``authors_files``: Tables III and IV on the LC-KSVD authors' files, which are not at hand.
-- ``claims_supervised``: what has to hold in the second; ``pictures``: what the paper draws there.
+- ``sentences``: what the text says of the first; ``claims_supervised``: what has to hold in the
+  second; ``pictures``: what the paper draws there.
 """
 
 from kernelatoms.papers.lkdl.authors_files import FIGURES as AUTHORS_FILES
 from kernelatoms.papers.lkdl.figures import FIGURES as REPRESENTATION
 from kernelatoms.papers.lkdl.figures_supervised import FIGURES as SUPERVISED
+from kernelatoms.papers.lkdl.online import FIGURES as ONLINE
 
-FIGURES = (*REPRESENTATION, *SUPERVISED, *AUTHORS_FILES)
+FIGURES = (*REPRESENTATION, *SUPERVISED, *AUTHORS_FILES, *ONLINE)
 
 __all__ = ["FIGURES"]

@@ -6,7 +6,8 @@ import numpy as np
 
 from kernelatoms.papers.figure import Claim, Curves
 from kernelatoms.papers.lkdl.faces import SHOWN, our_weights
-from kernelatoms.papers.lkdl.fddl import LARGER_L1, OUR_L1, RBF
+from kernelatoms.papers.lkdl.fddl import OUR_L1
+from kernelatoms.papers.lkdl.fddl import OURS as FDDL_OURS
 from kernelatoms.papers.lkdl.reported import (
     DKSVD,
     FDDL,
@@ -16,6 +17,7 @@ from kernelatoms.papers.lkdl.reported import (
     PAPERS_RANK,
     TABLE_2,
     TABLE_3,
+    chosen,
     on_raw,
     with_map,
 )
@@ -24,33 +26,22 @@ from kernelatoms.papers.lkdl.reported import (
 _CLOSE_FACES, _CLOSE_DIGITS = 0.5, 0.3
 # What LKDL gains over LC-KSVD2 in the paper; over LC-KSVD1 it is 1.8.
 _GAIN = 1.3
-# What we ask of FDDL, with one of the weights and kernels at hand.
-_LEAST_FDDL = {FDDL: 95.7, with_map(FDDL): 95.9, RBF: 95.9}
+# What we ask of rows whose choices are made on training rows.
+_LEAST_FDDL, _LEAST_FACES = 95.9, 96.3
 # "Reaches a 20% difference for 1 atom per person": as a curve shows it, so about.
 _ABOUT_20 = 15.0
 
 
 def claims_table_2(curves: Curves) -> list[Claim]:
-    """LKDL gains, and both are near the paper, with either lambda_1; or another kernel does."""
+    """LKDL gains, and both are near the paper, with either lambda_1; so does a chosen kernel."""
     claims = []
     for x in (PAPERS_L1, OUR_L1):
         how = f" with lambda_1 = {x:g}"
         claims += _gain(curves, FDDL, x, x, how)
         for method, numbers in TABLE_2.items():
             claims += _near(curves, method, x, numbers[PAPERS_L1], _CLOSE_DIGITS, how)
-    for x in (OUR_L1, LARGER_L1):
-        claims += _gain(curves, FDDL, x, x, f" with lambda_1 = {x:g}", mapped=RBF)
-    for method, least in _LEAST_FDDL.items():
-        best = max((curves.mean(method, x) for x in curves.shared(method)), default=None)
-        if best is not None:
-            claims.append(
-                Claim(
-                    f"{method}: {least} or more with the best of these lambda_1",
-                    best >= least,
-                    f"{best:.2f}",
-                )
-            )
-    return claims
+    claims += _gain(curves, FDDL, OUR_L1, None, f" with lambda_1 = {OUR_L1:g}", mapped=FDDL_OURS)
+    return claims + _at_least(curves, FDDL_OURS, _LEAST_FDDL)
 
 
 def claims_table_3(curves: Curves, rank: int | None) -> list[Claim]:
@@ -63,7 +54,8 @@ def claims_table_3(curves: Curves, rank: int | None) -> list[Claim]:
             if len(gains):
                 claims.append(
                     Claim(
-                        f"LKDL gains {_GAIN} points or more over {linear}",
+                        'V-B2: LKDL "improves classification results by up to 1.8% and 1.3%": by '
+                        f"{_GAIN} points or more over {linear}",
                         float(gains.mean()) >= _GAIN,
                         f"{gains.mean():+.2f}",
                     )
@@ -74,6 +66,7 @@ def claims_table_3(curves: Curves, rank: int | None) -> list[Claim]:
             claims += _near(curves, linear, None, TABLE_3[on_raw(method)][None], _CLOSE_FACES)
         mapped = with_map(method)
         claims += _near(curves, mapped, rank, TABLE_3[mapped][PAPERS_RANK], _CLOSE_FACES)
+        claims += _at_least(curves, chosen(mapped), _LEAST_FACES)
     return claims
 
 
@@ -98,8 +91,10 @@ def claims_4(curves: Curves) -> list[Claim]:
         if shares:
             claims.append(
                 Claim(
-                    f"{mapped}: a larger share of |coefficients| on atoms of the right person than "
-                    "without LKDL, over all people and of the one that is drawn",
+                    'V-B2: "LC-KSVD alone will often choose atoms not corresponding with the given '
+                    'class, while in LKDL, the contribution of these atoms is fairly small": '
+                    f"{mapped} has a larger share of |coefficients| on atoms of the right person "
+                    "than without LKDL, over all people and of the one that is drawn",
                     all(with_ > without for without, with_ in shares.values()),
                     ", ".join(
                         f"{name}: {without:.1f}% without, {with_:.1f}% with"
@@ -115,14 +110,18 @@ def claims_5a(curves: Curves) -> list[Claim]:
     claims = []
     for method in (LC1, LC2):
         for linear in (on_raw(method), method):
-            claims += _enough(curves, linear, with_map(method), 7, 15, "atoms a person")
+            claims += _enough(
+                curves, linear, with_map(method), 7, 15, "atoms per person",
+                'V-B2: "a smaller dictionary with 7 atoms per person achieves the same results of '
+                'LC-KSVD alone with 15 atoms per person"',
+            )  # fmt: skip
             gaps = _gaps(curves, linear, with_map(method))
             if 1 in gaps:
                 shown = ", ".join(f"{x:g}: {gap:+.2f}" for x, gap in gaps.items())
                 claims.append(
                     Claim(
-                        f"{with_map(method)} with one atom a person is about 20 points above "
-                        f"{linear} ({_ABOUT_20:g} or more)",
+                        'V-B2: the gap "reaches a 20% difference for 1 atom per person": '
+                        f"{with_map(method)} is {_ABOUT_20:g} points or more above {linear}",
                         gaps[1] >= _ABOUT_20,
                         f"Points above: {shown}",
                     )
@@ -135,7 +134,11 @@ def claims_5b(curves: Curves) -> list[Claim]:
     return [
         claim
         for method in (LC1, LC2) for linear in (on_raw(method), method)
-        for claim in _enough(curves, linear, with_map(method), 15, 30, "nonzeros")
+        for claim in _enough(
+            curves, linear, with_map(method), 15, 30, "nonzeros",
+            'V-B2: LKDL "with a sparsity of 15 achieves a better accuracy than that of LC-KSVD '
+            'alone with a sparsity of 30"',
+        )
     ]  # fmt: skip
 
 
@@ -190,6 +193,13 @@ def _near(
     ]
 
 
+def _at_least(curves: Curves, method: str, least: float) -> list[Claim]:
+    if not len(curves.at(method, None)):
+        return []
+    mean = curves.mean(method, None)
+    return [Claim(f"{method}: {least} or more", mean >= least, f"{mean:.2f}")]
+
+
 def _gaps(curves: Curves, linear: str, mapped: str) -> Mapping[float, float]:
     return {
         x: curves.mean(mapped, x) - curves.mean(linear, x) for x in curves.shared(linear, mapped)
@@ -197,14 +207,14 @@ def _gaps(curves: Curves, linear: str, mapped: str) -> Mapping[float, float]:
 
 
 def _enough(
-    curves: Curves, linear: str, mapped: str, few: int, many: int, what: str
+    curves: Curves, linear: str, mapped: str, few: int, many: int, what: str, sentence: str
 ) -> list[Claim]:
     if not (len(curves.at(mapped, few)) and len(curves.at(linear, many))):
         return []
     ours, theirs = curves.mean(mapped, few), curves.mean(linear, many)
     return [
         Claim(
-            f"{mapped} with {few} {what} is not below {linear} with {many}",
+            f"{sentence}: {mapped} with {few} {what} is not below {linear} with {many}",
             ours >= theirs,
             f"{ours:.2f} and {theirs:.2f}",
         )

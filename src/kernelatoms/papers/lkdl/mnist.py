@@ -1,7 +1,7 @@
 """MNIST: accuracy (Fig. 3a) and time (3b) against the number of training rows.
 
-Random parts of the 60,000 training rows, all 10,000 test rows, unit l2 rows; 700 atoms a class, 11
-nonzeros, 2 passes; LKDL with (x'y)^2, 15% of the rows as landmarks (coreset), rank 784; kernel
+Random parts of the 60,000 training rows, all 10,000 test rows, unit l2 rows; 700 atoms per class,
+11 nonzeros, 2 passes; LKDL with (x'y)^2, 15% of the rows as landmarks (coreset), rank 784; kernel
 K-SVD exact, with all rows of a class. All in float32.
 """
 

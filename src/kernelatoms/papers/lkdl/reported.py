@@ -1,6 +1,6 @@
 """What the authors reported: result files for Figs. 1 to 3, the text for Tables II to IV.
 
-The text's settings: USPS 7291/2007, unit l2 rows, 300 atoms a class, cardinality 5, 5 passes,
+The text's settings: USPS 7291/2007, unit l2 rows, 300 atoms per class, cardinality 5, 5 passes,
 (x'y)^4, c = 20% of N, k = 256, 10 runs. The numbers are those of the result files that the
 authors published: a later version, with (x'y)^2 and linear K-SVD at cardinality 3. They do not
 state the pixel scale behind the noise.
@@ -29,6 +29,11 @@ def with_map(method: str) -> str:
     return f"{method} + LKDL"
 
 
+def chosen(method: str) -> str:
+    """Return the name of a method of ours, whose choices are made on training rows."""
+    return f"{method}, chosen on training rows"
+
+
 def on_raw(method: str) -> str:
     """Return the name of a supervised method on rows that are not scaled."""
     return f"{method}, raw rows"
@@ -37,6 +42,8 @@ def on_raw(method: str) -> str:
 SHARES = tuple(round(0.05 * i, 2) for i in range(1, 11))  # c / N
 NOISE = tuple(round(0.2 * i, 1) for i in range(11))
 MISSING = tuple(round(0.1 * i, 1) for i in range(10))
+#: Landmarks of Figs. 1b and 2 in the text: c / N.
+TEXTS_SHARE = 0.2
 N_TRAIN = tuple(10_000 * i for i in range(1, 7))
 
 
