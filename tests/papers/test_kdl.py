@@ -435,8 +435,12 @@ def test_kernel_ksvd_stands_beside_lkdl(data_home):
 
 
 def test_claims_about_kernel_ksvd_in_the_other_paper_can_fail():
-    assert holds("lkdl/fig1b", {(LINEAR, None): [95.5], (KERNEL, None): [95.6]}) == [True, True]
-    assert holds("lkdl/fig1b", {(LINEAR, None): [95.5], (KERNEL, None): [95.5]}) == [True, False]
+    assert holds("lkdl/fig1b", {(LINEAR, None): [95.5], (KERNEL, None): [95.6]})[:2] == [
+        True, True,
+    ]  # fmt: skip
+    assert holds("lkdl/fig1b", {(LINEAR, None): [95.5], (KERNEL, None): [95.5]})[:2] == [
+        True, False,
+    ]  # fmt: skip
     assert holds("lkdl/fig3a", {(KERNEL, N_TRAIN[-1]): [98.2, 98.1]})[2:] == [True]
     assert holds("lkdl/fig3a", {(KERNEL, N_TRAIN[-1]): [98.1, 98.0]})[2:] == [False]
     assert len(holds("lkdl/fig3a", {(KERNEL, N_TRAIN[0]): [97.5]})) == 2

@@ -302,7 +302,7 @@ UNIFIED = Study(
     name="kcrc/distances-unified",
     dataset="usps",
     quick=Size(unified_settings(_FAST)[:4], 1, "1 min"),
-    full=Size(unified_settings(PARTS), 1, "12 min"),
+    full=Size([*unified_settings(PARTS), *unified_settings(_FAST)[:4]], 1, "12 min"),
     measure=measure_distance,
     parameters=PARAMETERS,
 )
