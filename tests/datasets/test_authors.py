@@ -1,5 +1,7 @@
 """Sets as their authors distribute them: small files of the same layout, and what is wrong."""
 
+import gc
+
 import numpy as np
 import pytest
 import scipy.io
@@ -192,9 +194,40 @@ def test_what_is_wrong_with_a_table_is_said(tmp_path):
         (head + "a,2014-05-01 00:00:00\n", r"line 2 has 2 fields, the header 3"),
         (head + "a,2014-05-01 00:00:00,much\n", r"could not convert"),
         (head + "a,yesterday,3\n", r"time must be dates such as"),
+        (head + "a,,3\n", r"time must be dates such as .*got ''"),
+        (head + "a,now,3\n", r"time must be dates such as .*got 'now'"),
+        (head + "a" * 140_000 + ",2014-05-01 00:00:00,3\n", r"cannot be read as a \.csv file"),
     ):
         path.write_text(content)
         refused(tmp_path, load, pattern)
+
+
+def test_spaces_around_fields_are_no_part_of_them(tmp_path):
+    lines = [
+        "station_id, time, PM25_Concentration",
+        " a, 2014-05-01 00:00:00, NULL",
+        "a,2014-05-01 01:00:00,7",
+    ]
+    (tmp_path / "airquality.csv").write_text("\n".join(lines))
+    data = load_pm25(size="urbanair", data_home=tmp_path)
+    assert data.station.tolist() == ["a"]
+    np.testing.assert_array_equal(data.X, [[np.nan], [7]])
+
+
+def test_sizes_beyond_all_memory_name_the_file(tmp_path, rng):
+    path = tmp_path / "spatialpyramidfeatures4scene15.mat"
+    label = scipy.sparse.csc_array(([1.0], ([0], [0])), shape=(2**31 - 2, 2**20))
+    scipy.io.savemat(path, {"featureMat": rng.random((7, 4)), "labelMat": label})
+    with pytest.raises(MemoryError, match="scene15.mat claims arrays .*\n  featureMat"):
+        load_scene15(data_home=tmp_path)
+
+
+@pytest.mark.filterwarnings("error")
+def test_files_are_closed(tmp_path, rng):
+    path = tmp_path / "spatialpyramidfeatures4scene15.mat"
+    scipy.io.savemat(path, {"featureMat": rng.random((7, 4)), "labelMat": marks([1, 2, 3, 1], 3)})
+    load_scene15(data_home=tmp_path)
+    gc.collect()
 
 
 def test_what_is_wrong_with_objects_is_said(tmp_path, rng):

@@ -238,6 +238,33 @@ def test_who_cannot_learn_from_batches_says_so(labelled):
         ClassDictionaryClassifier(MOD(), calibrate=True).partial_fit(X, y)
 
 
+def test_labels_of_another_kind_are_refused(labelled):
+    X, y = labelled
+    model = ClassDictionaryClassifier(MOD(6, n_nonzero_coefs=2), random_state=0).partial_fit(X, y)
+    with pytest.raises(
+        ValueError, match=r"y must have labels like those before, such as 'a', got 0"
+    ):
+        model.partial_fit(X, np.arange(120) % 3)
+
+
+def test_other_learners_dictionaries_do_not_go_on(labelled):
+    X, y = labelled
+    model = ClassDictionaryClassifier(KSVD(6, n_nonzero_coefs=2), random_state=0).fit(X, y)
+    model.set_params(dictionary=MOD(6, n_nonzero_coefs=2))
+    with pytest.raises(ValueError, match="learned by KSVD"):
+        model.partial_fit(X, y)
+    with pytest.raises(ValueError, match="learned by KSVD"):
+        model.change_coordinates(np.eye(6))
+
+
+def test_parameters_set_between_batches_count_for_all_classes(labelled):
+    X, y = labelled
+    model = ClassDictionaryClassifier(MOD(6, n_nonzero_coefs=2), random_state=0)
+    model.partial_fit(X[y != "c"], y[y != "c"])
+    model.set_params(dictionary__n_nonzero_coefs=3).partial_fit(X, y)
+    assert [learner.n_nonzero_coefs_ for learner in model.dictionaries_] == [3, 3, 3]
+
+
 @pytest.mark.filterwarnings("ignore:n_(atoms|nonzero)")
 def test_the_common_checks_of_batches():
     check_estimator(ClassDictionaryClassifier(MOD(8), random_state=0))

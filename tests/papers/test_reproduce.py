@@ -366,6 +366,13 @@ def test_studies_without_data_are_left_out_unless_asked_for_by_name(tmp_path, ca
     assert "kcrc/one-face is left out: " in errors
     assert "Fig. 4" in printed
     assert main(["reproduce", "kcrc/fig2"]) == 2
+    record = {"setting": FIGURES["kcrc/fig2-residuals"].study.quick.settings[0], "seed": 0}
+    append_record(tmp_path / "reproduced/kcrc/one-face.jsonl", {**record, "measures": {}})
+    capsys.readouterr()
+    assert main(["reproduce", "kcrc/fig2", "kdl/fig4b", *few, "--check"]) == 0
+    printed, errors = capsys.readouterr()
+    assert "kcrc/one-face is left out: " in errors
+    assert "one-face" not in printed  # not "0 of 0 runs repeat"
 
 
 def test_list_and_mistakes(tmp_path, capsys, monkeypatch):

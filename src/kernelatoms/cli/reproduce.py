@@ -271,6 +271,8 @@ def _check(
                 on_step(made, len(records), study.name)
                 if repetition.differences:
                     others.append(repetition)
+        if not made:  # and that has been said
+            continue
         results.append(
             {"study": study.name, "runs": made, "differ": [run.in_words() for run in others]}
         )
@@ -281,7 +283,9 @@ def _check(
     if as_json:
         print_json(results)
     if not results:
-        raise ValueError(f"there are no records in {output}; -o names their folder.")
+        raise ValueError(
+            f"there are no records in {output} of runs that can be made; -o names their folder."
+        )
     if any(result["differ"] for result in results):
         raise typer.Exit(1)
 

@@ -56,11 +56,16 @@ def windows_first(arrays: Mapping[str, NDArray[Any]]) -> Arrays:
 
 
 def stations_side_by_side(arrays: Mapping[str, NDArray[Any]]) -> Arrays:
-    """Return hours x stations of a table with one line per station and hour."""
+    """Return hours x stations of a table of lines, the last one of each station and hour."""
+    dates = "time must be dates such as 2014-05-01 00:00:00"
+    # NumPy also takes "", "now" and "today" for dates.
+    undated = ~np.strings.isdecimal(arrays["time"].astype("U4"))
+    if undated.any():
+        raise ValueError(f"{dates}, got {str(arrays['time'][undated][0])!r}")
     try:
         times = arrays["time"].astype("datetime64[h]")
     except ValueError as error:
-        raise ValueError(f"time must be dates such as 2014-05-01 00:00:00: {error}") from error
+        raise ValueError(f"{dates}: {error}") from error
     stations, column = np.unique(arrays["station_id"], return_inverse=True)
     hour = (times - np.datetime64("2014-05-01T00", "h")).astype(np.int64)
     first, last = int(hour.min()), int(hour.max())

@@ -1,5 +1,6 @@
 """From a folder to checked arrays, and what to tell a user when that does not work."""
 
+import csv
 import os
 import zipfile
 import zlib
@@ -15,8 +16,8 @@ from kernelatoms.datasets.registry import ArraySpec, Dataset
 
 ENVIRONMENT_VARIABLE = "KERNELATOMS_DATA"
 
-# What zipfile and NumPy raise on damaged files; OSError where an offset points out of the file.
-_DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, RuntimeError)
+# What readers raise on damaged files; OSError where an offset points out of the file.
+_DAMAGED = (zipfile.BadZipFile, zlib.error, csv.Error, EOFError, OSError, ValueError, RuntimeError)
 
 Arrays = dict[str, NDArray[Any]]
 DataHome = str | os.PathLike[str] | None
@@ -55,6 +56,10 @@ def read_arrays(dataset: Dataset, path: Path) -> Arrays:
         arrays, members = read(path, tuple(dataset.arrays))
     except PermissionError:
         raise
+    except MemoryError as error:
+        raise MemoryError(
+            f"{path} claims arrays that do not fit into memory: {error}. {_expected(dataset)}"
+        ) from error
     except NotImplementedError as error:
         raise ValueError(
             f"{path} is a .mat file of version 7.3 (HDF5), and those up to version 7 can be read: "

@@ -17,8 +17,9 @@ def read_mat(path: Path, keys: tuple[str, ...]) -> tuple[Arrays, set[str]]:
     """
     from scipy.io import loadmat, whosmat
 
-    if path.open("rb").read(8) == b"\x89HDF\r\n\x1a\n":
-        raise NotImplementedError
+    with path.open("rb") as file:
+        if file.read(8) == b"\x89HDF\r\n\x1a\n":
+            raise NotImplementedError
     try:
         members = {name for name, _, _ in whosmat(path)}
         loaded = loadmat(path, variable_names=keys)
@@ -51,7 +52,7 @@ def read_csv(path: Path, keys: tuple[str, ...]) -> tuple[Arrays, set[str]]:
                         f"line {lines.line_num} has {len(line)} fields, the header {len(header)}"
                     )
                 for column, place in zip(columns, places, strict=True):
-                    column.append(line[place])
+                    column.append(line[place].strip())
     numbers = ["nan" if text in ("", "NULL") else text for text in columns[-1]]
     arrays = {key: np.array(column, str) for key, column in zip(keys, columns, strict=True)}
     return {**arrays, keys[-1]: np.array(numbers, np.float32)}, set(header)

@@ -225,12 +225,16 @@ class ClassDictionaryClassifier(
         first = not hasattr(self, "dictionaries_")
         X, present, labels = validate_batch(self, X, y, reset=first)
         known = {} if first else self._learned()
+        self._check_goes_on(known, present)
         new = [label for label in present.tolist() if label not in known]
         # A class's seed depends on how many came before it, not on how batches divide the rows.
         seeds = check_random_state(self.random_state).randint(
             np.iinfo(np.int32).max, size=len(known) + len(new)
         )[len(known) :]
         learners = {label: _copied(learner) for label, learner in known.items()}
+        asked = self.dictionary.get_params(deep=False)
+        for learner in learners.values():
+            learner.set_params(**{**asked, "random_state": learner.random_state})
         for label, seed in zip(new, seeds, strict=True):
             learners[label] = clone(self.dictionary).set_params(random_state=int(seed))
 
@@ -260,6 +264,7 @@ class ClassDictionaryClassifier(
         self
         """
         check_is_fitted(self)
+        self._check_goes_on(self._learned(), self.classes_)
         learners = [_copied(learner) for learner in self.dictionaries_]
         self.dictionaries_ = [learner.change_coordinates(change) for learner in learners]
         self.n_features_in_ = self.dictionaries_[0].n_features_in_
@@ -541,6 +546,22 @@ class ClassDictionaryClassifier(
         if nested and params.get("dictionary", self.dictionary) is None:
             params = {**params, "dictionary": KSVD()}
         return super().set_params(**params)
+
+    def _check_goes_on(self, known: dict[Any, Any], labels: Array) -> None:
+        """Refuse to go on from other learners than MOD, and with labels of another kind."""
+        if not known:
+            return
+        learner, numbers = self.dictionaries_[0], "biuf"
+        if not isinstance(learner, MOD):
+            raise ValueError(
+                f"dictionary is MOD(...) and the model was learned by {type(learner).__name__}: "
+                "call fit, or begin with a new model."
+            )
+        if (labels.dtype.kind in numbers) != (self.classes_.dtype.kind in numbers):
+            raise ValueError(
+                f"y must have labels like those before, such as {self.classes_.tolist()[0]!r}, got "
+                f"{labels.tolist()[0]!r}."
+            )
 
     def _learned(self) -> dict[Any, Any]:
         """Return the learners of the last fit by their classes' labels."""
