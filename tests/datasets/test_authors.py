@@ -218,7 +218,7 @@ def test_sizes_beyond_all_memory_name_the_file(tmp_path, rng):
     path = tmp_path / "spatialpyramidfeatures4scene15.mat"
     label = scipy.sparse.csc_array(([1.0], ([0], [0])), shape=(2**31 - 2, 2**20))
     scipy.io.savemat(path, {"featureMat": rng.random((7, 4)), "labelMat": label})
-    with pytest.raises(MemoryError, match="scene15.mat claims arrays .*\n  featureMat"):
+    with pytest.raises(MemoryError, match=r"scene15\.mat claims arrays .*\n  featureMat"):
         load_scene15(data_home=tmp_path)
 
 
