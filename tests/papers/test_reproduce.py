@@ -175,6 +175,9 @@ def test_a_page_tells_the_circumstances_of_its_own_runs(tmp_path):
         append_record(study.path(tmp_path), {**record, **old})
     words = circumstances_in_words(figure, tmp_path, study.full)
     assert words == "Run on abacus, 3 threads, kernelatoms 0.0 (commit not recorded), 2020-01-01."
+    append_record(study.path(tmp_path), {**record, "seed": 1})  # of another hand
+    words = circumstances_in_words(figure, tmp_path, replace(study.full, seeds=[1]))
+    assert words.startswith("Run on an unknown machine, unknown threads, kernelatoms of unknown")
     list(study.run(tmp_path, study.full))
     words = circumstances_in_words(figure, tmp_path, study.full)
     assert str(circumstances.commit()) in words or circumstances.commit() is None

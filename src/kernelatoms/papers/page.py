@@ -159,8 +159,8 @@ def circumstances_in_words(figure: PaperFigure, folder: Path, size: Size) -> str
     ]
     days = [str(record.get("time", record.get("date")))[:10] for record in records]
     parts = [
-        f"Run on {_values(record['machine'] for record in records)}",
-        f"{_values(record['threads'] for record in records)} threads",
+        f"Run on {_values(record.get('machine', 'an unknown machine') for record in records)}",
+        f"{_values(record.get('threads', 'unknown') for record in records)} threads",
         f"kernelatoms {_values(_code(record) for record in records)}",
         _values(days),
     ]
@@ -172,7 +172,7 @@ def circumstances_in_words(figure: PaperFigure, folder: Path, size: Size) -> str
 
 def _code(record: Record) -> str:
     commit = record.get("commit")
-    return f"{record['version']} ({commit or 'commit not recorded'})"
+    return f"{record.get('version', 'of unknown version')} ({commit or 'commit not recorded'})"
 
 
 def _values(values: Iterable[Any]) -> str:
