@@ -157,6 +157,15 @@ def test_atoms_of_which_nothing_is_left_are_replaced(rng):
     np.testing.assert_allclose(np.linalg.norm(mod.components_, axis=1), 1)
 
 
+@pytest.mark.parametrize(("left", "kept"), [(1e-5, 1), (1e-7, 0)])
+def test_a_millionth_of_an_atom_is_nothing(rng, left, kept):
+    learner = MOD(**OPTIONS).fit(rng.standard_normal((60, 6)))
+    atoms = learner.components_
+    np.testing.assert_allclose(
+        learner.change_coordinates(left * np.eye(6)).components_, kept * atoms, atol=1e-12
+    )
+
+
 def test_after_fit_and_with_names(rng):
     """Batches may follow a fit; names of columns are those of the old coordinates."""
     pd = pytest.importorskip("pandas")
