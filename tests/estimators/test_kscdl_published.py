@@ -171,6 +171,15 @@ class TestSparseEncode:
             assert (solve(problem, 1e-4, change_tol=0.0).n_passes == 100).all()
             assert (solve(problem, 1e-4, change_tol=0.0, max_passes=7).n_passes == 7).all()
 
+    @pytest.mark.filterwarnings("error")
+    def test_rows_of_zeros_are_no_trouble(self, rng):
+        X, D, options = self.problem(rng)
+        X[:3] = 0
+        for method in ("ksc", "fksc"):
+            codes = sparse_encode(X, D, method=method, alpha=0.05, change_tol=1e-3).toarray()
+            assert not codes[:3].any()
+            assert codes[3:].any()
+
     def test_one_stop_only(self, rng):
         X, D, options = self.problem(rng)
         with pytest.raises(ValueError, match="gap_tol and change_tol are two stops"):
@@ -196,7 +205,7 @@ def test_stage_one_of_fksc_stops_at_the_same_change(rng):
         ({"change_tol": 1e-3}, "change_tol belongs to method='ksc' or 'fksc', not to 'lasso'"),
         ({"method": "ksc", "change_tol": -1.0}, "change_tol must be at least 0"),
         ({"method": "ksc", "change_tol": 1e-3, "tol": 0.1}, "tol does not count where change_tol"),
-        ({"method": "fksc", "positive": True}, "positive belongs to method='omp' or 'lasso'"),
+        ({"method": "fksc", "positive": True}, "positive belongs to method='lasso';"),
         ({"step": 0}, "step must be above 0"),
         ({"step": 2.5}, "step must be .* at most 2"),
     ],
@@ -218,6 +227,25 @@ def test_what_does_not_go_together(rng):
         local.fit(X, np.arange(12) % 2).predict(X)
     with pytest.raises(ValueError, match="takes no n_neighbors"):
         KSC(0.1)(GivenProblem(np.eye(2), X, np.ones(12)), np.zeros((12, 1), np.int32))
+    with pytest.raises(ValueError, match="method must be one of 'ksc', 'fksc', got 'lasso'"):
+        KSC(0.1, "lasso")(GivenProblem(np.eye(2), X, np.ones(12)))
+
+
+def test_a_start_that_is_far_from_all_rows_is_named(rng):
+    X = 30 + 1e-2 * rng.standard_normal((20, 3))
+    with pytest.warns(UserWarning, match=r"start from rows \(dict_init=None\)"):
+        KSCDL(4, dict_init="normal", gamma=1.0, step=1.0, max_iter=2, random_state=0).fit(X)
+
+
+def test_drawn_atoms_of_classes_are_clipped_with_one_warning(rng):
+    """``dict_init="normal"`` gives no atoms: their number is that of the class's rows, at most."""
+    X, y = rng.standard_normal((12, 2)), np.repeat([0, 1, 1], 4)
+    learner = KSCDL(9, gamma=0.1, alpha=0.01, max_iter=2, dict_init="normal")
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        model = ClassDictionaryClassifier(learner, random_state=0).fit(X, y)
+    assert ["smallest class has rows (4)" in str(one.message) for one in said] == [True]
+    assert [own.n_atoms_ for own in model.dictionaries_] == [4, 8]
 
 
 def test_model_files_keep_the_choice(tmp_path, rng):
