@@ -173,7 +173,7 @@ class TestSparseEncode:
 
     @pytest.mark.filterwarnings("error")
     def test_rows_of_zeros_are_no_trouble(self, rng):
-        X, D, options = self.problem(rng)
+        X, D, _ = self.problem(rng)
         X[:3] = 0
         for method in ("ksc", "fksc"):
             codes = sparse_encode(X, D, method=method, alpha=0.05, change_tol=1e-3).toarray()

@@ -22,9 +22,9 @@ def note_copies(pipeline: Any, y: Any) -> None:
     if full:
         shown = ", ".join(full[:8]) + (f" and {len(full) - 8:,} more" * (len(full) > 8))
         note(
-            f"No fewer atoms than rows in {len(full):,} of {len(classes):,} classes: {shown}. Their "
-            "dictionaries can be their rows themselves; choose fewer atoms (--set n_atoms=...), or "
-            "bring more rows."
+            f"No fewer atoms than rows in {len(full):,} of {len(classes):,} classes: {shown}. "
+            "Their dictionaries can be their rows themselves; choose fewer atoms (--set "
+            "n_atoms=...), or bring more rows."
         )
 
 
