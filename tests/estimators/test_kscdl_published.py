@@ -11,7 +11,9 @@ from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.utils.estimator_checks import check_estimator
 
 from kernelatoms import KSCDL, ClassDictionaryClassifier, load_model, save_model, sparse_encode
-from kernelatoms.pursuit import KSC, GivenProblem, fksc, ksc
+from kernelatoms.learning.loop import Updated, learn
+from kernelatoms.learning.state import LearnerState
+from kernelatoms.pursuit import KSC, OMP, GivenProblem, LinearProblem, fksc, ksc
 from kernelatoms.similarity import names_of_kernels
 from oracles import kscdl as book
 
@@ -98,6 +100,30 @@ def test_learning_stops_on_the_change_of_the_atoms(rng):
     assert KSCDL(change_tol=10.0, **options).fit(X).n_iter_ == 1
 
 
+class Halving:
+    """An update that makes all atoms half as long."""
+
+    takes = (OMP,)
+
+    def apply(self, rows, codes, dictionary):
+        return Updated(dictionary / 2, codes, 1.0)
+
+    def new_atoms(self, rows):
+        return None
+
+
+@pytest.mark.parametrize(("change_tol", "n_passes"), [(0.5, 1), (0.49, 3)])
+def test_the_change_is_measured_by_the_atoms_before_the_pass(change_tol, n_passes):
+    """|D - D_before| = |D_before| / 2, which is |D|."""
+    X = np.eye(3)
+    state = LearnerState.start(X)
+    learn(
+        lambda atoms: LinearProblem(X, atoms), X, OMP(1), Halving(), state, max_iter=3, tol=0,
+        change_tol=change_tol,
+    )  # fmt: skip
+    assert len(state.objective) == n_passes
+
+
 def test_unused_atoms_stay_with_the_papers_step(rng):
     X = rng.standard_normal((20, 2))
     far = np.full((1, 2), 50.0)
@@ -106,6 +132,15 @@ def test_unused_atoms_stay_with_the_papers_step(rng):
     printed = KSCDL(method="fksc", change_tol=0.0, step=1.0, **options).fit(X)
     np.testing.assert_array_equal(printed.components_[3], far[0])
     assert (KSCDL(**options).fit(X).components_[3] != far[0]).all()
+
+
+def test_the_papers_step_makes_no_atom_longer_than_the_longest_row(rng):
+    """Else l1 codes under an unbounded kernel shrink as atoms grow."""
+    X = rng.standard_normal((30, 3))
+    model = KSCDL(4, kernel="linear", alpha=0.5, step=1.0, max_iter=20, random_state=0).fit(X)
+    longest = np.linalg.norm(X, axis=1).max()
+    lengths = np.linalg.norm(model.state_.dictionary, axis=1)
+    assert lengths.max() == pytest.approx(longest)
 
 
 def test_nothing_coded_is_nothing_changed(rng):

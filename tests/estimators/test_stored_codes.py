@@ -35,6 +35,10 @@ def test_places_beyond_int32_are_int64():
     assert stored.index[0] == 2 * (2**30 + 1) + 2**30
     assert stored.n_bytes == 12
     assert stored.codes().nnz == 1
+    last = scipy.sparse.csr_array(([1.0], ([1], [2**30 - 1])), shape=(2, 2**30))
+    stored = StoredCodes.of(last, n_features=2)
+    assert stored.index.dtype == np.int32
+    assert stored.index[0] == 2**31 - 1
 
 
 @pytest.fixture
