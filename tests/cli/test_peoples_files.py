@@ -139,7 +139,7 @@ def test_a_quantity_for_a_label(play):
     size, _ = told_apart()
     said, noted, _ = play({"size": size, "age": [i // 2 for i in range(N)]}, label="age")
     assert "'age' holds 30 different numbers in 60 rows: is it a quantity rather than" in said
-    assert "As many atoms as rows in 30 of 30 classes: 0 (2), 1 (2)" in said
+    assert "No fewer atoms than rows in 30 of 30 classes: 0 (2), 1 (2)" in said
     assert "and 10 more (--json has all)" in noted
 
 

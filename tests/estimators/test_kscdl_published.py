@@ -11,7 +11,9 @@ from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.utils.estimator_checks import check_estimator
 
 from kernelatoms import KSCDL, ClassDictionaryClassifier, load_model, save_model, sparse_encode
-from kernelatoms.pursuit import KSC, GivenProblem, fksc, ksc
+from kernelatoms.learning.loop import Updated, learn
+from kernelatoms.learning.state import LearnerState
+from kernelatoms.pursuit import KSC, OMP, GivenProblem, LinearProblem, fksc, ksc
 from kernelatoms.similarity import names_of_kernels
 from oracles import kscdl as book
 
@@ -98,6 +100,30 @@ def test_learning_stops_on_the_change_of_the_atoms(rng):
     assert KSCDL(change_tol=10.0, **options).fit(X).n_iter_ == 1
 
 
+class Halving:
+    """An update that makes all atoms half as long."""
+
+    takes = (OMP,)
+
+    def apply(self, rows, codes, dictionary):
+        return Updated(dictionary / 2, codes, 1.0)
+
+    def new_atoms(self, rows):
+        return None
+
+
+@pytest.mark.parametrize(("change_tol", "n_passes"), [(0.5, 1), (0.49, 3)])
+def test_the_change_is_measured_by_the_atoms_before_the_pass(change_tol, n_passes):
+    """|D - D_before| = |D_before| / 2, which is |D|."""
+    X = np.eye(3)
+    state = LearnerState.start(X)
+    learn(
+        lambda atoms: LinearProblem(X, atoms), X, OMP(1), Halving(), state, max_iter=3, tol=0,
+        change_tol=change_tol,
+    )  # fmt: skip
+    assert len(state.objective) == n_passes
+
+
 def test_unused_atoms_stay_with_the_papers_step(rng):
     X = rng.standard_normal((20, 2))
     far = np.full((1, 2), 50.0)
@@ -106,6 +132,15 @@ def test_unused_atoms_stay_with_the_papers_step(rng):
     printed = KSCDL(method="fksc", change_tol=0.0, step=1.0, **options).fit(X)
     np.testing.assert_array_equal(printed.components_[3], far[0])
     assert (KSCDL(**options).fit(X).components_[3] != far[0]).all()
+
+
+def test_the_papers_step_makes_no_atom_longer_than_the_longest_row(rng):
+    """Else l1 codes under an unbounded kernel shrink as atoms grow."""
+    X = rng.standard_normal((30, 3))
+    model = KSCDL(4, kernel="linear", alpha=0.5, step=1.0, max_iter=20, random_state=0).fit(X)
+    longest = np.linalg.norm(X, axis=1).max()
+    lengths = np.linalg.norm(model.state_.dictionary, axis=1)
+    assert lengths.max() == pytest.approx(longest)
 
 
 def test_nothing_coded_is_nothing_changed(rng):
@@ -171,6 +206,15 @@ class TestSparseEncode:
             assert (solve(problem, 1e-4, change_tol=0.0).n_passes == 100).all()
             assert (solve(problem, 1e-4, change_tol=0.0, max_passes=7).n_passes == 7).all()
 
+    @pytest.mark.filterwarnings("error")
+    def test_rows_of_zeros_are_no_trouble(self, rng):
+        X, D, _ = self.problem(rng)
+        X[:3] = 0
+        for method in ("ksc", "fksc"):
+            codes = sparse_encode(X, D, method=method, alpha=0.05, change_tol=1e-3).toarray()
+            assert not codes[:3].any()
+            assert codes[3:].any()
+
     def test_one_stop_only(self, rng):
         X, D, options = self.problem(rng)
         with pytest.raises(ValueError, match="gap_tol and change_tol are two stops"):
@@ -196,7 +240,7 @@ def test_stage_one_of_fksc_stops_at_the_same_change(rng):
         ({"change_tol": 1e-3}, "change_tol belongs to method='ksc' or 'fksc', not to 'lasso'"),
         ({"method": "ksc", "change_tol": -1.0}, "change_tol must be at least 0"),
         ({"method": "ksc", "change_tol": 1e-3, "tol": 0.1}, "tol does not count where change_tol"),
-        ({"method": "fksc", "positive": True}, "positive belongs to method='omp' or 'lasso'"),
+        ({"method": "fksc", "positive": True}, "positive belongs to method='lasso';"),
         ({"step": 0}, "step must be above 0"),
         ({"step": 2.5}, "step must be .* at most 2"),
     ],
@@ -218,6 +262,25 @@ def test_what_does_not_go_together(rng):
         local.fit(X, np.arange(12) % 2).predict(X)
     with pytest.raises(ValueError, match="takes no n_neighbors"):
         KSC(0.1)(GivenProblem(np.eye(2), X, np.ones(12)), np.zeros((12, 1), np.int32))
+    with pytest.raises(ValueError, match="method must be one of 'ksc', 'fksc', got 'lasso'"):
+        KSC(0.1, "lasso")(GivenProblem(np.eye(2), X, np.ones(12)))
+
+
+def test_a_start_that_is_far_from_all_rows_is_named(rng):
+    X = 30 + 1e-2 * rng.standard_normal((20, 3))
+    with pytest.warns(UserWarning, match=r"start from rows \(dict_init=None\)"):
+        KSCDL(4, dict_init="normal", gamma=1.0, step=1.0, max_iter=2, random_state=0).fit(X)
+
+
+def test_drawn_atoms_of_classes_are_clipped_with_one_warning(rng):
+    """``dict_init="normal"`` gives no atoms: their number is that of the class's rows, at most."""
+    X, y = rng.standard_normal((12, 2)), np.repeat([0, 1, 1], 4)
+    learner = KSCDL(9, gamma=0.1, alpha=0.01, max_iter=2, dict_init="normal")
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        model = ClassDictionaryClassifier(learner, random_state=0).fit(X, y)
+    assert ["smallest class has rows (4)" in str(one.message) for one in said] == [True]
+    assert [own.n_atoms_ for own in model.dictionaries_] == [4, 8]
 
 
 def test_model_files_keep_the_choice(tmp_path, rng):

@@ -121,6 +121,7 @@ def test_more_atoms_than_rows_when_asked_for(learner, rng):
     assert learner.set_params(n_atoms=None).fit(X).n_atoms_ == 15
 
 
+@pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("learner", [KSVD(), KernelKSVD(**POLY)])
 def test_class_dictionaries_may_have_more_atoms_than_rows(learner, rng):
     X = rng.standard_normal((30, 8))

@@ -6,7 +6,7 @@ import scipy.sparse
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelatoms import KSCDL, KSVD, StoredCodes, sparse_encode, store_codes
+from kernelatoms import KSCDL, KSVD, SparseCoder, StoredCodes, sparse_encode, store_codes
 
 
 @given(
@@ -35,6 +35,10 @@ def test_places_beyond_int32_are_int64():
     assert stored.index[0] == 2 * (2**30 + 1) + 2**30
     assert stored.n_bytes == 12
     assert stored.codes().nnz == 1
+    last = scipy.sparse.csr_array(([1.0], ([1], [2**30 - 1])), shape=(2, 2**30))
+    stored = StoredCodes.of(last, n_features=2)
+    assert stored.index.dtype == np.int32
+    assert stored.index[0] == 2**31 - 1
 
 
 @pytest.fixture
@@ -73,6 +77,28 @@ def test_the_largest_of_every_row_are_kept(ratio, rng):
     assert stored.ratio >= ratio
 
 
+def test_a_ratio_of_whole_numbers_keeps_so_many(rng):
+    """9 / (9 / 7) is less than 7 in float64."""
+    for n_features in range(1, 40):
+        X = rng.standard_normal((1, n_features))
+        coder = SparseCoder(np.eye(n_features), n_nonzero_coefs=n_features).fit(X)
+        for n_kept in range(1, n_features + 1):
+            ratio = n_features / n_kept
+            assert len(store_codes(X, coder, ratio=ratio).index) == n_kept
+            if n_kept > 1:
+                assert store_codes(X, coder, ratio=np.nextafter(ratio, np.inf)).ratio > ratio
+
+
+def test_what_float32_does_not_hold_is_refused(waves):
+    learner = KSVD(10, max_iter=1, random_state=0).fit(waves)
+    for scale in (1e45, 1e-45):
+        with pytest.raises(ValueError, match=r"float32, which holds 1e-38 to 3e\+38, .*: scale"):
+            store_codes(waves * scale, learner)
+    assert store_codes(waves * 0, learner).ratio == waves.size
+    far_apart = StoredCodes.of([[1.0, 1e-60, 1e-30]], n_features=3)
+    np.testing.assert_array_equal(far_apart.index, [0, 2])
+
+
 def test_bad_input_is_named(waves):
     learner = KSVD(10, max_iter=1, random_state=0).fit(waves)
     with pytest.raises(ValueError, match=r"ratio must be .* at most 20"):
@@ -83,5 +109,17 @@ def test_bad_input_is_named(waves):
         store_codes(waves, waves)
     with pytest.raises(ValueError, match="one column for each of the 9 atoms"):
         store_codes(waves, learner).decode(KSVD(9, max_iter=1, random_state=0).fit(waves))
-    with pytest.raises(ValueError, match="not fitted"):
-        store_codes(waves, KSVD(10))
+    for unfitted in (KSVD(10), SparseCoder(learner.components_)):
+        with pytest.raises(ValueError, match="not fitted"):
+            store_codes(waves, unfitted)
+    with pytest.raises(ValueError, match=r"codes must have shape \(n_rows, n_atoms\), got"):
+        StoredCodes.of(waves[0], 20)
+    with pytest.raises(TypeError, match="n_features must be"):
+        StoredCodes.of(waves, "20")
+
+
+def test_a_bad_ratio_is_refused_before_the_rows_are_coded(waves, monkeypatch):
+    learner = KSVD(10, max_iter=1, random_state=0).fit(waves)
+    monkeypatch.setattr(KSVD, "transform", lambda self, X: pytest.fail("coded"))
+    with pytest.raises(ValueError, match="ratio must be"):
+        store_codes(waves, learner, ratio=21)

@@ -6,7 +6,7 @@ from kernelatoms.cli.speaking import note
 
 
 def note_copies(pipeline: Any, y: Any) -> None:
-    """Say for which classes atoms are as many as rows: such a dictionary learned nothing."""
+    """Say for which classes atoms are no fewer than rows: such a dictionary learned nothing."""
     import numpy as np
 
     learner = pipeline[-1]
@@ -22,9 +22,9 @@ def note_copies(pipeline: Any, y: Any) -> None:
     if full:
         shown = ", ".join(full[:8]) + (f" and {len(full) - 8:,} more" * (len(full) > 8))
         note(
-            f"As many atoms as rows in {len(full):,} of {len(classes):,} classes: {shown}. Their "
-            "dictionaries can be their rows themselves; choose fewer atoms (--set n_atoms=...), or "
-            "bring more rows."
+            f"No fewer atoms than rows in {len(full):,} of {len(classes):,} classes: {shown}. "
+            "Their dictionaries can be their rows themselves; choose fewer atoms (--set "
+            "n_atoms=...), or bring more rows."
         )
 
 

@@ -476,7 +476,7 @@ class ClassDictionaryClassifier(
                 )
 
     def _make_learners(self, class_sizes: Array, X: Array) -> list[Any]:
-        """Return one unfitted learner a class, seeded, no larger than its class."""
+        """Return one unfitted learner a class, seeded, no larger than its class if made of rows."""
         template = KSVD() if self.dictionary is None else self.dictionary
         if not isinstance(template, DictionaryLearner):
             raise TypeError(
@@ -494,7 +494,8 @@ class ClassDictionaryClassifier(
         smallest = int(class_sizes.min())
         each_its_own = "every class uses as many as it allows"
         n_atoms, n_nonzero = template.n_atoms, getattr(template, "n_nonzero_coefs", None)
-        given = getattr(template, "dict_init", None) is not None
+        start = getattr(template, "dict_init", None)
+        given = not (start is None or isinstance(start, str))
         if isinstance(n_atoms, float | np.floating):
             n_atoms = None  # a share: each class takes its own
         if n_atoms is not None and not given:

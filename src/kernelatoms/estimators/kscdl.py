@@ -428,10 +428,11 @@ class KSCDL(KernelChoice, DictionaryLearner):
         empty = float((self._encode(some).to_csr().count_nonzero(axis=1) == 0).mean())
         if empty > 0.5 and blind_part(self._kernel(), X) is None:
             gamma = "" if self.gamma_ is None else f"gamma={self.gamma_:.3g} or "
+            rows = ", start from rows (dict_init=None)" if self.dict_init is not None else ""
             warnings.warn(
                 f"{empty:.0%} of the training codes are empty: {gamma}alpha={self.alpha:g} is too "
                 "large for these rows, whose kernel values with all atoms stay below alpha. Scale "
-                "the rows, or choose smaller values (gamma='scale' or 'search').",
+                f"the rows{rows}, or choose smaller values (gamma='scale' or 'search').",
                 UserWarning,
                 stacklevel=4,
             )
@@ -491,8 +492,9 @@ class KSCDL(KernelChoice, DictionaryLearner):
         check_gradient(self._asked_kernel())
         check_real("alpha", self.alpha, low=0, low_open=True)
         check_choice("method", self.method, L1_METHODS)
-        own = {"change_tol": self.change_tol, "positive": self.positive}
-        refuse_of_other_methods(self.method, type(self), own)
+        refuse_of_other_methods(self.method, type(self), {"change_tol": self.change_tol})
+        if self.method != "lasso":
+            refuse_unused(type(self), {"positive": self.positive}, "belongs to method='lasso'")
         if self.change_tol is not None:
             check_real("change_tol", self.change_tol, low=0)
 

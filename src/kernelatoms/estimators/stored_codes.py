@@ -8,7 +8,7 @@ import scipy.sparse
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from kernelatoms.estimators.checks import check_real
+from kernelatoms.estimators.checks import check_count, check_real
 
 Array = NDArray[Any]
 
@@ -23,7 +23,7 @@ class StoredCodes:
         Ascending places in vec(W), which holds the codes one after another: row i, atom j is at
         i n_atoms + j. int32, or int64 where places are larger.
     value : float32 array of shape (n_nonzero,)
-        The coefficients.
+        The coefficients; what is 0 in float32 is left out.
     n_rows, n_features, n_atoms : int
         What was coded, and over how many atoms.
 
@@ -52,13 +52,18 @@ class StoredCodes:
         n_features : int
             How many values a row has that a code stands for.
         """
+        check_count("n_features", n_features)
         wide = scipy.sparse.csr_array(codes)
+        if wide.ndim != 2:
+            raise ValueError(f"codes must have shape (n_rows, n_atoms), got shape {wide.shape}.")
         wide.sum_duplicates()
+        _check_size(wide.data)
+        wide = wide.astype(np.float32)
         wide.eliminate_zeros()
         where = _rows_of(wide) * wide.shape[1] + wide.indices
         kind = np.int32 if wide.shape[0] * wide.shape[1] <= 2**31 else np.int64
         n_rows, n_atoms = wide.shape
-        return cls(where.astype(kind), wide.data.astype(np.float32), n_rows, n_features, n_atoms)
+        return cls(where.astype(kind), wide.data, n_rows, n_features, n_atoms)
 
     @property
     def ratio(self) -> float:
@@ -128,12 +133,13 @@ def store_codes(X: Any, learner: Any, *, ratio: float | None = None) -> StoredCo
     True
     """
     _check_learner(learner)
-    check_is_fitted(learner)
-    codes = scipy.sparse.csr_array(learner.transform(X))
+    check_is_fitted(learner, "n_features_in_")
     n_features = int(learner.n_features_in_)
-    if ratio is not None:
-        asked = check_real("ratio", ratio, low=1, high=n_features)
-        codes = _largest(codes, int(n_features / asked))
+    asked = None if ratio is None else check_real("ratio", ratio, low=1, high=n_features)
+    codes = scipy.sparse.csr_array(learner.transform(X))
+    if asked is not None:
+        n_kept = round(n_features / asked)
+        codes = _largest(codes, n_kept if n_features / n_kept >= asked else n_kept - 1)
     return StoredCodes.of(codes, n_features)
 
 
@@ -149,6 +155,17 @@ def _largest(codes: scipy.sparse.csr_array, n_kept: int) -> scipy.sparse.csr_arr
 
 def _rows_of(codes: scipy.sparse.csr_array) -> Array:
     return np.repeat(np.arange(codes.shape[0], dtype=np.int64), np.diff(codes.indptr))
+
+
+def _check_size(values: Array) -> None:
+    """Refuse coefficients that float32 does not hold, or that are all so small that it rounds."""
+    least, most = float(np.finfo(np.float32).tiny), float(np.finfo(np.float32).max)
+    largest = float(np.abs(values).max(initial=0.0))
+    if not (largest == 0 or least <= largest <= most):
+        raise ValueError(
+            f"codes are stored in float32, which holds {least:.0e} to {most:.0e}, and the "
+            f"largest |w| is {largest:.1e}: scale the rows."
+        )
 
 
 def _check_learner(learner: Any) -> None:

@@ -113,8 +113,10 @@ class KSC:
                 f"method={self.method!r} codes over all atoms and takes no n_neighbors; use "
                 "method='lasso'."
             )
-        solve = {"ksc": ksc, "fksc": fksc}[self.method]
-        return solve(problem, self.alpha, change_tol=self.change_tol)
+        solvers = {"ksc": ksc, "fksc": fksc}
+        if self.method not in solvers:
+            raise ValueError(f"method must be one of 'ksc', 'fksc', got {self.method!r}.")
+        return solvers[self.method](problem, self.alpha, change_tol=self.change_tol)
 
 
 @dataclass(frozen=True)

@@ -346,7 +346,8 @@ class _Collected:
             codes = w.astype(self._dtype, copy=False).astype(np.float64, copy=False)
         gap, error = self._gap[first:stop], self._error[first:stop]
         certified(slice(None), codes, gap, error)
-        with np.errstate(over="ignore"):
+        # A gap_tol of inf asks for no gap; times an energy of 0 it is NaN, which no gap is above.
+        with np.errstate(over="ignore", invalid="ignore"):
             enough = self._gap_tol * energy * (1 + 1e-6)
         # What rounding has made worse than no code, or numbers of this type do not hold.
         doubtful = np.flatnonzero(~(gap <= np.minimum(enough, _SMALL_GAP * energy)))
