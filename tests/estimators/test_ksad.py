@@ -331,6 +331,14 @@ class TestKSADClassifier:
         with pytest.raises(TypeError, match="n_atom"):
             KSADClassifier.as_published(240, n_atom=3)
 
+    def test_as_published_without_the_term_can_be_fitted(self):
+        """Scatter, which is published too, would be refused as unused."""
+        X, y = load_digits(return_X_y=True)
+        model = KSADClassifier.as_published(10, fisher_weight=0, random_state=0)
+        assert model.fit(X[:60], y[:60]).scatter == "full"
+        with pytest.raises(ValueError, match="scatter belongs to fisher_weight above 0"):
+            model.set_params(scatter="scalar").fit(X[:60], y[:60])
+
     @pytest.mark.parametrize("learner", [KSAD, KSADClassifier])
     def test_the_randomised_solver_is_reached_at_the_default_landmarks(
         self, learner, rng, monkeypatch

@@ -93,18 +93,46 @@ def test_a_kernel_gets_a_weight_of_its_own_size():
     assert model.set_params(mu=10.0).fit(train, y[:200]).score(test, known) < right - 0.02
 
 
-@pytest.mark.parametrize("projection", [None, "identity"])
-def test_some_of_very_many_rows_choose_the_robust_weight(projection, monkeypatch):
+@pytest.mark.parametrize(
+    ("projection", "unit", "grown"), [(None, False, 3.0), ("identity", False, 9.0),
+                                      ("identity", True, 3.0)],
+)  # fmt: skip
+def test_some_of_very_many_rows_choose_the_robust_weight(projection, unit, grown, monkeypatch):
+    """Entries of kernel columns grow in number with the rows too, but not columns at unit norm."""
     X, y = draw(5, n=90)
     kernel = "linear" if projection is None else "rbf"
-    model = CRCClassifier(kernel, residual_norm="l1", projection=projection, gamma=0.5)
+    model = CRCClassifier(
+        kernel, residual_norm="l1", projection=projection, gamma=0.5, normalize_columns=unit
+    )
     monkeypatch.setattr(collaborative, "_ROBUST_ATOMS", 30)
     whole = clone(model).fit(X, y)
     some = np.linspace(0, 89, 30).round().astype(int)
     part = clone(model).fit(X[some], y[some])
-    # Entries of kernel columns grow with the rows too.
-    grown = 3.0 if projection is None else 9.0
     np.testing.assert_allclose(whole.mu_, grown * part.mu_, rtol=1e-6)
+
+
+@pytest.mark.parametrize("n_neighbors", [None, 6])
+def test_columns_at_unit_norm_have_a_weight_of_their_own(n_neighbors):
+    """Rows are coded over scaled columns, and so they are when the weight is chosen."""
+    X, y = draw(6)
+    seen = []
+
+    def watched(parts, n_classes, multiples):
+        seen.extend(parts)
+        return 1.0
+
+    model = CRCClassifier(
+        "rbf", residual_norm="l1", normalize_columns=True, gamma=0.5, n_neighbors=n_neighbors
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(collaborative, "best_robust_mu", watched)
+        model.fit(X, y)
+    for part in seen:
+        np.testing.assert_allclose(np.linalg.norm(part.atoms, axis=1), 1.0)
+    rows = model.dictionary_
+    if n_neighbors is None:
+        others = np.delete(np.arange(36), np.arange(36)[::5])
+        np.testing.assert_allclose(seen[0].rows, rbf(rows, rows)[::5][:, others], rtol=1e-10)
 
 
 def test_over_neighbours_the_row_itself_is_left_out():

@@ -265,7 +265,8 @@ class CRCClassifier(RepresentationClassifier):
         some = _spread(self.labels_, _ROBUST_ATOMS)
         mu = self._best_robust_mu(dictionary, self._left_out(dictionary, some))
         # As for ridge codes; |e|_1 grows with the number of entries too.
-        return mu * (len(self.labels_) / len(some)) ** (2 if dictionary.projected else 1)
+        terms = dictionary.projected and not dictionary.unit
+        return mu * (len(self.labels_) / len(some)) ** (2 if terms else 1)
 
     def _best_robust_mu(self, dictionary: TrainingDictionary, parts: list[LeftOut]) -> float:
         multiples = ROBUST_MULTIPLES if dictionary.projected else ROW_MULTIPLES
@@ -281,9 +282,10 @@ class CRCClassifier(RepresentationClassifier):
                 continue
             others = np.delete(some, out)
             vectors = dictionary.vectors_by(others)
-            rows = some[out]
-            labels, owners = self.labels_[rows], self.labels_[others]
-            parts.append(LeftOut(vectors[rows], labels, vectors[others], owners))
+            rows, atoms = some[out], vectors[others]
+            if dictionary.unit:
+                atoms = machine(atoms).unit_rows(atoms)
+            parts.append(LeftOut(vectors[rows], self.labels_[rows], atoms, self.labels_[others]))
         return parts
 
     def _search_local_mu(self, dictionary: TrainingDictionary) -> float:

@@ -283,7 +283,10 @@ class KSADClassifier(SeededSearch, LowRankMap, SupervisedDictionary):
         >>> model.degree, model.threshold_new, model.within_class_metric
         (2, False, False)
         """
-        return cls(n_atoms, **{**_AS_PUBLISHED, **others})
+        how = {**_AS_PUBLISHED, **others}
+        if not how["fisher_weight"] and "scatter" not in others:
+            del how["scatter"]  # which belongs to the term that is left out
+        return cls(n_atoms, **how)
 
     @cpu_alone
     @with_callbacks

@@ -49,6 +49,7 @@ def _step(left, own, atom, step):  # type: ignore[no-untyped-def]
         new = step[i] / length
         step[i] = new - atom[i]
         atom[i] = new
+    for i in range(n_features):
         moved += step[i] * step[i]
     return moved
 

@@ -39,7 +39,11 @@ def _squares(X, rows, candidates, out):  # type: ignore[no-untyped-def]
 
 @jit(fastmath=True)
 def _centre(X, rows, candidates, out, squares):  # type: ignore[no-untyped-def]
-    """Write a - x for every signal's atoms, and their squared norms; 0 where a list is padded."""
+    """Write a - x for every signal's atoms, and their squared norms; 0 where a list is padded.
+
+    A sum has a loop of its own: one that also writes is compiled twice, for arrays that lie close
+    together in memory and for others, and adds in another order in each.
+    """
     for s in range(len(X)):
         for i in range(candidates.shape[1]):
             centred = out[s, i]
@@ -50,6 +54,7 @@ def _centre(X, rows, candidates, out, squares):  # type: ignore[no-untyped-def]
                 row = rows[candidates[s, i]]
                 for j in range(X.shape[1]):
                     centred[j] = row[j] - X[s, j]
+                for j in range(X.shape[1]):
                     total += np.float64(centred[j]) * np.float64(centred[j])
             squares[s, i] = total
 

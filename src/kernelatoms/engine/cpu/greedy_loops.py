@@ -536,6 +536,7 @@ def _pursue(  # type: ignore[no-untyped-def]
             size2, lowest = 0.0, z
             for j in range(k + 1):
                 step[j] = z * directions[k, j]
+            for j in range(k + 1):
                 size = abs(code[j]) + abs(step[j])
                 size2 += size * size * norms2[picked[j]]
                 lowest = min(lowest, code[j] + step[j])

@@ -98,6 +98,7 @@ def _sweep(  # type: ignore[no-untyped-def]
             along = dictionary.dtype.type(0)
             for i in range(n_features):
                 d[i] *= scale
+            for i in range(n_features):
                 along += d[i] * before[i]
             for u in range(n_users):
                 r = residual[rows[first + u]]

@@ -105,6 +105,7 @@ def _take_best(  # type: ignore[no-untyped-def]
         norm2 = residual.dtype.type(0)
         for i in range(n_features):
             q[i] = atoms[b, i] * known[s, i]
+        for i in range(n_features):
             norm2 += q[i] * q[i]
         for j in range(step):
             earlier = directions[j, s]
@@ -124,10 +125,12 @@ def _take_best(  # type: ignore[no-untyped-def]
         z = residual.dtype.type(0)
         for i in range(n_features):
             q[i] /= length
+        for i in range(n_features):
             z += q[i] * r[i]
         energy = 0.0
         for i in range(n_features):
             r[i] -= z * q[i]
+        for i in range(n_features):
             energy += r[i] * r[i]
         factors[s, step, step] = length
         lengths[s, step] = z
