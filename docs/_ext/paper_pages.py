@@ -124,7 +124,8 @@ def summary(judged):
 def not_run(figures):
     """Return a line that names figures without any record."""
     named = "; ".join(f"{in_markdown(figure.title)} (`{figure.name}`)" for figure in figures)
-    return [f"**Without records**, since the data are not at hand: {named}."] if named else []
+    words = f"**Without records** (not run yet, or the data are not at hand): {named}."
+    return [words] if named else []
 
 
 def folded(statements):
