@@ -155,6 +155,10 @@ def test_a_figure_says_what_has_no_record(tmp_path):
         "Incomplete: 10 of 12 runs have no record: one at 2 (all seeds); one at 1 (seed 1); "
         "two at 1, 2 (all seeds)."
     )
+    more = figure.without_records(tmp_path, Size([{"method": "one", "x": 1}], 6))
+    assert more.endswith("one at 1 (seeds 1, 3, 4, 5).")
+    more = figure.without_records(tmp_path, Size([{"method": "one", "x": 1}], range(2, 6)))
+    assert more.endswith("one at 1 (seeds 3 to 5).")
     settings = [*size.settings, {"method": "three", "x": 1}]
     page = paper_page("Paper", [figure], tmp_path, Extent(full=True, seeds=range(3)))
     assert "10 of 12 runs have no record" in page["sections"][0].text

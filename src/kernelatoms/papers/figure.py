@@ -186,4 +186,7 @@ class PaperFigure:
 def _seeds_in_words(seeds: Sequence[int], of: Sequence[int]) -> str:
     if len(seeds) == len(of):
         return "all seeds"
-    return f"seed{'s' if len(seeds) > 1 else ''} {', '.join(map(str, seeds))}"
+    if len(seeds) == 1:
+        return f"seed {seeds[0]}"
+    in_a_row = seeds[-1] - seeds[0] == len(seeds) - 1
+    return f"seeds {seeds[0]} to {seeds[-1]}" if in_a_row else f"seeds {', '.join(map(str, seeds))}"
