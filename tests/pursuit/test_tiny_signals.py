@@ -137,13 +137,16 @@ def test_over_atoms_of_any_length(length):
 def test_gaps_and_counts_are_those_of_the_signals(pursue):
     X, D = draw(3, np.float64)
     X[1] = np.ldexp(X[1], -700)
-    mixed, alone = (pursue(LinearProblem(rows, D), 0.3) for rows in (X, X[[0, 2, 3, 4, 5]]))
+    # As many rows in both, since BLAS may round products of fewer rows otherwise.
+    ordinary = X.copy()
+    ordinary[1] = X[0]
+    mixed, plain = (pursue(LinearProblem(rows, D), 0.3) for rows in (X, ordinary))
     others = [0, 2, 3, 4, 5]
-    np.testing.assert_array_equal(mixed.gap[others], alone.gap)
-    np.testing.assert_array_equal(mixed.error[others], alone.error)
+    np.testing.assert_array_equal(mixed.gap[others], plain.gap[others])
+    np.testing.assert_array_equal(mixed.error[others], plain.error[others])
     assert mixed.error[1] == mixed.gap[1] == 0
     if mixed.n_updates is not None:
-        np.testing.assert_array_equal(mixed.n_updates[others], alone.n_updates)
+        np.testing.assert_array_equal(mixed.n_updates[others], plain.n_updates[others])
 
 
 def test_paths_and_residuals():
