@@ -91,7 +91,7 @@ CODINGS = [
     {"n_nonzero_coefs": 3},
     {"n_nonzero_coefs": 3, "positive": True, "sparse_output": False},
     {"max_residual": 0.3},
-    {"method": "lasso", "alpha": 0.3, "return_gap": True},
+    {"method": "lasso", "alpha": 0.3, "gap_tol": 1e-9, "return_gap": True},
     {"method": "ridge", "mu": 0.1},
     {"n_nonzero_coefs": 3, "kernel": "rbf", "gamma": 0.05},
 ]
