@@ -3,6 +3,9 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
+# Hundreds of processes are started: without .pyc files each would compile the package again.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo test test-slow test-lowest test-torch test-gpu fuzz bench lint docs dist clean
 .DEFAULT_GOAL := test
 
@@ -31,7 +34,9 @@ lint: $(VENV)/.ready-dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-# One worker a core, a file of tests at a time: half the time on two cores.
+# One worker per core, a file of tests at a time: half the time on two cores. Further threads of
+# BLAS, which wait by spinning, would take time from the other workers.
+test test-slow test-lowest test-torch: export OPENBLAS_NUM_THREADS = 1
 PYTEST := pytest --numprocesses auto --dist loadfile
 
 # Loops are compiled first, one type a core, which two workers would both do; one core lints before.

@@ -36,7 +36,7 @@ ESTIMATORS = [
     ClassDictionaryClassifier(),
     CRCClassifier(),
     CRCClassifier("rbf", n_neighbors=10),
-    CRCClassifier("rbf", residual_norm="l1", mu=0.1),
+    CRCClassifier("rbf", residual_norm="l1", mu=0.1, n_neighbors=20),
     SRCClassifier(),
     SRCClassifier(n_nonzero_coefs=3, n_neighbors=20),
     DKSVDClassifier(),

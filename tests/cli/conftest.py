@@ -17,7 +17,9 @@ __all__ = ["drawn", "undrawn_pictures"]
 FORKS = multiprocessing.get_context("forkserver")
 FORKS.set_forkserver_preload(
     ["kernelatoms.cli.app", "kernelatoms.report.model", "kernelatoms.files.models", "skops.io",
-     "pyarrow.csv", "pyarrow.parquet", "matplotlib.figure", "matplotlib.backends.backend_agg"]
+     "kernelatoms.files.features", "kernelatoms.files.csv_tables", "kernelatoms.files.arrow_tables",
+     "pyarrow.csv", "pyarrow.parquet", "matplotlib.figure", "matplotlib.backends.backend_agg",
+     "typer._adapters"]  # the last brings pydantic, in versions of typer that need it
 )  # fmt: skip
 
 
