@@ -13,7 +13,8 @@ from typing import Any
 from kernelatoms.files import write_whole
 from kernelatoms.report.embedding import INVERTED, darken, embed_figure, holds_photographs
 
-_WIDE_TABLE, _LONG_TABLE = 7, 40
+_WIDE_TABLE, _LONG_TABLE = 7, 40  # columns, rows
+_LONG_CELL = 60  # characters
 
 
 @dataclass(frozen=True)
@@ -230,13 +231,18 @@ def _render_fold(fold: Fold) -> str:
 
 
 def _render_table(table: Table) -> str:
-    header = "".join(f'<th scope="col">{html.escape(cell)}</th>' for cell in table.header)
+    kinds = [_kind_of_column(cells) for cells in zip(*table.rows, strict=True)]
+    kinds = kinds or [""] * len(table.header)
+    header = "".join(
+        f'<th scope="col"{kind}>{html.escape(cell)}</th>'
+        for cell, kind in zip(table.header, kinds, strict=True)
+    )
     rows = []
     for name, *cells in table.rows:
         # On a phone every cell stands in a line of its own, after its column's name.
         values = "".join(
-            f'<td data-column="{html.escape(column)}">{_cell(cell)}</td>'
-            for column, cell in zip(table.header[1:], cells, strict=True)
+            f'<td data-column="{html.escape(column)}"{kind}>{_cell(cell)}</td>'
+            for column, cell, kind in zip(table.header[1:], cells, kinds[1:], strict=True)
         )
         rows.append(f'<tr><th scope="row">{_cell(name)}</th>{values}</tr>')
     kind = " long" if len(table.rows) > _LONG_TABLE else ""
@@ -249,6 +255,11 @@ def _render_table(table: Table) -> str:
         f'<figure class="table{kind}"><div class="box" tabindex="0"><table><thead><tr>{header}</tr>'
         f"</thead><tbody>{''.join(rows)}</tbody></table></div>{caption}</figure>"
     )
+
+
+def _kind_of_column(cells: Sequence[str]) -> str:
+    """Return the class of a column: sentences are wrapped, numbers and single words are not."""
+    return ' class="sentences"' if max(map(len, cells)) > _LONG_CELL else ""
 
 
 def _cell(text: str) -> str:
@@ -317,6 +328,7 @@ table { width: 100%; border-collapse: collapse; font-variant-numeric: tabular-nu
 th, td { padding: .6rem 1rem; text-align: right; }
 th:first-child { text-align: left; }
 td, tbody th { white-space: nowrap; }
+.sentences { min-width: 16rem; text-align: left; white-space: normal; }
 .wide th, .wide td { padding: .4rem .5rem; font-size: .85rem; }
 thead th { color: var(--soft); font-size: .9rem; font-weight: 600; overflow-wrap: normal; }
 tbody th { font-weight: 600; }
@@ -346,7 +358,7 @@ footer { margin-top: 3rem; padding-top: 1rem; border-top: 1px solid var(--line);
   table, tbody, tr, tbody th, td { display: block; }
   tbody tr { padding: .5rem 0; }
   tbody tr:first-child { border-top: 0; }
-  tbody th, td { padding: .2rem 1rem; white-space: normal; }
+  tbody th, td, .sentences { min-width: 0; padding: .2rem 1rem; white-space: normal; }
   td { display: flex; justify-content: space-between; gap: 1rem; }
   .pair tr { display: flex; justify-content: space-between; }
   .pair td::before { content: none; }
