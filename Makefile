@@ -39,11 +39,12 @@ lint: $(VENV)/.ready-dev
 test test-slow test-lowest test-torch: export OPENBLAS_NUM_THREADS = 1
 PYTEST := pytest --numprocesses auto --dist loadfile
 
-# Loops are compiled first, one type a core, which two workers would both do; one core lints before.
+# Loops are compiled first, one type per core, which two workers would both do; one core lints before.
+COMPILE := $(BIN)/python tests/engine/cpu/public_outputs.py
 test: $(VENV)/.ready-dev
-	@$(BIN)/python tests/engine/cpu/public_outputs.py float32 > /dev/null 2>&1 & \
-	$(MAKE) --no-print-directory lint; linted=$$?; \
-	$(BIN)/python tests/engine/cpu/public_outputs.py float64 > /dev/null 2>&1; wait; exit $$linted
+	@$(COMPILE) float32 > /dev/null & single=$$!; \
+	$(MAKE) --no-print-directory lint && $(COMPILE) float64 > /dev/null; rest=$$?; \
+	wait $$single && exit $$rest
 	$(BIN)/$(PYTEST)
 
 # Adds what needs real data (KERNELATOMS_DATA=folder) or minutes of time, with fresh random numbers.
