@@ -198,15 +198,18 @@ def test_tables_are_scrolled_in_a_box_that_keys_can_reach():
     assert len(page.all("bdi")) == 1
 
 
-@pytest.mark.filterwarnings("ignore:Glyph")
 def test_columns_of_sentences_are_wrapped():
     sentence = "The gap of 1% between linear and kernel dictionaries is not to be found."
     table = Table(["figure", "hold", "missed"], [["x", "1 of 2", sentence], ["y", "2 of 2", ""]])
     page = Page(render_page("T", [Section("S", "", table)]))
     assert [cell.get("class") for cell in page.all("td")] == [None, "sentences"] * 2
     assert [cell.get("class") for cell in page.all("th")[:3]] == [None, None, "sentences"]
+    page = Page(render_page("T", [Section("S", "", Table(["a", "b"], [[sentence, "1"]]))]))
+    assert [cell.get("class") for cell in page.all("th")] == ["sentences", None, "sentences"]
+    Page(render_page("T", [Section("S", "", Table(["no", "rows"], []))]))
 
 
+@pytest.mark.filterwarnings("ignore:Glyph")
 def test_control_characters_in_labels_leave_pictures_whole():
     _, data = embed_figure(convergence_figure({"\x1b[31mone\x00": [2.0, 1.0]})).split(",")
     assert ElementTree.fromstring(base64.b64decode(data)).tag.endswith("svg")

@@ -244,7 +244,7 @@ def _render_table(table: Table) -> str:
             f'<td data-column="{html.escape(column)}"{kind}>{_cell(cell)}</td>'
             for column, cell, kind in zip(table.header[1:], cells, kinds[1:], strict=True)
         )
-        rows.append(f'<tr><th scope="row">{_cell(name)}</th>{values}</tr>')
+        rows.append(f'<tr><th scope="row"{kinds[0]}>{_cell(name)}</th>{values}</tr>')
     kind = " long" if len(table.rows) > _LONG_TABLE else ""
     kind += (
         " wide" if len(table.header) > _WIDE_TABLE else " pair" if len(table.header) == 2 else ""
@@ -328,7 +328,7 @@ table { width: 100%; border-collapse: collapse; font-variant-numeric: tabular-nu
 th, td { padding: .6rem 1rem; text-align: right; }
 th:first-child { text-align: left; }
 td, tbody th { white-space: nowrap; }
-.sentences { min-width: 16rem; text-align: left; white-space: normal; }
+td.sentences, th.sentences { min-width: 16rem; text-align: left; white-space: normal; }
 .wide th, .wide td { padding: .4rem .5rem; font-size: .85rem; }
 thead th { color: var(--soft); font-size: .9rem; font-weight: 600; overflow-wrap: normal; }
 tbody th { font-weight: 600; }
@@ -358,7 +358,8 @@ footer { margin-top: 3rem; padding-top: 1rem; border-top: 1px solid var(--line);
   table, tbody, tr, tbody th, td { display: block; }
   tbody tr { padding: .5rem 0; }
   tbody tr:first-child { border-top: 0; }
-  tbody th, td, .sentences { min-width: 0; padding: .2rem 1rem; white-space: normal; }
+  tbody th, td { padding: .2rem 1rem; white-space: normal; }
+  td.sentences, th.sentences { min-width: 0; }
   td { display: flex; justify-content: space-between; gap: 1rem; }
   .pair tr { display: flex; justify-content: space-between; }
   .pair td::before { content: none; }
