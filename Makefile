@@ -19,7 +19,7 @@ define install
 endef
 
 $(VENV)/.ready: pyproject.toml
-	$(call install,.)
+	$(call install,.[cli])
 
 $(VENV)/.ready-%: pyproject.toml
 	$(call install,.[$*])
@@ -112,7 +112,7 @@ dist: $(VENV)/.ready-dev
 	rm -rf dist build/trial
 	$(BIN)/python -m build --quiet
 	$(PYTHON) -m venv build/trial
-	build/trial/bin/python -m pip install --quiet --disable-pip-version-check dist/*.whl
+	build/trial/bin/python -m pip install --quiet --disable-pip-version-check "$$(ls dist/*.whl)[cli]"
 	cd build/trial && bin/kernelatoms --version && bin/kernelatoms reproduce --list \
 	  && bin/kernelatoms datasets iris --output iris.csv \
 	  && bin/kernelatoms fit iris.csv --label species && bin/kernelatoms predict model.skops iris.csv --output p.csv \

@@ -171,7 +171,7 @@ def million_rows(n_signals: int) -> Call:
     """Code n x 256 float32 over 1,024 atoms; the memory above input and output is the value."""
     import resource
 
-    from kernelatoms.pursuit import LinearProblem, omp
+    from kernelatoms.coding import LinearProblem, omp
 
     rng = np.random.default_rng(0)
     D = rng.standard_normal((1024, 256), dtype=np.float32)

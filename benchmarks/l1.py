@@ -57,7 +57,7 @@ def kernelatoms(
 
     ``most_active=0`` leaves coordinate descent with screening alone.
     """
-    from kernelatoms import pursuit
+    from kernelatoms import coding
     from kernelatoms.engine.cpu import l1 as settings
 
     warnings.simplefilter("ignore")  # what stops short of the gap says so in the table
@@ -69,10 +69,10 @@ def kernelatoms(
         settings.MOST_ACTIVE_AT_ALL = 0
     settings.MOST_PASSES = MOST_PASSES
     # A kernel known to be positive semi-definite is not factored to find out.
-    pursuit.GivenProblem.check_semidefinite = lambda _: None
+    coding.GivenProblem.check_semidefinite = lambda _: None
     options = {} if method == "lasso" else {"max_passes": MOST_PASSES}
-    solve, given = getattr(pursuit, method), pursuit.GivenProblem(gram, corr, energy)
-    solve(pursuit.GivenProblem(gram, corr[:2], energy[:2]), alpha, **({**options, "gap_tol": 1e-1}))
+    solve, given = getattr(coding, method), coding.GivenProblem(gram, corr, energy)
+    solve(coding.GivenProblem(gram, corr[:2], energy[:2]), alpha, **({**options, "gap_tol": 1e-1}))
 
     def call() -> Any:
         codes = solve(given, alpha, gap_tol=GAP, **options)

@@ -91,7 +91,7 @@ def plain(data: str, n_atoms: int, K: int, n: int, columns: bool, known: bool) -
 
 
 def _problem(data: str, n_atoms: int, dtype: str, n: int, with_gram: bool) -> Any:
-    from kernelatoms.pursuit import Expansion, KernelProblem
+    from kernelatoms.coding import Expansion, KernelProblem
     from kernelatoms.similarity import make_kernel
 
     D, owner, Y = rows(data, n_atoms, dtype)
@@ -124,7 +124,7 @@ def _code(problem: Any, candidates: Any, owner: Any, columns: bool) -> Any:
 
 def ours(data: str, n_atoms: int, K: int, n: int, columns: bool, dtype: str) -> Call:
     """Search and code."""
-    from kernelatoms.space.neighbors import ascending, nearest_in_space
+    from kernelatoms.coding.neighbors import ascending, nearest_in_space
 
     problem, owner = _problem(data, n_atoms, dtype, n, with_gram=True)
 
@@ -140,8 +140,8 @@ def solve(data: str, n_atoms: int, K: int, n: int, columns: bool, who: str) -> C
     """Solve the small problems alone, their correlations known: ours, or LAPACK for each."""
     import scipy.linalg
 
+    from kernelatoms.coding.neighbors import ascending, nearest_in_space
     from kernelatoms.engine import cpu
-    from kernelatoms.space.neighbors import ascending, nearest_in_space
 
     problem, _ = _problem(data, n_atoms, "float64", n, with_gram=True)
     candidates = ascending(nearest_in_space(problem, K))
@@ -174,7 +174,7 @@ def solve(data: str, n_atoms: int, K: int, n: int, columns: bool, who: str) -> C
 
 def coding(n_atoms: int, K: int, n: int, with_gram: bool) -> Call:
     """Code MNIST rows over known candidates."""
-    from kernelatoms.space.neighbors import ascending, nearest_in_space
+    from kernelatoms.coding.neighbors import ascending, nearest_in_space
 
     problem, owner = _problem("mnist", n_atoms, "float32", n, with_gram)
     candidates = ascending(nearest_in_space(problem, K))
@@ -189,7 +189,7 @@ def coding(n_atoms: int, K: int, n: int, with_gram: bool) -> Call:
 
 def search(n_atoms: int, K: int, n: int, who: str) -> Call:
     """Find neighbours, or multiply only: all inner products, in blocks."""
-    from kernelatoms.space.neighbors import nearest_in_space
+    from kernelatoms.coding.neighbors import nearest_in_space
 
     problem, _ = _problem("mnist", n_atoms, "float32", n, with_gram=False)
     Y, D = problem.signals, problem.atoms.expansion.anchors
@@ -209,8 +209,8 @@ def search(n_atoms: int, K: int, n: int, who: str) -> Call:
 
 def total(n_atoms: int, K: int, n: int, approximate: bool) -> Call:
     """Search and code MNIST rows, exactly or by pynndescent; report recall and seconds to build."""
-    from kernelatoms.space.approximate import ApproximateNeighbors
-    from kernelatoms.space.neighbors import ascending, nearest_in_space
+    from kernelatoms.coding.approximate_neighbors import ApproximateNeighbors
+    from kernelatoms.coding.neighbors import ascending, nearest_in_space
 
     problem, owner = _problem("mnist", n_atoms, "float32", n, with_gram=n_atoms <= 2000)
     exact, found, built = nearest_in_space(problem, K), None, 0.0

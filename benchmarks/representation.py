@@ -45,17 +45,17 @@ def _reached(D: Any, Y: Any, codes: Any, alpha: float) -> list[float]:
 
 def ours(alpha: float, n: int) -> Call:
     """Code n faces by l1, the Gram matrix of the atoms known."""
-    from kernelatoms import pursuit
-    from kernelatoms.space.atoms import LinearAtoms
+    from kernelatoms import coding
+    from kernelatoms.coding.atoms import LinearAtoms
 
     D, _, Y = faces()
     atoms = LinearAtoms(D)
     _ = atoms.gram
-    problem = pursuit.LinearProblem(Y[:n], atoms, complete=True)
-    pursuit.lasso(pursuit.LinearProblem(Y[:4], atoms), alpha)
+    problem = coding.LinearProblem(Y[:n], atoms, complete=True)
+    coding.lasso(coding.LinearProblem(Y[:4], atoms), alpha)
 
     def call() -> Any:
-        codes = pursuit.lasso(problem, alpha, gap_tol=GAP)
+        codes = coding.lasso(problem, alpha, gap_tol=GAP)
         return lambda: _reached(D, Y[:n], codes.to_dense(), alpha)
 
     return call
@@ -130,7 +130,7 @@ def codes(n: int, n_atoms: int, n_classes: int) -> Call:
 
 def residuals(n: int, n_atoms: int, n_classes: int) -> Call:
     """Compute the class residuals of as many codes."""
-    from kernelatoms.space.decisions import parts_of_dense_codes
+    from kernelatoms.coding.decisions import parts_of_dense_codes
 
     _, corr, weights, members, grams = _many(n, n_atoms, n_classes)
     energies = np.ones(len(corr))

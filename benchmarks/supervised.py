@@ -206,7 +206,7 @@ def proximal_steps(atoms: int, steps: int, through: str) -> Call:
 
     ``through`` the Gram matrix, as eq. (7) is usually written, or through the atoms.
     """
-    from kernelatoms.estimators.fddl import _class_centres
+    from kernelatoms.estimators.classifiers.fddl import _class_centres
     from kernelatoms.learning.fddl import CSR, Labelled, Weights, objective
 
     X, y, *_ = digits(7291)
@@ -255,7 +255,7 @@ def proximal_steps(atoms: int, steps: int, through: str) -> Call:
 
 def exact_codes(atoms: int) -> Call:
     """Take the same coding step as the library does."""
-    from kernelatoms.estimators.fddl import _class_centres
+    from kernelatoms.estimators.classifiers.fddl import _class_centres
     from kernelatoms.learning.fddl import CSR, Labelled, Weights, code_all, objective
 
     X, y, *_ = digits(7291)

@@ -9,7 +9,7 @@ import pytest
 from matplotlib.figure import Figure
 
 import kernelatoms
-from kernelatoms import datasets, pursuit, report, similarity
+from kernelatoms import coding, datasets, report, similarity
 from kernelatoms.cli.app import main
 
 DOCS = Path(__file__).parent
@@ -109,7 +109,7 @@ def test_commands_on_the_page_end_as_it_says(page, monkeypatch, tmp_path, capsys
 
 def public_names():
     yield from (f"kernelatoms.{name}" for name in kernelatoms.__all__ if name != "__version__")
-    for room in (datasets, pursuit, report, similarity):
+    for room in (datasets, coding, report, similarity):
         yield from (f"{room.__name__}.{name}" for name in room.__all__)
 
 

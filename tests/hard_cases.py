@@ -24,9 +24,9 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 import oracles.kernels
+from kernelatoms.coding import fksc, ksc, lasso, omp, ridge
 from kernelatoms.engine.cpu import products
-from kernelatoms.estimators.coding_arguments import make_problem
-from kernelatoms.pursuit import fksc, ksc, lasso, omp, ridge
+from kernelatoms.estimators.coding.arguments import make_problem
 from kernelatoms.similarity.named import KERNELS
 
 GREEDY = ("omp", "ols")

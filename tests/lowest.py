@@ -21,7 +21,9 @@ def lowest(requirement):
 
 def constraints(project):
     """Those of the package and of the tests."""
-    return [lowest(r) for r in project["dependencies"] + project["optional-dependencies"]["dev"]]
+    extras = project["optional-dependencies"]
+    wanted = [*project["dependencies"], *extras["cli"], *extras["dev"]]
+    return [lowest(one) for one in wanted if not one.startswith("kernelatoms[")]
 
 
 if __name__ == "__main__":

@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from kernelatoms.estimators.learners import LinearLearner
-from kernelatoms.learning.atoms import unit_rows
+from kernelatoms.coding import OMP
+from kernelatoms.estimators.learners.linear import LinearLearner
+from kernelatoms.learning.dead_atoms import unit_rows
 from kernelatoms.learning.loop import Updated
 from kernelatoms.learning.moments import Moments
-from kernelatoms.pursuit import OMP
 
 
 class CoordinateUpdate:

@@ -16,15 +16,15 @@ from contracts.distance import DistanceContract
 from contracts.kernel import KernelContract
 from contracts.learner import LinearLearnerContract
 from kernelatoms import ClassDictionaryClassifier, KernelLinearizer
-from kernelatoms.learning.atoms import unit_rows
+from kernelatoms.coding import omp
+from kernelatoms.coding.problem import GivenProblem, KernelProblem, LinearProblem
+from kernelatoms.features.expansion import Expansion
+from kernelatoms.features.samplers import SAMPLERS
+from kernelatoms.learning.dead_atoms import unit_rows
 from kernelatoms.learning.ksvd import KSVDUpdate
 from kernelatoms.learning.loop import learn
 from kernelatoms.learning.state import LearnerState
-from kernelatoms.pursuit import omp
 from kernelatoms.similarity import make_kernel
-from kernelatoms.space.expansion import Expansion
-from kernelatoms.space.problem import GivenProblem, KernelProblem, LinearProblem
-from kernelatoms.space.samplers import SAMPLERS
 
 RBF = make_kernel("rbf", gamma=0.5)
 

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kernelatoms.estimators.learners import LinearLearner
+from kernelatoms.coding import PaddedCodes
+from kernelatoms.estimators.learners.linear import LinearLearner
 from kernelatoms.learning.ksvd import KSVDUpdate
-from kernelatoms.pursuit import PaddedCodes
 
 
 @dataclass(frozen=True)

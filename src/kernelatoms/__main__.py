@@ -4,6 +4,7 @@ import gc
 import sys
 
 from kernelatoms.cli import stopping
+from kernelatoms.lazy import missing_extra
 
 # Containers made before the collector of cycles looks: modules and figures are very many and stay,
 # and looking through them again and again took a tenth of a command's time.
@@ -16,14 +17,23 @@ def main() -> None:
     try:
         stopping.listen()
         try:
-            from kernelatoms.cli.app import main as run
-
-            code = run()
+            code = _run()
         finally:
             stopping.finish()
     except KeyboardInterrupt:
         stopping.end()
     sys.exit(code)
+
+
+def _run() -> int:
+    try:
+        from kernelatoms.cli.app import main as run
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] == "kernelatoms":
+            raise
+        print(missing_extra("The kernelatoms command", error.name or ""), file=sys.stderr)
+        return 1
+    return run()
 
 
 if __name__ == "__main__":

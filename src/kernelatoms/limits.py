@@ -3,6 +3,8 @@
 A small file can say that it holds terabytes. Every reader therefore asks here how much a file may
 become, in memory or on disk, and refuses what is larger before it starts. Time follows size: no
 reader takes more than time linear in the bytes that it was allowed.
+
+See docs/decisions/054-file-limits.md.
 """
 
 from dataclasses import dataclass

@@ -263,7 +263,7 @@ def test_data_sets_that_do_not_exist(command):
 
 def test_codes_that_do_not_fit_are_refused_before_they_are_made(tmp_path, monkeypatch, capsys):
     from kernelatoms.cli import encode
-    from kernelatoms.space import memory
+    from kernelatoms.features import memory
 
     monkeypatch.chdir(tmp_path)
     np.save("rows.npy", np.random.default_rng(0).standard_normal((100_000, 2)))

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from kernelatoms.pursuit import LinearProblem, omp, ridge
-from kernelatoms.space.neighbors import ascending, nearest_in_space
+from kernelatoms.coding import LinearProblem, omp, ridge
+from kernelatoms.coding.neighbors import ascending, nearest_in_space
 
 
 class ProblemContract:

@@ -29,7 +29,7 @@ from kernelatoms import (
     atom_numbers,
     make_lkdl,
 )
-from kernelatoms.estimators.atom_numbers import coherences, purities
+from kernelatoms.estimators.inspection.atom_numbers import coherences, purities
 
 SHORT = {"max_iter": 2, "random_state": 0}
 GREEDY = {"n_nonzero_coefs": 3, **SHORT}

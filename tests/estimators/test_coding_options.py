@@ -16,8 +16,8 @@ from kernelatoms import (
     residual_norms,
     sparse_encode,
 )
+from kernelatoms.coding import gram_policy as sizes
 from kernelatoms.engine.cpu import l1, products
-from kernelatoms.pursuit import sizes
 
 
 def draw(rng, n=20, n_features=12, n_atoms=40):
@@ -189,7 +189,7 @@ def test_without_a_gram_matrix_codes_are_the_same(options, kernel, dtype, rng, m
         patch.setattr(products, "_FEWEST_ATOMS", 100)
         patch.setattr(products, "_MOST_BYTES", 1000)
         for name in ("LinearAtoms", "KernelAtoms"):
-            patch.setattr(f"kernelatoms.space.atoms.{name}.gram", property(lambda self: 1 / 0))
+            patch.setattr(f"kernelatoms.coding.atoms.{name}.gram", property(lambda self: 1 / 0))
         found = sparse_encode(X, D, **options).toarray()
     if dtype == np.float32 and "n_nonzero_coefs" not in options:
         # A bound that rounding decides, a gap at rounding level: residuals agree, codes need not.
@@ -202,7 +202,7 @@ def test_without_a_gram_matrix_codes_are_the_same(options, kernel, dtype, rng, m
 
 
 def test_the_gram_matrix_is_made_where_it_saves_work(rng):
-    from kernelatoms.pursuit import LinearProblem
+    from kernelatoms.coding import LinearProblem
 
     few, many = rng.standard_normal((10, 4)), rng.standard_normal((5000, 4))
     atoms = rng.standard_normal((4096, 4))

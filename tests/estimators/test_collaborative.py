@@ -12,9 +12,9 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.neighbors import KNeighborsClassifier
 
 from kernelatoms import CRCClassifier, SRCClassifier, load_model, save_model, sparse_encode
-from kernelatoms.estimators import collaborative
-from kernelatoms.pursuit import KPCAProjection, RobustDictionary
-from kernelatoms.pursuit.left_out import MULTIPLES
+from kernelatoms.coding import KPCAProjection, RobustDictionary
+from kernelatoms.coding.leave_one_out import MULTIPLES
+from kernelatoms.estimators.classifiers import collaborative
 from kernelatoms.similarity import CentredKernel, DistanceKernel, make_kernel
 from oracles import representation as oracle
 

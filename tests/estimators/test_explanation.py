@@ -24,7 +24,7 @@ from kernelatoms import (
     SRCClassifier,
     explain,
 )
-from kernelatoms.estimators.explanation import explain_codes
+from kernelatoms.estimators.inspection.explanation import explain_codes
 from oracles import explaining as oracle
 
 N_CLASSES = 3

@@ -22,7 +22,7 @@ from kernelatoms import (
     SparseCoder,
 )
 from kernelatoms.engine.cpu import threads
-from kernelatoms.estimators import linearizer
+from kernelatoms.estimators.maps import linearizer
 
 RNG = np.random.default_rng(0)
 X, Y = RNG.standard_normal((60, 5)), RNG.standard_normal((50, 7))

@@ -34,7 +34,7 @@ from kernelatoms import (
     sparse_encode,
 )
 from kernelatoms.estimators import sparse_rows
-from kernelatoms.space import memory
+from kernelatoms.features import memory
 
 TRANSFORMERS = [
     KSVD(8),
@@ -162,7 +162,7 @@ def test_large_sparse_rows_go_in_blocks(estimator, labelled, monkeypatch):
     monkeypatch.setattr(
         sparse_rows, "dense_rows", lambda X, name="X": seen.append(X.shape[0]) or X.toarray()
     )
-    monkeypatch.setattr("kernelatoms.estimators.checks.dense_rows", sparse_rows.dense_rows)
+    monkeypatch.setattr("kernelatoms.estimators.validation.dense_rows", sparse_rows.dense_rows)
     for name, wanted in whole.items():
         seen.clear()
         found = getattr(model, name)(scipy.sparse.csr_array(X))

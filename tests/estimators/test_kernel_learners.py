@@ -18,13 +18,13 @@ from kernelatoms import (
     load_model,
     save_model,
 )
-from kernelatoms.learning.atoms import unit_rows
+from kernelatoms.coding import omp
+from kernelatoms.coding.problem import LinearProblem
+from kernelatoms.features.coordinates import exact_coordinates, pivoted_cholesky
+from kernelatoms.learning.dead_atoms import unit_rows
 from kernelatoms.learning.ksvd import KSVDUpdate
 from kernelatoms.learning.mod import LeastSquares
-from kernelatoms.pursuit import omp
 from kernelatoms.similarity import make_kernel
-from kernelatoms.space.coordinates import exact_coordinates, pivoted_cholesky
-from kernelatoms.space.problem import LinearProblem
 from oracles import kernel_learning as book
 
 KERNELS = [
@@ -311,7 +311,7 @@ def test_exact_coordinates_that_cannot_fit_are_refused_before_the_kernel_is_comp
         calls.append(len(A) * len(B))
         return gram("rbf", {"gamma": 0.1}, A, B)
 
-    monkeypatch.setattr("kernelatoms.space.memory.available_bytes", lambda: 300 * 2**20)
+    monkeypatch.setattr("kernelatoms.features.memory.available_bytes", lambda: 300 * 2**20)
     X = rng.standard_normal((5000, 2))
     message = (
         r"Exact coordinates of 5000 rows need about 0\.373 GiB of memory, and 0\.293 GiB are "

@@ -11,9 +11,9 @@ from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.utils.estimator_checks import check_estimator
 
 from kernelatoms import KSCDL, ClassDictionaryClassifier, load_model, save_model, sparse_encode
+from kernelatoms.coding import KSC, OMP, GivenProblem, LinearProblem, fksc, ksc
 from kernelatoms.learning.loop import Updated, learn
 from kernelatoms.learning.state import LearnerState
-from kernelatoms.pursuit import KSC, OMP, GivenProblem, LinearProblem, fksc, ksc
 from kernelatoms.similarity import names_of_kernels
 from oracles import kscdl as book
 

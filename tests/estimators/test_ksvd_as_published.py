@@ -13,9 +13,9 @@ from kernelatoms import (
     load_model,
     save_model,
 )
-from kernelatoms.learning.atoms import atoms_from_sums
+from kernelatoms.coding import LinearProblem, omp
+from kernelatoms.learning.dead_atoms import atoms_from_sums
 from kernelatoms.learning.ksvd import KSVDUpdate
-from kernelatoms.pursuit import LinearProblem, omp
 from oracles import kernel_learning as book
 
 PUBLISHED = {"update": "exact", "init": "sums"}

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from kernelatoms.estimators.fitted import holds_letters
+from kernelatoms.estimators.state_checks import holds_letters
 
 
 def texts(*points):

@@ -11,8 +11,8 @@ from sklearn.utils import get_tags
 
 import oracles.linearize
 from kernelatoms import KernelLinearizer, nystrom_error
-from kernelatoms.space.linearize import Eigensolver, linearize
-from kernelatoms.space.samplers import SAMPLERS
+from kernelatoms.features.linearize import Eigensolver, linearize
+from kernelatoms.features.samplers import SAMPLERS
 
 KERNELS = {
     "linear": {},
@@ -147,7 +147,7 @@ def test_randomized_solver_is_near_the_full_one(dtype, rng):
 def is_randomized(n, k, *solver, monkeypatch):
     """Tell whether the randomised solver is asked for k of n eigenpairs."""
     monkeypatch.setattr(
-        "kernelatoms.space.linearize.leading_eigenpairs",
+        "kernelatoms.features.linearize.leading_eigenpairs",
         lambda W, k, *_, **__: (np.ones(k), np.eye(n)[:, :k], 0.0),
     )
     diagonal = np.full(n, 2.0)
@@ -388,7 +388,7 @@ class TestBadInput:
             model.inverse_transform(np.ones((2, model.n_components_)))
 
     def test_landmarks_that_cannot_fit_are_refused(self, rng, monkeypatch):
-        monkeypatch.setattr("kernelatoms.space.memory.available_bytes", lambda: 200 * 2**20)
+        monkeypatch.setattr("kernelatoms.features.memory.available_bytes", lambda: 200 * 2**20)
         X = rng.standard_normal((4000, 2))
         with pytest.raises(ValueError, match="The kernel matrix of 4000 landmarks and its factors"):
             KernelLinearizer(n_landmarks=4000).fit(X)

@@ -15,7 +15,7 @@ from kernelatoms import (
     sparse_encode,
 )
 from kernelatoms.engine.cpu import threads
-from kernelatoms.space import memory
+from kernelatoms.features import memory
 
 MIB = 2**20
 X = np.ones((20_000, 2))

@@ -24,7 +24,7 @@ from kernelatoms import (
     load_model,
     save_model,
 )
-from kernelatoms.estimators.probabilities import likeliest_sharpness, probabilities
+from kernelatoms.estimators.classifiers.probabilities import likeliest_sharpness, probabilities
 from kernelatoms.report import reliability
 
 CLASSIFIERS = {

@@ -9,9 +9,15 @@ from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
 
 from kernelatoms import CRCClassifier, SRCClassifier
-from kernelatoms.estimators import collaborative, representation
-from kernelatoms.pursuit import RobustDictionary, left_out_robust
-from kernelatoms.pursuit.left_out_robust import ROBUST_MULTIPLES, LeftOut, _clear, best_robust_mu
+from kernelatoms.coding import RobustDictionary
+from kernelatoms.coding import leave_one_out_robust as left_out_robust
+from kernelatoms.coding.leave_one_out_robust import (
+    ROBUST_MULTIPLES,
+    LeftOut,
+    _clear,
+    best_robust_mu,
+)
+from kernelatoms.estimators.classifiers import collaborative, representation
 from oracles import representation as oracle
 
 

@@ -13,7 +13,7 @@ from kernelatoms import (
     KernelLinearizer,
     choose_sizes,
 )
-from kernelatoms.estimators.sizes import size_parameters, smallest_of_the_best
+from kernelatoms.estimators.inspection.sizes import size_parameters, smallest_of_the_best
 from kernelatoms.report import sizes_figure
 
 

@@ -19,8 +19,8 @@ from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 
 import kernelatoms as ka
-from kernelatoms.estimators import streaming
-from kernelatoms.estimators.brought import Brought
+from kernelatoms.estimators.devices.brought import Brought
+from kernelatoms.estimators.devices import streaming
 
 torch = pytest.importorskip("torch")
 
@@ -636,7 +636,7 @@ class TestMemory:
 
     def test_rows_that_do_not_fit_whole_are_refused_before(self, chosen, blocks, monkeypatch):
         X, _ = draw()
-        monkeypatch.setattr("kernelatoms.space.memory._FITS_ELSEWHERE", 0)
+        monkeypatch.setattr("kernelatoms.features.memory._FITS_ELSEWHERE", 0)
         monkeypatch.setattr(gpu, "free_bytes", lambda like: 1000)
         message = r"rows of X.*need about .*memory.*available.*MOD.partial_fit.*KERNELATOMS_DEVICE"
         with chosen(), pytest.raises(ValueError, match=message):

@@ -21,7 +21,7 @@ from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 
 import kernelatoms as ka
-from kernelatoms.estimators.model_arrays import as_array
+from kernelatoms.estimators.devices.model_arrays import as_array
 
 torch = pytest.importorskip("torch")
 
@@ -202,7 +202,7 @@ class TestSparseEncode:
         expected = [ka.sparse_encode(X, atoms, **options).toarray() for options in CODINGS[:6]]
         monkeypatch.setattr("kernelatoms.engine.gpu.products._MOST_ATOMS", 100)
         for name in ("LinearAtoms", "KernelAtoms"):
-            path = f"kernelatoms.space.atoms.{name}.gram"
+            path = f"kernelatoms.coding.atoms.{name}.gram"
             monkeypatch.setattr(path, property(lambda self: pytest.fail("a Gram matrix")))
         for options, codes in zip(CODINGS[:6], expected, strict=True):
             near(ka.sparse_encode(tensor(X, device), tensor(atoms, device), **options), codes, 1e-5)
@@ -926,7 +926,7 @@ class TestWhatIsForTheCpu:
     @pytest.mark.skipif(CUDA, reason="with a card kernels go where an array says that it is")
     def test_what_is_remembered_is_of_one_device(self, device, monkeypatch):
         from kernelatoms.engine.gpu import DeviceArray
-        from kernelatoms.space.remembered import remember
+        from kernelatoms.features.remembered import remember
 
         owner, atoms, made = ka.KSVD(), DeviceArray(tensor(draw()[0], device)), []
         for name in ("cuda:0", "cuda:0", "cuda:1"):
@@ -940,7 +940,7 @@ class TestToDevice:
         """Bring a model to the device of these tests, which may be the CPU taken for one."""
         if CUDA:
             return ka.to_device(model, "cuda")
-        from kernelatoms.estimators.devices import moved
+        from kernelatoms.estimators.devices.to_device import moved
 
         return moved(model, lambda value, name: value if name == "classes_" else (
             torch.tensor(value) if value.dtype.kind in "biuf" else value))  # fmt: skip

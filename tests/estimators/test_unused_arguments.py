@@ -20,7 +20,7 @@ from kernelatoms import (
     pursuit,
     sparse_encode,
 )
-from kernelatoms.estimators.unused import METHODS, TAKEN_BY, is_default
+from kernelatoms.estimators.unused_arguments import METHODS, TAKEN_BY, is_default
 
 RNG = np.random.default_rng(0)
 X, ATOMS = RNG.standard_normal((9, 4)), np.eye(4)

@@ -16,8 +16,8 @@ import pytest
 import scipy.sparse
 import zstandard
 
+from kernelatoms.features import memory
 from kernelatoms.files import ReadOptions, TableError, is_table, read_table
-from kernelatoms.space import memory
 
 
 def read(tmp_path, content, options=None, name="t.csv"):

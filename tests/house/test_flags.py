@@ -9,14 +9,14 @@ import pytest
 
 import kernelatoms
 
-ROOMS = ("", ".pursuit", ".similarity", ".datasets", ".report", ".files")
+ROOMS = ("", ".coding", ".similarity", ".datasets", ".report", ".files")
 
 X = np.random.default_rng(0).standard_normal((12, 4))
 
 
 def of_pursuit(name):
     """Return a call of a choice of ``pursuit`` on a small problem."""
-    rooms = importlib.import_module("kernelatoms.pursuit")
+    rooms = importlib.import_module("kernelatoms.coding")
 
     def call(**flags):
         first = 2 if name == "OMP" else 0.1
@@ -26,7 +26,7 @@ def of_pursuit(name):
 
 
 def of_problem(name, *arguments):
-    rooms = importlib.import_module("kernelatoms.pursuit")
+    rooms = importlib.import_module("kernelatoms.coding")
     return lambda **flags: getattr(rooms, name)(rooms.LinearProblem(X, X[:5]), *arguments, **flags)
 
 
@@ -71,17 +71,17 @@ CALLS = {
     ".SparseCoder": of_estimator("SparseCoder", X[:5]),
     ".lasso_path": of_function("", "lasso_path", X, X[:5]),
     ".sparse_encode": of_function("", "sparse_encode", X, X[:5]),
-    ".pursuit.OMP": of_pursuit("OMP"),
-    ".pursuit.Lasso": of_pursuit("Lasso"),
-    ".pursuit.Threshold": of_pursuit("Threshold"),
-    ".pursuit.threshold": of_problem("threshold", 0.1),
-    ".pursuit.soft_threshold": of_function(".pursuit", "soft_threshold", X, 0.1),
-    ".pursuit.LinearProblem": of_function(".pursuit", "LinearProblem", X, X[:5]),
-    ".pursuit.GivenProblem": of_function(".pursuit", "GivenProblem", X[:5] @ X[:5].T, X @ X[:5].T),
-    ".pursuit.omp": of_problem("omp", 2),
-    ".pursuit.lasso": of_problem("lasso", 0.1),
-    ".pursuit.lasso_path": of_problem("lasso_path", [0.1]),
-    ".pursuit.left_out_codes": of_function(".pursuit", "left_out_codes", X @ X.T, 0.1),
+    ".coding.OMP": of_pursuit("OMP"),
+    ".coding.Lasso": of_pursuit("Lasso"),
+    ".coding.Threshold": of_pursuit("Threshold"),
+    ".coding.threshold": of_problem("threshold", 0.1),
+    ".coding.soft_threshold": of_function(".coding", "soft_threshold", X, 0.1),
+    ".coding.LinearProblem": of_function(".coding", "LinearProblem", X, X[:5]),
+    ".coding.GivenProblem": of_function(".coding", "GivenProblem", X[:5] @ X[:5].T, X @ X[:5].T),
+    ".coding.omp": of_problem("omp", 2),
+    ".coding.lasso": of_problem("lasso", 0.1),
+    ".coding.lasso_path": of_problem("lasso_path", [0.1]),
+    ".coding.left_out_codes": of_function(".coding", "left_out_codes", X @ X.T, 0.1),
     ".files.training_set": of_function(".files", "training_set", a_table(), None),
     ".similarity.Channels": of_function(".similarity", "Channels", 0, 2),
     ".similarity.channel_kernel": of_function(".similarity", "channel_kernel", "rbf", 2),
@@ -133,6 +133,6 @@ def test_flags_are_true_or_false(name, flag):
             CALLS[name](**{flag: wrong})
 
 
-@pytest.mark.parametrize("name", [".MOD", ".sparse_encode", ".pursuit.omp"])
+@pytest.mark.parametrize("name", [".MOD", ".sparse_encode", ".coding.omp"])
 def test_flags_of_numpy_are_flags(name):
     CALLS[name](positive=np.bool_(True))

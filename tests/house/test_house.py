@@ -20,7 +20,7 @@ def imports(path):
 
 
 # What code outside the library may import from; "" is kernelatoms itself.
-PUBLIC_ROOMS = {"", "similarity", "pursuit", "datasets", "report", "files"}
+PUBLIC_ROOMS = {"", "similarity", "coding", "datasets", "report", "files"}
 
 
 def house_imports(path):
@@ -45,7 +45,7 @@ def own_and_below(room):
 
 @pytest.mark.parametrize("room", ["papers", "report", "cli"])
 def test_papers_report_and_cli_import_public_rooms_as_packages(room):
-    """As everybody outside would: ``from kernelatoms.pursuit import lasso``."""
+    """As everybody outside would: ``from kernelatoms.coding import lasso``."""
     for path in (ROOMS / room).rglob("*.py"):
         for name in house_imports(path):
             if name.partition(".")[0] not in own_and_below(room):

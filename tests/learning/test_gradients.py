@@ -6,6 +6,10 @@ import scipy.sparse
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kernelatoms.coding import lasso
+from kernelatoms.coding.codes import DenseCodes
+from kernelatoms.coding.problem import KernelProblem
+from kernelatoms.features.expansion import Expansion
 from kernelatoms.learning.gradients import (
     GradientSums,
     coded_loss,
@@ -15,11 +19,7 @@ from kernelatoms.learning.gradients import (
 )
 from kernelatoms.learning.mod import best_dictionary
 from kernelatoms.learning.moments import Moments
-from kernelatoms.pursuit import lasso
 from kernelatoms.similarity import make_kernel, names_of_kernels
-from kernelatoms.space.codes import DenseCodes
-from kernelatoms.space.expansion import Expansion
-from kernelatoms.space.problem import KernelProblem
 from oracles import kscdl as book
 
 GRADIENT_KERNELS = names_of_kernels("has_gradient")

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import oracles.ksad
+from kernelatoms.coding import LinearProblem, Threshold
 from kernelatoms.learning import ksad
 from kernelatoms.learning.ksad import Weights, learn_ksad
 from kernelatoms.learning.ksad_scatter import (
@@ -17,7 +18,6 @@ from kernelatoms.learning.ksad_scatter import (
 from kernelatoms.learning.loop import learn
 from kernelatoms.learning.procrustes import Procrustes, orthonormal_start
 from kernelatoms.learning.state import LearnerState
-from kernelatoms.pursuit import LinearProblem, Threshold
 
 
 def case(seed, n=40, k=6, n_classes=3, dtype=np.float64):

@@ -6,6 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernelatoms import KSVD
+from kernelatoms.coding.problem import LinearProblem
+from kernelatoms.coding.pursuits import OMP
 from kernelatoms.learning.ksvd import KSVDUpdate
 from kernelatoms.learning.labels import (
     apart,
@@ -17,8 +19,6 @@ from kernelatoms.learning.labels import (
 )
 from kernelatoms.learning.loop import learn
 from kernelatoms.learning.state import LearnerState
-from kernelatoms.pursuit.choices import OMP
-from kernelatoms.space.problem import LinearProblem
 from oracles.supervised import ridge_map, stacked
 
 

@@ -6,11 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import oracles.ksad
+from kernelatoms.coding import LinearProblem, Threshold
 from kernelatoms.learning.loop import learn
 from kernelatoms.learning.moments import Moments
 from kernelatoms.learning.procrustes import Procrustes, orthonormal_start, polar_factor, turned
 from kernelatoms.learning.state import LearnerState
-from kernelatoms.pursuit import LinearProblem, Threshold
 
 #: How far atoms may be from orthonormal.
 CLOSE = {np.float64: 1e-12, np.float32: 1e-5}

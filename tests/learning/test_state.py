@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernelatoms import KSCDL, KSVD, MOD, KernelKSVD
-from kernelatoms.learning.atoms import unit_rows
+from kernelatoms.coding import OMP, Lasso, LinearProblem, omp
+from kernelatoms.learning.dead_atoms import unit_rows
 from kernelatoms.learning.ksvd import KSVDUpdate
 from kernelatoms.learning.loop import Updated, learn, learn_batch, settled
 from kernelatoms.learning.mod import BlockDescent, LeastSquares
 from kernelatoms.learning.state import LearnerState
-from kernelatoms.pursuit import OMP, Lasso, LinearProblem, omp
 
 
 def start_of(X, n_atoms):

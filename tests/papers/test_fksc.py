@@ -8,6 +8,9 @@ import pytest
 
 from kernelatoms import KSCDL
 from kernelatoms.cli.app import main
+from kernelatoms.coding import lasso
+from kernelatoms.coding.codes import DenseCodes
+from kernelatoms.coding.problem import GivenProblem
 from kernelatoms.datasets import load_planetlab
 from kernelatoms.papers import FIGURES
 from kernelatoms.papers.figure import Curves
@@ -37,9 +40,6 @@ from kernelatoms.papers.fksc.compression import (
 from kernelatoms.papers.fksc.reported import ALLOWED, CD, FKSC, KSC, LPM, RATIOS, TABLE_1
 from kernelatoms.papers.fksc.speed import DEFAULT, PAIRS, RAW, STOPPED, racer, scaled
 from kernelatoms.papers.fksc.sphere import EXTENDED, INPUT, LIFTED, RECODED
-from kernelatoms.pursuit import lasso
-from kernelatoms.space.codes import DenseCodes
-from kernelatoms.space.problem import GivenProblem
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contracts.distance import DistanceContract
+from kernelatoms.coding.neighbors import described, nearest_by
 from kernelatoms.similarity import DistanceKernel, Mahalanobis, Tangent, Unified, make_distance
-from kernelatoms.space.neighbors import described, nearest_by
 
 TRAINING = np.random.default_rng(3).random((300, 30))
 THREE = ("l1", "tangent", "mahalanobis")

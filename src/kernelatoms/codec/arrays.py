@@ -24,7 +24,7 @@ from kernelatoms.codec.models import CodecModel
 from kernelatoms.codec.opened import Compressed, DecodedBlock
 from kernelatoms.codec.packing import believable
 from kernelatoms.codec.stored_models import model_bytes
-from kernelatoms.space.memory import check_fits
+from kernelatoms.features.memory import check_fits
 
 Array = NDArray[Any]
 

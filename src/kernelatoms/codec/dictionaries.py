@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from kernelatoms.codec.errors import CodecError
 from kernelatoms.codec.models import CodecModel, ReadyModel
 from kernelatoms.codec.quantised import Block, engine_of
+from kernelatoms.coding import Lasso
+from kernelatoms.coding.omp import omp
+from kernelatoms.coding.problem import KernelProblem, LinearProblem
 from kernelatoms.engine import machine
-from kernelatoms.pursuit import Lasso
-from kernelatoms.pursuit.omp import omp
+from kernelatoms.features.expansion import Expansion
 from kernelatoms.similarity import RBFKernel
-from kernelatoms.space.expansion import Expansion
-from kernelatoms.space.problem import KernelProblem, LinearProblem
 
 Array = NDArray[Any]
 

@@ -13,14 +13,14 @@ from numpy.typing import NDArray
 from kernelatoms.codec.bounds import Bound
 from kernelatoms.codec.dictionaries import MOST_TIMES, dictionary_model
 from kernelatoms.codec.models import CodecModel
+from kernelatoms.coding import OMP, Lasso
+from kernelatoms.coding.problem import KernelProblem, LinearProblem
+from kernelatoms.features.expansion import Expansion
 from kernelatoms.learning.kscdl import GradientStep
 from kernelatoms.learning.ksvd import KSVDUpdate
 from kernelatoms.learning.loop import learn
 from kernelatoms.learning.state import LearnerState
-from kernelatoms.pursuit import OMP, Lasso
 from kernelatoms.similarity import RBFKernel
-from kernelatoms.space.expansion import Expansion
-from kernelatoms.space.problem import KernelProblem, LinearProblem
 
 Array = NDArray[Any]
 

@@ -7,6 +7,8 @@ where an array lives, and nothing above the engine asks which that is.
 - ``cpu``: numpy arrays; compiled by numba, on one thread pool.
 - ``gpu``: ``DeviceArray``s, tensors that speak numpy; by torch and Triton. It is imported when the
   first tensor arrives.
+
+See docs/decisions/008-device-arrays.md.
 """
 
 import sys

@@ -4,7 +4,6 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -13,16 +12,16 @@ from kernelatoms.codec.bounds import Bound
 from kernelatoms.codec.choosing import NAMES, choose_model
 from kernelatoms.codec.models import CodecModel
 from kernelatoms.codec.stored_models import checked_model
-from kernelatoms.estimators.checks import FLOATS, check_choice, check_count, check_real
-from kernelatoms.estimators.fitted import check_features, held
-from kernelatoms.estimators.tensors import cpu_alone
-from kernelatoms.estimators.unchanged import or_unchanged
+from kernelatoms.estimators.base import Estimator
+from kernelatoms.estimators.devices.border import learn, on_cpu
+from kernelatoms.estimators.state_checks import check_features, held
+from kernelatoms.estimators.validation import FLOATS, check_choice, check_count, check_real
 from kernelatoms.similarity.base import check_flag
 
 Array = NDArray[Any]
 
 
-class KernelCodec(BaseEstimator):
+class KernelCodec(Estimator):
     """Compress matrices of sensors, traffic or latencies; every row comes back within a bound.
 
     ``fit`` finds the model that predicts rows best, counted in bytes; ``encode`` turns rows like
@@ -80,8 +79,6 @@ class KernelCodec(BaseEstimator):
         tags.input_tags.three_d_array = True
         return tags
 
-    @cpu_alone
-    @or_unchanged
     def fit(self, X: Any, y: Any = None) -> Self:
         """Choose a model, and learn what it needs.
 
@@ -97,6 +94,10 @@ class KernelCodec(BaseEstimator):
         KernelCodec
             The codec itself.
         """
+        learn(self._fit, self, X)
+        return self
+
+    def _fit(self, X: Any) -> None:
         bound = self._bound()
         names = check_choice("model", self.model, ("auto", *NAMES))
         if self.symmetric is not None:
@@ -109,9 +110,7 @@ class KernelCodec(BaseEstimator):
         )  # fmt: skip
         self.model_ = choice.model
         self.trials_ = [(trial.name, trial.n_bytes, trial.note) for trial in choice.trials]
-        return self
 
-    @cpu_alone
     def encode(self, X: Any) -> bytes:
         """Return rows as bytes.
 
@@ -127,7 +126,7 @@ class KernelCodec(BaseEstimator):
         """
         check_is_fitted(self)
         bound = self._bound()
-        X = self._validated(X, reset=False)
+        X = self._validated(on_cpu("KernelCodec.encode", X=X), reset=False)
         slice_rows = X.shape[1] if X.ndim == 3 else 0
         if slice_rows != self.model_.slice_rows:
             raise ValueError(

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from kernelatoms.estimators.registry import load
+
 #: How a preset treats rows and columns before anything is learned.
 SCALES = ("standard", "unit", "range", "none")
 
@@ -99,7 +101,7 @@ PRESETS = {
         },
     ),
     "lkdl": Preset(
-        "classify tables by learned atoms: standardised columns, RBF kernel, one dictionary a "
+        "classify tables by learned atoms: standardised columns, RBF kernel, one dictionary per "
         "class",
         "ClassDictionaryClassifier",
         "standard",
@@ -109,7 +111,7 @@ PRESETS = {
         enough_rows=_MANY_ROWS,
     ),
     "lkdl-images": Preset(
-        "classify images, spectra, signals: unit-norm rows, kernel (x'y)^2, one dictionary a class",
+        "classify images, spectra, signals: unit-norm rows, kernel (x'y)^2, one dictionary per class",
         "ClassDictionaryClassifier",
         "unit",
         mapped=True,
@@ -120,13 +122,13 @@ PRESETS = {
     ),
     "linear": Preset(
         "classify tables without a kernel: columns to [0, 1], a column of ones, unit-norm rows, "
-        "one dictionary a class",
+        "one dictionary per class",
         "ClassDictionaryClassifier",
         "range",
         parameters=_sizes(200, 2),
     ),
     "linear-images": Preset(
-        "classify images, spectra, signals without a kernel: unit-norm rows, one dictionary a "
+        "classify images, spectra, signals without a kernel: unit-norm rows, one dictionary per "
         "class",
         "ClassDictionaryClassifier",
         "unit",
@@ -255,38 +257,18 @@ def make_preset(
 
 def _make_estimator(name: str, dictionary: str = "KSVD") -> Any:
     """Return one of the library's estimators with its defaults, its learner spelled out."""
-    known = _estimators()
-    estimator = known[name]()
+    estimator = load(name)()
     if "dictionary" in estimator.get_params(deep=False):
-        estimator.set_params(dictionary=known[dictionary]())
+        estimator.set_params(dictionary=load(dictionary)())
     return estimator
-
-
-def _estimators() -> dict[str, Any]:
-    """Return the estimators by name; imported here, since presets are listed before any is used."""
-    from kernelatoms.estimators import collaborative, kernel_learners, label_dictionaries, learners
-    from kernelatoms.estimators.class_dictionaries import ClassDictionaryClassifier
-    from kernelatoms.estimators.fddl import FDDLClassifier
-    from kernelatoms.estimators.ksad import KSAD
-    from kernelatoms.estimators.ksad_classifier import KSADClassifier
-    from kernelatoms.estimators.kscdl import KSCDL
-    from kernelatoms.estimators.linearizer import KernelLinearizer
-
-    found = (
-        KSAD, KSCDL, ClassDictionaryClassifier, FDDLClassifier, KSADClassifier, KernelLinearizer,
-        learners.KSVD, learners.MOD, kernel_learners.KernelKSVD, kernel_learners.KernelMOD,
-        label_dictionaries.DKSVDClassifier, label_dictionaries.LCKSVDClassifier,
-        collaborative.CRCClassifier, collaborative.SRCClassifier,
-    )  # fmt: skip
-    return {estimator.__name__: estimator for estimator in found}
 
 
 def _before(scale: str) -> list[tuple[str, Any]]:
     """Return the steps before anything is learned."""
     from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
-    from kernelatoms.estimators.filling import FillFromNearest
-    from kernelatoms.estimators.unit_rows import UnitRows
+    from kernelatoms.estimators.maps.imputers import FillFromNearest
+    from kernelatoms.estimators.maps.row_normalizer import UnitRows
 
     steps: list[tuple[str, Any]] = [("fill", FillFromNearest())]
     if scale == "standard":

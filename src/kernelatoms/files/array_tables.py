@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelatoms.features.memory import check_fits
 from kernelatoms.files.arrays import UnreadableError, read_npy, read_npz
 from kernelatoms.files.tables import Table, TableError, shortened
 from kernelatoms.limits import Budget
-from kernelatoms.space.memory import check_fits
 
 Array = NDArray[Any]
 

@@ -17,7 +17,7 @@ from kernelatoms.codec.errors import CodecError
 from kernelatoms.codec.measuring import SHARES, Tally
 from kernelatoms.codec.models import CodecModel
 from kernelatoms.codec.opened import Compressed
-from kernelatoms.estimators.checks import check_count, check_real
+from kernelatoms.estimators.validation import check_count, check_real
 from kernelatoms.files.compressing import (
     Models,
     bound_for_ratio,

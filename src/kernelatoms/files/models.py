@@ -26,7 +26,8 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from kernelatoms import __version__
-from kernelatoms.estimators.devices import on_cpu
+from kernelatoms.estimators.devices.to_device import on_cpu
+from kernelatoms.features.projections import PROJECTIONS
 from kernelatoms.files.archive import (
     HEADER,
     SCHEMA,
@@ -43,7 +44,6 @@ from kernelatoms.files.soundness import check_model, forget_machine
 from kernelatoms.files.writing import check_target, write_whole
 from kernelatoms.limits import TooLargeError
 from kernelatoms.similarity import OWN_TYPES
-from kernelatoms.space.projections import PROJECTIONS
 
 #: Raised when a file of this version can no longer be read by the last release's code; readers
 #: of old versions stay in ``load_model``, with a file of each version kept in the tests. Files of
@@ -54,25 +54,25 @@ FORMAT_VERSION = 3
 ALLOWED_TYPES = frozenset(
     {
         "kernelatoms.codec.models.CodecModel",
-        "kernelatoms.estimators.class_dictionaries.ClassDictionaryClassifier",
+        "kernelatoms.estimators.classifiers.class_dictionaries.ClassDictionaryClassifier",
         "kernelatoms.estimators.codec.KernelCodec",
-        "kernelatoms.estimators.collaborative.CRCClassifier",
-        "kernelatoms.estimators.collaborative.SRCClassifier",
-        "kernelatoms.estimators.fddl.FDDLClassifier",
-        "kernelatoms.estimators.filling.FillFromNearest",
-        "kernelatoms.estimators.filling.FillToLearn",
-        "kernelatoms.estimators.ksad.KSAD",
-        "kernelatoms.estimators.ksad_classifier.KSADClassifier",
-        "kernelatoms.estimators.kernel_learners.KernelKSVD",
-        "kernelatoms.estimators.kernel_learners.KernelMOD",
-        "kernelatoms.estimators.kscdl.KSCDL",
-        "kernelatoms.estimators.label_dictionaries.DKSVDClassifier",
-        "kernelatoms.estimators.label_dictionaries.LCKSVDClassifier",
-        "kernelatoms.estimators.learners.KSVD",
-        "kernelatoms.estimators.learners.MOD",
-        "kernelatoms.estimators.linearizer.KernelLinearizer",
-        "kernelatoms.estimators.sparse_coder.SparseCoder",
-        "kernelatoms.estimators.unit_rows.UnitRows",
+        "kernelatoms.estimators.classifiers.collaborative.CRCClassifier",
+        "kernelatoms.estimators.classifiers.collaborative.SRCClassifier",
+        "kernelatoms.estimators.classifiers.fddl.FDDLClassifier",
+        "kernelatoms.estimators.maps.imputers.FillFromNearest",
+        "kernelatoms.estimators.maps.imputers.FillToLearn",
+        "kernelatoms.estimators.learners.ksad.KSAD",
+        "kernelatoms.estimators.classifiers.ksad.KSADClassifier",
+        "kernelatoms.estimators.learners.kernel.KernelKSVD",
+        "kernelatoms.estimators.learners.kernel.KernelMOD",
+        "kernelatoms.estimators.learners.kscdl.KSCDL",
+        "kernelatoms.estimators.classifiers.label_dictionaries.DKSVDClassifier",
+        "kernelatoms.estimators.classifiers.label_dictionaries.LCKSVDClassifier",
+        "kernelatoms.estimators.learners.linear.KSVD",
+        "kernelatoms.estimators.learners.linear.MOD",
+        "kernelatoms.estimators.maps.linearizer.KernelLinearizer",
+        "kernelatoms.estimators.coding.sparse_coder.SparseCoder",
+        "kernelatoms.estimators.maps.row_normalizer.UnitRows",
         "kernelatoms.learning.moments.Moments",
         "kernelatoms.learning.state.LearnerState",
         "numpy.random.mtrand.RandomState",

@@ -16,10 +16,10 @@ from kernelatoms.codec.arrays import Layout, array_blocks, check_layout
 from kernelatoms.codec.blocks import Block
 from kernelatoms.codec.errors import CodecError
 from kernelatoms.codec.opened import Compressed
+from kernelatoms.features.memory import check_fits
 from kernelatoms.files.arrays import UnreadableError, read_header
 from kernelatoms.files.sources import PartPlan, check_room
 from kernelatoms.limits import TooLargeError, check_size
-from kernelatoms.space.memory import check_fits
 
 Array = NDArray[Any]
 

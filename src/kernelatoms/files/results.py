@@ -9,8 +9,8 @@ from typing import Any, TextIO
 import numpy as np
 import scipy.sparse
 
+from kernelatoms.features.memory import check_fits
 from kernelatoms.files.writing import write_whole
-from kernelatoms.space.memory import check_fits
 
 RESULT_SUFFIXES = (".csv", ".parquet", ".npy", ".npz")
 CODE_SUFFIXES = (".npz", ".npy", ".csv", ".parquet")

@@ -8,7 +8,7 @@ from sklearn.base import BaseEstimator
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from kernelatoms.estimators.fitted import held
+from kernelatoms.estimators.state_checks import held
 from kernelatoms.files.sklearn_rules import equal, fault, is_whole
 
 

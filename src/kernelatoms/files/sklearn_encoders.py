@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelatoms.estimators.fitted import held
+from kernelatoms.estimators.state_checks import held
 from kernelatoms.files.sklearn_rules import check_array, check_values, equal, fault, is_whole
 from kernelatoms.limits import MODEL_COLUMNS
 

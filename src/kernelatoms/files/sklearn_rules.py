@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from kernelatoms.estimators.fitted import (
+from kernelatoms.estimators.state_checks import (
     check_features,
     held,
     held_count,

@@ -8,7 +8,7 @@ that are not here (trees, neighbours, support vectors, searches) are read where 
 
 from typing import Any
 
-from kernelatoms.estimators.fitted import held
+from kernelatoms.estimators.state_checks import held
 from kernelatoms.files.sklearn_containers import check_columns, check_pipeline, check_union
 from kernelatoms.files.sklearn_encoders import (
     check_encoder,

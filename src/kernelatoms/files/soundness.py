@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from kernelatoms.features.projections import PROJECTIONS
 from kernelatoms.files.sklearn_containers import require_fitted
 from kernelatoms.files.sklearn_types import RULES, check_estimator
 from kernelatoms.similarity import OWN_TYPES
-from kernelatoms.space.projections import PROJECTIONS
 
 # Numbers in the state of MT19937; a position beyond them is read from other memory.
 _MT19937_SIZE = 624

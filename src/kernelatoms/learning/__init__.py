@@ -13,5 +13,5 @@
   (``ksad_scatter``: matrices, or numbers as in its paper).
 - ``gradients``: explicit atoms under a kernel, moved downhill; its sums add up too.
 - ``kscdl``: the same as an update.
-- ``atoms``: where atoms start, and what replaces those that nobody uses.
+- ``dead_atoms``: where atoms start, and what replaces those that nobody uses.
 """

@@ -25,6 +25,8 @@ With the means of the codes g0 at hand, -|mu_i|^2 lies below its tangent and N |
 tangent plus |G - G0|^2. The bound splits into one l1 problem a signal, is exact at g0, and is
 solved exactly: J falls with every round, and since l1 problems share the Gram matrix and start
 from g0, a round is cheap. Here signals are rows.
+
+See docs/decisions/038-fddl-l1.md.
 """
 
 from dataclasses import dataclass, field
@@ -34,14 +36,14 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
+from kernelatoms.coding.lasso import lasso
+from kernelatoms.coding.problem import GivenProblem, LinearProblem
+from kernelatoms.coding.pursuits import Lasso
 from kernelatoms.engine import machine
-from kernelatoms.learning.atoms import unit_rows
-from kernelatoms.learning.loop import Watch, learn, settled, worst_of_groups
+from kernelatoms.learning.dead_atoms import unit_rows
+from kernelatoms.learning.loop import PassObserver, has_converged, learn, worst_of_groups
 from kernelatoms.learning.mod import BlockDescent
 from kernelatoms.learning.state import LearnerState
-from kernelatoms.pursuit.choices import Lasso
-from kernelatoms.pursuit.lasso import lasso
-from kernelatoms.space.problem import GivenProblem, LinearProblem
 
 Array = NDArray[Any]
 CSR: TypeAlias = scipy.sparse.csr_array
@@ -100,7 +102,7 @@ def learn_fisher(
     *,
     max_iter: int,
     tol: float,
-    watch: Watch | None = None,
+    observer: PassObserver | None = None,
 ) -> FisherState:
     """Learn atoms and codes; J of every pass is that of both, and never rises.
 
@@ -116,7 +118,7 @@ def learn_fisher(
         The most passes: an update of all atoms, then of all codes.
     tol : float
         Stop when three passes together lower the objective by no more than this share of it.
-    watch : Watch, optional
+    observer : PassObserver, optional
         Told of every pass, and may stop after it.
     """
     engine = machine(atoms)
@@ -125,16 +127,16 @@ def learn_fisher(
         codes, _ = code_all(data, atoms, CSR((len(data.rows), len(atoms))), weights)
     state = FisherState(atoms, codes)
     for _ in range(max_iter):
-        if watch is not None:
-            watch.begin_pass()
+        if observer is not None:
+            observer.begin_pass()
         with engine.one_blas_thread():
             better = improved_atoms(data, state.dictionary, state.codes)
             state.dictionary = with_replaced(data, better, state.codes)
             state.codes, reached = code_all(data, state.dictionary, state.codes, weights)
         state.objective.append(reached)
-        if watch is not None and watch.end_pass(state):
+        if observer is not None and observer.end_pass(state):
             break
-        if settled(state.objective, tol):
+        if has_converged(state.objective, tol):
             break
     return state
 

@@ -15,6 +15,8 @@ The step goes towards H^-1 Q'X, where (11) vanishes if a and b stay as they are:
 linear kernel, the joint mean shift of all atoms under RBF. Where codes are optimal, stay_j is
 2 g alpha sum_i |W_ij| (RBF) or 0 (inner products), so that H is positive definite and this is
 downhill. It needs no step size, and one such step a pass is as good as several.
+
+See docs/decisions/036-kscdl-steps.md.
 """
 
 from collections.abc import Iterator

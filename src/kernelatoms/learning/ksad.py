@@ -21,6 +21,8 @@ J then falls; with a fixed step it may rise. Without discrimination a = 1 is exa
 soft(X Z', l1 / 2), the minimum (Proposition 1).
 
 **Atoms** are the polar factor of Q'X (``procrustes``; Proposition 2), which lowers J as well.
+
+See docs/decisions/039-ksad-coordinates.md.
 """
 
 from dataclasses import dataclass, field
@@ -30,11 +32,11 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
+from kernelatoms.coding.threshold import soft_threshold
 from kernelatoms.engine import machine
 from kernelatoms.learning.ksad_scatter import SCATTERS, Scatter, class_means, in_blocks
-from kernelatoms.learning.loop import Watch, settled
+from kernelatoms.learning.loop import PassObserver, has_converged
 from kernelatoms.learning.procrustes import turned
-from kernelatoms.pursuit.threshold import soft_threshold
 
 Array = NDArray[Any]
 
@@ -68,7 +70,7 @@ def learn_ksad(
     max_iter: int,
     tol: float,
     scatter: str = "full",
-    watch: Watch | None = None,
+    observer: PassObserver | None = None,
 ) -> KSADState:
     """Learn atoms and codes; J of every pass is that of both, and never rises.
 
@@ -88,7 +90,7 @@ def learn_ksad(
         Stop when three passes together lower the objective by no more than this share of it.
     scatter : {"full", "scalar"}
         What the discriminative term is made of (``ksad_scatter``).
-    watch : Watch, optional
+    observer : PassObserver, optional
         Told of every pass, and may stop after it.
     """
     energy = float(machine(rows).squared_norms(rows).sum())
@@ -98,8 +100,8 @@ def learn_ksad(
         at = SCATTERS[scatter].of(state.codes, labels, weights.ridge)
     a = 1.0
     for _ in range(max_iter):
-        if watch is not None:
-            watch.begin_pass()
+        if observer is not None:
+            observer.begin_pass()
         with machine(rows).one_blas_thread():
             cross = machine(rows).cross_products(state.codes, rows)
             state.dictionary = turned(cross, state.dictionary)
@@ -113,9 +115,9 @@ def learn_ksad(
         l1_norm = float(np.abs(state.codes).sum(dtype=np.float64))
         gained = 0.0 if at is None else weights.fisher * at.value
         state.objective.append(squares + weights.l1 * l1_norm - gained)
-        if watch is not None and watch.end_pass(state):
+        if observer is not None and observer.end_pass(state):
             break
-        if settled(state.objective, tol):
+        if has_converged(state.objective, tol):
             break
     return state
 

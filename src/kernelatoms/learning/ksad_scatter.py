@@ -13,6 +13,8 @@ with matrices (``FullScatter``). The paper's text makes numbers of both (``Scala
 
 It prints the squared norm of the matrix S_B; that is a fourth power of codes over a square of them,
 so that J would have no lower bound whatever the ridge. The trace of S_B is a square too.
+
+See docs/decisions/039-ksad-coordinates.md.
 """
 
 from collections.abc import Callable

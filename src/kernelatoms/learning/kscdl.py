@@ -1,15 +1,18 @@
-"""KSCDL's dictionary step: atoms that are rows, moved along the kernel's gradient."""
+"""KSCDL's dictionary step: atoms that are rows, moved along the kernel's gradient.
+
+See docs/decisions/036-kscdl-steps.md.
+"""
 
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelatoms.coding.codes import Codes
+from kernelatoms.coding.pursuits import KSC, Lasso
 from kernelatoms.learning.gradients import move_atoms, step_plainly, within
-from kernelatoms.learning.loop import Updated
-from kernelatoms.pursuit.choices import KSC, Lasso
+from kernelatoms.learning.loop import UpdateResult
 from kernelatoms.similarity import Kernel
-from kernelatoms.space.codes import Codes
 
 Array = NDArray[Any]
 
@@ -32,19 +35,19 @@ class GradientStep:
     def __init__(self, kernel: Kernel, alpha: float, max_norm: float | None = None) -> None:
         self.kernel, self.alpha, self.max_norm = kernel, alpha, max_norm
 
-    def apply(self, rows: Array, codes: Codes, dictionary: Array) -> Updated:
+    def apply(self, rows: Array, codes: Codes, dictionary: Array) -> UpdateResult:
         """Improve a dictionary, all rows and their codes at hand."""
         return self.take_batch(rows, codes, dictionary, None, 1.0)
 
     def take_batch(
         self, rows: Array, codes: Codes, dictionary: Array, past: Array | None, fade: float
-    ) -> Updated:
+    ) -> UpdateResult:
         """Improve a dictionary by a batch; the curvature of earlier ones shortens the step."""
         step = move_atoms(
             self.kernel, rows, codes.to_csr(), dictionary, self.alpha, max_norm=self.max_norm,
             past=None if past is None else fade * past,
         )  # fmt: skip
-        return Updated(step.atoms, codes, step.objective, step.curvature)
+        return UpdateResult(step.atoms, codes, step.objective, step.curvature)
 
     def forget(self, sums: Array, atoms: NDArray[np.intp]) -> Array:
         """Return the curvature as if nothing had used these atoms."""
@@ -79,12 +82,12 @@ class PlainStep(GradientStep):
         super().__init__(kernel, alpha, max_norm)
         self.step = step
 
-    def apply(self, rows: Array, codes: Codes, dictionary: Array) -> Updated:
+    def apply(self, rows: Array, codes: Codes, dictionary: Array) -> UpdateResult:
         """Take the step."""
         step = step_plainly(
             self.kernel, rows, codes.to_csr(), dictionary, self.alpha, self.step, self.max_norm
         )
-        return Updated(step.atoms, codes, step.objective, step.curvature)
+        return UpdateResult(step.atoms, codes, step.objective, step.curvature)
 
     def new_atoms(self, rows: Array) -> Array | None:
         """Return None: nothing replaces an atom."""

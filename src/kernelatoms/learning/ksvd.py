@@ -1,4 +1,7 @@
-"""K-SVD: every atom and its coefficients in turn (eq. (2) of the LKDL paper)."""
+"""K-SVD: every atom and its coefficients in turn (eq. (2) of the LKDL paper).
+
+See docs/decisions/033-ksvd-sweeps.md.
+"""
 
 from dataclasses import replace
 from typing import Any
@@ -6,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelatoms.coding.codes import Codes, PaddedCodes
+from kernelatoms.coding.pursuits import OMP
 from kernelatoms.engine import lives_elsewhere, machine
-from kernelatoms.learning.atoms import unit_rows
-from kernelatoms.learning.loop import Updated
-from kernelatoms.pursuit.choices import OMP
-from kernelatoms.space.codes import Codes, PaddedCodes
+from kernelatoms.learning.dead_atoms import unit_rows
+from kernelatoms.learning.loop import UpdateResult
 
 Array = NDArray[Any]
 
@@ -36,7 +39,7 @@ class KSVDUpdate:
     def __init__(self, exact: bool = False) -> None:
         self.exact = exact
 
-    def apply(self, rows: Array, codes: Codes, dictionary: Array) -> Updated:
+    def apply(self, rows: Array, codes: Codes, dictionary: Array) -> UpdateResult:
         """Improve a dictionary, all rows and their codes at hand."""
         assert isinstance(codes, PaddedCodes)
         if self.exact and lives_elsewhere(rows):
@@ -59,7 +62,7 @@ class KSVDUpdate:
             R, values = np.ldexp(R, exponent), np.ldexp(values, exponent)
         error = engine.squared_norms(R)
         codes = replace(codes, values=values, error=error)
-        return Updated(new, codes, float(error.sum()))
+        return UpdateResult(new, codes, float(error.sum()))
 
     def new_atoms(self, rows: Array) -> Array:
         """Return rows at unit norm."""

@@ -17,6 +17,8 @@ what is equal. With n_c atoms of class c, both terms are therefore
 one row a class instead of one an atom and one a class: the same atoms and codes from signals that
 are half as long (I. Kviatkovsky et al., *On the equivalence of the LC-KSVD and the D-KSVD
 algorithms*, IEEE PAMI 39(2), 2017). Here signals are rows, as everywhere in the house.
+
+See docs/decisions/037-lcksvd-class-weights.md.
 """
 
 from typing import Any
@@ -25,15 +27,15 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
+from kernelatoms.coding.codes import Codes
+from kernelatoms.coding.problem import LinearProblem
+from kernelatoms.coding.pursuits import OMP
 from kernelatoms.engine import machine
-from kernelatoms.learning.atoms import atoms_from_rows, unit_rows
+from kernelatoms.learning.dead_atoms import atoms_from_rows, unit_rows
 from kernelatoms.learning.ksvd import KSVDUpdate
 from kernelatoms.learning.loop import learn
 from kernelatoms.learning.moments import Moments
 from kernelatoms.learning.state import LearnerState
-from kernelatoms.pursuit.choices import OMP
-from kernelatoms.space.codes import Codes
-from kernelatoms.space.problem import LinearProblem
 
 Array = NDArray[Any]
 

@@ -5,21 +5,23 @@ signal worse than its old ones. Keeping old codes where they are better would ru
 it ties the dictionary to stale codes: on USPS the codes of the result are then 10 to 20% worse
 (benchmarks/RESULTS.md). So every pass codes afresh, the state records what each pass reached, and
 the best one counts.
+
+See docs/decisions/032-fresh-codes.md.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelatoms.coding.codes import Codes
+from kernelatoms.coding.problem import CodingProblem
+from kernelatoms.coding.pursuits import Pursuit
 from kernelatoms.engine import machine
-from kernelatoms.learning.atoms import worst_represented
+from kernelatoms.features.gram_check import check_squares
+from kernelatoms.learning.dead_atoms import worst_represented
 from kernelatoms.learning.state import LearnerState
-from kernelatoms.pursuit.choices import Pursuit
-from kernelatoms.space.codes import Codes
-from kernelatoms.space.gram_check import check_squares
-from kernelatoms.space.problem import CodingProblem
 
 Array = NDArray[Any]
 
@@ -30,7 +32,7 @@ Groups = tuple[NDArray[np.intp], NDArray[np.intp]]
 _PATIENCE = 3
 
 
-class Updated(NamedTuple):
+class UpdateResult(NamedTuple):
     """What an update made of a dictionary and codes.
 
     ``codes`` are the codes over the new dictionary (their coefficients may be refreshed; what they
@@ -50,7 +52,7 @@ class Update(Protocol):
     #: The pursuits whose codes it can take.
     takes: tuple[type, ...]
 
-    def apply(self, rows: Array, codes: Codes, dictionary: Array) -> Updated:
+    def apply(self, rows: Array, codes: Codes, dictionary: Array) -> UpdateResult:
         """Improve a dictionary, all rows and their codes at hand."""
 
     def new_atoms(self, rows: Array) -> Array | None:
@@ -62,7 +64,7 @@ class BatchUpdate(Update, Protocol):
 
     def take_batch(
         self, rows: Array, codes: Codes, dictionary: Array, past: Any, fade: float
-    ) -> Updated:
+    ) -> UpdateResult:
         """Improve a dictionary by a batch and the sums of earlier ones, weighted by ``fade``."""
 
     def forget(self, sums: Any, atoms: NDArray[np.intp]) -> Any:
@@ -72,17 +74,30 @@ class BatchUpdate(Update, Protocol):
         """Return sums for so many atoms more, which nothing has used."""
 
 
-class Watch(Protocol):
-    """Somebody who follows the passes: progress bars, early stopping."""
+class PassObserver(Protocol):
+    """Follows the passes: progress bars, early stopping."""
 
     def begin_pass(self) -> None:
-        """Be told that a pass starts."""
+        """Take note that a pass starts."""
 
     def end_pass(self, state: Any) -> bool:
-        """Be told what a pass reached, the last of ``state.objective``; answer True to stop."""
+        """Take note of what a pass reached (``state.objective[-1]``); return True to stop."""
 
 
-def learn(
+class UpdateRequest(NamedTuple):
+    """What a run waits for: the result of ``update.apply(rows, codes, dictionary)``."""
+
+    update: Update
+    rows: Array
+    codes: Codes
+    dictionary: Array
+
+
+#: Learns by passes; yields each update that it wants to have made, and is sent the result.
+Run = Generator[UpdateRequest, UpdateResult, Any]
+
+
+def passes(
     problem_of: Callable[[Array], CodingProblem],
     rows: Array,
     pursuit: Pursuit,
@@ -92,9 +107,9 @@ def learn(
     max_iter: int,
     tol: float,
     change_tol: float | None = None,
-    watch: Watch | None = None,
+    observer: PassObserver | None = None,
     groups: Groups | None = None,
-) -> None:
+) -> Run:
     """Improve a dictionary by passes over all rows; ``state`` goes on from where it is.
 
     Parameters
@@ -116,29 +131,34 @@ def learn(
     change_tol : float, optional
         Stop when a pass changes the dictionary by no more than this share of its norm; then
         ``tol`` does not count.
-    watch : Watch, optional
+    observer : PassObserver, optional
         Told of every pass, and may stop after it.
     groups : pair of arrays, optional
         The groups that rows and atoms belong to: an atom that nobody uses then becomes a row of
         its own group.
+
+    Yields
+    ------
+    UpdateRequest
+        One per pass; the run goes on when it is sent the ``UpdateResult``.
     """
     check_pair(pursuit, update)
     check_squares(rows, float(machine(rows).squared_norms(rows).sum()))
     for _ in range(max_iter):
-        if watch is not None:
-            watch.begin_pass()
-        # Helper threads that BLAS leaves spinning would take a core from the next pursuit.
+        if observer is not None:
+            observer.begin_pass()
         before = state.dictionary
+        # Helper threads that BLAS leaves spinning would take a core from the next pursuit.
         with machine(rows).one_blas_thread():
-            codes = pursuit(problem_of(state.dictionary))
-            updated = update.apply(rows, codes, state.dictionary)
-        unused = state.take_pass(updated.dictionary, updated.objective, codes.uses(), updated.sums)
+            codes = pursuit(problem_of(before))
+        result = yield UpdateRequest(update, rows, codes, before)
+        unused = state.take_pass(result.dictionary, result.objective, codes.uses(), result.sums)
         # No code uses these atoms, so the objective stays; the next pass has better ones.
-        replace(state, unused, rows, updated.codes.error, update, groups)
-        if watch is not None and watch.end_pass(state):
+        replace_dead_atoms(state, unused, rows, result.codes.error, update, groups)
+        if observer is not None and observer.end_pass(state):
             break
         if change_tol is None:
-            done = settled(state.objective, tol)
+            done = has_converged(state.objective, tol)
         else:
             moved = np.linalg.norm(state.dictionary - before)
             done = bool(moved <= change_tol * np.linalg.norm(before))
@@ -146,7 +166,59 @@ def learn(
             break
 
 
-def settled(objective: list[float], tol: float) -> bool:
+def run(learning: Run) -> Any:
+    """Let a run learn to its end, and return what it returns."""
+    result: Any = None
+    try:
+        while True:
+            update, rows, codes, dictionary = learning.send(result)
+            with machine(rows).one_blas_thread():
+                result = update.apply(rows, codes, dictionary)
+    except StopIteration as end:
+        return end.value
+
+
+def learn(*args: Any, **options: Any) -> None:
+    """Improve a dictionary by passes over all rows, as ``passes`` says."""
+    run(passes(*args, **options))
+
+
+def run_all(runs: Sequence[Run], like: Array) -> list[Any]:
+    """Let runs on the machine of an array learn; the results are those of one after another.
+
+    On the CPU each thread takes a run. A device is idle most of the time with one dictionary:
+    there the updates that all runs wait for are made together (``apply_all``).
+    """
+    if not machine(like).UPDATES_TOGETHER:
+        return machine(like).each(run, runs)
+    returned: list[Any] = [None] * len(runs)
+    going = dict(enumerate(runs))
+    results: dict[int, Any] = dict.fromkeys(going)
+    while going:
+        requests = {}
+        for number, learning in list(going.items()):
+            try:
+                requests[number] = learning.send(results[number])
+            except StopIteration as end:
+                returned[number] = end.value
+                del going[number]
+        results = dict(zip(requests, _apply_all(list(requests.values())), strict=True))
+    return returned
+
+
+def _apply_all(requests: list[UpdateRequest]) -> list[UpdateResult]:
+    """Return the results of updates of one kind, made together where the update can."""
+    if not requests:
+        return []
+    update = requests[0].update
+    asked = [(one.rows, one.codes, one.dictionary) for one in requests]
+    if hasattr(update, "apply_all"):
+        results: list[UpdateResult] = update.apply_all(asked)
+        return results
+    return [one.update.apply(*given) for one, given in zip(requests, asked, strict=True)]
+
+
+def has_converged(objective: list[float], tol: float) -> bool:
     """Whether the last three passes lowered the best objective by no more than ``tol`` of it."""
     if len(objective) <= _PATIENCE:
         return False
@@ -189,13 +261,13 @@ def learn_batch(
         codes = pursuit(problem_of(state.dictionary))
         updated = update.take_batch(rows, codes, state.dictionary, state.sums, fade)
     unused = state.take_batch(updated.dictionary, updated.sums, codes.uses(), len(rows), fade)
-    replaced = replace(state, unused, rows, updated.codes.error, update)
+    replaced = replace_dead_atoms(state, unused, rows, updated.codes.error, update)
     state.sums = update.forget(state.sums, replaced)
     state.objective, state.best_pass = [updated.objective], 0
     return updated.objective
 
 
-def replace(
+def replace_dead_atoms(
     state: LearnerState,
     unused: NDArray[np.intp],
     rows: Array,

@@ -5,6 +5,8 @@ With greedy codes, D = argmin |X - W D|^2 = (W'W)^-1 W'X      (eqs. (3)-(4) of t
 brought to unit norm, which codes can follow. l1 codes cannot: longer atoms would do with smaller
 codes and evade the penalty. With those, D is the minimum under |d_k| <= 1, by block coordinate
 descent (Mairal et al. 2010, Algorithm 2), and batches of it are online dictionary learning.
+
+See docs/decisions/034-online-learning.md.
 """
 
 from dataclasses import replace
@@ -13,14 +15,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelatoms.coding.codes import Codes, PaddedCodes
+from kernelatoms.coding.pursuits import OMP, Lasso
 from kernelatoms.engine import machine
-from kernelatoms.learning.atoms import unit_rows
-from kernelatoms.learning.loop import Updated
+from kernelatoms.features.linear_algebra import solve_positive
+from kernelatoms.learning.dead_atoms import unit_rows
+from kernelatoms.learning.loop import UpdateResult
 from kernelatoms.learning.moments import Moments
 from kernelatoms.learning.state import LearnerState
-from kernelatoms.pursuit.choices import OMP, Lasso
-from kernelatoms.space.codes import Codes, PaddedCodes
-from kernelatoms.space.linear_algebra import solve_positive
 
 Array = NDArray[Any]
 
@@ -80,7 +82,7 @@ class LeastSquares(AdditiveUpdate):
 
     takes: tuple[type, ...] = (OMP,)
 
-    def apply(self, rows: Array, codes: Codes, dictionary: Array) -> Updated:
+    def apply(self, rows: Array, codes: Codes, dictionary: Array) -> UpdateResult:
         """Improve a dictionary, all rows and their codes at hand."""
         assert isinstance(codes, PaddedCodes)
         new, norms, sums = best_dictionary(self.accumulate(rows, codes), dictionary)
@@ -88,16 +90,16 @@ class LeastSquares(AdditiveUpdate):
         # From the rows themselves: a small difference of large sums would be rounding.
         R = machine(rows).residuals(rows, new, codes.indices, values)
         codes = replace(codes, values=values, error=machine(rows).squared_norms(R))
-        return Updated(new, codes, float(codes.error.sum()), sums)
+        return UpdateResult(new, codes, float(codes.error.sum()), sums)
 
     def take_batch(
         self, rows: Array, codes: Codes, dictionary: Array, past: Moments | None, fade: float
-    ) -> Updated:
+    ) -> UpdateResult:
         """Improve a dictionary by a batch and the sums of earlier ones."""
         sums = self.accumulate(rows, codes)
         sums = sums if past is None else past.scaled(fade) + sums
         new, _, sums = best_dictionary(sums, dictionary)
-        return Updated(new, codes, sums.objective(new), sums)
+        return UpdateResult(new, codes, sums.objective(new), sums)
 
 
 class BlockDescent(AdditiveUpdate):
@@ -108,24 +110,24 @@ class BlockDescent(AdditiveUpdate):
     def __init__(self, alpha: float) -> None:
         self.alpha = alpha
 
-    def apply(self, rows: Array, codes: Codes, dictionary: Array) -> Updated:
+    def apply(self, rows: Array, codes: Codes, dictionary: Array) -> UpdateResult:
         """Improve a dictionary, all rows and their codes at hand."""
         sums = self.accumulate(rows, codes)
         new = self.solve(sums, dictionary, _SWEEPS)
         R = rows - codes.to_csr() @ new
         codes = replace(codes, error=machine(rows).squared_norms(R))
         squares = float(codes.error.sum())
-        return Updated(new, codes, 0.5 * squares + self.alpha * codes.l1_norm(), sums)
+        return UpdateResult(new, codes, 0.5 * squares + self.alpha * codes.l1_norm(), sums)
 
     def take_batch(
         self, rows: Array, codes: Codes, dictionary: Array, past: Moments | None, fade: float
-    ) -> Updated:
+    ) -> UpdateResult:
         """Improve a dictionary by a batch and the sums of earlier ones."""
         sums = self.accumulate(rows, codes)
         sums = sums if past is None else past.scaled(fade) + sums
         new = self.solve(sums, dictionary, _SWEEPS_A_BATCH)
         objective = 0.5 * sums.objective(new) + self.alpha * sums.l1_norm
-        return Updated(new, codes, objective, sums)
+        return UpdateResult(new, codes, objective, sums)
 
     def _lengths(self, norms: Array) -> Array:
         return np.maximum(norms, 1.0)  # none longer than 1

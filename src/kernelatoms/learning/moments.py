@@ -6,6 +6,8 @@ With codes W (rows: signals) and signals X,
 
 so the best dictionary and its objective follow from two small matrices and two numbers. They add
 up: over blocks, mini-batches, files or machines.
+
+See docs/decisions/042-blocks-and-sums.md.
 """
 
 from dataclasses import dataclass, replace
@@ -14,8 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelatoms.coding.codes import Codes
 from kernelatoms.engine import machine
-from kernelatoms.space.codes import Codes
 
 Array = NDArray[Any]
 

@@ -4,6 +4,8 @@
 
 (Proposition 2, eq. (6), of the K-SAD paper; here signals, codes and atoms are rows). |W Z| is then
 |W| whatever Z is, and what remains is linear in Z: sums over rows that add up, in batches too.
+
+See docs/decisions/039-ksad-coordinates.md.
 """
 
 from dataclasses import replace
@@ -13,12 +15,12 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
+from kernelatoms.coding.codes import Codes, DenseCodes
+from kernelatoms.coding.pursuits import Threshold
 from kernelatoms.engine import machine
-from kernelatoms.learning.loop import Updated
+from kernelatoms.learning.loop import UpdateResult
 from kernelatoms.learning.mod import AdditiveUpdate
 from kernelatoms.learning.moments import Moments
-from kernelatoms.pursuit.choices import Threshold
-from kernelatoms.space.codes import Codes, DenseCodes
 
 Array = NDArray[Any]
 
@@ -51,7 +53,7 @@ class Procrustes(AdditiveUpdate):
             l1_norm=codes.l1_norm(),
         )
 
-    def apply(self, rows: Array, codes: Codes, dictionary: Array) -> Updated:
+    def apply(self, rows: Array, codes: Codes, dictionary: Array) -> UpdateResult:
         """Improve a dictionary, all rows and their codes at hand."""
         assert isinstance(codes, DenseCodes)
         sums = self.accumulate(rows, codes)
@@ -65,17 +67,17 @@ class Procrustes(AdditiveUpdate):
 
         machine(rows).for_blocks(len(rows), 2 * rows.shape[1], rows.itemsize, work)
         objective = float(error.sum()) + self.l1_weight * sums.l1_norm
-        return Updated(new, replace(codes, error=error), objective, sums)
+        return UpdateResult(new, replace(codes, error=error), objective, sums)
 
     def take_batch(
         self, rows: Array, codes: Codes, dictionary: Array, past: Moments | None, fade: float
-    ) -> Updated:
+    ) -> UpdateResult:
         """Improve a dictionary by a batch and the sums of earlier ones."""
         sums = self.accumulate(rows, codes)
         sums = sums if past is None else past.scaled(fade) + sums
         new = turned(sums.cross, dictionary)
         objective = sums.objective(new) + self.l1_weight * sums.l1_norm
-        return Updated(new, codes, objective, sums)
+        return UpdateResult(new, codes, objective, sums)
 
     def new_atoms(self, rows: Array) -> Array | None:
         """Return None: all atoms together are one rotation, and none can be chosen by itself."""

@@ -1,4 +1,7 @@
-"""All that a learner needs to go on exactly where it stopped."""
+"""All that a learner needs to go on exactly where it stopped.
+
+See docs/decisions/032-fresh-codes.md.
+"""
 
 from copy import deepcopy
 from dataclasses import dataclass, field, replace

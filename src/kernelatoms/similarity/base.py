@@ -12,6 +12,8 @@ is all a subclass must write. The rest has a default, and a kernel that knows be
 - its gamma, if it has one: the default, and what it multiplies;
 - what it takes from training rows (``settled``), and what it computes of each row by itself
   (``describe``), for kernels of distances.
+
+See docs/decisions/013-fitted-kernels.md.
 """
 
 import copy

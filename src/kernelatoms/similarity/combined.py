@@ -6,6 +6,8 @@ positive semi-definite, and all else that a kernel may know follows from what it
 
     sum        k = sum_i w_i k_i        dk / dk_i = w_i
     product    k = prod_i k_i           dk / dk_i = prod_(j != i) k_j
+
+See docs/decisions/036-kscdl-steps.md.
 """
 
 import dataclasses

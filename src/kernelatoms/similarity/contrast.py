@@ -1,4 +1,7 @@
-"""Does a kernel tell rows apart, and does it find any alike? A look at a few training rows."""
+"""Does a kernel tell rows apart, and does it find any alike? A look at a few training rows.
+
+See docs/decisions/012-gamma-defaults.md.
+"""
 
 import warnings
 from collections.abc import Iterator

@@ -4,6 +4,8 @@ A distance describes rows once (``describe(rows) -> descriptors``, for images sa
 windows) and compares descriptors (``compare(A, B) -> (n, m)``), so that many rows can be compared
 with the same ones without describing these again. What it must know of training rows it takes from
 them once (``settled(rows)``).
+
+See docs/decisions/013-fitted-kernels.md.
 """
 
 from dataclasses import dataclass

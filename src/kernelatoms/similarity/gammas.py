@@ -1,4 +1,7 @@
-"""What gamma may be, and what it is where training rows say so: the words "scale" and "spread"."""
+"""What gamma may be, and what it is where training rows say so: the words "scale" and "spread".
+
+See docs/decisions/012-gamma-defaults.md.
+"""
 
 from collections.abc import Callable
 from numbers import Real

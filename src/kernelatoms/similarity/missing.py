@@ -12,6 +12,8 @@ homogeneous kernels no more than zeros in place of missing values do, up to a fa
 
 All functions take rows X (..., n, n_features), NaN where a value is missing and each with at least
 one value, and complete rows Y (..., m, n_features).
+
+See docs/decisions/031-missing-values-in-signals.md.
 """
 
 from typing import Any

@@ -1,4 +1,7 @@
-"""Sums and products of kernels, and kernels per channel of images."""
+"""Sums and products of kernels, and kernels per channel of images.
+
+See docs/decisions/036-kscdl-steps.md.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -2,6 +2,8 @@
 
 Simard, LeCun, Denker and Victorri, "Transformation invariance in pattern recognition - tangent
 distance and tangent propagation" (1998).
+
+See docs/decisions/014-tangent-distances.md.
 """
 
 from dataclasses import dataclass

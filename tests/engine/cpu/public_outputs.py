@@ -33,8 +33,8 @@ from kernelatoms import (
     residual_norms,
     sparse_encode,
 )
+from kernelatoms.features.samplers import SAMPLERS
 from kernelatoms.similarity import DISTANCES, KERNELS, make_distance, make_kernel
-from kernelatoms.space.samplers import SAMPLERS
 
 outputs = {}
 

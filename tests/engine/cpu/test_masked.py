@@ -6,11 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import oracles.pursuits
-from kernelatoms.pursuit import omp
-from kernelatoms.pursuit.masked import masked_omp
+from kernelatoms.coding import omp
+from kernelatoms.coding.masked import masked_omp
+from kernelatoms.coding.problem import KernelProblem, LinearProblem
+from kernelatoms.features.expansion import Expansion
 from kernelatoms.similarity import make_kernel
-from kernelatoms.space.expansion import Expansion
-from kernelatoms.space.problem import KernelProblem, LinearProblem
 
 
 def random_problem(seed, n_signals, n_features, n_atoms, missing, dtype=np.float64, unit=True):

@@ -9,6 +9,8 @@ With the other atoms held, the best atom j is the projection of a minimum known 
 
 The work is A D. A dense A is multiplied in blocks of atoms, by BLAS, and only the atoms of one
 block correct one another in a loop; of a sparse A only the nonzeros are read.
+
+See docs/decisions/034-online-learning.md.
 """
 
 from typing import Any

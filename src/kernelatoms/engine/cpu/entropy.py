@@ -1,4 +1,7 @@
-"""Small integers and masks to bytes and back: adaptive, lossless, the same on every machine."""
+"""Small integers and masks to bytes and back: adaptive, lossless, the same on every machine.
+
+See docs/decisions/052-codec-bounds.md.
+"""
 
 from collections.abc import Callable
 from typing import Any

@@ -8,6 +8,8 @@ has a probability, mixed from what was seen at related places as in lpaq: a weig
 logarithms of sizes there, and of logits of adaptive probabilities, under weights that learn. For
 a geometric law of mean mu, ln(mu) is the logit of "larger": a logarithm of a size needs no
 learning to be of use. docs/codec-entropy.md says everything in words.
+
+See docs/decisions/005-compiled-functions.md.
 """
 
 from typing import Any

@@ -3,6 +3,8 @@
 Distances stay the same when all rows move. With the signal as origin its neighbours are short, so
 that their squared distances |a|^2 + |b|^2 - 2 a'b lose few digits: float32 rows need no product in
 float64, which takes twice as long, unless gamma makes the rounding of long ones count.
+
+See docs/decisions/027-local-problems.md.
 """
 
 from typing import Any

@@ -12,6 +12,8 @@ are coded at a power of two of themselves (``scale``), which changes no digit of
 Inner products of atoms that are much alike lose in float32 what sets them apart. Signals that this
 shows in can be left to the caller (``leave_unsettled``), who may have inner products of the same
 float32 numbers in float64 (``exact``).
+
+See docs/decisions/005-compiled-functions.md.
 """
 
 from collections.abc import Callable

@@ -28,6 +28,8 @@ pursuit ended so are ``unsettled``: with more digits it might go on.
 
 Signals are kernel-blind here: G and a may come from any inner product. ``rows[ids[j]]`` is the
 row of G of the j-th atom of a code: all of G, or the rows at hand.
+
+See docs/decisions/020-greedy-steps.md.
 """
 
 import numpy as np

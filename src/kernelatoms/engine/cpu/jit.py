@@ -6,6 +6,8 @@ every later one loads machine code from the cache, so nothing is announced and n
 Files of the cache are never trusted to be what their names say: a damaged one would be run as
 machine code, and numba's own index may point to code of an older source if a process is killed
 between two writes. Whatever is wrong with the cache costs a compilation.
+
+See docs/decisions/005-compiled-functions.md.
 """
 
 import functools

@@ -16,6 +16,8 @@ sum of all |step| taken so far. Since then w has moved by at most S - S_i in the
     |z_i - z_i,last| <= |(G_ij)_{j != i}|_2 (S - S_i)
 
 by Cauchy and Schwarz, at O(1) each. A step of w_i itself does not move z_i, so S_i includes it.
+
+See docs/decisions/025-l1-active-sets.md.
 """
 
 from kernelatoms.engine.cpu.jit import jit

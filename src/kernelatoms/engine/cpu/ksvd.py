@@ -5,6 +5,8 @@ at a time: with E the error of the signals that use the atom, its own part added
 pair is E's leading singular pair. A few alternations d = E'w / |E'w|, w = E d from the present
 pair reach it without an SVD, and each of them can only lower |E - w d'|^2.
 ``sweep_atoms_exactly`` takes the pair itself.
+
+See docs/decisions/033-ksvd-sweeps.md.
 """
 
 from typing import Any

@@ -9,6 +9,8 @@ it is returned: the gap of a float32 code is that of its rounded coefficients.
 Every function here returns ``(indptr, indices, values, error, gap, missed)``: codes signal after
 signal, squared residuals as they come out (rounding may make them slightly negative), duality gaps,
 and whether the solver stopped short of the gap asked for.
+
+See docs/decisions/025-l1-active-sets.md.
 """
 
 from collections.abc import Callable

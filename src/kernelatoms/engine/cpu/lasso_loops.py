@@ -17,6 +17,8 @@ in any feature space. Two solvers, each going on where the other stopped:
 Both end with the duality gap of what they return. With r = y - D w and theta = t r, t in [0, 1]
 the best with |D'theta| <= alpha, the dual value is t <y, r> - t^2 |r|^2 / 2; <y, r> = |y|^2 - b'w
 and |r|^2 = |y|^2 - 2 b'w + w'G w need no vector but w.
+
+See docs/decisions/025-l1-active-sets.md.
 """
 
 import numpy as np

@@ -2,6 +2,8 @@
 
 Nothing outside this machine sees padding: Gram matrices are square, and views of padded memory
 where this machine allocated them.
+
+See docs/decisions/007-padded-rows.md.
 """
 
 from typing import Any

@@ -5,6 +5,8 @@
 - ``class_parts_local``: what the atoms of one class leave of a signal.
 
 Lists of atoms may be shorter than K: rows and columns of their Gram matrix are 0 there.
+
+See docs/decisions/027-local-problems.md.
 """
 
 from collections.abc import Callable

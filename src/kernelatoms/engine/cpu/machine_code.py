@@ -14,6 +14,8 @@ loops compiled here or earlier, elsewhere and in any order. numba alone does not
 
 So copies belong to the loop they were made for, loops are linked as they are stored, and what lies
 on the stack is sorted.
+
+See docs/decisions/006-same-machine-code-everywhere.md.
 """
 
 from collections.abc import Callable

@@ -11,6 +11,8 @@ the earlier directions leave of the atoms instead, h -= (D q)^2: one more produc
 
 An atom may be as good as zero on what is observed of a signal. At unit norm there its rounding
 would look like any other atom, so |d_j,O| must stand out against the rounding of the whole |d_j|.
+
+See docs/decisions/031-missing-values-in-signals.md.
 """
 
 from typing import Any

@@ -3,6 +3,8 @@
 Each row knows the worst of its K best. Values that beat it are collected, and when there are 2 K
 the better half is selected: a few steps for each. Most columns beat nothing, and a count of those
 that do, 64 columns at a time, is all that is done with the others: it vectorises.
+
+See docs/decisions/027-local-problems.md.
 """
 
 from typing import Any

@@ -1,4 +1,7 @@
-"""Blocks of rows to integers and back, by predictions: what the loops are given is checked here."""
+"""Blocks of rows to integers and back, by predictions: what the loops are given is checked here.
+
+See docs/decisions/052-codec-bounds.md.
+"""
 
 from typing import Any
 

@@ -8,6 +8,8 @@ Encoder and decoder are one code: where the encoder looks for the largest step t
 within its limit, the decoder has the steps and the integers; all else that either looks at is
 decoded already. Sums are in a fixed order and nothing but + - * / sqrt and floor is used on the
 way to a prediction, so that every machine decodes the same numbers.
+
+See docs/decisions/052-codec-bounds.md.
 """
 
 import math

@@ -2,6 +2,8 @@
 
 Each thread calls a one-threaded BLAS on its own piece. That is as fast as a threaded BLAS and
 leaves no helper threads spinning on the cores that the loops need next.
+
+See docs/decisions/003-one-thread-pool.md.
 """
 
 from collections.abc import Callable

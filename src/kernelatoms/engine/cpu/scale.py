@@ -4,6 +4,8 @@ Pursuits and learners multiply inner products, up to fourth powers of the data, 
 is left with rounding. In float32 that leaves the range of numbers from signals of 1e-10 or 1e10 on.
 Multiplying by a power of two changes no digit, so what is out of range is worked on at a size near
 1 and scaled back: the same codes, bit for bit, at any scale. Ordinary data are not touched.
+
+See docs/decisions/023-numbers-far-from-one.md.
 """
 
 from typing import Any

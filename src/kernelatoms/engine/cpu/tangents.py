@@ -7,6 +7,8 @@ C = S T', the distance of the subspaces a + span S and b + span T is
 
 All that is needed are inner products of the rows and tangents of a with those of b: one matrix
 product for many pairs, and then a small system for each.
+
+See docs/decisions/014-tangent-distances.md.
 """
 
 import math

@@ -13,6 +13,8 @@ when the last one has left, so that nothing writes into the caller's arrays afte
 
 The number of threads is ``KERNELATOMS_NUM_THREADS``, else ``OMP_NUM_THREADS`` (joblib sets it in
 its worker processes), else the processors this process may use.
+
+See docs/decisions/003-one-thread-pool.md.
 """
 
 import os

@@ -22,6 +22,8 @@ return ``DeviceArray``s. Inside the files they are functions of tensors (``on_te
 - ``class_parts``, ``local``, ``nearest``, ``pairs``: what classes leave of signals, small problems,
   neighbours, distances.
 - ``checksum``: has an array been edited in place?
+
+See docs/decisions/008-device-arrays.md.
 """
 
 from kernelatoms.engine.gpu import (

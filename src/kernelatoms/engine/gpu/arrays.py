@@ -4,6 +4,8 @@ It wraps one tensor and answers numpy's protocols (``__array_ufunc__``, ``__arra
 the methods of its arrays, as CuPy's arrays do. Types of results are numpy's. What is not known
 here raises a TypeError that names it, and nothing is ever copied to the host unasked:
 ``on_host`` asks. Numpy arrays that meet a DeviceArray are copied to its device.
+
+See docs/decisions/008-device-arrays.md.
 """
 
 import functools

@@ -3,6 +3,8 @@
 Each takes tensors where numpy takes arrays (numpy arrays among the arguments have been moved to the
 device before), with numpy's names and defaults, and returns tensors. ``on`` is the device where
 arrays without any other are made.
+
+See docs/decisions/008-device-arrays.md.
 """
 
 from collections.abc import Callable

@@ -1,4 +1,7 @@
-"""What codes a block of signals: the choice, and signals that a fast coder leaves unsettled."""
+"""What codes a block of signals: the choice, and signals that a fast coder leaves unsettled.
+
+See docs/decisions/009-gpu-precision.md.
+"""
 
 from collections.abc import Callable
 from functools import cache, partial

@@ -11,6 +11,8 @@ approximation. That is slower, and leaves nothing to be settled:
 
 What counts as rounding is what does in float32, the type of signals and codes; where inner products
 have the digits of float64, that of signals and codes alone (``exact`` of ``engine/cpu/greedy.py``).
+
+See docs/decisions/009-gpu-precision.md.
 """
 
 from typing import Any

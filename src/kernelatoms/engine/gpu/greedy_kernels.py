@@ -24,6 +24,8 @@ make a coefficient negative, two atoms whose looks differ by less than
     16 eps (|a first pick's correlation| + g |w|_1),
 
 many times what rounding changes in them. ``greedy_exact`` codes those in float64.
+
+See docs/decisions/009-gpu-precision.md.
 """
 
 from typing import Any, NamedTuple

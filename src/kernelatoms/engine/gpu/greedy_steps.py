@@ -6,6 +6,8 @@ fewer than half go on; then those that do move together. Once a step the host lo
 how many go on, how many atoms they have, and whether there are rare cases to be settled.
 
 Plain torch, on any device, in float32 and float64: what faster coders cannot settle comes here.
+
+See docs/decisions/011-gpu-programs.md.
 """
 
 from collections.abc import Callable

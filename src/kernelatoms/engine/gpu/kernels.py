@@ -1,4 +1,7 @@
-"""Whether Triton makes kernels for a device; without it, plain torch does the work."""
+"""Whether Triton makes kernels for a device; without it, plain torch does the work.
+
+See docs/decisions/011-gpu-programs.md.
+"""
 
 import importlib.util
 import os

@@ -5,6 +5,8 @@
 The same functions as those of ``engine/cpu/l1.py``, which says what they mean and return. Signals
 travel in blocks; ``l1_rounds`` codes one, ``l1_looks`` knows the forms that problems have, and
 ``l1_solvers`` solves small ones. Codes are certified in float64, as they are returned.
+
+See docs/decisions/026-gpu-l1-codes.md.
 """
 
 from collections.abc import Callable

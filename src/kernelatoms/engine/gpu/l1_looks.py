@@ -10,6 +10,8 @@ needs. ``small`` returns the problem among each signal's own atoms.
   change of a code, and the next round takes back what rounding did to that.
 - ``GramView``: the Gram matrix of all atoms is at hand.
 - ``CallbackView``: neither is; kernels are asked for what is needed.
+
+See docs/decisions/026-gpu-l1-codes.md.
 """
 
 import math

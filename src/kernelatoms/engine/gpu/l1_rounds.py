@@ -10,6 +10,8 @@ On an H200 a signal of 768 numbers over 16,384 atoms costs about: a screen 25 MF
 and 32 KiB of gradients written and read; a precise look the same in float64, 128 KiB; a small
 problem of 64 atoms 300 KiB of atoms, from cache mostly, and as many pivots of its tableau as the
 code has nonzeros. Two or three screens and one precise look are enough for most.
+
+See docs/decisions/026-gpu-l1-codes.md.
 """
 
 from collections.abc import Callable, Iterator

@@ -17,6 +17,8 @@ that depends on how many atoms are active; a signal needs about as many as its c
 
 An atom whose Schur complement is no more than rounding is spanned by the active ones. It cannot
 join, and if its |c| would pass alpha, weight moves onto it until one of those is at 0 and leaves.
+
+See docs/decisions/026-gpu-l1-codes.md.
 """
 
 import importlib

@@ -17,6 +17,8 @@ and its own norm stands for |x|. So a pick is that of float64 arithmetic.
 
 **Memory.** A block of B signals needs B k p floats for its directions and 8 B n_atoms / 128 bytes
 for what the screen left.
+
+See docs/decisions/010-gpu-screens.md.
 """
 
 from typing import Any

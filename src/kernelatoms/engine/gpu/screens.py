@@ -26,6 +26,8 @@ A pick is wrong only where this fails for the best atom itself: once in 10^13 st
 four million if the two were as dependent as can be. That holds for a uniformly random Q. Ours is
 two rounds of random signs and a Hartley transform, a matrix product of 16 bits; what that product
 loses is part of the slack.
+
+See docs/decisions/010-gpu-screens.md.
 """
 
 import math

@@ -3,6 +3,8 @@
 numpy itself says in which types an operation runs (``ufunc.resolve_dtypes``), so that types of
 results are numpy's: Python's numbers are weak, float32 with float64 is float64, whole numbers
 divide to float64. Operands are brought to these types and torch has nothing to decide.
+
+See docs/decisions/008-device-arrays.md.
 """
 
 from collections.abc import Callable

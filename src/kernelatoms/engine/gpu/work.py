@@ -2,6 +2,8 @@
 
 A card is busy with one large block; there are no threads to share it among, and BLAS has none to be
 held back. The names are those of ``engine.cpu``.
+
+See docs/decisions/011-gpu-programs.md.
 """
 
 from collections.abc import Callable, Iterator

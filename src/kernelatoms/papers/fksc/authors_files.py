@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelatoms import KSCDL
+from kernelatoms.coding import Expansion, KernelProblem, fksc, lasso
 from kernelatoms.datasets import load_harvard, load_pm25, load_traffic
 from kernelatoms.papers.figure import Claim, Curves, PaperFigure
 from kernelatoms.papers.fksc.coders import at_ratio
@@ -22,7 +23,6 @@ from kernelatoms.papers.fksc.compression import EXACT, NEAREST, PCA, errors
 from kernelatoms.papers.fksc.data import unit_rows
 from kernelatoms.papers.fksc.reported import FKSC, METRICS, RATIOS, SOURCE, table_2
 from kernelatoms.papers.study import DataHome, Setting, Size, Study
-from kernelatoms.pursuit import Expansion, KernelProblem, fksc, lasso
 from kernelatoms.similarity import make_kernel
 
 Array = NDArray[Any]

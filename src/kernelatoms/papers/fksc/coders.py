@@ -16,11 +16,11 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from kernelatoms import KSCDL
+from kernelatoms.coding import Codes, Expansion, KernelProblem, fksc, ksc, lasso
 from kernelatoms.papers.fksc.data import Columns, load_columns, unit_rows
 from kernelatoms.papers.fksc.reported import RATIOS
 from kernelatoms.papers.fksc.rivals import keep_on_average, kfmc, ksr_l21, lpm
 from kernelatoms.papers.study import DataHome, Setting
-from kernelatoms.pursuit import Codes, Expansion, KernelProblem, fksc, ksc, lasso
 from kernelatoms.similarity import Kernel, make_kernel
 
 Array = NDArray[Any]

@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelatoms import KSCDL
+from kernelatoms.coding import Expansion, KernelProblem, lasso
 from kernelatoms.papers.fksc.coders import CHANGE, LEARNED
 from kernelatoms.papers.fksc.data import load_columns
 from kernelatoms.papers.study import DataHome, Setting, Size, Study
-from kernelatoms.pursuit import Expansion, KernelProblem, lasso
 from kernelatoms.similarity import make_kernel
 
 Array = NDArray[Any]

@@ -17,7 +17,7 @@ import scipy.sparse
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from kernelatoms.pursuit import GivenProblem, lasso, solve_ridge
+from kernelatoms.coding import GivenProblem, lasso, solve_ridge
 
 Array = NDArray[Any]
 

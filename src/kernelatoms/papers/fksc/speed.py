@@ -20,11 +20,11 @@ from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 from kernelatoms import KSCDL
+from kernelatoms.coding import Codes, GivenProblem, fksc, ksc, lasso
 from kernelatoms.papers.fksc.coders import CHANGE
 from kernelatoms.papers.fksc.data import load_columns
 from kernelatoms.papers.fksc.reported import FKSC, KSC, SIGMA
 from kernelatoms.papers.study import DataHome, Setting, Size, Study
-from kernelatoms.pursuit import Codes, GivenProblem, fksc, ksc, lasso
 from kernelatoms.similarity import make_kernel
 
 Array = NDArray[Any]

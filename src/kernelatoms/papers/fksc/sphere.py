@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from threadpoolctl import threadpool_limits
 
+from kernelatoms.coding import LinearProblem, lasso
 from kernelatoms.papers.fksc.data import unit_rows
 from kernelatoms.papers.study import DataHome, Setting, Size, Study
-from kernelatoms.pursuit import LinearProblem, lasso
 
 Array = NDArray[Any]
 

@@ -10,9 +10,9 @@ mu chosen by leaving training rows out. A kernel by the name of a distance has a
 from typing import Any
 
 from kernelatoms import CRCClassifier, DKSVDClassifier, LCKSVDClassifier, SRCClassifier
+from kernelatoms.coding import PROJECTIONS
 from kernelatoms.papers.kcrc.reported import CRC, CRC_LCD, DKSVD, KCRC, LCD, LCKSVD, SRC
 from kernelatoms.papers.study import Setting
-from kernelatoms.pursuit import PROJECTIONS
 from kernelatoms.similarity import DISTANCES
 
 #: beta of the paper's kernel.

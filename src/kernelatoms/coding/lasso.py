@@ -1,0 +1,223 @@
+"""l1 coding over any coding problem, with a certificate.
+
+    min 1/2 |x - D w|^2 + alpha |w|_1                       (eq. (6) of the FKSC paper)
+
+to a duality gap that is returned: no other code is better by more than that.
+
+See docs/decisions/025-l1-active-sets.md.
+"""
+
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
+
+from kernelatoms.coding.codes import RaggedCodes
+from kernelatoms.coding.gram_policy import prefers_no_gram, rows_of
+from kernelatoms.coding.problem import CodingProblem, check_explained
+from kernelatoms.coding.tiny import enlarge, enlarged, put_back, tiny_signals, without
+from kernelatoms.engine import machine
+from kernelatoms.features.memory import check_fits
+from kernelatoms.similarity.base import check_flag
+
+Array = NDArray[Any]
+
+
+def lasso(
+    problem: CodingProblem,
+    alpha: float,
+    *,
+    positive: bool = False,
+    gap_tol: float = 1e-6,
+    start: Array | None = None,
+    candidates: NDArray[np.int32] | None = None,
+) -> RaggedCodes:
+    """Code all signals of a problem; computed in float64.
+
+    Parameters
+    ----------
+    problem : CodingProblem
+        Signals and atoms; energies must be known.
+    alpha : float
+        Weight of |w|_1, above 0.
+    positive : bool
+        Allow no negative coefficients.
+    gap_tol : float
+        Stop at a duality gap of this share of k(x, x).
+    start : array of shape (n_signals, n_atoms), optional
+        Codes to start from, such as those of a slightly different dictionary or alpha.
+    candidates : int32 array of shape (n_signals, n_candidates), optional
+        The atoms that each signal may use; -1 pads shorter lists.
+
+    Returns
+    -------
+    RaggedCodes
+        With ``gap``, that of the codes as they are returned: at most ``gap_tol`` of the energy (and
+        rounding, in float32), unless a ConvergenceWarning says otherwise.
+    """
+    check_flag("positive", positive)
+    check_energy(problem)
+    check_start(problem, start)
+    _ = problem.norms2  # which refuses atoms whose inner products do not fit
+
+    def code(
+        one: CodingProblem, weight: float, start: Array | None, lists: NDArray[np.int32] | None
+    ) -> RaggedCodes:
+        return _lasso(one, weight, positive, gap_tol, start, lists)
+
+    return code_at_any_size(problem, alpha, start, candidates, code)
+
+
+#: ``code(problem, alpha, start, candidates)``
+_Code = Callable[
+    [CodingProblem, float, Array | None, NDArray[np.int32] | None],
+    RaggedCodes,
+]
+
+
+def code_at_any_size(
+    problem: CodingProblem,
+    alpha: float,
+    start: Array | None,
+    candidates: NDArray[np.int32] | None,
+    code: _Code,
+) -> RaggedCodes:
+    """Return l1 codes; of signals whose squares are no numbers, those at another size."""
+    tiny = tiny_signals(problem)
+    if not len(tiny):
+        return code(problem, alpha, start, candidates)
+    codes = code(without(problem, tiny), alpha, start, candidates)
+    larger = enlarged(problem, tiny)
+    coded = code(
+        larger,
+        float(min(enlarge(alpha), np.finfo(np.float64).max)),
+        None if start is None else enlarge(start[tiny]),
+        None if candidates is None else candidates[tiny],
+    )
+    found = put_back(codes, tiny, coded, larger)
+    assert isinstance(found, RaggedCodes)
+    return found
+
+
+def _lasso(
+    problem: CodingProblem,
+    alpha: float,
+    positive: bool,
+    gap_tol: float,
+    start: Array | None,
+    candidates: NDArray[np.int32] | None,
+) -> RaggedCodes:
+    engine = machine(problem.norms2)
+    options: dict[str, Any] = {"positive": positive, "gap_tol": gap_tol}
+    if candidates is not None:
+
+        def local(first: int, stop: int) -> tuple[Array, Array, Array | None]:
+            grams, corrs = problem.local(first, stop, candidates[first:stop])
+            return grams, corrs, problem.energy(first, stop)
+
+        def local_start(first: int, stop: int) -> Array:
+            chosen = candidates[first:stop]
+            assert start is not None
+            codes = np.take_along_axis(start[first:stop], np.maximum(chosen, 0), axis=1)
+            return np.where(chosen < 0, 0, codes)
+
+        if not prefers_no_gram(problem, candidates.shape[1]):  # a check that needs all of it
+            problem.check_semidefinite()
+        coded = engine.lasso_local(
+            local, candidates, problem.dtype, alpha, **options,
+            start=None if start is None else local_start,
+        )  # fmt: skip
+    elif start is None and prefers_no_gram(problem, 32):
+        coded = engine.lasso_without_gram(
+            problem.products, problem.local, problem.gram_times, problem.n_signals,
+            problem.n_atoms, problem.dtype, alpha, rows=rows_of(problem), **options,
+        )  # fmt: skip
+    else:
+        problem.check_semidefinite()
+        coded = engine.lasso(
+            problem.gram, problem.products, problem.n_signals, problem.dtype, alpha, **options,
+            start=start,
+        )  # fmt: skip
+    return as_codes(coded, problem, gap_tol)
+
+
+def lasso_path(
+    problem: CodingProblem,
+    alphas: Sequence[float],
+    *,
+    positive: bool = False,
+    gap_tol: float = 1e-6,
+) -> list[RaggedCodes]:
+    """Code all signals at every alpha, largest first, each from the codes of the one before.
+
+    Parameters
+    ----------
+    problem : CodingProblem
+        Signals and atoms; energies must be known.
+    alphas : sequence of floats
+        Weights of |w|_1, above 0.
+    positive : bool
+        Allow no negative coefficients.
+    gap_tol : float
+        Stop at a duality gap of this share of k(x, x).
+
+    Returns
+    -------
+    list of RaggedCodes
+        In the order of ``alphas``.
+    """
+    check_fits(
+        8.0 * problem.n_signals * problem.n_atoms,
+        f"codes of {problem.n_signals} signals over {problem.n_atoms} atoms to go on from",
+        "Follow the path for fewer signals at a time.",
+    )
+    found: dict[float, RaggedCodes] = {}
+    start = None
+    for alpha in sorted(set(alphas), reverse=True):
+        found[alpha] = lasso(problem, alpha, positive=positive, gap_tol=gap_tol, start=start)
+        start = found[alpha].to_dense()
+    return [found[alpha] for alpha in alphas]
+
+
+def check_energy(problem: CodingProblem) -> None:
+    """Refuse signals whose energies are not known: there is no duality gap without them."""
+    if not problem.knows_energy:
+        raise ValueError(
+            "l1 coding needs k(x, x) of the signals for its duality gap, which a precomputed "
+            "kernel does not give; pass them as energy."
+        )
+
+
+def check_start(problem: CodingProblem, start: Array | None) -> None:
+    """Refuse codes to start from that are not those of these signals and atoms."""
+    if start is not None and start.shape != (problem.n_signals, problem.n_atoms):
+        raise ValueError(
+            f"start must hold a coefficient for each of {problem.n_signals} signals and "
+            f"{problem.n_atoms} atoms, got shape {start.shape}."
+        )
+
+
+def as_codes(
+    coded: tuple[Any, ...], problem: CodingProblem, gap_tol: float, **counts: Any
+) -> RaggedCodes:
+    """Return what an l1 engine coded, and warn where it stopped short of the gap."""
+    indptr, indices, values, left, gap, missed = coded
+    if not problem.is_trusted:
+        energies = problem.energy(0, problem.n_signals)
+        assert energies is not None  # asked for before coding
+        check_explained(problem, energies, left)
+    if missed.any():
+        warnings.warn(
+            f"l1 coding stopped at a duality gap above gap_tol={gap_tol:g} of the energy for "
+            f"{np.count_nonzero(missed)} of {len(gap)} signals (the largest is {gap.max():.2g}); "
+            "use a larger gap_tol or alpha, or atoms that are less alike.",
+            ConvergenceWarning,
+            stacklevel=7,
+        )
+    return RaggedCodes(
+        n_atoms=problem.n_atoms, error=np.maximum(left, 0.0), gap=gap, indptr=indptr,
+        indices=indices, values=values, **counts,
+    )  # fmt: skip

@@ -1,0 +1,239 @@
+"""Ridge codes of every training row over all other rows, and the weight mu that classifies best.
+
+With P = (A + mu I)^-1 and A the Gram matrix of all n atoms, the code of atom i over the others is
+known without another inverse: w_j = -P_ji / P_ii. So one eigendecomposition tells how well a mu
+classifies rows that are left out, exactly, for as many mu as one likes.
+
+Atoms that are seen through a projection Psi of kernel values (section 4.2 of the KCRC-LCD paper),
+z_j = sum_k psi_k G_kj, lose more with row i: its own term. With g = G_i, h = Z psi_i and s =
+|psi_i|^2, their inner products become A - g h' - h g' + s g g', a change of rank two, and the
+inverse is still known (Woodbury). The identity is the case h = g, s = 1.
+
+Atoms may be scaled to unit norm, z_j / |z_j|: their inner products are, and g and h with them. The
+norms stay those with row i's own term, one of n.
+
+See docs/decisions/029-leave-one-out.md.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelatoms.coding.decisions import ClassParts, Members, parts_of_dense_codes
+from kernelatoms.engine import machine, on_host
+from kernelatoms.features.linear_algebra import eigh
+from kernelatoms.similarity.base import check_flag
+
+Array = NDArray[Any]
+
+#: Weights that are tried, as multiples of the atoms' mean squared norm.
+MULTIPLES = tuple(10.0**power for power in range(-10, 2))
+
+
+def best_mu(
+    gram: Array,
+    labels: NDArray[np.intp],
+    n_classes: int,
+    *,
+    projected: bool = False,
+    psi: Array | None = None,
+    unit: bool = False,
+) -> tuple[float, float]:
+    """Return the weight of |w|^2 under which most rows are classified right by all others.
+
+    Parameters
+    ----------
+    gram : array of shape (n, n)
+        G, inner products of the rows; symmetric.
+    labels : array of shape (n,)
+        Their classes, ascending, 0 to n_classes - 1.
+    n_classes : int
+        The number of classes.
+    projected : bool
+        Whether rows are seen through a projection of their kernel values.
+    psi : array of shape (n, n_components) or None
+        That projection; None is the identity.
+    unit : bool
+        Whether rows so seen are scaled to unit norm.
+
+    Returns
+    -------
+    mu : float
+        The middle of the best ones, which are often many.
+    share : float
+        The share of rows that it classifies right.
+    """
+    rows = _Rows(gram, projected, psi, unit)
+    scale = float(np.diagonal(rows.A).mean())
+    if not scale > 0:
+        return 1.0, 0.0
+    edges = np.searchsorted(on_host(labels), np.arange(n_classes + 1))
+    members: Members = [slice(edges[c], edges[c + 1]) for c in range(n_classes)]
+
+    def right(multiple: float) -> float:
+        parts = rows.parts(rows.codes(multiple * scale), members)
+        return float(np.mean(parts.shares(np.dtype(np.float64)).argmax(axis=1) == labels))
+
+    # On the house's threads, each with a BLAS of one: a threaded one waits for busy cores.
+    found = machine(rows.A).each(right, MULTIPLES)
+    return _middle_of_best(found) * scale, max(found)
+
+
+def left_out_codes(
+    gram: Array,
+    mu: float,
+    *,
+    projected: bool = False,
+    psi: Array | None = None,
+    unit: bool = False,
+) -> Array:
+    """Return the ridge code of every row over all other rows, (n, n) with zeros on the diagonal.
+
+    Parameters
+    ----------
+    gram : array of shape (n, n)
+        G, inner products of the rows.
+    mu : float
+        Weight of |w|^2, above 0.
+    projected : bool
+        Whether rows are seen through a projection of their kernel values.
+    psi : array of shape (n, n_components) or None
+        That projection; None is the identity.
+    unit : bool
+        Whether rows so seen are scaled to unit norm.
+
+    Returns
+    -------
+    array of shape (n, n)
+    """
+    check_flag("projected", projected)
+    check_flag("unit", unit)
+    return _Rows(gram, projected, psi, unit).codes(mu)
+
+
+class _Rows:
+    """Training rows as atoms: A of the atoms, and what row i takes with it: rows of G and Ht."""
+
+    def __init__(self, gram: Array, projected: bool, psi: Array | None, unit: bool) -> None:
+        self.projected = projected
+        self.G = G = gram.astype(np.float64)
+        with machine(G).one_blas_thread():
+            if not projected:
+                self.A = G
+            elif psi is None:
+                self.A, self.Ht, self.s = G @ G, G, np.ones(len(G), like=G)
+            else:
+                Z = G @ psi
+                self.A, self.Ht, self.s = Z @ Z.T, psi @ Z.T, np.vecdot(psi, psi)
+            if unit:
+                norms = np.sqrt(np.diagonal(self.A))
+                scales = np.where(norms > 0, 1 / np.where(norms > 0, norms, 1), 0)
+                self.A = self.A * scales * scales[:, None]
+                self.G = G * scales
+                if projected:
+                    self.Ht = self.G if psi is None else self.Ht * scales
+            values, self.vectors = eigh(self.A)
+        self.values = np.maximum(values, 0.0)
+
+    def codes(self, mu: float) -> Array:
+        """Return each row's code over the others, (n, n)."""
+        P = (self.vectors / (self.values + mu)) @ self.vectors.T
+        own = np.diagonal(P)
+
+        def solved(right: Array) -> Array:
+            """Return M^-1 of the rows of ``right``, as rows, M being A + mu I without i."""
+            Q = (P @ right.T).T
+            Q -= P * (np.diagonal(Q) / own)[:, None]
+            np.fill_diagonal(Q, 0.0)
+            return Q
+
+        codes = -P / own[:, None]  # M^-1 A_i
+        np.fill_diagonal(codes, 0.0)
+        if not self.projected:
+            return codes
+        G, Ht, s = self.G, self.Ht, self.s
+        Mg = solved(G)
+        Mh = Mg if Ht is G else solved(Ht)
+        g_own, h_own = np.diagonal(G)[:, None], np.diagonal(Ht)[:, None]
+        # The signal is z_i less its own term too.
+        x = codes - h_own * Mg - g_own * Mh + (s[:, None] * g_own) * Mg
+        # (M + U C U') w = right with U = [g h], C = [[s, -1], [-1, 0]], C^-1 = [[0, -1], [-1, -s]]:
+        # w = x - M^-1 U (C^-1 + U'M^-1 U)^-1 U'x.
+        core = np.empty((len(G), 2, 2), like=G)
+        core[:, 0, 0] = np.vecdot(G, Mg)
+        core[:, 0, 1] = core[:, 1, 0] = np.vecdot(G, Mh) - 1.0
+        core[:, 1, 1] = np.vecdot(Ht, Mh) - s
+        right = np.stack([np.vecdot(G, x), np.vecdot(Ht, x)], axis=1)
+        inner = np.linalg.solve(core, right[:, :, None])[:, :, 0]
+        return x - inner[:, :1] * Mg - inner[:, 1:] * Mh
+
+    def parts(self, codes: Array, members: Members) -> ClassParts:
+        """Return what classes leave of rows, each coded over the others."""
+        A = self.A
+        grams = [A[own, own] for own in members]
+        found = parts_of_dense_codes(A, np.diagonal(A), codes, members, grams)
+        if not self.projected:
+            return found
+        G, Ht, s = self.G, self.Ht, self.s[:, None]
+        g_own, h_own = np.diagonal(G)[:, None], np.diagonal(Ht)[:, None]
+        # What its own term adds to the residual y - D_c w_c is psi_i (G_ii - g'w_c): take it off.
+        along_g = g_own - np.stack([np.vecdot(codes[:, own], G[:, own]) for own in members], 1)
+        along_h = h_own - np.stack([np.vecdot(codes[:, own], Ht[:, own]) for own in members], 1)
+        residuals2 = found.residuals2 - 2 * along_g * along_h + s * along_g**2
+        energies = found.energies - (2 * g_own * h_own - s * g_own**2)[:, 0]
+        return ClassParts(np.maximum(residuals2, 0.0), found.norms2, np.maximum(energies, 0.0))
+
+
+def best_local_mu(
+    grams: Array,
+    corrs: Array,
+    energies: Array,
+    owners: NDArray[np.int64],
+    labels: NDArray[np.intp],
+    n_classes: int,
+    *,
+    columns: bool,
+) -> float:
+    """Return the weight of |w|^2 under which most rows are classified right by their neighbours.
+
+    Parameters
+    ----------
+    grams, corrs, energies : arrays of shape (n, K, K), (n, K) and (n,)
+        Inner products of each row's neighbours, itself not among them, of the row with these, and
+        of the row with itself.
+    owners : array of shape (n, K)
+        The classes of the neighbours, -1 where there are fewer.
+    labels : array of shape (n,)
+        The classes of the rows.
+    n_classes : int
+        The number of classes.
+    columns : bool
+        As of ``best_mu``.
+
+    Returns
+    -------
+    float
+        The middle of the best ones.
+    """
+    norms2 = np.diagonal(grams, axis1=1, axis2=2) if not columns else np.vecdot(grams, grams)
+    scale = float(norms2[owners >= 0].astype(np.float64).mean()) if (owners >= 0).any() else 0.0
+    if not scale > 0:
+        return 1.0
+    engine, right = machine(corrs), []
+    for multiple in MULTIPLES:
+        weights = engine.ridge_local(grams, corrs, multiple * scale, columns)
+        found = engine.class_parts_local(
+            grams, corrs, energies, weights, owners, n_classes, columns
+        )
+        shares = ClassParts(found[0], found[1], energies).shares(np.dtype(np.float64))
+        right.append(float(np.mean(shares.argmax(axis=1) == labels)))
+    return _middle_of_best(right) * scale
+
+
+def _middle_of_best(right: Sequence[float]) -> float:
+    """Return the geometric mean of the multiples that classify most rows right."""
+    best = [multiple for multiple, share in zip(MULTIPLES, right, strict=True)
+            if share == max(right)]  # fmt: skip
+    return float(np.exp(np.mean(np.log(best))))

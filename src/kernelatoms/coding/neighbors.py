@@ -1,0 +1,277 @@
+"""Which atoms are near a signal: the locality constrained dictionary of the KCRC-LCD paper.
+
+- ``nearest_in_space``: by the distance in feature space, from a coding problem alone;
+- ``nearest_by``: by any distance of rows, on descriptors that are computed once (``described``);
+- ``refine``: coarse to fine (Alg. 4): the nearest of every signal's own candidates;
+- ``ascending``: the order in which codes want their atoms.
+
+``approximate`` has a faster search among very many atoms. All return atoms nearest first, int32,
+and hold a block of distances at a time.
+
+See docs/decisions/027-local-problems.md.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelatoms.coding.local_values import falls_with_l2
+from kernelatoms.coding.problem import CodingProblem, KernelProblem, LinearProblem
+from kernelatoms.engine import is_array, machine
+from kernelatoms.similarity import make_distance
+from kernelatoms.similarity.missing import rows_with_missing
+
+Array = NDArray[Any]
+#: Descriptors of rows, one array for every part of a distance.
+Described = tuple[Any, ...]
+
+# Signals and atoms compared at once: enough for BLAS, and a few MiB of distances.
+_ROWS, _ATOMS = 512, 2048
+# Bytes of candidates' descriptors held at once.
+_ROWS_BYTES = 1 << 22
+
+_NOT_FINITE = "distance returned NaN or infinity; it must be finite on these rows."
+
+
+def nearest_in_space(problem: CodingProblem, n_neighbors: int) -> NDArray[np.int32]:
+    """Return the atoms nearest to every signal in feature space, nearest first, ties by number.
+
+    Parameters
+    ----------
+    problem : CodingProblem
+        Signals and atoms; |x - d|^2 is |d|^2 - 2 <x, d> up to the signal's energy, which need not
+        be known.
+    n_neighbors : int
+        K, from 1 to the number of atoms.
+
+    Returns
+    -------
+    (n_signals, K) int32
+    """
+    check_n_neighbors(n_neighbors, problem.n_atoms)
+    found = np.empty((problem.n_signals, n_neighbors), np.int32, like=problem.like)
+    rows = _as_rows(problem)
+
+    def from_products(start: int, stop: int) -> None:
+        corr, _ = problem.products(start, stop)
+        engine = machine(corr)
+        indices, values = engine.none_yet(stop - start, n_neighbors, corr.dtype, like=corr)
+        engine.keep_smallest(corr, 0, indices, values, offsets=problem.norms2, factor=-2.0)
+        engine.in_order(indices, values)
+        found[start:stop] = indices
+
+    if rows is None:
+        _ = problem.norms2  # computed before threads ask for it
+        machine(found).for_blocks(problem.n_signals, 2 * problem.n_atoms, 8, from_products)
+    else:
+        _nearest_rows(*rows, found)
+    return found
+
+
+def _as_rows(problem: CodingProblem) -> tuple[Array, Array] | None:
+    """Return signals and atoms whose distances as rows rank the atoms, where there are such."""
+    if isinstance(problem, LinearProblem):
+        signals, atoms = problem.signals, problem.atoms.rows
+    elif isinstance(problem, KernelProblem) and falls_with_l2(problem.atoms.kernel):
+        signals, atoms = problem.signals, problem.atoms.expansion.anchors
+        if problem.atoms.expansion.coef is not None:
+            return None
+    else:
+        return None
+    if len(rows_with_missing(signals)):
+        if isinstance(problem, LinearProblem):
+            raise ValueError("Signals whose neighbours are asked for must have no missing values.")
+        return None
+    engine = machine(signals)
+    if signals.dtype != atoms.dtype or not (
+        engine.all_ordinary(engine.squared_norms(signals), signals.dtype)
+        and engine.all_ordinary(engine.squared_norms(atoms), signals.dtype)
+    ):
+        return None
+    return signals, atoms
+
+
+def _nearest_rows(signals: Array, atoms: Array, found: NDArray[np.int32]) -> None:
+    """Write the atoms nearest to signals by l2 into ``found``, by blocks of one matrix product."""
+    engine = machine(signals)
+    norms2 = engine.squared_norms(atoms).astype(atoms.dtype)
+
+    def work(start: int, stop: int) -> None:
+        rows = signals[start:stop]
+        indices, values = engine.none_yet(len(rows), found.shape[1], rows.dtype, like=rows)
+        for first in range(0, len(atoms), _ATOMS):
+            part = slice(first, first + _ATOMS)
+            products = rows @ atoms[part].T
+            engine.keep_smallest(
+                products, first, indices, values, offsets=norms2[part], factor=-2.0
+            )
+        engine.in_order(indices, values)
+        found[start:stop] = indices
+
+    engine.for_rows(len(signals), _ROWS, work)
+
+
+def described(distance: Any, rows: Array) -> Described:
+    """Return what ``nearest_by`` and ``refine`` compare: descriptors, by every part of a distance.
+
+    Parameters
+    ----------
+    distance : str or object
+        A name, or an object with ``describe(rows)`` and ``compare(A, B)``. A union of distances
+        has several ``parts``, which are such objects; others are their own only part.
+    rows : array of shape (n, n_features)
+        Signals or atoms.
+
+    Returns
+    -------
+    tuple
+        Descriptors of all rows, one for every part.
+    """
+    return tuple(part.describe(rows) for part in _parts(distance))
+
+
+def nearest_by(distance: Any, A: Described, B: Described, n_neighbors: int) -> NDArray[np.int32]:
+    """Return the atoms nearest to every signal by a distance, nearest first, ties by number.
+
+    Parameters
+    ----------
+    distance : str or object
+        As of ``described``.
+    A : tuple
+        Signals, described: n.
+    B : tuple
+        Atoms, described: m.
+    n_neighbors : int
+        K, from 1 to m.
+
+    Returns
+    -------
+    (n, K) int32, of a union of p parts (n, p K)
+        A union holds the K nearest by each part: first the nearest by every part in turn, then the
+        second, and so on, each atom once; -1 fills the end.
+    """
+    parts = _parts(distance)
+    check_n_neighbors(n_neighbors, len(B[0]))
+    found = [
+        _nearest_descriptors(part, a, b, n_neighbors)
+        for part, a, b in zip(parts, A, B, strict=True)
+    ]
+    return found[0] if len(found) == 1 else _united(found)
+
+
+def _nearest_descriptors(distance: Any, A: Any, B: Any, n_neighbors: int) -> NDArray[np.int32]:
+    found = np.empty((len(A), n_neighbors), np.int32, like=A if is_array(A) else None)
+
+    def work(start: int, stop: int) -> None:
+        indices, values = machine(found).none_yet(stop - start, n_neighbors, np.float64, like=found)
+        for first in range(0, len(B), _ATOMS):
+            far = distance.compare(A[start:stop], B[first : first + _ATOMS])
+            far = np.asarray(far, like=found)
+            machine(found).keep_smallest(far.astype(np.float64), first, indices, values)
+        if (indices < 0).any():
+            raise ValueError(_NOT_FINITE)
+        machine(found).in_order(indices, values)
+        found[start:stop] = indices
+
+    machine(found).for_rows(len(A), _ROWS, work)
+    return found
+
+
+def refine(
+    distance: Any,
+    A: Described,
+    B: Described,
+    candidates: NDArray[np.int32],
+    n_neighbors: int,
+) -> NDArray[np.int32]:
+    """Return the nearest of every signal's own candidates: Alg. 4 of the KCRC-LCD paper.
+
+    Parameters
+    ----------
+    distance : str or object
+        The fine distance, as of ``described``.
+    A : tuple
+        Signals, described: n.
+    B : tuple
+        Atoms, described.
+    candidates : (n, K_c) int32
+        The atoms nearest by a coarse distance; -1 pads shorter lists.
+    n_neighbors : int
+        K, from 1 to K_c.
+
+    Returns
+    -------
+    As of ``nearest_by``; -1 where a list has fewer than K atoms. Ties keep the coarse order.
+    """
+    parts = _parts(distance)
+    check_n_neighbors(n_neighbors, candidates.shape[1])
+    found = [
+        _refined(part, a, b, candidates, n_neighbors)
+        for part, a, b in zip(parts, A, B, strict=True)
+    ]
+    return found[0] if len(found) == 1 else _united(found)
+
+
+def _refined(
+    distance: Any, A: Any, B: Any, candidates: NDArray[np.int32], n_neighbors: int
+) -> NDArray[np.int32]:
+    found = np.empty((len(A), n_neighbors), np.int32, like=candidates)
+
+    def work(start: int, stop: int) -> None:
+        own = candidates[start:stop]
+        far = _to_candidates(distance, A[start:stop], B, np.maximum(own, 0))
+        if not np.isfinite(far[own >= 0]).all():
+            raise ValueError(_NOT_FINITE)
+        far[own < 0] = np.inf
+        places, _ = machine(far).smallest(far, n_neighbors)
+        best = np.take_along_axis(own, np.maximum(places, 0), axis=1)
+        found[start:stop] = np.where(places < 0, -1, best)
+
+    each_own = candidates.shape[1] * int(np.prod(np.shape(B)[1:], initial=1))
+    rows = max(_ROWS_BYTES // max(8 * each_own, 1), 1)
+    machine(found).for_rows(len(A), rows, work)
+    return found
+
+
+def _to_candidates(distance: Any, A: Any, B: Any, own: NDArray[np.int32]) -> Array:
+    """Return the distances of every signal to its own candidates, (n, K)."""
+    if getattr(distance, "takes_stacks", False):
+        return np.array(distance.compare(A[:, None], B[own])[:, 0], np.float64, like=own)
+    each = [distance.compare(A[s : s + 1], B[own[s]])[0] for s in range(len(own))]
+    return np.array(each, np.float64).reshape(own.shape)
+
+
+def ascending(candidates: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Return lists of atoms in ascending order, as codes have them; -1 fills the end."""
+    last = np.iinfo(np.int32).max
+    ordered = np.sort(np.where(candidates < 0, last, candidates), axis=1)
+    return np.where(ordered == last, -1, ordered).astype(np.int32)
+
+
+def _parts(distance: Any) -> tuple[Any, ...]:
+    """Return the distances whose nearest atoms, together, are the neighbours of a signal."""
+    distance = make_distance(distance)
+    return tuple(getattr(distance, "parts", (distance,)))
+
+
+def _united(found: list[NDArray[np.int32]]) -> NDArray[np.int32]:
+    """Return lists as one: the first of each, the second of each and so on, every atom once."""
+    lists = np.stack(found, axis=2).reshape(len(found[0]), -1)
+    order = np.argsort(lists, axis=1, kind="stable")
+    sorted_lists = np.take_along_axis(lists, order, axis=1)
+    again = np.zeros(lists.shape, bool)
+    repeats = np.zeros(lists.shape, bool)
+    repeats[:, 1:] = sorted_lists[:, 1:] == sorted_lists[:, :-1]
+    np.put_along_axis(again, order, repeats, axis=1)
+    lists[again] = -1
+    to_the_end = np.argsort(lists < 0, axis=1, kind="stable")
+    return np.take_along_axis(lists, to_the_end, axis=1)
+
+
+def check_n_neighbors(n_neighbors: Any, most: int) -> None:
+    """Refuse what is no number of neighbours."""
+    if isinstance(n_neighbors, bool) or not isinstance(n_neighbors, int | np.integer):
+        raise TypeError(f"n_neighbors must be a whole number, got {n_neighbors!r}.")
+    if not 1 <= n_neighbors <= most:
+        raise ValueError(f"n_neighbors must be from 1 to {most}, got {n_neighbors}.")

@@ -1,0 +1,394 @@
+"""Coding problems: all that a pursuit needs to know of signals and atoms.
+
+A pursuit sees inner products of atoms, of signals with atoms, and the signals' energies, block by
+block, and nothing else. Linear coding, kernel coding and coding from given inner products are
+therefore one small class each and no pursuit knows which it has.
+
+Missing values (NaN) of signals are the exception: over rows, each signal then sees its own part of
+the atoms, and has a Gram matrix of its own. ``split_missing`` sets those signals apart. Kernels
+that can estimate inner products from a part of a row need no exception.
+
+See docs/decisions/019-kernel-blind-pursuits.md.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Protocol, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelatoms.coding.atoms import Atoms, KernelAtoms, LinearAtoms, check_eigenvalues
+from kernelatoms.engine import machine
+from kernelatoms.features.expansion import Expansion
+from kernelatoms.features.gram_check import check_gram
+from kernelatoms.similarity import LinearKernel
+from kernelatoms.similarity.base import check_flag
+from kernelatoms.similarity.missing import rows_with_missing
+
+Array = NDArray[Any]
+Products = tuple[Array, Array | None]
+
+# An inner product alone takes as long as so many of a matrix product.
+_FEW = 4
+
+
+class CodingProblem(Protocol):
+    """Signals to be written in atoms, known through inner products only."""
+
+    n_signals: int
+    n_atoms: int
+    dtype: np.dtype[Any]
+    #: One of its arrays: new ones are made like it, by the machine where it lives.
+    like: Array
+
+    @property
+    def gram(self) -> Array:
+        """Inner products of the atoms, (n_atoms, n_atoms)."""
+
+    @property
+    def gram_is_known(self) -> bool:
+        """Whether ``gram`` costs nothing any more."""
+
+    @property
+    def norms2(self) -> Array:
+        """Squared norms of the atoms, (n_atoms,)."""
+
+    @property
+    def knows_energy(self) -> bool:
+        """Whether the squared norms of signals are known."""
+
+    @property
+    def is_trusted(self) -> bool:
+        """Whether all inner products surely are those of vectors."""
+
+    def products(self, start: int, stop: int) -> Products:
+        """Return inner products of signals start..stop with all atoms, and their energies.
+
+        (n, n_atoms) and (n,); None for energies that are not known. Both may be of a wider type
+        than ``dtype``, where that could not hold them.
+        """
+
+    def products_at(
+        self, start: int, stop: int, indptr: NDArray[np.int64], indices: NDArray[np.int32]
+    ) -> Products:
+        """Return the inner products with the atoms that codes use alone, and the energies.
+
+        Signal start + s uses the atoms indptr[s] to indptr[s + 1] of ``indices``: products are one
+        list, from indptr[0] to indptr[-1].
+        """
+
+    def local(self, start: int, stop: int, candidates: NDArray[np.int32]) -> tuple[Array, Array]:
+        """Return what signals start..stop see of their own candidates alone (n, K).
+
+        Gram matrices (n, K, K) and inner products (n, K), 0 where a list is padded with -1.
+        """
+
+    def energy(self, start: int, stop: int) -> Array | None:
+        """Return the squared norms of signals start..stop, or None where they are not known."""
+
+    def gram_rows(self, atoms: NDArray[np.integer]) -> Array:
+        """Return rows of the Gram matrix, without the rest of it."""
+
+    def gram_times(self, weights: Array, candidates: NDArray[np.int32]) -> Array:
+        """Return the inner products of combined atoms with all atoms, (n, n_atoms).
+
+        Row s combines the atoms ``candidates[s]`` with ``weights[s]``; -1 has weight 0.
+        """
+
+    def check_semidefinite(self) -> None:
+        """Refuse atoms whose Gram matrix is not positive semi-definite."""
+
+    @property
+    def gains_digits(self) -> bool:
+        """Whether inner products in float64 surely have more digits than these of float32."""
+
+    def in_float64(self, signals: NDArray[np.intp]) -> "CodingProblem":
+        """Return the problem of some signals, with inner products in float64."""
+
+
+class _SignalsOverAtoms:
+    """Rows of ``signals`` over atoms that know how to compare with rows."""
+
+    def __init__(self, signals: Array, atoms: Atoms) -> None:
+        self.signals = self.like = signals
+        self.atoms = atoms
+        self.n_signals, self.n_atoms = len(signals), atoms.n_atoms
+        self.dtype = signals.dtype
+
+    @property
+    def gram(self) -> Array:
+        """Inner products of the atoms."""
+        return self.atoms.gram
+
+    @property
+    def gram_is_known(self) -> bool:
+        """Whether ``gram`` costs nothing any more."""
+        return self.atoms.gram_is_known
+
+    @property
+    def norms2(self) -> Array:
+        """Squared norms of the atoms."""
+        return self.atoms.norms2
+
+    @property
+    def knows_energy(self) -> bool:
+        """Whether the squared norms of signals are known."""
+        return self.atoms.knows_energy
+
+    @property
+    def is_trusted(self) -> bool:
+        """Whether all inner products surely are those of vectors."""
+        return True
+
+    def products(self, start: int, stop: int) -> Products:
+        """Return inner products of signals start..stop with all atoms, and their energies."""
+        rows = self.signals[start:stop]
+        return self.atoms.inner(rows), self.atoms.energy(rows)
+
+    def products_at(
+        self, start: int, stop: int, indptr: NDArray[np.int64], indices: NDArray[np.int32]
+    ) -> Products:
+        """Return the inner products with the atoms that codes use alone, and the energies."""
+        return _picked(self.products(start, stop), indptr, indices)
+
+    def local(self, start: int, stop: int, candidates: NDArray[np.int32]) -> tuple[Array, Array]:
+        """Return what signals start..stop see of their own candidates alone."""
+        return self.atoms.local(self.signals[start:stop], candidates)
+
+    def energy(self, start: int, stop: int) -> Array | None:
+        """Return the squared norms of signals start..stop, or None where they are not known."""
+        return self.atoms.energy(self.signals[start:stop])
+
+    def gram_rows(self, atoms: NDArray[np.integer]) -> Array:
+        """Return rows of the Gram matrix, without the rest of it."""
+        return self.atoms.gram_rows(atoms)
+
+    def gram_times(self, weights: Array, candidates: NDArray[np.int32]) -> Array:
+        """Return the inner products of combined atoms with all atoms."""
+        return self.atoms.gram_times(weights, candidates)
+
+    def check_semidefinite(self) -> None:
+        """Refuse atoms whose Gram matrix is not positive semi-definite."""
+        self.atoms.check_semidefinite()
+
+    @property
+    def gains_digits(self) -> bool:
+        """Whether inner products in float64 surely have more digits than these of float32."""
+        return bool(self.dtype == np.float32 and self.atoms.gains_digits)
+
+    def in_float64(self, signals: NDArray[np.intp]) -> Self:
+        """Return the problem of some signals, with inner products in float64."""
+        wide = self.signals[signals].astype(np.float64)
+        return type(self)(wide, self.atoms.in_float64)
+
+
+class LinearProblem(_SignalsOverAtoms):
+    """Rows of ``signals`` over rows of ``atoms``; ``complete`` rows are known to miss nothing."""
+
+    atoms: LinearAtoms
+
+    def __init__(
+        self, signals: Array, atoms: Array | LinearAtoms, *, complete: bool = False
+    ) -> None:
+        super().__init__(signals, atoms if isinstance(atoms, LinearAtoms) else LinearAtoms(atoms))
+        self.complete = check_flag("complete", complete)
+
+    def products(self, start: int, stop: int) -> Products:
+        """Return inner products of signals start..stop with all atoms, and their energies."""
+        energy = self.energy(start, stop)
+        near, exponents = self._ordinary(start, stop, energy)
+        return _scaled(self.atoms.inner(near), exponents), energy
+
+    def products_at(
+        self, start: int, stop: int, indptr: NDArray[np.int64], indices: NDArray[np.int32]
+    ) -> Products:
+        """Return the inner products with the atoms that codes use alone, and the energies."""
+        few = _FEW * (indptr[-1] - indptr[0]) < (stop - start) * self.n_atoms
+        energy = self.energy(start, stop)
+        near, exponents = self._ordinary(start, stop, energy)
+        if not few or exponents is not None or near.dtype != self.atoms.rows.dtype:
+            return super().products_at(start, stop, indptr, indices)
+        return machine(near).products_at(near, self.atoms.rows, indptr, indices), energy
+
+    def local(self, start: int, stop: int, candidates: NDArray[np.int32]) -> tuple[Array, Array]:
+        """Return what signals start..stop see of their own candidates alone."""
+        near, exponents = self._ordinary(start, stop, self.energy(start, stop))
+        grams, corr = self.atoms.local(near, candidates)
+        return grams, _scaled(corr, exponents)
+
+    def energy(self, start: int, stop: int) -> Array:
+        """Return the squared norms of signals start..stop."""
+        return self.atoms.energy(self.signals[start:stop])
+
+    def _ordinary(
+        self, start: int, stop: int, energy: Array
+    ) -> tuple[Array, NDArray[np.int32] | None]:
+        """Return signals, at powers of two of themselves where their products would not fit."""
+        rows, engine = self.signals[start:stop], machine(self.signals)
+        if engine.all_ordinary(energy, self.dtype):
+            return rows, None
+        return engine.to_ordinary(rows, ~engine.is_ordinary(energy, self.dtype), self.dtype)
+
+
+def _picked(products: Products, indptr: NDArray[np.int64], indices: NDArray[np.int32]) -> Products:
+    """Return of inner products with all atoms those that codes use, in one list."""
+    corr, energy = products
+    rows = np.repeat(np.arange(len(corr), like=indptr), np.diff(indptr))
+    return corr[rows, indices[indptr[0] : indptr[-1]]], energy
+
+
+def _scaled(corr: Array, exponents: NDArray[np.int32] | None) -> Array:
+    """Return inner products of signals divided by powers of two as those of the signals."""
+    if exponents is None:
+        return corr
+    return np.ldexp(corr.astype(np.float64), exponents[:, None])
+
+
+class KernelProblem(_SignalsOverAtoms):
+    """Mapped rows phi(x) over vectors of their feature space."""
+
+    atoms: KernelAtoms
+
+    def __init__(self, signals: Array, atoms: Expansion | KernelAtoms) -> None:
+        super().__init__(signals, atoms if isinstance(atoms, KernelAtoms) else KernelAtoms(atoms))
+
+    def products(self, start: int, stop: int) -> Products:
+        """Return inner products of signals start..stop with all atoms, and their energies."""
+        corr, energy = super().products(start, stop)
+        if energy is not None and not energy.all():
+            corr = np.where(energy[:, None] == 0, 0, corr)  # of the origin: the rest is rounding
+        return corr, energy
+
+    @property
+    def is_trusted(self) -> bool:
+        """Whether the kernel is positive semi-definite; estimates are as they are."""
+        return bool(self.atoms.kernel.semidefinite) or len(rows_with_missing(self.signals)) > 0
+
+
+class GivenProblem:
+    """Inner products computed by the caller; ``trusted`` ones surely are those of vectors."""
+
+    gram_is_known = True
+    gains_digits = False
+
+    def __init__(
+        self, gram: Array, corr: Array, energy: Array | None = None, *, trusted: bool = False
+    ) -> None:
+        self.is_trusted = check_flag("trusted", trusted)
+        if not trusted:
+            check_gram(gram, "the Gram matrix of the atoms")
+        self.gram = machine(gram).laid_out(gram)
+        self.norms2 = np.diagonal(gram).copy()
+        self.corr = self.like = corr
+        self._energy = energy
+        self.n_signals, self.n_atoms = corr.shape
+        self.dtype = corr.dtype
+
+    @property
+    def knows_energy(self) -> bool:
+        """Whether the squared norms of signals were given."""
+        return self._energy is not None
+
+    def products(self, start: int, stop: int) -> Products:
+        """Return inner products of signals start..stop with all atoms, and their energies."""
+        return self.corr[start:stop], self.energy(start, stop)
+
+    def products_at(
+        self, start: int, stop: int, indptr: NDArray[np.int64], indices: NDArray[np.int32]
+    ) -> Products:
+        """Return the inner products with the atoms that codes use alone, and the energies."""
+        return _picked(self.products(start, stop), indptr, indices)
+
+    def local(self, start: int, stop: int, candidates: NDArray[np.int32]) -> tuple[Array, Array]:
+        """Return what signals start..stop see of their own candidates alone."""
+        corr = np.take_along_axis(self.corr[start:stop], np.maximum(candidates, 0), axis=1)
+        return machine(self.gram).gather(self.gram, candidates), np.where(candidates < 0, 0, corr)
+
+    def energy(self, start: int, stop: int) -> Array | None:
+        """Return the squared norms of signals start..stop, if they were given."""
+        return None if self._energy is None else self._energy[start:stop]
+
+    def gram_rows(self, atoms: NDArray[np.integer]) -> Array:
+        """Return rows of the Gram matrix."""
+        return self.gram[atoms]
+
+    def gram_times(self, weights: Array, candidates: NDArray[np.int32]) -> Array:
+        """Return the inner products of combined atoms with all atoms."""
+        return (weights[:, None] @ self.gram[candidates])[:, 0]
+
+    def check_semidefinite(self) -> None:
+        """Refuse a Gram matrix that is not positive semi-definite."""
+        if not self.is_trusted:
+            check_eigenvalues(self.gram)
+
+    def in_float64(self, signals: NDArray[np.intp]) -> "GivenProblem":
+        """Return the problem of some signals, with the same inner products in float64."""
+        energy = None if self._energy is None else self._energy[signals]
+        corr = self.corr[signals].astype(np.float64)
+        return GivenProblem(self.gram.astype(np.float64), corr, energy, trusted=True)
+
+
+def check_explained(problem: CodingProblem, energies: Array, left: Array) -> None:
+    """Refuse signals of which codes explain more than there is, beyond rounding.
+
+    Parameters
+    ----------
+    problem : CodingProblem
+        Only those are looked at that do not surely belong to vectors.
+    energies : array of shape (n_signals,)
+        k(x, x).
+    left : array of shape (n_signals,)
+        Squared residuals, as they come out.
+    """
+    if problem.is_trusted:
+        return
+    slack = np.sqrt(np.finfo(problem.dtype).eps) * np.abs(left - energies)
+    wrong = np.flatnonzero((left < -slack) | ~np.isfinite(left))
+    if len(wrong):
+        s = int(wrong[0])
+        if isinstance(problem, GivenProblem):
+            raise ValueError(
+                f"energy[{s}] = {energies[s]:.6g} is less than the {energies[s] - left[s]:.6g} "
+                f"that the code of signal {s} explains: energy must hold k(x, x) of the signals, "
+                "under the kernel of X and dictionary."
+            )
+        raise ValueError(
+            f"kernel is not positive semi-definite: k(x, x) = {energies[s]:.6g} of signal {s} is "
+            f"less than the {energies[s] - left[s]:.6g} that its code explains. Choose another "
+            "kernel (sigmoid kernels often are not) or other parameters."
+        )
+
+
+@dataclass(frozen=True)
+class Split:
+    """A problem in two: its complete signals, and rows over rows for those that miss values."""
+
+    complete_rows: NDArray[np.intp]
+    complete: CodingProblem
+    partial_rows: NDArray[np.intp]
+    partial: LinearProblem
+
+
+def split_missing(problem: CodingProblem) -> Split | None:
+    """Return a linear problem whose signals miss values in two parts; None for all others."""
+    if not isinstance(problem, LinearProblem | KernelProblem):
+        return None
+    if isinstance(problem, LinearProblem) and problem.complete:
+        return None
+    if isinstance(problem, KernelProblem) and not isinstance(problem.atoms.kernel, LinearKernel):
+        return None
+    partial = rows_with_missing(problem.signals)
+    if not len(partial):
+        return None
+    complete = np.delete(np.arange(problem.n_signals), partial)
+    rows: LinearAtoms
+    if isinstance(problem, LinearProblem):
+        rows = problem.atoms
+    else:
+        anchors, coef = problem.atoms.expansion.anchors, problem.atoms.expansion.coef
+        combined = anchors if coef is None else coef.T @ anchors
+        rows = LinearAtoms(np.ascontiguousarray(combined, dtype=problem.dtype))
+    return Split(
+        complete, type(problem)(problem.signals[complete], problem.atoms),  # type: ignore[arg-type]
+        partial, LinearProblem(problem.signals[partial], rows),
+    )  # fmt: skip

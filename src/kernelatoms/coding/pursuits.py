@@ -1,0 +1,181 @@
+"""A pursuit with its parameters chosen: what a learner codes with, pass after pass.
+
+Learners keep flat parameters and build a choice from them; an update says which kinds of choice it
+can learn from.
+
+See docs/decisions/019-kernel-blind-pursuits.md.
+"""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelatoms.coding.codes import Codes, RaggedCodes
+from kernelatoms.coding.ksc import fksc, ksc
+from kernelatoms.coding.lasso import lasso
+from kernelatoms.coding.neighbors import ascending, nearest_in_space
+from kernelatoms.coding.omp import omp
+from kernelatoms.coding.problem import CodingProblem
+from kernelatoms.coding.ridge import ridge
+from kernelatoms.coding.threshold import threshold
+
+#: Atoms that each signal may use, (n_signals, K), ascending, filled up by -1; None for all.
+Candidates = NDArray[np.int32] | None
+
+
+class Pursuit(Protocol):
+    """A way to code signals, its parameters bound: called with a problem, it returns codes."""
+
+    def __call__(self, problem: CodingProblem, candidates: Candidates = None) -> Codes:
+        """Return the codes of all signals, over all atoms or each one's own (n, K)."""
+
+
+@dataclass(frozen=True)
+class OMP:
+    """Greedy codes.
+
+    Parameters
+    ----------
+    n_nonzero : int
+        The most atoms a signal may use.
+    selection : {"omp", "ols"}
+        Pick the atom of largest correlation, or of largest residual decrease.
+    positive : bool
+        Allow no negative coefficients.
+    max_residual : float or None
+        Stop earlier, once |residual| is no more than this.
+    """
+
+    n_nonzero: int
+    selection: str = "omp"
+    positive: bool = False
+    max_residual: float | None = None
+
+    def __call__(self, problem: CodingProblem, candidates: Candidates = None) -> Codes:
+        """Return the codes of all signals, padded."""
+        codes = omp(
+            problem, self.n_nonzero, selection=self.selection, positive=self.positive,
+            candidates=candidates, max_residual=self.max_residual,
+            absolute=self.max_residual is not None,
+        )  # fmt: skip
+        return codes.to_padded() if isinstance(codes, RaggedCodes) else codes
+
+
+@dataclass(frozen=True)
+class Lasso:
+    """l1 codes.
+
+    Parameters
+    ----------
+    alpha : float
+        Weight of |w|_1.
+    positive : bool
+        Allow no negative coefficients.
+    gap_tol : float
+        The duality gap to reach, as a share of k(x, x).
+    """
+
+    alpha: float
+    positive: bool = False
+    gap_tol: float = 1e-6
+
+    def __call__(self, problem: CodingProblem, candidates: Candidates = None) -> Codes:
+        """Return the codes of all signals."""
+        return lasso(
+            problem, self.alpha, positive=self.positive, gap_tol=self.gap_tol,
+            candidates=candidates,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class KSC:
+    """l1 codes as the FKSC paper publishes them: cyclic coordinate descent.
+
+    Parameters
+    ----------
+    alpha : float
+        Weight of |w|_1.
+    method : {"ksc", "fksc"}
+        In one stage, or in two (Algorithm 2).
+    change_tol : float or None
+        The paper's stop: a pass changes w by no more than this share of its norm, or 100 passes
+        are done. None for a duality gap, as ``Lasso`` has it.
+    """
+
+    alpha: float
+    method: str = "fksc"
+    change_tol: float | None = None
+
+    def __call__(self, problem: CodingProblem, candidates: Candidates = None) -> Codes:
+        """Return the codes of all signals; over all atoms only."""
+        if candidates is not None:
+            raise ValueError(
+                f"method={self.method!r} codes over all atoms and takes no n_neighbors; use "
+                "method='lasso'."
+            )
+        solvers = {"ksc": ksc, "fksc": fksc}
+        if self.method not in solvers:
+            raise ValueError(f"method must be one of 'ksc', 'fksc', got {self.method!r}.")
+        return solvers[self.method](problem, self.alpha, change_tol=self.change_tol)
+
+
+@dataclass(frozen=True)
+class Ridge:
+    """Dense codes.
+
+    Parameters
+    ----------
+    mu : float
+        Weight of |w|^2 / 2.
+    """
+
+    mu: float
+
+    def __call__(self, problem: CodingProblem, candidates: Candidates = None) -> Codes:
+        """Return the codes of all signals."""
+        return ridge(problem, self.mu, candidates=candidates)
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """Inner products with the atoms, drawn towards 0: l1 codes, where atoms are orthonormal.
+
+    Parameters
+    ----------
+    alpha : float
+        How far; the weight of |w|_1 beside half of the squares.
+    positive : bool
+        Allow no negative coefficients.
+    """
+
+    alpha: float
+    positive: bool = False
+
+    def __call__(self, problem: CodingProblem, candidates: Candidates = None) -> Codes:
+        """Return the codes of all signals."""
+        return threshold(problem, self.alpha, positive=self.positive, candidates=candidates)
+
+
+def code_over_nearest(pursuit: Pursuit, problem: CodingProblem, n_neighbors: int | None) -> Codes:
+    """Code every signal over the K atoms nearest to it in feature space alone.
+
+    The locality constrained dictionary of Alg. 3 of the KCRC-LCD paper, for any pursuit.
+
+    Parameters
+    ----------
+    pursuit : Pursuit
+        How signals are coded.
+    problem : CodingProblem
+        Signals and atoms.
+    n_neighbors : int or None
+        K; None, or at least as many as there are atoms, for all of them.
+
+    Returns
+    -------
+    Codes
+    """
+    if n_neighbors is None or n_neighbors >= problem.n_atoms:
+        return pursuit(problem)
+    return pursuit(problem, ascending(nearest_in_space(problem, n_neighbors)))

@@ -1,0 +1,91 @@
+"""Signals so short that float64 has no number for their squares.
+
+From norms of about 1e-154 down, squared norms lose their digits and then are 0. Pursuits compare
+with them: with how much of a signal is explained, with a duality gap. Such rows are coded at 2^600
+of themselves instead, a power of two, which changes no digit of their codes.
+
+See docs/decisions/023-numbers-far-from-one.md.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelatoms.coding.codes import Codes, replace_rows, scaled
+from kernelatoms.coding.problem import CodingProblem, LinearProblem
+
+Array = NDArray[Any]
+
+#: Tiny signals are coded at two to this power of themselves, and so are penalties and goals.
+EXPONENT = 600
+# Squared norms of signals that are not tiny.
+_LEAST = 2.0**-800
+
+
+def tiny_signals(problem: CodingProblem, energies: Array | None = None) -> NDArray[np.intp]:
+    """Return the signals whose squares float64 does not hold, but for zeros.
+
+    Parameters
+    ----------
+    problem : CodingProblem
+        Rows over rows, or there are none: kernels refuse such rows.
+    energies : array of shape (n_signals,), optional
+        Their squared norms, if they are known.
+    """
+    if not isinstance(problem, LinearProblem) or problem.dtype != np.float64:
+        return np.arange(0)
+    if energies is None:
+        energies = problem.energy(0, problem.n_signals)
+    some = np.flatnonzero(energies < _LEAST)
+    return some[problem.signals[some].any(axis=1)] if len(some) else some
+
+
+def enlarged(problem: CodingProblem, tiny: NDArray[np.intp]) -> LinearProblem:
+    """Return the problem of tiny signals at 2^EXPONENT of themselves."""
+    assert isinstance(problem, LinearProblem)
+    signals = np.ldexp(problem.signals[tiny], EXPONENT)
+    return LinearProblem(signals, problem.atoms, complete=problem.complete)
+
+
+def without(problem: CodingProblem, tiny: NDArray[np.intp]) -> LinearProblem:
+    """Return the problem with zeros in place of tiny signals."""
+    assert isinstance(problem, LinearProblem)
+    signals = problem.signals.copy()
+    signals[tiny] = 0
+    return LinearProblem(signals, problem.atoms, complete=problem.complete)
+
+
+def enlarge(number: Any) -> Any:
+    """Return a penalty, goals or codes of tiny signals at 2^EXPONENT of themselves."""
+    with np.errstate(over="ignore"):
+        return np.ldexp(number, EXPONENT)
+
+
+def put_back(codes: Codes, tiny: NDArray[np.intp], coded: Codes, problem: CodingProblem) -> Codes:
+    """Return codes with those of tiny signals in their place.
+
+    Parameters
+    ----------
+    codes : Codes
+        Those of all signals.
+    tiny : array of indices
+        The tiny ones.
+    coded : Codes
+        Their codes at 2^EXPONENT of themselves.
+    problem : CodingProblem
+        The problem of these: codes that float64 has no numbers for are refused.
+    """
+    used = np.diff(coded.to_csr().indptr) > 0
+    energies, longest = problem.energy(0, problem.n_signals), float(problem.norms2.max())
+    assert energies is not None
+    shortest = float(np.sqrt(energies[used].min())) if used.any() else np.inf
+    # As in ``engine.cpu.scale``: coefficients are multiples of the smallest number.
+    numbers = np.finfo(np.float64)
+    blur = float(np.ldexp(np.sqrt(longest), EXPONENT)) * float(numbers.smallest_subnormal)
+    if longest > 4 and blur > float(numbers.eps) * shortest:
+        raise ValueError(
+            "The codes underflow float64: the signals are too short for atoms of norm "
+            f"{np.sqrt(longest):.2g}; scale X up, or the dictionary down."
+        )
+    return replace_rows(codes, tiny, scaled(coded, -EXPONENT))

@@ -1,0 +1,63 @@
+"""``Estimator``: what all estimators share: one fitted state.
+
+``fit`` sets public attributes. What later calls need beside them (Gram matrices, factors, an index
+of neighbours) is one private object, the *fitted state*: made of the public attributes on first
+use, kept in ``_fitted_states``, one for each device where the estimator is used. Assigning a public
+attribute drops it, and so do ``fit``, copies and pickles. Editing fitted arrays in place is
+undefined, as in scikit-learn.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from sklearn.base import BaseEstimator
+
+from kernelatoms.estimators.devices.conversion import place_of, to_machine
+from kernelatoms.estimators.devices.use_device import note_use
+
+#: Brings a fitted attribute to where the fitted state is: an array of numpy, or of a device.
+Bring = Callable[[Any], Any]
+
+
+class Estimator(BaseEstimator):
+    """Keeps a fitted state for each device where it is used.
+
+    Subclasses make it (``_make_fitted``), of immutable parts and parts that are computed once.
+    """
+
+    #: Whether methods take rows of a device; else they take those of the CPU alone.
+    _on_devices = False
+
+    def _fitted(self, X: Any = None) -> Any:
+        """Return the fitted state where the rows X are; where the CPU's are without them."""
+        place = place_of(X) or "cpu"
+        states = vars(self).setdefault("_fitted_states", {})
+        if place not in states:
+            if place != "cpu":
+                note_use(self)
+            states[place] = self._make_fitted(lambda array: to_machine(array, X))
+        return states[place]
+
+    def _make_fitted(self, bring: Bring) -> Any:
+        """Return the fitted state, ``bring(self.attribute_)`` for the arrays that it is made of."""
+        raise NotImplementedError
+
+    def _leave_devices(self) -> None:
+        """Keep the fitted state of the CPU alone."""
+        states = vars(self).get("_fitted_states", {})
+        for place in [place for place in states if place != "cpu"]:
+            del states[place]
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if not name.startswith("_"):
+            vars(self).pop("_fitted_states", None)
+        super().__setattr__(name, value)
+
+    def _set(self, **attributes: Any) -> None:
+        """Set several attributes."""
+        for name, value in attributes.items():
+            setattr(self, name, value)
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = super().__getstate__()
+        return {name: value for name, value in state.items() if name != "_fitted_states"}

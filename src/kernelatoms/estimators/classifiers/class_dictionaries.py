@@ -1,0 +1,605 @@
+"""``ClassDictionaryClassifier``: one dictionary a class, the smallest residual decides."""
+
+import copy
+from collections.abc import Iterator
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.callback import CallbackSupportMixin, with_callbacks
+from sklearn.utils import check_random_state, get_tags
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from kernelatoms.coding.class_residuals import class_residuals
+from kernelatoms.coding.codes import Codes
+from kernelatoms.coding.decisions import shares_of
+from kernelatoms.coding.pursuits import code_over_nearest
+from kernelatoms.engine import machine
+from kernelatoms.estimators.classifiers.probabilities import (
+    Probabilities,
+    first_largest,
+    probabilities,
+)
+from kernelatoms.estimators.devices.tensors import cpu_alone, takes_tensors
+from kernelatoms.estimators.inspection.explanation import Explanation, codes_of_best, explain_codes
+from kernelatoms.estimators.learners.base import DictionaryLearner
+from kernelatoms.estimators.learners.linear import KSVD, MOD, LinearLearner
+from kernelatoms.estimators.maps.kernel_choice import KernelChoice, kernel_looked_at
+from kernelatoms.estimators.rollback import or_unchanged
+from kernelatoms.estimators.state_checks import (
+    check_features,
+    check_labels,
+    held,
+    held_lists_of_rows,
+    held_number,
+)
+from kernelatoms.estimators.validation import (
+    check_choice,
+    check_complete,
+    check_count,
+    clip_count,
+    validate_batch,
+    validate_labelled,
+    validate_new,
+)
+from kernelatoms.features.linearize import check_training_kernel
+from kernelatoms.similarity.base import check_flag
+from kernelatoms.similarity.given import is_precomputed
+from kernelatoms.similarity.missing import rows_with_missing
+
+Array = NDArray[Any]
+
+
+def _learns_from_batches(classifier: Any) -> bool:
+    if isinstance(classifier.dictionary, MOD):
+        return True
+    raise AttributeError(
+        "ClassDictionaryClassifier learns from batches with dictionary=MOD(...) alone, got "
+        f"{classifier.dictionary!r}: other learners need all rows at hand."
+    )
+
+
+class ClassDictionaryClassifier(
+    Probabilities, ClassifierMixin, CallbackSupportMixin, BaseEstimator
+):
+    """Learn one dictionary a class; a signal belongs where its code leaves the smallest residual.
+
+    Eq. (14) of Nguyen et al. (2012), eq. (25) of the LKDL paper: r_c = |x - D_c w_c|^2 for every
+    class c. Give it a ``KernelKSVD`` to work in feature space, or put a ``KernelLinearizer``
+    before it for LKDL.
+
+    Parameters
+    ----------
+    dictionary : learner, optional
+        ``KSVD()`` by default; cloned for every class. Its ``dict_init`` is where every class
+        starts; with its ``warm_start``, a class goes on from its dictionary of the last ``fit``.
+    scheme : {"distributive", "collective"}, default="distributive"
+        Code a signal over every class's dictionary by itself, or once over all of them together,
+        and count what each class's part of that code leaves.
+    n_neighbors : int, optional
+        Code a signal over so many atoms alone: those nearest to it in feature space, of every
+        class by itself or of all together, as ``scheme`` says. A locality constrained dictionary;
+        rows must then be complete. By default all atoms may be used.
+    calibrate : bool, default=False
+        Whether ``fit`` also learns how sure answers are, for ``predict_proba``: three copies learn
+        from two thirds of the rows each, which makes ``fit`` about three times as long.
+    random_state : int, RandomState or None
+        Seeds the learners, each class with a seed of its own.
+
+    Attributes
+    ----------
+    classes_ : array
+        The labels.
+    dictionaries_ : list
+        The fitted learners, in the order of the classes.
+    members_ : list of arrays
+        With ``kernel="precomputed"``: the training rows of every class.
+    relative_scores_ : bool
+        Whether the score of two classes is relative to the sum of their residuals: not with a
+        precomputed kernel, and not in models of version 0.1, whose scores stay as they were.
+    mean_energy_ : float
+        With ``kernel="precomputed"``: the mean k(x, x) of the training rows.
+    sharpness_, doubt_ : float
+        With ``calibrate=True``: what makes probabilities of scores (see ``predict_proba``).
+
+    Notes
+    -----
+    Residuals know directions, not places: classes that lie on the same line through the origin
+    (blobs at different distances, say) look alike to a linear dictionary. Use unit-norm rows,
+    or a kernel. Residuals below 10 eps of a signal's energy count as 0; ties go to the class
+    that comes first.
+
+    ``predict_proba`` without ``calibrate``: the share of a class is 1 / r_c over the sum of all;
+    with it, r_c^-sharpness. A precomputed kernel does not know k(x, x) of new rows, and so
+    differences of residuals only: there shares are a softmax of -r_c over ``mean_energy_``.
+
+    Examples
+    --------
+    >>> from kernelatoms import ClassDictionaryClassifier, KSVD, KernelLinearizer
+    >>> from sklearn.datasets import load_digits
+    >>> from sklearn.pipeline import make_pipeline
+    >>> X, y = load_digits(return_X_y=True)
+    >>> lkdl = make_pipeline(
+    ...     KernelLinearizer("poly", degree=2, gamma=1e-3, random_state=0),
+    ...     ClassDictionaryClassifier(KSVD(n_atoms=30, n_nonzero_coefs=4), random_state=0),
+    ... )
+    >>> lkdl.fit(X[:1000], y[:1000]).score(X[1000:], y[1000:]) > 0.9
+    True
+    """
+
+    def __init__(
+        self,
+        dictionary: Any = None,
+        *,
+        scheme: str = "distributive",
+        n_neighbors: int | None = None,
+        calibrate: bool = False,
+        random_state: Any = None,
+    ) -> None:
+        self.dictionary = dictionary
+        self.scheme = scheme
+        self.n_neighbors = n_neighbors
+        self.calibrate = calibrate
+        self.random_state = random_state
+
+    @takes_tensors
+    @with_callbacks
+    @or_unchanged
+    def fit(self, X: Any, y: Any) -> Self:
+        """Learn a dictionary for every class.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+            Signals; those with missing values (NaN) are left out, with a warning. Tensors are
+            learned from where they are (float16 and bfloat16 in float32).
+        y : array of shape (n_samples,)
+            Their labels; of numbers given as a tensor, ``classes_`` is one too.
+
+        Returns
+        -------
+        self
+        """
+        self._check_coding()
+        last = self._learned()
+        X, self.classes_, labels = validate_labelled(self, X, y)
+        if self._precomputed:
+            check_training_kernel(X)
+        n_classes = len(self.classes_)
+        self._check_calibration(np.bincount(labels))
+        learners = self._make_learners(np.bincount(labels), X)
+        for label, learner in zip(self.classes_.tolist(), learners, strict=True):
+            if getattr(learner, "warm_start", False) and type(last.get(label)) is type(learner):
+                vars(learner).update(_fitted_attributes(last[label]))
+        members = [np.flatnonzero(labels == c) for c in range(n_classes)]
+        if self._precomputed:
+            self.members_, self.mean_energy_ = members, float(np.diagonal(X).mean())
+        context = self._init_callback_context(max_subtasks=n_classes, sequential_subtasks=False)
+        context.call_on_fit_task_begin(estimator=self, X=X, y=y)
+
+        def learn_class(c: int) -> Any:
+            task = context.subcontext(task_name=f"class {self.classes_[c]}", task_id=c)
+            rows = X[members[c]]
+            if self._precomputed:
+                rows = rows[:, members[c]]
+            task.call_on_fit_task_begin(estimator=self, X=rows)
+            with task.propagate_callback_context(learners[c]), kernel_looked_at():
+                learners[c].fit(rows)
+            task.call_on_fit_task_end(estimator=self, X=rows)
+            return learners[c]
+
+        self.dictionaries_ = machine(X).each(learn_class, range(n_classes))
+        self.relative_scores_ = not self._precomputed
+        self._calibrate(X, labels)
+        context.call_on_fit_task_end(estimator=self, X=X, y=y)
+        return self
+
+    @available_if(_learns_from_batches)
+    @takes_tensors
+    @or_unchanged
+    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
+        """Take in a batch: every class's dictionary learns from its rows.
+
+        A class begins with its first rows, in whichever batch they come, and stays as it is where
+        a batch has none of it. Only with ``MOD()`` as the dictionary: K-SVD needs all rows at hand.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+            A batch of signals; those with missing values (NaN) are left out, with a warning.
+        y : array of shape (n_samples,)
+            Their labels.
+        classes : ignored
+            scikit-learn's classifiers ask for all labels at the first batch; these do not.
+
+        Returns
+        -------
+        self
+        """
+        self._check_coding()
+        if self.calibrate:
+            raise ValueError(
+                "calibrate=True learns from rows left out, and partial_fit keeps none: use fit, or "
+                "calibrate=False."
+            )
+        first = not hasattr(self, "dictionaries_")
+        X, present, labels = validate_batch(self, X, y, reset=first)
+        known = {} if first else self._learned()
+        self._check_goes_on(known, present)
+        new = [label for label in present.tolist() if label not in known]
+        # A class's seed depends on how many came before it, not on how batches divide the rows.
+        seeds = check_random_state(self.random_state).randint(
+            np.iinfo(np.int32).max, size=len(known) + len(new)
+        )[len(known) :]
+        learners = {label: _copied(learner) for label, learner in known.items()}
+        asked = self.dictionary.get_params(deep=False)
+        for learner in learners.values():
+            learner.set_params(**{**asked, "random_state": learner.random_state})
+        for label, seed in zip(new, seeds, strict=True):
+            learners[label] = clone(self.dictionary).set_params(random_state=int(seed))
+
+        def learn_class(c: int) -> None:
+            learners[present.tolist()[c]].partial_fit(X[labels == c])
+
+        machine(X).each(learn_class, range(len(present)))
+        self.classes_ = present if first else np.union1d(self.classes_, present)
+        self.dictionaries_ = [learners[label] for label in self.classes_.tolist()]
+        self.relative_scores_ = True
+        return self
+
+    @available_if(_learns_from_batches)
+    @takes_tensors
+    @or_unchanged
+    def change_coordinates(self, change: Any) -> Self:
+        """Bring all dictionaries to other coordinates: see ``MOD.change_coordinates``.
+
+        Parameters
+        ----------
+        change : array of shape (n_features, n_new_features)
+            Row vectors of coordinates times ``change`` are the new coordinates:
+            what ``KernelLinearizer.renew`` returns.
+
+        Returns
+        -------
+        self
+        """
+        check_is_fitted(self)
+        self._check_goes_on(self._learned(), self.classes_)
+        learners = [_copied(learner) for learner in self.dictionaries_]
+        self.dictionaries_ = [learner.change_coordinates(change) for learner in learners]
+        self.n_features_in_ = self.dictionaries_[0].n_features_in_
+        self.__dict__.pop("feature_names_in_", None)
+        return self
+
+    @takes_tensors
+    @sparse_in_blocks
+    def decision_function(self, X: Any) -> Array:
+        """Return how much each class fits: its squared residual, negative.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+            Signals. Those with missing values (NaN) are judged by what is observed of them: the
+            residual of the observed entries; with a kernel, an estimate from them.
+
+        Returns
+        -------
+        scores : (n_samples, n_classes), or (n_samples,) for two classes
+            With two classes, the second one's share less the first one's, which is (r_1 - r_2) /
+            (r_1 + r_2); r_1 - r_2 with a precomputed kernel. Residuals that are estimates may be
+            below 0.
+        """
+        X = self._validated(X)
+        if len(self.classes_) != 2:
+            return -self._residuals(X)
+        if not getattr(self, "relative_scores_", False):
+            residuals = self._residuals(X)
+            return residuals[:, 0] - residuals[:, 1]
+        shares = first_largest(*self._shares_of_classes(X))
+        return shares[:, 1] - shares[:, 0]
+
+    @takes_tensors
+    @sparse_in_blocks
+    def predict(self, X: Any) -> Array:
+        """Return the class of the smallest residual for every row.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+            Signals. Those with missing values (NaN) are judged by what is observed of them: the
+            residual of the observed entries; with a kernel, an estimate from them.
+
+        Returns
+        -------
+        labels : array of shape (n_samples,)
+        """
+        nearest = self._residuals(self._validated(X)).argmin(axis=1)
+        return self._labels(nearest)
+
+    @cpu_alone
+    @sparse_in_blocks
+    def explain(self, X: Any) -> list[Explanation]:
+        """Say for every row why it is given its class: the atoms used, what each class leaves.
+
+        The code is the one over the answer's dictionary; with ``scheme="collective"``, the one over
+        all dictionaries together.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+            Signals, as ``predict`` takes them.
+
+        Returns
+        -------
+        list of Explanation
+            One a row; scores are residuals, negative.
+        """
+        X = self._validated(X)
+        codes, residual, residuals = self._code_to_decide(X)
+        energies = self._known_energies(X)
+        return explain_codes(
+            codes, self._owners(), self.classes_, 0.0 - residuals, residuals=residuals,
+            residual=None if energies is None else residual, energies=energies,
+        )  # fmt: skip
+
+    def _code_to_decide(self, X: Array) -> tuple[scipy.sparse.csr_array, Array, Array]:
+        """Return the codes that decide over all atoms, what they leave, and what each class does.
+
+        Those over the answer's dictionary, or over all dictionaries together.
+        """
+        if self.scheme == "collective":
+            joint, residuals = self._code_jointly(X)
+            return joint.to_csr(), joint.error, residuals
+        each = list(self._codes_apart(X))
+        residuals = np.stack([codes.error for codes in each], axis=1)
+        codes = codes_of_best([codes.to_csr() for codes in each], residuals.argmin(axis=1))
+        return codes, residuals.min(axis=1), residuals
+
+    def _dictionaries(self) -> list[Any]:
+        """Return the learners, one a class; see ``opened``."""
+        return self.dictionaries_
+
+    def _deciding_codes(self, X: Array) -> scipy.sparse.csr_array:
+        """Return the codes of validated rows over the atoms of all dictionaries."""
+        return self._code_to_decide(X)[0]
+
+    def _known_energies(self, X: Array) -> Array | None:
+        """Return k(x, x) of checked rows, of what is observed of them; None if it is not known."""
+        return None if self._precomputed else self.dictionaries_[0]._energies(X)
+
+    def _validated(self, X: Any) -> Array:
+        """Return rows that can be coded, or refuse them."""
+        check_is_fitted(self)
+        X = validate_new(self, X)
+        self._check_coding()
+        if self.n_neighbors is not None and len(rows_with_missing(X)):
+            raise ValueError(
+                "X contains NaN, and which atoms are nearest is known of complete rows only: "
+                "impute what is missing (sklearn.impute), or leave n_neighbors at None."
+            )
+        if getattr(self.dictionary, "alpha", None) is not None:
+            check_complete(X)  # l1 codes; kernels have words of their own
+        return X
+
+    def _shares_of_classes(self, X: Array) -> tuple[Array, NDArray[np.intp]]:
+        left, energies = self._residuals(X), self._known_energies(X)
+        best = left.argmin(axis=1)
+        if energies is not None:
+            return shares_of(left, energies, X.dtype), best
+        # These residuals lack k(x, x), which differences of them do not need. Models of version
+        # 0.1 do not know a mean: of a signal half of which is explained, this is its energy.
+        mean = getattr(self, "mean_energy_", None)
+        scale = 2 * np.abs(left).max(axis=1, keepdims=True) if mean is None else float(mean)
+        return probabilities(-left / np.maximum(scale, np.finfo(np.float64).tiny), 1.0, 0.0), best
+
+    def _residuals(self, X: Array) -> Array:
+        """Return what each class leaves of checked rows: (n, n_classes)."""
+        if self.scheme == "collective":
+            return self._code_jointly(X)[1]
+        residuals = np.empty((len(X), len(self.classes_)), like=X)
+        for c, codes in enumerate(self._codes_apart(X)):
+            residuals[:, c] = codes.error
+        return residuals
+
+    def _codes_apart(self, X: Array) -> Iterator[Codes]:
+        """Code rows over every class's dictionary by itself."""
+        for c, learner in enumerate(self.dictionaries_):
+            rows = X[:, self.members_[c]] if self._precomputed else X
+            yield learner._encode(rows, self.n_neighbors)
+
+    def _code_jointly(self, X: Array) -> tuple[Codes, Array]:
+        """Code over all classes' atoms together; return codes and what each class's part leaves."""
+        learners = self.dictionaries_
+        if self._precomputed:
+            raise ValueError(
+                "scheme='collective' needs kernel values between the classes' anchors, which "
+                "kernel='precomputed' does not keep; use scheme='distributive'."
+            )
+        problem = type(learners[0])._joint_problem(learners, X)
+        # A joint code spans all atoms: what was asked for, not what the smallest class allowed.
+        asked = getattr(self.dictionary, "n_nonzero_coefs", None)
+        pursuit = learners[0]._joint_pursuit(problem.n_atoms, asked)
+        codes = code_over_nearest(pursuit, problem, self.n_neighbors)
+        residuals = class_residuals(problem, codes, self._owners(), len(learners))
+        return codes, residuals
+
+    def _owners(self) -> NDArray[np.intp]:
+        """Return the class of every atom, atoms counted through all classes."""
+        sizes = [learner.n_atoms_ for learner in self.dictionaries_]
+        return np.repeat(np.arange(len(sizes)), sizes)
+
+    @property
+    def _precomputed(self) -> bool:
+        return is_precomputed(getattr(self.dictionary, "kernel", None))
+
+    def _check_coding(self) -> None:
+        check_choice("scheme", self.scheme, ("distributive", "collective"))
+        check_flag("calibrate", self.calibrate)
+        if self.n_neighbors is not None:
+            check_count("n_neighbors", self.n_neighbors)
+
+    def _check_state(self) -> None:
+        """Refuse parameters and fitted attributes that contradict each other; see ``fitted``."""
+        self._check_coding()
+        check_random_state(self.random_state)
+        self._check_sharpness()
+        if not isinstance(self.dictionary, DictionaryLearner | None):
+            raise TypeError(
+                f"dictionary must be a learner such as KSVD(), got {self.dictionary!r}."
+            )
+        n_features, n_classes = check_features(self), check_labels(self, "classes_")
+        learners = held(self, "dictionaries_")
+        if (
+            not isinstance(learners, list)
+            or len(learners) != n_classes
+            or not isinstance(learners[0], DictionaryLearner)
+            or any(type(learner) is not type(learners[0]) for learner in learners)
+        ):
+            raise ValueError(
+                f"ClassDictionaryClassifier.dictionaries_ must be a list of {n_classes} learners "
+                "of one type, one a class."
+            )
+        if "relative_scores_" in vars(self):
+            check_flag("relative_scores_", self.relative_scores_)
+        asked = getattr(self.dictionary, "n_nonzero_coefs", None)
+        if asked is not None:
+            check_count("n_nonzero_coefs", asked)
+        widths = [n_features] * n_classes
+        if self._precomputed:
+            if "mean_energy_" in vars(self):  # in no model of version 0.1
+                held_number(self, "mean_energy_")
+            members = held_lists_of_rows(self, "members_", n_features, n_classes)
+            widths = [len(rows) for rows in members]
+        for learner, width in zip(learners, widths, strict=True):
+            learner._check_state()
+            if is_precomputed(getattr(learner, "kernel", None)) != self._precomputed:
+                raise ValueError("dictionary and dictionaries_ must be of one kind of kernel.")
+            if learner.n_features_in_ != width:
+                raise ValueError(
+                    f"ClassDictionaryClassifier.dictionaries_ must take {width} features, got one "
+                    f"of {learner.n_features_in_}."
+                )
+
+    def _make_learners(self, class_sizes: Array, X: Array) -> list[Any]:
+        """Return one unfitted learner a class, seeded, no larger than its class if made of rows."""
+        template = KSVD() if self.dictionary is None else self.dictionary
+        if not isinstance(template, DictionaryLearner):
+            raise TypeError(
+                f"dictionary must be a learner such as KSVD() or MOD(), got {template!r}."
+            )
+        gamma = getattr(template, "gamma", None)
+        if isinstance(gamma, str) and gamma == "search":
+            raise ValueError(
+                "dictionary has gamma='search': every class would choose a feature space of its "
+                "own, and residuals in different ones cannot be compared; give a number or 'scale'."
+            )
+        if isinstance(template, KernelChoice):
+            template = clone(template).set_params(**template._shared_parameters(X))
+        n_features = X.shape[1]
+        smallest = int(class_sizes.min())
+        each_its_own = "every class uses as many as it allows"
+        n_atoms, n_nonzero = template.n_atoms, getattr(template, "n_nonzero_coefs", None)
+        start = getattr(template, "dict_init", None)
+        given = not (start is None or isinstance(start, str))
+        if isinstance(n_atoms, float | np.floating):
+            n_atoms = None  # a share: each class takes its own
+        if n_atoms is not None and not given:
+            n_atoms = check_count("n_atoms", n_atoms)
+            if not template._outnumbers_rows:
+                reason = "the smallest class has rows"
+                clip_count("n_atoms", n_atoms, smallest, reason, each_its_own)
+        if n_nonzero is not None and not given:
+            n_nonzero = check_count("n_nonzero_coefs", n_nonzero)
+            # In a feature space there are more directions than features.
+            linear = isinstance(template, LinearLearner)
+            n_directions = n_features if linear else smallest
+            limit = min(n_directions, smallest, n_atoms or smallest)
+            reason = "the smallest class allows"
+            if self.scheme == "distributive":
+                clip_count("n_nonzero_coefs", n_nonzero, limit, reason, each_its_own)
+        rng = check_random_state(self.random_state)
+        learners = []
+        for size in class_sizes:
+            learner = clone(template).set_params(random_state=rng.randint(np.iinfo(np.int32).max))
+            if not given:
+                most = int(size) if n_atoms is None else min(n_atoms, int(size))
+                if n_atoms is not None and not template._outnumbers_rows:
+                    learner.set_params(n_atoms=most)
+                if n_nonzero is not None:
+                    most = min(most, n_features) if linear else most
+                    learner.set_params(n_nonzero_coefs=min(n_nonzero, most))
+            learners.append(learner)
+        return learners
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters, also of the learner: ``dictionary__n_atoms`` of the default one too.
+
+        Parameters
+        ----------
+        params : keyword arguments
+            Values by the parameters' names.
+
+        Returns
+        -------
+        self
+        """
+        nested = any(name.startswith("dictionary__") for name in params)
+        if nested and params.get("dictionary", self.dictionary) is None:
+            params = {**params, "dictionary": KSVD()}
+        return super().set_params(**params)
+
+    def _check_goes_on(self, known: dict[Any, Any], labels: Array) -> None:
+        """Refuse to go on from other learners than MOD, and with labels of another kind."""
+        if not known:
+            return
+        learner, numbers = self.dictionaries_[0], "biuf"
+        if not isinstance(learner, MOD):
+            raise ValueError(
+                f"dictionary is MOD(...) and the model was learned by {type(learner).__name__}: "
+                "call fit, or begin with a new model."
+            )
+        if (labels.dtype.kind in numbers) != (self.classes_.dtype.kind in numbers):
+            raise ValueError(
+                f"y must have labels like those before, such as {self.classes_.tolist()[0]!r}, got "
+                f"{labels.tolist()[0]!r}."
+            )
+
+    def _learned(self) -> dict[Any, Any]:
+        """Return the learners of the last fit by their classes' labels."""
+        if not hasattr(self, "dictionaries_"):
+            return {}
+        return dict(zip(self.classes_.tolist(), self.dictionaries_, strict=True))
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        # Models kept before there were schemes, neighbours, or calibrated probabilities.
+        added = {"scheme": "distributive", "n_neighbors": None, "calibrate": False}
+        super().__setstate__({**added, **state})
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        # Residuals are blind to the distance from the origin, which is all that tells the
+        # common checks' blobs apart along one direction.
+        tags.classifier_tags.poor_score = True
+        tags.input_tags.pairwise = self._precomputed
+        tags.input_tags.sparse = True  # dense inside
+        learner = KSVD() if self.dictionary is None else self.dictionary
+        # Which atoms are nearest is known of complete rows only.
+        if isinstance(learner, DictionaryLearner) and self.n_neighbors is None:
+            tags.input_tags.allow_nan = get_tags(learner).input_tags.allow_nan
+        return tags
+
+
+def _copied(learner: Any) -> Any:
+    """Return a learner that goes on by itself."""
+    copied = copy.copy(learner)
+    vars(copied).update(_fitted_attributes(learner))
+    return copied
+
+
+def _fitted_attributes(learner: Any) -> dict[str, Any]:
+    """Return what a learner has learned; its state is changed by learning, so a copy of that."""
+    known = {name: value for name, value in vars(learner).items() if name.endswith("_")}
+    return known | ({"state_": known["state_"].copy()} if "state_" in known else {})

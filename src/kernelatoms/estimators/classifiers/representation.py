@@ -1,0 +1,583 @@
+"""What ``CRCClassifier`` and ``SRCClassifier`` share: a signal written in all training rows."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from kernelatoms.coding.codes import as_csr, ragged, row_starts, stacked_csr
+from kernelatoms.coding.decisions import ClassParts, parts_of_sparse_codes, parts_of_vectors
+from kernelatoms.coding.robust import RobustDictionary, warn_unsettled
+from kernelatoms.engine import lives_elsewhere, machine, on_host
+from kernelatoms.estimators.classifiers.neighbor_choice import NeighborChoice
+from kernelatoms.estimators.classifiers.probabilities import Probabilities
+from kernelatoms.estimators.classifiers.training_dictionary import LocalProblems, TrainingDictionary
+from kernelatoms.estimators.devices.tensors import cpu_alone, takes_tensors
+from kernelatoms.estimators.inspection.explanation import Explanation, explain_codes
+from kernelatoms.estimators.naming import unnamed
+from kernelatoms.estimators.rollback import or_unchanged
+from kernelatoms.estimators.state_checks import (
+    check_features,
+    check_labels,
+    held,
+    held_floats,
+    held_rows,
+)
+from kernelatoms.estimators.validation import (
+    check_choice,
+    check_real,
+    validate_labelled,
+    validate_new,
+)
+from kernelatoms.features.linearize import check_training_kernel
+from kernelatoms.features.memory import check_fits
+from kernelatoms.features.projections import IdentityProjection, Projection, make_projection
+from kernelatoms.features.remembered import remember
+from kernelatoms.similarity import Kernel, LinearKernel
+from kernelatoms.similarity.base import check_flag
+
+Array = NDArray[Any]
+
+# Signals worked on at once: their kernel values, or small Gram matrices, stay at some ten MiB.
+_VALUES_AT_ONCE = 2_000_000
+
+
+class Represented(NamedTuple):
+    """Signals written in atoms: what classes leave of them, their codes.
+
+    Of robust codes also the entries distrusted and the duality gaps.
+    """
+
+    parts: ClassParts
+    codes: scipy.sparse.csr_array
+    errors: Array | None = None
+    gaps: Array | None = None
+
+
+@unnamed
+class RepresentationClassifier(Probabilities, NeighborChoice, ClassifierMixin, BaseEstimator):
+    """A signal is coded over all training rows; the class whose part of the code fits best wins.
+
+    Subclasses say how: ``_fit_weight`` (what ``fit`` settles of the code's weight), ``_over_all``
+    (codes over all atoms) and ``_over_own`` (codes over each signal's own).
+    """
+
+    kernel: Any
+    residual_norm: str
+    tol: float
+    projection: Any
+    normalize: bool
+
+    #: What the size of a code is counted by, in robust coding.
+    _penalty = "l2"
+    #: Whether the columns that atoms are seen as through a projection have unit norm.
+    _unit_columns = False
+
+    def _sees_columns(self, kernel: Kernel) -> bool:
+        """Tell whether ``projection="auto"`` means the identity under this kernel."""
+        raise NotImplementedError
+
+    def _fit_weight(self, dictionary: TrainingDictionary) -> None:
+        """Settle the weight of a code's size by the training rows."""
+        raise NotImplementedError
+
+    def _weight(self) -> float:
+        """Return that weight."""
+        raise NotImplementedError
+
+    def _over_all(self, dictionary: TrainingDictionary, X: Array) -> Represented:
+        """Code rows over all atoms."""
+        raise NotImplementedError
+
+    def _over_own(self, local: LocalProblems) -> Array:
+        """Return the coefficients (n, K) of signals over each one's own atoms."""
+        raise NotImplementedError
+
+    # Fit
+
+    @takes_tensors
+    @or_unchanged
+    def fit(self, X: Any, y: Any) -> Self:
+        """Keep the training rows, and settle what depends on them.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+            Training rows; k(train, train) with ``kernel="precomputed"``. Tensors are kept where
+            they are (float16 and bfloat16 in float32).
+        y : array of shape (n_samples,)
+            Their labels, of at least two classes; of numbers given as a tensor, ``classes_`` is
+            one too.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        self._refuse_unused()
+        X, self.classes_, labels = validate_labelled(self, X, y)
+        if self._precomputed:
+            check_training_kernel(X)
+        self._check_calibration(np.bincount(labels))
+        self._check_memory(X)
+        # Classes in order make slices of atoms; the columns of a given kernel stay where they are.
+        if not self._precomputed:
+            order = np.argsort(labels, kind="stable")
+            X, labels = X[order], labels[order]
+        rows = self._scaled(X)
+        kernel = self._fit_kernel(self._asked_kernel(), rows)
+        self.dictionary_, self.labels_ = rows, np.asarray(labels, like=rows)
+        self._fit_neighbors(rows)
+        vectors = not isinstance(self._made_projection(kernel), IdentityProjection | None)
+        self._fit_projection(self._in_space(vectors), labels)
+        self._fit_weight(self._dictionary())
+        self._calibrate(X, labels)
+        return self
+
+    def _check_memory(self, X: Array) -> None:
+        """Refuse rows whose Gram matrix ``predict`` would need and cannot have."""
+        n_rows = len(X)
+        if self.residual_norm == "l1" and lives_elsewhere(X):
+            raise ValueError(
+                "residual_norm='l1' is coded on the CPU alone: give rows of the CPU "
+                "(kernelatoms.to_device(X, 'cpu')), or use residual_norm='l2'."
+            )
+        explicit = self.residual_norm == "l1" and isinstance(self._asked_kernel(), LinearKernel)
+        if self.n_neighbors is None and not explicit:
+            check_fits(
+                8.0 * n_rows**2, f"inner products of all pairs of {n_rows} training rows",
+                "Code over neighbours alone (n_neighbors=50, say), or keep fewer rows.", like=X,
+            )  # fmt: skip
+
+    def _fit_projection(self, in_space: TrainingDictionary, labels: NDArray[np.intp]) -> None:
+        """Settle the projection of rows that are seen in feature space so far."""
+        projection = self._made_projection(in_space.kernel)
+        self.projected_, self.projection_ = projection is not None, None
+        if projection is None:
+            if self._precomputed:
+                raise ValueError(
+                    "projection=None needs k(x, x) of new rows, which kernel='precomputed' does "
+                    "not give; use projection='identity' (or 'auto')."
+                )
+            if self.n_neighbors_ is None:
+                in_space.atoms.check_semidefinite()
+            return
+        if isinstance(projection, IdentityProjection):
+            return
+        rng = check_random_state(self.random_state)
+        gram = in_space.atoms.gram
+        psi = np.asarray(projection.coefficients(on_host(gram), labels, rng), np.float64)
+        if psi.ndim != 2 or len(psi) != len(labels) or not np.isfinite(psi).all():
+            raise ValueError(
+                f"projection must return finite coefficients of shape ({len(labels)}, "
+                f"n_components), got {psi.shape}."
+            )
+        self.projection_ = np.asarray(psi, like=gram)
+
+    def _made_projection(self, kernel: Kernel) -> Projection | None:
+        given = self.projection
+        if isinstance(given, str) and given == "auto":
+            given = "identity" if self._sees_columns(kernel) else None
+        projection = make_projection(given)
+        if (
+            projection is None
+            and self.residual_norm == "l1"
+            and not isinstance(kernel, LinearKernel)
+        ):
+            raise ValueError(
+                "residual_norm='l1' counts the entries of residuals, which vectors of a feature "
+                "space do not have; use projection='identity' (or 'auto'), or kernel='linear'."
+            )
+        return projection
+
+    def _check_parameters(self) -> None:
+        check_choice("residual_norm", self.residual_norm, ("l2", "l1"))
+        check_real("tol", self.tol, low=0, low_open=True)
+        check_flag("normalize", self.normalize)
+        check_flag("calibrate", self.calibrate)
+        self._check_neighbors()
+        make_projection(None if self._is_auto else self.projection)
+
+    @property
+    def _is_auto(self) -> bool:
+        return isinstance(self.projection, str) and self.projection == "auto"
+
+    def _scaled(self, X: Array) -> Array:
+        """Return rows at unit norm, if that is asked for; zero rows stay zero."""
+        if not self.normalize or self._precomputed:
+            return X
+        return machine(X).unit_rows(X)
+
+    # What is kept
+
+    def _dictionary(self) -> TrainingDictionary:
+        """Return the training rows as a dictionary, prepared once."""
+        in_space = self._in_space(vectors=self.projection_ is not None)
+        if not self.projected_:
+            return in_space
+        return remember(
+            self, TrainingDictionary.through, in_space, self.projection_, self._unit_columns
+        )
+
+    def _in_space(self, vectors: bool) -> TrainingDictionary:
+        """Return the training rows in feature space; as projections, which may be ``vectors``.
+
+        Over all rows, or projections that are vectors, in float64: the eigenvalues of a large Gram
+        matrix in float32 are wrong by more than a good mu (1 to 4 points on Extended Yale B).
+        """
+        exact = self.n_neighbors_ is None or vectors
+        return remember(
+            self, _training_dictionary, self.dictionary_, exact, self._kernel(), self.labels_,
+            len(self.classes_),
+        )  # fmt: skip
+
+    # Use
+
+    @takes_tensors
+    @sparse_in_blocks
+    def predict(self, X: Any) -> Array:
+        """Return the class with the smallest regularised residual for every row.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+            Signals; k(new, train) with ``kernel="precomputed"``.
+
+        Returns
+        -------
+        labels : array of shape (n_samples,)
+        """
+        best = self._shares(self._validated(X)).argmax(axis=1)
+        return self._labels(best)
+
+    @takes_tensors
+    @sparse_in_blocks
+    def decision_function(self, X: Any) -> Array:
+        """Return how well each class fits, as shares; of two classes the second's less the first's.
+
+        The share of class c is 1 / r_c^2 over the sum of all, with r_c = |y - D_c w_c| / |w_c| its
+        regularised residual (eq. (3)): 0 for a class without a part in the code, 1 where all
+        neighbours are of one class. A residual below 10 eps of the signal's energy counts as that.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+            Signals.
+
+        Returns
+        -------
+        scores : (n_samples, n_classes), or (n_samples,) for two classes
+        """
+        shares = self._shares(self._validated(X))
+        return shares[:, 1] - shares[:, 0] if len(self.classes_) == 2 else shares
+
+    @takes_tensors
+    @sparse_in_blocks
+    def residuals(self, X: Any) -> Array:
+        """Return the regularised residual r_c = |y - D_c w_c| / |w_c| of every class.
+
+        Infinite for a class without a part in the code. Neighbours of one class are coded here too.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+            Signals.
+
+        Returns
+        -------
+        residuals : array of shape (n_samples, n_classes)
+        """
+        return np.concatenate([found.parts.residuals() for found in self._represent(X)])
+
+    @takes_tensors
+    @sparse_in_blocks
+    def codes(self, X: Any) -> scipy.sparse.csr_array:
+        """Return the coefficients of every row over the training rows (``dictionary_``).
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+            Signals.
+
+        Returns
+        -------
+        codes : sparse array of shape (n_samples, n_training_rows)
+        """
+        parts = [found.codes for found in self._represent(X)]
+        return stacked_csr(parts)
+
+    @takes_tensors
+    @sparse_in_blocks
+    def errors(self, X: Any) -> Array:
+        """Return what a robust code leaves unexplained: the entries of a row that it distrusts.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+            Signals.
+
+        Returns
+        -------
+        errors : array of shape (n_samples, n_features)
+            e of y = D w + e, 0 where the code explains an entry; of rows at unit norm. Through a
+            projection the entries are those of the projection.
+        """
+        check_is_fitted(self)
+        if self.residual_norm != "l1":
+            raise ValueError("errors are known to robust codes only: use residual_norm='l1'.")
+        return np.concatenate([np.asarray(found.errors) for found in self._represent(X)])
+
+    @cpu_alone
+    @sparse_in_blocks
+    def explain(self, X: Any) -> list[Explanation]:
+        """Say for every row why it is given its class: the training rows used, what classes leave.
+
+        Rows whose neighbours are of one class, which is the answer at once, are coded here too.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+            Signals, as ``predict`` takes them.
+
+        Returns
+        -------
+        list of Explanation
+            One a row; scores are shares (``decision_function``), atoms rows of ``dictionary_``.
+        """
+        dictionary, blocks = self._prepared(self._validated(X))
+        locality, out, gaps = self._locality(), [], []
+        for rows in blocks:
+            near = None if locality is None else dictionary.neighbors(rows, locality)
+            if near is None:
+                found = self._globally(dictionary, rows)
+                scores = found.parts.shares(rows.dtype)
+            else:
+                found = self._locally(dictionary, rows, near)
+                owners = dictionary.owners(self.labels_, near)
+                alone = _of_one_class(owners)
+                scores = found.parts.shares(rows.dtype)
+                scores[alone] = np.arange(len(self.classes_)) == owners[alone, :1]
+            gaps.append(found.gaps)
+            whole = self._whole(dictionary, rows, near, found)
+            out += explain_codes(
+                found.codes, self.labels_, self.classes_, scores,
+                residuals=found.parts.residuals2, residual=whole.residuals2[:, 0],
+                energies=whole.energies,
+            )  # fmt: skip
+        self._warn_unsettled(gaps)
+        return out
+
+    def _whole(
+        self,
+        dictionary: TrainingDictionary,
+        rows: Array,
+        near: NDArray[np.int32] | None,
+        found: Represented,
+    ) -> ClassParts:
+        """Return what codes as a whole leave of rows, as if all atoms were of one class."""
+        one = np.zeros(dictionary.n_atoms, np.intp)
+        if near is None:
+            if self.residual_norm == "l1":
+                return parts_of_vectors(*dictionary.vectors(rows), found.codes.toarray(), one, 1)
+            codes = ragged(found.codes, np.zeros(len(rows)))
+            return parts_of_sparse_codes(dictionary.problem(rows), codes, one, 1)
+        weights = np.zeros(near.shape)
+        weights[near >= 0] = found.codes.data
+        if self.residual_norm == "l1":
+            local = zip(dictionary.local_vectors(rows, near), weights, strict=True)
+            return _stacked(
+                parts_of_vectors(signal[None], atoms, code[None, some], one[: len(atoms)], 1)
+                for (signal, atoms, some), code in local
+            )
+        small = dictionary.local_problems(rows, near)
+        owners = dictionary.owners(one, near)
+        left, norms2 = machine(weights).class_parts_local(
+            small.grams, small.corrs, small.energies, weights, owners, 1, small.columns
+        )
+        return ClassParts(left, norms2, small.energies)
+
+    def _shares_of_classes(self, X: Array) -> tuple[Array, NDArray[np.intp]]:
+        shares = self._shares(X)
+        return shares, shares.argmax(axis=1)
+
+    def _shares(self, X: Array) -> Array:
+        dictionary, blocks = self._prepared(X)
+        locality = self._locality()
+        out, gaps = [], []
+        for rows in blocks:
+            if locality is None:
+                found = self._globally(dictionary, rows)
+                out.append(found.parts.shares(rows.dtype))
+                gaps.append(found.gaps)
+                continue
+            near = dictionary.neighbors(rows, locality)
+            owners = dictionary.owners(self.labels_, near)
+            alone = _of_one_class(owners)
+            shares = np.zeros((len(rows), len(self.classes_)), like=rows)
+            # Neighbours of one class decide at once (Algorithm 3, step 2).
+            shares[alone, owners[alone, 0]] = 1.0
+            if not alone.all():
+                found = self._locally(dictionary, rows[~alone], near[~alone])
+                shares[~alone] = found.parts.shares(rows.dtype)
+                gaps.append(found.gaps)
+            out.append(shares)
+        self._warn_unsettled(gaps)
+        return np.concatenate(out)
+
+    def _represent(self, X: Any) -> Iterator[Represented]:
+        dictionary, blocks = self._prepared(self._validated(X))
+        locality, gaps = self._locality(), []
+        for rows in blocks:
+            if locality is None:
+                found = self._globally(dictionary, rows)
+            else:
+                found = self._locally(dictionary, rows, dictionary.neighbors(rows, locality))
+            gaps.append(found.gaps)
+            yield found
+        self._warn_unsettled(gaps)
+
+    def _warn_unsettled(self, gaps: list[Array | None]) -> None:
+        """Warn of robust codes that are not at the minimum, once for all blocks of a call."""
+        known = [gap for gap in gaps if gap is not None]
+        if known:
+            warn_unsettled(np.concatenate(known), self.tol)
+
+    def _validated(self, X: Any) -> Array:
+        check_is_fitted(self)
+        return validate_new(self, X, complete=True)
+
+    def _prepared(self, X: Array) -> tuple[TrainingDictionary, Iterator[Array]]:
+        """Return the dictionary, and blocks of checked rows, scaled."""
+        X = self._scaled(X)
+        own, dictionary = self.n_neighbors_, self._dictionary()
+        if own is not None:
+            dictionary.expect(len(X), own)
+        X = X.astype(dictionary.rows.dtype, copy=False)
+        width = len(self.labels_) if own is None else max(own * own, own * X.shape[1])
+        step = max(64, _VALUES_AT_ONCE // width)
+        return dictionary, (X[start : start + step] for start in range(0, len(X), step))
+
+    def _globally(self, dictionary: TrainingDictionary, rows: Array) -> Represented:
+        """Code rows over all atoms."""
+        if self.residual_norm == "l2":
+            return self._over_all(dictionary, rows)
+        signals, atoms = dictionary.vectors(rows)
+        robust = dictionary.robust(self._weight(), self._penalty)
+        found = robust.code_quietly(signals, self.tol)
+        # r_i = |y - D_i x_i - e| / |x_i| (Algorithm 2, step 6)
+        parts = parts_of_vectors(
+            signals - found.errors, atoms, found.weights, self.labels_, len(self.classes_)
+        )
+        codes = scipy.sparse.csr_array(found.weights)
+        return Represented(parts, codes, found.errors, found.gap)
+
+    def _locally(
+        self, dictionary: TrainingDictionary, rows: Array, near: NDArray[np.int32]
+    ) -> Represented:
+        """Code rows over each one's own atoms ``near`` (n, K)."""
+        owners, n_classes = dictionary.owners(self.labels_, near), len(self.classes_)
+        if self.residual_norm == "l2":
+            local = dictionary.local_problems(rows, near)
+            weights, errors, gaps = self._over_own(local), None, None
+            found = machine(weights).class_parts_local(
+                local.grams, local.corrs, local.energies, weights, owners, n_classes, local.columns
+            )
+            parts = ClassParts(found[0], found[1], local.energies)
+        else:
+            parts, weights, errors, gaps = self._robust_locally(dictionary, rows, near, owners)
+        used = near >= 0
+        starts = row_starts(used.sum(axis=1))
+        codes = as_csr(weights[used], near[used], starts, dictionary.n_atoms)
+        return Represented(parts, codes, errors, gaps)
+
+    def _robust_locally(
+        self,
+        dictionary: TrainingDictionary,
+        rows: Array,
+        near: NDArray[np.int32],
+        owners: NDArray[np.int64],
+    ) -> tuple[ClassParts, Array, Array, Array]:
+        """Return class parts, coefficients (n, K), errors and gaps, signal by signal."""
+        n_classes, weights, each, errors = len(self.classes_), np.zeros(near.shape), [], []
+        gaps = np.zeros(len(near))
+        for i, (signal, atoms, places) in enumerate(dictionary.local_vectors(rows, near)):
+            robust = RobustDictionary(atoms, self._weight(), self._penalty)
+            found = robust.code_quietly(signal[None], self.tol)
+            gaps[i] = found.gap[0]
+            weights[i, places] = found.weights[0]
+            trusted = signal[None] - found.errors
+            owner = owners[i, places]
+            each.append(parts_of_vectors(trusted, atoms, found.weights, owner, n_classes))
+            errors.append(found.errors[0])
+        longest = max(len(error) for error in errors)
+        padded = [np.pad(error, (0, longest - len(error))) for error in errors]
+        return _stacked(each), weights, np.stack(padded), gaps
+
+    # What a file may hold
+
+    def _check_state(self) -> None:
+        """Refuse parameters and fitted attributes that contradict each other; see ``fitted``."""
+        self._check_parameters()
+        self._check_sharpness()
+        check_random_state(self.random_state)
+        n_features, n_classes = check_features(self), check_labels(self, "classes_")
+        rows = held_floats(self, "dictionary_", (None, n_features))
+        self._check_kernel(n_features)
+        labels = held_rows(self, "labels_", n_classes, len(rows))
+        if len(np.unique(labels)) != n_classes:
+            raise ValueError(f"{type(self).__name__}.labels_ must hold every class.")
+        if self._precomputed:
+            check_training_kernel(rows)
+        elif (np.diff(labels) < 0).any():
+            raise ValueError(f"{type(self).__name__}.labels_ must be ascending.")
+        projection = self._made_projection(self._kernel())
+        if check_flag("projected_", held(self, "projected_")) != (projection is not None):
+            raise ValueError("projected_ is not what projection asks for.")
+        if isinstance(projection, IdentityProjection | None):
+            if held(self, "projection_") is not None:
+                raise ValueError("projection_ must be None, of this projection.")
+        else:
+            if not held_floats(self, "projection_", (len(rows), None)).shape[1]:
+                raise ValueError("projection_ must have columns.")
+        self._check_held_neighbors(rows)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        # Models kept before probabilities could be calibrated, or robust codes had a tolerance.
+        super().__setstate__({"calibrate": False, "tol": 1e-4, **state})
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        # Codes are blind to the distance from the origin, which is all that tells the common
+        # checks' blobs apart along one direction.
+        tags.classifier_tags.poor_score = True
+        tags.input_tags.pairwise = self._precomputed
+        tags.input_tags.sparse = True  # dense inside
+        return tags
+
+
+def _training_dictionary(
+    rows: Array, exact: bool, kernel: Kernel, labels: NDArray[np.intp], n_classes: int
+) -> TrainingDictionary:
+    rows = rows.astype(np.float64, copy=False) if exact else rows
+    return TrainingDictionary(rows, kernel, labels, n_classes)
+
+
+def _of_one_class(owners: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Tell which rows have neighbours of one class alone; -1 fills shorter lists."""
+    alike: NDArray[np.bool_] = ((owners == owners[:, :1]) | (owners < 0)).all(axis=1)
+    return alike
+
+
+def _stacked(each: Iterable[ClassParts]) -> ClassParts:
+    """Return the parts of signals, one by one, as those of all."""
+    parts = list(each)
+    return ClassParts(
+        np.concatenate([one.residuals2 for one in parts]),
+        np.concatenate([one.norms2 for one in parts]),
+        np.concatenate([one.energies for one in parts]),
+    )

@@ -1,0 +1,191 @@
+"""``DictionaryCoder``: what has atoms and codes rows over them, however these were learned."""
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.callback import CallbackSupportMixin
+from sklearn.utils.validation import check_is_fitted
+
+from kernelatoms.coding.atoms import LinearAtoms
+from kernelatoms.coding.codes import Codes
+from kernelatoms.coding.problem import CodingProblem, LinearProblem, split_missing
+from kernelatoms.coding.pursuits import Pursuit, code_over_nearest
+from kernelatoms.engine import machine
+from kernelatoms.estimators.base import Bring, Estimator
+from kernelatoms.estimators.devices.border import by_rows
+from kernelatoms.estimators.naming import unnamed
+from kernelatoms.estimators.validation import FLOATS, check_any, validate_new, wants_frame
+from kernelatoms.features.expansion import Expansion
+from kernelatoms.features.memory import check_dense_fits
+from kernelatoms.similarity import Kernel, LinearKernel
+
+Array = NDArray[Any]
+
+
+@unnamed
+class DictionaryCoder(
+    ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMixin, Estimator
+):
+    """Code rows over atoms, and back.
+
+    A coder says which problem it is to code rows over its atoms (``_problem``), and how it codes
+    (``_pursuit``).
+    """
+
+    sparse_output: bool
+    components_: Array
+    n_atoms_: int
+    n_features_in_: int
+
+    def transform(self, X: Any) -> scipy.sparse.csr_array | Array:
+        """Return the sparse codes of X over the dictionary.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+            Signals. Those with missing values (NaN) are coded by what is observed of them.
+
+        Returns
+        -------
+        codes : CSR array of shape (n_samples, n_atoms_), dense with ``sparse_output=False``
+            Of tensors, a tensor where they are (``torch.sparse_csr``, or dense).
+        """
+        return by_rows(self._transform, X, self, frames=True)
+
+    def _transform(self, X: Any) -> scipy.sparse.csr_array | Array:
+        X = self._validated(X)
+        sparse = self.sparse_output and not wants_frame(self)
+        if not sparse:
+            check_dense_fits(len(X), self.n_atoms_, X.itemsize, like=X)
+        codes = self._encode(X)
+        return codes.to_csr() if sparse else codes.to_dense()
+
+    def inverse_transform(self, codes: Any) -> Array:
+        """Return the signals that codes stand for: ``codes @ components_``.
+
+        Parameters
+        ----------
+        codes : dense or CSR array of shape (n_samples, n_atoms_)
+            Coefficients, as ``transform`` returns them.
+
+        Returns
+        -------
+        rows : array of shape (n_samples, n_features)
+        """
+        return by_rows(self._inverse_transform, codes, self, name="codes")
+
+    def _inverse_transform(self, codes: Any) -> Array:
+        codes = self._check_codes(codes)
+        if "components_" not in vars(self):
+            raise ValueError(
+                "inverse_transform needs the training rows, which kernel='precomputed' does not "
+                "give."
+            )
+        atoms = self._fitted(codes).components.astype(codes.dtype, copy=False)
+        return np.asarray(codes @ atoms, like=atoms)
+
+    def _problem(self, X: Array) -> CodingProblem:
+        """Return the problem of coding validated rows over the atoms."""
+        raise NotImplementedError
+
+    def _pursuit(self) -> Pursuit:
+        """Return how rows are coded."""
+        raise NotImplementedError
+
+    def _encode(self, X: Array, n_neighbors: int | None = None) -> Codes:
+        """Return the codes of validated rows as the pursuits give them, errors included.
+
+        Over all atoms, or over the few that are nearest to each row.
+        """
+        return code_over_nearest(self._pursuit(), self._problem(X), n_neighbors).astype(X.dtype)
+
+    def _energies(self, X: Array) -> Array:
+        """Return k(x, x) of validated rows; of those coded by observed entries, what these have."""
+        problem = self._problem(X)
+        energies, parts = problem.energy(0, len(X)), split_missing(problem)
+        assert energies is not None
+        if parts is not None:
+            observed = np.nan_to_num(parts.partial.signals)
+            energies[parts.partial_rows] = machine(observed).squared_norms(observed)
+        return energies
+
+    def _dictionaries(self) -> "list[DictionaryCoder]":
+        """Return the coders that hold the atoms; see ``opened``."""
+        return [self]
+
+    def _deciding_codes(self, X: Array) -> scipy.sparse.csr_array:
+        """Return the codes of validated rows over the atoms of all dictionaries."""
+        return self._encode(X).to_csr()
+
+    def _gram(self) -> Array:
+        """Return the inner products of the atoms, in the space where they live."""
+        return self._problem(np.zeros((1, self.n_features_in_))).gram
+
+    def _expansion(self) -> Expansion:
+        """Return the atoms as vectors of a feature space: phi(anchors) @ coef.
+
+        By default those of ``dual_coef_`` on ``anchors_`` under the coder's kernel, where it has
+        such; else the rows ``components_``. Where atoms are phi of rows, ``coef`` is None.
+        """
+        if not hasattr(self, "dual_coef_"):
+            return Expansion(LinearKernel(), self._fitted().components)
+        kernel: Kernel = self._kernel()
+        anchors: Array = self.anchors_
+        if anchors.ndim == 1:  # row numbers, of a precomputed kernel
+            anchors = anchors[:, None]
+        return Expansion(kernel, anchors, self.dual_coef_)
+
+    def _validated(self, X: Any) -> Array:
+        """Return rows to code, of a fitted coder."""
+        check_is_fitted(self)
+        return validate_new(self, X)
+
+    def _check_codes(self, codes: Any) -> Any:
+        check_is_fitted(self)
+        codes = check_any(codes, accept_sparse="csr", dtype=FLOATS, input_name="codes")
+        if codes.shape[1] != self.n_atoms_:
+            raise ValueError(
+                f"codes must have one column for each of the {self.n_atoms_} atoms, got "
+                f"{codes.shape[1]}."
+            )
+        return codes
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.n_atoms_
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True  # in rows to code; fit leaves such rows out
+        tags.input_tags.sparse = True  # dense inside
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+class OverRows:
+    """Coders whose atoms are signals like the others."""
+
+    components_: Array
+
+    def _problem(self, X: Array) -> CodingProblem:
+        return LinearProblem(X, self._fitted(X).atoms(X.dtype))  # type: ignore[attr-defined]
+
+    def _make_fitted(self, bring: Bring) -> "LinearState":
+        return LinearState(bring(self.components_))
+
+
+class LinearState:
+    """The fitted state of what codes over rows: the atoms, ready to be coded over."""
+
+    def __init__(self, components: Array) -> None:
+        self.components = components
+        self._atoms: dict[Any, LinearAtoms] = {}
+
+    def atoms(self, dtype: np.dtype[Any]) -> LinearAtoms:
+        """Return the atoms in the type of the signals."""
+        if dtype not in self._atoms:
+            self._atoms[dtype] = LinearAtoms(self.components.astype(dtype, copy=False))
+        return self._atoms[dtype]

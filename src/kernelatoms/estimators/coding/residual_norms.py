@@ -1,0 +1,107 @@
+"""``residual_norms``: what codes leave of signals, in feature space."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+from sklearn.utils import check_array
+
+from kernelatoms.coding.class_residuals import class_residuals
+from kernelatoms.coding.codes import Codes, ragged
+from kernelatoms.coding.problem import CodingProblem
+from kernelatoms.coding.tiny import EXPONENT, enlarge, enlarged, tiny_signals
+from kernelatoms.estimators.coding.arguments import make_problem
+from kernelatoms.estimators.devices.border import on_cpu
+from kernelatoms.estimators.validation import FLOATS, check_observed, dense_rows
+
+Array = NDArray[Any]
+
+
+def residual_norms(
+    X: Any,
+    dictionary: Any,
+    codes: Any,
+    *,
+    kernel: Any = "linear",
+    gamma: float | str | None = "scale",
+    degree: float = 3,
+    coef0: float = 1,
+    kernel_params: dict[str, Any] | None = None,
+    energy: Any = None,
+) -> Array:
+    """Return |x - D w| for every signal x and its code w, in the feature space of a kernel.
+
+    Parameters
+    ----------
+    X : array of shape (n_samples, n_features)
+        Signals; k(signals, atoms) with ``kernel="precomputed"``. Of a signal with missing values
+        (NaN), what is left of its observed entries counts under the linear kernel.
+    dictionary : array of shape (n_atoms, n_features), or a fitted learner
+        Atoms, as in ``sparse_encode``.
+    codes : dense or sparse array of shape (n_samples, n_atoms)
+        Coefficients, whoever found them.
+    kernel : str, callable, object or class, default="linear"
+        As in ``KernelLinearizer``.
+    gamma : float, "scale", "auto", "spread" or None, default="scale"
+        As in ``sparse_encode``: "scale" is taken from the dictionary.
+    degree, coef0 : float
+        Parameters of the kernels by name, as in scikit-learn.
+    kernel_params : dict, optional
+        Further arguments of a function, or the arguments of a class.
+    energy : array of shape (n_samples,), optional
+        With ``kernel="precomputed"``: k(x, x) of the signals, which is needed then.
+
+    Returns
+    -------
+    array of shape (n_samples,)
+        Norms; their squares below 10 eps of k(x, x) count as 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelatoms import residual_norms, sparse_encode
+    >>> atoms = np.array([[1.0, 0.0], [0.0, 1.0]])
+    >>> codes = sparse_encode([[3.0, 4.0]], atoms, n_nonzero_coefs=1)
+    >>> residual_norms([[3.0, 4.0]], atoms, codes)
+    array([3.])
+    """
+    X, dictionary, codes, energy = on_cpu(
+        "residual_norms", X=X, dictionary=dictionary, codes=codes, energy=energy
+    )
+    X = check_array(
+        dense_rows(X), dtype=FLOATS, order="C", input_name="X", ensure_all_finite="allow-nan"
+    )
+    check_observed(X)
+    problem = make_problem(
+        X, dictionary, kernel, energy, gamma=gamma, degree=degree, coef0=coef0,
+        kernel_params=kernel_params,
+    )  # fmt: skip
+    if not problem.knows_energy:
+        raise ValueError("residual_norms needs k(x, x) with kernel='precomputed'; give energy.")
+    codes = check_array(codes, accept_sparse="csr", dtype=FLOATS, input_name="codes")
+    if codes.shape != (problem.n_signals, problem.n_atoms):
+        raise ValueError(
+            f"codes must have shape {(problem.n_signals, problem.n_atoms)}, a coefficient for each "
+            f"signal and atom, got {codes.shape}."
+        )
+    matrix = scipy.sparse.csr_array(codes)
+    matrix.sort_indices()
+    coded = ragged(matrix, np.zeros(len(X)))
+    norms = _norms(problem, coded)
+    tiny = tiny_signals(problem)
+    if len(tiny):
+        own = coded.take(tiny)
+        larger = _norms(enlarged(problem, tiny), replace(own, values=enlarge(own.values)))
+        norms[tiny] = np.ldexp(larger, -EXPONENT)
+    return norms.astype(X.dtype, copy=False)
+
+
+def _norms(problem: CodingProblem, codes: Codes) -> Array:
+    """Return the norms of what codes leave."""
+    with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused
+        squares = class_residuals(problem, codes, np.zeros(problem.n_atoms, np.intp), 1)[:, 0]
+    if not np.isfinite(squares).all():
+        raise ValueError("X or codes hold numbers whose squares overflow float64; scale both down.")
+    return np.sqrt(np.maximum(squares, 0))

@@ -1,0 +1,237 @@
+"""``SparseCoder``: a transformer over a given dictionary."""
+
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from kernelatoms.engine import is_array
+from kernelatoms.estimators.base import Bring, Estimator
+from kernelatoms.estimators.coding.encode import sparse_encode
+from kernelatoms.estimators.devices.border import by_rows, learn
+from kernelatoms.estimators.state_checks import check_features, held_count
+from kernelatoms.estimators.unused_arguments import METHODS, TAKEN_BY, refuse_of_other_methods
+from kernelatoms.estimators.validation import (
+    FLOATS,
+    check_any,
+    check_choice,
+    check_count,
+    check_dictionary,
+    dense_rows,
+    validate_any,
+    validate_new,
+    wants_frame,
+)
+from kernelatoms.similarity.base import check_flag
+
+Array = NDArray[Any]
+
+
+class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
+    """Code signals over a given dictionary, by any pursuit: ``sparse_encode`` as a transformer.
+
+    For dictionaries that come from elsewhere: wavelets, a decoder of a language model, atoms of
+    another library. Nothing is learned but the shape of the rows.
+
+    Parameters
+    ----------
+    dictionary : array of shape (n_atoms, n_features)
+        Atoms, best at unit norm.
+    method : {"omp", "lasso", "ridge", "threshold"}, default="omp"
+        The pursuit, as in ``sparse_encode``.
+    n_nonzero_coefs : int, optional
+        For "omp": the most atoms a signal may use; by default a tenth of the features.
+    max_residual : float, optional
+        For "omp": stop once the residual's norm is at most this share of the signal's norm.
+    absolute : bool, default=False
+        Stop once the residual's norm is at most ``max_residual`` itself.
+    selection : {"omp", "ols"}, default="omp"
+        For "omp": pick atoms by correlation or by residual decrease.
+    alpha : float, optional
+        For "lasso" and "threshold": the weight of the penalty.
+    mu : float, optional
+        For "ridge": the weight of the penalty.
+    positive : bool, default=False
+        For "omp", "lasso" and "threshold": allow no negative coefficients.
+    kernel : str, callable, object or class, default="linear"
+        As in ``KernelLinearizer``; not "precomputed".
+    gamma : float, "scale", "auto", "spread" or None, default="scale"
+        As in ``sparse_encode``: "scale" is taken from the dictionary.
+    degree, coef0 : float
+        Parameters of the kernels by name, as in scikit-learn.
+    kernel_params : dict, optional
+        Further arguments of a function, or the arguments of a class.
+    sparse_output : bool, default=True
+        Whether ``transform`` returns a CSR array or a dense one.
+
+    Attributes
+    ----------
+    n_atoms_ : int
+        The atoms of the dictionary.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelatoms import SparseCoder
+    >>> coder = SparseCoder(np.eye(3), n_nonzero_coefs=1, sparse_output=False)
+    >>> coder.fit_transform([[1.0, 3.0, 2.0]])
+    array([[0., 3., 0.]])
+    """
+
+    _on_devices = True
+
+    def __init__(
+        self,
+        dictionary: Any,
+        *,
+        method: str = "omp",
+        n_nonzero_coefs: int | None = None,
+        max_residual: float | None = None,
+        absolute: bool = False,
+        selection: str = "omp",
+        alpha: float | None = None,
+        mu: float | None = None,
+        positive: bool = False,
+        kernel: Any = "linear",
+        gamma: float | str | None = "scale",
+        degree: float = 3,
+        coef0: float = 1,
+        kernel_params: dict[str, Any] | None = None,
+        sparse_output: bool = True,
+    ) -> None:
+        self.dictionary = dictionary
+        self.method = method
+        self.n_nonzero_coefs = n_nonzero_coefs
+        self.max_residual = max_residual
+        self.absolute = absolute
+        self.selection = selection
+        self.alpha = alpha
+        self.mu = mu
+        self.positive = positive
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.kernel_params = kernel_params
+        self.sparse_output = sparse_output
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Check that rows and dictionary fit together.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+            Signals like those to be coded.
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
+        learn(self._fit, self, X)
+        return self
+
+    def _fit(self, X: Any) -> None:
+        self._check_choices()
+        X = validate_any(self, dense_rows(X), dtype=FLOATS, ensure_all_finite="allow-nan")
+        self.n_atoms_ = len(check_dictionary("dictionary", self.dictionary, X.shape[1], X.dtype))
+
+    def _check_choices(self) -> None:
+        """Refuse parameters that no rows can be coded with."""
+        check_choice("method", self.method, METHODS)
+        for name in ("absolute", "positive", "sparse_output"):
+            check_flag(name, getattr(self, name))
+        own = {name: getattr(self, name) for name in TAKEN_BY if hasattr(self, name)}
+        refuse_of_other_methods(self.method, type(self), own)
+        if isinstance(self.kernel, str) and self.kernel == "precomputed":
+            raise ValueError(
+                "kernel='precomputed' has no rows to code; call sparse_encode with k(signals, "
+                "atoms) and k(atoms, atoms)."
+            )
+
+    def transform(self, X: Any) -> scipy.sparse.csr_array | Array:
+        """Return the codes of X over the dictionary; without ``fit`` before it, too.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+            Signals. Those with missing values (NaN) are coded by what is observed of them, by
+            "omp". Tensors are coded where they and the dictionary are, float16 and bfloat16 in
+            float32.
+
+        Returns
+        -------
+        codes : CSR array of shape (n_samples, n_atoms_), dense with ``sparse_output=False``
+        """
+        return by_rows(self._transform, X, self, frames=True)
+
+    def _transform(self, X: Any) -> scipy.sparse.csr_array | Array:
+        self._check_choices()
+        X = validate_new(self, X)
+        options = {
+            name: getattr(self, name)
+            for name in (
+                "method", "n_nonzero_coefs", "max_residual", "absolute", "selection", "alpha",
+                "mu", "positive", "kernel", "gamma", "degree", "coef0", "kernel_params",
+            )
+        }  # fmt: skip
+        sparse = self.sparse_output and not wants_frame(self)
+        return sparse_encode(X, self._fitted(X), sparse_output=sparse, **options)
+
+    def _make_fitted(self, bring: Bring) -> Array:
+        return bring(dense_rows(self.dictionary))
+
+    def inverse_transform(self, codes: Any) -> Array:
+        """Return the signals that codes stand for under the linear kernel: ``codes @ dictionary``.
+
+        Parameters
+        ----------
+        codes : dense or CSR array of shape (n_samples, n_atoms_)
+            Coefficients, as ``transform`` returns them.
+
+        Returns
+        -------
+        rows : array of shape (n_samples, n_features)
+        """
+        return by_rows(self._inverse_transform, codes, self, name="codes")
+
+    def _inverse_transform(self, codes: Any) -> Array:
+        check_is_fitted(self)
+        if not (isinstance(self.kernel, str) and self.kernel == "linear"):
+            raise ValueError(
+                "inverse_transform needs kernel='linear'; under another kernel codes stand for "
+                "vectors of its feature space: see preimage."
+            )
+        codes = check_any(codes, accept_sparse="csr", dtype=FLOATS, input_name="codes")
+        if codes.shape[1] != self.n_atoms_:
+            raise ValueError(
+                f"codes must have one column for each of the {self.n_atoms_} atoms, got "
+                f"{codes.shape[1]}."
+            )
+        given = self._fitted(codes)
+        atoms = (given if is_array(given) else np.asarray(given)).astype(codes.dtype, copy=False)
+        return np.asarray(codes @ atoms, like=atoms)
+
+    def _check_state(self) -> None:
+        """Refuse parameters and fitted attributes that contradict each other; see ``fitted``."""
+        self._check_choices()
+        if self.n_nonzero_coefs is not None:
+            check_count("n_nonzero_coefs", self.n_nonzero_coefs)
+        n_features = check_features(self)
+        atoms = check_dictionary("dictionary", self.dictionary, n_features, np.float64)
+        held_count(self, "n_atoms_", low=len(atoms), high=len(atoms))
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.n_atoms_
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = self.method == "omp"
+        tags.input_tags.sparse = True
+        tags.requires_fit = False
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags

@@ -1,0 +1,500 @@
+"""Dictionary learners in feature space: ``KernelMOD`` and ``KernelKSVD``."""
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.callback import with_callbacks
+from sklearn.utils import check_random_state
+
+from kernelatoms.coding.problem import CodingProblem, LinearProblem
+from kernelatoms.engine import is_array, machine, on_host
+from kernelatoms.estimators.devices.tensors import takes_tensors
+from kernelatoms.estimators.learners.base import (
+    GreedyParameters,
+    KSVDParameters,
+    pass_attributes,
+)
+from kernelatoms.estimators.learners.kernel_dictionary import KernelDictionary
+from kernelatoms.estimators.maps.kernel_choice import kernel_looked_at
+from kernelatoms.estimators.maps.linearizer import KernelLinearizer
+from kernelatoms.estimators.naming import unnamed
+from kernelatoms.estimators.rollback import or_unchanged
+from kernelatoms.estimators.validation import (
+    check_any,
+    check_choice,
+    check_dictionary,
+    check_real,
+    validate_training,
+)
+from kernelatoms.features.coordinates import (
+    Coordinates,
+    exact_coordinates,
+    pruned_coordinates,
+)
+from kernelatoms.features.expansion import Expansion
+from kernelatoms.features.gram_check import OVERFLOW
+from kernelatoms.features.linearize import check_training_kernel
+from kernelatoms.features.ridge_map import regress_rows
+from kernelatoms.learning.dead_atoms import unit_rows
+from kernelatoms.learning.loop import Update
+from kernelatoms.learning.mod import LeastSquares
+from kernelatoms.learning.state import LearnerState
+from kernelatoms.similarity import Kernel, as_anchors
+from kernelatoms.similarity.base import check_flag
+
+Array = NDArray[Any]
+
+
+@unnamed
+class KernelLearner(GreedyParameters, KernelDictionary):
+    """Greedy codes and coordinates of all rows: all that these learners share but the update."""
+
+    def __init__(
+        self,
+        n_atoms: int | float | None = None,
+        *,
+        kernel: Any = "rbf",
+        gamma: float | str | None = "scale",
+        degree: float = 3,
+        coef0: float = 1,
+        kernel_params: dict[str, Any] | None = None,
+        n_nonzero_coefs: int | None = None,
+        selection: str = "omp",
+        max_iter: int = 20,
+        tol: float = 1e-4,
+        coordinates: Any = "exact",
+        base: Any = None,
+        dict_init: Any = None,
+        warm_start: bool = False,
+        sparse_output: bool = True,
+        random_state: Any = None,
+    ) -> None:
+        self.n_atoms = n_atoms
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.kernel_params = kernel_params
+        self.n_nonzero_coefs = n_nonzero_coefs
+        self.selection = selection
+        self.max_iter = max_iter
+        self.tol = tol
+        self.coordinates = coordinates
+        self.base = base
+        self.dict_init = dict_init
+        self.warm_start = warm_start
+        self.sparse_output = sparse_output
+        self.random_state = random_state
+
+    @takes_tensors
+    @with_callbacks
+    @or_unchanged
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn a dictionary for phi of the rows of X.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+            Signals; those with missing values (NaN) are left out, with a warning. k(train,
+            train) with ``kernel="precomputed"``. Tensors are learned from where they are (float16
+            and bfloat16 in float32); attributes are then tensors there.
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        kernel = self._asked_kernel()
+        self._check_coordinates()
+        X = validate_training(self, X)
+        if self._precomputed:
+            check_training_kernel(X)
+        last = self._last_atoms(X)
+        kernel = self._fit_kernel(kernel, X)
+        X = self._in_range(kernel, X)
+        rng = check_random_state(self.random_state)
+        coordinates, energy = self._make_coordinates(X, kernel, rng)
+        start = self._given_start(X, kernel, coordinates, last)
+        n_atoms = len(start) if start is not None else self._choose_n_atoms(len(X), 2 * X.shape[1])
+        limit = min(n_atoms, coordinates.rows.shape[1])
+        self.n_nonzero_coefs_ = self._choose_n_nonzero(X.shape[1], limit)
+        if start is None:
+            start = self._draw_atoms(coordinates.rows, n_atoms, rng)
+        # What lies outside of the basis no atom can reach: it is part of every objective.
+        inside = machine(X).squared_norms(coordinates.rows)
+        outside = float(np.maximum(energy - inside, 0.0).sum())
+        if outside <= 10 * np.finfo(X.dtype).eps * float(energy.sum()):
+            outside = 0.0
+
+        def attributes(state: LearnerState) -> dict[str, Any]:
+            atoms = state.best
+            duals = coordinates.duals(atoms)
+            used = np.flatnonzero(np.abs(duals).max(axis=1) > 0)
+            anchors = coordinates.anchors[used]
+            fitted = {
+                "anchors_": anchors[:, 0] if self._precomputed else anchors,
+                "dual_coef_": np.ascontiguousarray(duals[used], like=duals),
+                "atom_gram_": atoms @ atoms.T,
+                **pass_attributes(state),
+            }
+            fitted["objective_"] = fitted["objective_"] + outside
+            if not self._precomputed:
+                fitted["components_"] = regress_rows(X, coordinates.rows, atoms)
+            return fitted
+
+        def problem_of(atoms: Array) -> CodingProblem:
+            return LinearProblem(coordinates.rows, atoms, complete=True)
+
+        state = LearnerState.start(start, rng)
+        self._run_passes(X, coordinates.rows, problem_of, state, attributes)
+        return self
+
+    def _last_atoms(self, X: Array) -> tuple[Array, Array] | None:
+        """Return anchors and coefficients of the last fit's atoms, if they are to start from."""
+        if not (self.warm_start and hasattr(self, "dual_coef_")):
+            return None
+        self._check_size("the last fit (warm_start)", self.n_atoms_)
+        anchors = self.anchors_
+        width = X.shape[1] if self._precomputed else anchors.shape[1]
+        if width != X.shape[1] or (self._precomputed and anchors.max(initial=0) >= len(X)):
+            raise ValueError(
+                "warm_start=True goes on with atoms made of the last fit's rows, which X does not "
+                f"match: got shape {X.shape}. Use warm_start=False for other data."
+            )
+        return anchors, self.dual_coef_
+
+    def _given_start(
+        self, X: Array, kernel: Kernel, coordinates: Coordinates, last: tuple[Array, Array] | None
+    ) -> Array | None:
+        """Return the coordinates of atoms to start from, at unit norm; None where none are given.
+
+        What coordinates do not reach of them is left out.
+        """
+        if last is None and self.dict_init is None:
+            return None
+        if last is not None:
+            rows, coef = last[0], last[1].T
+        elif self._precomputed:
+            rows, coef = self._row_numbers("dict_init", self.dict_init, len(X))[:, 0], None
+        else:
+            rows, coef = check_dictionary("dict_init", self.dict_init, X.shape[1], X.dtype), None
+        if coef is None:
+            self._check_size("dict_init", len(rows))
+        made_of = coordinates.duals(np.eye(coordinates.rows.shape[1], dtype=X.dtype, like=X))
+        anchors = coordinates.anchors
+        given = X[rows] if self._precomputed else rows.astype(X.dtype, copy=False)
+        seen = Expansion(kernel, anchors, made_of).project(given)
+        seen = seen if coef is None else coef @ seen
+        return unit_rows(np.ascontiguousarray(seen, dtype=X.dtype, like=X))
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_flag("warm_start", self.warm_start)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        # Models kept before atoms to start from could be given.
+        super().__setstate__({"dict_init": None, "warm_start": False, **state})
+
+    def _check_atoms(self, n_atoms: int, n_features: int) -> None:
+        if self.dict_init is not None:
+            if self._precomputed:
+                self._row_numbers("dict_init", self.dict_init, n_features)
+            else:
+                check_dictionary("dict_init", self.dict_init, n_features, np.float64)
+        self._check_nonzeros(n_atoms)
+        check_choice("selection", self.selection, ("omp", "ols"))
+        super()._check_atoms(n_atoms, n_features)
+
+    def _check_coordinates(self) -> None:
+        given = self.coordinates
+        if isinstance(given, KernelLinearizer):
+            if self.base is not None:
+                raise ValueError(
+                    "base and coordinates=KernelLinearizer(...) both choose the rows that atoms "
+                    "are made of; give one of them."
+                )
+        elif isinstance(given, str):
+            check_choice("coordinates", given, ("exact",))
+        elif isinstance(given, float | np.floating):
+            check_real("coordinates", given, low=0, high=1, low_open=True)
+        else:
+            raise TypeError(
+                "coordinates must be 'exact', the share of the kernel's trace that may be left "
+                f"out (0.01, say), or a KernelLinearizer, got {given!r}."
+            )
+
+    def _make_coordinates(
+        self, X: Array, kernel: Kernel, rng: np.random.RandomState
+    ) -> tuple[Coordinates, Array]:
+        """Return coordinates for the rows of X, and their k(x, x)."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            energy = kernel.diag(X).astype(np.float64)
+        if not np.isfinite(energy).all():
+            raise ValueError(OVERFLOW)
+        if isinstance(self.coordinates, KernelLinearizer):
+            return self._landmark_coordinates(X, rng), energy
+        base = self._check_base(X)
+        if base is None:
+            rows, anchors, signals = X, as_anchors(X, kernel), None
+        else:
+            rows, anchors, signals = (X[base[:, 0]] if self._precomputed else base), base, X
+        if isinstance(self.coordinates, str):
+            return exact_coordinates(kernel, rows, anchors, signals), energy
+        accuracy = float(self.coordinates)
+        return pruned_coordinates(kernel, rows, anchors, accuracy, rng, signals), energy
+
+    def _landmark_coordinates(self, X: Array, rng: np.random.RandomState) -> Coordinates:
+        """Return virtual samples as coordinates."""
+        linearizer = clone(self.coordinates).set_params(
+            kernel=self.kernel, gamma=self.gamma, degree=self.degree, coef0=self.coef0,
+            kernel_params=self.kernel_params, random_state=rng,
+        )  # fmt: skip
+        with kernel_looked_at():
+            linearizer.fit(X)
+        landmarks = linearizer.landmarks_
+        return Coordinates(
+            linearizer._transformed(X),
+            landmarks[:, None] if self._precomputed else landmarks,
+            lambda vectors: linearizer.dual_coef_ @ vectors.T,
+        )
+
+    def _row_numbers(self, name: str, given: Any, n_rows: int) -> Array:
+        """Return numbers of training rows as a column."""
+        rows = on_host(given) if is_array(given) else np.asarray(given)
+        if rows.ndim != 1 or rows.dtype.kind not in "iu" or not len(rows):
+            raise ValueError(f"With kernel='precomputed', {name} must be a list of row numbers.")
+        if rows.min() < 0 or rows.max() >= n_rows:
+            raise ValueError(f"{name} holds row numbers outside 0..{n_rows - 1}.")
+        return rows[:, None]
+
+    def _check_base(self, X: Array) -> Array | None:
+        if self.base is None:
+            return None
+        if self._precomputed:
+            return self._row_numbers("base", self.base, len(X))
+        base = check_any(self.base, dtype=X.dtype, order="C", input_name="base")
+        if base.shape[1] != X.shape[1]:
+            raise ValueError(
+                f"base must have the {X.shape[1]} features of X, got shape {base.shape}."
+            )
+        return base
+
+
+class KernelKSVD(KSVDParameters, KernelLearner):
+    """Learn a dictionary under a kernel by K-SVD: every atom with its coefficients in turn.
+
+    Minimises |phi(X) - W D|^2 in the feature space of a kernel over codes W with few nonzeros a
+    row and unit-norm atoms D = phi(anchors) A (Nguyen, Patel, Nasrabadi, Chellappa, 2012). All of
+    it happens in coordinates F with F F' = k(X, X), exact by pivoted Cholesky, so that this is
+    kernel K-SVD (Fig. 3 of the paper) without its N x N matrices.
+
+    Parameters
+    ----------
+    n_atoms : int or float, optional
+        Size of the dictionary, or a share of the rows (a float up to 1); by default twice the
+        features, or all rows if there are fewer.
+    kernel : str or callable, default="rbf"
+        One of scikit-learn's kernels, a function ``k(X, Y)`` of two matrices, or
+        ``"precomputed"``: then fit takes k(train, train) and transform k(new, train).
+    gamma : float, "scale", "auto", "spread" or None, default="scale"
+        As in ``KernelLinearizer``: "scale" is 1 / (n_features * X.var()) of the training rows.
+    degree, coef0 : float
+        Parameters of the kernels by name, as in scikit-learn.
+    kernel_params : dict, optional
+        Further parameters of a callable kernel.
+    n_nonzero_coefs : int, optional
+        The most atoms a signal uses; by default a tenth of the features, at least 1.
+    selection : {"omp", "ols"}, default="omp"
+        How the pursuit picks atoms: by correlation, or by residual decrease.
+    update : {"approximate", "exact"}, default="approximate"
+        How a pass improves the atoms: by two sweeps of two alternations each towards an atom's
+        leading singular pair, or by one sweep of exact singular vectors, as published. The first
+        leaves the smaller objective after one pass and is faster, and after twenty passes the two
+        are alike; the second works on the CPU alone.
+    max_iter : int, default=20
+        The most passes of coding and updating.
+    tol : float, default=1e-4
+        Stop when three passes together lower the objective by no more than this share of it.
+    coordinates : "exact", float or KernelLinearizer, default="exact"
+        Exact, with all independent rows as anchors; a float such as 0.01 draws anchors until
+        this share of the kernel's trace is left (randomly pivoted Cholesky), for a smaller and
+        faster model and for data whose n x n kernel matrix does not fit; a ``KernelLinearizer``
+        gives landmarks, sampling and rank (its kernel is replaced by this one).
+    base : array of shape (n_base, n_features), optional
+        Make atoms of these rows instead of the training rows; row numbers, if precomputed.
+    init : {"rows", "sums"}, default="rows"
+        Start from random rows at unit norm, or from sums of ``n_nonzero_coefs`` random rows each
+        (of their phi) (Nguyen et al., Fig. 3). With sums there may be more atoms than rows.
+    dict_init : array of shape (n_atoms, n_features), optional
+        Rows whose phi are the atoms to start from, at unit norm, in place of ``init``; row numbers,
+        if precomputed.
+    warm_start : bool, default=False
+        Start from the atoms of the last ``fit``, as near as the new coordinates come to them.
+    sparse_output : bool, default=True
+        Whether ``transform`` returns a CSR array or a dense one.
+    random_state : int, RandomState or None
+        Seeds the start, and drawn anchors or landmarks.
+
+    Attributes
+    ----------
+    anchors_ : array of shape (n_anchors, n_features)
+        The rows that atoms are made of; their numbers, if precomputed.
+    dual_coef_ : array of shape (n_anchors, n_atoms_)
+        Atom j is the sum of ``dual_coef_[i, j] phi(anchors_[i])``.
+    atom_gram_ : array of shape (n_atoms_, n_atoms_)
+        Inner products of the atoms.
+    components_ : array of shape (n_atoms_, n_features)
+        Pre-images of the atoms by ridge regression, to look at; not if precomputed.
+    objective_ : array of shape (n_iter_,)
+        |phi(X) - W D|^2, summed over all signals, that every pass reached; it may rise, and the
+        best pass counts.
+    best_pass_ : int
+        The pass of the lowest objective, counted from 0: the atoms are those of this pass.
+    n_atoms_, n_nonzero_coefs_, n_iter_ : int
+        What the data allowed, and the passes run.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelatoms import KernelKSVD
+    >>> angle = np.random.default_rng(0).uniform(0, 2 * np.pi, 200)
+    >>> circle = np.column_stack([np.cos(angle), np.sin(angle)])
+    >>> model = KernelKSVD(
+    ...     10, kernel="poly", degree=2, gamma=1, coef0=1, n_nonzero_coefs=3, random_state=0
+    ... ).fit(circle)
+    >>> model.transform(circle).shape
+    (200, 10)
+    """
+
+    def __init__(
+        self,
+        n_atoms: int | float | None = None,
+        *,
+        kernel: Any = "rbf",
+        gamma: float | str | None = "scale",
+        degree: float = 3,
+        coef0: float = 1,
+        kernel_params: dict[str, Any] | None = None,
+        n_nonzero_coefs: int | None = None,
+        selection: str = "omp",
+        update: str = "approximate",
+        max_iter: int = 20,
+        tol: float = 1e-4,
+        coordinates: Any = "exact",
+        base: Any = None,
+        init: str = "rows",
+        dict_init: Any = None,
+        warm_start: bool = False,
+        sparse_output: bool = True,
+        random_state: Any = None,
+    ) -> None:
+        super().__init__(
+            n_atoms,
+            kernel=kernel,
+            gamma=gamma,
+            degree=degree,
+            coef0=coef0,
+            kernel_params=kernel_params,
+            n_nonzero_coefs=n_nonzero_coefs,
+            selection=selection,
+            max_iter=max_iter,
+            tol=tol,
+            coordinates=coordinates,
+            base=base,
+            dict_init=dict_init,
+            warm_start=warm_start,
+            sparse_output=sparse_output,
+            random_state=random_state,
+        )
+        self.update = update
+        self.init = init
+
+
+class KernelMOD(KernelLearner):
+    """Learn a dictionary under a kernel by MOD: the least-squares dictionary for the codes.
+
+    Minimises |phi(X) - W D|^2 in the feature space of a kernel over codes W with few nonzeros a
+    row and unit-norm atoms D = phi(anchors) A (Nguyen, Patel, Nasrabadi, Chellappa, 2012). All of
+    it happens in coordinates F with F F' = k(X, X), exact by pivoted Cholesky unless
+    ``coordinates`` says otherwise, so that this is kernel MOD (A = X^+ in the paper) on ordinary
+    rows. Atoms that no signal uses become the worst represented signals.
+
+    Parameters
+    ----------
+    n_atoms : int or float, optional
+        Size of the dictionary, or a share of the rows (a float up to 1); by default twice the
+        features, or all rows if there are fewer.
+    kernel : str, callable, object or class, default="rbf"
+        One of scikit-learn's kernels by name; a distance by name (``similarity.DISTANCES``), for
+        exp(-gamma d^2); a function ``k(X, Y)`` of two matrices; an object with ``values`` or
+        ``__call__`` and what else it knows of ``similarity.Kernel``, or a class of such; or
+        ``"precomputed"``: then fit takes k(train, train) and transform k(new, train).
+    gamma : float, "scale", "auto", "spread" or None, default="scale"
+        As in ``KernelLinearizer``: "scale" is 1 / (n_features * X.var()) of the training rows.
+    degree, coef0 : float
+        Parameters of the kernels by name, as in scikit-learn.
+    kernel_params : dict, optional
+        Further arguments of a function, or the arguments of a class.
+    n_nonzero_coefs : int, optional
+        The most atoms a signal uses; by default a tenth of the features, at least 1.
+    selection : {"omp", "ols"}, default="omp"
+        How the pursuit picks atoms: by correlation, or by residual decrease.
+    max_iter : int, default=20
+        The most passes of coding and updating.
+    tol : float, default=1e-4
+        Stop when three passes together lower the objective by no more than this share of it.
+    coordinates : "exact", float or KernelLinearizer, default="exact"
+        Exact, with all independent rows as anchors; a float such as 0.01 draws anchors until
+        this share of the kernel's trace is left (randomly pivoted Cholesky), for a smaller and
+        faster model and for data whose n x n kernel matrix does not fit; a ``KernelLinearizer``
+        gives landmarks, sampling and rank (its kernel is replaced by this one).
+    base : array of shape (n_base, n_features), optional
+        Make atoms of these rows instead of the training rows; row numbers, if precomputed.
+    dict_init : array of shape (n_atoms, n_features), optional
+        Rows whose phi are the atoms to start from, at unit norm; row numbers, if precomputed. By
+        default random training rows.
+    warm_start : bool, default=False
+        Start from the atoms of the last ``fit``, as near as the new coordinates come to them.
+    sparse_output : bool, default=True
+        Whether ``transform`` returns a CSR array or a dense one.
+    random_state : int, RandomState or None
+        Seeds the start, which is random training rows, and drawn anchors or landmarks.
+
+    Attributes
+    ----------
+    anchors_ : array of shape (n_anchors, n_features)
+        The rows that atoms are made of; their numbers, if precomputed.
+    dual_coef_ : array of shape (n_anchors, n_atoms_)
+        Atom j is the sum of ``dual_coef_[i, j] phi(anchors_[i])``.
+    atom_gram_ : array of shape (n_atoms_, n_atoms_)
+        Inner products of the atoms.
+    components_ : array of shape (n_atoms_, n_features)
+        Pre-images of the atoms by ridge regression, to look at; not if precomputed.
+    objective_ : array of shape (n_iter_,)
+        |phi(X) - W D|^2, summed over all signals, that every pass reached; it may rise, and the
+        best pass counts.
+    best_pass_ : int
+        The pass of the lowest objective, counted from 0: the atoms are those of this pass.
+    n_atoms_, n_nonzero_coefs_, n_iter_ : int
+        What the data allowed, and the passes run.
+    gamma_ : float or None
+        The kernel's gamma; None if it has none.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelatoms import KernelMOD
+    >>> angle = np.random.default_rng(0).uniform(0, 2 * np.pi, 200)
+    >>> circle = np.column_stack([np.cos(angle), np.sin(angle)])
+    >>> model = KernelMOD(
+    ...     10, kernel="poly", degree=2, gamma=1, coef0=1, n_nonzero_coefs=3, random_state=0
+    ... ).fit(circle)
+    >>> model.transform(circle).shape
+    (200, 10)
+    """
+
+    def _update(self) -> Update:
+        return LeastSquares()

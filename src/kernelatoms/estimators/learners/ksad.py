@@ -1,0 +1,390 @@
+"""``KSAD``: an orthonormal dictionary in a kernel's feature space."""
+
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.callback import with_callbacks
+from sklearn.utils import check_random_state
+
+from kernelatoms.coding.atoms import stamp
+from kernelatoms.coding.problem import CodingProblem, LinearProblem
+from kernelatoms.coding.pursuits import Pursuit, Threshold
+from kernelatoms.engine import machine
+from kernelatoms.estimators.devices.tensors import cpu_alone
+from kernelatoms.estimators.learners.base import pass_attributes
+from kernelatoms.estimators.learners.kernel_dictionary import KernelDictionary
+from kernelatoms.estimators.maps.linearizer import SOLVERS, KernelLinearizer
+from kernelatoms.estimators.maps.low_rank_map import DEFAULT_ATOMS, LowRankMap
+from kernelatoms.estimators.rollback import or_unchanged
+from kernelatoms.estimators.state_checks import check_learner_state, check_moments, held_number
+from kernelatoms.estimators.validation import (
+    check_choice,
+    check_complete,
+    check_dictionary,
+    check_real,
+    validate_training,
+)
+from kernelatoms.features.expansion import Expansion
+from kernelatoms.learning.loop import learn_batch
+from kernelatoms.learning.procrustes import Procrustes, orthonormal_start, polar_factor
+from kernelatoms.learning.state import LearnerState
+from kernelatoms.similarity import LinearKernel
+from kernelatoms.similarity.base import check_flag
+
+Array = NDArray[Any]
+
+
+class KSAD(LowRankMap, KernelDictionary):
+    """Learn an orthonormal dictionary under a kernel: soft-threshold codes, Procrustes update.
+
+    The unsupervised part of K-SAD (Chhabra, Wallace and Hopgood, *Improved image discrimination
+    using fast non-linear orthogonal dictionary learning*). Rows are mapped to virtual samples F of
+    low rank, whose inner products approximate the kernel, and
+
+        |F - Q Z|^2 + l1_weight |Q|_1,   Z Z' = I
+
+    is lowered over codes Q and as many orthonormal atoms Z as F has columns. Both steps are closed
+    forms: Q = soft(F Z', l1_weight / 2), Z the polar factor of Q'F. Atoms do not resemble each
+    other, and coding is one matrix product. The update needs sums over rows only, so that
+    ``partial_fit`` learns from data that comes in batches.
+
+    Parameters
+    ----------
+    n_atoms : int or float, optional
+        Size of the dictionary, and rank of the map, or a share of the rows (a float up to 1); by
+        default 500, or all rows if there are fewer. More than the rank of the landmarks' kernel
+        matrix are left out, with a warning.
+    kernel : str, callable, object or class, default="rbf"
+        As in ``KernelLinearizer``.
+    gamma : float, "scale", "auto", "spread" or None, default="spread"
+        As in ``KernelLinearizer``. "spread" makes rows at the mean squared distance (of whatever
+        gamma multiplies) similar by a half; "scale", narrower, is better on digits and worse on
+        faces.
+    degree, coef0 : float
+        Parameters of the kernels by name, as in scikit-learn; ``kernel="poly", degree=8, gamma=1,
+        coef0=0`` is the paper's (x'y)^8.
+    kernel_params : dict, optional
+        Further arguments of a function, or the arguments of a class.
+    n_landmarks : int or float, optional
+        How many landmarks the map has, or which share of the rows; by default four times as many as
+        atoms, or all rows if there are fewer.
+    sampling : str or array of shape (n_landmarks, n_features), default="uniform"
+        How landmarks are chosen, as in ``KernelLinearizer``: "uniform" or "kmeans" in the paper.
+    solver : {"auto", "full", "randomized"}, default="auto"
+        Eigen-decomposition of the landmarks' kernel matrix, as in ``KernelLinearizer``.
+        "randomized" is the paper's block Krylov method; with less than about 3.2 landmarks for
+        every atom it is "full", and exact.
+    l1_weight : float, default=0.1
+        Weight of the l1 penalty; relative to the signals' root mean energy, so that it means the
+        same whatever their unit.
+    max_iter : int, default=20
+        The most passes of coding and updating.
+    tol : float, default=1e-4
+        Stop when three passes together lower the objective by no more than this share of it.
+    dict_init : array of shape (n_atoms, n_features), optional
+        Rows to start from: the atoms are the orthonormal ones nearest to their virtual samples. As
+        many as there are to be atoms; row numbers, if precomputed. By default random training rows.
+    warm_start : bool, default=False
+        Keep the map of the last ``fit`` and go on: where it stopped, as if it had not, with the
+        same rows; with other rows, from its dictionary.
+    sparse_output : bool, default=True
+        Whether ``transform`` returns a CSR array or a dense one.
+    forget : float, default=1
+        Weight of the past at every ``partial_fit``, above 0 and at most 1: below 1, sums from
+        early, poor codes fade.
+    random_state : int, RandomState or None
+        Seeds the landmarks and the start, which is the orthonormal basis nearest to random rows.
+
+    Attributes
+    ----------
+    anchors_ : array of shape (n_landmarks, n_features)
+        The landmarks, which atoms are made of; their row numbers, if precomputed.
+    dual_coef_ : array of shape (n_landmarks, n_atoms_)
+        Atom j is the sum of ``dual_coef_[i, j] phi(anchors_[i])``.
+    atom_gram_ : array of shape (n_atoms_, n_atoms_)
+        Inner products of the atoms: the identity, up to rounding.
+    components_ : array of shape (n_atoms_, n_features)
+        Pre-images of the atoms by ridge regression, to look at; not if precomputed.
+    objective_ : array of shape (n_iter_,)
+        What every pass reached, summed over all virtual samples; it never rises. After
+        ``partial_fit``, what the sums so far give.
+    best_pass_ : int
+        The pass of the lowest objective, counted from 0.
+    l1_weight_ : float
+        The weight in units of the virtual samples.
+    n_atoms_, n_iter_ : int
+        What the data allowed, and the passes run.
+    gamma_ : float or None
+        The kernel's gamma; None if it has none.
+    state_ : LearnerState
+        Where learning stopped: what ``partial_fit`` goes on from.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelatoms import KSAD
+    >>> angle = np.random.default_rng(0).uniform(0, 2 * np.pi, 200)
+    >>> circle = np.column_stack([np.cos(angle), np.sin(angle)])
+    >>> model = KSAD(n_atoms=10, gamma=1, random_state=0).fit(circle)
+    >>> model.transform(circle).shape
+    (200, 10)
+    >>> bool(np.allclose(model.atom_gram_, np.eye(10)))
+    True
+    """
+
+    l1_weight_: float
+
+    def __init__(
+        self,
+        n_atoms: int | float | None = None,
+        *,
+        kernel: Any = "rbf",
+        gamma: float | str | None = "spread",
+        degree: float = 3,
+        coef0: float = 1,
+        kernel_params: dict[str, Any] | None = None,
+        n_landmarks: int | float | None = None,
+        sampling: Any = "uniform",
+        solver: str = "auto",
+        l1_weight: float = 0.1,
+        max_iter: int = 20,
+        tol: float = 1e-4,
+        dict_init: Any = None,
+        warm_start: bool = False,
+        sparse_output: bool = True,
+        forget: float = 1.0,
+        random_state: Any = None,
+    ) -> None:
+        self.n_atoms = n_atoms
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.kernel_params = kernel_params
+        self.n_landmarks = n_landmarks
+        self.sampling = sampling
+        self.solver = solver
+        self.l1_weight = l1_weight
+        self.max_iter = max_iter
+        self.tol = tol
+        self.dict_init = dict_init
+        self.warm_start = warm_start
+        self.sparse_output = sparse_output
+        self.forget = forget
+        self.random_state = random_state
+
+    @cpu_alone
+    @with_callbacks
+    @or_unchanged
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn a dictionary for phi of the rows of X.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+            Signals; those with missing values (NaN) are left out, with a warning. k(train, train)
+            with ``kernel="precomputed"``.
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        X = validate_training(self, X)
+        mapped, F, state = self._warm_start(X) if self._is_warm else self._start(X)
+        if self.warm_start:
+            state.data = stamp(X)
+
+        def problem_of(atoms: Array) -> CodingProblem:
+            return LinearProblem(F, atoms, complete=True)
+
+        self._run_passes(X, F, problem_of, state, mapped.attributes)
+        return self
+
+    @cpu_alone
+    @or_unchanged
+    def partial_fit(self, X: Any, y: Any = None) -> Self:
+        """Take in a batch: code it, add its sums to the past ones, turn the dictionary.
+
+        The first batch settles the kernel's gamma, the landmarks and with them the number of atoms:
+        it should be typical, and have more rows than there are to be atoms. After ``fit``, batches
+        add to the sums of its best pass.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+            A batch of signals; those with missing values (NaN) are left out, with a warning.
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        if self._precomputed:
+            raise ValueError(
+                "partial_fit needs rows, which kernel='precomputed' does not give: a kernel matrix "
+                "of one batch says nothing of the next."
+            )
+        self._refuse_share()
+        first = not hasattr(self, "dual_coef_")
+        X = validate_training(self, X, reset=first)
+        mapped, F, state = self._start(X) if first else self._go_on(X)
+        learn_batch(
+            lambda atoms: LinearProblem(F, atoms, complete=True), F, self._pursuit(),
+            self._update(), state, n_atoms=len(state.dictionary), fade=float(self.forget),
+        )  # fmt: skip
+        self.__dict__.update(mapped.attributes(state))
+        return self
+
+    def _start(self, X: Array) -> tuple["_Mapped", Array, LearnerState]:
+        """Settle the map and the weight; return virtual samples and the start too."""
+        rng = check_random_state(self.random_state)
+        linearizer = self._fit_map(X, rng)
+        F = linearizer._transformed(X)
+        self.l1_weight_ = float(self.l1_weight) * root_mean_energy(F)
+        back = None if self._precomputed else linearizer.preimage_coef_
+        if self.dict_init is None:
+            start = orthonormal_start(F, F.shape[1], rng)
+        else:
+            start = polar_factor(self._mapped_start(X, linearizer)).astype(F.dtype)
+        state = LearnerState.start(start, rng)
+        return _Mapped(linearizer.landmarks_, linearizer.dual_coef_, back), F, state
+
+    def _mapped_start(self, X: Array, linearizer: KernelLinearizer) -> Array:
+        """Return the virtual samples of the rows to start from, one for each atom."""
+        if self._precomputed:
+            rows = np.asarray(self.dict_init)
+            if rows.ndim != 1 or rows.dtype.kind not in "iu" or not len(rows):
+                raise ValueError("With kernel='precomputed', dict_init must be row numbers.")
+            if rows.min() < 0 or rows.max() >= len(X):
+                raise ValueError(f"dict_init holds row numbers outside 0..{len(X) - 1}.")
+            given = X[rows]
+        else:
+            given = check_dictionary("dict_init", self.dict_init, X.shape[1], X.dtype)
+        if len(given) != linearizer.n_components_:
+            raise ValueError(
+                f"dict_init must have as many rows as there are atoms, the map's rank of "
+                f"{linearizer.n_components_}, got {len(given)}."
+            )
+        return linearizer._transformed(given).astype(np.float64)
+
+    @property
+    def _is_warm(self) -> bool:
+        return bool(self.warm_start) and hasattr(self, "dual_coef_")
+
+    def _warm_start(self, X: Array) -> tuple["_Mapped", Array, LearnerState]:
+        """Return the last fit's map, virtual samples, and where the passes go on."""
+        self._check_size("the last fit (warm_start)", self.n_atoms_)
+        if self.anchors_.ndim == 2 and self.anchors_.shape[1] != X.shape[1]:
+            raise ValueError(
+                f"warm_start=True goes on with a map of {self.anchors_.shape[1]} features, but X "
+                f"has {X.shape[1]}. Use warm_start=False for other data."
+            )
+        if self._precomputed and self.anchors_.max(initial=0) >= len(X):
+            raise ValueError(
+                "warm_start=True goes on with the last fit's rows, and X has fewer of them. Use "
+                "warm_start=False for other data."
+            )
+        last = self.state_
+        mapped, F = self._mapped_again(X, last.best)
+        self.l1_weight_ = float(self.l1_weight) * root_mean_energy(F)
+        if last.data != stamp(X):
+            last = LearnerState.start(last.best, check_random_state(self.random_state))
+        return mapped, F, last
+
+    def _go_on(self, X: Array) -> tuple["_Mapped", Array, LearnerState]:
+        """Return the map as it was settled, virtual samples, and where learning stands."""
+        state = self.state_
+        state.dictionary = atoms = state.best
+        if state.n_batches == 0:
+            state.n_batches = len(state.objective)  # a pass has seen as much as a batch, and more
+        return *self._mapped_again(X, atoms), state
+
+    def _mapped_again(self, X: Array, atoms: Array) -> tuple["_Mapped", Array]:
+        """Return the map as it was settled, and virtual samples.
+
+        Atoms are a rotation of the map's coordinates: turned back, they are the map.
+        """
+        times = machine(X).times
+        back = None if self._precomputed else times(atoms.T, self.components_)
+        mapped = _Mapped(self.anchors_, times(self.dual_coef_, atoms), back)
+        rows = X.astype(np.result_type(X, mapped.coef), copy=False)
+        anchors = self.anchors_[:, None] if self._precomputed else self.anchors_
+        F = Expansion(self._kernel(), anchors, mapped.coef).project(rows)
+        return mapped, F.astype(atoms.dtype, copy=False)
+
+    def _wanted_atoms(self, n_rows: int) -> int:
+        if self.dict_init is not None:
+            n_given = len(np.atleast_1d(self.dict_init))
+            self._check_size("dict_init", n_given)
+            return n_given
+        return self._choose_n_atoms(n_rows, DEFAULT_ATOMS)
+
+    def _pursuit(self) -> Pursuit:
+        return Threshold(self.l1_weight_ / 2)  # the weight beside half of the squares
+
+    def _joint_pursuit(self, n_atoms: int, n_nonzero: int | None) -> Pursuit:
+        return self._pursuit()
+
+    def _update(self) -> Procrustes:
+        return Procrustes(self.l1_weight_)
+
+    def _validated(self, X: Any) -> Array:
+        X = super()._validated(X)
+        if isinstance(self._kernel(), LinearKernel):
+            check_complete(X)  # its masked pursuits are greedy
+        return X
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_real("l1_weight", self.l1_weight, low=0)
+        check_real("forget", self.forget, low=0, high=1, low_open=True)
+        check_flag("warm_start", self.warm_start)
+        check_choice("solver", self.solver, SOLVERS)
+
+    def _check_atoms(self, n_atoms: int, n_features: int) -> None:
+        super()._check_atoms(n_atoms, n_features)
+        if not held_number(self, "l1_weight_") >= 0:
+            raise ValueError("KSAD.l1_weight_ must be at least 0.")
+        check_learner_state(
+            self, n_atoms, n_atoms, lambda state: check_moments(state, "sums", n_atoms, n_atoms)
+        )
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        # Models kept before these could be set.
+        added = {"dict_init": None, "warm_start": False, "solver": "auto"}
+        super().__setstate__({**added, **state})
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan &= self.kernel != "linear"
+        return tags
+
+
+class _Mapped(NamedTuple):
+    """A low-rank map: k(x, landmarks) @ coef are virtual samples, ``back`` takes them to rows."""
+
+    landmarks: Array
+    coef: Array
+    back: Array | None
+
+    def attributes(self, state: LearnerState) -> dict[str, Any]:
+        """Return the fitted attributes of a learner that would stop there."""
+        atoms = state.best
+        times = machine(atoms).times
+        fitted = {
+            "anchors_": self.landmarks,
+            "dual_coef_": times(self.coef, atoms.T),
+            "atom_gram_": times(atoms, atoms.T),
+            "state_": state,
+            **pass_attributes(state),
+        }
+        return fitted if self.back is None else fitted | {"components_": times(atoms, self.back)}
+
+
+def root_mean_energy(rows: Array) -> float:
+    """Return the square root of the rows' mean squared norm."""
+    return float(np.sqrt(machine(rows).squared_norms(rows).mean()))

@@ -1,0 +1,522 @@
+"""``KSCDL``: kernel sparse coding dictionary learning, atoms as rows of the input space."""
+
+import warnings
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+from sklearn.callback import with_callbacks
+from sklearn.utils import check_random_state
+
+from kernelatoms.coding.atoms import KernelAtoms, stamp
+from kernelatoms.coding.codes import Codes
+from kernelatoms.coding.problem import CodingProblem, KernelProblem
+from kernelatoms.coding.pursuits import KSC, OMP, Lasso, Pursuit, code_over_nearest
+from kernelatoms.estimators.devices.tensors import cpu_alone
+from kernelatoms.estimators.learners.base import DictionaryLearner, pass_attributes
+from kernelatoms.estimators.maps.bandwidth import choose_gamma
+from kernelatoms.estimators.maps.kernel_choice import KernelChoice, kernel_looked_at
+from kernelatoms.estimators.rollback import or_unchanged
+from kernelatoms.estimators.state_checks import (
+    check_learner_state,
+    held,
+    held_count,
+    held_floats,
+    held_number,
+)
+from kernelatoms.estimators.unused_arguments import (
+    L1_METHODS,
+    refuse_of_other_methods,
+    refuse_unused,
+)
+from kernelatoms.estimators.validation import (
+    check_choice,
+    check_complete,
+    check_count,
+    check_dictionary,
+    check_real,
+    clip_count,
+    validate_training,
+)
+from kernelatoms.features.expansion import Expansion
+from kernelatoms.features.preimage import decode_rows
+from kernelatoms.features.remembered import remember
+from kernelatoms.learning.gradients import within
+from kernelatoms.learning.kscdl import GradientStep, PlainStep
+from kernelatoms.learning.loop import learn_batch
+from kernelatoms.learning.state import LearnerState
+from kernelatoms.similarity import Kernel, make_kernel
+from kernelatoms.similarity.base import check_flag
+from kernelatoms.similarity.contrast import blind_part
+from kernelatoms.similarity.gammas import GAMMA_WORDS, check_gamma
+from kernelatoms.similarity.given import check_gradient
+
+Array = NDArray[Any]
+
+# Batch t weighs the curvature of the past by (1 - 1/t) to this power: steps shrink as 5/t, which
+# on circles and PlanetLab is nearer to fit's objective after a few epochs than 1/t and 3/t.
+_FORGETTING = 4
+# Enough to tell whether most codes are empty.
+_ROWS_LOOKED_AT = 500
+
+
+class KSCDL(KernelChoice, DictionaryLearner):
+    """Learn a dictionary of rows for l1 coding in the feature space of a kernel.
+
+    Minimises half of the squared distance of phi(x) from the sum of the w_j phi(d_j), plus
+    ``alpha`` times the sum of the absolute w_j, over all signals x, their codes w and the atoms
+    d_j, which are rows like the signals (KSCDL, eq. (3) of "Fast kernel sparse
+    coding"). Passes alternate between codes, to a duality gap of 1e-6 of k(x, x), and a step of
+    all atoms along the gradient (11), scaled by its curvature and shortened where it would not
+    lower the objective. Atoms that no signal uses become the worst represented signals. The paper's
+    own algorithm is ``method="fksc", change_tol=1e-3, step=1, dict_init="normal"``.
+
+    Parameters
+    ----------
+    n_atoms : int, optional
+        Size of the dictionary; by default the number of features (the paper's square dictionary),
+        or all rows if there are fewer.
+    alpha : float, default=0.1
+        Weight of |w|_1, in units of k(x, x) where that is 1 (RBF): between 0.001 and 0.1 in the
+        paper. A signal whose kernel values with all atoms stay below alpha has the code 0. It may
+        be changed after ``fit``, for sparser or more faithful codes over the same atoms.
+    kernel : str, object or class, default="rbf"
+        One whose gradient is known: "rbf", "linear", "poly", "sigmoid", "cosine" or "laplacian"
+        (almost everywhere), or an object or class with ``slopes`` (see ``similarity.Kernel``).
+        Under kernels that are not bounded (linear, poly, sigmoid) longer atoms would do with
+        smaller codes and evade the penalty: their norms are kept at the longest training row's,
+        at most.
+    gamma : float, "scale", "auto", "search" or None, default="scale"
+        Parameter of the kernel: a number above 0, None for the kernel's default (1 / n_features),
+        "scale" for 1 / (n_features * X.var()), "auto" for 1 / n_features, as in scikit-learn.
+        The width of the kernel decides how well signals are represented. "search" tries several
+        on a part of the rows, with the atoms asked for, and takes the one whose codes bring
+        held-out rows back with the smallest squared error in input space, all at the same mean
+        number of nonzeros (of those within a quarter of it, the one that needs the alpha nearest
+        to the given one).
+    degree, coef0 : float
+        Parameters of the kernels by name, as in scikit-learn.
+    kernel_params : dict, optional
+        The arguments of a class.
+    method : {"lasso", "ksc", "fksc"}, default="lasso"
+        What solves for the codes, in ``fit`` and in ``transform``, as in ``sparse_encode``: the
+        paper's coordinate descent in one stage ("ksc") or in two ("fksc") has the same minimum and
+        is many times slower.
+    change_tol : float, optional
+        For "ksc" and "fksc": the paper's stops (at 1e-3) in place of the duality gap and of
+        ``tol``. Codes stop when a pass over their coefficients changes them by no more than this
+        share of their norm, or after 100 passes; learning stops when a pass changes the atoms by
+        no more than this share of theirs. Under wide kernels such codes are far from the minimum.
+    step : float, optional
+        The paper's own step, between 0 and 2: atoms move against the gradient (11) by ``step`` / L,
+        L the largest curvature, whatever the objective does, and atoms that no signal uses stay.
+        Not for ``partial_fit``.
+    positive : bool, default=False
+        For "lasso": allow no negative coefficients.
+    transform_n_nonzero_coefs : int, optional
+        Let ``transform`` code by orthogonal matching pursuit with so many atoms a signal, instead
+        of the l1 codes that atoms were learned for. At equal nonzeros its errors are smaller (no
+        shrinkage); the l1 codes adapt the nonzeros to each signal.
+    max_iter : int, default=100
+        The most passes of coding and moving.
+    tol : float, default=1e-3
+        Stop when three passes together lower the objective by no more than this share of it.
+    dict_init : "normal" or array of shape (n_atoms, n_features), optional
+        Where atoms start: by default at random rows of the data, which is much better than the
+        paper's N(0, 1) ("normal"); or at these rows.
+    warm_start : bool, default=False
+        Go on where the last ``fit`` of the same rows stopped, as if it had not; with other rows,
+        start from its dictionary.
+    sparse_output : bool, default=True
+        Whether ``transform`` returns a CSR array or a dense one.
+    random_state : int, RandomState or None
+        Seeds the start, and the rows that ``gamma="search"`` looks at.
+
+    Attributes
+    ----------
+    components_ : array of shape (n_atoms_, n_features)
+        The atoms of the best pass, in input space.
+    objective_ : array of shape (n_iter_,)
+        The objective that every pass reached, summed over all signals; after ``partial_fit``, that
+        of the last batch.
+    best_pass_ : int
+        The pass of the lowest objective, counted from 0: ``components_`` are its atoms.
+    gamma_ : float or None
+        The kernel's gamma; None if it has none.
+    gamma_scores_ : dict of arrays
+        With ``gamma="search"``, what was tried: ``gamma``, ``error`` (the share of held-out squared
+        norm that is lost), and the ``n_nonzero`` (a row) and ``alpha`` that it was lost at.
+    n_atoms_, n_iter_ : int
+        What the data allowed, and the passes run.
+    max_norm_ : float or None
+        The longest that atoms may be; None if they are not bounded.
+    state_ : LearnerState
+        Where learning stopped: curvature, use of atoms. What ``partial_fit`` goes on from.
+
+    Notes
+    -----
+    Computed in float64, also for float32 rows: under a wide kernel all kernel values are near 1.
+
+    Examples
+    --------
+    Rows along a curve, which a linear dictionary needs both coordinates for:
+
+    >>> import numpy as np
+    >>> from kernelatoms import KSCDL
+    >>> angle = np.random.default_rng(0).uniform(0, 2 * np.pi, 200)
+    >>> circle = np.column_stack([np.cos(angle), np.sin(angle)])
+    >>> model = KSCDL(n_atoms=12, alpha=0.02, gamma=2, random_state=0).fit(circle)
+    >>> codes = model.transform(circle)
+    >>> back = model.inverse_transform(codes)
+    >>> bool(np.abs(back - circle).max() < 0.1)
+    True
+    """
+
+    def __init__(
+        self,
+        n_atoms: int | None = None,
+        *,
+        alpha: float = 0.1,
+        kernel: Any = "rbf",
+        gamma: float | str | None = "scale",
+        degree: float = 3,
+        coef0: float = 1,
+        kernel_params: dict[str, Any] | None = None,
+        method: str = "lasso",
+        change_tol: float | None = None,
+        step: float | None = None,
+        positive: bool = False,
+        transform_n_nonzero_coefs: int | None = None,
+        max_iter: int = 100,
+        tol: float = 1e-3,
+        dict_init: Any = None,
+        warm_start: bool = False,
+        sparse_output: bool = True,
+        random_state: Any = None,
+    ) -> None:
+        self.n_atoms = n_atoms
+        self.alpha = alpha
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.kernel_params = kernel_params
+        self.method = method
+        self.change_tol = change_tol
+        self.step = step
+        self.positive = positive
+        self.transform_n_nonzero_coefs = transform_n_nonzero_coefs
+        self.max_iter = max_iter
+        self.tol = tol
+        self.dict_init = dict_init
+        self.warm_start = warm_start
+        self.sparse_output = sparse_output
+        self.random_state = random_state
+
+    @cpu_alone
+    @with_callbacks
+    @or_unchanged
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn a dictionary for the rows of X.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+            Signals, without missing values (NaN).
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        X = validate_training(self, X)
+        rows = X.astype(np.float64, copy=False)
+        rng = check_random_state(self.random_state)
+        kernel = self._settle_kernel(rows, rng)
+        self.max_norm_ = None if kernel.bounded else _longest(rows)
+        state = self._starting_state(rows, rng)
+
+        def attributes(state: LearnerState) -> dict[str, Any]:
+            atoms = state.best.astype(X.dtype, copy=False)
+            return {"components_": atoms, "state_": state, **pass_attributes(state)}
+
+        self._run_passes(X, rows, lambda atoms: self._problem_over(rows, atoms), state, attributes)
+        self._warn_of_empty_codes(X)
+        return self
+
+    @cpu_alone
+    @or_unchanged
+    def partial_fit(self, X: Any, y: Any = None) -> Self:
+        """Take in a batch: code it, and take one step that lowers its objective.
+
+        The curvature of the batches so far, early ones fading, scales the step: atoms settle as
+        they have seen more. The first batches choose the starting atoms: their rows become atoms
+        until there are ``n_atoms``. The first one chooses gamma where that is a word.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+            A batch of signals, without missing values (NaN).
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        refuse_unused(type(self), {"step": self.step}, "belongs to fit, not to partial_fit")
+        first = not hasattr(self, "components_")
+        X = validate_training(self, X, reset=first)
+        rows = X.astype(np.float64, copy=False)
+        if first:
+            rng = check_random_state(self.random_state)
+            kernel = self._settle_kernel(rows, rng)
+            self.max_norm_ = None if kernel.bounded else _longest(rows)
+            state = LearnerState.start(self._start(rows, rng, batches=True), rng)
+            dtype = X.dtype
+        else:
+            state, dtype = self._last_state(), self.components_.dtype
+            if not self._kernel().bounded:
+                self.max_norm_ = max(self.max_norm_ or 0.0, _longest(rows))
+        n_atoms = len(state.dictionary) if first else self._n_atoms_of_batches(rows.shape[1])
+        learn_batch(
+            lambda atoms: self._problem_over(rows, atoms), rows, self._pursuit(), self._update(),
+            state, n_atoms=n_atoms, fade=(1 - 1 / (state.n_batches + 1)) ** _FORGETTING,
+        )  # fmt: skip
+        self.components_ = state.dictionary.astype(dtype, copy=False)
+        self.__dict__.update(pass_attributes(state), state_=state)
+        return self
+
+    @cpu_alone
+    def transform(self, X: Any) -> scipy.sparse.csr_array | Array:
+        """Return the l1 codes of X over the dictionary, at the present ``alpha``.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+            Signals, without missing values (NaN).
+
+        Returns
+        -------
+        codes : CSR array of shape (n_samples, n_atoms_), dense with ``sparse_output=False``
+        """
+        return super().transform(X)
+
+    @cpu_alone
+    def inverse_transform(self, codes: Any) -> Array:
+        """Return the rows that codes stand for, by eq. (19): phi(y) nearest to sum_j w_j phi(d_j).
+
+        ``codes @ components_`` under the linear kernel; under RBF and polynomial ones a local
+        minimum, from several starts. A code of zeros stands for the row 0.
+
+        Parameters
+        ----------
+        codes : dense or CSR array of shape (n_samples, n_atoms_)
+            Coefficients, as ``transform`` returns them.
+
+        Returns
+        -------
+        rows : array of shape (n_samples, n_features)
+        """
+        codes = self._check_codes(codes)
+        return decode_rows(self._kernel(), self.components_.astype(codes.dtype), codes)
+
+    def _problem_over(self, rows: Array, atoms: Array) -> CodingProblem:
+        return KernelProblem(rows, Expansion(self._kernel(), atoms))
+
+    def _problem(self, X: Array) -> CodingProblem:
+        atoms = remember(self, _mapped_atoms, self._kernel(), self.components_)
+        return KernelProblem(X.astype(np.float64, copy=False), atoms)
+
+    def _expansion(self) -> Expansion:
+        return Expansion(self._kernel(), self.components_)
+
+    @classmethod
+    def _joint_problem(cls, learners: Sequence[Any], X: Array) -> CodingProblem:
+        check_complete(X)
+        atoms = np.concatenate([learner.components_ for learner in learners]).astype(np.float64)
+        return learners[0]._problem_over(X.astype(np.float64, copy=False), atoms)
+
+    def _pursuit(self) -> Pursuit:
+        alpha = check_real("alpha", self.alpha, low=0, low_open=True)
+        if self.method == "lasso":
+            return Lasso(alpha, self.positive)
+        return KSC(alpha, self.method, self.change_tol)
+
+    def _joint_pursuit(self, n_atoms: int, n_nonzero: int | None) -> Pursuit:
+        return self._coding_pursuit(n_atoms)
+
+    def _coding_pursuit(self, n_atoms: int) -> Pursuit:
+        """Return how rows are coded by ``transform``."""
+        if self.transform_n_nonzero_coefs is None:
+            return self._pursuit()
+        count = check_count("transform_n_nonzero_coefs", self.transform_n_nonzero_coefs)
+        count = clip_count("transform_n_nonzero_coefs", count, n_atoms, "there are atoms")
+        return OMP(count, "omp", self.positive)
+
+    def _update(self) -> GradientStep:
+        kernel, alpha = self._kernel(), float(self.alpha)
+        if self.step is None:
+            return GradientStep(kernel, alpha, self.max_norm_)
+        return PlainStep(kernel, alpha, self.max_norm_, float(self.step))
+
+    def _encode(self, X: Array, n_neighbors: int | None = None) -> Codes:
+        self._check_coding()
+        check_complete(X)
+        pursuit = self._coding_pursuit(self.n_atoms_)
+        return code_over_nearest(pursuit, self._problem(X), n_neighbors).astype(X.dtype)
+
+    def _last_state(self) -> LearnerState:
+        """Return where the last batch ended, or the best pass of ``fit``."""
+        state: LearnerState | None = getattr(self, "state_", None)
+        if state is None:  # a model file of format 1
+            atoms = self.components_.astype(np.float64)
+            state = LearnerState.start(atoms, check_random_state(self.random_state))
+            state.sums, state.n_batches = self.curvature_, self.n_steps_
+        if state.n_batches == 0:
+            state.n_batches = len(state.objective)  # a pass has seen as much as a batch, and more
+        state.dictionary = state.best
+        return state
+
+    def _n_atoms_of_batches(self, n_features: int) -> int:
+        """Return how many atoms batches lead to."""
+        self._refuse_share()
+        if not (self.dict_init is None or isinstance(self.dict_init, str)):
+            return len(self.dict_init)
+        return n_features if self.n_atoms is None else check_count("n_atoms", self.n_atoms)
+
+    def _starting_state(self, rows: Array, rng: np.random.RandomState) -> LearnerState:
+        """Return where the last fit of these rows stopped, its atoms, or a start."""
+        if not self.warm_start:
+            return LearnerState.start(self._start(rows, rng), rng)
+        data = stamp(rows)
+        if hasattr(self, "components_"):
+            name = "components_ (warm_start)"
+            atoms = check_dictionary(name, self.components_, rows.shape[1], np.float64)
+            self._check_size(name, len(atoms))
+            last: LearnerState | None = getattr(self, "state_", None)
+            if last is not None and last.data == data:
+                return last
+            state = LearnerState.start(within(atoms, self.max_norm_), rng)
+        else:
+            state = LearnerState.start(self._start(rows, rng), rng)
+        state.data = data
+        return state
+
+    def _start(self, rows: Array, rng: np.random.RandomState, batches: bool = False) -> Array:
+        """Settle the size and return the atoms to start from; more may come with batches."""
+        n_samples, n_features = rows.shape
+        given = self.dict_init
+        if given is None or isinstance(given, str):
+            if given not in (None, "normal"):
+                raise ValueError(
+                    f"dict_init must be None (random rows), 'normal' or an array, got {given!r}."
+                )
+            if batches:
+                n_atoms = min(self._n_atoms_of_batches(n_features), n_samples)
+            else:
+                n_atoms = self._choose_n_atoms(n_samples, n_features)
+            if given is None:
+                return rows[rng.permutation(n_samples)[:n_atoms]]
+            return within(rng.standard_normal((n_atoms, n_features)), self.max_norm_)
+        start = check_dictionary("dict_init", given, n_features, np.float64)
+        self._check_size("dict_init", len(start))
+        return within(start, self.max_norm_)
+
+    def _warn_of_empty_codes(self, X: Array) -> None:
+        """Warn if most rows have the code 0, unless the kernel's blindness was warned of."""
+        some = X[:: -(-len(X) // _ROWS_LOOKED_AT)]
+        empty = float((self._encode(some).to_csr().count_nonzero(axis=1) == 0).mean())
+        if empty > 0.5 and blind_part(self._kernel(), X) is None:
+            gamma = "" if self.gamma_ is None else f"gamma={self.gamma_:.3g} or "
+            rows = ", start from rows (dict_init=None)" if self.dict_init is not None else ""
+            warnings.warn(
+                f"{empty:.0%} of the training codes are empty: {gamma}alpha={self.alpha:g} is too "
+                "large for these rows, whose kernel values with all atoms stay below alpha. Scale "
+                f"the rows{rows}, or choose smaller values (gamma='scale' or 'search').",
+                UserWarning,
+                stacklevel=4,
+            )
+
+    def _asked_kernel(self) -> Kernel:
+        return make_kernel(
+            self.kernel, gamma=None if self._searches else self.gamma, degree=self.degree,
+            coef0=self.coef0, kernel_params=self.kernel_params,
+        )  # fmt: skip
+
+    @property
+    def _searches(self) -> bool:
+        return isinstance(self.gamma, str) and self.gamma == "search"
+
+    def _settle_kernel(self, rows: Array, rng: np.random.RandomState) -> Kernel:
+        self.__dict__.pop("gamma_scores_", None)  # of an earlier fit
+        if not self._searches:
+            return self._fit_kernel(self._asked_kernel(), rows)
+        with kernel_looked_at():  # nobody asked for the gamma that a search begins with
+            kernel = self._fit_kernel(self._asked_kernel(), rows)
+            self.gamma_, self.gamma_scores_ = choose_gamma(self, kernel, rows, rng)
+        kernel = kernel.with_gamma(self.gamma_)
+        self._look_at(kernel, rows)
+        return kernel
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        self._check_coding()
+        check_flag("positive", self.positive)
+        check_flag("warm_start", self.warm_start)
+        if self.step is not None:
+            check_real("step", self.step, low=0, high=2, low_open=True)
+        if self.change_tol is not None:
+            why = "does not count where change_tol tells when to stop"
+            refuse_unused(type(self), {"tol": self.tol}, why)
+        kernel = self._asked_kernel()
+        if self._searches and not kernel.has_gamma:
+            raise ValueError(f"gamma='search': kernel {kernel.name!r} has no gamma to choose.")
+
+    def _check_atoms(self, n_atoms: int, n_features: int) -> None:
+        self._check_rows_held("components_", n_features, n_atoms)
+        if held(self, "max_norm_") is not None:
+            held_number(self, "max_norm_")
+        if not (self.dict_init is None or isinstance(self.dict_init, str)):
+            check_dictionary("dict_init", self.dict_init, n_features, np.float64)
+        if "state_" in vars(self):
+            check_learner_state(
+                self, n_atoms, n_features,
+                lambda state: held_floats(state, "sums", (n_atoms, n_atoms)),
+            )  # fmt: skip
+        else:  # a model file of format 1
+            held_floats(self, "curvature_", (n_atoms, n_atoms))
+            held_count(self, "n_steps_", low=0)
+
+    def _check_coding(self) -> None:
+        check_gamma(self.gamma, words=(*GAMMA_WORDS, "search"))
+        check_gradient(self._asked_kernel())
+        check_real("alpha", self.alpha, low=0, low_open=True)
+        check_choice("method", self.method, L1_METHODS)
+        refuse_of_other_methods(self.method, type(self), {"change_tol": self.change_tol})
+        if self.method != "lasso":
+            refuse_unused(type(self), {"positive": self.positive}, "belongs to method='lasso'")
+        if self.change_tol is not None:
+            check_real("change_tol", self.change_tol, low=0)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        # Models kept before these parameters were there.
+        added = {"kernel_params": None, "warm_start": False, "method": "lasso"}
+        super().__setstate__({**added, "change_tol": None, "step": None, **state})
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = False  # the duality gap needs all of a row
+        return tags
+
+
+def _longest(rows: Array) -> float:
+    return float(np.linalg.norm(rows, axis=1).max())
+
+
+def _mapped_atoms(kernel: Kernel, components: Array) -> KernelAtoms:
+    """Return rows as atoms, mapped by a kernel."""
+    return KernelAtoms(Expansion(kernel, components.astype(np.float64)))

@@ -1,0 +1,545 @@
+"""Dictionary learners: ``MOD`` and ``KSVD``."""
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.callback import with_callbacks
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from kernelatoms.coding.atoms import stamp
+from kernelatoms.coding.problem import CodingProblem, LinearProblem
+from kernelatoms.coding.pursuits import OMP, Lasso, Pursuit
+from kernelatoms.estimators.coding.dictionary_coder import OverRows
+from kernelatoms.estimators.devices.border import learn
+from kernelatoms.estimators.learners.base import (
+    DictionaryLearner,
+    GreedyParameters,
+    KSVDParameters,
+    check_sums_fit,
+    pass_attributes,
+)
+from kernelatoms.estimators.naming import unnamed
+from kernelatoms.estimators.state_checks import check_learner_state, check_moments, held_floats
+from kernelatoms.estimators.validation import (
+    FLOATS,
+    check_any,
+    check_choice,
+    check_complete,
+    check_count,
+    check_dictionary,
+    check_real,
+    validate_training,
+)
+from kernelatoms.learning.dead_atoms import atoms_from_rows, unit_rows
+from kernelatoms.learning.gradients import within
+from kernelatoms.learning.loop import learn_batch
+from kernelatoms.learning.mod import BlockDescent, LeastSquares
+from kernelatoms.learning.state import LearnerState
+from kernelatoms.similarity.base import check_flag
+
+Array = NDArray[Any]
+
+# With l1 codes, batch t weighs the sums of the past by (1 - 1/t) to this power. Of 2, 3 and 4, on
+# 8 x 8 and 12 x 12 patches of two photographs (six runs of the learner of benchmarks/online.py, 256
+# atoms, batches of 512, CPU time on one thread): to a held-out objective 0.1% above where the
+# slowest run ended, 3 takes 0.70 to 1.00 of the time of 2, to 1% above it 0.77 to 1.02. 4 takes
+# 0.63 to 1.00 and 0.72 to 1.14: better late, worse early.
+_FORGETTING = 3
+
+
+@unnamed
+class LinearLearner(OverRows, GreedyParameters, DictionaryLearner):
+    """Learners whose atoms are signals like the others."""
+
+    _on_devices = True
+
+    def __init__(
+        self,
+        n_atoms: int | float | None = None,
+        *,
+        n_nonzero_coefs: int | None = None,
+        selection: str = "omp",
+        max_iter: int = 20,
+        tol: float = 1e-4,
+        dict_init: Any = None,
+        warm_start: bool = False,
+        sparse_output: bool = True,
+        random_state: Any = None,
+    ) -> None:
+        self.n_atoms = n_atoms
+        self.n_nonzero_coefs = n_nonzero_coefs
+        self.selection = selection
+        self.max_iter = max_iter
+        self.tol = tol
+        self.dict_init = dict_init
+        self.warm_start = warm_start
+        self.sparse_output = sparse_output
+        self.random_state = random_state
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn a dictionary for the rows of X.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+            Signals; those with missing values (NaN) are left out, with a warning, or refused with
+            ``alpha`` (``MOD``). Tensors are learned from where they are (float16 and bfloat16 in
+            float32); attributes are then tensors there.
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
+        learn(self._fit, self, X, from_nothing=not self.warm_start)
+        return self
+
+    def _fit(self, X: Any) -> None:
+        self._check_parameters()
+        X = validate_training(self, X)
+        state = self._starting_state(X)
+
+        def attributes(state: LearnerState) -> dict[str, Any]:
+            fitted = {"components_": state.best, **pass_attributes(state)}
+            return fitted | ({"state_": state} if self._keeps_state else {})
+
+        self._run_passes(
+            X, X, lambda atoms: LinearProblem(X, atoms, complete=True), state, attributes
+        )
+
+    @classmethod
+    def _joint_problem(cls, learners: Sequence[Any], X: Array) -> CodingProblem:
+        """Return the problem of coding rows over the atoms of several learners at once."""
+        atoms = np.concatenate([learner._fitted(X).components for learner in learners])
+        return LinearProblem(X, atoms.astype(X.dtype, copy=False))
+
+    def _most_nonzeros(self, n_atoms: int) -> int:
+        return min(n_atoms, self.n_features_in_)
+
+    @property
+    def _keeps_state(self) -> bool:
+        """Whether a later call may go on from where this one ended."""
+        return self.warm_start
+
+    def _starting_state(self, X: Array) -> LearnerState:
+        """Settle the sizes; return where the last fit of these rows stopped, or a start."""
+        data = stamp(X) if self.warm_start else None
+        warm = self.warm_start and hasattr(self, "components_")
+        last: LearnerState | None = getattr(self, "state_", None) if warm else None
+        if last is not None and last.data == data and len(last.dictionary) == self.n_atoms_:
+            start = self._check_start("components_ (warm_start)", last.dictionary, X)
+            self._settle_nonzeros(X.shape[1], len(start))
+            return last
+        rng = check_random_state(self.random_state)
+        given = self.components_ if warm else self.dict_init
+        if given is not None:
+            name = "dict_init" if not warm else "components_ (warm_start)"
+            start = self._check_start(name, given, X)
+            self._settle_nonzeros(X.shape[1], len(start))
+        else:
+            n_atoms = self._choose_n_atoms(len(X), 2 * X.shape[1])
+            self._settle_nonzeros(X.shape[1], n_atoms)
+            start = self._draw_atoms(X, n_atoms, rng)
+        state = LearnerState.start(start, rng)
+        state.data = data
+        return state
+
+    def _check_start(self, name: str, given: Any, X: Array) -> Array:
+        start = unit_rows(check_dictionary(name, given, X.shape[1], X.dtype))
+        self._check_size(name, len(start))
+        return start
+
+    def _settle_nonzeros(self, n_features: int, n_atoms: int) -> None:
+        self.n_nonzero_coefs_ = self._choose_n_nonzero(n_features, min(n_atoms, n_features))
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_choice("selection", self.selection, ("omp", "ols"))
+        check_flag("warm_start", self.warm_start)
+
+    def _check_atoms(self, n_atoms: int, n_features: int) -> None:
+        self._check_nonzeros(n_atoms)
+        held_floats(self, "components_", (n_atoms, n_features))
+        if self.dict_init is not None:
+            check_dictionary("dict_init", self.dict_init, n_features, np.float64)
+        if "state_" in vars(self):
+            check_learner_state(
+                self, n_atoms, n_features,
+                lambda state: check_moments(state, "sums", n_atoms, n_features),
+            )  # fmt: skip
+
+
+class KSVD(KSVDParameters, LinearLearner):
+    """Learn a dictionary by K-SVD: sparse coding, then every atom with its coefficients in turn.
+
+    Minimises |X - W D|^2 over codes W with few nonzeros a row and unit-norm atoms D (Aharon, Elad
+    and Bruckstein, 2006). Atoms that no signal uses become the worst represented signals.
+
+    Parameters
+    ----------
+    n_atoms : int or float, optional
+        Size of the dictionary, or a share of the rows (a float up to 1); by default twice the
+        features, or all rows if there are fewer.
+    n_nonzero_coefs : int, optional
+        The most atoms a signal uses; by default a tenth of the features, at least 1.
+    selection : {"omp", "ols"}, default="omp"
+        How the pursuit picks atoms: by correlation (OMP), or by residual decrease (orthogonal
+        least squares), which takes 10 to 20% longer and leaves smaller residuals.
+    update : {"approximate", "exact"}, default="approximate"
+        How a pass improves the atoms: by two sweeps of two alternations each towards an atom's
+        leading singular pair, or by one sweep of exact singular vectors, as published. The first
+        leaves the smaller objective after one pass and is faster, and after twenty passes the two
+        are alike; the second works on the CPU alone.
+    max_iter : int, default=20
+        The most passes of coding and updating.
+    tol : float, default=1e-4
+        Stop when three passes together lower the objective by no more than this share of it.
+    init : {"rows", "sums"}, default="rows"
+        Start from random rows at unit norm, or from sums of ``n_nonzero_coefs`` random rows each
+        (Nguyen et al., Fig. 3). With sums there may be more atoms than rows.
+    dict_init : array of shape (n_atoms, n_features), optional
+        Atoms to start from (scaled to unit norm), in place of ``init``.
+    warm_start : bool, default=False
+        Go on where the last ``fit`` of the same rows stopped, as if it had not; with other rows,
+        start from its dictionary.
+    sparse_output : bool, default=True
+        Whether ``transform`` returns a CSR array or a dense one.
+    random_state : int, RandomState or None
+        Seeds the start.
+
+    Attributes
+    ----------
+    components_ : array of shape (n_atoms_, n_features)
+        The atoms of the best pass, at unit norm.
+    objective_ : array of shape (n_iter_,)
+        |X - W D|^2, summed over all signals, that every pass reached. Greedy codes of a better
+        dictionary may be worse, so it may rise; the best pass counts.
+    best_pass_ : int
+        The pass of the lowest objective, counted from 0: ``components_`` are its atoms.
+    n_atoms_, n_nonzero_coefs_, n_iter_ : int
+        What the data allowed, and the passes run.
+    state_ : LearnerState
+        With ``warm_start=True``: where learning stopped.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelatoms import KSVD
+    >>> X = np.random.default_rng(0).normal(size=(200, 16))
+    >>> ksvd = KSVD(n_atoms=32, n_nonzero_coefs=4, max_iter=5, random_state=0).fit(X)
+    >>> codes = ksvd.transform(X)
+    >>> codes.shape, codes.nnz
+    ((200, 32), 800)
+    """
+
+    def __init__(
+        self,
+        n_atoms: int | float | None = None,
+        *,
+        n_nonzero_coefs: int | None = None,
+        selection: str = "omp",
+        update: str = "approximate",
+        max_iter: int = 20,
+        tol: float = 1e-4,
+        init: str = "rows",
+        dict_init: Any = None,
+        warm_start: bool = False,
+        sparse_output: bool = True,
+        random_state: Any = None,
+    ) -> None:
+        super().__init__(
+            n_atoms,
+            n_nonzero_coefs=n_nonzero_coefs,
+            selection=selection,
+            max_iter=max_iter,
+            tol=tol,
+            dict_init=dict_init,
+            warm_start=warm_start,
+            sparse_output=sparse_output,
+            random_state=random_state,
+        )
+        self.update = update
+        self.init = init
+
+
+class MOD(LinearLearner):
+    """Learn a dictionary by MOD: sparse coding, then the best dictionary for the codes.
+
+    With greedy codes, minimises |X - W D|^2 over codes W with few nonzeros a row and unit-norm
+    atoms D (Engan, Aase and Husoy, 1999). With ``alpha``, minimises half of |X - W D|^2 plus alpha
+    times the sum of the absolute coefficients over atoms of at most unit norm, by block coordinate
+    descent (Mairal, Bach, Ponce and Sapiro, 2010). Either update needs sums over rows only, so
+    ``partial_fit`` learns from data that comes in batches: with ``alpha``, that is online
+    dictionary learning. Atoms that no signal uses become the worst represented signals.
+
+    Parameters
+    ----------
+    n_atoms : int or float, optional
+        Size of the dictionary, or a share of the rows (a float up to 1); by default twice the
+        features, or all rows if there are fewer.
+    n_nonzero_coefs : int, optional
+        The most atoms a signal uses; by default a tenth of the features, at least 1. Not with
+        ``alpha``.
+    selection : {"omp", "ols"}, default="omp"
+        How the greedy pursuit picks atoms: by correlation (OMP), or by residual decrease
+        (orthogonal least squares), which takes 10 to 20% longer and leaves smaller residuals.
+    alpha : float, optional
+        Code by the l1 penalty of this weight instead of greedily.
+    positive : bool, default=False
+        Allow no negative coefficients.
+    max_iter : int, default=20
+        The most passes of coding and updating.
+    tol : float, default=1e-4
+        Stop when three passes together lower the objective by no more than this share of it.
+    dict_init : array of shape (n_atoms, n_features), optional
+        Atoms to start from (scaled to unit norm); by default random rows of the data.
+    warm_start : bool, default=False
+        Go on where the last ``fit`` of the same rows stopped, as if it had not; with other rows,
+        start from its dictionary.
+    sparse_output : bool, default=True
+        Whether ``transform`` returns a CSR array or a dense one.
+    forget : float, optional
+        Weight of the past at every ``partial_fit``, above 0 and at most 1: below 1, sums from
+        early, poor codes fade. By default 1 for greedy codes; with ``alpha`` batch t weighs the
+        past by (1 - 1/t)^3, so that early codes fade and late ones average.
+    random_state : int, RandomState or None
+        Seeds the start.
+
+    Attributes
+    ----------
+    components_ : array of shape (n_atoms_, n_features)
+        The atoms of the best pass, at unit norm; with ``alpha``, of at most unit norm.
+    objective_ : array of shape (n_iter_,)
+        What every pass reached, summed over all signals; after ``partial_fit``, what the sums so
+        far give. Greedy codes of a better dictionary may be worse, so it may rise, and the best
+        pass counts; with ``alpha`` it does not.
+    best_pass_ : int
+        The pass of the lowest objective, counted from 0: ``components_`` are its atoms.
+    n_atoms_, n_nonzero_coefs_, n_iter_ : int
+        What the data allowed, and the passes run.
+    state_ : LearnerState
+        Where learning stopped: sums over rows, use of atoms. What ``partial_fit`` goes on from.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelatoms import MOD
+    >>> X = np.random.default_rng(0).normal(size=(200, 16))
+    >>> mod = MOD(n_atoms=32, n_nonzero_coefs=4, random_state=0)
+    >>> for batch in np.split(X, 4):
+    ...     mod = mod.partial_fit(batch)
+    >>> mod.components_.shape
+    (32, 16)
+
+    Online dictionary learning:
+
+    >>> online = MOD(n_atoms=32, alpha=0.5, random_state=0)
+    >>> for batch in np.split(X, 4):
+    ...     online = online.partial_fit(batch)
+    >>> online.score(X) > 0.5
+    True
+    """
+
+    _keeps_state = True
+
+    def __init__(
+        self,
+        n_atoms: int | float | None = None,
+        *,
+        n_nonzero_coefs: int | None = None,
+        selection: str = "omp",
+        alpha: float | None = None,
+        positive: bool = False,
+        max_iter: int = 20,
+        tol: float = 1e-4,
+        dict_init: Any = None,
+        warm_start: bool = False,
+        sparse_output: bool = True,
+        forget: float | None = None,
+        random_state: Any = None,
+    ) -> None:
+        super().__init__(
+            n_atoms,
+            n_nonzero_coefs=n_nonzero_coefs,
+            selection=selection,
+            max_iter=max_iter,
+            tol=tol,
+            dict_init=dict_init,
+            warm_start=warm_start,
+            sparse_output=sparse_output,
+            random_state=random_state,
+        )
+        self.alpha = alpha
+        self.positive = positive
+        self.forget = forget
+
+    def partial_fit(self, X: Any, y: Any = None) -> Self:
+        """Take in a batch: code it, add its sums to the past ones, improve the dictionary.
+
+        The first batches choose the starting atoms: their rows become atoms until there are
+        ``n_atoms``. After ``fit``, batches add to the sums of its best pass.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+            A batch of signals; those with missing values (NaN) are left out, with a warning, or
+            refused with ``alpha``.
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
+        learn(self._partial_fit, self, X, from_nothing=False)
+        return self
+
+    def _partial_fit(self, X: Any) -> None:
+        self._check_parameters()
+        first = not hasattr(self, "components_")
+        X = validate_training(self, X, reset=first)
+        state = self._first_state(X) if first else self._last_state()
+        rows = X.astype(state.dictionary.dtype, copy=False)
+        # The first batch has given its rows already; later ones give theirs until all are there.
+        n_atoms = len(state.dictionary) if first else self._n_atoms_of_batches(X.shape[1])
+        self._settle_batch_nonzeros(X.shape[1], min(len(state.dictionary) + len(X), n_atoms))
+        learn_batch(
+            lambda atoms: LinearProblem(rows, atoms, complete=True), rows, self._pursuit(),
+            self._update(), state, n_atoms=n_atoms, fade=self._fade(state.n_batches + 1),
+        )  # fmt: skip
+        fitted = {"components_": state.dictionary, "state_": state, **pass_attributes(state)}
+        self._set(**fitted)
+
+    def change_coordinates(self, change: Any) -> Self:
+        """Bring atoms, and the sums of past rows, to other coordinates of the same vectors.
+
+        What ``KernelLinearizer.renew`` asks for: signals that come later have new coordinates,
+        and the dictionary goes on from what it has learned. Atoms stay at unit norm (with
+        ``alpha``, at most); those of which nothing is left are 0, and later batches replace them.
+
+        Parameters
+        ----------
+        change : array of shape (n_features, n_new_features)
+            Row vectors of coordinates times ``change`` are the new coordinates.
+
+        Returns
+        -------
+        self
+        """
+        learn(self._change_coordinates, self, change, name="change", from_nothing=False)
+        return self
+
+    def _change_coordinates(self, change: Any) -> None:
+        check_is_fitted(self)
+        change = check_any(change, dtype=FLOATS, input_name="change")
+        if change.shape[0] != self.n_features_in_:
+            raise ValueError(
+                f"change must have a row for each of the {self.n_features_in_} coordinates of the "
+                f"atoms, got shape {change.shape}."
+            )
+        state = self._last_state()
+        self._update().change_coordinates(state, change)
+        self.n_features_in_ = change.shape[1]
+        self.__dict__.pop("feature_names_in_", None)
+        self._settle_batch_nonzeros(change.shape[1], len(state.dictionary))
+        self.components_, self.state_ = state.dictionary, state
+
+    def _pursuit(self) -> Pursuit:
+        if self.alpha is not None:
+            return Lasso(check_real("alpha", self.alpha, low=0, low_open=True), self.positive)
+        check_choice("selection", self.selection, ("omp", "ols"))
+        return OMP(self.n_nonzero_coefs_, self.selection, self.positive)
+
+    def _joint_pursuit(self, n_atoms: int, n_nonzero: int | None) -> Pursuit:
+        if self.alpha is not None:
+            return self._pursuit()
+        count = min(n_nonzero or self.n_nonzero_coefs_, self._most_nonzeros(n_atoms))
+        return OMP(count, self.selection, self.positive)
+
+    def _update(self) -> Any:
+        return LeastSquares() if self.alpha is None else BlockDescent(float(self.alpha))
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_flag("positive", self.positive)
+        if self.forget is not None:
+            check_real("forget", self.forget, low=0, high=1, low_open=True)
+        if self.alpha is None:
+            return
+        check_real("alpha", self.alpha, low=0, low_open=True)
+        if self.n_nonzero_coefs is not None:
+            raise ValueError(
+                f"alpha={self.alpha} asks for l1 codes and n_nonzero_coefs={self.n_nonzero_coefs} "
+                "for greedy ones; give one of them."
+            )
+        if self.selection != "omp":
+            raise ValueError(
+                f"selection={self.selection!r} belongs to greedy codes, and alpha={self.alpha} "
+                "asks for l1 codes; leave one of them out."
+            )
+
+    def _validated(self, X: Any) -> Array:
+        X = super()._validated(X)
+        if self.alpha is not None:
+            check_complete(X)  # masked pursuits are greedy
+        return X
+
+    def _check_nonzeros(self, n_atoms: int) -> None:
+        if self.alpha is None:
+            super()._check_nonzeros(n_atoms)
+
+    def _check_start(self, name: str, given: Any, X: Array) -> Array:
+        if self.alpha is None:
+            return super()._check_start(name, given, X)
+        start = within(check_dictionary(name, given, X.shape[1], X.dtype), 1.0)
+        self._check_size(name, len(start))
+        return start
+
+    def _settle_nonzeros(self, n_features: int, n_atoms: int) -> None:
+        if self.alpha is None:
+            super()._settle_nonzeros(n_features, n_atoms)
+
+    def _settle_batch_nonzeros(self, n_features: int, n_atoms: int) -> None:
+        """Use as many nonzeros as asked for and there are atoms so far; more may come."""
+        if self.alpha is None:
+            limit = min(self._n_atoms_of_batches(n_features), n_features)
+            self.n_nonzero_coefs_ = min(self._choose_n_nonzero(n_features, limit), n_atoms)
+
+    def _n_atoms_of_batches(self, n_features: int) -> int:
+        """Return how many atoms batches lead to."""
+        self._refuse_share()
+        if hasattr(self, "components_") and self.n_atoms is None:
+            return max(len(self.components_), 2 * n_features if self.dict_init is None else 0)
+        if self.n_atoms is None:
+            return 2 * n_features if self.dict_init is None else len(self.dict_init)
+        n_atoms = check_count("n_atoms", self.n_atoms)
+        check_sums_fit(n_atoms, n_features)
+        return n_atoms
+
+    def _first_state(self, X: Array) -> LearnerState:
+        n_atoms = self._n_atoms_of_batches(X.shape[1])
+        rng = check_random_state(self.random_state)
+        if self.dict_init is not None:
+            return LearnerState.start(self._check_start("dict_init", self.dict_init, X), rng)
+        return LearnerState.start(atoms_from_rows(X, min(n_atoms, len(X)), rng), rng)
+
+    def _last_state(self) -> LearnerState:
+        """Return where the last batch ended, or the sums of the best pass of ``fit``."""
+        state: LearnerState = self.state_
+        if state.n_batches == 0:
+            state.n_batches = len(state.objective)  # a pass has seen as much as a batch, and more
+        state.dictionary = state.best
+        return state
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = self.alpha is None  # l1 codes are of complete rows
+        return tags
+
+    def _fade(self, batch: int) -> float:
+        if self.forget is not None:
+            return float(self.forget)
+        return 1.0 if self.alpha is None else (1 - 1 / batch) ** _FORGETTING

@@ -1,0 +1,283 @@
+"""Missing values: ``FillFromNearest``; ``FillToLearn``, medians in learning, and only there."""
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from kernelatoms.estimators.devices.tensors import cpu_alone
+from kernelatoms.estimators.state_checks import check_features, held_floats
+from kernelatoms.estimators.validation import FLOATS, check_count
+from kernelatoms.features.nearest_imputation import fill_from_nearest
+from kernelatoms.similarity.missing import rows_with_missing
+
+Array = NDArray[Any]
+
+# Standard deviations from the median that count as further than anything: squares stay numbers.
+_FARTHEST = 1e3
+
+
+class FillToLearn(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+    """Fill missing values (NaN) for learning; leave them missing in rows to be coded.
+
+    Dictionaries are learned from complete rows, and rows are coded best by what is observed of
+    them. As the first step of a pipeline this gives both: ``fit_transform``, which a pipeline's
+    ``fit`` calls, fills with medians; ``transform``, which its ``predict`` and ``transform`` call,
+    fills nothing but rows of which nothing at all is known. All later steps must take NaN, as
+    ``StandardScaler``, ``UnitRows``, ``KernelLinearizer`` and most learners here do.
+
+    Attributes
+    ----------
+    medians_ : array of shape (n_features,)
+        The median of every column over the training rows; 0 where all of it is missing.
+    n_features_in_ : int
+        How many columns rows have.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelatoms import FillToLearn
+    >>> X = np.array([[1.0, 2.0], [3.0, np.nan], [8.0, 4.0]])
+    >>> fill = FillToLearn()
+    >>> print(fill.fit_transform(X)[1], fill.transform(X)[1])
+    [3. 3.] [ 3. nan]
+    """
+
+    @cpu_alone
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Find the median of every column.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+            Training rows, NaN where values are missing.
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
+        X = validate_data(self, X, dtype=FLOATS, ensure_all_finite="allow-nan")
+        self._learn(X)
+        return self
+
+    @cpu_alone
+    def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Array:
+        """Find the medians, and return the training rows filled with them.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+            Training rows, NaN where values are missing.
+        y : ignored
+        fit_params : dict
+            Not used.
+
+        Returns
+        -------
+        rows : array of shape (n_samples, n_features)
+            Complete rows.
+        """
+        X = validate_data(self, X, dtype=FLOATS, ensure_all_finite="allow-nan")
+        self._learn(X)
+        return self._filled(X, rows_with_missing(X))
+
+    @cpu_alone
+    def transform(self, X: Any) -> Array:
+        """Return the rows as they are; those of which nothing is known as medians.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+            Rows, NaN where values are missing.
+
+        Returns
+        -------
+        rows : array of shape (n_samples, n_features)
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=FLOATS, ensure_all_finite="allow-nan", reset=False)
+        rows = rows_with_missing(X)
+        return self._filled(X, rows[np.isnan(X[rows]).all(axis=1)])
+
+    def _learn(self, X: Array) -> None:
+        self.medians_: Array = _medians(X)
+
+    def _filled(self, X: Array, rows: NDArray[np.intp]) -> Array:
+        if not len(rows):
+            return X
+        filled = X.copy()
+        medians = self.medians_.astype(X.dtype, copy=False)
+        filled[rows] = np.where(np.isnan(X[rows]), medians, X[rows])
+        return filled
+
+    def _check_state(self) -> None:
+        """Refuse fitted attributes that contradict each other; see ``fitted``."""
+        held_floats(self, "medians_", (check_features(self),))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+class FillFromNearest(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+    """Fill missing values (NaN) with the means of what the nearest training rows have there.
+
+    How far two rows are is the mean, over the entries that both have, of their squared differences
+    in units of the columns' standard deviations; rows with no entry in common are no neighbours,
+    and columns of one value do not count. Where none of a row's neighbours has an entry, it takes
+    the column's median. For models that take complete rows only, and for most others: where values
+    are missing at random, rows filled like this are classified far better than rows filled with
+    medians, and mostly better than by what is observed of them alone (``FillToLearn``).
+
+    Training rows are filled as any others. One that is kept is its own nearest row, and has
+    nothing to give where it has gaps itself.
+
+    Parameters
+    ----------
+    n_neighbors : int, default=15
+        How many of the nearest rows give what they have; all of them where there are no more.
+    max_rows : int, default=5000
+        How many training rows are kept at most, to fill from; of more, so many are drawn.
+    random_state : int, RandomState or None
+        Seeds the draw.
+
+    Attributes
+    ----------
+    rows_ : array of shape (n_kept, n_features)
+        The rows that values come from, NaN where they have none.
+    medians_ : array of shape (n_features,)
+        The median of every column over the training rows; 0 where all of it is missing.
+    scales_ : array of shape (n_features,)
+        The standard deviation of every column.
+    n_features_in_ : int
+        How many columns rows have.
+
+    Notes
+    -----
+    ``KNNImputer`` looks for neighbours column by column, among the rows that have this column;
+    here all gaps of a row are filled by the same neighbours, which are found by three matrix
+    products.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelatoms import FillFromNearest
+    >>> X = np.array([[1.0, 2.0], [1.2, 2.2], [8.0, 9.0], [8.2, 9.2]])
+    >>> FillFromNearest(n_neighbors=2).fit(X).transform([[1.1, np.nan], [np.nan, 9.0]])
+    array([[1.1, 2.1],
+           [8.1, 9. ]])
+    """
+
+    def __init__(
+        self, n_neighbors: int = 15, max_rows: int = 5000, random_state: Any = None
+    ) -> None:
+        self.n_neighbors = n_neighbors
+        self.max_rows = max_rows
+        self.random_state = random_state
+
+    @cpu_alone
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Keep rows to fill from.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+            Training rows, NaN where values are missing.
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
+        check_count("n_neighbors", self.n_neighbors)
+        max_rows = check_count("max_rows", self.max_rows)
+        X = validate_data(self, X, dtype=FLOATS, ensure_all_finite="allow-nan")
+        self.medians_: Array = _medians(X)
+        self.scales_: Array = _scales(X, self.medians_)
+        rows = np.arange(len(X))
+        if len(X) > max_rows:
+            draw = check_random_state(self.random_state)
+            rows = np.sort(draw.choice(len(X), max_rows, replace=False))
+        self.rows_: Array = X[rows]
+        return self
+
+    @cpu_alone
+    def transform(self, X: Any) -> Array:
+        """Return complete rows: what is missing comes from the nearest rows.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+            Rows, NaN where values are missing.
+
+        Returns
+        -------
+        rows : array of shape (n_samples, n_features)
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=FLOATS, ensure_all_finite="allow-nan", reset=False)
+        holed = rows_with_missing(X)
+        if not len(holed):
+            return X
+        # Columns of one value tell nothing of how near rows are, and have nothing but it to give.
+        varied = self.scales_ > 0
+        medians, scales = (held.astype(X.dtype) for held in (self.medians_, self.scales_))
+        rows, kept = (
+            np.clip(
+                (some[:, varied].astype(X.dtype, copy=False) - medians[varied]) / scales[varied],
+                -_FARTHEST,
+                _FARTHEST,
+            )
+            for some in (X[holed], self.rows_)
+        )
+        filling = np.tile(medians, (len(holed), 1))
+        nearest = fill_from_nearest(rows, kept, min(int(self.n_neighbors), len(kept)))
+        filling[:, varied] += scales[varied] * nearest
+        filled = X.copy()
+        filled[holed] = np.where(np.isnan(X[holed]), filling, X[holed])
+        return filled
+
+    def _check_state(self) -> None:
+        """Refuse parameters and fitted attributes that contradict each other; see ``fitted``."""
+        check_count("n_neighbors", self.n_neighbors)
+        n_features = check_features(self)
+        held_floats(self, "rows_", (None, n_features), missing=True)
+        if not len(self.rows_):
+            raise ValueError("FillFromNearest.rows_ must hold at least one row.")
+        held_floats(self, "medians_", (n_features,))
+        held_floats(self, "scales_", (n_features,), low=0)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+def _medians(X: Array) -> Array:
+    """Return the median of what is observed of every column, 0 where nothing is."""
+    holed = np.flatnonzero(np.isnan(X.sum(axis=0)))
+    medians = np.median(X, axis=0)
+    for i in holed:
+        seen = X[~np.isnan(X[:, i]), i]
+        medians[i] = np.median(seen) if len(seen) else 0
+    return medians.astype(X.dtype, copy=False)
+
+
+def _scales(X: Array, medians: Array) -> Array:
+    """Return the standard deviation of what is observed of every column."""
+    # From the median, constants are exactly 0; over the largest value, squares are numbers.
+    away = X - medians
+    largest = np.fmax.reduce(np.abs(away), axis=0, initial=0.0).astype(np.float64)
+    largest[largest == 0] = 1.0
+    away = away / largest
+    count = np.maximum(np.sum(~np.isnan(away), axis=0), 1)
+    away -= np.nansum(away, axis=0) / count
+    scales: Array = largest * np.sqrt(np.nansum(away**2, axis=0) / count)
+    return scales.astype(X.dtype)

@@ -1,0 +1,134 @@
+"""The kernel of an estimator: made of its parameters, with the gamma that ``fit`` settled."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelatoms.engine import machine
+from kernelatoms.estimators.state_checks import held_floats, held_rows
+from kernelatoms.similarity import Kernel, UserKernel, make_kernel
+from kernelatoms.similarity.contrast import Limits, warn_if_blind
+from kernelatoms.similarity.given import check_kernel, check_machine, is_precomputed
+
+Array = NDArray[Any]
+
+_LOOKED_AT: ContextVar[bool] = ContextVar("_LOOKED_AT", default=False)
+
+
+@contextmanager
+def kernel_looked_at() -> Iterator[None]:
+    """Fit estimators inside of another one, which has looked at what their kernel sees."""
+    before = _LOOKED_AT.set(True)
+    try:
+        yield
+    finally:
+        _LOOKED_AT.reset(before)
+
+
+class KernelChoice:
+    """Estimators with the parameters kernel, gamma, degree, coef0 and kernel_params.
+
+    ``gamma_`` is the number that ``fit`` settled on, None where the kernel has no gamma. Models
+    saved before there was one go by their parameter. ``settled_kernel_`` is there where the kernel
+    takes more than that from training rows.
+    """
+
+    kernel: Any
+    gamma: Any
+    degree: Any
+    coef0: Any
+    kernel_params: Any
+
+    def _kernel(self) -> Kernel:
+        """Return the kernel, as fitted."""
+        kernel = getattr(self, "settled_kernel_", None)
+        kernel = self._asked_kernel() if kernel is None else kernel
+        gamma = getattr(self, "gamma_", None)
+        return kernel if gamma is None else kernel.with_gamma(gamma)
+
+    def _asked_kernel(self) -> Kernel:
+        """Return the kernel that the parameters ask for, before fit."""
+        return make_kernel(
+            self.kernel,
+            gamma=self.gamma,
+            degree=self.degree,
+            coef0=self.coef0,
+            kernel_params=self.kernel_params,
+        )
+
+    def _fit_kernel(self, kernel: Kernel, X: Array) -> Kernel:
+        """Settle the kernel by the training rows, and try a user's on some of them."""
+        check_machine(kernel, X)
+        self.__dict__.pop("settled_kernel_", None)  # of an earlier fit
+        settled = kernel.settled(X)
+        if settled is not kernel:
+            self.settled_kernel_ = settled
+        kernel = settled.with_gamma_from(X)
+        check_kernel(kernel, X)
+        self._look_at(kernel, X)
+        self.gamma_: float | None = kernel.gamma if kernel.has_gamma else None  # type: ignore[attr-defined]
+        return kernel
+
+    def _look_at(self, kernel: Kernel, X: Array) -> None:
+        """Warn where a kernel sees nothing in the training rows."""
+        if not _LOOKED_AT.get():
+            warn_if_blind(kernel, X, self._limits(kernel, X))
+
+    def _limits(self, kernel: Kernel, X: Array) -> Limits:
+        """Return which kernel values between training rows are as good as none: rounding."""
+        return Limits()
+
+    def _in_range(self, kernel: Kernel, X: Array) -> Array:
+        """Return training rows, in float64 where their kernel values do not fit float32."""
+        if X.dtype == np.float64 or self._precomputed:
+            return X
+        with np.errstate(all="ignore"):
+            largest = kernel.diag(X).max(initial=0)
+        return X if machine(X).is_ordinary(largest, X.dtype) else X.astype(np.float64)
+
+    def _shared_parameters(self, X: Array) -> dict[str, Any]:
+        """Return parameters under which fits to parts of X have one kernel, that of all rows."""
+        asked = self._asked_kernel()
+        settled = asked.settled(X)
+        kernel = settled.with_gamma_from(X)
+        self._look_at(kernel, X)
+        if settled is asked and not kernel.has_gamma:
+            return {}
+        if settled is asked and isinstance(self.kernel, str):
+            return {"gamma": kernel.gamma}  # type: ignore[attr-defined]
+        own = kernel.given if isinstance(kernel, UserKernel) else kernel
+        return {"kernel": own, "kernel_params": None}
+
+    def _check_rows_held(self, name: str, n_features: int, n_rows: int | None = None) -> int:
+        """Check the kernel and rows that it compares others with; return how many there are.
+
+        They are known by number, of the columns that rows have, where the kernel is precomputed.
+        """
+        self._check_kernel(n_features)
+        if self._precomputed:
+            return len(held_rows(self, name, n_features, n_rows))
+        return len(held_floats(self, name, (n_rows, n_features)))
+
+    def _check_kernel(self, n_features: int) -> None:
+        """Check the kernel, and what it was settled with."""
+        kernel = self._kernel()  # refuses parameters
+        if "settled_kernel_" in vars(self):
+            if type(self.settled_kernel_) is not type(self._asked_kernel()):
+                raise ValueError("settled_kernel_ is not the kernel that the parameters ask for")
+            kernel.describe(np.zeros((1, n_features)))  # refuses what it must have and has not
+
+    @property
+    def _precomputed(self) -> bool:
+        return is_precomputed(self.kernel)
+
+    @property
+    def _takes_missing(self) -> bool:
+        """Whether the kernel can be estimated from parts of rows; False if it is no kernel."""
+        try:
+            return self._asked_kernel().takes_missing
+        except (TypeError, ValueError):
+            return False

@@ -1,0 +1,317 @@
+"""Checks of arguments: each names the argument, what was wrong and what would be right."""
+
+import math
+import warnings
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+from sklearn.utils import check_array, check_consistent_length, get_tags
+from sklearn.utils._set_output import _get_output_config
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import (
+    _check_feature_names,
+    _check_n_features,
+    _check_y,
+    validate_data,
+)
+
+from kernelatoms.engine import lives_elsewhere
+from kernelatoms.estimators.devices.conversion import enter
+from kernelatoms.features.memory import check_fits
+from kernelatoms.similarity.missing import rows_with_missing
+
+Array = NDArray[Any]
+
+FLOATS = [np.float64, np.float32]
+
+
+def check_count(name: str, value: Any, low: int = 1) -> int:
+    """Return a whole number of at least 1, or as little as is allowed."""
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise TypeError(f"{name} must be a whole number, got {value!r}.")
+    if value < low:
+        raise ValueError(f"{name} must be at least {low}, got {value}.")
+    return int(value)
+
+
+def check_real(
+    name: str, value: Any, *, low: float, high: float | None = None, low_open: bool = False
+) -> float:
+    """Return a number between two bounds, the lower one in or out; finite without an upper one."""
+    span = f"{'above' if low_open else 'at least'} {low:g}"
+    if high is not None and high < np.inf:
+        span += f" and at most {high:g}"
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise TypeError(f"{name} must be a number {span}, got {value!r}.")
+    number = float(value)
+    if high is None and number == np.inf:
+        raise ValueError(f"{name} must be {span} and finite, got {value}.")
+    inside = low < number if low_open else low <= number
+    if not inside or (high is not None and number > high):
+        raise ValueError(f"{name} must be {span}, got {value}.")
+    return number
+
+
+def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> str:
+    """Return one of the given words."""
+    if not isinstance(value, str) or value not in choices:
+        words = ", ".join(repr(choice) for choice in choices)
+        raise ValueError(f"{name} must be one of {words}, got {value!r}.")
+    return value
+
+
+def clip_count(name: str, value: int, limit: int, reason: str, then: str = "") -> int:
+    """Return the value or the limit, whichever is smaller, and warn if it was the limit."""
+    if value <= limit:
+        return value
+    warnings.warn(
+        f"{name}={value} is more than {reason} ({limit}); {then or f'{limit} is used'}.",
+        UserWarning,
+        stacklevel=3,
+    )
+    return limit
+
+
+def check_dictionary(name: str, value: Any, n_features: int, dtype: Any) -> Array:
+    """Return a finite matrix of atoms over these features, C-ordered and of this dtype."""
+    try:
+        atoms = check_any(dense_rows(value, name), dtype=dtype, order="C", input_name=name)
+    except TypeError as error:  # NumPy's words do not say of what
+        raise TypeError(
+            f"{name} must be an array of numbers, one atom a row, got {type(value).__name__}: "
+            f"{error}."
+        ) from error
+    if atoms.shape[1] != n_features:
+        turned = len(atoms) == n_features
+        raise ValueError(
+            f"{name} must have one column per feature: {n_features}, but its "
+            f"shape is {atoms.shape}"
+            + (f"; it looks transposed: pass {name}.T." if turned else ".")
+        )
+    return atoms
+
+
+def check_complete(X: Array) -> None:
+    """Refuse missing values."""
+    rows = rows_with_missing(X)
+    if len(rows):
+        raise ValueError(
+            f"X contains NaN in {len(rows)} of {len(X)} rows (the first is row {rows[0]}), but "
+            "complete rows are needed here: impute what is missing, or leave such rows out."
+        )
+
+
+def complete_rows(X: Array) -> NDArray[np.bool_]:
+    """Tell which rows can be learned from, and warn if some cannot."""
+    keep = np.ones(len(X), bool)
+    keep[rows_with_missing(X)] = False
+    n_missing = len(X) - int(np.count_nonzero(keep))
+    if n_missing == len(X):
+        raise ValueError(
+            "X contains NaN in every row, and fit learns from complete rows only: impute what is "
+            "missing (sklearn.impute)."
+        )
+    if n_missing:
+        warnings.warn(
+            f"X contains NaN in {n_missing} of {len(X)} rows; fit learns from the other "
+            f"{len(X) - n_missing}. Impute what is missing (sklearn.impute) to use all.",
+            UserWarning,
+            stacklevel=3,
+        )
+    return keep
+
+
+def check_observed(X: Array) -> None:
+    """Refuse rows of which nothing is known."""
+    rows = rows_with_missing(X)
+    if not len(rows):
+        return
+    empty = rows[np.isnan(X[rows]).all(axis=1)]
+    if len(empty):
+        raise ValueError(
+            f"X contains NaN only in row {empty[0]}"
+            f"{f' and {len(empty) - 1} more' if len(empty) > 1 else ''}: a row can be coded by "
+            "the values that it has, and needs at least one. Leave such rows out."
+        )
+
+
+def validate_training(estimator: Any, X: Any, *, reset: bool = True) -> Array:
+    """Return rows to learn from: floats, C-ordered, rows with missing values left out.
+
+    Estimators that have no use for NaN at all refuse it.
+    """
+    finite: Any = "allow-nan" if get_tags(estimator).input_tags.allow_nan else True
+    X = validate_any(
+        estimator, dense_rows(X), dtype=FLOATS, order="C", reset=reset, ensure_all_finite=finite
+    )
+    keep = complete_rows(X)
+    return X if keep.all() else X[keep]
+
+
+def validate_labelled(estimator: Any, X: Any, y: Any) -> tuple[Array, Array, NDArray[np.intp]]:
+    """Return rows to learn from, the classes, and the number of the class of every row.
+
+    Rows with missing values are left out where the estimator has use for NaN at all; every class
+    must keep some.
+    """
+    X, y, keep = _labelled_rows(estimator, X, y, reset=True)
+    lost = np.setdiff1d(y, y[keep])
+    if len(lost):
+        raise ValueError(
+            f"X contains NaN in every row of class {lost.tolist()[0]!r}, and fit learns from "
+            "complete rows only: impute what is missing (sklearn.impute)."
+        )
+    if not keep.all():
+        X, y = X[keep], y[keep]
+    classes, labels = np.unique(y, return_inverse=True)
+    if len(classes) < 2:
+        raise ValueError(
+            "y must hold at least two classes to tell apart, but every label is "
+            f"{classes.tolist()[0]!r}: the classifier can't train on one class."
+        )
+    return X, classes, labels
+
+
+def validate_batch(
+    estimator: Any, X: Any, y: Any, *, reset: bool
+) -> tuple[Array, Array, NDArray[np.intp]]:
+    """Return the same of a batch, which may have rows of some classes, or of one, alone."""
+    X, y, keep = _labelled_rows(estimator, X, y, reset=reset)
+    classes, labels = np.unique(y[keep], return_inverse=True)
+    return X if keep.all() else X[keep], classes, labels
+
+
+def _labelled_rows(
+    estimator: Any, X: Any, y: Any, *, reset: bool
+) -> tuple[Array, Array, NDArray[np.bool_]]:
+    """Return checked rows and labels, and which rows are complete."""
+    finite: Any = "allow-nan" if get_tags(estimator).input_tags.allow_nan else True
+    X, y = validate_any(
+        estimator, dense_rows(X), y, dtype=FLOATS, order="C", reset=reset, ensure_all_finite=finite
+    )
+    check_classification_targets(y)
+    return X, y, complete_rows(X)
+
+
+def validate_new(estimator: Any, X: Any, *, complete: bool = False) -> Array:
+    """Return rows to code: floats, C-ordered, NaN where a value is missing, if that may be."""
+    finite: Any = True if complete else "allow-nan"
+    X = validate_any(
+        estimator, dense_rows(X), dtype=FLOATS, order="C", reset=False, ensure_all_finite=finite
+    )
+    if not complete:
+        check_observed(X)
+    return X
+
+
+def wants_frame(transformer: Any) -> bool:
+    """Tell whether ``transform`` is to return a data frame, by ``set_output`` or globally.
+
+    Data frames hold no CSR array: codes are then dense, as with ``sparse_output=False``.
+    """
+    return bool(_get_output_config("transform", transformer)["dense"] != "default")
+
+
+# Arrays of any machine. scikit-learn would copy an array of a device to numpy to look at it. What
+# it looks at is little: how many sides there are, which type, whether all is finite.
+
+
+def check_any(value: Any, *, input_name: str, **options: Any) -> Any:
+    """Return an array as ``check_array`` does, with its options, whatever machine it is of."""
+    value = enter(value, input_name + "_")
+    if not lives_elsewhere(value):
+        return check_array(value, input_name=input_name, **options)
+    return _checked(value, input_name, **options)
+
+
+def validate_any(estimator: Any, X: Any, y: Any = "no_validation", **options: Any) -> Any:
+    """Return rows, and labels if given, as ``validate_data`` does, with its options."""
+    if not lives_elsewhere(X):
+        return validate_data(estimator, X, y, **options)
+    reset = options.pop("reset", True)
+    _check_feature_names(estimator, X, reset=reset)
+    X = _checked(X, "X", **options)
+    if y is None:
+        raise ValueError(
+            f"This {type(estimator).__name__} estimator requires y to be passed, but the target y "
+            "is None."
+        )
+    if not (isinstance(y, str) and y == "no_validation"):
+        y = _check_y(y, estimator=estimator)
+        check_consistent_length(X, y)
+    _check_n_features(estimator, X, reset=reset)
+    return X if isinstance(y, str) else (X, y)
+
+
+def _checked(
+    value: Any,
+    name: str,
+    *,
+    dtype: Any = "numeric",
+    order: Any = None,
+    accept_sparse: Any = False,
+    ensure_all_finite: Any = True,
+    ensure_2d: bool = True,
+) -> Any:
+    if hasattr(value, "toarray"):
+        if accept_sparse:
+            return value
+        value = value.toarray()
+    if ensure_2d and value.ndim != 2:
+        raise ValueError(
+            f"Expected 2D array, got {value.ndim}D array instead: {name} has shape {value.shape}. "
+            "Reshape it: rows are signals, and one signal is of shape (1, n_features)."
+        )
+    if not value.size:
+        least = "sample(s)" if not len(value) else "feature(s)"
+        raise ValueError(
+            f"Found array with 0 {least} (shape={value.shape}) while a minimum of 1 is required."
+        )
+    value = np.ascontiguousarray(value.astype(_type(value, dtype), copy=False), like=value)
+    if value.dtype.kind == "f" and not math.isfinite(value.sum()):
+        _refuse_infinite(value, name, ensure_all_finite)
+    return value
+
+
+def _type(value: Any, dtype: Any) -> np.dtype[Any]:
+    """Return the type asked for: the array's own if it is one of several, else the first."""
+    if isinstance(dtype, str) and dtype == "numeric":
+        return value.dtype
+    wanted = [np.dtype(kind) for kind in (dtype if isinstance(dtype, list | tuple) else [dtype])]
+    return value.dtype if value.dtype in wanted else wanted[0]
+
+
+def _refuse_infinite(value: Any, name: str, finite: Any) -> None:
+    """Refuse NaN and infinity; a sum that overflows is neither."""
+    if bool(np.isnan(value).any()):
+        advice = ""
+        if finite == "allow-nan":
+            row = int(np.flatnonzero(np.isnan(value).any(axis=1))[0])
+            advice = (
+                f" (row {row} is the first): rows with missing values are coded on the CPU alone; "
+                "bring them and the model there by kernelatoms.to_device(..., 'cpu'), or impute "
+                "what is missing"
+            )
+        raise ValueError(f"Input {name} contains NaN{advice}.")
+    if bool(np.isinf(value).any()):
+        raise ValueError(
+            f"Input {name} contains infinity or a value too large for {value.dtype!r}."
+        )
+
+
+def dense_rows(X: Any, name: str = "X") -> Any:
+    """Return a sparse array as a dense one, where that fits; anything else as it is."""
+    if lives_elsewhere(X) and hasattr(X, "toarray"):
+        return X.toarray()
+    if not scipy.sparse.issparse(X):
+        return X
+    n_bytes = float(np.prod(X.shape)) * (4 if X.dtype == np.float32 else 8)
+    shape = " x ".join(f"{side:,}" for side in X.shape)
+    check_fits(
+        n_bytes, f"the {shape} values of {name}, which is sparse and dense inside,",
+        "Give fewer rows, or fewer columns (sklearn.decomposition.TruncatedSVD, say).",
+    )  # fmt: skip
+    return X.toarray()

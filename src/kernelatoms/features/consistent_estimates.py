@@ -1,0 +1,168 @@
+"""Coordinates estimated from a part of a row, shrunk until their norm can be that of a vector.
+
+Kernel values of a row with missing values are estimates, and need not be the inner products of any
+vector with the anchors. Coordinates f_i = (V'k)_i / sqrt(s_i) divide what is wrong in them by
+the eigenvalues s_i of the anchors' kernel matrix V diag(s) V', so that small s_i make large errors.
+The estimate of k(x, x) tells: where |f|^2 is above it, ridge regression with the smallest weight
+lambda that brings it down,
+
+    f_i s_i / (s_i + lambda),   sum_i (f_i s_i / (s_i + lambda))^2 <= k(x, x),
+
+shrinks the coordinates that are known worst the most.
+
+See docs/decisions/031-missing-values-in-signals.md.
+"""
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import NDArray
+
+from kernelatoms.engine import machine
+from kernelatoms.similarity import Kernel
+from kernelatoms.similarity.missing import rows_with_missing
+
+Array = NDArray[Any]
+
+# Squared norms this many times k(x, x) are far from consistent; a tenth of such rows is many.
+_FAR_ABOVE = 4.0
+_MANY = 0.1
+_MAX_STEPS = 100
+_N_LOOKED_AT = 100
+
+
+def shrink_to_energy(F: Array, eigenvalues: Array, energy: Array) -> Array:
+    """Shrink rows of coordinates whose squared norm is above their energy; F is overwritten.
+
+    Parameters
+    ----------
+    F : array of shape (n, r)
+        Coordinates.
+    eigenvalues : array of shape (r,)
+        Of the landmarks' kernel matrix, all above 0.
+    energy : array of shape (n,)
+        Estimates of k(x, x).
+
+    Returns
+    -------
+    array of shape (n,)
+        How many times its energy every row's squared norm was; 0 where both are 0.
+    """
+    excess = np.empty(len(F))
+    s = eigenvalues.astype(np.float64)
+
+    def worker(start: int, stop: int) -> None:
+        rows = F[start:stop].astype(np.float64)
+        allowed = np.maximum(energy[start:stop].astype(np.float64), 0.0)
+        norms2 = np.vecdot(rows, rows)
+        tiny = np.finfo(np.float64).tiny
+        with np.errstate(over="ignore"):  # infinitely many times no energy
+            excess[start:stop] = np.where(norms2 > 0, norms2 / np.maximum(allowed, tiny), 0.0)
+        above = np.flatnonzero(norms2 > allowed)
+        F[start + above] = _ridge(rows[above], s, np.sqrt(allowed[above]))
+
+    machine(F).for_blocks(len(F), F.shape[1], 8, worker)
+    return excess
+
+
+@dataclass(frozen=True, eq=False)
+class ConsistentEstimates(Kernel):
+    """A kernel whose values with some anchors are those of a vector, also where x misses values.
+
+    ``kernel(X, anchors)`` of rows with missing values is made of coordinates that are shrunk to
+    the estimate of k(x, x); complete rows keep their kernel values. ``eigenvalues`` (r,) and
+    ``eigenvectors`` (n_anchors, r) are those of the anchors' kernel matrix.
+    """
+
+    kernel: Kernel
+    eigenvalues: Array
+    eigenvectors: Array
+
+    def __call__(self, X: Array, Y: Array) -> Array:
+        """Return k(x, y) for all rows x of X and the anchors Y."""
+        K = self.kernel(X, Y)
+        rows = rows_with_missing(X)
+        if len(rows):
+            F, _ = self.coordinates(X[rows], K[rows])
+            K[rows] = (F * np.sqrt(self.eigenvalues)) @ self.eigenvectors.T
+        return K
+
+    def diag(self, X: Array) -> Array:
+        """Return k(x, x) for all rows of X."""
+        return self.kernel.diag(X)
+
+    def coordinates(self, X: Array, K: Array) -> tuple[Array, Array]:
+        """Return the shrunk coordinates of rows with kernel values K, and how far off they were."""
+        F = (K @ self.eigenvectors) / np.sqrt(self.eigenvalues)
+        return F, shrink_to_energy(F, self.eigenvalues, self.kernel.diag(X))
+
+
+def consistent_estimates(kernel: Kernel, anchors: Array, X: Array) -> ConsistentEstimates:
+    """Return the kernel with consistent values for rows X that miss values; warn if it must lie.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        One that estimates from parts of rows.
+    anchors : array of shape (n_anchors, n_features)
+        The rows that it will be asked to compare with.
+    X : array of shape (n, n_features)
+        Rows with missing values; a few of them are looked at for the warning.
+
+    Returns
+    -------
+    ConsistentEstimates
+    """
+    K = kernel(anchors, anchors)
+    s, V = scipy.linalg.eigh(K, check_finite=False)
+    keep = s > len(s) * np.finfo(s.dtype).eps * s[-1]
+    consistent = ConsistentEstimates(kernel, s[keep], np.ascontiguousarray(V[:, keep]))
+    few = X[np.linspace(0, len(X) - 1, min(len(X), _N_LOOKED_AT)).astype(np.intp)]
+    warn_of_estimates(consistent.coordinates(few, kernel(few, anchors))[1])
+    return consistent
+
+
+def _ridge(F: Array, s: Array, radius: Array) -> Array:
+    """Return f_i s_i / (s_i + lambda) of norm ``radius``, which is below the norm of every f.
+
+    Newton's method on 1 / |p(lambda)| = 1 / radius (Moré and Sorensen, 1983): that function is
+    concave and nearly linear, so the steps from 0 go up to the root and not past it.
+    """
+    found = np.zeros_like(F)
+    active = np.flatnonzero(radius > 0)
+    weight = np.zeros(len(F))
+    for _ in range(_MAX_STEPS):
+        if not len(active):
+            break
+        scale = 1 / (s + weight[active, None])
+        p = F[active] * (s * scale)
+        norm = np.sqrt(np.vecdot(p, p))
+        found[active] = p
+        ratio = norm / radius[active]
+        slope = np.vecdot(p, p * scale)
+        weight[active] += norm**2 / slope * np.maximum(ratio - 1, 0.0)
+        active = active[ratio > 1 + 1e-12]
+    norms = np.sqrt(np.vecdot(found, found))
+    factors = np.divide(radius, norms, out=np.zeros_like(norms), where=norms > radius)
+    return found * np.where(norms > radius, factors, 1.0)[:, None]
+
+
+def warn_of_estimates(excess: Array) -> None:
+    """Warn if many estimates from parts of rows were far from consistent.
+
+    ``excess`` (n,) holds the squared norm that the estimates give each row, in units of k(x, x).
+    """
+    if np.count_nonzero(excess > _FAR_ABOVE) > _MANY * len(excess):
+        # No numbers: the same words are shown once, however many classes say them.
+        warnings.warn(
+            "Many rows with missing values have estimates that contradict each other: their "
+            f"kernel values would need more than {_FAR_ABOVE:g} times the squared norm k(x, x). "
+            "They are shrunk to it, but too little is observed for this kernel to rely on them; "
+            "compare with a linear dictionary (KSVD), which needs no estimates, or with imputed "
+            "values.",
+            UserWarning,
+            stacklevel=4,
+        )

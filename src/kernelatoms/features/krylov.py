@@ -1,0 +1,193 @@
+"""Leading eigenpairs of a large symmetric matrix: randomised block Krylov, or block Lanczos.
+
+Halko, Martinsson, Shkolnisky and Tygert, *An algorithm for the principal component analysis of
+large data sets*, SIAM J. Sci. Comput. 33(5), 2011. From a Gaussian block Omega of b columns,
+
+    Q = orthonormal basis of [Omega, W Omega, ..., W^(q-1) Omega],      T = Q' W Q = Z S Z'
+
+and the leading k columns of Q Z, with their S, are the eigenpairs: the best that the whole space
+of b q dimensions has (Rayleigh-Ritz). The block that W Q_j adds is what the blocks so far leave of
+it, and T is made of the inner products computed on the way: q products with W are all there is.
+
+The paper takes b a little above k and q of 2 or 3. Narrow blocks and many passes reach the same
+accuracy in a smaller space, since its polynomials in W are of higher degree; they multiply by W in
+narrower products, and see at most b copies of an eigenvalue until the space is exhausted. A fifth
+of k is the compromise (benchmarks/RESULTS.md).
+
+Vectors are rows here: a thin block times W is faster than W times a thin block.
+
+See docs/decisions/017-block-krylov.md.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelatoms.engine import machine
+from kernelatoms.features.linear_algebra import (
+    cholesky,
+    eigh,
+    orthonormal_columns,
+    solve_triangular,
+)
+
+Array = NDArray[Any]
+
+#: How many blocks are as many vectors as are wanted.
+_BLOCKS_A_RANK = 5
+# Below this share of what it was made of, a Gram matrix, in which shares are squared, knows nothing
+# of a new block's own directions.
+_HOPELESS = 1e-6
+# Squares and sums of numbers between 2^-64 and 2^64 fit in float32 and float64.
+_ORDINARY = 64
+# Rows of W that one product takes: with few, products are slow.
+_MOST_ROWS = 2048
+# Eigenvectors of T are worth threads of BLAS from so many rows on: with fewer, other work outweighs
+# them, and where others use the cores too, threads of BLAS are many times slower than one.
+_THREADED_FROM = 2000
+
+
+def basis_shape(k: int, n_oversamples: int, n_passes: int) -> tuple[int, int]:
+    """Return how many vectors a block has, and the whole basis, for k eigenpairs."""
+    block = -(-(k + n_oversamples) // min(_BLOCKS_A_RANK, n_passes))
+    return block, block * n_passes
+
+
+def leading_eigenpairs(
+    W: Array, k: int, rng: np.random.RandomState, *, n_oversamples: int, n_passes: int
+) -> tuple[Array, Array, float]:
+    """Return the k largest eigenvalues, falling, their vectors, and the lowest eigenvalue seen.
+
+    Parameters
+    ----------
+    W : array of shape (n, n)
+        Symmetric up to rounding, finite; ``basis_shape`` must give a basis of less than n vectors.
+    k : int
+        How many.
+    rng : RandomState
+        Draws the first block, and vectors where W leads nowhere new.
+    n_oversamples : int
+        A fifth of ``k + n_oversamples`` is a block.
+    n_passes : int
+        How many products of W with a block. With less than five, blocks are as much wider.
+
+    Returns
+    -------
+    eigenvalues : array of shape (k,)
+        None is above W's own of the same number, but for rounding.
+    vectors : array of shape (n, k)
+        Orthonormal columns.
+    lowest : float
+        Far below 0 if W has an eigenvalue that is.
+    """
+    exponent = int(np.frexp(max(float(W.max()), -float(W.min())))[1])
+    if abs(exponent) > _ORDINARY:
+        W = np.ldexp(W, -exponent)
+    else:
+        exponent = 0
+    width, size = basis_shape(k, n_oversamples, n_passes)
+    with machine(W).one_blas_thread():  # products have threads of ours
+        Q, T = _krylov_basis(W, width, size, rng)
+    with machine(W).one_blas_thread(size < _THREADED_FROM):
+        # Of T its lower triangle is known, and read.
+        ritz, Z = eigh(T, driver="evd")
+    vectors = _combine(np.ascontiguousarray(Z[:, ::-1][:, :k].T, like=Z), Q)
+    ritz = np.ldexp(ritz, exponent)
+    return ritz[::-1][:k].astype(W.dtype), vectors.T.astype(W.dtype), float(ritz[0])
+
+
+def _krylov_basis(
+    W: Array, width: int, size: int, rng: np.random.RandomState
+) -> tuple[Array, Array]:
+    """Return the basis, orthonormal rows, and the lower triangle of Q W Q'; both in float64."""
+    n = len(W)
+    Q, T = np.empty((size, n), like=W), np.zeros((size, size), like=W)
+    block = _orthonormal(np.asarray(rng.standard_normal((width, n)), like=W))
+    for start in range(0, size, width):
+        stop = start + width
+        Q[start:stop] = block
+        product = _times(block, W)
+        T[start:stop, :stop] = _inner(product, Q[:stop])
+        if stop < size:
+            block = _next_block(product, T[start:stop, :stop], Q[:stop], rng)
+    return Q, T
+
+
+def _next_block(product: Array, inner: Array, Q: Array, rng: np.random.RandomState) -> Array:
+    """Return as many orthonormal rows, orthogonal to Q, that with Q span the rows of ``product``.
+
+    Rows that W made within the span of Q, because it has no more directions (its rank is reached,
+    or it sees a multiple eigenvalue only), leave rounding. A random vector of rounding's size in
+    each row then decides where they point: anywhere, which is where copies of a multiple eigenvalue
+    are to be found, and not to what rounding happens to be.
+    """
+    longest = float(np.sqrt(np.vecdot(product, product).max()))
+    block = product - _combine(inner, Q)
+    # Cholesky factors do what reflections do in a tenth of the time. What they lose, and what is
+    # left of Q after one subtraction (a small remainder of a long row), is repaired by a second.
+    easy, own = _cholesky_orthonormal(block)
+    if own > _HOPELESS * longest:
+        easy -= _combine(_inner(easy, Q), Q)
+        return _cholesky_orthonormal(easy)[0]
+    noise = np.asarray(rng.standard_normal(block.shape), like=block) / np.sqrt(block.shape[1])
+    block = block / (longest or 1.0) + 10 * np.finfo(np.float64).eps * noise
+    for _ in range(2):
+        block = _orthonormal(block)
+        block -= _combine(_inner(block, Q), Q)
+    return _orthonormal(block)
+
+
+def _cholesky_orthonormal(block: Array) -> tuple[Array, float]:
+    """Return the rows made orthonormal, and the least that one has beside those before it.
+
+    By the Cholesky factor of their Gram matrix: the worse their condition, the less orthonormal.
+    Where there is no factor, the block as it is and 0.
+    """
+    factor = cholesky(_inner(block, block))
+    if factor is None:
+        return block, 0.0
+    inverse = solve_triangular(factor, np.eye(len(factor), like=factor))
+    return _combine(inverse, block), float(np.diagonal(factor).min())
+
+
+def _orthonormal(block: Array) -> Array:
+    """Return the rows made orthonormal by Householder reflections, whatever they are."""
+    return np.ascontiguousarray(orthonormal_columns(block.T).T, like=block)
+
+
+# Products, in pieces that are the same for any number of threads ----------------------------------
+
+
+def _times(block: Array, W: Array) -> Array:
+    """Return block @ W in float64; multiplied in W's own type, whose rounding W has already."""
+    out = np.empty((len(block), len(W)), like=W)
+    rows = block.astype(W.dtype, copy=False)
+
+    def work(start: int, stop: int) -> None:
+        out[:, start:stop] = rows @ W[start:stop].T
+
+    machine(W).for_rows(len(W), _MOST_ROWS, work)
+    return out
+
+
+def _inner(rows: Array, Q: Array) -> Array:
+    """Return rows @ Q.T."""
+    out = np.empty((len(rows), len(Q)), like=Q)
+
+    def work(start: int, stop: int) -> None:
+        out[:, start:stop] = rows @ Q[start:stop].T
+
+    machine(Q).for_rows(len(Q), _MOST_ROWS, work)
+    return out
+
+
+def _combine(weights: Array, Q: Array) -> Array:
+    """Return weights @ Q."""
+    out = np.empty((len(weights), Q.shape[1]), like=Q)
+
+    def work(start: int, stop: int) -> None:
+        out[:, start:stop] = weights @ Q[:, start:stop]
+
+    machine(Q).for_rows(Q.shape[1], _MOST_ROWS, work)
+    return out

@@ -1,0 +1,54 @@
+"""Names of a package that load when they are first used (PEP 562), so that importing it is cheap.
+
+What needs an extra says so when the extra is not installed.
+"""
+
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from importlib import import_module
+from typing import Any
+
+#: Packages that come with ``kernelatoms[cli]``.
+_OF_CLI = {"matplotlib", "PIL", "pyarrow", "rich", "skops", "typer", "zstandard"}
+
+
+def lazy_names(
+    package: str, homes: Mapping[str, str], modules: Iterable[str] = ()
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """Return ``__getattr__`` and ``__dir__`` of a package.
+
+    Parameters
+    ----------
+    package : str
+        Its name.
+    homes : mapping of str to str
+        The module of every name, below ``kernelatoms``.
+    modules : iterable of str
+        Modules of the package that are names of it, too.
+    """
+    modules = tuple(modules)
+
+    def get(name: str) -> Any:
+        if name not in homes and name not in modules:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        try:
+            if name in modules:
+                value = import_module(f"{package}.{name}")
+            else:
+                value = getattr(import_module(f"kernelatoms.{homes[name]}"), name)
+        except ModuleNotFoundError as error:
+            if (error.name or "").partition(".")[0] in _OF_CLI:
+                raise ImportError(missing_extra(f"{package}.{name}", error.name or "")) from error
+            raise
+        setattr(sys.modules[package], name, value)
+        return value
+
+    def names() -> list[str]:
+        return sorted({*vars(sys.modules[package]), *homes, *modules})
+
+    return get, names
+
+
+def missing_extra(what: str, module: str) -> str:
+    """Return what to say where a package of ``kernelatoms[cli]`` is not installed."""
+    return f"{what} needs {module}, which is not installed: pip install 'kernelatoms[cli]'."
