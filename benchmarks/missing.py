@@ -22,7 +22,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.model_selection import train_test_split
 from sklearn.utils import get_tags
 
-from kernelatoms import FillFromNearest, make_preset
+from kernelatoms import NearestImputer, make_preset
 
 DATA = {
     "digits": (load_digits, (0.2, 0.4, 0.6)),
@@ -50,7 +50,7 @@ def holed(X: Any, share: float, rng: Any) -> Any:
 
 def scores(preset: str, train: Any, y_train: Any, test: Any, y_test: Any) -> Iterator[float]:
     """Yield the accuracy of each policy; NaN where none can be learned."""
-    fills = {"median": SimpleImputer(strategy="median"), "nearest": FillFromNearest()}
+    fills = {"median": SimpleImputer(strategy="median"), "nearest": NearestImputer()}
     seen = {name: (fill.fit_transform(train), fill.transform(test)) for name, fill in fills.items()}
     seen[""] = (train, test)
     fitted: dict[str, Any] = {}

@@ -60,7 +60,7 @@ scale = RBFKernel("scale")
 
 def wide_product(X):
     """Return the product with a quarter of the gammas: one Gaussian, of channels scaled alike."""
-    parts = channel_kernel(scale, 4).settled(X).parts
+    parts = channel_kernel(scale, 4).fitted_to(X).parts
     return channel_kernel([own.with_gamma(own.gamma / 4) for own, _ in parts], 4, by="product")
 
 

@@ -37,17 +37,17 @@ from kernelatoms import (
     CRCClassifier,
     DKSVDClassifier,
     FDDLClassifier,
-    FillFromNearest,
-    FillToLearn,
     KernelCodec,
     KernelKSVD,
     KernelLinearizer,
     KernelMOD,
     KSADClassifier,
     LCKSVDClassifier,
+    NearestImputer,
+    RowNormalizer,
     SparseCoder,
     SRCClassifier,
-    UnitRows,
+    TrainingImputer,
     load_model,
     save_model,
 )
@@ -131,8 +131,8 @@ def _models() -> list[tuple[Any, Any, Any]]:
         DKSVDClassifier(6, n_nonzero_coefs=2, max_iter=2, random_state=0),
         LCKSVDClassifier(6, n_nonzero_coefs=2, max_iter=2, random_state=0),
         FDDLClassifier(4, max_iter=2, random_state=0), SparseCoder(X[:8], n_nonzero_coefs=2),
-        make_pipeline(FillFromNearest(5), UnitRows(), KSVD(6, **few)),
-        make_pipeline(FillToLearn(), KSVD(6, **few)), KernelCodec(max_error=0.1),
+        make_pipeline(NearestImputer(5), RowNormalizer(), KSVD(6, **few)),
+        make_pipeline(TrainingImputer(), KSVD(6, **few)), KernelCodec(max_error=0.1),
     ]  # fmt: skip
     fitted = [(model.fit(X, y), X, y) for model in learners]
     online = MOD(8, alpha=0.1, random_state=0).partial_fit(X[:30]).partial_fit(X[30:])

@@ -14,7 +14,7 @@ from kernelatoms.learning.moments import Moments
 class CoordinateUpdate:
     """Improve the atoms one after another, then bring them to unit norm."""
 
-    takes = (OMP,)
+    accepts = (OMP,)
 
     def apply(self, rows, codes, dictionary):
         moments = Moments.of(rows, codes)

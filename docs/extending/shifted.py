@@ -8,7 +8,7 @@ from kernelatoms.similarity import Distance
 class Shifted(Distance):
     """The smallest Euclidean distance over all circular shifts: min_s |a - shift(b, s)|."""
 
-    def describe(self, rows):
+    def featurize(self, rows):
         """Return the spectra, in which correlations at all shifts are products: once a row."""
         return np.fft.fft(rows.astype(np.float64), axis=1)
 

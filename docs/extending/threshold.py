@@ -38,7 +38,7 @@ class Threshold:
 class ThresholdUpdate(KSVDUpdate):
     """K-SVD's update, which any codes of few nonzeros will do for."""
 
-    takes = (Threshold,)
+    accepts = (Threshold,)
 
 
 class ThresholdKSVD(LinearLearner):

@@ -13,13 +13,17 @@ from kernelatoms.codec import decompress as decompress
 from kernelatoms.codec import inspect_compressed as inspect_compressed
 from kernelatoms.codec.estimator import KernelCodec as KernelCodec
 from kernelatoms.engine.cpu.threads import n_threads as n_threads
-from kernelatoms.estimators.classifiers.class_dictionaries import ClassDictionaryClassifier as ClassDictionaryClassifier
+from kernelatoms.estimators.classifiers.class_dictionaries import (
+    ClassDictionaryClassifier as ClassDictionaryClassifier,
+)
 from kernelatoms.estimators.classifiers.collaborative import CRCClassifier as CRCClassifier
 from kernelatoms.estimators.classifiers.collaborative import SRCClassifier as SRCClassifier
 from kernelatoms.estimators.classifiers.fddl import FDDLClassifier as FDDLClassifier
 from kernelatoms.estimators.classifiers.ksad import KSADClassifier as KSADClassifier
 from kernelatoms.estimators.classifiers.label_dictionaries import DKSVDClassifier as DKSVDClassifier
-from kernelatoms.estimators.classifiers.label_dictionaries import LCKSVDClassifier as LCKSVDClassifier
+from kernelatoms.estimators.classifiers.label_dictionaries import (
+    LCKSVDClassifier as LCKSVDClassifier,
+)
 from kernelatoms.estimators.classifiers.lkdl import make_lkdl as make_lkdl
 from kernelatoms.estimators.coding.decode import decode as decode
 from kernelatoms.estimators.coding.denoising import denoise_image as denoise_image

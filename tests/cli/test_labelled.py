@@ -83,7 +83,7 @@ def test_presets_are_what_they_say(run, digits, tmp_path):
     run(*FIT, "--model", "ksad", "--set", "n_atoms=40")
     model, _ = load_model(tmp_path / "m.skops")
     assert [type(step).__name__ for step in model] == [
-        "FillFromNearest", "UnitRows", "KSADClassifier",
+        "NearestImputer", "RowNormalizer", "KSADClassifier",
     ]  # fmt: skip
     assert (model[-1].kernel, model[-1].gamma, model[-1].n_atoms) == ("rbf", "spread", 40)
 

@@ -6,7 +6,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.metrics import accuracy_score, balanced_accuracy_score, recall_score
 from sklearn.pipeline import make_pipeline
 
-from kernelatoms import KSVD, FillFromNearest, FillToLearn
+from kernelatoms import KSVD, NearestImputer, TrainingImputer
 from kernelatoms.cli.choosing import find_choice, make_model
 from kernelatoms.cli.columns import lines_of_columns
 from kernelatoms.cli.judging import judge
@@ -20,7 +20,7 @@ SIGNALS = RNG.random((40, 12)) + 1
 @pytest.mark.parametrize("model", ["kcrc", "lkdl", "linear", "KSVD", "fddl"])
 def test_every_model_fills_from_the_nearest_rows(model):
     pipeline = make_model(find_choice(model), None, [], 7)
-    assert isinstance(pipeline["fill"], FillFromNearest)
+    assert isinstance(pipeline["fill"], NearestImputer)
     assert (pipeline["fill"].n_neighbors, pipeline["fill"].random_state) == (15, 7)
     assert note_about_training(0, pipeline, 40) == ""
     said = note_about_training(1, pipeline, 40)
@@ -32,9 +32,9 @@ def test_every_model_fills_from_the_nearest_rows(model):
 @pytest.mark.parametrize(
     ("steps", "how"),
     [
-        ([FillFromNearest(4), KSVD(6)], "filled from the 4 nearest training rows"),
-        ([FillFromNearest(50), KSVD(6)], "filled from the 40 nearest training rows"),
-        ([FillToLearn(), KSVD(6)], "coded by what is observed of {}"),
+        ([NearestImputer(4), KSVD(6)], "filled from the 4 nearest training rows"),
+        ([NearestImputer(50), KSVD(6)], "filled from the 40 nearest training rows"),
+        ([TrainingImputer(), KSVD(6)], "coded by what is observed of {}"),
         ([SimpleImputer(), KSVD(6)], "filled by what the training rows have"),
     ],
 )

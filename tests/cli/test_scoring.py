@@ -10,7 +10,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-from kernelatoms import FillFromNearest, make_preset
+from kernelatoms import NearestImputer, make_preset
 from kernelatoms.cli import scoring, sizing
 from kernelatoms.cli.scoring import cross_validate, verdicts
 
@@ -38,7 +38,7 @@ def test_numbers_are_scikit_learns(rng):
     assert found["balanced_accuracy"]["mean"] == pytest.approx(np.mean(balanced))
     assert list(found["recall"].values()) == pytest.approx(recall_score(y, predicted, average=None))
     assert found["most_frequent_class"] == pytest.approx(2 / 3)
-    machine = make_pipeline(FillFromNearest(), StandardScaler(), SVC())
+    machine = make_pipeline(NearestImputer(), StandardScaler(), SVC())
     theirs = cross_val_predict(machine, X, y, cv=folds)
     assert found["svm"]["folds"] == [np.mean(theirs[p] == y[p]) for p in parts]
 

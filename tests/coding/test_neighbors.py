@@ -98,7 +98,7 @@ class Union(Distance):
         def __init__(self, column):
             self.column = column
 
-        def describe(self, rows):
+        def featurize(self, rows):
             return rows[:, [self.column]]
 
         def compare(self, A, B):
@@ -106,10 +106,10 @@ class Union(Distance):
 
     parts = (Part(0), Part(1))
 
-    def describe(self, rows):
+    def featurize(self, rows):
         raise AssertionError("parts describe rows")
 
-    compare = describe
+    compare = featurize
 
 
 def test_a_union_holds_the_nearest_by_every_part():
@@ -129,7 +129,7 @@ def test_refined_candidates_are_the_nearest_of_their_own(seed, n, m, stacks):
     class Own:
         takes_stacks = stacks
 
-        def describe(self, rows):
+        def featurize(self, rows):
             return rows
 
         def compare(self, A, B):

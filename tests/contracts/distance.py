@@ -15,7 +15,7 @@ class DistanceContract:
 
     def between(self, X, Y):
         distance = self.make()
-        return distance.compare(distance.describe(X), distance.describe(Y))
+        return distance.compare(distance.featurize(X), distance.featurize(Y))
 
     def test_gives_one_number_a_pair_from_zero(self, rng):
         D = self.between(self.rows(7, rng), self.rows(4, rng))
@@ -38,7 +38,7 @@ class DistanceContract:
     def test_descriptors_can_be_chosen_from(self, rng):
         X, Y = self.rows(7, rng), self.rows(4, rng)
         distance = self.make()
-        A, B = distance.describe(X), distance.describe(Y)
+        A, B = distance.featurize(X), distance.featurize(Y)
         assert len(A) == 7
         np.testing.assert_allclose(distance.compare(A[2:5], B), self.between(X, Y)[2:5])
 
@@ -57,8 +57,8 @@ class DistanceContract:
         distance = self.make()
         if not getattr(distance, "takes_stacks", False):
             pytest.skip("takes none")
-        A = distance.describe(self.rows(12, rng))
-        B = distance.describe(self.rows(24, rng)).reshape(2, 3, 4, -1)
+        A = distance.featurize(self.rows(12, rng))
+        B = distance.featurize(self.rows(24, rng)).reshape(2, 3, 4, -1)
         D = distance.compare(A.reshape(2, 3, 2, -1), B)
         assert D.shape == (2, 3, 2, 4)
         expected = [distance.compare(A[2 * i : 2 * i + 2], B[i // 3, i % 3]) for i in range(6)]
@@ -71,8 +71,8 @@ class DistanceContract:
         distance = self.make()
         if not getattr(distance, "takes_stacks", False):
             pytest.skip("promised of the library's only")
-        A, B = distance.describe(self.rows(5, rng)), distance.describe(self.rows(3, rng))
+        A, B = distance.featurize(self.rows(5, rng)), distance.featurize(self.rows(3, rng))
         assert distance.compare(A[:0], B).shape == (0, 3)
         assert distance.compare(A, B[:0]).shape == (5, 0)
         assert distance.compare(A[:0, None], B[None, :0].repeat(0, 0)).shape == (0, 1, 0)
-        assert distance.describe(self.rows(5, rng)[:0]).shape == (0, A.shape[1])
+        assert distance.featurize(self.rows(5, rng)[:0]).shape == (0, A.shape[1])

@@ -45,7 +45,7 @@ class KernelContract:
 
     def test_descriptors_serve_instead_of_rows(self, rng):
         kernel, X, Y = self.make(), self.rows(7, rng), self.rows(4, rng)
-        A, B, described = kernel.describe(X), kernel.describe(Y), kernel.described(X.shape[1])
+        A, B, described = kernel.featurize(X), kernel.featurize(Y), kernel.for_features(X.shape[1])
         assert len(A) == 7
         np.testing.assert_allclose(described(A, B), kernel(X, Y), rtol=1e-12)
         np.testing.assert_allclose(described.diag(A), kernel.diag(X), rtol=1e-12)

@@ -303,7 +303,7 @@ def test_one_neighbour_is_the_nearest_neighbour(distance):
     X, T = unit(np.abs(X)), unit(np.abs(T))
     model = CRCClassifier(n_neighbors=1, distance=distance).fit(X, y)
     d = model.distance_
-    nearest = d.compare(d.describe(T), d.describe(model.dictionary_)).argmin(axis=1)
+    nearest = d.compare(d.featurize(T), d.featurize(model.dictionary_)).argmin(axis=1)
     np.testing.assert_array_equal(model.predict(T), model.classes_[model.labels_[nearest]])
     if distance == "l2":
         knn = KNeighborsClassifier(1).fit(X, y)

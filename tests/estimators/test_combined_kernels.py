@@ -89,12 +89,12 @@ def test_learners_take_clone_pickle_and_save_them(learner, kernel, data, tmp_pat
     codes = dense(model.transform(X))
     assert np.abs(codes).max() > 0
     assert model.gamma_ is None
-    assert model.settled_kernel_ == kernel.settled(X) != kernel
+    assert model.fitted_kernel_ == kernel.fitted_to(X) != kernel
     np.testing.assert_array_equal(dense(clone(model).fit(X).transform(X)), codes)
     np.testing.assert_array_equal(dense(pickle.loads(pickle.dumps(model)).transform(X)), codes)
     again, _ = load_model(save_model(model, tmp_path / "m.skops"))
     assert again.kernel == kernel
-    assert again.settled_kernel_ == model.settled_kernel_
+    assert again.fitted_kernel_ == model.fitted_kernel_
     np.testing.assert_array_equal(dense(again.transform(X)), codes)
 
 
@@ -147,7 +147,7 @@ def test_classes_share_one_kernel(data):
     learner = KernelKSVD(4, kernel=SCALED, n_nonzero_coefs=2, max_iter=3)
     model = ClassDictionaryClassifier(learner, random_state=0).fit(X, y)
     for own in model.dictionaries_:
-        assert own._kernel() == SCALED.settled(X)
+        assert own._kernel() == SCALED.fitted_to(X)
 
 
 def test_the_gamma_of_an_estimator_is_not_theirs(data):
@@ -169,7 +169,7 @@ def test_grids_choose_among_them(data):
 def test_functions_take_scale_from_atoms(data):
     X = data[0]
     found = sparse_encode(X, X[:20], n_nonzero_coefs=2, kernel=SCALED)
-    settled = SCALED.settled(X[:20])
+    settled = SCALED.fitted_to(X[:20])
     expected = sparse_encode(X, X[:20], n_nonzero_coefs=2, kernel=settled)
     np.testing.assert_array_equal(found.toarray(), expected.toarray())
 
@@ -229,7 +229,7 @@ def test_model_files_ask_for_kernels_of_users_by_name(data, tmp_path):
     path = save_model(model, tmp_path / "m.skops")
     with pytest.raises(ValueError, match=r"similarity\.users\.Gauss"):
         load_model(path)
-    again, _ = load_model(path, trusted=["similarity.users.Gauss", "similarity.users.inner"])
+    again, _ = load_model(path, trusted=["similarity.user_kernels.Gauss", "similarity.users.inner"])
     np.testing.assert_array_equal(dense(again.transform(X)), dense(model.transform(X)))
 
 
@@ -238,10 +238,10 @@ def test_files_with_broken_parts_are_refused(data):
     model = KernelKSVD(6, kernel=SCALED, n_nonzero_coefs=2, random_state=0).fit(X)
 
     def broken(**attributes):
-        kernel = SCALED.settled(X)
+        kernel = SCALED.fitted_to(X)
         for name, value in attributes.items():
             object.__setattr__(kernel, name, value)
-        model.settled_kernel_ = kernel
+        model.fitted_kernel_ = kernel
         return model
 
     with pytest.raises(ValueError, match="weights must be 3 numbers"):
@@ -253,8 +253,8 @@ def test_files_with_broken_parts_are_refused(data):
     unsettled = SumKernel([(DistanceKernel(Mahalanobis(), 1.0), [0, 1])])
     with pytest.raises(ValueError, match=r"parts\[0\]: .*takes a covariance from training rows"):
         check_model(broken(parts=unsettled.parts))
-    model.settled_kernel_ = ProductKernel(["rbf"])
-    with pytest.raises(ValueError, match="settled_kernel_ is not the kernel"):
+    model.fitted_kernel_ = ProductKernel(["rbf"])
+    with pytest.raises(ValueError, match="fitted_kernel_ is not the kernel"):
         check_model(model)
 
 

@@ -11,10 +11,10 @@ from kernelatoms import (
     KSVD,
     ClassDictionaryClassifier,
     CRCClassifier,
-    FillFromNearest,
-    FillToLearn,
     KernelKSVD,
     KernelLinearizer,
+    NearestImputer,
+    TrainingImputer,
     decode,
 )
 
@@ -35,7 +35,7 @@ def test_pipelines_in_pipelines(X):
     np.testing.assert_allclose(decode(model[-1], model.transform(X)).rows, model[:-1].transform(X))
 
 
-@pytest.mark.parametrize("fill", [FillFromNearest(3), FillToLearn()])
+@pytest.mark.parametrize("fill", [NearestImputer(3), TrainingImputer()])
 def test_filling_stays(X, fill):
     model = make_pipeline(fill, StandardScaler(), KSVD(**FULL)).fit(X)
     np.testing.assert_allclose(decode(model, model.transform(X)).rows, X)
@@ -60,7 +60,7 @@ def test_norms_are_those_of_the_step_that_lost_them(X):
     assert not unit_norm
 
 
-class UnitRows(TransformerMixin, BaseEstimator):
+class RowNormalizer(TransformerMixin, BaseEstimator):
     """Rows over their norms, a constant column appended before."""
 
     def __init__(self, offset=None):
@@ -76,7 +76,7 @@ class UnitRows(TransformerMixin, BaseEstimator):
 
 
 def test_a_constant_column_tells_how_long_rows_were(X):
-    model = make_pipeline(UnitRows(3.0), KSVD(**{**FULL, "n_nonzero_coefs": 5})).fit(X)
+    model = make_pipeline(RowNormalizer(3.0), KSVD(**{**FULL, "n_nonzero_coefs": 5})).fit(X)
     rows, unit_norm = decode(model, model.transform(X))
     np.testing.assert_allclose(rows, X)
     assert not unit_norm

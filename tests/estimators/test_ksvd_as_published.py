@@ -161,7 +161,7 @@ def test_bad_choices_are_named(learner, rng):
 
 def test_devices_are_refused_in_words(rng, monkeypatch):
     X = rng.standard_normal((20, 4))
-    monkeypatch.setattr("kernelatoms.learning.ksvd.lives_elsewhere", lambda rows: True)
+    monkeypatch.setattr("kernelatoms.learning.ksvd.is_device_array", lambda rows: True)
     with pytest.raises(ValueError, match=r"update='exact' works on the CPU alone"):
         KSVD(5, update="exact").fit(X)
     assert KSVD(5, init="sums", max_iter=1).fit(X).n_atoms_ == 5

@@ -45,7 +45,7 @@ def numbers(fitted):
     """Return fitted attributes but for models and kernels, which hold parameters."""
     return {
         name: as_pythons(value) for name, value in fitted.items()
-        if name not in ("dictionaries_", "settled_kernel_")
+        if name not in ("dictionaries_", "fitted_kernel_")
     }  # fmt: skip
 
 

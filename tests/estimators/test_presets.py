@@ -8,7 +8,7 @@ from sklearn.base import clone
 from sklearn.datasets import make_classification
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
-from kernelatoms import PRESETS, Preset, UnitRows, default_preset, make_preset
+from kernelatoms import PRESETS, Preset, RowNormalizer, default_preset, make_preset
 
 
 def test_the_default_keeps_rows_up_to_20_000_and_learns_atoms_beyond():
@@ -46,7 +46,7 @@ def test_scales():
     assert isinstance(scale["standard"]["scale"], StandardScaler)
     assert scale["unit"]["scale"].offset is None
     assert isinstance(scale["range"]["range"], MinMaxScaler)
-    assert isinstance(scale["range"]["scale"], UnitRows)
+    assert isinstance(scale["range"]["scale"], RowNormalizer)
     assert scale["range"]["scale"].offset == 1.0
     assert list(make_preset(scale="none").named_steps) == ["fill", "learn"]
     # A preset's own scale is what it says.

@@ -71,7 +71,7 @@ def test_rows_add_up_to_one_and_the_largest_is_the_answer(name, calibrate, rng):
         assert (p >= 0).all()
         np.testing.assert_allclose(p.sum(axis=1), 1, rtol=1e-12)
         np.testing.assert_array_equal(model.classes_[p.argmax(axis=1)], model.predict(new))
-        assert hasattr(model, "sharpness_") == calibrate
+        assert hasattr(model, "inverse_temperature_") == calibrate
 
 
 @classifiers(SOON)
@@ -99,8 +99,8 @@ def test_sharpness_is_the_likeliest_of_rows_left_out(name, rng):
 
     grid = np.exp(np.linspace(np.log(1e-3), np.log(1e3), 601))
     lowest = min(surprise(sharpness) for sharpness in grid)
-    assert surprise(model.sharpness_) <= lowest + 1e-9
-    assert model.doubt_ == 1 / 62
+    assert surprise(model.inverse_temperature_) <= lowest + 1e-9
+    assert model.label_smoothing_ == 1 / 62
 
 
 @classifiers(SOON)
@@ -110,7 +110,7 @@ def test_calibrating_changes_nothing_but_probabilities(name, rng):
     model = clone(plain).set_params(calibrate=True).fit(X, y)
     np.testing.assert_array_equal(model.decision_function(X), plain.decision_function(X))
     model.set_params(calibrate=False).fit(X, y)
-    assert not hasattr(model, "sharpness_")
+    assert not hasattr(model, "inverse_temperature_")
     np.testing.assert_array_equal(model.predict_proba(X), plain.predict_proba(X))
 
 
@@ -153,9 +153,11 @@ def test_precomputed_kernels_go_by_differences(rng):
     wanted /= wanted.sum(axis=1, keepdims=True)
     np.testing.assert_allclose(given.predict_proba(kernel(new, X)), wanted, rtol=1e-6)
     sure = clone(given).set_params(calibrate=True).fit(kernel(X, X), y)
-    wanted = probabilities(scores, sure.sharpness_, sure.doubt_)
+    wanted = probabilities(scores, sure.inverse_temperature_, sure.label_smoothing_)
     np.testing.assert_allclose(sure.predict_proba(kernel(new, X)), wanted, rtol=1e-5)
-    assert sure.sharpness_ > 1.5  # copies judge rows by the columns of the rows that they know
+    assert (
+        sure.inverse_temperature_ > 1.5
+    )  # copies judge rows by the columns of the rows that they know
     del given.mean_energy_  # as in models of version 0.1
     old = given.predict_proba(kernel(new, X))
     np.testing.assert_allclose(old.sum(axis=1), 1)
@@ -165,7 +167,7 @@ def test_precomputed_kernels_go_by_differences(rng):
 def test_what_rounding_makes_equal_keeps_its_order(rng):
     X, y = draw(rng)
     model = clone(CLASSIFIERS["D-KSVD"]).set_params(calibrate=True).fit(X, y)
-    model.sharpness_ = 1e-30
+    model.inverse_temperature_ = 1e-30
     np.testing.assert_array_equal(
         model.classes_[model.predict_proba(X).argmax(axis=1)], model.predict(X)
     )
@@ -207,8 +209,8 @@ def test_models_of_before_load_and_answer(name, rng, tmp_path):
     np.testing.assert_array_equal(
         pickle.loads(pickle.dumps(sure)).predict_proba(X), sure.predict_proba(X)
     )
-    sure.sharpness_ = -1.0
-    with pytest.raises(ValueError, match="sharpness_ must be above 0"):
+    sure.inverse_temperature_ = -1.0
+    with pytest.raises(ValueError, match="inverse_temperature_ must be above 0"):
         save_model(sure, tmp_path / "model.skops")
 
 

@@ -13,13 +13,13 @@ import pytest
 import scipy.sparse
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from kernelatoms.estimators.devices.brought import Brought
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 
 import kernelatoms as ka
-from kernelatoms.estimators.devices.brought import Brought
 from kernelatoms.estimators.devices import streaming
 
 torch = pytest.importorskip("torch")
@@ -230,7 +230,7 @@ MODELS = {
     "MOD, l1": lambda: ka.MOD(12, alpha=0.5, max_iter=3),
     "KernelMOD": lambda: ka.KernelMOD(12, kernel="poly", gamma=0.1, n_nonzero_coefs=2, max_iter=3),
     "map": lambda: ka.KernelLinearizer(gamma="scale", n_landmarks=40),
-    "unit": lambda: ka.UnitRows(offset=1.0),
+    "unit": lambda: ka.RowNormalizer(offset=1.0),
     "coder": lambda: ka.SparseCoder(draw(1, 20)[0], n_nonzero_coefs=2),
     "classes": lambda: ka.ClassDictionaryClassifier(ka.KSVD(6, n_nonzero_coefs=2, max_iter=3)),
     "near atoms": lambda: ka.ClassDictionaryClassifier(
@@ -240,7 +240,7 @@ MODELS = {
     "CRC, neighbours": lambda: ka.CRCClassifier("rbf", n_neighbors=9, calibrate=True),
     "SRC": lambda: ka.SRCClassifier(n_nonzero_coefs=3),
     "pipeline": lambda: make_pipeline(
-        ka.UnitRows(offset=1.0),
+        ka.RowNormalizer(offset=1.0),
         ka.KernelLinearizer(gamma=1.0, n_landmarks=50, random_state=0),
         ka.ClassDictionaryClassifier(ka.KSVD(6, n_nonzero_coefs=2), random_state=0),
     ),
@@ -441,11 +441,11 @@ class TestFittedAnew:
                 found, expected = do(model, *rows), do(made(name), *rows)
                 assert type(found) is type(expected)
                 if isinstance(found, torch.Tensor):
-                    found, expected = (on_host(answer) for answer in (found, expected))
+                    found, expected = (to_numpy(answer) for answer in (found, expected))
                 same(found, expected, 1e-6 if rows[0].dtype == np.float64 else 1e-3)
 
 
-def on_host(tensor):
+def to_numpy(tensor):
     return tensor.to_dense().cpu().numpy()
 
 

@@ -626,7 +626,7 @@ class TestWeightsOfClasses:
         start = start / np.linalg.norm(start, axis=1, keepdims=True)
         module = "kernelatoms.estimators.classifiers.label_dictionaries"
         monkeypatch.setattr(f"{module}.class_atoms", lambda *args, **options: start.copy())
-        monkeypatch.setattr(f"{module}.shared_out", lambda n_atoms, sizes: np.array([4, 4, 4]))
+        monkeypatch.setattr(f"{module}.allocate_atoms", lambda n_atoms, sizes: np.array([4, 4, 4]))
         weight = {0: 1, 1: 2, 2: 5}
         often = np.array([weight[label] for label in y.tolist()])
         repeated = MAKERS[name]().fit(np.repeat(X, often, axis=0), np.repeat(y, often))

@@ -17,11 +17,11 @@ from typing import ClassVar
 import numpy as np
 import pytest
 import scipy.sparse
+from kernelatoms.estimators.devices.model_arrays import as_array
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 
 import kernelatoms as ka
-from kernelatoms.estimators.devices.model_arrays import as_array
 
 torch = pytest.importorskip("torch")
 
@@ -511,7 +511,7 @@ class TestClassifiers:
     def test_in_pipelines(self, place):
         def make():
             return make_pipeline(
-                ka.UnitRows(offset=1.0),
+                ka.RowNormalizer(offset=1.0),
                 ka.KernelLinearizer(gamma=1.0, n_landmarks=50, random_state=0),
                 ka.ClassDictionaryClassifier(ka.KSVD(6, n_nonzero_coefs=2), random_state=0),
             )
@@ -842,8 +842,8 @@ FOR_THE_CPU = {
     "KSADClassifier": lambda: ka.KSADClassifier(8, max_iter=1, random_state=0),
     "DKSVDClassifier": lambda: ka.DKSVDClassifier(12, max_iter=1, random_state=0),
     "FDDLClassifier": lambda: ka.FDDLClassifier(4, max_iter=1, random_state=0),
-    "FillFromNearest": lambda: ka.FillFromNearest(),
-    "FillToLearn": lambda: ka.FillToLearn(),
+    "NearestImputer": lambda: ka.NearestImputer(),
+    "TrainingImputer": lambda: ka.TrainingImputer(),
 }
 
 
@@ -959,7 +959,7 @@ class TestToDevice:
     def test_pipelines_and_classes(self, device):
         X, y = draw()
         ours, labels = tensor(X, device), tensor(y, device)
-        own = make_pipeline(ka.UnitRows(), CLASSIFIERS["classes"]()).fit(ours, labels)
+        own = make_pipeline(ka.RowNormalizer(), CLASSIFIERS["classes"]()).fit(ours, labels)
         back = ka.to_device(own, "cpu")
         assert type(back[-1].classes_) is np.ndarray
         near(back.predict(X), own.predict(ours))
@@ -1035,7 +1035,7 @@ for model in (
     ka.KSVD(6, **learner), ka.MOD(6, **learner), ka.KernelKSVD(6, gamma=0.1, **learner),
     ka.KernelMOD(6, gamma=0.1, **learner), ka.KernelLinearizer(gamma=0.1, random_state=0),
     ka.ClassDictionaryClassifier(ka.KSVD(6), random_state=0), ka.CRCClassifier(),
-    ka.CRCClassifier("rbf", n_neighbors=9), ka.SRCClassifier(n_nonzero_coefs=3), ka.UnitRows(),
+    ka.CRCClassifier("rbf", n_neighbors=9), ka.SRCClassifier(n_nonzero_coefs=3), ka.RowNormalizer(),
     ka.SparseCoder(torch.eye(10)[:6], n_nonzero_coefs=2, sparse_output=False),
 ):
     for dtype in ("float32", "float64"):

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.preprocessing import Normalizer
 
-from kernelatoms import UnitRows
+from kernelatoms import RowNormalizer
 
 
 def by_hand(row, offset=None):
@@ -29,7 +29,7 @@ def test_the_same_as_by_hand(n_features, offset, seed):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(7, n_features)) * rng.choice([0, 1, 1e3], (7, 1))
     X[rng.random(X.shape) < 0.3] = np.nan
-    units = UnitRows(offset).fit_transform(X)
+    units = RowNormalizer(offset).fit_transform(X)
     np.testing.assert_allclose(units, [by_hand(row, offset) for row in X], rtol=1e-12)
 
 
@@ -37,7 +37,7 @@ def test_the_same_as_by_hand(n_features, offset, seed):
 def test_complete_rows_are_those_of_the_normalizer(rng, dtype):
     X = rng.normal(size=(50, 8)).astype(dtype)
     X[3] = 0
-    units = UnitRows().fit_transform(X)
+    units = RowNormalizer().fit_transform(X)
     assert units.dtype == dtype
     np.testing.assert_allclose(units, Normalizer().fit_transform(X), rtol=4 * np.finfo(dtype).eps)
 
@@ -45,13 +45,13 @@ def test_complete_rows_are_those_of_the_normalizer(rng, dtype):
 @pytest.mark.parametrize("size", [1e-300, 1e-160, 1e160, 1e300])
 def test_squares_may_leave_the_range_of_numbers(size):
     rows = np.array([[3.0, 4.0, 0.0], [3.0, 4.0, np.nan]])
-    units = UnitRows().fit_transform(rows * size)
-    np.testing.assert_allclose(units, UnitRows().fit_transform(rows), rtol=1e-14)
-    assert np.isfinite(UnitRows(offset=1.0).fit_transform(rows * size)[0]).all()
+    units = RowNormalizer().fit_transform(rows * size)
+    np.testing.assert_allclose(units, RowNormalizer().fit_transform(rows), rtol=1e-14)
+    assert np.isfinite(RowNormalizer(offset=1.0).fit_transform(rows * size)[0]).all()
 
 
 def test_the_length_of_a_row_becomes_an_angle():
-    short, long = UnitRows(offset=1.0).fit_transform([[0.1, 0.2], [1.0, 2.0]])
+    short, long = RowNormalizer(offset=1.0).fit_transform([[0.1, 0.2], [1.0, 2.0]])
     assert short @ long < 0.9
     np.testing.assert_allclose([short @ short, long @ long], 1)
 
@@ -59,12 +59,12 @@ def test_the_length_of_a_row_becomes_an_angle():
 def test_names_of_columns():
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame({"a": [1.0, 2.0], "b": [2.0, 0.5]})
-    assert list(UnitRows().fit(frame).get_feature_names_out()) == ["a", "b"]
-    scaled = UnitRows(offset=1.0).set_output(transform="pandas").fit_transform(frame)
+    assert list(RowNormalizer().fit(frame).get_feature_names_out()) == ["a", "b"]
+    scaled = RowNormalizer(offset=1.0).set_output(transform="pandas").fit_transform(frame)
     assert list(scaled) == ["a", "b", "offset"]
 
 
 @pytest.mark.parametrize("offset", [0, -1.0, np.inf, np.nan, "one", True])
 def test_an_offset_is_a_number_above_0(offset):
     with pytest.raises((TypeError, ValueError), match="offset must be"):
-        UnitRows(offset).fit([[1.0]])
+        RowNormalizer(offset).fit([[1.0]])

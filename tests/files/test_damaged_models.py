@@ -30,17 +30,17 @@ from kernelatoms import (
     CRCClassifier,
     DKSVDClassifier,
     FDDLClassifier,
-    FillFromNearest,
-    FillToLearn,
     KernelCodec,
     KernelKSVD,
     KernelLinearizer,
     KernelMOD,
     KSADClassifier,
     LCKSVDClassifier,
+    NearestImputer,
+    RowNormalizer,
     SparseCoder,
     SRCClassifier,
-    UnitRows,
+    TrainingImputer,
     similarity,
 )
 from kernelatoms.files import ModelFileError, load_model, save_model
@@ -88,9 +88,9 @@ MODELS = {
     "KSADClassifier": lambda: KSADClassifier(6, **FEW).fit(X, Y),
     "KSADClassifier precomputed": lambda: KSADClassifier(4, kernel="precomputed", **FEW).fit(K, Y),
     "KernelCodec": lambda: KernelCodec(model="pca").fit(X),
-    "FillFromNearest": lambda: FillFromNearest(3).fit(np.where(X > 2, np.nan, X)),
-    "FillToLearn": lambda: FillToLearn().fit(X),
-    "UnitRows": lambda: UnitRows(offset=1.0).fit(X),
+    "NearestImputer": lambda: NearestImputer(3).fit(np.where(X > 2, np.nan, X)),
+    "TrainingImputer": lambda: TrainingImputer().fit(X),
+    "RowNormalizer": lambda: RowNormalizer(offset=1.0).fit(X),
     "precomputed": lambda: ClassDictionaryClassifier(KernelMOD(3, kernel="precomputed")).fit(K, Y),
 }
 
@@ -244,9 +244,9 @@ def harmless(name, where, other):
     """Tell what looks wrong and is not."""
     if where.endswith(".classes_"):  # texts and numbers of any kind name classes
         return type(other) is np.ndarray and other.shape == (2,)
-    if name == "UnitRows" and where == ".n_features_in_":  # nothing else depends on it
+    if name == "RowNormalizer" and where == ".n_features_in_":  # nothing else depends on it
         return type(other) is int and 1 <= other <= MODEL_COLUMNS
-    if name == "FillFromNearest" and where == ".rows_":  # any number of rows, and any gaps in them
+    if name == "NearestImputer" and where == ".rows_":  # any number of rows, and any gaps in them
         right = type(other) is np.ndarray and other.dtype in (np.float64, np.float32)
         return right and other.shape[1:] == X.shape[1:] and not np.isinf(other).any()
     if where.endswith(".preimage_rows_") and other is MISSING:

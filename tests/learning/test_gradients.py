@@ -14,8 +14,8 @@ from kernelatoms.learning.gradients import (
     GradientSums,
     coded_loss,
     move_atoms,
+    project_to_ball,
     sum_gradients,
-    within,
 )
 from kernelatoms.learning.mod import best_dictionary
 from kernelatoms.learning.moments import Moments
@@ -102,7 +102,7 @@ def test_steps_never_lead_uphill(seed, name, n, m, bounded, optimal):
     if optimal and name != "sigmoid":
         W = lasso(KernelProblem(X, Expansion(kernel, D)), 0.1).to_csr()
     max_norm = float(np.linalg.norm(X, axis=1).max()) if bounded else None
-    D = within(D, max_norm)
+    D = project_to_ball(D, max_norm)
     before = sum_gradients(kernel, X, W, D, 0.1).finish(kernel, D).objective
     step = move_atoms(kernel, X, W, D, 0.1, max_norm=max_norm)
     after = sum_gradients(kernel, X, W, step.atoms, 0.1).finish(kernel, step.atoms).objective
@@ -126,11 +126,11 @@ def test_the_step_of_a_linear_kernel_is_mod(rng):
 def test_bounded_atoms_of_a_linear_kernel_are_a_constrained_minimum(rng):
     """No projected gradient step improves what repeated steps have reached."""
     X, D, W = rng.standard_normal((60, 5)), rng.standard_normal((7, 5)), some_codes(rng, 60, 7)
-    W, kernel, D = 0.3 * W, make_kernel("linear"), within(D, 1.5)
+    W, kernel, D = 0.3 * W, make_kernel("linear"), project_to_ball(D, 1.5)
     for _ in range(100):
         D = move_atoms(kernel, X, W, D, 0.1, max_norm=1.5).atoms
     gradient = W.T @ (W @ D - X)
-    np.testing.assert_allclose(within(D - 0.01 * gradient, 1.5), D, atol=1e-6)
+    np.testing.assert_allclose(project_to_ball(D - 0.01 * gradient, 1.5), D, atol=1e-6)
     assert (np.linalg.norm(D, axis=1) > 1.5 - 1e-9).any()
 
 

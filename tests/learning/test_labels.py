@@ -10,11 +10,11 @@ from kernelatoms.coding.problem import LinearProblem
 from kernelatoms.coding.pursuits import OMP
 from kernelatoms.learning.ksvd import KSVDUpdate
 from kernelatoms.learning.labels import (
-    apart,
+    allocate_atoms,
     atoms_with_map,
     class_atoms,
     label_map,
-    shared_out,
+    split_joint_atoms,
     with_labels,
 )
 from kernelatoms.learning.loop import learn
@@ -52,7 +52,7 @@ class TestOneRowAClass:
         ours = learned(with_labels(X, labels, weights), atoms_with_map(atoms, theta, weights), 6)
 
         np.testing.assert_allclose(ours.objective, theirs.objective, rtol=1e-9)
-        got, map_ = apart(ours.best, weights)
+        got, map_ = split_joint_atoms(ours.best, weights)
         D = theirs.best[:, :8]
         norms = np.linalg.norm(D, axis=1, keepdims=True)
         np.testing.assert_allclose(got, D / norms, atol=1e-8)
@@ -85,13 +85,13 @@ class TestScalings:
         map_, weights = rng.standard_normal((3, 7)), np.array([0.5, 2.0, 0.1])
         joint = atoms_with_map(atoms, map_, weights)
         np.testing.assert_allclose(np.linalg.norm(joint, axis=1), 1)
-        got, back = apart(joint, weights)
+        got, back = split_joint_atoms(joint, weights)
         np.testing.assert_allclose(got, atoms)
         np.testing.assert_allclose(back, map_)
 
     def test_nothing_comes_of_no_weight_or_no_atom(self):
         joint = np.array([[0.6, 0.0, 0.8, 0.0], [0.0, 0.0, 1.0, 0.0]])
-        atoms, map_ = apart(joint, np.array([4.0, 0.0]))
+        atoms, map_ = split_joint_atoms(joint, np.array([4.0, 0.0]))
         np.testing.assert_array_equal(atoms, [[1, 0], [0, 0]])
         np.testing.assert_allclose(map_, [[0.8 / 2 / 0.6, 0], [0, 0]])
 
@@ -101,7 +101,7 @@ class TestScalings:
         eps = np.finfo(dtype).eps
         joint = np.array([[40 * eps, 30 * eps, 1], [400 * eps, 300 * eps, 1]], dtype)
         before = joint.copy()
-        atoms, map_ = apart(joint, np.array([1.0]))
+        atoms, map_ = split_joint_atoms(joint, np.array([1.0]))
         np.testing.assert_allclose(atoms, [[0, 0], [0.8, 0.6]], rtol=1e-6)
         np.testing.assert_allclose(map_, [[0, 1 / (500 * eps)]], rtol=1e-6)
         np.testing.assert_array_equal(joint, before)
@@ -127,7 +127,7 @@ class TestSharedOut:
     def test_every_class_gets_its_part(self, sizes, data):
         sizes = np.array(sizes)
         n_atoms = data.draw(st.integers(len(sizes), int(sizes.sum())))
-        counts = shared_out(n_atoms, sizes)
+        counts = allocate_atoms(n_atoms, sizes)
         assert counts.sum() == n_atoms
         assert (counts >= 1).all()
         assert (counts <= sizes).all()
@@ -136,10 +136,10 @@ class TestSharedOut:
         assert (np.diff(counts[order])[np.diff(sizes[order]) > 0] >= 0).all()
 
     def test_examples(self):
-        np.testing.assert_array_equal(shared_out(6, np.array([10, 20, 30])), [1, 2, 3])
-        np.testing.assert_array_equal(shared_out(4, np.array([1, 1, 98])), [1, 1, 2])
-        np.testing.assert_array_equal(shared_out(5, np.array([10, 10])), [3, 2])
-        np.testing.assert_array_equal(shared_out(12, np.array([2, 10])), [2, 10])
+        np.testing.assert_array_equal(allocate_atoms(6, np.array([10, 20, 30])), [1, 2, 3])
+        np.testing.assert_array_equal(allocate_atoms(4, np.array([1, 1, 98])), [1, 1, 2])
+        np.testing.assert_array_equal(allocate_atoms(5, np.array([10, 10])), [3, 2])
+        np.testing.assert_array_equal(allocate_atoms(12, np.array([2, 10])), [2, 10])
 
 
 def test_unused_atoms_become_rows_of_their_class(rng):

@@ -9,7 +9,7 @@ import oracles.ksad
 from kernelatoms.coding import LinearProblem, Threshold
 from kernelatoms.learning.loop import learn
 from kernelatoms.learning.moments import Moments
-from kernelatoms.learning.procrustes import Procrustes, orthonormal_start, polar_factor, turned
+from kernelatoms.learning.procrustes import Procrustes, orthonormal_start, polar_factor, rotate_to
 from kernelatoms.learning.state import LearnerState
 
 #: How far atoms may be from orthonormal.
@@ -111,11 +111,11 @@ def test_one_batch_of_all_rows_is_a_pass(rng):
 
 def test_what_no_code_uses_stays(rng):
     _, Z = case(rng)
-    np.testing.assert_allclose(turned(np.zeros((7, 7)), Z), Z, atol=1e-12)
+    np.testing.assert_allclose(rotate_to(np.zeros((7, 7)), Z), Z, atol=1e-12)
     cross = np.zeros((7, 7))
     cross[:3] = 4 * Z[:3]  # as good as they are; nobody asks for the others
-    np.testing.assert_allclose(turned(cross, Z), Z, atol=1e-3)
-    assert apart(turned(cross, Z)) < 1e-12
+    np.testing.assert_allclose(rotate_to(cross, Z), Z, atol=1e-3)
+    assert apart(rotate_to(cross, Z)) < 1e-12
     assert Procrustes(0.1).new_atoms(Z) is None
 
 

@@ -12,7 +12,7 @@ from kernelatoms import KSCDL, KSVD, MOD, KernelKSVD
 from kernelatoms.coding import OMP, Lasso, LinearProblem, omp
 from kernelatoms.learning.dead_atoms import unit_rows
 from kernelatoms.learning.ksvd import KSVDUpdate
-from kernelatoms.learning.loop import Updated, learn, learn_batch, settled
+from kernelatoms.learning.loop import Updated, has_converged, learn, learn_batch
 from kernelatoms.learning.mod import BlockDescent, LeastSquares
 from kernelatoms.learning.state import LearnerState
 
@@ -103,11 +103,11 @@ def test_l1_objectives_never_rise_from_pass_to_pass(seed, positive):
 
 
 def test_settled_looks_at_the_best_of_three_passes():
-    assert not settled([5.0, 4.0, 3.0], 0.9)
-    assert settled([5.0, 5.0, 5.0, 5.0], 0.0)
-    assert not settled([5.0, 5.0, 5.0, 4.0], 0.1)
-    assert settled([5.0, 5.0, 5.0, 4.9], 0.1)
-    assert settled([3.0, 5.0, 5.0, 5.0], 0.0)  # worse passes are no progress
+    assert not has_converged([5.0, 4.0, 3.0], 0.9)
+    assert has_converged([5.0, 5.0, 5.0, 5.0], 0.0)
+    assert not has_converged([5.0, 5.0, 5.0, 4.0], 0.1)
+    assert has_converged([5.0, 5.0, 5.0, 4.9], 0.1)
+    assert has_converged([3.0, 5.0, 5.0, 5.0], 0.0)  # worse passes are no progress
 
 
 def test_pairs_that_make_no_sense_are_refused(rng):
@@ -127,10 +127,10 @@ def test_pairs_that_make_no_sense_are_refused(rng):
 # Atoms that nobody uses ---------------------------------------------------------------------------
 
 
-def batches(X, state, n_atoms=None, fade=1.0, pursuit=None):
+def batches(X, state, n_atoms=None, decay=1.0, pursuit=None):
     learn_batch(
         lambda D: LinearProblem(X, D), X, pursuit or OMP(1), LeastSquares(), state,
-        n_atoms=n_atoms or len(state.dictionary), fade=fade,
+        n_atoms=n_atoms or len(state.dictionary), decay=decay,
     )  # fmt: skip
 
 
@@ -152,11 +152,11 @@ def test_atoms_that_were_used_stay_until_their_use_has_faded():
     axes = np.eye(4)
     state = LearnerState.start(axes.copy(), np.random.RandomState(0))
     first, later = np.repeat(axes, 20, axis=0), np.repeat(axes[:3], 20, axis=0) + 0.1
-    batches(first, state, fade=0.5)
+    batches(first, state, decay=0.5)
     faded = 20.0
     for _ in range(40):
         before = state.dictionary[3].copy()
-        batches(later, state, fade=0.5)
+        batches(later, state, decay=0.5)
         faded /= 2
         if faded >= 1e-3:
             np.testing.assert_allclose(state.dictionary[3], axes[3])

@@ -209,7 +209,7 @@ def test_moments_forget_and_grow(rng):
     left = moments.without(some)
     np.testing.assert_allclose(left.gram, W.T @ W)
     np.testing.assert_allclose(left.cross, W.T @ X)
-    grown = moments.grown(2)
+    grown = moments.padded(2)
     assert grown.objective(np.concatenate([D, D[:2]])) == pytest.approx(moments.objective(D))
 
 

@@ -47,7 +47,7 @@ def test_a_block_of_every_image_becomes_a_texture(percent):
 def test_the_kernel_per_block_is_a_mean_of_gaussians():
     rng = np.random.default_rng(0)
     X = rng.random((12, 6 * 5))
-    kernel = block_kernel((6, 5), 2).settled(X)
+    kernel = block_kernel((6, 5), 2).fitted_to(X)
     values = kernel(X, X)
     pixels = np.arange(30).reshape(6, 5)
     expected = np.zeros((12, 12))

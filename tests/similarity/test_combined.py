@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from similarity.user_kernels import Gauss, Intersection, inner
 
 from contracts.kernel import KernelContract
 from kernelatoms.similarity import (
@@ -25,8 +26,7 @@ from kernelatoms.similarity import (
     make_distance,
     make_kernel,
 )
-from kernelatoms.similarity.given import check_gradient
-from similarity.users import Gauss, Intersection, inner
+from kernelatoms.similarity.factory import check_gradient
 
 POLY = PolynomialKernel(0.4, 3, 0.5)
 TANGENT = DistanceKernel(make_distance("tangent", image_shape=(2, 2)), 0.2, 1)
@@ -249,25 +249,25 @@ class TestGamma:
     def test_every_part_takes_its_own_from_its_own_columns(self, rng):
         X = rng.standard_normal((30, 8)) * np.tile([1, 1000], 4)
         kernel = channel_kernel([RBFKernel("scale"), RBFKernel("auto")], 2)
-        for settled in (kernel.settled(X), kernel.with_gamma_from(X)):
+        for settled in (kernel.fitted_to(X), kernel.with_gamma_from(X)):
             one, two = (part.gamma for part, _ in settled.parts)
             assert one == pytest.approx(1 / (4 * X[:, ::2].var()))
             assert two == 0.25
-        assert settled.settled(X[:3]) is settled
+        assert settled.fitted_to(X[:3]) is settled
         kernel = SumKernel([("rbf", [0, 1, 2]), ("linear", [3]), (RBFKernel(7), [4])])
-        gammas = [getattr(part, "gamma", None) for part, _ in kernel.settled(X).parts]
+        gammas = [getattr(part, "gamma", None) for part, _ in kernel.fitted_to(X).parts]
         assert gammas == [pytest.approx(1 / (3 * X[:, :3].var())), None, 7]
-        assert channel_kernel("linear", 2).settled(X) == channel_kernel("linear", 2)
+        assert channel_kernel("linear", 2).fitted_to(X) == channel_kernel("linear", 2)
 
     def test_users_and_nested_kernels_too(self, rng):
         X = rng.random((20, 6))
         lower = ProductKernel([(RBFKernel("scale"), [0]), (Gauss("scale"), [1])])
-        settled = SumKernel([(lower, [4, 5]), (DistanceKernel(Mahalanobis()), [0, 1])]).settled(X)
+        settled = SumKernel([(lower, [4, 5]), (DistanceKernel(Mahalanobis()), [0, 1])]).fitted_to(X)
         first, second = (part for part, _ in settled.parts[0][0].parts)
         assert first.gamma == pytest.approx(1 / X[:, 4].var())
         assert second.gamma == pytest.approx(1 / X[:, 5].var())
         assert isinstance(second, Gauss)
-        assert settled.parts[1][0].distance == Mahalanobis().settled(X[:, :2])
+        assert settled.parts[1][0].distance == Mahalanobis().fitted_to(X[:, :2])
 
     def test_it_has_none_itself(self, rng):
         with pytest.raises(ValueError, match=r"SumKernel\(rbf\) has no gamma of its own: give one"):
@@ -281,7 +281,7 @@ class TestDescriptors:
         calls = []
 
         class Counting(Distance):
-            def describe(self, rows):
+            def featurize(self, rows):
                 calls.append(len(rows))
                 return 2.0 * rows[:, :2]
 
@@ -291,7 +291,7 @@ class TestDescriptors:
         kernel = SumKernel([(DistanceKernel(Counting()), [1, 2, 3]), ("rbf", [0, 1, 4])])
         X, Y = rng.random((6, 5)), rng.random((4, 5))
         expected = kernel(X, Y)
-        A, B, described = kernel.describe(X), kernel.describe(Y), kernel.described(5)
+        A, B, described = kernel.featurize(X), kernel.featurize(Y), kernel.for_features(5)
         assert (A.shape, B.shape) == ((6, 5), (4, 5))  # two numbers, and three columns
         np.testing.assert_array_equal(A[:, :2], 2 * X[:, 1:3])
         np.testing.assert_array_equal(A[:, 2:], X[:, [0, 1, 4]])
@@ -302,28 +302,28 @@ class TestDescriptors:
     def test_others_stay_rows(self, rng):
         X = rng.random((6, 4))
         kernel = SumKernel([("rbf", [0, 1]), ("poly", [2])])
-        assert kernel.describe(X) is X
-        assert kernel.described(4) is kernel
+        assert kernel.featurize(X) is X
+        assert kernel.for_features(4) is kernel
 
         class Deep(Distance):
-            def describe(self, rows):
+            def featurize(self, rows):
                 return rows[:, :, None] * np.ones(2)
 
             def compare(self, A, B):
                 return np.abs(A[:, None] - B).sum(axis=(2, 3))
 
         deep = SumKernel([(DistanceKernel(Deep()), [0, 3]), (TANGENT, slice(None))])
-        A = deep.describe(X)
+        A = deep.featurize(X)
         np.testing.assert_array_equal(A[:, :2], X[:, [0, 3]])  # no rows of numbers: not beside
-        np.testing.assert_allclose(deep.described(4)(A, A), deep(X, X), rtol=1e-12)
+        np.testing.assert_allclose(deep.for_features(4)(A, A), deep(X, X), rtol=1e-12)
 
     def test_parts_left_out_are_not_described(self, rng):
         X = rng.random((6, 8))
         kernel = SumKernel([TANGENT, (TANGENT, slice(4, 8)), "rbf"], weights=[0, 2, 3])
-        described = kernel.described(8)
+        described = kernel.for_features(8)
         assert described.weights == (2, 3)
         np.testing.assert_allclose(
-            described(kernel.describe(X), kernel.describe(X)), kernel(X, X), rtol=1e-12
+            described(kernel.featurize(X), kernel.featurize(X)), kernel(X, X), rtol=1e-12
         )
 
 

@@ -201,7 +201,7 @@ class TestBlind:
             warn_if_blind(kernel, X)
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            warn_if_blind(combine([("rbf", slice(10)), ("rbf", slice(10, 20))]).settled(X), X)
+            warn_if_blind(combine([("rbf", slice(10)), ("rbf", slice(10, 20))]).fitted_to(X), X)
 
     def test_the_random_state_is_not_touched(self, rng):
         X = 255 * rng.random((60, 20))

@@ -43,7 +43,7 @@ TRAINING = np.random.default_rng(5).random((40, 30))
 
 
 def make(name):
-    return make_distance(name, **PARAMS.get(name, {})).settled(TRAINING)
+    return make_distance(name, **PARAMS.get(name, {})).fitted_to(TRAINING)
 
 
 class Rows:
@@ -64,14 +64,14 @@ class TestNamed(Rows, DistanceContract):
 
     def test_descriptors_are_rows_of_numbers(self, rng):
         for dtype in (np.float32, np.float64):
-            A = self.make().describe(self.rows(7, rng, dtype))
+            A = self.make().featurize(self.rows(7, rng, dtype))
             assert A.shape[0] == 7
             assert A.ndim == 2
             assert A.dtype == dtype
 
     def test_settled_once_it_stays(self, rng):
         distance = self.make()
-        assert distance.settled(self.rows(9, rng)) is distance
+        assert distance.fitted_to(self.rows(9, rng)) is distance
         assert distance == self.make()
         assert hash(distance) == hash(self.make())
         assert distance.parts == (distance,)
@@ -93,7 +93,7 @@ class TestKernels(Rows, KernelContract):
     def power_of(self, x, y):
         distance = make(self.name)
         return (
-            distance.compare(distance.describe(x[None]), distance.describe(y[None])) ** self.power
+            distance.compare(distance.featurize(x[None]), distance.featurize(y[None])) ** self.power
         )
 
 
@@ -114,7 +114,7 @@ class Means:
     def __init__(self):
         self.described = 0
 
-    def describe(self, rows):
+    def featurize(self, rows):
         self.described += 1
         return rows.mean(axis=1)
 
@@ -155,8 +155,8 @@ def test_one_pair_at_a_time(seed, n, m, n_features, dtype, gamma, power):
     for name, formula in naive.items():
         expected = [[formula(x, y) for y in wide[1]] for x in wide[0]]
         params = {"ridge": 0.3} if name == "mahalanobis" else {}
-        distance = make_distance(name, **params).settled(TRAINING[:, :n_features])
-        D = distance.compare(distance.describe(X), distance.describe(Y))
+        distance = make_distance(name, **params).fitted_to(TRAINING[:, :n_features])
+        D = distance.compare(distance.featurize(X), distance.featurize(Y))
         np.testing.assert_allclose(D, expected, rtol=rtol, atol=1e-6)
         kernel = DistanceKernel(distance, gamma=gamma, power=power)
         K = np.exp(-gamma * np.array(expected) ** power)
@@ -174,7 +174,7 @@ def test_far_from_one_nothing_overflows(rng):
     for size in (1e-300, 1e300):
         X = rng.random((5, 8)) * size
         for name in ("l1", "linf", "chi2", "correlation"):
-            near, far = (make_distance(name).describe(rows) for rows in (X / size, X))
+            near, far = (make_distance(name).featurize(rows) for rows in (X / size, X))
             times = 1 if name == "correlation" else size
             expected = make_distance(name).compare(near, near) * times
             np.testing.assert_allclose(make_distance(name).compare(far, far), expected, rtol=1e-9)
@@ -202,7 +202,7 @@ def test_the_centred_form_of_l2_is_the_inner_product(rng):
 def test_what_is_known_to_be_semidefinite(name, power, known):
     assert DistanceKernel(name, power=power).semidefinite is known
     assert CentredKernel(name, power=power).semidefinite is known
-    assert DistanceKernel(name, power=power).described(4).semidefinite is known
+    assert DistanceKernel(name, power=power).for_features(4).semidefinite is known
 
 
 def test_l2_is_the_rbf_kernel(rng):
@@ -243,7 +243,7 @@ def test_by_name_as_kernels(rng):
         if name == "chi2":
             assert isinstance(kernel, Chi2Kernel)  # the kernel of that name, as before
         else:
-            own = make_distance(name, **PARAMS.get(name, {})).settled(X)
+            own = make_distance(name, **PARAMS.get(name, {})).fitted_to(X)
             assert kernel == DistanceKernel(own, 0.5, 2)
     params = {"power": 1, "ridge": 0.3}
     kernel = make_kernel("mahalanobis", gamma=0.1, kernel_params=params)
@@ -272,21 +272,21 @@ def test_model_files_hold_centred_kernels(rng, tmp_path):
     assert model.gamma_ is None
     again, _ = load_model(save_model(model, tmp_path / "m.skops"))
     assert again.kernel == kernel
-    assert again.settled_kernel_ == kernel.settled(X) != kernel
+    assert again.fitted_kernel_ == kernel.fitted_to(X) != kernel
     np.testing.assert_array_equal(again.transform(X).toarray(), model.transform(X).toarray())
 
 
 def test_files_with_other_kernels_than_asked_for_are_refused(rng):
     X = rng.random((30, 4))
     model = KernelKSVD(5, kernel="mahalanobis", n_nonzero_coefs=2, random_state=0).fit(X)
-    model.settled_kernel_ = CentredKernel("l2")
-    with pytest.raises(ValueError, match="settled_kernel_ is not the kernel"):
+    model.fitted_kernel_ = CentredKernel("l2")
+    with pytest.raises(ValueError, match="fitted_kernel_ is not the kernel"):
         check_model(model)
-    model.settled_kernel_ = DistanceKernel(Mahalanobis().settled(X))
-    object.__setattr__(model.settled_kernel_.distance, "whitening", np.full((4, 4), np.nan))
+    model.fitted_kernel_ = DistanceKernel(Mahalanobis().fitted_to(X))
+    object.__setattr__(model.fitted_kernel_.distance, "whitening", np.full((4, 4), np.nan))
     with pytest.raises(ValueError, match="whitening must be a square array"):
         check_model(model)
-    model.settled_kernel_ = DistanceKernel(Mahalanobis())
+    model.fitted_kernel_ = DistanceKernel(Mahalanobis())
     with pytest.raises(ValueError, match="takes a covariance from training rows"):
         check_model(model)
 
@@ -298,36 +298,36 @@ class TestSettled:
         X = rng.random((60, 6)) * [1, 1, 1, 1, 9, 50]
         by_name = {"kernel": "mahalanobis", "gamma": "scale"}
         model = KernelKSVD(5, n_nonzero_coefs=2, random_state=0, **by_name).fit(X)
-        settled = model.settled_kernel_
-        assert settled.distance == Mahalanobis().settled(X)
+        settled = model.fitted_kernel_
+        assert settled.distance == Mahalanobis().fitted_to(X)
         twin = KernelKSVD(
             5, n_nonzero_coefs=2, random_state=0, kernel=DistanceKernel(settled.distance, "scale")
         ).fit(X)
-        assert not hasattr(twin, "settled_kernel_")
+        assert not hasattr(twin, "fitted_kernel_")
         codes = model.transform(X).toarray()
         np.testing.assert_array_equal(codes, twin.transform(X).toarray())
         again, _ = load_model(save_model(model, tmp_path / "m.skops"))
         np.testing.assert_array_equal(again.transform(X).toarray(), codes)
         model.set_params(kernel="rbf", gamma=0.1).fit(X)
-        assert not hasattr(model, "settled_kernel_")
+        assert not hasattr(model, "fitted_kernel_")
 
     def test_classes_share_it(self, rng):
         X, y = rng.random((60, 6)), np.repeat([0, 1], 30)
         learner = KernelKSVD(3, kernel="mahalanobis", n_nonzero_coefs=2)
         model = ClassDictionaryClassifier(learner, random_state=0).fit(X, y)
         for own in model.dictionaries_:
-            assert own._kernel().distance == Mahalanobis().settled(X)
+            assert own._kernel().distance == Mahalanobis().fitted_to(X)
 
     def test_it_is_asked_for(self, rng):
         X = rng.random((9, 3))
         with pytest.raises(ValueError, match=r"takes a covariance from training rows.*settled"):
             DistanceKernel("mahalanobis")(X, X)
         with pytest.raises(ValueError, match="settled on rows of 3 features, and these have 2"):
-            Mahalanobis().settled(X).describe(X[:, :2])
+            Mahalanobis().fitted_to(X).featurize(X[:, :2])
         with pytest.raises(ValueError, match="needs training rows that differ"):
-            Mahalanobis().settled(np.ones((5, 3)))
+            Mahalanobis().fitted_to(np.ones((5, 3)))
         with pytest.raises(ValueError, match=r"of 2 training rows of 3 .* a ridge above 0"):
-            Mahalanobis(ridge=0).settled(X[:2])
+            Mahalanobis(ridge=0).fitted_to(X[:2])
 
     def test_a_users_distance_may_settle_too(self, rng):
         class Scaled(Means):
@@ -335,13 +335,13 @@ class TestSettled:
                 super().__init__()
                 self.scale = scale
 
-            def settled(self, rows):
+            def fitted_to(self, rows):
                 return self if self.scale else Scaled(rows.std())
 
         X = rng.random((9, 3))
         kernel = DistanceKernel(Scaled()).with_gamma_from(X)
         assert kernel.distance.scale == X.std()
-        assert kernel.settled(X + 1) is kernel
+        assert kernel.fitted_to(X + 1) is kernel
 
 
 class TestBad:
@@ -363,15 +363,15 @@ class TestBad:
         with pytest.raises(ValueError, match="origin must have n_features=2 numbers, got 3"):
             CentredKernel("l2", origin=[1, 2, 3])(np.ones((1, 2)), np.ones((1, 2)))
         with pytest.raises(ValueError, match=r"gamma='auto' is taken from rows.*with_gamma_from"):
-            DistanceKernel("l2", "auto").described(4)
+            DistanceKernel("l2", "auto").for_features(4)
         with pytest.raises(ValueError, match=r"rows must be a matrix .*got shape \(3,\)"):
-            make_distance("l1").describe(np.ones(3))
+            make_distance("l1").featurize(np.ones(3))
         with pytest.raises(ValueError, match="as many features"):
             make_distance("l1").compare(np.ones((2, 3)), np.ones((2, 4)))
 
     def test_negative_rows_are_described_by_no_chi2(self):
         with pytest.raises(ValueError, match="'chi2' knows no negative values, and rows hold -2"):
-            make_distance("chi2").describe(np.array([[1.0, -2.0]]))
+            make_distance("chi2").featurize(np.array([[1.0, -2.0]]))
 
     @pytest.mark.parametrize("distance", ["l7", 3, None, Chi2, object()])
     def test_what_is_no_distance(self, distance):

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernelatoms.similarity import make_kernel, names_of_kernels
-from kernelatoms.similarity.given import check_gradient
+from kernelatoms.similarity.factory import check_gradient
 
 GRADIENT_KERNELS = names_of_kernels("has_gradient")
 

@@ -15,7 +15,7 @@ dtypes = st.sampled_from([np.float32, np.float64])
 
 
 def between(distance, X, Y):
-    return distance.compare(distance.describe(X), distance.describe(Y))
+    return distance.compare(distance.featurize(X), distance.featurize(Y))
 
 
 def flat(images):
@@ -69,7 +69,7 @@ class TestTangent:
     def test_many_tiles_are_one_pair_at_a_time(self, sides, rng):
         X, Y = rng.random((70, 30)), rng.random((131, 30))
         distance = Tangent((6, 5), sides=sides)
-        A, B = distance.describe(X), distance.describe(Y)
+        A, B = distance.featurize(X), distance.featurize(Y)
         D = distance.compare(A, B)
         np.testing.assert_allclose(distance.compare(B, A), D.T, atol=1e-12)
         for i, j in rng.integers(70, size=(20, 2)):
@@ -115,9 +115,9 @@ class TestTangent:
         np.testing.assert_allclose(moved[off], D[off], rtol=1e-9)
 
     def test_what_is_rounding_is_no_slope(self, rng):
-        A = Tangent((5, 5)).describe(1 + 1e-13 * rng.random((3, 25)))
+        A = Tangent((5, 5)).featurize(1 + 1e-13 * rng.random((3, 25)))
         assert not A[:, 25:].any()
-        assert Tangent((5, 5)).describe(1 + 1e-6 * rng.random((3, 25)))[:, 25:].any()
+        assert Tangent((5, 5)).featurize(1 + 1e-6 * rng.random((3, 25)))[:, 25:].any()
 
     @pytest.mark.parametrize("common", [0, 100])
     def test_tangents_of_one_direction_do_not_leave_it(self, common):
@@ -151,7 +151,7 @@ class TestLBP:
         wide = X.astype(float), Y.astype(float)
         distance = LBPChi2(shape, windows)
         histograms = [naive.lbp_histograms(x, windows) for x in wide[0]]
-        A = distance.describe(flat(X))
+        A = distance.featurize(flat(X))
         assert A.dtype == dtype
         n_windows = histograms[0].size // 59
         np.testing.assert_allclose(n_windows * A, flat(histograms), rtol=1e-5)
@@ -162,14 +162,14 @@ class TestLBP:
         """On few grey values, where many neighbours are equal."""
         X = rng.integers(0, 5, size=(4, 20 * 20)).astype(float)
         distance = LBPChi2((20, 20))
-        A = distance.describe(X)
-        np.testing.assert_array_equal(distance.describe(4 * X + 32), A)
-        dark = distance.describe(-X)
+        A = distance.featurize(X)
+        np.testing.assert_array_equal(distance.featurize(4 * X + 32), A)
+        dark = distance.featurize(-X)
         assert np.abs(dark - A).max() > 0
 
     def test_flat_areas_have_one_pattern(self):
         for value in (0, 0.1, 0.7):
-            A = LBPChi2((9, 9), (1, 1)).describe(np.full((1, 81), value))
+            A = LBPChi2((9, 9), (1, 1)).featurize(np.full((1, 81), value))
             assert A[0, 57] == 1  # all at least as bright: the last uniform one
 
     def test_bad_parameters(self):
@@ -193,7 +193,7 @@ class TestShapeContext:
         wide = X.astype(float), Y.astype(float)
         distance = ShapeContext(shape, n_points)
         contexts = [naive.shape_contexts(x, n_points) for x in wide[0]]
-        np.testing.assert_allclose(distance.describe(flat(X)), flat(contexts), rtol=1e-6)
+        np.testing.assert_allclose(distance.featurize(flat(X)), flat(contexts), rtol=1e-6)
         expected = [[naive.shape_distance(x, y, n_points) for y in wide[1]] for x in wide[0]]
         np.testing.assert_allclose(between(distance, flat(X), flat(Y)), expected, atol=1e-6)
 
@@ -237,11 +237,11 @@ class TestShapeContext:
 class TestShapes:
     def test_is_asked_for(self, name, rng):
         with pytest.raises(ValueError, match=rf"{name}' compares images: give image_shape.* = 30"):
-            make_distance(name).describe(rng.random((2, 30)))
+            make_distance(name).featurize(rng.random((2, 30)))
 
     def test_must_fit(self, name, rng):
         with pytest.raises(ValueError, match=r"n_features=30, got \(5, 7\), which has 35 pixels"):
-            make_distance(name, image_shape=(5, 7)).describe(rng.random((2, 30)))
+            make_distance(name, image_shape=(5, 7)).featurize(rng.random((2, 30)))
 
     @pytest.mark.parametrize("bad", [30, (30,), (5, 0), (5.0, 6), (True, 6), "56"])
     def test_is_two_numbers(self, name, bad):

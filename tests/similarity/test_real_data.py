@@ -23,8 +23,8 @@ def usps():
 
 def errors_in_percent(usps, name, **params):
     """Of the nearest training image."""
-    distance = make_distance(name, **params).settled(usps.X_train)
-    test, train = distance.describe(usps.X_test), distance.describe(usps.X_train)
+    distance = make_distance(name, **params).fitted_to(usps.X_train)
+    test, train = distance.featurize(usps.X_test), distance.featurize(usps.X_train)
     nearest = distance.compare(test, train).argmin(axis=1)
     errors = 100 * np.mean(usps.y_train[nearest] != usps.y_test)
     print(f"{name}: {errors:.2f}% errors on USPS")

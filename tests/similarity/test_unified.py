@@ -14,7 +14,7 @@ THREE = ("l1", "tangent", "mahalanobis")
 
 
 def make(form, distances=THREE):
-    return Unified(distances, form, image_shape=(6, 5)).settled(TRAINING)
+    return Unified(distances, form, image_shape=(6, 5)).fitted_to(TRAINING)
 
 
 @pytest.mark.parametrize("form", ["product", "sum", "union"])
@@ -37,12 +37,12 @@ def test_are_what_they_say(seed, n, m):
     parts = [
         make_distance("l1"),
         Tangent((6, 5)),
-        Mahalanobis().settled(TRAINING),
+        Mahalanobis().fitted_to(TRAINING),
     ]
-    each = [part.compare(part.describe(X), part.describe(Y)) for part in parts]
+    each = [part.compare(part.featurize(X), part.featurize(Y)) for part in parts]
     some = TRAINING[[int(i * 299 / 255) for i in range(256)]]
     off = ~np.eye(256, dtype=bool)
-    described = [part.describe(some) for part in parts]
+    described = [part.featurize(some) for part in parts]
     means = [part.compare(A, A)[off].mean() for part, A in zip(parts, described, strict=True)]
     expected = {
         "product": each[0] * each[1] * each[2],
@@ -51,10 +51,10 @@ def test_are_what_they_say(seed, n, m):
     }
     for form, D in expected.items():
         distance = make(form)
-        mine = distance.compare(distance.describe(X), distance.describe(Y))
+        mine = distance.compare(distance.featurize(X), distance.featurize(Y))
         np.testing.assert_allclose(mine, D, rtol=1e-9)
     scaled = Unified(parts, "product", scales=(2.0, 3.0, 4.0))  # scales belong to sums
-    mine = scaled.compare(scaled.describe(X), scaled.describe(Y))
+    mine = scaled.compare(scaled.featurize(X), scaled.featurize(Y))
     np.testing.assert_allclose(mine, expected["product"], rtol=1e-9)
 
 
@@ -66,7 +66,7 @@ def test_sums_are_semidefinite_to_their_first_power():
 
 def test_a_union_names_its_parts():
     assert make("union").parts == (
-        make_distance("l1"), Tangent((6, 5)), Mahalanobis().settled(TRAINING),
+        make_distance("l1"), Tangent((6, 5)), Mahalanobis().fitted_to(TRAINING),
     )  # fmt: skip
     inner = Unified(("l1", "linf"), "union")
     assert Unified((inner, "l2"), "union").parts == tuple(map(make_distance, ("l1", "linf", "l2")))
@@ -88,14 +88,14 @@ def test_what_parts_know_it_knows():
 
 
 def test_a_sum_is_settled_once():
-    assert Unified(("l1", "l2")).settled(TRAINING) == Unified(("l1", "l2"))
+    assert Unified(("l1", "l2")).fitted_to(TRAINING) == Unified(("l1", "l2"))
     kernel = DistanceKernel(Unified(("l1", "l2"), "sum"))
     settled = kernel.with_gamma_from(TRAINING)
     assert settled.with_gamma_from(2 * TRAINING) == settled
     assert len(settled.distance.scales) == 2
     with pytest.raises(ValueError, match=r"takes their scales from training rows.*settled"):
         kernel(TRAINING, TRAINING)
-    equal = Unified(("l1", "l2"), "sum").settled(np.ones((3, 2)))
+    equal = Unified(("l1", "l2"), "sum").fitted_to(np.ones((3, 2)))
     assert equal.scales == (1, 1)  # nothing to tell them by
 
 
@@ -113,17 +113,17 @@ def test_bad_parameters(rng):
         with pytest.raises(ValueError, match="scales must be 2 numbers above 0"):
             Unified(("l1", "l2"), "sum", scales=bad)
     with pytest.raises(ValueError, match="'tangent' compares images: give image_shape"):
-        Unified(("l2", "tangent")).describe(rng.random((2, 9)))
+        Unified(("l2", "tangent")).featurize(rng.random((2, 9)))
 
     class Means:
-        def describe(self, rows):
+        def featurize(self, rows):
             return rows.mean(axis=1)
 
         def compare(self, A, B):
             return np.abs(A[:, None] - B)
 
     with pytest.raises(ValueError, match=r"need descriptors \(n, p\), and those of Means have"):
-        Unified(("l2", Means())).describe(rng.random((2, 9)))
+        Unified(("l2", Means())).featurize(rng.random((2, 9)))
 
 
 class _Both:
@@ -131,7 +131,7 @@ class _Both:
 
     parts = (make_distance("l1"), make_distance("linf"))
 
-    def describe(self, rows):
+    def featurize(self, rows):
         return rows
 
     def compare(self, A, B):

@@ -16,7 +16,7 @@ def note_about_training(n_missing: int, pipeline: Any, n_rows: int) -> str:
     n_missing : int
         How many values are missing in the rows to learn from.
     pipeline : Pipeline
-        A model, not yet fitted, whose step "fill" is a ``FillFromNearest``.
+        A model, not yet fitted, whose step "fill" is a ``NearestImputer``.
     n_rows : int
         How many rows it learns from.
 
@@ -58,11 +58,11 @@ def _how_filled(fitted: Any) -> str:
     """Return how a model fills missing values; "" if it leaves them."""
     from sklearn.utils import get_tags
 
-    from kernelatoms import FillFromNearest
+    from kernelatoms import NearestImputer
 
     steps = [step for _, step in getattr(fitted, "steps", [("", fitted)])]
     for step in steps:
-        if isinstance(step, FillFromNearest):
+        if isinstance(step, NearestImputer):
             nearest = min(step.n_neighbors, len(step.rows_))
             return f"filled from the {nearest} nearest training rows"
         if type(step).__module__.startswith("sklearn.impute"):

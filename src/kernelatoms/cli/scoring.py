@@ -163,12 +163,12 @@ def _machine_score(X: Any, y: Any, train: Any, test: Any, seed: int) -> float:
     from sklearn.preprocessing import StandardScaler
     from sklearn.svm import SVC
 
-    from kernelatoms import FillFromNearest
+    from kernelatoms import NearestImputer
 
     if len(train) > _MOST_SVM_ROWS:
         train, _ = train_test_split(train, train_size=_MOST_SVM_ROWS, random_state=seed)
     # What is missing is filled for it as it is for models here that take complete rows only.
-    machine = make_pipeline(FillFromNearest(random_state=seed), StandardScaler(), SVC())
+    machine = make_pipeline(NearestImputer(random_state=seed), StandardScaler(), SVC())
     return float(machine.fit(X[train], y[train]).score(X[test], y[test]))
 
 

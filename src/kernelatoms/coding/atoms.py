@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelatoms.coding.local_values import local_values
-from kernelatoms.engine import machine, on_host
+from kernelatoms.engine import machine, to_numpy
 from kernelatoms.features.expansion import Expansion
 from kernelatoms.features.gram_check import OVERFLOW, check_gram
 from kernelatoms.features.linear_algebra import cholesky
@@ -160,7 +160,7 @@ class LinearAtoms:
 
     def gram_times(self, weights: Array, candidates: NDArray[np.int32]) -> Array:
         """Return the inner products of combined atoms with all atoms."""
-        near, exponents = machine(self.rows).rows_near_one(weights)
+        near, exponents = machine(self.rows).rescale_if_needed(weights)
         products = (near[:, None] @ self.rows[candidates])[:, 0] @ self.columns
         if exponents is None:
             return products
@@ -380,5 +380,5 @@ def check_eigenvalues(gram: Array) -> None:
 
 def stamp(array: Array) -> tuple[Any, ...]:
     """Return what tells an array from others, also from a model file: shape, type and a CRC."""
-    array = np.ascontiguousarray(on_host(array))
+    array = np.ascontiguousarray(to_numpy(array))
     return array.shape, array.dtype.str, zlib.crc32(array.reshape(-1).view(np.uint8).data)

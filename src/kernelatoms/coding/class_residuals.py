@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from kernelatoms.coding.codes import Codes, DenseCodes, RaggedCodes, as_csr
 from kernelatoms.coding.problem import CodingProblem, LinearProblem, split_missing
-from kernelatoms.engine import is_array, machine, on_host
+from kernelatoms.engine import is_array, machine, to_numpy
 
 Array = NDArray[Any]
 
@@ -151,7 +151,7 @@ def _checked(
         raise ValueError(
             f"codes must be {problem.n_signals} signals over {problem.n_atoms} atoms, got {shape}."
         )
-    owner = on_host(owner) if is_array(owner) else np.asarray(owner)
+    owner = to_numpy(owner) if is_array(owner) else np.asarray(owner)
     if owner.shape != (problem.n_atoms,) or owner.dtype.kind not in "iu":
         raise ValueError(
             f"owner must hold a class for each of the {problem.n_atoms} atoms as a whole number, "
@@ -177,7 +177,7 @@ def _nonzeros(codes: Codes, dtype: np.dtype[Any]) -> tuple[Array, Array, Array]:
 
 def members_of(owner: NDArray[np.int64], n_classes: int) -> list[slice | NDArray[np.intp]]:
     """Return the atoms of every class, as slices where classes are in order: no copies then."""
-    owner = on_host(owner)
+    owner = to_numpy(owner)
     if (np.diff(owner) >= 0).all():
         edges = np.searchsorted(owner, np.arange(n_classes + 1))
         return [slice(edges[c], edges[c + 1]) for c in range(n_classes)]

@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-from kernelatoms.engine import lives_elsewhere, machine
+from kernelatoms.engine import is_device_array, machine
 
 Array = NDArray[Any]
 
@@ -314,7 +314,7 @@ def row_starts(counts: NDArray[np.integer]) -> NDArray[np.int64]:
 
 def dense_as_csr(weights: Array) -> Any:
     """Return the numbers of a matrix that are not 0 as a CSR matrix."""
-    if not lives_elsewhere(weights):
+    if not is_device_array(weights):
         return scipy.sparse.csr_array(weights)
     rows, columns = np.nonzero(weights)
     indptr = row_starts(np.count_nonzero(weights, axis=1))
@@ -325,7 +325,7 @@ def as_csr(
     values: Array, indices: NDArray[np.integer], indptr: NDArray[np.integer], n_atoms: int
 ) -> Any:
     """Return coefficients, signal after signal, as a CSR matrix: scipy's, or the machine's own."""
-    if lives_elsewhere(values):
+    if is_device_array(values):
         return machine(values).csr(values, indices, indptr, n_atoms)
     index_type = np.int32 if indptr[-1] < np.iinfo(np.int32).max else np.int64
     matrix = scipy.sparse.csr_array(

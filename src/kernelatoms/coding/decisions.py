@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from kernelatoms.coding.class_residuals import class_residuals
 from kernelatoms.coding.codes import Codes
 from kernelatoms.coding.problem import CodingProblem
-from kernelatoms.engine import machine, on_host
+from kernelatoms.engine import machine, to_numpy
 
 Array = NDArray[Any]
 Members = list[slice | NDArray[np.intp]]
@@ -127,7 +127,7 @@ def _norms_of_parts(codes: Any, labels: NDArray[np.intp], n_classes: int) -> Arr
     """Return |w_c|^2 of every class's part of codes (n, n_atoms), in compressed rows."""
     if scipy.sparse.issparse(codes):
         owned = scipy.sparse.csr_array(
-            (np.ones(len(labels)), (np.arange(len(labels)), on_host(labels))),
+            (np.ones(len(labels)), (np.arange(len(labels)), to_numpy(labels))),
             shape=(len(labels), n_classes),
         )
         return (codes.astype(np.float64).power(2) @ owned).toarray()

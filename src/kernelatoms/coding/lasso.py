@@ -205,7 +205,7 @@ def as_codes(
 ) -> RaggedCodes:
     """Return what an l1 engine coded, and warn where it stopped short of the gap."""
     indptr, indices, values, left, gap, missed = coded
-    if not problem.is_trusted:
+    if not problem.assume_psd:
         energies = problem.energy(0, problem.n_signals)
         assert energies is not None  # asked for before coding
         check_explained(problem, energies, left)

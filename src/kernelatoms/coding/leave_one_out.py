@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelatoms.coding.decisions import ClassParts, Members, parts_of_dense_codes
-from kernelatoms.engine import machine, on_host
+from kernelatoms.engine import machine, to_numpy
 from kernelatoms.features.linear_algebra import eigh
 from kernelatoms.similarity.base import check_flag
 
@@ -69,7 +69,7 @@ def best_mu(
     scale = float(np.diagonal(rows.A).mean())
     if not scale > 0:
         return 1.0, 0.0
-    edges = np.searchsorted(on_host(labels), np.arange(n_classes + 1))
+    edges = np.searchsorted(to_numpy(labels), np.arange(n_classes + 1))
     members: Members = [slice(edges[c], edges[c + 1]) for c in range(n_classes)]
 
     def right(multiple: float) -> float:

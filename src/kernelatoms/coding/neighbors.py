@@ -118,7 +118,7 @@ def described(distance: Any, rows: Array) -> Described:
     Parameters
     ----------
     distance : str or object
-        A name, or an object with ``describe(rows)`` and ``compare(A, B)``. A union of distances
+        A name, or an object with ``featurize(rows)`` and ``compare(A, B)``. A union of distances
         has several ``parts``, which are such objects; others are their own only part.
     rows : array of shape (n, n_features)
         Signals or atoms.
@@ -128,7 +128,7 @@ def described(distance: Any, rows: Array) -> Described:
     tuple
         Descriptors of all rows, one for every part.
     """
-    return tuple(part.describe(rows) for part in _parts(distance))
+    return tuple(part.featurize(rows) for part in _parts(distance))
 
 
 def nearest_by(distance: Any, A: Described, B: Described, n_neighbors: int) -> NDArray[np.int32]:

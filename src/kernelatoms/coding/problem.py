@@ -58,7 +58,7 @@ class CodingProblem(Protocol):
         """Whether the squared norms of signals are known."""
 
     @property
-    def is_trusted(self) -> bool:
+    def assume_psd(self) -> bool:
         """Whether all inner products surely are those of vectors."""
 
     def products(self, start: int, stop: int) -> Products:
@@ -136,7 +136,7 @@ class _SignalsOverAtoms:
         return self.atoms.knows_energy
 
     @property
-    def is_trusted(self) -> bool:
+    def assume_psd(self) -> bool:
         """Whether all inner products surely are those of vectors."""
         return True
 
@@ -227,7 +227,7 @@ class LinearProblem(_SignalsOverAtoms):
         rows, engine = self.signals[start:stop], machine(self.signals)
         if engine.all_ordinary(energy, self.dtype):
             return rows, None
-        return engine.to_ordinary(rows, ~engine.is_ordinary(energy, self.dtype), self.dtype)
+        return engine.rescale_rows(rows, ~engine.in_safe_range(energy, self.dtype), self.dtype)
 
 
 def _picked(products: Products, indptr: NDArray[np.int64], indices: NDArray[np.int32]) -> Products:
@@ -260,22 +260,22 @@ class KernelProblem(_SignalsOverAtoms):
         return corr, energy
 
     @property
-    def is_trusted(self) -> bool:
+    def assume_psd(self) -> bool:
         """Whether the kernel is positive semi-definite; estimates are as they are."""
         return bool(self.atoms.kernel.semidefinite) or len(rows_with_missing(self.signals)) > 0
 
 
 class GivenProblem:
-    """Inner products computed by the caller; ``trusted`` ones surely are those of vectors."""
+    """Inner products computed by the caller; ``assume_psd`` ones surely are those of vectors."""
 
     gram_is_known = True
     gains_digits = False
 
     def __init__(
-        self, gram: Array, corr: Array, energy: Array | None = None, *, trusted: bool = False
+        self, gram: Array, corr: Array, energy: Array | None = None, *, assume_psd: bool = False
     ) -> None:
-        self.is_trusted = check_flag("trusted", trusted)
-        if not trusted:
+        self.assume_psd = check_flag("assume_psd", assume_psd)
+        if not assume_psd:
             check_gram(gram, "the Gram matrix of the atoms")
         self.gram = machine(gram).laid_out(gram)
         self.norms2 = np.diagonal(gram).copy()
@@ -318,14 +318,14 @@ class GivenProblem:
 
     def check_semidefinite(self) -> None:
         """Refuse a Gram matrix that is not positive semi-definite."""
-        if not self.is_trusted:
+        if not self.assume_psd:
             check_eigenvalues(self.gram)
 
     def in_float64(self, signals: NDArray[np.intp]) -> "GivenProblem":
         """Return the problem of some signals, with the same inner products in float64."""
         energy = None if self._energy is None else self._energy[signals]
         corr = self.corr[signals].astype(np.float64)
-        return GivenProblem(self.gram.astype(np.float64), corr, energy, trusted=True)
+        return GivenProblem(self.gram.astype(np.float64), corr, energy, assume_psd=True)
 
 
 def check_explained(problem: CodingProblem, energies: Array, left: Array) -> None:
@@ -340,7 +340,7 @@ def check_explained(problem: CodingProblem, energies: Array, left: Array) -> Non
     left : array of shape (n_signals,)
         Squared residuals, as they come out.
     """
-    if problem.is_trusted:
+    if problem.assume_psd:
         return
     slack = np.sqrt(np.finfo(problem.dtype).eps) * np.abs(left - energies)
     wrong = np.flatnonzero((left < -slack) | ~np.isfinite(left))

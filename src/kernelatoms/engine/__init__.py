@@ -24,7 +24,7 @@ def machine(array: Any) -> ModuleType:
     """Return the machine where an array lives: a module of functions over such arrays."""
     if isinstance(array, np.ndarray):
         return cpu
-    if lives_elsewhere(array):
+    if is_device_array(array):
         return sys.modules["kernelatoms.engine.gpu"]
     raise TypeError(
         f"There is no machine for arrays of type {type(array).__name__}. (A model of tensors "
@@ -34,10 +34,10 @@ def machine(array: Any) -> ModuleType:
 
 def is_array(value: Any) -> bool:
     """Whether a value is an array of numbers of any machine."""
-    return isinstance(value, np.ndarray) or lives_elsewhere(value)
+    return isinstance(value, np.ndarray) or is_device_array(value)
 
 
-def lives_elsewhere(value: Any) -> bool:
+def is_device_array(value: Any) -> bool:
     """Whether a value is an array of a device, dense or in compressed rows."""
     gpu: Any = sys.modules.get("kernelatoms.engine.gpu")
     return gpu is not None and isinstance(value, gpu.DeviceArray | gpu.DeviceCSR)
@@ -45,11 +45,11 @@ def lives_elsewhere(value: Any) -> bool:
 
 def call_user(function: Any, *arrays: Any, **options: Any) -> Any:
     """Call a user's function with arrays as he knows them: numpy's, or tensors."""
-    if lives_elsewhere(arrays[0]):
+    if is_device_array(arrays[0]):
         return machine(arrays[0]).call_user(function, *arrays, **options)
     return function(*arrays, **options)
 
 
-def on_host(array: Any) -> Any:
+def to_numpy(array: Any) -> Any:
     """Return an array's numbers as a numpy array: itself, or a copy that waits for the device."""
-    return array if isinstance(array, np.ndarray) else machine(array).on_host(array)
+    return array if isinstance(array, np.ndarray) else machine(array).to_numpy(array)

@@ -31,7 +31,7 @@ class Estimator(BaseEstimator):
     def _fitted(self, X: Any = None) -> Any:
         """Return the fitted state where the rows X are; where the CPU's are without them."""
         place = place_of(X) or "cpu"
-        states = vars(self).setdefault("_fitted_states", {})
+        states = self.__dict__.setdefault("_fitted_states", {})
         if place not in states:
             if place != "cpu":
                 note_use(self)
@@ -50,7 +50,7 @@ class Estimator(BaseEstimator):
 
     def __setattr__(self, name: str, value: Any) -> None:
         if not name.startswith("_"):
-            vars(self).pop("_fitted_states", None)
+            self.__dict__.pop("_fitted_states", None)
         super().__setattr__(name, value)
 
     def _set(self, **attributes: Any) -> None:

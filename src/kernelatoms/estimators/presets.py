@@ -267,16 +267,16 @@ def _before(scale: str) -> list[tuple[str, Any]]:
     """Return the steps before anything is learned."""
     from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
-    from kernelatoms.estimators.maps.imputers import FillFromNearest
-    from kernelatoms.estimators.maps.row_normalizer import UnitRows
+    from kernelatoms.estimators.maps.imputers import NearestImputer
+    from kernelatoms.estimators.maps.row_normalizer import RowNormalizer
 
-    steps: list[tuple[str, Any]] = [("fill", FillFromNearest())]
+    steps: list[tuple[str, Any]] = [("fill", NearestImputer())]
     if scale == "standard":
         return [*steps, ("scale", StandardScaler())]
     if scale == "unit":
-        return [*steps, ("scale", UnitRows())]
+        return [*steps, ("scale", RowNormalizer())]
     if scale == "range":
-        return [*steps, ("range", MinMaxScaler()), ("scale", UnitRows(offset=1.0))]
+        return [*steps, ("range", MinMaxScaler()), ("scale", RowNormalizer(offset=1.0))]
     if scale != "none":
         raise ValueError(f"scale must be one of {', '.join(SCALES)}, got {scale!r}.")
     return steps

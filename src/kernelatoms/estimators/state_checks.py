@@ -30,7 +30,7 @@ def held(owner: Any, name: str) -> Any:
     return vars(owner)[name]
 
 
-def held_count(owner: Any, name: str, *, low: int = 1, high: int | None = None) -> int:
+def require_count(owner: Any, name: str, *, low: int = 1, high: int | None = None) -> int:
     """Return a whole number between two bounds."""
     value = held(owner, name)
     if isinstance(value, bool) or not isinstance(value, int | np.integer):
@@ -41,7 +41,7 @@ def held_count(owner: Any, name: str, *, low: int = 1, high: int | None = None) 
     return int(value)
 
 
-def held_number(owner: Any, name: str) -> float:
+def require_number(owner: Any, name: str) -> float:
     """Return a finite number."""
     value = held(owner, name)
     if isinstance(value, bool) or not isinstance(value, Real) or not np.isfinite(float(value)):
@@ -49,7 +49,7 @@ def held_number(owner: Any, name: str) -> float:
     return float(value)
 
 
-def held_floats(
+def require_floats(
     owner: Any,
     name: str,
     shape: tuple[int | None, ...],
@@ -69,12 +69,12 @@ def held_floats(
     return value
 
 
-def held_rows(owner: Any, name: str, n_rows: int, length: int | None = None) -> Array:
+def require_rows(owner: Any, name: str, n_rows: int, length: int | None = None) -> Array:
     """Return numbers of rows, each below ``n_rows``."""
     return _rows(owner, name, held(owner, name), n_rows, length)
 
 
-def held_lists_of_rows(owner: Any, name: str, n_rows: int, count: int) -> list[Array]:
+def require_lists_of_rows(owner: Any, name: str, n_rows: int, count: int) -> list[Array]:
     """Return a list of so many arrays of row numbers."""
     value = held(owner, name)
     if not isinstance(value, list) or len(value) != count:
@@ -87,7 +87,7 @@ def check_features(owner: Any) -> int:
 
     It makes a name for each of them when asked, so that the number alone could fill the memory.
     """
-    n_features = held_count(owner, "n_features_in_", high=MODEL_COLUMNS)
+    n_features = require_count(owner, "n_features_in_", high=MODEL_COLUMNS)
     names = vars(owner).get("feature_names_in_")
     if names is not None:
         _array(owner, "feature_names_in_", names, (n_features,), (object,))
@@ -109,10 +109,10 @@ def check_learner_parameters(learner: Any) -> None:
 
 def check_passes(learner: Any) -> None:
     """Check what is told of the passes."""
-    n_passes = held_count(learner, "n_iter_", low=0)
-    held_floats(learner, "objective_", (n_passes,))
+    n_passes = require_count(learner, "n_iter_", low=0)
+    require_floats(learner, "objective_", (n_passes,))
     if "best_pass_" in vars(learner):  # in no model of version 0.1
-        held_count(learner, "best_pass_", low=-1, high=n_passes - 1)
+        require_count(learner, "best_pass_", low=-1, high=n_passes - 1)
 
 
 def check_learner_state(learner: Any, n_atoms: int, n_features: int, sums: Any) -> None:
@@ -123,16 +123,16 @@ def check_learner_state(learner: Any, n_atoms: int, n_features: int, sums: Any) 
             f"{_called(learner, 'state_')} must be a LearnerState, got {_shown(state)}."
         )
     for name in ("dictionary", "best"):
-        held_floats(state, name, (n_atoms, n_features))
+        require_floats(state, name, (n_atoms, n_features))
     if state.dictionary.dtype != state.best.dtype:
         raise ValueError("LearnerState.dictionary and best must be of one type.")
     for name in ("use", "signals_seen", "batches_seen"):
-        held_floats(state, name, (n_atoms,), low=0)
-    held_count(state, "n_batches", low=0)
+        require_floats(state, name, (n_atoms,), low=0)
+    require_count(state, "n_batches", low=0)
     objective = held(state, "objective")
     if not isinstance(objective, list) or not all(_is_finite(value) for value in objective):
         raise TypeError("LearnerState.objective must be a list of finite numbers.")
-    held_count(state, "best_pass", low=-1, high=len(objective) - 1)
+    require_count(state, "best_pass", low=-1, high=len(objective) - 1)
     if not isinstance(held(state, "random_state"), np.random.RandomState):
         raise TypeError("LearnerState.random_state must be a RandomState.")
     if not isinstance(held(state, "data"), tuple | None):
@@ -146,10 +146,10 @@ def check_moments(owner: Any, name: str, n_atoms: int, n_features: int) -> None:
     moments = held(owner, name)
     if type(moments) is not Moments:
         raise TypeError(f"{_called(owner, name)} must be Moments, got {_shown(moments)}.")
-    held_floats(moments, "gram", (n_atoms, n_atoms))
-    held_floats(moments, "cross", (n_atoms, n_features))
-    held_number(moments, "energy")
-    held_number(moments, "l1_norm")
+    require_floats(moments, "gram", (n_atoms, n_atoms))
+    require_floats(moments, "cross", (n_atoms, n_features))
+    require_number(moments, "energy")
+    require_number(moments, "l1_norm")
 
 
 def check_labels(owner: Any, name: str) -> int:

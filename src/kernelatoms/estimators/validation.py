@@ -18,7 +18,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from kernelatoms.engine import lives_elsewhere
+from kernelatoms.engine import is_device_array
 from kernelatoms.estimators.devices.conversion import enter
 from kernelatoms.features.memory import check_fits
 from kernelatoms.similarity.missing import rows_with_missing
@@ -222,14 +222,14 @@ def wants_frame(transformer: Any) -> bool:
 def check_any(value: Any, *, input_name: str, **options: Any) -> Any:
     """Return an array as ``check_array`` does, with its options, whatever machine it is of."""
     value = enter(value, input_name + "_")
-    if not lives_elsewhere(value):
+    if not is_device_array(value):
         return check_array(value, input_name=input_name, **options)
     return _checked(value, input_name, **options)
 
 
 def validate_any(estimator: Any, X: Any, y: Any = "no_validation", **options: Any) -> Any:
     """Return rows, and labels if given, as ``validate_data`` does, with its options."""
-    if not lives_elsewhere(X):
+    if not is_device_array(X):
         return validate_data(estimator, X, y, **options)
     reset = options.pop("reset", True)
     _check_feature_names(estimator, X, reset=reset)
@@ -304,7 +304,7 @@ def _refuse_infinite(value: Any, name: str, finite: Any) -> None:
 
 def dense_rows(X: Any, name: str = "X") -> Any:
     """Return a sparse array as a dense one, where that fits; anything else as it is."""
-    if lives_elsewhere(X) and hasattr(X, "toarray"):
+    if is_device_array(X) and hasattr(X, "toarray"):
         return X.toarray()
     if not scipy.sparse.issparse(X):
         return X

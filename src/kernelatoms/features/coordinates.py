@@ -20,7 +20,7 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from kernelatoms.engine import lives_elsewhere, machine
+from kernelatoms.engine import is_device_array, machine
 from kernelatoms.features.expansion import Expansion
 from kernelatoms.features.gram_check import NOT_SEMIDEFINITE, check_gram
 from kernelatoms.features.linear_algebra import solve_triangular
@@ -152,7 +152,7 @@ def pivoted_cholesky(K: Array) -> tuple[Array, NDArray[np.intp]]:
 
 def _pivoted_factor(K: Array, tolerance: float) -> tuple[Array, NDArray[np.intp]]:
     """Return the factor and the pivots until what is left is within a tolerance."""
-    if lives_elsewhere(K):
+    if is_device_array(K):
         return machine(K).pivoted_cholesky(K, float(tolerance))
     n = len(K)
     (pstrf,) = scipy.linalg.get_lapack_funcs(("pstrf",), (K,))

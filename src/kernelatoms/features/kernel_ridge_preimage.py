@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelatoms.engine import machine, on_host
+from kernelatoms.engine import machine, to_numpy
 from kernelatoms.features.linear_algebra import eigh
 
 Array = NDArray[Any]
@@ -103,9 +103,9 @@ def more_rows(X: Array, landmarks: Array) -> Array:
     missing = MOST_ROWS - len(landmarks)
     if missing <= 0:
         return X[:0]
-    known = {row.tobytes() for row in on_host(landmarks)}
+    known = {row.tobytes() for row in to_numpy(landmarks)}
     some = X[_spread_rows(len(X), MOST_ROWS)]
-    others = some[[row.tobytes() not in known for row in on_host(some)]]
+    others = some[[row.tobytes() not in known for row in to_numpy(some)]]
     return others[_spread_rows(len(others), missing)].copy()
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from kernelatoms.engine import lives_elsewhere, machine
+from kernelatoms.engine import is_device_array, machine
 
 Array = NDArray[Any]
 
@@ -23,14 +23,14 @@ def eigh(
 
     ``driver`` names LAPACK's way, where that is what computes them.
     """
-    if not lives_elsewhere(matrix):
+    if not is_device_array(matrix):
         return scipy.linalg.eigh(matrix, driver=driver, check_finite=check_finite)
     return np.linalg.eigh(matrix)
 
 
 def cholesky(matrix: Array, *, overwrite: bool = False) -> Array | None:
     """Return the lower factor of a symmetric matrix (n, n); None if it has none."""
-    if lives_elsewhere(matrix):
+    if is_device_array(matrix):
         return machine(matrix).cholesky(matrix)
     try:
         return scipy.linalg.cholesky(matrix, lower=True, overwrite_a=overwrite, check_finite=False)
@@ -40,7 +40,7 @@ def cholesky(matrix: Array, *, overwrite: bool = False) -> Array | None:
 
 def solve_triangular(factor: Array, right: Array, *, transposed: bool = False) -> Array:
     """Return L^-1 right, or L'^-1 right, for a lower triangular L (n, n) and right (n, m)."""
-    if lives_elsewhere(factor):
+    if is_device_array(factor):
         return machine(factor).solve_triangular(factor, right, transposed=transposed)
     return scipy.linalg.solve_triangular(
         factor, right, trans="T" if transposed else "N", lower=True, check_finite=False
@@ -49,7 +49,7 @@ def solve_triangular(factor: Array, right: Array, *, transposed: bool = False) -
 
 def orthonormal_columns(matrix: Array) -> Array:
     """Return orthonormal columns (n, m) that span those of a matrix, by Householder reflections."""
-    if not lives_elsewhere(matrix):
+    if not is_device_array(matrix):
         return scipy.linalg.qr(matrix, mode="economic", check_finite=False)[0]
     return np.linalg.qr(matrix)[0]
 
@@ -62,10 +62,10 @@ def solve_positive(matrix: Array, right: Array) -> Array:
     factor = cholesky(matrix)
     # Diagonals squared are what is left of unit columns: below this, solutions lose their digits.
     if factor is None or np.diagonal(factor).min() ** 2 < 1e-8:
-        if lives_elsewhere(matrix):
+        if is_device_array(matrix):
             return machine(matrix).least_squares(matrix, right)
         return scipy.linalg.lstsq(matrix, right, lapack_driver="gelsy")[0]
-    if lives_elsewhere(matrix):
+    if is_device_array(matrix):
         inner = solve_triangular(factor, right)
         return solve_triangular(factor, inner, transposed=True)
     return scipy.linalg.cho_solve((factor, True), right, check_finite=False)
@@ -76,7 +76,7 @@ def root_of_inverse(matrix: Array, least_condition: float) -> Array | None:
 
     ``least_condition`` is the least reciprocal condition number that will do.
     """
-    if lives_elsewhere(matrix):
+    if is_device_array(matrix):
         return machine(matrix).root_of_inverse(matrix, least_condition)
     norm = float(np.abs(matrix).sum(axis=0).max())
     factor, failed = scipy.linalg.lapack.dpotrf(matrix, lower=1, clean=1)
@@ -90,7 +90,7 @@ def root_of_inverse(matrix: Array, least_condition: float) -> Array | None:
 
 def block_diagonal(blocks: list[Array]) -> Array:
     """Return matrices along the diagonal of one, zeros elsewhere."""
-    if not lives_elsewhere(blocks[0]):
+    if not is_device_array(blocks[0]):
         return scipy.linalg.block_diag(*blocks)
     shape = [sum(block.shape[axis] for block in blocks) for axis in (0, 1)]
     out = np.zeros(shape, blocks[0].dtype, like=blocks[0])

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from kernelatoms.engine import lives_elsewhere, machine
+from kernelatoms.engine import is_device_array, machine
 
 _GIB = 2**30
 # Asking takes longer than work of this size, and of this one on a card.
@@ -28,7 +28,7 @@ def check_fits(n_bytes: float, what: str, instead: str, *, like: Any = None) -> 
     like : array, optional
         One that lives where the work is to be done; by default that is this computer's memory.
     """
-    elsewhere = lives_elsewhere(like)
+    elsewhere = is_device_array(like)
     if n_bytes < (_FITS_ELSEWHERE if elsewhere else _ALWAYS_FITS):
         return
     available = machine(like).free_bytes(like) if elsewhere else available_bytes()

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelatoms.engine import machine, on_host
+from kernelatoms.engine import machine, to_numpy
 from kernelatoms.features.gram_check import NOT_SEMIDEFINITE, check_gram
 from kernelatoms.features.linear_algebra import solve_triangular
 from kernelatoms.features.memory import check_fits
@@ -95,7 +95,7 @@ def randomly_pivoted_cholesky(
         check_gram(remainder, "the kernel on these rows")
         for part in parts:
             remainder -= part[proposed] @ part[proposed].T
-        remainder = on_host(remainder)
+        remainder = to_numpy(remainder)
         # Computed afresh: the first of them is accepted for sure, or known to be rounding.
         left[proposed] = np.maximum(np.diagonal(remainder), 0.0)
         accepted, factor = _accept(remainder, floor[proposed], n_pivots - count, rng)
@@ -104,13 +104,13 @@ def randomly_pivoted_cholesky(
         chosen = proposed[accepted]
         columns = _columns(kernel, rows, anchors, chosen, parts, factor)
         columns[pivots] = 0.0  # exact already: what is there is rounding
-        gains = on_host(np.asarray(weights, like=columns) @ np.square(columns, dtype=np.float64))
+        gains = to_numpy(np.asarray(weights, like=columns) @ np.square(columns, dtype=np.float64))
         enough = np.flatnonzero(weights @ left - np.cumsum(gains) <= accuracy * trace)
         if accuracy > 0 and len(enough):
             keep = int(enough[0]) + 1
             columns = np.ascontiguousarray(columns[:, :keep], like=columns)
             chosen = chosen[:keep]
-        left -= on_host(np.vecdot(columns, columns))
+        left -= to_numpy(np.vecdot(columns, columns))
         if not left.min() >= -np.sqrt(np.finfo(dtype).eps) * diagonal.max():
             raise ValueError(NOT_SEMIDEFINITE)
         np.maximum(left, 0.0, out=left)
@@ -135,7 +135,7 @@ def _diagonal(kernel: Kernel, rows: Array, anchors: Array) -> Array:
         raise ValueError("the kernel on these rows overflows: k(x, x) is infinite or undefined.")
     if (diagonal < 0).any():
         raise ValueError(NOT_SEMIDEFINITE)
-    return on_host(diagonal.astype(np.float64))
+    return to_numpy(diagonal.astype(np.float64))
 
 
 def _draw(weights: Array, count: int, rng: np.random.RandomState) -> NDArray[np.intp]:

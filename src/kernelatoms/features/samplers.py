@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.cluster import KMeans
 
-from kernelatoms.engine import machine, on_host
+from kernelatoms.engine import machine, to_numpy
 from kernelatoms.features.rpcholesky import randomly_pivoted_cholesky
 from kernelatoms.similarity import Kernel, PrecomputedKernel, as_anchors
 
@@ -47,7 +47,7 @@ def kmeans(X: Array, kernel: Kernel, n_landmarks: int, rng: np.random.RandomStat
     """Centres of k-means clusters: the lowest Nystroem error, for the price of the clustering."""
     _needs_rows(kernel, "kmeans")
     model = KMeans(n_landmarks, init="random", n_init=1, max_iter=20, random_state=rng)
-    centres = model.fit(on_host(X)).cluster_centers_.astype(X.dtype, copy=False)
+    centres = model.fit(to_numpy(X)).cluster_centers_.astype(X.dtype, copy=False)
     return np.asarray(centres, like=X)
 
 
@@ -94,7 +94,7 @@ def _choose(
     else:
         # Exponential races: the n smallest times are a draw without replacement in proportion
         # to the weights; rows of weight 0 come last, in random order.
-        weights, times = on_host(weights), rng.standard_exponential(len(X))
+        weights, times = to_numpy(weights), rng.standard_exponential(len(X))
         with np.errstate(divide="ignore"):
             times = np.where(weights > 0, times / weights, np.inf)
         tie_break = rng.random_sample(len(X))

@@ -18,10 +18,10 @@ from sklearn.utils.validation import check_is_fitted
 from kernelatoms.estimators.state_checks import (
     check_features,
     held,
-    held_count,
-    held_floats,
-    held_number,
     holds_letters,
+    require_count,
+    require_floats,
+    require_number,
 )
 
 Array = NDArray[Any]
@@ -52,7 +52,7 @@ def floats(*sides: str | int, low: float | None = None, missing: bool = False) -
 
     def rule(owner: Any, name: str, sizes: Sizes) -> None:
         shape = tuple(sizes.get(side) if isinstance(side, str) else side for side in sides)
-        value = held_floats(owner, name, shape, low=low, missing=missing)
+        value = require_floats(owner, name, shape, low=low, missing=missing)
         _bind(owner, name, value.shape, sides, sizes)
 
     return rule
@@ -78,7 +78,7 @@ def count(size: str = "", low: int = 0, below: str = "") -> Rule:
     """Ask for a whole number: a size that is known, or one from here on; or one below a size."""
 
     def rule(owner: Any, name: str, sizes: Sizes) -> None:
-        value = held_count(owner, name, low=low, high=sizes[below] - 1 if below else None)
+        value = require_count(owner, name, low=low, high=sizes[below] - 1 if below else None)
         if size and sizes.setdefault(size, value) != value:
             raise fault(owner, name, f"{sizes[size]}, as other attributes say")
 
@@ -88,7 +88,7 @@ def count(size: str = "", low: int = 0, below: str = "") -> Rule:
 def number(owner: Any, name: str, sizes: Sizes) -> None:
     """Ask for a finite number."""
     del sizes
-    held_number(owner, name)
+    require_number(owner, name)
 
 
 def flag(owner: Any, name: str, sizes: Sizes) -> None:

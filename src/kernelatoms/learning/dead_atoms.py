@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelatoms.engine import machine, on_host
+from kernelatoms.engine import machine, to_numpy
 
 Array = NDArray[Any]
 
@@ -21,7 +21,7 @@ def unit_rows(rows: Array) -> Array:
 def atoms_from_rows(X: Array, n_atoms: int, rng: np.random.RandomState) -> Array:
     """Return random training rows at unit norm (how both papers start), zero rows last."""
     order = rng.permutation(len(X))
-    is_zero = on_host(~X.any(axis=1))[order]
+    is_zero = to_numpy(~X.any(axis=1))[order]
     order = np.concatenate([order[~is_zero], order[is_zero]])
     return unit_rows(X[order[:n_atoms]])
 
@@ -31,7 +31,7 @@ def atoms_from_sums(X: Array, n_atoms: int, n_terms: int, rng: np.random.RandomS
 
     The start of Fig. 3 of the kernel dictionary learning paper. There may be more atoms than rows.
     """
-    rows = np.flatnonzero(on_host(X.any(axis=1)))
+    rows = np.flatnonzero(to_numpy(X.any(axis=1)))
     rows = rows if len(rows) else np.arange(len(X))
     drawn = np.stack([rng.permutation(rows)[:n_terms] for _ in range(n_atoms)])
     total = X[drawn[:, 0]]

@@ -249,7 +249,7 @@ class DrawnProblem(GivenProblem):
         self, gram: Array, rows: Array, atoms: Array, towards: Array, energy: Array,
         own: slice = slice(0),
     ) -> None:  # fmt: skip
-        super().__init__(gram, towards, energy, trusted=True)
+        super().__init__(gram, towards, energy, assume_psd=True)
         self._rows, self._atoms, self._own = rows, atoms, own
 
     def products(self, start: int, stop: int) -> tuple[Array, Array | None]:

@@ -237,7 +237,7 @@ def step_plainly(
     steepest = float(np.linalg.norm(here.curvature, 2))
     if steepest == 0:  # no signal uses any atom
         return Step(atoms, here.objective, here.curvature)
-    moved = within(atoms - step / steepest * here.gradient, max_norm)
+    moved = project_to_ball(atoms - step / steepest * here.gradient, max_norm)
     reached = sums.constant + coded_loss(kernel, X, codes, sums.gram, moved)
     return Step(moved, reached, here.curvature)
 
@@ -255,11 +255,11 @@ def _ways(kernel: Kernel, atoms: Array, gradient: Array) -> list[tuple[Any, int,
     return ways if sizes is None else [*ways, (_safe_step, _HALVINGS_SAFE, gradient)]
 
 
-def within(atoms: Array, max_norm: float | None) -> Array:
+def project_to_ball(atoms: Array, max_norm: float | None) -> Array:
     """Return the atoms, those that are too long shortened to ``max_norm``."""
     if max_norm is None:
         return atoms
-    near, exponents = machine(atoms).rows_near_one(atoms)
+    near, exponents = machine(atoms).rescale_if_needed(atoms)
     norms = np.linalg.norm(near, axis=1, keepdims=True)
     if exponents is not None:
         norms = np.ldexp(norms.astype(np.float64), exponents[:, None])
@@ -289,7 +289,9 @@ def _joint_step(H: Array, gradient: Array, atoms: Array, max_norm: float | None)
     for _ in range(_SWEEPS):
         for j, h in enumerate(diagonal):
             slope = gradient[j] + H[j] @ step
-            step[j] = within((atoms[j] + step[j] - slope / h)[None], max_norm)[0] - atoms[j]
+            step[j] = (
+                project_to_ball((atoms[j] + step[j] - slope / h)[None], max_norm)[0] - atoms[j]
+            )
     return step
 
 
@@ -297,7 +299,7 @@ def _safe_step(H: Array, gradient: Array, atoms: Array, max_norm: float | None) 
     """Return a way that leads down whatever H is: every atom by itself along the gradient."""
     scale = np.abs(H).sum(axis=1, keepdims=True)
     scale[scale == 0] = 1
-    return within(atoms - gradient / scale, max_norm) - atoms
+    return project_to_ball(atoms - gradient / scale, max_norm) - atoms
 
 
 def _shares(X: Array) -> list[range]:

@@ -36,7 +36,7 @@ from kernelatoms.coding.threshold import soft_threshold
 from kernelatoms.engine import machine
 from kernelatoms.learning.ksad_scatter import SCATTERS, Scatter, class_means, in_blocks
 from kernelatoms.learning.loop import PassObserver, has_converged
-from kernelatoms.learning.procrustes import turned
+from kernelatoms.learning.procrustes import rotate_to
 
 Array = NDArray[Any]
 
@@ -104,7 +104,7 @@ def learn_ksad(
             observer.begin_pass()
         with machine(rows).one_blas_thread():
             cross = machine(rows).cross_products(state.codes, rows)
-            state.dictionary = turned(cross, state.dictionary)
+            state.dictionary = rotate_to(cross, state.dictionary)
             products = machine(rows).times(rows, state.dictionary.T)
             if at is not None:
                 state.codes, at, a = step(state.codes, products, labels, at, weights, a)

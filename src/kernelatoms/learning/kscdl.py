@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from kernelatoms.coding.codes import Codes
 from kernelatoms.coding.pursuits import KSC, Lasso
-from kernelatoms.learning.gradients import move_atoms, step_plainly, within
+from kernelatoms.learning.gradients import move_atoms, project_to_ball, step_plainly
 from kernelatoms.learning.loop import UpdateResult
 from kernelatoms.similarity import Kernel
 
@@ -30,7 +30,7 @@ class GradientStep:
         The longest that atoms may be.
     """
 
-    takes: tuple[type, ...] = (Lasso, KSC)
+    accepts: tuple[type, ...] = (Lasso, KSC)
 
     def __init__(self, kernel: Kernel, alpha: float, max_norm: float | None = None) -> None:
         self.kernel, self.alpha, self.max_norm = kernel, alpha, max_norm
@@ -40,29 +40,29 @@ class GradientStep:
         return self.take_batch(rows, codes, dictionary, None, 1.0)
 
     def take_batch(
-        self, rows: Array, codes: Codes, dictionary: Array, past: Array | None, fade: float
+        self, rows: Array, codes: Codes, dictionary: Array, past: Array | None, decay: float
     ) -> UpdateResult:
         """Improve a dictionary by a batch; the curvature of earlier ones shortens the step."""
         step = move_atoms(
             self.kernel, rows, codes.to_csr(), dictionary, self.alpha, max_norm=self.max_norm,
-            past=None if past is None else fade * past,
+            past=None if past is None else decay * past,
         )  # fmt: skip
         return UpdateResult(step.atoms, codes, step.objective, step.curvature)
 
-    def forget(self, sums: Array, atoms: NDArray[np.intp]) -> Array:
+    def clear_atoms(self, sums: Array, atoms: NDArray[np.intp]) -> Array:
         """Return the curvature as if nothing had used these atoms."""
         sums = sums.copy()
         sums[atoms] = 0
         sums[:, atoms] = 0
         return sums
 
-    def grown(self, sums: Array, n_new: int) -> Array:
+    def padded(self, sums: Array, n_new: int) -> Array:
         """Return the curvature for so many atoms more, which nothing has used."""
         return np.pad(sums, (0, n_new))
 
     def new_atoms(self, rows: Array) -> Array | None:
         """Return rows, those that are too long shortened."""
-        return within(rows, self.max_norm)
+        return project_to_ball(rows, self.max_norm)
 
 
 class PlainStep(GradientStep):

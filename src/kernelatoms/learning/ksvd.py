@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from kernelatoms.coding.codes import Codes, PaddedCodes
 from kernelatoms.coding.pursuits import OMP
-from kernelatoms.engine import lives_elsewhere, machine
+from kernelatoms.engine import is_device_array, machine
 from kernelatoms.learning.dead_atoms import unit_rows
 from kernelatoms.learning.loop import UpdateResult
 
@@ -34,7 +34,7 @@ class KSVDUpdate:
         alternations.
     """
 
-    takes: tuple[type, ...] = (OMP,)
+    accepts: tuple[type, ...] = (OMP,)
 
     def __init__(self, exact: bool = False) -> None:
         self.exact = exact
@@ -42,7 +42,7 @@ class KSVDUpdate:
     def apply(self, rows: Array, codes: Codes, dictionary: Array) -> UpdateResult:
         """Improve a dictionary, all rows and their codes at hand."""
         assert isinstance(codes, PaddedCodes)
-        if self.exact and lives_elsewhere(rows):
+        if self.exact and is_device_array(rows):
             raise ValueError(
                 "update='exact' works on the CPU alone, and X is on a device: bring it there by "
                 "kernelatoms.to_device(X, 'cpu'), or use update='approximate'."

@@ -43,7 +43,7 @@ Array = NDArray[Any]
 _ROUNDING = 100
 
 
-def shared_out(n_atoms: int, class_sizes: NDArray[np.intp]) -> NDArray[np.intp]:
+def allocate_atoms(n_atoms: int, class_sizes: NDArray[np.intp]) -> NDArray[np.intp]:
     """Return how many atoms each class gets: in proportion to its rows, at least 1, at most all.
 
     What is left of whole numbers goes to the largest remainders, classes in order.
@@ -130,7 +130,7 @@ def atoms_with_map(atoms: Array, map_: Array, weights: Array) -> Array:
     return unit_rows(joint.astype(atoms.dtype))
 
 
-def apart(joint: Array, weights: Array) -> tuple[Array, Array]:
+def split_joint_atoms(joint: Array, weights: Array) -> tuple[Array, Array]:
     """Return unit atoms and the label map of joint atoms, both scalings undone.
 
     Marks were multiplied by sqrt(weight), and atoms are |d_k| < 1 long beside them: codes over

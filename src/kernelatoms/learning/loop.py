@@ -50,7 +50,7 @@ class Update(Protocol):
     """From codes to a better dictionary; never to a higher objective for these codes."""
 
     #: The pursuits whose codes it can take.
-    takes: tuple[type, ...]
+    accepts: tuple[type, ...]
 
     def apply(self, rows: Array, codes: Codes, dictionary: Array) -> UpdateResult:
         """Improve a dictionary, all rows and their codes at hand."""
@@ -63,14 +63,14 @@ class BatchUpdate(Update, Protocol):
     """An update that also learns from one batch after another, through sums over rows."""
 
     def take_batch(
-        self, rows: Array, codes: Codes, dictionary: Array, past: Any, fade: float
+        self, rows: Array, codes: Codes, dictionary: Array, past: Any, decay: float
     ) -> UpdateResult:
-        """Improve a dictionary by a batch and the sums of earlier ones, weighted by ``fade``."""
+        """Improve a dictionary by a batch and the sums of earlier ones, weighted by ``decay``."""
 
-    def forget(self, sums: Any, atoms: NDArray[np.intp]) -> Any:
+    def clear_atoms(self, sums: Any, atoms: NDArray[np.intp]) -> Any:
         """Return sums that know nothing of these atoms."""
 
-    def grown(self, sums: Any, n_new: int) -> Any:
+    def padded(self, sums: Any, n_new: int) -> Any:
         """Return sums for so many atoms more, which nothing has used."""
 
 
@@ -152,7 +152,7 @@ def passes(
         with machine(rows).one_blas_thread():
             codes = pursuit(problem_of(before))
         result = yield UpdateRequest(update, rows, codes, before)
-        unused = state.take_pass(result.dictionary, result.objective, codes.uses(), result.sums)
+        unused = state.record_pass(result.dictionary, result.objective, codes.uses(), result.sums)
         # No code uses these atoms, so the objective stays; the next pass has better ones.
         replace_dead_atoms(state, unused, rows, result.codes.error, update, groups)
         if observer is not None and observer.end_pass(state):
@@ -234,7 +234,7 @@ def learn_batch(
     state: LearnerState,
     *,
     n_atoms: int,
-    fade: float,
+    decay: float,
 ) -> float:
     """Take in a batch; return what it reached.
 
@@ -244,7 +244,7 @@ def learn_batch(
         As in ``learn``.
     n_atoms : int
         How many atoms there should be: while there are fewer, rows of the batch become atoms.
-    fade : float
+    decay : float
         The weight of earlier batches.
     """
     check_pair(pursuit, update)
@@ -254,15 +254,15 @@ def learn_batch(
         chosen = state.random_state.permutation(len(rows))[:missing]
         new = update.new_atoms(rows[chosen])
         assert new is not None, "atoms that are not free to be chosen are all there from the start"
-        state.grow(new.astype(state.dictionary.dtype))
+        state.append_atoms(new.astype(state.dictionary.dtype))
         if state.sums is not None:
-            state.sums = update.grown(state.sums, missing)
+            state.sums = update.padded(state.sums, missing)
     with machine(rows).one_blas_thread():
         codes = pursuit(problem_of(state.dictionary))
-        updated = update.take_batch(rows, codes, state.dictionary, state.sums, fade)
-    unused = state.take_batch(updated.dictionary, updated.sums, codes.uses(), len(rows), fade)
+        updated = update.take_batch(rows, codes, state.dictionary, state.sums, decay)
+    unused = state.take_batch(updated.dictionary, updated.sums, codes.uses(), len(rows), decay)
     replaced = replace_dead_atoms(state, unused, rows, updated.codes.error, update)
-    state.sums = update.forget(state.sums, replaced)
+    state.sums = update.clear_atoms(state.sums, replaced)
     state.objective, state.best_pass = [updated.objective], 0
     return updated.objective
 
@@ -284,7 +284,7 @@ def replace_dead_atoms(
     new = update.new_atoms(rows[worst]) if len(replaced) else None
     if new is None:
         return replaced[:0]
-    state.place(replaced, new)
+    state.replace_atoms(replaced, new)
     return replaced
 
 
@@ -304,8 +304,8 @@ def worst_of_groups(
 
 def check_pair(pursuit: Pursuit, update: Update) -> None:
     """Refuse codes that an update can do nothing with."""
-    if not isinstance(pursuit, update.takes):
-        takes = " or ".join(kind.__name__ for kind in update.takes)
+    if not isinstance(pursuit, update.accepts):
+        takes = " or ".join(kind.__name__ for kind in update.accepts)
         raise TypeError(
             f"{type(update).__name__} learns from codes by {takes}, not by "
             f"{type(pursuit).__name__}."

@@ -40,13 +40,13 @@ class AdditiveUpdate:
         """Return the sums over these rows; those of several blocks add up."""
         return Moments.of(rows, codes)
 
-    def forget(self, sums: Moments, atoms: NDArray[np.intp]) -> Moments:
+    def clear_atoms(self, sums: Moments, atoms: NDArray[np.intp]) -> Moments:
         """Return sums that know nothing of these atoms."""
         return sums.without(atoms) if len(atoms) else sums
 
-    def grown(self, sums: Moments, n_new: int) -> Moments:
+    def padded(self, sums: Moments, n_new: int) -> Moments:
         """Return sums for so many atoms more, which nothing has used."""
-        return sums.grown(n_new)
+        return sums.padded(n_new)
 
     def new_atoms(self, rows: Array) -> Array | None:
         """Return rows at unit norm."""
@@ -80,7 +80,7 @@ class AdditiveUpdate:
 class LeastSquares(AdditiveUpdate):
     """Replace all atoms by the best ones for greedy codes, at unit norm."""
 
-    takes: tuple[type, ...] = (OMP,)
+    accepts: tuple[type, ...] = (OMP,)
 
     def apply(self, rows: Array, codes: Codes, dictionary: Array) -> UpdateResult:
         """Improve a dictionary, all rows and their codes at hand."""
@@ -93,11 +93,11 @@ class LeastSquares(AdditiveUpdate):
         return UpdateResult(new, codes, float(codes.error.sum()), sums)
 
     def take_batch(
-        self, rows: Array, codes: Codes, dictionary: Array, past: Moments | None, fade: float
+        self, rows: Array, codes: Codes, dictionary: Array, past: Moments | None, decay: float
     ) -> UpdateResult:
         """Improve a dictionary by a batch and the sums of earlier ones."""
         sums = self.accumulate(rows, codes)
-        sums = sums if past is None else past.scaled(fade) + sums
+        sums = sums if past is None else past.scaled(decay) + sums
         new, _, sums = best_dictionary(sums, dictionary)
         return UpdateResult(new, codes, sums.objective(new), sums)
 
@@ -105,7 +105,7 @@ class LeastSquares(AdditiveUpdate):
 class BlockDescent(AdditiveUpdate):
     """Improve one atom after another for l1 codes, none longer than 1."""
 
-    takes: tuple[type, ...] = (Lasso,)
+    accepts: tuple[type, ...] = (Lasso,)
 
     def __init__(self, alpha: float) -> None:
         self.alpha = alpha
@@ -120,11 +120,11 @@ class BlockDescent(AdditiveUpdate):
         return UpdateResult(new, codes, 0.5 * squares + self.alpha * codes.l1_norm(), sums)
 
     def take_batch(
-        self, rows: Array, codes: Codes, dictionary: Array, past: Moments | None, fade: float
+        self, rows: Array, codes: Codes, dictionary: Array, past: Moments | None, decay: float
     ) -> UpdateResult:
         """Improve a dictionary by a batch and the sums of earlier ones."""
         sums = self.accumulate(rows, codes)
-        sums = sums if past is None else past.scaled(fade) + sums
+        sums = sums if past is None else past.scaled(decay) + sums
         new = self.solve(sums, dictionary, _SWEEPS_A_BATCH)
         objective = 0.5 * sums.objective(new) + self.alpha * sums.l1_norm
         return UpdateResult(new, codes, objective, sums)

@@ -77,7 +77,7 @@ class Moments:
         gram[:, atoms] = 0
         return Moments(gram, cross, self.energy, self.l1_norm)
 
-    def grown(self, n_new: int) -> "Moments":
+    def padded(self, n_new: int) -> "Moments":
         """Return the sums for so many atoms more, at the end, which nothing has used."""
         return Moments(
             np.pad(self.gram, (0, n_new)), np.pad(self.cross, ((0, n_new), (0, 0))), self.energy,

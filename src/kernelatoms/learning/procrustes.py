@@ -37,7 +37,7 @@ class Procrustes(AdditiveUpdate):
         The weight of |W|_1 beside |X - W Z|^2, for the objective alone.
     """
 
-    takes: tuple[type, ...] = (Threshold,)
+    accepts: tuple[type, ...] = (Threshold,)
 
     def __init__(self, l1_weight: float) -> None:
         self.l1_weight = l1_weight
@@ -57,7 +57,7 @@ class Procrustes(AdditiveUpdate):
         """Improve a dictionary, all rows and their codes at hand."""
         assert isinstance(codes, DenseCodes)
         sums = self.accumulate(rows, codes)
-        new = turned(sums.cross, dictionary)
+        new = rotate_to(sums.cross, dictionary)
         error, weights = np.empty(len(rows)), codes.weights
 
         def work(start: int, stop: int) -> None:
@@ -70,12 +70,12 @@ class Procrustes(AdditiveUpdate):
         return UpdateResult(new, replace(codes, error=error), objective, sums)
 
     def take_batch(
-        self, rows: Array, codes: Codes, dictionary: Array, past: Moments | None, fade: float
+        self, rows: Array, codes: Codes, dictionary: Array, past: Moments | None, decay: float
     ) -> UpdateResult:
         """Improve a dictionary by a batch and the sums of earlier ones."""
         sums = self.accumulate(rows, codes)
-        sums = sums if past is None else past.scaled(fade) + sums
-        new = turned(sums.cross, dictionary)
+        sums = sums if past is None else past.scaled(decay) + sums
+        new = rotate_to(sums.cross, dictionary)
         objective = sums.objective(new) + self.l1_weight * sums.l1_norm
         return UpdateResult(new, codes, objective, sums)
 
@@ -90,7 +90,7 @@ def orthonormal_start(rows: Array, n_atoms: int, rng: np.random.RandomState) -> 
     return polar_factor(chosen).astype(rows.dtype)
 
 
-def turned(cross: Array, atoms: Array) -> Array:
+def rotate_to(cross: Array, atoms: Array) -> Array:
     """Return the orthonormal atoms of largest inner product with the sums ``cross``.
 
     Directions that no code uses have no best place: there the old atoms count. The unit of the sums

@@ -73,7 +73,7 @@ class LearnerState:
             self, objective=list(self.objective), random_state=deepcopy(self.random_state)
         )
 
-    def take_pass(
+    def record_pass(
         self, dictionary: Array, objective: float, uses: Array, sums: Any = None
     ) -> NDArray[np.intp]:
         """Note what a pass over all rows reached; return the atoms that nothing used."""
@@ -86,7 +86,7 @@ class LearnerState:
         return np.flatnonzero(uses == 0)
 
     def take_batch(
-        self, dictionary: Array, sums: Any, uses: Array, n_signals: int, fade: float
+        self, dictionary: Array, sums: Any, uses: Array, n_signals: int, decay: float
     ) -> NDArray[np.intp]:
         """Note what a batch led to; return the atoms that the batches so far have no use for.
 
@@ -94,7 +94,7 @@ class LearnerState:
         """
         self.dictionary, self.best, self.sums = dictionary, dictionary, sums
         self.n_batches += 1
-        self.use = fade * self.use + uses
+        self.use = decay * self.use + uses
         self.signals_seen = self.signals_seen + n_signals
         self.batches_seen = self.batches_seen + 1
         judged = (self.batches_seen >= _FEWEST_BATCHES) & (
@@ -102,7 +102,7 @@ class LearnerState:
         )
         return np.flatnonzero(judged & (self.use < _FADED))
 
-    def place(self, atoms: NDArray[np.intp], rows: Array) -> None:
+    def replace_atoms(self, atoms: NDArray[np.intp], rows: Array) -> None:
         """Put new atoms in the places of others; they have not been on offer yet."""
         dictionary = self.dictionary.copy()
         dictionary[atoms] = rows
@@ -120,7 +120,7 @@ class LearnerState:
         self.use[lost] = 0  # so that later batches replace them
         self.data = None  # the rows of the passes are others now
 
-    def grow(self, rows: Array) -> None:
+    def append_atoms(self, rows: Array) -> None:
         """Add atoms at the end."""
         self.dictionary = np.concatenate([self.dictionary, rows])
         self.best = self.dictionary

@@ -35,7 +35,7 @@ from kernelatoms.similarity.distances import (
     LInf,
     Mahalanobis,
 )
-from kernelatoms.similarity.given import (
+from kernelatoms.similarity.factory import (
     as_anchors,
     kernel_from_path,
     make_kernel,
@@ -48,7 +48,7 @@ from kernelatoms.similarity.shapes import ShapeContext
 from kernelatoms.similarity.sums_products import ProductKernel, SumKernel, channel_kernel
 from kernelatoms.similarity.tangents import Tangent
 from kernelatoms.similarity.textures import LBPChi2
-from kernelatoms.similarity.users import PrecomputedKernel, UserKernel
+from kernelatoms.similarity.user_kernels import PrecomputedKernel, UserKernel
 
 #: The types that objects of this room are made of: model files may hold them.
 OWN_TYPES: tuple[type, ...] = (

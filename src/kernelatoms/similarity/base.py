@@ -123,20 +123,20 @@ class Kernel:
 
     # What it takes from rows
 
-    def settled(self, rows: Array) -> Self:
+    def fitted_to(self, rows: Array) -> Self:
         """Return the kernel with all that it takes from training rows but gamma: itself."""
         return self
 
-    def describe(self, rows: Array) -> Any:
+    def featurize(self, rows: Array) -> Any:
         """Return what ``described`` compares, of rows (..., n_features): the rows themselves."""
         return rows
 
     @property
     def describes(self) -> bool:
         """Whether it compares descriptors of rows."""
-        return type(self).describe is not Kernel.describe
+        return type(self).featurize is not Kernel.featurize
 
-    def described(self, n_features: int) -> "Kernel":
+    def for_features(self, n_features: int) -> "Kernel":
         """Return the same kernel of what ``describe`` returns, so that rows are described once.
 
         Parameters

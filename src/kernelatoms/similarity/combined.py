@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from kernelatoms.similarity.base import Kernel
 from kernelatoms.similarity.columns import key_of
-from kernelatoms.similarity.given import make_kernel
+from kernelatoms.similarity.factory import make_kernel
 from kernelatoms.similarity.gradients import Slopes, weighted_values
 from kernelatoms.similarity.parts import Part, as_given, checked_part, errors_of, settled_part
 
@@ -140,7 +140,7 @@ class CombinedKernel(Kernel):
 
     # What it takes from rows
 
-    def settled(self, rows: Array) -> Self:
+    def fitted_to(self, rows: Array) -> Self:
         """Return the kernel with all that its parts take from their columns of training rows.
 
         That includes their gammas, as numbers: a combination has no gamma itself.
@@ -158,7 +158,7 @@ class CombinedKernel(Kernel):
 
     def with_gamma_from(self, X: Array) -> Self:
         """Return the kernel settled by rows X (n, n_features)."""
-        return self.settled(X)
+        return self.fitted_to(X)
 
     def with_gamma(self, gamma: float | str | None) -> Self:
         """Refuse: every part has a gamma of its own."""
@@ -172,25 +172,25 @@ class CombinedKernel(Kernel):
         """Whether some part does."""
         return any(part.kernel.describes for part in self.used)
 
-    def describe(self, rows: Array) -> Array:
+    def featurize(self, rows: Array) -> Array:
         """Return descriptors of rows (..., n_features), those of the parts side by side."""
         plan = self._described_parts(rows.shape[-1])
         if plan is None:
             return rows
         pieces = [
-            part.kernel.describe(part.rows(rows)) if describes else part.rows(rows)
+            part.kernel.featurize(part.rows(rows)) if describes else part.rows(rows)
             for part, (describes, _) in zip(self.used, plan, strict=True)
         ]
         return np.concatenate(pieces, axis=-1)
 
-    def described(self, n_features: int) -> Kernel:
+    def for_features(self, n_features: int) -> Kernel:
         """Return the same kernel of descriptors, for rows of so many features."""
         plan = self._described_parts(n_features)
         if plan is None:
             return self
         parts, end = [], 0
         for part, (describes, size) in zip(self.used, plan, strict=True):
-            kernel = part.kernel.described(part.width(n_features)) if describes else part.kernel
+            kernel = part.kernel.for_features(part.width(n_features)) if describes else part.kernel
             parts.append((as_given(kernel), slice(end, end + size)))
             end += size
         return self._of_used(parts)
@@ -211,7 +211,7 @@ class CombinedKernel(Kernel):
             shape, kind = (1, width), ""
             if part.kernel.describes:
                 with errors_of(part.place):
-                    one = part.kernel.describe(np.zeros((1, width)))
+                    one = part.kernel.featurize(np.zeros((1, width)))
                 shape, kind = one.shape, one.dtype.kind
             beside = kind == "f" and len(shape) == 2
             plan.append((beside, shape[1] if beside else width))

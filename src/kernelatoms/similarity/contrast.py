@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelatoms.engine import on_host
+from kernelatoms.engine import to_numpy
 from kernelatoms.similarity.base import Kernel
 from kernelatoms.similarity.combined import CombinedKernel
 from kernelatoms.similarity.inner import InnerProductKernel
@@ -113,7 +113,7 @@ def what_it_misses(kernel: Kernel, X: Array, limits: Limits | None = None) -> st
         Of the estimator.
     """
     rows = X[np.unique(np.linspace(0, len(X) - 1, min(len(X), _ROWS)).astype(np.intp))]
-    rows = rows[np.sort(np.unique(on_host(rows), axis=0, return_index=True)[1])]
+    rows = rows[np.sort(np.unique(to_numpy(rows), axis=0, return_index=True)[1])]
     if len(rows) < _FEWEST:
         return None
     try:
@@ -137,8 +137,8 @@ def _look(kernel: Kernel, X: Array, rows: Array, limits: Limits) -> str | None:
         _, zero = _blanks(kernel, some, block, limits)
         # A row finds itself, of which rounding and a large gamma may leave any value.
         for i in np.flatnonzero(lonely & ~zero.all(axis=1)):
-            seen = on_host(block[np.flatnonzero(~zero[i])])
-            lonely[i] = bool((seen == on_host(some[i])).all())
+            seen = to_numpy(block[np.flatnonzero(~zero[i])])
+            lonely[i] = bool((seen == to_numpy(some[i])).all())
     return "unrelated" if lonely.mean() >= _NEARLY_ALL else None
 
 
@@ -154,8 +154,8 @@ def _blanks(kernel: Kernel, X: Array, Y: Array, limits: Limits) -> tuple[Array, 
     rounding = _rounding(X)
     with np.errstate(all="ignore"):
         wide, others = X.astype(np.float64), Y.astype(np.float64)
-        K = on_host(kernel(wide, others))
-        one, two = (on_host(kernel.diag(rows)) for rows in (wide, others))
+        K = to_numpy(kernel(wide, others))
+        one, two = (to_numpy(kernel.diag(rows)) for rows in (wide, others))
         apart = np.abs(one[:, None] + two - 2 * K)  # |phi(x) - phi(y)|^2
         one, two = np.abs(one), np.abs(two)
         equal = apart <= max(rounding, 2 * limits.alike) * np.maximum(one[:, None], two)

@@ -56,19 +56,19 @@ class KernelOfDistance(Kernel):
     def _distance(self) -> Distance:
         return make_distance(self.distance)
 
-    def settled(self, rows: Array) -> Self:
+    def fitted_to(self, rows: Array) -> Self:
         """Return the kernel with what its distance takes from training rows (n, n_features)."""
         before = self._distance
-        after = before.settled(rows)
+        after = before.fitted_to(rows)
         if after is before:
             return self
         own = after.given if isinstance(after, UserDistance) else after
         return dataclasses.replace(self, distance=own)
 
-    def describe(self, rows: Array) -> Any:
+    def featurize(self, rows: Array) -> Any:
         """Return descriptors of rows (..., n_features), which ``described`` compares."""
         flat = rows.reshape(-1, rows.shape[-1])
-        descriptors = np.asarray(self._distance.describe(flat))
+        descriptors = np.asarray(self._distance.featurize(flat))
         if len(descriptors) != len(flat):
             raise ValueError(
                 f"{self.name} must describe {len(flat)} rows by an array of as many entries, and "
@@ -76,15 +76,15 @@ class KernelOfDistance(Kernel):
             )
         return descriptors.reshape(*rows.shape[:-1], *descriptors.shape[1:])
 
-    def described(self, n_features: int) -> "DescribedKernel":
+    def for_features(self, n_features: int) -> "DescribedKernel":
         """Return the same kernel of descriptors."""
         return DescribedKernel(self)
 
     def values(self, X: Array, Y: Array) -> Array:
         """Return k(x, y) for all pairs of rows (n, n_features) and (m, n_features)."""
         bound = self._for_features(X.shape[-1])
-        A = bound.describe(X)
-        return bound.of_descriptors(A, A if X is Y else bound.describe(Y))
+        A = bound.featurize(X)
+        return bound.of_descriptors(A, A if X is Y else bound.featurize(Y))
 
     def of_descriptors(self, A: Any, B: Any) -> Array:
         """Return k(x, y) for all pairs of descriptors."""
@@ -124,7 +124,7 @@ class DistanceKernel(KernelOfDistance):
     Parameters
     ----------
     distance : str or object
-        A name in ``DISTANCES``, or an object with ``describe(rows)`` and ``compare(A, B)``.
+        A name in ``DISTANCES``, or an object with ``featurize(rows)`` and ``compare(A, B)``.
     gamma : float, "scale", "auto", "spread" or None
         None is 0.5; "scale" is 1 over the mean of d^power between different training rows, of at
         most 256 evenly spaced ones; "auto" is 1 / n_features.
@@ -151,7 +151,7 @@ class DistanceKernel(KernelOfDistance):
 
     def with_gamma_from(self, X: Array) -> Self:
         """Return the kernel settled by rows X (n, n_features), its gamma a number."""
-        return Kernel.with_gamma_from(self.settled(X), X)
+        return Kernel.with_gamma_from(self.fitted_to(X), X)
 
     def scale_gamma(self, X: Array) -> float:
         """Return 1 over the mean of d^power between different rows of X."""
@@ -174,18 +174,18 @@ class DistanceKernel(KernelOfDistance):
         """Return 1 for every descriptor."""
         return np.ones(A.shape[:-1] if self.takes_stacks else len(A))
 
-    def described(self, n_features: int) -> "DescribedKernel":
+    def for_features(self, n_features: int) -> "DescribedKernel":
         """Return the same kernel of descriptors; its gamma must be a number."""
         if isinstance(self.gamma, str):
             raise ValueError(
                 f"gamma={self.gamma!r} is taken from rows, not from descriptors: "
                 "kernel.with_gamma_from(X) does so."
             )
-        return super().described(n_features)
+        return super().for_features(n_features)
 
     def what_gamma_multiplies(self, X: Array, Y: Array) -> Array:
         """Return d^power, row by row."""
-        A, B = self.describe(X), self.describe(Y)
+        A, B = self.featurize(X), self.featurize(Y)
         if self.takes_stacks:
             return self._powers(A[:, None], B[:, None])[:, 0, 0]
         pairs = (self._powers(A[i : i + 1], B[i : i + 1]) for i in range(len(A)))
@@ -253,7 +253,7 @@ class CentredKernel(KernelOfDistance):
     Parameters
     ----------
     distance : str or object
-        A name in ``DISTANCES``, or an object with ``describe(rows)`` and ``compare(A, B)``.
+        A name in ``DISTANCES``, or an object with ``featurize(rows)`` and ``compare(A, B)``.
     power : float
         p, above 0.
     origin : array of shape (n_features,), optional
@@ -294,20 +294,20 @@ class CentredKernel(KernelOfDistance):
 
     def with_gamma_from(self, X: Array) -> Self:
         """Return the kernel settled by rows X (n, n_features); it has no gamma."""
-        return self.settled(X)
+        return self.fitted_to(X)
 
-    def describe(self, rows: Array) -> Array:
+    def featurize(self, rows: Array) -> Array:
         """Return descriptors of rows (..., n_features), and d(x, o)^p as one more number each."""
         origin = np.zeros(rows.shape[-1]) if self.origin is None else self.origin
         if origin.shape != rows.shape[-1:]:
             raise ValueError(
                 f"origin must have n_features={rows.shape[-1]} numbers, got {len(origin)}."
             )
-        descriptors = super().describe(rows)
+        descriptors = super().featurize(rows)
         if descriptors.ndim != rows.ndim:
             raise ValueError(f"{self.name} needs descriptors that are rows of numbers.")
         flat = descriptors.reshape(-1, descriptors.shape[-1])
-        centre = super().describe(origin[None].astype(rows.dtype))
+        centre = super().featurize(origin[None].astype(rows.dtype))
         energy = self._powers(flat, centre).reshape(*rows.shape[:-1], 1)
         return np.concatenate([descriptors, energy.astype(descriptors.dtype)], axis=-1)
 
@@ -324,4 +324,4 @@ class CentredKernel(KernelOfDistance):
         return A[..., -1]
 
     def _diag(self, X: Array) -> Array:
-        return self.describe(X)[..., -1].astype(X.dtype, copy=False)
+        return self.featurize(X)[..., -1].astype(X.dtype, copy=False)

@@ -1,9 +1,9 @@
 """Distances of rows: ``Distance``, and those of vectors.
 
-A distance describes rows once (``describe(rows) -> descriptors``, for images say gradients or
+A distance describes rows once (``featurize(rows) -> descriptors``, for images say gradients or
 windows) and compares descriptors (``compare(A, B) -> (n, m)``), so that many rows can be compared
 with the same ones without describing these again. What it must know of training rows it takes from
-them once (``settled(rows)``).
+them once (``fitted_to(rows)``).
 
 See docs/decisions/013-fitted-kernels.md.
 """
@@ -43,7 +43,7 @@ class Distance:
     >>> import numpy as np
     >>> from kernelatoms.similarity import make_distance
     >>> l2 = make_distance("l2")
-    >>> l2.compare(l2.describe(np.zeros((1, 2))), l2.describe(np.array([[3.0, 4.0]])))
+    >>> l2.compare(l2.featurize(np.zeros((1, 2))), l2.featurize(np.array([[3.0, 4.0]])))
     array([[5.]])
     """
 
@@ -51,7 +51,7 @@ class Distance:
     takes_stacks: bool = False
     semidefinite_to: float = 0
 
-    def describe(self, rows: Array) -> Any:
+    def featurize(self, rows: Array) -> Any:
         """Return descriptors of rows (n, n_features), an array of length n: the rows themselves.
 
         Those of the library's distances are two-dimensional, (n, n_descriptors).
@@ -62,7 +62,7 @@ class Distance:
         """Return the distances of all descriptors in A (n, ...) and B (m, ...): (n, m), from 0."""
         raise NotImplementedError(f"{type(self).__name__} must define compare(A, B).")
 
-    def settled(self, rows: Array) -> Self:
+    def fitted_to(self, rows: Array) -> Self:
         """Return the distance with what it takes from training rows (n, n_features), if anything.
 
         One that has it already stays as it is.
@@ -87,15 +87,15 @@ class UserDistance(Distance):
 
     given: Any
 
-    def describe(self, rows: Array) -> Any:
+    def featurize(self, rows: Array) -> Any:
         """Return what the object returns."""
-        return self.given.describe(rows)
+        return self.given.featurize(rows)
 
     def compare(self, A: Any, B: Any) -> Array:
         """Return what the object returns."""
         return self.given.compare(A, B)
 
-    def settled(self, rows: Array) -> Self:
+    def fitted_to(self, rows: Array) -> Self:
         """Return the object as it settles itself, if it can."""
         own = getattr(self.given, "settled", None)
         other = self.given if own is None else own(rows)
@@ -127,7 +127,7 @@ class VectorDistance(Distance):
 
     takes_stacks = True
 
-    def describe(self, rows: Array) -> Array:
+    def featurize(self, rows: Array) -> Array:
         """Return the rows (n, n_features) themselves."""
         return as_rows(rows)
 
@@ -172,7 +172,7 @@ class Correlation(VectorDistance):
 
     semidefinite_to = 1
 
-    def describe(self, rows: Array) -> Array:
+    def featurize(self, rows: Array) -> Array:
         """Return unit rows with one more column, 1 for zero rows: (n, n_features + 1)."""
         rows = as_rows(rows)
         unit = machine(rows).unit_rows(rows)
@@ -191,7 +191,7 @@ class Chi2(VectorDistance):
     non_negative = True
     semidefinite_to = 1
 
-    def describe(self, rows: Array) -> Array:
+    def featurize(self, rows: Array) -> Array:
         """Return the rows (n, n_features) themselves; refuse negative values."""
         rows = as_rows(rows)
         if rows.min(initial=0) < 0:
@@ -211,7 +211,7 @@ class Mahalanobis(VectorDistance):
     """The Euclidean distance after training rows have been made uncorrelated, of variance 1.
 
     d(a, b)^2 = (a - b)' (S + ridge v I)^-1 (a - b), with S the covariance of the training rows and
-    v the mean variance of a feature. ``settled(rows)`` takes it from rows.
+    v the mean variance of a feature. ``fitted_to(rows)`` takes it from rows.
 
     Parameters
     ----------
@@ -227,8 +227,8 @@ class Mahalanobis(VectorDistance):
     >>> import numpy as np
     >>> from kernelatoms.similarity import Mahalanobis
     >>> rows = np.random.default_rng(0).normal(size=(2000, 2)) * [1, 100]
-    >>> far = Mahalanobis(ridge=0).settled(rows)
-    >>> A, B = far.describe(np.zeros((1, 2))), far.describe(np.array([[1.0, 0.0], [0.0, 100.0]]))
+    >>> far = Mahalanobis(ridge=0).fitted_to(rows)
+    >>> A, B = far.featurize(np.zeros((1, 2))), far.featurize(np.array([[1.0, 0.0], [0.0, 100.0]]))
     >>> far.compare(A, B).round(1)
     array([[1., 1.]])
     """
@@ -259,7 +259,7 @@ class Mahalanobis(VectorDistance):
         """Return a number that equal ones share."""
         return hash((Mahalanobis, self.ridge))
 
-    def settled(self, rows: Array) -> Self:
+    def fitted_to(self, rows: Array) -> Self:
         """Return the distance with the covariance of rows (n, n_features)."""
         if self.whitening is not None:
             return self
@@ -287,13 +287,13 @@ class Mahalanobis(VectorDistance):
             ) from None
         return np.ascontiguousarray(np.linalg.inv(factor).T / np.sqrt(variance))
 
-    def describe(self, rows: Array) -> Array:
+    def featurize(self, rows: Array) -> Array:
         """Return rows (n, n_features) times the whitening matrix."""
         rows = as_rows(rows)
         if self.whitening is None:
             raise ValueError(
                 "distance 'mahalanobis' takes a covariance from training rows: use "
-                "distance.settled(rows)."
+                "distance.fitted_to(rows)."
             )
         if rows.shape[1] != len(self.whitening):
             raise ValueError(
@@ -334,7 +334,7 @@ def mean_of_pairs(distance: Any, rows: Array, power: float = 1) -> float:
         0 for a single row.
     """
     some = np.unique(np.linspace(0, len(rows) - 1, _ROWS_LOOKED_AT).astype(np.intp))
-    A = distance.describe(rows[some])
+    A = distance.featurize(rows[some])
     far = np.asarray(distance.compare(A, A), np.float64) ** power
     pairs = len(some) * (len(some) - 1)
     return float((far.sum() - np.trace(far)) / pairs) if pairs else 0.0

@@ -21,14 +21,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelatoms.engine import lives_elsewhere
+from kernelatoms.engine import is_device_array
 
 Array = NDArray[Any]
 
 
 def rows_with_missing(X: Array) -> NDArray[np.intp]:
     """Return the numbers of the rows (of the entries, in a stack of rows) that hold NaN."""
-    if lives_elsewhere(X):  # tensors that miss values are refused at the door
+    if is_device_array(X):  # tensors that miss values are refused at the door
         return np.empty(0, np.intp)
     # A sum is faster than a look at every value, and NaN gets through it.
     with np.errstate(over="ignore", invalid="ignore"):

@@ -54,7 +54,7 @@ class Unified(Distance):
     >>> import numpy as np
     >>> from kernelatoms.similarity import make_distance
     >>> both = make_distance("unified", distances=("l1", "linf"))
-    >>> both.compare(both.describe(np.zeros((1, 2))), both.describe(np.array([[3.0, 4.0]])))
+    >>> both.compare(both.featurize(np.zeros((1, 2))), both.featurize(np.array([[3.0, 4.0]])))
     array([[28.]])
     """
 
@@ -129,10 +129,10 @@ class Unified(Distance):
             return to[0]
         return min(1.0, *to) if self.form == "sum" and min(to) >= 1 else 0
 
-    def settled(self, rows: Array) -> Self:
+    def fitted_to(self, rows: Array) -> Self:
         """Return it with its parts settled by rows (n, n_features), and their scales for a sum."""
         before = self._made()
-        after = tuple(part.settled(rows) for part in before)
+        after = tuple(part.fitted_to(rows) for part in before)
         scales = self.scales
         if self.form == "sum" and scales is None:
             means = [mean_of_pairs(part, rows) for part in after]
@@ -142,7 +142,7 @@ class Unified(Distance):
             return self
         return dataclasses.replace(self, distances=after, scales=scales)
 
-    def describe(self, rows: Array) -> Array:
+    def featurize(self, rows: Array) -> Array:
         """Return the descriptors of all parts side by side; how wide each is comes first."""
         rows = as_rows(rows)
         parts = [_flat(part, rows) for part in self._used]
@@ -155,7 +155,7 @@ class Unified(Distance):
         if self.form == "sum" and scales is None:
             raise ValueError(
                 "the sum of distances takes their scales from training rows: use "
-                "distance.settled(rows)."
+                "distance.fitted_to(rows)."
             )
         used = self._used
         if not (A.size and B.size):  # no row says how wide the parts are
@@ -174,7 +174,7 @@ class Unified(Distance):
 
 
 def _flat(part: Distance, rows: Array) -> Array:
-    descriptors = np.asarray(part.describe(rows))
+    descriptors = np.asarray(part.featurize(rows))
     if descriptors.ndim != 2:
         raise ValueError(
             f"distances of a unified measure need descriptors (n, p), and those of "
@@ -203,7 +203,7 @@ def make_distance(distance: Any, **params: Any) -> Distance:
     Parameters
     ----------
     distance : str or object
-        A name in ``DISTANCES``, or an object with ``describe(rows)`` and ``compare(A, B)``.
+        A name in ``DISTANCES``, or an object with ``featurize(rows)`` and ``compare(A, B)``.
     **params : object
         Parameters of a distance by name, such as ``image_shape=(16, 16)``.
 
@@ -228,7 +228,7 @@ def make_distance(distance: Any, **params: Any) -> Distance:
         return distance if isinstance(distance, Distance) else UserDistance(distance)
     names = ", ".join(repr(name) for name in DISTANCES)
     raise ValueError(
-        f"distance must be one of {names}, or an object with describe(rows) and compare(A, B), "
+        f"distance must be one of {names}, or an object with featurize(rows) and compare(A, B), "
         f"got {distance!r}."
     )
 

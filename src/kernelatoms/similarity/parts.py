@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from kernelatoms.similarity.base import Kernel
 from kernelatoms.similarity.columns import Channels, Columns, Index, check_columns, columns_of, take
-from kernelatoms.similarity.given import is_precomputed, make_kernel
-from kernelatoms.similarity.users import UserKernel
+from kernelatoms.similarity.factory import is_precomputed, make_kernel
+from kernelatoms.similarity.user_kernels import UserKernel
 
 Array = NDArray[Any]
 
@@ -76,7 +76,7 @@ def settled_part(given: Any, rows: Array) -> Any:
 
 
 def _settled(kernel: Kernel, rows: Array) -> Kernel:
-    kernel = kernel.settled(rows)
+    kernel = kernel.fitted_to(rows)
     gamma: Any = getattr(kernel, "gamma", 1.0)
     return kernel.with_gamma_from(rows) if gamma is None or isinstance(gamma, str) else kernel
 

@@ -50,7 +50,7 @@ class ShapeContext(ImageDistance):
     >>> square[2:9, 2:9] = moved[5:12, 7:14] = 1
     >>> cross[7:9, 2:14] = cross[2:14, 7:9] = 1
     >>> distance = make_distance("shape-context", image_shape=(16, 16))
-    >>> A = distance.describe(np.stack([square, moved, cross]).reshape(3, -1))
+    >>> A = distance.featurize(np.stack([square, moved, cross]).reshape(3, -1))
     >>> distance.compare(A[:1], A).round(2)
     array([[0.  , 0.  , 0.39]])
     """
@@ -64,7 +64,7 @@ class ShapeContext(ImageDistance):
         super().__post_init__()
         check_whole("n_points", self.n_points, 2)
 
-    def describe(self, rows: Array) -> Array:
+    def featurize(self, rows: Array) -> Array:
         """Return the histograms of all points: (n, n_points * 60)."""
         images = self.images(rows)
         out = np.empty((len(images), self.n_points * len(_RADII) * _N_ANGLES), images.dtype)

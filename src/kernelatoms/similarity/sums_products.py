@@ -38,7 +38,7 @@ class SumKernel(CombinedKernel):
     Notes
     -----
     Every part has its own gamma; "scale" and the like are taken from its own columns of the
-    training rows, and models keep the numbers in ``settled_kernel_``. A part by name has "scale"
+    training rows, and models keep the numbers in ``fitted_kernel_``. A part by name has "scale"
     in an estimator. The ``gamma`` of an estimator is for its own kernel by name, and not for this.
 
     Examples
@@ -192,7 +192,7 @@ def channel_kernel(
     >>> images = np.random.default_rng(0).random((20, 5, 5, 4)) * [1, 1, 1, 1000]
     >>> kernel = channel_kernel(RBFKernel("scale"), 4)
     >>> linearizer = KernelLinearizer(kernel).fit(images.reshape(20, -1))
-    >>> [f"{part.gamma:.0e}" for part, _ in linearizer.settled_kernel_.parts]
+    >>> [f"{part.gamma:.0e}" for part, _ in linearizer.fitted_kernel_.parts]
     ['5e-01', '5e-01', '5e-01', '5e-07']
     """
     check_whole("n_channels", n_channels, 1)

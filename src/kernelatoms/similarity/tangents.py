@@ -51,7 +51,7 @@ class Tangent(ImageDistance):
     >>> moved = np.exp(-((np.arange(16) - 8.0) ** 2) / 8) * np.ones((16, 1))
     >>> rows = np.stack([line.ravel(), moved.ravel()])
     >>> for distance in (make_distance("l2"), make_distance("tangent", image_shape=(16, 16))):
-    ...     A = distance.describe(rows)
+    ...     A = distance.featurize(rows)
     ...     print(f"{distance.compare(A[:1], A[1:])[0, 0]:.2f}")
     1.33
     0.00
@@ -72,7 +72,7 @@ class Tangent(ImageDistance):
         if self.sigma < 0:
             raise ValueError(f"sigma must be from 0, got {self.sigma!r}.")
 
-    def describe(self, rows: Array) -> Array:
+    def featurize(self, rows: Array) -> Array:
         """Return rows, each followed by seven orthonormal tangents: (n, 8 * n_features)."""
         images = self.images(rows)
         n, n_features = len(images), rows.shape[1]

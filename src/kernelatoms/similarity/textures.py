@@ -44,7 +44,7 @@ class LBPChi2(ImageDistance):
     >>> from kernelatoms.similarity import make_distance
     >>> images = np.random.default_rng(0).integers(0, 256, size=(2, 20 * 20)).astype(float)
     >>> distance = make_distance("lbp-chi2", image_shape=(20, 20), windows=(2, 2))
-    >>> A, B = distance.describe(images), distance.describe(images / 4 + 100)
+    >>> A, B = distance.featurize(images), distance.featurize(images / 4 + 100)
     >>> distance.compare(A, B).round(2)
     array([[0.  , 0.14],
            [0.14, 0.  ]])
@@ -65,7 +65,7 @@ class LBPChi2(ImageDistance):
                 f"{2 * _RADIUS + 1} pixels, got image_shape={self.image_shape}."
             )
 
-    def describe(self, rows: Array) -> Array:
+    def featurize(self, rows: Array) -> Array:
         """Return a histogram of each window over the number of them: (n, n_windows * 59)."""
         images = self.images(rows)
         height, width = (side - 2 * _RADIUS for side in images.shape[1:])

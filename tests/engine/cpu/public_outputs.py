@@ -183,8 +183,8 @@ def compare(dtype):
     for name in DISTANCES:
         shaped = name in ("lbp-chi2", "shape-context", "tangent")
         distance = make_distance(name, **({"image_shape": (6, 5)} if shaped else {}))
-        distance = distance.settled(np.abs(X))
-        A, B = distance.describe(np.abs(X)), distance.describe(np.abs(D))
+        distance = distance.fitted_to(np.abs(X))
+        A, B = distance.featurize(np.abs(X)), distance.featurize(np.abs(D))
         keep(f"distance {name} {dtype.__name__}", [A, B, distance.compare(A, B)])
 
 

@@ -83,10 +83,10 @@ from kernelatoms.engine.cpu.products import (
 )
 from kernelatoms.engine.cpu.scale import (
     all_ordinary,
-    is_ordinary,
-    rows_near_one,
+    in_safe_range,
+    rescale_if_needed,
+    rescale_rows,
     squared_norms,
-    to_ordinary,
     unit_rows,
 )
 from kernelatoms.engine.cpu.shapes import assignment_distances
@@ -132,8 +132,8 @@ __all__ = [
     "gaussian_preimages",
     "gram_matrix",
     "in_order",
+    "in_safe_range",
     "in_short_parts",
-    "is_ordinary",
     "keep_smallest",
     "ksc_passes",
     "l1_distances",
@@ -153,9 +153,10 @@ __all__ = [
     "predict_slice",
     "prefers_no_gram",
     "products_at",
+    "rescale_if_needed",
+    "rescale_rows",
     "residuals",
     "ridge_local",
-    "rows_near_one",
     "smallest",
     "squared_norms",
     "step_of",
@@ -166,6 +167,5 @@ __all__ = [
     "sweep_atoms_exactly",
     "tangent_distances",
     "times",
-    "to_ordinary",
     "unit_rows",
 ]

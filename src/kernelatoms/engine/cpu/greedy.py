@@ -31,7 +31,7 @@ from kernelatoms.engine.cpu.greedy_loops import (
 )
 from kernelatoms.engine.cpu.layout import check_shape, in_lanes, padded
 from kernelatoms.engine.cpu.products import block_rows
-from kernelatoms.engine.cpu.scale import all_ordinary, is_ordinary, scale_back, to_ordinary
+from kernelatoms.engine.cpu.scale import all_ordinary, in_safe_range, rescale_rows, scale_back
 from kernelatoms.engine.cpu.threads import each_block, fair_share, one_blas_thread
 
 Array = NDArray[Any]
@@ -471,17 +471,17 @@ def _ready(
     if energy is None:
         largest = np.abs(corr).max(axis=1, initial=0).astype(np.float64)
         with np.errstate(all="ignore"):
-            outside = ~is_ordinary(largest**2 / longest, dtype)
+            outside = ~in_safe_range(largest**2 / longest, dtype)
     elif not np.isfinite(energy).all():
         raise ValueError(
             "X holds signals whose squared norm overflows float64, or is undefined; scale X down, "
             "or choose smaller kernel parameters."
         )
     else:
-        outside = ~is_ordinary(energy, dtype)
+        outside = ~in_safe_range(energy, dtype)
     if not near_one:
         outside = np.ones(len(corr), np.bool_)
-    near, exponents = to_ordinary(corr, outside, dtype, np.frexp(longest)[1] // 2)
+    near, exponents = rescale_rows(corr, outside, dtype, np.frexp(longest)[1] // 2)
     near = np.require(near, dtype, ["C", "W"])
     if exponents is not None:
         with np.errstate(over="ignore", under="ignore"):  # as good as no goal, or reached at once

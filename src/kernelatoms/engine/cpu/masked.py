@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from kernelatoms.engine.cpu.jit import jit
 from kernelatoms.engine.cpu.layout import check_shape
-from kernelatoms.engine.cpu.scale import is_ordinary, scale_back, squared_norms, to_ordinary
+from kernelatoms.engine.cpu.scale import in_safe_range, rescale_rows, scale_back, squared_norms
 from kernelatoms.engine.cpu.threads import each_block, fair_share
 
 Array = NDArray[Any]
@@ -311,7 +311,7 @@ def omp_observed(
         squares = np.square(columns)
     norms2 = squares.sum(axis=0, dtype=np.float64)
     longest = float(norms2.max(initial=0))
-    far = not is_ordinary(np.asarray(longest), dtype)
+    far = not in_safe_range(np.asarray(longest), dtype)
     indices = np.empty((n_signals, n_nonzero), np.int32)
     values = np.empty((n_signals, n_nonzero), dtype)
     left, energy = np.empty(n_signals), np.empty(n_signals)
@@ -328,8 +328,8 @@ def omp_observed(
         if stop_at is not None:
             with np.errstate(over="ignore"):
                 leave = np.square(stop_at[part]) * (energy[part] if relative else 1.0)
-        outside = ~is_ordinary(energy[part], dtype) | far
-        residual, exponents = to_ordinary(residual, outside, dtype)
+        outside = ~in_safe_range(energy[part], dtype) | far
+        residual, exponents = rescale_rows(residual, outside, dtype)
         if exponents is not None:
             with np.errstate(over="ignore", under="ignore"):
                 leave = np.ldexp(leave, -2 * exponents)

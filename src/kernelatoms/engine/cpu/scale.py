@@ -25,7 +25,7 @@ _ORDINARY = {
 }
 
 
-def is_ordinary(squares: Array, dtype: np.dtype[Any]) -> NDArray[np.bool_]:
+def in_safe_range(squares: Array, dtype: np.dtype[Any]) -> NDArray[np.bool_]:
     """Tell which squared norms loops in this type can work with as they are."""
     low, high = _ORDINARY.get(dtype, _ORDINARY[np.dtype(np.float64)])
     return (squares >= low) & (squares <= high)
@@ -54,7 +54,7 @@ def squared_norms(rows: Array) -> NDArray[np.float64]:
     _square(np.ascontiguousarray(rows), squares)
     if rows.dtype == np.float32 or all_ordinary(squares, rows.dtype):
         return squares
-    near, exponents = to_ordinary(rows, ~is_ordinary(squares, rows.dtype), rows.dtype)
+    near, exponents = rescale_rows(rows, ~in_safe_range(squares, rows.dtype), rows.dtype)
     if exponents is not None:
         _square(near, squares)
         with np.errstate(over="ignore", under="ignore"):
@@ -62,7 +62,7 @@ def squared_norms(rows: Array) -> NDArray[np.float64]:
     return squares
 
 
-def to_ordinary(
+def rescale_rows(
     rows: Array, outside: NDArray[np.bool_], dtype: np.dtype[Any], size: int = 0
 ) -> tuple[Array, NDArray[np.int32] | None]:
     """Bring some rows to a size near 1, each by a power of two of its own.
@@ -100,17 +100,17 @@ def to_ordinary(
     return near, exponents
 
 
-def rows_near_one(rows: Array) -> tuple[Array, NDArray[np.int32] | None]:
-    """Return ``to_ordinary`` of all rows whose squared norm is not ordinary."""
+def rescale_if_needed(rows: Array) -> tuple[Array, NDArray[np.int32] | None]:
+    """Return ``rescale_rows`` of all rows whose squared norm is not ordinary."""
     squares = squared_norms(rows)
     if all_ordinary(squares, rows.dtype):
         return rows, None
-    return to_ordinary(rows, ~is_ordinary(squares, rows.dtype), rows.dtype)
+    return rescale_rows(rows, ~in_safe_range(squares, rows.dtype), rows.dtype)
 
 
 def unit_rows(rows: Array) -> Array:
     """Return rows, also in stacks, at unit norm; zero rows stay zero."""
-    near, _ = rows_near_one(rows.reshape(-1, rows.shape[-1]))
+    near, _ = rescale_if_needed(rows.reshape(-1, rows.shape[-1]))
     norms = np.linalg.norm(near, axis=1, keepdims=True)
     return (near / np.where(norms > 0, norms, 1)).reshape(rows.shape)
 

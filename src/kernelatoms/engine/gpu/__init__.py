@@ -43,7 +43,7 @@ from kernelatoms.engine.gpu import (
 from kernelatoms.engine.gpu import (
     checksum as _checksum,
 )
-from kernelatoms.engine.gpu.arrays import DeviceArray, call_user, on_host, on_tensors
+from kernelatoms.engine.gpu.arrays import DeviceArray, call_user, on_tensors, to_numpy
 from kernelatoms.engine.gpu.crossing import cpu_as_device
 from kernelatoms.engine.gpu.csr import DeviceCSR, csr, stacked
 from kernelatoms.engine.gpu.products import prefers_no_gram
@@ -70,7 +70,7 @@ gather = on_tensors(local.gather)
 gaussian_local = on_tensors(local.gaussian_local)
 gram_matrix = on_tensors(products.gram_matrix)
 in_order = on_tensors(nearest.in_order)
-is_ordinary = on_tensors(scale.is_ordinary)
+in_safe_range = on_tensors(scale.in_safe_range)
 keep_smallest = on_tensors(nearest.keep_smallest)
 l1_distances = on_tensors(pairs.l1_distances)
 laid_out = on_tensors(products.laid_out)
@@ -88,7 +88,7 @@ products_at = on_tensors(class_parts.products_at)
 residuals = on_tensors(ksvd.residuals)
 ridge_local = on_tensors(local.ridge_local)
 root_of_inverse = on_tensors(linalg.root_of_inverse)
-rows_near_one = on_tensors(scale.rows_near_one)
+rescale_if_needed = on_tensors(scale.rescale_if_needed)
 smallest = on_tensors(nearest.smallest)
 solve_triangular = on_tensors(linalg.solve_triangular)
 squared_norms = on_tensors(scale.squared_norms)
@@ -97,7 +97,7 @@ subtract_dense_class_parts = on_tensors(class_parts.subtract_dense_class_parts)
 sum_products = on_tensors(atoms.sum_products)
 sweep_atoms = on_tensors(ksvd.sweep_atoms)
 times = on_tensors(products.times)
-to_ordinary = on_tensors(scale.to_ordinary)
+rescale_rows = on_tensors(scale.rescale_rows)
 unit_rows = on_tensors(scale.unit_rows)
 
 __all__ = [
@@ -123,8 +123,8 @@ __all__ = [
     "gaussian_local",
     "gram_matrix",
     "in_order",
+    "in_safe_range",
     "in_short_parts",
-    "is_ordinary",
     "keep_smallest",
     "l1_distances",
     "laid_out",
@@ -138,15 +138,15 @@ __all__ = [
     "omp",
     "omp_local",
     "omp_without_gram",
-    "on_host",
     "one_blas_thread",
     "pivoted_cholesky",
     "prefers_no_gram",
     "products_at",
+    "rescale_if_needed",
+    "rescale_rows",
     "residuals",
     "ridge_local",
     "root_of_inverse",
-    "rows_near_one",
     "smallest",
     "solve_triangular",
     "squared_norms",
@@ -156,6 +156,6 @@ __all__ = [
     "sum_products",
     "sweep_atoms",
     "times",
-    "to_ordinary",
+    "to_numpy",
     "unit_rows",
 ]

@@ -3,7 +3,7 @@
 It wraps one tensor and answers numpy's protocols (``__array_ufunc__``, ``__array_function__``) and
 the methods of its arrays, as CuPy's arrays do. Types of results are numpy's. What is not known
 here raises a TypeError that names it, and nothing is ever copied to the host unasked:
-``on_host`` asks. Numpy arrays that meet a DeviceArray are copied to its device.
+``to_numpy`` asks. Numpy arrays that meet a DeviceArray are copied to its device.
 
 See docs/decisions/008-device-arrays.md.
 """
@@ -280,7 +280,7 @@ def _moved(value: Any, device: Any) -> Any:
     return value
 
 
-def on_host(array: DeviceArray) -> Any:
+def to_numpy(array: DeviceArray) -> Any:
     """Return a copy of an array as a numpy array; waits for the device."""
     return array.tensor.cpu().numpy()
 

@@ -21,7 +21,7 @@ from kernelatoms.engine.gpu.greedy_coders import (
 )
 from kernelatoms.engine.gpu.greedy_scale import scale_back
 from kernelatoms.engine.gpu.greedy_sources import limits_of
-from kernelatoms.engine.gpu.scale import is_ordinary, squared_norms, to_ordinary
+from kernelatoms.engine.gpu.scale import in_safe_range, rescale_rows, squared_norms
 from kernelatoms.engine.gpu.ufuncs import ldexp
 
 #: ``products(start, stop)``: correlations (n, n_atoms) of these signals, energies (n,) or None.
@@ -361,12 +361,12 @@ def _ready(
     come at a power of two of themselves, their largest number about 2^size; without ``size`` at one
     at which an atom explains about 1 of them. Without any such, exponents are None.
     """
-    near = bool(is_ordinary(longest, dtype))
+    near = bool(in_safe_range(longest, dtype))
     if energy is None:
         largest = numbers.abs().amax(dim=1).double() if numbers.shape[1] else until * 0
-        ordinary = is_ordinary(largest**2 / longest if longest else largest, dtype)
+        ordinary = in_safe_range(largest**2 / longest if longest else largest, dtype)
     else:
-        ordinary = is_ordinary(energy, dtype)
+        ordinary = in_safe_range(energy, dtype)
     if near and bool(ordinary.all()):
         return numbers.to(dtype).contiguous(), until, None
     if energy is not None and not bool(torch.isfinite(energy).all()):
@@ -377,7 +377,7 @@ def _ready(
     outside = ~ordinary if near else torch.ones_like(ordinary)
     if size is None:
         size = math.frexp(longest)[1] // 2
-    numbers, exponents = to_ordinary(numbers, outside, dtype, size)
+    numbers, exponents = rescale_rows(numbers, outside, dtype, size)
     if exponents is not None:
         until = ldexp(until, -2 * exponents)
     return numbers.to(dtype).contiguous(), until, exponents

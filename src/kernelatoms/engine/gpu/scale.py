@@ -19,7 +19,7 @@ def _bounds(dtype: Any) -> tuple[float, float]:
     return _ORDINARY.get(torch_dtype(dtype), _ORDINARY[torch.float64])
 
 
-def is_ordinary(squares: Any, dtype: Any) -> Any:
+def in_safe_range(squares: Any, dtype: Any) -> Any:
     """Tell which squared norms loops in this type can work with as they are."""
     low, high = _bounds(dtype)
     return (squares >= low) & (squares <= high)
@@ -43,13 +43,13 @@ def squared_norms(rows: Any) -> Any:
     squares = torch.linalg.vector_norm(rows, dim=1, dtype=torch.float64).square_()
     if rows.dtype == torch.float32 or all_ordinary(squares, rows.dtype):
         return squares
-    near, exponents = to_ordinary(rows, ~is_ordinary(squares, rows.dtype), rows.dtype)
+    near, exponents = rescale_rows(rows, ~in_safe_range(squares, rows.dtype), rows.dtype)
     if exponents is None:
         return squares
     return ldexp(torch.linalg.vector_norm(near, dim=1).square_(), 2 * exponents)
 
 
-def to_ordinary(rows: Any, outside: Any, dtype: Any, size: int = 0) -> tuple[Any, Any]:
+def rescale_rows(rows: Any, outside: Any, dtype: Any, size: int = 0) -> tuple[Any, Any]:
     """Bring some rows to a size near 1, each by a power of two of its own.
 
     Parameters
@@ -80,16 +80,16 @@ def to_ordinary(rows: Any, outside: Any, dtype: Any, size: int = 0) -> tuple[Any
     return ldexp(rows, -exponents[:, None]).to(torch_dtype(dtype)), exponents
 
 
-def rows_near_one(rows: Any) -> tuple[Any, Any]:
-    """Return ``to_ordinary`` of all rows whose squared norm is not ordinary."""
+def rescale_if_needed(rows: Any) -> tuple[Any, Any]:
+    """Return ``rescale_rows`` of all rows whose squared norm is not ordinary."""
     squares = squared_norms(rows)
     if all_ordinary(squares, rows.dtype):
         return rows, None
-    return to_ordinary(rows, ~is_ordinary(squares, rows.dtype), rows.dtype)
+    return rescale_rows(rows, ~in_safe_range(squares, rows.dtype), rows.dtype)
 
 
 def unit_rows(rows: Any) -> Any:
     """Return rows, also in stacks, at unit norm; zero rows stay zero."""
-    near, _ = rows_near_one(rows.reshape(-1, rows.shape[-1]))
+    near, _ = rescale_if_needed(rows.reshape(-1, rows.shape[-1]))
     norms = torch.linalg.vector_norm(near, dim=1, keepdim=True)
     return (near / torch.where(norms > 0, norms, 1)).reshape(rows.shape)

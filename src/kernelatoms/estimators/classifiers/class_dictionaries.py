@@ -33,8 +33,8 @@ from kernelatoms.estimators.state_checks import (
     check_features,
     check_labels,
     held,
-    held_lists_of_rows,
-    held_number,
+    require_lists_of_rows,
+    require_number,
 )
 from kernelatoms.estimators.validation import (
     check_choice,
@@ -47,7 +47,7 @@ from kernelatoms.estimators.validation import (
 )
 from kernelatoms.features.linearize import check_training_kernel
 from kernelatoms.similarity.base import check_flag
-from kernelatoms.similarity.given import is_precomputed
+from kernelatoms.similarity.factory import is_precomputed
 from kernelatoms.similarity.missing import rows_with_missing
 
 Array = NDArray[Any]
@@ -102,7 +102,7 @@ class ClassDictionaryClassifier(
         precomputed kernel, and not in models of version 0.1, whose scores stay as they were.
     mean_energy_ : float
         With ``kernel="precomputed"``: the mean k(x, x) of the training rows.
-    sharpness_, doubt_ : float
+    inverse_temperature_, label_smoothing_ : float
         With ``calibrate=True``: what makes probabilities of scores (see ``predict_proba``).
 
     Notes
@@ -470,8 +470,8 @@ class ClassDictionaryClassifier(
         widths = [n_features] * n_classes
         if self._precomputed:
             if "mean_energy_" in vars(self):  # in no model of version 0.1
-                held_number(self, "mean_energy_")
-            members = held_lists_of_rows(self, "members_", n_features, n_classes)
+                require_number(self, "mean_energy_")
+            members = require_lists_of_rows(self, "members_", n_features, n_classes)
             widths = [len(rows) for rows in members]
         for learner, width in zip(learners, widths, strict=True):
             learner._check_state()

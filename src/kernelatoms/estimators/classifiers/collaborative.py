@@ -19,7 +19,7 @@ from kernelatoms.coding.omp import omp
 from kernelatoms.engine import machine
 from kernelatoms.estimators.classifiers.representation import RepresentationClassifier, Represented
 from kernelatoms.estimators.classifiers.training_dictionary import LocalProblems, TrainingDictionary
-from kernelatoms.estimators.state_checks import held, held_count, held_number
+from kernelatoms.estimators.state_checks import held, require_count, require_number
 from kernelatoms.estimators.validation import check_count, check_real, clip_count
 from kernelatoms.features.projections import IdentityProjection, Projection
 from kernelatoms.similarity import Kernel, LinearKernel
@@ -136,13 +136,13 @@ class CRCClassifier(RepresentationClassifier):
         The kernel's gamma; None if it has none.
     search_seed_ : int
         With ``search="approximate"``: what the index of the training rows is made with.
-    sharpness_, doubt_ : float
+    inverse_temperature_, label_smoothing_ : float
         With ``calibrate=True``: what makes probabilities of scores (see ``predict_proba``).
 
     Notes
     -----
     ``predict_proba`` without ``calibrate`` are the shares of ``decision_function``; with it, their
-    powers ``r_c^(-2 sharpness_)`` over the sum of all, drawn towards equal ones by ``doubt_``.
+    powers ``r_c^(-2 inverse_temperature_)`` over the sum of all, drawn towards equal ones by ``label_smoothing_``.
 
     A model file holds the training rows once, n_rows x n_features numbers, and Psi where there is
     one, n_rows x n_components: what is computed of them is computed anew. Global codes need the
@@ -344,7 +344,7 @@ class CRCClassifier(RepresentationClassifier):
     def _check_state(self) -> None:
         """Refuse parameters and fitted attributes that contradict each other; see ``fitted``."""
         super()._check_state()
-        if not held_number(self, "mu_") > 0:
+        if not require_number(self, "mu_") > 0:
             raise ValueError(f"CRCClassifier.mu_ must be above 0, got {self.mu_}.")
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -441,13 +441,13 @@ class SRCClassifier(RepresentationClassifier):
         The kernel's gamma; None if it has none.
     search_seed_ : int
         With ``search="approximate"``: what the index of the training rows is made with.
-    sharpness_, doubt_ : float
+    inverse_temperature_, label_smoothing_ : float
         With ``calibrate=True``: what makes probabilities of scores (see ``predict_proba``).
 
     Notes
     -----
     ``predict_proba`` without ``calibrate`` are the shares of ``decision_function``; with it, their
-    powers ``r_c^(-2 sharpness_)`` over the sum of all, drawn towards equal ones by ``doubt_``.
+    powers ``r_c^(-2 inverse_temperature_)`` over the sum of all, drawn towards equal ones by ``label_smoothing_``.
 
     A model file holds the training rows once; see ``CRCClassifier``.
 
@@ -591,7 +591,7 @@ class SRCClassifier(RepresentationClassifier):
         if (held(self, "n_nonzero_coefs_") is None) != (self.n_nonzero_coefs is None):
             raise ValueError("n_nonzero_coefs and n_nonzero_coefs_ must both be None, or neither.")
         if self.n_nonzero_coefs_ is not None:
-            held_count(self, "n_nonzero_coefs_", high=len(self.labels_))
+            require_count(self, "n_nonzero_coefs_", high=len(self.labels_))
 
 
 def _spread(labels: NDArray[np.intp], most: int) -> NDArray[np.intp]:

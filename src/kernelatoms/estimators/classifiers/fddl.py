@@ -18,9 +18,9 @@ from kernelatoms.engine import machine
 from kernelatoms.estimators.classifiers.supervised import SupervisedDictionary
 from kernelatoms.estimators.devices.tensors import cpu_alone
 from kernelatoms.estimators.inspection.explanation import Explanation, codes_of_best, explain_codes
-from kernelatoms.estimators.learners.watching import CallbackWatch
+from kernelatoms.estimators.learners.watching import PassReporter
 from kernelatoms.estimators.rollback import or_unchanged
-from kernelatoms.estimators.state_checks import held_floats, held_number
+from kernelatoms.estimators.state_checks import require_floats, require_number
 from kernelatoms.estimators.validation import (
     check_choice,
     check_count,
@@ -110,7 +110,7 @@ class FDDLClassifier(SupervisedDictionary):
         The value of eq. (7) that every pass reached; it does not rise.
     n_atoms_, n_iter_ : int
         What the data allowed, and the passes run.
-    sharpness_, doubt_ : float
+    inverse_temperature_, label_smoothing_ : float
         With ``calibrate=True``: what makes probabilities of scores (see ``predict_proba``).
 
     Notes
@@ -202,14 +202,14 @@ class FDDLClassifier(SupervisedDictionary):
                 "n_iter_": len(state.objective),
             }
 
-        watch = CallbackWatch(self, X, int(self.max_iter), attributes)
+        watch = PassReporter(self, X, int(self.max_iter), attributes)
         start = _class_centres(data, counts, check_random_state(self.random_state))
         if self.init_max_iter:
             start = class_atoms(
                 data, start, weights.l1, max_iter=int(self.init_max_iter), tol=float(self.tol)
             )
         state = learn_fisher(
-            data, start, weights, max_iter=int(self.max_iter), tol=float(self.tol), watch=watch
+            data, start, weights, max_iter=int(self.max_iter), tol=float(self.tol), observer=watch
         )
         self.__dict__.update(attributes(state))
         self._calibrate(X, labels)
@@ -309,8 +309,8 @@ class FDDLClassifier(SupervisedDictionary):
             check_count("n_atoms_per_class", self.n_atoms_per_class)
 
     def _check_decision(self, n_classes: int, n_atoms: int) -> None:
-        held_floats(self, "mean_codes_", (n_classes, n_atoms))
-        if not held_number(self, "l1_weight_") > 0:
+        require_floats(self, "mean_codes_", (n_classes, n_atoms))
+        if not require_number(self, "l1_weight_") > 0:
             raise ValueError("FDDLClassifier.l1_weight_ must be above 0.")
 
     def __sklearn_tags__(self) -> Any:

@@ -22,16 +22,16 @@ from kernelatoms.estimators.classifiers.supervised import SupervisedDictionary
 from kernelatoms.estimators.devices.tensors import cpu_alone
 from kernelatoms.estimators.inspection.explanation import Explanation, explain_codes
 from kernelatoms.estimators.learners.ksad import root_mean_energy
-from kernelatoms.estimators.learners.watching import CallbackWatch
+from kernelatoms.estimators.learners.watching import PassReporter
 from kernelatoms.estimators.maps.linearizer import SOLVERS, KernelLinearizer
 from kernelatoms.estimators.maps.low_rank_map import LowRankMap
 from kernelatoms.estimators.rollback import or_unchanged
 from kernelatoms.estimators.state_checks import (
     held,
-    held_count,
-    held_floats,
-    held_number,
-    held_rows,
+    require_count,
+    require_floats,
+    require_number,
+    require_rows,
 )
 from kernelatoms.estimators.unused_arguments import refuse_unused
 from kernelatoms.estimators.validation import (
@@ -182,7 +182,7 @@ class KSADClassifier(SeededSearch, LowRankMap, SupervisedDictionary):
         The kernel's gamma; None if it has none.
     search_seed_ : int
         With ``search="approximate"``: what the index of the training codes is made with.
-    sharpness_, doubt_ : float
+    inverse_temperature_, label_smoothing_ : float
         With ``calibrate=True``: what makes probabilities of scores (see ``predict_proba``).
 
     Notes
@@ -337,10 +337,10 @@ class KSADClassifier(SeededSearch, LowRankMap, SupervisedDictionary):
         start = orthonormal_start(F, rank, rng)
         weights = self._weights(F, labels, start)
         map_ = _Map(linearizer, metric, order, labels, weights)
-        watch = CallbackWatch(self, X, int(self.max_iter), map_.attributes)
+        watch = PassReporter(self, X, int(self.max_iter), map_.attributes)
         state = learn_ksad(
             F, labels, start, weights, max_iter=int(self.max_iter), tol=float(self.tol),
-            scatter=self.scatter, watch=watch,
+            scatter=self.scatter, observer=watch,
         )  # fmt: skip
         self.__dict__.update(map_.attributes(state))
         self._calibrate(X, given)
@@ -410,7 +410,7 @@ class KSADClassifier(SeededSearch, LowRankMap, SupervisedDictionary):
             # There are as many atoms as coordinates: inner products have the norm of the row.
             corr = machine(corr).unit_rows(corr)
             energy = machine(corr).squared_norms(corr)
-        return GivenProblem(np.eye(self.n_atoms_, dtype=dtype), corr, energy, trusted=True)
+        return GivenProblem(np.eye(self.n_atoms_, dtype=dtype), corr, energy, assume_psd=True)
 
     def _expansion(self) -> Expansion:
         """Return the atoms at unit norm in feature space; in the metric they are so already."""
@@ -492,18 +492,18 @@ class KSADClassifier(SeededSearch, LowRankMap, SupervisedDictionary):
     def _check_atoms(self, n_atoms: int, n_features: int) -> None:
         n_anchors = self._check_rows_held("anchors_", n_features)
         for name in ("dual_coef_", "analysis_coef_"):
-            held_floats(self, name, (n_anchors, n_atoms))
+            require_floats(self, name, (n_anchors, n_atoms))
         if not self._precomputed:
-            held_floats(self, "components_", (n_atoms, n_features))
+            require_floats(self, "components_", (n_atoms, n_features))
 
     def _check_decision(self, n_classes: int, n_atoms: int) -> None:
-        n_rows = len(held_floats(self, "codes_", (None, n_atoms)))
-        if len(np.unique(held_rows(self, "labels_", n_classes, n_rows))) < n_classes:
+        n_rows = len(require_floats(self, "codes_", (None, n_atoms)))
+        if len(np.unique(require_rows(self, "labels_", n_classes, n_rows))) < n_classes:
             raise ValueError("KSADClassifier.labels_ must hold every class.")
-        held_count(self, "n_neighbors_", high=n_rows)
+        require_count(self, "n_neighbors_", high=n_rows)
         check_flag("in_metric_", held(self, "in_metric_"))
         self._check_held_seed()
-        if not held_number(self, "l1_weight_") >= 0:
+        if not require_number(self, "l1_weight_") >= 0:
             raise ValueError("KSADClassifier.l1_weight_ must be at least 0.")
 
     def __setstate__(self, state: dict[str, Any]) -> None:

@@ -15,10 +15,10 @@ from kernelatoms.engine import machine
 from kernelatoms.estimators.classifiers.supervised import SupervisedDictionary
 from kernelatoms.estimators.devices.tensors import cpu_alone
 from kernelatoms.estimators.learners.base import GreedyParameters, pass_attributes
-from kernelatoms.estimators.learners.watching import CallbackWatch
+from kernelatoms.estimators.learners.watching import PassReporter
 from kernelatoms.estimators.naming import unnamed
 from kernelatoms.estimators.rollback import or_unchanged
-from kernelatoms.estimators.state_checks import held_floats
+from kernelatoms.estimators.state_checks import require_floats
 from kernelatoms.estimators.unused_arguments import refuse_unused
 from kernelatoms.estimators.validation import (
     check_count,
@@ -29,11 +29,11 @@ from kernelatoms.estimators.validation import (
 from kernelatoms.features.memory import check_fits
 from kernelatoms.learning.ksvd import KSVDUpdate
 from kernelatoms.learning.labels import (
-    apart,
+    allocate_atoms,
     atoms_with_map,
     class_atoms,
     label_map,
-    shared_out,
+    split_joint_atoms,
     with_labels,
 )
 from kernelatoms.learning.loop import learn
@@ -93,7 +93,7 @@ class LabelDictionary(GreedyParameters, SupervisedDictionary):
         X, self.classes_, labels = validate_labelled(self, X, y)
         n_classes = len(self.classes_)
         self._check_calibration(np.bincount(labels))
-        counts = shared_out(self._choose_n_atoms(X, n_classes), np.bincount(labels))
+        counts = allocate_atoms(self._choose_n_atoms(X, n_classes), np.bincount(labels))
         owners = np.repeat(np.arange(n_classes), counts)
         n_features = X.shape[1]
         self.n_nonzero_coefs_ = self._choose_n_nonzero(n_features, min(n_features, len(owners)))
@@ -116,7 +116,7 @@ class LabelDictionary(GreedyParameters, SupervisedDictionary):
             return label_map(codes, labels, n_classes, energy * float(self.ridge), scale)
 
         def attributes(state: LearnerState) -> dict[str, Any]:
-            atoms, map_ = apart(state.best, weights)
+            atoms, map_ = split_joint_atoms(state.best, weights)
             return {
                 "components_": atoms,
                 "coef_": map_ if self._map_decides(weights) else mapped(atoms),
@@ -124,7 +124,7 @@ class LabelDictionary(GreedyParameters, SupervisedDictionary):
                 **pass_attributes(state),
             }
 
-        watch = CallbackWatch(self, X, int(self.max_iter), attributes)
+        watch = PassReporter(self, X, int(self.max_iter), attributes)
         rng = check_random_state(self.random_state)
         start = class_atoms(
             X, labels, counts, self.n_nonzero_coefs_,
@@ -197,7 +197,7 @@ class LabelDictionary(GreedyParameters, SupervisedDictionary):
 
     def _check_decision(self, n_classes: int, n_atoms: int) -> None:
         self._check_nonzeros(n_atoms)
-        held_floats(self, "coef_", (n_classes, n_atoms))
+        require_floats(self, "coef_", (n_classes, n_atoms))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -263,7 +263,7 @@ class DKSVDClassifier(LabelDictionary):
         The pass of the lowest objective, counted from 0.
     n_atoms_, n_nonzero_coefs_, n_iter_ : int
         What the data allowed, and the passes run.
-    sharpness_, doubt_ : float
+    inverse_temperature_, label_smoothing_ : float
         With ``calibrate=True``: what makes probabilities of scores (see ``predict_proba``).
 
     Notes
@@ -398,7 +398,7 @@ class LCKSVDClassifier(LabelDictionary):
         The pass of the lowest objective, counted from 0.
     n_atoms_, n_nonzero_coefs_, n_iter_ : int
         What the data allowed, and the passes run.
-    sharpness_, doubt_ : float
+    inverse_temperature_, label_smoothing_ : float
         With ``calibrate=True``: what makes probabilities of scores (see ``predict_proba``).
 
     Notes

@@ -4,7 +4,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from kernelatoms.engine import lives_elsewhere
+from kernelatoms.engine import is_device_array
 from kernelatoms.estimators.classifiers.search_seed import SeededSearch
 from kernelatoms.estimators.classifiers.training_dictionary import Locality, check_approximate
 from kernelatoms.estimators.maps.kernel_choice import KernelChoice
@@ -92,15 +92,15 @@ class NeighborChoice(SeededSearch, KernelChoice):
             "n_neighbors", check_count("n_neighbors", self.n_neighbors), len(rows),
             "there are training rows",
         )  # fmt: skip
-        if lives_elsewhere(rows):
+        if is_device_array(rows):
             self._check_elsewhere()
         if self.distance is not None:
-            self.distance_ = self._make_distance(self.distance).settled(rows)
+            self.distance_ = self._make_distance(self.distance).fitted_to(rows)
         if self.n_coarse is not None:
-            self.coarse_distance_ = self._make_distance(self.coarse_distance).settled(rows)
+            self.coarse_distance_ = self._make_distance(self.coarse_distance).fitted_to(rows)
         for distance in (self.distance_, self.coarse_distance_):
             if distance is not None:
-                distance.compare(distance.describe(rows[:1]), distance.describe(rows[:2]))
+                distance.compare(distance.featurize(rows[:1]), distance.featurize(rows[:2]))
         if self.search == "approximate":
             first = self.distance_ if self.n_coarse is None else self.coarse_distance_
             check_approximate(first, self._kernel())
@@ -164,4 +164,4 @@ class NeighborChoice(SeededSearch, KernelChoice):
         self._check_held_seed()
         for name in ("distance_", "coarse_distance_"):
             if held(self, name) is not None:
-                make_distance(held(self, name)).describe(rows[:1])  # refuses what it lacks
+                make_distance(held(self, name)).featurize(rows[:1])  # refuses what it lacks

@@ -24,10 +24,10 @@ from sklearn.metrics import accuracy_score
 from sklearn.model_selection import StratifiedKFold
 from sklearn.utils import get_tags
 
-from kernelatoms.engine import on_host
+from kernelatoms.engine import to_numpy
 from kernelatoms.estimators.devices.tensors import takes_tensors
 from kernelatoms.estimators.naming import unnamed
-from kernelatoms.estimators.state_checks import held_number
+from kernelatoms.estimators.state_checks import require_number
 from kernelatoms.similarity.base import check_flag
 
 Array = NDArray[Any]
@@ -47,8 +47,8 @@ class Probabilities:
 
     calibrate: bool
     classes_: Array
-    sharpness_: float
-    doubt_: float
+    inverse_temperature_: float
+    label_smoothing_: float
 
     @takes_tensors
     @sparse_in_blocks
@@ -69,11 +69,13 @@ class Probabilities:
         probabilities : array of shape (n_samples, n_classes)
         """
         X = self._validated(X)
-        if not self.calibrate or not hasattr(self, "sharpness_"):
+        if not self.calibrate or not hasattr(self, "inverse_temperature_"):
             shares, best = self._shares_of_classes(X)
             return first_largest(shares, best)
         evidence, best = self._evidence(X)
-        return first_largest(probabilities(evidence, self.sharpness_, self.doubt_), best)
+        return first_largest(
+            probabilities(evidence, self.inverse_temperature_, self.label_smoothing_), best
+        )
 
     @takes_tensors
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
@@ -92,13 +94,13 @@ class Probabilities:
         -------
         float
         """
-        labels = on_host(self.predict(X))  # type: ignore[attr-defined]
+        labels = to_numpy(self.predict(X))  # type: ignore[attr-defined]
         return float(accuracy_score(y, labels, sample_weight=sample_weight))
 
     def _labels(self, numbers: NDArray[np.intp]) -> Array:
         """Return the labels of classes by number (n,), numbers where the classes have such."""
         if self.classes_.dtype.kind not in "biuf":
-            return self.classes_[on_host(numbers)]
+            return self.classes_[to_numpy(numbers)]
         return np.asarray(self.classes_, like=numbers)[numbers]
 
     def _validated(self, X: Any) -> Array:
@@ -125,7 +127,7 @@ class Probabilities:
 
     def _calibrate(self, X: Array, labels: NDArray[np.intp], weights: Array | None = None) -> None:
         """Learn the sharpness, if asked to, from rows that copies have not learned from."""
-        for name in ("sharpness_", "doubt_"):  # of an earlier fit
+        for name in ("inverse_temperature_", "label_smoothing_"):  # of an earlier fit
             vars(self).pop(name, None)
         if not self.calibrate:
             return
@@ -143,20 +145,24 @@ class Probabilities:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # the fit itself has warned
                 copy.fit(rows, labels[kept], **given)
-                evidence[left_out] = on_host(copy._evidence(copy._validated(new))[0])
+                evidence[left_out] = to_numpy(copy._evidence(copy._validated(new))[0])
         # None of n left-out rows wrong: about one of n + 2 others may be, by Laplace's rule.
-        self.doubt_ = 1.0 / (len(X) + 2)
-        self.sharpness_ = likeliest_sharpness(evidence, labels, self.doubt_, weights)
+        self.label_smoothing_ = 1.0 / (len(X) + 2)
+        self.inverse_temperature_ = likeliest_sharpness(
+            evidence, labels, self.label_smoothing_, weights
+        )
 
     def _check_sharpness(self) -> None:
         """Refuse a sharpness that is none; models saved before there was one have none."""
         check_flag("calibrate", self.calibrate)
-        if "sharpness_" not in vars(self):
+        if "inverse_temperature_" not in vars(self):
             return
-        if not held_number(self, "sharpness_") > 0:
-            raise ValueError(f"{type(self).__name__}.sharpness_ must be above 0.")
-        if not 0 <= held_number(self, "doubt_") < 1:
-            raise ValueError(f"{type(self).__name__}.doubt_ must be at least 0 and below 1.")
+        if not require_number(self, "inverse_temperature_") > 0:
+            raise ValueError(f"{type(self).__name__}.inverse_temperature_ must be above 0.")
+        if not 0 <= require_number(self, "label_smoothing_") < 1:
+            raise ValueError(
+                f"{type(self).__name__}.label_smoothing_ must be at least 0 and below 1."
+            )
 
 
 def probabilities(evidence: Array, sharpness: float, doubt: float) -> Array:

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from kernelatoms.coding.codes import as_csr, ragged, row_starts, stacked_csr
 from kernelatoms.coding.decisions import ClassParts, parts_of_sparse_codes, parts_of_vectors
 from kernelatoms.coding.robust import RobustDictionary, warn_unsettled
-from kernelatoms.engine import lives_elsewhere, machine, on_host
+from kernelatoms.engine import is_device_array, machine, to_numpy
 from kernelatoms.estimators.classifiers.neighbor_choice import NeighborChoice
 from kernelatoms.estimators.classifiers.probabilities import Probabilities
 from kernelatoms.estimators.classifiers.training_dictionary import LocalProblems, TrainingDictionary
@@ -25,8 +25,8 @@ from kernelatoms.estimators.state_checks import (
     check_features,
     check_labels,
     held,
-    held_floats,
-    held_rows,
+    require_floats,
+    require_rows,
 )
 from kernelatoms.estimators.validation import (
     check_choice,
@@ -142,7 +142,7 @@ class RepresentationClassifier(Probabilities, NeighborChoice, ClassifierMixin, B
     def _check_memory(self, X: Array) -> None:
         """Refuse rows whose Gram matrix ``predict`` would need and cannot have."""
         n_rows = len(X)
-        if self.residual_norm == "l1" and lives_elsewhere(X):
+        if self.residual_norm == "l1" and is_device_array(X):
             raise ValueError(
                 "residual_norm='l1' is coded on the CPU alone: give rows of the CPU "
                 "(kernelatoms.to_device(X, 'cpu')), or use residual_norm='l2'."
@@ -171,7 +171,7 @@ class RepresentationClassifier(Probabilities, NeighborChoice, ClassifierMixin, B
             return
         rng = check_random_state(self.random_state)
         gram = in_space.atoms.gram
-        psi = np.asarray(projection.coefficients(on_host(gram), labels, rng), np.float64)
+        psi = np.asarray(projection.coefficients(to_numpy(gram), labels, rng), np.float64)
         if psi.ndim != 2 or len(psi) != len(labels) or not np.isfinite(psi).all():
             raise ValueError(
                 f"projection must return finite coefficients of shape ({len(labels)}, "
@@ -526,9 +526,9 @@ class RepresentationClassifier(Probabilities, NeighborChoice, ClassifierMixin, B
         self._check_sharpness()
         check_random_state(self.random_state)
         n_features, n_classes = check_features(self), check_labels(self, "classes_")
-        rows = held_floats(self, "dictionary_", (None, n_features))
+        rows = require_floats(self, "dictionary_", (None, n_features))
         self._check_kernel(n_features)
-        labels = held_rows(self, "labels_", n_classes, len(rows))
+        labels = require_rows(self, "labels_", n_classes, len(rows))
         if len(np.unique(labels)) != n_classes:
             raise ValueError(f"{type(self).__name__}.labels_ must hold every class.")
         if self._precomputed:
@@ -542,7 +542,7 @@ class RepresentationClassifier(Probabilities, NeighborChoice, ClassifierMixin, B
             if held(self, "projection_") is not None:
                 raise ValueError("projection_ must be None, of this projection.")
         else:
-            if not held_floats(self, "projection_", (len(rows), None)).shape[1]:
+            if not require_floats(self, "projection_", (len(rows), None)).shape[1]:
                 raise ValueError("projection_ must have columns.")
         self._check_held_neighbors(rows)
 

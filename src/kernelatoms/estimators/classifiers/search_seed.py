@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from kernelatoms.estimators.state_checks import held_count
+from kernelatoms.estimators.state_checks import require_count
 
 _LARGEST = int(np.iinfo(np.int32).max)
 
@@ -36,7 +36,7 @@ class SeededSearch:
     def _check_held_seed(self) -> None:
         """Refuse a fitted attribute that is no seed."""
         if "search_seed_" in vars(self):
-            held_count(self, "search_seed_", low=0, high=_LARGEST)
+            require_count(self, "search_seed_", low=0, high=_LARGEST)
 
 
 def _drawn(random_state: Any) -> int:

@@ -18,9 +18,9 @@ from kernelatoms.estimators.state_checks import (
     check_features,
     check_labels,
     check_passes,
-    held_count,
-    held_floats,
-    held_rows,
+    require_count,
+    require_floats,
+    require_rows,
 )
 from kernelatoms.estimators.validation import check_count, check_real
 from kernelatoms.similarity.base import check_flag
@@ -149,16 +149,16 @@ class SupervisedDictionary(OverRows, ClassifierMixin, DictionaryCoder, Probabili
         self._check_sharpness()
         check_passes(self)
         n_features, n_classes = check_features(self), check_labels(self, "classes_")
-        n_atoms = held_count(self, "n_atoms_")
+        n_atoms = require_count(self, "n_atoms_")
         self._check_atoms(n_atoms, n_features)
-        owners = held_rows(self, "atom_classes_", n_classes, n_atoms)
+        owners = require_rows(self, "atom_classes_", n_classes, n_atoms)
         if np.any(np.diff(owners) < 0):
             raise ValueError(f"{type(self).__name__}.atom_classes_ must be in the classes' order.")
         self._check_decision(n_classes, n_atoms)
 
     def _check_atoms(self, n_atoms: int, n_features: int) -> None:
         """Refuse atoms that are not so many over these features."""
-        held_floats(self, "components_", (n_atoms, n_features))
+        require_floats(self, "components_", (n_atoms, n_features))
 
     def _check_decision(self, n_classes: int, n_atoms: int) -> None:
         """Refuse fitted attributes of the decision that do not belong to so many atoms."""

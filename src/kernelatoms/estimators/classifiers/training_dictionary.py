@@ -121,14 +121,14 @@ class TrainingDictionary:
         if isinstance(self.kernel, PrecomputedKernel):
             numbers = np.arange(self.n_atoms, like=self.rows)[:, None]
             return KernelAtoms(Expansion(self.kernel, numbers), self.rows)
-        described = self.kernel.described(self.rows.shape[1])
-        return KernelAtoms(Expansion(described, self.kernel.describe(self.rows)))
+        described = self.kernel.for_features(self.rows.shape[1])
+        return KernelAtoms(Expansion(described, self.kernel.featurize(self.rows)))
 
     def in_feature_space(self, X: Array) -> CodingProblem:
         """Return rows X over the mapped rows."""
         if isinstance(self.atoms, LinearAtoms):
             return LinearProblem(X, self.atoms, complete=True)
-        return KernelProblem(self.kernel.describe(X), self.atoms)
+        return KernelProblem(self.kernel.featurize(X), self.atoms)
 
     def mapped(self, X: Array) -> Array:
         """Return Psi' k(D, x) of rows, (n, n_components), in float64."""
@@ -284,7 +284,7 @@ class TrainingDictionary:
         if isinstance(self.atoms, LinearAtoms):
             corr = np.matvec(self.rows[own], X)
         else:
-            signals, anchors = self.kernel.describe(X), self.atoms.expansion.anchors
+            signals, anchors = self.kernel.featurize(X), self.atoms.expansion.anchors
             corr = stack_values(self.atoms.kernel, signals[:, None], anchors[own])[:, 0]
         far = self.atoms.norms2[own] - 2.0 * corr  # |phi(x) - phi(d)|^2, up to k(x, x)
         order = np.argsort(np.where(near < 0, np.inf, far), axis=1, kind="stable")[:, :k]

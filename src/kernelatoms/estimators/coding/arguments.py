@@ -22,7 +22,7 @@ from kernelatoms.features.consistent_estimates import consistent_estimates
 from kernelatoms.features.expansion import Expansion
 from kernelatoms.features.memory import check_fits
 from kernelatoms.similarity import LinearKernel, PrecomputedKernel, make_kernel
-from kernelatoms.similarity.given import check_kernel, check_machine, is_precomputed
+from kernelatoms.similarity.factory import check_kernel, check_machine, is_precomputed
 from kernelatoms.similarity.missing import rows_with_missing
 
 Array = NDArray[Any]

@@ -18,9 +18,9 @@ Array = NDArray[Any]
 
 
 # Steps that make the norms of rows 1.
-_UNIT = ("Normalizer", "UnitRows")
+_UNIT = ("Normalizer", "RowNormalizer")
 # Steps that fill gaps and change nothing else.
-_FILLING = ("FillFromNearest", "FillToLearn")
+_FILLING = ("NearestImputer", "TrainingImputer")
 
 
 class Decoded(NamedTuple):

@@ -11,7 +11,7 @@ from kernelatoms.coding import fksc, ksc, lasso, omp, ridge, threshold
 from kernelatoms.coding import lasso_path as path_of
 from kernelatoms.coding.codes import Codes
 from kernelatoms.coding.problem import CodingProblem
-from kernelatoms.engine import lives_elsewhere
+from kernelatoms.engine import is_device_array
 from kernelatoms.estimators.coding.arguments import (
     check_alpha,
     check_candidates,
@@ -234,7 +234,7 @@ def sparse_encode(
 
 
 def _refuse_devices(method: str, X: Array) -> None:
-    if lives_elsewhere(X):
+    if is_device_array(X):
         raise ValueError(
             f"method={method!r} is there to compare with and runs on the CPU alone; use "
             "method='lasso', which has the same minimum, or kernelatoms.to_device(X, 'cpu')."

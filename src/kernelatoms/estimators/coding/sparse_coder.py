@@ -12,7 +12,7 @@ from kernelatoms.engine import is_array
 from kernelatoms.estimators.base import Bring, Estimator
 from kernelatoms.estimators.coding.encode import sparse_encode
 from kernelatoms.estimators.devices.border import by_rows, learn
-from kernelatoms.estimators.state_checks import check_features, held_count
+from kernelatoms.estimators.state_checks import check_features, require_count
 from kernelatoms.estimators.unused_arguments import METHODS, TAKEN_BY, refuse_of_other_methods
 from kernelatoms.estimators.validation import (
     FLOATS,
@@ -222,7 +222,7 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
             check_count("n_nonzero_coefs", self.n_nonzero_coefs)
         n_features = check_features(self)
         atoms = check_dictionary("dictionary", self.dictionary, n_features, np.float64)
-        held_count(self, "n_atoms_", low=len(atoms), high=len(atoms))
+        require_count(self, "n_atoms_", low=len(atoms), high=len(atoms))
 
     @property
     def _n_features_out(self) -> int:

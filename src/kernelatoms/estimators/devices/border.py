@@ -23,9 +23,10 @@ import scipy.sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils._set_output import _get_output_config
 
-from kernelatoms.engine import lives_elsewhere
+from kernelatoms.engine import is_device_array
 from kernelatoms.estimators.devices import streaming
 from kernelatoms.estimators.devices.conversion import (
+    all_to_numpy,
     enter,
     holds_tensor,
     is_tensor,
@@ -33,7 +34,6 @@ from kernelatoms.estimators.devices.conversion import (
     matrices,
     place_of,
     rebuilt,
-    all_to_numpy,
     torch_side,
 )
 from kernelatoms.estimators.devices.use_device import chosen_device, on_the_cpu
@@ -88,7 +88,7 @@ def by_rows(
         if frames:
             call.refuse_frames()
         return call.answer(work)
-    if device is None or lives_elsewhere(X):
+    if device is None or is_device_array(X):
         return work(X, **lines, **shared)
     stream = streaming.Stream(X, name, owner, device, lines, shared)
     if stream.is_possible():
@@ -111,7 +111,7 @@ def at_once(
         return work(X, **shared)
     if (call := _Call(X, owner, name, _NONE, shared)).has_tensors():
         return call.answer(work)
-    if device is None or lives_elsewhere(X):
+    if device is None or is_device_array(X):
         return work(X, **shared)
     stream = streaming.Stream(X, name, owner, device, _NONE, shared)
     if stream.is_possible():
@@ -145,7 +145,7 @@ def learn(
         call = _Call(X, owner, name, _NONE, _NONE)
         if call.has_tensors() or is_tensor(y):
             return call.learn(lambda rows: work(rows, *labels), y)
-        if device is None or lives_elsewhere(X):
+        if device is None or is_device_array(X):
             return work(X, *labels)
         stream = streaming.Stream(X, name, owner, device, _NONE, _NONE, learns=True)
         if stream.is_possible():
@@ -175,7 +175,7 @@ def as_labels(y: Any) -> Any:
     """Return labels, or weights of rows, which are looked at on the CPU."""
     if is_tensor(y):
         return enter(y.cpu(), "y")
-    return all_to_numpy(y) if lives_elsewhere(y) else y
+    return all_to_numpy(y) if is_device_array(y) else y
 
 
 def check_is_on_cpu(what: str, name: str, array: Any) -> None:
@@ -224,7 +224,7 @@ class _Call:
         values = (self.X, *self.lines.values(), *self.shared.values())
         models = (self.owner, *self.shared.values())
         return any(map(is_tensor, values)) or (
-            not lives_elsewhere(self.X)
+            not is_device_array(self.X)
             and any(holds_tensor(model) for model in models if isinstance(model, BaseEstimator))
         )
 

@@ -16,7 +16,7 @@ import scipy.sparse
 from sklearn.base import BaseEstimator
 
 from kernelatoms.coding.codes import as_csr
-from kernelatoms.engine import lives_elsewhere, on_host
+from kernelatoms.engine import is_device_array, to_numpy
 from kernelatoms.learning.state import LearnerState
 
 
@@ -36,7 +36,7 @@ def place_of(value: Any) -> str | None:
     """Return where an array is: "cpu", or the name of a device; None of anything else."""
     if isinstance(value, np.ndarray):
         return "cpu"
-    if is_tensor(value) or lives_elsewhere(value):
+    if is_tensor(value) or is_device_array(value):
         place: str | None = torch_side().place_of(value)
         return place
     return None
@@ -60,10 +60,10 @@ def leave(value: Any, device: Any) -> Any:
 
 def all_to_numpy(value: Any) -> Any:
     """Return an answer, or what was learned, with numpy arrays for those of a device."""
-    if lives_elsewhere(value):
+    if is_device_array(value):
         if not hasattr(value, "indptr"):
-            return on_host(value)
-        data, indices, indptr = map(on_host, (value.data, value.indices, value.indptr))
+            return to_numpy(value)
+        data, indices, indptr = map(to_numpy, (value.data, value.indices, value.indptr))
         return as_csr(data, indices, indptr, value.shape[1])
     if isinstance(value, tuple) and hasattr(value, "_fields"):
         return type(value)(*(all_to_numpy(part) for part in value))
@@ -73,7 +73,7 @@ def all_to_numpy(value: Any) -> Any:
 def to_machine(value: Any, like: Any) -> Any:
     """Return an array of a model as the engine works on it where ``like`` is."""
     value = enter(value, "_")
-    if not lives_elsewhere(like) or lives_elsewhere(value):
+    if not is_device_array(like) or is_device_array(value):
         return value
     numbers = isinstance(value, np.ndarray) and value.dtype.kind in "biuf"
     if not numbers and not scipy.sparse.issparse(value):
@@ -138,7 +138,7 @@ def converted(value: Any, make: Callable[[Any], Any]) -> Any:
     if scipy.sparse.issparse(value):
         rows = value.tocsr()
         return torch_side().sparse_tensor(rows.indptr, rows.indices, rows.data, rows.shape)
-    if lives_elsewhere(value):
+    if is_device_array(value):
         return make(value)
     if isinstance(value, np.ndarray):
         return make(value) if value.dtype.kind in "biuf" else value
@@ -174,7 +174,7 @@ def is_leaf(value: Any) -> bool:
     """Whether a value is an array of any kind."""
     return (
         isinstance(value, np.ndarray)
-        or lives_elsewhere(value)
+        or is_device_array(value)
         or scipy.sparse.issparse(value)
         or is_tensor(value)
     )

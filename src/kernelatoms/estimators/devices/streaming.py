@@ -15,7 +15,7 @@ import scipy.sparse
 from sklearn.base import BaseEstimator
 
 from kernelatoms.coding.codes import as_csr, row_starts
-from kernelatoms.engine import lives_elsewhere
+from kernelatoms.engine import is_device_array
 from kernelatoms.estimators.devices.conversion import is_leaf, matrices, rebuilt, to_machine
 from kernelatoms.estimators.devices.use_device import VARIABLE, forget_all
 from kernelatoms.features.memory import check_fits
@@ -223,7 +223,7 @@ class _Answer:
             arrays = (answer.data, answer.indices, answer.indptr)
             self.sparse.append((*(fetch(array).copy() for array in arrays), answer.shape[1]))
         else:
-            rows = fetch(answer) if lives_elsewhere(answer) else answer
+            rows = fetch(answer) if is_device_array(answer) else answer
             if self.dense is None:
                 self.dense = np.empty((self.n_rows, *rows.shape[1:]), rows.dtype)
             self.dense[start:stop] = rows

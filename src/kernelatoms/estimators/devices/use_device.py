@@ -56,7 +56,7 @@ def use_device(device: Any) -> Iterator[None]:
     Notes
     -----
     ``sparse_encode``, ``lasso_path``, ``SparseCoder``, ``KSVD``, ``MOD``, ``KernelKSVD``,
-    ``KernelMOD``, ``KernelLinearizer``, ``UnitRows``, ``ClassDictionaryClassifier``,
+    ``KernelMOD``, ``KernelLinearizer``, ``RowNormalizer``, ``ClassDictionaryClassifier``,
     ``CRCClassifier`` and ``SRCClassifier`` work on the device, alone and in pipelines. Everything
     else is computed on the CPU, and so are data frames, lists, sparse rows and
     ``inverse_transform``. What these methods do on the CPU alone (rows with missing values, some

@@ -18,7 +18,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer, Normalizer
 from sklearn.utils.validation import check_is_fitted
 
-from kernelatoms.estimators.maps.row_normalizer import UnitRows
+from kernelatoms.estimators.maps.row_normalizer import RowNormalizer
 
 Array = NDArray[Any]
 
@@ -82,7 +82,7 @@ def undo_directions(step: Any, directions: Array) -> Array:
     Rows scaled to unit norm keep their directions. Steps that bend them, or have no inverse, are
     refused.
     """
-    if isinstance(step, Normalizer) or (isinstance(step, UnitRows) and step.offset is None):
+    if isinstance(step, Normalizer) or (isinstance(step, RowNormalizer) and step.offset is None):
         return directions
     one_way = isinstance(step, FunctionTransformer) and not (
         step.func is None or step.inverse_func is not None

@@ -10,13 +10,13 @@ from kernelatoms.coding.problem import CodingProblem
 from kernelatoms.coding.pursuits import OMP, Pursuit
 from kernelatoms.estimators.coding.dictionary_coder import DictionaryCoder
 from kernelatoms.estimators.devices.border import at_once
-from kernelatoms.estimators.learners.watching import CallbackWatch
+from kernelatoms.estimators.learners.watching import PassReporter
 from kernelatoms.estimators.naming import unnamed
 from kernelatoms.estimators.state_checks import (
     check_features,
     check_learner_parameters,
     check_passes,
-    held_count,
+    require_count,
 )
 from kernelatoms.estimators.validation import (
     check_choice,
@@ -109,7 +109,7 @@ class DictionaryLearner(DictionaryCoder):
         check_learner_parameters(self)
         self._check_share()
         check_passes(self)
-        self._check_atoms(held_count(self, "n_atoms_"), check_features(self))
+        self._check_atoms(require_count(self, "n_atoms_"), check_features(self))
 
     def _check_atoms(self, n_atoms: int, n_features: int) -> None:
         """Refuse fitted attributes that are not those of so many atoms over these features."""
@@ -165,7 +165,7 @@ class DictionaryLearner(DictionaryCoder):
         update = self._update()
         if hasattr(update, "take_batch"):
             check_sums_fit(*state.dictionary.shape)
-        watch = CallbackWatch(self, X, int(self.max_iter), attributes)
+        watch = PassReporter(self, X, int(self.max_iter), attributes)
         learn(
             problem_of, rows, self._pursuit(), update, state, max_iter=int(self.max_iter),
             tol=float(self.tol), change_tol=self.change_tol, watch=watch,
@@ -211,7 +211,7 @@ class GreedyParameters:
 
     def _check_nonzeros(self, n_atoms: int) -> None:
         """Refuse more nonzeros than there are atoms."""
-        held_count(self, "n_nonzero_coefs_", high=n_atoms)
+        require_count(self, "n_nonzero_coefs_", high=n_atoms)
 
     def _most_nonzeros(self, n_atoms: int) -> int:
         """Return how many nonzeros make sense over so many atoms."""

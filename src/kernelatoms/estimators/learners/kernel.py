@@ -9,7 +9,7 @@ from sklearn.callback import with_callbacks
 from sklearn.utils import check_random_state
 
 from kernelatoms.coding.problem import CodingProblem, LinearProblem
-from kernelatoms.engine import is_array, machine, on_host
+from kernelatoms.engine import is_array, machine, to_numpy
 from kernelatoms.estimators.devices.tensors import takes_tensors
 from kernelatoms.estimators.learners.base import (
     GreedyParameters,
@@ -263,7 +263,7 @@ class KernelLearner(GreedyParameters, KernelDictionary):
 
     def _row_numbers(self, name: str, given: Any, n_rows: int) -> Array:
         """Return numbers of training rows as a column."""
-        rows = on_host(given) if is_array(given) else np.asarray(given)
+        rows = to_numpy(given) if is_array(given) else np.asarray(given)
         if rows.ndim != 1 or rows.dtype.kind not in "iu" or not len(rows):
             raise ValueError(f"With kernel='precomputed', {name} must be a list of row numbers.")
         if rows.min() < 0 or rows.max() >= n_rows:

@@ -12,7 +12,7 @@ from kernelatoms.coding.problem import CodingProblem, KernelProblem
 from kernelatoms.estimators.learners.base import DictionaryLearner
 from kernelatoms.estimators.maps.kernel_choice import KernelChoice
 from kernelatoms.estimators.naming import unnamed
-from kernelatoms.estimators.state_checks import held_floats
+from kernelatoms.estimators.state_checks import require_floats
 from kernelatoms.features.consistent_estimates import consistent_estimates
 from kernelatoms.features.expansion import Expansion
 from kernelatoms.features.linear_algebra import block_diagonal
@@ -89,10 +89,10 @@ class KernelDictionary(KernelChoice, DictionaryLearner):
 
     def _check_atoms(self, n_atoms: int, n_features: int) -> None:
         n_anchors = self._check_rows_held("anchors_", n_features)
-        held_floats(self, "dual_coef_", (n_anchors, n_atoms))
-        held_floats(self, "atom_gram_", (n_atoms, n_atoms))
+        require_floats(self, "dual_coef_", (n_anchors, n_atoms))
+        require_floats(self, "atom_gram_", (n_atoms, n_atoms))
         if not self._precomputed:
-            held_floats(self, "components_", (n_atoms, n_features))
+            require_floats(self, "components_", (n_atoms, n_features))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

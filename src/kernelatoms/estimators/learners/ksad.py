@@ -17,7 +17,7 @@ from kernelatoms.estimators.learners.kernel_dictionary import KernelDictionary
 from kernelatoms.estimators.maps.linearizer import SOLVERS, KernelLinearizer
 from kernelatoms.estimators.maps.low_rank_map import DEFAULT_ATOMS, LowRankMap
 from kernelatoms.estimators.rollback import or_unchanged
-from kernelatoms.estimators.state_checks import check_learner_state, check_moments, held_number
+from kernelatoms.estimators.state_checks import check_learner_state, check_moments, require_number
 from kernelatoms.estimators.validation import (
     check_choice,
     check_complete,
@@ -92,7 +92,7 @@ class KSAD(LowRankMap, KernelDictionary):
         Whether ``transform`` returns a CSR array or a dense one.
     forget : float, default=1
         Weight of the past at every ``partial_fit``, above 0 and at most 1: below 1, sums from
-        early, poor codes fade.
+        early, poor codes decay.
     random_state : int, RandomState or None
         Seeds the landmarks and the start, which is the orthonormal basis nearest to random rows.
 
@@ -234,7 +234,7 @@ class KSAD(LowRankMap, KernelDictionary):
         mapped, F, state = self._start(X) if first else self._go_on(X)
         learn_batch(
             lambda atoms: LinearProblem(F, atoms, complete=True), F, self._pursuit(),
-            self._update(), state, n_atoms=len(state.dictionary), fade=float(self.forget),
+            self._update(), state, n_atoms=len(state.dictionary), decay=float(self.forget),
         )  # fmt: skip
         self.__dict__.update(mapped.attributes(state))
         return self
@@ -347,7 +347,7 @@ class KSAD(LowRankMap, KernelDictionary):
 
     def _check_atoms(self, n_atoms: int, n_features: int) -> None:
         super()._check_atoms(n_atoms, n_features)
-        if not held_number(self, "l1_weight_") >= 0:
+        if not require_number(self, "l1_weight_") >= 0:
             raise ValueError("KSAD.l1_weight_ must be at least 0.")
         check_learner_state(
             self, n_atoms, n_atoms, lambda state: check_moments(state, "sums", n_atoms, n_atoms)

@@ -22,9 +22,9 @@ from kernelatoms.estimators.rollback import or_unchanged
 from kernelatoms.estimators.state_checks import (
     check_learner_state,
     held,
-    held_count,
-    held_floats,
-    held_number,
+    require_count,
+    require_floats,
+    require_number,
 )
 from kernelatoms.estimators.unused_arguments import (
     L1_METHODS,
@@ -43,15 +43,15 @@ from kernelatoms.estimators.validation import (
 from kernelatoms.features.expansion import Expansion
 from kernelatoms.features.preimage import decode_rows
 from kernelatoms.features.remembered import remember
-from kernelatoms.learning.gradients import within
+from kernelatoms.learning.gradients import project_to_ball
 from kernelatoms.learning.kscdl import GradientStep, PlainStep
 from kernelatoms.learning.loop import learn_batch
 from kernelatoms.learning.state import LearnerState
 from kernelatoms.similarity import Kernel, make_kernel
 from kernelatoms.similarity.base import check_flag
 from kernelatoms.similarity.contrast import blind_part
+from kernelatoms.similarity.factory import check_gradient
 from kernelatoms.similarity.gammas import GAMMA_WORDS, check_gamma
-from kernelatoms.similarity.given import check_gradient
 
 Array = NDArray[Any]
 
@@ -284,7 +284,7 @@ class KSCDL(KernelChoice, DictionaryLearner):
         n_atoms = len(state.dictionary) if first else self._n_atoms_of_batches(rows.shape[1])
         learn_batch(
             lambda atoms: self._problem_over(rows, atoms), rows, self._pursuit(), self._update(),
-            state, n_atoms=n_atoms, fade=(1 - 1 / (state.n_batches + 1)) ** _FORGETTING,
+            state, n_atoms=n_atoms, decay=(1 - 1 / (state.n_batches + 1)) ** _FORGETTING,
         )  # fmt: skip
         self.components_ = state.dictionary.astype(dtype, copy=False)
         self.__dict__.update(pass_attributes(state), state_=state)
@@ -400,7 +400,7 @@ class KSCDL(KernelChoice, DictionaryLearner):
             last: LearnerState | None = getattr(self, "state_", None)
             if last is not None and last.data == data:
                 return last
-            state = LearnerState.start(within(atoms, self.max_norm_), rng)
+            state = LearnerState.start(project_to_ball(atoms, self.max_norm_), rng)
         else:
             state = LearnerState.start(self._start(rows, rng), rng)
         state.data = data
@@ -421,10 +421,10 @@ class KSCDL(KernelChoice, DictionaryLearner):
                 n_atoms = self._choose_n_atoms(n_samples, n_features)
             if given is None:
                 return rows[rng.permutation(n_samples)[:n_atoms]]
-            return within(rng.standard_normal((n_atoms, n_features)), self.max_norm_)
+            return project_to_ball(rng.standard_normal((n_atoms, n_features)), self.max_norm_)
         start = check_dictionary("dict_init", given, n_features, np.float64)
         self._check_size("dict_init", len(start))
-        return within(start, self.max_norm_)
+        return project_to_ball(start, self.max_norm_)
 
     def _warn_of_empty_codes(self, X: Array) -> None:
         """Warn if most rows have the code 0, unless the kernel's blindness was warned of."""
@@ -479,17 +479,17 @@ class KSCDL(KernelChoice, DictionaryLearner):
     def _check_atoms(self, n_atoms: int, n_features: int) -> None:
         self._check_rows_held("components_", n_features, n_atoms)
         if held(self, "max_norm_") is not None:
-            held_number(self, "max_norm_")
+            require_number(self, "max_norm_")
         if not (self.dict_init is None or isinstance(self.dict_init, str)):
             check_dictionary("dict_init", self.dict_init, n_features, np.float64)
         if "state_" in vars(self):
             check_learner_state(
                 self, n_atoms, n_features,
-                lambda state: held_floats(state, "sums", (n_atoms, n_atoms)),
+                lambda state: require_floats(state, "sums", (n_atoms, n_atoms)),
             )  # fmt: skip
         else:  # a model file of format 1
-            held_floats(self, "curvature_", (n_atoms, n_atoms))
-            held_count(self, "n_steps_", low=0)
+            require_floats(self, "curvature_", (n_atoms, n_atoms))
+            require_count(self, "n_steps_", low=0)
 
     def _check_coding(self) -> None:
         check_gamma(self.gamma, words=(*GAMMA_WORDS, "search"))

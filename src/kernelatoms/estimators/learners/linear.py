@@ -22,7 +22,7 @@ from kernelatoms.estimators.learners.base import (
     pass_attributes,
 )
 from kernelatoms.estimators.naming import unnamed
-from kernelatoms.estimators.state_checks import check_learner_state, check_moments, held_floats
+from kernelatoms.estimators.state_checks import check_learner_state, check_moments, require_floats
 from kernelatoms.estimators.validation import (
     FLOATS,
     check_any,
@@ -34,7 +34,7 @@ from kernelatoms.estimators.validation import (
     validate_training,
 )
 from kernelatoms.learning.dead_atoms import atoms_from_rows, unit_rows
-from kernelatoms.learning.gradients import within
+from kernelatoms.learning.gradients import project_to_ball
 from kernelatoms.learning.loop import learn_batch
 from kernelatoms.learning.mod import BlockDescent, LeastSquares
 from kernelatoms.learning.state import LearnerState
@@ -163,7 +163,7 @@ class LinearLearner(OverRows, GreedyParameters, DictionaryLearner):
 
     def _check_atoms(self, n_atoms: int, n_features: int) -> None:
         self._check_nonzeros(n_atoms)
-        held_floats(self, "components_", (n_atoms, n_features))
+        require_floats(self, "components_", (n_atoms, n_features))
         if self.dict_init is not None:
             check_dictionary("dict_init", self.dict_init, n_features, np.float64)
         if "state_" in vars(self):
@@ -304,8 +304,8 @@ class MOD(LinearLearner):
         Whether ``transform`` returns a CSR array or a dense one.
     forget : float, optional
         Weight of the past at every ``partial_fit``, above 0 and at most 1: below 1, sums from
-        early, poor codes fade. By default 1 for greedy codes; with ``alpha`` batch t weighs the
-        past by (1 - 1/t)^3, so that early codes fade and late ones average.
+        early, poor codes decay. By default 1 for greedy codes; with ``alpha`` batch t weighs the
+        past by (1 - 1/t)^3, so that early codes decay and late ones average.
     random_state : int, RandomState or None
         Seeds the start.
 
@@ -408,7 +408,7 @@ class MOD(LinearLearner):
         self._settle_batch_nonzeros(X.shape[1], min(len(state.dictionary) + len(X), n_atoms))
         learn_batch(
             lambda atoms: LinearProblem(rows, atoms, complete=True), rows, self._pursuit(),
-            self._update(), state, n_atoms=n_atoms, fade=self._fade(state.n_batches + 1),
+            self._update(), state, n_atoms=n_atoms, decay=self._decay(state.n_batches + 1),
         )  # fmt: skip
         fitted = {"components_": state.dictionary, "state_": state, **pass_attributes(state)}
         self._set(**fitted)
@@ -494,7 +494,7 @@ class MOD(LinearLearner):
     def _check_start(self, name: str, given: Any, X: Array) -> Array:
         if self.alpha is None:
             return super()._check_start(name, given, X)
-        start = within(check_dictionary(name, given, X.shape[1], X.dtype), 1.0)
+        start = project_to_ball(check_dictionary(name, given, X.shape[1], X.dtype), 1.0)
         self._check_size(name, len(start))
         return start
 
@@ -539,7 +539,7 @@ class MOD(LinearLearner):
         tags.input_tags.allow_nan = self.alpha is None  # l1 codes are of complete rows
         return tags
 
-    def _fade(self, batch: int) -> float:
+    def _decay(self, batch: int) -> float:
         if self.forget is not None:
             return float(self.forget)
         return 1.0 if self.alpha is None else (1 - 1 / batch) ** _FORGETTING

@@ -1,4 +1,4 @@
-"""``CallbackWatch``: scikit-learn's callbacks follow the passes of a learner."""
+"""``PassReporter``: scikit-learn's callbacks follow the passes of a learner."""
 
 from collections.abc import Callable
 from typing import Any
@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 
 
-class CallbackWatch:
+class PassReporter:
     """Tell scikit-learn's callbacks (progress bars, early stopping) about every pass.
 
     ``attributes(state)`` are those of an estimator that would stop there; a state knows the

@@ -5,6 +5,6 @@
 - ``kernel_choice``: the kernel of an estimator, with the gamma that ``fit`` found.
 - ``bandwidth``: the width of a kernel, chosen on held-out rows.
 - ``preimage``: ``preimage``, rows for vectors of a feature space.
-- ``row_normalizer``: ``UnitRows``, rows to norm 1 by their observed entries.
-- ``imputers``: ``FillFromNearest`` and ``FillToLearn``, missing values.
+- ``row_normalizer``: ``RowNormalizer``, rows to norm 1 by their observed entries.
+- ``imputers``: ``NearestImputer`` and ``TrainingImputer``, missing values.
 """

@@ -1,4 +1,4 @@
-"""Missing values: ``FillFromNearest``; ``FillToLearn``, medians in learning, and only there."""
+"""Missing values: ``NearestImputer``; ``TrainingImputer``, medians in learning, and only there."""
 
 from typing import Any, Self
 
@@ -9,7 +9,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from kernelatoms.estimators.devices.tensors import cpu_alone
-from kernelatoms.estimators.state_checks import check_features, held_floats
+from kernelatoms.estimators.state_checks import check_features, require_floats
 from kernelatoms.estimators.validation import FLOATS, check_count
 from kernelatoms.features.nearest_imputation import fill_from_nearest
 from kernelatoms.similarity.missing import rows_with_missing
@@ -20,14 +20,14 @@ Array = NDArray[Any]
 _FARTHEST = 1e3
 
 
-class FillToLearn(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+class TrainingImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """Fill missing values (NaN) for learning; leave them missing in rows to be coded.
 
     Dictionaries are learned from complete rows, and rows are coded best by what is observed of
     them. As the first step of a pipeline this gives both: ``fit_transform``, which a pipeline's
     ``fit`` calls, fills with medians; ``transform``, which its ``predict`` and ``transform`` call,
     fills nothing but rows of which nothing at all is known. All later steps must take NaN, as
-    ``StandardScaler``, ``UnitRows``, ``KernelLinearizer`` and most learners here do.
+    ``StandardScaler``, ``RowNormalizer``, ``KernelLinearizer`` and most learners here do.
 
     Attributes
     ----------
@@ -39,9 +39,9 @@ class FillToLearn(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     Examples
     --------
     >>> import numpy as np
-    >>> from kernelatoms import FillToLearn
+    >>> from kernelatoms import TrainingImputer
     >>> X = np.array([[1.0, 2.0], [3.0, np.nan], [8.0, 4.0]])
-    >>> fill = FillToLearn()
+    >>> fill = TrainingImputer()
     >>> print(fill.fit_transform(X)[1], fill.transform(X)[1])
     [3. 3.] [ 3. nan]
     """
@@ -116,7 +116,7 @@ class FillToLearn(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def _check_state(self) -> None:
         """Refuse fitted attributes that contradict each other; see ``fitted``."""
-        held_floats(self, "medians_", (check_features(self),))
+        require_floats(self, "medians_", (check_features(self),))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -125,7 +125,7 @@ class FillToLearn(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return tags
 
 
-class FillFromNearest(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+class NearestImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """Fill missing values (NaN) with the means of what the nearest training rows have there.
 
     How far two rows are is the mean, over the entries that both have, of their squared differences
@@ -133,7 +133,7 @@ class FillFromNearest(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     and columns of one value do not count. Where none of a row's neighbours has an entry, it takes
     the column's median. For models that take complete rows only, and for most others: where values
     are missing at random, rows filled like this are classified far better than rows filled with
-    medians, and mostly better than by what is observed of them alone (``FillToLearn``).
+    medians, and mostly better than by what is observed of them alone (``TrainingImputer``).
 
     Training rows are filled as any others. One that is kept is its own nearest row, and has
     nothing to give where it has gaps itself.
@@ -167,9 +167,9 @@ class FillFromNearest(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     Examples
     --------
     >>> import numpy as np
-    >>> from kernelatoms import FillFromNearest
+    >>> from kernelatoms import NearestImputer
     >>> X = np.array([[1.0, 2.0], [1.2, 2.2], [8.0, 9.0], [8.2, 9.2]])
-    >>> FillFromNearest(n_neighbors=2).fit(X).transform([[1.1, np.nan], [np.nan, 9.0]])
+    >>> NearestImputer(n_neighbors=2).fit(X).transform([[1.1, np.nan], [np.nan, 9.0]])
     array([[1.1, 2.1],
            [8.1, 9. ]])
     """
@@ -247,11 +247,11 @@ class FillFromNearest(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """Refuse parameters and fitted attributes that contradict each other; see ``fitted``."""
         check_count("n_neighbors", self.n_neighbors)
         n_features = check_features(self)
-        held_floats(self, "rows_", (None, n_features), missing=True)
+        require_floats(self, "rows_", (None, n_features), missing=True)
         if not len(self.rows_):
-            raise ValueError("FillFromNearest.rows_ must hold at least one row.")
-        held_floats(self, "medians_", (n_features,))
-        held_floats(self, "scales_", (n_features,), low=0)
+            raise ValueError("NearestImputer.rows_ must hold at least one row.")
+        require_floats(self, "medians_", (n_features,))
+        require_floats(self, "scales_", (n_features,), low=0)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelatoms.engine import machine
-from kernelatoms.estimators.state_checks import held_floats, held_rows
+from kernelatoms.estimators.state_checks import require_floats, require_rows
 from kernelatoms.similarity import Kernel, UserKernel, make_kernel
 from kernelatoms.similarity.contrast import Limits, warn_if_blind
-from kernelatoms.similarity.given import check_kernel, check_machine, is_precomputed
+from kernelatoms.similarity.factory import check_kernel, check_machine, is_precomputed
 
 Array = NDArray[Any]
 
@@ -33,7 +33,7 @@ class KernelChoice:
     """Estimators with the parameters kernel, gamma, degree, coef0 and kernel_params.
 
     ``gamma_`` is the number that ``fit`` settled on, None where the kernel has no gamma. Models
-    saved before there was one go by their parameter. ``settled_kernel_`` is there where the kernel
+    saved before there was one go by their parameter. ``fitted_kernel_`` is there where the kernel
     takes more than that from training rows.
     """
 
@@ -45,7 +45,7 @@ class KernelChoice:
 
     def _kernel(self) -> Kernel:
         """Return the kernel, as fitted."""
-        kernel = getattr(self, "settled_kernel_", None)
+        kernel = getattr(self, "fitted_kernel_", None)
         kernel = self._asked_kernel() if kernel is None else kernel
         gamma = getattr(self, "gamma_", None)
         return kernel if gamma is None else kernel.with_gamma(gamma)
@@ -63,10 +63,10 @@ class KernelChoice:
     def _fit_kernel(self, kernel: Kernel, X: Array) -> Kernel:
         """Settle the kernel by the training rows, and try a user's on some of them."""
         check_machine(kernel, X)
-        self.__dict__.pop("settled_kernel_", None)  # of an earlier fit
-        settled = kernel.settled(X)
+        self.__dict__.pop("fitted_kernel_", None)  # of an earlier fit
+        settled = kernel.fitted_to(X)
         if settled is not kernel:
-            self.settled_kernel_ = settled
+            self.fitted_kernel_ = settled
         kernel = settled.with_gamma_from(X)
         check_kernel(kernel, X)
         self._look_at(kernel, X)
@@ -88,12 +88,12 @@ class KernelChoice:
             return X
         with np.errstate(all="ignore"):
             largest = kernel.diag(X).max(initial=0)
-        return X if machine(X).is_ordinary(largest, X.dtype) else X.astype(np.float64)
+        return X if machine(X).in_safe_range(largest, X.dtype) else X.astype(np.float64)
 
     def _shared_parameters(self, X: Array) -> dict[str, Any]:
         """Return parameters under which fits to parts of X have one kernel, that of all rows."""
         asked = self._asked_kernel()
-        settled = asked.settled(X)
+        settled = asked.fitted_to(X)
         kernel = settled.with_gamma_from(X)
         self._look_at(kernel, X)
         if settled is asked and not kernel.has_gamma:
@@ -110,16 +110,16 @@ class KernelChoice:
         """
         self._check_kernel(n_features)
         if self._precomputed:
-            return len(held_rows(self, name, n_features, n_rows))
-        return len(held_floats(self, name, (n_rows, n_features)))
+            return len(require_rows(self, name, n_features, n_rows))
+        return len(require_floats(self, name, (n_rows, n_features)))
 
     def _check_kernel(self, n_features: int) -> None:
         """Check the kernel, and what it was settled with."""
         kernel = self._kernel()  # refuses parameters
-        if "settled_kernel_" in vars(self):
-            if type(self.settled_kernel_) is not type(self._asked_kernel()):
-                raise ValueError("settled_kernel_ is not the kernel that the parameters ask for")
-            kernel.describe(np.zeros((1, n_features)))  # refuses what it must have and has not
+        if "fitted_kernel_" in vars(self):
+            if type(self.fitted_kernel_) is not type(self._asked_kernel()):
+                raise ValueError("fitted_kernel_ is not the kernel that the parameters ask for")
+            kernel.featurize(np.zeros((1, n_features)))  # refuses what it must have and has not
 
     @property
     def _precomputed(self) -> bool:

@@ -12,7 +12,7 @@ from kernelatoms.engine import machine
 from kernelatoms.estimators.devices.tensors import takes_tensors
 from kernelatoms.estimators.maps.kernel_choice import KernelChoice
 from kernelatoms.estimators.rollback import or_unchanged
-from kernelatoms.estimators.state_checks import check_features, held_count, held_floats
+from kernelatoms.estimators.state_checks import check_features, require_count, require_floats
 from kernelatoms.estimators.unused_arguments import refuse_unused
 from kernelatoms.estimators.validation import (
     FLOATS,
@@ -401,15 +401,15 @@ class KernelLinearizer(
         self._check_solver()
         self._check_dtype()
         check_random_state(self.random_state)
-        n_features, rank = check_features(self), held_count(self, "n_components_", low=0)
-        n_landmarks = held_count(self, "n_landmarks_")
+        n_features, rank = check_features(self), require_count(self, "n_components_", low=0)
+        n_landmarks = require_count(self, "n_landmarks_")
         self._check_rows_held("landmarks_", n_features, n_landmarks)
-        held_floats(self, "dual_coef_", (n_landmarks, rank))
-        held_floats(self, "eigenvalues_", (rank,), low=0)
+        require_floats(self, "dual_coef_", (n_landmarks, rank))
+        require_floats(self, "eigenvalues_", (rank,), low=0)
         if not self._precomputed:
-            held_floats(self, "preimage_coef_", (rank, n_features))
+            require_floats(self, "preimage_coef_", (rank, n_features))
             if "preimage_rows_" in vars(self):
-                held_floats(self, "preimage_rows_", (len(self.preimage_rows_), n_features))
+                require_floats(self, "preimage_rows_", (len(self.preimage_rows_), n_features))
 
     def _check_solver(self) -> Eigensolver:
         return Eigensolver(

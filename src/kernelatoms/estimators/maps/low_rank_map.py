@@ -48,9 +48,9 @@ class LowRankMap(KernelChoice):
             reason = "the rank of the kernel on the landmarks"
             clip_count("n_atoms", n_atoms, linearizer.n_components_, reason)
         self.gamma_ = linearizer.gamma_
-        self.__dict__.pop("settled_kernel_", None)  # of an earlier fit
-        if hasattr(linearizer, "settled_kernel_"):
-            self.settled_kernel_ = linearizer.settled_kernel_
+        self.__dict__.pop("fitted_kernel_", None)  # of an earlier fit
+        if hasattr(linearizer, "fitted_kernel_"):
+            self.fitted_kernel_ = linearizer.fitted_kernel_
         return linearizer
 
     def _wanted_atoms(self, n_rows: int) -> int:

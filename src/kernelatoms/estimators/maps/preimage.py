@@ -11,7 +11,7 @@ from kernelatoms.estimators.unused_arguments import refuse_unused
 from kernelatoms.estimators.validation import FLOATS, check_choice, check_count, check_real
 from kernelatoms.features.preimage import preimage_rows
 from kernelatoms.similarity import make_kernel
-from kernelatoms.similarity.given import check_kernel, is_precomputed
+from kernelatoms.similarity.factory import check_kernel, is_precomputed
 
 Array = NDArray[Any]
 

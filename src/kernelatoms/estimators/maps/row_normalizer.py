@@ -1,4 +1,4 @@
-"""``UnitRows``: every row to norm 1, by what is observed of it."""
+"""``RowNormalizer``: every row to norm 1, by what is observed of it."""
 
 from typing import Any, Self
 
@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
-from kernelatoms.engine import lives_elsewhere
+from kernelatoms.engine import is_device_array
 from kernelatoms.estimators.devices.tensors import takes_tensors
 from kernelatoms.estimators.state_checks import check_features
 from kernelatoms.estimators.validation import FLOATS, check_real, validate_any
@@ -16,7 +16,7 @@ from kernelatoms.similarity.missing import energy_from_parts, rows_with_missing
 Array = NDArray[Any]
 
 
-class UnitRows(TransformerMixin, BaseEstimator):
+class RowNormalizer(TransformerMixin, BaseEstimator):
     """Scale every row to norm 1; missing values (NaN) stay missing.
 
     What ``sklearn.preprocessing.Normalizer`` does, for rows that may miss values: their norm is
@@ -38,13 +38,13 @@ class UnitRows(TransformerMixin, BaseEstimator):
     Examples
     --------
     >>> import numpy as np
-    >>> from kernelatoms import UnitRows
-    >>> print(UnitRows().fit_transform([[3.0, 4.0], [0.0, 2.0]]))
+    >>> from kernelatoms import RowNormalizer
+    >>> print(RowNormalizer().fit_transform([[3.0, 4.0], [0.0, 2.0]]))
     [[0.6 0.8]
      [0.  1. ]]
-    >>> print(UnitRows().fit_transform([[1.0, np.nan, 1.0, 1.0]]))
+    >>> print(RowNormalizer().fit_transform([[1.0, np.nan, 1.0, 1.0]]))
     [[0.5 nan 0.5 0.5]]
-    >>> print(UnitRows(offset=2.0).fit_transform([[1.0, 2.0, 0.0]]).round(2))
+    >>> print(RowNormalizer(offset=2.0).fit_transform([[1.0, 2.0, 0.0]]).round(2))
     [[0.33 0.67 0.   0.67]]
     """
 
@@ -87,7 +87,7 @@ class UnitRows(TransformerMixin, BaseEstimator):
         X = validate_any(self, X, dtype=FLOATS, ensure_all_finite="allow-nan", reset=False)
         # Over the largest value first: squares of very large and very small ones are no numbers.
         sizes = np.abs(X)
-        largest = sizes.max(axis=1) if lives_elsewhere(X) else np.fmax.reduce(sizes, axis=1)
+        largest = sizes.max(axis=1) if is_device_array(X) else np.fmax.reduce(sizes, axis=1)
         largest = largest.astype(np.float64)
         largest = np.maximum(largest, offset or 0.0)  # NaN, of rows that hold nothing else, stays
         largest[largest == 0] = 1.0

@@ -198,8 +198,8 @@ def smooth(images: Array, width: float) -> Array:
 
 def table_of(distance: Distance, train: Array, test: Array) -> Array:
     """Return the distances of training rows, then of test rows, to training rows."""
-    distance = distance.settled(train)
-    A, B = distance.describe(train), distance.describe(test)
+    distance = distance.fitted_to(train)
+    A, B = distance.featurize(train), distance.featurize(test)
     table = np.empty((len(A) + len(B), len(A)))
     for start in range(0, len(A), _BLOCK):  # each pair once
         stop = min(start + _BLOCK, len(A))

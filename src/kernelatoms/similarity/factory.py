@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelatoms.engine import lives_elsewhere
+from kernelatoms.engine import is_device_array
 from kernelatoms.similarity.base import Kernel, check_number
 from kernelatoms.similarity.distance_kernels import DistanceKernel
 from kernelatoms.similarity.gammas import check_gamma
 from kernelatoms.similarity.inner import NamedKernel
 from kernelatoms.similarity.named import KERNELS, names_of_kernels
 from kernelatoms.similarity.named_distances import DISTANCES, make_distance, parameters_of
-from kernelatoms.similarity.users import PrecomputedKernel, UserKernel
+from kernelatoms.similarity.user_kernels import PrecomputedKernel, UserKernel
 
 Array = NDArray[Any]
 
@@ -151,7 +151,7 @@ def as_anchors(X: Array, kernel: Kernel) -> Array:
 
 def check_machine(kernel: Kernel, X: Array) -> None:
     """Refuse a kernel that cannot be computed where rows X live."""
-    if not lives_elsewhere(X) or isinstance(kernel, NamedKernel | PrecomputedKernel | UserKernel):
+    if not is_device_array(X) or isinstance(kernel, NamedKernel | PrecomputedKernel | UserKernel):
         return
     names = ", ".join(repr(name) for name in KERNELS)
     raise ValueError(
