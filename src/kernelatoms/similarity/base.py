@@ -128,7 +128,7 @@ class Kernel:
         return self
 
     def featurize(self, rows: Array) -> Any:
-        """Return what ``described`` compares, of rows (..., n_features): the rows themselves."""
+        """Return what ``for_features`` compares, of rows (..., n_features): the rows themselves."""
         return rows
 
     @property
@@ -137,7 +137,7 @@ class Kernel:
         return type(self).featurize is not Kernel.featurize
 
     def for_features(self, n_features: int) -> "Kernel":
-        """Return the same kernel of what ``describe`` returns, so that rows are described once.
+        """Return the same kernel of what ``featurize`` returns, so that rows are featurized once.
 
         Parameters
         ----------

@@ -258,5 +258,5 @@ def _by_name(name: str, params: dict[str, Any]) -> Distance:
 
 
 def _compares(given: Any) -> bool:
-    methods = (getattr(given, name, None) for name in ("describe", "compare"))
+    methods = (getattr(given, name, None) for name in ("featurize", "compare"))
     return not isinstance(given, str | type) and all(callable(method) for method in methods)
