@@ -13,8 +13,9 @@ from kernelatoms.engine import cpu, is_array, is_device_array, machine, to_numpy
 torch = pytest.importorskip("torch")
 
 from kernelatoms.engine import gpu  # noqa: E402
-from kernelatoms.engine.gpu import DeviceArray, exact  # noqa: E402
-from kernelatoms.engine.gpu.arrays import on_tensors, wrapped  # noqa: E402
+from kernelatoms.engine.gpu import DeviceArray  # noqa: E402
+from kernelatoms.engine.gpu.arrays import products as exact  # noqa: E402
+from kernelatoms.engine.gpu.arrays.device_array import on_tensors, wrapped  # noqa: E402
 
 DTYPES = [np.bool_, np.int32, np.int64, np.float32, np.float64]
 

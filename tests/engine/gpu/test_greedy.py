@@ -13,15 +13,13 @@ from kernelatoms.engine import cpu
 
 torch = pytest.importorskip("torch")
 
-from kernelatoms.engine.gpu import (  # noqa: E402
-    greedy,
-    greedy_atoms,
-    greedy_blocks,
-    greedy_coders,
-    greedy_nonnegative,
-    greedy_steps,
-    kernels,
-)
+from kernelatoms.engine.gpu import # noqa: E402     greedy
+from kernelatoms.engine.gpu.greedy import atom_rows as greedy_atoms
+from kernelatoms.engine.gpu.greedy import blocks as greedy_blocks
+from kernelatoms.engine.gpu.greedy import coders as greedy_coders
+from kernelatoms.engine.gpu.greedy import nonnegative as greedy_nonnegative
+from kernelatoms.engine.gpu.greedy import steps as greedy_steps
+from kernelatoms.engine.gpu.arrays import work as kernels
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 

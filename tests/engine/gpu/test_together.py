@@ -13,7 +13,8 @@ torch = pytest.importorskip("torch")
 
 import kernelatoms as ka  # noqa: E402
 from kernelatoms.engine import gpu  # noqa: E402
-from kernelatoms.engine.gpu import linalg, together  # noqa: E402
+from kernelatoms.engine.gpu import together  # noqa: E402
+from kernelatoms.engine.gpu.arrays import linalg  # noqa: E402
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 

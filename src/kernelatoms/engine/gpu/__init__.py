@@ -26,29 +26,23 @@ return ``DeviceArray``s. Inside the files they are functions of tensors (``on_te
 See docs/decisions/008-device-arrays.md.
 """
 
-from kernelatoms.engine.gpu import (
-    atoms,
-    class_parts,
-    greedy,
-    ksvd,
-    l1,
-    linalg,
-    local,
-    nearest,
-    pairs,
-    products,
-    scale,
-    work,
-)
-from kernelatoms.engine.gpu import (
-    checksum as _checksum,
-)
-from kernelatoms.engine.gpu.arrays import DeviceArray, call_user, on_tensors, to_numpy
-from kernelatoms.engine.gpu.crossing import cpu_as_device
-from kernelatoms.engine.gpu.csr import DeviceCSR, csr, stacked
-from kernelatoms.engine.gpu.products import prefers_no_gram
+from kernelatoms.engine.gpu import class_parts, local, nearest
+from kernelatoms.engine.gpu.learning import atoms
+from kernelatoms.engine.gpu.greedy import omp as greedy
+from kernelatoms.engine.gpu.learning import ksvd
+from kernelatoms.engine.gpu.l1 import lasso as l1
+from kernelatoms.engine.gpu.arrays import linalg
+from kernelatoms.engine.gpu.arrays import products as pairs
+from kernelatoms.engine.gpu.arrays import products
+from kernelatoms.engine.gpu.arrays import scale
+from kernelatoms.engine.gpu.arrays import work
+from kernelatoms.engine.gpu import checksum as _checksum
+from kernelatoms.engine.gpu.arrays.device_array import DeviceArray, call_user, on_tensors, to_numpy
+from kernelatoms.engine.gpu.arrays.conversion import cpu_as_device
+from kernelatoms.engine.gpu.arrays.csr import DeviceCSR, csr, stacked
+from kernelatoms.engine.gpu.arrays.products import prefers_no_gram
 from kernelatoms.engine.gpu.together import each
-from kernelatoms.engine.gpu.work import (
+from kernelatoms.engine.gpu.arrays.work import (
     fair_share,
     for_blocks,
     for_local_blocks,

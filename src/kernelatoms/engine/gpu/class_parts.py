@@ -4,7 +4,7 @@ from typing import Any
 
 import torch
 
-from kernelatoms.engine.gpu.exact import matmul
+from kernelatoms.engine.gpu.arrays.products import matmul
 
 # Bytes of rows and atoms gathered at once.
 _AT_ONCE = 1 << 28

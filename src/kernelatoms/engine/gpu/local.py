@@ -8,8 +8,8 @@ from typing import Any
 
 import torch
 
-from kernelatoms.engine.gpu.exact import matmul
-from kernelatoms.engine.gpu.work import for_blocks, for_local_blocks
+from kernelatoms.engine.gpu.arrays.products import matmul
+from kernelatoms.engine.gpu.arrays.work import for_blocks, for_local_blocks
 
 # As of engine.cpu.local_loops: pivots above this share of the largest are more than rounding.
 _HALF_OF_DIGITS, _CERTAIN = float(torch.finfo(torch.float64).eps) ** 0.5, 1e-11

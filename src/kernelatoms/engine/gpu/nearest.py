@@ -4,7 +4,7 @@ from typing import Any
 
 import torch
 
-from kernelatoms.engine.gpu.dtypes import torch_dtype
+from kernelatoms.engine.gpu.arrays.dtypes import torch_dtype
 
 
 def none_yet(n_rows: int, n_kept: int, dtype: Any, *, like: Any) -> tuple[Any, Any]:

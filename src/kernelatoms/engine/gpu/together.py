@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import torch
 
-from kernelatoms.engine.gpu.work import free_bytes
+from kernelatoms.engine.gpu.arrays.work import free_bytes
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

@@ -32,7 +32,7 @@ _CHOSEN = (
 
 
 def _streams() -> Any:
-    from kernelatoms.engine.gpu import streaming
+    from kernelatoms.engine.gpu.arrays import streaming
 
     return streaming
 

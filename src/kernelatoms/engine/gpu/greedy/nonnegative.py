@@ -9,7 +9,7 @@ signal by signal.
 import torch
 from torch import Tensor
 
-from kernelatoms.engine.gpu.greedy_sources import Live, Source
+from kernelatoms.engine.gpu.greedy.sources import Live, Source
 
 # A pivot below this share of its diagonal entry is that of a singular matrix.
 SMALLEST_PIVOT = 1e-15

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from kernelatoms.engine.gpu.dtypes import from_host, numpy_dtype, scalar, torch_dtype
-from kernelatoms.engine.gpu.exact import matmul
+from kernelatoms.engine.gpu.arrays.dtypes import from_host, numpy_dtype, scalar, torch_dtype
+from kernelatoms.engine.gpu.arrays.products import matmul
 
 
 def ldexp(values: Any, exponents: Any) -> Any:

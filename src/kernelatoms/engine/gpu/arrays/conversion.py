@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from kernelatoms.engine.gpu.arrays import DeviceArray
-from kernelatoms.engine.gpu.csr import DeviceCSR, csr
-from kernelatoms.engine.gpu.dtypes import from_host, is_known, widened
+from kernelatoms.engine.gpu.arrays.device_array import DeviceArray
+from kernelatoms.engine.gpu.arrays.csr import DeviceCSR, csr
+from kernelatoms.engine.gpu.arrays.dtypes import from_host, is_known, widened
 
 _WORKED_ON = ("cpu", "cuda")
 _NO_DEVICE = "device must be 'cpu', 'cuda', 'cuda:1', ..., got {!r}."

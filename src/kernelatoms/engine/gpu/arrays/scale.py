@@ -7,9 +7,9 @@ from typing import Any
 
 import torch
 
-from kernelatoms.engine.gpu.dtypes import torch_dtype
-from kernelatoms.engine.gpu.kernels import has_triton
-from kernelatoms.engine.gpu.ufuncs import ldexp
+from kernelatoms.engine.gpu.arrays.dtypes import torch_dtype
+from kernelatoms.engine.gpu.arrays.work import has_triton
+from kernelatoms.engine.gpu.arrays.ufuncs import ldexp
 
 # As of engine.cpu.scale.
 _ORDINARY = {torch.float32: (2.0**-40, 2.0**60), torch.float64: (2.0**-400, 2.0**500)}
@@ -37,7 +37,7 @@ def all_ordinary(squares: Any, dtype: Any) -> bool:
 def squared_norms(rows: Any) -> Any:
     """Return |x|^2 of rows (n, n_features): float64, which squares of float32 fit in."""
     if rows.dtype == torch.float32 and rows.is_cuda and rows.is_contiguous() and has_triton(rows):
-        from kernelatoms.engine.gpu.norm_kernels import squared_norms_of_float32
+        from kernelatoms.engine.gpu.arrays.norm_kernels import squared_norms_of_float32
 
         return squared_norms_of_float32(rows)  # torch would copy all rows to float64 first
     squares = torch.linalg.vector_norm(rows, dim=1, dtype=torch.float64).square_()

@@ -17,9 +17,9 @@ import numpy as np
 import torch
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from kernelatoms.engine.gpu import ufuncs
-from kernelatoms.engine.gpu.dtypes import from_host, numpy_dtype, torch_dtype, widened
-from kernelatoms.engine.gpu.functions import FUNCTIONS
+from kernelatoms.engine.gpu.arrays import ufuncs
+from kernelatoms.engine.gpu.arrays.dtypes import from_host, numpy_dtype, torch_dtype, widened
+from kernelatoms.engine.gpu.arrays.functions import FUNCTIONS
 
 
 class DeviceArray(NDArrayOperatorsMixin):

@@ -20,9 +20,9 @@ from typing import NamedTuple, TypeVar
 import torch
 from torch import Tensor
 
-from kernelatoms.engine.gpu.l1_looks import Look, View
-from kernelatoms.engine.gpu.l1_parts import in_parts
-from kernelatoms.engine.gpu.l1_solvers import solve_small
+from kernelatoms.engine.gpu.l1.screening import Look, View
+from kernelatoms.engine.gpu.l1.parts import in_parts
+from kernelatoms.engine.gpu.l1.solvers import solve_small
 
 Record = TypeVar("Record", Look, "Measured")
 

@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager, nullcontext
 import torch
 from torch import Tensor
 
-from kernelatoms.engine.gpu.work import free_bytes, is_little
+from kernelatoms.engine.gpu.arrays.work import free_bytes, is_little
 
 # Bytes of gradients, or of small Gram matrices, that are held at once: on a card, and on the host.
 _CARD_BYTES, _HOST_BYTES = 1 << 30, 1 << 26

@@ -8,8 +8,8 @@ one number for every signal and atom: what is left of the atom.
 import torch
 from torch import Tensor
 
-from kernelatoms.engine.gpu.exact import matmul
-from kernelatoms.engine.gpu.greedy_sources import Limits, Live, Source, combined_rows
+from kernelatoms.engine.gpu.arrays.products import matmul
+from kernelatoms.engine.gpu.greedy.sources import Limits, Live, Source, combined_rows
 
 #: Atoms whose correlations with a block of residuals are in memory at once.
 TILE = 4096

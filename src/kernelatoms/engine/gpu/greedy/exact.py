@@ -21,9 +21,9 @@ import torch
 import triton
 import triton.language as tl
 
-from kernelatoms.engine.gpu.greedy_kernels import _EPS, _ROUNDING, Coded
-from kernelatoms.engine.gpu.greedy_nonnegative import SMALLEST_PIVOT
-from kernelatoms.engine.gpu.greedy_sources import LARGEST_DOUBT
+from kernelatoms.engine.gpu.greedy.kernels import _EPS, _ROUNDING, Coded
+from kernelatoms.engine.gpu.greedy.nonnegative import SMALLEST_PIVOT
+from kernelatoms.engine.gpu.greedy.sources import LARGEST_DOUBT
 
 _LARGEST_DOUBT, _SMALLEST_PIVOT = tl.constexpr(LARGEST_DOUBT), tl.constexpr(SMALLEST_PIVOT)
 _FAR = tl.constexpr(1e300)

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from kernelatoms.engine.gpu.arrays import DeviceArray
-from kernelatoms.engine.gpu.dtypes import torch_dtype
+from kernelatoms.engine.gpu.arrays.device_array import DeviceArray
+from kernelatoms.engine.gpu.arrays.dtypes import torch_dtype
 
 with warnings.catch_warnings():
     # Torch says once a process that its sparse tensors are young; its users know.

@@ -8,8 +8,8 @@ from typing import Any
 
 import torch
 
-from kernelatoms.engine.gpu.exact import matmul
-from kernelatoms.engine.gpu.kernels import compiles_for
+from kernelatoms.engine.gpu.arrays.products import matmul
+from kernelatoms.engine.gpu.arrays.work import compiles_for
 
 # Bytes of codes that are dense at once.
 _AT_ONCE = 1 << 28
@@ -76,7 +76,7 @@ def descend_atoms(gram: Any, cross: Any, dictionary: Any, n_sweeps: int) -> int:
     atoms = dictionary.to(torch.float64, copy=True, memory_format=torch.contiguous_format)
     descend_block = _descend_block
     if compiles_for(atoms.device):
-        from kernelatoms.engine.gpu import atoms_kernels
+        from kernelatoms.engine.gpu.learning import atoms_kernels
 
         descend_block = atoms_kernels.descend_block
     least = _SMALL_MOVE * gram.diagonal().sum()

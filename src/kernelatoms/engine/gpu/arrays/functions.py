@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from kernelatoms.engine.gpu.dtypes import from_host, numpy_dtype, torch_dtype
-from kernelatoms.engine.gpu.exact import matmul
+from kernelatoms.engine.gpu.arrays.dtypes import from_host, numpy_dtype, torch_dtype
+from kernelatoms.engine.gpu.arrays.products import matmul
 
 #: What numpy's functions are on tensors.
 FUNCTIONS: dict[Any, Callable[..., Any]] = {}

@@ -4,7 +4,7 @@ from typing import Any
 
 import torch
 
-from kernelatoms.engine.gpu.exact import matmul
+from kernelatoms.engine.gpu.arrays.products import matmul
 from kernelatoms.engine.gpu.together import for_all, stacked
 
 # Columns of a pivoted factor that are brought up to date together.

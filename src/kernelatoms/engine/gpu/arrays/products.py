@@ -4,7 +4,7 @@ from typing import Any
 
 import torch
 
-from kernelatoms.engine.gpu.exact import matmul
+from kernelatoms.engine.gpu.arrays.products import matmul
 
 # Rows that are copied to float64 at once.
 _SUM_ROWS = 1 << 16

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from kernelatoms.engine.gpu.arrays import DeviceArray
-from kernelatoms.engine.gpu.crossing import as_device, is_elsewhere, undisturbed
-from kernelatoms.engine.gpu.dtypes import torch_dtype
-from kernelatoms.engine.gpu.work import free_bytes
+from kernelatoms.engine.gpu.arrays.device_array import DeviceArray
+from kernelatoms.engine.gpu.arrays.conversion import as_device, is_elsewhere, undisturbed
+from kernelatoms.engine.gpu.arrays.dtypes import torch_dtype
+from kernelatoms.engine.gpu.arrays.work import free_bytes
 
 # Copies of so many bytes are shared among so many threads.
 _LARGE, _COPIERS = 1 << 23, 4

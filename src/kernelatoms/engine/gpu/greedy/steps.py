@@ -16,9 +16,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from kernelatoms.engine.gpu.greedy_atoms import AtomRows
-from kernelatoms.engine.gpu.greedy_nonnegative import new_direction, nonnegative_steps
-from kernelatoms.engine.gpu.greedy_sources import (
+from kernelatoms.engine.gpu.greedy.atom_rows import AtomRows
+from kernelatoms.engine.gpu.greedy.nonnegative import new_direction, nonnegative_steps
+from kernelatoms.engine.gpu.greedy.sources import (
     CHECKED_DOUBT,
     AskedRows,
     GramRows,

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from kernelatoms.engine.gpu.work import fitting_blocks, free_bytes, is_little
+from kernelatoms.engine.gpu.arrays.work import fitting_blocks, free_bytes, is_little
 
 #: Indices (n, k) int32, ascending, then -1; values (n, k), then 0; what is left (n,) float64;
 #: whether rounding ended the pursuit (n,) bool.

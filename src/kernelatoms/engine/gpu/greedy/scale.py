@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from kernelatoms.engine.gpu.ufuncs import ldexp
+from kernelatoms.engine.gpu.arrays.ufuncs import ldexp
 
 
 def scale_back(

@@ -27,7 +27,7 @@ from types import ModuleType
 import torch
 from torch import Tensor
 
-from kernelatoms.engine.gpu.l1_parts import in_parts, memory_for
+from kernelatoms.engine.gpu.l1.parts import in_parts, memory_for
 
 # A gradient beyond alpha by this share of it counts as rounding.
 _NO_VIOLATION = 1e-9
@@ -50,7 +50,7 @@ _STEPS = 3000
 def kernels_for(tensor: Tensor) -> ModuleType | None:
     """Return the Triton kernels, where they run on the device of a tensor; else None."""
     try:
-        kernels = importlib.import_module("kernelatoms.engine.gpu.l1_kernels")
+        kernels = importlib.import_module("kernelatoms.engine.gpu.l1.kernels")
     except ImportError:
         return None
     return kernels if tensor.is_cuda or kernels.IS_INTERPRETED else None

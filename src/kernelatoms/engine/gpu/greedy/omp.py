@@ -11,18 +11,18 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from kernelatoms.engine.gpu.greedy_blocks import BlockCodes, in_blocks
-from kernelatoms.engine.gpu.greedy_coders import (
+from kernelatoms.engine.gpu.greedy.blocks import BlockCodes, in_blocks
+from kernelatoms.engine.gpu.greedy.coders import (
     Asked,
     Coders,
     choose_coder,
     codes_rows_over_gram,
     settled,
 )
-from kernelatoms.engine.gpu.greedy_scale import scale_back
-from kernelatoms.engine.gpu.greedy_sources import limits_of
-from kernelatoms.engine.gpu.scale import in_safe_range, rescale_rows, squared_norms
-from kernelatoms.engine.gpu.ufuncs import ldexp
+from kernelatoms.engine.gpu.greedy.blocks import scale_back
+from kernelatoms.engine.gpu.greedy.sources import limits_of
+from kernelatoms.engine.gpu.arrays.scale import in_safe_range, rescale_rows, squared_norms
+from kernelatoms.engine.gpu.arrays.ufuncs import ldexp
 
 #: ``products(start, stop)``: correlations (n, n_atoms) of these signals, energies (n,) or None.
 Products = Callable[[int, int], tuple[Tensor, Tensor | None]]

@@ -12,10 +12,10 @@ from typing import Any
 
 import torch
 
-from kernelatoms.engine.gpu.exact import matmul
-from kernelatoms.engine.gpu.kernels import compiles_for
+from kernelatoms.engine.gpu.arrays.products import matmul
+from kernelatoms.engine.gpu.arrays.work import compiles_for
 from kernelatoms.engine.gpu.together import MOST_TASKS, for_all
-from kernelatoms.engine.gpu.work import for_blocks
+from kernelatoms.engine.gpu.arrays.work import for_blocks
 
 
 def residuals(signals: Any, dictionary: Any, indices: Any, values: Any) -> Any:
@@ -55,7 +55,7 @@ def sweep_atoms(
     if not compiles_for(residual.device):
         _sweep_one_by_one(*given)
         return
-    from kernelatoms.engine.gpu import ksvd_kernels as kernels
+    from kernelatoms.engine.gpu.learning import ksvd_kernels as kernels
 
     if kernels.fits(len(residual), residual.shape[1], MOST_TASKS * indices.numel()):
         widths = (residual.shape[1], indices.shape[1])
@@ -66,7 +66,7 @@ def sweep_atoms(
 
 def _sweep_all(asked: list[Any]) -> list[None]:
     """Do the same for several dictionaries over signals of one width, or one, in Triton."""
-    from kernelatoms.engine.gpu import ksvd_kernels as kernels
+    from kernelatoms.engine.gpu.learning import ksvd_kernels as kernels
 
     *_, n_alternations, n_sweeps = asked[0]
     dictionaries = _AsOne([given[:4] for given in asked])
@@ -101,7 +101,7 @@ class _AsOne:
 
     def sweep(self, n_alternations: int, n_sweeps: int, at_once: bool) -> None:
         """Sweep over all atoms in Triton, in one launch or one from a meeting to the next."""
-        from kernelatoms.engine.gpu import ksvd_kernels as kernels
+        from kernelatoms.engine.gpu.learning import ksvd_kernels as kernels
 
         residuals, dictionaries, _, values = zip(*self.given, strict=True)
         left, atoms, old = map(_stacked, (residuals, dictionaries, values))
