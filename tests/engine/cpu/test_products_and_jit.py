@@ -8,7 +8,7 @@ import numba
 import numpy as np
 import pytest
 
-from kernelatoms.engine.cpu.layout import LANES, in_lanes, padded
+from kernelatoms.engine.cpu.layout import LANES, padded, padded_memory
 from kernelatoms.engine.cpu.products import block_rows, cross_products, gram_matrix
 from kernelatoms.engine.cpu.threads import fair_share
 
@@ -27,7 +27,7 @@ def test_gram_matrix_is_square_and_lies_in_lanes(n_atoms, dtype, rng):
     G = gram_matrix(D)
     assert G.shape == (n_atoms, n_atoms)
     np.testing.assert_allclose(G, D @ D.T, atol=1e-12 if dtype == np.float64 else 1e-4)
-    whole = in_lanes(G)
+    whole = padded_memory(G)
     assert whole.shape == (n_atoms, padded(n_atoms))
     assert padded(n_atoms) % LANES == 0
     assert not whole[:, n_atoms:].any()
@@ -51,7 +51,7 @@ def test_other_matrices_are_copied_into_lanes(n_atoms, rng):
         views.append(clean[:, : 2 * n_atoms : 2])
     for view in views:
         before = view.copy()
-        whole = in_lanes(view)
+        whole = padded_memory(view)
         assert whole.shape == (n_atoms, padded(n_atoms))
         assert whole.flags.c_contiguous
         assert whole.flags.writeable

@@ -13,13 +13,13 @@ from kernelatoms.engine import cpu
 
 torch = pytest.importorskip("torch")
 
-from kernelatoms.engine.gpu import # noqa: E402     greedy
-from kernelatoms.engine.gpu.greedy import atom_rows as greedy_atoms
-from kernelatoms.engine.gpu.greedy import blocks as greedy_blocks
-from kernelatoms.engine.gpu.greedy import coders as greedy_coders
-from kernelatoms.engine.gpu.greedy import nonnegative as greedy_nonnegative
-from kernelatoms.engine.gpu.greedy import steps as greedy_steps
-from kernelatoms.engine.gpu.arrays import work as kernels
+from kernelatoms.engine.gpu.greedy import omp as greedy  # noqa: E402
+from kernelatoms.engine.gpu.greedy import atom_rows as greedy_atoms  # noqa: E402
+from kernelatoms.engine.gpu.greedy import blocks as greedy_blocks  # noqa: E402
+from kernelatoms.engine.gpu.greedy import coders as greedy_coders  # noqa: E402
+from kernelatoms.engine.gpu.greedy import nonnegative as greedy_nonnegative  # noqa: E402
+from kernelatoms.engine.gpu.greedy import steps as greedy_steps  # noqa: E402
+from kernelatoms.engine.gpu.arrays import work as kernels  # noqa: E402
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 

@@ -13,9 +13,9 @@ from oracles import lasso as book
 torch = pytest.importorskip("torch")
 
 from kernelatoms.engine.gpu.l1 import lasso as l1  # noqa: E402
-from kernelatoms.engine.gpu.l1 import screening as l1_looks  # noqa: E402
 from kernelatoms.engine.gpu.l1 import parts as l1_parts  # noqa: E402
 from kernelatoms.engine.gpu.l1 import rounds as l1_rounds  # noqa: E402
+from kernelatoms.engine.gpu.l1 import screening as l1_looks  # noqa: E402
 from kernelatoms.engine.gpu.l1 import solvers as l1_solvers  # noqa: E402
 
 FORMS = ["gram", "rows", "asked"]

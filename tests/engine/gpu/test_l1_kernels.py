@@ -12,8 +12,8 @@ ON_CARD = torch.cuda.is_available() and os.environ.get("TRITON_INTERPRET") != "1
 if not ON_CARD and os.environ.get("TRITON_INTERPRET") != "1":
     pytest.skip("needs a card, or TRITON_INTERPRET=1", allow_module_level=True)
 
-from kernelatoms.engine.gpu.l1 import lasso as l1  # noqa: E402
 from kernelatoms.engine.gpu.l1 import kernels as l1_kernels  # noqa: E402
+from kernelatoms.engine.gpu.l1 import lasso as l1  # noqa: E402
 from kernelatoms.engine.gpu.l1 import screening as l1_looks  # noqa: E402
 from kernelatoms.engine.gpu.l1 import solvers as l1_solvers  # noqa: E402
 from oracles import lasso as book  # noqa: E402

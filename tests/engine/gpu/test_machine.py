@@ -70,7 +70,7 @@ def test_sizes_far_from_one(seed, dtype, scale):
         cpu.in_safe_range(squares, np.dtype(dtype)),
     )
     np.testing.assert_array_equal(to_numpy(found), expected)
-    assert gpu.all_ordinary(device(squares), dtype) == cpu.all_ordinary(squares, np.dtype(dtype))
+    assert gpu.all_in_safe_range(device(squares), dtype) == cpu.all_in_safe_range(squares, np.dtype(dtype))
     near_one, exponents = cpu.rescale_rows(rows, ~expected, np.dtype(dtype), 3)
     ours, own = gpu.rescale_rows(device(rows), ~found, np.dtype(dtype), 3)
     np.testing.assert_array_equal(to_numpy(ours), near_one)
@@ -173,11 +173,10 @@ def test_smallest_are_those_of_a_stable_sort(seed, m, K, n_values, dtype, block)
     indices, kept = gpu.smallest(device(values), K)
     np.testing.assert_array_equal(to_numpy(indices), expected)
     assert (indices.dtype, kept.dtype) == (np.int32, dtype)
-    indices, kept = gpu.none_yet(5, K, dtype, like=device(values))
+    found = gpu.TopK.empty(5, K, dtype, like=device(values))
     for first in range(0, m, block):
-        gpu.keep_smallest(device(values[:, first : first + block]), first, indices, kept)
-    gpu.in_order(indices, kept)
-    np.testing.assert_array_equal(to_numpy(indices), expected)
+        found.push(device(values[:, first : first + block]), first)
+    np.testing.assert_array_equal(to_numpy(found.sorted()[0]), expected)
 
 
 def test_offsets_a_factor_and_what_is_no_number(rng):
@@ -185,10 +184,9 @@ def test_offsets_a_factor_and_what_is_no_number(rng):
     products[:, 3], products[0, 1:] = np.nan, np.nan
     both = []
     for engine, made in ((cpu, np.asarray), (gpu, device)):
-        indices, values = engine.none_yet(5, 4, np.float64, like=made(products))
-        engine.keep_smallest(made(products), 0, indices, values, offsets=made(norms2), factor=-2.0)
-        engine.in_order(indices, values)
-        both.append(to_numpy(indices))
+        found = engine.TopK.empty(5, 4, np.float64, like=made(products))
+        found.push(made(products), 0, offsets=made(norms2), factor=-2.0)
+        both.append(to_numpy(found.sorted()[0]))
     np.testing.assert_array_equal(*both)
     assert both[0][0].tolist() == [0, -1, -1, -1]
 

@@ -53,7 +53,7 @@ from kernelatoms.engine.cpu.ksc import fksc_passes, ksc_passes
 from kernelatoms.engine.cpu.ksvd import residuals, sweep_atoms, sweep_atoms_exactly
 from kernelatoms.engine.cpu.l1 import at_once, code_blocks, lasso, lasso_local, lasso_without_gram
 from kernelatoms.engine.cpu.lasso_loops import certify
-from kernelatoms.engine.cpu.layout import laid_out
+from kernelatoms.engine.cpu.layout import pad_rows
 from kernelatoms.engine.cpu.local import (
     class_parts_local,
     for_local_blocks,
@@ -61,7 +61,7 @@ from kernelatoms.engine.cpu.local import (
     ridge_local,
 )
 from kernelatoms.engine.cpu.masked import omp_observed
-from kernelatoms.engine.cpu.nearest import in_order, keep_smallest, none_yet, smallest
+from kernelatoms.engine.cpu.nearest import TopK, smallest
 from kernelatoms.engine.cpu.pairs import chi2_distances, l1_distances, linf_distances
 from kernelatoms.engine.cpu.prediction import (
     EXACT_ROW,
@@ -82,7 +82,7 @@ from kernelatoms.engine.cpu.products import (
     times,
 )
 from kernelatoms.engine.cpu.scale import (
-    all_ordinary,
+    all_in_safe_range,
     in_safe_range,
     rescale_if_needed,
     rescale_rows,
@@ -101,7 +101,8 @@ from kernelatoms.engine.cpu.threads import (
 
 __all__ = [
     "EXACT_ROW",
-    "all_ordinary",
+    "TopK",
+    "all_in_safe_range",
     "assignment_distances",
     "at_once",
     "certify",
@@ -131,25 +132,22 @@ __all__ = [
     "gaussian_local",
     "gaussian_preimages",
     "gram_matrix",
-    "in_order",
     "in_safe_range",
     "in_short_parts",
-    "keep_smallest",
     "ksc_passes",
     "l1_distances",
-    "laid_out",
     "lasso",
     "lasso_local",
     "lasso_without_gram",
     "linf_distances",
     "n_threads",
-    "none_yet",
     "observed_class_residuals",
     "omp",
     "omp_local",
     "omp_observed",
     "omp_without_gram",
     "one_blas_thread",
+    "pad_rows",
     "predict_slice",
     "prefers_no_gram",
     "products_at",

@@ -29,9 +29,9 @@ from kernelatoms.engine.cpu.greedy_loops import (
     code_block_local,
     step_block,
 )
-from kernelatoms.engine.cpu.layout import check_shape, in_lanes, padded
+from kernelatoms.engine.cpu.layout import check_shape, padded, padded_memory
 from kernelatoms.engine.cpu.products import block_rows
-from kernelatoms.engine.cpu.scale import all_ordinary, in_safe_range, rescale_rows, scale_back
+from kernelatoms.engine.cpu.scale import all_in_safe_range, in_safe_range, rescale_rows, scale_back
 from kernelatoms.engine.cpu.threads import each_block, fair_share, one_blas_thread
 
 Array = NDArray[Any]
@@ -144,7 +144,7 @@ def omp(
         raise ValueError(f"The Gram matrix must be square, got shape {gram.shape}.")
     _check_dtype(dtype)
     _check(n_signals, n_nonzero, stop_at)
-    whole = in_lanes(gram)
+    whole = padded_memory(gram)
     norms2, names = _padded_row(np.diagonal(gram)), np.arange(n_atoms, dtype=np.int32)
     options = _options(dtype, use_ols, positive, leave_unsettled, exact)
     longest = float(norms2.max(initial=0))
@@ -465,8 +465,8 @@ def _ready(
     come at a power of two at which one atom explains about 1 of them. Without any such: None.
     """
     check_shape(corr, name, shape)
-    near_one = all_ordinary(np.asarray(longest), dtype)
-    if near_one and energy is not None and all_ordinary(energy, dtype):
+    near_one = all_in_safe_range(np.asarray(longest), dtype)
+    if near_one and energy is not None and all_in_safe_range(energy, dtype):
         return np.require(corr, dtype, ["C", "W"]), until, None
     if energy is None:
         largest = np.abs(corr).max(axis=1, initial=0).astype(np.float64)

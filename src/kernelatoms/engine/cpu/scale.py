@@ -31,7 +31,7 @@ def in_safe_range(squares: Array, dtype: np.dtype[Any]) -> NDArray[np.bool_]:
     return (squares >= low) & (squares <= high)
 
 
-def all_ordinary(squares: Array, dtype: np.dtype[Any]) -> bool:
+def all_in_safe_range(squares: Array, dtype: np.dtype[Any]) -> bool:
     """Tell whether loops in this type can work with all of these squared norms as they are."""
     low, high = _ORDINARY.get(dtype, _ORDINARY[np.dtype(np.float64)])
     return bool(low <= squares.min(initial=1.0) and squares.max(initial=1.0) <= high)
@@ -52,7 +52,7 @@ def squared_norms(rows: Array) -> NDArray[np.float64]:
     """Return |x|^2 of rows (n, n_features): float64, which squares of float32 fit in."""
     squares = np.empty(len(rows))
     _square(np.ascontiguousarray(rows), squares)
-    if rows.dtype == np.float32 or all_ordinary(squares, rows.dtype):
+    if rows.dtype == np.float32 or all_in_safe_range(squares, rows.dtype):
         return squares
     near, exponents = rescale_rows(rows, ~in_safe_range(squares, rows.dtype), rows.dtype)
     if exponents is not None:
@@ -103,7 +103,7 @@ def rescale_rows(
 def rescale_if_needed(rows: Array) -> tuple[Array, NDArray[np.int32] | None]:
     """Return ``rescale_rows`` of all rows whose squared norm is not ordinary."""
     squares = squared_norms(rows)
-    if all_ordinary(squares, rows.dtype):
+    if all_in_safe_range(squares, rows.dtype):
         return rows, None
     return rescale_rows(rows, ~in_safe_range(squares, rows.dtype), rows.dtype)
 

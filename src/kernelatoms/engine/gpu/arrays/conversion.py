@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from kernelatoms.engine.gpu.arrays.device_array import DeviceArray
 from kernelatoms.engine.gpu.arrays.csr import DeviceCSR, csr
+from kernelatoms.engine.gpu.arrays.device_array import DeviceArray
 from kernelatoms.engine.gpu.arrays.dtypes import from_host, is_known, widened
 
 _WORKED_ON = ("cpu", "cuda")

@@ -1,15 +1,12 @@
-"""Numbers far from 1: squared norms that fit, and signals at a power of two of themselves.
-
-The same as ``engine.cpu.scale``, where the reasons are.
-"""
+"""Squared norms that fit, and signals scaled by powers of two; see ``engine.cpu.scale``."""
 
 from typing import Any
 
 import torch
 
 from kernelatoms.engine.gpu.arrays.dtypes import torch_dtype
-from kernelatoms.engine.gpu.arrays.work import has_triton
 from kernelatoms.engine.gpu.arrays.ufuncs import ldexp
+from kernelatoms.engine.gpu.arrays.work import compiles_for
 
 # As of engine.cpu.scale.
 _ORDINARY = {torch.float32: (2.0**-40, 2.0**60), torch.float64: (2.0**-400, 2.0**500)}
@@ -25,7 +22,7 @@ def in_safe_range(squares: Any, dtype: Any) -> Any:
     return (squares >= low) & (squares <= high)
 
 
-def all_ordinary(squares: Any, dtype: Any) -> bool:
+def all_in_safe_range(squares: Any, dtype: Any) -> bool:
     """Tell whether loops in this type can work with all of these squared norms as they are."""
     if not squares.numel():
         return True
@@ -36,12 +33,13 @@ def all_ordinary(squares: Any, dtype: Any) -> bool:
 
 def squared_norms(rows: Any) -> Any:
     """Return |x|^2 of rows (n, n_features): float64, which squares of float32 fit in."""
-    if rows.dtype == torch.float32 and rows.is_cuda and rows.is_contiguous() and has_triton(rows):
+    is_float32 = rows.dtype == torch.float32
+    if is_float32 and rows.is_cuda and rows.is_contiguous() and compiles_for(rows.device):
         from kernelatoms.engine.gpu.arrays.norm_kernels import squared_norms_of_float32
 
         return squared_norms_of_float32(rows)  # torch would copy all rows to float64 first
     squares = torch.linalg.vector_norm(rows, dim=1, dtype=torch.float64).square_()
-    if rows.dtype == torch.float32 or all_ordinary(squares, rows.dtype):
+    if is_float32 or all_in_safe_range(squares, rows.dtype):
         return squares
     near, exponents = rescale_rows(rows, ~in_safe_range(squares, rows.dtype), rows.dtype)
     if exponents is None:
@@ -83,7 +81,7 @@ def rescale_rows(rows: Any, outside: Any, dtype: Any, size: int = 0) -> tuple[An
 def rescale_if_needed(rows: Any) -> tuple[Any, Any]:
     """Return ``rescale_rows`` of all rows whose squared norm is not ordinary."""
     squares = squared_norms(rows)
-    if all_ordinary(squares, rows.dtype):
+    if all_in_safe_range(squares, rows.dtype):
         return rows, None
     return rescale_rows(rows, ~in_safe_range(squares, rows.dtype), rows.dtype)
 

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from kernelatoms.engine.gpu.arrays.device_array import DeviceArray
 from kernelatoms.engine.gpu.arrays.conversion import as_device, is_elsewhere, undisturbed
+from kernelatoms.engine.gpu.arrays.device_array import DeviceArray
 from kernelatoms.engine.gpu.arrays.dtypes import torch_dtype
 from kernelatoms.engine.gpu.arrays.work import free_bytes
 

@@ -1,13 +1,16 @@
-"""How work is cut up: large blocks, one after another.
+"""Blocks of rows, memory of a device, and whether Triton compiles for it.
 
-A card is busy with one large block; there are no threads to share it among, and BLAS has none to be
-held back. The names are those of ``engine.cpu``.
+One large block keeps a card busy, so blocks run one after another, without threads. The names are
+those of ``engine.cpu``.
 
 See docs/decisions/011-gpu-programs.md.
 """
 
+import importlib.util
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import Any, TypeVar
 
 import torch
@@ -125,3 +128,16 @@ def free_bytes(like: Any) -> int | None:
         return None
     unused = torch.cuda.memory_reserved(like.device) - torch.cuda.memory_allocated(like.device)
     return int(torch.cuda.mem_get_info(like.device)[0]) + int(unused)
+
+
+@cache
+def compiles_for(device: torch.device) -> bool:
+    """Whether Triton compiles kernels for a device; without it, plain torch does the work.
+
+    Its interpreter (TRITON_INTERPRET=1) runs kernels on any device, slowly: for tests.
+    """
+    if importlib.util.find_spec("triton") is None:
+        return False
+    if os.environ.get("TRITON_INTERPRET") == "1":
+        return True
+    return device.type == "cuda" and torch.cuda.get_device_capability(device) >= (8, 0)

@@ -11,11 +11,11 @@ import torch
 from torch import Tensor
 
 from kernelatoms.engine.gpu.arrays.products import matmul
+from kernelatoms.engine.gpu.arrays.work import compiles_for
 from kernelatoms.engine.gpu.greedy.atom_rows import TILE
 from kernelatoms.engine.gpu.greedy.blocks import memory_for_a_block
 from kernelatoms.engine.gpu.greedy.sources import Limits
 from kernelatoms.engine.gpu.greedy.steps import code_asked, code_gram, code_local, code_rows
-from kernelatoms.engine.gpu.arrays.work import compiles_for
 
 # What the kernels hold: atoms of a Gram matrix, and nonzeros.
 _ATOMS_IN_REGISTERS, _MOST_NONZERO = 4096, 64
@@ -118,8 +118,7 @@ def fast_coder(form: str, shared: tuple[Any, ...], asked: Asked) -> Coder | None
         code, of_signal = _over_gram(shared, asked, options)
         settles_all = capped == most and not asked.use_ols
     elif form == "rows" and _fits_screens(asked):
-        from kernelatoms.engine.gpu.greedy import many_atoms
-        from kernelatoms.engine.gpu.greedy import screens
+        from kernelatoms.engine.gpu.greedy import many_atoms, screens
 
         n_features = shared[0].shape[1]
         code = partial(many_atoms.code_rows, screens.ready_atoms(shared[0]), **options)
@@ -140,7 +139,7 @@ def _over_gram(
 
     ``shared`` is gram and norms2, then atoms if signals are rows.
     """
-    from kernelatoms.engine.gpu.greedy import kernels as kernels
+    from kernelatoms.engine.gpu.greedy import kernels
     from kernelatoms.engine.gpu.greedy.exact import code_exactly
 
     gram, norms2, *rows = shared

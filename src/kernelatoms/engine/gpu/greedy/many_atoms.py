@@ -27,8 +27,8 @@ import torch
 import triton
 import triton.language as tl
 
-from kernelatoms.engine.gpu.greedy.kernels import _CHECKED_DOUBT, _EPS, _ROUNDING, Coded
 from kernelatoms.engine.gpu.arrays.scale import squared_norms
+from kernelatoms.engine.gpu.greedy.kernels import _CHECKED_DOUBT, _EPS, _ROUNDING, Coded
 from kernelatoms.engine.gpu.greedy.screens import (
     _ATOMS,
     _BIG,

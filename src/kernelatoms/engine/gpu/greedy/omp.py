@@ -11,7 +11,9 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from kernelatoms.engine.gpu.greedy.blocks import BlockCodes, in_blocks
+from kernelatoms.engine.gpu.arrays.scale import in_safe_range, rescale_rows, squared_norms
+from kernelatoms.engine.gpu.arrays.ufuncs import ldexp
+from kernelatoms.engine.gpu.greedy.blocks import BlockCodes, in_blocks, scale_back
 from kernelatoms.engine.gpu.greedy.coders import (
     Asked,
     Coders,
@@ -19,10 +21,7 @@ from kernelatoms.engine.gpu.greedy.coders import (
     codes_rows_over_gram,
     settled,
 )
-from kernelatoms.engine.gpu.greedy.blocks import scale_back
 from kernelatoms.engine.gpu.greedy.sources import limits_of
-from kernelatoms.engine.gpu.arrays.scale import in_safe_range, rescale_rows, squared_norms
-from kernelatoms.engine.gpu.arrays.ufuncs import ldexp
 
 #: ``products(start, stop)``: correlations (n, n_atoms) of these signals, energies (n,) or None.
 Products = Callable[[int, int], tuple[Tensor, Tensor | None]]

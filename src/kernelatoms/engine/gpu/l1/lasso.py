@@ -17,13 +17,7 @@ import torch
 from torch import Tensor
 
 from kernelatoms.engine.gpu.arrays.dtypes import torch_dtype
-from kernelatoms.engine.gpu.l1.screening import (
-    CallbackView,
-    GramView,
-    RowsView,
-    View,
-    half_atoms,
-)
+from kernelatoms.engine.gpu.arrays.work import fitting_blocks
 from kernelatoms.engine.gpu.l1.parts import check_shape, memory_for, on_card_of
 from kernelatoms.engine.gpu.l1.rounds import (
     Goal,
@@ -36,8 +30,14 @@ from kernelatoms.engine.gpu.l1.rounds import (
     no_codes,
     rounded,
 )
+from kernelatoms.engine.gpu.l1.screening import (
+    CallbackView,
+    GramView,
+    RowsView,
+    View,
+    half_atoms,
+)
 from kernelatoms.engine.gpu.l1.solvers import solve_small, some_of, times
-from kernelatoms.engine.gpu.arrays.work import fitting_blocks
 
 #: ``products(start, stop) -> (corr, energy)``.
 Products = Callable[[int, int], tuple[Tensor, Tensor | None]]

@@ -20,8 +20,8 @@ from typing import NamedTuple, TypeVar
 import torch
 from torch import Tensor
 
-from kernelatoms.engine.gpu.l1.screening import Look, View
 from kernelatoms.engine.gpu.l1.parts import in_parts
+from kernelatoms.engine.gpu.l1.screening import Look, View
 from kernelatoms.engine.gpu.l1.solvers import solve_small
 
 Record = TypeVar("Record", Look, "Measured")

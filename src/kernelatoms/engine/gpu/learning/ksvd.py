@@ -13,9 +13,8 @@ from typing import Any
 import torch
 
 from kernelatoms.engine.gpu.arrays.products import matmul
-from kernelatoms.engine.gpu.arrays.work import compiles_for
+from kernelatoms.engine.gpu.arrays.work import compiles_for, for_blocks
 from kernelatoms.engine.gpu.together import MOST_TASKS, for_all
-from kernelatoms.engine.gpu.arrays.work import for_blocks
 
 
 def residuals(signals: Any, dictionary: Any, indices: Any, values: Any) -> Any:
