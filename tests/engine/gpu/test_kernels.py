@@ -14,15 +14,14 @@ if not ON_CARD and os.environ.get("TRITON_INTERPRET") != "1":
     pytest.skip("needs a card, or TRITON_INTERPRET=1", allow_module_level=True)
 assert importlib.util.find_spec("triton") is not None
 
-from kernelatoms.engine.gpu.greedy import omp as greedy  # noqa: E402
+from kernelatoms.engine.gpu.arrays.norm_kernels import squared_norms_of_float32  # noqa: E402
+from kernelatoms.engine.gpu.arrays.work import compiles_for  # noqa: E402
 from kernelatoms.engine.gpu.greedy import exact as greedy_exact  # noqa: E402
 from kernelatoms.engine.gpu.greedy import kernels as greedy_kernels  # noqa: E402
+from kernelatoms.engine.gpu.greedy import many_atoms, screens  # noqa: E402
+from kernelatoms.engine.gpu.greedy import omp as greedy  # noqa: E402
 from kernelatoms.engine.gpu.greedy import steps as greedy_steps  # noqa: E402
-from kernelatoms.engine.gpu.greedy import many_atoms  # noqa: E402
-from kernelatoms.engine.gpu.greedy import screens  # noqa: E402
 from kernelatoms.engine.gpu.greedy.sources import limits_of  # noqa: E402
-from kernelatoms.engine.gpu.arrays.work import compiles_for  # noqa: E402
-from kernelatoms.engine.gpu.arrays.norm_kernels import squared_norms_of_float32  # noqa: E402
 
 DEVICE = torch.device("cuda" if ON_CARD else "cpu")
 # Features, atoms, nonzeros, signals.
