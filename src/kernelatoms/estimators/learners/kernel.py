@@ -38,7 +38,7 @@ from kernelatoms.features.gram_check import OVERFLOW
 from kernelatoms.features.linearize import check_training_kernel
 from kernelatoms.features.ridge_map import regress_rows
 from kernelatoms.learning.dead_atoms import unit_rows
-from kernelatoms.learning.loop import Update
+from kernelatoms.learning.loop import Run, Update
 from kernelatoms.learning.mod import LeastSquares
 from kernelatoms.learning.state import LearnerState
 from kernelatoms.similarity import Kernel, as_anchors
@@ -109,7 +109,7 @@ class KernelLearner(GreedyParameters, KernelDictionary):
         learn(self._fit, self, X, from_nothing=not self.warm_start)
         return self
 
-    def _fit(self, X: Any) -> None:
+    def _learning(self, X: Any) -> Run:
         self._check_parameters()
         kernel = self._asked_kernel()
         self._check_coordinates()
@@ -153,7 +153,7 @@ class KernelLearner(GreedyParameters, KernelDictionary):
             return LinearProblem(coordinates.rows, atoms, complete=True)
 
         state = LearnerState.start(start, rng)
-        self._run_passes(X, coordinates.rows, problem_of, state, attributes)
+        yield from self._passes(X, coordinates.rows, problem_of, state, attributes)
 
     def _last_atoms(self, X: Array) -> tuple[Array, Array] | None:
         """Return anchors and coefficients of the last fit's atoms, if they are to start from."""

@@ -25,7 +25,7 @@ from kernelatoms.estimators.validation import (
     validate_training,
 )
 from kernelatoms.features.expansion import Expansion
-from kernelatoms.learning.loop import learn_batch
+from kernelatoms.learning.loop import Run, learn_batch
 from kernelatoms.learning.procrustes import Procrustes, orthonormal_start, polar_factor
 from kernelatoms.learning.state import LearnerState
 from kernelatoms.similarity import LinearKernel
@@ -191,7 +191,7 @@ class KSAD(LowRankMap, KernelDictionary):
         learn(self._fit, self, X, from_nothing=not self.warm_start)
         return self
 
-    def _fit(self, X: Any) -> None:
+    def _learning(self, X: Any) -> Run:
         self._check_parameters()
         X = validate_training(self, X)
         mapped, F, state = self._warm_start(X) if self._is_warm else self._start(X)
@@ -201,7 +201,7 @@ class KSAD(LowRankMap, KernelDictionary):
         def problem_of(atoms: Array) -> CodingProblem:
             return LinearProblem(F, atoms, complete=True)
 
-        self._run_passes(X, F, problem_of, state, mapped.attributes)
+        yield from self._passes(X, F, problem_of, state, mapped.attributes)
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Take in a batch: code it, add its sums to the past ones, turn the dictionary.

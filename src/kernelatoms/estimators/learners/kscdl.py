@@ -44,7 +44,7 @@ from kernelatoms.features.expansion import Expansion
 from kernelatoms.features.preimage import decode_rows
 from kernelatoms.learning.gradients import project_to_ball
 from kernelatoms.learning.kscdl import GradientStep, PlainStep
-from kernelatoms.learning.loop import learn_batch
+from kernelatoms.learning.loop import Run, learn_batch
 from kernelatoms.learning.state import LearnerState
 from kernelatoms.similarity import Kernel, make_kernel
 from kernelatoms.similarity.base import check_flag
@@ -231,7 +231,7 @@ class KSCDL(KernelChoice, DictionaryLearner):
         learn(self._fit, self, X, from_nothing=not self.warm_start)
         return self
 
-    def _fit(self, X: Any) -> None:
+    def _learning(self, X: Any) -> Run:
         self._check_parameters()
         X = validate_training(self, X)
         rows = X.astype(np.float64, copy=False)
@@ -244,7 +244,9 @@ class KSCDL(KernelChoice, DictionaryLearner):
             atoms = state.best.astype(X.dtype, copy=False)
             return {"components_": atoms, "state_": state, **pass_attributes(state)}
 
-        self._run_passes(X, rows, lambda atoms: self._problem_over(rows, atoms), state, attributes)
+        yield from self._passes(
+            X, rows, lambda atoms: self._problem_over(rows, atoms), state, attributes
+        )
         self._warn_of_empty_codes(X)
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:

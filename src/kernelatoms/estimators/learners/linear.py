@@ -36,7 +36,7 @@ from kernelatoms.estimators.validation import (
 )
 from kernelatoms.learning.dead_atoms import atoms_from_rows, unit_rows
 from kernelatoms.learning.gradients import project_to_ball
-from kernelatoms.learning.loop import learn_batch
+from kernelatoms.learning.loop import Run, learn_batch
 from kernelatoms.learning.mod import BlockDescent, LeastSquares
 from kernelatoms.learning.state import LearnerState
 from kernelatoms.similarity.base import check_flag
@@ -99,7 +99,7 @@ class LinearLearner(OverRows, GreedyParameters, DictionaryLearner):
         learn(self._fit, self, X, from_nothing=not self.warm_start)
         return self
 
-    def _fit(self, X: Any) -> None:
+    def _learning(self, X: Any) -> Run:
         self._check_parameters()
         X = validate_training(self, X)
         state = self._starting_state(X)
@@ -108,7 +108,7 @@ class LinearLearner(OverRows, GreedyParameters, DictionaryLearner):
             fitted = {"components_": state.best, **pass_attributes(state)}
             return fitted | ({"state_": state} if self._keeps_state else {})
 
-        self._run_passes(
+        yield from self._passes(
             X, X, lambda atoms: LinearProblem(X, atoms, complete=True), state, attributes
         )
 
