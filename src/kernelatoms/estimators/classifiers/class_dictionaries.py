@@ -196,9 +196,7 @@ class ClassDictionaryClassifier(Probabilities, ClassifierMixin, CallbackSupportM
                 rows = rows[:, members[c]]
             task.call_on_fit_task_begin(estimator=self, X=rows)
             with task.propagate_callback_context(learner), callback_management_context(learner):
-                with kernel_looked_at():
-                    passes = learner._start(rows)
-                yield from passes
+                yield from _with_kernel_looked_at(learner._learning(rows))
             task.call_on_fit_task_end(estimator=self, X=rows)
             return learner
 
@@ -596,6 +594,18 @@ class ClassDictionaryClassifier(Probabilities, ClassifierMixin, CallbackSupportM
         if isinstance(learner, DictionaryLearner) and self.n_neighbors is None:
             tags.input_tags.allow_nan = get_tags(learner).input_tags.allow_nan
         return tags
+
+
+def _with_kernel_looked_at(learning: Run) -> Run:
+    """Continue a run; all classes share the kernel, at which ``fit`` has looked already."""
+    result: Any = None
+    while True:
+        with kernel_looked_at():  # not across a yield: runs take turns
+            try:
+                request = learning.send(result)
+            except StopIteration:
+                return
+        result = yield request
 
 
 def _copied(learner: Any) -> Any:

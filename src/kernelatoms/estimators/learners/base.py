@@ -153,12 +153,12 @@ class DictionaryLearner(DictionaryCoder):
                 "batches will bring; give partial_fit a whole number."
             )
 
-    def _start(self, X: Any) -> Run:
-        """Check rows and prepare to learn from them; return the passes, which set attributes."""
-        raise NotImplementedError
-
     def _fit(self, X: Any) -> None:
-        run(self._start(X))
+        run(self._learning(X))
+
+    def _learning(self, X: Any) -> Run:
+        """Return a run that learns from the rows X and sets the fitted attributes at its end."""
+        raise NotImplementedError
 
     def _passes(
         self,
