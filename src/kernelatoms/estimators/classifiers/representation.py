@@ -18,8 +18,8 @@ from kernelatoms.estimators.base import Bring, Estimator
 from kernelatoms.estimators.classifiers.neighbor_choice import NeighborChoice
 from kernelatoms.estimators.classifiers.probabilities import Probabilities
 from kernelatoms.estimators.classifiers.training_dictionary import (
-    LocalProblems,
     Locality,
+    LocalProblems,
     TrainingDictionary,
 )
 from kernelatoms.estimators.devices.border import by_rows, learn
