@@ -10,7 +10,6 @@ and return ``DeviceArray``s. Inside the files they are functions of tensors (``o
 - ``greedy``: greedy pursuits. ``l1``: l1 coding. ``learning``: dictionary updates.
 - ``class_parts``, ``local``, ``nearest``: residuals per class, one small problem per signal,
   nearest atoms.
-- ``together``: tasks whose requests are met at once.
 
 See docs/decisions/008-device-arrays.md.
 """
@@ -23,6 +22,8 @@ from kernelatoms.engine.gpu.arrays.csr import DeviceCSR, csr, stacked
 from kernelatoms.engine.gpu.arrays.device_array import DeviceArray, call_user, on_tensors, to_numpy
 from kernelatoms.engine.gpu.arrays.products import prefers_no_gram
 from kernelatoms.engine.gpu.arrays.work import (
+    UPDATES_TOGETHER,
+    each,
     fair_share,
     for_blocks,
     for_local_blocks,
@@ -35,12 +36,12 @@ from kernelatoms.engine.gpu.greedy import omp as _omp
 from kernelatoms.engine.gpu.l1 import lasso as _lasso
 from kernelatoms.engine.gpu.learning import atoms, ksvd
 from kernelatoms.engine.gpu.nearest import TopK, smallest
-from kernelatoms.engine.gpu.together import each
 
 all_in_safe_range = on_tensors(scale.all_in_safe_range)
 checksum = on_tensors(_checksum.checksum)
 chi2_distances = on_tensors(products.chi2_distances)
 cholesky = on_tensors(linalg.cholesky)
+cholesky_all = on_tensors(linalg.cholesky_all)
 class_parts_local = on_tensors(local.class_parts_local)
 cross_products = on_tensors(products.cross_products)
 descend_atoms = on_tensors(atoms.descend_atoms)
@@ -49,6 +50,7 @@ gather = on_tensors(local.gather)
 gaussian_local = on_tensors(local.gaussian_local)
 gram_matrix = on_tensors(products.gram_matrix)
 in_safe_range = on_tensors(scale.in_safe_range)
+is_mostly_free = on_tensors(work.is_mostly_free)
 l1_distances = on_tensors(products.l1_distances)
 pad_rows = on_tensors(products.pad_rows)
 lasso = on_tensors(_lasso.lasso)
@@ -66,16 +68,19 @@ ridge_local = on_tensors(local.ridge_local)
 root_of_inverse = on_tensors(linalg.root_of_inverse)
 rescale_if_needed = on_tensors(scale.rescale_if_needed)
 solve_triangular = on_tensors(linalg.solve_triangular)
+solve_triangular_all = on_tensors(linalg.solve_triangular_all)
 squared_norms = on_tensors(scale.squared_norms)
 subtract_class_parts = on_tensors(class_parts.subtract_class_parts)
 subtract_dense_class_parts = on_tensors(class_parts.subtract_dense_class_parts)
 sum_products = on_tensors(atoms.sum_products)
 sweep_atoms = on_tensors(ksvd.sweep_atoms)
+sweep_atoms_all = on_tensors(ksvd.sweep_atoms_all)
 times = on_tensors(products.times)
 rescale_rows = on_tensors(scale.rescale_rows)
 unit_rows = on_tensors(scale.unit_rows)
 
 __all__ = [
+    "UPDATES_TOGETHER",
     "DeviceArray",
     "DeviceCSR",
     "TopK",
@@ -84,6 +89,7 @@ __all__ = [
     "checksum",
     "chi2_distances",
     "cholesky",
+    "cholesky_all",
     "class_parts_local",
     "cpu_as_device",
     "cross_products",
@@ -100,6 +106,7 @@ __all__ = [
     "gram_matrix",
     "in_safe_range",
     "in_short_parts",
+    "is_mostly_free",
     "l1_distances",
     "lasso",
     "lasso_local",
@@ -122,12 +129,14 @@ __all__ = [
     "root_of_inverse",
     "smallest",
     "solve_triangular",
+    "solve_triangular_all",
     "squared_norms",
     "stacked",
     "subtract_class_parts",
     "subtract_dense_class_parts",
     "sum_products",
     "sweep_atoms",
+    "sweep_atoms_all",
     "times",
     "to_numpy",
     "unit_rows",
