@@ -205,7 +205,7 @@ class TestMemory:
 
         options = {"n_nonzero": 5, "use_ols": use_ols, "positive": positive}
         expected = steps.code_gram(gram, gram.diagonal(), corr, until, **options)
-        found = steps.code_asked(gram_rows, gram.diagonal(), 1, corr, until, **options)
+        found = steps.code_with_requests(gram_rows, gram.diagonal(), 1, corr, until, **options)
         assert asked == [[0, 1], [2], [0], [3]]
         for ours, theirs in zip(found, expected, strict=True):
             np.testing.assert_allclose(numpy_of(ours), numpy_of(theirs), rtol=1e-9, atol=1e-12)
@@ -242,7 +242,7 @@ class TestFastCoders:
             def fake(*own):
                 picked, values, counts, explained, _ = plain.code(*own)
                 if ascending:
-                    picked, values = coders._in_order(picked, values, None)
+                    picked, values = coders._sorted_codes(picked, values, None)
                 unsettled = torch.zeros_like(counts, dtype=torch.bool)
                 unsettled[self.UNSETTLED] = True
                 picked[unsettled], values[unsettled], explained[unsettled] = 0, 77.0, 88.0

@@ -1,13 +1,13 @@
 """The machine of numpy arrays.
 
-- ``jit``: how everything here is compiled, cached on disk, and announced the first time.
+- ``jit``: compilation, its cache on disk, and its announcement.
 - ``machine_code``: the same machine code in every process, whatever it compiled before.
-- ``threads``: the one thread pool, and the rule that only the outermost level threads.
+- ``threads``: the thread pool; only the outermost level threads.
 - ``products``: the matrix products around the loops (Gram matrices), and blocks of rows.
-- ``scale``: squared norms that fit, and signals at a power of two of themselves.
-- ``layout``: rows padded to whole vector lanes, which nothing outside this machine sees.
+- ``scale``: squared norms that fit, and signals scaled by powers of two.
+- ``layout``: rows padded to whole vector lanes, invisible outside of this machine.
 - ``greedy``: greedy pursuits (OMP, OLS, non-negative): blocks, threads, memory; with a Gram matrix,
-  with a small one a signal, or without.
+  with a small one per signal, or without.
 - ``greedy_loops``: their steps.
 - ``masked``: the same on the observed entries of signals with missing values.
 - ``l1``: l1 coding: blocks, threads and certificates around the solvers.
@@ -18,9 +18,9 @@
 - ``pairs``: distances of all pairs of rows that no matrix product gives.
 - ``tangents``: distances of rows that may move along tangents.
 - ``shapes``: distances of sets of histograms, by assignment.
-- ``class_parts``: what one class's atoms leave of signals; products with the atoms of codes.
-- ``nearest``: the smallest values of every row of a matrix that passes by in blocks.
-- ``local``: a small problem of its own for every signal: Gram matrices, ridge codes, class parts.
+- ``class_parts``: residuals of signals per class of atoms; products with the atoms of codes.
+- ``nearest``: the smallest values of every row of a matrix that is given in blocks.
+- ``local``: one small problem per signal: Gram matrices, ridge codes, class parts.
 - ``gaussian``: values of Gaussian kernels among the atoms of every signal.
 - ``local_loops``: small systems solved one after another.
 - ``entropy``: matrices of small integers and masks as bytes, and back.

@@ -1,17 +1,17 @@
 """Greedy pursuits (OMP, OLS, non-negative or not) of many signals: blocks, threads, memory.
 
-The same pursuit in three forms, by what of the Gram matrix is at hand:
+The same pursuit in three forms, by which part of the Gram matrix is known:
 
 - ``omp``: all of it.
-- ``omp_local``: one small Gram matrix a signal, of the atoms it may use.
-- ``omp_without_gram``: rows, when they are asked for. For more atoms than a square of them fits.
+- ``omp_local``: one small Gram matrix per signal, of the atoms it may use.
+- ``omp_without_gram``: rows on request, for more atoms than memory for all of it.
 
 The steps themselves are in ``greedy_loops``. Signals whose squares would leave the range of numbers
-are coded at a power of two of themselves (``scale``), which changes no digit of their codes.
+are scaled by a power of two (``scale``), which changes no digit of their codes.
 
-Inner products of atoms that are much alike lose in float32 what sets them apart. Signals that this
-shows in can be left to the caller (``leave_unsettled``), who may have inner products of the same
-float32 numbers in float64 (``exact``).
+Inner products of similar atoms lose their difference in float32. Signals whose codes show that can
+be returned to the caller (``leave_unsettled``), who may have inner products of the same float32
+numbers in float64 (``exact``).
 
 See docs/decisions/005-compiled-functions.md.
 """
@@ -91,7 +91,7 @@ def omp(
     rows: tuple[Array, Array] | None = None,
     energy: Energy | None = None,
 ) -> Coded:
-    """Code signals over one dictionary whose Gram matrix is at hand.
+    """Code signals over one dictionary whose Gram matrix is known.
 
     Parameters
     ----------
@@ -313,7 +313,7 @@ def _fetch(
     rows: Array,
     n_atoms: int,
 ) -> None:
-    """Have the Gram rows of the needed atoms in ``rows``, that of atom i in row ``places[i]``."""
+    """Fetch the Gram rows of the needed atoms into ``rows``, that of atom i into ``places[i]``."""
     new = needed[places[needed] < 0]
     if not len(new):
         return
@@ -388,7 +388,7 @@ def _in_blocks(
 def _options(
     dtype: np.dtype[Any], use_ols: bool, positive: bool, leave_unsettled: bool, exact: bool
 ) -> tuple[Array, float, float, float, float, bool, bool]:
-    """Return what the loops want to know of numbers and of the pursuit, in their order."""
+    """Return the options of the loops, in their order."""
     bits = np.int32 if dtype == np.float32 else np.int64
     masks = np.array([-1 if positive else np.iinfo(bits).max], bits)
     eps = float(np.finfo(dtype).eps)

@@ -1,4 +1,4 @@
-"""One small coding problem a signal: its own Gram matrix, of the atoms near it.
+"""One small coding problem per signal: its own Gram matrix, of the atoms near it.
 
 - ``gather``: the small Gram matrices, out of that of all atoms;
 - ``ridge_local``: their ridge codes, Alg. 3 of the KCRC-LCD paper;

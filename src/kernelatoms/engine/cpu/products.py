@@ -1,4 +1,4 @@
-"""The matrix products around the loops, on the house's threads.
+"""The matrix products around the loops, on the thread pool.
 
 Each thread calls a one-threaded BLAS on its own piece. That is as fast as a threaded BLAS and
 leaves no helper threads spinning on the cores that the loops need next.

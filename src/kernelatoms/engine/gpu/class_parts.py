@@ -1,4 +1,4 @@
-"""What the atoms of one class leave of a signal; the formula is in ``engine.cpu.class_parts``."""
+"""Residuals of signals per class of atoms; the formula is in ``engine.cpu.class_parts``."""
 
 from typing import Any
 

@@ -1,6 +1,6 @@
-"""One small coding problem a signal: its own Gram matrix, of the atoms near it.
+"""One small coding problem per signal: its own Gram matrix, of the atoms near it.
 
-The same functions as in ``engine.cpu.local`` and ``engine.cpu.gaussian``; the small systems are
+The functions of ``engine.cpu.local`` and ``engine.cpu.gaussian``; the small systems are
 factored in batches.
 """
 

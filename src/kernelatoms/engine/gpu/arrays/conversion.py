@@ -1,7 +1,7 @@
-"""How users' tensors come in and go out.
+"""Conversion of users' tensors to arrays of the engine, and back.
 
-Tensors of the CPU are worked on by the CPU's machine, as numpy arrays over the same memory; those
-elsewhere (CUDA) by this one, as ``DeviceArray``s. Both come back as what they were.
+Tensors of the CPU become numpy arrays over the same memory, CUDA tensors become ``DeviceArray``s.
+Results are tensors on the device of the input.
 """
 
 from collections.abc import Iterator
@@ -17,25 +17,25 @@ from kernelatoms.engine.gpu.arrays.dtypes import from_host, is_known, widened
 
 _WORKED_ON = ("cpu", "cuda")
 _NO_DEVICE = "device must be 'cpu', 'cuda', 'cuda:1', ..., got {!r}."
-_cpu_is_elsewhere = False
+_cpu_is_device = False
 
 
 @contextmanager
 def cpu_as_device() -> Iterator[None]:
-    """Count tensors of the CPU among those elsewhere: tests of this machine need no card."""
-    global _cpu_is_elsewhere
-    before, _cpu_is_elsewhere = _cpu_is_elsewhere, True
+    """Treat tensors of the CPU as those of a device, so that tests need no card."""
+    global _cpu_is_device
+    before, _cpu_is_device = _cpu_is_device, True
     try:
         yield
     finally:
-        _cpu_is_elsewhere = before
+        _cpu_is_device = before
 
 
 @contextmanager
 def undisturbed() -> Iterator[None]:
-    """Work as torch does where its user has set nothing: exact types, new tensors on the CPU.
+    """Switch off autocast, inference mode and the default device that a user may have set.
 
-    And such as may be edited and kept: a model that was fitted in inference mode goes on learning.
+    A model that was fitted in inference mode can go on learning.
     """
     with ExitStack() as settings:
         if torch.is_inference_mode_enabled():
@@ -53,15 +53,15 @@ def is_tensor(value: Any) -> bool:
     return isinstance(value, torch.Tensor)
 
 
-def is_elsewhere(tensor: Any) -> bool:
-    """Whether a tensor is for this machine to work on."""
-    return _cpu_is_elsewhere or tensor.device.type != "cpu"
+def is_on_device(tensor: Any) -> bool:
+    """Whether a tensor becomes a ``DeviceArray``."""
+    return _cpu_is_device or tensor.device.type != "cpu"
 
 
 def place_of(value: Any) -> str | None:
-    """Return where an array's numbers are: "cpu", or the name of a device; None of no array."""
+    """Return the name of an array's device, or "cpu"; None of anything else."""
     if isinstance(value, torch.Tensor):
-        return _name(value.device) if is_elsewhere(value) else "cpu"
+        return _name(value.device) if is_on_device(value) else "cpu"
     if isinstance(value, DeviceArray | DeviceCSR):
         return _name(value.device)
     return "cpu" if isinstance(value, np.ndarray) else None
@@ -72,7 +72,7 @@ def _name(device: Any) -> str:
 
 
 def array_of(tensor: Any, name: str) -> Any:
-    """Return what stands for a tensor inside: a numpy array, a DeviceArray, or sparse rows.
+    """Return the engine's array for a tensor: a numpy array, a DeviceArray, or sparse rows.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ def array_of(tensor: Any, name: str) -> Any:
         The last of sparse tensors of the CPU: numpy arrays for scipy to put together.
     """
     _refuse_strange(tensor, name)
-    if not is_elsewhere(tensor):
+    if not is_on_device(tensor):
         return numpy_of(tensor, name)
     if tensor.layout != torch.strided:
         parts, shape = _sparse_parts(tensor, name)
@@ -97,7 +97,7 @@ def array_of(tensor: Any, name: str) -> Any:
 
 
 def _refuse_strange(tensor: Any, name: str) -> None:
-    """Refuse tensors that neither machine can work on."""
+    """Refuse tensors that neither machine supports."""
     if tensor.requires_grad:
         raise ValueError(
             f"{name} requires gradients, which do not go through codes: give {name}.detach()."
@@ -110,7 +110,7 @@ def _refuse_strange(tensor: Any, name: str) -> None:
         raise ValueError(f"Complex data not supported: {name} is a tensor of {tensor.dtype}.")
     if not is_known(tensor.dtype):
         raise ValueError(
-            f"{name} is a tensor of {tensor.dtype}, which is not worked on: give {name}.float(), "
+            f"{name} is a tensor of {tensor.dtype}, which is not supported: give {name}.float(), "
             "times its scale where it has one."
         )
     if tensor.is_nested:
@@ -140,10 +140,7 @@ def _sparse_parts(tensor: Any, name: str) -> tuple[list[Any], tuple[int, ...]]:
 
 
 def tensor_of(array: Any, device: Any) -> Any:
-    """Return the tensor that goes out for an array of either machine, on a device.
-
-    Nothing is copied that is there already.
-    """
+    """Return a tensor on a device for an array of either machine, without a copy if it is there."""
     if isinstance(array, DeviceArray):
         return array.tensor.to(device)
     if isinstance(array, DeviceCSR):

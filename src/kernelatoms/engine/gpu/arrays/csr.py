@@ -1,4 +1,4 @@
-"""Sparse codes on a device, in compressed rows: what the rooms ask of scipy's, and no more."""
+"""Sparse codes on a device in compressed rows, with the part of scipy's API that is used."""
 
 import warnings
 from typing import Any
@@ -10,7 +10,7 @@ from kernelatoms.engine.gpu.arrays.device_array import DeviceArray
 from kernelatoms.engine.gpu.arrays.dtypes import torch_dtype
 
 with warnings.catch_warnings():
-    # Torch says once a process that its sparse tensors are young; its users know.
+    # torch warns once per process that sparse tensors are in beta.
     warnings.simplefilter("ignore")
     torch.sparse_csr_tensor([0, 0], torch.zeros(0, dtype=torch.int64), torch.zeros(0), (1, 1))
 
@@ -51,7 +51,7 @@ class DeviceCSR:
 
     @property
     def nnz(self) -> int:
-        """How many numbers are kept."""
+        """The number of stored elements."""
         return len(self.data)
 
     def __len__(self) -> int:
@@ -64,7 +64,7 @@ class DeviceCSR:
         return DeviceCSR(self.data.astype(dtype), self.indices, self.indptr, self.shape)
 
     def rows(self) -> Any:
-        """Return the row of every number kept, a tensor (n_nonzero,)."""
+        """Return the row of every stored element, a tensor (n_nonzero,)."""
         counts = torch.diff(self.indptr.tensor)
         numbers = torch.arange(self.shape[0], device=self.device)
         return torch.repeat_interleave(numbers, counts, output_size=self.nnz)

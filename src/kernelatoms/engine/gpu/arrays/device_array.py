@@ -1,9 +1,9 @@
-"""``DeviceArray``: a tensor that speaks numpy, so that the rooms above are written once.
+"""``DeviceArray``: a tensor with numpy's API, so that code above the engine is written once.
 
-It wraps one tensor and answers numpy's protocols (``__array_ufunc__``, ``__array_function__``) and
-the methods of its arrays, as CuPy's arrays do. Types of results are numpy's. What is not known
-here raises a TypeError that names it, and nothing is ever copied to the host unasked:
-``to_numpy`` asks. Numpy arrays that meet a DeviceArray are copied to its device.
+It wraps one tensor and implements numpy's protocols (``__array_ufunc__``, ``__array_function__``)
+and the methods of its arrays, as CuPy's arrays do. Types of results are numpy's. A function without
+an implementation raises a TypeError that names it. Nothing is copied to the host except by
+``to_numpy``; numpy arrays among operands are copied to the device.
 
 See docs/decisions/008-device-arrays.md.
 """
@@ -23,12 +23,12 @@ from kernelatoms.engine.gpu.arrays.functions import FUNCTIONS
 
 
 class DeviceArray(NDArrayOperatorsMixin):
-    """An array whose numbers are those of a tensor, wherever that lives.
+    """An array over the memory of a tensor, on any device.
 
     Parameters
     ----------
     tensor : torch.Tensor
-        Dense, of a type that numpy has. Shared, not copied.
+        Dense, of a dtype that numpy has; not copied.
     """
 
     __slots__ = ("__weakref__", "tensor")
@@ -67,41 +67,41 @@ class DeviceArray(NDArrayOperatorsMixin):
             "array, 'cpu') does that."
         )
 
-    # What it is
+    # Attributes
 
     @property
     def device(self) -> Any:
-        """Where its numbers are."""
+        """Its device."""
         return self.tensor.device
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """The type of its numbers, numpy's."""
+        """The dtype of its elements, numpy's."""
         return numpy_dtype(self.tensor.dtype)
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Its sides."""
+        """Its shape."""
         return tuple(self.tensor.shape)
 
     @property
     def ndim(self) -> int:
-        """How many sides it has."""
+        """The number of its axes."""
         return int(self.tensor.ndim)
 
     @property
     def size(self) -> int:
-        """How many numbers it has."""
+        """The number of its elements."""
         return int(self.tensor.numel())
 
     @property
     def itemsize(self) -> int:
-        """Bytes a number."""
+        """Bytes per element."""
         return self.dtype.itemsize
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all numbers."""
+        """Bytes of all elements."""
         return self.size * self.itemsize
 
     @property
@@ -116,7 +116,7 @@ class DeviceArray(NDArrayOperatorsMixin):
 
     def __len__(self) -> int:
         if not self.ndim:
-            raise TypeError("len() of an array without sides")
+            raise TypeError("len() of an array without axes")
         return int(self.tensor.shape[0])
 
     def __iter__(self) -> Iterator["DeviceArray"]:
@@ -125,14 +125,14 @@ class DeviceArray(NDArrayOperatorsMixin):
     def __repr__(self) -> str:
         return f"DeviceArray({self.tensor!r})"
 
-    # Numbers without sides, which wait for the device
+    # Scalars, which wait for the device
 
     def item(self) -> Any:
-        """Return its only number."""
+        """Return its only element."""
         return self.tensor.item()
 
     def tolist(self) -> Any:
-        """Return its numbers as lists."""
+        """Return its elements as nested lists."""
         return self.tensor.tolist()
 
     def __bool__(self) -> bool:
@@ -153,7 +153,7 @@ class DeviceArray(NDArrayOperatorsMixin):
     # Copies and types
 
     def astype(self, dtype: Any, copy: bool = True) -> "DeviceArray":
-        """Return the numbers in another type; the array itself if it may and has it."""
+        """Return the array in another dtype; itself if ``copy`` is False and it has it."""
         if not copy and self.dtype == dtype:
             return self
         return DeviceArray(self.tensor.to(torch_dtype(dtype), copy=copy))
@@ -166,15 +166,15 @@ class DeviceArray(NDArrayOperatorsMixin):
         return self.copy()
 
     def reshape(self, *shape: Any) -> "DeviceArray":
-        """Return the numbers in another shape, a view where that can be."""
+        """Return the array in another shape, a view where possible."""
         sides = shape[0] if len(shape) == 1 and not isinstance(shape[0], int) else shape
         return DeviceArray(self.tensor.reshape(tuple(int(side) for side in sides)))
 
     def ravel(self) -> "DeviceArray":
-        """Return the numbers in one row."""
+        """Return the array with one axis."""
         return self.reshape(-1)
 
-    # Places
+    # Indexing
 
     def __getitem__(self, key: Any) -> "DeviceArray":
         places, flipped = _places(key, self.device, self.ndim)
@@ -184,7 +184,7 @@ class DeviceArray(NDArrayOperatorsMixin):
     def __setitem__(self, key: Any, value: Any) -> None:
         places, flipped = _places(key, self.device, self.ndim)
         if flipped:
-            raise TypeError("Arrays on a device are not written backwards.")
+            raise TypeError("Arrays on a device cannot be assigned to with negative steps.")
         value = unwrapped(value)
         if isinstance(value, np.ndarray) and value.ndim:
             value = from_host(value, self.device)
@@ -216,17 +216,17 @@ for _name in (
 
 
 def _places(key: Any, device: Any, ndim: int) -> tuple[Any, list[int]]:
-    """Return an index as torch takes it, and the axes to be turned round afterwards."""
+    """Return an index as torch takes it, and the axes to flip afterwards."""
     keys = key if isinstance(key, tuple) else (key,)
     backwards = [isinstance(k, slice) and k.step is not None and int(k.step) < 0 for k in keys]
     if not any(backwards):
         return tuple(_place(k, device) for k in keys), []
     if not all(isinstance(k, slice) for k in keys):
-        raise TypeError("Slices that go backwards are known beside other slices only.")
+        raise TypeError("Slices with negative steps can only be combined with other slices.")
     if any(
         turned and k != slice(None, None, -1) for k, turned in zip(keys, backwards, strict=True)
     ):
-        raise TypeError("Of slices that go backwards [::-1] alone is known.")
+        raise TypeError("Of slices with negative steps only [::-1] is supported.")
     kept = tuple(slice(None) if turned else k for k, turned in zip(keys, backwards, strict=True))
     return kept, [axis for axis, turned in enumerate(backwards) if turned]
 
@@ -246,7 +246,7 @@ def _place(key: Any, device: Any) -> Any:
     return key
 
 
-# In and out ---------------------------------------------------------------------------------------
+# Conversion ---------------------------------------------------------------------------------------
 
 
 def unwrapped(value: Any) -> Any:
@@ -307,8 +307,8 @@ def call_user(function: Callable[..., Any], *arrays: DeviceArray, **options: Any
 def on_tensors(function: Callable[..., Any]) -> Callable[..., Any]:
     """Let a function of tensors take and return DeviceArrays.
 
-    Functions among its arguments are the rooms' own, of DeviceArrays: they are called with such and
-    what they return arrives as tensors.
+    Callables among its arguments are functions of DeviceArrays: they get these, and their results
+    are passed on as tensors.
     """
 
     @functools.wraps(function)

@@ -1,4 +1,4 @@
-"""Types of numbers by numpy's names and by torch's, and values of the host as tensors."""
+"""dtypes of numpy and torch, and host values as tensors."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ _TORCH = {
     for name in ("bool", "uint8", "int8", "int16", "int32", "int64", "float32", "float64")
 }
 _NUMPY = {theirs: ours for ours, theirs in _TORCH.items()}
-# Torch has these in name only: few of its functions take them.
+# Few of torch's functions take these.
 _INSTEAD = {np.dtype(np.uint16): torch.int32, np.dtype(np.uint32): torch.int64}
 _WIDER = {
     torch.float16: torch.float32,
@@ -21,7 +21,7 @@ _WIDER = {
 
 
 def torch_dtype(dtype: Any) -> Any:
-    """Return torch's type for a type by either's name."""
+    """Return torch's dtype for one of torch or numpy."""
     if isinstance(dtype, torch.dtype):
         return dtype
     dtype = np.dtype(dtype)
@@ -32,7 +32,7 @@ def torch_dtype(dtype: Any) -> Any:
 
 
 def numpy_dtype(dtype: Any) -> np.dtype[Any]:
-    """Return numpy's type for torch's."""
+    """Return numpy's dtype for torch's."""
     found = _NUMPY.get(dtype)
     if found is None:
         raise TypeError(f"There are no arrays of type {dtype} here; use float32 or float64.")
@@ -40,12 +40,12 @@ def numpy_dtype(dtype: Any) -> np.dtype[Any]:
 
 
 def is_known(dtype: Any) -> bool:
-    """Whether tensors of one of torch's types are worked on, as they are or in a wider type."""
+    """Whether tensors of a torch dtype are supported, as they are or widened."""
     return dtype in _NUMPY or dtype in _WIDER
 
 
 def widened(tensor: Any) -> Any:
-    """Return a tensor of a type that is worked on: numbers of 16 bits in float32."""
+    """Return a tensor of a supported dtype: 16-bit floats become float32."""
     return tensor.to(_WIDER.get(tensor.dtype, tensor.dtype))
 
 
@@ -55,10 +55,10 @@ def from_host(value: Any, device: Any) -> Any:
     wanted = torch_dtype(array.dtype)
     if array.dtype not in _TORCH:
         array = array.astype(numpy_dtype(wanted))
-    # Writable memory, its strides positive: torch takes no other.
+    # torch needs writable memory with positive strides.
     return torch.from_numpy(np.require(array, requirements=["C", "W"])).to(device)
 
 
 def scalar(value: Any, dtype: np.dtype[Any]) -> Any:
-    """Return a number as a tensor without sides on the host, which meets tensors of any device."""
+    """Return a number as a 0-d tensor on the host, an operand for tensors of any device."""
     return torch.tensor(value, dtype=torch_dtype(dtype))

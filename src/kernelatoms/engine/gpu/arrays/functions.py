@@ -1,8 +1,7 @@
-"""numpy's functions on tensors, those that the house uses: a table, numpy function -> ours.
+"""numpy's functions on tensors, as far as this library uses them: a table of implementations.
 
-Each takes tensors where numpy takes arrays (numpy arrays among the arguments have been moved to the
-device before), with numpy's names and defaults, and returns tensors. ``on`` is the device where
-arrays without any other are made.
+Each takes tensors where numpy takes arrays, with numpy's names and defaults, and returns tensors.
+``on`` is the device of new arrays.
 
 See docs/decisions/008-device-arrays.md.
 """
@@ -46,7 +45,7 @@ def _promoted(parts: Any) -> list[Any]:
 
 @implements(np.zeros, np.empty)
 def _zeros(shape: Any, dtype: Any = float, *, on: Any) -> Any:
-    # Empty ones too: what is never written would else be different every time.
+    # Also for ``empty``: uninitialised memory would differ from run to run.
     return torch.zeros(_sides(shape), dtype=torch_dtype(dtype), device=on)
 
 

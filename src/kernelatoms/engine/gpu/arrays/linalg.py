@@ -1,4 +1,4 @@
-"""Linear algebra that numpy has no name for, on matrices of the device."""
+"""Linear algebra beyond numpy's functions, on matrices of a device."""
 
 from collections import defaultdict
 from collections.abc import Callable

@@ -17,13 +17,13 @@ def _bounds(dtype: Any) -> tuple[float, float]:
 
 
 def in_safe_range(squares: Any, dtype: Any) -> Any:
-    """Tell which squared norms loops in this type can work with as they are."""
+    """Return for which squared norms pursuits can work in a dtype without rescaling."""
     low, high = _bounds(dtype)
     return (squares >= low) & (squares <= high)
 
 
 def all_in_safe_range(squares: Any, dtype: Any) -> bool:
-    """Tell whether loops in this type can work with all of these squared norms as they are."""
+    """Whether pursuits can work in a dtype with all of these squared norms."""
     if not squares.numel():
         return True
     low, high = _bounds(dtype)
@@ -79,7 +79,7 @@ def rescale_rows(rows: Any, outside: Any, dtype: Any, size: int = 0) -> tuple[An
 
 
 def rescale_if_needed(rows: Any) -> tuple[Any, Any]:
-    """Return ``rescale_rows`` of all rows whose squared norm is not ordinary."""
+    """Return ``rescale_rows`` of all rows whose squared norm is out of the safe range."""
     squares = squared_norms(rows)
     if all_in_safe_range(squares, rows.dtype):
         return rows, None

@@ -1,8 +1,8 @@
-"""Rows of the host through a device, block by block: copies in, work and copies out at once.
+"""Stream rows of the host through a device in blocks, with copies beside the computation.
 
-While a block is worked on, one thread brings the next one and another fetches the answer of the one
-before. On CUDA copies go through pinned memory, on streams of their own, so that they share the
-card with the work; elsewhere they are plain copies.
+While a block is processed, one thread copies the next one in and another copies the result of the
+previous one out. On CUDA, copies go through pinned memory on streams of their own, beside the work;
+on other devices they are plain copies.
 """
 
 from collections.abc import Callable, Iterator
@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 import torch
 
-from kernelatoms.engine.gpu.arrays.conversion import as_device, is_elsewhere, undisturbed
+from kernelatoms.engine.gpu.arrays.conversion import as_device, is_on_device, undisturbed
 from kernelatoms.engine.gpu.arrays.device_array import DeviceArray
 from kernelatoms.engine.gpu.arrays.dtypes import torch_dtype
 from kernelatoms.engine.gpu.arrays.work import free_bytes
 
 # Copies of so many bytes are shared among so many threads.
 _LARGE, _COPIERS = 1 << 23, 4
-# What counts as free on devices that do not say: a block is small beside it.
+# Free memory assumed of devices that do not report it.
 _SUPPOSED_FREE = 1 << 33
 
 
@@ -35,7 +35,7 @@ def card(name: Any) -> Any:
     """
     device = as_device(name)
     if device.type == "cpu":
-        return device if is_elsewhere(torch.empty(0, device=device)) else None
+        return device if is_on_device(torch.empty(0, device=device)) else None
     return device if device.index is not None else torch.device("cuda", torch.cuda.current_device())
 
 
@@ -59,7 +59,7 @@ def free_memory(device: Any) -> int:
 
 
 def rest_on(device: Any) -> DeviceArray:
-    """Return an empty array of a device, for what asks where work is to be done."""
+    """Return an empty array on a device, to choose the machine by."""
     return DeviceArray(torch.empty(0, device=device))
 
 
@@ -71,7 +71,7 @@ class Transfers:
     device : torch.device
         Where the work is done.
     dtype : numpy dtype
-        What rows are worked on in.
+        The dtype of rows on the device.
     """
 
     def __init__(self, device: Any, dtype: Any) -> None:
@@ -88,7 +88,7 @@ class Transfers:
             torch.cuda.set_device(self.device)
 
     def load(self, rows: Any) -> tuple[Any, Any]:
-        """Bring rows (n, m) of the host to the device; return them and what says they are there."""
+        """Copy rows (n, m) of the host to the device; return them and the event of arrival."""
         # Torch keeps pinned memory that is free again, and knows until when copies need it.
         host = torch.empty(rows.shape, dtype=self.dtype, pin_memory=self.on_card)
         self._copy(host.numpy(), rows)
@@ -98,7 +98,7 @@ class Transfers:
             return host.to(self.device, non_blocking=True), self._in.record_event()
 
     def _copy(self, out: Any, rows: Any) -> None:
-        """Copy rows into memory of this kind; one thread is slower than a card's bus."""
+        """Copy rows into pinned memory by several threads; one is slower than a card's bus."""
         step = -(-len(rows) // (_COPIERS if out.nbytes >= _LARGE else 1))
         places = [slice(start, start + step) for start in range(0, len(rows), step)]
 
@@ -108,7 +108,7 @@ class Transfers:
         list(self._copiers.map(copy, places))
 
     def arrived(self, loaded: tuple[Any, Any]) -> DeviceArray:
-        """Return rows that were brought; work on them waits until they are there."""
+        """Return loaded rows; the current stream waits for their arrival."""
         block, there = loaded
         if self.on_card:
             current = torch.cuda.current_stream(self.device)
@@ -117,7 +117,7 @@ class Transfers:
         return DeviceArray(block)
 
     def bring(self, rows: Any, step: int) -> DeviceArray:
-        """Return rows (n, m) of the host on the device, all of them, brought in blocks."""
+        """Return rows (n, m) of the host on the device, copied in blocks."""
         whole = torch.empty(rows.shape, dtype=self.dtype, device=self.device)
         for start in range(0, len(rows), step):
             block = self.arrived(self.load(rows[start : start + step]))
@@ -125,11 +125,11 @@ class Transfers:
         return DeviceArray(whole)
 
     def mark(self) -> Any:
-        """Return what says that all work asked for so far is done."""
+        """Return an event after all work launched so far."""
         return torch.cuda.current_stream(self.device).record_event() if self.on_card else None
 
     def fetch(self, array: DeviceArray, done: Any) -> Any:
-        """Return an array of the device as a numpy array, once ``done``; to be copied soon."""
+        """Return an array of the device as a numpy array, after the event ``done``."""
         tensor = array.tensor
         if not self.on_card:
             return tensor.cpu().numpy()

@@ -1,8 +1,8 @@
 """numpy's universal functions on tensors: which torch function does what, and in which type.
 
 numpy itself says in which types an operation runs (``ufunc.resolve_dtypes``), so that types of
-results are numpy's: Python's numbers are weak, float32 with float64 is float64, whole numbers
-divide to float64. Operands are brought to these types and torch has nothing to decide.
+results are numpy's: Python's numbers are weak, float32 with float64 is float64, integers divide to
+float64. Operands are converted to these types before torch sees them.
 
 See docs/decisions/008-device-arrays.md.
 """

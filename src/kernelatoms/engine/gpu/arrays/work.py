@@ -35,7 +35,7 @@ def for_blocks(n_rows: int, width: int, itemsize: int, work: Callable[[int, int]
 
 
 def for_rows(n_rows: int, most: int, work: Callable[[int, int], None]) -> None:
-    """Call ``work(start, stop)`` for blocks of at most so many rows, or as many as a card wants."""
+    """Call ``work(start, stop)`` for blocks of at most ``most`` rows; not of too few."""
     step = max(most, _FEWEST_ROWS)
     for start in range(0, n_rows, step):
         work(start, min(start + step, n_rows))
@@ -155,7 +155,7 @@ def is_mostly_free(like: Any) -> bool:
 
 
 def free_bytes(like: Any) -> int | None:
-    """Return how much memory the device of a tensor could still give; None where nobody says.
+    """Return how much memory the device of a tensor could still give; None where it is unknown.
 
     What torch has set aside and does not use counts as free.
     """

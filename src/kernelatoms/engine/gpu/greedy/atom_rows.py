@@ -1,7 +1,7 @@
 """Greedy pursuits over the atoms themselves: no Gram matrix, no matrix of signals and atoms.
 
 What changes with a step is the residual. Its correlations are computed for some thousand atoms at a
-time and forgotten; inner products of picked atoms are computed when a step needs them. OLS keeps
+time and not kept; inner products of picked atoms are computed when a step needs them. OLS keeps
 one number for every signal and atom: what is left of the atom.
 """
 

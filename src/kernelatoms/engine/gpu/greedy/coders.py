@@ -1,4 +1,4 @@
-"""What codes a block of signals: the choice, and signals that a fast coder leaves unsettled.
+"""The choice of what codes a block of signals; unsettled signals are coded again.
 
 See docs/decisions/009-gpu-precision.md.
 """
@@ -15,7 +15,7 @@ from kernelatoms.engine.gpu.arrays.work import compiles_for
 from kernelatoms.engine.gpu.greedy.atom_rows import TILE
 from kernelatoms.engine.gpu.greedy.blocks import memory_for_a_block
 from kernelatoms.engine.gpu.greedy.sources import Limits
-from kernelatoms.engine.gpu.greedy.steps import code_asked, code_gram, code_local, code_rows
+from kernelatoms.engine.gpu.greedy.steps import code_gram, code_local, code_rows, code_with_requests
 
 # What the kernels hold: atoms of a Gram matrix, and nonzeros.
 _ATOMS_IN_REGISTERS, _MOST_NONZERO = 4096, 64
@@ -27,8 +27,8 @@ _SIGNALS_AT_ONCE = 32768
 _LAST = torch.iinfo(torch.int32).max
 
 
-class Asked(NamedTuple):
-    """What is asked of a pursuit over so many atoms."""
+class PursuitSpec(NamedTuple):
+    """Size and options of a pursuit."""
 
     n_atoms: int
     n_nonzero: int
@@ -43,17 +43,17 @@ class Asked(NamedTuple):
 
 
 class Coder(NamedTuple):
-    """What codes blocks of signals, and what that takes.
+    """A function that codes blocks of signals, and its properties.
 
     Parameters
     ----------
     code : callable
-        ``code(*own)`` of what signals have of their own: correlations (n, n_atoms), or signals
+        ``code(*own)`` takes the signals' own tensors: correlations (n, n_atoms), or signals
         (n, n_features), or Gram matrices and correlations; then how much energy to explain, (n,)
         float64. Returns picked (n, k), then -1; values (n, k), then 0; counts (n,); explained (n,)
         float64; and ``unsettled`` (n,), 0 or why. k is at most n_nonzero.
     bytes_a_signal : int
-        The memory that this takes, that of ``own`` included.
+        The memory that this takes, including ``own``.
     settles_all : bool
         False: signals that are ``unsettled`` are coded again by the plain coder. True: those are
         what rounding ended.
@@ -77,53 +77,53 @@ class Coders(NamedTuple):
     plain: Coder
 
 
-def choose_coder(form: str, shared: tuple[Any, ...], asked: Asked) -> Coders:
+def choose_coder(form: str, shared: tuple[Any, ...], spec: PursuitSpec) -> Coders:
     """Choose what codes blocks of signals.
 
     Parameters
     ----------
-    form : {"gram", "local", "asked", "rows", "gram and rows"}
-        What is known of atoms and signals.
+    form : {"gram", "local", "requests", "rows", "gram and rows"}
+        The form of the problem.
     shared : tuple
         What all signals share: gram and norms2; nothing; gram_rows and norms2; atoms and norms2;
         gram, norms2 and atoms.
-    asked : Asked
+    asked : PursuitSpec
         What is asked for.
     """
-    plain = plain_coder(form, shared, asked)
-    fast = fast_coder(form, shared, asked) if compiles_for(asked.device) else None
+    plain = plain_coder(form, shared, spec)
+    fast = fast_coder(form, shared, spec) if compiles_for(spec.device) else None
     return Coders(chosen=fast or plain, plain=plain)
 
 
-def codes_rows_over_gram(asked: Asked) -> bool:
-    """Whether products of rows and atoms are best left to the coder."""
-    return compiles_for(asked.device) and _fits_kernels(asked) and not asked.use_ols
+def codes_rows_over_gram(spec: PursuitSpec) -> bool:
+    """Whether the coder multiplies rows and atoms faster itself."""
+    return compiles_for(spec.device) and _fits_kernels(spec) and not spec.use_ols
 
 
-def _fits_kernels(asked: Asked) -> bool:
-    return asked.dtype == torch.float32 and 0 < asked.n_atoms <= _ATOMS_IN_REGISTERS
+def _fits_kernels(spec: PursuitSpec) -> bool:
+    return spec.dtype == torch.float32 and 0 < spec.n_atoms <= _ATOMS_IN_REGISTERS
 
 
-def _fits_screens(asked: Asked) -> bool:
-    return asked.dtype == torch.float32 and asked.n_atoms > 0 and not asked.use_ols
+def _fits_screens(spec: PursuitSpec) -> bool:
+    return spec.dtype == torch.float32 and spec.n_atoms > 0 and not spec.use_ols
 
 
-def fast_coder(form: str, shared: tuple[Any, ...], asked: Asked) -> Coder | None:
+def fast_coder(form: str, shared: tuple[Any, ...], spec: PursuitSpec) -> Coder | None:
     """Return the coder in Triton, if there is one for this; arguments as above."""
-    most = min(asked.n_nonzero, asked.n_atoms)
-    capped = min(most, _MOST_NONZERO if asked.stop_at is None else _MOST_NONZERO // 2)
+    most = min(spec.n_nonzero, spec.n_atoms)
+    capped = min(most, _MOST_NONZERO if spec.stop_at is None else _MOST_NONZERO // 2)
     n_bytes = 16 * (capped + 2)
-    options: dict[str, Any] = {"n_nonzero": capped, "positive": asked.positive}
-    if form in ("gram", "gram and rows") and _fits_kernels(asked):
-        code, of_signal = _over_gram(shared, asked, options)
-        settles_all = capped == most and not asked.use_ols
-    elif form == "rows" and _fits_screens(asked):
+    options: dict[str, Any] = {"n_nonzero": capped, "positive": spec.positive}
+    if form in ("gram", "gram and rows") and _fits_kernels(spec):
+        code, of_signal = _gram_coder(shared, spec, options)
+        settles_all = capped == most and not spec.use_ols
+    elif form == "rows" and _fits_screens(spec):
         from kernelatoms.engine.gpu.greedy import many_atoms, screens
 
         n_features = shared[0].shape[1]
         code = partial(many_atoms.code_rows, screens.ready_atoms(shared[0]), **options)
-        of_signal = many_atoms.bytes_a_signal(asked.n_atoms, n_features, capped)
-        settles_all = asked.leave_unsettled and capped == most
+        of_signal = many_atoms.bytes_a_signal(spec.n_atoms, n_features, capped)
+        settles_all = spec.leave_unsettled and capped == most
     else:
         return None
     return Coder(
@@ -132,10 +132,10 @@ def fast_coder(form: str, shared: tuple[Any, ...], asked: Asked) -> Coder | None
     )  # fmt: skip
 
 
-def _over_gram(
-    shared: tuple[Tensor, ...], asked: Asked, options: dict[str, Any]
+def _gram_coder(
+    shared: tuple[Tensor, ...], spec: PursuitSpec, options: dict[str, Any]
 ) -> tuple[Callable[..., Any], int]:
-    """Return what codes signals over a Gram matrix, known by products or by rows, and its memory.
+    """Return a coder of products or rows over a Gram matrix, and its memory per signal.
 
     ``shared`` is gram and norms2, then atoms if signals are rows.
     """
@@ -144,9 +144,9 @@ def _over_gram(
 
     gram, norms2, *rows = shared
     ready = kernels.ready_gram(gram)
-    if asked.use_ols:
+    if spec.use_ols:
         code = partial(kernels.code_gram, ready, use_ols=True, **options)
-        return code, 12 * asked.n_atoms
+        return code, 12 * spec.n_atoms
 
     @cache
     def wide() -> tuple[Tensor, ...]:
@@ -165,18 +165,18 @@ def _over_gram(
 
     if not rows:
         code = partial(kernels.code_gram, ready, **options)
-        return partial(_in_turn, code, again, exactly), 12 * asked.n_atoms
+        return partial(_code_in_stages, code, again, exactly), 12 * spec.n_atoms
     atoms = kernels.ready_atoms(rows[0], norms2)
     code = partial(kernels.code_rows, ready, atoms, **options)
-    return partial(_in_turn, code, again, exactly), 2 * asked.n_atoms + 2 * rows[0].shape[1]
+    return partial(_code_in_stages, code, again, exactly), 2 * spec.n_atoms + 2 * rows[0].shape[1]
 
 
-def _in_turn(
+def _code_in_stages(
     code: Callable[..., Any], again: Callable[..., Any], exactly: Callable[..., Any], *own: Tensor
 ) -> tuple[Tensor, ...]:
     """Code signals: in half precision, those that are tied there in float32, the rest in float64.
 
-    The host looks once at how many there are of either.
+    The host reads once how many there are of either.
     """
     from kernelatoms.engine.gpu.greedy.kernels import TIED
 
@@ -202,27 +202,27 @@ def _code_some(
 
 
 def _without_the_capped(code: Callable[..., Any], capped: bool, *own: Tensor) -> tuple[Tensor, ...]:
-    """Code signals; those that could go on at the most atoms of a kernel are not settled."""
+    """Code signals; those that could use more atoms than a kernel holds are unsettled."""
     indices, values, counts, explained, unsettled = code(*own)
     if capped:
         unsettled |= (counts == indices.shape[1]) & (explained < own[-1])
     return indices, values, counts, explained, unsettled
 
 
-def plain_coder(form: str, shared: tuple[Any, ...], asked: Asked) -> Coder:
+def plain_coder(form: str, shared: tuple[Any, ...], spec: PursuitSpec) -> Coder:
     """Return the coder in plain torch, which settles every signal; arguments as above."""
-    n_atoms, size = asked.n_atoms, asked.dtype.itemsize
-    most = min(asked.n_nonzero, n_atoms)
-    if asked.stop_at is not None:
+    n_atoms, size = spec.n_atoms, spec.dtype.itemsize
+    most = min(spec.n_nonzero, n_atoms)
+    if spec.stop_at is not None:
         most = min(most, _LIKELY_NONZERO)
     options: dict[str, Any] = {
-        "n_nonzero": asked.n_nonzero, "use_ols": asked.use_ols, "positive": asked.positive,
-        "limits": asked.limits,
+        "n_nonzero": spec.n_nonzero, "use_ols": spec.use_ols, "positive": spec.positive,
+        "limits": spec.limits,
     }  # fmt: skip
     # Directions and products with them; codes as they are kept and as they are returned.
     n_bytes = 3 * size * most**2 + 64 * (most + 1)
     # Correlations as they come and as they are used, what is left of them, a step, and scores.
-    wide = (9 if asked.use_ols else 5) * size * n_atoms
+    wide = (9 if spec.use_ols else 5) * size * n_atoms
     if form == "gram":
         return Coder(partial(code_gram, *shared, **options), n_bytes + wide)
     if form == "gram and rows":
@@ -238,17 +238,17 @@ def plain_coder(form: str, shared: tuple[Any, ...], asked: Asked) -> Coder:
     if form == "rows":
         n_features = shared[0].shape[1]
         n_bytes += size * (10 * n_features + 3 * min(n_atoms, TILE))
-        n_bytes += 2 * size * n_atoms if asked.use_ols else 0
+        n_bytes += 2 * size * n_atoms if spec.use_ols else 0
         return Coder(partial(code_rows, *shared, **options), n_bytes)
     (gram_rows, norms2), n_rows = shared, n_atoms
-    memory = memory_for_a_block(asked.device, 2 * size * n_atoms**2)
+    memory = memory_for_a_block(spec.device, 2 * size * n_atoms**2)
     if 2 * size * n_atoms**2 > memory:
         n_rows = max(1, memory // (2 * size * n_atoms))
         wide += most * size * n_atoms
-    return Coder(partial(code_asked, gram_rows, norms2, n_rows, **options), n_bytes + wide)
+    return Coder(partial(code_with_requests, gram_rows, norms2, n_rows, **options), n_bytes + wide)
 
 
-def settled(
+def code_with_fallback(
     coders: Coders, own: tuple[Tensor, ...], names: Tensor | None = None
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Code a block, signals that the chosen coder leaves unsettled by the plain one.
@@ -258,9 +258,9 @@ def settled(
     coders : Coders
         The coder, and the plain one.
     own : tuple of tensors
-        What each signal has of its own, as ``Coder.code`` wants it.
+        The signals' own tensors, as ``Coder.code`` takes them.
     names : (n, n_candidates) int32, optional
-        What atoms are to be called; their numbers without.
+        The atoms that columns of the problem stand for; without, columns are atoms.
 
     Returns
     -------
@@ -277,7 +277,7 @@ def settled(
     picked, values, _, explained, unsettled = chosen.code(*own)
     unsettled = unsettled > 0
     if names is not None or not chosen.ascending:
-        picked, values = _in_order(picked, values, names)
+        picked, values = _sorted_codes(picked, values, names)
     if chosen.settles_all:
         return picked.int(), values, explained, unsettled
     rows = unsettled.nonzero()[:, 0]
@@ -287,7 +287,7 @@ def settled(
     for some in rows.split(max(1, memory // plain.bytes_a_signal)):
         again, their_values, _, their_explained, ended = plain.code(*(part[some] for part in own))
         its_names = None if names is None else names[some]
-        again, their_values = _in_order(again, their_values, its_names)
+        again, their_values = _sorted_codes(again, their_values, its_names)
         more = again.shape[1] - picked.shape[1]
         if more > 0:
             picked = torch.nn.functional.pad(picked, (0, more), value=-1)
@@ -299,8 +299,8 @@ def settled(
     return picked.int(), values, explained, unsettled
 
 
-def _in_order(picked: Tensor, values: Tensor, names: Tensor | None) -> tuple[Tensor, Tensor]:
-    """Return codes by ascending atom, or name of an atom: what sparse matrices want."""
+def _sorted_codes(picked: Tensor, values: Tensor, names: Tensor | None) -> tuple[Tensor, Tensor]:
+    """Return codes sorted by atom, as sparse matrices need them; ``names`` as above."""
     empty = picked < 0
     if names is not None and picked.shape[1]:
         picked = names.gather(1, picked.masked_fill(empty, 0).long())

@@ -1,16 +1,16 @@
-"""OMP of few signals in float64, on the Gram matrix: what ``greedy_kernels`` leaves in doubt.
+"""OMP of few signals in float64, on the Gram matrix: those that ``kernels`` leaves in doubt.
 
-A program a signal. Nothing is carried from step to step but the atoms and their coefficients: the
-small system of the atoms picked is solved afresh, correlations are those of the signal less its
-approximation. That is slower, and leaves nothing to be settled:
+One program per signal. A step keeps only the atoms and their coefficients: the small system of the
+picked atoms is solved afresh, and correlations are those of the signal less its approximation. That
+is slower, and decides every case:
 
 - picks that are closer to each other than float32 tells apart;
 - atoms so alike that float32 loses what is left of them;
 - steps that would make coefficients negative: non-negative least squares on the atoms picked
-  (Lawson and Hanson 1974, ch. 23), as in ``greedy_nonnegative``.
+  (Lawson and Hanson 1974, ch. 23), as in ``nonnegative``.
 
-What counts as rounding is what does in float32, the type of signals and codes; where inner products
-have the digits of float64, that of signals and codes alone (``exact`` of ``engine/cpu/greedy.py``).
+Rounding is that of float32, the dtype of signals and codes; where inner products have the digits of
+float64, that of signals and codes alone (``exact`` of ``engine/cpu/greedy.py``).
 
 See docs/decisions/009-gpu-precision.md.
 """

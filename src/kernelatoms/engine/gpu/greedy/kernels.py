@@ -1,29 +1,29 @@
-"""Greedy pursuits over some thousand atoms as one Triton kernel: a program a signal, all its steps.
+"""Greedy pursuits over some thousand atoms as one Triton kernel; a program codes one signal.
 
 The correlations ``a`` of a signal's residual with all atoms stay in registers. A step is what
 ``engine/cpu/greedy_loops.py`` describes; its only work over all atoms is
 
     a -= sum_j step_j G[I_j],
 
-rows of the Gram matrix that come from the second-level cache: their bytes are what a step costs.
-OMP therefore reads them in half precision and settles the pick exactly. With |G_ij - H_ij| <= u g
-(H the rounded matrix, u = 2^-11, g the largest |G_ij| off the diagonal), a correlation computed
-from H is off by at most
+rows of the Gram matrix that come from the second-level cache, whose bytes determine the time of a
+step. OMP therefore reads them in half precision and decides the pick exactly. With
+|G_ij - H_ij| <= u g (H the rounded matrix, u = 2^-11, g the largest |G_ij| off the diagonal), a
+correlation computed from H is off by at most
 
     slack = u g |w|_1,
 
 so that no atom whose rounded correlation is below the best exact one less ``slack`` can be the
-pick: all others are looked at exactly, a_i = b_i - sum_j w_j G[I_j, i]. That is a bound and no
-estimate; mostly there is nothing to look at but the best. OLS divides by what is left of an atom,
-which half precision would spoil, and reads float32.
+pick: all others are computed exactly, a_i = b_i - sum_j w_j G[I_j, i]. That is a bound, not an
+estimate; in most steps only the best atom is computed. OLS divides by what is left of an atom, for
+which half precision is too coarse, and reads float32.
 
-What a program cannot settle it says so of: more atoms that could be the pick than it cares to look
-at (``TIED``), and what float32 cannot tell (``DOUBTFUL``): rounding that shows, a step that would
-make a coefficient negative, two atoms whose looks differ by less than
+Signals that a program cannot code are marked: ``TIED``, more atoms could be the pick than it
+computes; ``DOUBTFUL``, float32 does not decide: visible rounding, a step that would make a
+coefficient negative, two atoms whose correlations differ by less than
 
     16 eps (|a first pick's correlation| + g |w|_1),
 
-many times what rounding changes in them. ``greedy_exact`` codes those in float64.
+many times their rounding. ``exact`` codes those in float64.
 
 See docs/decisions/009-gpu-precision.md.
 """
@@ -65,7 +65,7 @@ class GramForScreens(NamedTuple):
 
 
 def ready_gram(gram: torch.Tensor) -> GramForScreens:
-    """Return a Gram matrix (n_atoms, n_atoms) float32 as ``code_gram`` wants it."""
+    """Return a Gram matrix (n_atoms, n_atoms) float32 as ``code_gram`` takes it."""
     n_atoms = len(gram)
     norms2 = gram.diagonal().contiguous()
     unit = power_of_two(norms2.max())

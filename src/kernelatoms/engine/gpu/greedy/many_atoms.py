@@ -1,22 +1,23 @@
-"""OMP over very many atoms: no Gram matrix and no signals x atoms matrix, ever.
+"""OMP over very many atoms, without a Gram matrix or a matrix of signals and atoms.
 
 Each step has two kernels:
 
 - ``screens.screen``: residuals times atoms on tensor cores, in low precision; of every 128
   atoms only the two largest correlations of each signal leave the chip.
-- ``_step``, a program a signal: looks at all atoms that could be the pick in float32, makes the
-  pick orthogonal to those before (Gram-Schmidt: v = d - Q'Q d), and takes it out of the residual.
+- ``_step``, one program per signal: computes the correlations of all atoms that could be the pick
+  in float32, makes the pick orthogonal to earlier ones (Gram-Schmidt: v = d - Q'Q d), and subtracts
+  it from the residual.
 
-**What is looked at.** ``screens`` bounds what a screened correlation may be off by. An atom is
-looked at unless it is below the best exact correlation even so. A tile is 128 atoms, or 256 where
-there would be too many tiles; two of it that are both in doubt make the program look at all of it.
-Where the two best looks differ by less than 8 eps |x| |d|, many times what float32 rounds them by,
-both are taken again with the residual in float64; three that do leave the signal unsettled. Where
-little of x is left, that would be most looks: the residual is then computed in float64 and rounded,
-and its own norm stands for |x|. So a pick is that of float64 arithmetic.
+**Which atoms are computed.** ``screens`` bounds the error of a screened correlation. An atom is
+computed unless it is below the best exact correlation by more than that. A tile is 128 atoms, or
+256 where there would be too many tiles; if two atoms of it are in doubt, all of it is computed.
+Where the two best correlations differ by less than 8 eps |x| |d|, many times their rounding in
+float32, both are computed again with the residual in float64; three such atoms leave the signal
+unsettled. Where little of x is left, that would be most of them: the residual is then computed in
+float64 and rounded, and its own norm replaces |x|. So a pick is that of float64 arithmetic.
 
 **Memory.** A block of B signals needs B k p floats for its directions and 8 B n_atoms / 128 bytes
-for what the screen left.
+for the results of the screen.
 
 See docs/decisions/010-gpu-screens.md.
 """

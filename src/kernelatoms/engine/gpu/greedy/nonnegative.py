@@ -23,7 +23,7 @@ def new_direction(
     Parameters
     ----------
     directions : (n, k, k)
-        Those of the atoms picked, a row each.
+        Those of the atoms picked, as rows.
     cross : (n, k)
         Inner products of the atoms picked with the new one; anything where there is none.
     norms : (n,)

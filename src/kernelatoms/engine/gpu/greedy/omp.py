@@ -1,8 +1,8 @@
 """Greedy pursuits (OMP, OLS, non-negative or not) of many signals on tensors: blocks and memory.
 
-The same functions as those of ``engine/cpu/greedy.py``, which says what they mean; signals travel
-in blocks that a share of the device's free memory holds, and in smaller ones where that was too
-much. ``greedy_coders`` chooses what codes a block.
+The functions of ``engine/cpu/greedy.py``, on blocks of signals that fit into a share of the
+device's free memory, or smaller ones where that was too much. ``coders`` chooses what codes a
+block.
 """
 
 import math
@@ -15,11 +15,11 @@ from kernelatoms.engine.gpu.arrays.scale import in_safe_range, rescale_rows, squ
 from kernelatoms.engine.gpu.arrays.ufuncs import ldexp
 from kernelatoms.engine.gpu.greedy.blocks import BlockCodes, in_blocks, scale_back
 from kernelatoms.engine.gpu.greedy.coders import (
-    Asked,
     Coders,
+    PursuitSpec,
     choose_coder,
+    code_with_fallback,
     codes_rows_over_gram,
-    settled,
 )
 from kernelatoms.engine.gpu.greedy.sources import limits_of
 
@@ -33,7 +33,7 @@ Local = Callable[[int, int], tuple[Tensor, Tensor, Tensor | None]]
 Energy = Callable[[int, int], Tensor]
 
 #: Indices, values and what is left, padded; or indptr, indices, values and what is left. Then which
-#: signals are not settled, if they are left to the caller.
+#: signals are unsettled, if they are left to the caller.
 Coded = tuple[Tensor, ...]
 
 
@@ -53,7 +53,7 @@ def omp(
     rows: tuple[Tensor, Tensor] | None = None,
     energy: Energy | None = None,
 ) -> Coded:
-    """Code signals over one dictionary whose Gram matrix is at hand.
+    """Code signals over one dictionary whose Gram matrix is known.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ def omp(
     ragged : bool
         Return compressed sparse rows: memory for the nonzeros found, not for those allowed.
     leave_unsettled : bool
-        End the pursuit of a signal once rounding shows in its code, and tell of which signals.
+        End the pursuit of a signal once rounding shows in its code, and return these signals.
     exact : bool
         Inner products, in float64, are those of float32 numbers: codes are to be good in float32.
     rows : (n_signals, n_features) and (n_atoms, n_features), optional
@@ -94,8 +94,8 @@ def omp(
     values : (n_signals, n_nonzero), dtype of ``gram``
         Their coefficients, then 0.
     left : (n_signals,) float64
-        Energy less what is explained, as it comes out: rounding may make it slightly negative.
-        Less what is explained where energies are not known.
+        Energy less what is explained; rounding may make it slightly negative. Where energies are
+        not known, the negative of what is explained.
 
     With ``ragged``: indptr (n_signals + 1,) int64, indices and values (n_nonzeros,), left.
 
@@ -106,18 +106,18 @@ def omp(
         raise ValueError(f"The Gram matrix must be square, got shape {tuple(gram.shape)}.")
     gram = gram.contiguous()
     norms2 = gram.diagonal().contiguous()
-    asked = _asked(
+    spec = _checked_spec(
         norms2, n_signals, n_nonzero, stop_at, relative, use_ols, positive, leave_unsettled, exact
     )
-    longest = _longest(norms2)
-    if rows is not None and codes_rows_over_gram(asked):
+    longest = _largest_norm2(norms2)
+    if rows is not None and codes_rows_over_gram(spec):
         signals, atoms = rows
         atoms = atoms.to(gram.dtype).contiguous()
-        coders = choose_coder("gram and rows", (gram, norms2, atoms), asked)
-        code = _coding_rows(coders, asked, signals, energy, longest)
+        coders = choose_coder("gram and rows", (gram, norms2, atoms), spec)
+        code = _coding_rows(coders, spec, signals, energy, longest)
     else:
-        coders = choose_coder("gram", (gram, norms2), asked)
-        code = _coding_products(coders, asked, products, longest)
+        coders = choose_coder("gram", (gram, norms2), spec)
+        code = _coding_products(coders, spec, products, longest)
 
     return in_blocks(
         code, n_signals, n_nonzero, coders.chosen.bytes_a_signal, ragged, leave_unsettled, norms2
@@ -155,22 +155,22 @@ def omp_local(
     As ``omp``; indices are entries of ``candidates``.
     """
     n_signals, n_local = candidates.shape
-    # One signal says what numbers the others will be.
+    # The first signal shows the dtype of all.
     dtype = local(0, 1)[0].dtype if n_signals else torch.float64
     like = torch.empty(n_local, dtype=dtype, device=candidates.device)
-    asked = _asked(
+    spec = _checked_spec(
         like, n_signals, n_nonzero, stop_at, relative, use_ols, positive, leave_unsettled, exact
     )
-    coders = choose_coder("local", (), asked)
+    coders = choose_coder("local", (), spec)
 
     def code(start: int, stop: int) -> BlockCodes:
         grams, corr, energy = local(start, stop)
         _check_shape(grams, "local Gram matrices", (stop - start, n_local, n_local))
         _check_shape(corr, "local correlations", (stop - start, n_local))
         grams = grams.to(dtype).contiguous()
-        longest = _longest(grams.diagonal(dim1=1, dim2=2))
+        longest = _largest_norm2(grams.diagonal(dim1=1, dim2=2))
         names = candidates[start:stop]
-        return _code_block(coders, asked, start, (grams, corr), energy, longest, names=names)
+        return _code_block(coders, spec, start, (grams, corr), energy, longest, names=names)
 
     return in_blocks(
         code, n_signals, n_nonzero, coders.chosen.bytes_a_signal, ragged, leave_unsettled, like
@@ -219,25 +219,25 @@ def omp_without_gram(
     As ``omp``.
     """
     norms2, n_atoms = norms2.contiguous(), len(norms2)
-    asked = _asked(
+    spec = _checked_spec(
         norms2, n_signals, n_nonzero, stop_at, relative, use_ols, positive, leave_unsettled, exact
     )
-    longest = _longest(norms2)
+    longest = _largest_norm2(norms2)
     if rows is None:
-        coders = choose_coder("asked", (gram_rows, norms2), asked)
-        code = _coding_products(coders, asked, products, longest)
+        coders = choose_coder("requests", (gram_rows, norms2), spec)
+        code = _coding_products(coders, spec, products, longest)
     else:
         signals, atoms = rows
         _check_shape(atoms, "atoms", (n_atoms, *signals.shape[1:]))
         _check_shape(signals, "signals", (n_signals, *atoms.shape[1:]))
-        coders = choose_coder("rows", (atoms.to(norms2.dtype).contiguous(), norms2), asked)
-        code = _coding_rows(coders, asked, signals, energy, longest)
+        coders = choose_coder("rows", (atoms.to(norms2.dtype).contiguous(), norms2), spec)
+        code = _coding_rows(coders, spec, signals, energy, longest)
     return in_blocks(
         code, n_signals, n_nonzero, coders.chosen.bytes_a_signal, ragged, leave_unsettled, norms2
     )
 
 
-def _asked(
+def _checked_spec(
     like: Tensor,
     n_signals: int,
     n_nonzero: int,
@@ -247,8 +247,8 @@ def _asked(
     positive: bool,
     leave_unsettled: bool,
     exact: bool,
-) -> Asked:
-    """Check what is asked of a pursuit; ``like`` (n_atoms,) has its numbers and their device."""
+) -> PursuitSpec:
+    """Return checked options; ``like`` (n_atoms,) has the dtype and device of the codes."""
     if like.dtype not in (torch.float32, torch.float64):
         name = str(like.dtype).removeprefix("torch.")
         raise TypeError(f"Inner products of atoms must be float32 or float64, got {name}.")
@@ -263,7 +263,7 @@ def _asked(
             )
         if not bool((stop_at >= 0).all()):
             raise ValueError("stop_at must not hold negative numbers or NaN.")
-    return Asked(
+    return PursuitSpec(
         len(like), n_nonzero, stop_at, relative, use_ols, positive, like.dtype, like.device,
         limits_of(like.dtype, leave_unsettled, exact), leave_unsettled,
     )  # fmt: skip
@@ -274,40 +274,40 @@ def _check_shape(tensor: Tensor, name: str, shape: tuple[int, ...]) -> None:
         raise ValueError(f"The {name} must have shape {shape}, got {tuple(tensor.shape)}.")
 
 
-def _longest(norms2: Tensor) -> float:
+def _largest_norm2(norms2: Tensor) -> float:
     """Return the largest squared norm of an atom."""
     return float(norms2.max()) if norms2.numel() else 0.0
 
 
 def _coding_rows(
-    coders: Coders, asked: Asked, signals: Tensor, energy: Energy | None, longest: float
+    coders: Coders, spec: PursuitSpec, signals: Tensor, energy: Energy | None, longest: float
 ) -> Callable[[int, int], BlockCodes]:
     """Return what codes a block of signals (n_signals, n_features)."""
 
     def code(start: int, stop: int) -> BlockCodes:
         own = signals[start:stop]
         own_energy = squared_norms(own) if energy is None else energy(start, stop)
-        return _code_block(coders, asked, start, (own,), own_energy, longest, size=0)
+        return _code_block(coders, spec, start, (own,), own_energy, longest, size=0)
 
     return code
 
 
 def _coding_products(
-    coders: Coders, asked: Asked, products: Products, longest: float
+    coders: Coders, spec: PursuitSpec, products: Products, longest: float
 ) -> Callable[[int, int], BlockCodes]:
     """Return what codes a block of signals that are known by their inner products."""
 
     def code(start: int, stop: int) -> BlockCodes:
         corr, energy = products(start, stop)
-        _check_shape(corr, "correlations", (stop - start, asked.n_atoms))
-        return _code_block(coders, asked, start, (corr,), energy, longest)
+        _check_shape(corr, "correlations", (stop - start, spec.n_atoms))
+        return _code_block(coders, spec, start, (corr,), energy, longest)
 
     return code
 
 
 def _code_block(
     coders: Coders,
-    asked: Asked,
+    spec: PursuitSpec,
     start: int,
     own: tuple[Tensor, ...],
     energy: Tensor | None,
@@ -318,23 +318,23 @@ def _code_block(
 ) -> BlockCodes:
     """Code signals from ``start`` on.
 
-    ``own`` is what they have of their own, last correlations or signals; arguments else as of
-    ``settled`` and ``_ready``.
+    ``own`` are their own tensors, correlations or signals last; other arguments as of
+    ``code_with_fallback`` and ``_rescaled``.
     """
     *before, numbers = own
-    until = _until(energy, start, len(numbers), asked)
-    numbers, until, exponents = _ready(numbers, energy, until, longest, asked.dtype, size)
-    indices, values, explained, ended = settled(coders, (*before, numbers, until), names)
+    until = _energy_to_explain(energy, start, len(numbers), spec)
+    numbers, until, exponents = _rescaled(numbers, energy, until, longest, spec.dtype, size)
+    indices, values, explained, ended = code_with_fallback(coders, (*before, numbers, until), names)
     values, explained = scale_back(exponents, longest, energy, values, explained)
     return indices, values, -explained if energy is None else energy - explained, ended
 
 
-def _until(energy: Tensor | None, start: int, n: int, asked: Asked) -> Tensor:
+def _energy_to_explain(energy: Tensor | None, start: int, n: int, spec: PursuitSpec) -> Tensor:
     """Return how much energy of n signals from ``start`` on to explain; infinite without a goal."""
     if energy is not None and energy.shape != (n,):
         raise ValueError(f"The energies must have shape {(n,)}, got {tuple(energy.shape)}.")
-    if asked.stop_at is None:
-        return torch.full((n,), torch.inf, dtype=torch.float64, device=asked.device)
+    if spec.stop_at is None:
+        return torch.full((n,), torch.inf, dtype=torch.float64, device=spec.device)
     if energy is None:
         raise ValueError(
             "max_residual needs k(x, x) of the signals, which a precomputed kernel does not "
@@ -342,11 +342,11 @@ def _until(energy: Tensor | None, start: int, n: int, asked: Asked) -> Tensor:
         )
     whole = energy.double()
     # A goal of infinity times no energy is NaN, of which no energy is less: no atoms, as it should.
-    goal = asked.stop_at[start : start + n] ** 2
-    return whole - (goal * whole if asked.relative else goal)
+    goal = spec.stop_at[start : start + n] ** 2
+    return whole - (goal * whole if spec.relative else goal)
 
 
-def _ready(
+def _rescaled(
     numbers: Tensor,
     energy: Tensor | None,
     until: Tensor,

@@ -1,4 +1,4 @@
-"""Which atoms may be the next pick? Products of residuals and atoms in low precision, and a bound.
+"""Screens: products of residuals and atoms in low precision, with a bound of their error.
 
 Residuals r are multiplied with atoms d on tensor cores as r^ = r + a and d^ = d + b, rounded to
 half precision (float16, at powers of two) or, for very many atoms, to 8-bit integers. Of every 128

@@ -1,13 +1,13 @@
-"""Where the inner products of greedy pursuits come from: rows of Gram matrices.
+"""Sources of the inner products that greedy pursuits need: rows of Gram matrices.
 
-A block of signals takes its steps together, and a source answers for all of them at once: which
-atom is the best, what it has in common with the picked ones, and what a step changes.
+A block of signals takes its steps together. For all of them at once, a source returns the best
+atoms and their inner products with the picked ones, and updates what a step changes.
 
-- ``GramRows``: one Gram matrix, or one small one a signal. What changes with a step are the
-  correlations of the residual with all atoms.
-- ``AskedRows``: the same with the rows of the picked atoms alone, asked for when they are.
+- ``GramRows``: one Gram matrix, or a small one per signal. A step changes the correlations of the
+  residual with all atoms.
+- ``RequestedRows``: the same with the rows of the picked atoms alone, computed on request.
 
-A third one, the atoms themselves, is in ``greedy_atoms``.
+A third source, the atoms themselves, is in ``atom_rows``.
 """
 
 from collections.abc import Callable
@@ -46,7 +46,7 @@ def limits_of(dtype: torch.dtype, leave_unsettled: bool = False, exact: bool = F
 
 @dataclass
 class Live:
-    """The pursuits of some signals, a row each. Columns from ``counts`` on are empty: 0."""
+    """The pursuits of some signals, one row per signal. Columns from ``counts`` on are 0."""
 
     which: Tensor  # (n,) int64: the signal's place in the block
     until: Tensor  # (n,) float64: stop when this much energy is explained
@@ -54,7 +54,7 @@ class Live:
     counts: Tensor  # (n,) int64: atoms picked
     picked: Tensor  # (n, room) int64: these atoms
     code: Tensor  # (n, room): their coefficients
-    directions: Tensor  # (n, room, room): orthonormal directions, a row each, in picked atoms
+    directions: Tensor  # (n, room, room): rows are orthonormal directions in picked atoms
     explained: Tensor  # (n,) float64: energy less that of the residual
     first: Tensor  # (n,) float64: what the first atom explained
     unsettled: Tensor  # (n,) bool: rounding ended the pursuit
@@ -79,18 +79,18 @@ class Live:
 
 
 class Source:
-    """What all sources share.
+    """Base class of sources.
 
     Parameters
     ----------
     signals : (n_signals, width) float32 or float64
-        What codes are subtracted from: correlations with all atoms, or signals.
+        What codes are subtracted from: correlations with all atoms, or the signals themselves.
     n_atoms : int
         The atoms that a signal can pick from.
     use_ols, positive : bool
         Select by residual decrease; only positive correlations.
     limits : Limits, optional
-        What counts as rounding: by default what does in the type of ``signals``.
+        What counts as rounding; by default that of the dtype of ``signals``.
     """
 
     def __init__(
@@ -132,7 +132,7 @@ class Source:
     def grams(self, which: Tensor, picked: Tensor) -> Tensor:
         """Return the Gram matrices (n, k, k) of picked atoms in float64.
 
-        From entries above the diagonal: no more is asked of an atom just picked than its column.
+        From entries above the diagonal: only the column of an atom just picked may be known.
         """
         k = picked.shape[1]
         grams = torch.diag_embed(self.norms(which, picked).double())
@@ -155,7 +155,7 @@ class Source:
         raise NotImplementedError
 
     def ask(self, live: Live) -> None:
-        """Have at hand what the picked atoms of signals that go on need."""
+        """Fetch what the picked atoms of signals that go on need."""
 
     def start(self, until: Tensor, room: int) -> Live:
         """Return pursuits that have picked nothing."""
@@ -213,7 +213,7 @@ class GramRows(Source):
     table : (n_rows, n_atoms)
         Rows of the Gram matrix, or of one small matrix after the other.
     norms2 : (1 or n_signals, n_atoms)
-        Squared norms of the atoms, a row a signal if each has its own.
+        Squared norms of the atoms, one row per signal if each has its own.
     corr : (n_signals, n_atoms)
         Inner products of signals and atoms; only read.
     use_ols, positive, limits
@@ -274,8 +274,8 @@ class GramRows(Source):
         return self._left_beyond(beyond, combined, norms2)
 
 
-class AskedRows(GramRows):
-    """As ``GramRows``, with the rows of picked atoms alone, asked for when they are.
+class RequestedRows(GramRows):
+    """As ``GramRows``, with only the rows of picked atoms, fetched when they are picked.
 
     Parameters
     ----------
@@ -284,7 +284,7 @@ class AskedRows(GramRows):
     norms2 : (n_atoms,)
         Squared norms of the atoms.
     most_rows : int
-        From so many rows on those that no signal needs any more are given up.
+        From so many rows on, those that no signal needs any more are dropped.
     corr, use_ols, positive, limits
         As of ``GramRows``.
     """
@@ -306,11 +306,11 @@ class AskedRows(GramRows):
         self.held = self.places[:0]  # the atoms of the table's rows, then of free ones
 
     def rows(self, which: Tensor, picked: Tensor) -> Tensor:
-        """Return the rows of the table for picked atoms (n, k); any row for those not at hand."""
+        """Return the rows of the table for picked atoms (n, k); any row for those not fetched."""
         return self.places[picked].clamp_(min=0)
 
     def ask(self, live: Live) -> None:
-        """Have the Gram rows of the picked atoms of signals that go on."""
+        """Fetch the Gram rows of the picked atoms of signals that go on."""
         filled = torch.arange(live.picked.shape[1], device=live.counts.device)
         used = live.going[:, None] & (filled < live.counts[:, None])
         self._have(live.picked[used].unique())
@@ -326,7 +326,7 @@ class AskedRows(GramRows):
             self.places[kept] = torch.arange(len(kept), device=kept.device)
         n_held, n_all = len(self.held), len(self.held) + len(new)
         if n_all > len(self.table):
-            # Twice as many, so that rows are not copied with every step.
+            # Twice as many, so that not every step copies rows.
             room = min(max(n_all, 2 * len(self.table)), max(n_all, self.most_rows))
             table = self.table.new_empty((room, self.n_atoms))
             table[:n_held] = self.table[:n_held]

@@ -1,11 +1,12 @@
 """Steps of greedy pursuits (OMP, OLS, non-negative or not), all signals of a block together.
 
-What a step is, and what of it is rounding, stands at the head of ``engine/cpu/greedy_loops.py``:
-the arithmetic here is the same, a row a signal. Signals that are done stay where they are until
-fewer than half go on; then those that do move together. Once a step the host looks at five numbers:
-how many go on, how many atoms they have, and whether there are rare cases to be settled.
+The head of ``engine/cpu/greedy_loops.py`` explains a step and its rounding; the arithmetic here is
+the same, with one row per signal. Finished signals keep their rows until fewer than half go on;
+then those that do are compacted. Per step the host reads five numbers: how many signals go on, how
+many atoms they have, and the counts of rare cases.
 
-Plain torch, on any device, in float32 and float64: what faster coders cannot settle comes here.
+Plain torch, on any device, in float32 and float64; signals that faster coders leave unsettled are
+coded here too.
 
 See docs/decisions/011-gpu-programs.md.
 """
@@ -20,10 +21,10 @@ from kernelatoms.engine.gpu.greedy.atom_rows import AtomRows
 from kernelatoms.engine.gpu.greedy.nonnegative import new_direction, nonnegative_steps
 from kernelatoms.engine.gpu.greedy.sources import (
     CHECKED_DOUBT,
-    AskedRows,
     GramRows,
     Limits,
     Live,
+    RequestedRows,
     Source,
 )
 
@@ -31,7 +32,7 @@ from kernelatoms.engine.gpu.greedy.sources import (
 #: are (n,) int64; what they explain (n,) float64; whether rounding ended the pursuit (n,) bool.
 Picks = tuple[Tensor, Tensor, Tensor, Tensor, Tensor]
 
-# Atoms that there is room for at first; and bytes for small matrices of signals in rare cases.
+# Initial room for atoms per code; bytes for small matrices of signals in rare cases.
 _FIRST_ROOM = 16
 _BYTES_FOR_FEW = 64 << 20
 
@@ -103,7 +104,7 @@ def code_local(
     return _pursue(source, until, n_nonzero)
 
 
-def code_asked(
+def code_with_requests(
     gram_rows: Callable[[Tensor], Tensor],
     norms2: Tensor,
     most_rows: int,
@@ -114,12 +115,12 @@ def code_asked(
     positive: bool,
     limits: Limits | None = None,
 ) -> Picks:
-    """Code a block of signals with rows of the Gram matrix that are asked for.
+    """Code a block of signals with rows of the Gram matrix on request.
 
     As ``code_gram``, but for ``gram_rows(atoms)``, which returns the rows (m, n_atoms) of atoms
-    (m,) int64, and ``most_rows``, from which on those that nobody needs are given up.
+    (m,) int64, and ``most_rows``, from which on unused rows are dropped.
     """
-    source = AskedRows(gram_rows, norms2, corr, most_rows, use_ols, positive, limits)
+    source = RequestedRows(gram_rows, norms2, corr, most_rows, use_ols, positive, limits)
     return _pursue(source, until, n_nonzero)
 
 
@@ -157,12 +158,12 @@ def _pursue(source: Source, until: Tensor, n_nonzero: int) -> Picks:
             live.grow(min(2 * k, most))
         k, n_going = _step_all(source, live, k, most)
     ended.append(_results(live, torch.ones_like(live.going)))
-    return _together(ended, until)
+    return _concatenated(ended, until)
 
 
 @dataclass
 class _Step:
-    """A step of every signal; ``taken`` tells of which. Others have a step of zeros."""
+    """One step of every signal; zeros where it is not ``taken``."""
 
     atom: Tensor  # (n,) int64: the atom picked
     at: Tensor  # (n,) int64: its place in the code
@@ -170,8 +171,8 @@ class _Step:
     z: Tensor  # (n,): how far to go there
     coefs: Tensor  # (n, k + 1): what that adds to the code
     total: Tensor  # (n,) float64: what is explained then
-    wanted: Tensor  # (n,) bool: what the atom explains is more than rounding
-    ended: Tensor  # (n,) bool: it is not; OLS may have overlooked atoms
+    wanted: Tensor  # (n,) bool: the atom explains more than rounding
+    ended: Tensor  # (n,) bool: it does not; OLS may have overlooked atoms
     taken: Tensor  # (n,) bool
     doubtful: Tensor  # (n,) bool: rounding shows; to be checked
     negative: Tensor  # (n,) bool: it would make coefficients negative
@@ -218,7 +219,7 @@ def _step_all(source: Source, live: Live, k: int, most: int) -> tuple[int, int]:
 
 
 def _next_step(source: Source, live: Live, k: int) -> _Step:
-    """Return what every signal that goes on would do next."""
+    """Return the next step of every signal that goes on."""
     limits = source.limits
     atom, corr = source.best(live)
     norms = source.norms(live.which, atom[:, None])[:, 0]
@@ -255,7 +256,7 @@ def _next_step(source: Source, live: Live, k: int) -> _Step:
 def _more_than_rounding(
     source: Source, live: Live, atom: Tensor, corr: Tensor, norms: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return whose best atom explains more than rounding, whose pick is none; who else went on."""
+    """Return where the best atom explains more than rounding, where it is picked, who ends."""
     square, vanishing = corr.double() ** 2, source.limits.vanishing * live.first
     # What the best atom explains is rounding: the residual is zero, or orthogonal to every atom.
     if not source.use_ols:
@@ -274,7 +275,7 @@ def _more_than_rounding(
 
 
 def _check(source: Source, live: Live, step: _Step, rows: Tensor, k: int) -> Tensor:
-    """Set what doubtful steps truly explain, 2 t'w - w'S w in float64; return which help."""
+    """Set what doubtful steps truly explain, 2 t'w - w'S w in float64; return which ones help."""
     which, atom, at = live.which[rows], step.atom[rows], step.at[rows]
     picked = live.picked[rows, : k + 1].scatter(1, at[:, None], atom[:, None])
     w = (live.code[rows, : k + 1] + step.coefs[rows]).double()
@@ -285,7 +286,7 @@ def _check(source: Source, live: Live, step: _Step, rows: Tensor, k: int) -> Ten
 
 
 def _take(live: Live, step: _Step, plain: Tensor) -> None:
-    """Take those steps that ask for nothing more."""
+    """Take the steps that are no rare case."""
     width = step.coefs.shape[1]
     one, at = plain[:, None], step.at[:, None]
     live.first = torch.where(plain & (live.counts == 0), step.z.double() ** 2, live.first)
@@ -298,7 +299,7 @@ def _take(live: Live, step: _Step, plain: Tensor) -> None:
 
 
 def _few(wanted: Tensor, n_wanted: int, live: Live, k: int) -> tuple[Tensor, ...]:
-    """Return the rows of some signals, in parts whose small matrices fit; none without a look."""
+    """Return the rows of some signals, in parts whose small matrices fit into memory."""
     if not n_wanted:
         return ()
     of_signal = live.rest.element_size() * (live.rest.shape[1] + live.beyond.shape[1])
@@ -311,7 +312,7 @@ def _results(live: Live, rows: Tensor) -> tuple[Tensor, ...]:
     return tuple(part[rows] for part in found)
 
 
-def _together(ended: list[tuple[Tensor, ...]], until: Tensor) -> Picks:
+def _concatenated(ended: list[tuple[Tensor, ...]], until: Tensor) -> Picks:
     """Return the results of all signals of a block in its order."""
     n, k = len(until), ended[-1][4].shape[1]
     which, counts, explained, unsettled = (torch.cat([part[i] for part in ended]) for i in range(4))

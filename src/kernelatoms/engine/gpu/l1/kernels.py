@@ -1,15 +1,15 @@
-"""Triton kernels of l1 coding: small problems on registers, and what lies around them.
+"""Triton kernels of l1 coding: small problems in registers, their data, and the largest gradients.
 
-- ``follow_paths``: the paths of ``l1_solvers``, a program a signal. The tableau is in registers,
-  in float32; weights and gradients are in float64, and what the tableau's rounding did is taken
-  back by further paths, so that codes are those of float64. Atoms too much alike for that are left
-  to plain torch: the distance that comes with every code says so.
+- ``follow_paths``: the paths of ``solvers``, one program per signal. The tableau is in registers,
+  in float32; weights and gradients are in float64, and further paths correct the rounding of the
+  tableau, so that codes are those of float64. Atoms too similar for that are left to plain torch;
+  the distance returned with every code shows it.
 - ``small_grams``: Gram matrices of each signal's atoms, from rows gathered on the way to the
   tensor cores.
 - ``residuals``, ``gradients_at``: x - D'w and its products with some atoms, summed in float64.
 - ``pick``: the largest gradients of every row, in one pass where few are above the threshold.
 
-Loops are loops: nothing is unrolled by the number of atoms, breaks or turns.
+No loop is unrolled by the number of atoms, breaks or turns.
 """
 
 import os

@@ -2,9 +2,9 @@
 
     min 1/2 |x - D w|^2 + alpha |w|_1                       (eq. (6) of the FKSC paper)
 
-The same functions as those of ``engine/cpu/l1.py``, which says what they mean and return. Signals
-travel in blocks; ``l1_rounds`` codes one, ``l1_looks`` knows the forms that problems have, and
-``l1_solvers`` solves small ones. Codes are certified in float64, as they are returned.
+The functions of ``engine/cpu/l1.py``, which documents what they return, on blocks of signals:
+``rounds`` codes one, ``screening`` has the forms of problems, ``solvers`` solves small ones. Gaps
+are certified in float64 for the codes as they are returned.
 
 See docs/decisions/026-gpu-l1-codes.md.
 """
@@ -24,8 +24,8 @@ from kernelatoms.engine.gpu.l1.rounds import (
     Lists,
     Measured,
     Part,
+    certify,
     code_block,
-    finished,
     measure,
     no_codes,
     rounded,
@@ -44,9 +44,9 @@ Products = Callable[[int, int], tuple[Tensor, Tensor | None]]
 #: indptr, indices, values, error, gap, missed.
 Coded = tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]
 
-# So few atoms are one small problem a signal, with the Gram matrix of all.
+# So few atoms are one small problem per signal, with the Gram matrix of all.
 _FEW_ATOMS = 128
-# Signals a block at most; where kernels are asked, which hold more than they return.
+# The most signals of a block; fewer where callables need memory of their own.
 _MOST_ROWS, _MOST_ASKED = 1 << 16, 1 << 11
 # Gradients over all atoms are as precise as the atoms are, in epsilons of their type.
 _GRADIENT_ROUNDING = 32.0
@@ -78,8 +78,8 @@ def lasso(
     alpha, positive, gap_tol
         Weight of |w|_1; no negative coefficients; the gap to reach, as a share of the energy.
     start : (n_signals, n_atoms), optional
-        Codes to start from: those within the gap stay as they are, and the atoms that others use
-        are looked at first.
+        Codes to start from: those within the gap stay as they are; lists of the others begin with
+        the atoms that these use.
     """
     n_atoms = len(gram)
     check_shape(gram, "Gram matrix", (n_atoms, n_atoms))
@@ -89,7 +89,7 @@ def lasso(
     wide = cache(gram.double)  # made with the first block, whose memory it shares
     usable = gram.diagonal() > 0
 
-    def code(first: int, stop: int) -> list[Kept]:
+    def code(first: int, stop: int) -> list[Compact]:
         n = stop - first
         b, energy = _in_float64(*products(first, stop), (n, n_atoms))
         w = None
@@ -99,7 +99,7 @@ def lasso(
         if n_atoms <= _FEW_ATOMS:
             every = torch.arange(n_atoms, dtype=torch.int32, device=gram.device).expand(n, -1)
             part = _listed(gram.expand(n, -1, -1), b, energy, every, goal, w)
-            return [_kept(part, first)]
+            return [_compact(part, first)]
         view = GramView(gram, wide(), b, energy)
         return _over_all(view, goal, no_codes(view) if w is None else _support(w), first)
 
@@ -127,7 +127,7 @@ def lasso_local(
     goal = Goal(float(alpha), positive, float(gap_tol), torch_dtype(dtype))
     n_atoms = int(candidates.max()) + 1 if candidates.numel() else 0
 
-    def code(first: int, stop: int) -> list[Kept]:
+    def code(first: int, stop: int) -> list[Compact]:
         n = stop - first
         grams, corr, energies = local(first, stop)
         b, energy = _in_float64(corr, energies, (n, width))
@@ -137,7 +137,7 @@ def lasso_local(
             usable = grams.diagonal(dim1=1, dim2=2) > 0
             w = torch.where(usable, start(first, stop).double(), 0.0)
             w = w.clamp(min=0.0) if positive else w
-        return [_kept(_listed(grams, b, energy, candidates[first:stop], goal, w), first)]
+        return [_compact(_listed(grams, b, energy, candidates[first:stop], goal, w), first)]
 
     block = _rows_of(16 * width * width, candidates)
     return _in_blocks(code, block, n_signals, n_atoms, goal, candidates.device)
@@ -183,7 +183,7 @@ def lasso_without_gram(
     assert local is not None
     assert gram_times is not None
 
-    def code(first: int, stop: int) -> list[Kept]:
+    def code(first: int, stop: int) -> list[Compact]:
         b, energy = _in_float64(*products(first, stop), (stop - first, n_atoms))
         view = CallbackView(local, gram_times, b, energy, first, dtype)
         return _over_all(view, goal, no_codes(view), first)
@@ -199,7 +199,7 @@ def _lasso_rows(signals: Tensor, atoms: Tensor, n_signals: int, n_atoms: int, go
     atoms = atoms.contiguous()
     half = cache(lambda: half_atoms(atoms))  # made with the first block, whose memory it shares
 
-    def code(first: int, stop: int) -> list[Kept]:
+    def code(first: int, stop: int) -> list[Compact]:
         view = RowsView(signals[first:stop], atoms, half())
         _check_finite(view.energy)
         return _over_all(view, goal, no_codes(view), first)
@@ -235,7 +235,7 @@ def _listed(
         w = solve_small(its_grams, b[some], goal.alpha, goal.positive, tol=goal.distance)
         weights = w if len(todo) == len(b) else weights.index_copy(0, todo, w)
     found = again(slice(None), rounded(weights, goal.dtype))
-    return finished(everyone, lists, weights, energy, found, goal, again)
+    return certify(everyone, lists, weights, energy, found, goal, again)
 
 
 def _support(w: Tensor) -> Lists:
@@ -275,7 +275,7 @@ def _check_finite(numbers: Tensor) -> None:
         )
 
 
-class Kept(NamedTuple):
+class Compact(NamedTuple):
     """Codes of some signals: signal, atom and value of every nonzero; and what each signal has."""
 
     rows: Tensor
@@ -287,29 +287,29 @@ class Kept(NamedTuple):
     missed: Tensor
 
 
-def _kept(part: Part, first: int) -> Kept:
+def _compact(part: Part, first: int) -> Compact:
     """Return what to keep of codes of signals of a block, which begins at signal ``first``."""
     who = first + part.who
     row, column = torch.nonzero(part.values, as_tuple=True)
     nonzeros = who[row], part.atoms[row, column], part.values[row, column]
-    return Kept(*nonzeros, who, part.error, part.gap, part.missed)
+    return Compact(*nonzeros, who, part.error, part.gap, part.missed)
 
 
-def _over_all(view: View, goal: Goal, begin: Lists, first: int) -> list[Kept]:
+def _over_all(view: View, goal: Goal, begin: Lists, first: int) -> list[Compact]:
     """Code a block over all atoms."""
     if not view.n_atoms:  # no code is the only one
         zeros = torch.zeros_like(view.energy)
-        return [_kept(Part(*no_codes(view)[:3], view.energy, zeros, zeros > 0), first)]
+        return [_compact(Part(*no_codes(view)[:3], view.energy, zeros, zeros > 0), first)]
     with on_card_of(view.energy):
-        return [_kept(part, first) for part in code_block(view, goal, begin)]
+        return [_compact(part, first) for part in code_block(view, goal, begin)]
 
 
 def _in_blocks(
-    code: Callable[[int, int], list[Kept]], block: int, n_signals: int, n_atoms: int, goal: Goal,
+    code: Callable[[int, int], list[Compact]], block: int, n_signals: int, n_atoms: int, goal: Goal,
     device: torch.device | None = None,
 ) -> Coded:  # fmt: skip
     """Code blocks of signals, and put their codes together by signal and ascending atom."""
-    kept = [_nothing(goal.dtype, device)]
+    kept = [_no_signals(goal.dtype, device)]
     for _, parts in fitting_blocks(code, n_signals, block, device):
         kept += parts
     device = kept[-1].who.device
@@ -324,7 +324,7 @@ def _in_blocks(
     )  # fmt: skip
 
 
-def _nothing(dtype: torch.dtype, device: torch.device | None) -> Kept:
+def _no_signals(dtype: torch.dtype, device: torch.device | None) -> Compact:
     """Return codes of no signals."""
     types = (torch.int64, torch.int32, dtype, torch.int64, torch.float64, torch.float64, torch.bool)
-    return Kept(*(torch.empty(0, dtype=its, device=device) for its in types))
+    return Compact(*(torch.empty(0, dtype=its, device=device) for its in types))

@@ -1,4 +1,4 @@
-"""How l1 coding is cut up: memory, parts of a block, and shapes."""
+"""Memory and parts of blocks of l1 coding, and checks of shapes."""
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
@@ -15,7 +15,7 @@ _SHARE_OF_FREE = 1 / 16
 
 
 def memory_for(tensor: Tensor | None) -> int:
-    """Return how many bytes to hold where a tensor is; on a card, if nobody knows."""
+    """Return how many bytes to hold on a tensor's device; without one, as on a card."""
     if tensor is None:
         return _CARD_BYTES
     if tensor.is_cuda and is_little(_CARD_BYTES, tensor.device):

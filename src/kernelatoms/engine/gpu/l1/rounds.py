@@ -1,15 +1,15 @@
-"""Rounds of l1 coding: look at all atoms, solve small problems, look again; certified codes.
+"""Rounds of l1 coding: screen all atoms, solve small problems, screen again; certify the codes.
 
-A signal's list holds the atoms that its code may use. A look at all atoms tells which others
-violate |c| <= alpha, or nearly do; they join the list, atoms that are at 0 and far from it leave,
-and the problem among the list is solved. A code is done when a precise look at it, rounded as it
-will be returned, finds a duality gap that is small enough. Signals whose lists are of one size go
-on together, those that are done leave.
+Each signal has a list of the atoms that its code may use. Gradients over all atoms show which
+others violate |c| <= alpha, or nearly do: they join the list, atoms at 0 far from the bound leave,
+and the problem among the list is solved. A code is done when precise gradients at the code, rounded
+as it will be returned, give a small enough duality gap. Signals with lists of one length proceed
+together.
 
 On an H200 a signal of 768 numbers over 16,384 atoms costs about: a screen 25 MFLOP on tensor cores
-and 32 KiB of gradients written and read; a precise look the same in float64, 128 KiB; a small
-problem of 64 atoms 300 KiB of atoms, from cache mostly, and as many pivots of its tableau as the
-code has nonzeros. Two or three screens and one precise look are enough for most.
+and 32 KiB of gradients written and read; precise gradients the same in float64, 128 KiB; a small
+problem of 64 atoms 300 KiB of atoms, from cache mostly, and one pivot per nonzero of the code. Most
+signals need two or three screens and one pass of precise gradients.
 
 See docs/decisions/026-gpu-l1-codes.md.
 """
@@ -21,20 +21,20 @@ import torch
 from torch import Tensor
 
 from kernelatoms.engine.gpu.l1.parts import in_parts
-from kernelatoms.engine.gpu.l1.screening import Look, View
+from kernelatoms.engine.gpu.l1.screening import Gradients, View
 from kernelatoms.engine.gpu.l1.solvers import solve_small
 
-Record = TypeVar("Record", Look, "Measured")
+Record = TypeVar("Record", Gradients, "Measured")
 
 # Atoms of the first list, and the fewest that may join one at a time.
 _FIRST, _FEWEST_NEW = 64, 32
 # Lists have one of these lengths: this one, twice that and so on.
 _SHORTEST = 16
-# Gradients from this share of alpha on are worth a place in the list.
+# Atoms with gradients from this share of alpha on join the list.
 _NEAR = 0.95
-# The next look is a precise one when all of them have a place, and none is above so many alphas.
+# The next gradients are precise when all of these have joined, and none is above so many alphas.
 _NEARLY_DONE = 2.0
-# The stage from which on small problems are exact, and codes are given up that do not get better.
+# From this stage on small problems are exact, and codes that do not improve end.
 _EXACT = 3
 # Screens at most, and rounds at most.
 _MOST_SCREENS, _MOST_ROUNDS = 12, 200
@@ -52,7 +52,7 @@ class Goal(NamedTuple):
 
     @property
     def distance(self) -> float:
-        """How far from alpha gradients may be in small problems: near is cheap, once in reach."""
+        """How far from alpha gradients may be in small problems."""
         return min(max(1e-3 * self.gap_tol, 1e-12), 1e-6)
 
 
@@ -80,10 +80,10 @@ class Measured(NamedTuple):
 
 
 class Lists(NamedTuple):
-    """Signals with lists of one length, (n, K), and what their next look is to be.
+    """Signals with lists of one length, (n, K), and their next stage.
 
-    ``stage`` 0: a screen; 1 and 2: a precise look at codes rounded as they will be returned;
-    3: a precise look at them as they are, after an exact small problem.
+    ``stage`` 0: a screen; 1 and 2: precise gradients at codes rounded as they will be returned;
+    3: precise gradients at unrounded codes, after an exact small problem.
     """
 
     who: Tensor
@@ -110,12 +110,12 @@ def no_codes(view: View) -> Lists:
 
 
 def measure(error: Tensor, fit: Tensor, largest: Tensor, weights: Tensor, alpha: float) -> Measured:
-    """Return the duality gap of codes, by what ``engine.cpu.lasso_loops`` says of it.
+    """Return the duality gap of codes; the formula is in ``engine.cpu.lasso_loops``.
 
     Parameters
     ----------
     error, fit, largest : (n,) float64
-        |r|^2 as it comes out, x'r, and the largest gradient.
+        |r|^2 (rounding may make it negative), x'r, and the largest gradient.
     weights : (n, K) float64
         The codes.
     alpha : float
@@ -133,12 +133,12 @@ def measure(error: Tensor, fit: Tensor, largest: Tensor, weights: Tensor, alpha:
 
 
 def rounded(weights: Tensor, dtype: torch.dtype) -> Tensor:
-    """Return codes as they will be, in float64."""
+    """Return codes rounded to a type, in float64."""
     return weights.to(dtype).double()
 
 
 def code_block(view: View, goal: Goal, begin: Lists) -> Iterator[Part]:
-    """Code the signals of a block from the lists they begin with; yield parts as they are done."""
+    """Code the signals of a block from initial lists; yield parts as they are done."""
     reached = torch.full_like(view.energy, torch.inf)
     groups = [begin]
     for count in range(_MOST_ROUNDS):
@@ -148,38 +148,38 @@ def code_block(view: View, goal: Goal, begin: Lists) -> Iterator[Part]:
                 lists = lists._replace(stage=1)
             step = view.at_once(lists.atoms.shape[1], lists.stage > 0)
             for rows in in_parts(len(lists.who), step):
-                some, look = _look(view, goal, lists.some(rows))
+                some, grads = _all_gradients(view, goal, lists.some(rows))
                 if some.stage > 0:
-                    done, found = _judge(view, goal, some, look, reached, count)
+                    done, found = _check_gaps(view, goal, some, grads, reached, count)
                     if len(done):
-                        yield _finished(view, goal, some.some(done), _rows(found, done))
-                    going = torch.nonzero(_without(done, len(some.who))).flatten()
-                    some, look = some.some(going), _rows(look, going)
-                for key, its in _longer_lists(view, goal, some, look):
+                        yield _certify_block(view, goal, some.some(done), _rows(found, done))
+                    going = torch.nonzero(_all_but(done, len(some.who))).flatten()
+                    some, grads = some.some(going), _rows(grads, going)
+                for key, its in _longer_lists(view, goal, some, grads):
                     waiting.setdefault(key, []).append(its)
-        groups = [_solve(view, goal, _together(parts)) for parts in waiting.values()]
+        groups = [_solve(view, goal, _concatenated(parts)) for parts in waiting.values()]
         if not groups:
             return
 
 
-def _look(view: View, goal: Goal, lists: Lists) -> tuple[Lists, Look]:
-    """Look at all atoms from codes, and return them as they were looked at."""
+def _all_gradients(view: View, goal: Goal, lists: Lists) -> tuple[Lists, Gradients]:
+    """Return lists, rounded where their stage says so, and gradients at their codes."""
     if 0 < lists.stage < _EXACT:
         lists = lists._replace(weights=rounded(lists.weights, goal.dtype))
     n_listed = lists.atoms.shape[1]
     wanted = max(_FEWEST_NEW, n_listed // 2) if n_listed else _FIRST
-    look = view.look(
+    grads = view.gradients(
         lists.who, lists.atoms, lists.weights, _NEAR * goal.alpha, min(wanted, view.n_atoms),
         goal.positive, lists.stage > 0,
     )  # fmt: skip
-    return lists, look
+    return lists, grads
 
 
-def _judge(
-    view: View, goal: Goal, lists: Lists, look: Look, reached: Tensor, count: int
+def _check_gaps(
+    view: View, goal: Goal, lists: Lists, grads: Gradients, reached: Tensor, count: int
 ) -> tuple[Tensor, Measured]:
-    """Return which signals are done, and what their codes reach."""
-    found = measure(look.error, look.fit, look.largest, lists.weights, goal.alpha)
+    """Return which signals are done, and the gaps of their codes."""
+    found = measure(grads.error, grads.fit, grads.largest, lists.weights, goal.alpha)
     done = found.gap <= goal.gap_tol * view.energy[lists.who]
     if lists.stage == _EXACT:
         # Every round lowers the objective, but for rounding, and where there is no minimum.
@@ -190,7 +190,7 @@ def _judge(
     return torch.nonzero(done).flatten(), found
 
 
-def _without(rows: Tensor, n: int) -> Tensor:
+def _all_but(rows: Tensor, n: int) -> Tensor:
     kept = torch.ones(n, dtype=torch.bool, device=rows.device)
     kept[rows] = False
     return kept
@@ -202,15 +202,15 @@ def _rows(record: Record, rows: Tensor) -> Record:
 
 
 def _longer_lists(
-    view: View, goal: Goal, lists: Lists, look: Look
+    view: View, goal: Goal, lists: Lists, grads: Gradients
 ) -> Iterator[tuple[tuple[int, int], Lists]]:
-    """Yield the lists with the atoms that were found, by length and by what comes next."""
+    """Yield lists with the atoms found, by length and next stage."""
     if not len(lists.who):
         return
-    size = look.own if goal.positive else look.own.abs()
+    size = grads.own if goal.positive else grads.own.abs()
     kept = (lists.weights != 0) | (size > _NEAR * goal.alpha)
-    atoms = torch.cat([torch.where(kept, lists.atoms, -1), look.found], 1)
-    weights = torch.nn.functional.pad(lists.weights, (0, look.found.shape[1]))
+    atoms = torch.cat([torch.where(kept, lists.atoms, -1), grads.found], 1)
+    weights = torch.nn.functional.pad(lists.weights, (0, grads.found.shape[1]))
     there = atoms >= 0
     counts = there.sum(1)
     # Lists of twice the length belong to the next class.
@@ -218,8 +218,8 @@ def _longer_lists(
     if lists.stage:
         stages = torch.full_like(halves, min(lists.stage + 1, _EXACT))
     else:
-        full = (look.found >= 0).all(1)
-        stages = (~full & (look.beyond <= _NEARLY_DONE * goal.alpha)).long()
+        full = (grads.found >= 0).all(1)
+        stages = (~full & (grads.beyond <= _NEARLY_DONE * goal.alpha)).long()
     key = (_EXACT + 1) * halves + stages
     order = torch.argsort(key, stable=True)
     numbers = torch.bincount(key).tolist()
@@ -232,20 +232,20 @@ def _longer_lists(
         rows = order[first : first + number]
         first += number
         length = _SHORTEST << half
-        # What is not there is written beside the list.
+        # Padding is written to a spare column.
         where = torch.where(there[rows], places[rows], length)
         its_atoms = atoms.new_full((number, length + 1), -1)
         its_weights = weights.new_zeros((number, length + 1))
         its_atoms.scatter_(1, where, atoms[rows])
         its_weights.scatter_(1, where, weights[rows])
-        residuals = None if look.residuals is None else look.residuals[rows]
+        residuals = None if grads.residuals is None else grads.residuals[rows]
         yield (half, stage), Lists(
             lists.who[rows], its_atoms[:, :length].contiguous(),
             its_weights[:, :length].contiguous(), residuals, stage,
         )  # fmt: skip
 
 
-def _together(parts: list[Lists]) -> Lists:
+def _concatenated(parts: list[Lists]) -> Lists:
     """Return lists of one length and stage as one."""
     if len(parts) == 1:
         return parts[0]
@@ -260,7 +260,7 @@ def _solve(view: View, goal: Goal, lists: Lists) -> Lists:
     parts = []
     for rows in in_parts(len(lists.who), view.solved_at_once(lists.atoms.shape[1], exact)):
         some = lists.some(rows)
-        small = view.small(some.who, some.atoms, some.weights, some.residuals, exact)
+        small = view.small_problems(some.who, some.atoms, some.weights, some.residuals, exact)
         w = solve_small(
             small.grams, small.gradients, goal.alpha / small.unit, goal.positive, small.start,
             tol=goal.distance,
@@ -269,34 +269,34 @@ def _solve(view: View, goal: Goal, lists: Lists) -> Lists:
     return lists._replace(weights=torch.cat(parts), residuals=None)
 
 
-def _finished(view: View, goal: Goal, lists: Lists, found: Measured) -> Part:
-    """Return codes as they are, or no code where that is better; say where the gap was missed."""
+def _certify_block(view: View, goal: Goal, lists: Lists, found: Measured) -> Part:
+    """Return the codes of a block with their gaps, as ``certify`` does."""
     energy = view.energy[lists.who]
 
     def again(rows: Tensor | slice, weights: Tensor) -> Measured:
         some = lists.some(rows)
-        look = view.look(some.who, some.atoms, weights, torch.inf, 1, goal.positive, True)
-        return measure(look.error, look.fit, look.largest, weights, goal.alpha)
+        grads = view.gradients(some.who, some.atoms, weights, torch.inf, 1, goal.positive, True)
+        return measure(grads.error, grads.fit, grads.largest, weights, goal.alpha)
 
-    if lists.stage == _EXACT and goal.dtype != torch.float64:  # seen before rounding
+    if lists.stage == _EXACT and goal.dtype != torch.float64:  # measured before rounding
         found = again(slice(None), rounded(lists.weights, goal.dtype))
-    return finished(lists.who, lists.atoms, lists.weights, energy, found, goal, again)
+    return certify(lists.who, lists.atoms, lists.weights, energy, found, goal, again)
 
 
-def finished(
+def certify(
     who: Tensor, atoms: Tensor, weights: Tensor, energy: Tensor, found: Measured, goal: Goal,
     again: Callable[[Tensor, Tensor], Measured],
 ) -> Part:  # fmt: skip
-    """Do that for codes however found.
+    """Return codes with their gaps, or no code where that is better, and who missed the gap.
 
-    ``again(rows, weights)`` measures the codes of some of them anew; ``found`` is what codes
-    rounded to their type reach.
+    ``again(rows, weights)`` measures codes of some signals; ``found`` are the measures of all codes
+    rounded to their type.
     """
     values = weights.to(goal.dtype)
     gap, error = found.gap.clone(), found.error.clone()
     enough = goal.gap_tol * energy * (1 + 1e-6)
     doubtful = ~(gap <= torch.minimum(enough, _SMALL_GAP * energy))
-    # What rounding has made worse than no code, or numbers of this type do not hold.
+    # Codes that rounding made worse than no code, or that overflow.
     worse = ~(found.objective <= (0.5 + 1e-9) * energy) | ~torch.isfinite(gap)
     spoilt = torch.nonzero(doubtful & worse).flatten()
     missed = torch.zeros_like(doubtful)

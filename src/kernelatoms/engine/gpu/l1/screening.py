@@ -1,15 +1,15 @@
-"""What a block of signals sees of all atoms, in the three forms that problems have.
+"""Gradients of a block of signals over all atoms, in the three forms that problems have.
 
-A look at all atoms returns the gradients c = D'(x - D w) that matter: those at a code's own atoms,
-and the largest among all others. Precise looks are in float64, and give all that a duality gap
-needs. ``small`` returns the problem among each signal's own atoms.
+``gradients`` returns those of c = D'(x - D w) that matter: at a code's own atoms, and the largest
+among all others. Precise ones are in float64 and give all that a duality gap needs; screens are
+cheaper. ``small_problems`` returns the problem among each signal's own atoms.
 
-- ``RowsView``: signals and atoms are rows. Early looks are screens: residuals and atoms in half
-  precision, on tensor cores. With Triton small Gram matrices are those of the rounded atoms too,
-  since gradients at the code so far come with them, which are exact: what is solved for is the
-  change of a code, and the next round takes back what rounding did to that.
-- ``GramView``: the Gram matrix of all atoms is at hand.
-- ``CallbackView``: neither is; kernels are asked for what is needed.
+- ``RowsView``: signals and atoms are rows. Screens multiply residuals and atoms in half precision,
+  on tensor cores. With Triton, small Gram matrices are those of the rounded atoms too: they come
+  with exact gradients at the current code and are solved for its change, so the next round corrects
+  what rounding did.
+- ``GramView``: the Gram matrix of all atoms is known.
+- ``CallbackView``: neither; callables compute what is needed.
 
 See docs/decisions/026-gpu-l1-codes.md.
 """
@@ -25,19 +25,19 @@ from kernelatoms.engine.gpu.l1.parts import check_shape, memory_for
 from kernelatoms.engine.gpu.l1.solvers import kernels_for
 from kernelatoms.engine.gpu.local import gather
 
-# Atoms whose gradients are looked at together.
+# Atoms whose gradients are computed together.
 _ATOMS_AT_ONCE = 32768
-# Columns beside the gradients, at least one, for what is written nowhere; rows stay aligned.
+# Columns beside the gradients, at least one, for writes to be ignored; rows stay aligned.
 _SPARE = 64
 
 
-class Look(NamedTuple):
+class Gradients(NamedTuple):
     """Gradients of a code over all atoms, and what its duality gap needs.
 
     ``own`` (n, K) are those at the code's own atoms, ``found`` (n, M) int32 the other atoms of the
     largest gradients, -1 where there are fewer; ``largest`` and ``beyond`` (n,) the largest size
-    over all atoms and over the others. ``error`` is |r|^2, ``fit`` x'r. ``residuals`` (n, p) go on
-    to the small problem, where there are any.
+    over all atoms and over those outside the code. ``error`` is |r|^2, ``fit`` x'r. ``residuals``
+    (n, p), where there are any, are for the small problem.
     """
 
     own: Tensor
@@ -66,25 +66,25 @@ class View(Protocol):
 
     n_atoms: int
     energy: Tensor
-    #: Whether there are cheap looks.
+    #: Whether it has screens.
     screens: bool
 
     def at_once(self, n_listed: int, precise: bool) -> int:
-        """Return how many signals to look at together, with lists of so many atoms."""
+        """Return for how many signals to compute gradients together, given the lists' length."""
 
     def solved_at_once(self, n_listed: int, exact: bool) -> int:
         """Return how many small problems of so many atoms to solve together."""
 
-    def look(
+    def gradients(
         self, who: Tensor, atoms: Tensor, weights: Tensor, above: float, wanted: int,
         positive: bool, precise: bool,
-    ) -> Look:  # fmt: skip
-        """Look at all atoms from codes (n, K): ``atoms`` int32, -1 pads; ``weights`` float64.
+    ) -> Gradients:  # fmt: skip
+        """Return gradients at codes (n, K): ``atoms`` int32, -1 pads; ``weights`` float64.
 
         At most ``wanted`` atoms are found, whose gradients are larger than ``above``.
         """
 
-    def small(
+    def small_problems(
         self, who: Tensor, atoms: Tensor, weights: Tensor, residuals: Tensor | None, exact: bool
     ) -> Small:
         """Return the problems among these atoms; codes so far and their residuals may help."""
@@ -119,7 +119,7 @@ def pick(c: Tensor, lowest: Tensor, wanted: int, positive: bool) -> tuple[Tensor
 
 
 def _wide(width: int) -> int:
-    """Return how long rows are that hold so many gradients and something to spare."""
+    """Return the length of rows of so many gradients with spare columns."""
     return (width // _SPARE + 1) * _SPARE
 
 
@@ -127,7 +127,7 @@ def _wider(found: Tensor, wanted: int) -> Tensor:
     return torch.nn.functional.pad(found, (0, wanted - found.shape[1]), value=-1)
 
 
-class _Found:
+class _Largest:
     """The largest gradients of parts of the atoms, put together."""
 
     def __init__(
@@ -160,24 +160,24 @@ class _Found:
             self._sizes = sizes
         self._found = found
 
-    def look(
+    def gradients(
         self,
         error: Tensor,
         fit: Tensor,
         residuals: Tensor | None = None,
         scale: Tensor | None = None,
-    ) -> Look:
-        """Return the look; gradients taken were those of a signal over ``scale`` (n,)."""
+    ) -> Gradients:
+        """Return the gradients; those taken were of signals divided by ``scale`` (n,)."""
         own, beyond = self.own, self.beyond
         if scale is not None:
             own, beyond = own * scale[:, None], beyond * scale
         listed = own.clamp(min=0) if self._positive else own.abs()
         largest = torch.maximum(beyond, listed.amax(1)) if listed.shape[1] else beyond
-        return Look(own, self._found, largest, beyond, error, fit, residuals)
+        return Gradients(own, self._found, largest, beyond, error, fit, residuals)
 
 
 class HalfAtoms(NamedTuple):
-    """Atoms over ``unit``, a power of two near their largest norm, in few digits."""
+    """Atoms divided by ``unit``, a power of two near their largest norm, in low precision."""
 
     rows: Tensor
     unit: float
@@ -203,7 +203,7 @@ class RowsView:
         self.energy = signals.double().square().sum(1)
 
     def at_once(self, n_listed: int, precise: bool) -> int:
-        """Return how many signals to look at together."""
+        """Return for how many signals to compute gradients together."""
         itemsize = 8 if precise else self._half.rows.element_size()
         n_bytes = itemsize * _wide(min(self.n_atoms, _ATOMS_AT_ONCE))
         if self._kernels is None:
@@ -221,11 +221,11 @@ class RowsView:
         """Whether small problems are made from the atoms as they are, in float64."""
         return wanted or self._kernels is None or n_listed > self._kernels.MOST_ATOMS
 
-    def look(
+    def gradients(
         self, who: Tensor, atoms: Tensor, weights: Tensor, above: float, wanted: int,
         positive: bool, precise: bool,
-    ) -> Look:  # fmt: skip
-        """Look at all atoms."""
+    ) -> Gradients:  # fmt: skip
+        """Return gradients over all atoms."""
         x = self._signals[who]
         r = self._residuals(x, atoms, weights)
         error, fit = r.square().sum(1), torch.linalg.vecdot(x.double(), r)
@@ -235,7 +235,7 @@ class RowsView:
             scale = norms * self._half.unit
             lowest = lowest / scale
             rows = (r / norms[:, None]).to(self._half.rows.dtype)
-        found = _Found(self.n_atoms, atoms, lowest, wanted, positive)
+        found = _Largest(self.n_atoms, atoms, lowest, wanted, positive)
         for first in range(0, self.n_atoms, _ATOMS_AT_ONCE):
             part = slice(first, first + _ATOMS_AT_ONCE)
             columns = (self._atoms[part].double() if precise else self._half.rows[part]).T
@@ -244,7 +244,7 @@ class RowsView:
             torch.mm(rows, columns, out=c[:, :width])
             c[:, width:] = 0.0
             found.take(c, first, width)
-        return found.look(error, fit, r, scale)
+        return found.gradients(error, fit, r, scale)
 
     def _residuals(self, x: Tensor, atoms: Tensor, weights: Tensor) -> Tensor:
         """Return x - D'w, (n, n_features) float64."""
@@ -259,11 +259,11 @@ class RowsView:
         own = self._atoms[atoms.clamp(min=0).long()].double()
         return own.masked_fill_((atoms < 0)[:, :, None], 0.0)
 
-    def small(
+    def small_problems(
         self, who: Tensor, atoms: Tensor, weights: Tensor, residuals: Tensor | None, exact: bool
     ) -> Small:
         """Return the problems among each signal's atoms, for the change of its code."""
-        assert residuals is not None  # every look makes them
+        assert residuals is not None  # ``gradients`` returns them
         kernels, unit = self._kernels, self._half.unit
         if kernels is None or self._is_exact(atoms.shape[1], exact):
             own = self._own(atoms)
@@ -281,7 +281,7 @@ class _DenseView:
         self._b, self.energy, self.n_atoms = b, energy, b.shape[1]
 
     def at_once(self, n_listed: int, precise: bool) -> int:
-        """Return how many signals to look at together."""
+        """Return for how many signals to compute gradients together."""
         return max(1, memory_for(self._b) // (24 * max(self.n_atoms, 1)))
 
     def solved_at_once(self, n_listed: int, exact: bool) -> int:
@@ -291,21 +291,21 @@ class _DenseView:
     def _gram_times(self, atoms: Tensor, weights: Tensor) -> Tensor:
         raise NotImplementedError
 
-    def look(
+    def gradients(
         self, who: Tensor, atoms: Tensor, weights: Tensor, above: float, wanted: int,
         positive: bool, precise: bool,
-    ) -> Look:  # fmt: skip
-        """Look at all atoms, always precisely."""
+    ) -> Gradients:  # fmt: skip
+        """Return gradients over all atoms, always precise."""
         b, energy = self._b[who], self.energy[who]
         c = torch.nn.functional.pad(b, (0, _wide(self.n_atoms) - self.n_atoms))
         if atoms.shape[1]:
             c[:, : self.n_atoms] -= self._gram_times(atoms, weights)
-        found = _Found(self.n_atoms, atoms, torch.full_like(energy, above), wanted, positive)
+        found = _Largest(self.n_atoms, atoms, torch.full_like(energy, above), wanted, positive)
         found.take(c, 0, self.n_atoms)
         # Without vectors: |r|^2 = k(x, x) - 2 b'w + w'G w, as it comes out.
         own_b = _at(b, atoms)
         bw, wgw = (own_b * weights).sum(1), ((own_b - found.own) * weights).sum(1)
-        return found.look(energy - 2 * bw + wgw, energy - bw)
+        return found.gradients(energy - 2 * bw + wgw, energy - bw)
 
 
 def _at(x: Tensor, atoms: Tensor) -> Tensor:
@@ -326,7 +326,7 @@ class GramView(_DenseView):
         dense.scatter_add_(1, places, weights)
         return dense[:, :-1] @ self._wide
 
-    def small(
+    def small_problems(
         self, who: Tensor, atoms: Tensor, weights: Tensor, residuals: Tensor | None, exact: bool
     ) -> Small:
         """Return the problems among each signal's atoms."""
@@ -334,7 +334,7 @@ class GramView(_DenseView):
 
 
 class CallbackView(_DenseView):
-    """Signals ``first`` to ``first + n`` of a problem that is asked for what is needed."""
+    """Signals ``first`` to ``first + n`` of a problem known by callables."""
 
     def __init__(
         self,
@@ -351,7 +351,7 @@ class CallbackView(_DenseView):
     def _gram_times(self, atoms: Tensor, weights: Tensor) -> Tensor:
         return self._ask(weights.to(self._dtype), atoms).double()
 
-    def small(
+    def small_problems(
         self, who: Tensor, atoms: Tensor, weights: Tensor, residuals: Tensor | None, exact: bool
     ) -> Small:
         """Return the problems among each signal's atoms."""

@@ -39,8 +39,8 @@ _TURNS = 6
 # Proximal steps for signals whose atoms are too much alike, and their ridge, in epsilons of the
 # type of inner products: less does not outweigh their rounding, more needs more steps.
 _NUDGES, _RIDGE = 4, 2.0
-# Breaks of a path between two looks at whether all signals are done.
-_BREAKS_A_LOOK = 8
+# Breaks of a path between two checks whether all signals are done.
+_BREAKS_PER_CHECK = 8
 # Memory for tableaux, in units of what else is held at once: each break is a pass over them.
 _TABLEAUX = 4
 # Accelerated steps for signals whose path got stuck.
@@ -265,7 +265,7 @@ def _follow(
     whole, at = state, everyone
     for step in range(4 * M.shape[1] + 50):
         state.go_on(positive)
-        if step % _BREAKS_A_LOOK == _BREAKS_A_LOOK - 1:
+        if step % _BREAKS_PER_CHECK == _BREAKS_PER_CHECK - 1:
             going = torch.nonzero(state.rest > 0).flatten()
             if 2 * len(going) <= len(at):
                 if whole is not state:

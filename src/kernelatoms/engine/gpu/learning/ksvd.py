@@ -3,7 +3,7 @@
 Atoms go one after another. The signals of an atom are lists, sorted once. On a card all of it is
 one launch (``ksvd_kernels``), for many dictionaries at a time (``sweep_atoms_all``). In
 plain torch an alternation is two products of the errors of an atom's signals with a vector; the
-host knows how long the lists are and looks at nothing else.
+host reads nothing but the lengths of the lists.
 """
 
 import os
@@ -167,7 +167,7 @@ def _improve(
     for _ in range(n_alternations):
         towards = torch.dot(old, new) * before + matmul(new, errors)
         norm2 = torch.dot(towards, towards)
-        # An atom without a direction stays as it is: no look at it, which the host would wait for.
+        # An atom without a direction stays as it is; the host does not wait to find out.
         sound = sound & (norm2 > 0)
         direction = towards * torch.where(norm2 > 0, norm2, 1).rsqrt()
         new = old * torch.dot(direction, before) + matmul(errors, direction)

@@ -1,10 +1,10 @@
 """Sweeps of K-SVD over all atoms as one Triton kernel; the method is in ``engine.cpu.ksvd``.
 
-An atom has some hundred signals: too little work for launches of its own, and atoms go one after
+An atom has some hundred signals: too little work for a launch per atom, and atoms go one after
 another. So one launch goes over all atoms, and a few programs share every atom: each has a slice of
-the features, of all signals. They are few for a card, which takes several dictionaries at once,
-each with signals and programs of its own. With E = R + old before' the error of an atom's signals,
-its own part added back, an alternation is
+the features of all signals. So few programs leave most of a card idle, which therefore updates
+several dictionaries at once, each with signals and programs of its own. With E = R + old before'
+the error of an atom's signals, its own part added back, an alternation is
 
     towards = E' new = (old . new) before + R' new,     new = E towards / |towards|,
 
@@ -12,12 +12,12 @@ where a slice of towards needs the same slice of R alone, and the other half is 
 
     new_u = (old_u (before . towards) + r_u . towards) / |towards|.
 
-Programs therefore meet once an alternation, each having written its parts of r_u . towards, of
-before . towards and of |towards|^2, and each adds them up by itself, all in the same order. What is
-written to R and the dictionary is a slice of their own, which nobody else reads.
+Programs therefore synchronise once per alternation: each has written its parts of r_u . towards, of
+before . towards and of |towards|^2, and each adds all of them up, in the same order. Each writes
+its own slices of R and of the dictionary, which no other program reads.
 
-A step is an alternation, or the end of an atom's turn: writing what was found. Where programs
-cannot meet, in Triton's interpreter, there is a launch from each meeting to the next.
+A step is an alternation, or the end of an atom's turn, which writes the results. Where programs
+cannot synchronise, in Triton's interpreter, there is one launch per step.
 """
 
 from itertools import pairwise
