@@ -1,5 +1,6 @@
 """What dictionary learners share, as plain functions of a learner, and what a learner must have."""
 
+import zlib
 from collections.abc import Callable
 from typing import Any, Protocol, runtime_checkable
 
@@ -9,6 +10,7 @@ from numpy.typing import NDArray
 from kernelatoms.coding.codes import Codes
 from kernelatoms.coding.problem import CodingProblem
 from kernelatoms.coding.pursuits import OMP, Pursuit
+from kernelatoms.engine import to_numpy
 from kernelatoms.estimators.learners.watching import PassReporter
 from kernelatoms.estimators.state_checks import (
     check_features,
@@ -29,6 +31,8 @@ Array = NDArray[Any]
 @runtime_checkable
 class DictionaryLearner(Protocol):
     """An estimator that learns a dictionary: what a classifier with one per class needs of it."""
+
+    n_atoms: Any
 
     def _learning(self, X: Any) -> Run:
         """Return a run that learns from the rows X and sets the fitted attributes at its end."""
@@ -187,6 +191,16 @@ def pass_attributes(state: LearnerState) -> dict[str, Any]:
         "best_pass_": state.best_pass,
         "n_iter_": len(state.objective),
     }
+
+
+def fingerprint(X: Array) -> tuple[Any, ...]:
+    """Return shape, type and a CRC of training rows, by which the next ``fit`` knows them again.
+
+    Only computed with ``warm_start=True``, which goes on exactly where the last fit of the same
+    rows stopped.
+    """
+    array = np.ascontiguousarray(to_numpy(X))
+    return array.shape, array.dtype.str, zlib.crc32(array.reshape(-1).view(np.uint8).data)
 
 
 def last_state(learner: Any) -> LearnerState:

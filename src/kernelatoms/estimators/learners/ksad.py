@@ -7,7 +7,6 @@ from numpy.typing import NDArray
 from sklearn.callback import with_callbacks
 from sklearn.utils import check_random_state
 
-from kernelatoms.coding.atoms import stamp
 from kernelatoms.coding.problem import CodingProblem, LinearProblem
 from kernelatoms.coding.pursuits import Pursuit, Threshold
 from kernelatoms.engine import machine
@@ -19,6 +18,7 @@ from kernelatoms.estimators.learners.base import (
     check_parameters,
     check_size,
     choose_n_atoms,
+    fingerprint,
     last_state,
     learn_by_passes,
     pass_attributes,
@@ -215,7 +215,7 @@ class KSAD(LowRankMap, DictionaryCoder):
         X = validate_training(self, X)
         mapped, F, state = self._warm_start(X) if self._is_warm else self._start(X)
         if self.warm_start:
-            state.data = stamp(X)
+            state.data = fingerprint(X)
 
         def problem_of(atoms: Array) -> CodingProblem:
             return LinearProblem(F, atoms, complete=True)
@@ -311,7 +311,7 @@ class KSAD(LowRankMap, DictionaryCoder):
         last = self.state_
         mapped, F = self._mapped_again(X, last.best)
         self.l1_weight_ = float(self.l1_weight) * root_mean_energy(F)
-        if last.data != stamp(X):
+        if last.data != fingerprint(X):
             last = LearnerState.start(last.best, check_random_state(self.random_state))
         return mapped, F, last
 

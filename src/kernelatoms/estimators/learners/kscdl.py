@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.callback import with_callbacks
 from sklearn.utils import check_random_state
 
-from kernelatoms.coding.atoms import KernelAtoms, stamp
+from kernelatoms.coding.atoms import KernelAtoms
 from kernelatoms.coding.codes import Codes
 from kernelatoms.coding.problem import CodingProblem, KernelProblem
 from kernelatoms.coding.pursuits import KSC, OMP, Lasso, Pursuit, code_over_nearest
@@ -22,6 +22,7 @@ from kernelatoms.estimators.learners.base import (
     check_parameters,
     check_size,
     choose_n_atoms,
+    fingerprint,
     last_state,
     learn_by_passes,
     pass_attributes,
@@ -384,7 +385,7 @@ class KSCDL(KernelChoice, DictionaryCoder):
         """Return where the last fit of these rows stopped, its atoms, or a start."""
         if not self.warm_start:
             return LearnerState.start(self._start(rows, rng), rng)
-        data = stamp(rows)
+        data = fingerprint(rows)
         if hasattr(self, "components_"):
             name = "components_ (warm_start)"
             atoms = check_dictionary(name, self.components_, rows.shape[1], np.float64)

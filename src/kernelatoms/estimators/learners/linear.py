@@ -9,7 +9,6 @@ from sklearn.callback import with_callbacks
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from kernelatoms.coding.atoms import stamp
 from kernelatoms.coding.problem import CodingProblem, LinearProblem
 from kernelatoms.coding.pursuits import Lasso, Pursuit
 from kernelatoms.estimators.coding.dictionary_coder import DictionaryCoder
@@ -24,6 +23,7 @@ from kernelatoms.estimators.learners.base import (
     choose_n_atoms,
     choose_n_nonzero,
     draw_atoms,
+    fingerprint,
     greedy_pursuit,
     last_state,
     learn_by_passes,
@@ -160,7 +160,7 @@ class LinearLearner(DictionaryCoder):
 
     def _starting_state(self, X: Array) -> LearnerState:
         """Settle the sizes; return where the last fit of these rows stopped, or a start."""
-        data = stamp(X) if self.warm_start else None
+        data = fingerprint(X) if self.warm_start else None
         warm = self.warm_start and hasattr(self, "components_")
         last: LearnerState | None = getattr(self, "state_", None) if warm else None
         if last is not None and last.data == data and len(last.dictionary) == self.n_atoms_:
