@@ -103,7 +103,7 @@ def test_learning_stops_on_the_change_of_the_atoms(rng):
 class Halving:
     """An update that makes all atoms half as long."""
 
-    takes = (OMP,)
+    accepts = (OMP,)
 
     def apply(self, rows, codes, dictionary):
         return UpdateResult(dictionary / 2, codes, 1.0)

@@ -10,6 +10,8 @@ Inside, everything is an array of one machine: numpy's, or a ``DeviceArray`` for
 not on the CPU. Answers and fitted attributes leave in the form of the rows: numpy arrays for numpy
 arrays, tensors of the same device for tensors. Numbers of 16 bits (float16, bfloat16) are worked on
 in float32. Without tensors and a chosen device torch is never imported.
+
+See docs/decisions/044-device-border.md.
 """
 
 import sys
