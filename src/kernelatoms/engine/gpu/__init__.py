@@ -14,7 +14,6 @@ and return ``DeviceArray``s. Inside the files they are functions of tensors (``o
 See docs/decisions/008-device-arrays.md.
 """
 
-from kernelatoms.engine.gpu import checksum as _checksum
 from kernelatoms.engine.gpu import class_parts, local
 from kernelatoms.engine.gpu.arrays import linalg, products, scale, work
 from kernelatoms.engine.gpu.arrays.conversion import cpu_as_device
@@ -38,7 +37,6 @@ from kernelatoms.engine.gpu.learning import atoms, ksvd
 from kernelatoms.engine.gpu.nearest import TopK, smallest
 
 all_in_safe_range = on_tensors(scale.all_in_safe_range)
-checksum = on_tensors(_checksum.checksum)
 chi2_distances = on_tensors(products.chi2_distances)
 cholesky = on_tensors(linalg.cholesky)
 cholesky_all = on_tensors(linalg.cholesky_all)
@@ -86,7 +84,6 @@ __all__ = [
     "TopK",
     "all_in_safe_range",
     "call_user",
-    "checksum",
     "chi2_distances",
     "cholesky",
     "cholesky_all",
