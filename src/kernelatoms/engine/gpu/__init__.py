@@ -1,7 +1,8 @@
 """The machine of device arrays: torch, and Triton where there is a card that it compiles for.
 
-Functions of ``engine.cpu`` by the same names, as far as estimators on devices need them; they take
-and return ``DeviceArray``s. Inside the files they are functions of tensors (``on_tensors``).
+Functions of ``engine.cpu`` by the same names, parameters and results, as far as estimators on
+devices need them; they take and return ``DeviceArray``s. Inside the files they are functions of
+tensors (``on_tensors``). ``engine.cpu`` documents the parameters.
 
 - ``arrays``: ``device_array``, numpy's API on tensors (``ufuncs``, ``functions``, ``dtypes``);
   ``csr``, sparse codes; ``conversion`` of users' tensors; ``streaming`` of host rows through a

@@ -16,47 +16,14 @@ _HALF_OF_DIGITS, _CERTAIN = float(torch.finfo(torch.float64).eps) ** 0.5, 1e-11
 
 
 def gather(gram: Any, candidates: Any) -> Any:
-    """Return the Gram matrix of every signal's own atoms.
-
-    Parameters
-    ----------
-    gram : (n_atoms, n_atoms)
-        Inner products of all atoms.
-    candidates : (n, K) int32
-        Atoms; -1 pads shorter lists.
-
-    Returns
-    -------
-    (n, K, K)
-        gram[c, c'], 0 where a list is padded.
-    """
+    """Return the Gram matrix of every signal's own atoms."""
     names, known = candidates.clamp(min=0).long(), candidates >= 0
     small = gram[names[:, :, None], names[:, None]]
     return torch.where(known[:, :, None] & known[:, None], small, 0)
 
 
 def ridge_local(grams: Any, corrs: Any, mu: float, gram_columns: bool) -> Any:
-    """Return the ridge codes of signals, each over its own atoms; computed in float64.
-
-    Parameters
-    ----------
-    grams : (n, K, K)
-        G, the inner products of every signal's atoms; symmetric.
-    corrs : (n, K)
-        b, their inner products with the signal.
-    mu : float
-        Weight of |w|^2, at least 0.
-    gram_columns : bool
-        False: atoms of feature space, (G + mu I) w = b. True: the columns of G are the atoms and b
-        the signal, in R^K: (G G + mu I) w = G b, eq. (13) of the KCRC-LCD paper.
-
-    Returns
-    -------
-    (n, K) float64
-        Where mu is 0, or lost in rounding, and G is singular: the shortest of the solutions.
-        Negative eigenvalues of G (no inner products of vectors have any) count as 0 where
-        ``gram_columns`` is False and mu does not outweigh them.
-    """
+    """Return the ridge codes of signals, each over its own atoms; computed in float64."""
     weights = torch.empty(corrs.shape, dtype=torch.float64, device=corrs.device)
     rounding = float(torch.finfo(grams.dtype).eps)
 
@@ -138,28 +105,7 @@ def class_parts_local(
     n_classes: int,
     gram_columns: bool,
 ) -> tuple[Any, Any]:
-    """Return what the atoms of every class leave of a signal, and the size of their weights.
-
-    Parameters
-    ----------
-    grams, corrs, gram_columns
-        As of ``ridge_local``.
-    energies : (n,), or None
-        Squared norms of the signals; not needed where ``gram_columns`` is True.
-    weights : (n, K)
-        Codes w.
-    owners : (n, K) int
-        The class of every atom, -1 where a list is padded.
-    n_classes : int
-        How many classes there are.
-
-    Returns
-    -------
-    residuals2 : (n, n_classes) float64
-        |y - D_c w_c|^2, never negative: of atoms in feature space, or of the columns of G.
-    norms2 : (n, n_classes) float64
-        |w_c|^2.
-    """
+    """Return what the atoms of every class leave of a signal, and the size of their weights."""
     n, n_local = corrs.shape
     shape = (n, n_classes)
     left, norms2 = (torch.empty(shape, dtype=torch.float64, device=corrs.device) for _ in range(2))
@@ -187,28 +133,7 @@ def class_parts_local(
 def gaussian_local(
     X: Any, rows: Any, candidates: Any, gamma: float, *, with_grams: bool = True
 ) -> tuple[Any, Any]:
-    """Return the values of every signal's own atoms among each other, and with the signal.
-
-    Parameters
-    ----------
-    X : (n, n_features)
-        Signals.
-    rows : (n_atoms, n_features)
-        Atoms, in the type of the signals.
-    candidates : (n, K) int32
-        Atoms of every signal; -1 pads shorter lists.
-    gamma : float
-        Of exp(-gamma |a - b|^2).
-    with_grams : bool
-        False: the second result is enough.
-
-    Returns
-    -------
-    grams : (n, K, K), or None
-        Values among the atoms, 0 where a list is padded.
-    corrs : (n, K)
-        Values with the signal, likewise.
-    """
+    """Return the values of every signal's own atoms among each other, and with the signal."""
     n, n_local = candidates.shape
     corrs = torch.empty((n, n_local), dtype=X.dtype, device=X.device)
     grams = None

@@ -48,26 +48,7 @@ def squared_norms(rows: Any) -> Any:
 
 
 def rescale_rows(rows: Any, outside: Any, dtype: Any, size: int = 0) -> tuple[Any, Any]:
-    """Bring some rows to a size near 1, each by a power of two of its own.
-
-    Parameters
-    ----------
-    rows : (n, m) tensor
-        Numbers of signals.
-    outside : (n,) bool
-        Which of them are too large or too small; rows of zeros do not count.
-    dtype : dtype
-        The type of the result.
-    size : int
-        The largest number of a row becomes about 2^size.
-
-    Returns
-    -------
-    rows : (n, m) tensor
-        A copy, if there are any such rows.
-    exponents : (n,) int32, or None
-        Row s was divided by 2^exponents[s]; None without any such.
-    """
+    """Bring some rows to a size near 1, each by a power of two of its own."""
     if not rows.numel():
         return rows, None
     largest = torch.where(outside, rows.abs().amax(1), 0)

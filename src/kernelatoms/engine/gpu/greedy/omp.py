@@ -55,51 +55,8 @@ def omp(
 ) -> Coded:
     """Code signals over one dictionary whose Gram matrix is known.
 
-    Parameters
-    ----------
-    gram : (n_atoms, n_atoms) float32 or float64
-        Inner products of the atoms; codes have its dtype and are on its device.
-    products : callable
-        ``products(start, stop)`` returns the inner products (stop - start, n_atoms) of signals and
-        atoms and the signals' squared norms (stop - start,), or None where they are not known.
-        Called again for parts of a block that did not fit into memory.
-    n_signals : int
-        How many signals there are.
-    n_nonzero : int
-        The most atoms that a signal may use.
-    stop_at : (n_signals,) float64, optional
-        Stop earlier once |residual| <= stop_at |x|. Needs energies.
-    relative : bool
-        False: stop once |residual| <= stop_at.
-    use_ols : bool
-        Pick the atom of largest residual decrease (OLS), not of largest correlation (OMP).
-    positive : bool
-        Codes are non-negative: pick among positive correlations, coefficients by non-negative
-        least squares on the support; atoms whose coefficient becomes zero leave it.
-    ragged : bool
-        Return compressed sparse rows: memory for the nonzeros found, not for those allowed.
-    leave_unsettled : bool
-        End the pursuit of a signal once rounding shows in its code, and return these signals.
-    exact : bool
-        Inner products, in float64, are those of float32 numbers: codes are to be good in float32.
-    rows : (n_signals, n_features) and (n_atoms, n_features), optional
-        Signals and atoms of a linear problem: ``products`` need not be called then.
-    energy : callable, optional
-        ``energy(start, stop)`` returns the squared norms of these rows; computed here without.
-
-    Returns
-    -------
-    indices : (n_signals, n_nonzero) int32
-        Atoms, ascending, then -1.
-    values : (n_signals, n_nonzero), dtype of ``gram``
-        Their coefficients, then 0.
-    left : (n_signals,) float64
-        Energy less what is explained; rounding may make it slightly negative. Where energies are
-        not known, the negative of what is explained.
-
-    With ``ragged``: indptr (n_signals + 1,) int64, indices and values (n_nonzeros,), left.
-
-    With ``leave_unsettled`` one more, last: unsettled (n_signals,) bool.
+    ``products`` may be called again for parts of a block that did not fit into memory, and not at
+    all with ``rows``; squared norms of these are computed here without ``energy``.
     """
     n_atoms = len(gram)
     if gram.shape != (n_atoms, n_atoms):
@@ -137,23 +94,7 @@ def omp_local(
     leave_unsettled: bool = False,
     exact: bool = False,
 ) -> Coded:
-    """Code signals, each over its own list of atoms.
-
-    Parameters
-    ----------
-    local : callable
-        ``local(start, stop)`` returns the Gram matrices (stop - start, K, K) of the lists' atoms,
-        their inner products (stop - start, K) with the signals, and the signals' squared norms
-        (stop - start,) or None; zeros where a list is padded.
-    candidates : (n_signals, K) int32
-        The atoms that each signal may use; -1 pads shorter lists.
-    n_nonzero, stop_at, relative, use_ols, positive, ragged, leave_unsettled, exact
-        As of ``omp``.
-
-    Returns
-    -------
-    As ``omp``; indices are entries of ``candidates``.
-    """
+    """Code signals, each over its own list of atoms."""
     n_signals, n_local = candidates.shape
     # The first signal shows the dtype of all.
     dtype = local(0, 1)[0].dtype if n_signals else torch.float64
@@ -196,27 +137,9 @@ def omp_without_gram(
 ) -> Coded:
     """Code signals over very many atoms, without their Gram matrix.
 
-    Parameters
-    ----------
-    gram_rows : callable
-        ``gram_rows(atoms)`` returns the inner products (m, n_atoms) of atoms (m,) int64 with all
-        atoms. The signals of a block take their steps together, so that the rows of all atoms that
-        a step has picked are one request.
-    norms2 : (n_atoms,) float32 or float64
-        Squared norms of the atoms; codes have its dtype and are on its device.
-    products, n_signals, n_nonzero, stop_at, relative, use_ols, positive, ragged
-        As of ``omp``.
-    leave_unsettled, exact
-        As of ``omp``.
-    rows : (n_signals, n_features) and (n_atoms, n_features), optional
-        Signals and atoms of a linear problem. Neither ``gram_rows`` nor ``products`` is called
-        then, and no matrix of signals and atoms is made but for OLS.
-    energy
-        As of ``omp``.
-
-    Returns
-    -------
-    As ``omp``.
+    ``gram_rows(atoms)`` gets the atoms (m,) int64 that the signals of a block have picked in a step.
+    With ``rows`` neither it nor ``products`` is called, and no matrix of signals and atoms is made
+    but for OLS.
     """
     norms2, n_atoms = norms2.contiguous(), len(norms2)
     spec = _checked_spec(

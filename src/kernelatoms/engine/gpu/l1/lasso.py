@@ -63,24 +63,7 @@ def lasso(
     gap_tol: float = 1e-6,
     start: Tensor | None = None,
 ) -> Coded:
-    """Code signals over all atoms.
-
-    Parameters
-    ----------
-    gram : (n_atoms, n_atoms)
-        Inner products of the atoms.
-    products : callable
-        ``products(start, stop)`` returns correlations (n, n_atoms) and energies (n,).
-    n_signals : int
-        How many signals there are.
-    dtype : dtype
-        The type of the codes returned, numpy's or torch's.
-    alpha, positive, gap_tol
-        Weight of |w|_1; no negative coefficients; the gap to reach, as a share of the energy.
-    start : (n_signals, n_atoms), optional
-        Codes to start from: those within the gap stay as they are; lists of the others begin with
-        the atoms that these use.
-    """
+    """Code signals over all atoms."""
     n_atoms = len(gram)
     check_shape(gram, "Gram matrix", (n_atoms, n_atoms))
     if start is not None:
@@ -119,9 +102,7 @@ def lasso_local(
 ) -> Coded:
     """Code each signal over its own candidates (n_signals, K), -1 where a list is shorter.
 
-    ``local(start, stop)`` returns Gram matrices (n, K, K), correlations (n, K), zeros where a list
-    is padded, and energies; ``start(start, stop)`` codes to start from, (n, K). Gaps are those
-    among the candidates.
+    ``start(first, stop)`` returns codes to start from, (n, K). Gaps are those among the candidates.
     """
     n_signals, width = candidates.shape
     goal = Goal(float(alpha), positive, float(gap_tol), torch_dtype(dtype))
@@ -158,21 +139,7 @@ def lasso_without_gram(
 ) -> Coded:
     """Code signals over very many atoms: no (n_atoms, n_atoms) matrix.
 
-    Parameters
-    ----------
-    products : callable
-        ``products(start, stop)`` returns correlations (n, n_atoms) and energies (n,).
-    local : callable
-        ``local(start, stop, candidates)`` returns the Gram matrices (n, K, K) and correlations
-        (n, K) of each signal's candidates (n, K) int32, zeros for -1.
-    gram_times : callable
-        ``gram_times(weights, candidates)`` returns G w for codes on candidates, (n, n_atoms).
-    n_signals, n_atoms : int
-        How many signals and atoms there are.
-    dtype, alpha, positive, gap_tol
-        As of ``lasso``.
-    rows : (n_signals, n_features) and (n_atoms, n_features), optional
-        Signals and atoms of a linear problem. No callable is called then.
+    With ``rows``, signals and atoms of a linear problem, no callable is called.
     """
     dtype = torch_dtype(dtype)
     gap_tol = max(gap_tol, _GRADIENT_ROUNDING * torch.finfo(dtype).eps)

@@ -22,18 +22,7 @@ def sum_products(
 ) -> tuple[Any, Any]:
     """Return W'W and W'X of sparse codes W, both in float64.
 
-    Blocks of codes are made dense: a card multiplies zeros faster than it looks for the others.
-
-    Parameters
-    ----------
-    indptr : (n_signals + 1,) int64
-        Signal s has the coefficients ``indptr[s]`` to ``indptr[s + 1]``.
-    indices, values : (n_nonzero,) int32 and float32 or float64
-        Their atoms, ascending for each signal, and they themselves.
-    signals : (n_signals, n_features) float32 or float64
-        The rows of X.
-    n_atoms : int
-        How many columns W has.
+    Blocks of codes are made dense: a card multiplies zeros faster than it skips them.
     """
     device = signals.device
     gram = torch.zeros((n_atoms, n_atoms), dtype=torch.float64, device=device)
@@ -54,24 +43,7 @@ def sum_products(
 
 
 def descend_atoms(gram: Any, cross: Any, dictionary: Any, n_sweeps: int) -> int:
-    """Improve every atom in turn, ``n_sweeps`` times or until a sweep hardly moves any.
-
-    Parameters
-    ----------
-    gram : (n_atoms, n_atoms) float64
-        W'W, the sums of products of coefficients.
-    cross : (n_atoms, n_features) float64
-        W'X, the sums of products of coefficients and signals.
-    dictionary : (n_atoms, n_features) float32 or float64
-        The atoms, overwritten by better ones. The work is done in float64.
-    n_sweeps : int
-        The most sweeps over all atoms.
-
-    Returns
-    -------
-    int
-        The sweeps made.
-    """
+    """Improve every atom in turn, ``n_sweeps`` times or until a sweep hardly moves any."""
     gram, cross = gram.contiguous(), cross.contiguous()
     atoms = dictionary.to(torch.float64, copy=True, memory_format=torch.contiguous_format)
     descend_block = _descend_block
