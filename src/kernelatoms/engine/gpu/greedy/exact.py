@@ -206,6 +206,6 @@ def code_exactly(
         _pursue_exactly[(n_signals,)](
             corr.contiguous(), gram, until, *coded, n_atoms, n_nonzero, K=K, M=M,
             POSITIVE=positive, EXACT=exact, num_warps=max(1, min(4, M // 1024, K // 16)),
-            enable_fp_fusion=False,  # see greedy_kernels._sum
+            enable_fp_fusion=False,  # see kernels._sum
         )  # fmt: skip
     return coded

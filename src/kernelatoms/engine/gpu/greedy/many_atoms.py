@@ -337,7 +337,7 @@ def _finish(  # type: ignore[no-untyped-def]
 def _program(K: int, P: int, T: int) -> dict[str, Any]:
     """Return how a program of ``_step`` is made: two warps, unless registers would not do.
 
-    All threads must know the same bits of what they decide by (``greedy_kernels._sum``).
+    All threads must know the same bits of what they decide by (``kernels._sum``).
     """
     large = K > 32 or P > 1024 or T > 1024
     layout = {"num_warps": 4} if large else {"num_warps": 2, "maxnreg": 128}

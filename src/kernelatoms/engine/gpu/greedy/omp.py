@@ -137,7 +137,7 @@ def omp_without_gram(
 ) -> Coded:
     """Code signals over very many atoms, without their Gram matrix.
 
-    ``gram_rows(atoms)`` gets the atoms (m,) int64 that the signals of a block have picked in a step.
+    ``gram_rows(atoms)`` gets the atoms (m,) int64 that signals of a block have picked in a step.
     With ``rows`` neither it nor ``products`` is called, and no matrix of signals and atoms is made
     but for OLS.
     """

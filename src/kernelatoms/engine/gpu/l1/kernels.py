@@ -24,7 +24,7 @@ IS_INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
 #: The most atoms of a small problem: its tableau has to fit in registers.
 MOST_ATOMS = 128
 
-# As in l1_solvers, for a tableau of float32.
+# As in ``solvers``, for a tableau of float32.
 _ROUNDING = tl.constexpr(1e-5)
 _TURNS = 5
 # Warps of a program by the atoms of its tableau: as few as have registers for it.
