@@ -13,6 +13,7 @@ from kernelatoms.coding.decisions import nearest_probabilities
 from kernelatoms.coding.problem import LinearProblem
 from kernelatoms.engine import machine
 from kernelatoms.estimators.classifiers.supervised import SupervisedDictionary
+from kernelatoms.estimators.coding.dictionary_coder import OverRows
 from kernelatoms.estimators.devices.border import learn
 from kernelatoms.estimators.learners.base import GreedyParameters, pass_attributes
 from kernelatoms.estimators.learners.watching import PassReporter
@@ -45,7 +46,7 @@ _ROUNDING = 10
 
 
 @unnamed
-class LabelDictionary(GreedyParameters, SupervisedDictionary):
+class LabelDictionary(GreedyParameters, OverRows, SupervisedDictionary):
     """K-SVD on signals with marks of their classes; a linear map of the code decides.
 
     Subclasses say what a class's marks weigh (``_class_weights``), and whether their map decides.
