@@ -16,7 +16,6 @@ from kernelatoms.coding.decisions import shares_of
 from kernelatoms.coding.pursuits import Lasso, Pursuit
 from kernelatoms.engine import machine
 from kernelatoms.estimators.classifiers.supervised import SupervisedDictionary
-from kernelatoms.estimators.coding.dictionary_coder import OverRows
 from kernelatoms.estimators.devices.border import learn
 from kernelatoms.estimators.inspection.explanation import Explanation, codes_of_best, explain_codes
 from kernelatoms.estimators.learners.watching import PassReporter
@@ -48,7 +47,7 @@ _GLOBAL_MEAN_WEIGHT = 0.5
 _KMEANS_PASSES = 30
 
 
-class FDDLClassifier(OverRows, SupervisedDictionary):
+class FDDLClassifier(SupervisedDictionary):
     """Learn atoms for every class that serve no other, with codes alike within a class: FDDL.
 
     Minimises eq. (7) of the LKDL paper (M. Yang, L. Zhang, X. Feng and D. Zhang, 2014), signals as

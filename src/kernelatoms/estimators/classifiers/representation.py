@@ -23,12 +23,12 @@ from kernelatoms.estimators.classifiers.training_dictionary import (
     TrainingDictionary,
 )
 from kernelatoms.estimators.devices.border import by_rows, learn
-from kernelatoms.estimators.devices.conversion import rebuilt
 from kernelatoms.estimators.inspection.explanation import (
     Explanation,
     explain_codes,
     explain_on_cpu,
 )
+from kernelatoms.estimators.maps.kernel_choice import kernel_on
 from kernelatoms.estimators.naming import unnamed
 from kernelatoms.estimators.state_checks import (
     check_features,
@@ -252,7 +252,7 @@ class RepresentationClassifier(Probabilities, NeighborChoice, ClassifierMixin, E
         """
         if self.n_neighbors_ is None or vectors:
             rows = rows.astype(np.float64, copy=False)
-        kernel = rebuilt(self._kernel(), lambda array, _: bring(array))
+        kernel = kernel_on(self._kernel(), bring)
         return TrainingDictionary(rows, kernel, bring(self.labels_), len(self.classes_))
 
     def _seen(self, in_space: TrainingDictionary, psi: Array | None) -> TrainingDictionary:

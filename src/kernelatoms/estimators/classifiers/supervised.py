@@ -45,6 +45,9 @@ class SupervisedDictionary(ClassifierMixin, DictionaryCoder, Probabilities):
     classes_: Array
     atom_classes_: NDArray[np.intp]
 
+    # The share of rows given their labels, not the share of energy that codes keep.
+    score = Probabilities.score  # type: ignore[assignment]
+
     def decision_function(self, X: Any) -> Array:
         """Return how well each class fits; larger is better.
 
