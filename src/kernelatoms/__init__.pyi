@@ -17,7 +17,7 @@ from kernelatoms.estimators.classifiers.class_dictionaries import (
     ClassDictionaryClassifier as ClassDictionaryClassifier,
 )
 from kernelatoms.estimators.classifiers.collaborative import CRCClassifier as CRCClassifier
-from kernelatoms.estimators.classifiers.collaborative import SRCClassifier as SRCClassifier
+from kernelatoms.estimators.classifiers.sparse_representation import SRCClassifier as SRCClassifier
 from kernelatoms.estimators.classifiers.fddl import FDDLClassifier as FDDLClassifier
 from kernelatoms.estimators.classifiers.ksad import KSADClassifier as KSADClassifier
 from kernelatoms.estimators.classifiers.label_dictionaries import DKSVDClassifier as DKSVDClassifier

@@ -143,7 +143,7 @@ ESTIMATORS = {
          {"kernel": "rbf", "residual_norm": "l1", "mu": 0.1, "n_neighbors": 20}),
     ),
     "SRCClassifier": Entry(
-        "estimators.classifiers.collaborative", "training rows",
+        "estimators.classifiers.sparse_representation", "training rows",
         "l1 or greedy codes over the training rows", {"random_state": 0},
         ({"kernel": "rbf"}, {"residual_norm": "l1"}, {**_NEAR, "distance": "l1"},
          {**_NEAR, "search": "approximate"}, {"normalize": False}, {"alpha": 0.1},

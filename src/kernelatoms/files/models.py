@@ -57,7 +57,7 @@ ALLOWED_TYPES = frozenset(
         "kernelatoms.estimators.classifiers.class_dictionaries.ClassDictionaryClassifier",
         "kernelatoms.estimators.codec.KernelCodec",
         "kernelatoms.estimators.classifiers.collaborative.CRCClassifier",
-        "kernelatoms.estimators.classifiers.collaborative.SRCClassifier",
+        "kernelatoms.estimators.classifiers.sparse_representation.SRCClassifier",
         "kernelatoms.estimators.classifiers.fddl.FDDLClassifier",
         "kernelatoms.estimators.maps.imputers.NearestImputer",
         "kernelatoms.estimators.maps.imputers.TrainingImputer",
