@@ -93,12 +93,12 @@ ESTIMATORS = {
         ({"scheme": "collective"}, {"n_neighbors": 3}, {"calibrate": True}),
     ),
     "DKSVDClassifier": Entry(
-        "estimators.classifiers.label_dictionaries", "supervised dictionaries",
+        "estimators.classifiers.dksvd", "supervised dictionaries",
         "one dictionary and a linear decision on its codes, learned together",
         {**_FEW, "init_max_iter": 2}, ({"label_weight": 0.0}, {"calibrate": True}),
     ),
     "LCKSVDClassifier": Entry(
-        "estimators.classifiers.label_dictionaries", "supervised dictionaries",
+        "estimators.classifiers.dksvd", "supervised dictionaries",
         "the same with codes that resemble each other within a class",
         {**_FEW, "init_max_iter": 2}, ({"variant": 1}, {"class_weight": "balanced"}),
         ({}, {"variant": 1}),

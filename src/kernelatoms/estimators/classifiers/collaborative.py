@@ -23,7 +23,7 @@ _ALIKE_IN_SQUARES = 1e-6
 
 
 class CRCClassifier(RepresentationClassifier):
-    """Collaborative representation: a ridge code over all training rows, judged class by class.
+    """Collaborative representation: a ridge code over all training rows, compared class by class.
 
     CRC (Zhang et al. 2011) and, under a kernel, KCRC of Liu et al. (2015): Algorithm 1,
 
@@ -45,10 +45,10 @@ class CRCClassifier(RepresentationClassifier):
         with ``n_neighbors``, fewer if these are many. Robust codes (``residual_norm="l1"``) have no
         closed form: up to 150 rows are coded over others, of 400 evenly spaced rows at most.
     residual_norm : {"l2", "l1"}, default="l2"
-        "l1" distrusts a few entries of a signal: |e|_1 + mu |w|^2 with y = D w + e.
+        "l1" allows a few entries of a signal to be wrong: |e|_1 + mu |w|^2 with y = D w + e.
     tol : float, default=1e-4
         With ``residual_norm="l1"``: the duality gap that codes are to reach, as a share of the
-        objective. Codes that do not reach it are told by a ``ConvergenceWarning``.
+        objective. Codes that do not reach it cause a ``ConvergenceWarning``.
     projection : "auto", None, str or object, default="auto"
         How signals are seen. None: as vectors of the feature space. "identity": as the column of
         their kernel values with all training rows, the paper's KCRC (Psi = I). "kpca", "kfda",
@@ -113,7 +113,7 @@ class CRCClassifier(RepresentationClassifier):
     n_neighbors_ : int or None
         No more than there are rows.
     distance_, coarse_distance_ : distances or None
-        As settled by the training rows.
+        As fitted to the training rows.
     gamma_ : float or None
         The kernel's gamma; None if it has none.
     search_seed_ : int
@@ -222,7 +222,7 @@ class CRCClassifier(RepresentationClassifier):
         return Limits(alike=_ALIKE_IN_SQUARES) if squared else Limits()
 
     def _fit_weight(self, dictionary: TrainingDictionary) -> None:
-        """Settle mu: as given, or the one that classifies rows best that are left out."""
+        """Set mu: as given, or the one that classifies left-out rows best."""
         if not isinstance(self.mu, str):
             self.mu_ = float(self.mu)
             return
@@ -236,7 +236,7 @@ class CRCClassifier(RepresentationClassifier):
         return RidgeCoder(dictionary, self._locality(), self._weight())
 
     def _check_state(self) -> None:
-        """Refuse parameters and fitted attributes that contradict each other; see ``fitted``."""
+        """Refuse parameters and fitted attributes that contradict each other."""
         super()._check_state()
         if not require_number(self, "mu_") > 0:
             raise ValueError(f"CRCClassifier.mu_ must be above 0, got {self.mu_}.")

@@ -17,7 +17,7 @@ from kernelatoms.coding.threshold import soft_threshold
 from kernelatoms.engine import machine
 from kernelatoms.estimators.base import Bring
 from kernelatoms.estimators.classifiers.ksad_state import KSADFitted, KSADMap
-from kernelatoms.estimators.classifiers.search_seed import SeededSearch
+from kernelatoms.estimators.classifiers.neighbor_choice import SeededSearch
 from kernelatoms.estimators.classifiers.supervised import SupervisedDictionary
 from kernelatoms.estimators.devices.border import by_rows, learn
 from kernelatoms.estimators.inspection.explanation import Explanation, explain_codes
@@ -153,7 +153,7 @@ class KSADClassifier(SeededSearch, LowRankMap, SupervisedDictionary):
         ``k(X, anchors_) @ analysis_coef_`` are the inner products of X and the atoms, in the
         metric, before rows are brought to unit norm. Without the metric, ``dual_coef_``.
     components_ : array of shape (n_atoms_, n_features)
-        Pre-images of the atoms by ridge regression, to look at; not if precomputed.
+        Pre-images of the atoms by ridge regression, for display; not if precomputed.
     atom_classes_ : array of shape (n_atoms_,)
         The class, as a number of ``classes_``, whose codes have most energy in an atom; atoms are
         in the order of these.

@@ -52,8 +52,8 @@ Array = NDArray[Any]
 class RepresentationClassifier(Probabilities, NeighborChoice, ClassifierMixin, Estimator):
     """A signal is coded over all training rows; the class whose part of the code fits best wins.
 
-    Subclasses say how: ``_fit_weight`` (what ``fit`` settles of the code's weight), ``_weight`` and
-    ``_make_coder``.
+    Subclasses say how: ``_fit_weight`` finds the weight of a code's size, ``_weight`` returns it,
+    ``_make_coder`` makes the fitted state.
     """
 
     kernel: Any
@@ -74,7 +74,7 @@ class RepresentationClassifier(Probabilities, NeighborChoice, ClassifierMixin, E
         raise NotImplementedError
 
     def _fit_weight(self, dictionary: TrainingDictionary) -> None:
-        """Settle the weight of a code's size by the training rows."""
+        """Find the weight of a code's size by the training rows."""
         raise NotImplementedError
 
     def _weight(self) -> float:
@@ -88,7 +88,7 @@ class RepresentationClassifier(Probabilities, NeighborChoice, ClassifierMixin, E
     # Fit
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Keep the training rows, and settle what depends on them.
+        """Keep the training rows, and choose the weight and the projection by them.
 
         Parameters
         ----------
@@ -148,7 +148,7 @@ class RepresentationClassifier(Probabilities, NeighborChoice, ClassifierMixin, E
     def _fit_projection(
         self, projection: Projection | None, in_space: TrainingDictionary, labels: NDArray[np.intp]
     ) -> None:
-        """Settle the projection of rows that are seen in feature space so far."""
+        """Find the projection of rows in feature space."""
         self.projected_, self.projection_ = projection is not None, None
         if projection is None:
             if self._precomputed:
@@ -314,7 +314,7 @@ class RepresentationClassifier(Probabilities, NeighborChoice, ClassifierMixin, E
         return stacked_csr([found.codes for found in self._represent(X)])
 
     def errors(self, X: Any) -> Array:
-        """Return what a robust code leaves unexplained: the entries of a row that it distrusts.
+        """Return what a robust code leaves unexplained: the wrong entries of rows.
 
         Parameters
         ----------
@@ -348,7 +348,7 @@ class RepresentationClassifier(Probabilities, NeighborChoice, ClassifierMixin, E
         Returns
         -------
         list of Explanation
-            One a row; scores are shares (``decision_function``), atoms rows of ``dictionary_``.
+            One per row; scores are shares (``decision_function``), atoms rows of ``dictionary_``.
         """
         return explain_on_cpu(self, X)
 
@@ -370,7 +370,7 @@ class RepresentationClassifier(Probabilities, NeighborChoice, ClassifierMixin, E
                 residuals=found.parts.residuals2, residual=whole.residuals2[:, 0],
                 energies=whole.energies,
             )  # fmt: skip
-        self._warn_unsettled(gaps)
+        self._warn_unconverged(gaps)
         return out
 
     def _shares_of_classes(self, X: Array) -> tuple[Array, NDArray[np.intp]]:
@@ -396,7 +396,7 @@ class RepresentationClassifier(Probabilities, NeighborChoice, ClassifierMixin, E
                 shares[~alone] = found.parts.shares(rows.dtype)
                 gaps.append(found.gaps)
             out.append(shares)
-        self._warn_unsettled(gaps)
+        self._warn_unconverged(gaps)
         return np.concatenate(out)
 
     def _represent(self, X: Any) -> Iterator[Represented]:
@@ -407,9 +407,9 @@ class RepresentationClassifier(Probabilities, NeighborChoice, ClassifierMixin, E
             found = coder.code(rows, near)
             gaps.append(found.gaps)
             yield found
-        self._warn_unsettled(gaps)
+        self._warn_unconverged(gaps)
 
-    def _warn_unsettled(self, gaps: list[Array | None]) -> None:
+    def _warn_unconverged(self, gaps: list[Array | None]) -> None:
         """Warn of robust codes that are not at the minimum, once for all blocks of a call."""
         known = [gap for gap in gaps if gap is not None]
         if known:
@@ -422,9 +422,9 @@ class RepresentationClassifier(Probabilities, NeighborChoice, ClassifierMixin, E
     # What a file may hold
 
     def _check_state(self) -> None:
-        """Refuse parameters and fitted attributes that contradict each other; see ``fitted``."""
+        """Refuse parameters and fitted attributes that contradict each other."""
         self._check_parameters()
-        self._check_sharpness()
+        self._check_calibrated()
         check_random_state(self.random_state)
         n_features, n_classes = check_features(self), check_labels(self, "classes_")
         rows = require_floats(self, "dictionary_", (None, n_features))

@@ -4,7 +4,7 @@ A ``RowCoder`` holds the training rows as a dictionary, which of them a signal m
 weight of a code's size. It writes signals in training rows and says what each class's part leaves:
 
 - ``RidgeCoder``: ridge codes (CRC); ``SparseRowCoder``: l1 or greedy codes (SRC);
-- ``RobustCoder``: codes that distrust a few entries of a signal.
+- ``RobustCoder``: codes that allow a few entries of a signal to be wrong.
 """
 
 from collections.abc import Iterable, Iterator
@@ -43,7 +43,7 @@ _VALUES_AT_ONCE = 2_000_000
 class Represented(NamedTuple):
     """Signals written in training rows: what each class's part leaves of them, and the codes.
 
-    Robust codes have ``errors``, the distrusted entries, and duality ``gaps``.
+    Robust codes have ``errors``, what they leave unexplained, and duality ``gaps``.
     """
 
     parts: ClassParts

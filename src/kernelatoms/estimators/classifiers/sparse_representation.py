@@ -19,7 +19,7 @@ _ALPHA, _ROBUST_ALPHA = 0.01, 1.0
 
 
 class SRCClassifier(RepresentationClassifier):
-    """Sparse representation: an l1 or greedy code over all training rows, judged class by class.
+    """Sparse representation: an l1 or greedy code over all training rows, compared class by class.
 
     SRC (Wright et al. 2009), under a kernel KSRC:
 
@@ -36,14 +36,14 @@ class SRCClassifier(RepresentationClassifier):
         exp(-gamma d^2) too.
     alpha : float, optional
         Weight of |w|_1; 0.01 by default, for rows at unit norm. With ``residual_norm="l1"`` it
-        stands beside |e|_1 instead, and is 1 by default. Not with ``n_nonzero_coefs``.
+        weighs |w|_1 against |e|_1, and is 1 by default. Not with ``n_nonzero_coefs``.
     n_nonzero_coefs : int, optional
         Code by orthogonal matching pursuit with so many rows, instead of by alpha.
     residual_norm : {"l2", "l1"}, default="l2"
-        "l1" distrusts a few entries of a signal: |e|_1 + alpha |w|_1 with y = D w + e.
+        "l1" allows a few entries of a signal to be wrong: |e|_1 + alpha |w|_1 with y = D w + e.
     tol : float, default=1e-4
         With ``residual_norm="l1"``: the duality gap that codes are to reach, as a share of the
-        objective. Codes that do not reach it are told by a ``ConvergenceWarning``.
+        objective. Codes that do not reach it cause a ``ConvergenceWarning``.
     projection : "auto", None, str or object, default="auto"
         How signals are seen. None: as vectors of the feature space. "identity": as the column of
         their kernel values with all training rows, the paper's KCRC (Psi = I). "kpca", "kfda",
@@ -102,7 +102,7 @@ class SRCClassifier(RepresentationClassifier):
     n_neighbors_ : int or None
         No more than there are rows.
     distance_, coarse_distance_ : distances or None
-        As settled by the training rows.
+        As fitted to the training rows.
     gamma_ : float or None
         The kernel's gamma; None if it has none.
     search_seed_ : int
@@ -206,7 +206,7 @@ class SRCClassifier(RepresentationClassifier):
         return Limits(unrelated=self._weight()) if thresholded else Limits()
 
     def _fit_weight(self, dictionary: TrainingDictionary) -> None:
-        """Settle how many atoms a code may use, no more than there are."""
+        """Set how many atoms a code may use, no more than there are."""
         self.n_nonzero_coefs_ = None
         if self.n_nonzero_coefs is not None:
             most = self.n_neighbors_ or dictionary.n_atoms
@@ -223,7 +223,7 @@ class SRCClassifier(RepresentationClassifier):
         return SparseRowCoder(dictionary, self._locality(), self._weight(), self.n_nonzero_coefs_)
 
     def _check_state(self) -> None:
-        """Refuse parameters and fitted attributes that contradict each other; see ``fitted``."""
+        """Refuse parameters and fitted attributes that contradict each other."""
         super()._check_state()
         if (held(self, "n_nonzero_coefs_") is None) != (self.n_nonzero_coefs is None):
             raise ValueError("n_nonzero_coefs and n_nonzero_coefs_ must both be None, or neither.")
