@@ -118,8 +118,8 @@ class ClassDictionaryClassifier(Probabilities, ClassifierMixin, CallbackSupportM
     that comes first.
 
     ``predict_proba`` without ``calibrate``: the share of a class is 1 / r_c over the sum of all;
-    with it, r_c^-inverse_temperature_. A precomputed kernel does not know k(x, x) of new rows, and so
-    differences of residuals only: there shares are a softmax of -r_c over ``mean_energy_``.
+    with it, r_c^-inverse_temperature_. A precomputed kernel does not know k(x, x) of new rows, only
+    differences of residuals: there shares are a softmax of -r_c over ``mean_energy_``.
 
     Examples
     --------

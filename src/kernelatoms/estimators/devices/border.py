@@ -208,6 +208,8 @@ def _rolled_back_on_error(owner: Any) -> Iterator[None]:
         vars(owner).clear()
         vars(owner).update(before)
         raise
+    # Filled in place on first use: scikit-learn wants no new attributes after fit.
+    vars(owner).setdefault("_fitted_states", {})
 
 
 def _convert(owner: Any, make: Callable[[Any, str], Any]) -> None:
