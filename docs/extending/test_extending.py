@@ -20,10 +20,9 @@ from kernelatoms.coding import omp
 from kernelatoms.coding.problem import GivenProblem, KernelProblem, LinearProblem
 from kernelatoms.features.expansion import Expansion
 from kernelatoms.features.samplers import SAMPLERS
-from kernelatoms.learning.dead_atoms import unit_rows
 from kernelatoms.learning.ksvd import KSVDUpdate
 from kernelatoms.learning.loop import learn
-from kernelatoms.learning.state import LearnerState
+from kernelatoms.learning.state import LearnerState, unit_rows
 from kernelatoms.similarity import make_kernel
 
 RBF = make_kernel("rbf", gamma=0.5)

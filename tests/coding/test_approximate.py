@@ -6,7 +6,7 @@ import types
 import numpy as np
 import pytest
 
-from kernelatoms.coding.approximate_neighbors import ApproximateNeighbors
+from kernelatoms.coding.neighbors import ApproximateNeighbors
 
 
 def install(monkeypatch, asked):

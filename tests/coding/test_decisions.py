@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from kernelatoms.coding.decisions import ClassParts
+from kernelatoms.coding.class_residuals import ClassParts
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -6,7 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernelatoms.coding import Expansion, GivenProblem, KernelProblem, LinearProblem, neighbors
-from kernelatoms.coding.neighbors import ascending, described, nearest_by, nearest_in_space, refine
+from kernelatoms.coding.neighbors import (
+    ascending,
+    featurize_by,
+    nearest_by,
+    nearest_in_space,
+    refine,
+)
 from kernelatoms.similarity import Distance, DistanceKernel, make_distance, make_kernel
 from oracles import local as book
 
@@ -64,10 +70,10 @@ def test_learned_atoms_are_compared_as_vectors_of_feature_space(rng):
 def test_blocks_do_not_show(rng, monkeypatch):
     X, D = draw(1, 700, 150)
     whole = nearest_in_space(LinearProblem(X, D), 20)
-    by_l2 = nearest_by("l2", described("l2", X), described("l2", D), 20)
+    by_l2 = nearest_by("l2", featurize_by("l2", X), featurize_by("l2", D), 20)
     monkeypatch.setattr(neighbors, "_ATOMS", 7)
     np.testing.assert_array_equal(nearest_in_space(LinearProblem(X, D), 20), whole)
-    A, B = described("l2", X), described("l2", D)
+    A, B = featurize_by("l2", X), featurize_by("l2", D)
     np.testing.assert_array_equal(nearest_by("l2", A, B, 20), by_l2)
     np.testing.assert_array_equal(whole, book.nearest(squares(X, D), 20))
 
@@ -86,7 +92,7 @@ def test_signals_far_from_one_have_the_same_neighbours(scale, rng):
 @pytest.mark.parametrize("name", ["l2", "chi2"])
 def test_neighbours_by_a_distance(name, rng):
     X, D = np.abs(rng.standard_normal((6, 5))), np.abs(rng.standard_normal((30, 5)))
-    A, B = described(name, X), described(name, D)
+    A, B = featurize_by(name, X), featurize_by(name, D)
     far = make_distance(name).compare(X, D)
     np.testing.assert_array_equal(nearest_by(name, A, B, 7), book.nearest(far, 7))
 
@@ -115,7 +121,7 @@ class Union(Distance):
 def test_a_union_holds_the_nearest_by_every_part():
     X = np.array([[0.0, 0.0], [10.0, 10.0]])
     D = np.array([[0.0, 5.0], [1.0, 0.0], [5.0, 1.0], [10.0, 10.0], [9.0, 9.5]])
-    A, B = described(Union(), X), described(Union(), D)
+    A, B = featurize_by(Union(), X), featurize_by(Union(), D)
     found = nearest_by(Union(), A, B, 2)
     # By the first: 0, 1 and 3, 4; by the second: 1, 2 and 3, 4. Each once, -1 at the end.
     assert found.tolist() == [[0, 1, 2, -1], [3, 4, -1, -1]]
@@ -142,7 +148,7 @@ def test_refined_candidates_are_the_nearest_of_their_own(seed, n, m, stacks):
     lengths = rng.integers(1, m + 1, n)
     candidates[np.arange(m) >= lengths[:, None]] = -1
     K = int(rng.integers(1, m + 1))
-    found = refine(Own(), described(Own(), X), described(Own(), D), candidates, K)
+    found = refine(Own(), featurize_by(Own(), X), featurize_by(Own(), D), candidates, K)
     assert found.shape == (n, K)
     for x, own, k, got in zip(X, candidates, lengths, found, strict=True):
         order = np.argsort(squares(x[None], D[own[:k]])[0], kind="stable")[:K]
@@ -156,7 +162,7 @@ def test_a_distance_must_be_finite():
 
     X = np.ones((3, 2))
     with pytest.raises(ValueError, match="distance returned NaN or infinity"):
-        nearest_by(Lost(0), described(Lost(0), X), described(Lost(0), X), 2)
+        nearest_by(Lost(0), featurize_by(Lost(0), X), featurize_by(Lost(0), X), 2)
     with pytest.raises(ValueError, match="distance returned NaN or infinity"):
         refine(Lost(0), (X,), (X,), np.zeros((3, 2), np.int32), 1)
 

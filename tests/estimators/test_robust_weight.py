@@ -10,8 +10,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from kernelatoms import CRCClassifier, SRCClassifier
 from kernelatoms.coding import RobustDictionary
-from kernelatoms.coding import leave_one_out_robust as left_out_robust
-from kernelatoms.coding.leave_one_out_robust import (
+from kernelatoms.coding import leave_one_out as left_out_robust
+from kernelatoms.coding.leave_one_out import (
     ROBUST_MULTIPLES,
     LeftOut,
     _clear,

@@ -9,7 +9,7 @@ from sklearn.metrics.pairwise import pairwise_kernels
 
 import oracles.rpcholesky as book
 from draws import later
-from kernelatoms.features.rpcholesky import randomly_pivoted_cholesky
+from kernelatoms.features.samplers import randomly_pivoted_cholesky
 from kernelatoms.similarity import make_kernel
 
 GIVEN = make_kernel("precomputed")
@@ -97,7 +97,7 @@ def test_as_many_pivots_as_the_rank_are_exact(dtype, seed, n, rank):
 def test_sequences_of_pivots_have_the_textbooks_odds(n_proposed, rng, monkeypatch):
     """4,000 draws of three pivots out of five: chi-squared against the exact probabilities."""
     monkeypatch.setenv("KERNELATOMS_NUM_THREADS", "1")
-    monkeypatch.setattr("kernelatoms.features.rpcholesky._N_PROPOSED", n_proposed)
+    monkeypatch.setattr("kernelatoms.features.samplers._N_PROPOSED", n_proposed)
     B = rng.standard_normal((5, 4)) * [3, 1, 1, 0.5]
     K = B @ B.T
     expected = book.probabilities(K, 3)

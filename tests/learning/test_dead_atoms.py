@@ -5,7 +5,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from kernelatoms.learning.dead_atoms import atoms_from_rows
+from kernelatoms.learning.state import atoms_from_rows
 
 
 def drawn_rows(X, n_atoms, seed):

@@ -10,11 +10,10 @@ from hypothesis import strategies as st
 
 from kernelatoms import KSCDL, KSVD, MOD, KernelKSVD
 from kernelatoms.coding import OMP, Lasso, LinearProblem, omp
-from kernelatoms.learning.dead_atoms import unit_rows
 from kernelatoms.learning.ksvd import KSVDUpdate
 from kernelatoms.learning.loop import Updated, has_converged, learn, learn_batch
 from kernelatoms.learning.mod import BlockDescent, LeastSquares
-from kernelatoms.learning.state import LearnerState
+from kernelatoms.learning.state import LearnerState, unit_rows
 
 
 def start_of(X, n_atoms):

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 import oracles.learning
 from kernelatoms.coding import Lasso, LinearProblem, omp
 from kernelatoms.engine.cpu.ksvd import residuals, sweep_atoms, sweep_atoms_exactly
-from kernelatoms.learning.dead_atoms import atoms_from_rows, unit_rows, worst_represented
 from kernelatoms.learning.ksvd import KSVDUpdate
 from kernelatoms.learning.mod import BlockDescent, LeastSquares, best_dictionary
 from kernelatoms.learning.moments import Moments
+from kernelatoms.learning.state import atoms_from_rows, unit_rows, worst_represented
 
 
 def coded(seed, n=60, n_features=10, n_atoms=15, n_nonzero=3, dtype=np.float64):

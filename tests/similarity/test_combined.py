@@ -210,8 +210,8 @@ class TestWhatItKnows:
             assert kind(["rbf", "poly"]).has_gradient
             assert not kind(["rbf", TANGENT]).has_gradient
             assert not kind(["rbf"]).has_gamma
-            assert not kind(["rbf"]).describes
-            assert kind(["rbf", kind([TANGENT])]).describes
+            assert not kind(["rbf"]).featurizes
+            assert kind(["rbf", kind([TANGENT])]).featurizes
 
     def test_its_name_says_what_it_is_made_of(self):
         assert channel_kernel("rbf", 4).name == "SumKernel(rbf)"

@@ -1,9 +1,18 @@
-"""Residuals of classes: what is left of a signal when only one class's atoms of its code count."""
+"""What each class's part of a code leaves of a signal, and the scores of classes.
+
+A code w over atoms that belong to classes has a part w_c for every class. The smaller the residual
+|y - D_c w_c| and the larger the part, the better the class fits: the regularised residual is
+r_c = |y - D_c w_c| / |w_c| (eq. (3) of the KCRC-LCD paper).
+
+See docs/decisions/030-training-rows-as-atoms.md.
+"""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 from numpy.typing import NDArray
 
 from kernelatoms.coding.codes import Codes, DenseCodes, RaggedCodes, as_csr
@@ -182,3 +191,166 @@ def members_of(owner: NDArray[np.int64], n_classes: int) -> list[slice | NDArray
         edges = np.searchsorted(owner, np.arange(n_classes + 1))
         return [slice(edges[c], edges[c + 1]) for c in range(n_classes)]
     return [np.flatnonzero(owner == c) for c in range(n_classes)]
+
+
+Members = list[slice | NDArray[np.intp]]
+
+
+@dataclass(frozen=True)
+class ClassParts:
+    """Squared residuals and squared norms of parts (n, n_classes); energies of signals (n,)."""
+
+    residuals2: Array
+    norms2: Array
+    energies: Array
+
+    def residuals(self) -> Array:
+        """Return r_c for every class, infinite where it has no part: (n, n_classes)."""
+        out = np.full(self.residuals2.shape, np.inf, like=self.residuals2)
+        used = self.norms2 > 0
+        out[used] = np.sqrt(np.maximum(self.residuals2[used], 0.0) / self.norms2[used])
+        return out
+
+    def shares(self, dtype: np.dtype[Any]) -> Array:
+        """Return how well each class fits, 1 / r_c^2 over the sum of all: (n, n_classes).
+
+        A residual below 10 eps of the energy, with the eps of ``dtype``, is not told from that.
+        All classes are alike where none has a part.
+        """
+        # Over the largest first: squares of small parts may be no numbers.
+        largest = self.norms2.max(axis=1, keepdims=True)
+        parts = self.norms2 / np.maximum(largest, np.finfo(np.float64).tiny)
+        return shares_of(self.residuals2, self.energies, dtype, parts)
+
+
+def shares_of(
+    left: Array, energies: Array, dtype: np.dtype[Any], parts: Array | float = 1.0
+) -> Array:
+    """Return parts / left over the sum of all classes: (n, n_classes).
+
+    Parameters
+    ----------
+    left : array of shape (n, n_classes)
+        What each class leaves of a signal, a squared norm. Below 10 eps of the energy, with the eps
+        of ``dtype``, it is not told from that.
+    energies : array of shape (n,)
+        Squared norms of the signals.
+    dtype : dtype
+        That of the signals.
+    parts : array of shape (n, n_classes), optional
+        What classes have in the code, at most 1. Where all have nothing, all are alike.
+    """
+    smallest = 10 * float(np.finfo(dtype).eps) * energies.astype(np.float64, copy=False)
+    floor = np.maximum(smallest, np.finfo(np.float64).tiny)[:, None]
+    fits = parts * (floor / np.maximum(left, floor))
+    total = fits.sum(axis=1, keepdims=True)
+    alike = 1.0 / fits.shape[1]
+    return np.where(total > 0, fits / np.where(total > 0, total, 1.0), alike)
+
+
+def parts_of_dense_codes(
+    corr: Array, energies: Array, weights: Array, members: Members, grams: list[Array]
+) -> ClassParts:
+    """Return what classes leave of signals, from inner products alone.
+
+    Parameters
+    ----------
+    corr : array of shape (n, n_atoms)
+        Inner products of signals and atoms, float64.
+    energies : array of shape (n,)
+        Squared norms of the signals.
+    weights : array of shape (n, n_atoms)
+        Codes.
+    members : list of slices or arrays
+        The atoms of every class.
+    grams : list of arrays
+        Their inner products.
+    """
+    energies = energies.astype(np.float64, copy=False)
+    residuals2 = np.repeat(energies[:, None], len(members), axis=1)
+    machine(weights).subtract_dense_class_parts(grams, corr, weights, members, residuals2)
+    norms2 = np.stack([np.vecdot(weights[:, own], weights[:, own]) for own in members], axis=1)
+    return ClassParts(residuals2, norms2, energies)
+
+
+def parts_of_sparse_codes(
+    problem: CodingProblem, codes: Codes, labels: NDArray[np.intp], n_classes: int
+) -> ClassParts:
+    """Return what classes leave of a problem's signals, of codes with few nonzeros.
+
+    Parameters
+    ----------
+    problem : CodingProblem
+        Signals and atoms; energies must be known.
+    codes : Codes
+        Their codes.
+    labels : array of shape (n_atoms,)
+        The class of every atom.
+    n_classes : int
+        The number of classes.
+    """
+    energies = problem.energy(0, problem.n_signals)
+    assert energies is not None
+    energies = energies.astype(np.float64, copy=False)
+    norms2 = _norms_of_parts(codes.to_csr(), labels, n_classes)
+    return ClassParts(class_residuals(problem, codes, labels, n_classes), norms2, energies)
+
+
+def _norms_of_parts(codes: Any, labels: NDArray[np.intp], n_classes: int) -> Array:
+    """Return |w_c|^2 of every class's part of codes (n, n_atoms), in compressed rows."""
+    if scipy.sparse.issparse(codes):
+        owned = scipy.sparse.csr_array(
+            (np.ones(len(labels)), (np.arange(len(labels)), to_numpy(labels))),
+            shape=(len(labels), n_classes),
+        )
+        return (codes.astype(np.float64).power(2) @ owned).toarray()
+    n = codes.shape[0]
+    rows = np.repeat(np.arange(n, like=codes.indptr), np.diff(codes.indptr))
+    owners = np.asarray(labels, like=codes.data)[codes.indices]
+    squares = codes.data.astype(np.float64) ** 2
+    sums = np.bincount(rows * n_classes + owners, weights=squares, minlength=n * n_classes)
+    return sums.reshape(n, n_classes)
+
+
+def parts_of_vectors(
+    signals: Array, atoms: Array, weights: Array, labels: NDArray[np.intp], n_classes: int
+) -> ClassParts:
+    """Return what classes leave of explicit signals (n, n_entries) over atoms of the same entries.
+
+    Parameters
+    ----------
+    signals, atoms : arrays of shape (n, n_entries) and (n_atoms, n_entries)
+        Vectors.
+    weights : array of shape (n, n_atoms)
+        Codes.
+    labels : array of shape (n_atoms,)
+        The class of every atom.
+    n_classes : int
+        The number of classes.
+    """
+    residuals2 = np.empty((len(signals), n_classes))
+    norms2 = np.empty_like(residuals2)
+    for c in range(n_classes):
+        own = labels == c
+        theirs = weights[:, own]
+        left = signals - theirs @ atoms[own]
+        residuals2[:, c], norms2[:, c] = np.vecdot(left, left), np.vecdot(theirs, theirs)
+    return ClassParts(residuals2, norms2, np.vecdot(signals, signals))
+
+
+def nearest_probabilities(scores: Array) -> Array:
+    """Return the probabilities nearest to scores, row by row: (n, n_classes).
+
+    Scores that regress on marks of classes are estimates of probabilities already, but for those
+    below 0 and sums other than 1. Their projection onto the simplex keeps the order of classes:
+    p_c = max(s_c - t, 0), with the t that makes the sum 1.
+    """
+    # Less the largest, which changes no projection: 1 is no number beside a very large score.
+    scores = scores.astype(np.float64) - scores.max(axis=1, keepdims=True)
+    falling = -np.sort(-scores, axis=1)
+    counts = np.arange(1, scores.shape[1] + 1)
+    # t if the first k classes had all: right for the largest k whose last class keeps a part.
+    shifts = (np.cumsum(falling, axis=1) - 1.0) / counts
+    k = np.count_nonzero(falling > shifts, axis=1)
+    shift = np.take_along_axis(shifts, k[:, None] - 1, axis=1)
+    return np.maximum(scores - shift, 0.0)

@@ -1,12 +1,12 @@
 """Which atoms are near a signal: the locality constrained dictionary of the KCRC-LCD paper.
 
 - ``nearest_in_space``: by the distance in feature space, from a coding problem alone;
-- ``nearest_by``: by any distance of rows, on descriptors that are computed once (``described``);
+- ``nearest_by``: by any distance of rows, on descriptors that are computed once (``descriptors``);
 - ``refine``: coarse to fine (Alg. 4): the nearest of every signal's own candidates;
-- ``ascending``: the order in which codes want their atoms.
+- ``ApproximateNeighbors``: most of the nearest among very many atoms, by pynndescent (an extra);
+- ``ascending``: candidates in the order in which codes store their atoms.
 
-``approximate`` has a faster search among very many atoms. All return atoms nearest first, int32,
-and hold a block of distances at a time.
+All return atoms nearest first, int32, and hold one block of distances at a time.
 
 See docs/decisions/027-local-problems.md.
 """
@@ -24,7 +24,7 @@ from kernelatoms.similarity.missing import rows_with_missing
 
 Array = NDArray[Any]
 #: Descriptors of rows, one array for every part of a distance.
-Described = tuple[Any, ...]
+Features = tuple[Any, ...]
 
 # Signals and atoms compared at once: enough for BLAS, and a few MiB of distances.
 _ROWS, _ATOMS = 512, 2048
@@ -112,7 +112,7 @@ def _nearest_rows(signals: Array, atoms: Array, found: NDArray[np.int32]) -> Non
     engine.for_rows(len(signals), _ROWS, work)
 
 
-def described(distance: Any, rows: Array) -> Described:
+def featurize_by(distance: Any, rows: Array) -> Features:
     """Return what ``nearest_by`` and ``refine`` compare: descriptors, by every part of a distance.
 
     Parameters
@@ -131,13 +131,13 @@ def described(distance: Any, rows: Array) -> Described:
     return tuple(part.featurize(rows) for part in _parts(distance))
 
 
-def nearest_by(distance: Any, A: Described, B: Described, n_neighbors: int) -> NDArray[np.int32]:
+def nearest_by(distance: Any, A: Features, B: Features, n_neighbors: int) -> NDArray[np.int32]:
     """Return the atoms nearest to every signal by a distance, nearest first, ties by number.
 
     Parameters
     ----------
     distance : str or object
-        As of ``described``.
+        As of ``featurize_by``.
     A : tuple
         Signals, described: n.
     B : tuple
@@ -180,8 +180,8 @@ def _nearest_descriptors(distance: Any, A: Any, B: Any, n_neighbors: int) -> NDA
 
 def refine(
     distance: Any,
-    A: Described,
-    B: Described,
+    A: Features,
+    B: Features,
     candidates: NDArray[np.int32],
     n_neighbors: int,
 ) -> NDArray[np.int32]:
@@ -190,7 +190,7 @@ def refine(
     Parameters
     ----------
     distance : str or object
-        The fine distance, as of ``described``.
+        The fine distance, as of ``featurize_by``.
     A : tuple
         Signals, described: n.
     B : tuple
@@ -275,3 +275,75 @@ def check_n_neighbors(n_neighbors: Any, most: int) -> None:
         raise TypeError(f"n_neighbors must be a whole number, got {n_neighbors!r}.")
     if not 1 <= n_neighbors <= most:
         raise ValueError(f"n_neighbors must be from 1 to {most}, got {n_neighbors}.")
+
+
+# Rows are turned to unit norm where the angle between them is what counts.
+_UNIT_ROWS = {"l2": False, "correlation": True}
+
+
+class ApproximateNeighbors:
+    """An index of atoms, made once, that finds most of the nearest ones.
+
+    The same ``random_state`` finds the same neighbours with the same number of threads. Queries run
+    on one thread where ``n_threads()`` says so, else on all that numba has.
+
+    Parameters
+    ----------
+    atoms : array of shape (n_atoms, n_features)
+        Rows without missing values.
+    distance : {"l2", "correlation"}
+        The names of these distances; others are searched for exactly (``nearest_by``).
+    random_state : int or None
+        Seeds the index.
+    """
+
+    def __init__(
+        self, atoms: Array, distance: str = "l2", *, random_state: int | None = None
+    ) -> None:
+        if distance not in _UNIT_ROWS:
+            raise ValueError(
+                f"Approximate search knows the distances 'l2' and 'correlation', got {distance!r}; "
+                "use one of them, or exact search."
+            )
+        try:
+            from pynndescent import NNDescent
+        except ImportError as error:
+            raise ImportError(
+                "Approximate search needs pynndescent: pip install kernelatoms[ann], or use exact "
+                "search."
+            ) from error
+        self.n_atoms = len(atoms)
+        self._unit = _UNIT_ROWS[distance]
+        n_threads = machine(atoms).n_threads()
+        self._index = NNDescent(
+            self._rows(atoms), metric="euclidean", random_state=random_state, compressed=False,
+            n_jobs=n_threads, parallel_batch_queries=n_threads > 1,
+        )  # fmt: skip
+        self._index.prepare()
+
+    def nearest(self, X: Array, n_neighbors: int) -> NDArray[np.int32]:
+        """Return atoms near every row, the nearest first.
+
+        Parameters
+        ----------
+        X : array of shape (n, n_features)
+            Rows without missing values.
+        n_neighbors : int
+            K, from 1 to the number of atoms.
+
+        Returns
+        -------
+        (n, K) int32
+            -1 where fewer were found.
+        """
+        check_n_neighbors(n_neighbors, self.n_atoms)
+        if not len(X):
+            return np.empty((0, n_neighbors), np.int32)
+        found, _ = self._index.query(self._rows(X), k=n_neighbors)
+        return np.asarray(found, np.int32)
+
+    def _rows(self, rows: Array) -> Array:
+        """Return rows as they are compared, float32 as pynndescent has them."""
+        return np.ascontiguousarray(
+            machine(rows).unit_rows(rows) if self._unit else rows, np.float32
+        )

@@ -2,10 +2,14 @@
 
     min |x - D w|^2   subject to   |w|_0 <= n_nonzero      (eq. (1) of the LKDL paper)
 
-greedily; or as few atoms as reach a residual; with w >= 0 if asked. Signals of a linear problem
-that miss values are coded by their observed entries (``masked``).
+greedily; or with as few atoms as reach a given residual; with w >= 0 on request.
 
-See docs/decisions/020-greedy-steps.md.
+Signals of a linear problem with missing values (NaN) are coded by least squares on their observed
+entries O, min |x_O - (D w)_O|^2, with atoms compared at unit norm on O: OMP as in inpainting. Atoms
+that are only rounding on O are never picked. Other kernels estimate inner products from a part of
+a row, and those are ordinary inner products here.
+
+See docs/decisions/020-greedy-steps.md and docs/decisions/031-missing-values-in-signals.md.
 """
 
 from typing import Any
@@ -15,8 +19,7 @@ from numpy.typing import NDArray
 
 from kernelatoms.coding.codes import Codes, PaddedCodes, RaggedCodes, replace_rows, stack_rows
 from kernelatoms.coding.gram_policy import prefers_no_gram, rows_of
-from kernelatoms.coding.masked import masked_omp
-from kernelatoms.coding.problem import CodingProblem, check_explained, split_missing
+from kernelatoms.coding.problem import CodingProblem, LinearProblem, check_explained, split_missing
 from kernelatoms.coding.tiny import enlarge, enlarged, put_back, tiny_signals
 from kernelatoms.engine import machine
 from kernelatoms.features.memory import check_fits
@@ -204,3 +207,92 @@ def _code(
         n_atoms=problem.n_atoms, error=error, indptr=indptr, indices=indices, values=values
     )
     return ragged, unsettled, energies
+
+
+def masked_omp(
+    problem: LinearProblem,
+    n_nonzero: int,
+    *,
+    stop_at: Array | None = None,
+    absolute: bool = False,
+    selection: str = "omp",
+    positive: bool = False,
+    candidates: NDArray[np.int32] | None = None,
+) -> Codes:
+    """Code signals by their observed entries, at most ``n_nonzero`` atoms each.
+
+    Parameters
+    ----------
+    problem : LinearProblem
+        Signals, NaN where values are missing, and atoms.
+    n_nonzero : int
+        The most atoms a signal may use.
+    stop_at : array of shape (n_signals,), optional
+        Stop earlier once |residual| <= stop_at |x|, both on the observed entries.
+    absolute : bool
+        Stop once |residual| <= stop_at instead.
+    selection : {"omp", "ols"}
+        Pick the atom of largest correlation, with atoms at unit norm on the observed entries, or
+        of largest residual decrease.
+    positive : bool
+        Not for signals that miss values: refused.
+    candidates : int32 array of shape (n_signals, n_candidates), optional
+        The atoms that each signal may use; -1 pads shorter lists.
+
+    Returns
+    -------
+    Codes
+        With the squared residuals of the observed entries; below 10 eps of their energy they
+        are 0.
+    """
+    if positive:
+        raise ValueError(
+            "positive=True needs complete signals, but X contains NaN: impute what is missing, or "
+            "leave such rows out."
+        )
+    codes, energy, unsettled = _masked_omp(
+        problem, n_nonzero, stop_at, absolute, selection, candidates
+    )
+    some = np.flatnonzero(unsettled) if problem.gains_digits else np.arange(0)
+    if len(some):
+        again, *_ = _masked_omp(
+            problem.in_float64(some), n_nonzero, None if stop_at is None else stop_at[some],
+            absolute, selection, None if candidates is None else candidates[some], exact=True,
+        )  # fmt: skip
+        codes = replace_rows(codes, some, again.astype(codes.dtype))
+    if stop_at is None:
+        return codes
+    tiny = tiny_signals(problem, energy)
+    if len(tiny):
+        larger = enlarged(problem, tiny)
+        again, *_ = _masked_omp(
+            larger, n_nonzero, enlarge(stop_at[tiny]) if absolute else stop_at[tiny], absolute,
+            selection, None if candidates is None else candidates[tiny],
+        )  # fmt: skip
+        codes = put_back(codes, tiny, again, larger)
+    assert isinstance(codes, PaddedCodes)
+    return codes.to_ragged()
+
+
+def _masked_omp(
+    problem: LinearProblem,
+    n_nonzero: int,
+    stop_at: Array | None,
+    absolute: bool,
+    selection: str,
+    candidates: NDArray[np.int32] | None,
+    exact: bool = False,
+) -> tuple[Codes, Array, Array]:
+    """Return padded codes, squared norms of observed entries, and whom rounding ended."""
+    signals, atoms, dtype = problem.signals, problem.atoms, problem.dtype
+    _ = atoms.norms2  # refused where they overflow
+    if candidates is None:
+        candidates = np.empty((len(signals), 0), np.int32)
+    indices, values, left, energy, unsettled = machine(signals).omp_observed(
+        signals, atoms.rows, atoms.columns, n_nonzero, candidates=candidates, stop_at=stop_at,
+        relative=not absolute, use_ols=selection == "ols", exact=exact,
+    )  # fmt: skip
+    eps = np.finfo(np.float32 if exact else dtype).eps  # of the codes
+    error = np.where(left > 10 * eps * energy, left, 0.0)
+    codes = PaddedCodes(n_atoms=problem.n_atoms, error=error, indices=indices, values=values)
+    return codes, energy, unsettled

@@ -17,10 +17,10 @@ from typing import Any, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelatoms.coding.atoms import Atoms, KernelAtoms, LinearAtoms, check_eigenvalues
+from kernelatoms.coding.atom_products import Atoms, KernelAtoms, LinearAtoms, check_eigenvalues
 from kernelatoms.engine import machine
 from kernelatoms.features.expansion import Expansion
-from kernelatoms.features.gram_check import check_gram
+from kernelatoms.features.linear_algebra import check_gram
 from kernelatoms.similarity import LinearKernel
 from kernelatoms.similarity.base import check_flag
 from kernelatoms.similarity.missing import rows_with_missing

@@ -18,8 +18,7 @@ from kernelatoms.coding.gram_policy import prefers_no_gram
 from kernelatoms.coding.neighbors import ascending
 from kernelatoms.coding.problem import CodingProblem, check_explained
 from kernelatoms.engine import machine
-from kernelatoms.features.gram_check import OVERFLOW, check_gram
-from kernelatoms.features.linear_algebra import eigh, root_of_inverse
+from kernelatoms.features.linear_algebra import OVERFLOW, check_gram, eigh, root_of_inverse
 
 Array = NDArray[Any]
 

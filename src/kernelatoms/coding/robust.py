@@ -115,7 +115,7 @@ class RobustDictionary:
         RobustCodes
         """
         found = self.code_quietly(signals, gap_tol, max_iter)
-        warn_unsettled(found.gap, gap_tol)
+        warn_not_converged(found.gap, gap_tol)
         return found
 
     def code_quietly(self, signals: Array, gap_tol: float, max_iter: int = 100) -> RobustCodes:
@@ -162,7 +162,7 @@ class RobustDictionary:
         return looks * _LOOK_EVERY
 
 
-def warn_unsettled(gaps: Array, gap_tol: float) -> None:
+def warn_not_converged(gaps: Array, gap_tol: float) -> None:
     """Warn once of all robust codes whose gap is not as small as wanted."""
     n_late = int(np.count_nonzero(gaps > gap_tol))
     if n_late:

@@ -17,7 +17,7 @@ from kernelatoms.coding.codes import DenseCodes, PaddedCodes
 from kernelatoms.coding.neighbors import ascending
 from kernelatoms.coding.problem import CodingProblem
 from kernelatoms.engine import machine
-from kernelatoms.features.gram_check import OVERFLOW
+from kernelatoms.features.linear_algebra import OVERFLOW
 from kernelatoms.similarity.base import check_flag, check_number
 
 Array = NDArray[Any]

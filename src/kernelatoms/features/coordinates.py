@@ -22,10 +22,9 @@ from numpy.typing import NDArray
 
 from kernelatoms.engine import is_device_array, machine
 from kernelatoms.features.expansion import Expansion
-from kernelatoms.features.gram_check import NOT_SEMIDEFINITE, check_gram
-from kernelatoms.features.linear_algebra import solve_triangular
+from kernelatoms.features.linear_algebra import NOT_SEMIDEFINITE, check_gram, solve_triangular
 from kernelatoms.features.memory import check_fits
-from kernelatoms.features.rpcholesky import randomly_pivoted_cholesky
+from kernelatoms.features.samplers import randomly_pivoted_cholesky
 from kernelatoms.similarity import Kernel
 
 Array = NDArray[Any]

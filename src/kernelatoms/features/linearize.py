@@ -17,10 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelatoms.engine import machine
-from kernelatoms.features.gram_check import check_gram
 from kernelatoms.features.krylov import basis_shape, leading_eigenpairs
-from kernelatoms.features.linear_algebra import eigh, solve_positive
-from kernelatoms.features.ridge_map import best_ridge
+from kernelatoms.features.linear_algebra import check_gram, eigh, solve_positive
+from kernelatoms.features.ridge_preimage import best_ridge
 from kernelatoms.similarity import Kernel, as_anchors
 
 Array = NDArray[Any]

@@ -29,16 +29,16 @@ from numpy.typing import NDArray
 
 from kernelatoms.engine import machine
 from kernelatoms.features.expansion import Expansion
-from kernelatoms.features.gram_check import OVERFLOW
+from kernelatoms.features.linear_algebra import OVERFLOW
 from kernelatoms.features.memory import check_dense_fits, check_gram_fits
 from kernelatoms.features.preimage_descent import (
     distance_rows,
     fixed_point_rows,
     fixed_point_starts,
 )
-from kernelatoms.features.ridge_map import ridge_rows
+from kernelatoms.features.ridge_preimage import ridge_rows
 from kernelatoms.similarity import Kernel, PrecomputedKernel
-from kernelatoms.similarity.inversion import (
+from kernelatoms.similarity.gradients import (
     GaussianInversion,
     PolynomialInversion,
     mix,

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelatoms.engine import machine
-from kernelatoms.similarity.inversion import GaussianInversion, PolynomialInversion, pick
+from kernelatoms.similarity.gradients import GaussianInversion, PolynomialInversion, pick
 
 Array = NDArray[Any]
 

@@ -40,10 +40,9 @@ from kernelatoms.coding.lasso import lasso
 from kernelatoms.coding.problem import GivenProblem, LinearProblem
 from kernelatoms.coding.pursuits import Lasso
 from kernelatoms.engine import machine
-from kernelatoms.learning.dead_atoms import unit_rows
 from kernelatoms.learning.loop import PassObserver, has_converged, learn, worst_of_groups
 from kernelatoms.learning.mod import BlockDescent
-from kernelatoms.learning.state import LearnerState
+from kernelatoms.learning.state import LearnerState, unit_rows
 
 Array = NDArray[Any]
 CSR: TypeAlias = scipy.sparse.csr_array

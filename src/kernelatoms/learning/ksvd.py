@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from kernelatoms.coding.codes import Codes, PaddedCodes
 from kernelatoms.coding.pursuits import OMP
 from kernelatoms.engine import is_device_array, machine
-from kernelatoms.learning.dead_atoms import unit_rows
 from kernelatoms.learning.loop import UpdateResult
+from kernelatoms.learning.state import unit_rows
 
 Array = NDArray[Any]
 

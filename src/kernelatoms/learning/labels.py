@@ -31,11 +31,10 @@ from kernelatoms.coding.codes import Codes
 from kernelatoms.coding.problem import LinearProblem
 from kernelatoms.coding.pursuits import OMP
 from kernelatoms.engine import machine
-from kernelatoms.learning.dead_atoms import atoms_from_rows, unit_rows
 from kernelatoms.learning.ksvd import KSVDUpdate
 from kernelatoms.learning.loop import learn
 from kernelatoms.learning.moments import Moments
-from kernelatoms.learning.state import LearnerState
+from kernelatoms.learning.state import LearnerState, atoms_from_rows, unit_rows
 
 Array = NDArray[Any]
 

@@ -19,9 +19,8 @@ from kernelatoms.coding.codes import Codes
 from kernelatoms.coding.problem import CodingProblem
 from kernelatoms.coding.pursuits import Pursuit
 from kernelatoms.engine import machine
-from kernelatoms.features.gram_check import check_squares
-from kernelatoms.learning.dead_atoms import worst_represented
-from kernelatoms.learning.state import LearnerState
+from kernelatoms.features.linear_algebra import check_squares
+from kernelatoms.learning.state import LearnerState, worst_represented
 
 Array = NDArray[Any]
 
@@ -260,7 +259,7 @@ def learn_batch(
     with machine(rows).one_blas_thread():
         codes = pursuit(problem_of(state.dictionary))
         updated = update.take_batch(rows, codes, state.dictionary, state.sums, decay)
-    unused = state.take_batch(updated.dictionary, updated.sums, codes.uses(), len(rows), decay)
+    unused = state.record_batch(updated.dictionary, updated.sums, codes.uses(), len(rows), decay)
     replaced = replace_dead_atoms(state, unused, rows, updated.codes.error, update)
     state.sums = update.clear_atoms(state.sums, replaced)
     state.objective, state.best_pass = [updated.objective], 0

@@ -19,10 +19,9 @@ from kernelatoms.coding.codes import Codes, PaddedCodes
 from kernelatoms.coding.pursuits import OMP, Lasso
 from kernelatoms.engine import machine
 from kernelatoms.features.linear_algebra import solve_positive
-from kernelatoms.learning.dead_atoms import unit_rows
 from kernelatoms.learning.loop import UpdateResult
 from kernelatoms.learning.moments import Moments
-from kernelatoms.learning.state import LearnerState
+from kernelatoms.learning.state import LearnerState, unit_rows
 
 Array = NDArray[Any]
 

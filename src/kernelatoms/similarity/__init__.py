@@ -36,18 +36,17 @@ from kernelatoms.similarity.distances import (
     Mahalanobis,
 )
 from kernelatoms.similarity.factory import (
+    KERNELS,
     as_anchors,
     kernel_from_path,
     make_kernel,
+    names_of_kernels,
 )
 from kernelatoms.similarity.gradients import Slopes
+from kernelatoms.similarity.images import LBPChi2, ShapeContext, Tangent
 from kernelatoms.similarity.inner import CosineKernel, LinearKernel, PolynomialKernel, SigmoidKernel
-from kernelatoms.similarity.named import KERNELS, names_of_kernels
 from kernelatoms.similarity.named_distances import DISTANCES, Unified, make_distance
-from kernelatoms.similarity.shapes import ShapeContext
 from kernelatoms.similarity.sums_products import ProductKernel, SumKernel, channel_kernel
-from kernelatoms.similarity.tangents import Tangent
-from kernelatoms.similarity.textures import LBPChi2
 from kernelatoms.similarity.user_kernels import PrecomputedKernel, UserKernel
 
 #: The types that objects of this room are made of: model files may hold them.

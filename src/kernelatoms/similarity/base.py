@@ -30,8 +30,12 @@ from kernelatoms.similarity.gammas import (
     gamma_by_variance,
     mean_over_pairs,
 )
-from kernelatoms.similarity.gradients import Slopes, gradient_in_plane
-from kernelatoms.similarity.inversion import GaussianInversion, PolynomialInversion
+from kernelatoms.similarity.gradients import (
+    GaussianInversion,
+    PolynomialInversion,
+    Slopes,
+    gradient_in_plane,
+)
 from kernelatoms.similarity.missing import rows_with_missing
 
 Array = NDArray[Any]
@@ -132,7 +136,7 @@ class Kernel:
         return rows
 
     @property
-    def describes(self) -> bool:
+    def featurizes(self) -> bool:
         """Whether it compares descriptors of rows."""
         return type(self).featurize is not Kernel.featurize
 

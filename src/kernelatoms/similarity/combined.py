@@ -19,10 +19,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelatoms.similarity.base import Kernel
-from kernelatoms.similarity.columns import key_of
+from kernelatoms.similarity.columns import (
+    Part,
+    as_given,
+    checked_part,
+    errors_of,
+    fitted_part,
+    key_of,
+)
 from kernelatoms.similarity.factory import make_kernel
 from kernelatoms.similarity.gradients import Slopes, weighted_values
-from kernelatoms.similarity.parts import Part, as_given, checked_part, errors_of, settled_part
 
 Array = NDArray[Any]
 
@@ -150,7 +156,7 @@ class CombinedKernel(Kernel):
             seen = part.rows(rows)
             given = self.parts[part.place][0]
             with errors_of(part.place):
-                kernel = settled_part(given, seen)
+                kernel = fitted_part(given, seen)
             if kernel is not given:
                 same = False
                 parts[part.place] = (kernel, part.columns)
@@ -168,29 +174,29 @@ class CombinedKernel(Kernel):
         )
 
     @property
-    def describes(self) -> bool:
+    def featurizes(self) -> bool:
         """Whether some part does."""
-        return any(part.kernel.describes for part in self.used)
+        return any(part.kernel.featurizes for part in self.used)
 
     def featurize(self, rows: Array) -> Array:
         """Return descriptors of rows (..., n_features), those of the parts side by side."""
-        plan = self._described_parts(rows.shape[-1])
+        plan = self._featurized_parts(rows.shape[-1])
         if plan is None:
             return rows
         pieces = [
-            part.kernel.featurize(part.rows(rows)) if describes else part.rows(rows)
-            for part, (describes, _) in zip(self.used, plan, strict=True)
+            part.kernel.featurize(part.rows(rows)) if featurizes else part.rows(rows)
+            for part, (featurizes, _) in zip(self.used, plan, strict=True)
         ]
         return np.concatenate(pieces, axis=-1)
 
     def for_features(self, n_features: int) -> Kernel:
         """Return the same kernel of descriptors, for rows of so many features."""
-        plan = self._described_parts(n_features)
+        plan = self._featurized_parts(n_features)
         if plan is None:
             return self
         parts, end = [], 0
-        for part, (describes, size) in zip(self.used, plan, strict=True):
-            kernel = part.kernel.for_features(part.width(n_features)) if describes else part.kernel
+        for part, (featurizes, size) in zip(self.used, plan, strict=True):
+            kernel = part.kernel.for_features(part.width(n_features)) if featurizes else part.kernel
             parts.append((as_given(kernel), slice(end, end + size)))
             end += size
         return self._of_used(parts)
@@ -199,7 +205,7 @@ class CombinedKernel(Kernel):
         """Return the same combination of other parts, in the places of those that count."""
         return dataclasses.replace(self, parts=tuple(parts))
 
-    def _described_parts(self, n_features: int) -> list[tuple[bool, int]] | None:
+    def _featurized_parts(self, n_features: int) -> list[tuple[bool, int]] | None:
         """Return for every part whether it is described, and by how many numbers; None if none is.
 
         Descriptors that are no rows of numbers cannot stand beside others: such a part compares
@@ -209,13 +215,13 @@ class CombinedKernel(Kernel):
         for part in self.used:
             width = part.width(n_features)
             shape, kind = (1, width), ""
-            if part.kernel.describes:
+            if part.kernel.featurizes:
                 with errors_of(part.place):
                     one = part.kernel.featurize(np.zeros((1, width)))
                 shape, kind = one.shape, one.dtype.kind
             beside = kind == "f" and len(shape) == 2
             plan.append((beside, shape[1] if beside else width))
-        return plan if any(describes for describes, _ in plan) else None
+        return plan if any(featurizes for featurizes, _ in plan) else None
 
     # Gradients
 

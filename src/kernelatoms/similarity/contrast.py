@@ -84,7 +84,7 @@ def blind_part(
 ) -> tuple[str, Kernel, str] | None:
     """Return where, which kernel and what it misses, of the first part that sees nothing."""
     for place, part, rows in _parts(kernel, X):
-        found = what_it_misses(part, rows, limits) if part.has_gamma else None
+        found = blind_spot(part, rows, limits) if part.has_gamma else None
         if found is not None:
             return place, part, found
     return None
@@ -100,7 +100,7 @@ def _parts(kernel: Kernel, X: Array) -> Iterator[tuple[str, Kernel, Array]]:
             yield f"parts[{part.place}]: {place}", own, rows
 
 
-def what_it_misses(kernel: Kernel, X: Array, limits: Limits | None = None) -> str | None:
+def blind_spot(kernel: Kernel, X: Array, limits: Limits | None = None) -> str | None:
     """Return "alike" or "unrelated" where nearly all different rows are; None where they are not.
 
     Parameters

@@ -76,9 +76,9 @@ class KernelOfDistance(Kernel):
             )
         return descriptors.reshape(*rows.shape[:-1], *descriptors.shape[1:])
 
-    def for_features(self, n_features: int) -> "DescribedKernel":
+    def for_features(self, n_features: int) -> "FeatureKernel":
         """Return the same kernel of descriptors."""
-        return DescribedKernel(self)
+        return FeatureKernel(self)
 
     def values(self, X: Array, Y: Array) -> Array:
         """Return k(x, y) for all pairs of rows (n, n_features) and (m, n_features)."""
@@ -174,7 +174,7 @@ class DistanceKernel(KernelOfDistance):
         """Return 1 for every descriptor."""
         return np.ones(A.shape[:-1] if self.takes_stacks else len(A))
 
-    def for_features(self, n_features: int) -> "DescribedKernel":
+    def for_features(self, n_features: int) -> "FeatureKernel":
         """Return the same kernel of descriptors; its gamma must be a number."""
         if isinstance(self.gamma, str):
             raise ValueError(
@@ -199,7 +199,7 @@ class DistanceKernel(KernelOfDistance):
 
 
 @dataclass(frozen=True)
-class DescribedKernel(Kernel):
+class FeatureKernel(Kernel):
     """A kernel made of a distance, of descriptors instead of rows: each row is described once.
 
     Parameters

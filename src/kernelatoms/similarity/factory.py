@@ -1,4 +1,8 @@
-"""``make_kernel``: whatever ``kernel=`` may be, as a ``Kernel``; and checks of it."""
+"""The table of kernels by name, ``make_kernel`` for whatever ``kernel=`` may be, and checks of it.
+
+Names, parameters and defaults are scikit-learn's, one class per kernel:
+``kernel="poly", degree=4, gamma=1, coef0=0`` is the (x'y)^4 of the LKDL paper.
+"""
 
 import dataclasses
 import importlib
@@ -10,14 +14,43 @@ from numpy.typing import NDArray
 
 from kernelatoms.engine import is_device_array
 from kernelatoms.similarity.base import Kernel, check_number
+from kernelatoms.similarity.decaying import (
+    AdditiveChi2Kernel,
+    Chi2Kernel,
+    LaplacianKernel,
+    RBFKernel,
+)
 from kernelatoms.similarity.distance_kernels import DistanceKernel
 from kernelatoms.similarity.gammas import check_gamma
-from kernelatoms.similarity.inner import NamedKernel
-from kernelatoms.similarity.named import KERNELS, names_of_kernels
+from kernelatoms.similarity.inner import (
+    CosineKernel,
+    LinearKernel,
+    NamedKernel,
+    PolynomialKernel,
+    SigmoidKernel,
+)
 from kernelatoms.similarity.named_distances import DISTANCES, make_distance, parameters_of
 from kernelatoms.similarity.user_kernels import PrecomputedKernel, UserKernel
 
 Array = NDArray[Any]
+
+KERNELS: dict[str, type[NamedKernel]] = {
+    "additive_chi2": AdditiveChi2Kernel,
+    "chi2": Chi2Kernel,
+    "cosine": CosineKernel,
+    "laplacian": LaplacianKernel,
+    "linear": LinearKernel,
+    "poly": PolynomialKernel,
+    "polynomial": PolynomialKernel,
+    "rbf": RBFKernel,
+    "sigmoid": SigmoidKernel,
+}
+
+
+def names_of_kernels(knows: str) -> tuple[str, ...]:
+    """Return the names of the kernels for which a property, ``"has_gradient"`` say, is true."""
+    return tuple(name for name, kind in KERNELS.items() if getattr(kind(), knows))
+
 
 # How many rows a user's kernel is tried on at fit.
 _TRIED = 8

@@ -19,10 +19,7 @@ from kernelatoms.similarity.distances import (
     as_rows,
     mean_of_pairs,
 )
-from kernelatoms.similarity.images import check_pair
-from kernelatoms.similarity.shapes import ShapeContext
-from kernelatoms.similarity.tangents import Tangent
-from kernelatoms.similarity.textures import LBPChi2
+from kernelatoms.similarity.images import LBPChi2, ShapeContext, Tangent, check_pair
 
 Array = NDArray[Any]
 

@@ -12,9 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelatoms.similarity.base import Kernel, check_number, check_whole
-from kernelatoms.similarity.columns import Channels
+from kernelatoms.similarity.columns import Channels, Part
 from kernelatoms.similarity.combined import CombinedKernel
-from kernelatoms.similarity.parts import Part
 
 Array = NDArray[Any]
 

@@ -5,14 +5,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelatoms.coding.class_residuals import (
+    ClassParts,
+    parts_of_dense_codes,
+    parts_of_sparse_codes,
+)
 from kernelatoms.coding.codes import Codes, dense_as_csr
-from kernelatoms.coding.decisions import ClassParts, parts_of_dense_codes, parts_of_sparse_codes
 from kernelatoms.coding.lasso import lasso
-from kernelatoms.coding.leave_one_out import best_local_mu, best_mu
-from kernelatoms.coding.leave_one_out_robust import (
+from kernelatoms.coding.leave_one_out import (
     ROBUST_MULTIPLES,
     ROW_MULTIPLES,
     LeftOut,
+    best_local_mu,
+    best_mu,
     best_robust_mu,
 )
 from kernelatoms.coding.omp import omp

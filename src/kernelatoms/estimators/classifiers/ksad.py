@@ -10,9 +10,8 @@ from sklearn.callback import with_callbacks
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from kernelatoms.coding.approximate_neighbors import ApproximateNeighbors
 from kernelatoms.coding.codes import Codes
-from kernelatoms.coding.neighbors import nearest_in_space
+from kernelatoms.coding.neighbors import ApproximateNeighbors, nearest_in_space
 from kernelatoms.coding.problem import CodingProblem, GivenProblem, LinearProblem
 from kernelatoms.coding.pursuits import Pursuit, Threshold
 from kernelatoms.coding.threshold import soft_threshold
@@ -43,7 +42,7 @@ from kernelatoms.estimators.validation import (
     validate_new,
 )
 from kernelatoms.features.expansion import Expansion
-from kernelatoms.features.gram_check import OVERFLOW
+from kernelatoms.features.linear_algebra import OVERFLOW
 from kernelatoms.features.memory import check_fits
 from kernelatoms.features.remembered import remember
 from kernelatoms.learning.ksad import (

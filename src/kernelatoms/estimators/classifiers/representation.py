@@ -10,9 +10,9 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from kernelatoms.coding.class_residuals import ClassParts, parts_of_sparse_codes, parts_of_vectors
 from kernelatoms.coding.codes import as_csr, ragged, row_starts, stacked_csr
-from kernelatoms.coding.decisions import ClassParts, parts_of_sparse_codes, parts_of_vectors
-from kernelatoms.coding.robust import RobustDictionary, warn_unsettled
+from kernelatoms.coding.robust import RobustDictionary, warn_not_converged
 from kernelatoms.engine import is_device_array, machine, to_numpy
 from kernelatoms.estimators.classifiers.neighbor_choice import NeighborChoice
 from kernelatoms.estimators.classifiers.probabilities import Probabilities
@@ -445,7 +445,7 @@ class RepresentationClassifier(Probabilities, NeighborChoice, ClassifierMixin, B
         """Warn of robust codes that are not at the minimum, once for all blocks of a call."""
         known = [gap for gap in gaps if gap is not None]
         if known:
-            warn_unsettled(np.concatenate(known), self.tol)
+            warn_not_converged(np.concatenate(known), self.tol)
 
     def _validated(self, X: Any) -> Array:
         check_is_fitted(self)

@@ -9,7 +9,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.callback import CallbackSupportMixin
 from sklearn.utils.validation import check_is_fitted
 
-from kernelatoms.coding.atoms import LinearAtoms
+from kernelatoms.coding.atom_products import LinearAtoms
 from kernelatoms.coding.codes import Codes
 from kernelatoms.coding.problem import CodingProblem, LinearProblem, split_missing
 from kernelatoms.coding.pursuits import Pursuit, code_over_nearest

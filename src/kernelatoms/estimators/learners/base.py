@@ -24,12 +24,11 @@ from kernelatoms.estimators.validation import (
     check_real,
     clip_count,
 )
-from kernelatoms.features.gram_check import check_squares
+from kernelatoms.features.linear_algebra import check_squares
 from kernelatoms.features.memory import check_fits
-from kernelatoms.learning.dead_atoms import atoms_from_rows, atoms_from_sums
 from kernelatoms.learning.ksvd import KSVDUpdate
 from kernelatoms.learning.loop import Update, learn
-from kernelatoms.learning.state import LearnerState
+from kernelatoms.learning.state import LearnerState, atoms_from_rows, atoms_from_sums
 from kernelatoms.similarity.base import check_flag
 
 Array = NDArray[Any]

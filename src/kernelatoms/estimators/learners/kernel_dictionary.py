@@ -7,14 +7,14 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-from kernelatoms.coding.atoms import KernelAtoms
+from kernelatoms.coding.atom_products import KernelAtoms
 from kernelatoms.coding.problem import CodingProblem, KernelProblem
 from kernelatoms.estimators.learners.base import DictionaryLearner
 from kernelatoms.estimators.maps.kernel_choice import KernelChoice
 from kernelatoms.estimators.naming import unnamed
 from kernelatoms.estimators.state_checks import require_floats
-from kernelatoms.features.consistent_estimates import consistent_estimates
 from kernelatoms.features.expansion import Expansion
+from kernelatoms.features.imputation import consistent_estimates
 from kernelatoms.features.linear_algebra import block_diagonal
 from kernelatoms.features.remembered import remember
 from kernelatoms.similarity import Kernel, LinearKernel

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from sklearn.callback import with_callbacks
 from sklearn.utils import check_random_state
 
-from kernelatoms.coding.atoms import stamp
+from kernelatoms.coding.atom_products import stamp
 from kernelatoms.coding.problem import CodingProblem, LinearProblem
 from kernelatoms.coding.pursuits import Pursuit, Threshold
 from kernelatoms.engine import machine

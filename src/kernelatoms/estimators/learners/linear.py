@@ -9,7 +9,7 @@ from sklearn.callback import with_callbacks
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from kernelatoms.coding.atoms import stamp
+from kernelatoms.coding.atom_products import stamp
 from kernelatoms.coding.problem import CodingProblem, LinearProblem
 from kernelatoms.coding.pursuits import OMP, Lasso, Pursuit
 from kernelatoms.estimators.coding.dictionary_coder import OverRows
@@ -33,11 +33,10 @@ from kernelatoms.estimators.validation import (
     check_real,
     validate_training,
 )
-from kernelatoms.learning.dead_atoms import atoms_from_rows, unit_rows
 from kernelatoms.learning.gradients import project_to_ball
 from kernelatoms.learning.loop import learn_batch
 from kernelatoms.learning.mod import BlockDescent, LeastSquares
-from kernelatoms.learning.state import LearnerState
+from kernelatoms.learning.state import LearnerState, atoms_from_rows, unit_rows
 from kernelatoms.similarity.base import check_flag
 
 Array = NDArray[Any]

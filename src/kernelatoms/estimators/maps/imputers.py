@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from kernelatoms.estimators.devices.tensors import cpu_alone
 from kernelatoms.estimators.state_checks import check_features, require_floats
 from kernelatoms.estimators.validation import FLOATS, check_count
-from kernelatoms.features.nearest_imputation import fill_from_nearest
+from kernelatoms.features.imputation import fill_from_nearest
 from kernelatoms.similarity.missing import rows_with_missing
 
 Array = NDArray[Any]

@@ -25,10 +25,9 @@ from kernelatoms.estimators.validation import (
     validate_new,
     validate_training,
 )
-from kernelatoms.features.consistent_estimates import shrink_to_energy, warn_of_estimates
 from kernelatoms.features.expansion import Expansion
-from kernelatoms.features.gram_check import OVERFLOW
-from kernelatoms.features.kernel_ridge_preimage import MOST_ROWS, WayBack, learn_way_back, more_rows
+from kernelatoms.features.imputation import shrink_to_energy, warn_of_estimates
+from kernelatoms.features.linear_algebra import OVERFLOW
 from kernelatoms.features.linearize import (
     Eigensolver,
     change_of_coordinates,
@@ -40,6 +39,7 @@ from kernelatoms.features.linearize import (
 )
 from kernelatoms.features.memory import check_fits
 from kernelatoms.features.remembered import remember
+from kernelatoms.features.ridge_preimage import MOST_ROWS, InverseMap, learn_inverse_map, more_rows
 from kernelatoms.features.samplers import SAMPLERS
 from kernelatoms.similarity import Kernel
 from kernelatoms.similarity.contrast import Limits
@@ -569,7 +569,7 @@ def _check_range(kernel: Kernel, X: Array, F: Array, precomputed: bool) -> None:
 
 def _way_back(
     others: Array, kernel: Kernel, landmarks: Array, coef: Array, asked: np.dtype[Any] | None
-) -> WayBack:
+) -> InverseMap:
     """Return what brings virtual samples back, learned from landmarks and other training rows."""
     rows = np.concatenate([landmarks[:MOST_ROWS], others])
-    return learn_way_back(_virtual_samples(rows, kernel, landmarks, coef, asked), rows)
+    return learn_inverse_map(_virtual_samples(rows, kernel, landmarks, coef, asked), rows)

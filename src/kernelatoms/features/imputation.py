@@ -1,16 +1,21 @@
-"""Coordinates estimated from a part of a row, shrunk until their norm can be that of a vector.
+"""Estimates for rows with missing values: entries from the nearest rows, and kernel coordinates.
 
-Kernel values of a row with missing values are estimates, and need not be the inner products of any
-vector with the anchors. Coordinates f_i = (V'k)_i / sqrt(s_i) divide what is wrong in them by
-the eigenvalues s_i of the anchors' kernel matrix V diag(s) V', so that small s_i make large errors.
-The estimate of k(x, x) tells: where |f|^2 is above it, ridge regression with the smallest weight
-lambda that brings it down,
+**Entries** (``fill_from_nearest``). With gaps as zeros, x and y the rows, and p and q marking the
+entries that they have, the squared difference over common entries and their number are
 
-    f_i s_i / (s_i + lambda),   sum_i (f_i s_i / (s_i + lambda))^2 <= k(x, x),
+    sum_i p_i y_i^2 - 2 x_i y_i + q_i x_i^2   and   sum_i p_i q_i,
 
-shrinks the coordinates that are known worst the most.
+four matrix products. The distance is the first over the second, computed in float32.
 
-See docs/decisions/031-missing-values-in-signals.md.
+**Coordinates** (``consistent_estimates``). Kernel values of a row with missing values are estimates
+and need not be inner products of any vector with the anchors. Coordinates f_i = (V'k)_i / sqrt(s_i)
+divide their errors by the eigenvalues s_i of the anchors' kernel matrix V diag(s) V', so that small
+s_i make large errors. Where |f|^2 is above the estimate of k(x, x), ridge regression with the
+smallest weight lambda that brings it down shrinks the least certain coordinates most:
+
+    f_i s_i / (s_i + lambda),   sum_i (f_i s_i / (s_i + lambda))^2 <= k(x, x).
+
+See docs/decisions/031-missing-values-in-signals.md and docs/decisions/047-nearest-imputation.md.
 """
 
 import warnings
@@ -19,6 +24,7 @@ from typing import Any
 
 import numpy as np
 import scipy.linalg
+import scipy.sparse
 from numpy.typing import NDArray
 
 from kernelatoms.engine import machine
@@ -26,6 +32,71 @@ from kernelatoms.similarity import Kernel
 from kernelatoms.similarity.missing import rows_with_missing
 
 Array = NDArray[Any]
+
+# Rows compared at once: enough for BLAS, and a few MiB of distances.
+_ROWS, _KEPT = 256, 1024
+
+
+def fill_from_nearest(rows: Array, kept: Array, n_neighbors: int) -> Array:
+    """Return rows whose gaps are filled with the means of what their nearest rows have there.
+
+    Parameters
+    ----------
+    rows : (n, n_features)
+        Rows of a common scale, NaN where a value is missing.
+    kept : (m, n_features)
+        Rows to fill from, of the same type, NaN likewise.
+    n_neighbors : int
+        K, from 1 to m. Of the K nearest rows, those that have an entry give it. Rows without an
+        entry in common are no neighbours.
+
+    Returns
+    -------
+    (n, n_features)
+        0 where no neighbour has the entry.
+    """
+    filled = np.empty_like(rows)
+    # Complete rows first: of these, every row has as many entries in common as it has itself.
+    lacking = np.isnan(kept).any(axis=1)
+    kept, n_complete = kept[np.argsort(lacking, kind="stable")], np.count_nonzero(~lacking)
+    theirs = np.nan_to_num(kept, nan=0.0)
+    has = (~np.isnan(kept)).astype(rows.dtype)
+    compared = np.hstack([theirs**2, theirs, has]).astype(np.float32)
+    has_single = has.astype(np.float32)
+    engine = machine(rows)
+
+    def work(start: int, stop: int) -> None:
+        block = rows[start:stop]
+        gone = np.isnan(block)
+        own, known = np.where(gone, 0, block), (~gone).astype(np.float32)
+        count = np.maximum(known.sum(axis=1, keepdims=True), 1)
+        comparing = (np.hstack([known, -2 * own, own**2]) / count).astype(np.float32)
+        indices, values = engine.none_yet(len(block), n_neighbors, comparing.dtype)
+        for first in range(0, len(kept), _KEPT):
+            part = slice(first, first + _KEPT)
+            far = comparing @ compared[part].T
+            if part.stop > n_complete:
+                common = known @ has_single[part].T
+                far *= count / np.maximum(common, 1)
+                far[common == 0] = np.inf  # never kept
+            engine.keep_smallest(far, first, indices, values)
+        indices[gone.all(axis=1)] = -1
+        chosen = _choice(indices, len(kept), rows.dtype)
+        means = (chosen @ theirs) / np.maximum(chosen @ has, 1)
+        filled[start:stop] = np.where(gone, means, block)
+
+    engine.for_rows(len(rows), _ROWS, work)
+    return filled
+
+
+def _choice(indices: NDArray[np.int32], n_kept: int, dtype: Any) -> Any:
+    """Return a sparse array with a 1 for every neighbour; -1 stands for none."""
+    found = indices >= 0
+    ends = np.concatenate([[0], np.cumsum(found.sum(axis=1))])
+    columns = indices[found]
+    shape = (len(indices), n_kept)
+    return scipy.sparse.csr_array((np.ones(len(columns), dtype), columns, ends), shape=shape)
+
 
 # Squared norms this many times k(x, x) are far from consistent; a tenth of such rows is many.
 _FAR_ABOVE = 4.0

@@ -22,8 +22,7 @@ from numpy.typing import NDArray
 from kernelatoms.coding.local_values import local_values
 from kernelatoms.engine import machine, to_numpy
 from kernelatoms.features.expansion import Expansion
-from kernelatoms.features.gram_check import OVERFLOW, check_gram
-from kernelatoms.features.linear_algebra import cholesky
+from kernelatoms.features.linear_algebra import OVERFLOW, check_gram, cholesky
 from kernelatoms.features.memory import check_gram_fits
 from kernelatoms.similarity import Kernel, PrecomputedKernel
 
