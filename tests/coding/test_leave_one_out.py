@@ -5,8 +5,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelatoms.coding import left_out_codes
-from kernelatoms.coding.leave_one_out import MULTIPLES, _Rows, best_local_mu, best_mu
+from kernelatoms.coding.leave_one_out import (
+    MULTIPLES,
+    _Rows,
+    best_local_mu,
+    best_mu,
+    left_out_codes,
+)
 from oracles import representation as oracle
 
 

@@ -8,8 +8,7 @@ from scipy.optimize import linprog
 from sklearn.exceptions import ConvergenceWarning
 
 from draws import some
-from kernelatoms.coding import RobustDictionary
-from kernelatoms.coding.robust import _RidgeSteps, _solve
+from kernelatoms.coding.robust import RobustDictionary, _RidgeSteps, _solve
 from kernelatoms.coding.robust_interior import InteriorPoint
 from oracles import representation as oracle
 

@@ -26,14 +26,14 @@ from kernelatoms.files.soundness import check_model
 from kernelatoms.similarity import (
     Channels,
     DistanceKernel,
-    Mahalanobis,
     ProductKernel,
     RBFKernel,
     SumKernel,
     channel_kernel,
     make_distance,
 )
-from similarity import users
+from kernelatoms.similarity.distances import Mahalanobis
+from similarity import user_kernels as users
 
 N_CHANNELS = 3
 UNITS = np.tile([1.0, 30.0, 1e-3], 4)
@@ -229,7 +229,7 @@ def test_model_files_ask_for_kernels_of_users_by_name(data, tmp_path):
     path = save_model(model, tmp_path / "m.skops")
     with pytest.raises(ValueError, match=r"similarity\.users\.Gauss"):
         load_model(path)
-    again, _ = load_model(path, trusted=["similarity.user_kernels.Gauss", "similarity.users.inner"])
+    again, _ = load_model(path, trusted=["similarity.user_kernels.Gauss", "similarity.user_kernels.inner"])
     np.testing.assert_array_equal(dense(again.transform(X)), dense(model.transform(X)))
 
 

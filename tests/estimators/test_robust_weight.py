@@ -9,7 +9,6 @@ from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
 
 from kernelatoms import CRCClassifier, SRCClassifier
-from kernelatoms.coding import RobustDictionary
 from kernelatoms.coding import leave_one_out as left_out_robust
 from kernelatoms.coding.leave_one_out import (
     ROBUST_MULTIPLES,
@@ -17,6 +16,7 @@ from kernelatoms.coding.leave_one_out import (
     _clear,
     best_robust_mu,
 )
+from kernelatoms.coding.robust import RobustDictionary
 from kernelatoms.estimators.classifiers import collaborative, representation
 from oracles import representation as oracle
 

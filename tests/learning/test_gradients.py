@@ -19,7 +19,8 @@ from kernelatoms.learning.gradients import (
 )
 from kernelatoms.learning.mod import best_dictionary
 from kernelatoms.learning.moments import Moments
-from kernelatoms.similarity import make_kernel, names_of_kernels
+from kernelatoms.similarity import make_kernel
+from kernelatoms.similarity.factory import names_of_kernels
 from oracles import kscdl as book
 
 GRADIENT_KERNELS = names_of_kernels("has_gradient")

@@ -101,7 +101,7 @@ def test_l1_objectives_never_rise_from_pass_to_pass(seed, positive):
     assert not positive or codes.data.min(initial=0) >= 0
 
 
-def test_settled_looks_at_the_best_of_three_passes():
+def test_convergence_looks_at_the_best_of_three_passes():
     assert not has_converged([5.0, 4.0, 3.0], 0.9)
     assert has_converged([5.0, 5.0, 5.0, 5.0], 0.0)
     assert not has_converged([5.0, 5.0, 5.0, 4.0], 0.1)

@@ -7,18 +7,14 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from similarity.user_kernels import Gauss, Intersection, inner
 
 from contracts.kernel import KernelContract
 from kernelatoms.similarity import (
     CentredKernel,
     Channels,
-    CosineKernel,
     Distance,
     DistanceKernel,
     LinearKernel,
-    Mahalanobis,
-    PolynomialKernel,
     ProductKernel,
     RBFKernel,
     SumKernel,
@@ -26,7 +22,10 @@ from kernelatoms.similarity import (
     make_distance,
     make_kernel,
 )
+from kernelatoms.similarity.distances import Mahalanobis
 from kernelatoms.similarity.factory import check_gradient
+from kernelatoms.similarity.inner import CosineKernel, PolynomialKernel
+from similarity.user_kernels import Gauss, Intersection, inner
 
 POLY = PolynomialKernel(0.4, 3, 0.5)
 TANGENT = DistanceKernel(make_distance("tangent", image_shape=(2, 2)), 0.2, 1)
@@ -249,11 +248,11 @@ class TestGamma:
     def test_every_part_takes_its_own_from_its_own_columns(self, rng):
         X = rng.standard_normal((30, 8)) * np.tile([1, 1000], 4)
         kernel = channel_kernel([RBFKernel("scale"), RBFKernel("auto")], 2)
-        for settled in (kernel.fitted_to(X), kernel.with_gamma_from(X)):
-            one, two = (part.gamma for part, _ in settled.parts)
+        for fitted in (kernel.fitted_to(X), kernel.with_gamma_from(X)):
+            one, two = (part.gamma for part, _ in fitted.parts)
             assert one == pytest.approx(1 / (4 * X[:, ::2].var()))
             assert two == 0.25
-        assert settled.fitted_to(X[:3]) is settled
+        assert fitted.fitted_to(X[:3]) is fitted
         kernel = SumKernel([("rbf", [0, 1, 2]), ("linear", [3]), (RBFKernel(7), [4])])
         gammas = [getattr(part, "gamma", None) for part, _ in kernel.fitted_to(X).parts]
         assert gammas == [pytest.approx(1 / (3 * X[:, :3].var())), None, 7]
@@ -262,12 +261,12 @@ class TestGamma:
     def test_users_and_nested_kernels_too(self, rng):
         X = rng.random((20, 6))
         lower = ProductKernel([(RBFKernel("scale"), [0]), (Gauss("scale"), [1])])
-        settled = SumKernel([(lower, [4, 5]), (DistanceKernel(Mahalanobis()), [0, 1])]).fitted_to(X)
-        first, second = (part for part, _ in settled.parts[0][0].parts)
+        fitted = SumKernel([(lower, [4, 5]), (DistanceKernel(Mahalanobis()), [0, 1])]).fitted_to(X)
+        first, second = (part for part, _ in fitted.parts[0][0].parts)
         assert first.gamma == pytest.approx(1 / X[:, 4].var())
         assert second.gamma == pytest.approx(1 / X[:, 5].var())
         assert isinstance(second, Gauss)
-        assert settled.parts[1][0].distance == Mahalanobis().fitted_to(X[:, :2])
+        assert fitted.parts[1][0].distance == Mahalanobis().fitted_to(X[:, :2])
 
     def test_it_has_none_itself(self, rng):
         with pytest.raises(ValueError, match=r"SumKernel\(rbf\) has no gamma of its own: give one"):
@@ -481,7 +480,7 @@ class TestBadInput:
     def test_rows_that_do_not_have_the_columns(self, rng):
         X = rng.random((3, 6))
         kernel = SumKernel([("rbf", [0]), ("linear", [2, 6])])
-        for ask in (kernel.settled, kernel.diag, kernel.describe, lambda X: kernel(X, X)):
+        for ask in (kernel.fitted_to, kernel.diag, kernel.featurize, lambda X: kernel(X, X)):
             with pytest.raises(ValueError, match=r"parts\[1\]: columns must be of rows with n_f"):
                 ask(X)
         with pytest.raises(ValueError, match=r"parts\[0\]: .*a multiple of 4 features, got n_fea"):

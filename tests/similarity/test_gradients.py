@@ -6,8 +6,8 @@ import scipy.sparse
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelatoms.similarity import make_kernel, names_of_kernels
-from kernelatoms.similarity.factory import check_gradient
+from kernelatoms.similarity import make_kernel
+from kernelatoms.similarity.factory import check_gradient, names_of_kernels
 
 GRADIENT_KERNELS = names_of_kernels("has_gradient")
 

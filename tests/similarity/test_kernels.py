@@ -11,14 +11,10 @@ from sklearn.svm import SVC
 
 import oracles.kernels
 from contracts.kernel import KernelContract
-from kernelatoms.similarity import (
-    KERNELS,
-    PolynomialKernel,
-    PrecomputedKernel,
-    RBFKernel,
-    make_kernel,
-    names_of_kernels,
-)
+from kernelatoms.similarity import KERNELS, RBFKernel, make_kernel
+from kernelatoms.similarity.factory import names_of_kernels
+from kernelatoms.similarity.inner import PolynomialKernel
+from kernelatoms.similarity.user_kernels import PrecomputedKernel
 
 INNER = ("linear", "poly", "polynomial", "sigmoid")
 

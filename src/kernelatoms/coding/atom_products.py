@@ -24,7 +24,8 @@ from kernelatoms.engine import machine, to_numpy
 from kernelatoms.features.expansion import Expansion
 from kernelatoms.features.linear_algebra import OVERFLOW, check_gram, cholesky
 from kernelatoms.features.memory import check_gram_fits
-from kernelatoms.similarity import Kernel, PrecomputedKernel
+from kernelatoms.similarity import Kernel
+from kernelatoms.similarity.user_kernels import PrecomputedKernel
 
 Array = NDArray[Any]
 

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelatoms.engine import machine
-from kernelatoms.similarity import L2, DistanceKernel, Kernel, RBFKernel, make_distance
+from kernelatoms.similarity import DistanceKernel, Kernel, RBFKernel, make_distance
+from kernelatoms.similarity.distances import L2
 from kernelatoms.similarity.missing import rows_with_missing
 
 Array = NDArray[Any]

@@ -41,10 +41,8 @@ from kernelatoms.datasets.loaders import (
     load_usps,
     load_yaleb,
 )
-from kernelatoms.datasets.registry import Dataset
 
 __all__ = [
-    "Dataset",
     "DatasetNotFoundError",
     "data_folder",
     "list_datasets",

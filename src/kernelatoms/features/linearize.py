@@ -20,7 +20,8 @@ from kernelatoms.engine import machine
 from kernelatoms.features.krylov import basis_shape, leading_eigenpairs
 from kernelatoms.features.linear_algebra import check_gram, eigh, solve_positive
 from kernelatoms.features.ridge_preimage import best_ridge
-from kernelatoms.similarity import Kernel, as_anchors
+from kernelatoms.similarity import Kernel
+from kernelatoms.similarity.factory import as_anchors
 
 Array = NDArray[Any]
 

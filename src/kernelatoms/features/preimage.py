@@ -37,13 +37,14 @@ from kernelatoms.features.preimage_descent import (
     fixed_point_starts,
 )
 from kernelatoms.features.ridge_preimage import ridge_rows
-from kernelatoms.similarity import Kernel, PrecomputedKernel
+from kernelatoms.similarity import Kernel
 from kernelatoms.similarity.gradients import (
     GaussianInversion,
     PolynomialInversion,
     mix,
     weighted_mean,
 )
+from kernelatoms.similarity.user_kernels import PrecomputedKernel
 
 Array = NDArray[Any]
 Inversion = GaussianInversion | PolynomialInversion

@@ -262,7 +262,7 @@ def make_projection(projection: Any) -> Any:
     names = ", ".join(repr(name) for name in PROJECTIONS)
     raise ValueError(
         f"projection must be 'auto', None, one of {names}, or an object with coefficients(gram, "
-        f"labels, rng) such as KPCAProjection(100), got {projection!r}."
+        f"labels, rng) such as PROJECTIONS['kpca'](100), got {projection!r}."
     )
 
 

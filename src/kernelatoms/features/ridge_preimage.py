@@ -139,7 +139,7 @@ _AS_GOOD = 1.02
 
 
 @dataclass(frozen=True)
-class WayBack:
+class InverseMap:
     """Rows as a function of virtual samples: ``mean + k(F, centres) @ weights``.
 
     Parameters
@@ -182,7 +182,7 @@ class _Fit(NamedTuple):
     weights: Array
 
 
-def learn_way_back(F: Array, X: Array) -> WayBack:
+def learn_inverse_map(F: Array, X: Array) -> InverseMap:
     """Return the regression of rows X (n, n_features) on their virtual samples F (n, r)."""
     F, X = F.astype(np.float64), X.astype(np.float64)
     size = float(np.sqrt(np.mean(np.vecdot(F, F)))) or 1.0
@@ -197,7 +197,7 @@ def learn_way_back(F: Array, X: Array) -> WayBack:
         fits = [_regress(F[some], centred[some], gamma) for gamma in gammas]
         gamma = gammas[fits.index(_chosen(fits))]
         weights = _regress(F, centred, gamma).weights
-    return WayBack(F, weights, mean, size, gamma)
+    return InverseMap(F, weights, mean, size, gamma)
 
 
 def more_rows(X: Array, landmarks: Array) -> Array:

@@ -26,7 +26,9 @@ from sklearn.cluster import KMeans
 from kernelatoms.engine import machine, to_numpy
 from kernelatoms.features.linear_algebra import NOT_SEMIDEFINITE, check_gram, solve_triangular
 from kernelatoms.features.memory import check_fits
-from kernelatoms.similarity import Kernel, PrecomputedKernel, as_anchors
+from kernelatoms.similarity import Kernel
+from kernelatoms.similarity.factory import as_anchors
+from kernelatoms.similarity.user_kernels import PrecomputedKernel
 
 Array = NDArray[Any]
 

@@ -96,8 +96,8 @@ class UserDistance(Distance):
         return self.given.compare(A, B)
 
     def fitted_to(self, rows: Array) -> Self:
-        """Return the object as it settles itself, if it can."""
-        own = getattr(self.given, "settled", None)
+        """Return what the object returns; itself if it has no such method."""
+        own = getattr(self.given, "fitted_to", None)
         other = self.given if own is None else own(rows)
         return self if other is self.given else type(self)(other)
 
@@ -225,9 +225,9 @@ class Mahalanobis(VectorDistance):
     Examples
     --------
     >>> import numpy as np
-    >>> from kernelatoms.similarity import Mahalanobis
+    >>> from kernelatoms.similarity import make_distance
     >>> rows = np.random.default_rng(0).normal(size=(2000, 2)) * [1, 100]
-    >>> far = Mahalanobis(ridge=0).fitted_to(rows)
+    >>> far = make_distance("mahalanobis", ridge=0).fitted_to(rows)
     >>> A, B = far.featurize(np.zeros((1, 2))), far.featurize(np.array([[1.0, 0.0], [0.0, 100.0]]))
     >>> far.compare(A, B).round(1)
     array([[1., 1.]])
@@ -297,7 +297,7 @@ class Mahalanobis(VectorDistance):
             )
         if rows.shape[1] != len(self.whitening):
             raise ValueError(
-                f"distance 'mahalanobis' was settled on rows of {len(self.whitening)} features, "
+                f"distance 'mahalanobis' was fitted to rows of {len(self.whitening)} features, "
                 f"and these have {rows.shape[1]}."
             )
         with machine(rows).one_blas_thread():

@@ -75,7 +75,7 @@ class CRCClassifier(RepresentationClassifier):
     projection : "auto", None, str or object, default="auto"
         How signals are seen. None: as vectors of the feature space. "identity": as the column of
         their kernel values with all training rows, the paper's KCRC (Psi = I). "kpca", "kfda",
-        "random", "graph", or an object such as ``KPCAProjection(100)`` of ``kernelatoms.coding``:
+        "random", "graph", or an object such as ``kernelatoms.coding.PROJECTIONS["kpca"](100)``:
         as inner products with fewer vectors. "auto" is None for the linear
         kernel and for others "identity", which classifies better on most data sets tried; it
         needs no positive semi-definite kernel.
@@ -386,7 +386,7 @@ class SRCClassifier(RepresentationClassifier):
     projection : "auto", None, str or object, default="auto"
         How signals are seen. None: as vectors of the feature space. "identity": as the column of
         their kernel values with all training rows, the paper's KCRC (Psi = I). "kpca", "kfda",
-        "random", "graph", or an object such as ``KPCAProjection(100)`` of ``kernelatoms.coding``:
+        "random", "graph", or an object such as ``kernelatoms.coding.PROJECTIONS["kpca"](100)``:
         as inner products with fewer vectors. "auto" is None, the feature
         space, where the kernel is known to be positive semi-definite, and "identity" where not.
     n_neighbors : int, optional

@@ -21,9 +21,10 @@ from kernelatoms.estimators.validation import (
 from kernelatoms.features.expansion import Expansion
 from kernelatoms.features.imputation import consistent_estimates
 from kernelatoms.features.memory import check_fits
-from kernelatoms.similarity import LinearKernel, PrecomputedKernel, make_kernel
+from kernelatoms.similarity import LinearKernel, make_kernel
 from kernelatoms.similarity.factory import check_kernel, check_machine, is_precomputed
 from kernelatoms.similarity.missing import rows_with_missing
+from kernelatoms.similarity.user_kernels import PrecomputedKernel
 
 Array = NDArray[Any]
 

@@ -40,8 +40,9 @@ from kernelatoms.features.ridge_preimage import regress_rows
 from kernelatoms.learning.loop import Update
 from kernelatoms.learning.mod import LeastSquares
 from kernelatoms.learning.state import LearnerState, unit_rows
-from kernelatoms.similarity import Kernel, as_anchors
+from kernelatoms.similarity import Kernel
 from kernelatoms.similarity.base import check_flag
+from kernelatoms.similarity.factory import as_anchors
 
 Array = NDArray[Any]
 
