@@ -30,23 +30,12 @@ def class_residuals(
 ) -> Array:
     """Return |x - D_c w_c|^2 for every signal and class.
 
-    Parameters
-    ----------
-    problem : CodingProblem
-        Signals and atoms.
-    codes : Codes
-        What codes the signals.
-    owner : (n_atoms,) whole numbers
-        The class of every atom, from 0 to n_classes - 1. A class may own no atoms.
-    n_classes : int
-        The number of classes.
-
-    Returns
-    -------
-    (n_signals, n_classes) float64
-        Less the signal's own energy, where the problem does not know it. Where signals of a
-        linear problem miss values, what is left of their observed entries. No more than 10 eps
-        of a signal's energy counts as 0.
+    - ``codes``: what codes the signals.
+    - ``owner`` (n_atoms,): the class of every atom, from 0 to n_classes - 1. A class may own no
+      atoms.
+    - result (n_signals, n_classes): less the signal's own energy, where the problem does not
+      know it. Where signals of a linear problem miss values, what is left of their observed
+      entries. No more than 10 eps of a signal's energy counts as 0.
     """
     owner = _checked(problem, codes, owner, n_classes)
     parts = split_missing(problem)
@@ -228,17 +217,12 @@ def shares_of(
 ) -> Array:
     """Return parts / left over the sum of all classes: (n, n_classes).
 
-    Parameters
-    ----------
-    left : array of shape (n, n_classes)
-        What each class leaves of a signal, a squared norm. Below 10 eps of the energy, with the eps
-        of ``dtype``, it is not told from that.
-    energies : array of shape (n,)
-        Squared norms of the signals.
-    dtype : dtype
-        That of the signals.
-    parts : array of shape (n, n_classes), optional
-        What classes have in the code, at most 1. Where all have nothing, all are alike.
+    - ``left`` (n, n_classes): what each class leaves of a signal, a squared norm. Below 10 eps of
+      the energy, with the eps of ``dtype``, it is not told from that.
+    - ``energies`` (n,): squared norms of the signals.
+    - ``dtype``: that of the signals.
+    - ``parts`` (n, n_classes): what classes have in the code, at most 1. Where all have nothing,
+      all are alike.
     """
     smallest = 10 * float(np.finfo(dtype).eps) * energies.astype(np.float64, copy=False)
     floor = np.maximum(smallest, np.finfo(np.float64).tiny)[:, None]
@@ -253,18 +237,11 @@ def parts_of_dense_codes(
 ) -> ClassParts:
     """Return what classes leave of signals, from inner products alone.
 
-    Parameters
-    ----------
-    corr : array of shape (n, n_atoms)
-        Inner products of signals and atoms, float64.
-    energies : array of shape (n,)
-        Squared norms of the signals.
-    weights : array of shape (n, n_atoms)
-        Codes.
-    members : list of slices or arrays
-        The atoms of every class.
-    grams : list of arrays
-        Their inner products.
+    - ``corr`` (n, n_atoms): inner products of signals and atoms, float64.
+    - ``energies`` (n,): squared norms of the signals.
+    - ``weights`` (n, n_atoms): codes.
+    - ``members``: the atoms of every class.
+    - ``grams``: their inner products.
     """
     energies = energies.astype(np.float64, copy=False)
     residuals2 = np.repeat(energies[:, None], len(members), axis=1)
@@ -278,16 +255,8 @@ def parts_of_sparse_codes(
 ) -> ClassParts:
     """Return what classes leave of a problem's signals, of codes with few nonzeros.
 
-    Parameters
-    ----------
-    problem : CodingProblem
-        Signals and atoms; energies must be known.
-    codes : Codes
-        Their codes.
-    labels : array of shape (n_atoms,)
-        The class of every atom.
-    n_classes : int
-        The number of classes.
+    - ``problem``: signals and atoms; energies must be known.
+    - ``labels`` (n_atoms,): the class of every atom.
     """
     energies = problem.energy(0, problem.n_signals)
     assert energies is not None
@@ -317,16 +286,9 @@ def parts_of_vectors(
 ) -> ClassParts:
     """Return what classes leave of explicit signals (n, n_entries) over atoms of the same entries.
 
-    Parameters
-    ----------
-    signals, atoms : arrays of shape (n, n_entries) and (n_atoms, n_entries)
-        Vectors.
-    weights : array of shape (n, n_atoms)
-        Codes.
-    labels : array of shape (n_atoms,)
-        The class of every atom.
-    n_classes : int
-        The number of classes.
+    - ``signals``, ``atoms`` (n, n_entries) and (n_atoms, n_entries): vectors.
+    - ``weights`` (n, n_atoms): codes.
+    - ``labels`` (n_atoms,): the class of every atom.
     """
     residuals2 = np.empty((len(signals), n_classes))
     norms2 = np.empty_like(residuals2)

@@ -51,27 +51,13 @@ def best_mu(
 ) -> tuple[float, float]:
     """Return the weight of |w|^2 under which most rows are classified right by all others.
 
-    Parameters
-    ----------
-    gram : array of shape (n, n)
-        G, inner products of the rows; symmetric.
-    labels : array of shape (n,)
-        Their classes, ascending, 0 to n_classes - 1.
-    n_classes : int
-        The number of classes.
-    projected : bool
-        Whether rows are seen through a projection of their kernel values.
-    psi : array of shape (n, n_components) or None
-        That projection; None is the identity.
-    unit : bool
-        Whether rows so seen are scaled to unit norm.
-
-    Returns
-    -------
-    mu : float
-        The middle of the best ones, which are often many.
-    share : float
-        The share of rows that it classifies right.
+    - ``gram`` (n, n): G, inner products of the rows; symmetric.
+    - ``labels`` (n,): their classes, ascending, 0 to n_classes - 1.
+    - ``projected``: whether rows are seen through a projection of their kernel values.
+    - ``psi`` (n, n_components): that projection; None is the identity.
+    - ``unit``: whether rows so seen are scaled to unit norm.
+    - result: ``mu``: the middle of the best ones, which are often many; ``share``: the share of
+      rows that it classifies right.
     """
     rows = _Rows(gram, projected, psi, unit)
     scale = float(np.diagonal(rows.A).mean())
@@ -99,22 +85,11 @@ def left_out_codes(
 ) -> Array:
     """Return the ridge code of every row over all other rows, (n, n) with zeros on the diagonal.
 
-    Parameters
-    ----------
-    gram : array of shape (n, n)
-        G, inner products of the rows.
-    mu : float
-        Weight of |w|^2, above 0.
-    projected : bool
-        Whether rows are seen through a projection of their kernel values.
-    psi : array of shape (n, n_components) or None
-        That projection; None is the identity.
-    unit : bool
-        Whether rows so seen are scaled to unit norm.
-
-    Returns
-    -------
-    array of shape (n, n)
+    - ``gram`` (n, n): G, inner products of the rows.
+    - ``mu``: weight of |w|^2, above 0.
+    - ``projected``: whether rows are seen through a projection of their kernel values.
+    - ``psi`` (n, n_components): that projection; None is the identity.
+    - ``unit``: whether rows so seen are scaled to unit norm.
     """
     check_flag("projected", projected)
     check_flag("unit", unit)
@@ -206,24 +181,11 @@ def best_local_mu(
 ) -> float:
     """Return the weight of |w|^2 under which most rows are classified right by their neighbours.
 
-    Parameters
-    ----------
-    grams, corrs, energies : arrays of shape (n, K, K), (n, K) and (n,)
-        Inner products of each row's neighbours, itself not among them, of the row with these, and
-        of the row with itself.
-    owners : array of shape (n, K)
-        The classes of the neighbours, -1 where there are fewer.
-    labels : array of shape (n,)
-        The classes of the rows.
-    n_classes : int
-        The number of classes.
-    columns : bool
-        As of ``best_mu``.
-
-    Returns
-    -------
-    float
-        The middle of the best ones.
+    - ``grams``, ``corrs``, ``energies`` (n, K, K), (n, K) and (n,): inner products of each row's
+      neighbours, itself not among them, of the row with these, and of the row with itself.
+    - ``owners`` (n, K): the classes of the neighbours, -1 where there are fewer.
+    - ``labels`` (n,): the classes of the rows.
+    - result: the middle of the best ones.
     """
     norms2 = np.diagonal(grams, axis1=1, axis2=2) if not columns else np.vecdot(grams, grams)
     scale = float(norms2[owners >= 0].astype(np.float64).mean()) if (owners >= 0).any() else 0.0
@@ -280,18 +242,8 @@ def best_robust_mu(
     These rows are whole, and do not tell what hidden parts need: of weights that do equally well on
     them the largest is safest.
 
-    Parameters
-    ----------
-    parts : sequence of LeftOut
-        Rows and what they are coded over.
-    n_classes : int
-        The number of classes.
-    multiples : sequence of float
-        Weights that are tried, falling.
-
-    Returns
-    -------
-    float
+    - ``parts``: rows and what they are coded over.
+    - ``multiples``: weights that are tried, falling.
     """
     scale = float(np.mean([np.abs(part.atoms).sum(axis=1).mean() for part in parts]))
     if not scale > 0:

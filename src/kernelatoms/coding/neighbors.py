@@ -37,17 +37,9 @@ _NOT_FINITE = "distance returned NaN or infinity; it must be finite on these row
 def nearest_in_space(problem: CodingProblem, n_neighbors: int) -> NDArray[np.int32]:
     """Return the atoms nearest to every signal in feature space, nearest first, ties by number.
 
-    Parameters
-    ----------
-    problem : CodingProblem
-        Signals and atoms; |x - d|^2 is |d|^2 - 2 <x, d> up to the signal's energy, which need not
-        be known.
-    n_neighbors : int
-        K, from 1 to the number of atoms.
-
-    Returns
-    -------
-    (n_signals, K) int32
+    - ``problem``: signals and atoms; |x - d|^2 is |d|^2 - 2 <x, d> up to the signal's energy, which
+      need not be known.
+    - ``n_neighbors``: K, from 1 to the number of atoms.
     """
     check_n_neighbors(n_neighbors, problem.n_atoms)
     found = np.empty((problem.n_signals, n_neighbors), np.int32, like=problem.like)
@@ -115,18 +107,10 @@ def _nearest_rows(signals: Array, atoms: Array, found: NDArray[np.int32]) -> Non
 def featurize_by(distance: Any, rows: Array) -> Features:
     """Return what ``nearest_by`` and ``refine`` compare: descriptors, by every part of a distance.
 
-    Parameters
-    ----------
-    distance : str or object
-        A name, or an object with ``featurize(rows)`` and ``compare(A, B)``. A union of distances
-        has several ``parts``, which are such objects; others are their own only part.
-    rows : array of shape (n, n_features)
-        Signals or atoms.
-
-    Returns
-    -------
-    tuple
-        Descriptors of all rows, one for every part.
+    - ``distance``: a name, or an object with ``featurize(rows)`` and ``compare(A, B)``. A union of
+      distances has several ``parts``, which are such objects; others are their own only part.
+    - ``rows`` (n, n_features): signals or atoms.
+    - result: descriptors of all rows, one for every part.
     """
     return tuple(part.featurize(rows) for part in _parts(distance))
 
@@ -134,22 +118,11 @@ def featurize_by(distance: Any, rows: Array) -> Features:
 def nearest_by(distance: Any, A: Features, B: Features, n_neighbors: int) -> NDArray[np.int32]:
     """Return the atoms nearest to every signal by a distance, nearest first, ties by number.
 
-    Parameters
-    ----------
-    distance : str or object
-        As of ``featurize_by``.
-    A : tuple
-        Signals, described: n.
-    B : tuple
-        Atoms, described: m.
-    n_neighbors : int
-        K, from 1 to m.
-
-    Returns
-    -------
-    (n, K) int32, of a union of p parts (n, p K)
-        A union holds the K nearest by each part: first the nearest by every part in turn, then the
-        second, and so on, each atom once; -1 fills the end.
+    - ``A``: signals, described: n.
+    - ``B``: atoms, described: m.
+    - ``n_neighbors``: K, from 1 to m.
+    - result (n, K): A union holds the K nearest by each part: first the nearest by every part in
+      turn, then the second, and so on, each atom once; -1 fills the end.
     """
     parts = _parts(distance)
     check_n_neighbors(n_neighbors, len(B[0]))
@@ -187,22 +160,11 @@ def refine(
 ) -> NDArray[np.int32]:
     """Return the nearest of every signal's own candidates: Alg. 4 of the KCRC-LCD paper.
 
-    Parameters
-    ----------
-    distance : str or object
-        The fine distance, as of ``featurize_by``.
-    A : tuple
-        Signals, described: n.
-    B : tuple
-        Atoms, described.
-    candidates : (n, K_c) int32
-        The atoms nearest by a coarse distance; -1 pads shorter lists.
-    n_neighbors : int
-        K, from 1 to K_c.
-
-    Returns
-    -------
-    As of ``nearest_by``; -1 where a list has fewer than K atoms. Ties keep the coarse order.
+    - ``distance``: the fine distance, as of ``featurize_by``.
+    - ``A``: signals, described: n.
+    - ``B``: atoms, described.
+    - ``candidates`` (n, K_c): the atoms nearest by a coarse distance; -1 pads shorter lists.
+    - ``n_neighbors``: K, from 1 to K_c.
     """
     parts = _parts(distance)
     check_n_neighbors(n_neighbors, candidates.shape[1])
@@ -287,14 +249,10 @@ class ApproximateNeighbors:
     The same ``random_state`` finds the same neighbours with the same number of threads. Queries run
     on one thread where ``n_threads()`` says so, else on all that numba has.
 
-    Parameters
-    ----------
-    atoms : array of shape (n_atoms, n_features)
-        Rows without missing values.
-    distance : {"l2", "correlation"}
-        The names of these distances; others are searched for exactly (``nearest_by``).
-    random_state : int or None
-        Seeds the index.
+    - ``atoms`` (n_atoms, n_features): rows without missing values.
+    - ``distance``, {"l2", "correlation"}: the names of these distances; others are searched for
+      exactly (``nearest_by``).
+    - ``random_state``: seeds the index.
     """
 
     def __init__(
@@ -324,17 +282,9 @@ class ApproximateNeighbors:
     def nearest(self, X: Array, n_neighbors: int) -> NDArray[np.int32]:
         """Return atoms near every row, the nearest first.
 
-        Parameters
-        ----------
-        X : array of shape (n, n_features)
-            Rows without missing values.
-        n_neighbors : int
-            K, from 1 to the number of atoms.
-
-        Returns
-        -------
-        (n, K) int32
-            -1 where fewer were found.
+        - ``X`` (n, n_features): rows without missing values.
+        - ``n_neighbors``: K, from 1 to the number of atoms.
+        - result (n, K): -1 where fewer were found.
         """
         check_n_neighbors(n_neighbors, self.n_atoms)
         if not len(X):

@@ -221,29 +221,18 @@ def masked_omp(
 ) -> Codes:
     """Code signals by their observed entries, at most ``n_nonzero`` atoms each.
 
-    Parameters
-    ----------
-    problem : LinearProblem
-        Signals, NaN where values are missing, and atoms.
-    n_nonzero : int
-        The most atoms a signal may use.
-    stop_at : array of shape (n_signals,), optional
-        Stop earlier once |residual| <= stop_at |x|, both on the observed entries.
-    absolute : bool
-        Stop once |residual| <= stop_at instead.
-    selection : {"omp", "ols"}
-        Pick the atom of largest correlation, with atoms at unit norm on the observed entries, or
-        of largest residual decrease.
-    positive : bool
-        Not for signals that miss values: refused.
-    candidates : int32 array of shape (n_signals, n_candidates), optional
-        The atoms that each signal may use; -1 pads shorter lists.
-
-    Returns
-    -------
-    Codes
-        With the squared residuals of the observed entries; below 10 eps of their energy they
-        are 0.
+    - ``problem``: signals, NaN where values are missing, and atoms.
+    - ``n_nonzero``: the most atoms a signal may use.
+    - ``stop_at`` (n_signals,): stop earlier once |residual| <= stop_at |x|, both on the observed
+      entries.
+    - ``absolute``: stop once |residual| <= stop_at instead.
+    - ``selection``, {"omp", "ols"}: pick the atom of largest correlation, with atoms at unit norm
+      on the observed entries, or of largest residual decrease.
+    - ``positive``: not for signals that miss values: refused.
+    - ``candidates`` (n_signals, n_candidates): the atoms that each signal may use; -1 pads shorter
+      lists.
+    - result: with the squared residuals of the observed entries; below 10 eps of their energy
+      they are 0.
     """
     if positive:
         raise ValueError(

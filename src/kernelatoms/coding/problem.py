@@ -331,14 +331,9 @@ class GivenProblem:
 def check_explained(problem: CodingProblem, energies: Array, left: Array) -> None:
     """Refuse signals of which codes explain more than there is, beyond rounding.
 
-    Parameters
-    ----------
-    problem : CodingProblem
-        Only those are looked at that do not surely belong to vectors.
-    energies : array of shape (n_signals,)
-        k(x, x).
-    left : array of shape (n_signals,)
-        Squared residuals, as they come out.
+    - ``problem``: only those are looked at that do not surely belong to vectors.
+    - ``energies`` (n_signals,): k(x, x).
+    - ``left`` (n_signals,): squared residuals, as they come out.
     """
     if problem.assume_psd:
         return

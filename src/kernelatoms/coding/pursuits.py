@@ -93,15 +93,10 @@ class Lasso:
 class KSC:
     """l1 codes as the FKSC paper publishes them: cyclic coordinate descent.
 
-    Parameters
-    ----------
-    alpha : float
-        Weight of |w|_1.
-    method : {"ksc", "fksc"}
-        In one stage, or in two (Algorithm 2).
-    change_tol : float or None
-        The paper's stop: a pass changes w by no more than this share of its norm, or 100 passes
-        are done. None for a duality gap, as ``Lasso`` has it.
+    - ``alpha``: weight of |w|_1.
+    - ``method``, {"ksc", "fksc"}: in one stage, or in two (Algorithm 2).
+    - ``change_tol``: the paper's stop: a pass changes w by no more than this share of its norm, or
+      100 passes are done. None for a duality gap, as ``Lasso`` has it.
     """
 
     alpha: float
@@ -125,10 +120,7 @@ class KSC:
 class Ridge:
     """Dense codes.
 
-    Parameters
-    ----------
-    mu : float
-        Weight of |w|^2 / 2.
+    - ``mu``: weight of |w|^2 / 2.
     """
 
     mu: float
@@ -142,12 +134,8 @@ class Ridge:
 class Threshold:
     """Inner products with the atoms, drawn towards 0: l1 codes, where atoms are orthonormal.
 
-    Parameters
-    ----------
-    alpha : float
-        How far; the weight of |w|_1 beside half of the squares.
-    positive : bool
-        Allow no negative coefficients.
+    - ``alpha``: how far; the weight of |w|_1 beside half of the squares.
+    - ``positive``: allow no negative coefficients.
     """
 
     alpha: float
@@ -163,18 +151,7 @@ def code_over_nearest(pursuit: Pursuit, problem: CodingProblem, n_neighbors: int
 
     The locality constrained dictionary of Alg. 3 of the KCRC-LCD paper, for any pursuit.
 
-    Parameters
-    ----------
-    pursuit : Pursuit
-        How signals are coded.
-    problem : CodingProblem
-        Signals and atoms.
-    n_neighbors : int or None
-        K; None, or at least as many as there are atoms, for all of them.
-
-    Returns
-    -------
-    Codes
+    - ``n_neighbors``: K; None, or at least as many as there are atoms, for all of them.
     """
     if n_neighbors is None or n_neighbors >= problem.n_atoms:
         return pursuit(problem)

@@ -32,19 +32,10 @@ def ridge(
 ) -> DenseCodes | PaddedCodes:
     """Code all signals of a problem; computed in float64.
 
-    Parameters
-    ----------
-    problem : CodingProblem
-        Signals and atoms.
-    mu : float
-        Weight of |w|^2 / 2, at least 0.
-    candidates : int32 array of shape (n_signals, n_candidates), optional
-        The atoms that each signal may use; -1 pads shorter lists.
-
-    Returns
-    -------
-    DenseCodes, or PaddedCodes where ``candidates`` are given
-        Of several minimisers (mu = 0, atoms that are alike) the shortest.
+    - ``mu``: weight of |w|^2 / 2, at least 0.
+    - ``candidates`` (n_signals, n_candidates): the atoms that each signal may use; -1 pads shorter
+      lists.
+    - result: of several minimisers (mu = 0, atoms that are alike) the shortest.
     """
     _check_weight(mu)
     if candidates is not None:
@@ -165,12 +156,9 @@ def solve_ridge(gram: Array, corr: Array, mu: float) -> Array:
 def inverse_gram(gram: Array, mu: float) -> Array:
     """Return (G + mu I)^-1, or the pseudo-inverse, in float64: codes are ``corr @ inverse``.
 
-    Parameters
-    ----------
-    gram : array of shape (n_atoms, n_atoms)
-        G, inner products of the atoms: symmetric and positive semi-definite.
-    mu : float
-        Weight of |w|^2 / 2, at least 0.
+    - ``gram`` (n_atoms, n_atoms): G, inner products of the atoms: symmetric and positive
+      semi-definite.
+    - ``mu``: weight of |w|^2 / 2, at least 0.
     """
     _check_weight(mu)
     root = _root_of_inverse(gram, float(mu))

@@ -42,14 +42,9 @@ _FEW_STEPS = 9
 class RobustCodes:
     """Robust codes of signals.
 
-    Parameters
-    ----------
-    weights : array of shape (n_signals, n_atoms)
-        Coefficients.
-    errors : array of shape (n_signals, n_entries)
-        What they distrust of each signal.
-    gap : array of shape (n_signals,)
-        Duality gaps, shares of the objective.
+    - ``weights`` (n_signals, n_atoms): coefficients.
+    - ``errors`` (n_signals, n_entries): what they distrust of each signal.
+    - ``gap`` (n_signals,): duality gaps, shares of the objective.
     """
 
     weights: Array
@@ -60,14 +55,9 @@ class RobustCodes:
 class RobustDictionary:
     """Atoms (n_atoms, n_entries), decomposed once for all signals that are coded over them.
 
-    Parameters
-    ----------
-    atoms : array of shape (n_atoms, n_entries)
-        Explicit vectors: rows, or columns of kernel values.
-    mu : float
-        Weight of the code's size, above 0.
-    penalty : {"l2", "l1"}
-        |w|_2^2 (robust CRC) or |w|_1 (robust SRC).
+    - ``atoms`` (n_atoms, n_entries): explicit vectors: rows, or columns of kernel values.
+    - ``mu``: weight of the code's size, above 0.
+    - ``penalty``, {"l2", "l1"}: |w|_2^2 (robust CRC) or |w|_1 (robust SRC).
     """
 
     def __init__(self, atoms: Array, mu: float, penalty: str = "l2") -> None:
@@ -81,17 +71,7 @@ class RobustDictionary:
         return _decomposed(self.atoms)
 
     def with_mu(self, mu: float) -> "RobustDictionary":
-        """Return the same atoms under another weight; what is known of them stays known.
-
-        Parameters
-        ----------
-        mu : float
-            The weight.
-
-        Returns
-        -------
-        RobustDictionary
-        """
+        """Return the same atoms under another weight; what is known of them stays known."""
         other = RobustDictionary(self.atoms, mu, self.penalty)
         if "decomposed" in vars(self):
             other.decomposed = self.decomposed
@@ -100,19 +80,9 @@ class RobustDictionary:
     def code(self, signals: Array, *, gap_tol: float = 1e-4, max_iter: int = 100) -> RobustCodes:
         """Code signals (n, n_entries) to a duality gap of this share of the objective.
 
-        Parameters
-        ----------
-        signals : array of shape (n, n_entries)
-            What is coded.
-        gap_tol : float
-            The gap to reach.
-        max_iter : int
-            The most interior-point steps; what has not settled then is told by a
-            ConvergenceWarning.
-
-        Returns
-        -------
-        RobustCodes
+        - ``signals`` (n, n_entries): what is coded.
+        - ``max_iter``: the most interior-point steps; what has not settled then is told by a
+          ConvergenceWarning.
         """
         found = self.code_quietly(signals, gap_tol, max_iter)
         warn_not_converged(found.gap, gap_tol)
@@ -121,18 +91,9 @@ class RobustDictionary:
     def code_quietly(self, signals: Array, gap_tol: float, max_iter: int = 100) -> RobustCodes:
         """Code signals without a warning: for callers that warn once for many.
 
-        Parameters
-        ----------
-        signals : array of shape (n, n_entries)
-            What is coded.
-        gap_tol : float
-            The gap to reach, a share of the objective.
-        max_iter : int
-            The most interior-point steps.
-
-        Returns
-        -------
-        RobustCodes
+        - ``signals`` (n, n_entries): what is coded.
+        - ``gap_tol``: the gap to reach, a share of the objective.
+        - ``max_iter``: the most interior-point steps.
         """
         Y = signals.astype(np.float64, copy=False)
         weights = np.zeros((len(Y), len(self.atoms)))

@@ -34,14 +34,9 @@ _SHORTEST, _SMALLEST = 1e-6, float(np.finfo(np.float64).eps)
 class InteriorPoint:
     """Atoms (n_atoms, n_entries), float64, and what all signals that are coded over them share.
 
-    Parameters
-    ----------
-    atoms : array of shape (n_atoms, n_entries)
-        Explicit vectors, float64.
-    mu : float
-        Weight of the code's size, above 0.
-    penalty : {"l2", "l1"}
-        |w|_2^2 or |w|_1.
+    - ``atoms`` (n_atoms, n_entries): explicit vectors, float64.
+    - ``mu``: weight of the code's size, above 0.
+    - ``penalty``, {"l2", "l1"}: |w|_2^2 or |w|_1.
     """
 
     def __init__(self, atoms: Array, mu: float, penalty: str) -> None:

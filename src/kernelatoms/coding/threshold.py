@@ -26,18 +26,9 @@ Array = NDArray[Any]
 def soft_threshold(values: Array, alpha: float, *, positive: bool = False) -> Array:
     """Return values drawn towards 0 by ``alpha``; those that would pass it are 0.
 
-    Parameters
-    ----------
-    values : array of shape (...)
-        Any numbers.
-    alpha : float
-        At least 0.
-    positive : bool
-        Return 0 for negative values.
-
-    Returns
-    -------
-    array of the same shape and type
+    - ``values`` (...): any numbers.
+    - ``alpha``: at least 0.
+    - ``positive``: return 0 for negative values.
     """
     check_flag("positive", positive)
     shift = values.dtype.type(alpha)
@@ -57,21 +48,11 @@ def threshold(
 ) -> DenseCodes | PaddedCodes:
     """Code all signals of a problem.
 
-    Parameters
-    ----------
-    problem : CodingProblem
-        Signals and atoms.
-    alpha : float
-        How far inner products are drawn towards 0; at least 0.
-    positive : bool
-        Allow no negative coefficients.
-    candidates : int32 array of shape (n_signals, n_candidates), optional
-        The atoms that each signal may use; -1 pads shorter lists.
-
-    Returns
-    -------
-    DenseCodes, or PaddedCodes where ``candidates`` are given
-        Most coefficients are 0 where alpha is not small.
+    - ``alpha``: how far inner products are drawn towards 0; at least 0.
+    - ``positive``: allow no negative coefficients.
+    - ``candidates`` (n_signals, n_candidates): the atoms that each signal may use; -1 pads shorter
+      lists.
+    - result: most coefficients are 0 where alpha is not small.
     """
     check_number("alpha", alpha)
     if alpha < 0:

@@ -26,12 +26,8 @@ _LEAST = 2.0**-800
 def tiny_signals(problem: CodingProblem, energies: Array | None = None) -> NDArray[np.intp]:
     """Return the signals whose squares float64 does not hold, but for zeros.
 
-    Parameters
-    ----------
-    problem : CodingProblem
-        Rows over rows, or there are none: kernels refuse such rows.
-    energies : array of shape (n_signals,), optional
-        Their squared norms, if they are known.
+    - ``problem``: rows over rows, or there are none: kernels refuse such rows.
+    - ``energies`` (n_signals,): their squared norms, if they are known.
     """
     if not isinstance(problem, LinearProblem) or problem.dtype != np.float64:
         return np.arange(0)
@@ -65,16 +61,10 @@ def enlarge(number: Any) -> Any:
 def put_back(codes: Codes, tiny: NDArray[np.intp], coded: Codes, problem: CodingProblem) -> Codes:
     """Return codes with those of tiny signals in their place.
 
-    Parameters
-    ----------
-    codes : Codes
-        Those of all signals.
-    tiny : array of indices
-        The tiny ones.
-    coded : Codes
-        Their codes at 2^EXPONENT of themselves.
-    problem : CodingProblem
-        The problem of these: codes that float64 has no numbers for are refused.
+    - ``codes``: those of all signals.
+    - ``tiny``: the tiny ones.
+    - ``coded``: their codes at 2^EXPONENT of themselves.
+    - ``problem``: the problem of these: codes that float64 has no numbers for are refused.
     """
     used = np.diff(coded.to_csr().indptr) > 0
     energies, longest = problem.energy(0, problem.n_signals), float(problem.norms2.max())

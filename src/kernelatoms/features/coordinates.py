@@ -52,20 +52,12 @@ def exact_coordinates(
 ) -> Coordinates:
     """Return coordinates on phi(rows), by the whole kernel matrix of the rows.
 
-    Parameters
-    ----------
-    kernel : Kernel
-        Positive semi-definite.
-    rows : array of shape (n, n_features)
-        The rows that vectors are made of; k(train, train), if precomputed.
-    anchors : array of shape (n, n_features) or (n, 1)
-        What stands for the rows as the kernel's second argument.
-    X : array of shape (n_signals, n_features), optional
-        Signals other than the rows: they are projected on the basis that the rows give.
-
-    Returns
-    -------
-    Coordinates
+    - ``kernel``: positive semi-definite.
+    - ``rows`` (n, n_features): the rows that vectors are made of; k(train, train), if precomputed.
+    - ``anchors`` (n, n_features) or (n, 1): what stands for the rows as the kernel's second
+      argument.
+    - ``X`` (n_signals, n_features): signals other than the rows: they are projected on the basis
+      that the rows give.
     """
     n = len(rows)
     check_fits(
@@ -92,18 +84,7 @@ def pruned_coordinates(
 ) -> Coordinates:
     """Return coordinates on few of phi(rows), drawn at random, without the rows' kernel matrix.
 
-    Parameters
-    ----------
-    kernel, rows, anchors, X
-        As in ``exact_coordinates``.
-    accuracy : float
-        The share of a row's k(x, x) that may be left, on average over the rows.
-    rng : RandomState
-        Draws the rows.
-
-    Returns
-    -------
-    Coordinates
+    - ``accuracy``: the share of a row's k(x, x) that may be left, on average over the rows.
     """
     F, pivots = randomly_pivoted_cholesky(
         kernel, rows, anchors, len(rows), rng, accuracy, relative=True

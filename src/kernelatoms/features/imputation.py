@@ -40,20 +40,11 @@ _ROWS, _KEPT = 256, 1024
 def fill_from_nearest(rows: Array, kept: Array, n_neighbors: int) -> Array:
     """Return rows whose gaps are filled with the means of what their nearest rows have there.
 
-    Parameters
-    ----------
-    rows : (n, n_features)
-        Rows of a common scale, NaN where a value is missing.
-    kept : (m, n_features)
-        Rows to fill from, of the same type, NaN likewise.
-    n_neighbors : int
-        K, from 1 to m. Of the K nearest rows, those that have an entry give it. Rows without an
-        entry in common are no neighbours.
-
-    Returns
-    -------
-    (n, n_features)
-        0 where no neighbour has the entry.
+    - ``rows`` (n, n_features): rows of a common scale, NaN where a value is missing.
+    - ``kept`` (m, n_features): rows to fill from, of the same type, NaN likewise.
+    - ``n_neighbors``: K, from 1 to m. Of the K nearest rows, those that have an entry give it. Rows
+      without an entry in common are no neighbours.
+    - result (n, n_features): 0 where no neighbour has the entry.
     """
     filled = np.empty_like(rows)
     # Complete rows first: of these, every row has as many entries in common as it has itself.
@@ -108,19 +99,10 @@ _N_LOOKED_AT = 100
 def shrink_to_energy(F: Array, eigenvalues: Array, energy: Array) -> Array:
     """Shrink rows of coordinates whose squared norm is above their energy; F is overwritten.
 
-    Parameters
-    ----------
-    F : array of shape (n, r)
-        Coordinates.
-    eigenvalues : array of shape (r,)
-        Of the landmarks' kernel matrix, all above 0.
-    energy : array of shape (n,)
-        Estimates of k(x, x).
-
-    Returns
-    -------
-    array of shape (n,)
-        How many times its energy every row's squared norm was; 0 where both are 0.
+    - ``F`` (n, r): coordinates.
+    - ``eigenvalues`` (r,): of the landmarks' kernel matrix, all above 0.
+    - ``energy`` (n,): estimates of k(x, x).
+    - result (n,): how many times its energy every row's squared norm was; 0 where both are 0.
     """
     excess = np.empty(len(F))
     s = eigenvalues.astype(np.float64)
@@ -174,18 +156,9 @@ class ConsistentEstimates(Kernel):
 def consistent_estimates(kernel: Kernel, anchors: Array, X: Array) -> ConsistentEstimates:
     """Return the kernel with consistent values for rows X that miss values; warn if it must lie.
 
-    Parameters
-    ----------
-    kernel : Kernel
-        One that estimates from parts of rows.
-    anchors : array of shape (n_anchors, n_features)
-        The rows that it will be asked to compare with.
-    X : array of shape (n, n_features)
-        Rows with missing values; a few of them are looked at for the warning.
-
-    Returns
-    -------
-    ConsistentEstimates
+    - ``kernel``: one that estimates from parts of rows.
+    - ``anchors`` (n_anchors, n_features): the rows that it will be asked to compare with.
+    - ``X`` (n, n_features): rows with missing values; a few of them are looked at for the warning.
     """
     K = kernel(anchors, anchors)
     s, V = scipy.linalg.eigh(K, check_finite=False)

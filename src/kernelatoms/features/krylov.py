@@ -59,27 +59,15 @@ def leading_eigenpairs(
 ) -> tuple[Array, Array, float]:
     """Return the k largest eigenvalues, falling, their vectors, and the lowest eigenvalue seen.
 
-    Parameters
-    ----------
-    W : array of shape (n, n)
-        Symmetric up to rounding, finite; ``basis_shape`` must give a basis of less than n vectors.
-    k : int
-        How many.
-    rng : RandomState
-        Draws the first block, and vectors where W leads nowhere new.
-    n_oversamples : int
-        A fifth of ``k + n_oversamples`` is a block.
-    n_passes : int
-        How many products of W with a block. With less than five, blocks are as much wider.
-
-    Returns
-    -------
-    eigenvalues : array of shape (k,)
-        None is above W's own of the same number, but for rounding.
-    vectors : array of shape (n, k)
-        Orthonormal columns.
-    lowest : float
-        Far below 0 if W has an eigenvalue that is.
+    - ``W`` (n, n): symmetric up to rounding, finite; ``basis_shape`` must give a basis of less than
+      n vectors.
+    - ``rng``: draws the first block, and vectors where W leads nowhere new.
+    - ``n_oversamples``: a fifth of ``k + n_oversamples`` is a block.
+    - ``n_passes``: how many products of W with a block. With less than five, blocks are as much
+      wider.
+    - result: ``eigenvalues`` (k,): none is above W's own of the same number, but for rounding;
+      ``vectors`` (n, k): orthonormal columns; ``lowest``: far below 0 if W has an eigenvalue that
+      is.
     """
     exponent = int(np.frexp(max(float(W.max()), -float(W.min())))[1])
     if abs(exponent) > _ORDINARY:

@@ -97,14 +97,10 @@ def change_of_coordinates(old: Array, new: Array, landmarks_old: Array, coef_new
     new span. Rows are not in the old span, and what it misses of them is often alike for rows that
     are alike in it. So T is learned from rows: least squares, with a ridge that draws it to P.
 
-    Parameters
-    ----------
-    old, new : arrays of shape (n_samples, n_components)
-        Rows under both maps.
-    landmarks_old : array of shape (n_landmarks of the new map, n_components of the old one)
-        The new landmarks under the old map.
-    coef_new : array of shape (n_landmarks, n_components)
-        The coefficients of the new map.
+    - ``old``, ``new`` (n_samples, n_components): rows under both maps.
+    - ``landmarks_old`` (n_landmarks of the new map, n_components of the old one): the new landmarks
+      under the old map.
+    - ``coef_new`` (n_landmarks, n_components): the coefficients of the new map.
     """
     F, G, R, C = (part.astype(np.float64) for part in (old, new, landmarks_old, coef_new))
     projection = R.T @ C

@@ -17,16 +17,11 @@ _ALWAYS_FITS, _FITS_ELSEWHERE = 2**26, 2**28
 def check_fits(n_bytes: float, what: str, instead: str, *, like: Any = None) -> None:
     """Refuse work that needs more memory than there is.
 
-    Parameters
-    ----------
-    n_bytes : float
-        The memory that the work needs, in bytes: an estimate from below.
-    what : str
-        What needs it, as the beginning of a sentence: "exact coordinates of 200000 rows".
-    instead : str
-        The way out, as a sentence of its own.
-    like : array, optional
-        One that lives where the work is to be done; by default that is this computer's memory.
+    - ``n_bytes``: the memory that the work needs, in bytes: an estimate from below.
+    - ``what``: what needs it, as the beginning of a sentence: "exact coordinates of 200000 rows".
+    - ``instead``: the way out, as a sentence of its own.
+    - ``like``: one that lives where the work is to be done; by default that is this computer's
+      memory.
     """
     elsewhere = is_device_array(like)
     if n_bytes < (_FITS_ELSEWHERE if elsewhere else _ALWAYS_FITS):

@@ -28,12 +28,8 @@ def patches_of(
 class PatchSum:
     """Patches added up where they lie, and how many cover each pixel.
 
-    Parameters
-    ----------
-    plane : (height, width)
-        The plane's shape.
-    patch : (height, width)
-        The patches' shape.
+    - ``plane`` (height, width): the plane's shape.
+    - ``patch`` (height, width): the patches' shape.
     """
 
     def __init__(self, plane: tuple[int, ...], patch: tuple[int, int]) -> None:

@@ -118,28 +118,15 @@ def preimage_rows(
 ) -> tuple[Array, Array]:
     """Return rows for vectors over shared anchors, and the error that they reach.
 
-    Parameters
-    ----------
-    kernel : Kernel
-        The kernel, positive semi-definite.
-    anchors : array of shape (n, n_features)
-        The anchors, float64.
-    coef : array of shape (n, m)
-        The vectors, float64.
-    method : {"auto", "fixed-point", "distance", "ridge"}
-        As in ``preimage``.
-    n_neighbors, max_iter : int
-        How many anchors "distance" compares with; the most steps from every start.
-    tol : float
-        Stop when a step promises to lower the error by no more than this.
-    dtype : dtype
-        Of the result.
-
-    Returns
-    -------
-    rows : array of shape (m, n_features)
-    error : array of shape (m,)
-        |phi(x) - v|^2 / |v|^2; for v = 0 it is 0 or infinite.
+    - ``kernel``: the kernel, positive semi-definite.
+    - ``anchors`` (n, n_features): the anchors, float64.
+    - ``coef`` (n, m): the vectors, float64.
+    - ``n_neighbors``, ``max_iter``: how many anchors "distance" compares with; the most steps from
+      every start.
+    - ``tol``: stop when a step promises to lower the error by no more than this.
+    - ``dtype``: of the result.
+    - result: ``rows`` (m, n_features); ``error`` (m,): |phi(x) - v|^2 / |v|^2; for v = 0 it is 0
+      or infinite.
     """
     with np.errstate(over="ignore", invalid="ignore"):
         own = kernel.diag(anchors)
@@ -180,20 +167,11 @@ def decode_rows(kernel: Kernel, atoms: Array, codes: Any) -> Array:
     - Other kernels: the best of ridge regression (where the kernel is positive semi-definite), the
       nearest atom and the weighted mean of the atoms.
 
-    Parameters
-    ----------
-    kernel : Kernel
-        The kernel; not precomputed.
-    atoms : array of shape (n_atoms, n_features)
-        The atoms as rows.
-    codes : sparse or dense array of shape (n_signals, n_atoms)
-        The weights.
-
-    Returns
-    -------
-    array of shape (n_signals, n_features)
-        Zeros for codes that are zero or cancel: no row is nearer to 0 than others (RBF), or that
-        one is (polynomials without constant).
+    - ``kernel``: the kernel; not precomputed.
+    - ``atoms`` (n_atoms, n_features): the atoms as rows.
+    - ``codes`` (n_signals, n_atoms): the weights.
+    - result (n_signals, n_features): zeros for codes that are zero or cancel: no row is nearer
+      to 0 than others (RBF), or that one is (polynomials without constant).
     """
     if isinstance(kernel, PrecomputedKernel):
         raise ValueError(

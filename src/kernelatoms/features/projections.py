@@ -242,14 +242,8 @@ PROJECTIONS: dict[str, type[Projection]] = {
 def make_projection(projection: Any) -> Any:
     """Return a projection, by name or as it is; None stays None.
 
-    Parameters
-    ----------
-    projection : str, object or None
-        A name in ``PROJECTIONS``, or an object with ``coefficients(gram, labels, rng)``.
-
-    Returns
-    -------
-    Projection or None
+    - ``projection``: a name in ``PROJECTIONS``, or an object with ``coefficients(gram, labels,
+      rng)``.
     """
     if projection is None:
         return None

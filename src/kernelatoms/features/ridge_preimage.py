@@ -51,19 +51,10 @@ def best_ridge(eigenvalues: Array, energies: Array, outside: float, n_rows: int)
 def regress_rows(X: Array, F: Array, vectors: Array) -> Array:
     """Return rows for vectors of feature space, as ridge regression learns them.
 
-    Parameters
-    ----------
-    X : array of shape (n, n_features)
-        Rows.
-    F : array of shape (n, r)
-        Their coordinates.
-    vectors : array of shape (m, r)
-        Coordinates of the vectors.
-
-    Returns
-    -------
-    array of shape (m, n_features)
-        Linear in the vectors.
+    - ``X`` (n, n_features): rows.
+    - ``F`` (n, r): their coordinates.
+    - ``vectors`` (m, r): coordinates of the vectors.
+    - result (m, n_features): linear in the vectors.
     """
     chosen = _some_rows(len(X), _MOST_ROWS_IN_FIT)
     X, F = X[chosen], F[chosen]
@@ -76,19 +67,9 @@ def regress_rows(X: Array, F: Array, vectors: Array) -> Array:
 def ridge_rows(kernel: Kernel, anchors: Array, inner: Array) -> Array:
     """Return rows for vectors known by their inner products, as ridge regression learns them.
 
-    Parameters
-    ----------
-    kernel : Kernel
-        The kernel.
-    anchors : array of shape (n, n_features)
-        The rows to learn from.
-    inner : array of shape (n, m)
-        <phi(a_i), v_j>.
-
-    Returns
-    -------
-    array of shape (m, n_features)
-        Linear in the vectors.
+    - ``anchors`` (n, n_features): the rows to learn from.
+    - ``inner`` (n, m): <phi(a_i), v_j>.
+    - result (m, n_features): linear in the vectors.
     """
     chosen = _some_rows(len(anchors), _MOST_ROWS)
     X = anchors[chosen]
@@ -142,18 +123,11 @@ _AS_GOOD = 1.02
 class InverseMap:
     """Rows as a function of virtual samples: ``mean + k(F, centres) @ weights``.
 
-    Parameters
-    ----------
-    centres : array of shape (n, r)
-        Virtual samples, at mean squared norm 1.
-    weights : array of shape (n, n_features)
-        Their coefficients.
-    mean : array of shape (n_features,)
-        The mean row.
-    size : float
-        The norm that virtual samples are divided by.
-    gamma : float or None
-        Of the Gaussian kernel; None for 1 + f'c.
+    - ``centres`` (n, r): virtual samples, at mean squared norm 1.
+    - ``weights`` (n, n_features): their coefficients.
+    - ``mean`` (n_features,): the mean row.
+    - ``size``: the norm that virtual samples are divided by.
+    - ``gamma``: of the Gaussian kernel; None for 1 + f'c.
     """
 
     centres: Array

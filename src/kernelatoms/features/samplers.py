@@ -47,32 +47,19 @@ def randomly_pivoted_cholesky(
 ) -> tuple[Array, NDArray[np.intp]]:
     """Return F with F F' about k(rows, rows), and the rows drawn as pivots.
 
-    Parameters
-    ----------
-    kernel : Kernel
-        Positive semi-definite.
-    rows : array of shape (n, n_features)
-        The rows; k(train, train), if precomputed.
-    anchors : array of shape (n, n_features) or (n, 1)
-        What stands for the rows as the kernel's second argument.
-    n_pivots : int
-        Stop at this many pivots.
-    rng : RandomState
-        Draws the pivots.
-    accuracy : float
-        Stop as soon as at most this share of the trace is left. At 0, when all that is left is
-        rounding.
-    relative : bool
-        Count every row by the share of its k(x, x) that is left, in draws and in ``accuracy``:
-        this is the method on the kernel scaled to k(x, x) = 1. Otherwise rows of large k(x, x),
-        under a polynomial kernel a few outliers, may have all the trace.
-
-    Returns
-    -------
-    F : array of shape (n, r)
-        ``F[pivots]`` is lower triangular, and F F' is exact in the pivots' rows and columns.
-    pivots : array of shape (r,)
-        Row numbers, all different, in the order drawn. Empty where the kernel is 0 on all rows.
+    - ``kernel``: positive semi-definite.
+    - ``rows`` (n, n_features): the rows; k(train, train), if precomputed.
+    - ``anchors`` (n, n_features) or (n, 1): what stands for the rows as the kernel's second
+      argument.
+    - ``n_pivots``: stop at this many pivots.
+    - ``accuracy``: stop as soon as at most this share of the trace is left. At 0, when all that is
+      left is rounding.
+    - ``relative``: count every row by the share of its k(x, x) that is left, in draws and in
+      ``accuracy``: this is the method on the kernel scaled to k(x, x) = 1. Otherwise rows of large
+      k(x, x), under a polynomial kernel a few outliers, may have all the trace.
+    - result: ``F`` (n, r): ``F[pivots]`` is lower triangular, and F F' is exact in the pivots'
+      rows and columns; ``pivots`` (r,): row numbers, all different, in the order drawn. Empty where
+      the kernel is 0 on all rows.
     """
     n, dtype = len(rows), rows.dtype
     diagonal = _diagonal(kernel, rows, anchors)

@@ -105,20 +105,11 @@ def learn_fisher(
 ) -> FisherState:
     """Learn atoms and codes; J of every pass is that of both, and never rises.
 
-    Parameters
-    ----------
-    data : Labelled
-        Signals and classes.
-    atoms : array of shape (n_atoms, n_features)
-        Where to start, of at most unit norm, float64.
-    weights : Weights
-        What the terms count.
-    max_iter : int
-        The most passes: an update of all atoms, then of all codes.
-    tol : float
-        Stop when three passes together lower the objective by no more than this share of it.
-    observer : PassObserver, optional
-        Told of every pass, and may stop after it.
+    - ``data``: signals and classes.
+    - ``atoms`` (n_atoms, n_features): where to start, of at most unit norm, float64.
+    - ``max_iter``: the most passes: an update of all atoms, then of all codes.
+    - ``tol``: stop when three passes together lower the objective by no more than this share of it.
+    - ``observer``: told of every pass, and may stop after it.
     """
     engine = machine(atoms)
     # Sums then do not depend on the number of threads, and no helpers of BLAS spin beside coding.
@@ -230,18 +221,11 @@ def _one_round(data: Labelled, atoms: Array, gram: Array, codes: CSR, weights: W
 class DrawnProblem(GivenProblem):
     """Signals over atoms, drawn towards codes; inner products when they are asked for.
 
-    Parameters
-    ----------
-    gram : array of shape (n_atoms, n_atoms)
-        Inner products of the atoms, ridge and all.
-    rows, atoms : arrays of shape (n, n_features) and (n_atoms, n_features)
-        Signals and atoms.
-    towards : array of shape (n, n_atoms)
-        What is added to their inner products.
-    energy : array of shape (n,)
-        Squared norms of all that is to be explained.
-    own : slice, optional
-        Atoms whose inner products count twice.
+    - ``gram`` (n_atoms, n_atoms): inner products of the atoms, ridge and all.
+    - ``rows``, ``atoms`` (n, n_features) and (n_atoms, n_features): signals and atoms.
+    - ``towards`` (n, n_atoms): what is added to their inner products.
+    - ``energy`` (n,): squared norms of all that is to be explained.
+    - ``own``: atoms whose inner products count twice.
     """
 
     def __init__(

@@ -160,28 +160,16 @@ def move_atoms(
 ) -> Step:
     """Take one step downhill on L for given codes.
 
-    Parameters
-    ----------
-    kernel : Kernel
-        One with a gradient.
-    X : array of shape (n, n_features)
-        Signals, in float64.
-    codes : CSR array of shape (n, n_atoms)
-        Their codes.
-    atoms : array of shape (n_atoms, n_features)
-        Where to start.
-    alpha : float
-        The weight of |W|_1.
-    max_norm : float, optional
-        No atom becomes longer than this (those that are given must not be).
-    past : array of shape (n_atoms, n_atoms), optional
-        The sum of H over earlier batches: the more an atom was used before, the less it moves.
-
-    Returns
-    -------
-    Step
-        L is never higher than before: where no step lowers it, atoms stay. ``curvature``
-        includes ``past``.
+    - ``kernel``: one with a gradient.
+    - ``X`` (n, n_features): signals, in float64.
+    - ``codes`` (n, n_atoms): their codes.
+    - ``atoms`` (n_atoms, n_features): where to start.
+    - ``alpha``: the weight of |W|_1.
+    - ``max_norm``: no atom becomes longer than this (those that are given must not be).
+    - ``past`` (n_atoms, n_atoms): the sum of H over earlier batches: the more an atom was used
+      before, the less it moves.
+    - result: L is never higher than before: where no step lowers it, atoms stay. ``curvature``
+      includes ``past``.
     """
     sums = sum_gradients(kernel, X, codes, atoms, alpha)
     here = sums.finish(kernel, atoms)
@@ -220,17 +208,8 @@ def step_plainly(
     The paper leaves mu open but for 0 <= mu <= 2 / L, where L is a Lipschitz constant of the
     gradient. Here L is the spectral norm of H, the Hessian with a and b held.
 
-    Parameters
-    ----------
-    kernel, X, codes, atoms, alpha, max_norm
-        As in ``move_atoms``.
-    step : float
-        The size of the step in units of 1 / L.
-
-    Returns
-    -------
-    Step
-        L may be higher than before.
+    - ``step``: the size of the step in units of 1 / L.
+    - result: L may be higher than before.
     """
     sums = sum_gradients(kernel, X, codes, atoms, alpha)
     here = sums.finish(kernel, atoms)

@@ -74,24 +74,16 @@ def learn_ksad(
 ) -> KSADState:
     """Learn atoms and codes; J of every pass is that of both, and never rises.
 
-    Parameters
-    ----------
-    rows : array of shape (n_samples, n_features)
-        Signals, those of a class one after another.
-    labels : array of shape (n_samples,)
-        The class of every signal, ascending from 0, each number up to the last at least once.
-    atoms : array of shape (n_atoms, n_features)
-        Where to start, orthonormal.
-    weights : Weights
-        What the terms count; the ridge (``ridge_of``) is above 0, unused without the term.
-    max_iter : int
-        The most passes: the best atoms for the codes, then a step of all codes.
-    tol : float
-        Stop when three passes together lower the objective by no more than this share of it.
-    scatter : {"full", "scalar"}
-        What the discriminative term is made of (``ksad_scatter``).
-    observer : PassObserver, optional
-        Told of every pass, and may stop after it.
+    - ``rows`` (n_samples, n_features): signals, those of a class one after another.
+    - ``labels`` (n_samples,): the class of every signal, ascending from 0, each number up to the
+      last at least once.
+    - ``atoms`` (n_atoms, n_features): where to start, orthonormal.
+    - ``weights``: what the terms count; the ridge (``ridge_of``) is above 0, unused without the
+      term.
+    - ``max_iter``: the most passes: the best atoms for the codes, then a step of all codes.
+    - ``tol``: stop when three passes together lower the objective by no more than this share of it.
+    - ``scatter``, {"full", "scalar"}: what the discriminative term is made of (``ksad_scatter``).
+    - ``observer``: told of every pass, and may stop after it.
     """
     energy = float(machine(rows).squared_norms(rows).sum())
     state = KSADState(atoms, soft_threshold(machine(rows).times(rows, atoms.T), weights.l1 / 2))
@@ -132,20 +124,10 @@ def step(
 ) -> tuple[Array, Scatter, float]:
     """Return better codes, their scatter, and the curvature a at which they were found.
 
-    Parameters
-    ----------
-    codes : array of shape (n_samples, n_atoms)
-        Q.
-    products : array of shape (n_samples, n_atoms)
-        Inner products X Z' of signals and atoms.
-    labels : array of shape (n_samples,)
-        As in ``learn_ksad``.
-    scatter : Scatter
-        That of the codes.
-    weights : Weights
-        What the terms count.
-    a : float
-        The curvature of the step before: the search begins at half of it.
+    - ``codes`` (n_samples, n_atoms): Q.
+    - ``products`` (n_samples, n_atoms): inner products X Z' of signals and atoms.
+    - ``scatter``: that of the codes.
+    - ``a``: the curvature of the step before: the search begins at half of it.
     """
     uphill = scatter.gradient(codes, labels)
     downhill = np.empty_like(codes)

@@ -145,19 +145,9 @@ def within_class_metric(
     An addition of ours to K-SAD: tr(S_W^-1 S_B) asks for this metric, and soft-threshold codes of
     an orthonormal dictionary cannot provide it.
 
-    Parameters
-    ----------
-    rows : array of shape (n_samples, n_features)
-        Signals, those of a class one after another.
-    labels : array of shape (n_samples,)
-        As in ``learn_ksad``.
-    shrinkage : float
-        e as a share of the mean eigenvalue of S, the mean scatter within classes.
-
-    Returns
-    -------
-    pair of symmetric arrays (n_features, n_features), or None
-        None where no class has two different rows: S is 0.
+    - ``rows`` (n_samples, n_features): signals, those of a class one after another.
+    - ``shrinkage``: e as a share of the mean eigenvalue of S, the mean scatter within classes.
+    - result: none where no class has two different rows: S is 0.
     """
     means = class_means(rows, np.bincount(labels))
     S = within_scatter(rows, means, labels) / len(rows)

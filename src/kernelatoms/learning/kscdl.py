@@ -70,12 +70,7 @@ class PlainStep(GradientStep):
 
     Atoms that no signal uses stay where they are.
 
-    Parameters
-    ----------
-    kernel, alpha, max_norm
-        As in ``GradientStep``.
-    step : float
-        The size, in units of 1 / L; see ``step_plainly``.
+    - ``step``: the size, in units of 1 / L; see ``step_plainly``.
     """
 
     def __init__(self, kernel: Kernel, alpha: float, max_norm: float | None, step: float) -> None:

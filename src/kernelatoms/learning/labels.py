@@ -47,12 +47,8 @@ def allocate_atoms(n_atoms: int, class_sizes: NDArray[np.intp]) -> NDArray[np.in
 
     What is left of whole numbers goes to the largest remainders, classes in order.
 
-    Parameters
-    ----------
-    n_atoms : int
-        From the number of classes to the number of rows.
-    class_sizes : array of shape (n_classes,)
-        Rows of every class, at least 1 each.
+    - ``n_atoms``: from the number of classes to the number of rows.
+    - ``class_sizes`` (n_classes,): rows of every class, at least 1 each.
     """
     ideal = n_atoms * class_sizes / class_sizes.sum()
     counts = np.clip(ideal.astype(np.intp), 1, class_sizes)
@@ -70,20 +66,11 @@ def class_atoms(
 ) -> Array:  # fmt: skip
     """Return atoms learned by K-SVD for every class by itself, class after class.
 
-    Parameters
-    ----------
-    X : array of shape (n_samples, n_features)
-        Signals.
-    labels : array of shape (n_samples,)
-        The number of their class.
-    counts : array of shape (n_classes,)
-        How many atoms each class gets.
-    n_nonzero : int
-        The most atoms a signal may use, where its class has so many.
-    max_iter, tol
-        As in ``learn``.
-    seeds : array of shape (n_classes,)
-        Seeds of the starts.
+    - ``X`` (n_samples, n_features): signals.
+    - ``labels`` (n_samples,): the number of their class.
+    - ``counts`` (n_classes,): how many atoms each class gets.
+    - ``n_nonzero``: the most atoms a signal may use, where its class has so many.
+    - ``seeds`` (n_classes,): seeds of the starts.
     """
 
     def learn_class(c: int) -> Array:

@@ -31,10 +31,7 @@ _INERTIA = 1e-12
 class Procrustes(AdditiveUpdate):
     """Turn an orthonormal dictionary to where it serves soft-threshold codes best.
 
-    Parameters
-    ----------
-    l1_weight : float
-        The weight of |W|_1 beside |X - W Z|^2, for the objective alone.
+    - ``l1_weight``: the weight of |W|_1 beside |X - W Z|^2, for the objective alone.
     """
 
     accepts: tuple[type, ...] = (Threshold,)

@@ -202,10 +202,7 @@ class DistanceKernel(KernelOfDistance):
 class FeatureKernel(Kernel):
     """A kernel made of a distance, of descriptors instead of rows: each row is described once.
 
-    Parameters
-    ----------
-    kernel : DistanceKernel or CentredKernel
-        The kernel of rows.
+    - ``kernel``: the kernel of rows.
     """
 
     kernel: KernelOfDistance

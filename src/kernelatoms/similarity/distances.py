@@ -79,10 +79,7 @@ class Distance:
 class UserDistance(Distance):
     """A user's object with ``describe`` and ``compare``, and whatever else of ``Distance`` it has.
 
-    Parameters
-    ----------
-    given : object
-        The user's object.
+    - ``given``: the user's object.
     """
 
     given: Any
@@ -319,19 +316,10 @@ def as_rows(rows: Any) -> Array:
 def mean_of_pairs(distance: Any, rows: Array, power: float = 1) -> float:
     """Return the mean of d^power over pairs of different rows, at most 256, evenly spaced.
 
-    Parameters
-    ----------
-    distance : Distance
-        A settled distance.
-    rows : array of shape (n, n_features)
-        Training rows.
-    power : float
-        Of the distance.
-
-    Returns
-    -------
-    float
-        0 for a single row.
+    - ``distance``: a settled distance.
+    - ``rows`` (n, n_features): training rows.
+    - ``power``: of the distance.
+    - result: 0 for a single row.
     """
     some = np.unique(np.linspace(0, len(rows) - 1, _ROWS_LOOKED_AT).astype(np.intp))
     A = distance.featurize(rows[some])

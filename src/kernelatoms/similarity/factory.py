@@ -196,12 +196,7 @@ def check_machine(kernel: Kernel, X: Array) -> None:
 def check_kernel(kernel: Kernel, X: Array) -> None:
     """Try a kernel that is not the library's on a few rows; refuse one that contradicts itself.
 
-    Parameters
-    ----------
-    kernel : Kernel
-        The kernel.
-    X : array of shape (n, n_features)
-        Complete rows.
+    - ``X`` (n, n_features): complete rows.
     """
     if isinstance(kernel, NamedKernel | PrecomputedKernel):
         return

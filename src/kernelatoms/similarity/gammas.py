@@ -31,14 +31,7 @@ def check_gamma(gamma: Any, *, words: tuple[str, ...] = GAMMA_WORDS) -> None:
 def gamma_by_variance(X: Array) -> float:
     """Return 1 / (n_features * X.var()) as scikit-learn's ``SVC``; 1 where all values are equal.
 
-    Parameters
-    ----------
-    X : array of shape (n, n_features)
-        Rows. Missing values (NaN) are left out of the variance.
-
-    Returns
-    -------
-    float
+    - ``X`` (n, n_features): rows. Missing values (NaN) are left out of the variance.
     """
     n_features = X.shape[1]
     lowest, highest = float(X.min()), float(X.max())
@@ -53,14 +46,7 @@ def gamma_by_variance(X: Array) -> float:
 def gamma_by_norms(X: Array) -> float:
     """Return 1 over the mean squared norm of rows; 1 where all values are 0.
 
-    Parameters
-    ----------
-    X : array of shape (n, n_features)
-        Rows. Missing values (NaN) are left out of the mean of all squares.
-
-    Returns
-    -------
-    float
+    - ``X`` (n, n_features): rows. Missing values (NaN) are left out of the mean of all squares.
     """
     n_features = X.shape[1]
     X = X[~np.isnan(X)]
@@ -83,16 +69,8 @@ def _one_over(mean_square: Callable[[Array], Any], X: Array, n_features: int) ->
 def gamma_by_mean(mean: float, at_mean: float = 1.0) -> float:
     """Return the gamma that makes ``at_mean`` of the mean of what it multiplies; 1 if that is 0.
 
-    Parameters
-    ----------
-    mean : float
-        The mean of what gamma multiplies, over pairs of rows.
-    at_mean : float
-        -log k(x, y) of rows at the mean distance.
-
-    Returns
-    -------
-    float
+    - ``mean``: the mean of what gamma multiplies, over pairs of rows.
+    - ``at_mean``: -log k(x, y) of rows at the mean distance.
     """
     if mean == 0:
         return 1.0
@@ -114,17 +92,10 @@ def _gamma(number: Any, size: float) -> float:
 def mean_over_pairs(sizes_of: Callable[[Array, Array], Array], X: Array) -> float:
     """Return the mean of what a function says of pairs of rows, at most 256, evenly spaced.
 
-    Parameters
-    ----------
-    sizes_of : callable
-        Takes two arrays of rows (n, n_features), and returns a number for each pair (n,).
-    X : array of shape (n, n_features)
-        Rows; those with missing values (NaN) are left out.
-
-    Returns
-    -------
-    float
-        0 for a single row.
+    - ``sizes_of``: takes two arrays of rows (n, n_features), and returns a number for each pair
+      (n,).
+    - ``X`` (n, n_features): rows; those with missing values (NaN) are left out.
+    - result: 0 for a single row.
     """
     chosen = np.linspace(0, len(X) - 1, min(len(X), _ROWS_OF_SPREAD)).astype(np.intp)
     rows = X[chosen].astype(np.float64)

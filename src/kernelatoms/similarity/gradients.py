@@ -54,20 +54,10 @@ class Slopes(NamedTuple):
 def gradient_in_plane(weights: Any, X: Array, Y: Array, slopes: Slopes) -> Array:
     """Return the sums over i of weights[i, j] (a x_i + b y_j), one row for every j.
 
-    Parameters
-    ----------
-    weights : array or CSR array of shape (n, m)
-        The weight of every pair.
-    X : array of shape (n, n_features)
-        Rows that stand still.
-    Y : array of shape (m, n_features)
-        Rows that move.
-    slopes : Slopes
-        a and b.
-
-    Returns
-    -------
-    array of shape (m, n_features)
+    - ``weights`` (n, m): the weight of every pair.
+    - ``X`` (n, n_features): rows that stand still.
+    - ``Y`` (m, n_features): rows that move.
+    - ``slopes``: a and b.
     """
     gradient = np.asarray(weighted_values(weights, slopes.along_x).T @ X)
     if slopes.along_y is not None:

@@ -22,13 +22,10 @@ Array = NDArray[Any]
 class UserKernel(Kernel):
     """A user's function or object, checked on every call.
 
-    Parameters
-    ----------
-    given : callable or object
-        A function of two matrices, or an object with ``values`` or ``__call__`` and whatever else
-        of ``Kernel`` it has: ``diag``, ``slopes``, ``values_from_parts``, ``semidefinite``, ...
-    params : mapping
-        Further arguments of a function.
+    - ``given``: a function of two matrices, or an object with ``values`` or ``__call__`` and
+      whatever else of ``Kernel`` it has: ``diag``, ``slopes``, ``values_from_parts``,
+      ``semidefinite`` ...
+    - ``params``: further arguments of a function.
     """
 
     given: Any
