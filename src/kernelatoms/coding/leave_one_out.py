@@ -32,7 +32,6 @@ from kernelatoms.coding.class_residuals import (
 from kernelatoms.coding.robust import RobustDictionary
 from kernelatoms.engine import machine, to_numpy
 from kernelatoms.features.linear_algebra import eigh
-from kernelatoms.similarity.base import check_flag
 
 Array = NDArray[Any]
 
@@ -49,7 +48,7 @@ def best_mu(
     psi: Array | None = None,
     unit: bool = False,
 ) -> tuple[float, float]:
-    """Return the weight of |w|^2 under which most rows are classified right by all others.
+    """Return the weight of |w|^2 under which all other rows classify most rows correctly.
 
     - ``gram`` (n, n): G, inner products of the rows; symmetric.
     - ``labels`` (n,): their classes, ascending, 0 to n_classes - 1.
@@ -70,30 +69,9 @@ def best_mu(
         parts = rows.parts(rows.codes(multiple * scale), members)
         return float(np.mean(parts.shares(np.dtype(np.float64)).argmax(axis=1) == labels))
 
-    # On the house's threads, each with a BLAS of one: a threaded one waits for busy cores.
+    # On our threads, each with one BLAS thread: a threaded BLAS waits for busy cores.
     found = machine(rows.A).each(right, MULTIPLES)
     return _middle_of_best(found) * scale, max(found)
-
-
-def left_out_codes(
-    gram: Array,
-    mu: float,
-    *,
-    projected: bool = False,
-    psi: Array | None = None,
-    unit: bool = False,
-) -> Array:
-    """Return the ridge code of every row over all other rows, (n, n) with zeros on the diagonal.
-
-    - ``gram`` (n, n): G, inner products of the rows.
-    - ``mu``: weight of |w|^2, above 0.
-    - ``projected``: whether rows are seen through a projection of their kernel values.
-    - ``psi`` (n, n_components): that projection; None is the identity.
-    - ``unit``: whether rows so seen are scaled to unit norm.
-    """
-    check_flag("projected", projected)
-    check_flag("unit", unit)
-    return _Rows(gram, projected, psi, unit).codes(mu)
 
 
 class _Rows:
@@ -179,7 +157,7 @@ def best_local_mu(
     *,
     columns: bool,
 ) -> float:
-    """Return the weight of |w|^2 under which most rows are classified right by their neighbours.
+    """Return the weight of |w|^2 under which neighbours classify most rows correctly.
 
     - ``grams``, ``corrs``, ``energies`` (n, K, K), (n, K) and (n,): inner products of each row's
       neighbours, itself not among them, of the row with these, and of the row with itself.
