@@ -16,7 +16,7 @@ from kernelatoms import (
     residual_norms,
     sparse_encode,
 )
-from kernelatoms.coding import gram_policy as sizes
+from kernelatoms.coding import problem as sizes
 from kernelatoms.engine.cpu import l1, products
 
 

@@ -5,7 +5,6 @@ What pursuits take and return:
 - ``atom_products``: inner products of atoms, and of signals with atoms, computed once.
 - ``problem``: what a pursuit sees of signals and atoms (Gram matrix, correlations, energies).
 - ``codes``: what a pursuit returns.
-- ``gram_policy``: when the Gram matrix of all atoms is worth computing.
 - ``tiny``: signals whose squares underflow float64.
 
 Pursuits:

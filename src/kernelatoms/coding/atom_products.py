@@ -1,13 +1,13 @@
-"""Dictionaries as pursuits see them: inner products of atoms, computed once.
+"""Inner products of atoms, and of signals with atoms, each computed once.
 
 ``LinearAtoms`` are rows, compared by x'y; ``KernelAtoms`` are vectors of a feature space. Both
-answer the same questions, for all atoms, for some of them, or for each signal's own candidates:
+return, for all atoms, for some of them, or for each signal's own candidates:
 
 - ``inner(X)``: <x, d> for all rows and atoms; ``energy(X)``: <x, x>;
 - ``gram``: <d, d'> for all pairs; ``norms2``: its diagonal; ``gram_rows(atoms)``: some of its rows;
 - ``local(X, candidates)``: the small Gram matrix of each row's own candidates and <x, d> with them.
 
-Whatever is expensive is kept, so an estimator that keeps its atoms (``remembered``) pays once.
+Expensive results are cached, so an estimator that keeps its atoms computes them once.
 
 See docs/decisions/019-kernel-blind-pursuits.md.
 """
@@ -34,7 +34,7 @@ _ROWS_AT_ONCE = 256
 
 
 class Atoms(Protocol):
-    """Vectors that signals are written in, known through inner products."""
+    """Vectors of which signals are combinations, known through inner products."""
 
     n_atoms: int
     dtype: np.dtype[Any]
@@ -167,10 +167,10 @@ class LinearAtoms:
         return np.ldexp(products.astype(np.float64), exponents[:, None])
 
     def check_semidefinite(self) -> None:
-        """Nothing to refuse: x'y is positive semi-definite."""
+        """Do nothing: x'y is positive semi-definite."""
 
     def _check_norms(self, norms2: Array) -> None:
-        """Refuse atoms whose squares leave the range of numbers, but for zeros."""
+        """Refuse atoms other than 0 whose squares overflow or underflow."""
         if machine(norms2).all_ordinary(norms2, self.dtype):
             return
         numbers = np.finfo(self.dtype)
@@ -187,9 +187,10 @@ class LinearAtoms:
 
 
 class KernelAtoms:
-    """Vectors of a feature space as atoms; their Gram matrix, where it is known better.
+    """Vectors of a feature space as atoms.
 
-    Learners know it from coordinates, more accurately than from kernel values of anchors.
+    Learners pass the Gram matrix ``gram`` from coordinates, which is more accurate than from kernel
+    values of anchors.
     """
 
     def __init__(self, expansion: Expansion, gram: Array | None = None) -> None:
@@ -312,7 +313,7 @@ class KernelAtoms:
         return out
 
     def _check_underflow(self, X: Array, energy: Array) -> Array:
-        """Refuse rows whose k(x, x) are above 0, but no numbers of this type."""
+        """Refuse rows whose k(x, x) is above 0 but underflows this type."""
         numbers = np.finfo(energy.dtype)
         doubtful = np.flatnonzero(energy < numbers.tiny / (100 * numbers.eps) ** 2)
         if not len(doubtful):
@@ -321,8 +322,8 @@ class KernelAtoms:
         sizes = np.abs(rows).max(axis=1, keepdims=True)
         near_one = rows / np.where(sizes > 0, sizes, 1)
         there = self.kernel.diag(rows)
-        # What is 0 here and not at a size near 1 is lost in float64 too, if size is all there is
-        # to it: a kernel with another origin is 0 at a row for its place.
+        # 0 here but not at a size near 1: lost in float64 too. Not so for a kernel that is not 0 at
+        # the zero row: it may be 0 at a row because of where that is.
         by_size = self.kernel.diag(np.zeros_like(rows[:1]))[0] == 0
         lost = (there == 0) & (self.kernel.diag(near_one) > 0) & by_size
         if ((there > 0) | lost).any():
@@ -345,7 +346,7 @@ class KernelAtoms:
 
 def _finite(K: Array) -> Array:
     """Return kernel values; refuse infinite and undefined ones."""
-    # A sum is faster than a look at every value, and NaN and infinity get through it.
+    # A sum is faster than a test of every value, and propagates NaN and infinity.
     with np.errstate(over="ignore", invalid="ignore"):
         total = np.sum(K)
     if not np.isfinite(total) and not np.isfinite(K).all():
@@ -361,7 +362,7 @@ def _checked(gram: Array) -> Array:
 def check_eigenvalues(gram: Array) -> None:
     """Refuse a Gram matrix with negative eigenvalues: a pursuit over it has no minimum.
 
-    n^3 / 3 operations, so only for kernels that may be at fault.
+    Takes n^3 / 3 operations, so only kernels that may be indefinite are checked.
     """
     if not len(gram):
         return

@@ -21,7 +21,7 @@ from kernelatoms.engine import is_array, machine, to_numpy
 
 Array = NDArray[Any]
 
-# A share of a signal's energy that rounding of inner products may change in its residual.
+# The share of a signal's energy by which rounding of inner products may change its residual.
 _MOST_DOUBT = 1e-6
 
 
@@ -30,12 +30,11 @@ def class_residuals(
 ) -> Array:
     """Return |x - D_c w_c|^2 for every signal and class.
 
-    - ``codes``: what codes the signals.
     - ``owner`` (n_atoms,): the class of every atom, from 0 to n_classes - 1. A class may own no
       atoms.
-    - result (n_signals, n_classes): less the signal's own energy, where the problem does not
-      know it. Where signals of a linear problem miss values, what is left of their observed
-      entries. No more than 10 eps of a signal's energy counts as 0.
+    - result (n_signals, n_classes): less the signal's energy, where the problem does not know it;
+      over the observed entries, where signals of a linear problem miss values. Residuals of at
+      most 10 eps of a signal's energy count as 0.
     """
     owner = _checked(problem, codes, owner, n_classes)
     parts = split_missing(problem)
@@ -52,7 +51,7 @@ def class_residuals(
 def _complete_residuals(
     problem: CodingProblem, codes: Codes, owner: NDArray[np.int64], n_classes: int
 ) -> Array:
-    """Return residuals; those of long codes, whose squares float32 would blur, from float64."""
+    """Return residuals; those of codes with large coefficients are computed in float64."""
     out = _residuals(problem, codes, owner, n_classes)
     if not problem.gains_digits or isinstance(codes, DenseCodes):
         return out
@@ -65,7 +64,7 @@ def _complete_residuals(
 
 
 def _long_codes(problem: CodingProblem, codes: Codes) -> NDArray[np.intp]:
-    """Return the signals whose codes are so long that rounding shows: see ``greedy_loops``."""
+    """Return the signals whose codes are so large that rounding shows: see ``greedy_loops``."""
     indptr, indices, values = _nonzeros(codes, np.dtype(np.float64))
     squares = as_csr(values * values, indices, indptr, problem.n_atoms)
     sizes2 = (squares @ problem.norms2.astype(np.float64)[:, None])[:, 0]
@@ -143,7 +142,7 @@ def _observed_residuals(
 def _checked(
     problem: CodingProblem, codes: Codes, owner: NDArray[np.intp], n_classes: int
 ) -> NDArray[np.int64]:
-    """Return the owners as int64; what the compiled loops would read must be there."""
+    """Return the owners as int64; refuse what would make compiled loops read out of bounds."""
     shape = (codes.n_signals, codes.n_atoms)
     if shape != (problem.n_signals, problem.n_atoms):
         raise ValueError(
@@ -174,7 +173,7 @@ def _nonzeros(codes: Codes, dtype: np.dtype[Any]) -> tuple[Array, Array, Array]:
 
 
 def members_of(owner: NDArray[np.int64], n_classes: int) -> list[slice | NDArray[np.intp]]:
-    """Return the atoms of every class, as slices where classes are in order: no copies then."""
+    """Return the atoms of every class, as slices if classes are in order, to avoid copies."""
     owner = to_numpy(owner)
     if (np.diff(owner) >= 0).all():
         edges = np.searchsorted(owner, np.arange(n_classes + 1))
@@ -203,10 +202,10 @@ class ClassParts:
     def shares(self, dtype: np.dtype[Any]) -> Array:
         """Return how well each class fits, 1 / r_c^2 over the sum of all: (n, n_classes).
 
-        A residual below 10 eps of the energy, with the eps of ``dtype``, is not told from that.
-        All classes are alike where none has a part.
+        A residual below 10 eps of the energy, with the eps of ``dtype``, counts as that much. All
+        classes have equal shares where none has a part.
         """
-        # Over the largest first: squares of small parts may be no numbers.
+        # Divided by the largest first: squares of small parts may underflow.
         largest = self.norms2.max(axis=1, keepdims=True)
         parts = self.norms2 / np.maximum(largest, np.finfo(np.float64).tiny)
         return shares_of(self.residuals2, self.energies, dtype, parts)
@@ -217,12 +216,11 @@ def shares_of(
 ) -> Array:
     """Return parts / left over the sum of all classes: (n, n_classes).
 
-    - ``left`` (n, n_classes): what each class leaves of a signal, a squared norm. Below 10 eps of
-      the energy, with the eps of ``dtype``, it is not told from that.
+    - ``left`` (n, n_classes): squared residuals of each class. Below 10 eps of the energy, with the
+      eps of ``dtype`` (that of the signals), they count as that much.
     - ``energies`` (n,): squared norms of the signals.
-    - ``dtype``: that of the signals.
-    - ``parts`` (n, n_classes): what classes have in the code, at most 1. Where all have nothing,
-      all are alike.
+    - ``parts`` (n, n_classes): shares of the classes in the code, at most 1. Where all are 0, the
+      results are equal.
     """
     smallest = 10 * float(np.finfo(dtype).eps) * energies.astype(np.float64, copy=False)
     floor = np.maximum(smallest, np.finfo(np.float64).tiny)[:, None]
@@ -235,7 +233,7 @@ def shares_of(
 def parts_of_dense_codes(
     corr: Array, energies: Array, weights: Array, members: Members, grams: list[Array]
 ) -> ClassParts:
-    """Return what classes leave of signals, from inner products alone.
+    """Return residuals of classes, from inner products alone.
 
     - ``corr`` (n, n_atoms): inner products of signals and atoms, float64.
     - ``energies`` (n,): squared norms of the signals.
@@ -253,7 +251,7 @@ def parts_of_dense_codes(
 def parts_of_sparse_codes(
     problem: CodingProblem, codes: Codes, labels: NDArray[np.intp], n_classes: int
 ) -> ClassParts:
-    """Return what classes leave of a problem's signals, of codes with few nonzeros.
+    """Return residuals of classes for codes with few nonzeros.
 
     - ``problem``: signals and atoms; energies must be known.
     - ``labels`` (n_atoms,): the class of every atom.
@@ -284,9 +282,8 @@ def _norms_of_parts(codes: Any, labels: NDArray[np.intp], n_classes: int) -> Arr
 def parts_of_vectors(
     signals: Array, atoms: Array, weights: Array, labels: NDArray[np.intp], n_classes: int
 ) -> ClassParts:
-    """Return what classes leave of explicit signals (n, n_entries) over atoms of the same entries.
+    """Return residuals of classes for explicit signals (n, n_entries) and atoms.
 
-    - ``signals``, ``atoms`` (n, n_entries) and (n_atoms, n_entries): vectors.
     - ``weights`` (n, n_atoms): codes.
     - ``labels`` (n_atoms,): the class of every atom.
     """
@@ -303,11 +300,11 @@ def parts_of_vectors(
 def nearest_probabilities(scores: Array) -> Array:
     """Return the probabilities nearest to scores, row by row: (n, n_classes).
 
-    Scores that regress on marks of classes are estimates of probabilities already, but for those
-    below 0 and sums other than 1. Their projection onto the simplex keeps the order of classes:
+    Scores from a regression on class indicators estimate probabilities, but may be negative and
+    need not sum to 1. Their projection onto the simplex keeps the order of classes:
     p_c = max(s_c - t, 0), with the t that makes the sum 1.
     """
-    # Less the largest, which changes no projection: 1 is no number beside a very large score.
+    # Subtracting the largest changes no projection, and 1 would be lost beside a large score.
     scores = scores.astype(np.float64) - scores.max(axis=1, keepdims=True)
     falling = -np.sort(-scores, axis=1)
     counts = np.arange(1, scores.shape[1] + 1)

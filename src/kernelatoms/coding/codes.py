@@ -63,8 +63,9 @@ class Codes:
         """Return the same codes with coefficients in another type."""
         if self.dtype == dtype:
             return self
-        values = getattr(self, self._coefficients)
-        return replace(self, **{self._coefficients: _rounded(self, values, np.dtype(dtype))})
+        values = _rounded(self, getattr(self, self._coefficients), np.dtype(dtype))
+        changed: dict[str, Any] = {self._coefficients: values}
+        return replace(self, **changed)
 
     def take(self, rows: NDArray[np.intp]) -> Self:
         """Return the codes of some signals."""
@@ -172,7 +173,7 @@ class DenseCodes(Codes):
 
 
 def _rounded(codes: Codes, values: Array, dtype: np.dtype[Any]) -> Array:
-    """Return the coefficients in another type, or refuse what it has no numbers for."""
+    """Return the coefficients in another type, or refuse if they overflow or underflow."""
     with np.errstate(over="ignore", under="ignore"):
         rounded = values.astype(dtype)
     if not np.isfinite(rounded).all():
@@ -193,7 +194,7 @@ def _rounded(codes: Codes, values: Array, dtype: np.dtype[Any]) -> Array:
 
 
 def stack_rows(parts: Sequence[tuple[NDArray[np.intp], Codes]]) -> Codes:
-    """Return codes of one kind, greedy, as one: ``parts`` holds signal numbers and their codes."""
+    """Return greedy codes of one kind as one; ``parts`` holds signal numbers and their codes."""
     n_signals = sum(len(rows) for rows, _ in parts)
     first = parts[0][1]
     error = np.empty(n_signals, first.error.dtype)
@@ -213,7 +214,7 @@ def stack_rows(parts: Sequence[tuple[NDArray[np.intp], Codes]]) -> Codes:
 
 def replace_rows(codes: Codes, rows: NDArray[np.intp], others: Codes) -> Codes:
     """Return greedy codes with those of some signals, ascending, replaced by others of the kind."""
-    numbers = {}  # one each
+    numbers = {}  # one per signal
     for name in ("error", "gap", "n_passes", "n_updates"):
         old, new = getattr(codes, name), getattr(others, name)
         if old is not None:
@@ -269,12 +270,12 @@ def stacked_csr(parts: Sequence[Any]) -> Any:
 
 
 def row_starts(counts: NDArray[np.integer]) -> NDArray[np.int64]:
-    """Return where rows of so many nonzeros begin, and where the last ends."""
+    """Return where rows with these numbers of nonzeros begin, and where the last ends."""
     return np.concatenate([np.zeros(1, np.int64, like=counts), np.cumsum(counts)])
 
 
 def dense_as_csr(weights: Array) -> Any:
-    """Return the numbers of a matrix that are not 0 as a CSR matrix."""
+    """Return the nonzeros of a matrix as a CSR matrix."""
     if not is_device_array(weights):
         return scipy.sparse.csr_array(weights)
     rows, columns = np.nonzero(weights)

@@ -75,7 +75,7 @@ def best_mu(
 
 
 class _Rows:
-    """Training rows as atoms: A of the atoms, and what row i takes with it: rows of G and Ht."""
+    """Training rows as atoms: A of the atoms, and the terms of row i: rows of G and Ht."""
 
     def __init__(self, gram: Array, projected: bool, psi: Array | None, unit: bool) -> None:
         self.projected = projected
@@ -131,7 +131,7 @@ class _Rows:
         return x - inner[:, :1] * Mg - inner[:, 1:] * Mh
 
     def parts(self, codes: Array, members: Members) -> ClassParts:
-        """Return what classes leave of rows, each coded over the others."""
+        """Return residuals of classes for rows that are coded over all others."""
         A = self.A
         grams = [A[own, own] for own in members]
         found = parts_of_dense_codes(A, np.diagonal(A), codes, members, grams)
@@ -139,7 +139,7 @@ class _Rows:
             return found
         G, Ht, s = self.G, self.Ht, self.s[:, None]
         g_own, h_own = np.diagonal(G)[:, None], np.diagonal(Ht)[:, None]
-        # What its own term adds to the residual y - D_c w_c is psi_i (G_ii - g'w_c): take it off.
+        # The row's own term adds psi_i (G_ii - g'w_c) to the residual y - D_c w_c: subtract it.
         along_g = g_own - np.stack([np.vecdot(codes[:, own], G[:, own]) for own in members], 1)
         along_h = h_own - np.stack([np.vecdot(codes[:, own], Ht[:, own]) for own in members], 1)
         residuals2 = found.residuals2 - 2 * along_g * along_h + s * along_g**2
@@ -192,14 +192,14 @@ def _middle_of_best(right: Sequence[float]) -> float:
 ROBUST_MULTIPLES = tuple(10.0**-power for power in range(7))
 #: Of rows as they are: smaller weights gain nothing on whole rows and lose much on hidden parts.
 ROW_MULTIPLES = ROBUST_MULTIPLES[:3]
-# A row counts by log(r_other / r_own), its own class's residual and the least of others, cut here:
-# some hundred rows tell more so than by right and wrong alone.
+# A row counts by log(r_other / r_own), its own class's residual and the least of others, clipped
+# here: with some hundred rows this says more than the number of correct ones.
 _CLEAR = 0.3
-# A larger weight, under which hidden parts of a signal do less harm, may lose this much of 1.
+# A larger weight, with which occluded parts of a signal do less harm, may lose this much of 1.
 _MARGIN = 0.01
-# The multiple where rows left out tell nothing.
+# The multiple if held-out rows do not help to choose.
 _UNKNOWN = 0.01
-# Answers are the same at a hundredth of this gap.
+# The choice is the same at a hundredth of this gap.
 _GAP = 1e-3
 
 
@@ -215,10 +215,10 @@ class LeftOut(NamedTuple):
 def best_robust_mu(
     parts: Sequence[LeftOut], n_classes: int, multiples: Sequence[float] = ROBUST_MULTIPLES
 ) -> float:
-    """Return the largest weight of |w|^2 that tells rows left out nearly as clearly as the best.
+    """Return the largest weight of |w|^2 that classifies held-out rows nearly as well as the best.
 
-    These rows are whole, and do not tell what hidden parts need: of weights that do equally well on
-    them the largest is safest.
+    These rows have no occluded parts, for which larger weights are safer: so of weights that do
+    equally well on them the largest is taken.
 
     - ``parts``: rows and what they are coded over.
     - ``multiples``: weights that are tried, falling.
@@ -242,15 +242,15 @@ def best_robust_mu(
 
 
 def _clear(part: LeftOut, dictionary: RobustDictionary, n_classes: int) -> Array:
-    """Return how clearly rows are told: from -1, clearly taken for another class, to 1."""
+    """Return how clearly rows are classified: from -1, clearly as another class, to 1."""
     found = dictionary.code_quietly(part.rows, _GAP)
-    trusted = part.rows - found.errors
-    classes = parts_of_vectors(trusted, part.atoms, found.weights, part.owners, n_classes)
+    explained = part.rows - found.errors
+    classes = parts_of_vectors(explained, part.atoms, found.weights, part.owners, n_classes)
     residuals = classes.residuals()
     at = (np.arange(len(residuals)), part.labels)
     own = residuals[at]
     residuals[at] = np.inf
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.log(residuals.min(axis=1)) - np.log(own)
-    ratio[np.isnan(ratio)] = 0.0  # no class has a part, or two fit exactly: not told
+    ratio[np.isnan(ratio)] = 0.0  # no class has a part, or two fit exactly: undecided
     return np.clip(ratio, -_CLEAR, _CLEAR) / _CLEAR

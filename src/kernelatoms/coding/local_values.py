@@ -1,4 +1,4 @@
-"""Kernel values of rows and their own candidates, computed for these alone.
+"""Kernel values of rows and their own candidates, and no others.
 
 See docs/decisions/027-local-problems.md.
 """

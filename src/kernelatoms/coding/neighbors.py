@@ -23,7 +23,7 @@ from kernelatoms.similarity import make_distance
 from kernelatoms.similarity.missing import rows_with_missing
 
 Array = NDArray[Any]
-#: Descriptors of rows, one array for every part of a distance.
+#: Descriptors of rows, one array per part of a distance.
 Features = tuple[Any, ...]
 
 # Signals and atoms compared at once: enough for BLAS, and a few MiB of distances.
@@ -73,7 +73,7 @@ def _as_rows(problem: CodingProblem) -> tuple[Array, Array] | None:
         return None
     if len(rows_with_missing(signals)):
         if isinstance(problem, LinearProblem):
-            raise ValueError("Signals whose neighbours are asked for must have no missing values.")
+            raise ValueError("Signals must have no missing values to search for their neighbours.")
         return None
     engine = machine(signals)
     if signals.dtype != atoms.dtype or not (
@@ -105,12 +105,10 @@ def _nearest_rows(signals: Array, atoms: Array, found: NDArray[np.int32]) -> Non
 
 
 def featurize_by(distance: Any, rows: Array) -> Features:
-    """Return what ``nearest_by`` and ``refine`` compare: descriptors, by every part of a distance.
+    """Return the descriptors that ``nearest_by`` and ``refine`` compare, per part of a distance.
 
-    - ``distance``: a name, or an object with ``featurize(rows)`` and ``compare(A, B)``. A union of
-      distances has several ``parts``, which are such objects; others are their own only part.
-    - ``rows`` (n, n_features): signals or atoms.
-    - result: descriptors of all rows, one for every part.
+    ``distance`` is a name, or an object with ``featurize(rows)`` and ``compare(A, B)``. A union of
+    distances has several ``parts``; others are their own only part.
     """
     return tuple(part.featurize(rows) for part in _parts(distance))
 
@@ -118,8 +116,7 @@ def featurize_by(distance: Any, rows: Array) -> Features:
 def nearest_by(distance: Any, A: Features, B: Features, n_neighbors: int) -> NDArray[np.int32]:
     """Return the atoms nearest to every signal by a distance, nearest first, ties by number.
 
-    - ``A``: signals, described: n.
-    - ``B``: atoms, described: m.
+    - ``A``, ``B``: descriptors of n signals and m atoms, by ``featurize_by``.
     - ``n_neighbors``: K, from 1 to m.
     - result (n, K): A union holds the K nearest by each part: first the nearest by every part in
       turn, then the second, and so on, each atom once; -1 fills the end.
@@ -160,9 +157,8 @@ def refine(
 ) -> NDArray[np.int32]:
     """Return the nearest of every signal's own candidates: Alg. 4 of the KCRC-LCD paper.
 
-    - ``distance``: the fine distance, as of ``featurize_by``.
-    - ``A``: signals, described: n.
-    - ``B``: atoms, described.
+    - ``distance``: the fine distance.
+    - ``A``, ``B``: descriptors of n signals and of the atoms, by ``featurize_by``.
     - ``candidates`` (n, K_c): the atoms nearest by a coarse distance; -1 pads shorter lists.
     - ``n_neighbors``: K, from 1 to K_c.
     """
@@ -239,15 +235,15 @@ def check_n_neighbors(n_neighbors: Any, most: int) -> None:
         raise ValueError(f"n_neighbors must be from 1 to {most}, got {n_neighbors}.")
 
 
-# Rows are turned to unit norm where the angle between them is what counts.
+# Rows are scaled to unit norm for distances that depend on the angle only.
 _UNIT_ROWS = {"l2": False, "correlation": True}
 
 
 class ApproximateNeighbors:
-    """An index of atoms, made once, that finds most of the nearest ones.
+    """An index of atoms that finds most of the nearest ones.
 
     The same ``random_state`` finds the same neighbours with the same number of threads. Queries run
-    on one thread where ``n_threads()`` says so, else on all that numba has.
+    on one thread if ``n_threads()`` is 1, else on all of numba's.
 
     - ``atoms`` (n_atoms, n_features): rows without missing values.
     - ``distance``, {"l2", "correlation"}: the names of these distances; others are searched for
@@ -293,7 +289,7 @@ class ApproximateNeighbors:
         return np.asarray(found, np.int32)
 
     def _rows(self, rows: Array) -> Array:
-        """Return rows as they are compared, float32 as pynndescent has them."""
+        """Return rows as they are compared, in float32 as pynndescent stores them."""
         return np.ascontiguousarray(
             machine(rows).unit_rows(rows) if self._unit else rows, np.float32
         )

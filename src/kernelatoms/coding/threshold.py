@@ -1,11 +1,11 @@
-"""Codes by thresholding: every inner product with an atom, shrunk towards 0.
+"""Codes by thresholding: inner products with the atoms, shrunk towards 0.
 
     w = soft(b, alpha) = sign(b) max(|b| - alpha, 0),    b = D'x
 
-minimises 1/2 |x - D w|^2 + alpha |w|_1 where the atoms are orthonormal: the problem then falls
-apart into one for every atom (Proposition 1 of the K-SAD paper, whose beta_1 beside the whole
-square is twice this alpha). Over other atoms it is a cheap code and no minimum: ``lasso`` finds
-that.
+minimises 1/2 |x - D w|^2 + alpha |w|_1 if the atoms are orthonormal, because the problem then
+separates into one per atom (Proposition 1 of the K-SAD paper, whose beta_1 beside the whole square
+is twice this alpha). Over other atoms it is a cheap code and not the minimum, which ``lasso``
+finds.
 """
 
 from typing import Any
@@ -24,7 +24,7 @@ Array = NDArray[Any]
 
 
 def soft_threshold(values: Array, alpha: float, *, positive: bool = False) -> Array:
-    """Return values drawn towards 0 by ``alpha``; those that would pass it are 0.
+    """Return values shrunk towards 0 by ``alpha``; those below ``alpha`` in size become 0.
 
     - ``values`` (...): any numbers.
     - ``alpha``: at least 0.
@@ -95,7 +95,7 @@ def is_orthonormal(gram: Array) -> bool:
 def _left(
     problem: CodingProblem, start: int, stop: int, corr: Array, codes: Array, quadratic: Array
 ) -> Array:
-    """Return |x - D w|^2 = |x|^2 - 2 b'w + w'G w; what is nothing but rounding becomes 0."""
+    """Return |x - D w|^2 = |x|^2 - 2 b'w + w'G w; rounding becomes 0."""
     left = quadratic - 2 * np.vecdot(corr, codes, dtype=np.float64)
     if not np.isfinite(left).all():
         raise ValueError("The inner products of signals and atoms overflow; scale them down.")
