@@ -24,7 +24,7 @@ from kernelatoms import (
 )
 from kernelatoms.files.models import ModelFileError
 from kernelatoms.similarity import KERNELS, RBFKernel, kernel_from_path, make_kernel
-from similarity import user_kernels as users
+from similarity import users
 
 LEARNERS = [
     KernelLinearizer(n_landmarks=15, random_state=0),

@@ -25,7 +25,7 @@ from kernelatoms.similarity import (
 from kernelatoms.similarity.distances import Mahalanobis
 from kernelatoms.similarity.factory import check_gradient
 from kernelatoms.similarity.inner import CosineKernel, PolynomialKernel
-from similarity.user_kernels import Gauss, Intersection, inner
+from similarity.users import Gauss, Intersection, inner
 
 POLY = PolynomialKernel(0.4, 3, 0.5)
 TANGENT = DistanceKernel(make_distance("tangent", image_shape=(2, 2)), 0.2, 1)
