@@ -272,7 +272,7 @@ class TestSubspaceClassifier:
         model = registered(**ROW.small).fit(X, y)
         before = pickle.dumps(copy.deepcopy(vars(model)))
         for bad in (np.full_like(wider, np.nan), wider[:3]):
-            with pytest.raises(ValueError, match="NaN|inconsistent"):
+            with pytest.raises(ValueError, match=r"NaN|inconsistent"):
                 model.fit(bad, labels)
             assert pickle.dumps(copy.deepcopy(vars(model))) == before
 

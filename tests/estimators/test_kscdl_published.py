@@ -13,7 +13,7 @@ from sklearn.utils.estimator_checks import check_estimator
 from kernelatoms import KSCDL, ClassDictionaryClassifier, load_model, save_model, sparse_encode
 from kernelatoms.coding import OMP, GivenProblem, LinearProblem, fksc, ksc
 from kernelatoms.coding.pursuits import KSC
-from kernelatoms.learning.loop import Updated, learn
+from kernelatoms.learning.loop import UpdateResult, learn
 from kernelatoms.learning.state import LearnerState
 from kernelatoms.similarity.factory import names_of_kernels
 from oracles import kscdl as book
@@ -107,7 +107,7 @@ class Halving:
     takes = (OMP,)
 
     def apply(self, rows, codes, dictionary):
-        return Updated(dictionary / 2, codes, 1.0)
+        return UpdateResult(dictionary / 2, codes, 1.0)
 
     def new_atoms(self, rows):
         return None

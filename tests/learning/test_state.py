@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from kernelatoms import KSCDL, KSVD, MOD, KernelKSVD
 from kernelatoms.coding import OMP, Lasso, LinearProblem, omp
 from kernelatoms.learning.ksvd import KSVDUpdate
-from kernelatoms.learning.loop import Updated, has_converged, learn, learn_batch
+from kernelatoms.learning.loop import UpdateResult, has_converged, learn, learn_batch
 from kernelatoms.learning.mod import BlockDescent, LeastSquares
 from kernelatoms.learning.state import LearnerState, unit_rows
 
@@ -35,7 +35,7 @@ class Astray(KSVDUpdate):
         updated = super().apply(rows, codes, dictionary)
         if len(self.met) >= 2:
             codes = omp(LinearProblem(rows, self.start), 3)
-            updated = Updated(self.start, codes, float(codes.error.sum()))
+            updated = UpdateResult(self.start, codes, float(codes.error.sum()))
         self.met.append(updated)
         return updated
 

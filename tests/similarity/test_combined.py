@@ -223,7 +223,7 @@ class TestWhatItKnows:
         np.testing.assert_array_equal(kernel.into_domain(X), X)
         np.testing.assert_array_equal(kernel.into_domain(-X)[:, :2], -X[:, :2])
         assert (kernel.into_domain(-X)[:, 2:] == 0).all()
-        words = r"parts\[1\]: kernel 'chi2' knows no negative values, and its rows hold -0"
+        words = r"parts\[1\]: kernel 'chi2' takes no negative values, and its rows hold -0"
         with pytest.raises(ValueError, match=words):
             kernel(-X, X)
         with pytest.raises(ValueError, match=words):
@@ -459,7 +459,7 @@ class TestBadInput:
     @pytest.mark.parametrize(
         ("weights", "words"),
         [
-            ([1], "weights must be 2 numbers, one a part, or None; got 1 of them"),
+            ([1], "weights must be 2 numbers, one per part, or None; got 1 of them"),
             ([1, 2, 3], "got 3 of them"),
             (2, "or None; got 2"),
             ("ab", "or None; got 'ab'"),

@@ -369,7 +369,7 @@ class TestBad:
             make_distance("l1").compare(np.ones((2, 3)), np.ones((2, 4)))
 
     def test_negative_rows_are_described_by_no_chi2(self):
-        with pytest.raises(ValueError, match="'chi2' knows no negative values, and rows hold -2"):
+        with pytest.raises(ValueError, match="'chi2' takes no negative values, and rows hold -2"):
             make_distance("chi2").featurize(np.array([[1.0, -2.0]]))
 
     @pytest.mark.parametrize("distance", ["l7", 3, None, Chi2, object()])
@@ -389,7 +389,7 @@ class TestBad:
 
     def test_negative_rows_under_chi2(self, rng):
         X = rng.standard_normal((9, 3))
-        with pytest.raises(ValueError, match=r"'DistanceKernel\(chi2\)' knows no negative values"):
+        with pytest.raises(ValueError, match=r"'DistanceKernel\(chi2\)' takes no negative values"):
             KernelLinearizer(DistanceKernel("chi2")).fit(X)
 
     def test_distances_that_lie(self, rng):

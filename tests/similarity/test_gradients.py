@@ -68,7 +68,7 @@ def test_rows_upon_each_other_and_zero_rows(name, rng):
 @pytest.mark.parametrize(
     ("kernel", "why"),
     [
-        ("chi2", "'chi2', which knows no negative values"),
+        ("chi2", "'chi2', which takes no negative values"),
         ("additive_chi2", "no negative values"),
         ("precomputed", "'precomputed', whose gradient is not known"),
         (lambda X, Y: X @ Y.T, "'<lambda>', whose gradient is not known"),

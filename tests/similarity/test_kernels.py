@@ -118,7 +118,7 @@ def test_what_they_claim(name, rng):
     assert kernel.bounded == (not longer) or name == "sigmoid"
     assert kernel.has_gamma == hasattr(kernel, "gamma")
     if kernel.non_negative:
-        with pytest.raises(ValueError, match="knows no negative values, and its rows hold -"):
+        with pytest.raises(ValueError, match="takes no negative values, and its rows hold -"):
             kernel(X, X - 1)
     else:
         assert np.isfinite(kernel(X, X - 1)).all()

@@ -38,7 +38,7 @@ _ROWS, _KEPT = 256, 1024
 
 
 def fill_from_nearest(rows: Array, kept: Array, n_neighbors: int) -> Array:
-    """Return rows whose gaps are filled with the means of what their nearest rows have there.
+    """Return rows with missing values replaced by the means of their nearest rows.
 
     - ``rows`` (n, n_features): rows of a common scale, NaN where a value is missing.
     - ``kept`` (m, n_features): rows to fill from, of the same type, NaN likewise.
@@ -93,7 +93,7 @@ def _choice(indices: NDArray[np.int32], n_kept: int, dtype: Any) -> Any:
 _FAR_ABOVE = 4.0
 _MANY = 0.1
 _MAX_STEPS = 100
-_N_LOOKED_AT = 100
+_N_CHECKED = 100
 
 
 def shrink_to_energy(F: Array, eigenvalues: Array, energy: Array) -> Array:
@@ -123,7 +123,7 @@ def shrink_to_energy(F: Array, eigenvalues: Array, energy: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class ConsistentEstimates(Kernel):
-    """A kernel whose values with some anchors are those of a vector, also where x misses values.
+    """A kernel whose values with some anchors are those of a vector even if x has missing values.
 
     ``kernel(X, anchors)`` of rows with missing values is made of coordinates that are shrunk to
     the estimate of k(x, x); complete rows keep their kernel values. ``eigenvalues`` (r,) and
@@ -154,17 +154,17 @@ class ConsistentEstimates(Kernel):
 
 
 def consistent_estimates(kernel: Kernel, anchors: Array, X: Array) -> ConsistentEstimates:
-    """Return the kernel with consistent values for rows X that miss values; warn if it must lie.
+    """Return the kernel with consistent values for rows X with missing values; warn if far off.
 
-    - ``kernel``: one that estimates from parts of rows.
-    - ``anchors`` (n_anchors, n_features): the rows that it will be asked to compare with.
-    - ``X`` (n, n_features): rows with missing values; a few of them are looked at for the warning.
+    - ``kernel``: one that can be estimated from parts of rows.
+    - ``anchors`` (n_anchors, n_features): the second argument of later calls.
+    - ``X`` (n, n_features): rows with missing values; the warning depends on a few of them.
     """
     K = kernel(anchors, anchors)
     s, V = scipy.linalg.eigh(K, check_finite=False)
     keep = s > len(s) * np.finfo(s.dtype).eps * s[-1]
     consistent = ConsistentEstimates(kernel, s[keep], np.ascontiguousarray(V[:, keep]))
-    few = X[np.linspace(0, len(X) - 1, min(len(X), _N_LOOKED_AT)).astype(np.intp)]
+    few = X[np.linspace(0, len(X) - 1, min(len(X), _N_CHECKED)).astype(np.intp)]
     warn_of_estimates(consistent.coordinates(few, kernel(few, anchors))[1])
     return consistent
 
@@ -200,7 +200,7 @@ def warn_of_estimates(excess: Array) -> None:
     ``excess`` (n,) holds the squared norm that the estimates give each row, in units of k(x, x).
     """
     if np.count_nonzero(excess > _FAR_ABOVE) > _MANY * len(excess):
-        # No numbers: the same words are shown once, however many classes say them.
+        # Without numbers, so that the same warning of many classes is shown once.
         warnings.warn(
             "Many rows with missing values have estimates that contradict each other: their "
             f"kernel values would need more than {_FAR_ABOVE:g} times the squared norm k(x, x). "

@@ -22,7 +22,7 @@ def eigh(
 ) -> tuple[Array, Array]:
     """Return the eigenvalues of a symmetric matrix (n, n), ascending, and its eigenvectors.
 
-    ``driver`` names LAPACK's way, where that is what computes them.
+    ``driver`` names the LAPACK driver, if LAPACK is used.
     """
     if not is_device_array(matrix):
         return scipy.linalg.eigh(matrix, driver=driver, check_finite=check_finite)
@@ -58,7 +58,7 @@ def orthonormal_columns(matrix: Array) -> Array:
 def solve_positive(matrix: Array, right: Array) -> Array:
     """Return the x of matrix x = right, for a symmetric one of unit diagonal and any rank.
 
-    By Cholesky, which is fast; where columns are nearly dependent by a way that finds the rank.
+    By Cholesky, which is fast; by a rank-revealing method if columns are nearly dependent.
     """
     factor = cholesky(matrix)
     if not _keeps_digits(factor):
@@ -140,7 +140,7 @@ _LEAST_SQUARES = 2.0**-1000
 
 
 def check_squares(rows: Array, energy: float) -> None:
-    """Refuse rows that are not zero, but the sum of their squares, ``energy``, nearly is."""
+    """Refuse rows that are not zero if ``energy``, the sum of their squares, nearly underflows."""
     if energy < _LEAST_SQUARES and np.any(rows):
         raise ValueError(
             "The squared norms of X underflow float64: all together they are "

@@ -1,4 +1,4 @@
-"""Patches of planes: taken, put back and averaged; cosines of their shape.
+"""Patches of images: taken, put back and averaged; a cosine dictionary of their shape.
 
 See docs/decisions/050-denoising.md.
 """
@@ -26,7 +26,7 @@ def patches_of(
 
 
 class PatchSum:
-    """Patches added up where they lie, and how many cover each pixel.
+    """Patches added up at their places, and how many cover each pixel.
 
     - ``plane`` (height, width): the plane's shape.
     - ``patch`` (height, width): the patches' shape.

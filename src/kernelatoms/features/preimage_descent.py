@@ -1,7 +1,7 @@
 """Steps to the row whose phi is nearest to a vector of feature space, for many vectors at once.
 
-They must know how k(x, a) depends on x: the kernel's ``inversion`` does. Anchors are rows that all
-vectors share, (n, n_features), or each vector's own, (m, n, n_features).
+The kernel's ``inversion`` describes how k(x, a) depends on x. Anchors are rows (n, n_features) that
+all vectors share, or separate per vector, (m, n, n_features).
 
 See docs/decisions/018-pre-images.md.
 """
@@ -16,7 +16,7 @@ from kernelatoms.similarity.gradients import GaussianInversion, PolynomialInvers
 
 Array = NDArray[Any]
 
-# A step this many times shorter than the fixed point's that still leads uphill: it is flat here.
+# If a step shortened by this factor still goes uphill, the objective is flat here.
 _SHORTEST = 2.0**-30
 
 
@@ -36,7 +36,7 @@ def distance_rows(
     lengths: Array,
     n_neighbors: int,
 ) -> Array:
-    """Return rows that compare with the anchors next to each vector as the vector does.
+    """Return rows whose distances to the anchors next to each vector are those of the vector.
 
     - ``anchors`` (n, n_features): the anchors.
     - ``inner`` (n, m): <phi(a_i), v_j>; of unit vectors, if Gaussian.

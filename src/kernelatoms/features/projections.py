@@ -1,9 +1,9 @@
-"""Pseudo-transformations: the few vectors of a feature space through which rows are seen.
+"""Pseudo-transformations: projections of kernel values on few components.
 
 Section 4.2 of the KCRC-LCD paper. With G the Gram matrix of n rows D, the columns of Psi (n, c)
 combine mapped rows to vectors R = Phi Psi (eq. (9)), and a row x becomes its inner products with
 these, Psi' k(D, x) (eq. (10)): an ordinary vector of c numbers. Every class here is a way to choose
-Psi from G. The identity sees a row through all others, as its column of kernel values.
+Psi from G. With the identity, a row is its column of kernel values with all others.
 
 Neighbours and their distances are those of feature space, |phi(x) - phi(y)|^2 = G_xx - 2 G_xy +
 G_yy: under a kernel that falls with the distance of rows they are the neighbours of the rows, and

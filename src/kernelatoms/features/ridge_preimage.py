@@ -24,9 +24,9 @@ from kernelatoms.similarity import Kernel
 
 Array = NDArray[Any]
 
-# A regression on this many rows knows the way back as well as one on all of them.
+# A regression on this many rows is as good as one on all of them.
 _MOST_ROWS = 1000
-# Every fit of a kernel learner regresses its atoms: the eigenvectors must not outlast learning.
+# Every fit of a kernel learner regresses its atoms: that should take less time than learning.
 _MOST_ROWS_IN_FIT = 500
 
 
@@ -37,14 +37,14 @@ def best_ridge(eigenvalues: Array, energies: Array, outside: float, n_rows: int)
     ridge: ``energies`` are the squared norms of the rows of V'R, ``outside`` what V does not span.
     """
     if outside <= n_rows * np.finfo(np.float64).eps * float(energies.sum()):
-        outside = 0.0  # rounding, which would weigh more than the smallest ridges leave
+        outside = 0.0  # rounding, which would outweigh the residuals of the smallest ridges
     alphas = eigenvalues[0] * np.logspace(-8, 0, 33)
     shrinkage = alphas[:, None] / (eigenvalues + alphas[:, None])
     rss = outside + shrinkage**2 @ energies
     freedom = n_rows - len(eigenvalues) + shrinkage.sum(axis=1)
     gcv = rss / np.maximum(freedom, 1e-9 * n_rows) ** 2
-    # Where all eigenvalues are equal (one row, or rows far apart) every ridge has the same error:
-    # the smallest is taken, not the one that rounding favours.
+    # If all eigenvalues are equal (one row, or rows far apart), every ridge has the same error:
+    # take the smallest, and not one chosen by rounding.
     return float(alphas[int((gcv <= gcv.min() * (1 + 1e-9)).argmax())])
 
 
@@ -106,17 +106,17 @@ def _ridge_weights(X: Array, K: Array) -> Array:
     return V @ (projected / (s + alpha)[:, None])
 
 
-#: A regression on so many rows goes back about as well as one on more of them.
+#: A regression on this many rows is about as good as one on more.
 MOST_ROWS = 1000
-# The width is chosen on so many of them.
+# The width is chosen on this many of them.
 _ROWS_TO_CHOOSE_BY = 400
 # Gaussian kernels exp(-width d^2 / mean d^2) to choose from; None is the linear kernel. Errors
 # hardly change in between, and wider ones are polynomials of what the widest sees already.
 _WIDTHS = (None, 0.01, 0.1, 1.0, 3.0, 10.0)
 _RIDGES = np.logspace(-12, 1, 27)  # shares of the mean k(f, f)
-# Virtual samples are exact: of regressions that predict left-out rows about as well (within this
-# share of the error), the one that leaves least of its own rows is taken.
-_AS_GOOD = 1.02
+# Virtual samples are exact: of regressions whose leave-one-out errors differ by no more than this
+# factor, take the one with the smallest residual on its own rows.
+_TOLERATED = 1.02
 
 
 @dataclass(frozen=True)
@@ -162,7 +162,7 @@ def learn_inverse_map(F: Array, X: Array) -> InverseMap:
     size = float(np.sqrt(np.mean(np.vecdot(F, F)))) or 1.0
     F, mean = F / size, X.mean(axis=0)
     centred = X - mean
-    # The mean squared distance of two rows, of which no pair need be looked at.
+    # The mean squared distance of two rows, without any pair.
     spread = 2 * max(1.0 - float(np.sum(F.mean(axis=0) ** 2)), np.finfo(np.float64).eps)
     some = _spread_rows(len(F), _ROWS_TO_CHOOSE_BY)
     # Helper threads of BLAS cost more than they give on small matrices, and change last digits.
@@ -177,7 +177,7 @@ def learn_inverse_map(F: Array, X: Array) -> InverseMap:
 def more_rows(X: Array, landmarks: Array) -> Array:
     """Return rows to regress beside landmarks: evenly spread ones, none of them a landmark.
 
-    A row met twice would be there when it is left out.
+    A row that occurs twice would still be there when it is left out.
     """
     missing = MOST_ROWS - len(landmarks)
     if missing <= 0:
@@ -220,4 +220,4 @@ def _regress(F: Array, Y: Array, gamma: float | None) -> _Fit:
 
 def _chosen(fits: list[_Fit]) -> _Fit:
     least = min(fit.left_out for fit in fits)
-    return min((fit for fit in fits if fit.left_out <= _AS_GOOD * least), key=lambda fit: fit.own)
+    return min((fit for fit in fits if fit.left_out <= _TOLERATED * least), key=lambda fit: fit.own)

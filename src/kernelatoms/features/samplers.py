@@ -32,7 +32,7 @@ from kernelatoms.similarity.user_kernels import PrecomputedKernel
 
 Array = NDArray[Any]
 
-# Rows proposed at once. Rejected ones cost a row of this length, accepted ones a column of K.
+# Rows proposed at once. A rejected one costs a row of this length, an accepted one a column of K.
 _N_PROPOSED = 128
 
 
@@ -71,7 +71,7 @@ def randomly_pivoted_cholesky(
     parts: list[Array] = []
     pivots = np.empty(0, np.intp)
     while (count := len(pivots)) < n_pivots and weights @ left > accuracy * trace:
-        # Remainders as small as what rounding adds up to are no directions of their own.
+        # Remainders as small as accumulated rounding are not new directions.
         floor = (10 + count) * np.finfo(dtype).eps * diagonal
         likely = np.where(left > floor, weights * left, 0.0)
         if not likely.any():
@@ -90,7 +90,7 @@ def randomly_pivoted_cholesky(
         for part in parts:
             remainder -= part[proposed] @ part[proposed].T
         remainder = to_numpy(remainder)
-        # Computed afresh: the first of them is accepted for sure, or known to be rounding.
+        # Computed anew: the first is accepted for certain, or known to be rounding.
         left[proposed] = np.maximum(np.diagonal(remainder), 0.0)
         accepted, factor = _accept(remainder, floor[proposed], n_pivots - count, rng)
         if not len(accepted):
@@ -116,9 +116,9 @@ def randomly_pivoted_cholesky(
 
 
 def _diagonal(kernel: Kernel, rows: Array, anchors: Array) -> Array:
-    """Return k(x, x), which a precomputed kernel knows where rows are training rows.
+    """Return k(x, x), which a precomputed kernel knows for training rows.
 
-    On the host, like all that draws are made with: few numbers, looked at one by one.
+    In host memory, like everything that draws depend on.
     """
     with np.errstate(over="ignore", invalid="ignore"):
         if isinstance(kernel, PrecomputedKernel):
@@ -142,10 +142,10 @@ def _draw(weights: Array, count: int, rng: np.random.RandomState) -> NDArray[np.
 def _accept(
     remainder: Array, floor: Array, limit: int, rng: np.random.RandomState
 ) -> tuple[NDArray[np.intp], Array]:
-    """Return which proposals become pivots, and the Cholesky factor of what they had left.
+    """Return which proposals become pivots, and the Cholesky factor of their remainder.
 
-    ``remainder`` is what the pivots so far leave of the proposals' kernel matrix. Row i is
-    accepted with the share of its remainder that the rows accepted before it have left of it.
+    ``remainder`` is the proposals' kernel matrix less the part that pivots so far explain. Row i
+    is accepted with the share of its remainder that the rows accepted before it leave.
     """
     m = len(remainder)
     before = np.diagonal(remainder).astype(np.float64)
@@ -239,10 +239,7 @@ def coreset(X: Array, kernel: Kernel, n_landmarks: int, rng: np.random.RandomSta
 
 
 def rpcholesky(X: Array, kernel: Kernel, n_landmarks: int, rng: np.random.RandomState) -> Array:
-    """Rows one after another, in proportion to what those before leave of k(x, x).
-
-    Randomly pivoted Cholesky. Where fewer rows leave nothing, others fill up the number.
-    """
+    """Pivots of randomly pivoted Cholesky, filled up with random rows if the rank is lower."""
     anchors = as_anchors(X, kernel)
     _, pivots = randomly_pivoted_cholesky(kernel, X, anchors, n_landmarks, rng)
     others = rng.permutation(np.delete(np.arange(len(X)), pivots))

@@ -1,7 +1,7 @@
 """K-SAD: an orthonormal dictionary whose codes also tell classes apart.
 
 With signals x_i as rows of X, codes Q and atoms Z as rows, Z Z' = I, K-SAD (Chhabra, Wallace and
-Hopgood; eq. (5), with the signs that its words ask for: discrimination is to be maximised) lowers
+Hopgood; eq. (5), with the signs that its text describes: discrimination is maximised) minimises
 
     J = |X - Q Z|^2 + l1 |Q|_1 - fisher t(Q),   t = tr(S_W^-1 S_B)
 
@@ -11,7 +11,7 @@ codes of a class are equal (there are more atoms than rows less classes): J has 
 and then only if, the ridge is at least the weight ``fisher``; at twice the weight codes are at most
 twice as far apart as without the term.
 
-**Codes** take one proximal step a pass (eq. (11)). With h = |X - Q Z|^2 - fisher t(Q),
+**Codes** take one proximal step per pass (eq. (11)). With h = |X - Q Z|^2 - fisher t(Q),
 
     Q+ = soft(Q - grad h / 2a, l1 / 2a),   grad h = 2 (Q - X Z') - fisher grad t
 
@@ -40,12 +40,12 @@ from kernelatoms.learning.procrustes import rotate_to
 
 Array = NDArray[Any]
 
-# From here on a step changes nothing but rounding: codes stay as they are.
+# From this curvature on, steps change nothing but rounding.
 _SHORTEST_STEP = 2.0**40
 
 
 class Weights(NamedTuple):
-    """What the terms of the objective count, and the ridge of S_W."""
+    """Weights of the terms of the objective, and the ridge of S_W."""
 
     l1: float
     fisher: float
@@ -54,7 +54,7 @@ class Weights(NamedTuple):
 
 @dataclass
 class KSADState:
-    """Where learning stands: atoms, codes over them, and what every pass reached."""
+    """Atoms, codes over them, and what every pass reached."""
 
     dictionary: Array
     codes: Array
@@ -83,7 +83,7 @@ def learn_ksad(
     - ``max_iter``: the most passes: the best atoms for the codes, then a step of all codes.
     - ``tol``: stop when three passes together lower the objective by no more than this share of it.
     - ``scatter``, {"full", "scalar"}: what the discriminative term is made of (``ksad_scatter``).
-    - ``observer``: told of every pass, and may stop after it.
+    - ``observer``: called before and after every pass; may stop learning.
     """
     energy = float(machine(rows).squared_norms(rows).sum())
     state = KSADState(atoms, soft_threshold(machine(rows).times(rows, atoms.T), weights.l1 / 2))
@@ -143,7 +143,7 @@ def step(
         new, moved2, promised = _go(codes, downhill, uphill, weights.l1, a)
         try:
             reached = type(scatter).of(new, labels, weights.ridge)
-        except scipy.linalg.LinAlgError:  # so far away that the ridge is lost in rounding
+        except scipy.linalg.LinAlgError:  # codes so large that the ridge is lost in rounding
             a *= 2
             continue
         fallen_short = weights.fisher * (scatter.value + promised - reached.value)
@@ -173,7 +173,7 @@ def _go(
 
 
 def atom_owners(codes: Array, labels: NDArray[np.intp]) -> NDArray[np.intp]:
-    """Return the class whose codes have most energy in every atom, on average over its rows."""
+    """Return for every atom the class whose codes have most energy in it, per row."""
     return class_means(np.square(codes, dtype=np.float64), np.bincount(labels)).argmax(axis=0)
 
 

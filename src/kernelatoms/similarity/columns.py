@@ -20,10 +20,9 @@ _WHAT = "a slice, a list of column numbers or Channels"
 
 @dataclass(frozen=True)
 class Channels:
-    """The columns of some channels, in rows that are images (or signals) of several.
+    """The columns of some channels, in rows that are images (or signals) of several channels.
 
-    It knows how many channels there are and not how large images are: rows of any length that is a
-    multiple of ``n_channels`` have such columns, others are refused.
+    The size of images is not fixed: the length of rows may be any multiple of ``n_channels``.
 
     Parameters
     ----------
@@ -93,7 +92,7 @@ Columns = slice | NDArray[np.intp] | Channels
 
 
 def check_columns(columns: Any) -> Columns:
-    """Return columns as they are kept: slices and Channels as given, numbers as slice or array.
+    """Return columns as they are stored: slices and Channels as given, numbers as slice or array.
 
     Evenly spaced numbers become a slice, which is small in files and quick to take.
     """
@@ -152,12 +151,12 @@ def take(rows: Array, index: Index) -> Array:
     """Return columns of rows (..., n_features), side by side in memory; the rows, if it is all."""
     if isinstance(index, slice) and index.indices(rows.shape[-1]) == (0, rows.shape[-1], 1):
         return rows
-    # A channel is every so many-th number, which matrix products without a copy are slow at.
+    # A channel is a strided view, with which matrix products are slow.
     return np.ascontiguousarray(rows[..., index])
 
 
 def key_of(columns: Columns) -> Any:
-    """Return what equal columns share, to compare and to hash."""
+    """Return a key by which columns are compared and hashed."""
     if isinstance(columns, slice):
         return (columns.start, columns.stop, columns.step)
     return columns if isinstance(columns, Channels) else tuple(columns.tolist())
@@ -181,11 +180,11 @@ class Part:
             return columns_of(self.columns, n_features)
 
     def rows(self, X: Array) -> Array:
-        """Return what the part sees of rows (..., n_features)."""
+        """Return the part's columns of rows (..., n_features)."""
         return take(X, self.index(X.shape[-1]))
 
     def both(self, X: Array, Y: Array) -> tuple[Array, Array]:
-        """Return what the part sees of two sets of rows, which its kernel may notice are one."""
+        """Return the part's columns of two sets of rows, one array if the sets are one."""
         rows = self.rows(X)
         return rows, rows if X is Y else self.rows(Y)
 
@@ -211,22 +210,22 @@ def checked_part(part: Any) -> tuple[Any, Columns]:
 
 
 def as_given(kernel: Kernel) -> Any:
-    """Return a user's own function or object instead of its wrapping: model files hold that."""
+    """Return a user's own function or object instead of its wrapper, as model files store it."""
     plain = isinstance(kernel, UserKernel) and not kernel.params
     return kernel.given if plain else kernel  # type: ignore[attr-defined]
 
 
 def fitted_part(given: Any, rows: Array) -> Any:
-    """Return a part's kernel with all that it takes from rows, gamma included; as given if none.
+    """Return a part's kernel fitted to rows, gamma included; as given if nothing changes.
 
-    A name has ``gamma="scale"`` there, as names have in estimators.
+    A name has ``gamma="scale"`` here, as in estimators.
     """
     asked = make_kernel(given, gamma="scale" if isinstance(given, str) else None)
-    kernel = _settled(asked, rows)
+    kernel = _fitted(asked, rows)
     return given if kernel is asked else as_given(kernel)
 
 
-def _settled(kernel: Kernel, rows: Array) -> Kernel:
+def _fitted(kernel: Kernel, rows: Array) -> Kernel:
     kernel = kernel.fitted_to(rows)
     gamma: Any = getattr(kernel, "gamma", 1.0)
     return kernel.with_gamma_from(rows) if gamma is None or isinstance(gamma, str) else kernel
@@ -234,7 +233,7 @@ def _settled(kernel: Kernel, rows: Array) -> Kernel:
 
 @contextmanager
 def errors_of(place: int) -> Iterator[None]:
-    """Say which part it was that refused something."""
+    """Name the part in messages of errors."""
     try:
         yield
     except ValueError as error:

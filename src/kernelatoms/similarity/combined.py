@@ -1,8 +1,8 @@
-"""Kernels made of kernels: each sees columns of its own, and their values are added or multiplied.
+"""Kernels made of kernels of parts of the columns, whose values are added or multiplied.
 
-For images of several channels a kernel per channel, each with a gamma of its own
+For images of several channels: one kernel per channel, each with its own gamma
 (``channel_kernel``). Sums (with weights from 0) and products of positive semi-definite kernels are
-positive semi-definite, and all else that a kernel may know follows from what its parts know:
+positive semi-definite, and gradients, estimates and bounds follow from those of the parts:
 
     sum        k = sum_i w_i k_i        dk / dk_i = w_i
     product    k = prod_i k_i           dk / dk_i = prod_(j != i) k_j
@@ -35,7 +35,7 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True, eq=False)
 class CombinedKernel(Kernel):
-    """What sums and products of kernels share; subclasses write ``combine`` and ``factors``."""
+    """The base of sums and products of kernels; subclasses define ``combine`` and ``factors``."""
 
     parts: Any
     _own = True
@@ -147,9 +147,9 @@ class CombinedKernel(Kernel):
     # What it takes from rows
 
     def fitted_to(self, rows: Array) -> Self:
-        """Return the kernel with all that its parts take from their columns of training rows.
+        """Return the kernel with parts fitted to their columns of training rows.
 
-        That includes their gammas, as numbers: a combination has no gamma itself.
+        Their gammas become numbers: a combination has no gamma itself.
         """
         parts, same = list(self.parts), True
         for part in self.used:
@@ -163,7 +163,7 @@ class CombinedKernel(Kernel):
         return self if same else dataclasses.replace(self, parts=tuple(parts))
 
     def with_gamma_from(self, X: Array) -> Self:
-        """Return the kernel settled by rows X (n, n_features)."""
+        """Return the kernel fitted to rows X (n, n_features)."""
         return self.fitted_to(X)
 
     def with_gamma(self, gamma: float | str | None) -> Self:
@@ -202,14 +202,13 @@ class CombinedKernel(Kernel):
         return self._of_used(parts)
 
     def _of_used(self, parts: list[Any]) -> Kernel:
-        """Return the same combination of other parts, in the places of those that count."""
+        """Return the same combination of other parts in place of the used ones."""
         return dataclasses.replace(self, parts=tuple(parts))
 
     def _featurized_parts(self, n_features: int) -> list[tuple[bool, int]] | None:
-        """Return for every part whether it is described, and by how many numbers; None if none is.
+        """Return for every part whether it is featurized, and its width; None if no part is.
 
-        Descriptors that are no rows of numbers cannot stand beside others: such a part compares
-        rows.
+        Descriptors other than rows of numbers cannot be concatenated: such a part compares rows.
         """
         plan = []
         for part in self.used:
@@ -257,7 +256,7 @@ class CombinedKernel(Kernel):
     ) -> Array:
         """Return the sums over i of weights[i, j] d k(x_i, y_j) / d y_j, part by part."""
         if not self.has_gradient:
-            self.slopes(X, Y)  # says so
+            self.slopes(X, Y)  # raises
         gradient = np.zeros_like(Y)
         own_slopes, factors = self._slopes_of_parts(X, Y)
         for part, own, factor in zip(self.used, own_slopes, factors, strict=True):
@@ -270,8 +269,8 @@ class CombinedKernel(Kernel):
     def column_sizes(self, Y: Array) -> Array:
         """Return how much steeper it is along each column than the means that ``slopes`` returns.
 
-        Channels in other units have slopes in other units: one step length would be too long for
-        some and leave others where they are.
+        Channels in different units have slopes in different units: one step length would be too
+        long for some and too short for others.
         """
         slopes, factors = self._slopes_of_parts(Y, Y)
         means = [

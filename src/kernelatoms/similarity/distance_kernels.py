@@ -18,7 +18,7 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True)
 class KernelOfDistance(Kernel):
-    """What kernels made of a distance share; subclasses write ``of_descriptors``."""
+    """The base of kernels made of a distance; subclasses define ``of_descriptors``."""
 
     distance: Any = "l2"
     _own = True
@@ -66,12 +66,12 @@ class KernelOfDistance(Kernel):
         return dataclasses.replace(self, distance=own)
 
     def featurize(self, rows: Array) -> Any:
-        """Return descriptors of rows (..., n_features), which ``described`` compares."""
+        """Return descriptors of rows (..., n_features), which ``for_features`` compares."""
         flat = rows.reshape(-1, rows.shape[-1])
         descriptors = np.asarray(self._distance.featurize(flat))
         if len(descriptors) != len(flat):
             raise ValueError(
-                f"{self.name} must describe {len(flat)} rows by an array of as many entries, and "
+                f"{self.name} must featurize {len(flat)} rows as an array of as many entries, and "
                 f"it has {len(descriptors)}."
             )
         return descriptors.reshape(*rows.shape[:-1], *descriptors.shape[1:])
@@ -95,11 +95,11 @@ class KernelOfDistance(Kernel):
         raise NotImplementedError
 
     def _for_features(self, n_features: int) -> Self:
-        """Return the kernel as it is on rows of so many features."""
+        """Return the kernel for rows with ``n_features`` features."""
         return self
 
     def _powers(self, A: Any, B: Any) -> Array:
-        """Return d^power in float64, checked: others' code is not trusted."""
+        """Return d^power in float64, checked."""
         distance = self._distance
         stacked = distance.takes_stacks
         shape = (
@@ -150,7 +150,7 @@ class DistanceKernel(KernelOfDistance):
         check_gamma(self.gamma)
 
     def with_gamma_from(self, X: Array) -> Self:
-        """Return the kernel settled by rows X (n, n_features), its gamma a number."""
+        """Return the kernel fitted to rows X (n, n_features), its gamma a number."""
         return Kernel.with_gamma_from(self.fitted_to(X), X)
 
     def scale_gamma(self, X: Array) -> float:
@@ -200,7 +200,7 @@ class DistanceKernel(KernelOfDistance):
 
 @dataclass(frozen=True)
 class FeatureKernel(Kernel):
-    """A kernel made of a distance, of descriptors instead of rows: each row is described once.
+    """A kernel made of a distance, of descriptors instead of rows.
 
     - ``kernel``: the kernel of rows.
     """
@@ -290,7 +290,7 @@ class CentredKernel(KernelOfDistance):
         return hash((CentredKernel, self.distance, self.power))
 
     def with_gamma_from(self, X: Array) -> Self:
-        """Return the kernel settled by rows X (n, n_features); it has no gamma."""
+        """Return the kernel fitted to rows X (n, n_features); it has no gamma."""
         return self.fitted_to(X)
 
     def featurize(self, rows: Array) -> Array:

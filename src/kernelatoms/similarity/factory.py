@@ -64,7 +64,7 @@ def make_kernel(
     coef0: float = 1,
     kernel_params: Mapping[str, Any] | None = None,
 ) -> Kernel:
-    """Return a kernel, whatever way it is given.
+    """Return a kernel, in whichever form it is given.
 
     Parameters
     ----------
@@ -176,14 +176,14 @@ def is_precomputed(kernel: Any) -> bool:
 
 
 def as_anchors(X: Array, kernel: Kernel) -> Array:
-    """Return what stands for the rows of X as a kernel's second argument."""
+    """Return the kernel's second argument for the rows of X: row numbers if precomputed."""
     if not isinstance(kernel, PrecomputedKernel):
         return X
     return np.arange(len(X), like=X)[:, None]
 
 
 def check_machine(kernel: Kernel, X: Array) -> None:
-    """Refuse a kernel that cannot be computed where rows X live."""
+    """Refuse a kernel that cannot be computed on the device of rows X."""
     if not is_device_array(X) or isinstance(kernel, NamedKernel | PrecomputedKernel | UserKernel):
         return
     names = ", ".join(repr(name) for name in KERNELS)
@@ -194,7 +194,7 @@ def check_machine(kernel: Kernel, X: Array) -> None:
 
 
 def check_kernel(kernel: Kernel, X: Array) -> None:
-    """Try a kernel that is not the library's on a few rows; refuse one that contradicts itself.
+    """Try a user's kernel on a few rows; refuse one that contradicts itself.
 
     - ``X`` (n, n_features): complete rows.
     """
@@ -215,7 +215,7 @@ def check_kernel(kernel: Kernel, X: Array) -> None:
 
 
 def check_gradient(kernel: Kernel) -> None:
-    """Refuse a kernel that has no gradient to follow."""
+    """Refuse a kernel without a gradient."""
     if kernel.has_gradient:
         return
     names = ", ".join(repr(name) for name in names_of_kernels("has_gradient"))

@@ -88,7 +88,7 @@ def weighted_values(weights: Any, values: Array) -> Any:
     return scipy.sparse.csr_array((data, weights.indices, weights.indptr), shape=weights.shape)
 
 
-# <phi(a), v> of unit vectors below this is rounding: a distance read off it would be made up.
+# <phi(a), v> of unit vectors below this is rounding, from which no distance follows.
 _FAINT = 1e-12
 
 
@@ -132,7 +132,7 @@ class GaussianInversion:
     gamma: float
 
     def nearness(self, cosine: Array) -> Array:
-        """Return what is large for the anchors to start from, given <phi(a), v> / |phi(a)|."""
+        """Return the order of anchors as starts, largest first, given <phi(a), v> / |phi(a)|."""
         return cosine
 
     def scale(self, ratio: Array) -> Array:
@@ -179,7 +179,7 @@ class GaussianInversion:
 
         Kwok and Tsang (2004): if phi(x) was v, a unit vector, then |x - a|^2 was
         d^2 = -log(<phi(a), v>) / gamma, and x solves these equations in the least-squares sense
-        within the neighbours' affine hull. Neighbours that v does not point to tell no distance.
+        within the neighbours' affine hull. Neighbours with <phi(a), v> near 0 are left out.
         """
         usable = inner > _FAINT
         squared = -np.log(np.where(usable, np.minimum(inner, 1), 1)) / self.gamma
@@ -206,7 +206,7 @@ class PolynomialInversion:
         return self.coef0 == 0 and self.degree % 2 == 1
 
     def nearness(self, cosine: Array) -> Array:
-        """Return what is large for the anchors to start from, given <phi(a), v> / |phi(a)|."""
+        """Return the order of anchors as starts, largest first, given <phi(a), v> / |phi(a)|."""
         return np.abs(cosine) if self._odd else cosine
 
     def scale(self, ratio: Array) -> Array:

@@ -25,7 +25,7 @@ Shape = tuple[int, int] | None
 
 
 class ImageDistance(Distance):
-    """A distance of the library's that looks at rows as images of ``image_shape``."""
+    """A distance of rows as images of ``image_shape``."""
 
     takes_stacks = True
     image_shape: Shape
@@ -71,7 +71,7 @@ _ROUNDING = 1e-10
 
 @dataclass(frozen=True)
 class Tangent(ImageDistance):
-    """The distance of images after small transformations of them: the tangent distance.
+    """The tangent distance: the distance of images after small transformations of them.
 
     An image moves along seven tangents: two translations, rotation, scaling, the two hyperbolic
     deformations and the thickness of strokes. Two-sided, both images move; one-sided, one of them,
@@ -139,7 +139,7 @@ class Tangent(ImageDistance):
 def _tangents(images: Array, sigma: float) -> Array:
     """Return the tangents of images (n, height, width), not orthogonal: (n, 7, n_pixels)."""
     n, height, width = images.shape
-    # Edges go on as they are, so that a constant image has no slope.
+    # Edges are continued, so that a constant image has no slope.
     smooth = ndimage.gaussian_filter(images, (0, sigma, sigma), mode="nearest")
     across, down = (
         ndimage.correlate1d(smooth, [-0.5, 0.0, 0.5], axis=axis, mode="nearest") for axis in (2, 1)
@@ -186,7 +186,7 @@ _RADIUS = 2
 
 @dataclass(frozen=True)
 class LBPChi2(ImageDistance):
-    """The chi-squared distance of histograms of local binary patterns, one a window: from 0 to 1.
+    """The chi-squared distance of histograms of local binary patterns per window: from 0 to 1.
 
     Each pixel at least 2 from the edge has a pattern: which of 8 neighbours on a circle of radius 2
     (between pixels by bilinear interpolation) are at least as bright. The 58 patterns with at most

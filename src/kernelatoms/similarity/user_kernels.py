@@ -1,4 +1,4 @@
-"""Kernels that users bring: a function or an object; kernel values given as they are."""
+"""Kernels of users: a function or an object, or precomputed kernel values."""
 
 import copy
 import dataclasses
@@ -57,21 +57,21 @@ class UserKernel(Kernel):
             return self.given.name
         return getattr(self.given, "__name__", type(self.given).__name__)
 
-    # What the object knows of itself, and the defaults of Kernel for what it does not say.
+    # The object's own attributes and methods, and the defaults of Kernel for others.
 
     @property
     def semidefinite(self) -> bool | None:  # type: ignore[override]
-        """What the object says; None if it does not."""
+        """The object's; None if it has none."""
         return getattr(self.given, "semidefinite", None)
 
     @property
     def bounded(self) -> bool:  # type: ignore[override]
-        """What the object says; False if it does not."""
+        """The object's; False if it has none."""
         return bool(getattr(self.given, "bounded", False))
 
     @property
     def non_negative(self) -> bool:  # type: ignore[override]
-        """What the object says; False if it does not."""
+        """The object's; False if it has none."""
         return bool(getattr(self.given, "non_negative", False))
 
     @property
