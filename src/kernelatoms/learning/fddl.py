@@ -9,8 +9,8 @@ over the atoms D_j of class j, FDDL (M. Yang, L. Zhang, X. Feng and D. Zhang, 20
 over codes and atoms of at most unit norm, S_W and S_B the scatter of codes within and between
 classes (eq. (6); equations of the LKDL paper). Two facts simplify it.
 
-**Both steps are standard ones with other inner products.** Let [..] keep the entries of two atoms of
-one class and set all others to 0. Then
+**Both steps are standard ones with other inner products.** Let [..] keep the entries of two atoms
+of one class and set all others to 0. Then
 
     sum_i r = <G, (D'D + [D'D]) G> - 2 <G, C> + 2 |X|^2,    C = D'X + (D_i'X_i in its own block)
 

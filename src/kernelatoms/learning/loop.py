@@ -3,8 +3,8 @@
 An update cannot raise the objective; a greedy pursuit can, because newly picked atoms may serve a
 signal worse than its old ones. Keeping old codes where they are better would rule that out, but
 it ties the dictionary to stale codes: on USPS the codes of the result are then 10 to 20% worse
-(benchmarks/RESULTS.md). So every pass codes anew, and the state records what each pass reached and keeps the
-best one.
+(benchmarks/RESULTS.md). So every pass codes anew, and the state records what each pass reached and
+keeps the best one.
 
 See docs/decisions/032-fresh-codes.md.
 """
@@ -78,10 +78,10 @@ class PassObserver(Protocol):
     """Is called before and after passes: progress bars, early stopping."""
 
     def begin_pass(self) -> None:
-        """Called when a pass starts."""
+        """Do something when a pass starts."""
 
     def end_pass(self, state: Any) -> bool:
-        """Called after a pass, which reached ``state.objective[-1]``; return True to stop."""
+        """Return True to stop after a pass, which reached ``state.objective[-1]``."""
 
 
 class UpdateRequest(NamedTuple):

@@ -3,8 +3,9 @@
 With greedy codes, D = argmin |X - W D|^2 = (W'W)^-1 W'X      (eqs. (3)-(4) of the LKDL paper)
 
 then scaled to unit norm, and codes accordingly. With l1 codes that is not possible: longer atoms
-would make codes smaller and evade the penalty. With those, D is the minimum under |d_k| <= 1, by block coordinate
-descent (Mairal et al. 2010, Algorithm 2), and batches of it are online dictionary learning.
+would make codes smaller and evade the penalty. Then D is the minimum under |d_k| <= 1, by block
+coordinate descent (Mairal et al. 2010, Algorithm 2), and batches of it are online dictionary
+learning.
 
 See docs/decisions/034-online-learning.md.
 """

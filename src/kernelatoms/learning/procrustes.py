@@ -40,7 +40,7 @@ class Procrustes(AdditiveUpdate):
         self.l1_weight = l1_weight
 
     def accumulate(self, rows: Array, codes: Codes) -> Moments:
-        """Return the sums over these rows; of W'W only the diagonal, which is all that is needed."""
+        """Return the sums over these rows; of W'W only the diagonal, since no more is needed."""
         assert isinstance(codes, DenseCodes)
         W = codes.weights
         return Moments(
