@@ -61,7 +61,7 @@ def solve_positive(matrix: Array, right: Array) -> Array:
     By Cholesky, which is fast; by a rank-revealing method if columns are nearly dependent.
     """
     factor = cholesky(matrix)
-    if not _keeps_digits(factor):
+    if factor is None or not _keeps_digits(factor):
         if is_device_array(matrix):
             return machine(matrix).least_squares(matrix, right)
         return scipy.linalg.lstsq(matrix, right, lapack_driver="gelsy")[0]

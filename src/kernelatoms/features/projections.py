@@ -66,7 +66,6 @@ class KPCAProjection(Projection):
     n_components: int | float = 0.8
 
     def __post_init__(self) -> None:
-        """Check the parameters."""
         _check_components(self.n_components)
 
     def coefficients(
@@ -102,7 +101,6 @@ class KFDAProjection(Projection):
     ridge: float = 1e-3
 
     def __post_init__(self) -> None:
-        """Check the parameters."""
         check_number("ridge", self.ridge)
         if not self.ridge > 0:
             raise ValueError(f"ridge must be above 0, got {self.ridge!r}.")
@@ -141,7 +139,6 @@ class RandomProjection(Projection):
     n_components: int | float = 0.8
 
     def __post_init__(self) -> None:
-        """Check the parameters."""
         _check_components(self.n_components)
 
     def coefficients(
@@ -177,7 +174,6 @@ class GraphProjection(Projection):
     width: float | None = None
 
     def __post_init__(self) -> None:
-        """Check the parameters."""
         _check_components(self.n_components)
         _check_count("n_neighbors", self.n_neighbors)
         for name in ("radius", "width"):

@@ -76,7 +76,6 @@ class GradientSums:
         )
 
     def __add__(self, other: "GradientSums") -> "GradientSums":
-        """Return the sums over both sets of rows."""
         return GradientSums(
             self.constant + other.constant, self.inner + other.inner, self.gram + other.gram,
             self.pull + other.pull, self.stay + other.stay,

@@ -44,7 +44,6 @@ class Moments:
         )
 
     def __add__(self, other: "Moments") -> "Moments":
-        """Return the sums over both sets of rows."""
         return Moments(
             self.gram + other.gram, self.cross + other.cross, self.energy + other.energy,
             self.l1_norm + other.l1_norm,

@@ -140,23 +140,11 @@ class Kernel:
         return type(self).featurize is not Kernel.featurize
 
     def for_features(self, n_features: int) -> "Kernel":
-        """Return the same kernel of what ``featurize`` returns, so that rows are featurized once.
-
-        Parameters
-        ----------
-        n_features : int
-            How many features rows have.
-        """
+        """Return the same kernel of ``featurize(rows)``, so that these are computed only once."""
         return self
 
     def into_domain(self, rows: Array) -> Array:
-        """Return the nearest rows in its domain: 0 for negative values, if it takes none.
-
-        Parameters
-        ----------
-        rows : array of shape (..., n_features)
-            Rows.
-        """
+        """Return the nearest rows in its domain: 0 for negative values, if it takes none."""
         return np.maximum(rows, 0) if self.non_negative else rows
 
     # Gradients
@@ -179,22 +167,9 @@ class Kernel:
     def weighted_gradient(
         self, weights: Any, X: Array, Y: Array, slopes: Slopes | None = None
     ) -> Array:
-        """Return the sums over i of weights[i, j] d k(x_i, y_j) / d y_j, one row for every j.
+        """Return the sums over i of weights[i, j] d k(x_i, y_j) / d y_j, one row per j.
 
-        Parameters
-        ----------
-        weights : array or CSR array of shape (n, m)
-            The weight of every pair.
-        X : array of shape (n, n_features)
-            Rows that stand still.
-        Y : array of shape (m, n_features)
-            Rows that move.
-        slopes : Slopes, optional
-            ``slopes(X, Y)``, where it is known already.
-
-        Returns
-        -------
-        array of shape (m, n_features)
+        ``weights`` (n, m) may be a CSR array, ``slopes`` is ``slopes(X, Y)`` if known already.
         """
         slopes = self.slopes(X, Y) if slopes is None else slopes
         return gradient_in_plane(weights, X, Y, slopes)
@@ -202,15 +177,7 @@ class Kernel:
     def column_sizes(self, Y: Array) -> Array | None:
         """Return how much steeper it is along each column than ``slopes`` says; None for 1 each.
 
-        Parameters
-        ----------
-        Y : array of shape (m, n_features)
-            Rows at which slopes are compared.
-
-        Returns
-        -------
-        array of shape (n_features,), or None
-            Above 0.
+        Numbers above 0 (n_features,), from slopes at rows Y (m, n_features).
         """
         return None
 
@@ -238,12 +205,7 @@ class Kernel:
     def exact_preimage(self, weights: Any, rows: Array) -> Array | None:
         """Return rows x with phi(x) = sum_j w_j phi(a_j), if these always exist: (m, n_features).
 
-        Parameters
-        ----------
-        weights : array or CSR array of shape (m, n)
-            The weights w, one row per vector.
-        rows : array of shape (n, n_features)
-            The rows a.
+        ``weights`` w (m, n), maybe CSR, has one row per vector; ``rows`` a are (n, n_features).
         """
         return None
 
@@ -372,6 +334,11 @@ class Kernel:
 
 def _floats(X: Array) -> Array:
     return X if X.dtype.kind == "f" else X.astype(np.float64)
+
+
+def attribute_of(holder: str, name: str, default: Any) -> property:
+    """Return a property: the attribute ``name`` of the attribute ``holder``, or a default."""
+    return property(lambda self: getattr(getattr(self, holder), name, default))
 
 
 def check_values(values: Any, shape: tuple[int, ...], who: str) -> Array:

@@ -50,7 +50,6 @@ class Channels:
     channels_first: bool = False
 
     def __post_init__(self) -> None:
-        """Check the parameters."""
         check_whole("n_channels", self.n_channels, 1)
         check_flag("channels_first", self.channels_first)
         several = isinstance(self.numbers, tuple | list)

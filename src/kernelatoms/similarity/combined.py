@@ -33,6 +33,11 @@ from kernelatoms.similarity.gradients import Slopes, weighted_values
 Array = NDArray[Any]
 
 
+def _all_parts(name: str) -> property:
+    """Return a property: whether it is true of all parts."""
+    return property(lambda self: all(getattr(part.kernel, name) for part in self.used))
+
+
 @dataclass(frozen=True, eq=False)
 class CombinedKernel(Kernel):
     """The base of sums and products of kernels; subclasses define ``combine`` and ``factors``."""
@@ -41,7 +46,6 @@ class CombinedKernel(Kernel):
     _own = True
 
     def __post_init__(self) -> None:
-        """Check the parts."""
         if not isinstance(self.parts, list | tuple):
             raise ValueError(
                 "parts must be a list of kernels, or of pairs (kernel, columns), got "
@@ -56,14 +60,12 @@ class CombinedKernel(Kernel):
         object.__setattr__(self, "parts", tuple(parts))
 
     def __eq__(self, other: object) -> bool:
-        """Whether parts (and weights) are the same."""
         if not isinstance(other, CombinedKernel):
             return NotImplemented
         ours, others = ([kernel for kernel, _ in each.parts] for each in (self, other))
         return self._key() == other._key() and ours == others
 
     def __hash__(self) -> int:
-        """Return a number that equal ones share."""
         return hash(self._key())
 
     def _key(self) -> tuple[Any, ...]:
@@ -99,25 +101,16 @@ class CombinedKernel(Kernel):
         known = [part.kernel.semidefinite for part in self.used]
         return known[0] if len(known) == 1 else (all(known) or None)
 
-    @property
-    def bounded(self) -> bool:  # type: ignore[override]
-        """Whether all parts are."""
-        return all(part.kernel.bounded for part in self.used)
+    bounded = _all_parts("bounded")
+    takes_stacks = _all_parts("takes_stacks")
+    exact_in_float64 = _all_parts("exact_in_float64")
+    has_gradient = _all_parts("has_gradient")
+    takes_missing = _all_parts("takes_missing")
 
     @property
     def non_negative(self) -> bool:  # type: ignore[override]
         """Whether some part is defined on columns without negative values only."""
         return any(part.kernel.non_negative for part in self.used)
-
-    @property
-    def takes_stacks(self) -> bool:  # type: ignore[override]
-        """Whether all parts do."""
-        return all(part.kernel.takes_stacks for part in self.used)
-
-    @property
-    def exact_in_float64(self) -> bool:  # type: ignore[override]
-        """Whether values of all parts surely have the digits of float64."""
-        return all(part.kernel.exact_in_float64 for part in self.used)
 
     def values(self, X: Array, Y: Array) -> Array:
         """Return k(x, y) for all pairs of rows, also in stacks where all parts take them."""
@@ -224,11 +217,6 @@ class CombinedKernel(Kernel):
 
     # Gradients
 
-    @property
-    def has_gradient(self) -> bool:
-        """Whether all parts have one."""
-        return all(part.kernel.has_gradient for part in self.used)
-
     def why_no_gradient(self) -> str:
         """Return which part has none, and why."""
         part = next(part for part in self.used if not part.kernel.has_gradient)
@@ -301,11 +289,6 @@ class CombinedKernel(Kernel):
         return sees
 
     # Parts of rows
-
-    @property
-    def takes_missing(self) -> bool:
-        """Whether all parts do."""
-        return all(part.kernel.takes_missing for part in self.used)
 
     def values_from_parts(self, X: Array, Y: Array) -> Array:
         """Estimate k(x, y) of rows x with missing values, each part from what it sees of them."""

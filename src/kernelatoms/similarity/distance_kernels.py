@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelatoms.similarity.base import Kernel, check_number, check_values
+from kernelatoms.similarity.base import Kernel, attribute_of, check_number, check_values
 from kernelatoms.similarity.distances import Distance, UserDistance, mean_of_pairs
 from kernelatoms.similarity.gammas import check_gamma, gamma_by_mean
 from kernelatoms.similarity.inner import in_float64
@@ -24,7 +24,6 @@ class KernelOfDistance(Kernel):
     _own = True
 
     def __post_init__(self) -> None:
-        """Check the parameters."""
         make_distance(self.distance)
         power = self.power  # type: ignore[attr-defined]
         check_number("power", power)
@@ -145,7 +144,6 @@ class DistanceKernel(KernelOfDistance):
     bounded = True
 
     def __post_init__(self) -> None:
-        """Check the parameters."""
         super().__post_init__()
         check_gamma(self.gamma)
 
@@ -213,20 +211,9 @@ class FeatureKernel(Kernel):
         """The name of the kernel of rows."""
         return self.kernel.name
 
-    @property
-    def semidefinite(self) -> bool | None:  # type: ignore[override]
-        """As the kernel of rows."""
-        return self.kernel.semidefinite
-
-    @property
-    def bounded(self) -> bool:  # type: ignore[override]
-        """As the kernel of rows."""
-        return self.kernel.bounded
-
-    @property
-    def takes_stacks(self) -> bool:  # type: ignore[override]
-        """As the kernel of rows."""
-        return self.kernel.takes_stacks
+    semidefinite = attribute_of("kernel", "semidefinite", None)
+    bounded = attribute_of("kernel", "bounded", False)
+    takes_stacks = attribute_of("kernel", "takes_stacks", False)
 
     def values(self, X: Array, Y: Array) -> Array:
         """Return k(x, y) for all pairs of descriptors."""
@@ -269,7 +256,6 @@ class CentredKernel(KernelOfDistance):
     origin: Any = None
 
     def __post_init__(self) -> None:
-        """Check the parameters."""
         super().__post_init__()
         if self.origin is None:
             return
@@ -279,14 +265,12 @@ class CentredKernel(KernelOfDistance):
         object.__setattr__(self, "origin", origin.astype(np.float64))
 
     def __eq__(self, other: object) -> bool:
-        """Whether distance, power and origin are the same."""
         if not isinstance(other, CentredKernel):
             return NotImplemented
         same = (self.distance, self.power) == (other.distance, other.power)
         return same and np.array_equal(self.origin, other.origin)
 
     def __hash__(self) -> int:
-        """Return a number that equal ones share."""
         return hash((CentredKernel, self.distance, self.power))
 
     def with_gamma_from(self, X: Array) -> Self:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelatoms.engine import is_array, machine
-from kernelatoms.similarity.base import check_number
+from kernelatoms.similarity.base import attribute_of, check_number
 from kernelatoms.similarity.decaying import chi2_sums, squared_distances
 from kernelatoms.similarity.inner import in_float64
 
@@ -99,20 +99,9 @@ class UserDistance(Distance):
         """The object's; itself if it has none."""
         return tuple(getattr(self.given, "parts", (self,)))
 
-    @property
-    def non_negative(self) -> bool:  # type: ignore[override]
-        """The object's; False if it has none."""
-        return bool(getattr(self.given, "non_negative", False))
-
-    @property
-    def takes_stacks(self) -> bool:  # type: ignore[override]
-        """The object's; False if it has none."""
-        return bool(getattr(self.given, "takes_stacks", False))
-
-    @property
-    def semidefinite_to(self) -> float:  # type: ignore[override]
-        """The object's; 0 if it has none."""
-        return float(getattr(self.given, "semidefinite_to", 0))
+    non_negative = attribute_of("given", "non_negative", False)
+    takes_stacks = attribute_of("given", "takes_stacks", False)
+    semidefinite_to = attribute_of("given", "semidefinite_to", 0)
 
 
 class VectorDistance(Distance):
@@ -231,7 +220,6 @@ class Mahalanobis(VectorDistance):
     semidefinite_to = 2
 
     def __post_init__(self) -> None:
-        """Check the parameters."""
         check_number("ridge", self.ridge)
         if self.ridge < 0:
             raise ValueError(f"ridge must be from 0, got {self.ridge!r}.")
@@ -243,13 +231,11 @@ class Mahalanobis(VectorDistance):
             raise ValueError("whitening must be a square array of finite floats, or None.")
 
     def __eq__(self, other: object) -> bool:
-        """Whether ridge and whitening are the same."""
         if not isinstance(other, Mahalanobis):
             return NotImplemented
         return self.ridge == other.ridge and np.array_equal(self.whitening, other.whitening)
 
     def __hash__(self) -> int:
-        """Return a number that equal ones share."""
         return hash((Mahalanobis, self.ridge))
 
     def fitted_to(self, rows: Array) -> Self:

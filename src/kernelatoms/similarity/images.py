@@ -32,7 +32,6 @@ class ImageDistance(Distance):
     _name = ""
 
     def __post_init__(self) -> None:
-        """Check the parameters."""
         if self.image_shape is not None:
             shape = check_pair("image_shape", "(height, width)", self.image_shape)
             object.__setattr__(self, "image_shape", shape)
@@ -107,7 +106,6 @@ class Tangent(ImageDistance):
     _name = "tangent"
 
     def __post_init__(self) -> None:
-        """Check the parameters."""
         super().__post_init__()
         check_whole("sides", self.sides, 1)
         if self.sides > 2:
@@ -220,7 +218,6 @@ class LBPChi2(ImageDistance):
     _name = "lbp-chi2"
 
     def __post_init__(self) -> None:
-        """Check the parameters."""
         super().__post_init__()
         object.__setattr__(self, "windows", check_pair("windows", "(rows, columns)", self.windows))
         if self.image_shape is not None and min(self.image_shape) <= 2 * _RADIUS:
@@ -340,7 +337,6 @@ class ShapeContext(ImageDistance):
     _name = "shape-context"
 
     def __post_init__(self) -> None:
-        """Check the parameters."""
         super().__post_init__()
         check_whole("n_points", self.n_points, 2)
 

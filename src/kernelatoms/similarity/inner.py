@@ -25,7 +25,6 @@ class NamedKernel(Kernel):
     exact_in_float64 = True
 
     def __post_init__(self) -> None:
-        """Check the parameters."""
         for name in ("degree", "coef0"):
             if hasattr(self, name):
                 check_number(name, getattr(self, name))

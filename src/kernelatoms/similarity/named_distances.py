@@ -61,7 +61,6 @@ class Unified(Distance):
     scales: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
-        """Check the parameters."""
         if type(self.distances) not in (tuple, list):
             raise ValueError(
                 f"distances must be a tuple of names or distances, got {self.distances!r}."

@@ -55,7 +55,6 @@ class SumKernel(CombinedKernel):
     weights: Any = None
 
     def __post_init__(self) -> None:
-        """Check the parts and the weights."""
         super().__post_init__()
         if self.weights is not None:
             object.__setattr__(self, "weights", _checked_weights(self.weights, len(self.parts)))

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelatoms.engine import call_user
-from kernelatoms.similarity.base import Kernel, check_values
+from kernelatoms.similarity.base import Kernel, attribute_of, check_values
 from kernelatoms.similarity.gammas import check_gamma
 from kernelatoms.similarity.gradients import Slopes
 
@@ -59,20 +59,9 @@ class UserKernel(Kernel):
 
     # The object's own attributes and methods, and the defaults of Kernel for others.
 
-    @property
-    def semidefinite(self) -> bool | None:  # type: ignore[override]
-        """The object's; None if it has none."""
-        return getattr(self.given, "semidefinite", None)
-
-    @property
-    def bounded(self) -> bool:  # type: ignore[override]
-        """The object's; False if it has none."""
-        return bool(getattr(self.given, "bounded", False))
-
-    @property
-    def non_negative(self) -> bool:  # type: ignore[override]
-        """The object's; False if it has none."""
-        return bool(getattr(self.given, "non_negative", False))
+    semidefinite = attribute_of("given", "semidefinite", None)
+    bounded = attribute_of("given", "bounded", False)
+    non_negative = attribute_of("given", "non_negative", False)
 
     @property
     def has_gradient(self) -> bool:
