@@ -14,7 +14,6 @@ from kernelatoms.similarity import (
     Channels,
     Distance,
     DistanceKernel,
-    LinearKernel,
     ProductKernel,
     RBFKernel,
     SumKernel,
@@ -24,7 +23,7 @@ from kernelatoms.similarity import (
 )
 from kernelatoms.similarity.distances import Mahalanobis
 from kernelatoms.similarity.factory import check_gradient
-from kernelatoms.similarity.inner import CosineKernel, PolynomialKernel
+from kernelatoms.similarity.inner import CosineKernel, LinearKernel, PolynomialKernel
 from similarity.users import Gauss, Intersection, inner
 
 POLY = PolynomialKernel(0.4, 3, 0.5)

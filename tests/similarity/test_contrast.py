@@ -17,10 +17,10 @@ from kernelatoms import (
     KSADClassifier,
     SRCClassifier,
 )
-from kernelatoms.similarity import LinearKernel, ProductKernel, RBFKernel, SumKernel, make_kernel
+from kernelatoms.similarity import ProductKernel, RBFKernel, SumKernel, make_kernel
 from kernelatoms.similarity.contrast import Limits, blind_spot, warn_if_blind
 from kernelatoms.similarity.decaying import LaplacianKernel
-from kernelatoms.similarity.inner import CosineKernel, PolynomialKernel, SigmoidKernel
+from kernelatoms.similarity.inner import CosineKernel, LinearKernel, PolynomialKernel, SigmoidKernel
 
 SMALL = {"n_atoms": 4, "n_nonzero_coefs": 2, "max_iter": 1}
 ESTIMATORS = [

@@ -32,11 +32,11 @@ Public here, for research on pursuits: coding problems (``LinearProblem``, ``Ker
 ``PROJECTIONS`` of the representation classifiers.
 """
 
-from kernelatoms.coding.codes import Codes, DenseCodes, PaddedCodes, RaggedCodes
+from kernelatoms.coding.codes import Codes, PaddedCodes, RaggedCodes
 from kernelatoms.coding.ksc import fksc, ksc
 from kernelatoms.coding.lasso import lasso
 from kernelatoms.coding.omp import omp
-from kernelatoms.coding.problem import CodingProblem, GivenProblem, KernelProblem, LinearProblem
+from kernelatoms.coding.problem import GivenProblem, KernelProblem, LinearProblem
 from kernelatoms.coding.pursuits import OMP, Lasso
 from kernelatoms.coding.ridge import solve_ridge
 from kernelatoms.features.expansion import Expansion
@@ -46,8 +46,6 @@ __all__ = [
     "OMP",
     "PROJECTIONS",
     "Codes",
-    "CodingProblem",
-    "DenseCodes",
     "Expansion",
     "GivenProblem",
     "KernelProblem",

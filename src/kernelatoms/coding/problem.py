@@ -23,8 +23,8 @@ from kernelatoms.coding.atom_products import Atoms, KernelAtoms, LinearAtoms, ch
 from kernelatoms.engine import machine
 from kernelatoms.features.expansion import Expansion
 from kernelatoms.features.linear_algebra import check_gram
-from kernelatoms.similarity import LinearKernel
 from kernelatoms.similarity.base import check_flag
+from kernelatoms.similarity.inner import LinearKernel
 from kernelatoms.similarity.missing import rows_with_missing
 
 Array = NDArray[Any]

@@ -24,7 +24,6 @@ from kernelatoms.similarity.distance_kernels import CentredKernel, DistanceKerne
 from kernelatoms.similarity.distances import Distance
 from kernelatoms.similarity.factory import KERNELS, kernel_from_path, make_kernel
 from kernelatoms.similarity.gradients import Slopes
-from kernelatoms.similarity.inner import LinearKernel
 from kernelatoms.similarity.named_distances import DISTANCES, make_distance
 from kernelatoms.similarity.sums_products import ProductKernel, SumKernel, channel_kernel
 from kernelatoms.similarity.user_kernels import PrecomputedKernel
@@ -49,7 +48,6 @@ __all__ = [
     "Distance",
     "DistanceKernel",
     "Kernel",
-    "LinearKernel",
     "ProductKernel",
     "RBFKernel",
     "Slopes",

@@ -46,8 +46,9 @@ from kernelatoms.estimators.validation import (
 from kernelatoms.features.linearize import check_training_kernel
 from kernelatoms.features.memory import check_fits
 from kernelatoms.features.projections import IdentityProjection, Projection, make_projection
-from kernelatoms.similarity import Kernel, LinearKernel
+from kernelatoms.similarity import Kernel
 from kernelatoms.similarity.base import check_flag
+from kernelatoms.similarity.inner import LinearKernel
 
 Array = NDArray[Any]
 

@@ -30,8 +30,9 @@ from kernelatoms.coding.ridge import inverse_gram
 from kernelatoms.coding.robust import RobustDictionary
 from kernelatoms.engine import machine
 from kernelatoms.features.expansion import Expansion
-from kernelatoms.similarity import Kernel, LinearKernel
+from kernelatoms.similarity import Kernel
 from kernelatoms.similarity.distances import L2, Correlation
+from kernelatoms.similarity.inner import LinearKernel
 from kernelatoms.similarity.user_kernels import PrecomputedKernel
 
 Array = NDArray[Any]

@@ -21,8 +21,9 @@ from kernelatoms.estimators.validation import (
 from kernelatoms.features.expansion import Expansion
 from kernelatoms.features.imputation import consistent_estimates
 from kernelatoms.features.memory import check_fits
-from kernelatoms.similarity import LinearKernel, make_kernel
+from kernelatoms.similarity import make_kernel
 from kernelatoms.similarity.factory import check_kernel, check_machine, is_precomputed
+from kernelatoms.similarity.inner import LinearKernel
 from kernelatoms.similarity.missing import rows_with_missing
 from kernelatoms.similarity.user_kernels import PrecomputedKernel
 

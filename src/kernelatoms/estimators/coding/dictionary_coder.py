@@ -20,7 +20,7 @@ from kernelatoms.estimators.naming import unnamed
 from kernelatoms.estimators.validation import FLOATS, check_any, validate_new, wants_frame
 from kernelatoms.features.expansion import Expansion
 from kernelatoms.features.memory import check_dense_fits
-from kernelatoms.similarity import LinearKernel
+from kernelatoms.similarity.inner import LinearKernel
 
 Array = NDArray[Any]
 

@@ -17,7 +17,8 @@ from kernelatoms.estimators.state_checks import require_floats
 from kernelatoms.features.expansion import Expansion
 from kernelatoms.features.imputation import consistent_estimates
 from kernelatoms.features.linear_algebra import block_diagonal
-from kernelatoms.similarity import Kernel, LinearKernel
+from kernelatoms.similarity import Kernel
+from kernelatoms.similarity.inner import LinearKernel
 from kernelatoms.similarity.missing import rows_with_missing
 
 Array = NDArray[Any]

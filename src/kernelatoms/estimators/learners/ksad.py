@@ -28,8 +28,8 @@ from kernelatoms.features.expansion import Expansion
 from kernelatoms.learning.loop import Run, learn_batch
 from kernelatoms.learning.procrustes import Procrustes, orthonormal_start, polar_factor
 from kernelatoms.learning.state import LearnerState
-from kernelatoms.similarity import LinearKernel
 from kernelatoms.similarity.base import check_flag
+from kernelatoms.similarity.inner import LinearKernel
 
 Array = NDArray[Any]
 
