@@ -53,3 +53,9 @@ class SubspaceClassifier(ClassifierMixin, Estimator):
         X = validate_new(self, X, complete=True)
         inner = X @ self.components_.T
         return self.classes_[(inner**2 @ self._fitted()).argmax(axis=1)]
+
+    def __sklearn_tags__(self):
+        """Return scikit-learn's tags: rows may be sparse."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags

@@ -409,7 +409,7 @@ class TestSlopes:
     def test_parts_without_gradient_are_named(self, rng):
         X = rng.random((3, 4))
         kernel = SumKernel([("rbf", [0]), ("chi2", [1, 2]), (inner, [3])])
-        words = r"got 'SumKernel\(rbf, chi2, inner\)', and of it parts\[1\], 'chi2', which knows no"
+        words = r"got 'SumKernel\(rbf, chi2, inner\)', and of it parts\[1\], 'chi2', which takes no"
         with pytest.raises(ValueError, match=words):
             check_gradient(kernel)
         with pytest.raises(ValueError, match=r"parts\[1\], 'inner', whose gradient is not known"):

@@ -15,5 +15,4 @@
 - ``patches``: patches of images, taken and put back; a cosine dictionary for them.
 - ``linear_algebra``: factorisations on the machine of an array, checks of Gram matrices.
 - ``memory``: does it fit?
-- ``remembered``: results computed once per fit.
 """
