@@ -1,11 +1,19 @@
 """Inner products of atoms, and of signals with atoms, each computed once.
 
-``LinearAtoms`` are rows, compared by x'y; ``KernelAtoms`` are vectors of a feature space. Both
-return, for all atoms, for some of them, or for each signal's own candidates:
+``LinearAtoms`` are rows, compared by x'y; ``KernelAtoms`` are vectors of a feature space. Both have
+``n_atoms`` and ``dtype``, and
 
-- ``inner(X)``: <x, d> for all rows and atoms; ``energy(X)``: <x, x>;
-- ``gram``: <d, d'> for all pairs; ``norms2``: its diagonal; ``gram_rows(atoms)``: some of its rows;
-- ``local(X, candidates)``: the small Gram matrix of each row's own candidates and <x, d> with them.
+- ``inner(X)``: <x, d> for rows X and all atoms, (n, n_atoms); ``energy(X)``: <x, x>, (n,), or None
+  where that is not known (``knows_energy``);
+- ``gram``: <d, d'> for all pairs; ``gram_is_known``: whether that has been computed; ``norms2``:
+  its diagonal; ``gram_rows(atoms)``: some of its rows, without the others;
+- ``local(X, candidates)``: the Gram matrix (n, K, K) of each row's own candidates, and <x, d> with
+  them, 0 where candidates are padded with -1;
+- ``gram_times(weights, candidates)``: inner products (n, n_atoms) of all atoms with combinations of
+  the atoms ``candidates[s]`` with ``weights[s]``, where -1 has weight 0;
+- ``check_semidefinite()``, which refuses atoms whose Gram matrix has negative eigenvalues;
+- ``in_float64``: the same atoms, compared in float64; ``gains_digits``: whether that is surely more
+  precise.
 
 Expensive results are cached, so an estimator that keeps its atoms computes them once.
 
@@ -13,7 +21,7 @@ See docs/decisions/019-kernel-blind-pursuits.md.
 """
 
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,61 +38,6 @@ Array = NDArray[Any]
 
 # Rows of a Gram matrix computed at once where there is no whole one.
 _ROWS_AT_ONCE = 256
-
-
-class Atoms(Protocol):
-    """Vectors of which signals are combinations, known through inner products."""
-
-    n_atoms: int
-    dtype: np.dtype[Any]
-
-    @property
-    def gram(self) -> Array:
-        """Inner products of the atoms, (n_atoms, n_atoms)."""
-
-    @property
-    def gram_is_known(self) -> bool:
-        """Whether ``gram`` has been computed already."""
-
-    @property
-    def norms2(self) -> Array:
-        """Squared norms of the atoms, (n_atoms,)."""
-
-    def gram_rows(self, atoms: NDArray[np.integer]) -> Array:
-        """Return rows of the Gram matrix, (len(atoms), n_atoms), without the rest of it."""
-
-    def inner(self, X: Array) -> Array:
-        """Return the inner products of rows with all atoms, (n, n_atoms)."""
-
-    @property
-    def knows_energy(self) -> bool:
-        """Whether the squared norms of rows are known."""
-
-    def energy(self, X: Array) -> Array | None:
-        """Return the squared norms of rows, (n,); None where they are not known."""
-
-    def local(self, X: Array, candidates: NDArray[np.int32]) -> tuple[Array, Array]:
-        """Return Gram matrices (n, K, K) of each row's candidates, and its products with them.
-
-        Zeros where a list of candidates is padded with -1.
-        """
-
-    def gram_times(self, weights: Array, candidates: NDArray[np.int32]) -> Array:
-        """Return the inner products of combined atoms with all atoms, (n, n_atoms).
-
-        Row s combines the atoms ``candidates[s]`` with ``weights[s]``; -1 has weight 0.
-        """
-
-    def check_semidefinite(self) -> None:
-        """Refuse atoms whose Gram matrix is not positive semi-definite."""
-
-    @property
-    def gains_digits(self) -> bool:
-        """Whether inner products of the same atoms in float64 surely have more digits."""
-
-    @property
-    def in_float64(self) -> "Atoms":
-        """The same atoms, compared in float64."""
 
 
 class LinearAtoms:

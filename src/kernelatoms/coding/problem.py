@@ -19,7 +19,7 @@ from typing import Any, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelatoms.coding.atom_products import Atoms, KernelAtoms, LinearAtoms, check_eigenvalues
+from kernelatoms.coding.atom_products import KernelAtoms, LinearAtoms, check_eigenvalues
 from kernelatoms.engine import machine
 from kernelatoms.features.expansion import Expansion
 from kernelatoms.features.linear_algebra import check_gram
@@ -111,7 +111,7 @@ class CodingProblem(Protocol):
 class _SignalsOverAtoms:
     """Rows of ``signals`` over atoms that can be compared with rows."""
 
-    def __init__(self, signals: Array, atoms: Atoms) -> None:
+    def __init__(self, signals: Array, atoms: LinearAtoms | KernelAtoms) -> None:
         self.signals = self.like = signals
         self.atoms = atoms
         self.n_signals, self.n_atoms = len(signals), atoms.n_atoms
