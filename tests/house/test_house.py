@@ -63,6 +63,12 @@ def test_names_of_public_rooms_load(room):
         _ = module.nothing
 
 
+@pytest.mark.parametrize(("room", "most"), [("coding", 15), ("similarity", 15), ("datasets", 16)])
+def test_ground_rooms_have_few_public_names(room, most):
+    """Those that users need, who otherwise name kernels, distances and methods by words."""
+    assert len(getattr(kernelatoms, room).__all__) <= most
+
+
 @pytest.mark.parametrize("path", sorted((TESTS / "oracles").glob("*.py")), ids=lambda p: p.name)
 def test_oracles_import_numpy_only(path):
     assert set(imports(path)) <= {"numpy"}

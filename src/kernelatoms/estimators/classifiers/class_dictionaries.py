@@ -13,9 +13,8 @@ from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from kernelatoms.coding.class_residuals import class_residuals
+from kernelatoms.coding.class_residuals import class_residuals, shares_of
 from kernelatoms.coding.codes import Codes
-from kernelatoms.coding.decisions import shares_of
 from kernelatoms.coding.pursuits import code_over_nearest
 from kernelatoms.engine import machine
 from kernelatoms.estimators.base import Bring, Estimator

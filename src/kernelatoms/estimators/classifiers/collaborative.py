@@ -11,9 +11,10 @@ from kernelatoms.estimators.classifiers.training_dictionary import TrainingDicti
 from kernelatoms.estimators.state_checks import require_number
 from kernelatoms.estimators.validation import check_real
 from kernelatoms.features.projections import IdentityProjection, Projection
-from kernelatoms.similarity import Kernel, LinearKernel
+from kernelatoms.similarity import Kernel
 from kernelatoms.similarity.base import check_flag
 from kernelatoms.similarity.contrast import Limits
+from kernelatoms.similarity.inner import LinearKernel
 
 Array = NDArray[Any]
 

@@ -6,13 +6,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelatoms.coding.approximate_neighbors import ApproximateNeighbors
-from kernelatoms.coding.neighbors import nearest_in_space
+from kernelatoms.coding.neighbors import ApproximateNeighbors, nearest_in_space
 from kernelatoms.coding.problem import CodingProblem, GivenProblem, LinearProblem
 from kernelatoms.engine import machine
 from kernelatoms.estimators.maps.linearizer import KernelLinearizer
 from kernelatoms.features.expansion import Expansion
-from kernelatoms.features.gram_check import OVERFLOW
+from kernelatoms.features.linear_algebra import OVERFLOW
 from kernelatoms.learning.ksad import KSADState, Weights, atom_owners
 
 Array = NDArray[Any]

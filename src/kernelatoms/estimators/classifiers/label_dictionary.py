@@ -8,8 +8,8 @@ from sklearn.callback import with_callbacks
 from sklearn.utils import check_random_state
 from sklearn.utils.class_weight import compute_class_weight
 
+from kernelatoms.coding.class_residuals import nearest_probabilities
 from kernelatoms.coding.codes import Codes
-from kernelatoms.coding.decisions import nearest_probabilities
 from kernelatoms.coding.problem import LinearProblem
 from kernelatoms.coding.pursuits import OMP, Pursuit
 from kernelatoms.engine import machine

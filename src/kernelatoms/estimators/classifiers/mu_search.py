@@ -5,11 +5,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelatoms.coding.leave_one_out import best_local_mu, best_mu
-from kernelatoms.coding.leave_one_out_robust import (
+from kernelatoms.coding.leave_one_out import (
     ROBUST_MULTIPLES,
     ROW_MULTIPLES,
     LeftOut,
+    best_local_mu,
+    best_mu,
     best_robust_mu,
 )
 from kernelatoms.engine import machine

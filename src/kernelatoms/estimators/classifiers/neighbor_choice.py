@@ -12,18 +12,8 @@ from kernelatoms.estimators.maps.kernel_choice import KernelChoice
 from kernelatoms.estimators.state_checks import held, require_count
 from kernelatoms.estimators.unused_arguments import refuse_unused
 from kernelatoms.estimators.validation import check_choice, check_count, clip_count
-from kernelatoms.similarity import (
-    DISTANCES,
-    KERNELS,
-    L1,
-    L2,
-    Chi2,
-    Distance,
-    Kernel,
-    LInf,
-    make_distance,
-    make_kernel,
-)
+from kernelatoms.similarity import DISTANCES, KERNELS, Distance, Kernel, make_distance, make_kernel
+from kernelatoms.similarity.distances import L1, L2, Chi2, LInf
 
 Array = NDArray[Any]
 

@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from kernelatoms.coding.codes import stacked_csr
-from kernelatoms.coding.robust import warn_unsettled
+from kernelatoms.coding.robust import warn_not_converged
 from kernelatoms.engine import is_device_array, machine, to_numpy
 from kernelatoms.estimators.base import Bring, Estimator
 from kernelatoms.estimators.classifiers.neighbor_choice import NeighborChoice
@@ -42,8 +42,9 @@ from kernelatoms.estimators.validation import (
 from kernelatoms.features.linearize import check_training_kernel
 from kernelatoms.features.memory import check_fits
 from kernelatoms.features.projections import IdentityProjection, Projection, make_projection
-from kernelatoms.similarity import Kernel, LinearKernel
+from kernelatoms.similarity import Kernel
 from kernelatoms.similarity.base import check_flag
+from kernelatoms.similarity.inner import LinearKernel
 
 Array = NDArray[Any]
 
@@ -413,7 +414,7 @@ class RepresentationClassifier(Probabilities, NeighborChoice, ClassifierMixin, E
         """Warn of robust codes that are not at the minimum, once for all blocks of a call."""
         known = [gap for gap in gaps if gap is not None]
         if known:
-            warn_unsettled(np.concatenate(known), self.tol)
+            warn_not_converged(np.concatenate(known), self.tol)
 
     def _validated(self, X: Any) -> Array:
         check_is_fitted(self)

@@ -15,13 +15,13 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-from kernelatoms.coding.codes import Codes, as_csr, dense_as_csr, ragged, row_starts
-from kernelatoms.coding.decisions import (
+from kernelatoms.coding.class_residuals import (
     ClassParts,
     parts_of_dense_codes,
     parts_of_sparse_codes,
     parts_of_vectors,
 )
+from kernelatoms.coding.codes import Codes, as_csr, dense_as_csr, ragged, row_starts
 from kernelatoms.coding.lasso import lasso
 from kernelatoms.coding.omp import omp
 from kernelatoms.coding.ridge import inverse_gram

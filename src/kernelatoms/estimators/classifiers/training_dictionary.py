@@ -14,14 +14,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelatoms.coding.approximate_neighbors import ApproximateNeighbors
-from kernelatoms.coding.atoms import KernelAtoms, LinearAtoms
-from kernelatoms.coding.class_residuals import members_of
-from kernelatoms.coding.decisions import Members
+from kernelatoms.coding.atom_products import KernelAtoms, LinearAtoms
+from kernelatoms.coding.class_residuals import Members, members_of
 from kernelatoms.coding.local_values import falls_with_l2, stack_values
 from kernelatoms.coding.neighbors import (
+    ApproximateNeighbors,
     ascending,
-    described,
+    featurize_by,
     nearest_by,
     nearest_in_space,
     refine,
@@ -29,7 +28,10 @@ from kernelatoms.coding.neighbors import (
 from kernelatoms.coding.problem import CodingProblem, KernelProblem, LinearProblem
 from kernelatoms.engine import machine
 from kernelatoms.features.expansion import Expansion
-from kernelatoms.similarity import L2, Correlation, Kernel, LinearKernel, PrecomputedKernel
+from kernelatoms.similarity import Kernel
+from kernelatoms.similarity.distances import L2, Correlation
+from kernelatoms.similarity.inner import LinearKernel
+from kernelatoms.similarity.user_kernels import PrecomputedKernel
 
 Array = NDArray[Any]
 
@@ -250,7 +252,7 @@ class TrainingDictionary:
             return self._index(name, locality.seed).nearest(X, k)
         if distance is None:
             return nearest_in_space(self.in_feature_space(X), k)
-        return nearest_by(distance, described(distance, X), self._described(distance), k)
+        return nearest_by(distance, featurize_by(distance, X), self._described(distance), k)
 
     def _index(self, distance: str, seed: int) -> ApproximateNeighbors:
         """Return the index of the rows; kept."""
@@ -263,7 +265,7 @@ class TrainingDictionary:
         self, X: Array, distance: Any, near: NDArray[np.int32], k: int
     ) -> NDArray[np.int32]:
         if distance is not None:
-            return refine(distance, described(distance, X), self._described(distance), near, k)
+            return refine(distance, featurize_by(distance, X), self._described(distance), near, k)
         own = np.maximum(near, 0)
         if isinstance(self.atoms, LinearAtoms):
             corr = np.matvec(self.rows[own], X)
@@ -278,7 +280,7 @@ class TrainingDictionary:
         for known, descriptors in self._descriptors:
             if known is distance:
                 return descriptors
-        descriptors = described(distance, self.rows)
+        descriptors = featurize_by(distance, self.rows)
         self._descriptors.append((distance, descriptors))
         return descriptors
 

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-import kernelatoms.features.kernel_ridge_preimage as way_back
+import kernelatoms.features.ridge_preimage as way_back
 import oracles.way_back
-from kernelatoms.features.kernel_ridge_preimage import MOST_ROWS, learn_way_back, more_rows
+from kernelatoms.features.ridge_preimage import MOST_ROWS, learn_inverse_map, more_rows
 
 
 @pytest.mark.parametrize("gamma", [None, 0.7])
@@ -30,19 +30,19 @@ def test_bent_rows_come_back_and_straight_ones_exactly(rng):
     angle = rng.uniform(0, 3, (300, 1))
     F = np.hstack([angle, angle**2])
     X = np.hstack([np.cos(3 * angle), np.sin(3 * angle), angle**3])
-    back = learn_way_back(F[:250], X[:250])
+    back = learn_inverse_map(F[:250], X[:250])
     assert back.gamma is not None
     inside = (F[250:, 0] > 0.1) & (F[250:, 0] < 2.9)
     assert np.abs(back.rows(F[250:]) - X[250:])[inside].max() < 0.02
     straight = F @ rng.standard_normal((2, 5)) + 3
-    found = learn_way_back(F[:250], straight[:250])
+    found = learn_inverse_map(F[:250], straight[:250])
     np.testing.assert_allclose(found.rows(F[250:]), straight[250:], atol=1e-5)
 
 
 def test_the_units_of_rows_and_virtual_samples_do_not_matter(rng):
     F, X = rng.standard_normal((60, 3)), rng.standard_normal((60, 4))
-    plain = learn_way_back(F[:50], X[:50]).rows(F[50:])
-    scaled = learn_way_back(F[:50] * 2.0**40, X[:50] * 2.0**-30).rows(F[50:] * 2.0**40)
+    plain = learn_inverse_map(F[:50], X[:50]).rows(F[50:])
+    scaled = learn_inverse_map(F[:50] * 2.0**40, X[:50] * 2.0**-30).rows(F[50:] * 2.0**40)
     np.testing.assert_allclose(scaled, plain * 2.0**-30, rtol=1e-9)
 
 
@@ -58,7 +58,7 @@ def test_further_rows_are_no_landmarks(rng):
 
 
 def test_one_row_and_rows_all_alike_come_back():
-    one = learn_way_back(np.ones((1, 2)), np.array([[3.0, 4.0]]))
+    one = learn_inverse_map(np.ones((1, 2)), np.array([[3.0, 4.0]]))
     np.testing.assert_allclose(one.rows(np.ones((1, 2))), [[3.0, 4.0]], atol=1e-9)
-    alike = learn_way_back(np.zeros((5, 2)), np.full((5, 2), 7.0))
+    alike = learn_inverse_map(np.zeros((5, 2)), np.full((5, 2), 7.0))
     np.testing.assert_allclose(alike.rows(np.zeros((2, 2))), 7.0)

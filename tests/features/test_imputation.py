@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import oracles.missing
-from kernelatoms.features.consistent_estimates import shrink_to_energy, warn_of_estimates
+from kernelatoms.features.imputation import shrink_to_energy, warn_of_estimates
 
 
 @given(

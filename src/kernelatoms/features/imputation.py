@@ -1,16 +1,21 @@
-"""Coordinates estimated from a part of a row, shrunk until their norm can be that of a vector.
+"""Estimates for rows with missing values: entries from the nearest rows, and kernel coordinates.
 
-Kernel values of a row with missing values are estimates, and need not be the inner products of any
-vector with the anchors. Coordinates f_i = (V'k)_i / sqrt(s_i) divide what is wrong in them by
-the eigenvalues s_i of the anchors' kernel matrix V diag(s) V', so that small s_i make large errors.
-The estimate of k(x, x) tells: where |f|^2 is above it, ridge regression with the smallest weight
-lambda that brings it down,
+**Entries** (``fill_from_nearest``). With gaps as zeros, x and y the rows, and p and q marking the
+entries that they have, the squared difference over common entries and their number are
 
-    f_i s_i / (s_i + lambda),   sum_i (f_i s_i / (s_i + lambda))^2 <= k(x, x),
+    sum_i p_i y_i^2 - 2 x_i y_i + q_i x_i^2   and   sum_i p_i q_i,
 
-shrinks the coordinates that are known worst the most.
+four matrix products. The distance is the first over the second, computed in float32.
 
-See docs/decisions/031-missing-values-in-signals.md.
+**Coordinates** (``consistent_estimates``). Kernel values of a row with missing values are estimates
+and need not be inner products of any vector with the anchors. Coordinates f_i = (V'k)_i / sqrt(s_i)
+divide their errors by the eigenvalues s_i of the anchors' kernel matrix V diag(s) V', so that small
+s_i make large errors. Where |f|^2 is above the estimate of k(x, x), ridge regression with the
+smallest weight lambda that brings it down shrinks the least certain coordinates most:
+
+    f_i s_i / (s_i + lambda),   sum_i (f_i s_i / (s_i + lambda))^2 <= k(x, x).
+
+See docs/decisions/031-missing-values-in-signals.md and docs/decisions/047-nearest-imputation.md.
 """
 
 import warnings
@@ -19,6 +24,7 @@ from typing import Any
 
 import numpy as np
 import scipy.linalg
+import scipy.sparse
 from numpy.typing import NDArray
 
 from kernelatoms.engine import machine
@@ -27,29 +33,76 @@ from kernelatoms.similarity.missing import rows_with_missing
 
 Array = NDArray[Any]
 
+# Rows compared at once: enough for BLAS, and a few MiB of distances.
+_ROWS, _KEPT = 256, 1024
+
+
+def fill_from_nearest(rows: Array, kept: Array, n_neighbors: int) -> Array:
+    """Return rows with missing values replaced by the means of their nearest rows.
+
+    - ``rows`` (n, n_features): rows of a common scale, NaN where a value is missing.
+    - ``kept`` (m, n_features): rows to fill from, of the same type, NaN likewise.
+    - ``n_neighbors``: K, from 1 to m. Of the K nearest rows, those that have an entry give it. Rows
+      without an entry in common are no neighbours.
+    - result (n, n_features): 0 where no neighbour has the entry.
+    """
+    filled = np.empty_like(rows)
+    # Complete rows first: of these, every row has as many entries in common as it has itself.
+    lacking = np.isnan(kept).any(axis=1)
+    kept, n_complete = kept[np.argsort(lacking, kind="stable")], np.count_nonzero(~lacking)
+    theirs = np.nan_to_num(kept, nan=0.0)
+    has = (~np.isnan(kept)).astype(rows.dtype)
+    compared = np.hstack([theirs**2, theirs, has]).astype(np.float32)
+    has_single = has.astype(np.float32)
+    engine = machine(rows)
+
+    def work(start: int, stop: int) -> None:
+        block = rows[start:stop]
+        gone = np.isnan(block)
+        own, known = np.where(gone, 0, block), (~gone).astype(np.float32)
+        count = np.maximum(known.sum(axis=1, keepdims=True), 1)
+        comparing = (np.hstack([known, -2 * own, own**2]) / count).astype(np.float32)
+        indices, values = engine.none_yet(len(block), n_neighbors, comparing.dtype)
+        for first in range(0, len(kept), _KEPT):
+            part = slice(first, first + _KEPT)
+            far = comparing @ compared[part].T
+            if part.stop > n_complete:
+                common = known @ has_single[part].T
+                far *= count / np.maximum(common, 1)
+                far[common == 0] = np.inf  # never kept
+            engine.keep_smallest(far, first, indices, values)
+        indices[gone.all(axis=1)] = -1
+        chosen = _choice(indices, len(kept), rows.dtype)
+        means = (chosen @ theirs) / np.maximum(chosen @ has, 1)
+        filled[start:stop] = np.where(gone, means, block)
+
+    engine.for_rows(len(rows), _ROWS, work)
+    return filled
+
+
+def _choice(indices: NDArray[np.int32], n_kept: int, dtype: Any) -> Any:
+    """Return a sparse array with a 1 for every neighbour; -1 stands for none."""
+    found = indices >= 0
+    ends = np.concatenate([[0], np.cumsum(found.sum(axis=1))])
+    columns = indices[found]
+    shape = (len(indices), n_kept)
+    return scipy.sparse.csr_array((np.ones(len(columns), dtype), columns, ends), shape=shape)
+
+
 # Squared norms this many times k(x, x) are far from consistent; a tenth of such rows is many.
 _FAR_ABOVE = 4.0
 _MANY = 0.1
 _MAX_STEPS = 100
-_N_LOOKED_AT = 100
+_N_CHECKED = 100
 
 
 def shrink_to_energy(F: Array, eigenvalues: Array, energy: Array) -> Array:
     """Shrink rows of coordinates whose squared norm is above their energy; F is overwritten.
 
-    Parameters
-    ----------
-    F : array of shape (n, r)
-        Coordinates.
-    eigenvalues : array of shape (r,)
-        Of the landmarks' kernel matrix, all above 0.
-    energy : array of shape (n,)
-        Estimates of k(x, x).
-
-    Returns
-    -------
-    array of shape (n,)
-        How many times its energy every row's squared norm was; 0 where both are 0.
+    - ``F`` (n, r): coordinates.
+    - ``eigenvalues`` (r,): of the landmarks' kernel matrix, all above 0.
+    - ``energy`` (n,): estimates of k(x, x).
+    - result (n,): how many times its energy every row's squared norm was; 0 where both are 0.
     """
     excess = np.empty(len(F))
     s = eigenvalues.astype(np.float64)
@@ -70,7 +123,7 @@ def shrink_to_energy(F: Array, eigenvalues: Array, energy: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class ConsistentEstimates(Kernel):
-    """A kernel whose values with some anchors are those of a vector, also where x misses values.
+    """A kernel whose values with some anchors are those of a vector even if x has missing values.
 
     ``kernel(X, anchors)`` of rows with missing values is made of coordinates that are shrunk to
     the estimate of k(x, x); complete rows keep their kernel values. ``eigenvalues`` (r,) and
@@ -101,26 +154,17 @@ class ConsistentEstimates(Kernel):
 
 
 def consistent_estimates(kernel: Kernel, anchors: Array, X: Array) -> ConsistentEstimates:
-    """Return the kernel with consistent values for rows X that miss values; warn if it must lie.
+    """Return the kernel with consistent values for rows X with missing values; warn if far off.
 
-    Parameters
-    ----------
-    kernel : Kernel
-        One that estimates from parts of rows.
-    anchors : array of shape (n_anchors, n_features)
-        The rows that it will be asked to compare with.
-    X : array of shape (n, n_features)
-        Rows with missing values; a few of them are looked at for the warning.
-
-    Returns
-    -------
-    ConsistentEstimates
+    - ``kernel``: one that can be estimated from parts of rows.
+    - ``anchors`` (n_anchors, n_features): the second argument of later calls.
+    - ``X`` (n, n_features): rows with missing values; the warning depends on a few of them.
     """
     K = kernel(anchors, anchors)
     s, V = scipy.linalg.eigh(K, check_finite=False)
     keep = s > len(s) * np.finfo(s.dtype).eps * s[-1]
     consistent = ConsistentEstimates(kernel, s[keep], np.ascontiguousarray(V[:, keep]))
-    few = X[np.linspace(0, len(X) - 1, min(len(X), _N_LOOKED_AT)).astype(np.intp)]
+    few = X[np.linspace(0, len(X) - 1, min(len(X), _N_CHECKED)).astype(np.intp)]
     warn_of_estimates(consistent.coordinates(few, kernel(few, anchors))[1])
     return consistent
 
@@ -156,7 +200,7 @@ def warn_of_estimates(excess: Array) -> None:
     ``excess`` (n,) holds the squared norm that the estimates give each row, in units of k(x, x).
     """
     if np.count_nonzero(excess > _FAR_ABOVE) > _MANY * len(excess):
-        # No numbers: the same words are shown once, however many classes say them.
+        # Without numbers, so that the same warning of many classes is shown once.
         warnings.warn(
             "Many rows with missing values have estimates that contradict each other: their "
             f"kernel values would need more than {_FAR_ABOVE:g} times the squared norm k(x, x). "

@@ -1,19 +1,27 @@
-"""Dictionaries as pursuits see them: inner products of atoms, computed once.
+"""Inner products of atoms, and of signals with atoms, each computed once.
 
-``LinearAtoms`` are rows, compared by x'y; ``KernelAtoms`` are vectors of a feature space. Both
-answer the same questions, for all atoms, for some of them, or for each signal's own candidates:
+``LinearAtoms`` are rows, compared by x'y; ``KernelAtoms`` are vectors of a feature space. Both have
+``n_atoms`` and ``dtype``, and
 
-- ``inner(X)``: <x, d> for all rows and atoms; ``energy(X)``: <x, x>;
-- ``gram``: <d, d'> for all pairs; ``norms2``: its diagonal; ``gram_rows(atoms)``: some of its rows;
-- ``local(X, candidates)``: the small Gram matrix of each row's own candidates and <x, d> with them.
+- ``inner(X)``: <x, d> for rows X and all atoms, (n, n_atoms); ``energy(X)``: <x, x>, (n,), or None
+  where that is not known (``knows_energy``);
+- ``gram``: <d, d'> for all pairs; ``gram_is_known``: whether that has been computed; ``norms2``:
+  its diagonal; ``gram_rows(atoms)``: some of its rows, without the others;
+- ``local(X, candidates)``: the Gram matrix (n, K, K) of each row's own candidates, and <x, d> with
+  them, 0 where candidates are padded with -1;
+- ``gram_times(weights, candidates)``: inner products (n, n_atoms) of all atoms with combinations of
+  the atoms ``candidates[s]`` with ``weights[s]``, where -1 has weight 0;
+- ``check_semidefinite()``, which refuses atoms whose Gram matrix has negative eigenvalues;
+- ``in_float64``: the same atoms, compared in float64; ``gains_digits``: whether that is surely more
+  precise.
 
-Whatever is expensive is kept, so an estimator that keeps its atoms in its fitted state pays once.
+Expensive results are cached: an estimator with atoms in its fitted state computes them once.
 
 See docs/decisions/019-kernel-blind-pursuits.md.
 """
 
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,70 +29,15 @@ from numpy.typing import NDArray
 from kernelatoms.coding.local_values import local_values
 from kernelatoms.engine import machine
 from kernelatoms.features.expansion import Expansion
-from kernelatoms.features.gram_check import OVERFLOW, check_gram
-from kernelatoms.features.linear_algebra import cholesky
+from kernelatoms.features.linear_algebra import OVERFLOW, check_gram, cholesky
 from kernelatoms.features.memory import check_gram_fits
-from kernelatoms.similarity import Kernel, PrecomputedKernel
+from kernelatoms.similarity import Kernel
+from kernelatoms.similarity.user_kernels import PrecomputedKernel
 
 Array = NDArray[Any]
 
 # Rows of a Gram matrix computed at once where there is no whole one.
 _ROWS_AT_ONCE = 256
-
-
-class Atoms(Protocol):
-    """Vectors that signals are written in, known through inner products."""
-
-    n_atoms: int
-    dtype: np.dtype[Any]
-
-    @property
-    def gram(self) -> Array:
-        """Inner products of the atoms, (n_atoms, n_atoms)."""
-
-    @property
-    def gram_is_known(self) -> bool:
-        """Whether ``gram`` has been computed already."""
-
-    @property
-    def norms2(self) -> Array:
-        """Squared norms of the atoms, (n_atoms,)."""
-
-    def gram_rows(self, atoms: NDArray[np.integer]) -> Array:
-        """Return rows of the Gram matrix, (len(atoms), n_atoms), without the rest of it."""
-
-    def inner(self, X: Array) -> Array:
-        """Return the inner products of rows with all atoms, (n, n_atoms)."""
-
-    @property
-    def knows_energy(self) -> bool:
-        """Whether the squared norms of rows are known."""
-
-    def energy(self, X: Array) -> Array | None:
-        """Return the squared norms of rows, (n,); None where they are not known."""
-
-    def local(self, X: Array, candidates: NDArray[np.int32]) -> tuple[Array, Array]:
-        """Return Gram matrices (n, K, K) of each row's candidates, and its products with them.
-
-        Zeros where a list of candidates is padded with -1.
-        """
-
-    def gram_times(self, weights: Array, candidates: NDArray[np.int32]) -> Array:
-        """Return the inner products of combined atoms with all atoms, (n, n_atoms).
-
-        Row s combines the atoms ``candidates[s]`` with ``weights[s]``; -1 has weight 0.
-        """
-
-    def check_semidefinite(self) -> None:
-        """Refuse atoms whose Gram matrix is not positive semi-definite."""
-
-    @property
-    def gains_digits(self) -> bool:
-        """Whether inner products of the same atoms in float64 surely have more digits."""
-
-    @property
-    def in_float64(self) -> "Atoms":
-        """The same atoms, compared in float64."""
 
 
 class LinearAtoms:
@@ -166,10 +119,10 @@ class LinearAtoms:
         return np.ldexp(products.astype(np.float64), exponents[:, None])
 
     def check_semidefinite(self) -> None:
-        """Nothing to refuse: x'y is positive semi-definite."""
+        """Do nothing: x'y is positive semi-definite."""
 
     def _check_norms(self, norms2: Array) -> None:
-        """Refuse atoms whose squares leave the range of numbers, but for zeros."""
+        """Refuse atoms other than 0 whose squares overflow or underflow."""
         if machine(norms2).all_ordinary(norms2, self.dtype):
             return
         numbers = np.finfo(self.dtype)
@@ -186,9 +139,10 @@ class LinearAtoms:
 
 
 class KernelAtoms:
-    """Vectors of a feature space as atoms; their Gram matrix, where it is known better.
+    """Vectors of a feature space as atoms.
 
-    Learners know it from coordinates, more accurately than from kernel values of anchors.
+    Learners pass the Gram matrix ``gram`` from coordinates, which is more accurate than from kernel
+    values of anchors.
     """
 
     def __init__(self, expansion: Expansion, gram: Array | None = None) -> None:
@@ -311,7 +265,7 @@ class KernelAtoms:
         return out
 
     def _check_underflow(self, X: Array, energy: Array) -> Array:
-        """Refuse rows whose k(x, x) are above 0, but no numbers of this type."""
+        """Refuse rows whose k(x, x) is above 0 but underflows this type."""
         numbers = np.finfo(energy.dtype)
         doubtful = np.flatnonzero(energy < numbers.tiny / (100 * numbers.eps) ** 2)
         if not len(doubtful):
@@ -320,8 +274,8 @@ class KernelAtoms:
         sizes = np.abs(rows).max(axis=1, keepdims=True)
         near_one = rows / np.where(sizes > 0, sizes, 1)
         there = self.kernel.diag(rows)
-        # What is 0 here and not at a size near 1 is lost in float64 too, if size is all there is
-        # to it: a kernel with another origin is 0 at a row for its place.
+        # 0 here but not at a size near 1: lost in float64 too. Not so for a kernel that is not 0 at
+        # the zero row: it may be 0 at a row because of where that is.
         by_size = self.kernel.diag(np.zeros_like(rows[:1]))[0] == 0
         lost = (there == 0) & (self.kernel.diag(near_one) > 0) & by_size
         if ((there > 0) | lost).any():
@@ -344,7 +298,7 @@ class KernelAtoms:
 
 def _finite(K: Array) -> Array:
     """Return kernel values; refuse infinite and undefined ones."""
-    # A sum is faster than a look at every value, and NaN and infinity get through it.
+    # A sum is faster than a test of every value, and propagates NaN and infinity.
     with np.errstate(over="ignore", invalid="ignore"):
         total = np.sum(K)
     if not np.isfinite(total) and not np.isfinite(K).all():
@@ -360,7 +314,7 @@ def _checked(gram: Array) -> Array:
 def check_eigenvalues(gram: Array) -> None:
     """Refuse a Gram matrix with negative eigenvalues: a pursuit over it has no minimum.
 
-    n^3 / 3 operations, so only for kernels that may be at fault.
+    Takes n^3 / 3 operations, so only kernels that may be indefinite are checked.
     """
     if not len(gram):
         return
