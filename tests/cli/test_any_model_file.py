@@ -34,7 +34,7 @@ from kernelatoms import (
     sparse_encode,
 )
 from kernelatoms.cli.app import app
-from kernelatoms.cli.speaking import print_table, visible
+from kernelatoms.cli.console import print_table, visible
 from kernelatoms.files import ModelRecord
 from kernelatoms.report import Table
 

@@ -14,17 +14,12 @@ from pyarrow import feather, ipc, parquet
 from bombs import BOMBS, repeated, write_all
 from forged_models import members_of, write
 from kernelatoms import KSVD, limits, save_model
-from kernelatoms.files import (
-    ModelFileError,
-    TableError,
-    load_model,
-    opening,
-    read_codes,
-    read_table,
-)
-from kernelatoms.files.arrow_sizes import column_cost, unpacked_size
-from kernelatoms.files.arrow_tables import _within
-from kernelatoms.files.parquet_sizes import parquet_sizes
+from kernelatoms.files import ModelFileError, TableError, load_model, read_table
+from kernelatoms.files.results import read_codes
+from kernelatoms.files.tables.arrow_sizes import column_cost, unpacked_size
+from kernelatoms.files.tables.arrow_tables import _within
+from kernelatoms.files.tables.parquet_sizes import parquet_sizes
+from kernelatoms.files.tables.table import opening
 from kernelatoms.limits import Budget, TooLargeError
 
 # What reading may take beyond what a process holds once all is imported: address space, as threads
@@ -34,7 +29,7 @@ import resource, sys
 import pyarrow.feather, pyarrow.ipc, pyarrow.json, pyarrow.parquet, skops.io
 from bombs import BOMBS
 from kernelatoms.files import load_model, read_table
-import kernelatoms.files.array_tables, kernelatoms.files.csv_tables, kernelatoms.files.json_tables
+from kernelatoms.files.tables import arrays, csv_tables, json_tables
 from pathlib import Path
 held = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
 resource.setrlimit(resource.RLIMIT_AS, (held + (3 << 30),) * 2)

@@ -44,7 +44,7 @@ from kernelatoms import (
     similarity,
 )
 from kernelatoms.files import ModelFileError, load_model, save_model
-from kernelatoms.files.models import ALLOWED_TYPES
+from kernelatoms.files.models.model_file import ALLOWED_TYPES
 from kernelatoms.learning.moments import Moments
 from kernelatoms.learning.state import LearnerState
 from kernelatoms.limits import MODEL_COLUMNS

@@ -17,7 +17,8 @@ import scipy.sparse
 import zstandard
 
 from kernelatoms.features import memory
-from kernelatoms.files import ReadOptions, TableError, is_table, read_table
+from kernelatoms.files import ReadOptions, TableError, read_table
+from kernelatoms.files.tables.table import is_table
 
 
 def read(tmp_path, content, options=None, name="t.csv"):

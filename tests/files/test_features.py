@@ -3,15 +3,15 @@
 import numpy as np
 import pytest
 
-from kernelatoms.files.features import (
+from kernelatoms.files.models.record import ModelRecord
+from kernelatoms.files.tables.features import (
     fingerprint,
     row_identifiers,
     rows_for,
     training_set,
 )
-from kernelatoms.files.labels import labels_for
-from kernelatoms.files.models import ModelRecord
-from kernelatoms.files.tables import TableError, read_table
+from kernelatoms.files.tables.labels import labels_for
+from kernelatoms.files.tables.table import TableError, read_table
 
 
 @pytest.fixture

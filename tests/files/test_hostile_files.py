@@ -26,14 +26,8 @@ from sklearn.svm import SVC
 
 from forged_models import forge, members_of, write
 from kernelatoms import KSVD, MOD, KernelLinearizer, limits
-from kernelatoms.files import (
-    ModelFileError,
-    ModelRecord,
-    foreign_types,
-    load_model,
-    read_record,
-    save_model,
-)
+from kernelatoms.files import ModelFileError, ModelRecord, load_model, read_record, save_model
+from kernelatoms.files.models.model_file import foreign_types
 
 X = np.random.default_rng(0).normal(size=(60, 4))
 Y = np.where(X[:, 0] > 0, "a", "b")
@@ -204,7 +198,7 @@ def test_no_array_is_read_twice(tmp_path, numbers):
 
 def test_arrays_that_are_met_often_count_so_often(tmp_path, monkeypatch):
     """Each time that an array is met it is looked at, however short the reference."""
-    monkeypatch.setattr("kernelatoms.files.schema.MODEL_SIZE", 1 << 10)
+    monkeypatch.setattr("kernelatoms.files.models.schema.MODEL_SIZE", 1 << 10)
     members = described(StandardScaler().fit(X)) | {"a.npy": saved(np.zeros(1 << 16))}
     for n, words in ((2, "copy"), (20, "again and again")):
         arrays = node([of_numpy("ndarray", "a.npy", 7)] * n, 9)

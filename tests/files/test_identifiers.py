@@ -5,10 +5,11 @@ import uuid
 import numpy as np
 import pytest
 
-from kernelatoms.files.features import row_identifiers, rows_for, training_set
-from kernelatoms.files.identifiers import INDEX, NAMED, NUMBERED, sounds_like_identifier
-from kernelatoms.files.models import ModelRecord
-from kernelatoms.files.tables import TableError, read_table
+from kernelatoms.files.models.record import ModelRecord
+from kernelatoms.files.tables.features import training_set
+from kernelatoms.files.tables.identifiers import INDEX, NAMED, NUMBERED, sounds_like_identifier
+from kernelatoms.files.tables.matching import row_identifiers, rows_for
+from kernelatoms.files.tables.table import TableError, read_table
 
 N = 60
 RNG = np.random.default_rng(7)

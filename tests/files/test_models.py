@@ -18,13 +18,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from kernelatoms import KSVD, MOD, ClassDictionaryClassifier, KernelLinearizer
-from kernelatoms.files import models
-from kernelatoms.files.models import (
+from kernelatoms.files.models.model_file import (
     FORMAT_VERSION,
     ModelFileError,
     ModelRecord,
     foreign_types,
     load_model,
+    models,
     read_record,
     save_model,
 )

@@ -5,7 +5,7 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
-from kernelatoms.files.tables import TableError, read_table
+from kernelatoms.files.tables.table import TableError, read_table
 
 CSV = '''id,"length, cm",width,garden,species
 1,1.5,0.25,"north, ""upper""",setosa

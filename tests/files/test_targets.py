@@ -9,8 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kernelatoms.files.targets import check_result_target, kind_of
-from kernelatoms.files.writing import check_target, write_whole
+from kernelatoms.files.writing import check_result_target, check_target, kind_of, write_whole
 
 
 def zipped(*names):

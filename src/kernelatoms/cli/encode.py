@@ -6,7 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
-from kernelatoms.cli.applying import at_work, open_both
+from kernelatoms.cli.console import print_json, speaks_plainly, tell, warnings_as_notes
+from kernelatoms.cli.loading import at_work, open_both
 from kernelatoms.cli.options import (
     Data,
     Decimal,
@@ -21,7 +22,6 @@ from kernelatoms.cli.options import (
     Trust,
     works_on_device,
 )
-from kernelatoms.cli.speaking import print_json, speaks_plainly, tell, warnings_as_notes
 
 ENCODE_EXAMPLES = """**Examples**
 
@@ -94,14 +94,12 @@ def encode(
     the training rows, class after class. A KernelLinearizer gives virtual samples, which are not
     sparse.
     """
-    from kernelatoms.files import (
-        CODE_SUFFIXES,
-        ReadOptions,
-        check_codes_fit,
+    from kernelatoms.files.results import CODE_SUFFIXES, check_codes_fit, write_codes
+    from kernelatoms.files.tables.table import ReadOptions
+    from kernelatoms.files.writing import (
         check_result_target,
         is_standard_stream,
         refuse_to_overwrite,
-        write_codes,
     )
 
     refuse_to_overwrite(output, model, data)

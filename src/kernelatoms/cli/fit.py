@@ -9,9 +9,19 @@ from typing import Annotated, Any
 import typer
 
 from kernelatoms import PRESETS, default_preset
-from kernelatoms.cli.choosing import CHOICES, SCALES, find_choice, make_model
-from kernelatoms.cli.columns import lines_of_columns
-from kernelatoms.cli.missing import note_about_training
+from kernelatoms.cli.columns import lines_of_columns, note_about_training
+from kernelatoms.cli.console import (
+    FitProgress,
+    note,
+    print_json,
+    progress,
+    say,
+    speaks_plainly,
+    tell,
+    warnings_as_notes,
+)
+from kernelatoms.cli.fit_summary import kept_in_words, note_copies, what_was_reached
+from kernelatoms.cli.models import CHOICES, SCALES, find_choice, make_model
 from kernelatoms.cli.options import (
     Data,
     Decimal,
@@ -25,19 +35,8 @@ from kernelatoms.cli.options import (
     read_data,
     works_on_device,
 )
-from kernelatoms.cli.reached import kept_in_words, note_copies, what_was_reached
 from kernelatoms.cli.scoring import check_folds, cross_validate, read_groups, tell_scores
-from kernelatoms.cli.sizing import default_model, drawn_rows, tell_sizes, tune_sizes
-from kernelatoms.cli.speaking import (
-    FitProgress,
-    note,
-    print_json,
-    progress,
-    say,
-    speaks_plainly,
-    tell,
-    warnings_as_notes,
-)
+from kernelatoms.cli.tuning import default_model, drawn_rows, tell_sizes, tune_sizes
 
 EXAMPLES = """**Examples**
 
@@ -152,14 +151,11 @@ def fit(
     """
     choice = find_choice(model or default_preset(0))
     _check_label(choice, model or default_preset(0), label)
-    from kernelatoms.files import (
-        ROW_MARKS,
-        ReadOptions,
-        check_result_target,
-        refuse_to_overwrite,
-        save_model,
-        training_set,
-    )
+    from kernelatoms.files.models.model_file import save_model
+    from kernelatoms.files.tables.features import training_set
+    from kernelatoms.files.tables.row_marks import ROW_MARKS
+    from kernelatoms.files.tables.table import ReadOptions
+    from kernelatoms.files.writing import check_result_target, refuse_to_overwrite
 
     refuse_to_overwrite(output, data)
     check_result_target(output, (".skops",), force=force)
@@ -253,7 +249,7 @@ def _dropped(label: str | None, choice: Any, drop: list[str]) -> list[str]:
 
 def _say_before(chosen: Any, record: Any, output: Path, pipeline: Any) -> None:
     """Say what is learned from, before that takes its time."""
-    from kernelatoms.files import NAMED, REASONS
+    from kernelatoms.files.tables.identifiers import NAMED, REASONS
 
     say(f"Columns of {record.data['file']}:")
     for line in lines_of_columns(record, output):

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any, ParamSpec
 
 import typer
 
-from kernelatoms.cli.speaking import note
+from kernelatoms.cli.console import note
 
 if TYPE_CHECKING:
-    from kernelatoms.files import ReadOptions, Table
+    from kernelatoms.files.tables.table import ReadOptions, Table
 
 P = ParamSpec("P")
 
@@ -93,7 +93,7 @@ def read_data(data: Path, options: "ReadOptions | str | None") -> "Table":
     """Read a table, and say at once what its reader should know."""
     from dataclasses import replace
 
-    from kernelatoms.files import read_table
+    from kernelatoms.files.tables.table import read_table
 
     table = read_table(data, options)
     for text in table.notes:

@@ -6,8 +6,16 @@ from typing import Annotated, Any
 
 import typer
 
-from kernelatoms.cli.applying import at_work, open_both
-from kernelatoms.cli.judging import Judgement, judge
+from kernelatoms.cli.console import (
+    note,
+    print_json,
+    say,
+    speaks_plainly,
+    tell,
+    warnings_as_notes,
+)
+from kernelatoms.cli.evaluation import Judgement, judge
+from kernelatoms.cli.loading import at_work, open_both
 from kernelatoms.cli.options import (
     Data,
     Decimal,
@@ -23,14 +31,6 @@ from kernelatoms.cli.options import (
     works_on_device,
 )
 from kernelatoms.cli.page_facts import share_learned
-from kernelatoms.cli.speaking import (
-    note,
-    print_json,
-    say,
-    speaks_plainly,
-    tell,
-    warnings_as_notes,
-)
 
 PREDICT_EXAMPLES = """**Examples**
 
@@ -75,14 +75,13 @@ def predict(
     Columns are found by name, in any order; row identifiers are copied beside the predictions. If
     the file has the label column of the model, the share of right predictions is shown.
     """
-    from kernelatoms.files import (
-        RESULT_SUFFIXES,
-        ReadOptions,
+    from kernelatoms.files.results import RESULT_SUFFIXES, write_columns
+    from kernelatoms.files.tables.matching import row_identifiers
+    from kernelatoms.files.tables.table import ReadOptions
+    from kernelatoms.files.writing import (
         check_result_target,
         is_standard_stream,
         refuse_to_overwrite,
-        row_identifiers,
-        write_columns,
     )
 
     options = ReadOptions(rows, decimal, encoding, header, max_size)
@@ -141,7 +140,8 @@ def _judged(
     table: Any, label: str | None, asked: bool, fitted: Any, predictions: Any
 ) -> Judgement | None:
     """Return how right predictions are, where true classes are known."""
-    from kernelatoms.files import TableError, labels_for
+    from kernelatoms.files.tables.labels import labels_for
+    from kernelatoms.files.tables.table import TableError
 
     if label is None or (not asked and label not in table.names):
         return None
@@ -159,7 +159,7 @@ def _judged(
 
 def _learned_from(record: Any, X: Any, table: Any, label: str) -> float:
     """Return the share of the labelled rows that the model learned from, as far as is known."""
-    from kernelatoms.files import read_labels
+    from kernelatoms.files.tables.labels import read_labels
 
     y, kept = read_labels(table, label)
     return share_learned(record, X[kept], y) or 0.0

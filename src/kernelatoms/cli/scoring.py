@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from kernelatoms.cli.speaking import tell
+from kernelatoms.cli.console import tell
 
 OnStep = Callable[[int, int, str], None]
 

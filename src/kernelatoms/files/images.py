@@ -70,7 +70,7 @@ def read_array(path: Path, key: str | None, *, max_size: int | None = None) -> A
     ValueError
         If there is none, or more than one; the message says why.
     """
-    from kernelatoms.files.arrays import read_npy, read_npz
+    from kernelatoms.files.tables.arrays import read_npy, read_npz
 
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {path}.")

@@ -1,6 +1,9 @@
-"""Write a file whole or not at all: the one that was there before stays until the new one is.
+"""Write a file whole or not at all, and check first what would be replaced.
 
-What takes its place has its permissions. Devices, pipes and folders are never replaced.
+A file is written beside its target and renamed, so the old file stays until the new one is
+complete. The new file has the permissions of the old one. Devices, pipes and folders are never
+replaced. ``check_result_target`` compares the ending of a target, which says what will be written,
+with the first bytes of the file that is there, which say what would be lost.
 """
 
 import os
@@ -8,11 +11,14 @@ import re
 import secrets
 import stat
 import time
-from collections.abc import Iterator
+import zipfile
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from glob import escape
 from pathlib import Path
 from typing import IO, Any
+
+from kernelatoms.similarity.base import check_flag
 
 _unfinished: set[Path] = set()
 
@@ -163,3 +169,107 @@ def _remove_abandoned(target: Path) -> None:
 def _neighbour(path: Path) -> Path:
     """Return a name beside a file that nobody else uses: renaming within a folder is atomic."""
     return path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+
+
+_TEXT, _PAGE, _ARCHIVE = "text", "an HTML page", "an archive"
+_MODEL, _ARRAYS = "a model", "NumPy arrays"
+
+# How files begin, and what they are then.
+_BEGINNINGS = (
+    (b"\x93NUMPY", "a NumPy array"),
+    (b"PAR1", "a Parquet file"),
+    (b"ARROW1", "an Arrow file"),
+    (b"FEA1", "an Arrow file"),
+    (b"\x89PNG", "a PNG image"),
+    (b"%PDF", "a PDF file"),
+    (b"\x1f\x8b", "a gzip file"),
+    (b"PK\x03\x04", _ARCHIVE),
+    (b"PK\x05\x06", _ARCHIVE),
+)
+
+# What files are that end so; anything may be written over by itself.
+_KINDS = {
+    ".csv": {_TEXT}, ".tsv": {_TEXT}, ".txt": {_TEXT}, ".svg": {_TEXT},
+    ".html": {_PAGE}, ".htm": {_PAGE}, ".png": {"a PNG image"}, ".pdf": {"a PDF file"},
+    ".parquet": {"a Parquet file"}, ".feather": {"an Arrow file"}, ".npy": {"a NumPy array"},
+    # An archive that is cut short does not say what it was.
+    ".npz": {_ARRAYS, _ARCHIVE}, ".skops": {_MODEL, _ARCHIVE},
+}  # fmt: skip
+
+
+def check_result_target(path: Path, suffixes: Sequence[str], *, force: bool = False) -> None:
+    """Refuse a file that cannot or should not be written, before work starts.
+
+    Parameters
+    ----------
+    path : Path
+        The file to be written; "-" is standard output, for tables only.
+    suffixes : sequence of str
+        The endings that it may have.
+    force : bool
+        Write over a file of another kind, or one that is read-only, all the same.
+
+    Raises
+    ------
+    ValueError, OSError
+        With one sentence that says what is wrong and what would be right.
+    """
+    force = check_flag("force", force)
+    endings = suffixes[0] if len(suffixes) == 1 else f"one of {', '.join(suffixes)}"
+    if is_standard_stream(path):
+        if ".csv" not in suffixes:
+            raise ValueError(
+                f"--output: standard output (-) takes tables only; name a file that ends with "
+                f"{endings}."
+            )
+        return
+    check_target(path)
+    suffix = path.suffix.lower()
+    if suffix not in suffixes:
+        raise ValueError(f"--output: {path} must end with {endings}.")
+    if force or not path.is_file():
+        return
+    if not path.stat().st_mode & (stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH):
+        raise PermissionError(
+            f"--output: {path} is read-only; --force replaces it, another name keeps it."
+        )
+    there = kind_of(path)
+    if there and suffix in _KINDS and there not in _KINDS[suffix]:
+        raise ValueError(
+            f"--output: {path} is there already and holds {there}, not what {suffix} files hold; "
+            "--force replaces it, another name keeps it."
+        )
+
+
+def kind_of(path: Path) -> str:
+    """Return what a file is by its first bytes, in words; "" if it is empty or cannot be read."""
+    try:
+        with path.open("rb") as file:
+            start = file.read(4096)
+    except OSError:
+        return ""
+    if not start:
+        return ""
+    for beginning, kind in _BEGINNINGS:
+        if start.startswith(beginning):
+            return _archive_kind(path) if kind == _ARCHIVE else kind
+    if start.lstrip(b"\xef\xbb\xbf \r\n\t")[:14].lower().startswith((b"<!doctype html", b"<html")):
+        return _PAGE
+    if start.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return _TEXT
+    # Text has no control characters but ends of lines, tabs, form feeds and escapes.
+    strange = bytes(set(range(32)) - {9, 10, 12, 13, 27})
+    return "binary data" if start.translate(None, strange) != start else _TEXT
+
+
+def _archive_kind(path: Path) -> str:
+    """Tell model files and arrays from other archives, such as spreadsheets."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            names = archive.namelist()
+    except Exception:
+        # Broken archives make zipfile raise exceptions of all kinds.
+        return _ARCHIVE
+    if "schema.json" in names:
+        return _MODEL
+    return _ARRAYS if all(name.endswith(".npy") for name in names) else "another archive"

@@ -7,8 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
-from kernelatoms.cli.applying import at_work, open_both
-from kernelatoms.cli.choosing import trusted_types
+from kernelatoms.cli.console import print_json, progress, speaks_plainly, tell, warnings_as_notes
+from kernelatoms.cli.loading import at_work, open_both
+from kernelatoms.cli.models import trusted_types
 from kernelatoms.cli.options import (
     Decimal,
     Encoding,
@@ -22,7 +23,6 @@ from kernelatoms.cli.options import (
     read_data,
 )
 from kernelatoms.cli.page_facts import facts_for_page, rows_of_file
-from kernelatoms.cli.speaking import print_json, progress, speaks_plainly, tell, warnings_as_notes
 
 INFO_EXAMPLES = """**Examples**
 
@@ -57,7 +57,7 @@ def info(
     as_json: Json = False,
 ) -> None:
     """Say what a model file or a table holds."""
-    from kernelatoms.files import ReadOptions, is_table
+    from kernelatoms.files.tables.table import ReadOptions, is_table
 
     options = ReadOptions(rows, decimal, encoding, header, max_size)
     table = is_table(file)
@@ -105,13 +105,10 @@ def report(
     as_json: Json = False,
 ) -> None:
     """Write one HTML page about a model: what was fitted, its atoms, codes and mistakes."""
-    from kernelatoms.files import (
-        ReadOptions,
-        check_result_target,
-        labels_for,
-        load_model,
-        refuse_to_overwrite,
-    )
+    from kernelatoms.files.models.model_file import load_model
+    from kernelatoms.files.tables.labels import labels_for
+    from kernelatoms.files.tables.table import ReadOptions
+    from kernelatoms.files.writing import check_result_target, refuse_to_overwrite
 
     shape = _shape(image_shape)
     options = ReadOptions(rows, decimal, encoding, header, max_size)
@@ -217,7 +214,8 @@ _BUNDLED = {
 
 
 def _write_bundled(name: str | None, output: Path, force: bool) -> None:
-    from kernelatoms.files import check_result_target, is_standard_stream, write_columns
+    from kernelatoms.files.results import write_columns
+    from kernelatoms.files.writing import check_result_target, is_standard_stream
 
     if name not in _BUNDLED:
         raise ValueError(
@@ -244,7 +242,8 @@ def _write_bundled(name: str | None, output: Path, force: bool) -> None:
 def _table_facts(file: Path, options: Any) -> dict[str, Any]:
     import numpy as np
 
-    from kernelatoms.files import REASONS, why_left_out
+    from kernelatoms.files.tables.features import why_left_out
+    from kernelatoms.files.tables.identifiers import REASONS
 
     table = read_data(file, options)
     facts: dict[str, Any] = {
@@ -268,7 +267,8 @@ def _table_facts(file: Path, options: Any) -> dict[str, Any]:
 
 
 def _model_facts(file: Path, max_size: int | None = None) -> dict[str, Any]:
-    from kernelatoms.files import ROW_MARKS, foreign_types, format_of, read_record
+    from kernelatoms.files.models.model_file import foreign_types, format_of, read_record
+    from kernelatoms.files.tables.row_marks import ROW_MARKS
 
     record = read_record(file, max_size)
     foreign = foreign_types(file, max_size)

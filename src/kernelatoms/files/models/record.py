@@ -12,8 +12,8 @@ import scipy
 import sklearn
 
 from kernelatoms import __version__
-from kernelatoms.files.column_kinds import feature_names, in_words
-from kernelatoms.files.dates import ORDERS
+from kernelatoms.files.tables.column_kinds import feature_names, in_words
+from kernelatoms.files.tables.dates import ORDERS
 
 # Days from 1970 for which there are dates, both ways.
 _MOST_DAYS = 700_000

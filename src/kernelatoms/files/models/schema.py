@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from kernelatoms.files.sklearn_types import RULES
+from kernelatoms.files.models.sklearn_types import RULES
 from kernelatoms.limits import (
     MODEL_LEVELS,
     MODEL_NESTED,

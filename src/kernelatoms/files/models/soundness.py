@@ -11,8 +11,8 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from kernelatoms.features.projections import PROJECTIONS
-from kernelatoms.files.sklearn_containers import require_fitted
-from kernelatoms.files.sklearn_types import RULES, check_estimator
+from kernelatoms.files.models.sklearn_containers import require_fitted
+from kernelatoms.files.models.sklearn_types import RULES, check_estimator
 from kernelatoms.similarity import OWN_TYPES
 
 # Numbers in the state of MT19937; a position beyond them is read from other memory.

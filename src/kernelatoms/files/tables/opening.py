@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from kernelatoms.files.tables import (
+from kernelatoms.files.tables.table import (
     COMPRESSIONS,
     SUFFIXES,
     TEXT_SUFFIXES,
@@ -55,20 +55,20 @@ class OpenedTable:
     def read(self, options: ReadOptions) -> Table:
         """Read it; readers are imported when they are needed."""
         if self.kind == "csv":
-            from kernelatoms.files.csv_tables import read_csv
+            from kernelatoms.files.tables.csv_tables import read_csv
 
             return read_csv(self.path, self.data or b"", options, self.budget)
         if self.kind == "jsonl":
-            from kernelatoms.files.json_tables import read_json_lines
+            from kernelatoms.files.tables.json_tables import read_json_lines
 
             return read_json_lines(self.path, self.data or b"", options, self.budget)
         if self.kind in ("parquet", "feather"):
-            from kernelatoms.files import arrow_tables
+            from kernelatoms.files.tables import arrow_tables
 
             reader = getattr(arrow_tables, f"read_{self.kind}")
             table: Table = reader(self.path, self.data, self.budget)
             return table
-        from kernelatoms.files.array_tables import read_arrays
+        from kernelatoms.files.tables.arrays import read_arrays
 
         return read_arrays(self.path, self.data, self.kind, options.rows, self.budget)
 

@@ -10,17 +10,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelatoms.files.arrow_sizes import column_cost
-from kernelatoms.files.arrow_tables import (
+from kernelatoms.files.tables.arrow_sizes import column_cost
+from kernelatoms.files.tables.arrow_tables import (
     first_sentence,
     large_columns,
     owned_by_arrow,
     part_columns,
     refuse_twins,
 )
-from kernelatoms.files.first_lines import MISSING_WORDS, WIDE, FirstLines, look_at
-from kernelatoms.files.tables import ReadOptions, Table, TableError
-from kernelatoms.files.text_numbers import as_numbers, mixture
+from kernelatoms.files.tables.first_lines import MISSING_WORDS, WIDE, FirstLines, look_at
+from kernelatoms.files.tables.table import ReadOptions, Table, TableError
+from kernelatoms.files.tables.text_numbers import as_numbers, mixture
 from kernelatoms.limits import Budget
 
 Array = NDArray[Any]

@@ -5,13 +5,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kernelatoms.cli.choosing import trusted_types
-from kernelatoms.cli.missing import note_about_rows
+from kernelatoms.cli.columns import note_about_rows
+from kernelatoms.cli.console import note
+from kernelatoms.cli.models import trusted_types
 from kernelatoms.cli.options import read_data
-from kernelatoms.cli.speaking import note
 
 if TYPE_CHECKING:
-    from kernelatoms.files import ReadOptions
+    from kernelatoms.files.tables.table import ReadOptions
 
 
 def open_both(
@@ -21,7 +21,8 @@ def open_both(
 
     ``options`` are those of the table; what a file may become goes for the model, too.
     """
-    from kernelatoms.files import load_model, rows_for
+    from kernelatoms.files.models.model_file import load_model
+    from kernelatoms.files.tables.matching import rows_for
 
     fitted, record = load_model(model, trusted=trusted_types(trust), max_size=options.max_size)
     table = read_data(data, options)

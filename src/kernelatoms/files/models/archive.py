@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from kernelatoms.files.arrays import UnreadableError, read_header
+from kernelatoms.files.tables.arrays import UnreadableError, read_header
 from kernelatoms.limits import (
     MODEL_MEMBERS,
     MODEL_TEXT,

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelatoms.files.arrow_sizes import Read, column_cost, unpacked_size
-from kernelatoms.files.first_lines import WIDE
-from kernelatoms.files.parquet_sizes import ParquetSizes, parquet_sizes
-from kernelatoms.files.tables import Table, TableError, shortened
-from kernelatoms.files.text_numbers import mixture
+from kernelatoms.files.tables.arrow_sizes import Read, column_cost, unpacked_size
+from kernelatoms.files.tables.first_lines import WIDE
+from kernelatoms.files.tables.parquet_sizes import ParquetSizes, parquet_sizes
+from kernelatoms.files.tables.table import Table, TableError, shortened
+from kernelatoms.files.tables.text_numbers import mixture
 from kernelatoms.limits import Budget, TooLargeError
 
 Array = NDArray[Any]

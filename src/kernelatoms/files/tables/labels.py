@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelatoms.files.tables import Table, TableError, shortened
+from kernelatoms.files.tables.table import Table, TableError, shortened
 
 Array = NDArray[Any]
 

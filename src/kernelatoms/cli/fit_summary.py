@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from kernelatoms.cli.speaking import note
+from kernelatoms.cli.console import note
 
 
 def note_copies(pipeline: Any, y: Any) -> None:

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelatoms.files.arrow_tables import from_arrow, large_columns, owned_by_arrow
-from kernelatoms.files.csv_tables import as_utf8
-from kernelatoms.files.tables import ReadOptions, Table, TableError
+from kernelatoms.files.tables.arrow_tables import from_arrow, large_columns, owned_by_arrow
+from kernelatoms.files.tables.csv_tables import as_utf8
+from kernelatoms.files.tables.table import ReadOptions, Table, TableError
 from kernelatoms.limits import Budget
 
 Array = NDArray[Any]

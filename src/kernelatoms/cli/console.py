@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec
 
 import typer
 
-from kernelatoms.cli.stopping import STOPPED
+from kernelatoms.cli.interrupts import STOPPED
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -69,7 +69,7 @@ def speaks_plainly(command: Callable[P, None]) -> Callable[P, None]:
 
 def _way_out(error: BaseException) -> str:
     """Return the option that the library's words about a file that is too large do not know."""
-    from kernelatoms.files import TooLargeError
+    from kernelatoms.limits import TooLargeError
 
     cause: BaseException | None = error
     while cause is not None:

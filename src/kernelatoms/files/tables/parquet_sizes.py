@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from kernelatoms.files.arrow_sizes import Read
+from kernelatoms.files.tables.arrow_sizes import Read
 
 _TEXTS = ("BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY")
 _BY_DICTIONARY, _BY_PREFIX = (2, 8), (7,)

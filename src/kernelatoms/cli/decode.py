@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kernelatoms.cli.applying import at_work, open_both
-from kernelatoms.cli.choosing import trusted_types
+from kernelatoms.cli.console import note, print_json, speaks_plainly, tell, warnings_as_notes
 from kernelatoms.cli.encode import codes_of, n_atoms_of
+from kernelatoms.cli.loading import at_work, open_both
+from kernelatoms.cli.models import trusted_types
 from kernelatoms.cli.options import (
     Decimal,
     Encoding,
@@ -21,10 +22,9 @@ from kernelatoms.cli.options import (
     Trust,
     read_data,
 )
-from kernelatoms.cli.speaking import note, print_json, speaks_plainly, tell, warnings_as_notes
 
 if TYPE_CHECKING:
-    from kernelatoms.files import ReadOptions
+    from kernelatoms.files.tables.table import ReadOptions
 
 DECODE_EXAMPLES = """**Examples**
 
@@ -77,7 +77,10 @@ def decode(
     kernel map is taken, scaling is undone. What was filled in or lost on the way stays so.
     """
     from kernelatoms import decode as decoded
-    from kernelatoms.files import ReadOptions, load_model, read_codes, row_identifiers
+    from kernelatoms.files.models.model_file import load_model
+    from kernelatoms.files.results import read_codes
+    from kernelatoms.files.tables.matching import row_identifiers
+    from kernelatoms.files.tables.table import ReadOptions
 
     _check_table_target(output, force, model, codes, like)
     with warnings_as_notes([]), at_work(model):
@@ -151,7 +154,8 @@ def denoise(
     large as the noise, put back and averaged. With --model, rows of a table are coded in its
     columns: to the size of the noise if --sigma says how large it is, else as the model codes.
     """
-    from kernelatoms.files import IMAGE_SUFFIXES, ReadOptions
+    from kernelatoms.files.images import IMAGE_SUFFIXES
+    from kernelatoms.files.tables.table import ReadOptions
 
     suffix = data.suffix.lower()
     if signals and suffix in IMAGE_SUFFIXES:
@@ -183,15 +187,10 @@ def _denoise_image(
     as_json: bool,
 ) -> None:
     from kernelatoms import denoise_image, estimate_sigma
-    from kernelatoms.files import (
-        IMAGE_SUFFIXES,
-        Picture,
-        check_result_target,
-        load_model,
-        refuse_to_overwrite,
-        write_image,
-        write_rows,
-    )
+    from kernelatoms.files.images import IMAGE_SUFFIXES, Picture, write_image
+    from kernelatoms.files.models.model_file import load_model
+    from kernelatoms.files.results import write_rows
+    from kernelatoms.files.writing import check_result_target, refuse_to_overwrite
 
     refuse_to_overwrite(output, data, model)
     check_result_target(output, (*IMAGE_SUFFIXES, ".npy", ".npz"), force=force)
@@ -236,7 +235,9 @@ def _denoise_rows(
     as_json: bool,
 ) -> None:
     from kernelatoms import denoise_rows, estimate_sigma
-    from kernelatoms.files import ModelRecord, row_identifiers, training_set
+    from kernelatoms.files.models.record import ModelRecord
+    from kernelatoms.files.tables.features import training_set
+    from kernelatoms.files.tables.matching import row_identifiers
 
     _check_table_target(output, force, data, model)
     level: float | None = None
@@ -311,7 +312,7 @@ def _level(sigma: float | None, estimate: Any) -> float:
 
 def _read_picture(path: Path, options: "ReadOptions") -> Any:
     """Return pixels of an image file, or of a NumPy array."""
-    from kernelatoms.files import IMAGE_SUFFIXES, Picture, read_array, read_image
+    from kernelatoms.files.images import IMAGE_SUFFIXES, Picture, read_array, read_image
 
     if path.suffix.lower() in IMAGE_SUFFIXES:
         if options.rows is not None:
@@ -321,14 +322,16 @@ def _read_picture(path: Path, options: "ReadOptions") -> Any:
 
 
 def _check_table_target(output: Path, force: bool, *sources: Path | None) -> None:
-    from kernelatoms.files import RESULT_SUFFIXES, check_result_target, refuse_to_overwrite
+    from kernelatoms.files.results import RESULT_SUFFIXES
+    from kernelatoms.files.writing import check_result_target, refuse_to_overwrite
 
     refuse_to_overwrite(output, *sources)
     check_result_target(output, RESULT_SUFFIXES, force=force)
 
 
 def _write(output: Path, rows: Any, names: list[str], beside: dict[str, Any]) -> None:
-    from kernelatoms.files import is_standard_stream, write_rows
+    from kernelatoms.files.results import write_rows
+    from kernelatoms.files.writing import is_standard_stream
 
     if not is_standard_stream(output):
         write_rows(output, rows, names, beside)
@@ -339,7 +342,7 @@ def _write(output: Path, rows: Any, names: list[str], beside: dict[str, Any]) ->
 
 
 def _tell(output: Path, as_json: bool, result: dict[str, Any], words: str) -> None:
-    from kernelatoms.files import is_standard_stream
+    from kernelatoms.files.writing import is_standard_stream
 
     if is_standard_stream(output):
         return

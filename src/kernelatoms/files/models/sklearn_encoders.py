@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelatoms.estimators.state_checks import held
-from kernelatoms.files.sklearn_rules import check_array, check_values, equal, fault, is_whole
+from kernelatoms.files.models.sklearn_rules import check_array, check_values, equal, fault, is_whole
 from kernelatoms.limits import MODEL_COLUMNS
 
 Array = NDArray[Any]

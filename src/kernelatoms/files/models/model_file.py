@@ -28,7 +28,7 @@ from sklearn.utils.validation import check_is_fitted
 from kernelatoms import __version__
 from kernelatoms.estimators.devices.to_device import on_cpu
 from kernelatoms.features.projections import PROJECTIONS
-from kernelatoms.files.archive import (
+from kernelatoms.files.models.archive import (
     HEADER,
     SCHEMA,
     Unpacked,
@@ -38,9 +38,9 @@ from kernelatoms.files.archive import (
     read_text,
     unpack,
 )
-from kernelatoms.files.records import ModelRecord
-from kernelatoms.files.schema import check_weights, outline
-from kernelatoms.files.soundness import check_model, forget_machine
+from kernelatoms.files.models.record import ModelRecord
+from kernelatoms.files.models.schema import check_weights, outline
+from kernelatoms.files.models.soundness import check_model, forget_machine
 from kernelatoms.files.writing import check_target, write_whole
 from kernelatoms.limits import TooLargeError
 from kernelatoms.similarity import OWN_TYPES

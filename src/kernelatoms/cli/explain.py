@@ -4,7 +4,8 @@ from typing import Annotated, Any
 
 import typer
 
-from kernelatoms.cli.applying import at_work, open_both
+from kernelatoms.cli.console import print_json, speaks_plainly, tell, warnings_as_notes
+from kernelatoms.cli.loading import at_work, open_both
 from kernelatoms.cli.options import (
     Data,
     Decimal,
@@ -16,7 +17,6 @@ from kernelatoms.cli.options import (
     Rows,
     Trust,
 )
-from kernelatoms.cli.speaking import print_json, speaks_plainly, tell, warnings_as_notes
 
 EXAMPLES = """**Examples**
 
@@ -57,7 +57,8 @@ def explain(
     after class.
     """
     from kernelatoms import explain as explain_rows
-    from kernelatoms.files import ReadOptions, row_identifiers
+    from kernelatoms.files.tables.matching import row_identifiers
+    from kernelatoms.files.tables.table import ReadOptions
 
     with warnings_as_notes([]), at_work(model):
         fitted, record, table, X = open_both(
@@ -100,7 +101,7 @@ def _truth(table: Any, label: str | None, asked: bool, fitted: Any) -> dict[int,
     """Return the true classes by row, of those rows that have one."""
     import numpy as np
 
-    from kernelatoms.files import labels_for
+    from kernelatoms.files.tables.labels import labels_for
 
     if label is None or (not asked and label not in table.names):
         return {}

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from kernelatoms.limits import TooLargeError
 
 if TYPE_CHECKING:
-    from kernelatoms.files.opening import OpenedTable
+    from kernelatoms.files.tables.opening import OpenedTable
 
 Array = NDArray[Any]
 
@@ -181,7 +181,7 @@ def read_table(
     TableError
         If it holds no table; the message says why.
     """
-    from kernelatoms.files.opening import open_table
+    from kernelatoms.files.tables.opening import open_table
 
     chosen = options if isinstance(options, ReadOptions) else ReadOptions(rows=options)
     try:

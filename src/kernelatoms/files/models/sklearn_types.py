@@ -9,14 +9,14 @@ that are not here (trees, neighbours, support vectors, searches) are read where 
 from typing import Any
 
 from kernelatoms.estimators.state_checks import held
-from kernelatoms.files.sklearn_containers import check_columns, check_pipeline, check_union
-from kernelatoms.files.sklearn_encoders import (
+from kernelatoms.files.models.sklearn_containers import check_columns, check_pipeline, check_union
+from kernelatoms.files.models.sklearn_encoders import (
     check_encoder,
     check_imputer,
     check_pair,
     check_polynomial,
 )
-from kernelatoms.files.sklearn_rules import (
+from kernelatoms.files.models.sklearn_rules import (
     Rule,
     Rules,
     Sizes,

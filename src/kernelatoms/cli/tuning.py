@@ -5,9 +5,9 @@ from dataclasses import replace
 from typing import Any
 
 from kernelatoms import PRESETS, default_preset
-from kernelatoms.cli.choosing import names_set, parameters_of
+from kernelatoms.cli.console import note, tell
+from kernelatoms.cli.models import names_set, parameters_of
 from kernelatoms.cli.scoring import OnStep
-from kernelatoms.cli.speaking import note, tell
 
 # Classes of so few rows are learned from whole where others are drawn from.
 _FEW = 100

@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelatoms.files.dates import date_order, day_text, to_days
-from kernelatoms.files.identifiers import (
+from kernelatoms.files.tables.dates import date_order, day_text, to_days
+from kernelatoms.files.tables.identifiers import (
     INDEX,
     NAMED,
     UNNAMED,
@@ -29,7 +29,7 @@ from kernelatoms.files.identifiers import (
     sounds_like_identifier,
     why_identifier,
 )
-from kernelatoms.files.tables import Table
+from kernelatoms.files.tables.table import Table
 
 Array = NDArray[Any]
 

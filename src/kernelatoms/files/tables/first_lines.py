@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kernelatoms.files.tables import ReadOptions, TableError
+from kernelatoms.files.tables.table import ReadOptions, TableError
 
 DELIMITERS = ",;\t|"
 MISSING_WORDS = ["", "?", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "-nan", "null", "NULL", "None"]
