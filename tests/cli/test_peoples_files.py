@@ -197,7 +197,7 @@ def test_a_survey(play, command):
     fitted = command("fit", "t.csv", "--label", "kind", "--drop", "grade", "--keep", "respondent",
                      "--ignore", "size", "--json", "--set", "n_atoms=3")  # fmt: skip
     told = json.loads(fitted.stdout)
-    assert told["left_out"] == dict.fromkeys(("grade", "size"), "asked for by --drop")
+    assert told["left_out"] == dict.fromkeys(("grade", "size"), "named in drop")
     assert len(told["columns"]) == 4 + 1 + 60
     assert told["uses"]["kind"] == "label"
 

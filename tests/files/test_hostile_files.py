@@ -50,7 +50,7 @@ def refused(path, words):
 def test_a_changed_member_is_noticed(path):
     members = members_of(path)
     header = json.loads(members["kernelatoms.json"])
-    assert header["format_version"] == 3
+    assert header["format_version"] == 1
     for name, digest in header["members"].items():
         assert hashlib.sha256(members[name]).hexdigest() == digest
     for name, content in members.items():
@@ -86,7 +86,7 @@ def test_a_changed_record_is_noticed(path):
         read_record(path)
 
 
-def test_files_of_format_1_may_not_hold_what_nothing_refers_to(path):
+def test_files_may_not_hold_what_nothing_refers_to(path):
     members = members_of(path)
     write(path, {**members, "more.npy": b"1"})
     refused(path, r"'more\.npy' belongs to no object")

@@ -199,10 +199,10 @@ def test_what_cannot_be_kept(tmp_path):
                                        ("kind", ["x", "y"] * (N // 2)),
                                        ("mixed", [*["1"] * (N - 1), "one"])])  # fmt: skip
     for keep, ignore, message in (
-        (["b"], ["mixed"], r"--keep: .* has no column 'b'; it has 'id'"),
-        (["kind"], ["mixed"], "--keep: 'kind' is the label"),
-        (["id"], ["mixed", "id"], "--keep and --drop both name 'id'"),
-        (["empty"], ["mixed"], "--keep: 'empty' cannot be learned from, since it is empty"),
+        (["b"], ["mixed"], r"^keep: .* has no column 'b'; it has 'id'"),
+        (["kind"], ["mixed"], "^keep: 'kind' is the label"),
+        (["id"], ["mixed", "id"], "^keep: 'id' is in drop, too"),
+        (["empty"], ["mixed"], "^keep: 'empty' cannot be learned from, since it is empty"),
         (["mixed"], [], "'mixed' holds numbers and words"),
     ):
         with pytest.raises(TableError, match=message):
@@ -211,7 +211,7 @@ def test_what_cannot_be_kept(tmp_path):
 
 def test_nothing_but_an_identifier_says_how_to_keep_it(tmp_path):
     table = write(tmp_path / "t.csv", [("id", LONG), ("kind", ["x", "y"] * (N // 2))])
-    with pytest.raises(TableError, match=r"no column to learn from.*--keep 'id'"):
+    with pytest.raises(TableError, match=r"no column to learn from.*keep=\['id'\]"):
         training_set(table, "kind")
     assert training_set(table, "kind", keep=["id"]).columns == ["id"]
 

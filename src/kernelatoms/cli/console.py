@@ -6,9 +6,12 @@ files from anywhere: what goes to a terminal passes ``visible``, so that no text
 the cursor, change colours or hide what follows. Redirected results are exact.
 """
 
+import ast
 import functools
 import json
 import os
+import re
+import shlex
 import sys
 import unicodedata
 import warnings
@@ -29,6 +32,16 @@ FAILED, MISTAKE = 1, 2
 
 # Unicode's control, format, surrogate, private and unassigned signs, ends of lines and paragraphs.
 _WITHOUT_SHAPE = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+
+# The flags of arguments that messages of the library name.
+_FLAGS = {
+    name: f"--{name}"
+    for name in ("dates", "decimal", "drop", "encoding", "force", "header", "keep", "label", "rows")
+} | {"path": "--output", "trusted": "--trust"}
+_NAMES = "|".join(_FLAGS)
+_FIRST = re.compile(rf"(?:^|(?<=^Error: )|(?<=^Note: ))({_NAMES}): ")
+_TEXT = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
+_GIVEN = re.compile(rf"\b({_NAMES})=(True|False|{_TEXT}|\[(?:{_TEXT}|, )*\])")
 
 P = ParamSpec("P")
 OnStep = Callable[[int, int, str], None]
@@ -53,7 +66,7 @@ def speaks_plainly(command: Callable[P, None]) -> Callable[P, None]:
             raise typer.Exit(0) from None
         except (ValueError, TypeError, FileNotFoundError, NotADirectoryError, IsADirectoryError,
                 PermissionError) as error:  # fmt: skip
-            say(f"Error: {error}{_way_out(error)}")
+            say(f"Error: {error}")
             raise typer.Exit(MISTAKE) from None
         except OSError as error:
             say(
@@ -65,18 +78,6 @@ def speaks_plainly(command: Callable[P, None]) -> Callable[P, None]:
             raise typer.Exit(FAILED) from None
 
     return speaking
-
-
-def _way_out(error: BaseException) -> str:
-    """Return the option that the library's words about a file that is too large do not know."""
-    from kernelatoms.limits import TooLargeError
-
-    cause: BaseException | None = error
-    while cause is not None:
-        if isinstance(cause, TooLargeError):
-            return " Here that is --max-size, as in --max-size 20GiB."
-        cause = cause.__cause__
-    return ""
 
 
 def open_streams() -> None:
@@ -107,8 +108,8 @@ def say_the_rest() -> int:
 
 
 def say(text: str) -> None:
-    """Say something that is not a result."""
-    print(visible(text), file=sys.stderr, flush=True)
+    """Print something that is not a result, to standard error."""
+    print(visible(in_flags(text)), file=sys.stderr, flush=True)
 
 
 def tell(text: str, *, end: str = "\n") -> None:
@@ -127,6 +128,37 @@ def visible(text: str) -> str:
         else sign.encode("unicode_escape").decode()
         for sign in text
     )  # fmt: skip
+
+
+def in_flags(text: str) -> str:
+    """Return a message of the library with the flags of the command line for its arguments.
+
+    Messages name arguments as ``label: ...`` at their beginning, or as ``header=True``,
+    ``encoding='utf-16'`` and ``keep=['id']`` anywhere.
+
+    Examples
+    --------
+    >>> in_flags("label: there is no column 'a'; header=False if the first line is a row.")
+    "--label: there is no column 'a'; --no-header if the first line is a row."
+    """
+
+    def flag_of(found: re.Match[str]) -> str:
+        name, value = found.groups()
+        flag = _FLAGS[name]
+        if value in ("True", "False"):
+            return flag if value == "True" else f"--no-{flag[2:]}"
+        try:
+            values = ast.literal_eval(value)
+        except (SyntaxError, ValueError):  # the text of a file, and no message of the library
+            return found[0]
+        if name == "trusted":
+            values = [":".join(entry.rsplit(".", 1)) for entry in values]
+        values = values if isinstance(values, list) else [values]
+        return " ".join(f"{flag} {shlex.quote(entry)}" for entry in values)
+
+    text = _FIRST.sub(lambda found: f"{_FLAGS[found[1]]}: ", text)
+    text = text.replace("by max_size", "by --max-size, such as --max-size 20GiB")
+    return _GIVEN.sub(flag_of, text)
 
 
 def note(text: str) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from kernelatoms.cli.console import print_json, progress, speaks_plainly, tell, warnings_as_notes
+from kernelatoms.cli.console import in_flags, print_json, progress, speaks_plainly, tell, warnings_as_notes
 from kernelatoms.cli.loading import at_work, open_both
 from kernelatoms.cli.models import trusted_types
 from kernelatoms.cli.options import (
@@ -73,7 +73,7 @@ def info(
     width = max(len(name) for name in facts)
     for name, value in facts.items():
         line = f"{name:<{width}}  {_in_words(value)}"
-        tell(line.replace("\n", "\\n"))  # a name with a line end looks like two facts
+        tell(in_flags(line.replace("\n", "\\n")))  # a name with a line end looks like two facts
 
 
 @speaks_plainly

@@ -62,7 +62,7 @@ def read_image(path: Path) -> Picture:
     return Picture(np.ascontiguousarray(pixels), values[..., -1])
 
 
-def read_array(path: Path, key: str | None, *, max_size: int | None = None) -> Array:
+def read_array(path: Path, rows: str | None, *, max_size: int | None = None) -> Array:
     """Return the one array of an ``.npy`` or ``.npz`` file, or that of a key.
 
     Raises
@@ -75,21 +75,21 @@ def read_array(path: Path, key: str | None, *, max_size: int | None = None) -> A
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {path}.")
     if path.suffix.lower() == ".npy":
-        if key is not None:
-            raise ValueError(f"--rows names a key of an .npz file, but {path} is none.")
+        if rows is not None:
+            raise ValueError(f"rows: {path} is no .npz file, so it has no keys.")
         return read_npy(path)
     try:
         arrays = read_npz(path, max_size)
     except TooLargeError as error:
         raise ValueError(f"{path} was not read: {error}.") from error
-    if key is None and len(arrays) == 1:
+    if rows is None and len(arrays) == 1:
         return next(iter(arrays.values()))
-    if key not in arrays:
+    if rows not in arrays:
         raise ValueError(
-            f"{path} holds {', '.join(map(repr, arrays)) or 'nothing'}; --rows KEY says which is "
-            "the image."
+            f"{path} holds {', '.join(map(repr, arrays)) or 'nothing'}; choose the image by "
+            "rows='KEY'."
         )
-    return arrays[key]
+    return arrays[rows]
 
 
 def write_image(path: Path, picture: Picture) -> None:
@@ -115,7 +115,7 @@ def write_image(path: Path, picture: Picture) -> None:
         )
     except (OSError, TypeError, KeyError) as error:
         raise ValueError(
-            f"--output: {path} cannot hold pixels of {values.dtype} in {values.ndim} dimensions "
+            f"path: {path} cannot hold pixels of {values.dtype} in {values.ndim} dimensions "
             f"({error}); .png or .npy can."
         ) from error
     write_whole(path, data.getvalue())

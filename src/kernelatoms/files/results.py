@@ -26,7 +26,7 @@ def check_codes_fit(path: Path, n_rows: int, n_atoms: int) -> None:
         check_fits(
             16.0 * n_rows * n_atoms,  # the array and the file, in double precision
             f"dense codes of {n_rows} rows over {n_atoms} atoms",
-            "Write them sparse (--output codes.npz), or code fewer rows at a time.",
+            "Write them sparse, to an .npz file, or code fewer rows at a time.",
         )
 
 
@@ -49,7 +49,7 @@ def write_columns(target: Path | TextIO, columns: Mapping[str, Any]) -> None:
 
 
 def write_codes(path: Path | TextIO, codes: Any) -> None:
-    """Write codes, to a stream as CSV; see ``kernelatoms encode --help`` for the forms."""
+    """Write codes as an array or as a table of (row, atom, coefficient); to a stream as CSV."""
     suffix = path.suffix.lower() if isinstance(path, Path) else ".csv"
     sparse = scipy.sparse.issparse(codes)
     if suffix == ".npy":

@@ -71,12 +71,12 @@ def _refuse_devices(path: Path) -> None:
         )
 
 
-def refuse_to_overwrite(target: Any, *sources: Any) -> None:
+def refuse_to_overwrite(path: Any, *sources: Any) -> None:
     """Refuse to write to a file that is also read, under whatever name or link.
 
     Parameters
     ----------
-    target : str or path
+    path : str or path
         The file to be written; it need not exist.
     sources : str, path or None
         The files that are read.
@@ -84,13 +84,13 @@ def refuse_to_overwrite(target: Any, *sources: Any) -> None:
     Raises
     ------
     ValueError
-        If one of them is the target.
+        If one of them is the file to be written.
     """
     for source in sources:
         with suppress(OSError):  # a file that is not there is no other file
-            if source is not None and os.path.samefile(target, source):
+            if source is not None and os.path.samefile(path, source):
                 raise ValueError(
-                    f"--output: {target} is the file {source} itself, which would be lost; choose "
+                    f"path: {path} is the file {source} itself, which would be lost; choose "
                     "another name."
                 )
 
@@ -219,25 +219,25 @@ def check_result_target(path: Path, suffixes: Sequence[str], *, force: bool = Fa
     if is_standard_stream(path):
         if ".csv" not in suffixes:
             raise ValueError(
-                f"--output: standard output (-) takes tables only; name a file that ends with "
+                "path: standard output (-) takes tables only; name a file that ends with "
                 f"{endings}."
             )
         return
     check_target(path)
     suffix = path.suffix.lower()
     if suffix not in suffixes:
-        raise ValueError(f"--output: {path} must end with {endings}.")
+        raise ValueError(f"path: {path} must end with {endings}.")
     if force or not path.is_file():
         return
     if not path.stat().st_mode & (stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH):
         raise PermissionError(
-            f"--output: {path} is read-only; --force replaces it, another name keeps it."
+            f"path: {path} is read-only; force=True replaces it, another name keeps it."
         )
     there = kind_of(path)
     if there and suffix in _KINDS and there not in _KINDS[suffix]:
         raise ValueError(
-            f"--output: {path} is there already and holds {there}, not what {suffix} files hold; "
-            "--force replaces it, another name keeps it."
+            f"path: {path} exists and holds {there}, not what {suffix} files hold; force=True "
+            "replaces it, another name keeps it."
         )
 
 

@@ -1,13 +1,13 @@
-"""Model files: a fitted model, and the record of how it came about.
+"""Model files: a fitted model and the record of how it was made.
 
-A model file is a skops archive (arrays and the names of known types, no pickle, so that opening
-one runs no foreign code) with one more member, ``kernelatoms.json``: format version, SHA-256 of
-every other member, the record, and SHA-256 of these. It can be read without building the model,
-and its format version is looked at before anything else.
+A model file is a skops archive (arrays and the names of known types; no pickle, so opening one
+runs no foreign code) with one more member, ``kernelatoms.json``: the format version, the SHA-256
+of every other member, the record, and the SHA-256 of these. The record can be read without
+building the model.
 
-A file is opened in the order of what can be told without trusting it: sizes and names of members
-(``archive``), header and digests, the description of objects (``schema``), types; then skops
-builds the objects, and these are checked against each other (``soundness``).
+A file is checked in the order that needs least trust: the sizes and names of its members
+(``archive``), header and digests, the description of the objects (``schema``), their types. Then
+skops builds the objects, and they are checked against each other (``soundness``).
 """
 
 import hashlib
@@ -27,6 +27,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from kernelatoms import __version__
 from kernelatoms.estimators.devices.to_device import on_cpu
+from kernelatoms.estimators.registry import types
 from kernelatoms.features.projections import PROJECTIONS
 from kernelatoms.files.models.archive import (
     HEADER,
@@ -45,47 +46,26 @@ from kernelatoms.files.writing import check_target, write_whole
 from kernelatoms.limits import TooLargeError
 from kernelatoms.similarity import OWN_TYPES
 
-#: Raised when a file of this version can no longer be read by the last release's code; readers
-#: of old versions stay in ``load_model``, with a file of each version kept in the tests. Files of
-#: format 1 had no digests, those of format 2 no columns but of numbers.
-FORMAT_VERSION = 3
+#: Increased when released code cannot read new files; ``load_model`` keeps the readers of released
+#: formats, and the tests keep a file of each.
+FORMAT_VERSION = 1
 
-# What a model file may hold beside plain data and the types of scikit-learn that ``schema`` lists.
-ALLOWED_TYPES = frozenset(
-    {
-        "kernelatoms.codec.models.CodecModel",
-        "kernelatoms.estimators.classifiers.class_dictionaries.ClassDictionaryClassifier",
-        "kernelatoms.estimators.codec.KernelCodec",
-        "kernelatoms.estimators.classifiers.collaborative.CRCClassifier",
-        "kernelatoms.estimators.classifiers.collaborative.SRCClassifier",
-        "kernelatoms.estimators.classifiers.fddl.FDDLClassifier",
-        "kernelatoms.estimators.maps.imputers.NearestImputer",
-        "kernelatoms.estimators.maps.imputers.TrainingImputer",
-        "kernelatoms.estimators.learners.ksad.KSAD",
-        "kernelatoms.estimators.classifiers.ksad.KSADClassifier",
-        "kernelatoms.estimators.learners.kernel.KernelKSVD",
-        "kernelatoms.estimators.learners.kernel.KernelMOD",
-        "kernelatoms.estimators.learners.kscdl.KSCDL",
-        "kernelatoms.estimators.classifiers.label_dictionaries.DKSVDClassifier",
-        "kernelatoms.estimators.classifiers.label_dictionaries.LCKSVDClassifier",
-        "kernelatoms.estimators.learners.linear.KSVD",
-        "kernelatoms.estimators.learners.linear.MOD",
-        "kernelatoms.estimators.maps.linearizer.KernelLinearizer",
-        "kernelatoms.estimators.coding.sparse_coder.SparseCoder",
-        "kernelatoms.estimators.maps.row_normalizer.RowNormalizer",
-        "kernelatoms.learning.moments.Moments",
-        "kernelatoms.learning.state.LearnerState",
-        "numpy.random.mtrand.RandomState",
-        "numpy.dtype",  # SimpleImputer keeps the dtype that it was fitted with
-    }
-) | {f"{kind.__module__}.{kind.__qualname__}" for kind in (*OWN_TYPES, *PROJECTIONS.values())}
+# Types that a model file may hold, beside plain data and scikit-learn's types in ``sklearn_types``.
+ALLOWED_TYPES = types() | {
+    "kernelatoms.codec.models.CodecModel",
+    "kernelatoms.learning.moments.Moments",
+    "kernelatoms.learning.state.LearnerState",
+    "numpy.random.mtrand.RandomState",
+    "numpy.dtype",  # SimpleImputer keeps the dtype that it was fitted with
+    *(f"{kind.__module__}.{kind.__qualname__}" for kind in (*OWN_TYPES, *PROJECTIONS.values())),
+}
 
-# What skops builds them with; others are objects with attributes.
+# The skops nodes that build them; all others are objects with attributes.
 _LOADERS = {"numpy.dtype": "DTypeNode", "numpy.random.mtrand.RandomState": "RandomStateNode"}
 
 
 class ModelFileError(ValueError):
-    """A file is no model file, or not one that may be opened; the message says why."""
+    """A file is no model file, or must not be opened; the message says why."""
 
 
 def save_model(model: Any, path: Any, record: ModelRecord | None = None) -> Path:
@@ -94,13 +74,13 @@ def save_model(model: Any, path: Any, record: ModelRecord | None = None) -> Path
     Parameters
     ----------
     model : estimator
-        A fitted estimator of the library, or a pipeline of scikit-learn's and the library's. It
-        may hold a kernel of your own, a class or function of a module; whoever loads the file
-        must then have this module, and name the type in ``load_model(path, trusted=...)``.
+        A fitted estimator of the library, or a pipeline of the library's and scikit-learn's. It
+        may hold a kernel of your own, a class or function of a module: to load the file, this
+        module must be installed and the type named in ``load_model(path, trusted=...)``.
     path : str or path
         The file; its folder must exist.
     record : ModelRecord, optional
-        How the model came about.
+        How the model was made.
 
     Returns
     -------
@@ -123,7 +103,7 @@ def save_model(model: Any, path: Any, record: ModelRecord | None = None) -> Path
     import skops.io
 
     check_is_fitted(model)
-    model = on_cpu(model)  # a file is the same, whatever device a model was fitted on
+    model = on_cpu(model)  # the file does not depend on the device of the model
     record = record or ModelRecord()
     check_model(model)
     _check_record_fits(model, record)
@@ -137,12 +117,12 @@ def save_model(model: Any, path: Any, record: ModelRecord | None = None) -> Path
             f"the model cannot be written to a file ({error}); estimators of kernelatoms and "
             "scikit-learn with plain parameters can."
         ) from error
-    lost = [name for name in foreign if not _can_be_found_again(name)]
-    if lost:
+    missing = [name for name in foreign if not _is_importable(name)]
+    if missing:
         raise TypeError(
-            f"the model holds {_enumerate(lost)}, which model files may not. Use plain parameters "
-            "and kernels by name, or a class or function at the top of a module (not of a script), "
-            "which an import finds again."
+            f"the model holds {_enumerate(missing)}, which model files cannot hold. Use plain "
+            "parameters and kernels by name, or a class or function at the top level of a module "
+            "(not of a script), which can be imported."
         )
     header = {
         "format_version": FORMAT_VERSION,
@@ -165,27 +145,27 @@ def load_model(
     path : str or path
         A file that ``save_model`` or ``kernelatoms fit`` wrote.
     trusted : sequence of str
-        Types beside the library's that the file may hold, "module.Class" or "module:Class"
-        each: kernels of your own, whose module is imported and runs its code; estimators of
-        scikit-learn, such as trees, whose attributes cannot be checked.
+        Further types that the file may hold, each "module.Class" or "module:Class": kernels of
+        your own, whose module is imported and runs its code; estimators of scikit-learn, such as
+        trees, whose attributes cannot be checked.
     max_size : int, optional
-        The bytes that the file may become when it is unpacked. The default is 256 MiB, or 20
-        times its own size where that is more.
+        The most bytes that the file may become when it is unpacked. The default is 256 MiB, or
+        20 times its own size if that is more.
 
     Returns
     -------
     model : estimator
-        As it was when it was saved, but for ``n_jobs`` and ``memory``, which are None: how many
-        processes run and where results are cached is the reader's choice.
+        The saved model, except that ``n_jobs`` and ``memory`` are None: how many processes run
+        and where results are cached is the reader's choice.
     record : ModelRecord
-        How it came about.
+        How it was made.
 
     Raises
     ------
     ModelFileError
-        The file is damaged, was changed after it was written, is of a newer format or no model
-        file at all, holds no fitted model, one whose attributes contradict each other, or types
-        that a model file may not hold; the message says which.
+        If the file is damaged, was changed after it was written, has a newer format, is no model
+        file, or holds no fitted model, attributes that contradict each other, or types that are
+        not allowed; the message says which.
 
     Examples
     --------
@@ -203,10 +183,8 @@ def load_model(
         if foreign:
             raise ModelFileError(
                 f"{path} holds {_enumerate(foreign)}; it was not opened, since such objects can "
-                "run foreign code, or give what the file says to compiled code that does not look "
-                "at it. If you know them and who made the file, name them: "
-                f"load_model(path, trusted={foreign}), or on the command line "
-                f"{' '.join('--trust ' + _with_colon(name) for name in foreign)}."
+                "run foreign code, or pass unchecked numbers to compiled code. If you know them "
+                f"and who made the file, allow them: trusted={foreign}."
             )
         for name in held:
             _import_trusted(path, name)
@@ -237,11 +215,7 @@ def foreign_types(path: Any, max_size: int | None = None) -> list[str]:
 
 @contextmanager
 def _opened(path: Any, max_size: int | None = None) -> Iterator[zipfile.ZipFile]:
-    """Open an archive; whatever goes wrong with it while it is open is the file's fault.
-
-    What the system says of the file itself, that it is not there or may not be read, stays as
-    it is.
-    """
+    """Open an archive; while it is open, every exception becomes a ``ModelFileError``."""
     path = Path(path)
     if not path.is_file():
         raise FileNotFoundError(f"there is no model file {path}.")
@@ -264,8 +238,8 @@ def _opened(path: Any, max_size: int | None = None) -> Iterator[zipfile.ZipFile]
         except Exception as error:
             # Broken archives make zipfile, json, numpy and skops raise exceptions of all kinds.
             raise ModelFileError(
-                f"{path} is damaged: {_in_words(error)}. Fit it again, or fetch the file again "
-                "from where it came."
+                f"{path} is damaged: {_in_words(error)}. Fit the model again, or get another copy "
+                "of the file."
             ) from error
 
 
@@ -290,7 +264,7 @@ def _read_header(path: Any, archive: zipfile.ZipFile) -> dict[str, Any]:
             f"{path} has model format {version!r}; this kernelatoms ({__version__}) reads up to "
             f"{FORMAT_VERSION}. Install a newer kernelatoms to open it."
         )
-    if version > 1 and header.get("digest") != _digest_of(header):
+    if header.get("digest") != _digest_of(header):
         raise ValueError(f"its {HEADER} was changed after it was written")
     return header
 
@@ -305,10 +279,10 @@ def _record_of(header: dict[str, Any]) -> ModelRecord:
 
 
 def _unpack(archive: zipfile.ZipFile, header: dict[str, Any]) -> Unpacked:
-    """Return the members if they are those that were written."""
+    """Return the members; refuse any that differ from those that were written."""
     unpacked = unpack(archive)
-    if header["format_version"] > 1 and header.get("members") != unpacked.digests:
-        written = header["members"]
+    written = header["members"]
+    if written != unpacked.digests:
         names = sorted({*written, *unpacked.digests})
         other = next(n for n in names if written.get(n) != unpacked.digests.get(n))
         raise ValueError(f"its member {other!r} was changed after it was written")
@@ -316,7 +290,7 @@ def _unpack(archive: zipfile.ZipFile, header: dict[str, Any]) -> Unpacked:
 
 
 def _foreign_types(unpacked: Unpacked) -> list[str]:
-    """Return the types that a schema names and nobody trusts; refuse one that skops cannot walk."""
+    """Return the types of a schema that must be trusted; refuse a schema that skops cannot walk."""
     import skops.io
 
     schema = json.loads(unpacked.schema)
@@ -336,7 +310,7 @@ def _foreign_types(unpacked: Unpacked) -> list[str]:
 
 
 def _check_record_fits(model: Any, record: ModelRecord) -> None:
-    """Refuse a record that speaks of other features than the model's."""
+    """Refuse a record of other features than the model's."""
     n_features = getattr(model, "n_features_in_", None)
     if n_features is None:
         return
@@ -353,14 +327,14 @@ def _check_record_fits(model: Any, record: ModelRecord) -> None:
 
 
 def _digest_of(header: dict[str, Any]) -> str:
-    """Return SHA-256 of all that a header says but the digest itself."""
-    said = {key: value for key, value in header.items() if key != "digest"}
-    text = json.dumps(said, sort_keys=True, separators=(",", ":"))
+    """Return the SHA-256 of a header without its digest."""
+    content = {key: value for key, value in header.items() if key != "digest"}
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _import_trusted(path: Any, name: str) -> None:
-    """Import what the file needs and the user trusts, or say what is missing."""
+    """Import a type that the file needs and the user trusts."""
     module, _, attribute = name.rpartition(".")
     try:
         getattr(importlib.import_module(module), attribute)
@@ -368,12 +342,12 @@ def _import_trusted(path: Any, name: str) -> None:
         # A module of the user's own may raise anything.
         raise ModelFileError(
             f"{path} needs {name!r}, which cannot be imported ({type(error).__name__}: {error}); "
-            "its module must be installed or in the folder where Python looks."
+            "its module must be installed or on Python's path."
         ) from error
 
 
-def _can_be_found_again(name: str) -> bool:
-    """Tell whether a foreign type will be there, by import, for whoever loads the file."""
+def _is_importable(name: str) -> bool:
+    """Tell whether whoever loads the file can import a foreign type."""
     module, _, attribute = name.rpartition(".")
     if module.partition(".")[0] in ("__main__", "kernelatoms"):
         return False
@@ -381,11 +355,6 @@ def _can_be_found_again(name: str) -> bool:
         return hasattr(importlib.import_module(module), attribute)
     except ImportError:
         return False
-
-
-def _with_colon(name: str) -> str:
-    module, _, attribute = name.rpartition(".")
-    return f"{module}:{attribute}"
 
 
 def _check_trusted(trusted: Sequence[str]) -> set[str]:

@@ -182,7 +182,7 @@ def _guess_rows(path: Path, arrays: dict[str, Any]) -> str:
     matrices = [key for key, array in arrays.items() if np.ndim(array) >= 2]
     if len(matrices) != 1:
         raise TableError(
-            f"{path} holds {shortened(list(arrays))}; say which key holds the rows with --rows KEY."
+            f"{path} holds {shortened(list(arrays))}; choose the key of the rows by rows='KEY'."
         )
     return matrices[0]
 

@@ -35,7 +35,7 @@ Array = NDArray[Any]
 
 #: A category has at most so many values, and at least so many rows a value.
 MOST_VALUES, ROWS_A_VALUE = 20, 5
-#: What --keep makes a category of, although it is none by the rule above.
+#: The most values of a category that ``keep`` asks for.
 MOST_VALUES_KEPT = 1000
 #: With fewer values present than this share of the rows a column is nearly empty.
 LEAST_PRESENT = 0.05
@@ -47,7 +47,7 @@ LEAST_SERIES = 16
 EMPTY = "it is empty"
 CONSTANT = "it holds one value only"
 MIXED = "it holds numbers and words"
-DATES = "it holds dates; --dates learns from them"
+DATES = "it holds dates; dates=True learns from them"
 
 # Two words of which the second is a yes.
 _PAIRS = frozenset(

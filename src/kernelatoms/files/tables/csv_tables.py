@@ -79,7 +79,7 @@ def as_utf8(path: Path, data: bytes, encoding: str | None) -> tuple[bytes, list[
         if b"\0" in data[: 1 << 16]:
             raise TableError(
                 f"{path} is a binary file, not a table of text, or in the encoding UTF-16: if so, "
-                "--encoding utf-16."
+                "encoding='utf-16'."
             )
         if not data.isascii():
             _check_utf8(path, data)
@@ -88,7 +88,7 @@ def as_utf8(path: Path, data: bytes, encoding: str | None) -> tuple[bytes, list[
         text = data.decode(encoding)
     except (UnicodeError, ValueError) as error:
         raise TableError(
-            f"--encoding: {path} is no text in the encoding {encoding} ({error})."
+            f"encoding: {path} is no text in the encoding {encoding} ({error})."
         ) from error
     if "\0" in text[: 1 << 16]:
         raise TableError(f"{path} is a binary file, or not in the encoding {encoding}.")
@@ -107,7 +107,7 @@ def _check_utf8(path: Path, data: bytes) -> None:
             likely = "cp1252" if _decodes(data, "cp1252") else "latin-1"
             words = re.split(r"[;,\t|\r\n\"]", around.decode(likely, "replace"))
             shown = next(w for w in words if any(ord(sign) > 127 for sign in w)).strip()
-            hint = f"most likely it is {likely} (there is {shown!r} in it): --encoding {likely}."
+            hint = f"most likely it is {likely} (there is {shown!r} in it): encoding={likely!r}."
         raise TableError(
             f"{path} is no text in the encoding UTF-8 (byte {data[error.start]:#x} in line "
             f"{line:,}); {hint}"

@@ -31,7 +31,7 @@ if TYPE_CHECKING:  # models import scikit-learn, which takes a second
 
 Array = NDArray[Any]
 
-_DROPPED = "asked for by --drop"
+_DROPPED = "named in drop"
 
 
 @dataclass(frozen=True)
@@ -177,7 +177,7 @@ def _check_wishes(
 ) -> None:
     """Refuse columns to leave out or to keep that are not there or cannot be."""
     there = set(table.names)
-    for option, names in (("--drop", drop), ("--keep", keep)):
+    for option, names in (("drop", drop), ("keep", keep)):
         unknown = [name for name in names if name not in there]
         if unknown:
             raise TableError(
@@ -185,12 +185,12 @@ def _check_wishes(
                 f"{shortened(table.names)}."
             )
     if label is not None and label in drop:
-        raise TableError(f"--drop: {label!r} is the label; it cannot be left out.")
+        raise TableError(f"drop: {label!r} is the label; it cannot be left out.")
     if label is not None and label in keep:
-        raise TableError(f"--keep: {label!r} is the label; it cannot be learned from.")
+        raise TableError(f"keep: {label!r} is the label; it cannot be learned from.")
     both = [name for name in keep if name in drop]
     if both:
-        raise TableError(f"--keep and --drop both name {shortened(both)}; choose one.")
+        raise TableError(f"keep: {shortened(both)} is in drop, too; choose one.")
 
 
 def _check_kept(keep: Sequence[str], uses: dict[str, Use]) -> None:
@@ -198,12 +198,12 @@ def _check_kept(keep: Sequence[str], uses: dict[str, Use]) -> None:
         use = uses.get(name)
         if use is None or not use.learned:
             why = "it is no column of the rows" if use is None else use.why
-            raise TableError(f"--keep: {name!r} cannot be learned from, since {why}.")
+            raise TableError(f"keep: {name!r} cannot be learned from, since {why}.")
 
 
 def _nothing_left(table: Table, label: str | None, left_out: dict[str, str]) -> str:
     numbered = [name for name, why in left_out.items() if why in REASONS]
-    hint = f" --keep {numbered[0]!r} learns from it all the same." if numbered else ""
+    hint = f" keep=[{numbered[0]!r}] learns from it nevertheless." if numbered else ""
     return (
         f"{table.path} has no column to learn from"
         + (f" beside the label {label!r}" if label else "")

@@ -201,8 +201,8 @@ def _decide(
     comma = delimiter != ","
     if is_row_of_numbers(first, comma):
         return True, [
-            f"{path} starts with numbers, not names: its columns are called 0, 1, ...; --header if "
-            "these are names."
+            f"{path} starts with numbers, not names: its columns are called 0, 1, ...; "
+            "header=True if these are names."
         ]
     columns = [
         [row[i].strip() for row in below if len(row) == len(first)] for i in range(len(first))
@@ -212,12 +212,12 @@ def _decide(
     if _is_nobodys_name(first, columns, comma):
         return True, [
             f"{path} starts with a row like those below it, not with names: its columns are called "
-            "0, 1, ...; --header if these are names."
+            "0, 1, ...; header=True if these are names."
         ]
     if any(kind_of(cell, comma) == "number" for cell in first):
         return False, [
-            f"the first line of {path} is taken for names, and could be a row; --no-header if it "
-            "is one."
+            f"the first line of {path} is taken for names, and could be a row; header=False if "
+            "it is one."
         ]
     return False, []
 

@@ -153,7 +153,7 @@ def _table(path: Path, columns: dict[str, list[Any]], n_rows: int) -> Table:
             mixed[name] = (
                 f"{path}: the column {name!r} holds numbers and words: {values[row]!r} in row "
                 f"{row:,}. Correct it, write null if it is missing, or leave the column out with "
-                f"--drop {name!r}."
+                f"drop=[{name!r}]."
             )
     numbers = np.array(series).T if series else np.empty((n_rows, 0))
     numbers = np.ascontiguousarray(numbers, dtype=np.float64)

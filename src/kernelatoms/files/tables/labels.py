@@ -34,7 +34,7 @@ def read_labels(table: Table, label: str) -> tuple[Array, Array]:
     """
     if label not in table.place_of and label not in table.words:
         raise TableError(
-            f"--label: {table.path} has no column {label!r}; it has {shortened(table.names)}."
+            f"label: {table.path} has no column {label!r}; it has {shortened(table.names)}."
         )
     if label in table.place_of:
         _refuse_infinite(table, label)
@@ -48,7 +48,7 @@ def read_labels(table: Table, label: str) -> tuple[Array, Array]:
     else:
         kept, y = np.ones(len(column), bool), column
     if not kept.any():
-        raise TableError(f"--label: the column {label!r} of {table.path} is empty.")
+        raise TableError(f"label: the column {label!r} of {table.path} is empty.")
     return y, kept
 
 
@@ -120,7 +120,7 @@ def _refuse_infinite(table: Table, label: str) -> None:
     infinite = np.flatnonzero(np.isinf(table.numbers[:, table.place_of[label]]))
     if len(infinite):
         raise TableError(
-            f"--label: {label!r} of {table.path} is infinite in row {infinite[0]} (counted from "
+            f"label: {label!r} of {table.path} is infinite in row {infinite[0]} (counted from "
             "0), which names no class; leave it empty if it is missing."
         )
 
@@ -133,7 +133,7 @@ def _from_reals(label: str, y: Array) -> Array:
     n_different = len(np.unique(y))
     if n_different > _MOST_REAL_CLASSES:
         raise TableError(
-            f"--label: {label!r} holds {n_different:,} different real numbers: a quantity, and a "
+            f"label: {label!r} holds {n_different:,} different real numbers: a quantity, and a "
             "label names classes. Cut it into a few classes first (low, middle, high), or use a "
             "regression."
         )

@@ -71,7 +71,7 @@ class ReadOptions:
     def __post_init__(self) -> None:
         """Check what can be checked without a file."""
         if self.decimal not in (None, ".", ","):
-            raise ValueError(f"--decimal must be . or , and is {self.decimal!r}.")
+            raise ValueError(f"decimal must be '.' or ',', got {self.decimal!r}.")
         try:
             b"..".decode(self.encoding or "utf-8")
             known = True
@@ -79,7 +79,7 @@ class ReadOptions:
             known = isinstance(error, UnicodeError)  # there is such an encoding of other bytes
         if not known:
             raise ValueError(
-                f"--encoding: there is no encoding {self.encoding!r}; usual ones are utf-8, "
+                f"encoding: there is no encoding {self.encoding!r}; usual ones are utf-8, "
                 "cp1252, latin-1 and utf-16."
             )
 
@@ -200,11 +200,11 @@ def read_table(
 def _check_options(opened: "OpenedTable", chosen: ReadOptions) -> None:
     """Refuse options that are for files of other kinds."""
     if chosen.rows is not None and opened.kind != "npz":
-        raise TableError(f"--rows names a key of an .npz file, but {opened.path} is none.")
+        raise TableError(f"rows: {opened.path} is no .npz file, so it has no keys.")
     for option in ("decimal", "encoding", "header"):
         kinds = ("csv", "jsonl") if option == "encoding" else ("csv",)
         if getattr(chosen, option) is not None and opened.kind not in kinds:
-            raise TableError(f"--{option} is for tables of text, but {opened.path} is none.")
+            raise TableError(f"{option}: {opened.path} is no table of text.")
 
 
 def is_table(path: Any) -> bool:

@@ -33,13 +33,16 @@ def as_numbers(column: Any, decimal: str | None, delimiter: str) -> tuple[Any, s
     if decimal != "." and _all(column, _COMMA) and _any(column, ","):
         if decimal is None and delimiter == "," and _all(column, _EITHER):
             return None
-        return _converted(column, ",", ""), "decimal commas are read as points (--decimal)"
+        return _converted(column, ",", ""), "decimal commas are read as points (decimal='.' if not)"
     for mark, group in ((",", "."), (".", ",")):
         if decimal not in (None, mark) or not _all(column, _grouped(mark, group)):
             continue
         both = _any(column, rf"\{group}.*\{mark}")
         if both or (decimal == mark and _any(column, rf"\{group}")):
-            said = f"{group!r} stands between thousands, {mark!r} is the decimal mark (--decimal)"
+            said = (
+                f"{group!r} separates thousands, {mark!r} is the decimal mark (decimal={group!r} "
+                "if not)"
+            )
             return _converted(column, mark, group), said
     return None
 
@@ -63,8 +66,8 @@ def mixture(path: Path, name: str, column: Any, line_of: Callable[[int], int] | 
     if _all(column, _COMMA) and _any(column, ","):
         example = compute.drop_null(column)[0].as_py()
         return (
-            f"{path}: the column {name!r} uses commas in numbers ({example!r}): say --decimal , if "
-            "they are decimal marks, --decimal . if they stand between thousands."
+            f"{path}: the column {name!r} uses commas in numbers ({example!r}): give decimal=',' "
+            "if they are decimal marks, decimal='.' if they separate thousands."
         )
     numeric = compute.match_substring_regex(column, _NUMBER)
     if not compute.any(numeric).as_py() or compute.all(numeric).as_py() is not False:
@@ -74,7 +77,7 @@ def mixture(path: Path, name: str, column: Any, line_of: Callable[[int], int] | 
     return (
         f"{path}: the column {name!r} holds numbers and words: {column[row].as_py()!r} in row "
         f"{row:,}{line}. Correct it, leave it empty if it is missing, or leave the column out with "
-        f"--drop {name!r}."
+        f"drop=[{name!r}]."
     )
 
 
