@@ -72,7 +72,7 @@ LKDL = ("--label", "species", "--model", "lkdl")
         (["--label", "species", "--set", "kernel=rfb"], ["kernel"]),
         ([*LKDL, "--set", "random_state=1"], ["more than one"]),
         (["--label", "species", "--scale", "big"], ["--scale must be one of"]),
-        (["--label", "species", "--ignore", "x"], ["--drop", "no column 'x'"]),
+        (["--label", "species", "--drop", "x"], ["--drop", "no column 'x'"]),
         (["--label", "species", "--cv", "1"], ["--cv", "at least 2"]),
         (["--label", "species", "--cv", "9"], ["--cv 9", "has 4"]),
         (["--label", "species", "--rows", "X"], ["--rows"]),

@@ -112,7 +112,7 @@ def test_decimal_commas_between_any_delimiters(tmp_path, text, decimal):
 def test_thousands(tmp_path):
     table = read(tmp_path, "a;b\n1.234,5;2\n12;3\n")
     np.testing.assert_array_equal(table.numbers, [[1234.5, 2], [12, 3]])
-    assert "stands between thousands" in table.notes[0]
+    assert "separates thousands" in table.notes[0]
     table = read(tmp_path, 'a,b\n"1,234.5",2\n12,3\n')
     np.testing.assert_array_equal(table.numbers, [[1234.5, 2], [12, 3]])
     # 1,234 may be either, where commas part the fields too.
@@ -345,9 +345,9 @@ def test_lines_that_are_no_json(tmp_path):
 
 def test_options_for_text_only(tmp_path):
     for options in (ReadOptions(decimal=","), ReadOptions(header=True), ReadOptions(encoding="u8")):
-        with pytest.raises(TableError, match="is for tables of text"):
+        with pytest.raises(TableError, match="is no table of text"):
             read(tmp_path, FORMS["t.parquet"], options, "t.parquet")
-    with pytest.raises(TableError, match="header: .* is no table of text"):
+    with pytest.raises(TableError, match=r"^header: .* is no table of text"):
         read(tmp_path, FORMS["t.jsonl"], ReadOptions(header=True), "t.jsonl")
 
 

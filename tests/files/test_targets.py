@@ -56,7 +56,7 @@ def test_only_its_own_kind_is_written_over(tmp_path, there, ending):
     if ending in may:
         check_result_target(path, [ending])
     else:
-        with pytest.raises(ValueError, match="exists and holds .*force=True replaces it"):
+        with pytest.raises(ValueError, match=r"exists and holds .*force=True replaces it"):
             check_result_target(path, [ending])
         check_result_target(path, [ending], force=True)
     assert path.read_bytes() == content

@@ -93,7 +93,6 @@ def fit(
     drop: Annotated[
         list[str] | None, typer.Option(metavar="COLUMN", help="Leave a column out; repeatable.")
     ] = None,
-    ignore: Annotated[list[str] | None, typer.Option(hidden=True)] = None,
     keep: Annotated[
         list[str] | None,
         typer.Option(
@@ -163,7 +162,7 @@ def fit(
     chosen = training_set(
         table,
         label if choice.needs_label else None,
-        _dropped(label, choice, [*(drop or []), *(ignore or []), *([groups] if groups else [])]),
+        _dropped(label, choice, [*(drop or []), *([groups] if groups else [])]),
         keep or [],
         dates=dates,
     )

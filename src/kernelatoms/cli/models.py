@@ -8,32 +8,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from kernelatoms import PRESETS, Preset
+from kernelatoms.estimators import registry
 
 ESTIMATORS = {
-    "KSVD": Preset("learn a dictionary by K-SVD", "KSVD"),
-    "MOD": Preset("learn a dictionary by MOD", "MOD"),
-    "KernelKSVD": Preset("learn a dictionary under a kernel by K-SVD", "KernelKSVD"),
-    "KernelMOD": Preset("learn a dictionary under a kernel by MOD", "KernelMOD"),
-    "KSAD": Preset("learn orthonormal atoms under a kernel", "KSAD"),
-    "KSCDL": Preset("learn atoms that are rows, for l1 codes under a kernel", "KSCDL"),
-    "KernelLinearizer": Preset("map rows to virtual samples of a kernel", "KernelLinearizer"),
-    "ClassDictionaryClassifier": Preset(
-        "one dictionary a class, the smallest residual decides", "ClassDictionaryClassifier"
-    ),
-    "DKSVDClassifier": Preset(
-        "one dictionary and a linear decision on its codes, learned together", "DKSVDClassifier"
-    ),
-    "LCKSVDClassifier": Preset(
-        "the same with codes that resemble each other within a class", "LCKSVDClassifier"
-    ),
-    "FDDLClassifier": Preset(
-        "one dictionary whose atoms serve one class and no other", "FDDLClassifier"
-    ),
-    "KSADClassifier": Preset(
-        "orthonormal atoms under a kernel, the nearest training codes decide", "KSADClassifier"
-    ),
-    "CRCClassifier": Preset("ridge codes over the training rows", "CRCClassifier"),
-    "SRCClassifier": Preset("l1 or greedy codes over the training rows", "SRCClassifier"),
+    name: Preset(entry.what, name) for name, entry in registry.ESTIMATORS.items() if entry.what
 }
 
 CHOICES = {**PRESETS, **ESTIMATORS}

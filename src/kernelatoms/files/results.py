@@ -21,7 +21,7 @@ CODE_SUFFIXES = (".npz", ".npy", ".csv", ".parquet")
 
 
 def check_codes_fit(path: Path, n_rows: int, n_atoms: int) -> None:
-    """Refuse codes that do not fit into memory in the form that the file's ending asks for."""
+    """Refuse codes that do not fit in memory in the form that the suffix asks for."""
     if path.suffix.lower() == ".npy":
         check_fits(
             16.0 * n_rows * n_atoms,  # the array and the file, in double precision
@@ -31,7 +31,7 @@ def check_codes_fit(path: Path, n_rows: int, n_atoms: int) -> None:
 
 
 def write_columns(target: Path | TextIO, columns: Mapping[str, Any]) -> None:
-    """Write columns of equal length; to a stream as CSV, ``.npy`` takes the predictions only."""
+    """Write columns of equal length, to a stream as CSV; to ``.npy`` the predictions only."""
     if not isinstance(target, Path):
         _write_csv(target, columns)
         return
@@ -72,18 +72,9 @@ def write_codes(path: Path | TextIO, codes: Any) -> None:
 def write_rows(
     target: Path | TextIO, rows: Any, names: Sequence[str], beside: Mapping[str, Any]
 ) -> None:
-    """Write rows of numbers, to a stream as CSV; columns beside them to tables only.
+    """Write rows of numbers and, to tables, the columns ``beside`` them; to a stream as CSV.
 
-    Parameters
-    ----------
-    target : Path or text stream
-        ``.csv``, ``.parquet``, ``.npy`` or ``.npz`` (key X).
-    rows : array of shape (n_rows, n_columns)
-        The numbers.
-    names : sequence of str
-        Their columns' names.
-    beside : dict of str to array of shape (n_rows,)
-        What names the rows.
+    The target is ``.csv``, ``.parquet``, ``.npy`` or ``.npz`` (key X).
     """
     suffix = target.suffix.lower() if isinstance(target, Path) else ".csv"
     if isinstance(target, Path) and suffix in (".npy", ".npz"):
@@ -100,7 +91,7 @@ def _write_csv(stream: TextIO, columns: Mapping[str, Any]) -> None:
 
 
 def _tidy(values: Any) -> list[Any]:
-    """Return values as they are best read: 7 for an identifier 7.0, nothing for a missing one."""
+    """Return values for reading: 7 for 7.0 in columns of integers, nothing for missing ones."""
     if values.dtype.kind == "f" and values.dtype.itemsize == 4:
         # The shortest text that gives the same float32 back.
         return ["" if np.isnan(v) else str(v) for v in values]
@@ -108,7 +99,7 @@ def _tidy(values: Any) -> list[Any]:
 
 
 def _whole(values: Any) -> list[Any]:
-    """Return values as Python's own: 7 for 7.0 where all are whole, None where missing."""
+    """Return Python values: integers for floats if all are integers, None where missing."""
     if values.dtype.kind != "f":
         return list(values.tolist())
     missing = np.isnan(values)
@@ -131,7 +122,7 @@ def _parquet(columns: Mapping[str, Any]) -> bytes:
 
 
 def _arrow(values: Any) -> Any:
-    """Return a column as Arrow's; as texts, where its values are of no one type of Arrow's."""
+    """Return a column of Arrow's; of texts, if its values have no common type."""
     import pyarrow
 
     if values.dtype.kind == "f" and values.dtype.itemsize == 4:
@@ -144,7 +135,7 @@ def _arrow(values: Any) -> Any:
 
 
 def _without_objects(values: Any) -> Any:
-    """Return text instead of objects, which a NumPy file could hold as pickles only."""
+    """Return texts instead of objects, which NumPy files hold as pickles only."""
     if values.dtype.kind != "O":
         return values
     return np.array(["" if value is None else str(value) for value in values])
@@ -166,27 +157,11 @@ _CSR = {"data", "indices", "indptr", "shape", "format"}
 
 
 def read_codes(path: Path, n_atoms: int, *, max_size: int | None = None) -> Any:
-    """Read codes over so many atoms.
+    """Read codes over ``n_atoms`` atoms, in any form that ``write_codes`` writes.
 
-    Parameters
-    ----------
-    path : Path
-        ``.npz``: a CSR matrix as scipy writes it, or a dense array "X"; ``.npy``: a dense array;
-        ``.csv`` and ``.parquet``: columns row, atom and coefficient (rows after the last that uses
-        an atom are not in them), or a column for every component.
-    n_atoms : int
-        How many atoms the model has.
-    max_size : int, optional
-        The bytes that the file may become when it is read, as in ``read_table``.
-
-    Returns
-    -------
-    codes : CSR array or array of shape (n_rows, n_atoms)
-
-    Raises
-    ------
-    TableError
-        If the file holds no such codes; the message says why.
+    ``.npz``: a CSR matrix of scipy's, or a dense array "X"; ``.npy``: a dense array; ``.csv`` and
+    ``.parquet``: columns row, atom and coefficient (without trailing rows that use no atom), or a
+    column per component. Raises ``TableError`` if the file holds no such codes.
     """
     suffix = path.suffix.lower()
     if suffix not in CODE_SUFFIXES:

@@ -27,18 +27,12 @@ _ABANDONED = 3600
 
 
 def is_standard_stream(path: Any) -> bool:
-    """Tell whether a path is "-": standard input where one reads, standard output where writes."""
+    """Return whether a path is "-", standard input or output."""
     return str(path) == "-"
 
 
 def check_target(path: Any) -> Path:
-    """Return the path if a file can be written there; to be asked before long work starts.
-
-    Raises
-    ------
-    OSError
-        With one sentence that says what is wrong and what would be right.
-    """
+    """Return the path if a file can be written there, else raise OSError."""
     path = Path(path)
     folder = Path(os.path.realpath(path)).parent
     if path.is_dir():
@@ -72,20 +66,7 @@ def _refuse_devices(path: Path) -> None:
 
 
 def refuse_to_overwrite(path: Any, *sources: Any) -> None:
-    """Refuse to write to a file that is also read, under whatever name or link.
-
-    Parameters
-    ----------
-    path : str or path
-        The file to be written; it need not exist.
-    sources : str, path or None
-        The files that are read.
-
-    Raises
-    ------
-    ValueError
-        If one of them is the file to be written.
-    """
+    """Refuse to write to a file that is read; it need not exist, sources may be None."""
     for source in sources:
         with suppress(OSError):  # a file that is not there is no other file
             if source is not None and os.path.samefile(path, source):
@@ -104,13 +85,9 @@ def write_whole(path: Any, data: bytes) -> Path:
 
 @contextmanager
 def replacing(path: Any) -> Iterator[IO[bytes]]:
-    """Give a file to write (and read again) piece by piece; it takes its place at the end.
+    """Give a file to write and read in pieces; at the end it replaces the file of that name.
 
-    Parameters
-    ----------
-    path : str or path
-        The file that shall be; until everything is written, the one that was there stays. An
-        exception leaves it as it was.
+    After an exception the old file stays.
     """
     path = check_target(path)
     # A link is followed, so that the file behind it is replaced and not the link.
@@ -130,7 +107,7 @@ def replacing(path: Any) -> Iterator[IO[bytes]]:
 
 
 def _keep_mode(target: Path, handle: int) -> None:
-    """Give a file the permissions, and if we may the owner, of the one that it replaces."""
+    """Give a file the permissions, and if possible the owner, of the one it replaces."""
     if not hasattr(os, "fchmod") or not target.exists():
         return
     was = target.stat()
@@ -141,25 +118,25 @@ def _keep_mode(target: Path, handle: int) -> None:
 
 
 def unfinished(file: Path) -> None:
-    """Write down a file that must not be left behind, even if the process ends at once."""
+    """Note a file to be removed even if the process ends at once."""
     _unfinished.add(file)
 
 
 def finished(file: Path) -> None:
-    """Remove such a file, if it is there."""
+    """Remove an unfinished file, if it exists."""
     with suppress(OSError):
         file.unlink()
     _unfinished.discard(file)
 
 
 def remove_unfinished() -> None:
-    """Remove all such files: the process is about to end."""
+    """Remove all unfinished files: the process is about to end."""
     for file in tuple(_unfinished):
         finished(file)
 
 
 def _remove_abandoned(target: Path) -> None:
-    """Remove what killed processes left of earlier attempts to write this file."""
+    """Remove files that killed processes left of earlier attempts."""
     for file in target.parent.glob(f".{escape(target.name)}.????????.tmp"):
         with suppress(OSError):
             if time.time() - file.stat().st_mtime > _ABANDONED:
@@ -167,7 +144,7 @@ def _remove_abandoned(target: Path) -> None:
 
 
 def _neighbour(path: Path) -> Path:
-    """Return a name beside a file that nobody else uses: renaming within a folder is atomic."""
+    """Return an unused name in the same folder, where renaming is atomic."""
     return path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
 
 
@@ -200,19 +177,8 @@ _KINDS = {
 def check_result_target(path: Path, suffixes: Sequence[str], *, force: bool = False) -> None:
     """Refuse a file that cannot or should not be written, before work starts.
 
-    Parameters
-    ----------
-    path : Path
-        The file to be written; "-" is standard output, for tables only.
-    suffixes : sequence of str
-        The endings that it may have.
-    force : bool
-        Write over a file of another kind, or one that is read-only, all the same.
-
-    Raises
-    ------
-    ValueError, OSError
-        With one sentence that says what is wrong and what would be right.
+    ``path`` must end with one of ``suffixes``; "-", standard output, is for tables only. ``force``
+    allows to replace a file of another kind, or a read-only one. Raises ValueError or OSError.
     """
     force = check_flag("force", force)
     endings = suffixes[0] if len(suffixes) == 1 else f"one of {', '.join(suffixes)}"
@@ -242,7 +208,7 @@ def check_result_target(path: Path, suffixes: Sequence[str], *, force: bool = Fa
 
 
 def kind_of(path: Path) -> str:
-    """Return what a file is by its first bytes, in words; "" if it is empty or cannot be read."""
+    """Return in words what a file is, by its first bytes; "" if empty or unreadable."""
     try:
         with path.open("rb") as file:
             start = file.read(4096)
@@ -263,7 +229,7 @@ def kind_of(path: Path) -> str:
 
 
 def _archive_kind(path: Path) -> str:
-    """Tell model files and arrays from other archives, such as spreadsheets."""
+    """Distinguish model files and arrays from other archives, such as spreadsheets."""
     try:
         with zipfile.ZipFile(path) as archive:
             names = archive.namelist()

@@ -1,11 +1,10 @@
 """The container of a model file: a zip archive, read within bounds.
 
-An archive may say anything of itself. So its members are counted, named and measured before the
-first of them is unpacked; they are unpacked piece by piece, no further than the size that they
-declare; and arrays are looked at before anybody makes room for them. What passes is packed anew,
-uncompressed, for skops to read: nothing that it does with the archive can surprise us then.
+An archive may declare anything. So its members are counted, named and measured before the first is
+unpacked; they are unpacked in pieces, up to the size that they declare; and arrays are checked
+before memory is allocated. The result is packed again without compression, for skops to read.
 
-Everything here raises ValueError in words, or whatever zipfile raises at a damaged archive.
+Errors are ValueError, or whatever zipfile raises for a damaged archive.
 """
 
 import hashlib
@@ -33,7 +32,7 @@ _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 
 @dataclass(frozen=True)
 class Unpacked:
-    """The members of an archive but the header: sizes, digests, the schema, an archive of them."""
+    """All members but the header: sizes, digests, the schema, and an archive of them."""
 
     sizes: dict[str, int]
     digests: dict[str, str]
@@ -42,7 +41,7 @@ class Unpacked:
 
 
 def check_bounds(archive: zipfile.ZipFile, file_size: int, max_size: int | None = None) -> None:
-    """Refuse an archive that would unpack to more than it should, by what it declares."""
+    """Refuse an archive that declares too many or too large members."""
     members = archive.infolist()
     if len(members) > MODEL_MEMBERS:
         raise ValueError(f"it has {len(members):,} members, more than {MODEL_MEMBERS:,}")
@@ -64,7 +63,7 @@ def check_bounds(archive: zipfile.ZipFile, file_size: int, max_size: int | None 
 
 
 def read_text(archive: zipfile.ZipFile, name: str) -> bytes:
-    """Return the header or the schema, if it is not of too many values to be read."""
+    """Return the header or the schema, unless it lists too many values."""
     text = b"".join(_pieces(archive, name))
     n_values = sum(map(text.count, (b",", b"[", b"{")))  # or fewer: texts hold such signs too
     if n_values > MODEL_VALUES:
@@ -88,7 +87,7 @@ def unpack(archive: zipfile.ZipFile) -> Unpacked:
 
 
 def pack(unpacked: Unpacked, header: bytes) -> bytes:
-    """Return an archive of these members and the header, compressed unless it were too much."""
+    """Return an archive of members and header, compressed if that stays readable."""
     for method in (zipfile.ZIP_DEFLATED, zipfile.ZIP_STORED):
         data = io.BytesIO()
         with (
@@ -105,7 +104,7 @@ def pack(unpacked: Unpacked, header: bytes) -> bytes:
 
 
 def check_arrays(stored: bytes, names: set[str]) -> None:
-    """Refuse .npy members that are not as large as the array that they declare."""
+    """Refuse .npy members whose size differs from that of the array they declare."""
     with zipfile.ZipFile(io.BytesIO(stored)) as archive:
         for name in sorted(names):
             size = archive.getinfo(name).file_size
@@ -127,7 +126,7 @@ def _copy(source: zipfile.ZipFile, target: zipfile.ZipFile, name: str) -> str:
 
 
 def _pieces(archive: zipfile.ZipFile, name: str) -> Iterator[bytes]:
-    """Unpack a member piece by piece: asked for all at once, it might first grow beyond bounds."""
+    """Unpack a member in pieces: read at once, it might exceed its declared size."""
     left = archive.getinfo(name).file_size
     with archive.open(name) as member:
         while piece := member.read(_PIECE):

@@ -1,4 +1,4 @@
-"""``ModelRecord``: how a model came about, every field of the type that readers rely on."""
+"""``ModelRecord``: how a model was made, with every field of a known type."""
 
 import platform
 from collections.abc import Callable, Mapping
@@ -21,39 +21,38 @@ _MOST_DAYS = 700_000
 
 @dataclass(frozen=True)
 class ModelRecord:
-    """How a model came about: kept in its file, shown by ``kernelatoms info``.
+    """How a model was made: kept in its file, shown by ``kernelatoms info``.
 
     Parameters
     ----------
     name : str
-        The preset or estimator that was asked for.
+        The preset or estimator.
     columns : list of str or None
-        The features' names, in the order in which the model takes them.
-    encoded : dict of str to dict
-        Columns of the training file that are no numbers, and how each became some. Of a
-        category: {"kind": "category", "values": [...]}, one feature "column=value" a value, in
-        this order. Of two values: {"kind": "yes/no", "values": [no, yes]}, one feature
-        "column=yes". Of dates: {"kind": "date", "order": "dmy", "first": days since 1970}, the
-        days since the first one, in a feature called as the column.
+        The names of the features, in the model's order.
     label : str or None
-        The name of the label column.
+        The label column.
     left_out : dict of str to str
         Columns of the training file that the model does not use, each with the reason.
     image_shape : (height, width) or None
         The shape of a row, where rows are images.
     data : dict
-        The training data: file name, rows, features, missing values, fingerprint (SHA-256), marks
-        of rows, to tell them again.
+        The training data: file name, rows, features, missing values, fingerprint (SHA-256), row
+        marks.
     fit : dict
-        The fit report: seconds, passes, objective, scores, warnings.
+        Seconds, passes, objective, scores, warnings.
     made_with : dict
         Versions of Python and the libraries, platform, date.
+    encoded : dict of str to dict
+        Columns that are not numeric, and their encoding. Category: {"kind": "category", "values":
+        [...]}, one feature "column=value" per value. Two values: {"kind": "yes/no", "values": [no,
+        yes]}, one feature "column=yes". Dates: {"kind": "date", "order": "dmy", "first": days since
+        1970}, one feature with the column's name, in days since the first date.
 
     Raises
     ------
     TypeError, ValueError
-        If a field, or an entry of ``data`` or ``fit`` that the command line shows, is of another
-        type. Further entries may be any plain values.
+        If a field, or a known entry of ``data`` or ``fit``, has another type. Further entries may
+        be any plain values.
     """
 
     name: str = ""
@@ -89,7 +88,7 @@ class ModelRecord:
                 _expect_entries(f"{name}['cross_validation']", scores, _SCORES, needed=True)
 
     def _check_encoded(self) -> None:
-        """Refuse encodings that are none, or whose features are not among the columns."""
+        """Refuse encodings that are invalid, or whose features are not among the columns."""
         _expect("encoded", self.encoded, _is_plain_dict, "a dictionary of texts to encodings")
         features = set(self.columns or ())
         for name, how in self.encoded.items():
@@ -99,7 +98,7 @@ class ModelRecord:
 
     @property
     def sources(self) -> list[str]:
-        """The columns of a file that the features come from, in the order of the features."""
+        """The columns of a file that the features come from, in the features' order."""
         source_of = {
             feature: name
             for name, how in self.encoded.items()
@@ -108,7 +107,7 @@ class ModelRecord:
         return list(dict.fromkeys(source_of.get(name, name) for name in self.columns or ()))
 
     def uses(self) -> dict[str, str]:
-        """Return how every column of the training file is used, in words, by name.
+        """Return in words how every column of the training file is used, by name.
 
         "label"; "number"; "category: red, green"; "yes/no: 1 for yes, 0 for no"; "days since
         2024-01-01"; "left out: it numbers the rows".
@@ -133,7 +132,7 @@ def _is_encoding(value: Any) -> bool:
 
 
 def _is_text(value: Any) -> bool:
-    """Whether it is a text that can be written: half of a surrogate pair cannot."""
+    """Return whether it is a text that can be encoded: half a surrogate pair cannot."""
     if not isinstance(value, str):
         return False
     try:
@@ -169,7 +168,7 @@ def _is_shape(value: Any) -> bool:
 
 
 def _is_plain(value: Any) -> bool:
-    """Whether JSON can hold it; numbers of numpy and arrays become numbers and lists."""
+    """Return whether JSON can hold it, with NumPy's numbers and arrays as numbers and lists."""
     if isinstance(value, Mapping):
         return all(_is_text(key) for key in value) and all(map(_is_plain, value.values()))
     if isinstance(value, list | tuple):

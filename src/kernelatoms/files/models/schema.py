@@ -1,11 +1,11 @@
-"""What skops's description of an object says, looked at before skops reads it.
+"""Checks of ``schema.json``, skops's description of the objects, before skops reads it.
 
-``schema.json`` is a tree of nodes, dictionaries that name a loader and a type. skops knows a node
-that it has met by its ``__id__`` and takes the first for all others: a few hundred bytes can so
-stand for more nodes than there is time to visit. It writes such an object again wherever it
-occurs, though. We ask for that: nodes with one ``__id__`` must be equally large, with the texts and
-members of the archive in them, which leaves neither short references nor circles, and every walk
-over the objects is a walk over this text. A member belongs to one ``__id__``: it is read once.
+The description is a tree of nodes, dictionaries that name a loader and a type. skops recognises a
+node that it has met by its ``__id__`` and reuses the first: a few hundred bytes could describe more
+nodes than there is time to visit. But skops writes such an object again wherever it occurs. This is
+required here: nodes with one ``__id__`` must be equally large, with the texts and members in them.
+That leaves neither short references nor cycles, and every walk over the objects is a walk over
+this text. A member of the archive belongs to one ``__id__``, so it is read once.
 """
 
 from collections.abc import Mapping
@@ -29,22 +29,12 @@ _TYPES_TO_TRUST = ("numpy.void",)
 
 @dataclass(frozen=True)
 class Outline:
-    """What a schema refers to: members of the archive, those that are arrays, types.
+    """What a schema refers to."""
 
-    Parameters
-    ----------
-    files, arrays : frozenset of str
-        Members; those that are arrays.
-    loaders : frozenset of (str, str)
-        The types, each with what builds it.
-    suspicious : frozenset of str
-        Types to trust.
-    """
-
-    files: frozenset[str]
-    arrays: frozenset[str]
-    loaders: frozenset[tuple[str, str]]
-    suspicious: frozenset[str]
+    files: frozenset[str]  # members of the archive
+    arrays: frozenset[str]  # those members that are arrays
+    loaders: frozenset[tuple[str, str]]  # each type with the skops node that builds it
+    suspicious: frozenset[str]  # types that must be trusted
 
 
 def outline(schema: Any) -> Outline:
@@ -59,15 +49,7 @@ def outline(schema: Any) -> Outline:
 
 
 def check_weights(schema: Any, member_sizes: Mapping[str, int]) -> None:
-    """Refuse short references to long texts and large arrays, and too many to one.
-
-    Parameters
-    ----------
-    schema : dict
-        One that ``outline`` has seen.
-    member_sizes : mapping of str to int
-        The bytes of each member of the archive.
-    """
+    """Refuse short references to long texts and large arrays, or too many to one."""
     places = _places(schema)
     weights = _sums([_weight(value, member_sizes) for value, _, _ in places], places)
     if weights[0] > MODEL_REFERENCES * max(MODEL_SIZE, sum(member_sizes.values())):
@@ -80,7 +62,7 @@ def check_weights(schema: Any, member_sizes: Mapping[str, int]) -> None:
 
 
 def _places(schema: Any) -> list[tuple[Any, int, int]]:
-    """Return all lists and dictionaries, each with the number of the one around it, and level."""
+    """Return all lists and dictionaries, each with the index of its parent and its level."""
     places: list[tuple[Any, int, int]] = [(schema, -1, 0)]
     for i, (value, _, level) in enumerate(places):  # grows meanwhile
         if level > MODEL_LEVELS:
@@ -93,14 +75,14 @@ def _places(schema: Any) -> list[tuple[Any, int, int]]:
 
 
 def _sums(sizes: list[int], places: list[tuple[Any, int, int]]) -> list[int]:
-    """Return the size of each place with all that is in it."""
+    """Return the size of each place with everything in it."""
     for i in range(len(places) - 1, 0, -1):
         sizes[places[i][1]] += sizes[i]
     return sizes
 
 
 def _weight(value: Any, member_sizes: Mapping[str, int]) -> int:
-    """Return how large a node is without those in it: its text, and its member of the archive."""
+    """Return the size of a node's own text and member, without inner nodes."""
     if not _is_node(value):
         return 0
     text, file = value.get("content"), value.get("file")
@@ -108,7 +90,7 @@ def _weight(value: Any, member_sizes: Mapping[str, int]) -> int:
 
 
 def _check_nesting(places: list[tuple[Any, int, int]]) -> None:
-    """Refuse estimators in estimators in estimators: scikit-learn asks each in many ways."""
+    """Refuse deeply nested estimators, of which scikit-learn asks much per level."""
     depths: list[int] = []
     for value, above, _ in places:
         inner = isinstance(value, dict) and str(value.get("__module__")).startswith("sklearn.")
@@ -118,7 +100,7 @@ def _check_nesting(places: list[tuple[Any, int, int]]) -> None:
 
 
 def is_plain(name: str) -> bool:
-    """Whether a type is none of scikit-learn's, or one for whose attributes there are rules."""
+    """Return whether a type is not scikit-learn's, or has rules for its attributes."""
     return name.partition(".")[0] != "sklearn" or name in RULES
 
 

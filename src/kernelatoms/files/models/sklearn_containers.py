@@ -1,4 +1,4 @@
-"""What scikit-learn's containers hold: pipelines, unions, transformers of columns."""
+"""What scikit-learn's containers hold: pipelines, unions, column transformers."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -13,7 +13,7 @@ from kernelatoms.files.models.sklearn_rules import equal, fault, is_whole
 
 
 def require_fitted(estimator: Any) -> None:
-    """Refuse an estimator that is not fitted, or of which a part is not."""
+    """Refuse an estimator that is not fitted, or has a part that is not."""
     check_is_fitted(estimator)
     parts = []
     if isinstance(estimator, Pipeline):
@@ -26,7 +26,7 @@ def require_fitted(estimator: Any) -> None:
 
 
 def check_pipeline(pipeline: Any) -> None:
-    """Check the steps of a ``Pipeline``: all but the last are able to transform."""
+    """Check the steps of a ``Pipeline``: all but the last can transform."""
     steps = held(pipeline, "steps")
     _check_names(pipeline, "steps", steps, 2)
     for _, step in steps[:-1]:
@@ -37,7 +37,7 @@ def check_pipeline(pipeline: Any) -> None:
 
 
 def check_union(union: Any) -> None:
-    """Check the parts of a ``FeatureUnion``: all are able to transform."""
+    """Check the parts of a ``FeatureUnion``: all can transform."""
     _check_names(union, "transformer_list", held(union, "transformer_list"), 2)
     for _, transformer in union.transformer_list:
         _check_part(union, "transformer_list", transformer, ("drop", "passthrough"))
@@ -45,7 +45,7 @@ def check_union(union: Any) -> None:
 
 
 def check_columns(transformer: Any, n_features: int) -> None:
-    """Check which part of a ``ColumnTransformer`` gets which columns."""
+    """Check which columns each part of a ``ColumnTransformer`` gets."""
     parts, given = held(transformer, "transformers_"), held(transformer, "transformers")
     for name, held_parts in (("transformers_", parts), ("transformers", given)):
         _check_names(transformer, name, held_parts, 3, reserved=name == "transformers")
@@ -82,7 +82,7 @@ def check_columns(transformer: Any, n_features: int) -> None:
 def _places(
     transformer: Any, columns: Any, n_features: int, names: list[str] | None
 ) -> Sequence[int]:
-    """Return the numbers of the columns that are meant."""
+    """Return the indices of selected columns."""
     chosen = columns.tolist() if type(columns) is np.ndarray else columns
     if isinstance(chosen, int | str) and not isinstance(chosen, bool):
         chosen = [chosen]
@@ -114,7 +114,7 @@ def _places(
 
 
 def _check_slices(transformer: Any, names: set[str]) -> None:
-    """Check which columns of the output come from which part: all, one part behind the other."""
+    """Check that the parts' output columns are consecutive slices that cover the output."""
     slices = held(transformer, "output_indices_")
     if type(slices) is not dict or set(slices) != names:
         raise fault(transformer, "output_indices_", "one slice a transformer")
@@ -132,7 +132,7 @@ def _check_slices(transformer: Any, names: set[str]) -> None:
 def _check_names(
     owner: Any, attribute: str, parts: Any, length: int, *, reserved: bool = True
 ) -> None:
-    """Check that parts are tuples of this length that begin with names, all different."""
+    """Check that parts are tuples of a length, each with a different name first."""
     right = isinstance(parts, list) and parts and all(
         isinstance(part, tuple | list) and len(part) == length and isinstance(part[0], str)
         for part in parts
@@ -176,7 +176,7 @@ def _check_weights(owner: Any, names: list[str]) -> None:
 
 
 def _equal_lists(found: Any, expected: list[Any]) -> bool:
-    """Whether columns are the same, in whatever form they are named."""
+    """Return whether selections of columns are the same, in whatever form."""
     if type(found) is not list or len(found) != len(expected):
         return False
     return all(

@@ -1,7 +1,7 @@
-"""Where attributes of one scikit-learn transformer must agree: encoders, polynomials, imputers.
+"""Rules for encoders, polynomials and imputers whose attributes must agree.
 
-What ``fit`` derives from public attributes is derived here once more and compared: scikit-learn's
-``transform`` believes it, and places beyond the end of a sparse matrix are other memory.
+What ``fit`` derives from public attributes is derived again and compared: scikit-learn's
+``transform`` believes it, and an index beyond the end of a sparse matrix reads other memory.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ Array = NDArray[Any]
 
 
 def check_encoder(encoder: Any, n_features: int) -> None:
-    """Check categories, and the places that ``OneHotEncoder`` and ``OrdinalEncoder`` derive."""
+    """Check categories, and the indices that one-hot and ordinal encoders derive."""
     categories = held(encoder, "categories_")
     if type(categories) is not list or len(categories) != n_features:
         raise fault(encoder, "categories_", f"a list of {n_features} arrays")
@@ -51,7 +51,7 @@ def _check_dtype(encoder: Any) -> None:
 
 
 def _check_ordinal(encoder: Any) -> None:
-    """Check the numbers that stand for what is unknown or missing."""
+    """Check the codes of unknown and missing values."""
     if type(held(encoder, "_missing_indices")) is not dict:
         raise fault(encoder, "_missing_indices", "a dictionary")
     whole = np.dtype(encoder.dtype).kind != "f"
@@ -108,7 +108,7 @@ def _check_groups(encoder: Any, lengths: list[int]) -> list[int]:
 
 
 def _check_dropped(encoder: Any, grouped: list[int]) -> list[int]:
-    """Check which category each feature goes without; return how many (0 or 1)."""
+    """Check which category each feature drops; return how many (0 or 1)."""
     after = held(encoder, "_drop_idx_after_grouping")
     before = held(encoder, "drop_idx_")
     if (after is None) != (encoder.drop is None) or (before is None) != (after is None):
@@ -132,7 +132,7 @@ def _check_dropped(encoder: Any, grouped: list[int]) -> list[int]:
 
 
 def check_polynomial(features: Any, n_features: int) -> None:
-    """Check how many columns ``PolynomialFeatures`` makes, and that these are not too many."""
+    """Check how many columns ``PolynomialFeatures`` makes, and that they are not too many."""
     degree = features.degree
     low, high = (0, degree) if is_whole(degree) else tuple(degree)
     for name, expected in (("_min_degree", low), ("_max_degree", high)):
@@ -149,7 +149,7 @@ def check_polynomial(features: Any, n_features: int) -> None:
 
 
 def _n_terms(features: Any, n_features: int, degree: int) -> int:
-    """Return how many products of up to so many features there are."""
+    """Return the number of products of up to ``degree`` features."""
     if not features.interaction_only:
         return _n_subsets(features, n_features + degree, degree)
     total = 0
@@ -159,7 +159,7 @@ def _n_terms(features: Any, n_features: int, degree: int) -> int:
 
 
 def _n_subsets(features: Any, n: int, size: int) -> int:
-    """Return n over size, if that is a number of columns."""
+    """Return the binomial coefficient, if it is a possible number of columns."""
     found = 1
     for i in range(min(size, n - size)):
         found = found * (n - i) // (i + 1)
@@ -169,7 +169,7 @@ def _n_subsets(features: Any, n: int, size: int) -> int:
 
 
 def check_imputer(imputer: Any, n_features: int) -> None:
-    """Check the values that ``SimpleImputer`` fills in, and their types."""
+    """Check the fill values of ``SimpleImputer`` and their types."""
     for name in ("_fit_dtype", "_fill_dtype"):
         if not isinstance(held(imputer, name), np.dtype) or vars(imputer)[name].kind not in "iufO":
             raise fault(imputer, name, "a dtype of numbers or objects")
@@ -193,7 +193,7 @@ def check_imputer(imputer: Any, n_features: int) -> None:
 
 
 def check_pair(owner: Any, name: str, *, low: float, high: float) -> None:
-    """Check a parameter that is two ascending numbers."""
+    """Check a parameter of two ascending numbers."""
     value = getattr(owner, name)
     right = isinstance(value, tuple | list) and len(value) == 2
     if not right or not all(isinstance(side, int | float) for side in value):

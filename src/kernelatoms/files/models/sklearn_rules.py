@@ -1,8 +1,8 @@
-"""Rules that attributes of scikit-learn's estimators follow, from which ``sklearn_types`` is made.
+"""Rules for attributes of scikit-learn's estimators, from which ``sklearn_types`` is built.
 
-A rule is called with an estimator, the name of one of its attributes, and the sizes known so far;
-it raises in words, or returns. Sizes have names: ``floats("k", "f")`` is a matrix with as many
-columns as there are features, whose rows are counted as ``k`` from then on.
+A rule is called with an estimator, the name of an attribute, and the sizes known so far; it raises
+or returns. Sizes have names: ``floats("k", "f")`` is a matrix with one column per feature, whose
+number of rows is ``k`` from then on.
 """
 
 from collections.abc import Callable, Sequence
@@ -31,24 +31,24 @@ Rules = dict[str, Rule]
 
 
 def fault(owner: Any, name: str, right: str) -> ValueError:
-    """Return the error of an attribute that is not what it must be."""
+    """Return the error of an attribute with a wrong value."""
     return ValueError(f"{type(owner).__name__}.{name} must be {right}.")
 
 
 def features(owner: Any, name: str, sizes: Sizes) -> None:
-    """Look at ``n_features_in_`` and ``feature_names_in_``; f is their number."""
+    """Check ``n_features_in_`` and ``feature_names_in_``; f is their number."""
     del name
     sizes["f"] = check_features(owner)
 
 
 def anything(owner: Any, name: str, sizes: Sizes) -> None:
-    """Take whatever there is: another rule looks at it, or nobody ever does."""
+    """Accept any value: another rule checks it, or nothing uses it."""
     del sizes
     held(owner, name)
 
 
 def floats(*sides: str | int, low: float | None = None, missing: bool = False) -> Rule:
-    """Ask for numbers of these sides, finite or with ``missing`` perhaps NaN."""
+    """Require numbers of this shape, finite or, with ``missing``, perhaps NaN."""
 
     def rule(owner: Any, name: str, sizes: Sizes) -> None:
         shape = tuple(sizes.get(side) if isinstance(side, str) else side for side in sides)
@@ -59,7 +59,7 @@ def floats(*sides: str | int, low: float | None = None, missing: bool = False) -
 
 
 def integers(*sides: str | int, low: int = 0, below: str = "") -> Rule:
-    """Ask for whole numbers of these sides, from ``low`` on and below a size."""
+    """Require integers of this shape, at least ``low`` and below a size."""
 
     def rule(owner: Any, name: str, sizes: Sizes) -> None:
         value = held(owner, name)
@@ -75,7 +75,7 @@ def integers(*sides: str | int, low: int = 0, below: str = "") -> Rule:
 
 
 def count(size: str = "", low: int = 0, below: str = "") -> Rule:
-    """Ask for a whole number: a size that is known, or one from here on; or one below a size."""
+    """Require an integer: a known size, or one to be known from here on; or one below a size."""
 
     def rule(owner: Any, name: str, sizes: Sizes) -> None:
         value = require_count(owner, name, low=low, high=sizes[below] - 1 if below else None)
@@ -86,20 +86,20 @@ def count(size: str = "", low: int = 0, below: str = "") -> Rule:
 
 
 def number(owner: Any, name: str, sizes: Sizes) -> None:
-    """Ask for a finite number."""
+    """Require a finite number."""
     del sizes
     require_number(owner, name)
 
 
 def flag(owner: Any, name: str, sizes: Sizes) -> None:
-    """Ask for True or False."""
+    """Require True or False."""
     del sizes
     if not isinstance(held(owner, name), bool | np.bool_):
         raise fault(owner, name, "True or False")
 
 
 def one_of(*values: str | None) -> Rule:
-    """Ask for one of some texts, of which None may be one."""
+    """Require one of some texts, or None if listed."""
 
     def rule(owner: Any, name: str, sizes: Sizes) -> None:
         del sizes
@@ -111,7 +111,7 @@ def one_of(*values: str | None) -> Rule:
 
 
 def none_or(*rules: Rule) -> Rule:
-    """Ask for None, or what one of some rules allows."""
+    """Require None, or a value that one of the rules accepts."""
 
     def rule(owner: Any, name: str, sizes: Sizes) -> None:
         if held(owner, name) is not None:
@@ -121,7 +121,7 @@ def none_or(*rules: Rule) -> Rule:
 
 
 def either(*rules: Rule) -> Rule:
-    """Ask for what one of some rules allows; errors are those of the last."""
+    """Require a value that one of the rules accepts; errors are those of the last."""
 
     def rule(owner: Any, name: str, sizes: Sizes) -> None:
         for tried in rules[:-1]:
@@ -138,7 +138,7 @@ def either(*rules: Rule) -> Rule:
 
 
 def both(*rules: Rule) -> Rule:
-    """Ask for what all rules allow."""
+    """Require a value that all rules accept."""
 
     def rule(owner: Any, name: str, sizes: Sizes) -> None:
         for each in rules:
@@ -148,14 +148,14 @@ def both(*rules: Rule) -> Rule:
 
 
 def of_numpy(owner: Any, name: str, sizes: Sizes) -> None:
-    """Ask for a number or array of NumPy's, which has a shape."""
+    """Require a number or array of NumPy's, which has a shape."""
     del sizes
     if not isinstance(held(owner, name), np.generic | np.ndarray):
         raise fault(owner, name, "a number or an array of NumPy's")
 
 
 def where(parameter: str, rule: Rule, *values: Any) -> Rule:
-    """Follow a rule if a parameter is true (or one of some values); else None will do, too."""
+    """Apply a rule if a parameter is true (or one of ``values``); else accept None, too."""
 
     def chosen(owner: Any, name: str, sizes: Sizes) -> None:
         value = held(owner, parameter)
@@ -167,7 +167,7 @@ def where(parameter: str, rule: Rule, *values: Any) -> Rule:
 
 
 def labels(size: str) -> Rule:
-    """Ask for different labels, numbers in ascending order."""
+    """Require different labels, numbers in ascending order."""
 
     def rule(owner: Any, name: str, sizes: Sizes) -> None:
         value = held(owner, name)
@@ -178,7 +178,7 @@ def labels(size: str) -> Rule:
 
 
 def numbers_by_name(owner: Any, name: str, sizes: Sizes) -> None:
-    """Ask for a dictionary of finite numbers."""
+    """Require a dictionary of finite numbers."""
     del sizes
     value = held(owner, name)
     if type(value) is not dict or not all(
@@ -189,7 +189,7 @@ def numbers_by_name(owner: Any, name: str, sizes: Sizes) -> None:
 
 
 def list_of(n: str, *sides: str | int) -> Rule:
-    """Ask for a list of arrays of numbers, of which sides without a size may differ."""
+    """Require a list of arrays of numbers; sides of unknown size may differ."""
 
     def rule(owner: Any, name: str, sizes: Sizes) -> None:
         arrays = held(owner, name)
@@ -203,7 +203,7 @@ def list_of(n: str, *sides: str | int) -> Rule:
 
 
 def part(kind: str, **sizes_of: str) -> Rule:
-    """Ask for a fitted estimator of a type, some of whose attributes are sizes."""
+    """Require a fitted estimator of a type, some of whose attributes are sizes."""
 
     def rule(owner: Any, name: str, sizes: Sizes) -> None:
         value = held(owner, name)
@@ -217,7 +217,7 @@ def part(kind: str, **sizes_of: str) -> Rule:
 
 
 def function(owner: Any, name: str, sizes: Sizes) -> None:
-    """Ask for None, a function that the user trusts, or one of NumPy's of one number."""
+    """Require None, a function that the user trusts, or a NumPy function of one number."""
     del sizes
     value = held(owner, name)
     plain = isinstance(value, np.ufunc) and (value.nin, value.nout) == (1, 1)
@@ -228,14 +228,14 @@ def function(owner: Any, name: str, sizes: Sizes) -> None:
 
 
 def trusted_function(owner: Any, name: str, sizes: Sizes) -> None:
-    """Ask for a function of Python's: a file holds none that the user does not trust."""
+    """Require a Python function: a file holds none that the user does not trust."""
     del sizes
     if not isinstance(held(owner, name), FunctionType):
         raise fault(owner, name, "a name or a function of Python's")
 
 
 def check_array(owner: Any, name: str, value: Any, kinds: str) -> Array:
-    """Return an array of finite numbers, or of whole ones or objects, by kinds of dtype."""
+    """Return an array of finite numbers, integers or objects, by kinds of dtype."""
     if type(value) is not np.ndarray or value.dtype.kind not in kinds:
         raise fault(owner, name, f"an array of one of the kinds {kinds!r}")
     if value.dtype.kind == "f" and not np.isfinite(value).all():
@@ -244,9 +244,9 @@ def check_array(owner: Any, name: str, value: Any, kinds: str) -> Array:
 
 
 def check_values(owner: Any, name: str, value: Any) -> None:
-    """Refuse what is no array of different texts or of ascending numbers; NaN or None at its end.
+    """Require different texts or ascending numbers, with NaN or None only at the end.
 
-    scikit-learn finds numbers by bisection, and takes the place for one in the array.
+    scikit-learn finds numbers by bisection and uses the result as an index.
     """
     right = type(value) is np.ndarray and value.ndim == 1 and value.dtype.kind in "biufUSO"
     if not right or not holds_letters(value):
@@ -263,7 +263,7 @@ def check_values(owner: Any, name: str, value: Any) -> None:
 
 
 def _are_values(known: list[Any]) -> bool:
-    """Whether objects are different texts, or ascending numbers, with None or NaN at the end."""
+    """Return whether objects are different texts, or ascending numbers, then None or NaN."""
     n_missing = 0
     while known and (known[-1] is None or known[-1] != known[-1]):  # NaN
         known.pop()
@@ -275,12 +275,12 @@ def _are_values(known: list[Any]) -> bool:
 
 
 def is_whole(value: Any) -> bool:
-    """Whether something is a whole number."""
+    """Return whether something is an integer."""
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
 def equal(found: Any, expected: Any) -> bool:
-    """Whether a list, array or None of whole numbers is as expected, and of plain types."""
+    """Return whether a list, array or None of integers is as expected, of plain types."""
     if expected is None or found is None:
         return found is expected
     if isinstance(expected, np.ndarray):
@@ -297,7 +297,7 @@ def equal(found: Any, expected: Any) -> bool:
 def _bind(
     owner: Any, name: str, shape: tuple[int, ...], sides: Sequence[str | int], sizes: Sizes
 ) -> None:
-    """Compare a shape with sides; new names of sides stand for what is found."""
+    """Compare a shape with sides; new names of sides take the sizes found."""
     right = len(shape) == len(sides) and all(
         length == (side if isinstance(side, int) else sizes.setdefault(side, length))
         for length, side in zip(shape, sides, strict=True)

@@ -1,9 +1,9 @@
 """Types of scikit-learn that a model file may hold without trust, and what each may hold.
 
-Reading a file gives an estimator any attributes; scikit-learn then believes them. So a type is
-here with a rule for every attribute that it has beside its parameters, which scikit-learn checks
-itself. An attribute without a rule is refused: a later version of scikit-learn may read it. Types
-that are not here (trees, neighbours, support vectors, searches) are read where the user names them.
+Reading a file gives an estimator any attributes, and scikit-learn believes them. So each type here
+has a rule for every attribute beside its parameters, which scikit-learn checks itself. An attribute
+without a rule is refused: another version of scikit-learn may read it. Other types (trees,
+neighbours, support vectors, searches) are read if the user names them.
 """
 
 from typing import Any
@@ -44,12 +44,12 @@ from kernelatoms.files.models.sklearn_rules import (
 
 
 def _rules(**rules: Rule) -> Rules:
-    """Return rules by attribute; ``may_`` before a name says that it may be missing."""
+    """Return rules by attribute; the prefix ``may_`` marks attributes that may be missing."""
     return {"n_features_in_": features, "may_feature_names_in_": anything, **_bare(**rules)}
 
 
 def _bare(**rules: Rule) -> Rules:
-    """Return rules of a type that counts no features."""
+    """Return rules of a type without ``n_features_in_``."""
     return rules | {"may__sklearn_output_config": _output}
 
 
@@ -78,7 +78,7 @@ def _feature_range(owner: Any, name: str, sizes: Sizes) -> None:
 
 
 def _a_row_a_class(owner: Any, name: str, sizes: Sizes) -> None:
-    """Coefficients: a row for each of c classes, one for two."""
+    """Coefficients: one row per class, one row for two classes."""
     if sizes["c"] < 2:
         raise fault(owner, "classes_", "at least two classes")
     sizes["rows"] = 1 if sizes["c"] == 2 else sizes["c"]
@@ -272,15 +272,10 @@ _CONTAINERS = {"sklearn.pipeline.Pipeline": check_pipeline, "sklearn.pipeline.Fe
 
 
 def check_estimator(estimator: Any, *, reading: bool) -> None:
-    """Refuse an estimator of scikit-learn whose attributes break a rule of its type.
+    """Refuse an estimator of a type in ``RULES`` whose attributes break a rule.
 
-    Parameters
-    ----------
-    estimator : estimator
-        Of a type in ``RULES``.
-    reading : bool
-        Whether it comes from a file. A model of a newer scikit-learn may be written with
-        attributes that have no rule yet; to be read, its type must then be trusted.
+    ``reading``: it comes from a file. A newer scikit-learn may write attributes without a rule; to
+    be read, its type must be trusted.
     """
     kind = type(estimator)
     name = f"{kind.__module__}.{kind.__qualname__}"

@@ -1,7 +1,7 @@
-"""Whether something is a fitted model, and all that it holds fits together.
+"""Whether an object is a fitted model whose parts agree; asked before writing and after reading.
 
-Asked before a model is written and after one is read. An estimator of the library answers for
-itself (``_check_state``); one of scikit-learn follows the rules of its type (``sklearn_types``).
+Estimators of the library check themselves (``_check_state``); those of scikit-learn follow the
+rules of their type (``sklearn_types``).
 """
 
 from collections.abc import Collection, Iterator
@@ -20,10 +20,9 @@ _MT19937_SIZE = 624
 
 
 def forget_machine(model: Any) -> None:
-    """Forget what a file says of the machine: numbers of processes, and folders to cache in.
+    """Set ``n_jobs`` and ``memory`` of all estimators to None.
 
-    ``n_jobs`` and ``memory`` become None. They change no result, and whoever reads a file did not
-    choose them.
+    They change no result, and the reader of a file did not choose them.
     """
     for held in _all_held(model):
         if isinstance(held, BaseEstimator):
@@ -31,21 +30,10 @@ def forget_machine(model: Any) -> None:
 
 
 def check_model(model: Any, *, reading: bool = False, trusted: Collection[str] = ()) -> None:
-    """Refuse what is no fitted estimator, or one whose parts contradict each other.
+    """Refuse what is no fitted estimator, or has parts that contradict each other.
 
-    Parameters
-    ----------
-    model : object
-        Whatever a file held.
-    reading : bool
-        Whether it comes from a file.
-    trusted : collection of str
-        Types of scikit-learn whose attributes the user believes.
-
-    Raises
-    ------
-    TypeError, ValueError, AttributeError
-        In words that name the attribute at fault, as far as it is known.
+    ``reading``: the object comes from a file; ``trusted``: types of scikit-learn whose attributes
+    the user accepts unchecked. The error names the attribute at fault where it can.
     """
     if not isinstance(model, BaseEstimator):
         raise TypeError(f"it holds an object of type {type(model).__name__}, and no estimator")
@@ -78,7 +66,7 @@ def _check_estimator(estimator: Any, reading: bool, trusted: Collection[str]) ->
 
 
 def _check_choice(choice: Any) -> None:
-    """Make a kernel, distance or projection anew: that checks its parameters; reading does not."""
+    """Construct a kernel, distance or projection again, which checks its parameters."""
     type(choice)(**vars(choice))
 
 
@@ -89,7 +77,7 @@ def _check_random_state(random_state: np.random.RandomState) -> None:
 
 
 def _all_held(model: Any) -> Iterator[Any]:
-    """Return a model and all that it holds, each object once."""
+    """Yield a model and all that it holds, each object once."""
     seen: dict[int, Any] = {}  # keeps objects alive, so that no two have one number
     todo = [model]
     while todo:

@@ -26,7 +26,7 @@ _MOST_EMPTY = 1 << 20
 
 
 class UnreadableError(ValueError):
-    """A file does not hold what it says; the message says why, without the file's name."""
+    """A file does not hold what its header says; the message omits the file's name."""
 
 
 def read_npy(source: Path | bytes) -> Array:
@@ -43,14 +43,9 @@ def read_npy(source: Path | bytes) -> Array:
 
 
 def read_npz(source: Path | bytes, max_size: int | None = None) -> dict[str, Array]:
-    """Return the arrays of an ``.npz`` file, or of the bytes of one.
+    """Return the arrays of an ``.npz`` file, or of the bytes of one, by key.
 
-    Raises
-    ------
-    UnreadableError
-        If it holds no arrays; the message says why.
-    TooLargeError
-        If it would become more than it may, or than ``max_size`` where that is given.
+    Raises ``UnreadableError`` if it holds no arrays, ``TooLargeError`` if it would be too large.
     """
     size = len(source) if isinstance(source, bytes) else source.stat().st_size
     file = io.BytesIO(source) if isinstance(source, bytes) else source
@@ -86,14 +81,9 @@ def _member(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Array:
 
 
 def read_header(file: IO[bytes], size: int) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    """Return shape, whether columns come first, and dtype; of an array that ends with the file.
+    """Return shape, whether columns come first, and dtype of the array that fills a file's rest.
 
-    Parameters
-    ----------
-    file : stream
-        A NumPy file at its beginning.
-    size : int
-        The bytes of the whole file.
+    ``size`` is that of the whole file.
     """
     try:
         version = np.lib.format.read_magic(file)
@@ -117,7 +107,7 @@ def read_header(file: IO[bytes], size: int) -> tuple[tuple[int, ...], bool, np.d
 
 
 def _array(file: IO[bytes], size: int, fill: Callable[[int, np.dtype[Any]], Array]) -> Array:
-    """Read a header, and the numbers that it promises."""
+    """Read a header and the numbers that it declares."""
     shape, columns_first, dtype = read_header(file, size)
     if 0 in shape:
         return np.empty(shape, dtype)
@@ -138,21 +128,7 @@ def _words(error: BaseException) -> str:
 def read_arrays(
     path: Path, data: bytes | None, kind: str, rows: str | None, budget: Budget
 ) -> Table:
-    """Read an ``.npy`` or ``.npz`` file.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    data : bytes or None
-        What it holds, where that was read already.
-    kind : "npy" or "npz"
-        Which it is.
-    rows : str or None
-        The key that holds the rows.
-    budget : Budget
-        What the file may become.
-    """
+    """Read an ``.npy`` or ``.npz`` file, or its bytes; ``rows`` is the key of the rows."""
     try:
         if kind == "npy":
             return _from_array(path, read_npy(path if data is None else data), {})
@@ -188,7 +164,7 @@ def _guess_rows(path: Path, arrays: dict[str, Any]) -> str:
 
 
 def _dense(path: Path, arrays: dict[str, Array], budget: Budget) -> Array:
-    """Return a sparse matrix, as ``scipy.sparse.save_npz`` writes it, with its zeros."""
+    """Return a sparse matrix of ``scipy.sparse.save_npz`` as a dense one."""
     try:
         form = bytes(arrays["format"].item()).decode()
         sides = [int(side) for side in arrays["shape"]]
@@ -230,7 +206,7 @@ def _dense(path: Path, arrays: dict[str, Array], budget: Budget) -> Array:
 
 
 def _lines(arrays: dict[str, Array], n_lines: int) -> tuple[Array, Array]:
-    """Return in which line each value stands, and where in it. scipy believes what files say."""
+    """Return line and place of each value, checked: scipy believes what files say."""
     starts = arrays["indptr"]
     lengths = np.diff(starts)
     if starts.shape != (n_lines + 1,) or starts.dtype.kind not in "ui" or starts[0] != 0:
@@ -272,7 +248,7 @@ def _from_array(path: Path, array: Array, beside: dict[str, Array]) -> Table:
 
 
 def _exact_columns(flat: Array) -> dict[str, Array]:
-    """Return the columns of whole numbers that are too long for float64; truth values are 0, 1."""
+    """Return the columns of integers too long for float64; truth values are 0 and 1."""
     if flat.dtype.kind not in "ui" or flat.dtype.itemsize < 8 or not flat.size:
         return {}
     most, least = flat.max(axis=0), flat.min(axis=0)

@@ -1,8 +1,8 @@
-"""What Arrow's files become in memory, told from their headers before anything is unpacked.
+"""The memory that Arrow's files need, from their headers, before anything is unpacked.
 
-An Arrow file (Feather 2, or a stream) is a row of messages; each has a header in flatbuffers that
-says where the buffers of its columns are, and a compressed buffer begins with the size that it
-unpacks to. A file, but no stream, ends with a list of its messages, in which one may occur often.
+An Arrow file (Feather 2, or a stream) is a sequence of messages. The flatbuffers header of a
+message says where the buffers of its columns are, and a compressed buffer begins with its unpacked
+size. A file, unlike a stream, ends with a list of its messages, which may name one of them often.
 """
 
 import struct
@@ -23,13 +23,7 @@ _OBJECT = 64
 
 
 def unpacked_size(read: Read, size: int) -> int:
-    """Return the bytes of all buffers of an Arrow file, or of a stream of Arrow's.
-
-    Raises
-    ------
-    ValueError
-        If it is none.
-    """
+    """Return the bytes of all buffers of an Arrow file or stream; ValueError if it is none."""
     try:
         blocks = _listed(read, size) if read(0, 6) == _MARK else _in_a_row(read, size)
         return sum(_body_size(read, *block) for block in blocks)
@@ -38,7 +32,7 @@ def unpacked_size(read: Read, size: int) -> int:
 
 
 def column_cost(array: Any) -> int:
-    """Return the bytes that a column takes as numbers or Python objects, at least.
+    """Return the least memory of a column as numbers or Python objects, in bytes.
 
     Arrow can say in a few bytes that a value is repeated a million times.
     """
@@ -69,7 +63,7 @@ def column_cost(array: Any) -> int:
 
 
 def _has_lengths(kind: Any) -> bool:
-    """Whether Arrow knows the length of each value."""
+    """Return whether Arrow knows the length of each value."""
     from pyarrow import types
 
     return any(
@@ -79,7 +73,7 @@ def _has_lengths(kind: Any) -> bool:
 
 
 def _repeated_cost(array: Any) -> int:
-    """Return what values and the places that refer to them become, one value a place."""
+    """Return the memory of dictionary-encoded values, one value per index."""
     from pyarrow import compute
 
     values, n = array.dictionary, len(array)
@@ -92,13 +86,13 @@ def _repeated_cost(array: Any) -> int:
 
 @dataclass(frozen=True)
 class _Table:
-    """A table of flatbuffers: fields by number, at places that a table of places says."""
+    """A flatbuffers table: fields by number, at offsets from a table of offsets."""
 
     data: bytes
     place: int
 
     def at(self, field: int) -> int:
-        """Return where a field is, or 0 where it is left out."""
+        """Return the offset of a field, or 0 if it is absent."""
         places = self.place - _int32(self.data, self.place)
         (length,) = struct.unpack_from("<H", self.data, max(places, 0))
         if 4 + 2 * field >= length:
@@ -112,7 +106,7 @@ class _Table:
         return _Table(self.data, place + _uint32(self.data, place)) if place else None
 
     def rows(self, field: int, width: int) -> NDArray[np.int64]:
-        """Return a vector of structures of so many 64-bit numbers."""
+        """Return a vector of structures of ``width`` 64-bit numbers."""
         place = self.at(field)
         if not place:
             return np.empty((0, width), np.int64)
@@ -132,7 +126,7 @@ def _int32(data: bytes, place: int) -> int:
 
 
 def _listed(read: Read, size: int) -> Iterator[tuple[int, bytes]]:
-    """Return the messages that the end of a file lists: where bodies begin, and headers."""
+    """Yield the messages that the end of a file lists: offset of the body, and header."""
     (length,) = struct.unpack("<i", read(size - 10, 4))
     if not 0 < length <= size - 10:
         raise IndexError("the list of messages is larger than the file")
@@ -147,7 +141,7 @@ def _listed(read: Read, size: int) -> Iterator[tuple[int, bytes]]:
 
 
 def _in_a_row(read: Read, size: int) -> Iterator[tuple[int, bytes]]:
-    """Return the messages of a stream, one behind the other."""
+    """Yield the messages of a stream."""
     place = 0
     while len(start := read(place, 8)) == 8 or len(start) >= 4:
         long = start[:4] == _CONTINUED
@@ -172,7 +166,7 @@ def _header(message: bytes) -> bytes:
 
 
 def _body_size(read: Read, start: int, header: bytes) -> int:
-    """Return the bytes that the buffers of a message unpack to."""
+    """Return the unpacked size of the buffers of a message."""
     message = _Table(header, _uint32(header, 0))
     kind = message.at(1)
     batch = message.table(2)

@@ -1,4 +1,4 @@
-"""Typed tables: Parquet and Arrow (Feather) files, and what all readers make of Arrow's columns."""
+"""Typed tables: Parquet and Arrow (Feather) files, and Arrow's columns of all readers."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -23,11 +23,10 @@ _PIECE_ROWS = 1 << 16
 
 
 def owned_by_arrow(data: bytes, start: int = 0) -> Any:
-    """Return a file of Arrow's over a copy of bytes.
+    """Return an Arrow file over a copy of bytes.
 
-    Arrow's threads let go of what they have read some moments after they are done. Were it an
-    object of Python's, and Python about to exit, the process could be aborted: short commands that
-    had done all of their work now and then ended so.
+    Arrow's threads release what they have read some moments after they are done. If that were a
+    Python object and Python about to exit, the process could be aborted.
     """
     import pyarrow
 
@@ -84,7 +83,7 @@ def _within(budget: Budget, source: Any, file: Any, sizes: ParquetSizes) -> Any:
 
 
 def _beside(table: Any, pieces: Iterable[Any], budget: Budget) -> Any:
-    """Return a table with further columns, which come in pieces of rows."""
+    """Return a table with further columns, which come as pieces of rows."""
     import pyarrow
 
     found, total = [], sum(map(column_cost, table.columns))
@@ -99,7 +98,7 @@ def _beside(table: Any, pieces: Iterable[Any], budget: Budget) -> Any:
 
 
 def read_feather(path: Path, data: bytes | None, budget: Budget) -> Table:
-    """Read an Arrow file (Feather, or a stream of Arrow's), or the bytes of one."""
+    """Read an Arrow file (Feather, or an Arrow stream), or the bytes of one."""
     from pyarrow import ArrowException, OSFile, feather, ipc
 
     try:
@@ -126,7 +125,7 @@ def read_feather(path: Path, data: bytes | None, budget: Budget) -> Table:
 
 @contextmanager
 def _bytes_of(path: Path, data: bytes | None) -> Iterator[tuple[Read, int]]:
-    """Give a function that returns bytes of a file, and the file's size."""
+    """Give a function that returns bytes of a file, and the size of the file."""
     if data is not None:
         held = data
         yield lambda offset, n: held[offset : offset + n], len(held)
@@ -141,7 +140,7 @@ def _bytes_of(path: Path, data: bytes | None) -> Iterator[tuple[Read, int]]:
 
 
 def from_arrow(path: Path, arrow: Any, budget: Budget) -> Table:
-    """Return a table of typed columns, if these are not too much."""
+    """Return a table of typed columns, within a budget."""
     budget.check(sum(map(column_cost, arrow.columns)))
     refuse_twins(path, arrow.column_names)
     noted = (arrow.schema.pandas_metadata or {}).get("index_columns", [])
@@ -157,7 +156,7 @@ def from_arrow(path: Path, arrow: Any, budget: Budget) -> Table:
 
 
 def part_columns(arrow: Any) -> dict[str, Any]:
-    """Part columns of numbers from columns of words; keep what numbers would not give back."""
+    """Separate columns of numbers from others; keep values that float64 would change."""
     import pyarrow
 
     types = pyarrow.types
@@ -195,7 +194,7 @@ def part_columns(arrow: Any) -> dict[str, Any]:
 
 
 def large_columns(numbers: Array) -> list[int]:
-    """Return which columns hold numbers of 2^53 and more, infinite ones too."""
+    """Return which columns hold numbers of 2^53 and more, or infinite ones."""
     found = np.zeros(numbers.shape[1], bool)
     block = max(1, (1 << 18) // max(1, numbers.shape[1]))
     for start in range(0, len(numbers), block):
@@ -204,7 +203,7 @@ def large_columns(numbers: Array) -> list[int]:
 
 
 def objects(column: Any) -> Array:
-    """Return one Python object a row, lists too; None where missing."""
+    """Return one Python object per row, lists too; None where missing."""
     import pyarrow
 
     if str(column.type) in ("string", "large_string"):
@@ -222,7 +221,7 @@ def objects(column: Any) -> Array:
 
 
 def refuse_twins(path: Path, names: Sequence[str]) -> None:
-    """Refuse names that stand for more than one column."""
+    """Refuse column names that occur more than once."""
     if len(set(names)) == len(names):
         return
     seen: set[str] = set()
@@ -231,7 +230,7 @@ def refuse_twins(path: Path, names: Sequence[str]) -> None:
 
 
 def first_sentence(error: BaseException) -> str:
-    """Return the first line of what an exception says."""
+    """Return the first line of an exception's message."""
     words = str(error).strip().splitlines()
     return words[0].rstrip(".")[:300] if words else type(error).__name__
 

@@ -1,14 +1,14 @@
-"""What the columns of a table are, and how each becomes numbers.
+"""The kind of each column of a table, and how it becomes numbers.
 
-- a column of numbers stays as it is;
-- words of two values become one column, 0 or 1;
-- words of few values (a category) become one column a value, 1 where a row has it;
-- dates are left out, or become days since the earliest one if that is asked for;
-- columns that number or name rows (see ``identifiers``), that hold one value only, that are
-  nearly empty, or whose words are too many are left out.
+- Numbers stay as they are.
+- Words of two values become one column of 0 and 1.
+- Words of few values (a category) become one column per value, 1 where a row has it.
+- Dates are left out, or become days since the earliest one if asked for.
+- Left out are columns that number or name rows (see ``identifiers``), hold one value, are nearly
+  empty, or hold too many different words.
 
-A number of a numbered series of columns (``pixel0``, ``pixel1``, ...) is a part of a signal: such
-columns stay, whatever they hold, so that the signal stays whole.
+Columns of a numbered series (``pixel0``, ``pixel1``, ...) are parts of a signal and always stay, so
+that the signal stays complete.
 """
 
 import re
@@ -63,39 +63,22 @@ _BLOCK_VALUES = 2**20
 
 @dataclass(frozen=True)
 class Use:
-    """How one column is used.
+    """How one column is used."""
 
-    Parameters
-    ----------
-    kind : str
-        "number", "yes/no", "category", "date", or "left out".
-    why : str
-        Why it is left out.
-    values : tuple of str
-        What a category's values are; of two values, the one that becomes 0 and the one that
-        becomes 1.
-    order : str
-        How dates are written.
-    first : float
-        The earliest date, in days since 1970.
-    note : str
-        What the reader should know.
-    """
-
-    kind: str
-    why: str = ""
-    values: tuple[str, ...] = ()
-    order: str = ""
-    first: float = 0.0
-    note: str = ""
+    kind: str  # "number", "yes/no", "category", "date", or "left out"
+    why: str = ""  # the reason to leave it out
+    values: tuple[str, ...] = ()  # of a category; of two values: first 0, then 1
+    order: str = ""  # of dates, see ``dates.ORDERS``
+    first: float = 0.0  # the earliest date, in days since 1970
+    note: str = ""  # for the user
 
     @property
     def learned(self) -> bool:
-        """Whether the column is a feature, or several."""
+        """Whether the column becomes features."""
         return self.kind != "left out"
 
     def to_plain(self) -> dict[str, Any]:
-        """Return what a model's record keeps of a column that is no number."""
+        """Return what a record keeps of a column that is not numeric."""
         if self.kind == "date":
             return {"kind": "date", "order": self.order, "first": self.first}
         return {"kind": self.kind, "values": list(self.values)}
@@ -104,19 +87,7 @@ class Use:
 def uses_of(
     table: Table, label: str | None, keep: frozenset[str] = frozenset(), *, dates: bool = False
 ) -> dict[str, Use]:
-    """Return how every column but the label is used, by name.
-
-    Parameters
-    ----------
-    table : Table
-        What a file holds.
-    label : str or None
-        The column of classes.
-    keep : frozenset of str
-        Columns to learn from, if that is possible at all.
-    dates : bool
-        Whether dates are learned from.
-    """
+    """Return the use of every column but the label; ``keep`` overrules leaving out."""
     uses = _uses_of_numbers(table, label, keep)
     for name, words in table.words.items():
         # Without names, other arrays of an .npz file are no columns.
@@ -166,7 +137,7 @@ def _why_not_a_number(table: Table, i: int, seen: "_Seen", *, first: bool, serie
 
 
 def _flag(table: Table, name: str) -> Use | None:
-    """Return the use of a column of true and false, which are numbers here already."""
+    """Return the use of a column of true and false, which are numbers already."""
     exact = table.exact.get(name)
     if exact is None:
         return None
@@ -178,7 +149,7 @@ def _flag(table: Table, name: str) -> Use | None:
 
 @dataclass(frozen=True)
 class _Seen:
-    """Of every column of numbers: how many are there, between what, and whether all are whole."""
+    """Of every column of numbers: number of values, range, and whether all are integers."""
 
     present: Array
     low: Array
@@ -260,17 +231,17 @@ def _use_of_dates(name: str, words: Array, order: str, guessed: bool, *, learned
 
 
 def _is_category(counts: Counter[str]) -> bool:
-    """Tell whether words are values that come again and again."""
+    """Return whether words are values that recur."""
     if len(counts) == 2 and _known_pair(*counts):
         return True
     return len(counts) <= MOST_VALUES and ROWS_A_VALUE * len(counts) <= sum(counts.values())
 
 
 def _is_slip(counts: Counter[str]) -> bool:
-    """Tell whether words among numbers are mistakes, or marks of what is missing.
+    """Return whether words among numbers are mistakes, or marks of missing values.
 
-    They are not where all come again and again (0, 1, 2, 3+), or where they are many: then the
-    column is one of words, some of which are written in digits.
+    They are neither if all recur (0, 1, 2, 3+) or if they are many: then the column holds words,
+    some of them written in digits.
     """
     words = {text: count for text, count in counts.items() if not _is_number(text)}
     if all(_is_number(text.replace(",", ".", 1)) for text in words):  # decimal commas
@@ -281,7 +252,7 @@ def _is_slip(counts: Counter[str]) -> bool:
 
 
 def _known_pair(one: str, other: str) -> tuple[str, str] | None:
-    """Return two words as no and yes; None if they are no such words."""
+    """Return two words as (no, yes); None if they are not such a pair."""
     for no, yes in ((one, other), (other, one)):
         if (no.casefold(), yes.casefold()) in _PAIRS:
             return no, yes
@@ -301,7 +272,7 @@ def _of(count: int, what: str) -> str:
 
 
 def feature_names(name: str, plain: dict[str, Any]) -> list[str]:
-    """Return the features that a column, kept in a record as ``Use.to_plain`` says, becomes."""
+    """Return the features of a column, from its encoding (``Use.to_plain``)."""
     if plain["kind"] == "date":
         return [name]
     values = plain["values"]
@@ -309,17 +280,10 @@ def feature_names(name: str, plain: dict[str, Any]) -> list[str]:
 
 
 def encoded(column: Array, plain: dict[str, Any]) -> tuple[Array, list[str]]:
-    """Return a column as the numbers of its features, and the values that are new, once each row.
+    """Return the features of a column as numbers, and the unknown values, once per row.
 
-    Missing values are NaN in all features of a column. A new value of a category is 0 in all of
-    them; where there is one feature for two values, and for dates, it is missing.
-
-    Parameters
-    ----------
-    column : array of shape (n_rows,)
-        Texts, dates or numbers, None or NaN where missing.
-    plain : dict
-        What the record keeps of the column.
+    Missing values are NaN in all features. An unknown value of a category is 0 in all of them; of a
+    date, or of two values, it is missing.
     """
     if plain["kind"] == "date":
         days = to_days(column, plain["order"]) - plain["first"]
@@ -355,7 +319,7 @@ def _text(value: Any) -> str | None:
 
 
 def in_words(plain: dict[str, Any]) -> str:
-    """Return what a record keeps of a column for a reader."""
+    """Return an encoding in words."""
     if plain["kind"] == "date":
         return f"days since {day_text(plain['first'])}"
     if plain["kind"] == "yes/no":

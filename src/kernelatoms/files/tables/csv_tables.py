@@ -34,19 +34,7 @@ _WHOLE = r"^[+-]?[0-9]+$"
 
 
 def read_csv(path: Path, data: bytes, options: ReadOptions, budget: Budget) -> Table:
-    """Read a table of text.
-
-    Parameters
-    ----------
-    path : Path
-        What the file is called in messages.
-    data : bytes
-        What it holds.
-    options : ReadOptions
-        What it does not say of itself.
-    budget : Budget
-        What the file may become.
-    """
+    """Read a table of text; messages call it ``path``."""
     data, notes = as_utf8(path, data, options.encoding)
     looks = look_at(path, data, options)
     refuse_twins(path, looks.names)
@@ -70,7 +58,7 @@ def read_csv(path: Path, data: bytes, options: ReadOptions, budget: Budget) -> T
 
 
 def as_utf8(path: Path, data: bytes, encoding: str | None) -> tuple[bytes, list[str]]:
-    """Return a text in UTF-8 without a mark at its beginning, and what to say of that."""
+    """Return a text in UTF-8 without a byte order mark, and notes for the user."""
     notes = []
     if encoding is None and data.startswith((b"\xff\xfe", b"\xfe\xff")):
         encoding = "utf-16"
@@ -123,7 +111,7 @@ def _decodes(data: bytes, encoding: str) -> bool:
 
 
 def _tidied(data: bytes, looks: FirstLines) -> bytes:
-    """Return a text whose fields are parted by exactly the delimiter."""
+    """Return a text whose fields are separated by exactly the delimiter."""
     if looks.delimiter == " ":
         return re.sub(rb"(?m)^ +| +(?=\r?$)", b"", re.sub(rb"[ \t]+", b" ", data))
     if not looks.spaced:
@@ -136,7 +124,7 @@ def _tidied(data: bytes, looks: FirstLines) -> bytes:
 
 
 class _Reader:
-    """A text that is read once with the types that its fields have, and again as it is written."""
+    """Reads a text with inferred types, and single columns again as text."""
 
     def __init__(self, path: Path, data: bytes, looks: FirstLines, decimal: str | None) -> None:
         self.path, self.data, self.looks = path, data, looks
@@ -146,7 +134,7 @@ class _Reader:
             self._start = _after_lines(data, looks) if looks.named else 0
 
     def read(self) -> Any:
-        """Return all columns, of the types that their fields have."""
+        """Return all columns, each of the type that its fields have."""
         import pyarrow
 
         if self.looks.fractions and self._mark == ".":
@@ -190,7 +178,7 @@ class _Reader:
         )  # fmt: skip
 
     def _trouble(self, error: Exception) -> TableError:
-        """Say what is wrong, and in which line."""
+        """Return an error that names the line at fault."""
         if "empty" in str(error).lower():
             return TableError(f"{self.path} has a line of names but no rows.")
         n_columns = len(self.looks.names)
@@ -216,7 +204,7 @@ class _Reader:
         return csv.reader(text, delimiter=self.looks.delimiter)
 
     def line_of(self, row: int) -> int:
-        """Return in which line a row begins, counted from 1."""
+        """Return the line in which a row begins, counted from 1."""
         reader, line, seen = self._rows(), self.looks.line, 0
         try:
             for fields in reader:
@@ -230,12 +218,12 @@ class _Reader:
         return line
 
     def has_padded_numbers(self) -> bool:
-        """Tell whether some field may begin with a zero and a digit, in one look at all bytes."""
+        """Return whether some field may begin with a zero and a digit."""
         return has_padded_numbers(memoryview(self.data)[self._start :], self.looks.delimiter)
 
 
 def has_padded_numbers(data: bytes | memoryview, delimiter: str) -> bool:
-    """Tell whether some field of a text may be a number with a zero before it, or in hex."""
+    """Return whether some field may be a number with leading zeros, or in hexadecimal."""
     text = np.frombuffer(data, np.uint8)
     edges = np.zeros(256, bool)
     edges[list(b'\n\r"' + delimiter.encode())] = True
@@ -256,7 +244,7 @@ def has_padded_numbers(data: bytes | memoryview, delimiter: str) -> bool:
 
 
 def _after_lines(data: bytes, looks: FirstLines) -> int:
-    """Return where the lines before the rows end, in a text that was tidied."""
+    """Return where the lines before the rows end, in a tidied text."""
     place = 0
     for _ in range(looks.line - 1):
         place = data.find(b"\n", place) + 1
@@ -266,7 +254,7 @@ def _after_lines(data: bytes, looks: FirstLines) -> int:
 def _words_to_numbers(
     path: Path, arrow: Any, reader: _Reader, decimal: str | None
 ) -> tuple[Any, dict[str, str], list[str]]:
-    """Read words that are numbers with other marks; describe columns that are both."""
+    """Read text columns that are numbers with other marks; describe columns of both."""
     mixed: dict[str, str] = {}
     found: dict[str, str] = {}
     columns: dict[int, Any] = {}
@@ -292,7 +280,7 @@ def _words_to_numbers(
 
 
 def _exact_columns(arrow: Any, parts: dict[str, Any], reader: _Reader) -> dict[str, Array]:
-    """Return columns of numbers as they were written, where numbers would not give that back."""
+    """Return columns of numbers as written, where float64 would not give that back."""
     from pyarrow import compute
 
     columns, numbers = parts["columns"], parts["numbers"]

@@ -1,10 +1,10 @@
-"""Dates as people write them, recognised and counted in days.
+"""Dates in common notations, recognised and counted in days.
 
 ``2024-12-31``, ``2024/12/31``, ``31.12.2024``, ``12/31/2024``, ``31/12/2024``, ``31-12-2024``, with
-years of two digits, ``31 Dec 2024``, ``Dec 31, 2024``, each with or without a time of day
-(``14:30``, ``14:30:05``, ``2:30 PM``, a zone). Which of two numbers is the day is told by the whole
-column: one above 12 is no month. With points the day stands first; where nothing else tells, the
-month does, and the reader is told.
+years of two digits, ``31 Dec 2024``, ``Dec 31, 2024``, each with or without a time (``14:30``,
+``14:30:05``, ``2:30 PM``, a zone). The whole column decides which of two numbers is the day: one
+above 12 is no month. With points the day comes first; if nothing else decides, the month does, and
+a note says so.
 """
 
 import re
@@ -39,10 +39,7 @@ _NAME_FIRST = re.compile(r"(?P<name>[A-Za-z]{3,9})\.? (?P<day>\d{1,2}),? (?P<yea
 def date_order(values: Iterable[Any]) -> tuple[str, bool]:
     """Return how a column writes its dates, and whether that is a guess; "" if it holds others.
 
-    Parameters
-    ----------
-    values : iterable of object
-        Texts, or dates of Python; no missing ones, at least one.
+    ``values`` are texts or dates, at least one, none missing.
     """
     values = list(values)
     if all(isinstance(value, date) for value in values):
@@ -69,15 +66,7 @@ def date_order(values: Iterable[Any]) -> tuple[str, bool]:
 
 
 def to_days(values: Array, order: str) -> Array:
-    """Return days since 1970 of dates written in one way; NaN where there is no such date.
-
-    Parameters
-    ----------
-    values : object array of shape (n_rows,)
-        Texts, or dates of Python; None where missing.
-    order : str
-        One of ``ORDERS``.
-    """
+    """Return days since 1970 of dates in one notation (``ORDERS``); NaN for anything else."""
     known: dict[Any, float] = {}
     for value in values:
         if value is not None and value not in known:
@@ -87,7 +76,7 @@ def to_days(values: Array, order: str) -> Array:
 
 
 def day_text(days: float) -> str:
-    """Return the date, and the time where there is one, of days since 1970."""
+    """Return the date of days since 1970, with the time if there is one."""
     moment = datetime(1970, 1, 1) + timedelta(days=days)
     return f"{moment:%Y-%m-%d}" if days == int(days) else f"{moment:%Y-%m-%d %H:%M:%S}"
 
@@ -101,7 +90,7 @@ def _days(moment: datetime) -> float:
 
 
 def _moment(value: Any, order: str) -> datetime | None:
-    """Return a date as it stands, its zone left aside; None if it is no date."""
+    """Return a date, without its zone in texts; None if it is no date."""
     if isinstance(value, datetime):
         return value.astimezone(UTC).replace(tzinfo=None) if value.tzinfo else value
     if isinstance(value, date):

@@ -1,13 +1,11 @@
-"""Which columns a model learns from, and the same columns of other files.
+"""The columns that a model learns from.
 
-The rules, short enough to be remembered:
-
-- numbers are features; words of few values become features of 0 and 1 (see ``column_kinds``);
-- dates, words of many values, columns of one value and columns that number or name the rows are
-  left out, and said so;
-- columns are found by name in later files: their order does not matter, further ones are passed
-  over, a missing one is an error;
-- rows without a label are not learned from.
+- Numbers are features; words of few values become features of 0 and 1 (see ``column_kinds``).
+- Dates, words of many values, constant columns and columns that number or name the rows are left
+  out, with a note.
+- In later files, columns are found by name: their order does not matter, further columns are
+  ignored, a missing one is an error (see ``matching``).
+- Rows without a label are not learned from.
 """
 
 import hashlib
@@ -36,42 +34,21 @@ _DROPPED = "named in drop"
 
 @dataclass(frozen=True)
 class TrainingSet:
-    """Rows to learn from, with what was left out and why.
+    """Rows to learn from, and the columns that were left out."""
 
-    Parameters
-    ----------
-    X : array of shape (n_rows, n_features)
-        Numbers, NaN where missing.
-    y : array of shape (n_rows,), or None
-        Labels, as they stand in the file.
-    columns : list of str or None
-        The features' names; None in files without names, whose columns have a place.
-    left_out : dict of str to str
-        Columns that are no features, each with the reason.
-    image_shape : (height, width) or None
-        The shape of a row, where rows are images.
-    notes : list of str
-        What the reader should know.
-    encoded : dict of str to dict
-        Columns that became numbers, and how: kind, values.
-    label : str or None
-        The column of labels.
-    rows : array of shape (n_rows,)
-        Which rows of the file these are, counted from 0.
-    """
-
-    X: Array
-    y: Array | None
-    columns: list[str] | None
-    left_out: dict[str, str]
-    image_shape: tuple[int, int] | None
-    notes: list[str]
-    encoded: dict[str, dict[str, Any]] = field(default_factory=dict)
-    label: str | None = None
+    X: Array  # (n_rows, n_features), NaN where missing
+    y: Array | None  # labels as in the file
+    columns: list[str] | None  # None in files without names, whose columns have a place
+    left_out: dict[str, str]  # reason by column
+    image_shape: tuple[int, int] | None  # if rows are images
+    notes: list[str]  # for the user
+    encoded: dict[str, dict[str, Any]] = field(default_factory=dict)  # how columns became numbers
+    label: str | None = None  # the column of labels
+    # which rows of the file, from 0
     rows: Array = field(default_factory=lambda: np.empty(0, np.intp))
 
     def describe(self) -> dict[str, Any]:
-        """Return sizes, fingerprint and marks of rows for the model's record."""
+        """Return sizes, fingerprint and row marks for the record."""
         return {
             "rows": len(self.X),
             "features": self.X.shape[1],
@@ -158,12 +135,12 @@ def training_set(
 
 
 def why_left_out(table: Table, label: str | None) -> dict[str, str]:
-    """Return the columns that ``fit`` leaves out of its own accord, each with the reason."""
+    """Return the columns that ``fit`` leaves out by default, each with the reason."""
     return {name: use.why for name, use in uses_of(table, label).items() if not use.learned}
 
 
 def fingerprint(X: Array, y: Array | None) -> str:
-    """Return SHA-256 of rows and labels, however they are laid out in memory."""
+    """Return the SHA-256 of rows and labels, whatever their memory layout."""
     digest = hashlib.sha256(f"{X.dtype.str} {X.shape}".encode())
     for start in range(0, len(X), 4096):
         digest.update(np.ascontiguousarray(X[start : start + 4096]).tobytes())
@@ -175,7 +152,7 @@ def fingerprint(X: Array, y: Array | None) -> str:
 def _check_wishes(
     table: Table, label: str | None, drop: Sequence[str], keep: Sequence[str]
 ) -> None:
-    """Refuse columns to leave out or to keep that are not there or cannot be."""
+    """Refuse columns in ``drop`` or ``keep`` that are absent or cannot be there."""
     there = set(table.names)
     for option, names in (("drop", drop), ("keep", keep)):
         unknown = [name for name in names if name not in there]

@@ -1,8 +1,8 @@
-"""How a text file writes a table, by its first lines: delimiter, names, or none.
+"""Delimiter and column names of a text file, from its first lines.
 
-A first line is a row, and names nothing, if it holds numbers only, or if its fields are of the
-same kinds as those of the lines below (numbers above numbers, words above words) and one of them
-is nobody's name: a fraction, a number that is there twice, or a word that stands below too.
+The first line is a row, and names nothing, if it holds only numbers; or if its fields have the
+kinds of the fields below (numbers above numbers, words above words) and one of them cannot be a
+name: a fraction, a number that occurs twice, or a word that also occurs below.
 """
 
 import csv
@@ -29,39 +29,18 @@ _LOOK_AT, _MOST_LINES, _FEWEST_LINES = 1 << 18, 100, 3
 
 @dataclass(frozen=True)
 class FirstLines:
-    """What the first lines of a text file say of all others.
+    """What the first lines of a text file say about the rest."""
 
-    Parameters
-    ----------
-    delimiter : str
-        What stands between fields; " " for any number of spaces.
-    names : list of str
-        Names of the columns; "0", "1", ... if the file has none.
-    named : bool
-        Whether it has.
-    start : int
-        Where the rows begin, in bytes.
-    line : int
-        The number of the line where they begin, counted from 1.
-    spaced : bool
-        Whether a space follows every delimiter.
-    unnamed : frozenset of str
-        Columns that the file does not name, although it names others.
-    fractions : list of str
-        Of wide tables, columns of numbers, some with a decimal point, as far as was looked.
-    notes : list of str
-        What the reader should know.
-    """
-
-    delimiter: str
-    names: list[str]
-    named: bool
-    start: int
-    line: int
-    spaced: bool = False
-    unnamed: frozenset[str] = frozenset()
+    delimiter: str  # " " for any number of spaces
+    names: list[str]  # "0", "1", ... if the file has none
+    named: bool  # whether the file names its columns
+    start: int  # offset of the rows, in bytes
+    line: int  # line number of the first row, from 1
+    spaced: bool = False  # whether a space follows every delimiter
+    unnamed: frozenset[str] = frozenset()  # columns without a name, where others have one
+    # of wide tables: columns with decimal points
     fractions: list[str] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)  # for the user
 
 
 def look_at(path: Path, data: bytes, options: ReadOptions) -> FirstLines:
@@ -92,7 +71,7 @@ def look_at(path: Path, data: bytes, options: ReadOptions) -> FirstLines:
 
 
 def _fractions(names: list[str], below: list[list[str]]) -> list[str]:
-    """Return columns whose fields are numbers or missing, one of them with a decimal point."""
+    """Return columns of numbers or missing values with a decimal point somewhere."""
     full = [row for row in below if len(row) == len(names)]
     return [
         name
@@ -102,10 +81,10 @@ def _fractions(names: list[str], below: list[list[str]]) -> list[str]:
 
 
 def is_row_of_numbers(cells: Sequence[str], comma: bool = False) -> bool:
-    """Tell whether a first line holds numbers, some perhaps missing, instead of names.
+    """Return whether a first line holds numbers, some perhaps missing, instead of names.
 
-    pandas writes 0, 1, 2, ... above columns without names, and nothing above their index: with
-    an empty cell these are names. ``comma``: numbers may have decimal commas.
+    pandas writes 0, 1, 2, ... above columns without names, and nothing above their index: with an
+    empty cell these are names. ``comma``: numbers may have decimal commas.
     """
     kinds = [kind_of(cell, comma) for cell in cells]
     numbers = [cell.strip() for cell, kind in zip(cells, kinds, strict=True) if kind == "number"]
@@ -124,7 +103,7 @@ def kind_of(cell: str, comma: bool = False) -> str:
 
 
 def _beginning(data: bytes) -> bytes:
-    """Return the first lines: some, whole, and a quarter of a megabyte at least."""
+    """Return the first lines, whole: a few, and at least a quarter of a megabyte."""
     end = b"\n" if b"\n" in data[: 1 << 24] else b"\r"
     place = 0
     for count in range(1, _MOST_LINES + 1):
@@ -137,9 +116,9 @@ def _beginning(data: bytes) -> bytes:
 
 
 def _delimiter(lines: Sequence[str], decimal: str | None) -> str:
-    """Return what parts the first line into as many fields as the others.
+    """Return the delimiter that splits the first line into as many fields as the others.
 
-    Commas may be decimal marks: another delimiter that all lines agree on comes before them.
+    A comma may be a decimal mark: any other delimiter that all lines agree on is preferred.
     """
     allowed = [mark for mark in ";\t|," if not (mark == "," == decimal)]
     outside = re.sub(r'"[^"]*"', "", lines[0])
@@ -177,7 +156,7 @@ def _is_spaced(line: str, delimiter: str) -> bool:
 def _rows(
     path: Path, lines: Sequence[str], delimiter: str, spaced: bool
 ) -> tuple[list[list[str]], int, int]:
-    """Return the first rows as fields, and how many lines and bytes the first of them takes."""
+    """Return the first rows as fields, and the lines and bytes that the first takes."""
     if delimiter == " ":
         return [line.split() for line in lines if line.strip()], 1, len(lines[0].encode())
     reader = csv.reader(lines, delimiter=delimiter, skipinitialspace=spaced)
@@ -195,7 +174,7 @@ def _rows(
 def _decide(
     path: Path, first: list[str], below: list[list[str]], delimiter: str, header: bool | None
 ) -> tuple[bool, list[str]]:
-    """Return whether the first line is a row, and what to say of that."""
+    """Return whether the first line is a row, and notes for the user."""
     if header is not None:
         return not header, []
     comma = delimiter != ","
@@ -223,7 +202,7 @@ def _decide(
 
 
 def _same_kinds(first: list[str], columns: list[list[str]], comma: bool) -> bool:
-    """Tell whether all fields of a line are what the fields below them are."""
+    """Return whether all fields of a line have the kinds of the fields below them."""
     for cell, column in zip(first, columns, strict=True):
         kind = kind_of(cell, comma)
         kinds = {kind_of(value, comma) for value in column} - {"missing"}

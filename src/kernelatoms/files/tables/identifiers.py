@@ -1,19 +1,16 @@
 """Columns that number or name the rows of a table instead of describing them.
 
-A row number predicts the class of every table that is sorted by class, and nothing else. What a
-column is called and what it holds decide together, so that a measurement whose values happen to
-be all different stays:
+A row number predicts the class in every table that is sorted by class, and nothing else. The name
+and the values of a column decide together, so that a measurement with all values different stays:
 
-- a name such as ``id``, ``CustomerID``, ``invoice_no`` or ``order key``, or no name at all: left
-  out if the values are whole numbers or words of which more than half differ;
-- any name: left out if the values are codes of letters and digits (UUIDs, say), all different;
-- any name: left out if the values are whole numbers that follow each other (0, 1, 2, ...;
-  1, 2, 3, ...; 1001, 1002, ...) in the order of the file;
-- the first column of numbers: left out also if it holds these numbers in another order;
-- the first column of a file that names others but not this one: left out, as an index.
+- a name such as ``id``, ``CustomerID``, ``invoice_no`` or ``order key``, or no name: left out if
+  the values are integers or words of which more than half differ;
+- any name: left out if the values are different codes of letters and digits (UUIDs, say);
+- any name: left out if the values are consecutive integers (0, 1, 2, ...; 1001, 1002, ...) in the
+  order of the file; in the first column of numbers, in any order;
+- the first column, if it has no name in a file that names others: left out, as an index.
 
-Codes and numbers that follow each other need ``FEWEST_ROWS`` rows: 1, 2, 3 may be three
-measurements.
+Codes and consecutive integers need ``FEWEST_ROWS`` rows: 1, 2, 3 may be three measurements.
 """
 
 import re
@@ -104,16 +101,8 @@ def sounds_like_identifier(name: str) -> bool:
 def why_identifier(name: str, values: Array, *, first: bool, named: bool) -> str:
     """Return why a column of numbers says nothing about its rows; "" if it may.
 
-    Parameters
-    ----------
-    name : str
-        What the column is called; "" if nothing.
-    values : float array of shape (n_rows,)
-        What it holds, NaN where missing; not all missing.
-    first : bool
-        Whether it is the first column of numbers in its file, labels aside.
-    named : bool
-        Whether the columns of the file have names at all.
+    ``name`` is "" if the column has none; ``first``: it is the first column of numbers but labels;
+    ``named``: the columns of the file have names.
     """
     present = values[~np.isnan(values)]
     if not np.array_equal(present, np.round(present)):
@@ -131,15 +120,7 @@ def why_identifier(name: str, values: Array, *, first: bool, named: bool) -> str
 
 
 def names_rows(name: str, values: Array) -> bool:
-    """Tell whether a column of words holds identifiers, by its name and by what it holds.
-
-    Parameters
-    ----------
-    name : str
-        What the column is called; "" if nothing.
-    values : object array of shape (n_rows,)
-        Its words, None where missing.
-    """
+    """Return whether a column of words holds identifiers, by its name and its values."""
     present = [str(value) for value in values if value is not None]
     different = len(set(present))
     if sounds_like_identifier(name):

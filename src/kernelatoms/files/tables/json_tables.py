@@ -1,4 +1,4 @@
-"""One JSON object a line: logs, exports of databases."""
+"""Tables of one JSON object per line, as logs and databases export them."""
 
 import json
 import re
@@ -26,19 +26,7 @@ _KEY = re.compile(rb'"([^"\\]*(?:\\.[^"\\]*)*)"\s*:')
 
 
 def read_json_lines(path: Path, data: bytes, options: ReadOptions, budget: Budget) -> Table:
-    """Read objects, one a line; keys are columns, those of objects inside are "outer.inner".
-
-    Parameters
-    ----------
-    path : Path
-        What the file is called in messages.
-    data : bytes
-        What it holds.
-    options : ReadOptions
-        What it does not say of itself: the encoding.
-    budget : Budget
-        What the file may become.
-    """
+    """Read objects, one per line; keys are columns, those of inner objects "outer.inner"."""
     import pyarrow
     from pyarrow import json as arrow_json
 
@@ -71,7 +59,7 @@ def read_json_lines(path: Path, data: bytes, options: ReadOptions, budget: Budge
 
 
 def _check_keys(data: bytes, budget: Budget) -> None:
-    """Refuse rows of ever other keys: each key is a column, and each column has all rows."""
+    """Refuse rows with ever new keys: each key becomes a column with all rows."""
     n_rows = data.count(b"\n") + 1
     if 8 * n_rows * min(data.count(b":"), len(data) // 5) <= budget.allowed:
         return
@@ -82,9 +70,9 @@ def _check_keys(data: bytes, budget: Budget) -> None:
 
 
 def _depth(data: bytes) -> int:
-    """Return how many brackets are open at once, without those in texts.
+    """Return how many brackets are open at once, without those in strings.
 
-    Texts end with the line, if not before: JSON writes a line's end within a text in other letters.
+    A string ends with its line at the latest: JSON escapes line ends within strings.
     """
     data = data.replace(rb"\\", b"").replace(rb"\"", b"")  # quotes within texts
     # Texts without brackets are two quotes then, and gone: what is left is little.
@@ -95,7 +83,7 @@ def _depth(data: bytes) -> int:
 
 
 def _read_slowly(path: Path, data: bytes) -> Table:
-    """Read with Python's own reader, which names the line and rounds no whole number."""
+    """Read with Python's reader, which names the line at fault and rounds no integer."""
     columns: dict[str, list[Any]] = {}
     n_rows = 0
     for number, line in enumerate(data.decode("utf-8", "replace").split("\n"), start=1):

@@ -1,7 +1,7 @@
-"""Labels of a table, exactly as they stand there.
+"""Labels of a table, exactly as written.
 
-Texts stay texts (``007`` is not ``7``), whole numbers whole numbers of any length, true and false
-stay what they are. Real numbers that are few name classes by their text; many are a quantity.
+Texts stay texts (``007`` is not ``7``), integers stay integers of any length, truth values stay
+truth values. Few different real numbers name classes by their text; many are a quantity.
 """
 
 from collections.abc import Sequence
@@ -23,15 +23,7 @@ _TINY = 3
 
 
 def read_labels(table: Table, label: str) -> tuple[Array, Array]:
-    """Return the labels of the rows that have one, and which rows these are.
-
-    Parameters
-    ----------
-    table : Table
-        What a file holds.
-    label : str
-        The column of classes.
-    """
+    """Return the labels of the rows that have one, and a mask of these rows."""
     if label not in table.place_of and label not in table.words:
         raise TableError(
             f"label: {table.path} has no column {label!r}; it has {shortened(table.names)}."
@@ -53,23 +45,9 @@ def read_labels(table: Table, label: str) -> tuple[Array, Array]:
 
 
 def labels_for(table: Table, label: str, classes: Array) -> tuple[Array, Array]:
-    """Return the labels of a file as the model writes them, and which rows have one.
+    """Return the labels of a file as a model writes its classes, and a mask of the rows with one.
 
-    Parameters
-    ----------
-    table : Table
-        What a file holds.
-    label : str
-        The column of classes.
-    classes : array of shape (n_classes,)
-        The classes that a model knows.
-
-    Returns
-    -------
-    labels : array of shape (n_labelled,)
-        Of the classes' type if all are known; else texts, those of unknown classes as they stand.
-    kept : bool array of shape (n_rows,)
-        Which rows have a label.
+    The labels have the type of ``classes`` if all are known; else all are texts.
     """
     y, kept = read_labels(table, label)
     # '3' and 3 are the same label when one file is text and the other a matrix.
@@ -88,15 +66,7 @@ def labels_for(table: Table, label: str, classes: Array) -> tuple[Array, Array]:
 
 
 def doubts_about(y: Array, label: str) -> list[str]:
-    """Return what makes one doubt that labels name classes, in words.
-
-    Parameters
-    ----------
-    y : array of shape (n_rows,)
-        Labels to learn from.
-    label : str
-        What their column is called.
-    """
+    """Return the reasons to doubt that labels name classes."""
     classes, counts = np.unique(y, return_counts=True)
     n_tiny = int(np.count_nonzero(counts < _TINY))
     numbers = y.dtype.kind in "iuf"

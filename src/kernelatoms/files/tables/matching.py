@@ -72,9 +72,9 @@ def features_of(
     empty: set[str] | frozenset[str] = frozenset(),
     new: dict[str, list[str]] | None = None,
 ) -> tuple[list[str], Array]:
-    """Return the names of features, and their values for every row.
+    """Return the names and values of features.
 
-    What columns hold that their encoding does not know is added to ``new``.
+    Values that the encoding of a column does not know are added to ``new``.
     """
     if not special and not empty:
         places = [table.place_of[name] for name in sources]
@@ -138,7 +138,7 @@ def _check_columns(
 
 
 def row_identifiers(table: Table, record: "ModelRecord") -> dict[str, Array]:
-    """Return the columns that name rows rather than describe them, to stand beside results."""
+    """Return the columns that name rows instead of describing them."""
     if not table.named:
         return {}
     used = {*record.sources, record.label} if record.columns is not None else {record.label}
@@ -158,7 +158,7 @@ def row_identifiers(table: Table, record: "ModelRecord") -> dict[str, Array]:
 def refuse_infinite(
     X: Array, columns: Sequence[str] | None, table: Table, rows: Array | None = None
 ) -> None:
-    """Say where infinite values stand: no method here can use them."""
+    """Refuse infinite values and say where they are: no method here can use them."""
     with np.errstate(invalid="ignore", over="ignore"):
         if np.isfinite(X.sum()):  # far faster than a look at each, and no infinity hides in it
             return
@@ -177,7 +177,7 @@ def _is_empty(column: Array) -> bool:
 
 
 def _rows_by_place(table: Table, record: "ModelRecord", n_features: int, notes: list[str]) -> Array:
-    """Return the features of a file without names, which may lack label and left-out columns."""
+    """Return the features of a file without names, with or without label and left-out columns."""
     X = table.numbers
     if X.shape[1] == n_features:
         return X
@@ -204,9 +204,9 @@ def _rows_by_place(table: Table, record: "ModelRecord", n_features: int, notes: 
 
 
 def _places(table: Table, names: list[str], *, absent: list[str]) -> dict[int, str] | None:
-    """Return where columns, named by their place, are in a file that lacks some others.
+    """Return the places of columns in a file that lacks some others; None if one is not there.
 
-    None if one of them is not there; columns of words have no place among the numbers.
+    Columns are named by place; columns of words have no place among the numbers.
     """
     places = {}
     for name in names:
@@ -226,10 +226,9 @@ def _could_number(values: Array) -> bool:
 def _same_places(
     table: Table, record: "ModelRecord", sources: Sequence[str]
 ) -> dict[str, str] | None:
-    """Return where the columns of a model, known by their places, are in a file without names.
+    """Return the model's names of columns in a file without names; None if they are unclear.
 
-    As in the training file; or in a file that lacks the label, or that and what numbers rows.
-    None if that cannot be told.
+    The file may lack the label, the columns that number rows, or both.
     """
     every = [*sources, *record.left_out, *([record.label] if record.label else [])]
     if not all(name.isdigit() for name in every):
@@ -248,7 +247,7 @@ def _same_places(
 
 
 def _renamed(table: Table, names: dict[str, str]) -> Table:
-    """Return a table whose columns are called as the training file's."""
+    """Return a table with other column names."""
     return replace(
         table,
         columns=[names.get(name, name) for name in table.columns],

@@ -1,4 +1,4 @@
-"""From a name to what a file is: by its ending, or by its first bytes where it has none."""
+"""From a name to what a file is: by its suffix, or by its first bytes if it has none."""
 
 import bz2
 import stat
@@ -33,27 +33,15 @@ _PIECE = 1 << 22
 
 @dataclass(frozen=True)
 class OpenedTable:
-    """A file of which it is known how to read it.
+    """A file whose kind is known."""
 
-    Parameters
-    ----------
-    path : Path
-        What it is called in messages.
-    kind : str
-        "csv", "jsonl", "parquet", "feather", "npy" or "npz".
-    data : bytes or None
-        What it holds, where that was read already: text, and what came through a pipe.
-    budget : Budget
-        What it may become.
-    """
-
-    path: Path
-    kind: str
-    data: bytes | None
+    path: Path  # as messages call it
+    kind: str  # "csv", "jsonl", "parquet", "feather", "npy" or "npz"
+    data: bytes | None  # of text and pipes, which are read at once
     budget: Budget
 
     def read(self, options: ReadOptions) -> Table:
-        """Read it; readers are imported when they are needed."""
+        """Read it; readers are imported only when they are needed."""
         if self.kind == "csv":
             from kernelatoms.files.tables.csv_tables import read_csv
 
@@ -74,7 +62,7 @@ class OpenedTable:
 
 
 def open_table(path: Any, max_size: int | None = None) -> OpenedTable:
-    """Find out what a file is; tables of text are read."""
+    """Return which kind of table a file is; text is read and unpacked."""
     if str(path) == "-":
         if sys.stdin is None:
             raise TableError("standard input is closed.")
@@ -117,7 +105,7 @@ def open_table(path: Any, max_size: int | None = None) -> OpenedTable:
 
 
 def _from_bytes(path: Path, data: bytes, max_size: int | None) -> OpenedTable:
-    """Recognise what came without a name."""
+    """Return which kind of table bytes are that came without a name."""
     budget = Budget(len(data), max_size)
     kind = _kind_of(data)
     if kind in COMPRESSIONS:
@@ -131,7 +119,7 @@ def _from_bytes(path: Path, data: bytes, max_size: int | None) -> OpenedTable:
 
 
 def _kind_of(data: bytes) -> str:
-    """Return what bytes are: a kind of table, or the ending of a compressed file."""
+    """Return the kind of table that bytes are, or the suffix of a compressed file."""
     for beginning, kind in _BEGINNINGS.items():
         if data.startswith(beginning):
             return kind
@@ -140,7 +128,7 @@ def _kind_of(data: bytes) -> str:
 
 
 def _unpacked(path: Path, data: bytes, packing: str, budget: Budget) -> bytes:
-    """Return what a compressed file holds, if that is no more than it can reasonably be."""
+    """Return what a compressed file holds, within its budget."""
     found, total = [], 0
     try:
         for piece in _PACKINGS[packing](data):
@@ -161,7 +149,7 @@ def _unpacked(path: Path, data: bytes, packing: str, budget: Budget) -> bytes:
 
 
 def _gzip(data: bytes) -> Iterator[bytes]:
-    """Yield what gzip members hold, one behind the other; zeros may follow the last."""
+    """Yield the content of all gzip members; zeros may follow the last."""
     while data.strip(b"\0"):
         unpacker = zlib.decompressobj(wbits=31)
         piece = unpacker.decompress(data, _PIECE)

@@ -1,8 +1,8 @@
-"""What a Parquet file becomes in memory, told from the headers of its pages.
+"""The memory that a Parquet file needs, from the headers of its pages.
 
-The end of a file says how large its columns are, but nobody compares. The header of a page says
-what it unpacks to and how many values it holds, and the reader keeps to that. Values may still
-repeat a long text: a page then says how long one of them can be at most.
+The sizes at the end of a file are not checked by any reader. The header of a page says its unpacked
+size and its number of values, and readers keep to that. Values may still repeat a long text: the
+page then bounds the length of each.
 """
 
 from collections import Counter
@@ -20,34 +20,18 @@ _WINDOW, _MOST_HEADER, _DEEPEST = 1 << 12, 1 << 26, 8
 
 @dataclass
 class ParquetSizes:
-    """What is known before a file is read.
+    """What is known before a file is read."""
 
-    Parameters
-    ----------
-    n_bytes : int
-        What pages unpack to and fixed values take, all columns together.
-    by_number : dict of str to int
-        What columns become at most whose values are numbers of texts in a dictionary.
-    by_prefix : dict of str to int
-        What columns become at most whose values begin as the one before.
-    longest : int
-        How long one value in a row of those can be, all columns together.
-    """
-
-    n_bytes: int = 0
+    n_bytes: int = 0  # unpacked pages and fixed-size values, all columns
+    # bound by column: values that index a dictionary of texts
     by_number: Counter[str] = field(default_factory=Counter)
+    # bound by column: values that share a prefix with the one before
     by_prefix: Counter[str] = field(default_factory=Counter)
-    longest: int = 0
+    longest: int = 0  # bound of the prefix-coded values of one row, all columns
 
 
 def parquet_sizes(file: Any, read: Read, size: int) -> ParquetSizes:
-    """Look at the headers of all pages of a ``ParquetFile``.
-
-    Raises
-    ------
-    ValueError
-        If its columns are not where it says.
-    """
+    """Return the sizes of a ``ParquetFile``; ValueError if its columns overlap."""
     metadata, found, seen = file.metadata, ParquetSizes(), 0
     schema = [metadata.schema.column(j) for j in range(metadata.num_columns)]
     for i in range(metadata.num_row_groups):
@@ -70,7 +54,7 @@ def parquet_sizes(file: Any, read: Read, size: int) -> ParquetSizes:
 
 
 def _look_at(pages: Iterator[dict[int, Any]], column: Any, kind: str, found: ParquetSizes) -> None:
-    """Add the pages of one column in one group of rows."""
+    """Add the pages of one column of one row group."""
     dictionary = 0
     for page in pages:
         n_bytes = _number(page, 2)
@@ -94,7 +78,7 @@ def _look_at(pages: Iterator[dict[int, Any]], column: Any, kind: str, found: Par
 
 
 def _pages(read: Read, start: int, end: int) -> Iterator[dict[int, Any]]:
-    """Return the headers of pages, as fields by number."""
+    """Yield the headers of pages, as fields by number."""
     while start < end:
         window = _WINDOW
         while True:
@@ -111,7 +95,7 @@ def _pages(read: Read, start: int, end: int) -> Iterator[dict[int, Any]]:
 
 
 def _number(fields: dict[int, Any], number: int) -> int:
-    """Return a size of a page, or another whole number from 0 on."""
+    """Return a non-negative integer of a page header."""
     value = fields.get(number)
     if type(value) is not int or value < 0:
         raise ValueError("the header of a page is damaged")
@@ -119,7 +103,7 @@ def _number(fields: dict[int, Any], number: int) -> int:
 
 
 def _structure(data: bytes, place: int, depth: int = 0) -> tuple[dict[int, Any], int]:
-    """Read a structure in Thrift's compact form; return whole numbers and structures of it."""
+    """Read a structure in Thrift's compact protocol; keep integers and structures."""
     if depth > _DEEPEST:
         raise ValueError("the header of a page is nested too deeply")
     found: dict[int, Any] = {}
@@ -153,7 +137,7 @@ def _value(data: bytes, place: int, kind: int, depth: int) -> tuple[Any, int]:
 
 
 def _plain(data: bytes, place: int) -> tuple[int, int]:
-    """Read a whole number of seven bits a byte."""
+    """Read an integer of seven bits per byte."""
     value = shift = 0
     while True:
         byte = data[place]

@@ -1,10 +1,9 @@
-"""Marks of the rows that a model learned from, to tell them again in other files.
+"""Marks of the rows that a model learned from, to recognise them in other files.
 
-A mark is a 32-bit number made of a row's values; equal rows have equal marks, in any file and in
-any order. A record keeps the smallest marks, up to ``MOST_MARKS`` different ones: rows of other
-files with marks up to the largest kept can be looked up, which is every row where all marks were
-kept and a fair sample of them where not. A row that was not learned from is taken for one with a
-probability of about (rows learned from) / 2^32.
+A mark is a 32-bit hash of the values of a row; equal rows have equal marks. A record keeps up to
+``MOST_MARKS`` of the smallest marks. Rows of other files with marks up to the largest kept can be
+looked up: all rows if all marks were kept, else a fair sample. A new row is mistaken for a known
+one with a probability of about (rows learned from) / 2^32.
 """
 
 import base64
@@ -25,13 +24,7 @@ _BLOCK_ROWS = 1 << 14
 
 
 def row_marks(X: Array) -> NDArray[np.uint32]:
-    """Return a number for every row, made of all its values; missing ones count as such.
-
-    Parameters
-    ----------
-    X : array of shape (n_rows, n_features)
-        Rows of numbers.
-    """
+    """Return a number per row, made of all its values; missing ones count as values."""
     marks = np.empty(len(X), np.uint32)
     for start in range(0, len(X), _BLOCK_ROWS):
         # The sum turns -0.0 into 0.0.
@@ -46,7 +39,7 @@ def row_marks(X: Array) -> NDArray[np.uint32]:
 
 
 def _mixed(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Return numbers all of whose bits depend on all bits (splitmix64, Steele et al. 2014)."""
+    """Return numbers whose bits each depend on all bits (splitmix64, Steele et al. 2014)."""
     numbers = numbers + np.uint64(0x9E3779B97F4A7C15)
     numbers = (numbers ^ (numbers >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     numbers = (numbers ^ (numbers >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -54,13 +47,7 @@ def _mixed(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 def kept_marks(X: Array) -> str:
-    """Return what a record keeps of the rows that a model learned from, as a text.
-
-    Parameters
-    ----------
-    X : array of shape (n_rows, n_features)
-        The rows.
-    """
+    """Return what a record keeps of the training rows, as a text."""
     marks = np.unique(row_marks(X))
     whole = "all" if len(marks) <= MOST_MARKS else "some"
     data = marks[:MOST_MARKS].astype("<u4").tobytes()
@@ -68,16 +55,10 @@ def kept_marks(X: Array) -> str:
 
 
 def learned_share(X: Array, kept: Any) -> float | None:
-    """Return the share of rows that are equal to some that a model learned from.
+    """Return the share of rows that equal training rows; None if that is unknown.
 
-    None where that is not known: nothing was kept, or too little to tell of these rows.
-
-    Parameters
-    ----------
-    X : array of shape (n_rows, n_features)
-        Rows in the columns of the model.
-    kept : object
-        What ``kept_marks`` returned.
+    ``kept`` is what ``kept_marks`` returned. Unknown: nothing was kept, or too few rows can be
+    looked up.
     """
     whole, _, text = kept.partition(":") if isinstance(kept, str) else ("", "", "")
     try:

@@ -1,6 +1,6 @@
-"""Columns of text that are numbers in other clothes, and columns that are numbers here and there.
+"""Text columns that hold numbers in other notations, or numbers and words.
 
-Decimal commas and marks between thousands are read where every value of a column says so.
+Decimal commas and thousands separators are read if every value of a column agrees.
 """
 
 from collections.abc import Callable
@@ -14,21 +14,15 @@ _EITHER = r"^\s*[+-]?[1-9][0-9]{0,2},[0-9]{3}\s*$|^\s*[+-]?[0-9]+\s*$"
 
 
 def _grouped(mark: str, group: str) -> str:
-    """Return the pattern of numbers with marks between thousands."""
+    """Return the pattern of numbers with thousands separators."""
     return rf"^\s*[+-]?([0-9]{{1,3}}(\{group}[0-9]{{3}})+|[0-9]+)(\{mark}[0-9]*)?\s*$"
 
 
 def as_numbers(column: Any, decimal: str | None, delimiter: str) -> tuple[Any, str] | None:
-    """Return a column of text as numbers, and how it was read in words; None if it is none.
+    """Return a text column of Arrow's as numbers, and how it was read; None if it holds others.
 
-    Parameters
-    ----------
-    column : pyarrow.ChunkedArray of strings
-        The column.
-    decimal : "." or "," or None
-        The decimal mark, if it is known.
-    delimiter : str
-        What stands between fields: beside commas, a comma may also part thousands.
+    ``decimal`` is the decimal mark, if known. If ``delimiter`` is a comma, so may be a thousands
+    separator.
     """
     if decimal != "." and _all(column, _COMMA) and _any(column, ","):
         if decimal is None and delimiter == "," and _all(column, _EITHER):
@@ -48,18 +42,9 @@ def as_numbers(column: Any, decimal: str | None, delimiter: str) -> tuple[Any, s
 
 
 def mixture(path: Path, name: str, column: Any, line_of: Callable[[int], int] | None) -> str:
-    """Describe a column that is numbers here and words there: only its owner can mend it.
+    """Describe a text column of numbers and words, which only its owner can correct; "" for others.
 
-    Parameters
-    ----------
-    path : Path
-        The file.
-    name : str
-        What the column is called.
-    column : pyarrow.ChunkedArray of strings
-        The column.
-    line_of : callable or None
-        The line of a row, in text files.
+    ``line_of`` returns the line of a row, in text files.
     """
     from pyarrow import compute
 
@@ -82,7 +67,7 @@ def mixture(path: Path, name: str, column: Any, line_of: Callable[[int], int] | 
 
 
 def _all(column: Any, pattern: str) -> bool:
-    """Tell whether all values that are there match; None of them is not all."""
+    """Return whether all present values match, and some are present."""
     from pyarrow import compute
 
     matches = compute.match_substring_regex(column, pattern)
