@@ -13,15 +13,7 @@ _MOST_NAMES, _MOST_REASONS, _MOST_VALUES = 10, 8, 20
 
 
 def lines_of_columns(record: Any, model: Any) -> list[str]:
-    """Return how the columns of a training file are used, one line a group.
-
-    Parameters
-    ----------
-    record : ModelRecord
-        The record of a model.
-    model : path
-        Where the whole list can be found, for groups that are cut.
-    """
+    """Return how a training file's columns are used, one line per group; ``model`` has all."""
     see = f"see 'kernelatoms info {model}'"
     if record.columns is None:
         numbers = f"{record.data.get('features', 0):,} columns, by their places"
@@ -70,20 +62,9 @@ def _line(what: str, names: Sequence[str], see: str, why: str = "") -> str:
 
 
 def note_about_training(n_missing: int, pipeline: Any, n_rows: int) -> str:
-    """Return what becomes of missing values, in training rows and later; "" if there are none.
+    """Return what happens to missing values of training and later rows; "" if there are none.
 
-    Parameters
-    ----------
-    n_missing : int
-        How many values are missing in the rows to learn from.
-    pipeline : Pipeline
-        A model, not yet fitted, whose step "fill" is a ``NearestImputer``.
-    n_rows : int
-        How many rows it learns from.
-
-    Returns
-    -------
-    str
+    ``pipeline`` is not yet fitted; its step "fill" is a ``NearestImputer``.
     """
     if not n_missing:
         return ""
@@ -93,7 +74,7 @@ def note_about_training(n_missing: int, pipeline: Any, n_rows: int) -> str:
 
 
 def note_about_rows(fitted: Any, X: Any) -> str:
-    """Return what becomes of missing values in rows to be coded; "" if there are none."""
+    """Return what happens to missing values in rows to be coded; "" if there are none."""
     import numpy as np
 
     gone = np.isnan(X)
@@ -116,7 +97,7 @@ def note_about_rows(fitted: Any, X: Any) -> str:
 
 
 def _how_filled(fitted: Any) -> str:
-    """Return how a model fills missing values; "" if it leaves them."""
+    """Return how a model fills missing values; "" if it does not."""
     from sklearn.utils import get_tags
 
     from kernelatoms import NearestImputer

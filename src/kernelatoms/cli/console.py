@@ -1,9 +1,11 @@
-"""Words to the user: notes, errors with their exit codes, progress, tables, JSON.
+"""Messages to the user: notes, errors with exit codes, progress, tables, JSON.
 
-Results go to standard output, everything else to standard error, so that a pipe sees results
-only. Bars and colours appear on a terminal only. Names, columns and labels come from files, and
-files from anywhere: what goes to a terminal passes ``visible``, so that no text in a file can move
-the cursor, change colours or hide what follows. Redirected results are exact.
+Results go to standard output, everything else to standard error, so a pipe sees results only. Bars
+and colours appear on a terminal only. Names, columns and labels come from files of any origin: what
+goes to a terminal passes ``visible``, so that no text in a file can move the cursor, change colours
+or hide what follows. Redirected results are exact.
+
+See docs/decisions/058-exit-codes-and-terminals.md.
 """
 
 import ast
@@ -48,10 +50,10 @@ OnStep = Callable[[int, int, str], None]
 
 
 def speaks_plainly(command: Callable[P, None]) -> Callable[P, None]:
-    """Turn what a command raises into one message and an exit code.
+    """Turn exceptions of a command into one message and an exit code.
 
-    ValueError and TypeError carry the library's own words about wrong arguments and data. What
-    else comes is a bug, and shows its traceback.
+    ValueError and TypeError are the library's messages about wrong arguments and data. Other
+    exceptions are bugs and show their traceback.
     """
 
     @functools.wraps(command)
@@ -81,7 +83,7 @@ def speaks_plainly(command: Callable[P, None]) -> Callable[P, None]:
 
 
 def open_streams() -> None:
-    """Make sure that there is something to write to: Python has None for a stream closed before."""
+    """Open null devices for closed standard streams, which Python has as None."""
     sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115 - to the very end
     sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
@@ -91,9 +93,9 @@ def open_streams() -> None:
 
 
 def say_the_rest() -> int:
-    """Write what is still in buffers; return the exit code of having failed to, or 0.
+    """Flush the standard streams; return 0, or the exit code if that failed.
 
-    Python would do so at its very end, and complain if nobody reads it any more.
+    Python would flush at its very end, and complain if nobody reads any more.
     """
     code = 0
     for stream in (sys.stdout, sys.stderr):
@@ -120,8 +122,8 @@ def tell(text: str, *, end: str = "\n") -> None:
 def visible(text: str) -> str:
     r"""Return a text with everything that a terminal would obey written out: ``\x1b`` and the like.
 
-    Control characters but line ends and tabs, and signs that have no shape: those that reverse the
-    direction of writing, halves of surrogate pairs, separators of lines.
+    That is control characters other than line ends and tabs, and characters without a shape: those
+    that reverse the direction of writing, halves of surrogate pairs, line separators.
     """
     return "".join(
         sign if sign in "\n\t" or unicodedata.category(sign) not in _WITHOUT_SHAPE
@@ -162,7 +164,7 @@ def in_flags(text: str) -> str:
 
 
 def note(text: str) -> None:
-    """Say what the user should know but need not act on."""
+    """Print what the user should know but need not act on."""
     say(f"Note: {text}")
 
 
@@ -172,13 +174,13 @@ def print_json(result: Any) -> None:
 
 
 @contextmanager
-def warnings_as_notes(heard: list[str]) -> Iterator[None]:
-    """Show every warning once, as a note, and write it down."""
+def warnings_as_notes(shown: list[str]) -> Iterator[None]:
+    """Show every warning once, as a note, and append it to ``shown``."""
 
     def show(message: Any, *_: Any, **__: Any) -> None:
         text = " ".join(str(message).split())
-        if text not in heard:
-            heard.append(text)
+        if text not in shown:
+            shown.append(text)
             note(text)
 
     with warnings.catch_warnings():
@@ -192,7 +194,7 @@ def warnings_as_notes(heard: list[str]) -> Iterator[None]:
 def progress(console: "Console | None" = None, *, lines: bool = False) -> Iterator[OnStep]:
     """Give a function that shows steps: a bar on a terminal.
 
-    Elsewhere it is quiet, or prints a line when the words change (``lines``).
+    Without a terminal nothing is shown, or with ``lines`` a line whenever the words change.
     """
     from rich.console import Console
 
@@ -212,16 +214,16 @@ def progress(console: "Console | None" = None, *, lines: bool = False) -> Iterat
 
 
 class FitProgress:
-    """A scikit-learn callback: classes or passes done, shown as a bar."""
+    """A scikit-learn callback that shows finished classes or passes as a bar."""
 
     def __init__(self, on_step: OnStep, what: str) -> None:
         self._on_step, self._what, self._done = on_step, what, 0
 
     def setup(self, estimator: Any, context: Any) -> None:
-        """Do nothing: the bar is there already."""
+        """Do nothing: the bar exists already."""
 
     def teardown(self, estimator: Any, context: Any) -> None:
-        """Do nothing: the bar goes with its context."""
+        """Do nothing: the bar ends with its context."""
 
     def on_fit_task_begin(self, estimator: Any, context: Any) -> None:
         """Show an empty bar of the right length."""
@@ -230,7 +232,7 @@ class FitProgress:
             self._on_step(self._done, self._total, self._what)
 
     def on_fit_task_end(self, estimator: Any, context: Any) -> bool:
-        """Move on by one class or pass."""
+        """Advance the bar by one class or pass."""
         if context.max_subtasks == 0:
             self._done += 1
             self._on_step(self._done, self._total, self._what)
@@ -261,7 +263,7 @@ def print_table(console: "Console", table: "Table") -> None:
 
 
 def _parts(widths: list[int], room: int) -> list[list[int]]:
-    """Part columns 1, 2, ... so that each part fits beside column 0; a frame takes 3 a column."""
+    """Split columns 1, 2, ... so that each part fits beside column 0; frames take 3 per column."""
     parts: list[list[int]] = [[]]
     used = start = widths[0] + 4
     for i, width in enumerate(widths[1:], start=1):

@@ -1,4 +1,4 @@
-"""``kernelatoms decode`` and ``denoise``: signals, there and back."""
+"""``kernelatoms decode`` and ``denoise``: rows from codes, and rows and images without noise."""
 
 import io
 from pathlib import Path
@@ -6,22 +6,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from kernelatoms.cli import options as opt
 from kernelatoms.cli.console import note, print_json, speaks_plainly, tell, warnings_as_notes
 from kernelatoms.cli.encode import codes_of, n_atoms_of
 from kernelatoms.cli.loading import at_work, open_both
 from kernelatoms.cli.models import trusted_types
-from kernelatoms.cli.options import (
-    Decimal,
-    Encoding,
-    Force,
-    Header,
-    Json,
-    MaxSize,
-    Model,
-    Rows,
-    Trust,
-    read_data,
-)
 
 if TYPE_CHECKING:
     from kernelatoms.files.tables.table import ReadOptions
@@ -51,7 +40,7 @@ Output = Annotated[Path, typer.Option("--output", "-o", help="The file to be wri
 
 @speaks_plainly
 def decode(
-    model: Model,
+    model: opt.Model,
     codes: Annotated[Path, typer.Argument(help="Codes that `kernelatoms encode` wrote.")],
     output: Annotated[
         Path,
@@ -65,11 +54,11 @@ def decode(
             "the model scaled to unit norm come back as long as they were.",
         ),
     ] = None,
-    rows: Rows = None,
-    trust: Trust = None,
-    max_size: MaxSize = None,
-    force: Force = False,
-    as_json: Json = False,
+    rows: opt.Rows = None,
+    trust: opt.Trust = None,
+    max_size: opt.MaxSize = None,
+    force: opt.Force = False,
+    as_json: opt.Json = False,
 ) -> None:
     """Bring codes back to rows, in the units and columns of the table that was fitted.
 
@@ -139,14 +128,14 @@ def denoise(
         typer.Option(help="How many neighbouring columns are coded together; 64, or all if fewer."),
     ] = None,
     seed: Annotated[int, typer.Option(help="Seeds the choice of patches to learn from.")] = 0,
-    rows: Rows = None,
-    decimal: Decimal = None,
-    encoding: Encoding = None,
-    header: Header = None,
-    max_size: MaxSize = None,
-    trust: Trust = None,
-    force: Force = False,
-    as_json: Json = False,
+    rows: opt.Rows = None,
+    decimal: opt.Decimal = None,
+    encoding: opt.Encoding = None,
+    header: opt.Header = None,
+    max_size: opt.MaxSize = None,
+    trust: opt.Trust = None,
+    force: opt.Force = False,
+    as_json: opt.Json = False,
 ) -> None:  # fmt: skip
     """Take white noise off an image, or off rows of signals, by K-SVD.
 
@@ -250,7 +239,7 @@ def _denoise_rows(
                 clean = _by_model(fitted, X, sigma, model)
             level = sigma
         else:
-            table = read_data(data, options)
+            table = opt.read_data(data, options)
             chosen = training_set(table, None)
             for text in chosen.notes:
                 note(text)
@@ -265,7 +254,7 @@ def _denoise_rows(
 
 
 def _by_model(fitted: Any, X: Any, sigma: float | None, model: Path) -> Any:
-    """Return rows as a model sees them: to the size of the noise, or by its own codes."""
+    """Return rows as a model reconstructs them: up to the noise, or by its own codes."""
     import numpy as np
 
     from kernelatoms import decode as decoded
@@ -283,7 +272,7 @@ def _by_model(fitted: Any, X: Any, sigma: float | None, model: Path) -> Any:
 
 
 def _linear_atoms(fitted: Any, model: Path) -> tuple[Any, Any]:
-    """Return the atoms of a model in the units of its rows, and where codes of 0 lead."""
+    """Return the atoms of a model in the units of its rows, and the row of codes of 0."""
     import numpy as np
 
     from kernelatoms import KSVD, MOD
@@ -302,7 +291,7 @@ def _linear_atoms(fitted: Any, model: Path) -> tuple[Any, Any]:
 
 
 def _level(sigma: float | None, estimate: Any) -> float:
-    """Return the noise's deviation, and say that it was estimated."""
+    """Return the standard deviation of the noise; note if it is estimated."""
     if sigma is not None:
         return sigma
     level = float(estimate())
@@ -311,7 +300,7 @@ def _level(sigma: float | None, estimate: Any) -> float:
 
 
 def _read_picture(path: Path, options: "ReadOptions") -> Any:
-    """Return pixels of an image file, or of a NumPy array."""
+    """Return the pixels of an image file or a NumPy array."""
     from kernelatoms.files.images import IMAGE_SUFFIXES, Picture, read_array, read_image
 
     if path.suffix.lower() in IMAGE_SUFFIXES:

@@ -1,4 +1,4 @@
-"""How right predictions are: of how many rows, class by class, and against guessing."""
+"""How many predictions are right: in all, per class, and compared with guessing."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -8,44 +8,28 @@ _MOST_CLASSES = 20
 
 @dataclass(frozen=True)
 class Judgement:
-    """Predictions beside true labels.
+    """Predictions compared with true labels."""
 
-    Parameters
-    ----------
-    labelled : int
-        How many rows have a label.
-    rows : int
-        How many rows there are.
-    accuracy : float
-        The share of labelled rows whose prediction is right.
-    recall : dict of str to float
-        The same for the rows of each class.
-    counts : dict of str to int
-        How many rows each class has.
-    unknown : dict of str to int
-        Rows of classes that the model has never seen; no prediction can be right there.
-    """
-
-    labelled: int
-    rows: int
-    accuracy: float
-    recall: dict[str, float]
-    counts: dict[str, int]
-    unknown: dict[str, int]
+    labelled: int  # rows with a label
+    rows: int  # all rows
+    accuracy: float  # share of labelled rows that are right
+    recall: dict[str, float]  # the same per class
+    counts: dict[str, int]  # rows per class
+    unknown: dict[str, int]  # rows per class that the model does not know; all are wrong
 
     @property
     def balanced_accuracy(self) -> float:
-        """The mean of the classes' recalls."""
+        """The mean recall of the classes."""
         return sum(self.recall.values()) / len(self.recall)
 
     @property
     def most_frequent(self) -> tuple[str, float]:
-        """The most frequent class, and its share of the labelled rows: what guessing reaches."""
+        """The most frequent class and its share of the labelled rows."""
         name = max(self.counts, key=lambda c: self.counts[c])
         return name, self.counts[name] / self.labelled
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all of it as plain values."""
+        """Return everything as plain values."""
         name, share = self.most_frequent
         return {
             "labelled_rows": self.labelled,
@@ -58,7 +42,7 @@ class Judgement:
         }
 
     def lines(self) -> list[str]:
-        """Return all of it in words; classes from the worst recognised on."""
+        """Return everything in words, the classes with the lowest recall first."""
         share = f"{self.accuracy:.1%} of {self.labelled:,} labelled rows"
         without = self.rows - self.labelled
         without_label = f" ({without:,} of {self.rows:,} rows have no label)" if without else ""
@@ -88,19 +72,7 @@ class Judgement:
 
 
 def judge(predictions: Any, truth: Any, n_rows: int, classes: Any) -> Judgement:
-    """Return how right the predictions of labelled rows are.
-
-    Parameters
-    ----------
-    predictions : array of shape (n_labelled,)
-        What was answered.
-    truth : array of shape (n_labelled,)
-        What is right, written as the predictions are.
-    n_rows : int
-        How many rows there are, with and without label.
-    classes : array of shape (n_classes,)
-        The classes that the model knows.
-    """
+    """Compare predictions of labelled rows with the truth; ``n_rows`` counts all rows."""
     import numpy as np
 
     true = np.array([str(value) for value in truth.tolist()])

@@ -1,22 +1,12 @@
-"""``kernelatoms explain``: why rows of a file are given their classes."""
+"""``kernelatoms explain``: why rows of a file get their classes."""
 
 from typing import Annotated, Any
 
 import typer
 
+from kernelatoms.cli import options as opt
 from kernelatoms.cli.console import print_json, speaks_plainly, tell, warnings_as_notes
 from kernelatoms.cli.loading import at_work, open_both
-from kernelatoms.cli.options import (
-    Data,
-    Decimal,
-    Encoding,
-    Header,
-    Json,
-    MaxSize,
-    Model,
-    Rows,
-    Trust,
-)
 
 EXAMPLES = """**Examples**
 
@@ -30,8 +20,8 @@ EXAMPLES = """**Examples**
 
 @speaks_plainly
 def explain(
-    model: Model,
-    data: Data,
+    model: opt.Model,
+    data: opt.Data,
     row: Annotated[
         list[int],
         typer.Option(
@@ -41,13 +31,13 @@ def explain(
     label: Annotated[
         str | None, typer.Option(help="Column of true classes; by default the model's label.")
     ] = None,
-    rows: Rows = None,
-    decimal: Decimal = None,
-    encoding: Encoding = None,
-    header: Header = None,
-    max_size: MaxSize = None,
-    trust: Trust = None,
-    as_json: Json = False,
+    rows: opt.Rows = None,
+    decimal: opt.Decimal = None,
+    encoding: opt.Encoding = None,
+    header: opt.Header = None,
+    max_size: opt.MaxSize = None,
+    trust: opt.Trust = None,
+    as_json: opt.Json = False,
 ) -> None:
     """Say why a row of a file is given its class.
 
@@ -98,7 +88,7 @@ def _check_rows(numbers: list[int], n_rows: int, data: Any) -> None:
 
 
 def _truth(table: Any, label: str | None, asked: bool, fitted: Any) -> dict[int, Any]:
-    """Return the true classes by row, of those rows that have one."""
+    """Return the true classes of the rows that have one, by row."""
     import numpy as np
 
     from kernelatoms.files.tables.labels import labels_for
@@ -113,14 +103,14 @@ def _truth(table: Any, label: str | None, asked: bool, fitted: Any) -> dict[int,
 
 
 def _whole(identifier: Any) -> Any:
-    """Return an identifier as a file writes it: numbers are read as floats, 17 as 17.0."""
+    """Return an identifier as in the file: numbers are read as floats, 17 as 17.0."""
     if isinstance(identifier, float) and identifier.is_integer():
         return int(identifier)
     return identifier
 
 
 def _heading(facts: dict[str, Any]) -> str:
-    """Return which row it is, and whether the answer is right, where that is known."""
+    """Return the row, and whether the answer is right if that is known."""
     words = [f"Row {facts['row']}"]
     words += [f"{name} {value}" for name, value in facts["identifiers"].items()]
     true = facts["true_label"]

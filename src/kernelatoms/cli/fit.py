@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from kernelatoms import PRESETS, default_preset
+from kernelatoms.cli import options as opt
 from kernelatoms.cli.columns import lines_of_columns, note_about_training
 from kernelatoms.cli.console import (
     FitProgress,
@@ -22,19 +23,6 @@ from kernelatoms.cli.console import (
 )
 from kernelatoms.cli.fit_summary import kept_in_words, note_copies, what_was_reached
 from kernelatoms.cli.models import CHOICES, SCALES, find_choice, make_model
-from kernelatoms.cli.options import (
-    Data,
-    Decimal,
-    Device,
-    Encoding,
-    Force,
-    Header,
-    Json,
-    MaxSize,
-    Rows,
-    read_data,
-    works_on_device,
-)
 from kernelatoms.cli.scoring import check_folds, cross_validate, read_groups, tell_scores
 from kernelatoms.cli.tuning import default_model, drawn_rows, tell_sizes, tune_sizes
 
@@ -69,9 +57,9 @@ def _complete_model(incomplete: str) -> list[str]:
 
 
 @speaks_plainly
-@works_on_device
+@opt.works_on_device
 def fit(
-    data: Data,
+    data: opt.Data,
     label: Annotated[
         str | None, typer.Option(help="Column (or key, in .npz) that names the class.")
     ] = None,
@@ -104,11 +92,11 @@ def fit(
     dates: Annotated[
         bool, typer.Option("--dates", help="Learn from dates, as days since the earliest one.")
     ] = False,
-    rows: Rows = None,
-    decimal: Decimal = None,
-    encoding: Encoding = None,
-    header: Header = None,
-    max_size: MaxSize = None,
+    rows: opt.Rows = None,
+    decimal: opt.Decimal = None,
+    encoding: opt.Encoding = None,
+    header: opt.Header = None,
+    max_size: opt.MaxSize = None,
     scale: Annotated[
         str | None,
         typer.Option(
@@ -137,9 +125,9 @@ def fit(
         ),
     ] = False,
     seed: Annotated[int, typer.Option(min=0, help="Seeds everything.")] = 0,
-    device: Device = None,
-    force: Force = False,
-    as_json: Json = False,
+    device: opt.Device = None,
+    force: opt.Force = False,
+    as_json: opt.Json = False,
 ) -> None:
     """Learn a model from a file and keep it.
 
@@ -158,7 +146,7 @@ def fit(
 
     refuse_to_overwrite(output, data)
     check_result_target(output, (".skops",), force=force)
-    table = read_data(data, ReadOptions(rows, decimal, encoding, header, max_size))
+    table = opt.read_data(data, ReadOptions(rows, decimal, encoding, header, max_size))
     chosen = training_set(
         table,
         label if choice.needs_label else None,

@@ -1,4 +1,4 @@
-"""What a fit reached: passes, the share of energy that codes keep, rows kept; in words too."""
+"""What a fit reached: passes, the share of energy that codes keep, training rows kept."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from kernelatoms.cli.console import note
 
 
 def note_copies(pipeline: Any, y: Any) -> None:
-    """Say for which classes atoms are no fewer than rows: such a dictionary learned nothing."""
+    """Note the classes with as many atoms as rows: their dictionaries can be the rows."""
     import numpy as np
 
     learner = pipeline[-1]
@@ -29,7 +29,7 @@ def note_copies(pipeline: Any, y: Any) -> None:
 
 
 def what_was_reached(pipeline: Any, X: Any, y: Any) -> dict[str, Any]:
-    """Return passes and the share of energy that the codes keep, for models that have them."""
+    """Return passes and the share of energy that the codes keep, or the model's sizes."""
     learner = pipeline[-1]
     if hasattr(learner, "codes"):  # over its training rows
         return _what_was_kept(learner)
@@ -55,7 +55,7 @@ def what_was_reached(pipeline: Any, X: Any, y: Any) -> dict[str, Any]:
 
 
 def _as_learned_from(pipeline: Any, X: Any) -> Any:
-    """Return training rows as the last step learned from them: filled."""
+    """Return training rows as the last step learned from them."""
     from sklearn.base import clone
 
     signals = clone(pipeline[0]).fit_transform(X)
@@ -63,7 +63,7 @@ def _as_learned_from(pipeline: Any, X: Any) -> Any:
 
 
 def _what_was_kept(learner: Any) -> dict[str, Any]:
-    """Return what a model that keeps its training rows settled by them."""
+    """Return what a model that keeps its training rows chose from them."""
     names = ("mu_", "gamma_", "n_neighbors_", "n_nonzero_coefs_")
     settled = {name.rstrip("_"): getattr(learner, name, None) for name in names}
     return {
@@ -74,9 +74,9 @@ def _what_was_kept(learner: Any) -> dict[str, Any]:
 
 
 def _energy_kept(learner: Any, signals: Any) -> tuple[float, float]:
-    """Return how much of the signals' energy their codes keep, as ``transform`` gives them; all.
+    """Return the energy of the signals that their codes from ``transform`` keep, and all energy.
 
-    ``objective_`` would say what learning reached, with codes that nobody gets to see.
+    ``objective_`` is about the codes of the last pass instead.
     """
     import numpy as np
 

@@ -1,4 +1,4 @@
-"""``kernelatoms info``, ``report`` and ``datasets``: look at what there is."""
+"""``kernelatoms info``, ``report`` and ``datasets``: what files, models and data sets hold."""
 
 import io
 import re
@@ -7,21 +7,17 @@ from typing import Annotated, Any
 
 import typer
 
-from kernelatoms.cli.console import in_flags, print_json, progress, speaks_plainly, tell, warnings_as_notes
+from kernelatoms.cli import options as opt
+from kernelatoms.cli.console import (
+    in_flags,
+    print_json,
+    progress,
+    speaks_plainly,
+    tell,
+    warnings_as_notes,
+)
 from kernelatoms.cli.loading import at_work, open_both
 from kernelatoms.cli.models import trusted_types
-from kernelatoms.cli.options import (
-    Decimal,
-    Encoding,
-    Force,
-    Header,
-    Json,
-    MaxSize,
-    Model,
-    Rows,
-    Trust,
-    read_data,
-)
 from kernelatoms.cli.page_facts import facts_for_page, rows_of_file
 
 INFO_EXAMPLES = """**Examples**
@@ -49,12 +45,12 @@ DATASETS_EXAMPLES = """**Examples**
 @speaks_plainly
 def info(
     file: Annotated[Path, typer.Argument(help="A model file or a table.")],
-    rows: Rows = None,
-    decimal: Decimal = None,
-    encoding: Encoding = None,
-    header: Header = None,
-    max_size: MaxSize = None,
-    as_json: Json = False,
+    rows: opt.Rows = None,
+    decimal: opt.Decimal = None,
+    encoding: opt.Encoding = None,
+    header: opt.Header = None,
+    max_size: opt.MaxSize = None,
+    as_json: opt.Json = False,
 ) -> None:
     """Say what a model file or a table holds."""
     from kernelatoms.files.tables.table import ReadOptions, is_table
@@ -78,7 +74,7 @@ def info(
 
 @speaks_plainly
 def report(
-    model: Model,
+    model: opt.Model,
     data: Annotated[
         Path | None, typer.Argument(help="Rows to show the model at work on, best unseen ones.")
     ] = None,
@@ -88,12 +84,12 @@ def report(
     label: Annotated[
         str | None, typer.Option(help="Column of true classes; by default the model's label.")
     ] = None,
-    rows: Rows = None,
-    decimal: Decimal = None,
-    encoding: Encoding = None,
-    header: Header = None,
-    max_size: MaxSize = None,
-    trust: Trust = None,
+    rows: opt.Rows = None,
+    decimal: opt.Decimal = None,
+    encoding: opt.Encoding = None,
+    header: opt.Header = None,
+    max_size: opt.MaxSize = None,
+    trust: opt.Trust = None,
     image_shape: Annotated[
         str | None,
         typer.Option(
@@ -101,8 +97,8 @@ def report(
             help="Draw rows and atoms as images of this shape; HEIGHTxWIDTHx3 in colour.",
         ),
     ] = None,
-    force: Force = False,
-    as_json: Json = False,
+    force: opt.Force = False,
+    as_json: opt.Json = False,
 ) -> None:
     """Write one HTML page about a model: what was fitted, its atoms, codes and mistakes."""
     from kernelatoms.files.models.model_file import load_model
@@ -163,8 +159,8 @@ def datasets(
     data_home: Annotated[
         Path | None, typer.Option(help="Folder of the files; else $KERNELATOMS_DATA.")
     ] = None,
-    force: Force = False,
-    as_json: Json = False,
+    force: opt.Force = False,
+    as_json: opt.Json = False,
 ) -> None:
     """List the data sets, say which are at hand, or write a small one as a table."""
     from kernelatoms.datasets import data_folder, list_datasets
@@ -245,7 +241,7 @@ def _table_facts(file: Path, options: Any) -> dict[str, Any]:
     from kernelatoms.files.tables.features import why_left_out
     from kernelatoms.files.tables.identifiers import REASONS
 
-    table = read_data(file, options)
+    table = opt.read_data(file, options)
     facts: dict[str, Any] = {
         "table": str(table.path),
         "rows": len(table),
@@ -289,7 +285,7 @@ def _model_facts(file: Path, max_size: int | None = None) -> dict[str, Any]:
 
 
 def _title(record: Any) -> str | None:
-    """Return the page's heading; None, for one that tells of the model, where none was recorded."""
+    """Return the page's heading; None, for the default, if no name was recorded."""
     if not record.name:
         return None
     return f"{record.name} on {record.data.get('file', 'data')}"

@@ -1,11 +1,11 @@
-"""Ctrl-C on the command line: one word, exit code 130 and no traceback, within a second.
+"""Ctrl-C on the command line: one message, exit code 130 and no traceback, within a second.
 
-The first Ctrl-C raises KeyboardInterrupt, as Python does, so that everything is left in order.
-Whatever has not ended ``_GRACE`` seconds later is in a long call of some library in C, or has
-swallowed the interrupt, and is ended from a thread that waits for just that. After the first
-Ctrl-C nothing else is said: no tracebacks of what was torn apart, and further ones change nothing.
+The first Ctrl-C raises KeyboardInterrupt, as usual in Python, so that cleanup runs. A process that
+has not ended ``_GRACE`` seconds later is in a long call of a C library, or has swallowed the
+interrupt; a waiting thread ends it. After the first Ctrl-C nothing else is printed, and further
+ones change nothing.
 
-Imports little, so that it can listen before anything slow is imported.
+Few imports, so that Ctrl-C works before slow modules are imported.
 """
 
 import atexit
@@ -28,7 +28,7 @@ _to_user = 2  # standard error, before it is silenced
 
 
 def listen() -> None:
-    """Take over Ctrl-C; for processes that are a command, never for a library's callers."""
+    """Handle Ctrl-C; only for processes that are a command, never for callers of the library."""
     if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         return  # ignored, as shells do for background jobs; or somebody else's affair
     if os.name == "posix":
@@ -43,7 +43,7 @@ def listen() -> None:
 
 
 def finish() -> None:
-    """End the process if Ctrl-C has been pressed, whatever became of it; else hear no more."""
+    """End the process if Ctrl-C was pressed; else ignore it from now on."""
     global _done
     _done = True
     if _asked:
@@ -51,7 +51,7 @@ def finish() -> None:
 
 
 def end() -> NoReturn:
-    """End the process at once, with nothing half written left behind."""
+    """End the process at once, without unfinished files."""
     if not _ending.acquire(blocking=False):
         time.sleep(60)  # the other thread is about to
     writing = sys.modules.get("kernelatoms.files.writing")  # if anybody has written anything
@@ -83,7 +83,7 @@ def _end_when_heard(heard: int) -> None:
 
 
 def _silence() -> None:
-    """Let nothing more be said on standard error but by ``end``."""
+    """Discard further output to standard error, other than that of ``end``."""
     global _to_user
     with suppress(OSError):  # it may be closed
         _to_user = os.dup(2)

@@ -19,7 +19,7 @@ def open_both(
 ) -> tuple[Any, Any, Any, Any]:
     """Return the model, its record, the table and its rows in the model's columns.
 
-    ``options`` are those of the table; what a file may become goes for the model, too.
+    ``options`` are those of the table; ``max_size`` applies to the model file, too.
     """
     from kernelatoms.files.models.model_file import load_model
     from kernelatoms.files.tables.matching import rows_for
@@ -41,9 +41,9 @@ def open_both(
 
 @contextmanager
 def at_work(model: Path) -> Iterator[None]:
-    """Say in words that a model cannot be applied.
+    """Turn exceptions of a model into one message.
 
-    Types that the user trusts believe what a file says of them, and raise whatever comes of it.
+    scikit-learn's types that the user trusts are not checked and may raise anything.
     """
     try:
         yield

@@ -1,4 +1,4 @@
-"""Which model: an estimator of the library by name, or a preset; parameters by name=value."""
+"""A model by the name of an estimator or preset, with parameters given as name=value."""
 
 import ast
 import difflib
@@ -19,7 +19,7 @@ SCALES = ("standard", "unit", "range", "none")
 
 
 def find_choice(name: str) -> Preset:
-    """Return a preset or estimator by name; upper or lower case, where that leaves no choice."""
+    """Return a preset or estimator by name, in any case of letters if that is unambiguous."""
     if name in CHOICES:
         return CHOICES[name]
     for known, choice in CHOICES.items():
@@ -38,10 +38,10 @@ def make_model(
     image_shape: tuple[int, int] | None = None,
     n_rows: int | None = None,
 ) -> Any:
-    """Return the pipeline, not yet fitted: fill in, scale, (map,) learn.
+    """Return the pipeline, not yet fitted: fill, scale, (map,) learn.
 
-    ``image_shape`` is that of the table's rows, for models that compare images; ``n_rows`` says
-    how many there are to learn from.
+    ``image_shape`` is that of the rows, for models that compare images; ``n_rows`` is the number of
+    training rows.
     """
     from kernelatoms import make_preset
 
@@ -61,14 +61,14 @@ def make_model(
 
 
 def make_estimator(name: str) -> Any:
-    """Return one of the library's estimators with its defaults, its learner spelled out."""
+    """Return an estimator of the library with its defaults and an explicit learner."""
     from kernelatoms import make_preset
 
     return make_preset(Preset(name, name))[-1]
 
 
 def own_kernel(path: str) -> Any:
-    """Return a kernel of the user's, "module:Class", from the current folder or installed."""
+    """Return a user's kernel, "module:Class", from the current folder or installed."""
     from kernelatoms.similarity import kernel_from_path
 
     look_in_current_folder()
@@ -84,7 +84,7 @@ def own_kernel(path: str) -> Any:
 
 
 def trusted_types(names: Sequence[str] | None) -> list[str]:
-    """Return what ``--trust module:Class`` names as ``load_model`` takes it."""
+    """Return the types of ``--trust module:Class`` as ``load_model`` takes them."""
     trusted = []
     for name in names or []:
         module, colon, attribute = name.partition(":")
@@ -97,7 +97,7 @@ def trusted_types(names: Sequence[str] | None) -> list[str]:
 
 
 def look_in_current_folder() -> None:
-    """Let modules of the current folder be imported, after all installed ones."""
+    """Allow imports from the current folder, after all installed modules."""
     folder = os.getcwd()
     if folder not in sys.path:
         sys.path.append(folder)
@@ -120,7 +120,7 @@ def _parse(setting: str) -> tuple[str, Any]:
 
 
 def _find_parameter(model: Any, name: str) -> str:
-    """Return the full name of a parameter that the user named by its end."""
+    """Return the full name of a parameter from the end of its name."""
     steps = dict(model.steps)
     names = [key for key in model.get_params() if key.split("__")[0] in steps and "__" in key]
     # Filling in has sizes too, which are meant by their full names only.
@@ -150,7 +150,7 @@ def _find_parameter(model: Any, name: str) -> str:
 
 
 def parameters_of(preset: str) -> set[str]:
-    """Return what parameters of a preset are called, by the ends of their names."""
+    """Return the parameters of a preset, by the ends of their names."""
     from kernelatoms import make_preset
 
     names = make_preset(preset)[1:].get_params()

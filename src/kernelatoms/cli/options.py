@@ -1,4 +1,4 @@
-"""Options that commands have in common, and the way from a data file to its table."""
+"""Options that commands share, and reading a data file."""
 
 import functools
 import re
@@ -90,7 +90,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 
 
 def read_data(data: Path, options: "ReadOptions | str | None") -> "Table":
-    """Read a table, and say at once what its reader should know."""
+    """Read a table and print its notes."""
     from dataclasses import replace
 
     from kernelatoms.files.tables.table import read_table
@@ -102,7 +102,7 @@ def read_data(data: Path, options: "ReadOptions | str | None") -> "Table":
 
 
 def works_on_device(command: Callable[P, None]) -> Callable[P, None]:
-    """Let a command compute where its option ``device`` says, which is checked before all else."""
+    """Run a command on the device of its option ``device``, which is checked first."""
 
     @functools.wraps(command)
     def there(*args: P.args, **kwargs: P.kwargs) -> None:

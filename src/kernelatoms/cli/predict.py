@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from kernelatoms.cli import options as opt
 from kernelatoms.cli.console import (
     note,
     print_json,
@@ -16,20 +17,6 @@ from kernelatoms.cli.console import (
 )
 from kernelatoms.cli.evaluation import Judgement, judge
 from kernelatoms.cli.loading import at_work, open_both
-from kernelatoms.cli.options import (
-    Data,
-    Decimal,
-    Device,
-    Encoding,
-    Force,
-    Header,
-    Json,
-    MaxSize,
-    Model,
-    Rows,
-    Trust,
-    works_on_device,
-)
 from kernelatoms.cli.page_facts import share_learned
 
 PREDICT_EXAMPLES = """**Examples**
@@ -45,10 +32,10 @@ PREDICT_EXAMPLES = """**Examples**
 
 
 @speaks_plainly
-@works_on_device
+@opt.works_on_device
 def predict(
-    model: Model,
-    data: Data,
+    model: opt.Model,
+    data: opt.Data,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", help=".csv, .parquet, .npy or .npz; else to the terminal."),
@@ -60,15 +47,15 @@ def predict(
         str | None,
         typer.Option(help="Column of true classes, to count how many predictions are right."),
     ] = None,
-    rows: Rows = None,
-    decimal: Decimal = None,
-    encoding: Encoding = None,
-    header: Header = None,
-    max_size: MaxSize = None,
-    trust: Trust = None,
-    device: Device = None,
-    force: Force = False,
-    as_json: Json = False,
+    rows: opt.Rows = None,
+    decimal: opt.Decimal = None,
+    encoding: opt.Encoding = None,
+    header: opt.Header = None,
+    max_size: opt.MaxSize = None,
+    trust: opt.Trust = None,
+    device: opt.Device = None,
+    force: opt.Force = False,
+    as_json: opt.Json = False,
 ) -> None:
     """Predict the class of every row of a file.
 
@@ -139,7 +126,7 @@ def _scores(fitted: Any, X: Any) -> dict[str, Any]:
 def _judged(
     table: Any, label: str | None, asked: bool, fitted: Any, predictions: Any
 ) -> Judgement | None:
-    """Return how right predictions are, where true classes are known."""
+    """Compare predictions with true classes, where these are known."""
     from kernelatoms.files.tables.labels import labels_for
     from kernelatoms.files.tables.table import TableError
 
@@ -158,7 +145,7 @@ def _judged(
 
 
 def _learned_from(record: Any, X: Any, table: Any, label: str) -> float:
-    """Return the share of the labelled rows that the model learned from, as far as is known."""
+    """Return the known share of labelled rows that the model learned from."""
     from kernelatoms.files.tables.labels import read_labels
 
     y, kept = read_labels(table, label)

@@ -1,4 +1,4 @@
-"""Models and sizes by the rows at hand: the default's rule, and ``fit --tune``."""
+"""The default model and the sizes for the rows at hand: default rule and ``fit --tune``."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -18,22 +18,9 @@ _MOST_TUNING_ROWS = 5_000
 def default_model(
     n_rows: int, *, images: bool, settings: Sequence[str] = (), tune: bool = False
 ) -> str:
-    """Return the preset that is meant where none is asked for, and say so.
+    """Return the default preset for so many rows, and print it.
 
-    Parameters
-    ----------
-    n_rows : int
-        How many rows there are to learn from.
-    images : bool
-        Whether each row is an image.
-    settings : list of str
-        What ``--set`` says: atoms are set in models that learn atoms.
-    tune : bool
-        Whether numbers of atoms are to be chosen.
-
-    Returns
-    -------
-    str
+    ``settings`` (of ``--set``) and ``tune`` that concern atoms need a model that learns atoms.
     """
     name = default_preset(n_rows, as_images=images)
     wished = [setting for setting in names_set(settings) if setting not in parameters_of(name)]
@@ -55,25 +42,9 @@ def default_model(
 
 
 def drawn_rows(chosen: Any, groups: Any, n_rows: int, seed: int) -> tuple[Any, Any]:
-    """Return so many rows of a training set, and their groups; all rows of small classes.
+    """Return ``n_rows`` rows of a training set, in the order of the file, and their groups.
 
-    Parameters
-    ----------
-    chosen : TrainingSet
-        Rows and labels.
-    groups : array of shape (n_rows,) or None
-        Which rows stay together in folds.
-    n_rows : int
-        How many rows are enough.
-    seed : int
-        Seeds the draw.
-
-    Returns
-    -------
-    chosen : TrainingSet
-        About so many of its rows, in the order of the file.
-    groups : array or None
-        Theirs.
+    Small classes keep all rows.
     """
     if len(chosen.X) <= n_rows:
         return chosen, groups
@@ -83,20 +54,9 @@ def drawn_rows(chosen: Any, groups: Any, n_rows: int, seed: int) -> tuple[Any, A
 
 
 def spread_over_classes(y: Any, n_rows: int, seed: int) -> Any:
-    """Return the numbers of so many rows, each class by its share, small ones whole; ascending.
+    """Return the numbers of ``n_rows`` rows, ascending: each class by its share.
 
-    Parameters
-    ----------
-    y : array of shape (n,)
-        Labels.
-    n_rows : int
-        How many rows; rows of small classes come on top.
-    seed : int
-        Seeds the draw.
-
-    Returns
-    -------
-    array of int
+    Classes of up to ``_FEW`` rows keep all, in addition.
     """
     import numpy as np
 
@@ -112,25 +72,9 @@ def spread_over_classes(y: Any, n_rows: int, seed: int) -> Any:
 
 
 def tune_sizes(pipeline: Any, X: Any, y: Any, seed: int, on_step: OnStep) -> dict[str, Any]:
-    """Choose the numbers of atoms and nonzeros of a model by cross-validation, and set them.
+    """Choose the numbers of atoms and nonzeros by cross-validation, and set them in the pipeline.
 
-    Parameters
-    ----------
-    pipeline : Pipeline
-        The model, not yet fitted; gets the sizes.
-    X : array of shape (n_rows, n_features)
-        Rows; of more than 5,000 so many are drawn.
-    y : array of shape (n_rows,) or None
-        Labels.
-    seed : int
-        Seeds draw and folds.
-    on_step : callable
-        Hears ``(done, of_all, words)``.
-
-    Returns
-    -------
-    dict
-        What was tried, the mean scores, and what was chosen.
+    Returns the sizes tried, the mean scores, and the choice. More than 5,000 rows are sampled.
     """
     import numpy as np
 
@@ -157,13 +101,7 @@ def tune_sizes(pipeline: Any, X: Any, y: Any, seed: int, on_step: OnStep) -> dic
 
 
 def tell_sizes(tuned: dict[str, Any]) -> None:
-    """Print the scores over sizes, and the choice.
-
-    Parameters
-    ----------
-    tuned : dict
-        What ``tune_sizes`` returned.
-    """
+    """Print the scores of ``tune_sizes`` and the choice."""
     nonzeros = tuned["n_nonzero_coefs"]
     tell(f"Scores on rows not learned from, 3 folds of {tuned['rows']:,} rows:")
     if any(nonzeros):
