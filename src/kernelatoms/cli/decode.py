@@ -1,6 +1,5 @@
 """``kernelatoms decode`` and ``denoise``: rows from codes, and rows and images without noise."""
 
-import io
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -92,9 +91,7 @@ def decode(
             "the model scaled rows to unit norm before it coded them, so they come back at about "
             "unit norm; --like TABLE gives them the lengths of the table's rows."
         )
-    _write(output, result.rows, _names(record, result.rows.shape[1]), beside)
-    _tell(output, as_json, {"rows": len(result.rows), "columns": result.rows.shape[1]},
-          f"{len(result.rows):,} rows of {result.rows.shape[1]:,} columns: {output}")  # fmt: skip
+    _write(output, result.rows, record, beside, as_json)
 
 
 @speaks_plainly
@@ -208,7 +205,8 @@ def _denoise_image(
         write_rows(output, clean, [], {})
     height, width = clean.shape[:2]
     words = f"{width:,} x {height:,} pixels, noise of deviation {level:.4g} taken off: {output}"
-    _tell(output, as_json, {"height": height, "width": width, "sigma": level}, words)
+    result = {"output": str(output), "height": height, "width": width, "sigma": level}
+    _tell(as_json, result, words)
 
 
 def _denoise_rows(
@@ -247,10 +245,8 @@ def _denoise_rows(
             level = _level(sigma, lambda: estimate_sigma(chosen.X, rows=True))
             clean = denoise_rows(chosen.X, level, window=window, random_state=seed)
     beside = row_identifiers(table, record)
-    _write(output, clean, _names(record, clean.shape[1]), beside)
     how = "as the model codes" if level is None else f"noise of deviation {level:.4g} taken off"
-    _tell(output, as_json, {"rows": len(clean), "columns": clean.shape[1], "sigma": level},
-          f"{len(clean):,} rows of {clean.shape[1]:,} columns, {how}: {output}")  # fmt: skip
+    _write(output, clean, record, beside, as_json, f", {how}", sigma=level)
 
 
 def _by_model(fitted: Any, X: Any, sigma: float | None, model: Path) -> Any:
@@ -318,28 +314,27 @@ def _check_table_target(output: Path, force: bool, *sources: Path | None) -> Non
     check_result_target(output, RESULT_SUFFIXES, force=force)
 
 
-def _write(output: Path, rows: Any, names: list[str], beside: dict[str, Any]) -> None:
+def _write(
+    output: Path,
+    clean: Any,
+    record: Any,
+    beside: dict[str, Any],
+    as_json: bool,
+    words: str = "",
+    **further: Any,
+) -> None:
+    """Write rows beside their identifiers, and say so."""
     from kernelatoms.files.results import write_rows
-    from kernelatoms.files.writing import is_standard_stream
 
-    if not is_standard_stream(output):
-        write_rows(output, rows, names, beside)
-        return
-    text = io.StringIO()
-    write_rows(text, rows, names, beside)
-    tell(text.getvalue(), end="")
+    n_rows, n_columns = clean.shape
+    names = record.columns or [f"column {i + 1}" for i in range(n_columns)]
+    if opt.write_or_print(output, lambda target: write_rows(target, clean, names, beside)):
+        result = {"output": str(output), "rows": n_rows, "columns": n_columns, **further}
+        _tell(as_json, result, f"{n_rows:,} rows of {n_columns:,} columns{words}: {output}")
 
 
-def _tell(output: Path, as_json: bool, result: dict[str, Any], words: str) -> None:
-    from kernelatoms.files.writing import is_standard_stream
-
-    if is_standard_stream(output):
-        return
+def _tell(as_json: bool, result: dict[str, Any], words: str) -> None:
     if as_json:
-        print_json({"output": str(output), **result})
-        return
-    tell(words)
-
-
-def _names(record: Any, n_columns: int) -> list[str]:
-    return record.columns or [f"column {i + 1}" for i in range(n_columns)]
+        print_json(result)
+    else:
+        tell(words)

@@ -1,6 +1,5 @@
 """``kernelatoms encode``: the sparse codes of further rows."""
 
-import io
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -85,7 +84,6 @@ def encode(
     from kernelatoms.files.tables.table import ReadOptions
     from kernelatoms.files.writing import (
         check_result_target,
-        is_standard_stream,
         refuse_to_overwrite,
     )
 
@@ -112,12 +110,8 @@ def encode(
         )
         check_codes_fit(output, len(X), n_atoms_of(fitted))
         codes = codes_of(fitted, X, None if method is None else {"method": method, **options})
-    if is_standard_stream(output):
-        text = io.StringIO()
-        write_codes(text, codes)
-        tell(text.getvalue(), end="")
+    if not opt.write_or_print(output, lambda target: write_codes(target, codes)):
         return
-    write_codes(output, codes)
     nonzero = int(codes.nnz) if hasattr(codes, "nnz") else int((codes != 0).sum())
     if as_json:
         print_json(

@@ -6,7 +6,7 @@ import typer
 
 from kernelatoms.cli import options as opt
 from kernelatoms.cli.console import print_json, speaks_plainly, tell, warnings_as_notes
-from kernelatoms.cli.loading import at_work, open_both
+from kernelatoms.cli.loading import at_work, open_both, true_labels
 
 EXAMPLES = """**Examples**
 
@@ -46,6 +46,8 @@ def explain(
     counted from 0 through all classes; those of CRC and SRC classifiers are training rows, class
     after class.
     """
+    import numpy as np
+
     from kernelatoms import explain as explain_rows
     from kernelatoms.files.tables.matching import row_identifiers
     from kernelatoms.files.tables.table import ReadOptions
@@ -60,14 +62,15 @@ def explain(
                 "classes, so there is none to explain; use 'kernelatoms encode' for its codes."
             )
         _check_rows(row, len(X), data)
-        truth = _truth(table, label or record.label, label is not None, fitted)
+        truth, kept = true_labels(fitted, table, record, label) or ((), np.zeros(len(X), bool))
         explanations = explain_rows(fitted, X[row])
+    true_of = dict(zip(np.flatnonzero(kept).tolist(), np.asarray(truth).tolist(), strict=True))
     identifiers = row_identifiers(table, record)
     found = [
         {
             "row": number,
             "identifiers": {name: _whole(values[number]) for name, values in identifiers.items()},
-            "true_label": truth.get(number),
+            "true_label": true_of.get(number),
             **why.to_dict(),
         }
         for number, why in zip(row, explanations, strict=True)
@@ -85,21 +88,6 @@ def _check_rows(numbers: list[int], n_rows: int, data: Any) -> None:
             raise ValueError(
                 f"--row must be a row of {data}, counted from 0 to {n_rows - 1:,}, got {number}."
             )
-
-
-def _truth(table: Any, label: str | None, asked: bool, fitted: Any) -> dict[int, Any]:
-    """Return the true classes of the rows that have one, by row."""
-    import numpy as np
-
-    from kernelatoms.files.tables.labels import labels_for
-
-    if label is None or (not asked and label not in table.names):
-        return {}
-    if not hasattr(fitted, "classes_"):
-        raise ValueError("--label: the model predicts no classes that could be right.")
-    truth, kept = labels_for(table, label, fitted.classes_)
-    numbers = np.arange(len(table))[kept].tolist()
-    return dict(zip(numbers, truth.tolist(), strict=True))
 
 
 def _whole(identifier: Any) -> Any:

@@ -1,6 +1,5 @@
 """``kernelatoms info``, ``report`` and ``datasets``: what files, models and data sets hold."""
 
-import io
 import re
 from pathlib import Path
 from typing import Annotated, Any
@@ -211,7 +210,7 @@ _BUNDLED = {
 
 def _write_bundled(name: str | None, output: Path, force: bool) -> None:
     from kernelatoms.files.results import write_columns
-    from kernelatoms.files.writing import check_result_target, is_standard_stream
+    from kernelatoms.files.writing import check_result_target
 
     if name not in _BUNDLED:
         raise ValueError(
@@ -226,12 +225,7 @@ def _write_bundled(name: str | None, output: Path, force: bool) -> None:
     columns = dict(zip(names, bunch.data.T, strict=True))
     label = {"iris": "species", "wine": "grower", "digits": "digit"}[name]
     words = bunch.target if name == "digits" else bunch.target_names[bunch.target]
-    if is_standard_stream(output):
-        text = io.StringIO()
-        write_columns(text, {**columns, label: words})
-        tell(text.getvalue(), end="")
-    else:
-        write_columns(output, {**columns, label: words})
+    if opt.write_or_print(output, lambda path: write_columns(path, {**columns, label: words})):
         tell(f"{name}: {output}")
 
 

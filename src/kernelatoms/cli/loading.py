@@ -11,7 +11,8 @@ from kernelatoms.cli.models import trusted_types
 from kernelatoms.cli.options import read_data
 
 if TYPE_CHECKING:
-    from kernelatoms.files.tables.table import ReadOptions
+    from kernelatoms.files.models.record import ModelRecord
+    from kernelatoms.files.tables.table import ReadOptions, Table
 
 
 def open_both(
@@ -37,6 +38,23 @@ def open_both(
         if text:
             note(text)
     return fitted, record, table, X
+
+
+def true_labels(
+    fitted: Any, table: "Table", record: "ModelRecord", label: str | None
+) -> tuple[Any, Any] | None:
+    """Return the true classes in a table and a mask of the rows with one; None if it has none.
+
+    ``label`` is the column that the user names; else it is that of the model, if it is there.
+    """
+    from kernelatoms.files.tables.labels import labels_for
+
+    name = label or record.label
+    if name is None or (label is None and name not in table.names):
+        return None
+    if not hasattr(fitted, "classes_"):
+        raise ValueError("--label: the model predicts no classes that could be right.")
+    return labels_for(table, name, fitted.classes_)
 
 
 @contextmanager

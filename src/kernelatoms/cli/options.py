@@ -1,6 +1,7 @@
 """Options that commands share, and reading a data file."""
 
 import functools
+import io
 import re
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ParamSpec
 
 import typer
 
-from kernelatoms.cli.console import note
+from kernelatoms.cli.console import note, tell
 
 if TYPE_CHECKING:
     from kernelatoms.files.tables.table import ReadOptions, Table
@@ -99,6 +100,19 @@ def read_data(data: Path, options: "ReadOptions | str | None") -> "Table":
     for text in table.notes:
         note(text)
     return replace(table, notes=[])
+
+
+def write_or_print(output: Path, write: Callable[[Any], None]) -> bool:
+    """Call ``write`` with a file, or print what it writes to "-"; return whether it was a file."""
+    from kernelatoms.files.writing import is_standard_stream
+
+    if not is_standard_stream(output):
+        write(output)
+        return True
+    text = io.StringIO()
+    write(text)
+    tell(text.getvalue(), end="")
+    return False
 
 
 def works_on_device(command: Callable[P, None]) -> Callable[P, None]:

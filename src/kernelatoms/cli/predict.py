@@ -1,6 +1,5 @@
 """``kernelatoms predict``: the classes of further rows, and how many of them are right."""
 
-import io
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,7 +15,7 @@ from kernelatoms.cli.console import (
     warnings_as_notes,
 )
 from kernelatoms.cli.evaluation import Judgement, judge
-from kernelatoms.cli.loading import at_work, open_both
+from kernelatoms.cli.loading import at_work, open_both, true_labels
 from kernelatoms.cli.page_facts import share_learned
 
 PREDICT_EXAMPLES = """**Examples**
@@ -88,7 +87,7 @@ def predict(
         columns: dict[str, Any] = {**row_identifiers(table, record), "prediction": predictions}
         if scores:
             columns |= _scores(fitted, X)
-    judged = _judged(table, label or record.label, label is not None, fitted, predictions)
+    judged = _judged(fitted, table, record, label, predictions)
     learned = 0.0 if judged is None else _learned_from(record, X, table, label or record.label)
     result: dict[str, Any] = {"rows": len(X), "accuracy": None}
     if judged is not None:
@@ -102,9 +101,7 @@ def predict(
         print_json(result)
         return
     if output is None:
-        text = io.StringIO()
-        write_columns(text, columns)
-        tell(text.getvalue(), end="")
+        opt.write_or_print(Path("-"), lambda stream: write_columns(stream, columns))
     for line in [] if judged is None else judged.lines():
         say(line)
     if learned:
@@ -124,23 +121,21 @@ def _scores(fitted: Any, X: Any) -> dict[str, Any]:
 
 
 def _judged(
-    table: Any, label: str | None, asked: bool, fitted: Any, predictions: Any
+    fitted: Any, table: Any, record: Any, label: str | None, predictions: Any
 ) -> Judgement | None:
     """Compare predictions with true classes, where these are known."""
-    from kernelatoms.files.tables.labels import labels_for
     from kernelatoms.files.tables.table import TableError
 
-    if label is None or (not asked and label not in table.names):
-        return None
-    if not hasattr(fitted, "classes_"):
-        raise ValueError("--label: the model predicts no classes that could be right.")
     try:
-        truth, kept = labels_for(table, label, fitted.classes_)
+        known = true_labels(fitted, table, record, label)
     except TableError as error:
-        if asked:
+        if label is not None:
             raise
-        note(f"How many predictions are right is not said: {error}")
+        note(f"The predictions are not compared with labels: {error}")
+        known = None
+    if known is None:
         return None
+    truth, kept = known
     return judge(predictions[kept], truth, len(table), fitted.classes_)
 
 

@@ -1,10 +1,12 @@
 """From a name to what a file is: by its suffix, or by its first bytes if it has none."""
 
 import bz2
+import gzip
+import io
 import stat
 import sys
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -131,10 +133,11 @@ def _unpacked(path: Path, data: bytes, packing: str, budget: Budget) -> bytes:
     """Return what a compressed file holds, within its budget."""
     found, total = [], 0
     try:
-        for piece in _PACKINGS[packing](data):
-            found.append(piece)
-            total += len(piece)
-            budget.check(total)
+        with _OPENERS[packing](io.BytesIO(data)) as stream:
+            while piece := stream.read(_PIECE):
+                found.append(piece)
+                total += len(piece)
+                budget.check(total)
     except TooLargeError:
         raise
     except (OSError, EOFError, ValueError, zlib.error) as error:
@@ -148,41 +151,13 @@ def _unpacked(path: Path, data: bytes, packing: str, budget: Budget) -> bytes:
     return b"".join(found)
 
 
-def _gzip(data: bytes) -> Iterator[bytes]:
-    """Yield the content of all gzip members; zeros may follow the last."""
-    while data.strip(b"\0"):
-        unpacker = zlib.decompressobj(wbits=31)
-        piece = unpacker.decompress(data, _PIECE)
-        while piece or unpacker.unconsumed_tail:
-            yield piece
-            piece = unpacker.decompress(unpacker.unconsumed_tail, _PIECE)
-        if not unpacker.eof:
-            raise EOFError("it ends too early")
-        data = unpacker.unused_data
-
-
-def _bzip2(data: bytes) -> Iterator[bytes]:
-    while data.strip(b"\0"):
-        unpacker = bz2.BZ2Decompressor()
-        piece = unpacker.decompress(data, _PIECE)
-        while not unpacker.eof:
-            if unpacker.needs_input:
-                raise EOFError("it ends too early")
-            yield piece
-            piece = unpacker.decompress(b"", _PIECE)
-        yield piece
-        data = unpacker.unused_data
-
-
-def _zstandard(data: bytes) -> Iterator[bytes]:
+def _open_zstandard(file: IO[bytes]) -> IO[bytes]:
     import pyarrow
 
-    stream: IO[bytes]
-    with pyarrow.CompressedInputStream(pyarrow.BufferReader(data), "zstd") as stream:
-        while piece := stream.read(_PIECE):
-            yield piece
+    stream: IO[bytes] = pyarrow.CompressedInputStream(file, "zstd")
+    return stream
 
 
-_PACKINGS: dict[str, Callable[[bytes], Iterator[bytes]]] = {
-    ".gz": _gzip, ".bz2": _bzip2, ".zst": _zstandard,
+_OPENERS: dict[str, Callable[[Any], Any]] = {
+    ".gz": lambda file: gzip.GzipFile(fileobj=file), ".bz2": bz2.BZ2File, ".zst": _open_zstandard,
 }  # fmt: skip
