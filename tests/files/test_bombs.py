@@ -221,7 +221,7 @@ def test_unpacking_stops_at_once(suffix, tmp_path, monkeypatch):
             unpacked.append(size)
             return b"1\n" * (1 << 10)
 
-    monkeypatch.setitem(opening._OPENERS, suffix, Endless)
+    monkeypatch.setitem(opening._OPENERS, suffix, lambda file: Endless())
     (tmp_path / f"t.csv{suffix}").write_bytes(b"packed")
     with pytest.raises(TableError, match="its 6 bytes would become 6,144 bytes or more"):
         read_table(tmp_path / f"t.csv{suffix}", max_size=5000)
