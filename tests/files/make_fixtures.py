@@ -30,10 +30,9 @@ def write_table(path, rng, n=60):
     """Write numbers, a category, two values, dates and a label."""
     a, b = rng.normal(size=(2, n)) * [[1.0], [2.0]]
     colours, members = rng.choice(["red", "green", "blue"], n), rng.choice(["yes", "no"], n)
-    days = rng.integers(1, 29, n)
+    days, kinds = rng.integers(1, 29, n), np.where(a * b > 0, "x", "y")
     lines = ["a,b,colour,member,since,kind"] + [
-        f"{a[i]},{b[i]},{colours[i]},{members[i]},{days[i]:02}.03.2024,{'xy'[a[i] * b[i] > 0]}"
-        for i in range(n)
+        f"{a[i]},{b[i]},{colours[i]},{members[i]},{days[i]:02}.03.2024,{kinds[i]}" for i in range(n)
     ]
     path.write_text("\n".join(lines) + "\n")
 
