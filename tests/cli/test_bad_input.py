@@ -274,4 +274,4 @@ def test_codes_that_do_not_fit_are_refused_before_they_are_made(tmp_path, monkey
     assert main(["encode", "model.skops", "rows.npy", "-o", "codes.npy"]) == 2
     error = capsys.readouterr().err
     assert "Dense codes of 100000 rows over 60 atoms need about 0.0894 GiB" in error
-    assert "--output codes.npz" in error
+    assert "to an .npz file" in error
