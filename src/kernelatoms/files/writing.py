@@ -18,8 +18,6 @@ from glob import escape
 from pathlib import Path
 from typing import IO, Any
 
-from kernelatoms.similarity.base import check_flag
-
 _unfinished: set[Path] = set()
 
 # Nothing is silent for so many seconds: what is older was left by a process that was killed.
@@ -180,7 +178,6 @@ def check_result_target(path: Path, suffixes: Sequence[str], *, force: bool = Fa
     ``path`` must end with one of ``suffixes``; "-", standard output, is for tables only. ``force``
     allows to replace a file of another kind, or a read-only one. Raises ValueError or OSError.
     """
-    force = check_flag("force", force)
     endings = suffixes[0] if len(suffixes) == 1 else f"one of {', '.join(suffixes)}"
     if is_standard_stream(path):
         if ".csv" not in suffixes:
