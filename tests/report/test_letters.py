@@ -17,8 +17,8 @@ from kernelatoms.report import (
     render_page,
 )
 from kernelatoms.report.embedding import INVERTED, darken, embed_figure
-from kernelatoms.report.letters import isolate, needs_browser, stand_in
-from kernelatoms.report.style import COLOURS, GREY, ink_on, text_width
+from kernelatoms.report.fonts import isolate, needs_browser, stand_in
+from kernelatoms.report.figures.style import COLOURS, GREY, ink_on, text_width
 from kernelatoms.report.words import labels_words, shorten
 
 WORLD = ["中文标签", "العربية", "हिन्दी", "עברית", "ไทย", "🚗"]

@@ -244,7 +244,7 @@ def test_kernel_map_states_its_error_and_spectrum(lkdl, digits, monkeypatch):
     assert f"lies in {half} of {len(values)} components, nine tenths in {most}." in (
         section.pictures[1].caption
     )
-    monkeypatch.setattr("kernelatoms.report.learned._NYSTROM_ROWS", 100)
+    monkeypatch.setattr("kernelatoms.report.sections.training._NYSTROM_ROWS", 100)
     text = by_title(model_sections(lkdl, digits[2]))["Convergence and kernel map"].text
     some = seen[np.linspace(0, 299, 100).round().astype(int)]
     assert "On 100 of the 300 rows, evenly spread," in text

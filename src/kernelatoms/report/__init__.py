@@ -27,13 +27,13 @@
 matplotlib is imported here and nowhere below: ``import kernelatoms`` does not pay for it.
 """
 
-from kernelatoms.report.calibration import Reliability, calibration_figure, reliability
-from kernelatoms.report.code_energies import code_energy_figure
+from kernelatoms.report.figures.calibration import Reliability, calibration_figure, reliability
+from kernelatoms.report.figures.code_energies import code_energy_figure
 from kernelatoms.report.comparison import compare_in_words, mean_and_error
 from kernelatoms.report.compression import compression_figure, figure_bytes
 from kernelatoms.report.contact_sheet import contact_sheet
-from kernelatoms.report.dots import dots_figure
-from kernelatoms.report.figures import (
+from kernelatoms.report.figures.series import dots_figure
+from kernelatoms.report.figures.images import (
     atoms_figure,
     code_figure,
     confusion_figure,
@@ -51,10 +51,10 @@ from kernelatoms.report.page import (
     render_page,
     write_report,
 )
-from kernelatoms.report.rows import RowsOfFile
-from kernelatoms.report.series import series_figure
-from kernelatoms.report.sizes import sizes_figure
-from kernelatoms.report.style import (
+from kernelatoms.report.origin import RowsOfFile
+from kernelatoms.report.figures.series import series_figure
+from kernelatoms.report.figures.scores import sizes_figure
+from kernelatoms.report.figures.style import (
     COLOURS,
     GREY,
     SIGNED,

@@ -31,7 +31,7 @@ from kernelatoms import (
     SRCClassifier,
 )
 from kernelatoms.report.page import Shades
-from kernelatoms.report.style import signed_shades
+from kernelatoms.report.figures.style import signed_shades
 from kernelatoms.report.words import list_words
 
 Array = NDArray[Any]

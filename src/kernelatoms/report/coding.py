@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from kernelatoms import ClassDictionaryClassifier
 from kernelatoms.report.anatomy import Anatomy, View
-from kernelatoms.report.rows import RowsOfFile
+from kernelatoms.report.origin import RowsOfFile
 
 Array = NDArray[Any]
 

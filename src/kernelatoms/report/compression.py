@@ -8,8 +8,8 @@ import numpy as np
 from matplotlib import colormaps
 from numpy.typing import NDArray
 
-from kernelatoms.report.shown import Figure
-from kernelatoms.report.style import (
+from kernelatoms.report.figures.style import Figure
+from kernelatoms.report.figures.style import (
     COLOURS,
     GREY,
     PALE,

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelatoms.report.figures import draw_code, energy_share, show_image
-from kernelatoms.report.shown import Figure
-from kernelatoms.report.style import (
+from kernelatoms.report.figures.images import draw_code, energy_share, show_image
+from kernelatoms.report.figures.style import Figure
+from kernelatoms.report.figures.style import (
     COLOURS,
     GREY,
     LABEL_SIZE,
@@ -228,7 +228,7 @@ def outline(curve: Any, most: int) -> tuple[Array, Array]:
 
     Examples
     --------
-    >>> from kernelatoms.report.curves import outline
+    >>> from kernelatoms.report.figures.rows import outline
     >>> places, values = outline([0, 9, 1, 2, 3, 3, -5, 4], most=4)
     >>> places.tolist(), values.tolist()
     ([0, 1, 4, 5], [0, 9, -5, 4])

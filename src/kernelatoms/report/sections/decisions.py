@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelatoms import Explanation
-from kernelatoms.report.class_parts import Bars, class_parts_figure
-from kernelatoms.report.classified import (
+from kernelatoms.report.figures.classes import Bars, class_parts_figure
+from kernelatoms.report.sections.accuracy import (
     answers_section,
     mistakes_folds,
     own_and_other_picture,
@@ -20,8 +20,8 @@ from kernelatoms.report.classified import (
 )
 from kernelatoms.report.coding import Judged, Subject, take_rows
 from kernelatoms.report.page import Picture, Section, Table
-from kernelatoms.report.style import as_label
-from kernelatoms.report.weights import weights_pictures
+from kernelatoms.report.figures.style import as_label
+from kernelatoms.report.sections.accuracy import weights_pictures
 from kernelatoms.report.words import count_words, label_words, percent, shorten
 
 Array = NDArray[Any]

@@ -7,7 +7,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from kernelatoms.report.style import GREY, line_style, new_plot
+from kernelatoms.report.figures.style import GREY, line_style, new_plot
 from kernelatoms.report.words import shorten
 
 Array = NDArray[Any]

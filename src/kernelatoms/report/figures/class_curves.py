@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from kernelatoms.report.style import (
+from kernelatoms.report.figures.style import (
     COLOURS,
     GREY,
     PALE,

@@ -12,10 +12,10 @@ import numpy as np
 from matplotlib import colormaps
 from numpy.typing import NDArray
 
-from kernelatoms.report.channels import as_panel, panel_shape
-from kernelatoms.report.curves import outline
-from kernelatoms.report.shown import Figure
-from kernelatoms.report.style import COLOURS, GREY, PALE, SIGNED, WIDTH, as_label, text_width
+from kernelatoms.report.figures.channels import as_panel, panel_shape
+from kernelatoms.report.figures.rows import outline
+from kernelatoms.report.figures.style import Figure
+from kernelatoms.report.figures.style import COLOURS, GREY, PALE, SIGNED, WIDTH, as_label, text_width
 
 Array = NDArray[Any]
 

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelatoms.report.channels import as_panel, check_image_shape, panel_shape
+from kernelatoms.report.figures.channels import as_panel, check_image_shape, panel_shape
 from kernelatoms.report.comparison import mean_and_error
-from kernelatoms.report.shown import Figure
-from kernelatoms.report.style import (
+from kernelatoms.report.figures.style import Figure
+from kernelatoms.report.figures.style import (
     COLOURS,
     DARKEST,
     GREY,
@@ -150,145 +150,6 @@ def coded_image_figure(
         for ax, (atom, image) in zip(axes, atoms.items(), strict=True):
             limit = float(np.abs(image).max()) or 1.0
             show_image(ax, image, limit, f"{code[atom]:+.2f} ·\natom {atom}")
-    return figure
-
-
-def robustness_figure(
-    levels: Any, scores: Mapping[str, Any], *, xlabel: str, ylabel: str = "accuracy"
-) -> Figure:
-    """Draw scores against the strength of a corruption: means, with standard errors as bars.
-
-    Parameters
-    ----------
-    levels : array of shape (n_levels,)
-        The strengths.
-    scores : mapping of str to array of shape (n_runs, n_levels)
-        Scores between 0 and 1 of each model; two runs or more.
-    xlabel, ylabel : str
-        The axes' names.
-
-    Returns
-    -------
-    Figure
-    """
-    levels = np.asarray(levels, np.float64)
-    figure, ax = new_plot(xlabel, ylabel)
-    for i, (name, values) in enumerate(scores.items()):
-        mean, error = mean_and_error(values)
-        if mean.shape != levels.shape:
-            raise ValueError(
-                f"scores[{name!r}] must have one column for each of the {len(levels)} levels, got "
-                f"shape {np.shape(values)}."
-            )
-        ax.errorbar(levels, mean, yerr=error, label=name, capsize=3, **line_style(i))
-    ax.set_ylim(0, 1.02)
-    ax.yaxis.set_major_formatter(lambda value, _: f"{100 * value:.0f}%")
-    ax.legend(frameon=False, fontsize=10, loc="lower left")
-    return figure
-
-
-def convergence_figure(
-    objectives: Mapping[str, Any], *, ylabel: str = "squared error", log: bool = False
-) -> Figure:
-    """Draw the objective after every pass of learning.
-
-    Parameters
-    ----------
-    objectives : mapping of str to array of shape (n_passes,)
-        One curve a model, of any lengths: ``objective_`` of a learner.
-    ylabel : str
-        What the objective is.
-    log : bool, default=False
-        A logarithmic axis, for objectives that fall by orders of magnitude.
-
-    Returns
-    -------
-    Figure
-    """
-    check_flags(log=log)
-    figure, ax = new_plot("pass", ylabel)
-    for i, (name, values) in enumerate(objectives.items()):
-        ax.plot(np.arange(1, len(values) + 1), values, label=name, **line_style(i))
-    if log:
-        ax.set_yscale("log")
-    else:
-        ax.set_ylim(bottom=0)
-    ax.xaxis.get_major_locator().set_params(integer=True)
-    ax.legend(frameon=False, fontsize=10)
-    return figure
-
-
-def confusion_figure(matrix: Any, labels: Sequence[Any]) -> Figure:
-    """Draw a confusion matrix: counts as numbers, coloured by their share of the row.
-
-    Parameters
-    ----------
-    matrix : int array of shape (n_classes, n_classes)
-        How often class i (row) was taken for class j (column).
-    labels : list
-        The classes' names.
-
-    Returns
-    -------
-    Figure
-    """
-    matrix = np.asarray(matrix)
-    n_classes = len(labels)
-    if matrix.shape != (n_classes, n_classes):
-        raise ValueError(
-            f"matrix must be square, with a row for each of the {n_classes} labels, got shape "
-            f"{matrix.shape}."
-        )
-    totals = matrix.sum(axis=1, keepdims=True)
-    shares = matrix / np.where(totals > 0, totals, 1)
-    words = [[f"{count:d}" if count else "" for count in row] for row in matrix.tolist()]
-    return class_matrix_figure(shares, words, labels, "taken for")
-
-
-def class_matrix_figure(
-    shares: Any, words: Sequence[Sequence[str]], labels: Sequence[Any], xlabel: str
-) -> Figure:
-    """Draw a square of true classes (rows) and others (columns), coloured by shares of the row.
-
-    Parameters
-    ----------
-    shares : array of shape (n_classes, n_classes)
-        From 0 to 1.
-    words : list of n_classes lists of n_classes str
-        What stands in every cell, nothing where it is empty.
-    labels : list
-        The classes' names.
-    xlabel : str
-        What the columns are.
-
-    Returns
-    -------
-    Figure
-    """
-    n_classes = len(labels)
-    # Many classes need the room for their cells.
-    longest, size = (18, LABEL_SIZE) if n_classes <= 12 else (12, 8)
-    names = [as_label(label, longest) for label in labels]
-    widest = max(text_width(name, size) for name in names)
-    cell = (WIDTH - 0.7 - widest) / n_classes
-    turned = widest > 0.9 * cell
-    figure = Figure(figsize=(WIDTH, 4.7 + widest * (turned - 1)), layout="constrained")
-    ax = figure.add_subplot()
-    shades = share_colour(np.asarray(shares, np.float64))
-    ax.imshow(np.sqrt(shares), cmap=SHARES, vmin=0, vmax=DARKEST)
-    # A digit is about two thirds as wide as it is high.
-    digits = min(9.0, 72 * cell / (0.75 * max(len(word) for row in words for word in row) or 1))
-    for row, cells in enumerate(words):
-        for column, word in enumerate(cells):
-            if word:
-                ink = ink_on(shades[row, column])
-                ax.text(column, row, word, ha="center", va="center", fontsize=digits, color=ink)
-    ax.set_xticks(range(n_classes), names, rotation=90 if turned else 0)
-    ax.set_yticks(range(n_classes), names)
-    ax.set_xlabel(xlabel, fontsize=11)
-    ax.set_ylabel("true class", fontsize=11)
-    ax.tick_params(length=0, labelsize=size)
-    ax.spines[:].set_visible(False)
     return figure
 
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from kernelatoms.report.class_curves import class_curves_figure
-from kernelatoms.report.style import (
+from kernelatoms.report.figures.class_curves import class_curves_figure
+from kernelatoms.report.figures.style import (
     COLOURS,
     MARKERS,
     as_label,

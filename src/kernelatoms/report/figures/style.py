@@ -8,9 +8,9 @@ from matplotlib.colors import to_hex, to_rgb
 from matplotlib.textpath import TextPath
 from matplotlib.ticker import MaxNLocator
 
-from kernelatoms.report.letters import stand_in
+from kernelatoms.report.fonts import stand_in
 from kernelatoms.report.page import Shades
-from kernelatoms.report.shown import Figure
+from kernelatoms.report.figures.style import Figure
 from kernelatoms.report.words import shorten
 
 WIDTH = 5.0
@@ -146,3 +146,13 @@ def as_label(value: Any, longest: int = 18) -> str:
     """
     text = shorten(value, longest).replace("$", r"\$")
     return f" {text}" if text.startswith("_") else text
+
+
+class Figure(matplotlib.figure.Figure):
+    """A figure that notebooks show, whether pyplot has been imported or not."""
+
+    def _repr_png_(self) -> tuple[bytes, dict[str, Any]]:
+        """Return the picture and its width in pixels, for IPython."""
+        file = io.BytesIO()
+        self.savefig(file, format="png", dpi=_DPI)
+        return file.getvalue(), {"width": round(100 * self.get_figwidth())}

@@ -34,7 +34,7 @@ def isolate(text: str) -> str:
 
     Examples
     --------
-    >>> from kernelatoms.report.letters import isolate
+    >>> from kernelatoms.report.fonts import isolate
     >>> isolate("rose"), isolate("ורד") == "ורד"
     ('rose', False)
     """
@@ -46,7 +46,7 @@ def stand_in(text: str) -> str:
 
     Examples
     --------
-    >>> from kernelatoms.report.letters import stand_in
+    >>> from kernelatoms.report.fonts import stand_in
     >>> stand_in("a中"), stand_in("กี")
     ('a—', 'n')
     """

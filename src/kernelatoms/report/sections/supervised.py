@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelatoms import FDDLClassifier, KSADClassifier
-from kernelatoms.report.class_parts import Bars
+from kernelatoms.report.figures.classes import Bars
 from kernelatoms.report.coding import Subject
-from kernelatoms.report.judged import Judgement, Manner, judged_sections, typical_row_picture
+from kernelatoms.report.sections.decisions import Judgement, Manner, judged_sections, typical_row_picture
 from kernelatoms.report.page import Section
 
 Array = NDArray[Any]

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelatoms.report.shown import Figure
-from kernelatoms.report.style import (
+from kernelatoms.report.figures.style import Figure
+from kernelatoms.report.figures.style import (
     COLOURS,
     GREY,
     LABEL_SIZE,

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from kernelatoms.report.figures import show_image
-from kernelatoms.report.shown import Figure
-from kernelatoms.report.style import COLOURS, GREY, PALE, WIDTH, plain_axes
+from kernelatoms.report.figures.images import show_image
+from kernelatoms.report.figures.style import Figure
+from kernelatoms.report.figures.style import COLOURS, GREY, PALE, WIDTH, plain_axes
 
 
 @dataclass(frozen=True)
@@ -87,3 +87,77 @@ def _draw_bars(ax: Any, bars: Bars, colours: Any) -> None:
     ax.set_axisbelow(True)
     ax.locator_params(axis="x", nbins=4)
     ax.tick_params(axis="y", length=0)
+
+
+def confusion_figure(matrix: Any, labels: Sequence[Any]) -> Figure:
+    """Draw a confusion matrix: counts as numbers, coloured by their share of the row.
+
+    Parameters
+    ----------
+    matrix : int array of shape (n_classes, n_classes)
+        How often class i (row) was taken for class j (column).
+    labels : list
+        The classes' names.
+
+    Returns
+    -------
+    Figure
+    """
+    matrix = np.asarray(matrix)
+    n_classes = len(labels)
+    if matrix.shape != (n_classes, n_classes):
+        raise ValueError(
+            f"matrix must be square, with a row for each of the {n_classes} labels, got shape "
+            f"{matrix.shape}."
+        )
+    totals = matrix.sum(axis=1, keepdims=True)
+    shares = matrix / np.where(totals > 0, totals, 1)
+    words = [[f"{count:d}" if count else "" for count in row] for row in matrix.tolist()]
+    return class_matrix_figure(shares, words, labels, "taken for")
+
+
+def class_matrix_figure(
+    shares: Any, words: Sequence[Sequence[str]], labels: Sequence[Any], xlabel: str
+) -> Figure:
+    """Draw a square of true classes (rows) and others (columns), coloured by shares of the row.
+
+    Parameters
+    ----------
+    shares : array of shape (n_classes, n_classes)
+        From 0 to 1.
+    words : list of n_classes lists of n_classes str
+        What stands in every cell, nothing where it is empty.
+    labels : list
+        The classes' names.
+    xlabel : str
+        What the columns are.
+
+    Returns
+    -------
+    Figure
+    """
+    n_classes = len(labels)
+    # Many classes need the room for their cells.
+    longest, size = (18, LABEL_SIZE) if n_classes <= 12 else (12, 8)
+    names = [as_label(label, longest) for label in labels]
+    widest = max(text_width(name, size) for name in names)
+    cell = (WIDTH - 0.7 - widest) / n_classes
+    turned = widest > 0.9 * cell
+    figure = Figure(figsize=(WIDTH, 4.7 + widest * (turned - 1)), layout="constrained")
+    ax = figure.add_subplot()
+    shades = share_colour(np.asarray(shares, np.float64))
+    ax.imshow(np.sqrt(shares), cmap=SHARES, vmin=0, vmax=DARKEST)
+    # A digit is about two thirds as wide as it is high.
+    digits = min(9.0, 72 * cell / (0.75 * max(len(word) for row in words for word in row) or 1))
+    for row, cells in enumerate(words):
+        for column, word in enumerate(cells):
+            if word:
+                ink = ink_on(shades[row, column])
+                ax.text(column, row, word, ha="center", va="center", fontsize=digits, color=ink)
+    ax.set_xticks(range(n_classes), names, rotation=90 if turned else 0)
+    ax.set_yticks(range(n_classes), names)
+    ax.set_xlabel(xlabel, fontsize=11)
+    ax.set_ylabel("true class", fontsize=11)
+    ax.tick_params(length=0, labelsize=size)
+    ax.spines[:].set_visible(False)
+    return figure

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelatoms.report.letters import isolate
+from kernelatoms.report.fonts import isolate
 from kernelatoms.report.words import count_words, percent, shorten
 
 
