@@ -7,14 +7,9 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from kernelatoms.report import (
-    atoms_figure,
-    code_figure,
-    confusion_figure,
-    convergence_figure,
-    images_figure,
-    robustness_figure,
-)
+from kernelatoms.report import atoms_figure, code_figure, convergence_figure, images_figure
+from kernelatoms.report.figures.classes import confusion_figure
+from kernelatoms.report.figures.scores import robustness_figure
 
 SHAPE = (4, 6)
 

@@ -16,9 +16,10 @@ from kernelatoms import (
     atom_numbers,
     sparse_encode,
 )
-from kernelatoms.report import model_sections, render_page
+from kernelatoms.report import model_sections
 from kernelatoms.report.anatomy import dissect
 from kernelatoms.report.coding import code_rows, code_signals
+from kernelatoms.report.page import render_page
 
 KERNEL = {"kernel": "poly", "degree": 2, "gamma": 1, "coef0": 0}
 

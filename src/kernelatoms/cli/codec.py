@@ -342,7 +342,7 @@ def _draw(
     picture: Path, info: Any, original: Path | None, model: Path | None, max_size: int | None
 ) -> None:
     from kernelatoms.files import matrices_to_draw, write_whole
-    from kernelatoms.report import compression_figure, figure_bytes
+    from kernelatoms.report.compression import compression_figure, figure_bytes
 
     drawn = matrices_to_draw(info.path, original, model=model, max_size=max_size)
     figure = compression_figure(

@@ -26,14 +26,13 @@ from kernelatoms.report import (
     atoms_figure,
     code_figure,
     compare_in_words,
-    confusion_figure,
     convergence_figure,
     images_figure,
     mean_and_error,
-    robustness_figure,
-    share_shades,
-    signed_shades,
 )
+from kernelatoms.report.figures.classes import confusion_figure
+from kernelatoms.report.figures.scores import robustness_figure
+from kernelatoms.report.figures.style import share_shades, signed_shades
 
 Array = NDArray[Any]
 

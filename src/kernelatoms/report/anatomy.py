@@ -30,8 +30,8 @@ from kernelatoms import (
     SparseCoder,
     SRCClassifier,
 )
-from kernelatoms.report.page import Shades
 from kernelatoms.report.figures.style import signed_shades
+from kernelatoms.report.page import Shades
 from kernelatoms.report.words import list_words
 
 Array = NDArray[Any]

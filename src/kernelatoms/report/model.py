@@ -13,18 +13,18 @@ import sklearn
 from kernelatoms import ClassDictionaryClassifier, __version__, n_threads
 from kernelatoms.files import check_target
 from kernelatoms.report.anatomy import Anatomy, dissect, make_view
-from kernelatoms.report.sections.codes import atoms_section
-from kernelatoms.report.figures.channels import check_image_shape
-from kernelatoms.report.sections.accuracy import accuracy_section, mistakes_section
 from kernelatoms.report.coding import Subject, code_rows, judge_rows, n_rows_of, time_model
+from kernelatoms.report.figures.channels import check_image_shape
+from kernelatoms.report.origin import RowsOfFile, check_source, origin_words
+from kernelatoms.report.page import Section, Table, write_report
+from kernelatoms.report.sections.accuracy import accuracy_section, mistakes_section
+from kernelatoms.report.sections.atoms import looked_section
+from kernelatoms.report.sections.codes import atoms_section
 from kernelatoms.report.sections.decisions import winners_words
+from kernelatoms.report.sections.scores import accuracy_words, unknown_labels, unknown_words
 from kernelatoms.report.sections.supervised import labelled_sections
 from kernelatoms.report.sections.training import fitted_section, learning_section, measure_map
-from kernelatoms.report.sections.atoms import looked_section
-from kernelatoms.report.page import Section, Table, write_report
 from kernelatoms.report.sections.training_rows import represented_sections
-from kernelatoms.report.origin import RowsOfFile, check_source, origin_words
-from kernelatoms.report.sections.scores import accuracy_words, unknown_labels, unknown_words
 from kernelatoms.report.words import count_words, percent
 
 

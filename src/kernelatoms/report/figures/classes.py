@@ -1,4 +1,4 @@
-"""The figure of a row that is written in atoms: how its classes are judged."""
+"""Figures of classes: confusion matrices, and the classes' parts in the code of a row."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -7,8 +7,21 @@ from typing import Any
 import numpy as np
 
 from kernelatoms.report.figures.images import show_image
-from kernelatoms.report.figures.style import Figure
-from kernelatoms.report.figures.style import COLOURS, GREY, PALE, WIDTH, plain_axes
+from kernelatoms.report.figures.style import (
+    COLOURS,
+    DARKEST,
+    GREY,
+    LABEL_SIZE,
+    PALE,
+    SHARES,
+    WIDTH,
+    Figure,
+    as_label,
+    ink_on,
+    plain_axes,
+    share_colour,
+    text_width,
+)
 
 
 @dataclass(frozen=True)

@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelatoms.report.figures.style import Figure
 from kernelatoms.report.figures.style import (
     COLOURS,
     GREY,
     LABEL_SIZE,
     PALE,
     WIDTH,
+    Figure,
     as_label,
     plain_axes,
     text_width,
@@ -53,7 +53,7 @@ def code_energy_figure(codes: Any, owners: Any, classes: Sequence[Any], own: Any
     Examples
     --------
     >>> from kernelatoms import SRCClassifier
-    >>> from kernelatoms.report import code_energy_figure
+    >>> from kernelatoms.report.figures.code_energies import code_energy_figure
     >>> from sklearn.datasets import load_digits
     >>> X, y = load_digits(return_X_y=True)
     >>> src = SRCClassifier().fit(X[:200], y[:200])

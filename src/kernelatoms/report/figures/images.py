@@ -1,9 +1,4 @@
-"""Figures of dictionaries, codes and results: arrays in, ``matplotlib.figure.Figure`` out.
-
-Every figure is drawn about five inches wide, so that its letters stay readable when a page on a
-phone shrinks it; wide desktop pages put two of them side by side. Only the object interface is
-used: no pyplot, no global state, so that figures can be made in any thread.
-"""
+"""Figures of images: atoms, signals, and a signal with its code."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -13,24 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelatoms.report.figures.channels import as_panel, check_image_shape, panel_shape
-from kernelatoms.report.comparison import mean_and_error
-from kernelatoms.report.figures.style import Figure
 from kernelatoms.report.figures.style import (
     COLOURS,
-    DARKEST,
     GREY,
     LABEL_SIZE,
     PALE,
-    SHARES,
     SIGNED,
     WIDTH,
-    as_label,
-    check_flags,
-    ink_on,
-    line_style,
-    new_plot,
+    Figure,
     plain_axes,
-    share_colour,
     text_width,
 )
 

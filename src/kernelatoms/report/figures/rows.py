@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelatoms.report.figures.images import draw_code, energy_share, show_image
-from kernelatoms.report.figures.style import Figure
 from kernelatoms.report.figures.style import (
     COLOURS,
     GREY,
@@ -20,6 +19,7 @@ from kernelatoms.report.figures.style import (
     PALE,
     SIGNED,
     WIDTH,
+    Figure,
     as_label,
     plain_axes,
     text_width,

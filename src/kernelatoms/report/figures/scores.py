@@ -1,4 +1,14 @@
-HEAD
+"""Figures of scores and objectives: robustness, convergence, scores over numbers of atoms."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from kernelatoms import Sizes
+from kernelatoms.report.comparison import mean_and_error
+from kernelatoms.report.figures.series import series_figure
+from kernelatoms.report.figures.style import Figure, check_flags, line_style, new_plot
 
 
 def robustness_figure(
@@ -83,7 +93,7 @@ def sizes_figure(sizes: Sizes) -> Figure:
     --------
     >>> import numpy as np
     >>> from kernelatoms import KSVD, choose_sizes
-    >>> from kernelatoms.report import sizes_figure
+    >>> from kernelatoms.report.figures.scores import sizes_figure
     >>> X = np.random.default_rng(0).normal(size=(60, 8))
     >>> model = KSVD(random_state=0, max_iter=2)
     >>> sizes = choose_sizes(model, X, n_atoms=(4, 8), n_nonzero_coefs=(1, 2))

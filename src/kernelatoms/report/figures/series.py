@@ -63,7 +63,7 @@ def series_figure(
 
     Examples
     --------
-    >>> from kernelatoms.report import series_figure
+    >>> from kernelatoms.report.figures.series import series_figure
     >>> figure = series_figure(
     ...     {"ours": ([1, 2], [[3.0, 3.1], [4.0, 4.2]])}, {}, {"ours": {1: 2.9, 2: 4.1}},
     ...     xlabel="size", ylabel="seconds",
@@ -265,7 +265,7 @@ def dots_figure(
 
     Examples
     --------
-    >>> from kernelatoms.report import dots_figure
+    >>> from kernelatoms.report.figures.series import dots_figure
     >>> figure = dots_figure(
     ...     {"ours": {"faces": [96.0, 97.0]}, "theirs": {"faces": [95.0]}},
     ...     {"theirs": {"faces": 94.2}}, xlabel="accuracy, %",

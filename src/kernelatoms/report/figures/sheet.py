@@ -14,8 +14,16 @@ from numpy.typing import NDArray
 
 from kernelatoms.report.figures.channels import as_panel, panel_shape
 from kernelatoms.report.figures.rows import outline
-from kernelatoms.report.figures.style import Figure
-from kernelatoms.report.figures.style import COLOURS, GREY, PALE, SIGNED, WIDTH, as_label, text_width
+from kernelatoms.report.figures.style import (
+    COLOURS,
+    GREY,
+    PALE,
+    SIGNED,
+    WIDTH,
+    Figure,
+    as_label,
+    text_width,
+)
 
 Array = NDArray[Any]
 

@@ -1,7 +1,9 @@
-"""What all figures share: width, colours, plain axes, labels that fit and mean what they say."""
+"""What all figures share: the class, width, colours, plain axes, labels."""
 
+import io
 from typing import Any
 
+import matplotlib.figure
 import numpy as np
 from matplotlib import colormaps
 from matplotlib.colors import to_hex, to_rgb
@@ -10,7 +12,6 @@ from matplotlib.ticker import MaxNLocator
 
 from kernelatoms.report.fonts import stand_in
 from kernelatoms.report.page import Shades
-from kernelatoms.report.figures.style import Figure
 from kernelatoms.report.words import shorten
 
 WIDTH = 5.0
@@ -25,6 +26,18 @@ SIGNED = "RdBu_r"
 # The square root keeps small shares visible beside a full diagonal.
 SHARES, DARKEST = "Blues", 1.15
 GREY, PALE = "#5b6470", "#dfe3e8"
+# Two dots per pixel at a width of five inches.
+_NOTEBOOK_DPI = 144
+
+
+class Figure(matplotlib.figure.Figure):
+    """A matplotlib figure made without pyplot that notebooks show as the last line of a cell."""
+
+    def _repr_png_(self) -> tuple[bytes, dict[str, Any]]:
+        """Return the picture and its width in pixels, for IPython."""
+        file = io.BytesIO()
+        self.savefig(file, format="png", dpi=_NOTEBOOK_DPI)
+        return file.getvalue(), {"width": round(100 * self.get_figwidth())}
 
 
 def check_flags(**flags: Any) -> None:
@@ -108,7 +121,7 @@ def signed_shades(title: str) -> Shades:
 
     Examples
     --------
-    >>> from kernelatoms.report import signed_shades
+    >>> from kernelatoms.report.figures.style import signed_shades
     >>> [name for name, _ in signed_shades("Of the largest value:").steps]
     ['-1', '-0.5', '0', '0.5', '1']
     """
@@ -130,7 +143,7 @@ def share_shades(title: str) -> Shades:
 
     Examples
     --------
-    >>> from kernelatoms.report import share_shades
+    >>> from kernelatoms.report.figures.style import share_shades
     >>> share_shades("Of a true class's rows:").steps[-1][0]
     '100%'
     """
@@ -146,13 +159,3 @@ def as_label(value: Any, longest: int = 18) -> str:
     """
     text = shorten(value, longest).replace("$", r"\$")
     return f" {text}" if text.startswith("_") else text
-
-
-class Figure(matplotlib.figure.Figure):
-    """A figure that notebooks show, whether pyplot has been imported or not."""
-
-    def _repr_png_(self) -> tuple[bytes, dict[str, Any]]:
-        """Return the picture and its width in pixels, for IPython."""
-        file = io.BytesIO()
-        self.savefig(file, format="png", dpi=_DPI)
-        return file.getvalue(), {"width": round(100 * self.get_figwidth())}

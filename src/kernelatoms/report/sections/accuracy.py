@@ -15,11 +15,13 @@ from kernelatoms.report.coding import (
     code_signals,
     take_rows,
 )
-from kernelatoms.report.figures.rows import pair_figure
+from kernelatoms.report.figures.classes import confusion_figure
 from kernelatoms.report.figures.distributions import own_and_other_figure
-from kernelatoms.report.figures.images import confusion_figure
-from kernelatoms.report.page import Fold, Picture, Section, Table
+from kernelatoms.report.figures.rows import pair_figure
+from kernelatoms.report.figures.style import as_label, share_shades
 from kernelatoms.report.origin import caution_words
+from kernelatoms.report.page import Fold, Picture, Section, Table
+from kernelatoms.report.sections.accuracy import weights_pictures
 from kernelatoms.report.sections.scores import (
     LONGEST_LIST,
     accuracy_words,
@@ -30,8 +32,6 @@ from kernelatoms.report.sections.scores import (
     unknown_labels,
     unknown_words,
 )
-from kernelatoms.report.figures.style import as_label, share_shades
-from kernelatoms.report.sections.accuracy import weights_pictures
 from kernelatoms.report.words import count_words, label_words, list_words, percent, shorten
 
 Array = NDArray[Any]

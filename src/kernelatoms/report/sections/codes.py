@@ -8,12 +8,12 @@ from numpy.typing import NDArray
 from kernelatoms.report.anatomy import View
 from kernelatoms.report.coding import Coded, Subject, code_signals, take_rows
 from kernelatoms.report.contact_sheet import upright
-from kernelatoms.report.figures.rows import coded_row_figure, curves_figure, heat_figure
 from kernelatoms.report.figures.distributions import shares_figure, usage_figure
 from kernelatoms.report.figures.images import atoms_figure, coded_image_figure
-from kernelatoms.report.sections.supervised import codes_words
-from kernelatoms.report.page import Picture, Section
+from kernelatoms.report.figures.rows import coded_row_figure, curves_figure, heat_figure
 from kernelatoms.report.figures.style import as_label
+from kernelatoms.report.page import Picture, Section
+from kernelatoms.report.sections.supervised import codes_words
 from kernelatoms.report.words import count_words, label_words, percent
 
 Array = NDArray[Any]

@@ -11,17 +11,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelatoms import Explanation
+from kernelatoms.report.coding import Judged, Subject, take_rows
 from kernelatoms.report.figures.classes import Bars, class_parts_figure
+from kernelatoms.report.figures.style import as_label
+from kernelatoms.report.page import Picture, Section, Table
 from kernelatoms.report.sections.accuracy import (
     answers_section,
     mistakes_folds,
     own_and_other_picture,
+    weights_pictures,
     with_more,
 )
-from kernelatoms.report.coding import Judged, Subject, take_rows
-from kernelatoms.report.page import Picture, Section, Table
-from kernelatoms.report.figures.style import as_label
-from kernelatoms.report.sections.accuracy import weights_pictures
 from kernelatoms.report.words import count_words, label_words, percent, shorten
 
 Array = NDArray[Any]

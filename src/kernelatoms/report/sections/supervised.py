@@ -6,10 +6,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelatoms import FDDLClassifier, KSADClassifier
-from kernelatoms.report.figures.classes import Bars
 from kernelatoms.report.coding import Subject
-from kernelatoms.report.sections.decisions import Judgement, Manner, judged_sections, typical_row_picture
+from kernelatoms.report.figures.classes import Bars
 from kernelatoms.report.page import Section
+from kernelatoms.report.sections.decisions import (
+    Judgement,
+    Manner,
+    judged_sections,
+    typical_row_picture,
+)
 
 Array = NDArray[Any]
 

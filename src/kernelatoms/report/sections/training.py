@@ -9,9 +9,9 @@ from kernelatoms import KernelLinearizer, nystrom_error
 from kernelatoms.report.anatomy import Anatomy
 from kernelatoms.report.coding import Subject, n_rows_of, spread, take_rows
 from kernelatoms.report.figures.distributions import progress_figure, spectrum_figure
-from kernelatoms.report.sections.supervised import labelled_sizes, objective_words
-from kernelatoms.report.page import Fold, Picture, Section, Table
 from kernelatoms.report.origin import left_out_words
+from kernelatoms.report.page import Fold, Picture, Section, Table
+from kernelatoms.report.sections.supervised import labelled_sizes, objective_words
 from kernelatoms.report.words import count_words, labels_words, percent, settings_in_words
 
 # A learner stops when this many passes together gain no more than its tol.

@@ -5,10 +5,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelatoms.report.figures.classes import Bars
 from kernelatoms.report.coding import Subject
-from kernelatoms.report.sections.decisions import Judgement, Manner, judged_sections, typical_row_picture
+from kernelatoms.report.figures.classes import Bars
 from kernelatoms.report.page import Section
+from kernelatoms.report.sections.decisions import (
+    Judgement,
+    Manner,
+    judged_sections,
+    typical_row_picture,
+)
 from kernelatoms.similarity import LinearKernel
 
 Array = NDArray[Any]
