@@ -9,9 +9,10 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from kernelatoms import AtomNumbers, atom_numbers, atom_preimages
-from kernelatoms.report.anatomy import Anatomy, View, dissect, make_view
+from kernelatoms.report.anatomy import Anatomy, dissect
 from kernelatoms.report.figures.channels import check_image_shape
 from kernelatoms.report.figures.sheet import Cell, sheet_figure
+from kernelatoms.report.view import View, make_view
 from kernelatoms.report.words import shorten
 
 Array = NDArray[Any]

@@ -3,8 +3,8 @@
 - ``training``: what was fitted, how learning went, the kernel map.
 - ``codes``: what dictionaries are made of, and how rows are coded over them.
 - ``atoms``: a contact sheet with the numbers of single atoms.
-- ``accuracy``: accuracy, confusions, residuals by class, mistakes; ``scores``: its words and tables.
-- ``decisions``: the same for classifiers with ``predict_proba`` and ``explain``, by kind:
-  ``training_rows`` (training rows as dictionary) and ``supervised`` (one dictionary, learned with
-  the labels).
+- ``accuracy``: accuracy, confusions, mistakes, the weight of codes; ``scores``: words and tables.
+- ``class_dictionaries``: residuals by class, mistakes under two dictionaries.
+- ``decisions``: classifiers with ``predict_proba`` and ``explain``, by kind: ``training_rows``
+  (training rows as dictionary) and ``supervised`` (one dictionary, learned with the labels).
 """

@@ -1,27 +1,19 @@
-"""Sections on a classifier's answers: accuracy, confusion, residuals by class, mistakes."""
+"""How good a classifier's answers are: accuracy, confusions, mistakes, the weight of codes."""
 
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from kernelatoms.report.anatomy import View
-from kernelatoms.report.coding import (
-    Answers,
-    Coded,
-    Subject,
-    code_signals,
-    take_rows,
-)
-from kernelatoms.report.figures.classes import confusion_figure
+from kernelatoms.report.coding import Answers, Subject, code_weights
+from kernelatoms.report.figures.classes import class_matrix_figure, confusion_figure
+from kernelatoms.report.figures.code_energies import code_energy_figure
 from kernelatoms.report.figures.distributions import own_and_other_figure
-from kernelatoms.report.figures.rows import pair_figure
-from kernelatoms.report.figures.style import as_label, share_shades
+from kernelatoms.report.figures.style import share_shades
 from kernelatoms.report.origin import caution_words
 from kernelatoms.report.page import Fold, Picture, Section, Table
-from kernelatoms.report.sections.accuracy import weights_pictures
 from kernelatoms.report.sections.scores import (
     LONGEST_LIST,
     accuracy_words,
@@ -32,33 +24,13 @@ from kernelatoms.report.sections.scores import (
     unknown_labels,
     unknown_words,
 )
-from kernelatoms.report.words import count_words, label_words, list_words, percent, shorten
+from kernelatoms.report.words import count_words, label_words, percent, shorten
 
 Array = NDArray[Any]
 
 _CLASSES_IN_A_MATRIX = 20
 _ROWS_SHOWN = 6
-# Of more than so many named features, the few that matter most are drawn.
-_MANY_NAMES, _NAMES_SHOWN = 15, 12
-
-
-def accuracy_section(subject: Subject, coded: Coded) -> Section:
-    """Say how many answers are right; show confusions, and residuals by class."""
-    section = answers_section(subject, coded)
-    residuals = _residuals_picture(subject.anatomy.classes, coded)
-    if residuals is not None:
-        words = (
-            "A row belongs to the class whose dictionary leaves the least of it; the further the "
-            "two boxes of a class lie apart, the safer its answers."
-        )
-        section = with_more(section, words, residuals)
-    return with_more(section, "", *weights_pictures(subject))
-
-
-def with_more(section: Section, words: str, *pictures: Picture) -> Section:
-    """Return a section with further words and pictures at the end of its own."""
-    text = f"{section.text}\n\n{words}" if words else section.text
-    return replace(section, text=text, pictures=[*section.pictures, *pictures])
+_ATOMS_IN_A_LINE = 600
 
 
 def answers_section(subject: Subject, answers: Answers) -> Section:
@@ -85,16 +57,10 @@ def answers_section(subject: Subject, answers: Answers) -> Section:
     return Section("Accuracy", "\n\n".join(words), table, pictures, folds)
 
 
-def _residuals_picture(classes: list[Any], coded: Coded) -> Picture | None:
-    """Draw for every class what its own dictionary leaves of its rows, and what the best other."""
-    shares = Answers(
-        coded.chosen,
-        np.where(coded.energy > 0, coded.truth, -1),
-        coded.share(coded.own),
-        coded.share(coded.other),
-    )
-    what = "share of a row's energy left over"
-    return own_and_other_picture(classes, shares, "left over", "dictionary", what)
+def with_more(section: Section, words: str, *pictures: Picture) -> Section:
+    """Return a section with further words and pictures at the end of its own."""
+    text = f"{section.text}\n\n{words}" if words else section.text
+    return replace(section, text=text, pictures=[*section.pictures, *pictures])
 
 
 def own_and_other_picture(
@@ -129,117 +95,86 @@ def own_and_other_picture(
     return Picture(figure, f"{words} {key}", f"Shares {verb}, by true class. {words}")
 
 
-def mistakes_section(subject: Subject, coded: Coded) -> Section | None:
-    """Show the mistakes with the largest margin, or the closest calls if there are none."""
-    known = coded.truth >= 0
-    if not known.any():
+@dataclass(frozen=True)
+class Ranking:
+    """How mistakes are ranked: by a number of the true class and the best other one, per row.
+
+    ``margin`` is how much better the true class does; ``words`` says what is subtracted from what,
+    ``closest`` which rows come first if there are no mistakes. ``columns`` names both numbers.
+    """
+
+    own: Array
+    other: Array
+    margin: Array
+    words: str
+    closest: str
+    columns: Sequence[str]
+    caption: str
+
+
+def mistakes_section(
+    subject: Subject,
+    answers: Answers,
+    ranking: Ranking,
+    draw: Callable[[int], tuple[int, Picture]],
+) -> Section | None:
+    """Show the mistakes with the largest margin, or the closest calls if there are none.
+
+    ``draw`` returns a row's best class beside the true one, and its picture.
+    """
+    known, margin = np.flatnonzero(answers.truth >= 0), ranking.margin
+    wrong = known[answers.chosen[known] != answers.truth[known]]
+    ranked = wrong if len(wrong) else known[np.isfinite(margin[known])]
+    ranked = ranked[np.argsort(np.nan_to_num(margin[ranked]), kind="stable")]
+    shown = ranked[:_ROWS_SHOWN].tolist()
+    if not shown:
         return None
-    own, other = (np.nan_to_num(coded.share(part)) for part in (coded.own, coded.other))
-    wrong = np.flatnonzero(known & (coded.chosen != coded.truth))
-    if len(wrong):
-        wrong = wrong[np.argsort(other[wrong] - own[wrong], kind="stable")]
-        rows = wrong[:_ROWS_SHOWN]
-        title = "Worst mistakes"
-        margin_words = "what the row's own dictionary leaves over, less what the chosen one does"
-        if len(wrong) == 1:
-            text = "The only mistake."
-        elif len(rows) == len(wrong):
-            text = f"All {len(wrong)} mistakes, the largest margin first: {margin_words}."
-        else:
-            text = (
-                f"The {len(rows)} of {len(wrong):,} mistakes with the largest margin: "
-                f"{margin_words}."
-            )
-    else:
-        candidates = np.flatnonzero(known & (coded.energy > 0))
-        margin = other[candidates] - own[candidates]
-        rows = candidates[np.argsort(margin, kind="stable")[:_ROWS_SHOWN]]
-        if not len(rows):
-            return None
-        title = "Closest calls"
+    title, answer = "Worst mistakes", "taken for"
+    if not len(wrong):
+        title, answer = "Closest calls", "next best"
         text = (
             "There are no mistakes among rows with labels that the model knows. These came "
-            "closest: the best other dictionary leaves the least more over than the row's own."
+            f"closest: {ranking.closest}."
         )
-    cases = [_make_case(subject, coded, int(row)) for row in rows]
-    answer = "taken for" if len(wrong) else "next best"
-    table = Table(
-        ["row", "true class", answer, "left by true", "left by other"],
-        [case[0] for case in cases],
-        "Rows are counted from 0, as in the file; shares are of the row's energy, where the model "
-        "codes it.",
-    )
-    pictures = [case[1] for case in cases]
-    folds = mistakes_folds(subject, coded, wrong, own, other, table) if len(wrong) else []
-    return Section(title, text, table, pictures, folds)
-
-
-def mistakes_folds(
-    subject: Subject, answers: Answers, wrong: Array, own: Array, other: Array, shown: Table
-) -> list[Fold]:
-    """Return all mistakes, the worst first, where a table shows but some of them."""
-    if len(wrong) <= len(shown.rows):
-        return []
-    classes, rows = subject.anatomy.classes, []
-    for row in wrong[:LONGEST_LIST].tolist():
-        names = [shorten(classes[c]) for c in (answers.truth[row], answers.chosen[row])]
-        rows.append([subject.source.name(row), *names, percent(own[row]), percent(other[row])])
-    title = first_of(len(rows), len(wrong), "mistake")
-    return [Fold(f"{title}, the worst first", Table(shown.header, rows))]
-
-
-def _make_case(subject: Subject, coded: Coded, row: int) -> tuple[list[str], Picture]:
-    """Return a line of the table and a picture for one row under its own and a rival dictionary."""
-    anatomy = subject.anatomy
-    seen = anatomy.see(take_rows(subject.X, [row]))
-    signal = anatomy.enter(seen)
-    own, chosen = int(coded.truth[row]), int(coded.chosen[row])
-    codes, left_by = code_signals(anatomy, signal)
-    residuals = left_by[0]
-    residuals[own] = np.inf
-    rival = chosen if chosen != own else int(residuals.argmin())
-    role = "answer" if chosen == rival else "next best"
-    energy = float(coded.energy[row])
-    left = (float(coded.own[row]), float(coded.other[row]))
-    shares = [percent(part / energy) if energy > 0 else "nothing" for part in left]
-    names = [label_words(anatomy.classes[c]) for c in (own, rival)]
-    headings = [
-        f"{as_label(anatomy.classes[c])}\n{what}: {share} left"
-        for c, what, share in zip((own, rival), ("true", role), shares, strict=True)
+    elif len(wrong) == 1:
+        text = "The only mistake."
+    elif len(shown) == len(wrong):
+        text = f"All {len(wrong)} mistakes, the largest margin first: {ranking.words}."
+    else:
+        text = (
+            f"The {len(shown)} of {len(wrong):,} mistakes with the largest margin: {ranking.words}."
+        )
+    drawn = [draw(row) for row in shown]
+    lines = [
+        _mistake(subject, answers, ranking, row, rival)
+        for row, (rival, _) in zip(shown, drawn, strict=True)
     ]
-    dense = [codes[c].toarray()[0] for c in (own, rival)]
-    sums = [
-        anatomy.learners[c].inverse_transform(dense[i][None])[0] for i, c in enumerate((own, rival))
-    ]
-    figure, which = _draw_pair(subject.view, seen, headings, np.array(sums), dense)
-    verb, name = "taken for" if chosen == rival else "next best", subject.source.name(row)
-    caption = (
-        f"Row {name}: its own class, {names[0]}, leaves {shares[0]}; {verb} {names[1]}, which "
-        f"leaves {shares[1]}.{which}"
-    )
-    alt = f"Row {name}: its sums of atoms and its codes over {list_words(names)}."
-    line = [name, *(shorten(anatomy.classes[c]) for c in (own, rival)), *shares]
-    shades = None if subject.view is None else subject.view.shades("the row's")
-    return line, Picture(figure, caption, alt, shades)
+    header = ["row", "true class", answer, *ranking.columns]
+    table = Table(header, lines, f"Rows are counted from 0, as in the file; {ranking.caption}")
+    folds = []
+    if len(wrong) > len(shown):
+        rows = [
+            _mistake(subject, answers, ranking, row, answers.chosen[row])
+            for row in ranked[:LONGEST_LIST].tolist()
+        ]
+        summary = f"{first_of(len(rows), len(wrong), 'mistake')}, the worst first"
+        folds.append(Fold(summary, Table(header, rows)))
+    return Section(title, text, table, [picture for _, picture in drawn], folds)
 
 
-def _draw_pair(
-    view: View | None, seen: Any, headings: list[str], sums: Array, codes: list[Array]
-) -> tuple[Figure, str]:
-    """Return the picture of a row under two dictionaries, and words for what it leaves out."""
-    if view is None:
-        return pair_figure(None, dict.fromkeys(headings), codes), ""
-    row, (first, second) = view.rows(seen)[0], view.atoms(sums)
-    names, which = view.feature_names, ""
-    if view.image_shape is None and names is not None and len(names) > _MANY_NAMES:
-        apart = np.argsort(-np.abs(first - second), kind="stable")[:_NAMES_SHOWN]
-        apart.sort()
-        row, first, second = row[apart], first[apart], second[apart]
-        names = [names[i] for i in apart]
-        which = f" Drawn: the {_NAMES_SHOWN} features on which the two sums differ most."
-    drawn = dict(zip(headings, (first, second), strict=True))
-    figure = pair_figure(row, drawn, codes, image_shape=view.image_shape, feature_names=names)
-    return figure, which
+def _mistake(
+    subject: Subject, answers: Answers, ranking: Ranking, row: int, rival: int
+) -> list[str]:
+    """Return a line of the table of mistakes."""
+    classes = subject.anatomy.classes
+    names = [shorten(classes[c]) for c in (answers.truth[row], rival)]
+    shares = [share_words(float(part[row])) for part in (ranking.own, ranking.other)]
+    return [subject.source.name(row), *names, *shares]
+
+
+def share_words(share: float) -> str:
+    """Return a share in words; there is none of a row without energy."""
+    return "nothing" if np.isnan(share) else percent(share)
 
 
 def weights_pictures(subject: Subject) -> list[Picture]:

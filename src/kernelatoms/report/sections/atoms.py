@@ -20,7 +20,7 @@ _ONE_PICTURE = 10
 _TOLD = 3
 
 
-def looked_section(subject: Subject) -> Section:
+def single_atoms_section(subject: Subject) -> Section:
     """Show the atoms that carry most with their numbers, and say what these are."""
     n_rows = 0 if subject.X is None else n_rows_of(subject.X)
     numbers = _measure(subject)

@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelatoms.report.anatomy import View
 from kernelatoms.report.coding import Coded, Subject, code_signals, take_rows
 from kernelatoms.report.contact_sheet import upright
 from kernelatoms.report.figures.distributions import shares_figure, usage_figure
@@ -14,6 +13,7 @@ from kernelatoms.report.figures.rows import coded_row_figure, curves_figure, hea
 from kernelatoms.report.figures.style import as_label
 from kernelatoms.report.page import Picture, Section
 from kernelatoms.report.sections.supervised import codes_words
+from kernelatoms.report.view import View
 from kernelatoms.report.words import count_words, label_words, percent
 
 Array = NDArray[Any]
@@ -34,9 +34,9 @@ def atoms_section(subject: Subject) -> Section:
             if subject.anatomy.row_atoms
             else "An atom's sign is free: its largest value is shown as positive"
         )
+        what = "dictionary is" if subject.anatomy.supervised else "dictionaries are"
         words.append(
-            f"What the {'dictionary is' if subject.anatomy.labelled else 'dictionaries are'} made "
-            f"of. {kind}, and every atom has a scale of its own. {view.units}"
+            f"What the {what} made of. {kind}, and every atom has a scale of its own. {view.units}"
         )
         pictures.append(_atoms_picture(subject, view))
     if coded is not None:
@@ -115,7 +115,7 @@ def _codes(subject: Subject, coded: Coded) -> tuple[str, list[Picture]]:
             " Here each row is coded once, over the atoms of all classes together; a class leaves "
             "over what its own part of that code misses, and the one that leaves the least counts."
         )
-    elif subject.anatomy.labelled:
+    elif subject.anatomy.supervised:
         text += codes_words(subject.anatomy.last)
     elif subject.anatomy.is_classifier:
         text += " Here each row is coded over the dictionary that leaves the least of it."
@@ -164,12 +164,12 @@ def _usage_picture(coded: Coded, classes: list[Any], jointly: bool) -> Picture:
 def _example(subject: Subject, view: View, coded: Coded, row: int) -> Picture:
     anatomy = subject.anatomy
     learner = anatomy.learners[coded.chosen[row]]
-    seen = anatomy.see(take_rows(subject.X, [row]))
-    codes, _ = code_signals(anatomy, anatomy.enter(seen))
+    before = anatomy.before_map(take_rows(subject.X, [row]))
+    codes, _ = code_signals(anatomy, anatomy.after_map(before))
     code = codes[coded.chosen[row]].toarray()[0]
     used = np.flatnonzero(code)
     shown = used[np.argsort(-np.abs(code[used]), kind="stable")][:_ATOMS_OF_A_CODE]
-    signal = view.rows(seen)[0]
+    signal = view.rows(before)[0]
     approximation = view.atoms(learner.inverse_transform(code[None]))[0]
     atoms = dict(zip(shown.tolist(), view.atoms(learner.components_[shown]), strict=True))
     if view.image_shape is not None:
@@ -184,7 +184,7 @@ def _example(subject: Subject, view: View, coded: Coded, row: int) -> Picture:
         figure = coded_row_figure(signal, approximation, code, atoms, view.feature_names)
     share = percent(coded.least[row] / coded.energy[row])
     name = ""
-    if anatomy.is_classifier and not anatomy.labelled:
+    if anatomy.is_classifier and not anatomy.supervised:
         name = f" of class {label_words(anatomy.classes[coded.chosen[row]])}"
     caption = (
         f"Row {subject.source.name(row)}, a typical one (rows are counted from 0): the "

@@ -9,25 +9,15 @@ from kernelatoms import FDDLClassifier, KSADClassifier
 from kernelatoms.report.coding import Subject
 from kernelatoms.report.figures.classes import Bars
 from kernelatoms.report.page import Section
-from kernelatoms.report.sections.decisions import (
-    Judgement,
-    Manner,
-    judged_sections,
-    typical_row_picture,
-)
+from kernelatoms.report.sections.decisions import Decision, DecisionKind, decision_sections
 
 Array = NDArray[Any]
 
 
-def labelled_sections(subject: Subject) -> list[Section | None]:
+def supervised_sections(subject: Subject) -> list[Section | None]:
     """Return how codes decide, and how good the answers are."""
-    judged, last = subject.judged, subject.anatomy.last
-    if judged is None:
-        return []
-    manner = _manner(last)
-    picture = typical_row_picture(subject, judged, manner)
-    decision = Section("Decision", _decision_words(last), pictures=[picture])
-    return [decision, *judged_sections(subject, judged, manner)]
+    last = subject.anatomy.last
+    return decision_sections(subject, "Decision", _decision_words(last), _kind(last))
 
 
 def codes_words(last: Any) -> str:
@@ -58,7 +48,7 @@ def objective_words(last: Any) -> str:
     )
 
 
-def labelled_sizes(last: Any) -> list[list[str]]:
+def supervised_sizes(last: Any) -> list[list[str]]:
     """Return what codes and terms of the objective weigh, as lines of a table."""
     if isinstance(last, FDDLClassifier):
         return [
@@ -113,11 +103,11 @@ def _decision_words(last: Any) -> str:
     )
 
 
-def _manner(last: Any) -> Manner:
+def _kind(last: Any) -> DecisionKind:
     fisher, votes = isinstance(last, FDDLClassifier), isinstance(last, KSADClassifier)
 
-    def bars(judgement: Judgement) -> list[Bars]:
-        why = judgement.why
+    def bars(decision: Decision) -> list[Bars]:
+        why = decision.why
         first = Bars("share of the code's energy", why.code_energies(), are_shares=True)
         if _is_local(last) and why.residuals is not None and why.energy:
             # The code is over the answer's atoms alone: what the other classes leave says more.
@@ -127,8 +117,8 @@ def _manner(last: Any) -> Manner:
         name = "share of the fit" if fisher else "score"
         return [first, Bars(name, why.scores, are_shares=fisher)]
 
-    def sums(judgement: Judgement) -> dict[str, Array]:
-        why = judgement.why
+    def sums(decision: Decision) -> dict[str, Array]:
+        why = decision.why
         return {"its atoms' sum": np.asarray(why.coefficients @ last.components_[why.atoms])}
 
     shares = "Shares of classes are the probabilities nearest to the scores"
@@ -142,4 +132,4 @@ def _manner(last: Any) -> Manner:
             "The share of a class is that of its votes among the nearest training rows, the first "
             "of a class counted a little more"
         )
-    return Manner(shares, "atom", last.components_, bars, sums)
+    return DecisionKind(shares, "atom", last.components_, bars, sums)

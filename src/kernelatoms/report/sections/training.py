@@ -11,7 +11,7 @@ from kernelatoms.report.coding import Subject, n_rows_of, spread, take_rows
 from kernelatoms.report.figures.distributions import progress_figure, spectrum_figure
 from kernelatoms.report.origin import left_out_words
 from kernelatoms.report.page import Fold, Picture, Section, Table
-from kernelatoms.report.sections.supervised import labelled_sizes, objective_words
+from kernelatoms.report.sections.supervised import objective_words, supervised_sizes
 from kernelatoms.report.words import count_words, labels_words, percent, settings_in_words
 
 # A learner stops when this many passes together gain no more than its tol.
@@ -70,11 +70,11 @@ def _sizes(subject: Subject) -> list[list[str]]:
     if anatomy.keeps_rows:
         rows += _kept_sizes(anatomy.last)
     if anatomy.learners:
-        if anatomy.labelled:
+        if anatomy.supervised:
             rows.append(["atoms", f"{anatomy.last.n_atoms_:,}"])
         rows.append([f"atoms{each}", _span([len(atoms) for _, atoms in anatomy.atoms_by_class])])
-        if anatomy.labelled:
-            rows += labelled_sizes(anatomy.last)
+        if anatomy.supervised:
+            rows += supervised_sizes(anatomy.last)
         elif hasattr(anatomy.learners[0], "l1_weight_"):
             weights = [learner.l1_weight_ for learner in anatomy.learners]
             rows.append(["weight of the l1 penalty", f"{max(weights):.4g}"])
@@ -154,7 +154,7 @@ def _convergence(anatomy: Anatomy) -> tuple[str, list[Picture]]:
     )
     if hasattr(learners[0], "l1_weight_"):
         penalty = ", plus the weighed penalty on the size of their coefficients"
-    if anatomy.labelled:
+    if anatomy.supervised:
         penalty = objective_words(anatomy.last)
     text = (
         f"The objective is the squared error of the training rows' codes{penalty}{together}: what "
@@ -240,22 +240,22 @@ def measure_map(anatomy: Anatomy, X: Any) -> str | None:
     if linearizer is None:
         return None
     chosen = spread(n_rows, _NYSTROM_ROWS)
-    seen = anatomy.see(take_rows(X, chosen))
+    before = anatomy.before_map(take_rows(X, chosen))
     if isinstance(linearizer.kernel, str) and linearizer.kernel == "precomputed":
         # Only k(train, train) tells the kernel between rows; k(new, train) does not.
-        matrix = np.asarray(seen)
+        matrix = np.asarray(before)
         if matrix.shape[0] != matrix.shape[1] or not np.allclose(matrix, matrix.T):
             return None
     else:
         # What the kernel is of rows with missing values is an estimate itself.
-        seen = seen[~np.isnan(np.asarray(seen)).any(axis=1)]
-    if not len(seen):
+        before = before[~np.isnan(np.asarray(before)).any(axis=1)]
+    if not len(before):
         return None
-    error = nystrom_error(linearizer, seen)
+    error = nystrom_error(linearizer, before)
     which = f"all {n_rows:,} rows"
-    if len(seen) < n_rows:
-        which = f"{len(seen):,} of the {n_rows:,} rows, evenly spread"
-        which += " and complete" * (len(seen) < len(chosen))
+    if len(before) < n_rows:
+        which = f"{len(before):,} of the {n_rows:,} rows, evenly spread"
+        which += " and complete" * (len(before) < len(chosen))
     return (
         f"On {which}, inner products of virtual samples differ from the kernel matrix by "
         f"{percent(error)} of its Frobenius norm."
