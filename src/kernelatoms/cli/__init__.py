@@ -14,13 +14,10 @@
   ``applying``: a model file and a data file, opened together.
 - ``signals``: ``kernelatoms decode`` and ``denoise``.
 - ``explaining``: ``kernelatoms explain``.
-- ``look``: ``kernelatoms info``, ``report`` and ``datasets``;
-  ``page_facts``: what a report says of files.
+- ``look``: ``kernelatoms info``, ``report`` and ``datasets``.
 - ``codec``: ``kernelatoms compress``, ``decompress``, ``inspect`` and ``codec fit``.
 - ``reproduce``: ``kernelatoms reproduce``.
-- ``demo``: ``kernelatoms demo``.
-- ``digits``: the demo's study: learn, corrupt, classify, measure.
-- ``digits_page``: the study's table and report.
+- ``demo``: ``kernelatoms demo``; ``digits``: its study and its page.
 
 What takes long to import (scikit-learn, matplotlib, numba) is imported by the functions that use
 it: ``kernelatoms --help`` answers at once.

@@ -22,7 +22,6 @@ from kernelatoms.cli.options import (
     Trust,
     works_on_device,
 )
-from kernelatoms.cli.page_facts import share_learned
 from kernelatoms.cli.speaking import (
     note,
     print_json,
@@ -159,7 +158,7 @@ def _judged(
 
 def _learned_from(record: Any, X: Any, table: Any, label: str) -> float:
     """Return the share of the labelled rows that the model learned from, as far as is known."""
-    from kernelatoms.files import read_labels
+    from kernelatoms.files import ROW_MARKS, learned_share, read_labels
 
-    y, kept = read_labels(table, label)
-    return share_learned(record, X[kept], y) or 0.0
+    _, kept = read_labels(table, label)
+    return learned_share(X[kept], record.data.get(ROW_MARKS)) or 0.0

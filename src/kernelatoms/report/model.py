@@ -79,7 +79,7 @@ def write_model_report(
     path = check_target(path)
     subject, sections = _report(model, X, y, **options)
     heading = title if title is not None else _heading(subject.anatomy)
-    return write_report(path, heading, sections, lead=_lead(subject), footer=_footer())
+    return write_report(path, heading, sections, lead=_lead(subject), footer=footer())
 
 
 def model_sections(
@@ -296,7 +296,8 @@ def _finding(subject: Subject) -> str:
     return subject.map_error or ""
 
 
-def _footer() -> str:
+def footer() -> str:
+    """Return what made a page, and when."""
     return (
         f"Made by kernelatoms {__version__} on {datetime.now():%Y-%m-%d}, with scikit-learn "
         f"{sklearn.__version__}, numpy {np.__version__} and Python {platform.python_version()}."

@@ -1,14 +1,17 @@
-"""Figures of scores and objectives: robustness, convergence, scores over numbers of atoms."""
+"""Figures of scores and objectives: robustness, convergence, scores over sizes."""
 
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from matplotlib.ticker import NullFormatter
 
 from kernelatoms import Sizes
 from kernelatoms.report.comparison import mean_and_error
-from kernelatoms.report.figures.series import series_figure
 from kernelatoms.report.figures.style import Figure, check_flags, line_style, new_plot
+
+# Numbers of atoms that spread further than this are crowded at one end of a linear axis.
+_WIDE = 40
 
 
 def robustness_figure(
@@ -32,13 +35,12 @@ def robustness_figure(
     levels = np.asarray(levels, np.float64)
     figure, ax = new_plot(xlabel, ylabel)
     for i, (name, values) in enumerate(scores.items()):
-        mean, error = mean_and_error(values)
-        if mean.shape != levels.shape:
+        if np.shape(values)[1:] != levels.shape:
             raise ValueError(
                 f"scores[{name!r}] must have one column for each of the {len(levels)} levels, got "
                 f"shape {np.shape(values)}."
             )
-        ax.errorbar(levels, mean, yerr=error, label=name, capsize=3, **line_style(i))
+        _draw_scores(ax, levels, values, name, i)
     ax.set_ylim(0, 1.02)
     ax.yaxis.set_major_formatter(lambda value, _: f"{100 * value:.0f}%")
     ax.legend(frameon=False, fontsize=10, loc="lower left")
@@ -100,11 +102,19 @@ def sizes_figure(sizes: Sizes) -> Figure:
     >>> len(sizes_figure(sizes).axes)
     1
     """
-    lines = {
-        f"{n} nonzero{'s' * (n != 1)}" if n else "score": (
-            list(sizes.n_atoms),
-            list(sizes.scores[:, j]),
-        )
-        for j, n in enumerate(sizes.n_nonzero_coefs)
-    }
-    return series_figure(lines, {}, {}, xlabel="atoms", ylabel="score on rows not learned from")
+    figure, ax = new_plot("atoms", "score on rows not learned from")
+    for i, n in enumerate(sizes.n_nonzero_coefs):
+        name = f"{n} nonzero{'s' * (n != 1)}" if n else "score"
+        _draw_scores(ax, sizes.n_atoms, sizes.scores[:, i].T, name, i)
+    if len(sizes.n_atoms) > 3 and max(sizes.n_atoms) > _WIDE * min(sizes.n_atoms):
+        ax.set_xscale("log")
+        ax.xaxis.set_minor_formatter(NullFormatter())
+    ax.xaxis.set_major_formatter("{x:,.0f}")
+    ax.legend(frameon=False, fontsize=10)
+    return figure
+
+
+def _draw_scores(ax: Any, places: Any, scores: Any, name: str, i: int) -> None:
+    """Draw means over runs (n_runs, n_places) with their standard errors."""
+    mean, error = mean_and_error(scores)
+    ax.errorbar(places, mean, yerr=error, label=name, capsize=3, **line_style(i))
