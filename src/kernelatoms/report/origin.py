@@ -1,4 +1,4 @@
-"""Where the rows and the model of a report come from: numbers of rows, what a model file records."""
+"""Where the rows and the model of a report come from, as files and model files have it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
