@@ -14,7 +14,6 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
-from kernelatoms import KSCDL, KernelLinearizer
 from kernelatoms.estimators.registry import ESTIMATORS, names_of
 
 Array = NDArray[Any]
@@ -42,7 +41,7 @@ class Anatomy:
 
     @property
     def _split(self) -> int:
-        maps = (i for i, step in enumerate(self.steps) if isinstance(step, KernelLinearizer))
+        maps = (i for i, step in enumerate(self.steps) if _group(step) == "maps")
         return next(maps, len(self.steps) - 1)
 
     @property
@@ -56,10 +55,10 @@ class Anatomy:
         return self.steps[self._split : -1]
 
     @property
-    def linearizer(self) -> KernelLinearizer | None:
-        """The kernel map."""
+    def linearizer(self) -> Any:
+        """The kernel map, None without one."""
         step = self.steps[self._split]
-        return step if isinstance(step, KernelLinearizer) else None
+        return step if _group(step) == "maps" else None
 
     @property
     def is_classifier(self) -> bool:
@@ -104,7 +103,7 @@ class Anatomy:
     @property
     def row_atoms(self) -> bool:
         """Whether atoms are rows that a kernel compares with others: places, not directions."""
-        return any(isinstance(learner, KSCDL) for learner in self.learners)
+        return any(registered_name(learner) == "KSCDL" for learner in self.learners)
 
     @property
     def kernel_atoms(self) -> bool:
@@ -144,12 +143,20 @@ class Anatomy:
         return self.after_map(self.before_map(X))
 
 
-def _group(step: Any) -> str:
-    """Return the group of an estimator; a class of one's own may be written like a learner."""
+def registered_name(step: Any) -> str:
+    """Return the name of an estimator in the registry, also of a subclass; else nothing."""
     for kind in type(step).__mro__:
         entry = ESTIMATORS.get(kind.__name__)
         if entry is not None and kind.__module__ == f"kernelatoms.{entry.module}":
-            return entry.group
+            return kind.__name__
+    return ""
+
+
+def _group(step: Any) -> str:
+    """Return the group of an estimator; a class of one's own may be written like a learner."""
+    name = registered_name(step)
+    if name:
+        return ESTIMATORS[name].group
     return "learners" if hasattr(step, "n_atoms") and hasattr(step, "transform") else ""
 
 

@@ -1,4 +1,4 @@
-"""What a fitted model makes of rows: residuals, answers, which atoms are used; a few numbers a row.
+"""What a fitted model makes of rows: residuals, answers, which atoms are used; a few numbers per row.
 
 Rows are taken in blocks, so that many rows of many features need little memory.
 """
@@ -201,7 +201,7 @@ def _own_and_other(residuals: Array, truth: NDArray[np.intp]) -> tuple[Array, Ar
 
 
 def time_model(model: Any, X: Any) -> tuple[str, float, int]:
-    """Return what was timed, the median seconds a row, and how many rows it was timed on."""
+    """Return what was timed, the median seconds per row, and how many rows it was timed on."""
     name = "predict" if hasattr(model, "predict") else "transform"
     rows = take_rows(X, spread(n_rows_of(X), _TIMED_ROWS))
     seconds = []

@@ -243,7 +243,7 @@ def _timing_section(subject: Subject, timing: Mapping[str, float]) -> Section | 
     words = ["Steps given in seconds were timed by whoever fitted the model."] if rows else []
     if subject.X is not None:
         name, seconds, n_rows = time_model(subject.model, subject.X)
-        rows.append([f"{name}, a row", f"{1e6 * seconds:.3g} µs"])
+        rows.append([f"{name}, per row", f"{1e6 * seconds:.3g} µs"])
         all_rows = n_rows == n_rows_of(subject.X)
         words.append(
             f"Timed for this page: {name} on {'all ' if all_rows else ''}"

@@ -169,24 +169,7 @@ def write_report(
 def render_page(
     title: str, sections: Sequence[Section], *, lead: str = "", footer: str = ""
 ) -> str:
-    """Return a page as HTML, for those who do not want a file.
-
-    Parameters
-    ----------
-    title : str
-        The page's heading.
-    sections : list of Section
-        What the page shows, from top to bottom.
-    lead : str, optional
-        What the reader should know first, in a sentence or two.
-    footer : str, optional
-        Small print at the end: versions, date.
-
-    Returns
-    -------
-    str
-        The whole page: styles and pictures are in it.
-    """
+    """Return a page as HTML, styles and pictures included; arguments as in ``write_report``."""
     body = "\n".join(_render_section(section) for section in sections)
     introduction = f'<p class="lead">{html.escape(lead)}</p>' if lead else ""
     small_print = f"<footer>{_paragraphs(footer)}</footer>" if footer else ""

@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.preprocessing import FunctionTransformer
 
-from kernelatoms import KernelLinearizer
 from kernelatoms.report.anatomy import Anatomy, as_floats
 from kernelatoms.report.figures.style import signed_shades
 from kernelatoms.report.page import Shades
@@ -54,7 +53,7 @@ class View:
     def preimages(self) -> bool:
         """Whether atoms were brought back from a kernel's feature space."""
         return self.kernel_atoms or any(
-            isinstance(step, KernelLinearizer) for step in self.undone_back
+            hasattr(step, "preimage_coef_") for step in self.undone_back
         )
 
     @property

@@ -46,23 +46,9 @@ def class_parts_figure(
 ) -> Figure:
     """Draw what is known of each class's part in a code, under the images if any.
 
-    Parameters
-    ----------
-    names : list of str
-        The classes.
-    bars : list of Bars
-        Side by side, such as shares of the code's squared norm and regularised residuals. An
-        infinite one, of a class without a part, gets words in place of a bar.
-    marked : array of int
-        Classes in the colour of the answer.
-    images : mapping of str to array of shape (height, width)
-        The row first; all on its scale.
-    atoms : list of (str, array of shape (height, width))
-        Atoms, each on its own scale.
-
-    Returns
-    -------
-    Figure
+    ``bars`` stand side by side; an infinite value, of a class without a part, gets words in place
+    of a bar. ``marked`` are classes in the colour of the answer. ``images`` (the row first) share
+    one scale; ``atoms`` are (name, image) pairs, each on its own scale.
     """
     heights = [*([1.75] if images else []), *([1.3] if atoms else []), 0.8 + 0.2 * len(names)]
     figure = Figure(figsize=(WIDTH, sum(heights)), layout="constrained")
@@ -134,20 +120,7 @@ def class_matrix_figure(
 ) -> Figure:
     """Draw a square of true classes (rows) and others (columns), coloured by shares of the row.
 
-    Parameters
-    ----------
-    shares : array of shape (n_classes, n_classes)
-        From 0 to 1.
-    words : list of n_classes lists of n_classes str
-        What stands in every cell, nothing where it is empty.
-    labels : list
-        The classes' names.
-    xlabel : str
-        What the columns are.
-
-    Returns
-    -------
-    Figure
+    ``words`` are the texts of the cells, empty ones where nothing is written.
     """
     n_classes = len(labels)
     # Many classes need the room for their cells.

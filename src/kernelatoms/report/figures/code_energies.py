@@ -135,7 +135,7 @@ def _draw_atoms(ax: Any, strip: Any, sums: Array, owner: Array, mine: int | None
 def _draw_classes(
     ax: Any, totals: Array, names: Sequence[Any], mine: int | None, room: float
 ) -> None:
-    """Draw a bar a class; of many, every few are named, and always the rows' own."""
+    """Draw one bar per class; of many, every few are named, and always the rows' own."""
     colours = [COLOURS[1] if c == mine else COLOURS[0] for c in range(len(totals))]
     ax.bar(range(len(totals)), totals, width=0.8, color=colours, linewidth=0)
     ax.set_xlim(-0.6, len(totals) - 0.4)

@@ -24,19 +24,7 @@ _WHISKERS, _BOX = (5, 95), (25, 75)
 
 
 def progress_figure(objectives: Mapping[Any, Any], total: Any) -> Figure:
-    """Draw how the objective falls: all dictionaries together, and each one by its name.
-
-    Parameters
-    ----------
-    objectives : mapping of label to array
-        The objective after every pass, one array a dictionary.
-    total : array of shape (n_passes,)
-        Their sum; what is drawn is relative to the first pass, in percent.
-
-    Returns
-    -------
-    Figure
-    """
+    """Draw the objectives by pass, relative to the first: per dictionary, and their total."""
     together = 100 * np.asarray(total) / (total[0] or 1)
     if len(objectives) > 1:
         relative = {
@@ -64,16 +52,9 @@ def spectrum_figure(eigenvalues: Any) -> Figure:
 
 
 def usage_figure(shares: Mapping[Any, Any]) -> Figure:
-    """Draw how often atoms are used, the most used first: one line a dictionary.
+    """Draw how often atoms are used, the most used first: one line per dictionary.
 
-    Parameters
-    ----------
-    shares : mapping of label to array of shape (n_atoms,)
-        For every atom of each dictionary, the share of rows that use it.
-
-    Returns
-    -------
-    Figure
+    ``shares`` holds, for every atom of each dictionary, the share of rows that use it.
     """
     falling = {name: -np.sort(-np.asarray(v, np.float64)) for name, v in shares.items()}
     names = ("atom, by how often it is used", "rows that use it")
@@ -112,21 +93,9 @@ def own_and_other_figure(
 ) -> Figure:
     """Draw for every class how its own dictionary does on its rows, and how the best other.
 
-    Parameters
-    ----------
-    own, other : list of arrays
-        Shares, one array a class; both of a class have a value for each of its rows.
-    labels : list
-        The classes' names.
-    what : str
-        What the shares are.
-    dictionary : str
-        What a class stands for it with.
-
-    Returns
-    -------
-    Figure
-        Boxes span the middle half of the rows, lines the middle 90%, marks are medians.
+    ``own`` and ``other`` are shares, one array per class, with a value for each of its rows;
+    ``what`` says what they are, and ``dictionary`` what a class is represented by. Boxes span the
+    middle half of the rows, lines the middle 90%; marks are medians.
     """
     height = 1.2 + (0.4 if len(labels) <= 10 else 0.3) * len(labels)
     figure, ax = new_plot(what, "", height)

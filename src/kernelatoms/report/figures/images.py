@@ -35,12 +35,12 @@ def atoms_figure(
     Parameters
     ----------
     atoms : array of shape (n_atoms, n_features)
-        Atoms, one a row, drawn row by row.
+        Atoms, drawn row by row.
     image_shape : (height, width) or (height, width, channels)
         Their shape as images. Three channels are drawn in colour, a fourth in grey below them, two
         in grey side by side.
     n_columns : int, optional
-        Images a row; by default a grid about as wide as high.
+        Images per row; by default a grid about as wide as high.
     row_labels : list of str, optional
         A label left of every row of the grid.
 
@@ -65,12 +65,12 @@ def images_figure(
     Parameters
     ----------
     images : array of shape (n_images, n_features)
-        Signals, one a row, drawn row by row.
+        Signals, drawn row by row.
     image_shape : (height, width) or (height, width, channels)
         Their shape as images. Three channels are drawn in colour, a fourth in grey below them, two
         in grey side by side.
     n_columns : int, optional
-        Images a row; by default a grid about as wide as high.
+        Images per row; by default a grid about as wide as high.
     row_labels : list of str, optional
         A label left of every row of the grid.
 

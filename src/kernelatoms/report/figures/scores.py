@@ -55,7 +55,7 @@ def convergence_figure(
     Parameters
     ----------
     objectives : mapping of str to array of shape (n_passes,)
-        One curve a model, of any lengths: ``objective_`` of a learner.
+        One curve per model, of any lengths: ``objective_`` of a learner.
     ylabel : str
         What the objective is.
     log : bool, default=False

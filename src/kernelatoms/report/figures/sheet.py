@@ -56,20 +56,8 @@ def sheet_figure(
 ) -> Figure:
     """Draw rows as images, as bars with names or as curves, each with its own numbers.
 
-    Parameters
-    ----------
-    rows : array of shape (n_rows, n_features)
-        Each is scaled to its own largest value.
-    cells : list of n_rows Cell
-        The words under each.
-    image_shape : (height, width) or (height, width, channels), optional
-        Draw images.
-    feature_names : list of str, optional
-        Names of few features, drawn as bars; without, and without image_shape, rows are curves.
-
-    Returns
-    -------
-    Figure
+    Each row is scaled to its own largest value. With ``image_shape`` they are images, else with
+    ``feature_names`` bars, else curves.
     """
     rows = np.asarray(rows, np.float64)
     largest = np.abs(rows).max(axis=1, keepdims=True)

@@ -65,8 +65,8 @@ def _atoms_picture(subject: Subject, view: View) -> Picture:
     what = "pre-images of atoms" if view.preimages else "atoms"
     if labels:
         table = view.feature_names is not None and view.image_shape is None
-        line = "a group of columns" if table else "a row"
-        caption = f"Up to {count} {what} of each class, {which}; {line} a class"
+        line = "group of columns" if table else "row"
+        caption = f"Up to {count} {what} of each class, {which}; one {line} per class"
         if len(anatomy.classes) > n_shown:
             caption += f"; the first {n_shown} of {len(anatomy.classes)} classes"
     else:
@@ -155,7 +155,7 @@ def _usage_picture(coded: Coded, classes: list[Any], jointly: bool) -> Picture:
     )
     if len(coded.uses) > 1:
         which = "all rows" if jointly else "the rows that chose it"
-        words += f" One line a class; shares are of {which}."
+        words += f" One line per class; shares are of {which}."
     names = classes or [""]
     figure = usage_figure({names[c]: coded.uses[c] / rows[c] for c in shown})
     return Picture(figure, words, f"Share of rows that use each atom, falling. {words}")
