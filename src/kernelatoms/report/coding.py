@@ -1,4 +1,4 @@
-"""What a fitted model makes of rows: residuals, answers, which atoms are used; a few numbers per row.
+"""Codes and answers of a fitted model: residuals, classes, use of atoms, a few numbers per row.
 
 Rows are taken in blocks, so that many rows of many features need little memory.
 """

@@ -45,7 +45,7 @@ def mean_and_error(scores: Any) -> tuple[Array, Array]:
 
 
 def compare_in_words(scores: Mapping[str, tuple[Any, Any]], challenger: str, baseline: str) -> str:
-    """Say where one model beats another, where it loses and where they cannot be told apart.
+    """Say where one model is more accurate than another, less accurate, or no different.
 
     Parameters
     ----------

@@ -18,7 +18,7 @@ from kernelatoms.report.words import shorten
 Array = NDArray[Any]
 
 ORDERS = ("energy", "use", "purity", "coherence", "number")
-# Atoms on a sheet, unless told: as images, as curves, as bars with names.
+# Atoms on a sheet by default: as images, as curves, as bars with names.
 _IMAGES, _CURVES, _TABLES = 30, 20, 12
 
 

@@ -1,4 +1,4 @@
-"""Letters of all scripts: which ones matplotlib's own font can draw, and how much room they take.
+"""Which characters matplotlib's font can draw, and how wide those are that it cannot.
 
 matplotlib draws what its font has, letter by letter. What it lacks (Chinese, Thai, emoji), and
 what runs from right to left, is left to the reader's browser: see ``embedding``.

@@ -240,7 +240,7 @@ def _sections(
 
 def _timing_section(subject: Subject, timing: Mapping[str, float]) -> Section | None:
     rows = [[str(step), f"{seconds:.3g} s"] for step, seconds in timing.items()]
-    words = ["Steps given in seconds were timed by whoever fitted the model."] if rows else []
+    words = ["Steps given in seconds were timed when the model was fitted."] if rows else []
     if subject.X is not None:
         name, seconds, n_rows = time_model(subject.model, subject.X)
         rows.append([f"{name}, per row", f"{1e6 * seconds:.3g} µs"])

@@ -63,7 +63,7 @@ class View:
         if self.preimages:
             words.append(
                 "The atoms live in the kernel's feature space; their pre-images, estimated by "
-                "ridge regression, show about which features they stand for."
+                "ridge regression, show which features they correspond to."
             )
         if self.kept:
             names = list_words([type(step).__name__ for step in self.kept])

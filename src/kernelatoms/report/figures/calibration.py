@@ -1,4 +1,4 @@
-"""Are answers as often right as they are sure? A reliability diagram, with its numbers."""
+"""Calibration: how often answers are right against how sure they are."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple

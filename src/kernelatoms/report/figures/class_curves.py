@@ -1,7 +1,4 @@
-"""Figures of one curve per class, each with its name: together, in small plots, or as a band.
-
-Like ``figures``: arrays in, a figure about five inches wide out, no pyplot.
-"""
+"""Figures of one curve per class, each with its name: together, in small plots, or as a band."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,7 +1,4 @@
-"""Figures of how numbers of a fitted model run and spread: objectives, eigenvalues, residuals.
-
-Like ``figures``: arrays in, a figure about five inches wide out, no pyplot.
-"""
+"""Figures of how numbers of a fitted model run and spread: objectives, eigenvalues, residuals."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -85,7 +85,7 @@ def images_figure(
 def code_figure(
     signal: Any, atoms: Any, code: Any, image_shape: tuple[int, ...], *, max_atoms: int = 5
 ) -> Figure:
-    """Draw a signal, what its code makes of it, what is left over, and the atoms it uses.
+    """Draw a signal, its approximation, what is left over, its code and the atoms it uses.
 
     The percentage over the rest is its share of the signal's energy (squared norm).
 
@@ -122,10 +122,7 @@ def code_figure(
 def coded_image_figure(
     target: Array, approximation: Array, code: Array, atoms: Mapping[int, Array]
 ) -> Figure:
-    """Draw what ``code_figure`` draws, from images made elsewhere.
-
-    A dictionary may be too large to make images of all its atoms; those named are drawn.
-    """
+    """Draw what ``code_figure`` draws, from images of the atoms to show, by their numbers."""
     figure = Figure(figsize=(WIDTH, 4.8 if atoms else 3.6), layout="constrained")
     heights = (1.5, 1.0, 1.1) if atoms else (1.5, 1.0)
     parts: Any = figure.subfigures(len(heights), 1, height_ratios=heights)

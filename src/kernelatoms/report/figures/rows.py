@@ -1,7 +1,7 @@
 """Figures of atoms and rows that are not images, and of a row under two dictionaries.
 
 Rows of a few named features are drawn with their names, longer ones as curves over the feature's
-number. Like ``figures``: arrays in, a figure about five inches wide out, no pyplot.
+number.
 """
 
 from collections.abc import Mapping, Sequence

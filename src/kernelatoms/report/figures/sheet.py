@@ -1,7 +1,6 @@
 """The figure of a contact sheet: small pictures in a grid, each with its numbers under it.
 
-Like ``figures``: arrays in, a figure out, no pyplot. One axes in inches holds everything, which is
-much faster than an axes for every atom.
+One axes in inches holds everything, which is much faster than an axes for every atom.
 """
 
 from collections.abc import Sequence

@@ -193,7 +193,7 @@ def _example(subject: Subject, view: View, coded: Coded, row: int) -> Picture:
     if view.preimages:
         caption += " Atoms, sum and rest are pre-images; the share is that in feature space."
     alt = (
-        f"Row {subject.source.name(row)}; the sum of {count_words(len(used), 'atom')} that stands "
-        "for it, its code."
+        f"Row {subject.source.name(row)}; the sum of {count_words(len(used), 'atom')} of its code, "
+        "its code."
     )
     return Picture(figure, caption, alt, view.shades("the row's, or the atom's own,"))

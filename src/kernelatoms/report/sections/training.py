@@ -228,7 +228,7 @@ def _kernel_map(linearizer: Any) -> tuple[str, Picture]:
     )
     text = (
         f"Virtual samples of {count_words(linearizer.n_components_, 'coordinate')}, from "
-        f"{count_words(linearizer.n_landmarks_, 'landmark')}, stand for rows in the kernel's "
+        f"{count_words(linearizer.n_landmarks_, 'landmark')}, represent rows in the kernel's "
         "feature space: their inner products approximate the kernel."
     )
     return text, Picture(spectrum_figure(values), held, f"Eigenvalues, falling. {held}")
