@@ -40,7 +40,7 @@ def test_energies_are_kernel_values(digits):
     text = render_page("x", model_sections(model, Z, image_shape=(8, 8)))
     assert "pre-images of atoms" in text
     assert "in feature space" in text
-    assert re.search(r"anchors a dictionary</th><td[^>]*>300<", text)
+    assert re.search(r"anchors per dictionary</th><td[^>]*>300<", text)
 
 
 @pytest.mark.parametrize("scheme", ["distributive", "collective"])

@@ -25,6 +25,7 @@ from sklearn.preprocessing import (
 from kernelatoms import KSVD, MOD, ClassDictionaryClassifier, KernelLinearizer, nystrom_error
 from kernelatoms.report import coding, model_sections, write_model_report
 from kernelatoms.report.anatomy import dissect
+from kernelatoms.report.sections.training import measure_map
 from kernelatoms.report.words import percent
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -66,6 +67,18 @@ def lkdl(digits):
         classifier(),
     )
     return model.fit(*digits[:2])
+
+
+@pytest.fixture(scope="module")
+def lkdl_sections(lkdl, digits):
+    """The sections on a pipeline with a kernel map, made once: drawing takes most of the time."""
+    facts = {"seed": 7, "file": "/a/long/name" * 5}
+    return model_sections(lkdl, *digits[2:], image_shape=(8, 8), facts=facts)
+
+
+@pytest.fixture(scope="module")
+def wine_sections(wine_model, wine):
+    return model_sections(wine_model, *wine[2:])
 
 
 def by_title(sections):
@@ -139,8 +152,8 @@ def test_title_is_the_callers(lkdl, tmp_path):
     assert "<h1>Mine &amp; yours</h1>" in path.read_text(encoding="utf-8")
 
 
-def test_steps_settings_and_sizes(lkdl, digits):
-    section = model_sections(lkdl, digits[2], facts={"seed": 7, "file": "/a/long/name" * 5})[0]
+def test_steps_settings_and_sizes(lkdl, lkdl_sections):
+    section = lkdl_sections[0]
     assert "1. Normalizer as it comes." in section.text
     assert (
         "2. KernelLinearizer with kernel 'poly', gamma 1, degree 2, coef0 0, n_landmarks 100 and "
@@ -154,8 +167,8 @@ def test_steps_settings_and_sizes(lkdl, digits):
         ["landmarks", "100"],
         ["components of the kernel map", str(lkdl[1].n_components_)],
         ["classes", "10"],
-        ["atoms a class", "8"],
-        ["nonzeros a code, at most", "2"],
+        ["atoms per class", "8"],
+        ["nonzeros per code, at most", "2"],
         ["rows in this report", "300"],
         ["seed", "7"],
     ]
@@ -166,24 +179,24 @@ def test_without_rows_nothing_is_said_about_rows(lkdl):
     assert titles == ["What was fitted", "Convergence and kernel map", "Atoms", "Atoms one by one"]
 
 
-def test_timing_holds_what_was_recorded_and_measured(lkdl, digits, monkeypatch):
+def test_timing_holds_what_was_recorded_and_measured(wine_model, wine, monkeypatch):
     monkeypatch.setattr(coding, "_TIMED_ROWS", 50)
     monkeypatch.setenv("KERNELATOMS_NUM_THREADS", "3")
-    section = model_sections(lkdl, digits[2], timing={"map": 0.25, "learn": 12})[-1]
+    section = model_sections(wine_model, wine[2], timing={"map": 0.25, "learn": 12})[-1]
     assert section.title == "Time"
     assert [list(row) for row in section.table.rows[:2]] == [["map", "0.25 s"], ["learn", "12 s"]]
     name, measured = section.table.rows[2]
-    assert name == "predict, a row"
+    assert name == "predict, per row"
     assert 0 < float(measured.removesuffix(" µs")) < 1e6
-    assert "predict on 50 rows of 300, evenly spread, at once" in section.text
+    assert "predict on 50 rows of 89, evenly spread, at once" in section.text
     assert "on 3 threads" in section.text
 
 
 # Learning
 
 
-def test_convergence_is_relative_to_the_first_pass(lkdl):
-    section = by_title(model_sections(lkdl))["Convergence and kernel map"]
+def test_convergence_is_relative_to_the_first_pass(lkdl, lkdl_sections):
+    section = by_title(lkdl_sections)["Convergence and kernel map"]
     total = np.zeros(4)
     for learner in lkdl[-1].dictionaries_:
         total += np.append(learner.objective_, [learner.objective_[-1]] * (4 - learner.n_iter_))
@@ -202,9 +215,9 @@ def test_convergence_is_relative_to_the_first_pass(lkdl):
 @pytest.mark.parametrize(
     ("max_iter", "tol", "words"),
     [
-        (3, 0.0, "Learning used all 3 passes allowed; it had not settled, so more may lower it."),
+        (3, 0.0, "Learning used all 3 passes allowed; it had not converged, so more may lower it."),
         (30, 0.5, "Learning stopped early, after 4 passes of at most 30: three passes together"),
-        (4, 0.5, "Learning used all 4 passes allowed; it had settled."),
+        (4, 0.5, "Learning used all 4 passes allowed; it had converged."),
         (1, 0.0, "One pass was recorded: there is no curve to draw."),
     ],
 )
@@ -230,9 +243,9 @@ def test_data_without_error_have_no_curve():
     assert section.pictures == []
 
 
-def test_kernel_map_states_its_error_and_spectrum(lkdl, digits, monkeypatch):
+def test_kernel_map_states_its_error_and_spectrum(lkdl, lkdl_sections, digits, monkeypatch):
     seen = lkdl[0].transform(digits[2])
-    section = by_title(model_sections(lkdl, digits[2]))["Convergence and kernel map"]
+    section = by_title(lkdl_sections)["Convergence and kernel map"]
     error = percent(nystrom_error(lkdl[1], seen))
     assert "On all 300 rows, inner products of virtual samples differ" in section.text
     assert f"from the kernel matrix by {error} of its Frobenius norm." in section.text
@@ -245,7 +258,7 @@ def test_kernel_map_states_its_error_and_spectrum(lkdl, digits, monkeypatch):
         section.pictures[1].caption
     )
     monkeypatch.setattr("kernelatoms.report.sections.training._NYSTROM_ROWS", 100)
-    text = by_title(model_sections(lkdl, digits[2]))["Convergence and kernel map"].text
+    text = measure_map(dissect(lkdl), digits[2])
     some = seen[np.linspace(0, 299, 100).round().astype(int)]
     assert "On 100 of the 300 rows, evenly spread," in text
     assert percent(nystrom_error(lkdl[1], some)) in text
@@ -255,7 +268,7 @@ def test_a_map_alone(digits, tmp_path):
     model = KernelLinearizer(gamma=1e-3, n_landmarks=50, random_state=0).fit(digits[0])
     sections = model_sections(model, digits[2])
     assert list(by_title(sections)) == ["What was fitted", "Kernel map", "Time"]
-    assert sections[-1].table.rows[0][0] == "transform, a row"
+    assert sections[-1].table.rows[0][0] == "transform, per row"
     path = write_model_report(tmp_path / "map.html", make_pipeline(Normalizer(), model), digits[2])
     assert "inner products of virtual samples differ" in path.read_text(encoding="utf-8")
 
@@ -370,8 +383,8 @@ def test_names_come_from_the_caller_or_the_data_frame(wine):
     assert names(feature_names=mine)[1] == r"\$1\$ of _1_"
 
 
-def test_a_row_of_the_grid_for_each_class(lkdl, digits):
-    picture = by_title(model_sections(lkdl, digits[2], image_shape=(8, 8)))["Atoms and codes"]
+def test_a_row_of_the_grid_for_each_class(lkdl, lkdl_sections, digits):
+    picture = by_title(lkdl_sections)["Atoms and codes"]
     labels = picture.pictures[0].figure.axes[0].get_yticklabels()
     assert [label.get_text() for label in labels] == [str(c) for c in range(10)]
     # The fourth row: class 3, coded over its dictionary where that was the answer.
@@ -428,9 +441,9 @@ def test_blocks_do_not_change_numbers(lkdl, digits, monkeypatch):
 # Answers
 
 
-def test_answers_against_numpy(wine_model, wine):
+def test_answers_against_numpy(wine_model, wine_sections, wine):
     X, y = wine[2:]
-    sections = by_title(model_sections(wine_model, X, y))
+    sections = by_title(wine_sections)
     shares = shares_left(wine_model, X)
     classes = wine_model.classes_
     truth = np.array([list(classes).index(label) for label in y])
@@ -466,9 +479,9 @@ def test_answers_against_numpy(wine_model, wine):
     assert f"The 6 of {len(wrong)} mistakes" in sections["Worst mistakes"].text
 
 
-def test_medians_of_every_class_are_drawn(wine_model, wine):
+def test_medians_of_every_class_are_drawn(wine_model, wine_sections, wine):
     X, y = wine[2:]
-    ax = by_title(model_sections(wine_model, X, y))["Accuracy"].pictures[1].figure.axes[0]
+    ax = by_title(wine_sections)["Accuracy"].pictures[1].figure.axes[0]
     shares = shares_left(wine_model, X)
     for c, label in enumerate(wine_model.classes_):
         mine = shares[y == label]
@@ -479,8 +492,8 @@ def test_medians_of_every_class_are_drawn(wine_model, wine):
         assert ax.get_yticklabels()[c].get_text() == label
 
 
-def test_codes_of_a_mistake_are_those_of_both_dictionaries(lkdl, digits):
-    section = by_title(model_sections(lkdl, *digits[2:], image_shape=(8, 8)))["Worst mistakes"]
+def test_codes_of_a_mistake_are_those_of_both_dictionaries(lkdl, lkdl_sections, digits):
+    section = by_title(lkdl_sections)["Worst mistakes"]
     row, true, taken = (int(cell) for cell in section.table.rows[0][:3])
     signal = lkdl[:-1].transform(digits[2][[row]])
     axes = section.pictures[0].figure.axes
@@ -743,8 +756,8 @@ def test_a_path_that_cannot_be_written_is_refused_before_work(lkdl, digits, tmp_
 # Rows that are no images
 
 
-def test_named_features_are_bars_under_the_sum(wine_model, wine):
-    section = by_title(model_sections(wine_model, wine[2]))["Atoms and codes"]
+def test_named_features_are_bars_under_the_sum(wine_model, wine_sections, wine):
+    section = by_title(wine_sections)["Atoms and codes"]
     picture = section.pictures[1]
     row = int(re.match(r"Row (\d+), ", picture.caption)[1])
     seen = wine_model[:-1].transform(wine[2][[row]])

@@ -60,7 +60,7 @@ def test_what_was_fitted(model, sections):
     table = dict(fitted.table.rows)
     counts = np.bincount(last.atom_classes_)
     span = f"{counts.min()} to {counts.max()}" if counts.min() < counts.max() else f"{counts[0]}"
-    assert (table["classes"], table["atoms"], table["atoms a class"]) == ("10", "40", span)
+    assert (table["classes"], table["atoms"], table["atoms per class"]) == ("10", "40", span)
     if isinstance(last, FDDLClassifier):
         assert table["weight of the l1 penalty"] == f"{last.l1_weight_:.4g}"
         assert table["weight of Fisher's criterion"] == "0.001"
@@ -68,7 +68,7 @@ def test_what_was_fitted(model, sections):
             last.decision
         )
     else:
-        assert table["nonzeros a code, at most"] == "4"
+        assert table["nonzeros per code, at most"] == "4"
         assert table["weight of the labels"] == f"{last.label_weight:g}"
         assert ("weight of label consistency" in table) == isinstance(last, LCKSVDClassifier)
 
