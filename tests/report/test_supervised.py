@@ -196,6 +196,8 @@ def test_named_features_two_classes_and_a_kernel(kind, tmp_path):
 
 def test_a_dense_output_changes_nothing(digits):
     X, y, new, truth = digits
+    few, some = y < 3, truth < 3
+    X, y, new, truth = X[few], y[few], new[some], truth[some]
     dense = DKSVDClassifier(**GREEDY, sparse_output=False, random_state=0).fit(X, y)
     sparse = DKSVDClassifier(**GREEDY, random_state=0).fit(X, y)
     for a, b in zip(

@@ -20,6 +20,7 @@ from sklearn.preprocessing import normalize
 from kernelatoms import KSVD, ClassDictionaryClassifier, KernelLinearizer, n_threads
 from kernelatoms.report import (
     Picture,
+    RowsOfFile,
     Section,
     Table,
     compare_in_words,
@@ -233,7 +234,10 @@ def make_sections(study: Study) -> list[Section]:
     ]
     rows = unit_rows(study.test)
     for name, measured in study.measured.items():
-        found = model_sections(measured.model, rows, study.test_labels, image_shape=(8, 8))
+        found = model_sections(
+            measured.model, rows, study.test_labels, image_shape=(8, 8),
+            rows=RowsOfFile(learned=0.0),
+        )  # fmt: skip
         sections += [replace(section, title=f"{name}: {section.title}") for section in found]
     return sections
 
