@@ -54,7 +54,7 @@ def write_model_report(
         Their labels.
     title : str, optional
         The page's heading.
-    **options
+    options : dict, optional
         Further arguments of ``model_sections``: ``image_shape``, ``facts``, ``feature_names``,
         ``timing``, ``rows``.
 
