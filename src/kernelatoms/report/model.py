@@ -1,7 +1,7 @@
 """The report on any fitted model of the library: one self-contained page."""
 
 import platform
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from numbers import Real
 from pathlib import Path
@@ -25,7 +25,7 @@ from kernelatoms.report.sections.scores import accuracy_words, unknown_labels, u
 from kernelatoms.report.sections.supervised import supervised_sections
 from kernelatoms.report.sections.training import fitted_section, learning_section, measure_map
 from kernelatoms.report.sections.training_rows import training_rows_sections
-from kernelatoms.report.view import make_view
+from kernelatoms.report.view import check_names, make_view
 from kernelatoms.report.words import count_words, percent
 
 # The sections on decisions, by the group of the estimator in the registry.
@@ -147,7 +147,7 @@ def _report(
     source = _check_source(rows, X)
     n_features = anatomy.n_features if X is None else int(X.shape[1])
     shape = check_image_shape(image_shape, n_features)
-    names = _check_names(feature_names, anatomy, n_features)
+    names = check_names(feature_names, anatomy, n_features)
     for name, value in (("facts", facts), ("timing", timing)):
         if value is not None and not isinstance(value, Mapping):
             raise TypeError(f"{name} must be a mapping of names to values, got {value!r}.")
@@ -207,20 +207,6 @@ def _check_rows(anatomy: Anatomy, X: Any, y: Any) -> tuple[Any, Any]:
             f"y must hold one label for each of the {X.shape[0]} rows of X, got shape {y.shape}."
         )
     return X, y
-
-
-def _check_names(names: Any, anatomy: Anatomy, n_features: int | None) -> list[str] | None:
-    if names is None:
-        names = getattr(anatomy.steps[0], "feature_names_in_", None)
-        return None if names is None else [str(name) for name in names]
-    if isinstance(names, str) or not isinstance(names, Iterable):
-        raise TypeError(f"feature_names must be a list of names, got {names!r}.")
-    names = [str(name) for name in names]
-    if n_features is not None and len(names) != n_features:
-        raise ValueError(
-            f"feature_names must name each of the {n_features} features, got {len(names)} names."
-        )
-    return names
 
 
 def _sections(

@@ -4,7 +4,7 @@ Atoms are directions, so only the linear part of an inverse counts: where an ato
 0 goes.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -71,6 +71,21 @@ class View:
         if self.shifted:
             words.append("Rows and atoms are drawn as differences from the centre subtracted.")
         return " ".join(words)
+
+
+def check_names(names: Any, anatomy: Anatomy, n_features: int | None) -> list[str] | None:
+    """Return the names of features, by default those of the data frame learned from."""
+    if names is None:
+        names = getattr(anatomy.steps[0], "feature_names_in_", None)
+        return None if names is None else [str(name) for name in names]
+    if isinstance(names, str) or not isinstance(names, Iterable):
+        raise TypeError(f"feature_names must be a list of names, got {names!r}.")
+    names = [str(name) for name in names]
+    if n_features is not None and len(names) != n_features:
+        raise ValueError(
+            f"feature_names must name each of the {n_features} features, got {len(names)} names."
+        )
+    return names
 
 
 def make_view(

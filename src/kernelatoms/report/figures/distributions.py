@@ -29,22 +29,16 @@ def progress_figure(objectives: Mapping[Any, Any], total: Any) -> Figure:
             for label, values in objectives.items()
         }
         return class_curves_figure(relative, "pass", "objective, % of the first pass", together)
-    figure, ax = new_plot("pass", "objective, % of the first pass")
-    ax.plot(np.arange(1, len(total) + 1), together, **line_style(0))
+    figure, ax = _one_curve(together, "pass", "objective, % of the first pass", marked=True)
     ax.set_ylim(bottom=0)
-    ax.xaxis.set_major_locator(whole_numbers())
     return figure
 
 
 def spectrum_figure(eigenvalues: Any) -> Figure:
     """Draw the eigenvalues of a kernel matrix, largest first, on a logarithmic axis."""
     values = np.asarray(eigenvalues, np.float64)
-    figure, ax = new_plot("component", "eigenvalue, relative to the first")
-    few = len(values) <= 60
-    style = {**line_style(0), "marker": "o" if few else "", "markersize": 4}
-    ax.plot(np.arange(1, len(values) + 1), values / values[0], **style)
+    figure, ax = _one_curve(values / values[0], "component", "eigenvalue, relative to the first")
     ax.set_yscale("log")
-    ax.xaxis.set_major_locator(whole_numbers())
     return figure
 
 
@@ -60,15 +54,23 @@ def usage_figure(shares: Mapping[Any, Any]) -> Figure:
         for ax in figure.axes:
             ax.yaxis.set_major_formatter(_percent)
         return figure
-    (values,) = falling.values()
-    figure, ax = new_plot(*names)
-    marker = "o" if len(values) <= 60 else ""
-    style = {**line_style(0), "marker": marker, "markersize": 4}
-    ax.plot(np.arange(1, len(values) + 1), values, **style)
+    figure, ax = _one_curve(*falling.values(), *names)
     ax.set_ylim(bottom=0)
     ax.yaxis.set_major_formatter(_percent)
-    ax.xaxis.set_major_locator(whole_numbers())
     return figure
+
+
+def _one_curve(
+    values: Any, xlabel: str, ylabel: str, *, marked: bool = False
+) -> tuple[Figure, Any]:
+    """Draw a curve over 1, 2, 3, ..., with markers if they are few."""
+    figure, ax = new_plot(xlabel, ylabel)
+    style = line_style(0)
+    if not marked:
+        style |= {"marker": "o" if len(values) <= 60 else "", "markersize": 4}
+    ax.plot(np.arange(1, len(values) + 1), values, **style)
+    ax.xaxis.set_major_locator(whole_numbers())
+    return figure, ax
 
 
 def shares_figure(shares: Any) -> Figure:
