@@ -54,7 +54,7 @@ def usage_figure(shares: Mapping[Any, Any]) -> Figure:
         for ax in figure.axes:
             ax.yaxis.set_major_formatter(_percent)
         return figure
-    figure, ax = _one_curve(*falling.values(), *names)
+    figure, ax = _one_curve(next(iter(falling.values())), *names)
     ax.set_ylim(bottom=0)
     ax.yaxis.set_major_formatter(_percent)
     return figure

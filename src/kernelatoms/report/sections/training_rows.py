@@ -9,7 +9,6 @@ from kernelatoms.report.coding import Subject
 from kernelatoms.report.figures.classes import Bars
 from kernelatoms.report.page import Section
 from kernelatoms.report.sections.decisions import Decision, DecisionKind, decision_sections
-from kernelatoms.similarity.inner import LinearKernel
 
 Array = NDArray[Any]
 
@@ -51,7 +50,7 @@ def _kind(last: Any) -> DecisionKind:
         ]
 
     def sums(decision: Decision) -> dict[str, Array]:
-        if not isinstance(last._kernel(), LinearKernel) or last.projected_:
+        if last._kernel().name != "linear" or last.projected_:
             return {}  # in feature space a sum of rows is no image
         why = decision.why
         size = float(np.linalg.norm(decision.signal)) if last.normalize else 1.0
