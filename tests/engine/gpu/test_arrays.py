@@ -209,7 +209,7 @@ class TestIndices:
         "number": 1,
         "numpy's number": np.int64(-1),
         "slice": slice(np.int64(1), None, 2),
-        "negative steps": slice(None, None, -1),
+        "backwards": slice(None, None, -1),
         "columns backwards": (slice(None), slice(None, None, -1)),
         "new axis": (slice(None), None),
         "ellipsis": (..., 0),
@@ -231,7 +231,7 @@ class TestIndices:
         own = tuple(device(k) if isinstance(k, np.ndarray) else k for k in keys)
         same(device(x)[own], x[key])
 
-    @pytest.mark.parametrize("name", [name for name in KEYS if "negative steps" not in name])
+    @pytest.mark.parametrize("name", [name for name in KEYS if "backwards" not in name])
     def test_writing(self, name, rng):
         x, key = numbers(rng, (5, 4), np.float32), self.KEYS[name]
         for value in (7, np.float64(2.5), x[key] + 1.0, x[key].astype(np.float64)):
