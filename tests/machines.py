@@ -50,13 +50,13 @@ class TensorMachine(NumpyMachine):
 
     name = "tensors"
 
-    def __init__(self):
+    def __init__(self, device=None):
         import torch
 
         from kernelatoms.engine import gpu
 
         self.torch, self.gpu = torch, gpu
-        self.device = "cuda" if torch.cuda.is_available() else "cpu"
+        self.device = device or ("cuda" if torch.cuda.is_available() else "cpu")
         self.uses_triton = gpu.work.compiles_for(torch.device(self.device))
 
     def __getattr__(self, name):

@@ -1,25 +1,22 @@
 """l1 coding on tensors: against the CPU engine, the textbook, and each other."""
 
-from itertools import pairwise
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelatoms.engine import cpu
 from oracles import lasso as book
 
 torch = pytest.importorskip("torch")
 
+import lasso_cases  # noqa: E402
 from kernelatoms.engine.gpu.l1 import lasso as l1  # noqa: E402
 from kernelatoms.engine.gpu.l1 import parts as l1_parts  # noqa: E402
 from kernelatoms.engine.gpu.l1 import rounds as l1_rounds  # noqa: E402
 from kernelatoms.engine.gpu.l1 import screening as l1_screening  # noqa: E402
 from kernelatoms.engine.gpu.l1 import solvers as l1_solvers  # noqa: E402
-
-FORMS = ["gram", "rows", "asked"]
-KINDS = ["plain", "unit", "alike", "clusters", "twins", "near"]
+from lasso_cases import FORMS, alpha_of, check_certified, draw, problems  # noqa: E402
+from machines import TensorMachine  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
@@ -31,26 +28,7 @@ def _one_thread():
     torch.set_num_threads(before)
 
 
-def draw(seed, n_signals, n_features, n_atoms, kind):
-    rng = np.random.default_rng(seed)
-    X, D = rng.standard_normal((n_signals, n_features)), rng.standard_normal((n_atoms, n_features))
-    if kind == "unit":
-        D /= np.linalg.norm(D, axis=1, keepdims=True)
-    elif kind == "alike":
-        D = 5 + np.abs(D)
-    elif kind == "clusters":  # cosines of 0.95
-        centres = rng.standard_normal((n_atoms // 8 + 1, n_features))
-        both = (centres[np.arange(n_atoms) % len(centres)], D)
-        C, D = (a / np.linalg.norm(a, axis=1, keepdims=True) for a in both)
-        D = np.sqrt(0.95) * C + np.sqrt(0.05) * D
-    elif kind == "twins":
-        D[n_atoms // 2] = D[0]
-        D[n_atoms // 3] = -D[1]
-        D[-1] = 0
-    elif kind == "near":
-        half = n_atoms // 2
-        D[half : 2 * half] = D[:half] + 1e-6 * rng.standard_normal((half, n_features))
-    return X, D
+MACHINE = TensorMachine("cpu")
 
 
 def tensor(array):
@@ -58,117 +36,18 @@ def tensor(array):
 
 
 def products_of(X, D):
-    with np.errstate(over="ignore"):
-        energy = np.vecdot(X.astype(np.float64), X.astype(np.float64))
-    return lambda start, stop: (tensor(X[start:stop] @ D.T), tensor(energy[start:stop]))
-
-
-def local_of(X, D):
-    def local(start, stop, lists):
-        own = D[lists.clamp(min=0).numpy()] * (lists.numpy() >= 0)[:, :, None]
-        corr = np.einsum("nkp,np->nk", own, X[start:stop])
-        return tensor(own @ own.transpose(0, 2, 1)), tensor(corr)
-
-    return local
-
-
-def gram_times_of(D):
-    def gram_times(weights, lists):
-        return tensor((weights.numpy()[:, None] @ D[lists.clamp(min=0).numpy()])[:, 0] @ D.T)
-
-    return gram_times
+    products = lasso_cases.products_of(MACHINE, X, D)
+    return lambda start, stop: tuple(part.tensor for part in products(start, stop))
 
 
 def code(form, X, D, alpha, **options):
-    """Code by one form of the problem; return dense codes and the rest."""
-    n, m, products = len(X), len(D), products_of(X, D)
-    if form == "gram":
-        coded = l1.lasso(tensor(D @ D.T), products, n, X.dtype, alpha, **options)
-    elif form == "candidates":
-        lists = torch.arange(m, dtype=torch.int32).expand(n, -1)
-        local, energy = local_of(X, D), products(0, n)[1]
-        coded = l1.lasso_local(
-            lambda first, stop: (*local(first, stop, lists[first:stop]), energy[first:stop]),
-            lists, X.dtype, alpha, **options,
-        )  # fmt: skip
-    elif form == "rows":
-        rows = (tensor(X), tensor(D))
-        coded = l1.lasso_without_gram(None, None, None, n, m, X.dtype, alpha, rows=rows, **options)
-    else:
-        asked = (products, local_of(X, D), gram_times_of(D))
-        coded = l1.lasso_without_gram(*asked, n, m, X.dtype, alpha, **options)
-    return unpacked(coded, n, m)
+    return lasso_cases.code(MACHINE, form, X, D, alpha, **options)
 
 
 def unpacked(coded, n_signals, n_atoms):
-    indptr, indices, values, error, gap, missed = (np.asarray(part) for part in coded)
-    assert indptr.dtype == np.int64
-    assert indices.dtype == np.int32
-    assert error.dtype == gap.dtype == np.float64
-    assert missed.dtype == np.bool_
-    assert len(indptr) == n_signals + 1
-    W = np.zeros((n_signals, n_atoms), values.dtype)
-    for s, (first, stop) in enumerate(pairwise(indptr)):
-        assert (np.diff(indices[first:stop]) > 0).all()
-        W[s, indices[first:stop]] = values[first:stop]
-    assert np.count_nonzero(W) == len(values)
-    return W, error, gap, missed
-
-
-def alpha_of(X, D, share):
-    return float(share * np.abs(X @ D.T).max())
-
-
-def check_certified(X, D, alpha, positive, coded, gap_tol=1e-6):
-    W, error, gap, missed = coded
-    X, D, W = (a.astype(np.float64) for a in (X, D, W))
-    energy = (X**2).sum(axis=1)
-    gaps = [book.duality_gap(x, D, w, alpha, positive) for x, w in zip(X, W, strict=True)]
-    np.testing.assert_allclose(gap, gaps, rtol=0, atol=1e-8 * energy.max())
-    np.testing.assert_allclose(
-        error, ((X - W @ D) ** 2).sum(axis=1), rtol=0, atol=1e-8 * energy.max()
+    return lasso_cases.unpacked(
+        MACHINE, list(map(MACHINE.gpu.DeviceArray, coded)), n_signals, n_atoms
     )
-    assert not missed.any()
-    assert (gap <= gap_tol * energy * (1 + 1e-5)).all()
-    assert not positive or (W >= 0).all()
-
-
-problems = {
-    "seed": st.integers(0, 2**31),
-    "n_features": st.integers(2, 30),
-    "n_atoms": st.integers(2, 60),
-    "kind": st.sampled_from(KINDS),
-    "share": st.sampled_from([0.9, 0.5, 0.1, 0.01, 0.001]),
-    "positive": st.booleans(),
-}
-
-
-@pytest.mark.parametrize("form", FORMS)
-@given(**problems)
-def test_codes_are_certified_minima(form, seed, n_features, n_atoms, kind, share, positive):
-    X, D = draw(seed, 4, n_features, n_atoms, kind)
-    alpha = alpha_of(X, D, share)
-    coded = code(form, X, D, alpha, positive=positive)
-    check_certified(X, D, alpha, positive, coded)
-
-
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("kind", ["unit", "clusters"])
-def test_over_many_atoms_they_are_the_cpus(form, kind):
-    """More atoms than one small problem has, so that lists grow; the same supports."""
-    for positive in (False, True):
-        X, D = draw(1, 8, 40, 300, kind)
-        alpha = alpha_of(X, D, 0.1)
-        coded = code(form, X, D, alpha, positive=positive, gap_tol=1e-11)
-        check_certified(X, D, alpha, positive, coded, gap_tol=1e-11)
-        ask = products_of(X, D)
-        theirs = cpu.lasso(
-            D @ D.T, lambda *which, ask=ask: [part.numpy() for part in ask(*which)], 8, float,
-            alpha, positive=positive, gap_tol=1e-11,
-        )  # fmt: skip
-        W = unpacked(theirs, 8, 300)[0]
-        np.testing.assert_array_equal(coded[0] != 0, W != 0)
-        np.testing.assert_allclose(coded[0], W, atol=1e-6 * np.abs(W).max())
 
 
 @pytest.mark.parametrize("positive", [False, True])
@@ -234,28 +113,6 @@ def test_codes_are_certified_by_their_gap_and_by_no_code(dtype):
     assert rounded == (dtype == torch.float64)
 
 
-@pytest.mark.parametrize("form", ["gram", "rows"])
-def test_every_gap_asked_for_is_reached(form):
-    """Coarse ones too, between those that rounds of working sets happen to end at."""
-    X, D = draw(4, 12, 40, 300, "unit")
-    alpha = alpha_of(X, D, 0.05)
-    for gap_tol in np.geomspace(1e-3, 0.3, 8):
-        check_certified(X, D, alpha, False, code(form, X, D, alpha, gap_tol=gap_tol), gap_tol)
-
-
-@pytest.mark.parametrize("form", FORMS)
-def test_the_textbooks_objective(form):
-    X, D = draw(3, 2, 12, 20, "twins")
-    for share in (0.5, 0.05):
-        alpha = alpha_of(X, D, share)
-        for positive in (False, True):
-            W = code(form, X, D, alpha, positive=positive)[0]
-            for x, w in zip(X, W, strict=True):
-                theirs = book.coordinate_descent(x, D, alpha, positive, n_passes=1000)
-                most = book.objective(x, D, theirs, alpha) + 1e-6 * (x @ x)
-                assert book.objective(x, D, w, alpha) <= most
-
-
 @given(**problems)
 def test_float32_codes_of_rows_are_certified_as_they_are(
     seed, n_features, n_atoms, kind, share, positive
@@ -269,23 +126,6 @@ def test_float32_codes_of_rows_are_certified_as_they_are(
     sizes = np.abs(coded[0]).astype(np.float64) @ np.linalg.norm(D.astype(np.float64), axis=1)
     rounding = 1e-6 * (sizes / np.linalg.norm(X, axis=1)).max() ** 2
     check_certified(X, D, alpha, positive, coded, gap_tol=1e-4 + rounding)
-
-
-@pytest.mark.parametrize("form", FORMS)
-def test_float32_is_near_float64(form):
-    X, D = draw(5, 6, 20, 150, "unit")
-    single = code(form, X.astype(np.float32), D.astype(np.float32), 0.3)
-    np.testing.assert_allclose(single[0], code(form, X, D, 0.3)[0], atol=1e-4)
-    assert not single[3].any()
-
-
-@pytest.mark.parametrize("form", FORMS)
-def test_one_by_one_is_the_batch(form):
-    X, D = draw(6, 7, 15, 140, "clusters")
-    alpha = alpha_of(X, D, 0.1)
-    batch = code(form, X, D, alpha, gap_tol=1e-10)
-    alone = np.vstack([code(form, x[None], D, alpha, gap_tol=1e-10)[0] for x in X])
-    np.testing.assert_allclose(alone, batch[0], atol=1e-9)
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -364,29 +204,6 @@ def test_screens_may_round_as_they_like(kind, monkeypatch):
     np.testing.assert_allclose(rounded[0], exact[0], atol=1e-4)
 
 
-@given(**problems, scale=st.sampled_from([0.0, 1e-3, 1.0, 1e3]))
-def test_any_start_leads_to_the_same_minimum(
-    seed, n_features, n_atoms, kind, share, positive, scale
-):
-    X, D = draw(seed, 4, n_features, n_atoms, kind)
-    alpha = alpha_of(X, D, share)
-    start = tensor(scale * np.random.default_rng(seed).standard_normal((4, n_atoms)))
-    check_certified(
-        X, D, alpha, positive, code("gram", X, D, alpha, positive=positive, start=start)
-    )
-
-
-@pytest.mark.parametrize("n_atoms", [40, 200])
-def test_codes_within_the_gap_stay_as_they_are(n_atoms):
-    X, D = draw(9, 5, 20, n_atoms, "unit")
-    cold = code("gram", X, D, 0.2)[0]
-    start = cold.copy()
-    start[0] = 0  # this one has to be found again
-    again = code("gram", X, D, 0.2, start=tensor(start))[0]
-    np.testing.assert_array_equal(again[1:], cold[1:])
-    np.testing.assert_allclose(again[0], cold[0], atol=1e-6)
-
-
 @given(**problems, n_candidates=st.integers(1, 12), started=st.booleans())
 def test_candidates_are_a_smaller_dictionary(
     seed, n_features, n_atoms, kind, share, positive, n_candidates, started
@@ -399,7 +216,10 @@ def test_candidates_are_a_smaller_dictionary(
     energy = tensor((X**2).sum(axis=1))
 
     def local(first, stop):
-        return *local_of(X, D)(first, stop, lists[first:stop]), energy[first:stop]
+        own = D[np.maximum(lists.numpy(), 0)] * (lists.numpy() >= 0)[:, :, None]
+        own, x = own[first:stop], X[first:stop]
+        corr = np.einsum("nkp,np->nk", own, x)
+        return tensor(own @ own.transpose(0, 2, 1)), tensor(corr), energy[first:stop]
 
     coded = l1.lasso_local(
         local, lists, np.float64, alpha, positive=positive,
@@ -418,50 +238,6 @@ def test_candidates_are_a_smaller_dictionary(
             true = book.duality_gap(X[s], D[mine], w[mine], alpha, positive)
             np.testing.assert_allclose(gap[s], true, atol=1e-8 * energy[s])
             assert gap[s] <= 1e-6 * energy[s]
-
-
-def test_all_candidates_are_all_atoms():
-    X, D = draw(10, 5, 20, 30, "clusters")
-    found, expected = (code(form, X, D, 0.2)[0] for form in ("candidates", "gram"))
-    np.testing.assert_allclose(found, expected, atol=1e-6)
-
-
-@pytest.mark.parametrize("form", FORMS)
-def test_large_supports(form):
-    """More nonzeros than any kernel's tableau holds: lists grow round by round."""
-    X, D = draw(11, 2, 200, 210, "unit")
-    alpha = alpha_of(X, D, 1e-3)
-    coded = code(form, X, D, alpha)
-    assert np.count_nonzero(coded[0], axis=1).min() > 150
-    check_certified(X, D, alpha, False, coded)
-
-
-@pytest.mark.parametrize("form", FORMS)
-def test_nothing_to_code(form):
-    X, D = draw(12, 5, 8, 130, "unit")
-    X[1] = 0
-    alpha = 1.0001 * np.abs(X @ D.T).max()
-    W, error, gap, missed = code(form, X, D, alpha)
-    assert not W.any()
-    assert not missed.any()
-    np.testing.assert_allclose(error, (X**2).sum(axis=1))
-    np.testing.assert_allclose(gap, 0, atol=1e-12)
-    W, error, gap, _ = code(form, X[1:2], D, 0.1)  # a signal of zeros
-    assert not W.any()
-    assert error[0] == gap[0] == 0
-    W, error, gap, _ = code(form, X[:0], D, 0.1)
-    assert W.shape == (0, 130)
-    assert len(error) == len(gap) == 0
-
-
-@pytest.mark.parametrize("form", ["gram", "rows"])
-def test_no_atoms(form):
-    X, D = draw(13, 3, 8, 4, "unit")
-    W, error, gap, missed = code(form, X, D[:0], 0.1)
-    assert W.shape == (3, 0)
-    np.testing.assert_allclose(error, (X**2).sum(axis=1))
-    assert not gap.any()
-    assert not missed.any()
 
 
 @pytest.mark.parametrize(
@@ -515,7 +291,7 @@ def test_bad_arguments_are_named():
         ),
         "local Gram matrices must have shape": lambda: l1.lasso_without_gram(
             products, lambda start, stop, lists: (torch.zeros(4, 2, 2), torch.zeros(lists.shape)),
-            gram_times_of(D), 4, 10, float, 0.1,
+            lambda weights, lists: weights.new_zeros(4, 10), 4, 10, float, 0.1,
         ),
         "overflow": lambda: code("rows", 1e200 * X, D, 0.1),
     }.items():  # fmt: skip
