@@ -7,7 +7,7 @@ answer the same questions, for all atoms, for some of them, or for each signal's
 - ``gram``: <d, d'> for all pairs; ``norms2``: its diagonal; ``gram_rows(atoms)``: some of its rows;
 - ``local(X, candidates)``: the small Gram matrix of each row's own candidates and <x, d> with them.
 
-Whatever is expensive is kept, so an estimator that keeps its atoms (``remembered``) pays once.
+Whatever is expensive is kept, so an estimator that keeps its atoms in its fitted state pays once.
 
 See docs/decisions/019-kernel-blind-pursuits.md.
 """
