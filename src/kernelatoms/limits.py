@@ -56,7 +56,7 @@ class TooLargeError(ValueError):
 def allowed_size(file_size: int, max_size: int | None = None) -> int:
     """Return the bytes that a file of ``file_size`` bytes may become.
 
-    ``max_size`` is what the user allows; None stands for the rule above.
+    ``max_size`` is what the user allows; None means the rule above.
     """
     return max(MAX_SIZE, EXPANSION * file_size) if max_size is None else max_size
 
@@ -118,7 +118,7 @@ JSON_COST = 20
 HEADER_SIZE = 16 << 20
 #: Short texts: so many characters, or so many per byte.
 TEXT_SIZE, TEXT_EXPANSION = 1 << 18, 64
-#: Arrays in a file, and columns of a table: nobody's has more.
+#: Arrays in a file, and columns of a table: real ones have fewer.
 MOST_PARTS, MOST_COLUMNS = 1 << 17, 1 << 18
 
 

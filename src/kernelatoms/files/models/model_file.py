@@ -8,6 +8,8 @@ building the model.
 A file is checked in the order that needs least trust: the sizes and names of its members
 (``archive``), header and digests, the description of the objects (``schema``), their types. Then
 skops builds the objects, and they are checked against each other (``soundness``).
+
+See docs/decisions/053-model-files.md.
 """
 
 import hashlib
