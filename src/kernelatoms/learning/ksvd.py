@@ -75,6 +75,7 @@ class KSVDUpdate:
         ):
             if exponent:
                 R, values = np.ldexp(R, exponent), np.ldexp(values, exponent)
+            assert isinstance(codes, PaddedCodes)
             codes = replace(codes, values=values, error=engine.squared_norms(R))
             results.append(UpdateResult(new, codes, float(codes.error.sum())))
         return results
