@@ -2,7 +2,6 @@
 
 import importlib
 import inspect
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -59,10 +58,6 @@ CALLS = {
     ".KSAD": of_estimator("KSAD"),
     ".KSADClassifier": of_estimator("KSADClassifier"),
     ".compress": of_function("", "compress", "nothing.csv"),
-    ".files.compress": of_function("", "compress", "nothing.csv"),
-    ".files.check_result_target": of_function(
-        ".files", "check_result_target", Path("new.csv"), [".csv"]
-    ),
     ".default_preset": of_function("", "default_preset", 9),
     ".estimate_sigma": of_function("", "estimate_sigma", X),
     ".make_lkdl": of_function("", "make_lkdl", kernelatoms.KSVD()),

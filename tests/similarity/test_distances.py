@@ -17,7 +17,7 @@ from kernelatoms import (
     save_model,
     sparse_encode,
 )
-from kernelatoms.files.soundness import check_model
+from kernelatoms.files.models.soundness import check_model
 from kernelatoms.similarity import (
     DISTANCES,
     CentredKernel,

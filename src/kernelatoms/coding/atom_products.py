@@ -15,7 +15,7 @@
 - ``in_float64``: the same atoms, compared in float64; ``gains_digits``: whether that is surely more
   precise.
 
-Expensive results are cached, so an estimator that keeps its atoms computes them once.
+Expensive results are cached: an estimator with atoms in its fitted state computes them once.
 
 See docs/decisions/019-kernel-blind-pursuits.md.
 """

@@ -77,7 +77,7 @@ def solve_positive_all(matrices: list[Array], rights: list[Array]) -> list[Array
         return [solve_positive(*system) for system in zip(matrices, rights, strict=True)]
     engine = machine(matrices[0])
     factors = engine.cholesky_all(matrices)
-    sound = [i for i, factor in enumerate(factors) if _keeps_digits(factor)]
+    sound = [i for i, L in enumerate(factors) if L is not None and _keeps_digits(L)]
     some = [factors[i] for i in sound]
     inner = engine.solve_triangular_all(some, [rights[i] for i in sound])
     solved = engine.solve_triangular_all(some, inner, transposed=True)
@@ -88,10 +88,10 @@ def solve_positive_all(matrices: list[Array], rights: list[Array]) -> list[Array
     ]
 
 
-def _keeps_digits(factor: Array | None) -> bool:
+def _keeps_digits(factor: Array) -> bool:
     """Whether solutions by the factor of a matrix of unit diagonal keep their digits."""
     # Diagonals squared are what is left of unit columns.
-    return factor is not None and not np.diagonal(factor).min() ** 2 < 1e-8
+    return not np.diagonal(factor).min() ** 2 < 1e-8
 
 
 def root_of_inverse(matrix: Array, least_condition: float) -> Array | None:

@@ -73,6 +73,7 @@ class KSVDUpdate:
         for (_, codes, _), (R, new, _, values), exponent in zip(
             given, swept, exponents, strict=True
         ):
+            assert isinstance(codes, PaddedCodes)
             if exponent:
                 R, values = np.ldexp(R, exponent), np.ldexp(values, exponent)
             assert isinstance(codes, PaddedCodes)

@@ -345,5 +345,5 @@ def _check_memory(n_rows: int, n_atoms: int, n_features: int) -> None:
     check_fits(
         8.0 * (4 * n_rows * n_features + 4 * n_atoms**2),
         f"{n_rows} rows and inner products of {n_atoms} atoms",
-        "Learn from fewer rows, or fewer atoms a class.",
+        "Learn from fewer rows, or fewer atoms per class.",
     )
