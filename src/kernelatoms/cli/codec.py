@@ -338,7 +338,7 @@ def _draw(
 ) -> None:
     from kernelatoms.files.inspecting import matrices_to_draw
     from kernelatoms.files.writing import write_whole
-    from kernelatoms.report import compression_figure, figure_bytes
+    from kernelatoms.report.compression import compression_figure, figure_bytes
 
     drawn = matrices_to_draw(info.path, original, model=model, max_size=max_size)
     figure = compression_figure(
