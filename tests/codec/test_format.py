@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 from codec.containers import BOUND, MODEL, X, make, other_entry, taken_apart, written
-from kernelatoms.codec.arrays import Layout, decode_array
-from kernelatoms.codec.errors import CodecError
-from kernelatoms.codec.format import END, SIGNATURE, Reader, Tail, Writer, section_sizes
-from kernelatoms.codec.header import Header
-from kernelatoms.codec.models import CodecModel
-from kernelatoms.codec.opened import Compressed
-from kernelatoms.codec.stored_models import model_bytes
+from kernelatoms.codec.packed.arrays import Layout, decode_array
+from kernelatoms.codec.limits import CodecError
+from kernelatoms.codec.container.format import END, SIGNATURE, Reader, Tail, Writer, section_sizes
+from kernelatoms.codec.container.header import Header
+from kernelatoms.codec.models.codec_model import CodecModel
+from kernelatoms.codec.container.reader import Compressed
+from kernelatoms.codec.models.stored_models import model_bytes
 
 
 def test_what_is_whole_comes_back():
@@ -172,7 +172,7 @@ def test_equal_input_makes_equal_bytes():
 
 
 def test_a_huge_block_of_next_to_no_bytes_is_filled_up(monkeypatch):
-    monkeypatch.setattr("kernelatoms.codec.blocks.BLOCK_VALUES", 64)
+    monkeypatch.setattr("kernelatoms.codec.blocks.block.BLOCK_VALUES", 64)
     constant = np.ones((8, 500))
     model = CodecModel("lags", 500, settings={"lag": 1, "past": 1})
     data = make(constant, 8, model)

@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 
 from hard_matrices import draw_model
 from kernelatoms.codec.bounds import Bound
-from kernelatoms.codec.choosing import with_history
-from kernelatoms.codec.dictionaries import atoms_of
-from kernelatoms.codec.predictors import PREDICTORS, interpolation
-from kernelatoms.codec.quantised import Unit, block_to_decode, block_to_encode
+from kernelatoms.codec.models.model_selection import with_history
+from kernelatoms.codec.models.dictionaries import atoms_of
+from kernelatoms.codec.models.predictors import PREDICTORS, interpolation
+from kernelatoms.codec.blocks.quantised import Unit, block_to_decode, block_to_encode
 from kernelatoms.engine import machine
 from oracles import predicting
 

@@ -15,9 +15,10 @@ from typer.testing import CliRunner
 from files import writers
 from kernelatoms import compress, decompress
 from kernelatoms.cli.app import app
-from kernelatoms.codec.arrays import decode_array
-from kernelatoms.files import compress_file, locking
-from kernelatoms.files.compressed import opened_file
+from kernelatoms.codec.packed.arrays import decode_array
+from kernelatoms.codec import compress
+from kernelatoms.files import locking
+from kernelatoms.codec.compressing import opened_file
 from kernelatoms.files.locking import one_writer
 
 EXACT = {"max_error": None, "model": "lags"}
@@ -186,11 +187,11 @@ def test_a_program_that_knows_of_no_locks_loses_nothing(place, monkeypatch, lock
             (place / "new").replace(target)
 
     with pytest.raises(BlockingIOError, match="was changed by another program meanwhile"):
-        compress_file(place / "rows.npy", target, append=True, on_step=meanwhile, **OPTIONS)
+        compress(place / "rows.npy", target, append=True, on_step=meanwhile, **OPTIONS)
     assert target.read_bytes() == other
     target.unlink()
     with pytest.raises(BlockingIOError, match="was changed by another program meanwhile"):
-        compress_file(place / "rows.npy", target, append=True, on_step=meanwhile, **OPTIONS)
+        compress(place / "rows.npy", target, append=True, on_step=meanwhile, **OPTIONS)
     assert target.read_bytes() == other
     assert names(place) == ["all.kac", "rows.npy"]
 
@@ -223,7 +224,7 @@ def test_a_name_that_is_taken_while_waiting_is_not_replaced(place):
             release.set()
 
     with pytest.raises(FileExistsError, match="is there already"):
-        compress_file(place / "rows.npy", append=False, on_step=waiting, **OPTIONS)
+        compress(place / "rows.npy", append=False, on_step=waiting, **OPTIONS)
     thread.join()
     assert target.read_bytes() == b"somebody's"
 

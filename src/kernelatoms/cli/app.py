@@ -1,12 +1,12 @@
 """The ``kernelatoms`` command."""
 
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Annotated
 
 import typer
 
 from kernelatoms.cli import (
-    codec,
     demo,
     encode,
     explaining,
@@ -37,10 +37,7 @@ app.command(epilog=signals.DENOISE_EXAMPLES)(signals.denoise)
 app.command(epilog=explaining.EXAMPLES)(explaining.explain)
 app.command(epilog=look.INFO_EXAMPLES)(look.info)
 app.command(epilog=look.REPORT_EXAMPLES)(look.report)
-app.command(epilog=codec.COMPRESS_EXAMPLES)(codec.compress)
-app.command(epilog=codec.DECOMPRESS_EXAMPLES)(codec.decompress)
-app.command(epilog=codec.INSPECT_EXAMPLES)(codec.inspect)
-app.add_typer(codec.codec)
+import_module("kernelatoms.codec.commands").mount(app)  # by name: nothing depends on the codec
 app.command(epilog=reproduce.EXAMPLES)(reproduce.reproduce)
 app.command(epilog=look.DATASETS_EXAMPLES)(look.datasets)
 app.command(epilog=demo.EXAMPLES)(demo.demo)

@@ -21,16 +21,6 @@
   pictures, read and written.
 - ``writing``: files that are whole or not there at all; ``targets``: what they may replace;
   ``locking``: one writer at a time, where several add to a file.
-- ``compressed``: ``compress`` and ``decompress``; ``compressing``: models, bounds, blocks, bytes;
-  ``inspecting``: ``inspect_compressed``.
-- ``sources``: what they ask of a file; ``kinds``: which file is of which kind.
-- ``packed_arrays``, ``packed_parquet``, ``packed_csv``: files of each kind to blocks;
-  ``parquet_rows``: back to a Parquet file.
-- ``selecting``: which columns are approximate; ``ranges``: their places, in short; ``columns``:
-  columns of typed tables as bytes; ``text_columns``: those of text. ``arrow_messages``: Arrow's
-  messages of unknown origin; ``column_sizes``: what columns become when they are written.
-- ``csv_dialect``: how a text file writes its table; ``csv_numbers``: with how many digits numbers
-  are written; ``csv_lines``: lines again.
 """
 
 from importlib import import_module
@@ -39,13 +29,7 @@ from typing import TYPE_CHECKING, Any
 # Names load when they are first used: writing a page needs neither pyarrow nor skops.
 _HOME_OF = {
     "CODE_SUFFIXES": "results",
-    "COMPRESSED": "compressed",
-    "COMPRESSIBLE": "kinds",
-    "CodecError": "compressed",
-    "CompressedInfo": "inspecting",
-    "CompressionSummary": "compressed",
     "FORMAT_VERSION": "models",
-    "MODEL": "compressed",
     "ModelFileError": "models",
     "ModelRecord": "records",
     "NAMED": "identifiers",
@@ -60,33 +44,23 @@ _HOME_OF = {
     "check_codes_fit": "results",
     "check_result_target": "targets",
     "check_target": "writing",
-    "compress": "compressed",
-    "compress_file": "compressed",
-    "decompress": "compressed",
-    "decompress_file": "compressed",
     "fingerprint": "features",
-    "fit_codec": "compressed",
     "foreign_types": "models",
     "format_of": "models",
-    "inspect_compressed": "inspecting",
-    "inspect_file": "inspecting",
     "is_standard_stream": "writing",
     "is_table": "tables",
     "labels_for": "labels",
     "learned_share": "row_marks",
     "load_model": "models",
-    "matrices_to_draw": "inspecting",
     "one_writer": "locking",
     "read_labels": "labels",
     "read_record": "models",
     "read_table": "tables",
     "refuse_to_overwrite": "writing",
-    "restored_name": "compressed",
     "row_identifiers": "features",
     "rows_for": "features",
     "save_model": "models",
     "training_set": "features",
-    "usual_name": "compressed",
     "why_left_out": "features",
     "write_codes": "results",
     "write_columns": "results",
@@ -102,19 +76,13 @@ _HOME_OF = {
 
 __all__ = [
     "CODE_SUFFIXES",
-    "COMPRESSED",
-    "COMPRESSIBLE",
     "FORMAT_VERSION",
     "IMAGE_SUFFIXES",
-    "MODEL",
     "NAMED",
     "REASONS",
     "RESULT_SUFFIXES",
     "ROW_MARKS",
     "SUFFIXES",
-    "CodecError",
-    "CompressedInfo",
-    "CompressionSummary",
     "ModelFileError",
     "ModelRecord",
     "Picture",
@@ -125,22 +93,14 @@ __all__ = [
     "check_codes_fit",
     "check_result_target",
     "check_target",
-    "compress",
-    "compress_file",
-    "decompress",
-    "decompress_file",
     "fingerprint",
-    "fit_codec",
     "foreign_types",
     "format_of",
-    "inspect_compressed",
-    "inspect_file",
     "is_standard_stream",
     "is_table",
     "labels_for",
     "learned_share",
     "load_model",
-    "matrices_to_draw",
     "one_writer",
     "read_array",
     "read_codes",
@@ -149,12 +109,10 @@ __all__ = [
     "read_record",
     "read_table",
     "refuse_to_overwrite",
-    "restored_name",
     "row_identifiers",
     "rows_for",
     "save_model",
     "training_set",
-    "usual_name",
     "why_left_out",
     "write_codes",
     "write_columns",
@@ -164,20 +122,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from kernelatoms.codec.errors import CodecError
     from kernelatoms.files.code_files import read_codes
-    from kernelatoms.files.compressed import (
-        COMPRESSED,
-        MODEL,
-        CompressionSummary,
-        compress,
-        compress_file,
-        decompress,
-        decompress_file,
-        fit_codec,
-        restored_name,
-        usual_name,
-    )
     from kernelatoms.files.features import (
         fingerprint,
         row_identifiers,
@@ -193,13 +138,6 @@ if TYPE_CHECKING:
         read_image,
         write_image,
     )
-    from kernelatoms.files.inspecting import (
-        CompressedInfo,
-        inspect_compressed,
-        inspect_file,
-        matrices_to_draw,
-    )
-    from kernelatoms.files.kinds import COMPRESSIBLE
     from kernelatoms.files.labels import labels_for, read_labels
     from kernelatoms.files.locking import one_writer
     from kernelatoms.files.models import (

@@ -53,9 +53,9 @@ FORMAT_VERSION = 3
 # What a model file may hold beside plain data and the types of scikit-learn that ``schema`` lists.
 ALLOWED_TYPES = frozenset(
     {
-        "kernelatoms.codec.models.CodecModel",
+        "kernelatoms.codec.models.codec_model.CodecModel",
         "kernelatoms.estimators.classifiers.class_dictionaries.ClassDictionaryClassifier",
-        "kernelatoms.estimators.codec.KernelCodec",
+        "kernelatoms.codec.estimator.KernelCodec",
         "kernelatoms.estimators.classifiers.collaborative.CRCClassifier",
         "kernelatoms.estimators.classifiers.collaborative.SRCClassifier",
         "kernelatoms.estimators.classifiers.fddl.FDDLClassifier",

@@ -12,7 +12,6 @@
   a class.
 - ``calibration``: are answers as often right as they are sure?
 - ``code_energies``: figures of the classes whose atoms codes have their weight on.
-- ``compression``: a compressed matrix beside the original, its errors.
 - ``shown``: figures that notebooks show.
 - ``style``: what all figures share: width, colours, plain axes, labels.
 - ``comparison``: scores of repeated runs to means, standard errors and an honest sentence.
@@ -30,7 +29,6 @@ matplotlib is imported here and nowhere below: ``import kernelatoms`` does not p
 from kernelatoms.report.calibration import Reliability, calibration_figure, reliability
 from kernelatoms.report.code_energies import code_energy_figure
 from kernelatoms.report.comparison import compare_in_words, mean_and_error
-from kernelatoms.report.compression import compression_figure, figure_bytes
 from kernelatoms.report.contact_sheet import contact_sheet
 from kernelatoms.report.dots import dots_figure
 from kernelatoms.report.figures import (
@@ -79,12 +77,10 @@ __all__ = [
     "code_energy_figure",
     "code_figure",
     "compare_in_words",
-    "compression_figure",
     "confusion_figure",
     "contact_sheet",
     "convergence_figure",
     "dots_figure",
-    "figure_bytes",
     "images_figure",
     "mean_and_error",
     "model_sections",
