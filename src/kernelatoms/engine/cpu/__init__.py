@@ -69,6 +69,7 @@ from kernelatoms.engine.cpu.scale import (
 from kernelatoms.engine.cpu.shapes import assignment_distances
 from kernelatoms.engine.cpu.tangents import tangent_distances
 from kernelatoms.engine.cpu.threads import (
+    UPDATES_TOGETHER,
     each,
     fair_share,
     in_short_parts,
@@ -77,6 +78,7 @@ from kernelatoms.engine.cpu.threads import (
 )
 
 __all__ = [
+    "UPDATES_TOGETHER",
     "all_ordinary",
     "assignment_distances",
     "at_once",
