@@ -94,9 +94,9 @@ MISTAKES = {
     ("compress", "sensors.csv", "--exact", "nope"): "exact: sensors.csv has no column 'nope'",
     ("compress", "sensors.csv", "--no-store-model"): "store_model=False needs model to be a .kam",
     ("compress", "sensors.csv", "-o", "sensors.csv", "--force"): "is the file sensors.csv itself",
-    ("decompress", "sensors.csv", "-o", "b.csv"): "sensors.csv: this is no compressed file",
+    ("decompress", "sensors.csv", "-o", "b.csv"): "sensors.csv: this is not a compressed file",
     ("decompress", "sensors.csv", "-o", "b.csv", "--rows", "5"): "--rows takes START:STOP",
-    ("inspect", "sensors.csv"): "sensors.csv: this is no compressed file",
+    ("inspect", "sensors.csv"): "sensors.csv: this is not a compressed file",
     ("inspect", "sensors.csv", "--picture", "p.txt"): "--picture: p.txt must end with .png",
     ("codec", "fit", "sensors.csv", "-o", "m.txt"): "--output: m.txt must end with .kam",
 }

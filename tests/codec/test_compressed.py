@@ -17,13 +17,13 @@ from pyarrow import parquet
 
 from codec.containers import X, make
 from kernelatoms import compress, decompress, inspect_compressed
-from kernelatoms.codec.packed.arrays import Layout
+from kernelatoms.codec import CodecError, fit_codec
 from kernelatoms.codec.bounds import Bound
 from kernelatoms.codec.container.header import Part
 from kernelatoms.codec.error_stats import ColumnSums, ErrorStats
-from kernelatoms.codec import CodecError, fit_codec
-from kernelatoms.files import TableError
 from kernelatoms.codec.file_writer import lost_columns
+from kernelatoms.codec.packed.arrays import Layout
+from kernelatoms.files import TableError
 
 QUICK = {"model": "lags"}
 
@@ -352,11 +352,11 @@ def test_streams_in_small_pieces_equal_the_whole(tmp_path, rng, monkeypatch):
     path = write(tmp_path / "a.csv", values)
     whole = back(path, block_rows=100).read_bytes()
     blocks = (tmp_path / "it.kac").read_bytes()
-    monkeypatch.setattr("kernelatoms.codec.packed.csv_source._CHUNK", 777)
+    monkeypatch.setattr("kernelatoms.codec.packed.csv_survey._CHUNK", 777)
     assert back(path, block_rows=100).read_bytes() == whole
     assert (tmp_path / "it.kac").read_bytes() == blocks
     path.write_text('a,b\n"never closed,1.5\n' + "1,2.5\n" * 1000)
-    monkeypatch.setattr("kernelatoms.codec.packed.csv_source._MOST_LINE", 2000)
+    monkeypatch.setattr("kernelatoms.codec.packed.csv_survey._MOST_LINE", 2000)
     with pytest.raises(TableError, match="is a quote never closed"):
         compress(path)
 
@@ -470,7 +470,7 @@ def test_wrong_files_are_named(tmp_path):
             decompress(kac, tmp_path / "b.csv", rows=rows)
     with pytest.raises(ValueError, match=r"holds a \.csv file; the destination must end so"):
         decompress(kac, tmp_path / "b.npy")
-    with pytest.raises(CodecError, match=r"a\.csv: this is no compressed file"):
+    with pytest.raises(CodecError, match=r"a\.csv: this is not a compressed file"):
         decompress(tmp_path / "a.csv", tmp_path / "b.csv")
 
 
@@ -532,7 +532,7 @@ def test_names_that_are_no_text_are_refused(tmp_path):
     part = Part(name="\ud800.npy", head=layout.head(), dtype=layout.matrix_dtype, model=0)
     path = tmp_path / "it.kac"
     path.write_bytes(make(kind="npz", parts=(part,)))
-    with pytest.raises(CodecError, match="no text"):
+    with pytest.raises(CodecError, match="not text"):
         decompress(path, tmp_path / "back.npz")
     assert not (tmp_path / "back.npz").exists()
 

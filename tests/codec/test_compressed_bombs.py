@@ -15,10 +15,10 @@ from pyarrow import parquet
 from codec import compressed_bombs as bombs
 from codec.compressed_bombs import BOMBS, blocks_of_zeros, csv_of_blocks, parquet_of_groups
 from kernelatoms import KernelCodec, compress, decompress, inspect_compressed
-from kernelatoms.codec.blocks.block import in_order
-from kernelatoms.codec.limits import OversizedError
-from kernelatoms.codec.container.packing import pack
 from kernelatoms.codec import CodecError, fit_codec
+from kernelatoms.codec.blocks import in_order
+from kernelatoms.codec.container.packing import pack
+from kernelatoms.codec.limits import OversizedError
 from kernelatoms.codec.packed.arrow_messages import read_batch, read_schema
 from kernelatoms.codec.packed.column_sizes import column_size
 from kernelatoms.limits import TooLargeError
@@ -153,7 +153,7 @@ def test_texts_come_back_the_same_in_pieces_of_any_size(tmp_path, monkeypatch, r
 
 
 def test_large_blocks_are_decoded_one_at_a_time(monkeypatch):
-    monkeypatch.setattr("kernelatoms.codec.blocks.block._UNDER_WAY", 10)
+    monkeypatch.setattr("kernelatoms.codec.blocks._UNDER_WAY", 10)
     monkeypatch.setenv("KERNELATOMS_NUM_THREADS", "4")
     together = []
 
@@ -161,7 +161,7 @@ def test_large_blocks_are_decoded_one_at_a_time(monkeypatch):
         together.append(list(items))
         return [work(item) for item in items]
 
-    monkeypatch.setattr("kernelatoms.codec.blocks.block.each", each)
+    monkeypatch.setattr("kernelatoms.codec.blocks.each", each)
     sizes = [3, 30, 15, 20, 500, 1, 1, 1, 1, 1]
     assert list(in_order(lambda i: i, sizes, lambda i: i)) == sizes
     assert together == [[3, 30], [15, 20], [1, 1, 1, 1]]  # and 500 and the last alone

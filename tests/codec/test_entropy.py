@@ -53,7 +53,9 @@ def test_masks_come_back(mask):
 @given(arrays(np.int32, st.integers(0, 50), elements=st.integers(-(1 << 30), 1 << 30)))
 @SOME
 def test_sequences_come_back(values):
-    np.testing.assert_array_equal(entropy.decode_small(entropy.encode_small(values), len(values)), values)
+    np.testing.assert_array_equal(
+        entropy.decode_small(entropy.encode_small(values), len(values)), values
+    )
 
 
 @given(matrices(), st.binary(max_size=300))

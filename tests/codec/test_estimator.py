@@ -6,8 +6,8 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from kernelatoms import KernelCodec, load_model, save_model
-from kernelatoms.codec.bounds import Bound
 from kernelatoms.codec import CodecError
+from kernelatoms.codec.bounds import Bound
 
 
 def rows(rng, shape=(120, 6), dtype=np.float64):

@@ -4,6 +4,9 @@ import numpy as np
 import pytest
 
 from kernelatoms.codec.bounds import Bound
+from kernelatoms.codec.models.codec_model import CodecModel
+from kernelatoms.codec.models.learning import learned_models, relative_error
+from kernelatoms.codec.models.matrix import encode_matrix
 from kernelatoms.codec.models.model_selection import (
     NAMES,
     choose_model,
@@ -13,9 +16,6 @@ from kernelatoms.codec.models.model_selection import (
     parts_to_try,
     with_history,
 )
-from kernelatoms.codec.models.learning import learned_models, relative_error
-from kernelatoms.codec.blocks.matrix import encode_matrix
-from kernelatoms.codec.models.codec_model import CodecModel
 
 
 def _walk(rng):

@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernelatoms.codec.bounds import Bound
-from kernelatoms.codec.limits import CodecError
-from kernelatoms.codec.blocks.exact import arrange, rearrange
+from kernelatoms.codec.container.exact import arrange, rearrange
 from kernelatoms.codec.container.header import Header, Part
-from kernelatoms.codec.error_stats import ErrorStats, column_sums, row_errors
-from kernelatoms.codec.container.packing import Cursor, number, pack, unpack
 from kernelatoms.codec.container.json_dictionary import squeeze, unsqueeze
+from kernelatoms.codec.container.packing import Cursor, number, pack, unpack
+from kernelatoms.codec.error_stats import ErrorStats, column_sums, row_errors
+from kernelatoms.codec.limits import CodecError
 
 
 @given(st.lists(st.integers(0, 2**63 - 1)))

@@ -15,10 +15,9 @@ from typer.testing import CliRunner
 from files import writers
 from kernelatoms import compress, decompress
 from kernelatoms.cli.app import app
+from kernelatoms.codec.arguments import open_compressed
 from kernelatoms.codec.packed.arrays import decode_array
-from kernelatoms.codec import compress
 from kernelatoms.files import locking
-from kernelatoms.codec.compressing import opened_file
 from kernelatoms.files.locking import one_writer
 
 EXACT = {"max_error": None, "model": "lags"}
@@ -197,7 +196,7 @@ def test_a_program_that_knows_of_no_locks_loses_nothing(place, monkeypatch, lock
 
 
 def test_a_reader_keeps_the_file_that_it_opened(place):
-    with opened_file(place / "all.kac") as opened:
+    with open_compressed(place / "all.kac") as opened:
         compress(place / "rows.npy", place / "all.kac", append=True)
         compress(place / "rows.npy", place / "all.kac", max_error=0.5, model="exact")
         blocks = [block.matrix for block in opened.blocks()]

@@ -5,14 +5,15 @@ The codec is self-contained. It uses the rest of the library; nothing in the lib
 
 A file is compressed in these steps. ``packed`` reads it as blocks: a matrix of approximate numbers,
 and bytes that are kept exactly. ``models`` predicts the rows of the matrix from rows decoded
-before. ``loops`` quantises what the prediction leaves and codes it with few bits. ``blocks``
-decodes each block again, compares it with the bound and corrects rows that miss it. ``container``
+before; ``loops`` quantises what the prediction leaves and codes it with few bits. Every block is
+decoded again and compared with the bound; rows that miss it are stored exactly. ``container``
 writes the file.
 
 - ``compressing``, ``decompressing``, ``inspection``, ``model_files``: the public functions.
 - ``arguments``: their arguments, checked. ``model_search``: the models of a file, and the bound
   that reaches a ratio. ``file_writer``: blocks to a compressed file.
 - ``estimator``: ``KernelCodec``, for arrays in memory.
+- ``blocks``: blocks of rows to bytes and back; ``reader``: an open compressed file.
 - ``bounds``: the error bound. ``error_stats``: statistics of errors. ``limits``: what a file may
   become, and the exceptions.
 - ``report``: the figure of a compressed matrix.

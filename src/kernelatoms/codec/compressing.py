@@ -21,13 +21,13 @@ from kernelatoms.codec.arguments import (
     open_compressed,
 )
 from kernelatoms.codec.bounds import Bound
-from kernelatoms.codec.container.reader import Compressed
 from kernelatoms.codec.error_stats import SHARES, ErrorStats
 from kernelatoms.codec.file_writer import Models, lost_columns, write_compressed
 from kernelatoms.codec.model_search import bound_for_ratio, check_model_fits, find_models
 from kernelatoms.codec.models.codec_model import CodecModel
 from kernelatoms.codec.packed.kinds import open_source
 from kernelatoms.codec.packed.sources import OnStep, Source, quiet
+from kernelatoms.codec.reader import Compressed
 from kernelatoms.estimators.validation import check_count, check_real
 from kernelatoms.files.locking import one_writer
 from kernelatoms.files.writing import check_target, refuse_to_overwrite, replacing

@@ -8,17 +8,17 @@ from typing import IO
 import numpy as np
 
 from kernelatoms import __version__
-from kernelatoms.codec.blocks.block import encode_block, in_order, rows_per_block
+from kernelatoms.codec.blocks import encode_block, in_order, rows_per_block
 from kernelatoms.codec.bounds import Bound
 from kernelatoms.codec.container.format import Tail, Writer
 from kernelatoms.codec.container.header import Header, Part
-from kernelatoms.codec.container.reader import Compressed
 from kernelatoms.codec.error_stats import ErrorStats
 from kernelatoms.codec.models.codec_model import CodecModel
 from kernelatoms.codec.models.model_selection import Trial
 from kernelatoms.codec.models.predictors import ready
 from kernelatoms.codec.models.stored_models import model_bytes
 from kernelatoms.codec.packed.sources import OnStep, Source
+from kernelatoms.codec.reader import Compressed
 
 # Columns that keep less than this share of their variance are named, this many at most.
 _LITTLE_KEPT, _MOST_NAMED = 0.5, 4

@@ -16,7 +16,7 @@ from kernelatoms.codec.arguments import (
     checked_source,
     naming,
 )
-from kernelatoms.codec.blocks.block import rows_per_block
+from kernelatoms.codec.blocks import rows_per_block
 from kernelatoms.codec.compressing import CompressionSummary, summary_of
 from kernelatoms.codec.container.format import Tail, Writer
 from kernelatoms.codec.container.header import Header

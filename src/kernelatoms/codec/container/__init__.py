@@ -1,6 +1,6 @@
-"""The compressed file.
+"""The parts of a compressed file.
 
 - ``format``: signature, blocks, tail. ``header``: what a file says about itself.
-- ``packing``: varints and zstandard frames. ``json_dictionary``: short JSON texts.
-- ``reader``: an open compressed file, checked for consistency.
+- ``packing``: variable-length integers and zstandard frames. ``json_dictionary``: short JSON texts.
+- ``exact``: values that come back exactly, arranged so that they compress well.
 """

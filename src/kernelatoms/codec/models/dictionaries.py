@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelatoms.codec.blocks.quantised import QuantisedBlock
 from kernelatoms.codec.limits import CodecError
 from kernelatoms.codec.loops import entropy, prediction
 from kernelatoms.codec.models.codec_model import CodecModel, ReadyModel
+from kernelatoms.codec.models.quantised import QuantisedBlock
 from kernelatoms.coding import Lasso
 from kernelatoms.coding.omp import omp
 from kernelatoms.coding.problem import KernelProblem, LinearProblem

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelatoms.codec.blocks.matrix import encode_matrix
 from kernelatoms.codec.bounds import Bound
 from kernelatoms.codec.models.codec_model import CodecModel
 from kernelatoms.codec.models.learning import LEARNED, learned_models
+from kernelatoms.codec.models.matrix import encode_matrix
 from kernelatoms.codec.models.predictors import PREDICTORS, fits_columns
 
 Array = NDArray[Any]

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelatoms.codec.blocks.quantised import QuantisedBlock
 from kernelatoms.codec.limits import CodecError
 from kernelatoms.codec.loops import prediction
 from kernelatoms.codec.models.codec_model import CodecModel, ReadyModel
@@ -23,6 +22,7 @@ from kernelatoms.codec.models.dictionaries import (
     code_dictionary,
     code_kernel_dictionary,
 )
+from kernelatoms.codec.models.quantised import QuantisedBlock
 
 Array = NDArray[Any]
 

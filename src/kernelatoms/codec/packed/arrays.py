@@ -14,16 +14,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelatoms.codec.blocks.block import Block, Finish, encode_block, in_order, rows_per_block
-from kernelatoms.codec.blocks.exact import arrange, rearrange
+from kernelatoms.codec.blocks import Block, Finish, encode_block, in_order, rows_per_block
 from kernelatoms.codec.bounds import Bound
+from kernelatoms.codec.container.exact import arrange, rearrange
 from kernelatoms.codec.container.format import Tail, Writer
 from kernelatoms.codec.container.header import Header, Part
 from kernelatoms.codec.container.packing import believable
-from kernelatoms.codec.container.reader import Compressed, DecodedBlock
 from kernelatoms.codec.limits import CodecError
 from kernelatoms.codec.models.codec_model import CodecModel
 from kernelatoms.codec.models.stored_models import model_bytes
+from kernelatoms.codec.reader import Compressed, DecodedBlock
 from kernelatoms.features.memory import check_fits
 
 Array = NDArray[Any]
@@ -66,7 +66,7 @@ class Layout:
         # NumPy refuses empty arrays with huge sides, such as (0, 1 << 61).
         size = math.prod(max(side, 1) for side in shape) * dtype.itemsize
         if not right or dtype.hasobject or dtype.itemsize == 0 or size >= 1 << 62:
-            raise CodecError("the head of an array describes an impossible one.")
+            raise CodecError("the head of an array is invalid.")
         return cls(shape, columns_first, dtype)
 
     def head(self) -> str:

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow
 from numpy.typing import NDArray
 
-from kernelatoms.codec.blocks.exact import arrange, rearrange
+from kernelatoms.codec.container.exact import arrange, rearrange
 from kernelatoms.codec.container.packing import Cursor
 from kernelatoms.codec.limits import CodecError
 from kernelatoms.codec.packed.arrow_messages import read_batch

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from kernelatoms.codec.container.reader import Compressed
 from kernelatoms.codec.limits import CodecError
+from kernelatoms.codec.reader import Compressed
 from kernelatoms.files.tables import shortened
 
 

@@ -3,11 +3,11 @@
 from pathlib import Path
 from typing import NamedTuple
 
-from kernelatoms.codec.container.reader import Compressed
 from kernelatoms.codec.limits import MOST_COLUMNS, CodecError
 from kernelatoms.codec.loops.text_fields import BARE, QUOTED, SPACED
 from kernelatoms.codec.packed.column_choice import check_columns, from_ranges
 from kernelatoms.codec.packed.csv_dialect import Dialect, names_of
+from kernelatoms.codec.reader import Compressed
 
 
 class Layout(NamedTuple):

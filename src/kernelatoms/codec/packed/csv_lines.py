@@ -7,7 +7,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelatoms.codec.container.packing import Cursor
-from kernelatoms.codec.container.reader import Compressed, DecodedBlock
 from kernelatoms.codec.limits import CodecError, DecodingBudget
 from kernelatoms.codec.loops.text_fields import (
     BARE,
@@ -26,6 +25,7 @@ from kernelatoms.codec.packed.csv_numbers import (
     finish_numbers,
 )
 from kernelatoms.codec.packed.text_columns import TextColumn, Texts, no_texts, read_texts
+from kernelatoms.codec.reader import Compressed, DecodedBlock
 
 Array = NDArray[Any]
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelatoms.codec.blocks.block import Finish
+from kernelatoms.codec.blocks import Finish
 from kernelatoms.codec.loops.text_fields import rounded
 
 Array = NDArray[Any]

@@ -15,9 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelatoms.codec.blocks.block import Block
+from kernelatoms.codec.blocks import Block
 from kernelatoms.codec.container.packing import number
-from kernelatoms.codec.container.reader import Compressed
 from kernelatoms.codec.loops.text_fields import LONG, Numbers, read_numbers, split_fields
 from kernelatoms.codec.packed.column_choice import as_ranges, choose_columns
 from kernelatoms.codec.packed.csv_dialect import find_dialect
@@ -26,6 +25,7 @@ from kernelatoms.codec.packed.csv_numbers import MOST_DECIMALS, finisher
 from kernelatoms.codec.packed.csv_survey import WORDS, Survey, column_kind, survey, whole_lines
 from kernelatoms.codec.packed.sources import OnStep, PartPlan, quiet
 from kernelatoms.codec.packed.text_columns import column_bytes, picked, text_bytes
+from kernelatoms.codec.reader import Compressed
 
 Array = NDArray[Any]
 

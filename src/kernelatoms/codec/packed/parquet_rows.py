@@ -9,12 +9,12 @@ from numpy.typing import NDArray
 from pyarrow import parquet
 
 from kernelatoms.codec.container.packing import Cursor, unpack, unpacked_size
-from kernelatoms.codec.container.reader import Compressed, DecodedBlock
 from kernelatoms.codec.limits import HEADER_SIZE, TEXT_EXPANSION, TEXT_SIZE, CodecError
 from kernelatoms.codec.packed.arrow_columns import read_exact_columns, read_missing_marks
 from kernelatoms.codec.packed.arrow_messages import read_schema
 from kernelatoms.codec.packed.column_choice import check_columns, from_ranges
 from kernelatoms.codec.packed.column_sizes import column_size
+from kernelatoms.codec.reader import Compressed, DecodedBlock
 
 Array = NDArray[Any]
 

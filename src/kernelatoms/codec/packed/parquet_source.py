@@ -10,9 +10,8 @@ import pyarrow
 from numpy.typing import NDArray
 from pyarrow import parquet
 
-from kernelatoms.codec.blocks.block import Block
+from kernelatoms.codec.blocks import Block
 from kernelatoms.codec.container.packing import pack, stored
-from kernelatoms.codec.container.reader import Compressed
 from kernelatoms.codec.limits import HEADER_SIZE, TEXT_EXPANSION, TEXT_SIZE
 from kernelatoms.codec.packed.arrow_columns import exact_columns, missing_marks
 from kernelatoms.codec.packed.column_choice import as_ranges, choose_columns, from_ranges
@@ -26,6 +25,7 @@ from kernelatoms.codec.packed.parquet_rows import (
     stored_schema,
 )
 from kernelatoms.codec.packed.sources import PartPlan
+from kernelatoms.codec.reader import Compressed
 from kernelatoms.files.tables import TableError
 from kernelatoms.limits import check_size
 

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from numpy.typing import NDArray
 
-from kernelatoms.codec.blocks.block import Block
+from kernelatoms.codec.blocks import Block
 
 Array = NDArray[Any]
 

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelatoms.codec.blocks.exact import arrange, rearrange
+from kernelatoms.codec.container.exact import arrange, rearrange
 from kernelatoms.codec.container.packing import Cursor, number
 from kernelatoms.codec.limits import CodecError
 from kernelatoms.codec.loops.text_fields import (

@@ -12,7 +12,14 @@ import numpy as np
 import zstandard
 from numpy.typing import NDArray
 
-from kernelatoms.codec.blocks.quantised import (
+from kernelatoms.codec.bounds import Bound
+from kernelatoms.codec.container.packing import Cursor, number
+from kernelatoms.codec.limits import CodecError
+from kernelatoms.codec.loops import entropy, prediction
+from kernelatoms.codec.models.codec_model import CodecModel
+from kernelatoms.codec.models.dictionaries import n_side
+from kernelatoms.codec.models.predictors import PREDICTORS, longest_lag, ready
+from kernelatoms.codec.models.quantised import (
     LEAST_CODE,
     MOST_CODE,
     MOST_DECIMALS,
@@ -22,13 +29,6 @@ from kernelatoms.codec.blocks.quantised import (
     block_to_encode,
     set_rows,
 )
-from kernelatoms.codec.bounds import Bound
-from kernelatoms.codec.container.packing import Cursor, number
-from kernelatoms.codec.limits import CodecError
-from kernelatoms.codec.loops import entropy, prediction
-from kernelatoms.codec.models.codec_model import CodecModel
-from kernelatoms.codec.models.dictionaries import n_side
-from kernelatoms.codec.models.predictors import PREDICTORS, longest_lag, ready
 from kernelatoms.engine.cpu.threads import each
 
 Array = NDArray[Any]

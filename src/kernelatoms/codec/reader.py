@@ -7,7 +7,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelatoms.codec.blocks.block import (
+from kernelatoms.codec.blocks import (
     check_size,
     decode_block,
     decoded_size,
