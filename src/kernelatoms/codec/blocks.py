@@ -40,27 +40,13 @@ _CLOSER = (0.5, 0.1, 0.01)
 
 @dataclass(frozen=True)
 class Block:
-    """Rows to encode.
+    """Rows to encode."""
 
-    Parameters
-    ----------
-    part : int
-        The index of their array or table.
-    n_rows : int
-        The number of rows (slices of a 3-d array).
-    matrix : array of shape (n_rows, n_columns) or None
-        Approximate numbers, float32 or float64; slices are stacked.
-    exact : bytes
-        Everything else.
-    finish : callable or None
-        How decoded numbers are rounded.
-    """
-
-    part: int
-    n_rows: int
-    matrix: Array | None = None
-    exact: bytes = b""
-    finish: Finish | None = None
+    part: int  # the index of their array or table
+    n_rows: int  # the number of rows (slices of a 3-d array)
+    matrix: Array | None = None  # approximate numbers, float32 or float64; slices are stacked
+    exact: bytes = b""  # everything else
+    finish: Finish | None = None  # how decoded numbers are rounded
 
 
 @dataclass(frozen=True)
@@ -79,14 +65,8 @@ class EncodedBlock:
 def rows_per_block(n_rows: int, row_values: int, asked: int | None = None) -> int:
     """Return the rows per block: about ``DEFAULT_VALUES`` values, in blocks of equal size.
 
-    Parameters
-    ----------
-    n_rows : int
-        All rows.
-    row_values : int
-        Values per row or slice.
-    asked : int or None
-        What the user wants, granted up to ``BLOCK_VALUES`` values.
+    ``row_values`` are the values per row or slice; ``asked`` is what the user wants, granted up to
+    ``BLOCK_VALUES`` values.
     """
     if asked is not None:
         return max(1, min(asked, BLOCK_VALUES // max(1, row_values)))
@@ -180,14 +160,8 @@ def in_order(
 ) -> Iterator[Result]:  # fmt: skip
     """Yield the results of all items in order, computed on all threads.
 
-    Parameters
-    ----------
-    work : callable
-        Computes the result of an item.
-    items : iterable
-        The items; read only as far as they are processed.
-    size : callable or None
-        The bytes that an item becomes; large items are processed fewer at a time.
+    Items are read only as far as they are processed. ``size(item)`` is the number of bytes that an
+    item becomes: large items are processed fewer at a time.
     """
     rest = iter(items)
     waiting: list[Item] = []

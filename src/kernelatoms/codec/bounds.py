@@ -14,18 +14,11 @@ _PIECE = 1 << 18
 
 @dataclass(frozen=True)
 class Bound:
-    """The largest error allowed; without both, numbers come back exactly.
+    """The largest error allowed; without both, numbers come back exactly."""
 
-    Parameters
-    ----------
-    relative : float or None
-        Per row: |row - decoded| <= relative * |row| in the l2 norm, over its finite values.
-    absolute : float or None
-        Per value: |value - decoded| <= absolute.
-    """
-
+    # Per row: |row - decoded| <= relative * |row| in the l2 norm, over its finite values.
     relative: float | None = None
-    absolute: float | None = None
+    absolute: float | None = None  # per value: |value - decoded| <= absolute
 
     @property
     def exact(self) -> bool:

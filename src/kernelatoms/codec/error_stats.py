@@ -18,17 +18,8 @@ _PIECE = 1 << 18
 def row_errors(rows: Array, decoded: Array) -> tuple[Array, float]:
     """Return the error of every row relative to its norm, and the largest error of a value.
 
-    Parameters
-    ----------
-    rows, decoded : array of shape (n_rows, n_columns)
-        The original and the decoded rows; values that are not finite do not count.
-
-    Returns
-    -------
-    relative : array of shape (n_rows,)
-        |row - decoded| / |row|; infinite where zeros did not come back as zeros.
-    largest : float
-        The largest |value - decoded|.
+    Values that are not finite do not count. The relative error is infinite where zeros did not come
+    back as zeros.
     """
     n = max(1, _PIECE // max(1, rows.shape[1]))
     found = [_errors(rows[i : i + n], decoded[i : i + n]) for i in range(0, len(rows), n)]
@@ -54,20 +45,13 @@ def _errors(rows: Array, decoded: Array) -> tuple[Array, float]:
 
 
 class ColumnSums(NamedTuple):
-    """Sums over rows from which the share of each column's variance that is kept follows.
+    """Sums over rows from which the share of each column's variance that is kept follows."""
 
-    Parameters
-    ----------
-    n_values, mean, spread : array of shape (n_columns,)
-        The number of finite values, their mean, their summed squared distances from it.
-    lost : array of shape (n_columns,)
-        Their summed squared errors.
-    """
-
+    # The number of finite values, their mean, their summed squared distances from it.
     n_values: Array
     mean: Array
     spread: Array
-    lost: Array
+    lost: Array  # their summed squared errors
 
     def with_more(self, other: "ColumnSums") -> "ColumnSums":
         """Return the sums over these rows and others."""

@@ -26,24 +26,12 @@ _LITTLE_KEPT, _MOST_NAMED = 0.5, 4
 
 @dataclass(frozen=True)
 class Models:
-    """The models of a file.
-
-    Parameters
-    ----------
-    models : list of CodecModel
-        The models, without duplicates.
-    of_part : list of int
-        The index of each part's model; -1 without one.
-    trials : list of Trial
-        The candidates that were compared.
-    stored : bool
-        Whether the file stores the models.
-    """
+    """The models of a file."""
 
     models: list[CodecModel]
-    of_part: list[int]
-    trials: list[Trial]
-    stored: bool = True
+    of_part: list[int]  # the index of each part's model; -1 without one
+    trials: list[Trial]  # the candidates that were compared
+    stored: bool = True  # whether the file stores the models
 
     def of(self, part: int) -> CodecModel | None:
         """Return the model of a part."""
@@ -57,24 +45,8 @@ def write_compressed(
 ) -> tuple[int, ErrorStats]:  # fmt: skip
     """Write a compressed file; return its size and the errors of its rows.
 
-    Parameters
-    ----------
-    source : Source
-        The file to compress.
-    file : binary file
-        The file to write.
-    bound : Bound
-        The largest error allowed.
-    models : Models
-        The models that predict rows.
-    block_rows : int or None
-        Rows per block.
-    old : Compressed or None
-        A compressed file whose rows come first.
-    on_step : callable
-        Called with the number of rows written.
-    most_rows : float
-        The share of the rows to write, from the first on; below 1 in trials.
+    The rows of ``old``, a compressed file, come first. ``most_rows`` is the share of the rows to
+    write, below 1 in trials.
     """
     writer, stats = Writer(file), ErrorStats()
     if old is not None:

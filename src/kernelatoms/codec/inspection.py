@@ -233,24 +233,12 @@ def _side_by_side(one: Iterator[Array], other: Iterator[Array]) -> Iterator[tupl
 
 
 class Drawn(NamedTuple):
-    """What a figure of a compressed file shows: the first approximate array or table.
+    """What a figure of a compressed file shows: the first approximate array or table."""
 
-    Parameters
-    ----------
-    name : str
-        The name of the array, if there are several.
-    original : array of shape (n_rows, n_columns) or None
-        The original rows.
-    decoded : array of shape (n_rows, n_columns)
-        The decoded rows.
-    column_names : list of str or None
-        Names of a table's columns.
-    """
-
-    name: str
+    name: str  # the name of the array, if there are several
     original: Array | None
     decoded: Array
-    column_names: list[str] | None
+    column_names: list[str] | None  # names of a table's columns
 
 
 def matrices_to_draw(

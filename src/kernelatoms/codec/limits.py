@@ -44,15 +44,7 @@ class OversizedError(CodecError, TooLargeError):
 
 
 class DecodingBudget:
-    """Counts what is decoded of one file; refuses what is too much before the work starts.
-
-    Parameters
-    ----------
-    file_size : int
-        Bytes of the file.
-    max_size : int or None
-        What the user allows; None for the default limits.
-    """
+    """Counts what is decoded of one file; refuses what is too much before the work starts."""
 
     def __init__(self, file_size: int, max_size: int | None = None) -> None:
         self._file_size, self._max_size = file_size, max_size

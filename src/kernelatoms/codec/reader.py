@@ -27,50 +27,20 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True)
 class DecodedBlock:
-    """A decoded block.
-
-    Parameters
-    ----------
-    start : int
-        Its first row.
-    n_rows : int
-        The number of rows (slices of a 3-d array).
-    matrix : array of shape (n_rows, n_columns) or None
-        Approximate numbers; slices are stacked.
-    exact : bytes
-        Everything else.
-    size : int
-        The bytes that it was decoded from.
-    """
+    """A decoded block."""
 
     start: int
-    n_rows: int
-    matrix: Array | None
-    exact: bytes
-    size: int = 0
+    n_rows: int  # the number of rows (slices of a 3-d array)
+    matrix: Array | None  # approximate numbers; slices are stacked
+    exact: bytes  # everything else
+    size: int = 0  # the bytes that it was decoded from
 
 
 class Compressed:
     """A compressed file.
 
-    Parameters
-    ----------
-    source : binary file or bytes
-        A seekable file, or its bytes.
-    model : CodecModel or None
-        The model that the file refers to, if it does not store it.
-    max_size : int or None
-        The bytes that it may become, in memory or on disk; None for the default limits.
-
-    Attributes
-    ----------
-    budget : DecodingBudget
-        Counts what is decoded; in total it must stay within ``max_size``.
-
-    Raises
-    ------
-    CodecError
-        If it is damaged, cut short, of a later version, of another kind, or too large.
+    ``model`` is the model that the file refers to, if it does not store it. ``budget`` counts what
+    is decoded, which may not exceed ``max_size`` (by default, the limits).
     """
 
     def __init__(

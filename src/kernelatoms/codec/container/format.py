@@ -29,28 +29,14 @@ _PIECE = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A block in the index.
+    """A block in the index."""
 
-    Parameters
-    ----------
-    part : int
-        The index of its array or table.
-    n_rows : int
-        Its rows.
-    matrix_size, exact_size : int
-        Bytes of approximate numbers, and of everything else.
-    checksum : bytes
-        Of both.
-    offset : int
-        Its place in the file.
-    """
-
-    part: int
+    part: int  # the index of its array or table
     n_rows: int
-    matrix_size: int
-    exact_size: int
+    matrix_size: int  # bytes of approximate numbers
+    exact_size: int  # bytes of everything else
     checksum: bytes
-    offset: int
+    offset: int  # its place in the file
 
     @property
     def size(self) -> int:
@@ -60,34 +46,17 @@ class Entry:
 
 @dataclass(frozen=True)
 class Tail:
-    """Everything in a file except its blocks.
-
-    Parameters
-    ----------
-    header : bytes
-        The header; see ``header``.
-    models : tuple of bytes
-        Stored models.
-    digests : tuple of bytes
-        SHA-256 of models that are not stored; they are numbered after the stored ones.
-    schema : bytes
-        The types of a table's columns, if it has typed columns.
-    """
+    """Everything in a file except its blocks."""
 
     header: bytes
     models: tuple[bytes, ...] = ()
+    # SHA-256 of models that are not stored; they are numbered after the stored ones.
     digests: tuple[bytes, ...] = ()
-    schema: bytes = b""
+    schema: bytes = b""  # the types of a table's columns, if it has typed columns
 
 
 class Writer:
-    """Write a container block by block.
-
-    Parameters
-    ----------
-    file : binary file
-        The file; nothing is read back or changed.
-    """
+    """Write a container block by block."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
@@ -128,18 +97,7 @@ class Writer:
 
 
 class Reader:
-    """Read a container: the tail immediately, blocks on demand.
-
-    Parameters
-    ----------
-    source : binary file or bytes
-        A seekable file, or its bytes.
-
-    Raises
-    ------
-    CodecError
-        If it is damaged, cut short, of a later version or of another kind.
-    """
+    """Read a container: the tail immediately, blocks on demand."""
 
     def __init__(self, source: IO[bytes] | bytes) -> None:
         self._file = io.BytesIO(source) if isinstance(source, bytes) else source

@@ -13,59 +13,29 @@ KINDS = ("array", "npy", "npz", "csv", "parquet", "model")
 
 @dataclass(frozen=True)
 class Part:
-    """An array of a file, or its table.
+    """An array of a file, or its table."""
 
-    Parameters
-    ----------
-    name : str
-        Its name, if there are several.
-    head : str
-        The header of its NumPy file, unchanged; empty for tables.
-    dtype : str
-        The type of the matrix of approximate numbers, "f4" or "f8"; empty if there is none.
-    model : int
-        The index of the model that predicts it; -1 without approximate numbers.
-    """
-
-    name: str = ""
-    head: str = ""
+    name: str = ""  # its name, if there are several
+    head: str = ""  # the header of its NumPy file, unchanged; empty for tables
+    # The type of the matrix of approximate numbers, "f4" or "f8"; empty if there is none.
     dtype: str = ""
-    model: int = -1
+    model: int = -1  # the index of the model that predicts it; -1 without approximate numbers
 
 
 @dataclass(frozen=True)
 class Header:
-    """The description of a file.
+    """The description of a file."""
 
-    Parameters
-    ----------
-    kind : str
-        One of ``KINDS``.
-    by : str
-        The version of the library that wrote it.
-    bound : Bound
-        The error bound.
-    parts : sequence of Part
-        The arrays, or the table.
-    table : dict
-        How the columns of a table are stored.
-    errors : sequence of float
-        Quantiles of the rows' relative errors (0.5, 0.9, 0.99, 1), and the largest error of a
-        value; empty if not recorded.
-    trials : sequence of (str, int)
-        Models that were compared, with their bytes.
-    size : int
-        Bytes of the original; 0 if not known.
-    """
-
-    kind: str
-    by: str
+    kind: str  # one of ``KINDS``
+    by: str  # the version of the library that wrote it
     bound: Bound = field(default_factory=Bound)
     parts: Sequence[Part] = ()
-    table: Mapping[str, Any] = field(default_factory=dict)
+    table: Mapping[str, Any] = field(default_factory=dict)  # how the columns of a table are stored
+    # Quantiles of the rows' relative errors (0.5, 0.9, 0.99, 1), and the largest error of a value;
+    # empty if not recorded.
     errors: Sequence[float] = ()
-    trials: Sequence[tuple[str, int]] = ()
-    size: int = 0
+    trials: Sequence[tuple[str, int]] = ()  # models that were compared, with their bytes
+    size: int = 0  # bytes of the original; 0 if not known
 
     def to_bytes(self) -> bytes:
         """Return the header as bytes; ``ValueError`` if it is too long."""

@@ -29,12 +29,7 @@ def number(value: int) -> bytes:
 class Cursor:
     """Bytes that are read from left to right, never beyond their end.
 
-    Parameters
-    ----------
-    data : bytes
-        What is read.
-    what : str
-        What they are, for messages: "the index".
+    ``what`` names the bytes in messages.
     """
 
     def __init__(self, data: bytes, what: str) -> None:

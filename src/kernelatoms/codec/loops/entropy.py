@@ -1,4 +1,4 @@
-"""Small integers and masks to bytes and back: adaptive, lossless, the same on every machine.
+"""Small integers and masks to bytes and back: adaptive, lossless, identical on every machine.
 
 See docs/decisions/052-codec-bounds.md.
 """
@@ -21,7 +21,7 @@ from kernelatoms.codec.loops.entropy_loops import (
 
 Array = NDArray[Any]
 
-# A step is a power of two in sixteenths of an octave: all that float64 can hold, and far from more.
+# Steps are powers of two in sixteenths of an octave; this covers the range of float64.
 _LARGEST_STEP = 1 << 20
 _NOTHING = np.empty(0, np.uint8)
 
@@ -40,23 +40,19 @@ def encode_integers(
     Parameters
     ----------
     k : int32 array of shape (n, m)
-        The integers, at most 2^30 in magnitude, as small as prediction makes them.
+        The integers, at most 2^30 in magnitude; small ones take fewer bytes.
     coded : uint8 array of shape (n, m)
-        1 where a number is to be coded, 0 where not: the decoder knows.
+        1 where an integer is coded, 0 elsewhere; known to the decoder.
     steps : int32 array of shape (n,)
-        The unit of every row: 2^(steps / 16).
-    slice_rows : int
-        A row's most related row is so many before it; 0: none in particular.
-    lag : int
-        A further one is so many before it.
+        The unit of every row, 2^(steps / 16).
+    slice_rows, lag : int
+        The distances to the two most related rows before; 0 for none in particular.
     symmetric : bool
-        Whether slices of m rows are symmetric and k[s * m + i, j], j < i, not coded: what is known
-        of it is k[s * m + j, i].
+        Whether slices of m rows are symmetric, with k[s * m + i, j] for j < i not coded.
 
     Returns
     -------
-    uint8 array
-        What ``decode_integers`` needs besides the other arguments.
+    uint8 array of shape (n_bytes,)
     """
     k = np.asarray(k)
     coded, steps = _checked(coded, steps)
@@ -86,12 +82,9 @@ def decode_integers(
     *,
     symmetric: bool = False,
 ) -> Array:
-    """Return the int32 matrix that ``encode_integers`` made bytes of; 0 where nothing was coded.
+    """Invert ``encode_integers``; 0 where nothing is coded.
 
-    Raises
-    ------
-    ValueError
-        Where the bytes cannot be the encoder's. Others that are not may give any integers.
+    ``ValueError`` for bytes that no encoder writes; other damaged bytes may give any integers.
     """
     coded, steps = _checked(coded, steps)
     k: Array = np.zeros(coded.shape, np.int32)
@@ -106,7 +99,7 @@ def decode_integers(
 
 
 def encode_bits(mask: Array) -> Array:
-    """Return a matrix of zeros and ones as bytes: few where a row is much like the one before."""
+    """Return a matrix of zeros and ones as bytes; rows like the one before take few."""
     mask = _plain(mask, np.uint8)
     if mask.ndim != 2 or (mask > 1).any():
         raise ValueError("a mask must be a matrix of zeros and ones.")
@@ -116,7 +109,7 @@ def encode_bits(mask: Array) -> Array:
 
 
 def decode_bits(data: Array, shape: tuple[int, int]) -> Array:
-    """Return the uint8 matrix that ``encode_bits`` made bytes of; raises as ``decode_integers``."""
+    """Invert ``encode_bits``; raises as ``decode_integers``."""
     mask = np.zeros(shape, np.uint8)
     if mask.size:
         data = _plain(data, np.uint8)
@@ -127,7 +120,7 @@ def decode_bits(data: Array, shape: tuple[int, int]) -> Array:
 
 
 def encode_small(values: Array) -> Array:
-    """Return a sequence of integers, best small ones, as bytes: one column of a matrix."""
+    """Return a sequence of small integers as bytes."""
     values = np.asarray(values)
     if values.ndim != 1:
         raise ValueError(f"values must be a sequence, got shape {values.shape}.")
@@ -136,35 +129,37 @@ def encode_small(values: Array) -> Array:
 
 
 def decode_small(data: Array, n: int) -> Array:
-    """Return the int32 array of n numbers that ``encode_small`` made bytes of."""
+    """Invert ``encode_small``."""
     return decode_integers(data, np.ones((n, 1), np.uint8), np.zeros(n, np.int32))[:, 0]
 
 
 def _plain(array: Array, dtype: type) -> Array:
-    """Return an array as the one kind that loops are compiled for: whole rows, and writeable."""
+    """Return an array as loops are compiled for: C-contiguous and writeable."""
     return np.require(array, dtype, ["C", "W"])
 
 
 def _checked(coded: Array, steps: Array) -> tuple[Array, Array]:
     coded, steps = _plain(coded, np.uint8), _plain(steps, np.int32)
     if coded.ndim != 2 or steps.shape != coded.shape[:1]:
-        raise ValueError(f"a step a row of coded: {coded.shape} and {steps.shape} do not fit.")
+        raise ValueError(
+            f"coded needs one step per row: {coded.shape} and {steps.shape} do not fit."
+        )
     if len(steps) and np.abs(steps, dtype=np.int64).max() > _LARGEST_STEP:
         raise ValueError(f"steps must be at most {_LARGEST_STEP} in magnitude.")
-    # Where a row has nothing to code its step says nothing: that of the row before goes on.
+    # A row without coded integers takes the step of the row before.
     last = np.maximum.accumulate(np.where(coded.any(1), np.arange(len(coded)), 0))
     return coded, steps[last]
 
 
 def _related(slice_rows: int, lag: int, symmetric: bool, n: int) -> tuple[int, int, bool]:
-    """Return how many rows before related ones are, 0 where that is before the first."""
+    """Return distances to related rows; 0 where these are before the first."""
     if slice_rows < 0 or lag < 0:
         raise ValueError(f"slice_rows and lag must be at least 0, got {slice_rows} and {lag}.")
     return slice_rows if slice_rows < n else 0, lag if lag < n else 0, bool(symmetric)
 
 
 def _written(write: Callable[[Array], int], n_bytes: int) -> Array:
-    """Return what is written into room that has turned out to be large enough."""
+    """Return the bytes written, with a larger buffer if it was full."""
     room = np.empty(n_bytes + 4096, np.uint8)
     while (size := write(room)) == FULL:
         room = np.empty(4 * len(room), np.uint8)

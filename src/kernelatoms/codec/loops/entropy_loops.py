@@ -1,13 +1,13 @@
 """A matrix of small integers as bits: context mixing in integers, and a binary range coder.
 
-Encoder and decoder are the same code. Where the encoder reads a number and codes its bits, the
-decoder gets the bits and writes the number; all that either looks at besides is known to both.
+Encoder and decoder are the same code: the encoder reads a number and codes its bits, the decoder
+decodes the bits and writes the number. Everything else that they use is known to both.
 
-A number is coded as yes and no: is it zero? Its sign; is it larger than 1, 2, 3, ...? Every answer
-has a probability, mixed from what was seen at related places as in lpaq: a weighted sum of
-logarithms of sizes there, and of logits of adaptive probabilities, under weights that learn. For
-a geometric law of mean mu, ln(mu) is the logit of "larger": a logarithm of a size needs no
-learning to be of use. docs/codec-entropy.md says everything in words.
+A number is coded as binary decisions: is it zero; its sign; is it larger than 1, 2, 3, ...? The
+probability of each is mixed as in lpaq: a weighted sum of logarithms of sizes at related places and
+of logits of adaptive probabilities, with weights that learn. For a geometric distribution of mean
+mu, ln(mu) is the logit of "larger", so that logarithms of sizes are useful without learning.
+docs/codec-entropy.md specifies everything.
 
 See docs/decisions/005-compiled-functions.md.
 """
@@ -22,23 +22,23 @@ from kernelatoms.engine.cpu.jit import jit
 Array = NDArray[Any]
 
 LARGEST = 1 << 30
-# What the loops return instead of a length.
+# Returned instead of a length.
 WRONG, FULL = -1, -2
 
 # Probabilities have 16 bits, logits 8 after the point: 12 are more than any probability has.
 _LOGIT_LIMIT = 3071
-# Tables, one after another; logits count from the middle of theirs.
+# The tables are concatenated; logits count from the middle of theirs.
 _SQUASH = _LOGIT_LIMIT
 _STRETCH = 2 * _LOGIT_LIMIT + 1
 _LOG = _STRETCH + 4096
 _POWER = _LOG + 4096
 _RATE = _POWER + 16
-# Adaptive probabilities weigh at most so many answers.
+# Adaptive probabilities count at most this many decisions.
 _MEMORY = 127
 
 
 def _tables() -> Array:
-    """Return all tables; none of their numbers is near a half, where rounding could differ."""
+    """Return all tables; no value is near a half, where rounding could differ."""
     x = np.arange(4096)
     logits = np.arange(-_LOGIT_LIMIT, _LOGIT_LIMIT + 1) / 256
     parts = [
@@ -56,17 +56,17 @@ TABLES = _tables()
 # Sizes have 12 bits after the point.
 _ONE = 12
 _LARGEST_SIZE = 1 << 44
-# Answers about a number's size that are mixed; larger ones have an Exp-Golomb code for the rest.
+# Mixed decisions about a number's size; the rest of larger ones has an Exp-Golomb code.
 _STEPS = 16
 # Sizes are halved until they are expected to be smaller.
 _SMALL = 6 << _ONE
-# What a mixer adds up: features of a number's size, then adaptive probabilities.
+# Inputs of a mixer: features of a number's size, then adaptive probabilities.
 _N_INPUTS = 16
 _N_FEATURES = 12
 _N_SLOTS = _N_INPUTS - _N_FEATURES
-# A probability that has not met an answer counts as one of so many.
+# A new probability counts as one of this many decisions.
 _BEGIN = 4
-# Half octaves that a size is told apart by, and columns (and rows of a period).
+# Levels of sizes in half octaves; contexts of columns (and rows of a period).
 _LEVELS = 24
 _PLACES = 1024
 # How fast weights learn.
@@ -75,7 +75,7 @@ _SHARED_RATE, _OWN_RATE, _SIGN_RATE, _MASK_RATE = 96, 160, 384, 192
 _ROOM = 256
 # The coder's state.
 _LOW, _RANGE, _CODE, _PLACE = 0, 1, 2, 3
-# What is kept for every column.
+# Statistics per column.
 _FAST, _SLOW, _MEAN, _ACTUAL, _USUAL = 0, 1, 2, 3, 4
 
 
@@ -159,7 +159,7 @@ def code_bit(coder, data, decoding, bit, p):  # type: ignore[no-untyped-def]
 
 @jit()
 def finish(coder, data):  # type: ignore[no-untyped-def]
-    """Write the byte that tells the interval, as zeros follow; return the number of bytes."""
+    """Write the byte that identifies the interval (zeros follow); return the number of bytes."""
     low = coder[_LOW] + (1 << 24) - 1
     if low >> 32:
         _carry(coder, data)
@@ -171,7 +171,7 @@ def finish(coder, data):  # type: ignore[no-untyped-def]
 
 
 def _slot(p: Any) -> Any:
-    """Return an adaptive probability of 16 bits: 22 bits, and 10 for the answers it has met."""
+    """Return an adaptive probability: 22 bits, and 10 bits that count decisions."""
     return np.uint32(p << 16 | _BEGIN)
 
 
@@ -248,9 +248,9 @@ def _around(row, c):  # type: ignore[no-untyped-def]
 
 
 def _first_slots(n_columns: int, n_phases: int) -> Array:
-    """Return probabilities for: sizes near by; sizes at this place and expected; column; phase.
+    """Return initial probabilities: of geometric distributions with means from the contexts.
 
-    Each begins with the geometric law of the mean that its context suggests.
+    The contexts are sizes nearby; the size at this place and the expected one; column; phase.
     """
     near = np.indices((8, 8, 8)).sum(0).ravel() << _ONE
     levels = np.indices((_LEVELS, _LEVELS)).sum(0).ravel()
@@ -264,7 +264,7 @@ def _first_slots(n_columns: int, n_phases: int) -> Array:
 
 
 def fresh(shape: tuple[int, int], slice_rows: int, lag: int, symmetric: bool) -> tuple[Array, ...]:
-    """Return what ``code_integers`` learns and remembers, before the first number."""
+    """Return the initial state of ``code_integers``."""
     n, m = shape
     period = min(max(slice_rows or lag, 1), n)
     n_columns, n_phases = min(m, _PLACES), min(period, _PLACES)
@@ -295,7 +295,7 @@ def code_integers(  # type: ignore[no-untyped-def]
     k, coded, steps, slice_rows, lag, symmetric, data, decoding, tables,
     slots, weights, refined, tails, sign_slots, sign_weights, columns, cells, cell_means, kept,
 ):  # fmt: skip
-    """Code all numbers; return the length of data, or why there is none."""
+    """Code all numbers; return the length of data, ``WRONG`` or ``FULL``."""
     n, m = k.shape
     n_kept, period = len(kept), len(cells)  # rows of one phase are as far apart as related rows are
     n_columns, n_mixers = min(m, _PLACES), 3 if period > 1 else 2
@@ -304,7 +304,7 @@ def code_integers(  # type: ignore[no-untyped-def]
     inputs, sign_inputs = np.zeros(_N_INPUTS, np.int32), np.zeros(_N_INPUTS, np.int32)
     inputs[0] = 256
 
-    # All in units of the row at hand.
+    # All in units of the current row.
     above, related = np.zeros(m + 4, np.int64), np.zeros(m + 4, np.int64)
     further = np.zeros(m + 4, np.int64)
     cell_steps = np.zeros(period, np.int64)
@@ -346,7 +346,7 @@ def code_integers(  # type: ignore[no-untyped-def]
                 if not slice_first + j < i:
                     this[c] = 0
                     continue
-                # What its mirror image was, in a row before.
+                # The value of its mirror image, in a row before.
                 row = slice_first + j
                 value = _scaled(kept[row % n_kept, i - slice_first + 2], steps[row] - here, tables)
                 expected = columns[_SLOW, j]
@@ -362,7 +362,7 @@ def code_integers(  # type: ignore[no-untyped-def]
                 while expected >> shift >= _SMALL:
                     shift += 1
 
-                # The sign, as far as it is known before it is known whether there is one.
+                # The sign is predicted before it is known whether there is one.
                 column, row = 81 + (j & (_PLACES - 1)), 81 + n_columns + (phase & (_PLACES - 1))
                 signs = 27 * _sign(last) + 9 * _sign(above[c]) + 3 * _sign(related[c])
                 signs += 40 + _sign(further[c])
@@ -414,7 +414,7 @@ def code_integers(  # type: ignore[no-untyped-def]
                         logits[t] = _mixed(inputs, weights, mixer[t] + step)
                         logit += logits[t]
                     logit //= n_mixers
-                    # Half of the probability is as it was found right where the mixers said so.
+                    # Half of the probability comes from outcomes at similar mixed probabilities.
                     place = _clamp(logit, -2047, 2047) + 2048
                     part, place = place & 127, place >> 7
                     r = curve * _STEPS + step
@@ -494,7 +494,7 @@ def code_integers(  # type: ignore[no-untyped-def]
 
 
 def fresh_mask() -> tuple[Array, Array]:
-    """Return what ``code_bits`` learns, before the first bit."""
+    """Return the initial state of ``code_bits``."""
     weights = np.full((8, _N_INPUTS), 17000, np.int32)
     weights[:, 0] = 0
     return np.full(4 + 128 + 256 + 256 + 256 + 2 * _PLACES, _slot(np.uint32(32768))), weights
@@ -507,7 +507,7 @@ def code_bits(mask, data, decoding, tables, slots, weights):  # type: ignore[no-
     coder = start(data, decoding)
     at, inputs = np.zeros(5, np.int64), np.zeros(_N_INPUTS, np.int32)
     inputs[0] = 256
-    # The last bits of every column, and for how many rows it has not changed.
+    # The last bits of every column, and the rows since it changed.
     columns, runs = np.zeros(m, np.int64), np.zeros(m, np.int64)
     above, above2 = np.zeros(m + 4, np.int64), np.zeros(m + 4, np.int64)
     recent = 3
@@ -516,7 +516,7 @@ def code_bits(mask, data, decoding, tables, slots, weights):  # type: ignore[no-
             return WRONG
         if not decoding and coder[_PLACE] + _ROOM > len(data):
             return FULL
-        # Is the row as the one above? After whether the last two were.
+        # Is the row equal to the one above? The context is whether the last two were.
         same = 1
         for j in range(m):
             if mask[i, j] != above[j + 2]:

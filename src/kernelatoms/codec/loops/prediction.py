@@ -1,4 +1,4 @@
-"""Blocks of rows to integers and back, by predictions: what the loops are given is checked here.
+"""Blocks of rows to integers and back: checks of the arguments of ``prediction_loops``.
 
 See docs/decisions/052-codec-bounds.md.
 """
@@ -23,21 +23,13 @@ def step_of(code: int) -> float:
 
 
 def code_rows(block: Any, base: Array, sources: Array, weights: Array, order: Array) -> None:
-    """Code or decode rows that are predicted as a whole; see the loop of that name.
-
-    Parameters
-    ----------
-    block : object
-        Its arrays and numbers are named as the loop's arguments are; those to be filled are.
-    base, sources, weights, order : array
-        See the loop.
-    """
+    """Code or decode rows that are predicted as a whole; see the loop of that name."""
     n, m = _checked(block)
     n_known = len(block.decoded)
     if base.shape not in ((n, m), (0, m)) or sources.shape[0] != n or order.shape != (n,):
         raise ValueError("predictions, sources and order must be those of the rows.")
     if len(weights) and weights.shape != sources.shape:
-        raise ValueError("a weight a source.")
+        raise ValueError("weights must be one per source.")
     if n and (sources.min(initial=-1) < -1 or sources.max(initial=-1) >= n_known):
         raise ValueError("sources must be rows.")
     if not np.array_equal(np.sort(order), np.arange(n)):
@@ -68,7 +60,7 @@ def code_combinations(block: Any, mean: Array, atoms: Array, own: Array, coefs: 
     if mean.shape != (m,) or atoms.shape[1] != m or own.shape not in ((n, m), (0, m)):
         raise ValueError("mean and atoms must be as wide as the rows.")
     if block.side.shape != (n, n_coefs) or (not block.decoding and coefs.shape != (n, n_coefs)):
-        raise ValueError("a coefficient an atom.")
+        raise ValueError("coefficients must be one per atom.")
     loops.code_combinations(
         block.x, block.coded, block.given, mean, atoms, own, coefs, block.limits, block.scale,
         block.absolute, block.trade, block.least, block.most, block.codes, block.kinds,
@@ -79,7 +71,7 @@ def code_combinations(block: Any, mean: Array, atoms: Array, own: Array, coefs: 
 def gaussian_preimages(
     weights: Array, step: float, atoms: Array, gamma: float, n_rounds: int
 ) -> Array:
-    """Return the rows whose images are nearest to Gaussian expansions, the same on every machine.
+    """Return the rows whose images are nearest to Gaussian expansions, identical on every machine.
 
     Parameters
     ----------
@@ -95,14 +87,14 @@ def gaussian_preimages(
         Rounds of the fixed point.
     """
     if weights.shape[1] != len(atoms):
-        raise ValueError("a weight an atom.")
+        raise ValueError("weights must be one per atom.")
     rows = np.zeros((len(weights), atoms.shape[1]))
     loops.preimages(weights, step, atoms, gamma, n_rounds, rows)
     return rows
 
 
 def predict_slice(block: Any, past: int, s: int, prediction: Array) -> bool:
-    """Fill what slice s is predicted by slices before: medians; False if there are none."""
+    """Fill the prediction of slice s: medians of slices before; False if there are none."""
     n, m = _square(block, s)
     slices = block.decoded.reshape(-1, m, m)
     before = len(slices) - n // m + s

@@ -1,13 +1,13 @@
-"""Rows predicted from what is decoded already, and what prediction leaves, in whole steps.
+"""Predictions of rows from decoded rows, and quantised residuals.
 
-A value x with prediction p becomes the integer k of the cell that it lies in: cells are as wide as
-the row's step, 2^(code / 16), and the middle one is at p. Values on a grid (``scale`` per unit: 10
-for one decimal) have cells of whole numbers of grid points, which is exact where a step is a point.
+A value x with prediction p becomes the integer k of its cell: cells are as wide as the row's step,
+2^(code / 16), and the middle one is at p. Values on a grid (``scale`` points per unit: 10 for one
+decimal) have cells of whole grid points, which is exact for a step of one point.
 
-Encoder and decoder are one code: where the encoder looks for the largest step that keeps the row
-within its limit, the decoder has the steps and the integers; all else that either looks at is
-decoded already. Sums are in a fixed order and nothing but + - * / sqrt and floor is used on the
-way to a prediction, so that every machine decodes the same numbers.
+Encoder and decoder are the same code: the encoder searches the largest step that keeps the row
+within its limit, the decoder reads steps and integers. Everything else that they use is decoded
+already. Sums have a fixed order and predictions use only + - * / sqrt and floor, so that every
+machine decodes the same numbers.
 
 See docs/decisions/052-codec-bounds.md.
 """
@@ -18,36 +18,36 @@ import numpy as np
 
 from kernelatoms.engine.cpu.jit import jit
 
-# 2^(i / 16), written out: powers differ in their last digit between machines.
+# 2^(i / 16) as constants: powers differ in their last digit between machines.
 _ROOTS = np.array([
     1.0, 1.0442737824274138, 1.0905077326652577, 1.1387886347566916, 1.189207115002721,
     1.241857812073484, 1.2968395546510096, 1.3542555469368927, 1.4142135623730951,
     1.4768261459394993, 1.5422108254079407, 1.6104903319492543, 1.681792830507429,
     1.7562521603732995, 1.8340080864093424, 1.9152065613971474,
 ])  # fmt: skip
-# Larger integers are no prediction any more: the row is stored exactly.
+# With larger integers a row is stored exactly.
 _LARGEST = 1 << 26
 NO_STEP = np.int32(-(1 << 30))
 # A row: predicted, or stored exactly.
 EXACT_ROW = np.uint8(1)
-# Columns choose their parents in rows 32, 128, 512, ... by so many rows before, and learn anew
-# from so many.
+# Columns choose their parents in rows 32, 128, 512, ... from this many rows before, and learn again
+# from this many.
 _FIRST_CHOICE = 32
 _CHOICE_ROWS = 512
 _REPLAYED_ROWS = 1024
-# Of wide rows, the parents of a column are among so many columns before it.
+# In wide rows, the parents of a column are among this many columns before it.
 _WIDE = 512
 _NEAR_COLUMNS = 64
-# Weights are solved for anew after so many rows, after each of the first ones.
+# Weights are solved for every few rows; in the first rows, always.
 _SOLVE_EVERY = 4
 _SOLVE_ALWAYS = 64
 _SIMILAR_ROWS = 3
-# The smallest mean of what is left that is believed, in cells, and the most bits that moving to a
-# nearer cell can then save: log2((1 + mean) / mean) and a sign.
+# The smallest mean residual in cells that is assumed, and the most bits that moving to a nearer
+# cell can then save: log2((1 + mean) / mean) and a sign.
 _LEAST_MEAN = 0.02
 _MOST_BITS_SAVED = 6.7
-# The middle of an even number of grid points is none of them; of so many that hardly matters, and
-# decoded values are on the grid.
+# The middle of an even number of grid points is not on the grid; wider cells are centred on a point
+# nevertheless.
 _WIDE_CELL = 6.0
 
 
@@ -84,8 +84,8 @@ def _value(middle, width, scale, k):  # type: ignore[no-untyped-def]
 def _nearest(x, middle, width, scale, size, trade, absolute):  # type: ignore[no-untyped-def]
     """Return the integer of a value: the nearest cell's, or one nearer to zero that is cheaper.
 
-    ``trade`` is what a bit is worth in squared widths, ``size`` the mean magnitude of what is left
-    in this column; the bits are those of a geometric law.
+    ``trade`` is the worth of a bit in squared widths, ``size`` the mean magnitude of residuals in
+    this column; bits are those of a geometric distribution.
     """
     place = x if scale == 0.0 else x * scale
     left = (place - middle) / width
@@ -157,7 +157,7 @@ def _learn_sizes(k, coded, step, sizes):  # type: ignore[no-untyped-def]
 
 @jit()
 def _first_guess(limit, coded, scale, least, most):  # type: ignore[no-untyped-def]
-    """Return the code of the step that uniform errors would allow."""
+    """Return the code of the step that fits uniform errors."""
     n_coded = 0
     for j in range(len(coded)):
         n_coded += coded[j]
@@ -181,19 +181,19 @@ def code_rows(  # type: ignore[no-untyped-def]
     Parameters
     ----------
     x : array of shape (n, m)
-        The rows; of no rows where they are decoded.
+        The rows; without rows when decoding.
     coded : uint8 array of shape (n, m)
         Where numbers are coded.
     given : array of shape (n, m)
-        What is known elsewhere, NaN where nothing is.
+        Known values elsewhere, NaN where there are none.
     base : array of shape (n, m) or (0, m)
-        Predictions; with none, rows are predicted from ``sources``.
+        Predictions; without rows, ``sources`` predict.
     sources : int64 array of shape (n, n_sources)
-        Rows of ``decoded`` that a row is predicted from, -1 for none.
+        Rows of ``decoded`` that predict a row, -1 for none.
     weights : array of shape (n, n_sources) or (0, 0)
-        Their weights; without, the median of every column.
+        Their weights; without rows, the median of every column predicts.
     order : int64 array of shape (n,)
-        In which order rows are coded.
+        The order in which rows are coded.
     limits : array of shape (n,)
         The largest l2 error of every row.
     scale : float
@@ -201,19 +201,19 @@ def code_rows(  # type: ignore[no-untyped-def]
     absolute : float
         The largest error of a value.
     trade : float
-        What a bit is worth, in squared steps.
+        The worth of a bit in squared steps.
     least, most : int
         The range of codes.
     codes : int32 array of shape (n,)
         Steps, in sixteenths of an octave.
     kinds : uint8 array of shape (n,)
-        ``EXACT_ROW`` where no step will do: such rows move from ``coded`` to ``given``.
+        ``EXACT_ROW`` where no step suffices: such rows move from ``coded`` to ``given``.
     k : int32 array of shape (n, m)
         The integers.
     decoded : array of shape (n_history + n, m)
-        History, then the rows as they are decoded.
+        History, then the decoded rows.
     decoding : bool
-        Whether codes and integers are read; else they are written.
+        Whether codes and integers are read or written.
     """
     n, m = k.shape
     first = decoded.shape[0] - n
@@ -252,7 +252,7 @@ def _settle_row(  # type: ignore[no-untyped-def]
 ):
     """Return the code of the largest step that keeps a row within its limit, and fill the row."""
     square = limit * limit
-    # Where prediction alone will do, the step that costs nothing is the last one.
+    # If the prediction suffices, the last step costs nothing.
     error = _code_row(
         x, coded, given, prediction, step_of(last), scale, sizes, trade, absolute, k, row
     )
@@ -269,7 +269,7 @@ def _settle_row(  # type: ignore[no-untyped-def]
             return NO_STEP
         fall = 16.0 if error < 0.0 or square == 0.0 else 8.0 * math.log2(error / square)
         code = max(least, code - max(1, min(16, np.int64(fall))))
-    # Steps that leave nothing to code are large enough.
+    # A step that leaves nothing to code is large enough.
     climb = 4 if k.any() else 0
     while climb > 0 and code < most:
         error = _code_row(
@@ -307,7 +307,7 @@ def _predict_row(sources, weights, decoded, few, prediction):  # type: ignore[no
         prediction[j] = total
 
 
-# --- combinations: a row as a sum of atoms, whose coefficients are coded beside it
+# --- combinations: a row as a sum of atoms, whose coefficients are side information
 
 
 @jit()
@@ -315,18 +315,18 @@ def code_combinations(  # type: ignore[no-untyped-def]
     x, coded, given, mean, atoms, own, coefs, limits, scale, absolute, trade, least, most,
     codes, kinds, side, k, decoded, decoding,
 ):  # fmt: skip
-    """Code rows that are predicted by atoms; their coefficients are integers of the row's step.
+    """Code rows predicted by atoms, whose coefficients are integers of the row's step.
 
     Parameters
     ----------
     mean : array of shape (m,)
-        What every prediction begins with.
+        Added to every prediction.
     atoms : array of shape (n_atoms, m)
         Shared by all rows.
     own : array of shape (n, m) or (0, m)
-        One atom more for every row, whose coefficient is the first one.
+        One more atom per row, which has the first coefficient.
     coefs : array of shape (n, n_coefs)
-        The coefficients; of no rows where they are decoded.
+        The coefficients; without rows when decoding.
     side : int32 array of shape (n, n_coefs)
         Their integers.
     x, coded, given, limits, scale, absolute, trade, least, most, codes, kinds, k, decoded, decoding
@@ -459,7 +459,7 @@ def preimages(weights, step, atoms, gamma, n_rounds, rows):  # type: ignore[no-u
 
 @jit()
 def _exp(x):  # type: ignore[no-untyped-def]
-    """Return e^x of x <= 0 by its series: libraries differ in the last digit."""
+    """Return e^x for x <= 0 by its series: libraries differ in the last digit."""
     if not x > -700.0:
         return 0.0
     n = np.floor(x * 1.4426950408889634 + 0.5)
@@ -470,7 +470,7 @@ def _exp(x):  # type: ignore[no-untyped-def]
     return math.ldexp(total, int(n))
 
 
-# --- columns: every value from its column's past and from columns of its row that came before
+# --- columns: every value from its column's past and from columns before it in its row
 
 
 @jit()
@@ -478,7 +478,7 @@ def code_columns(  # type: ignore[no-untyped-def]
     x, coded, given, lags, n_parents, fade, ridge, limits, scale, absolute, trade, least, most,
     codes, kinds, k, decoded, decoding,
 ):  # fmt: skip
-    """Code rows whose values are predicted one by one, by least squares that go on learning.
+    """Code rows whose values are predicted one by one, by recursive least squares.
 
     A value is predicted from its column ``lags`` rows before, from ``n_parents`` columns of its
     row that were decoded before it and are most like it, and from these in the row before. The
@@ -494,7 +494,7 @@ def code_columns(  # type: ignore[no-untyped-def]
     fade : float
         The forgetting factor.
     ridge : float
-        Relative to the mean square of what is predicted from.
+        The ridge, relative to the mean square of the inputs.
     x, coded, given, limits, scale, absolute, trade, least, most, codes, kinds, k, decoded, decoding
         See ``code_rows``.
     """
@@ -567,7 +567,7 @@ def _extent(decoded, t):  # type: ignore[no-untyped-def]
 
 @jit()
 def _gather(decoded, t, j, lags, parents, size, inputs):  # type: ignore[no-untyped-def]
-    """Fill what a value is predicted from, relative to the size of the row before."""
+    """Fill the inputs of a prediction, relative to the size of the row before."""
     at = 0
     for lag in lags:
         inputs[at] = decoded[t - lag, j] / size if lag <= t else 0.0
@@ -581,10 +581,10 @@ def _gather(decoded, t, j, lags, parents, size, inputs):  # type: ignore[no-unty
 
 @jit()
 def _predict_value(inputs, weights, size, low, high, observed):  # type: ignore[no-untyped-def]
-    """Return a value's prediction, within thrice the range of the row before.
+    """Return a value's prediction, within three times the range of the row before.
 
-    Where nothing is observed within that range itself: what was predicted is predicted from again,
-    and would grow.
+    A value that is not observed is kept within that range itself: predictions from predictions
+    would grow.
     """
     if observed:
         low, high = low - (high - low), high + (high - low)
@@ -647,7 +647,7 @@ def _settle_columns(  # type: ignore[no-untyped-def]
 ):  # fmt: skip
     """Return the code of the largest step that keeps a row within its limit, and fill the row."""
     square = limit * limit
-    # Where prediction alone will do, the step that costs nothing is the last one.
+    # If the prediction suffices, the last step costs nothing.
     error = _try_columns(
         x, coded, given, decoded, t, lags, parents, weights, size, low, high, step_of(last), scale,
         sizes, trade, absolute, k, inputs,
@@ -663,7 +663,7 @@ def _settle_columns(  # type: ignore[no-untyped-def]
         )  # fmt: skip
         if 0.0 <= error <= square:
             good = code
-            # Steps that leave nothing to code are large enough.
+            # A step that leaves nothing to code is large enough.
             code = min(code + 1, most) if k.any() else code
         elif good != NO_STEP:
             # One too far: the last good one again, which ends the search.
@@ -679,7 +679,7 @@ def _settle_columns(  # type: ignore[no-untyped-def]
 
 @jit()
 def _learn(inputs, target, fade, moments, targets):  # type: ignore[no-untyped-def]
-    """Add one value to the sums that its column's weights come from."""
+    """Add a value to the sums of its column."""
     for i in range(len(inputs)):
         value = inputs[i]
         targets[i] = fade * targets[i] + value * target
@@ -689,7 +689,7 @@ def _learn(inputs, target, fade, moments, targets):  # type: ignore[no-untyped-d
 
 @jit()
 def _solve(moments, targets, ridge, factor, column, weights):  # type: ignore[no-untyped-def]
-    """Solve for a column's weights: Cholesky, column by column, which needs no reordered sums."""
+    """Solve for a column's weights: Cholesky, column by column, with sums in a fixed order."""
     n = len(targets)
     trace = 0.0
     for i in range(n):
@@ -725,7 +725,7 @@ def _solve(moments, targets, ridge, factor, column, weights):  # type: ignore[no
 
 @jit()
 def _choose_parents(decoded, t, parents):  # type: ignore[no-untyped-def]
-    """Choose for every column those before it whose changes were most like its own."""
+    """Choose the parents of each column: those before it with the most similar changes."""
     m = decoded.shape[1]
     start = max(1, t - _CHOICE_ROWS)
     changes = np.zeros((m, t - start))
@@ -754,7 +754,7 @@ def _choose_parents(decoded, t, parents):  # type: ignore[no-untyped-def]
 
 @jit()
 def _product(a, b):  # type: ignore[no-untyped-def]
-    """Return an inner product: four sums in a fixed order, which a processor adds at once."""
+    """Return an inner product: four sums in a fixed order, for vector instructions."""
     s0 = s1 = s2 = s3 = 0.0
     whole = len(a) // 4 * 4
     for i in range(0, whole, 4):
@@ -769,7 +769,7 @@ def _product(a, b):  # type: ignore[no-untyped-def]
 
 @jit()
 def _replay(decoded, t, lags, parents, fade, inputs, moments, targets):  # type: ignore[no-untyped-def]
-    """Learn anew from the last rows, with the parents as they are now."""
+    """Learn again from the last rows, with the current parents."""
     moments[:] = 0.0
     targets[:] = 0.0
     for i in range(max(0, t - _REPLAYED_ROWS), t):
@@ -779,7 +779,7 @@ def _replay(decoded, t, lags, parents, fade, inputs, moments, targets):  # type:
             _learn(inputs[j], decoded[i, j] / size, fade, moments[j], targets[j])
 
 
-# --- slices: symmetric matrices one after another, each stored once
+# --- slices: symmetric matrices, of which one half is stored
 
 
 @jit()
@@ -803,35 +803,34 @@ def code_slice(  # type: ignore[no-untyped-def]
     x, coded, given, alone, codes, changed, scale, absolute, trade, sizes, prediction, k, decoded,
     squares, errors, start, stop, decoding,
 ):  # fmt: skip
-    """Code rows of a symmetric matrix, of which the entries on and above the diagonal are coded.
+    """Code rows of a symmetric matrix: the entries on and above the diagonal.
 
-    The step of an entry belongs to two rows: 1 / step^2 is the sum of theirs.
+    The step of an entry depends on two rows: 1 / step^2 is the sum of theirs.
 
     Parameters
     ----------
     x, coded, given : array of shape (n, n)
-        One slice; see ``code_rows``. Symmetric, of which the upper triangle is looked at.
+        One symmetric slice, of which the upper triangle is used; see ``code_rows``.
     alone : bool
-        Whether rows are predicted from those that are most like them where both are known.
+        Whether rows are predicted from the most similar rows of the slice.
     codes : int32 array of shape (n,)
         Steps of the rows.
     changed : bool array of shape (n,)
-        Rows whose steps are others than when the slice was coded last; entries that belong to two
-        others stay.
+        Rows whose steps have changed since the slice was coded last; other entries stay.
     sizes : array of shape (n, n)
-        The mean magnitudes of what is left, for the encoder.
+        The mean magnitudes of residuals, for the encoder.
     prediction : array of shape (n, n)
-        By slices before; where the slice is alone, to be filled.
+        From slices before; filled if ``alone``.
     k : int32 array of shape (n, n)
         The integers.
     decoded : array of shape (n, n)
-        To be filled; below the diagonal only where the slice is alone.
+        Filled; below the diagonal only if ``alone``.
     squares : array of shape (n, n)
-        The squared errors of entries; -inf where they fail.
+        The squared errors of entries, -inf where they fail.
     errors : array of shape (n,)
-        To which the squared errors of these rows are added.
+        The squared errors of these rows are added to it.
     start, stop : int
-        The rows; where the slice is not alone, others may be coded at the same time.
+        The rows; unless ``alone``, other rows may be coded at the same time.
     """
     n = len(codes)
     rates, distances = np.zeros(n), np.zeros(n)
@@ -867,7 +866,7 @@ def code_slice(  # type: ignore[no-untyped-def]
 
 @jit()
 def _predict_alike(matrix, i, distances, prediction):  # type: ignore[no-untyped-def]
-    """Predict entries (i, j >= i) from rows before that are like row i in columns before i."""
+    """Predict entries (i, j >= i) from rows that are similar to row i in the columns before i."""
     n = len(prediction)
     prediction[i] = matrix[i - 1, i - 1] if i > 0 else 0.0
     if i < _SIMILAR_ROWS + 1:
@@ -878,7 +877,7 @@ def _predict_alike(matrix, i, distances, prediction):  # type: ignore[no-untyped
     for c in range(i):
         cap += abs(matrix[i, c])
     cap /= i
-    # Column by column, so that all sums grow at once: the matrix is symmetric.
+    # Column by column, so that inner loops are vectorised: the matrix is symmetric.
     for row in range(i):
         distances[row] = 0.0
     for c in range(i):
@@ -898,7 +897,7 @@ def _predict_alike(matrix, i, distances, prediction):  # type: ignore[no-untyped
                 best = row
         distance = distances[best]
         distances[best] = np.inf
-        # The mean difference, those of outliers cut off.
+        # The mean difference, with outliers clipped.
         offset, reach = 0.0, 2.0 * distance
         for c in range(i):
             if c != best:

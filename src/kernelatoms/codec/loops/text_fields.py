@@ -1,7 +1,7 @@
-"""Fields of delimited text: where they are, which of them are numbers, and numbers as text again.
+"""Fields of delimited text: their places, which of them are numbers, and numbers to text.
 
-Everything works on bytes as they stand in the file, so that a field that is no number can be
-written back as it was, quotes included.
+Everything works on the bytes of the file, so that fields that are not numbers can be written back
+unchanged, quotes included. Texts are uint8 arrays.
 """
 
 from typing import Any, NamedTuple
@@ -13,16 +13,16 @@ from kernelatoms.engine.cpu.jit import jit
 
 Array = NDArray[Any]
 
-#: What a field is: nothing, a whole number, a decimal number, one that is too long or has an
-#: exponent (to be read by slower means), a word for a missing value, any other text.
+#: Kinds of fields: empty, an integer, a decimal number, a long number or one with an exponent (read
+#: by slower means), a word for a missing value, any other text.
 EMPTY, WHOLE, DECIMAL, LONG, MISSING, TEXT = range(6)
 N_KINDS = 6
-#: How a number stands in its field: bare, behind a space, in quotes.
+#: Styles of numbers: bare, behind a space, in quotes.
 BARE, SPACED, QUOTED = range(3)
 N_STYLES = 3
 
 _QUOTE, _SPACE, _MINUS, _RETURN = 34, 32, 45, 13
-# Digits that a float64 holds for certain; powers of ten that it holds exactly.
+# Digits that float64 always holds; powers of ten that it holds exactly.
 _MOST_DIGITS, _MOST_POWER = 15, 22
 _POWERS = 10.0 ** np.arange(_MOST_POWER + 1)
 _WHOLE_POWERS = 10 ** np.arange(19, dtype=np.int64)
@@ -30,25 +30,13 @@ _LARGEST = 2.0**53
 
 
 class Fields(NamedTuple):
-    """Where the fields of the lines of a text are.
+    """The places of fields."""
 
-    Parameters
-    ----------
-    starts, stops : int array of shape (n_rows, n_columns)
-        Fields of all lines that have as many as there are columns.
-    odd : int array of shape (n_odd, 3)
-        All other lines: how many rows are before them, where they start and stop.
-    used : int
-        How much of the text is whole lines; the rest must be read with what follows.
-    n_returns : int
-        Lines of either kind that end with a carriage return.
-    """
-
-    starts: Array
+    starts: Array  # of shape (n_rows, n_columns), over lines with n_columns fields
     stops: Array
-    odd: Array
-    used: int
-    n_returns: int
+    odd: Array  # other lines: rows before, start, stop; of shape (n_odd, 3)
+    used: int  # bytes of whole lines; the rest belongs to the text that follows
+    n_returns: int  # lines that end with a carriage return
 
 
 def split_fields(
@@ -56,18 +44,9 @@ def split_fields(
 ) -> Fields:
     """Find the fields of a text.
 
-    Parameters
-    ----------
-    data : uint8 array of shape (n,)
-        The text, from the beginning of a line.
-    n_columns : int
-        Fields that a line should have.
-    delimiter, newline : int
-        The bytes between fields and lines; within quotes they are letters.
-    last : bool
-        Whether the text ends here, so that a last line needs no end.
-    returns : bool
-        Whether lines end with a carriage return too, which belongs to no field then.
+    ``data`` (uint8) begins with a line. Delimiters and line ends within quotes are text. ``last``
+    says that the text ends here, so that the last line needs no end; ``returns`` that lines end
+    with a carriage return too, which belongs to no field.
     """
     n_lines = int(np.count_nonzero(data == newline)) + 1
     n_rows = min(n_lines, (len(data) + 1) // max(1, n_columns) + 1)
@@ -115,7 +94,7 @@ def _split(data, delimiter, newline, last, returns, starts, stops, odd):  # type
                 place += 1
         if place >= n and not last:
             return n_rows, n_odd, line, n_returns
-        # A line of nothing is a row of no columns, even where there is one column only.
+        # An empty line is not a row, even if there is only one column.
         if field == n_columns and not (n_columns == 1 and stop == line):
             n_rows += 1
         else:
@@ -126,42 +105,20 @@ def _split(data, delimiter, newline, last, returns, starts, stops, odd):  # type
 
 
 class Numbers(NamedTuple):
-    """What the fields of a column are.
-
-    Parameters
-    ----------
-    kinds : uint8 array of shape (n_rows,)
-        ``EMPTY``, ``WHOLE``, ...
-    styles : uint8 array of shape (n_rows,)
-        ``BARE``, ``SPACED`` or ``QUOTED``; of numbers.
-    decimals : uint8 array of shape (n_rows,)
-        Digits behind the decimal mark that a number needs, at most 255.
-    values : float64 array of shape (n_rows,)
-        Whole and decimal numbers; NaN elsewhere.
-    """
+    """The fields of a column; arrays of shape (n_rows,)."""
 
     kinds: Array
-    styles: Array
-    decimals: Array
-    values: Array
+    styles: Array  # ``BARE``, ``SPACED`` or ``QUOTED``, of numbers
+    decimals: Array  # decimals of numbers, at most 255
+    values: Array  # integers and decimal numbers; NaN elsewhere
 
 
 def read_numbers(data: Array, starts: Array, stops: Array, mark: int, missing: Array) -> Numbers:
-    """Tell which fields are numbers, and read them.
+    """Classify the fields of a column, and read numbers.
 
-    Numbers are written plainly: no plus, no leading zeros, nothing but digits, a decimal mark and
-    perhaps an exponent.
-
-    Parameters
-    ----------
-    data : uint8 array of shape (n,)
-        The text.
-    starts, stops : int array of shape (n_rows,)
-        The fields of a column.
-    mark : int
-        The decimal mark.
-    missing : uint8 array of shape (n_words, width)
-        Words for missing values, filled up with zeros.
+    Numbers are plain: no plus, no leading zeros, nothing but digits, a decimal mark and perhaps an
+    exponent. ``missing`` has words for missing values, uint8 of shape (n_words, width), padded with
+    zeros.
     """
     n = len(starts)
     found = Numbers(
@@ -229,7 +186,7 @@ def _read(data, start, stop, mark, missing):  # type: ignore[no-untyped-def]
         return _word(data, start, stop, missing), BARE, 0, np.nan
     digits = min(max(n_behind - power, 0), 255)
     if has_power or n_digits > _MOST_DIGITS or n_behind > _MOST_POWER:
-        # Whole numbers of many digits name things; they are no measurements.
+        # Integers of many digits are identifiers, not measurements.
         kind = LONG if has_power or marked else TEXT
         return kind, style, digits, np.nan
     value = np.float64(whole) / _POWERS[n_behind]
@@ -257,15 +214,7 @@ def _word(data, start, stop, missing):  # type: ignore[no-untyped-def]
 
 
 def take_texts(data: Array, starts: Array, stops: Array) -> tuple[Array, Array]:
-    """Return fields one behind another, and where each begins, with the end of the last.
-
-    Parameters
-    ----------
-    data : uint8 array of shape (n,)
-        The text.
-    starts, stops : int array of shape (n_rows,)
-        The fields.
-    """
+    """Return concatenated fields, with their starts and the end of the last."""
     offsets = np.zeros(len(starts) + 1, np.int64)
     np.cumsum(stops - starts, out=offsets[1:])
     texts = np.empty(offsets[-1], np.uint8)
@@ -284,12 +233,7 @@ def _take(data, starts, offsets, texts):  # type: ignore[no-untyped-def]
 def rounded(values: Array, decimals: Array) -> Array:
     """Return what ``number_texts`` writes, as numbers.
 
-    Parameters
-    ----------
-    values : float64 array of shape (n_rows, n_columns)
-        Numbers.
-    decimals : int array of shape (n_columns,)
-        Digits behind the mark; numbers with more digits than a float64 holds stay as they are.
+    ``decimals`` has a number per column; numbers with more digits than float64 holds are unchanged.
     """
     powers = _POWERS[np.minimum(decimals, _MOST_POWER)]
     with np.errstate(over="ignore", invalid="ignore"):
@@ -299,7 +243,7 @@ def rounded(values: Array, decimals: Array) -> Array:
 
 
 def can_be_texts(values: Array, high: int) -> bool:
-    """Tell whether ``number_texts`` can write all of these numbers with so many decimals."""
+    """Whether ``number_texts`` can write all numbers with ``high`` decimals."""
     with np.errstate(over="ignore", invalid="ignore"):
         whole = np.abs(np.rint(values * _POWERS[min(high, _MOST_POWER)]))
     return high < len(_WHOLE_POWERS) and bool((whole[~np.isnan(values)] < _LARGEST).all())
@@ -308,22 +252,10 @@ def can_be_texts(values: Array, high: int) -> bool:
 def number_texts(
     values: Array, low: int, high: int, mark: int, style: int, others: Array, offsets: Array
 ) -> tuple[Array, Array] | None:
-    """Return numbers as texts one behind another, and where each begins; None if one is too long.
+    """Return numbers as concatenated texts, with starts; None if one is too long.
 
-    Parameters
-    ----------
-    values : float64 array of shape (n_rows,)
-        Numbers; NaN where another text stands.
-    low, high : int
-        The fewest and the most digits behind the mark; zeros between are left out.
-    mark : int
-        The decimal mark.
-    style : int
-        ``BARE``, ``SPACED`` or ``QUOTED``.
-    others : uint8 array of shape (n,)
-        The other texts, one behind another.
-    offsets : int array of shape (n_others + 1,)
-        Where each of them begins, and the end of the last.
+    Other texts (``others`` with their ``offsets``) stand where values are NaN. Numbers have ``low``
+    to ``high`` decimals; zeros beyond ``low`` are left out.
     """
     if not can_be_texts(values, high):
         return None
@@ -385,18 +317,10 @@ def _write(  # type: ignore[no-untyped-def]
 
 
 def join_fields(texts: Array, offsets: Array, delimiter: int, end: Array) -> tuple[Array, Array]:
-    """Return lines of text, and where each begins, with the end of the last.
+    """Return lines of text, with their starts and the end of the last.
 
-    Parameters
-    ----------
-    texts : uint8 array of shape (n,)
-        The fields of all columns.
-    offsets : int array of shape (n_columns, n_rows + 1)
-        Where the fields of each column begin, and the end of its last.
-    delimiter : int
-        What stands between fields.
-    end : uint8 array of shape (n_end,)
-        What stands behind lines.
+    ``texts`` has the fields of all columns, ``offsets`` (n_columns, n_rows + 1) their starts and
+    the end of the last; ``end`` follows each line.
     """
     n_columns, n_rows = offsets.shape[0], offsets.shape[1] - 1
     lengths = (offsets[:, 1:] - offsets[:, :-1]).sum(axis=0) + max(n_columns - 1, 0) + len(end)

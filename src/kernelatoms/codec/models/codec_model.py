@@ -25,29 +25,14 @@ _TYPES = ("<f8", "<f4", "<i8", "<i4", "<i2", "|i1", "|u1")
 
 @dataclass(frozen=True)
 class CodecModel:
-    """A predictor of rows.
-
-    Parameters
-    ----------
-    predictor : str
-        Its name.
-    n_columns : int
-        Values in a row.
-    slice_rows : int
-        Rows per slice of a 3-d array, whose slices are stacked; 0 without slices.
-    symmetric : bool
-        Whether every slice (or the matrix, without slices) is symmetric.
-    settings : dict of str to number, text or list of numbers
-        The predictor's parameters.
-    arrays : dict of str to array
-        What it has learned; empty for predictors that learn while they code.
-    """
+    """A predictor of rows."""
 
     predictor: str
-    n_columns: int
-    slice_rows: int = 0
-    symmetric: bool = False
-    settings: Mapping[str, Any] = field(default_factory=dict)
+    n_columns: int  # values per row
+    slice_rows: int = 0  # rows per slice of a 3-d array, whose slices are stacked; 0 without slices
+    symmetric: bool = False  # whether every slice (or the matrix, without slices) is symmetric
+    settings: Mapping[str, Any] = field(default_factory=dict)  # the predictor's parameters
+    # What it has learned; empty for predictors that learn while they code.
     arrays: Mapping[str, NDArray[Any]] = field(default_factory=dict)
 
     def to_bytes(self) -> bytes:
@@ -120,14 +105,9 @@ class CodecModel:
 
 @dataclass(frozen=True)
 class ReadyModel(CodecModel):
-    """A model that was checked and decoded, once for all blocks; see ``predictors.ready``.
+    """A model that was checked and decoded, once for all blocks; see ``predictors.ready``."""
 
-    Parameters
-    ----------
-    mean_and_atoms : (array of shape (m,), array of shape (n_atoms, m)) or None
-        The decoded dictionary, for models with atoms.
-    """
-
+    # The decoded dictionary, for models with atoms.
     mean_and_atoms: tuple[NDArray[Any], NDArray[Any]] | None = None
 
 

@@ -42,20 +42,8 @@ def dictionary_model(
 ) -> CodecModel:
     """Return the model of a mean and atoms, rounded.
 
-    Parameters
-    ----------
-    predictor : {"pca", "ksvd", "kscdl"}
-        How codes are found.
-    mean : array of shape (m,)
-        The mean, subtracted from every row.
-    atoms : array of shape (n_atoms, m)
-        Atoms of norms near 1.
-    error : float
-        The relative error that rows may have; atoms have half of it.
-    slice_rows : int
-        As in ``CodecModel``.
-    settings : numbers
-        Further settings of the predictor.
+    Atoms have norms near 1. ``error`` is the relative error that rows may have; atoms have half of
+    it. ``settings`` are further settings of the predictor.
     """
     m = len(mean)
     atom_code, mean_code = _code_of(0.5 * error * np.sqrt(12 / m)), 0

@@ -52,18 +52,8 @@ def learned_models(
 ) -> Iterator[CodecModel]:
     """Yield models with atoms learned from rows; none if rows are too few or too wide.
 
-    Parameters
-    ----------
-    rows : float array of shape (n, m)
-        NaN where missing.
-    bound : Bound
-        The error bound; atoms are stored no more precisely than it needs.
-    slice_rows : int
-        As in ``CodecModel``.
-    names : collection of str
-        Predictors to learn.
-    gamma : float, optional
-        The kernel's gamma; by default several are tried.
+    Atoms are stored no more precisely than ``bound`` needs. Without ``gamma``, several values are
+    tried for the kernel.
     """
     m = rows.shape[1]
     error = relative_error(rows, bound)

@@ -49,14 +49,7 @@ def encode_matrix(rows: Array, bound: Bound, model: CodecModel) -> bytes:
 def encode_and_decode(rows: Array, bound: Bound, model: CodecModel) -> tuple[bytes, Array]:
     """Return rows as bytes, and the rows that ``decode_matrix`` returns, within the bound.
 
-    Parameters
-    ----------
-    rows : float array of shape (n_rows, n_columns)
-        float32 or float64, NaN where missing; stacked slices of a 3-d array.
-    bound : Bound
-        The largest error allowed.
-    model : CodecModel
-        The predictor.
+    Rows are float32 or float64, NaN where missing; slices are stacked.
     """
     model = ready(model)
     rows = np.ascontiguousarray(rows)
@@ -78,23 +71,7 @@ def encode_and_decode(rows: Array, bound: Bound, model: CodecModel) -> tuple[byt
 
 
 def decode_matrix(data: bytes, model: CodecModel, n_rows: int, dtype: Any) -> Array:
-    """Invert ``encode_matrix``; ``CodecError`` if the bytes are not its result.
-
-    Parameters
-    ----------
-    data : bytes
-        The result of ``encode_matrix``.
-    model : CodecModel
-        The predictor.
-    n_rows : int
-        The number of rows.
-    dtype : dtype
-        Their type, float32 or float64.
-
-    Returns
-    -------
-    rows : array of shape (n_rows, model.n_columns)
-    """
+    """Invert ``encode_matrix``; ``CodecError`` if the bytes are not its result."""
     dtype = np.dtype(dtype)
     model = ready(model)
     if not data or data[0] > _UNSYMMETRIC:

@@ -37,21 +37,11 @@ NAMES = ("exact", *PREDICTORS)
 
 @dataclass(frozen=True)
 class Trial:
-    """A candidate and its bytes.
+    """A candidate and its bytes."""
 
-    Parameters
-    ----------
-    name : str
-        Its predictor.
-    n_bytes : int
-        The estimated bytes of all rows, including the model.
-    note : str
-        Its settings.
-    """
-
-    name: str
-    n_bytes: int
-    note: str = ""
+    name: str  # its predictor
+    n_bytes: int  # the estimated bytes of all rows, including the model
+    note: str = ""  # its settings
 
 
 @dataclass(frozen=True)
@@ -83,21 +73,9 @@ def choose_model(
 ) -> Choice:
     """Return the model with which rows take the fewest bytes.
 
-    Parameters
-    ----------
-    rows : float array of shape (n, m)
-        The first rows, or all; stacked slices of a 3-d array.
-    bound : Bound
-        The error bound.
-    slice_rows : int
-        Rows per slice; 0 without slices.
-    symmetric : bool, optional
-        Whether slices (or the matrix) are symmetric; checked by default.
-    names : sequence of str or None
-        The models to choose from; None for all. Only "lags" stores each entry of symmetric matrices
-        once, so that other models are tried on them only if named.
-    n_rows : int, optional
-        The number of all rows; by default ``len(rows)``.
+    ``rows`` are the first of ``n_rows``; slices are stacked. Without ``symmetric``, symmetry is
+    checked. Without ``names``, all models are compared, but only "exact" and "lags" on symmetric
+    matrices: only "lags" stores each entry of them once.
     """
     if symmetric is None:
         symmetric = is_symmetric(rows, slice_rows)

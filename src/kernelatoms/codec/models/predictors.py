@@ -279,15 +279,6 @@ def decoding_cost(model: ReadyModel, n_rows: int, n_blocks: int) -> int:
 
     Such a value takes about a microsecond at worst. Rates were measured; they need to be right only
     within a factor of a few to recognise a hostile file.
-
-    Parameters
-    ----------
-    model : ReadyModel
-        The predictor.
-    n_rows : int
-        Rows of the matrix, over all slices.
-    n_blocks : int
-        Blocks that they are in.
     """
     m, settings = model.n_columns, model.settings
     n_values = n_rows * m

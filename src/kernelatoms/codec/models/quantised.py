@@ -24,17 +24,11 @@ _MOST_POINTS = 2.0**40
 
 @dataclass(frozen=True)
 class Unit:
-    """The unit that numbers are converted to: points of a decimal grid, or a power of two.
+    """The unit that numbers are converted to: points of a decimal grid, or a power of two."""
 
-    Parameters
-    ----------
-    decimals : int
-        All numbers are multiples of 10^-decimals; -1 if they are not on such a grid.
-    exponent : int
-        Without a grid, numbers are divided by 2^exponent, which brings the largest near 1.
-    """
-
+    # All numbers are multiples of 10^-decimals; -1 if they are not on such a grid.
     decimals: int = -1
+    # Without a grid, numbers are divided by 2^exponent, which brings the largest near 1.
     exponent: int = 0
 
     @classmethod
@@ -133,16 +127,7 @@ class QuantisedBlock:
 def block_to_encode(rows: Array, bound: Bound, model: CodecModel, unit: Unit) -> QuantisedBlock:
     """Return a block to encode.
 
-    Parameters
-    ----------
-    rows : float array of shape (n, m)
-        The original rows.
-    bound : Bound
-        The error bound.
-    model : CodecModel
-        The predictor; its history, if any, precedes the rows.
-    unit : Unit
-        The unit to convert to.
+    The model's history, if any, precedes the rows.
     """
     x = unit.nearest(np.where(np.isfinite(rows), rows, 0))
     norms = np.linalg.norm(x, axis=1)
@@ -198,16 +183,8 @@ def coded_entries(observed: Array, model: CodecModel) -> Array:
 def set_rows(block: QuantisedBlock, chosen: Array, values: Array, observed: Array, m: int) -> None:
     """Set the values of rows that are not coded.
 
-    Parameters
-    ----------
-    block : QuantisedBlock
-        Changed in place.
-    chosen : bool array of shape (n,)
-        The rows.
-    values, observed : array of shape (n, m)
-        Their values, and where these are known.
-    m : int
-        Columns of symmetric slices; 0 for other rows.
+    ``values`` are known where ``observed``; ``m`` is the number of columns of symmetric slices, 0
+    for other rows.
     """
     block.coded[chosen] = 0
     block.given[chosen] = np.where(observed[chosen], values[chosen], np.nan)

@@ -31,16 +31,8 @@ _RAW = np.dtype(np.uint8)
 class ArraySource:
     """A ``.npy`` or ``.npz`` file; see ``sources.Source``.
 
-    Parameters
-    ----------
-    path : Path
-        The file.
-    exact : sequence of str
-        Arrays to keep exactly.
-    like : Compressed or None
-        A compressed array that the rows are added to.
-    max_size : int or None
-        The bytes that an archive's members may become.
+    Arrays named in ``exact`` are exact; the rows are added to those of ``like``, a compressed
+    array.
     """
 
     def __init__(
@@ -242,18 +234,7 @@ def restore_arrays(
 ) -> None:  # fmt: skip
     """Write the ``.npy`` or ``.npz`` file that was compressed, or some rows of its one array.
 
-    Parameters
-    ----------
-    opened : Compressed
-        The compressed file.
-    file : binary file
-        The file to write.
-    folder : Path
-        A folder for temporary files.
-    rows : (start, stop) or None
-        The rows; None for all.
-    on_block : callable
-        Called with the rows of each written block.
+    ``folder`` has room for temporary files; ``on_block`` is called with the rows of each block.
     """
     layouts = [part_layout(opened, part) for part in range(len(opened.header.parts))]
     n_bytes = sum(layout.n_bytes for layout in layouts)

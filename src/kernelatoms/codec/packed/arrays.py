@@ -36,21 +36,11 @@ _READERS: dict[bytes, Callable[[Any], tuple[tuple[int, ...], bool, np.dtype[Any]
 
 @dataclass(frozen=True)
 class Layout:
-    """The layout of an array in a file and in blocks.
-
-    Parameters
-    ----------
-    shape : tuple of int
-        Its shape.
-    columns_first : bool
-        Whether its file is in Fortran order.
-    dtype : dtype
-        Its type, byte order included.
-    """
+    """The layout of an array in a file and in blocks."""
 
     shape: tuple[int, ...]
-    columns_first: bool
-    dtype: np.dtype[Any]
+    columns_first: bool  # whether its file is in Fortran order
+    dtype: np.dtype[Any]  # its type, byte order included
 
     @classmethod
     def from_head(cls, head: str) -> "Layout":
@@ -182,17 +172,7 @@ def check_layout(layout: Layout, opened: Compressed, part: int) -> None:
 
 
 def encode_array(X: Array, bound: Bound, model: CodecModel) -> bytes:
-    """Return an approximate array as bytes, including the model.
-
-    Parameters
-    ----------
-    X : float array of shape (n_rows, n_columns) or (n_slices, n_rows, n_columns)
-        The array.
-    bound : Bound
-        The error bound.
-    model : CodecModel
-        The predictor.
-    """
+    """Return an approximate array as bytes, including the model."""
     layout = Layout(X.shape, False, X.dtype)
     n_rows = rows_per_block(layout.n_rows, layout.row_values)
     pieces = (X[start : start + n_rows] for start in range(0, len(X), n_rows))

@@ -41,12 +41,7 @@ def read_schema(data: bytes) -> Any:
 def read_batch(data: bytes, types: list[Any]) -> Any:
     """Return the single batch in an Arrow stream; ``CodecError`` if there is none.
 
-    Parameters
-    ----------
-    data : bytes
-        A schema, dictionaries, a batch.
-    types : list of DataType
-        The types of the columns.
+    The stream has a schema, dictionaries and a batch, of columns of these types.
     """
     try:
         start = _BEFORE + int(struct.unpack_from("<i", data, 4)[0])

@@ -19,18 +19,9 @@ def choose_columns(
 ) -> tuple[list[int], list[int]]:
     """Return the indices of approximate and of exact columns.
 
-    Parameters
-    ----------
-    path : Path
-        The file, for messages.
-    names : sequence of str
-        Its columns; a repeated name refers to all columns of that name.
-    defaults : sequence of str
-        Per column: "approximate" (floats), "exact" (integers) or "no numbers".
-    approximate, exact : sequence of str
-        The user's exceptions.
-    all_exact : bool
-        Keep all columns exactly, because no error is allowed.
+    ``defaults`` are "approximate" (floats), "exact" (integers) or "no numbers" per column;
+    ``approximate`` and ``exact`` are the user's exceptions. A repeated name means all columns of
+    that name. With ``all_exact``, no error is allowed.
     """
     for argument, wanted in (("approximate", approximate), ("exact", exact)):
         for name in wanted:

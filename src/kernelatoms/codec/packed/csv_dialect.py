@@ -24,30 +24,14 @@ _BOM = b"\xef\xbb\xbf"
 
 @dataclass(frozen=True)
 class Dialect:
-    """The dialect of a text file.
+    """The dialect of a text file."""
 
-    Parameters
-    ----------
-    before : bytes
-        Everything before the first row: perhaps a title, and the names.
-    delimiter : int
-        The byte between fields.
-    newline : int
-        The byte at line ends.
-    mark : int
-        The decimal mark.
-    names : list of str
-        Names of the columns; "0", "1", ... if the file has none.
-    named : bool
-        Whether the file has names.
-    """
-
-    before: bytes
-    delimiter: int
-    newline: int
-    mark: int
-    names: list[str]
-    named: bool
+    before: bytes  # everything before the first row: perhaps a title, and the names
+    delimiter: int  # the byte between fields
+    newline: int  # the byte at line ends
+    mark: int  # the decimal mark
+    names: list[str]  # names of the columns; "0", "1", ... if the file has none
+    named: bool  # whether the file has names
 
     @property
     def n_columns(self) -> int:

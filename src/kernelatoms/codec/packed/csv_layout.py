@@ -11,28 +11,14 @@ from kernelatoms.codec.reader import Compressed
 
 
 class Layout(NamedTuple):
-    """What the blocks of a text file share.
+    """What the blocks of a text file share."""
 
-    Parameters
-    ----------
-    dialect : Dialect
-        Delimiter, line ends, decimal mark and names.
-    returns : bool
-        Whether lines end with a carriage return and a newline.
-    chosen, kept : list of int
-        The approximate columns, and all others.
-    whole : list of bool
-        Per approximate column: whether it holds integers.
-    styles : list of int
-        Per approximate column: bare, behind a space, or in quotes.
-    """
-
-    dialect: Dialect
-    returns: bool
-    chosen: list[int]
-    kept: list[int]
-    whole: list[bool]
-    styles: list[int]
+    dialect: Dialect  # delimiter, line ends, decimal mark and names
+    returns: bool  # whether lines end with a carriage return and a newline
+    chosen: list[int]  # the approximate columns
+    kept: list[int]  # all others
+    whole: list[bool]  # per approximate column: whether it holds integers
+    styles: list[int]  # per approximate column: bare, behind a space, or in quotes
 
 
 def read_layout(opened: Compressed) -> Layout:

@@ -37,17 +37,7 @@ _ODD_LINE, _COLUMN_WORK = 64, 10
 
 
 class BlockTexts:
-    """The numbers and texts of a decoded block; ``CodecError`` if it is invalid.
-
-    Parameters
-    ----------
-    block : DecodedBlock
-        The block.
-    layout : Layout
-        What blocks share.
-    budget : DecodingBudget
-        What the file may become.
-    """
+    """The numbers and texts of a decoded block; ``CodecError`` if it is invalid."""
 
     def __init__(self, block: DecodedBlock, layout: Layout, budget: DecodingBudget) -> None:
         cursor = Cursor(block.exact, "a block")

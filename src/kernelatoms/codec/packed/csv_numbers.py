@@ -24,14 +24,8 @@ _ALL_DIGITS = 17
 def finisher(matrix: Array, low: Array, high: Array, whole: Array) -> Finish:
     """Return the ways to round decoded numbers, those with the fewest digits first.
 
-    Parameters
-    ----------
-    matrix : array of shape (n_rows, n_columns)
-        The original numbers.
-    low, high : int array of shape (n_columns,)
-        The fewest and the most decimals of the columns.
-    whole : bool array of shape (n_columns,)
-        Columns of integers.
+    ``low`` and ``high`` are the fewest and the most decimals of the columns of ``matrix``; columns
+    marked in ``whole`` hold integers.
     """
     room = _room(matrix)
 
@@ -48,18 +42,8 @@ def finish_numbers(
 ) -> Array:
     """Return decoded numbers as rounded in their texts.
 
-    Parameters
-    ----------
-    decoded : array of shape (n_rows, n_columns)
-        Decoded numbers.
-    digits : int
-        Decimals, or significant digits.
-    form : int
-        ``CLIPPED`` to the columns' decimals, ``EXTENDED`` beyond them, or ``SIGNIFICANT``.
-    low, high : int array of shape (n_columns,)
-        The fewest and the most decimals of the columns.
-    whole : bool array of shape (n_columns,)
-        Columns of integers.
+    ``digits`` are decimals, or significant digits; ``form`` is ``CLIPPED``, ``EXTENDED`` or
+    ``SIGNIFICANT``. For the others see ``finisher``.
     """
     if form == SIGNIFICANT:
         finished = significant(decoded, digits)

@@ -36,18 +36,8 @@ _MOST_FIXED = 6
 class CsvSource:
     """A text file; see ``sources.Source``.
 
-    Parameters
-    ----------
-    path : Path
-        The file.
-    approximate, exact : sequence of str
-        Integer columns to approximate, decimal columns to keep exactly.
-    like : Compressed or None
-        A compressed table with the same approximate columns.
-    all_exact : bool
-        Keep all columns exactly.
-    on_step : callable
-        Called during the first pass.
+    Columns named in ``approximate`` and ``exact`` are exceptions from the default, or all are as in
+    ``like``, a compressed table.
     """
 
     kind = "csv"

@@ -30,20 +30,8 @@ def open_source(
 ) -> Source:  # fmt: skip
     """Open a file to compress.
 
-    Parameters
-    ----------
-    path : Path
-        The file.
-    approximate, exact : sequence of str
-        Columns that are exceptions from the default.
-    like : Compressed or None
-        A compressed file with the same approximate columns.
-    all_exact : bool
-        Keep all columns of a table exactly.
-    max_size : int or None
-        The bytes that a compressed source (``.npz``, ``.parquet``) may become.
-    on_step : callable
-        Called during the first pass over a text file.
+    Columns named in ``approximate`` and ``exact`` are exceptions from the default; with ``like``, a
+    compressed file, columns are as there; with ``all_exact``, all columns of a table are exact.
     """
     suffix = path.suffix.lower()
     if suffix not in _SUFFIXES:

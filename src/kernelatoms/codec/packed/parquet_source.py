@@ -38,18 +38,8 @@ _LOOK_AT_ROWS, _MOST_BATCH = 1000, 1 << 27
 class ParquetSource:
     """A ``.parquet`` file; see ``sources.Source``.
 
-    Parameters
-    ----------
-    path : Path
-        The file.
-    approximate, exact : sequence of str
-        Integer columns to approximate, float columns to keep exactly.
-    like : Compressed or None
-        A compressed table with the same approximate columns.
-    all_exact : bool
-        Keep all columns exactly.
-    max_size : int or None
-        The bytes that the file may become.
+    Columns named in ``approximate`` and ``exact`` are exceptions from the default, or all are as in
+    ``like``, a compressed table.
     """
 
     kind = "parquet"

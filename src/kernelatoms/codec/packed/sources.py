@@ -23,57 +23,25 @@ def quiet(done: int, total: int, what: str) -> None:
 
 @dataclass(frozen=True)
 class PartPlan:
-    """An array of a file to compress, or its table.
+    """An array of a file to compress, or its table."""
 
-    Parameters
-    ----------
-    name : str
-        Its name, if there are several.
-    head : str
-        The header of its NumPy file; empty for tables.
-    n_rows : int
-        Rows, or slices.
-    row_values : int
-        Values per row or slice.
-    n_columns : int
-        Columns of the matrix of approximate numbers; 0 if everything is exact.
-    slice_rows : int
-        Rows per slice; 0 without slices.
-    dtype : str
-        The type of that matrix, "f4" or "f8"; empty if there is none.
-    """
-
-    name: str
-    head: str
-    n_rows: int
-    row_values: int
-    n_columns: int = 0
-    slice_rows: int = 0
-    dtype: str = ""
+    name: str  # its name, if there are several
+    head: str  # the header of its NumPy file; empty for tables
+    n_rows: int  # rows, or slices
+    row_values: int  # values per row or slice
+    n_columns: int = 0  # columns of the matrix of approximate numbers; 0 if everything is exact
+    slice_rows: int = 0  # rows per slice; 0 without slices
+    dtype: str = ""  # the type of that matrix, "f4" or "f8"; empty if there is none
 
 
 class Source(Protocol):
-    """A file to compress, read as often as needed.
+    """A file to compress, read as often as needed."""
 
-    Parameters
-    ----------
-    kind : str
-        One of ``header.KINDS``.
-    path : Path
-        The file.
-    parts : list of PartPlan
-        The arrays, or the table.
-    notes : list of str
-        Remarks for the user.
-    columns : dict of str to list of str
-        The "approximate" and the "exact" columns of a table.
-    """
-
-    kind: str
+    kind: str  # one of ``header.KINDS``
     path: Path
     parts: list[PartPlan]
     notes: list[str]
-    columns: dict[str, list[str]]
+    columns: dict[str, list[str]]  # the "approximate" and the "exact" columns of a table
 
     def sample(self, part: int, n_rows: int) -> Array:
         """Return the first rows of a part's matrix; of slices, their rows."""
