@@ -93,7 +93,7 @@ def test_the_lead_says_whether_rows_were_learned_from(passengers, run, tmp_path,
     assert lead.startswith("Mostly on rows it learned from (66.7% of them): ")
 
 
-def test_files_of_earlier_versions_tell_their_own_rows(passengers, run, tmp_path, lead_only):
+def test_records_without_marks_tell_their_own_rows(passengers, run, tmp_path, lead_only):
     model, record = load_model(tmp_path / "m.skops")
     old = {key: value for key, value in record.data.items() if key != "row_marks"}
     save_model(model, tmp_path / "m.skops", replace(record, data=old))

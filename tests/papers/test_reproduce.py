@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from kernelatoms.cli.app import main
-from kernelatoms.files import one_writer
+from kernelatoms.files.locking import one_writer
 from kernelatoms.papers import FIGURES, circumstances
 from kernelatoms.papers.check import differences, repeat, to_repeat
 from kernelatoms.papers.figure import Curves, PaperFigure

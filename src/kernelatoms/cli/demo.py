@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
+from kernelatoms.cli.console import print_table, progress, speaks_plainly, tell
 from kernelatoms.cli.options import Force
-from kernelatoms.cli.speaking import print_table, progress, speaks_plainly, tell
 
 EXAMPLES = """**Example**
 
@@ -34,7 +34,7 @@ def demo(
 
     Linear K-SVD and LKDL class dictionaries on scikit-learn's digits.
     """
-    from kernelatoms.files import check_result_target
+    from kernelatoms.files.writing import check_result_target
 
     check_result_target(output, (".html", ".htm"), force=force)
 

@@ -14,7 +14,7 @@ def rows_of_file(table: Any, record: Any, X: Any, y: Any, kept: Any) -> "RowsOfF
     """
     import numpy as np
 
-    from kernelatoms.files import row_identifiers
+    from kernelatoms.files.tables.matching import row_identifiers
     from kernelatoms.report import RowsOfFile
 
     numbers = np.arange(len(table)) if kept is None else np.flatnonzero(kept)
@@ -24,7 +24,8 @@ def rows_of_file(table: Any, record: Any, X: Any, y: Any, kept: Any) -> "RowsOfF
 
 def share_learned(record: Any, X: Any, y: Any) -> float | None:
     """Return the share of rows that a model learned from; None where that is not known."""
-    from kernelatoms.files import ROW_MARKS, fingerprint, learned_share
+    from kernelatoms.files.tables.features import fingerprint
+    from kernelatoms.files.tables.row_marks import ROW_MARKS, learned_share
 
     learned = learned_share(X, record.data.get(ROW_MARKS))
     # Files of earlier versions know all their rows at once, and no single ones.

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kernelatoms.cli.options import Force, Json
-from kernelatoms.cli.speaking import (
+from kernelatoms.cli.console import (
     print_json,
     print_table,
     progress,
@@ -18,6 +17,7 @@ from kernelatoms.cli.speaking import (
     tell,
     warnings_as_notes,
 )
+from kernelatoms.cli.options import Force, Json
 
 if TYPE_CHECKING:
     from kernelatoms.papers import PaperFigure
@@ -169,7 +169,7 @@ def _find(names: list[str]) -> list["PaperFigure"]:
 
 def _make_folder(output: Path, papers: set[str], force: bool) -> None:
     """Make the folder, and see that the pages can be written at the end."""
-    from kernelatoms.files import check_result_target
+    from kernelatoms.files.writing import check_result_target
 
     if output.exists() and not output.is_dir():
         raise NotADirectoryError(f"--output: {output} is there and no folder; choose another name.")

@@ -12,8 +12,8 @@ from kernelatoms.codec.models.codec_model import CodecModel
 from kernelatoms.codec.models.model_selection import NAMES
 from kernelatoms.codec.reader import Compressed
 from kernelatoms.estimators.validation import check_count, check_real
-from kernelatoms.files.arrays import UnreadableError
-from kernelatoms.files.tables import TableError
+from kernelatoms.files.tables.arrays import UnreadableError
+from kernelatoms.files.tables.table import TableError
 from kernelatoms.limits import TooLargeError
 from kernelatoms.similarity.base import check_flag
 

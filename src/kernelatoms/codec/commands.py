@@ -8,8 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from kernelatoms.cli.options import Force, Json, MaxSize
-from kernelatoms.cli.speaking import (
+from kernelatoms.cli.console import (
     note,
     print_json,
     progress,
@@ -17,6 +16,7 @@ from kernelatoms.cli.speaking import (
     tell,
     warnings_as_notes,
 )
+from kernelatoms.cli.options import Force, Json, MaxSize
 
 _COMPRESS_EXAMPLES = """**Examples**
 
@@ -145,7 +145,7 @@ def _compress(
     from kernelatoms.codec.arguments import COMPRESSED
     from kernelatoms.codec.compressing import compress, compressed_name
     from kernelatoms.codec.printing import error_words, times_smaller
-    from kernelatoms.files import check_result_target, refuse_to_overwrite
+    from kernelatoms.files.writing import check_result_target, refuse_to_overwrite
 
     _refuse_both(ratio=ratio, max_error=max_error)
     _refuse_both(ratio=ratio, max_absolute=max_absolute)
@@ -339,7 +339,7 @@ def _keep_what_is_there(target: Path, force: bool) -> None:
 
 
 def _check_picture(picture: Path, source: Path, original: Path | None, force: bool) -> None:
-    from kernelatoms.files import check_result_target, refuse_to_overwrite
+    from kernelatoms.files.writing import check_result_target, refuse_to_overwrite
 
     if picture.suffix.lower() not in (".png", ".svg", ".pdf"):
         raise ValueError(f"--picture: {picture} must end with .png, .svg or .pdf.")
@@ -353,7 +353,7 @@ def _draw(
 ) -> None:
     from kernelatoms.codec.inspection import matrices_to_draw
     from kernelatoms.codec.report import compression_figure, figure_bytes
-    from kernelatoms.files import write_whole
+    from kernelatoms.files.writing import write_whole
 
     drawn = matrices_to_draw(info.path, original, model=model, max_size=max_size)
     figure = compression_figure(

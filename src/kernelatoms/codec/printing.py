@@ -3,7 +3,7 @@
 import sys
 from typing import Any
 
-from kernelatoms.cli.speaking import print_table, tell
+from kernelatoms.cli.console import print_table, tell
 
 
 def times_smaller(ratio: float) -> str:

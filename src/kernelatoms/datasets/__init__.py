@@ -1,4 +1,4 @@
-"""The data sets of the papers: original values, one signal a row, ready for scikit-learn.
+"""The data sets of the papers: original values, one signal per row, ready for scikit-learn.
 
 Every set is one file: ``.npz``, or ``.mat`` or ``.csv`` as its authors have it. A loader looks for
 it in the folder ``data_home``, or, where that is None, in the folder named by the environment
@@ -9,9 +9,9 @@ All loaders return a `sklearn.utils.Bunch` with
   ``y``, and what else the set has. Images are flat rows ``(n, height * width)``; labels are int64;
 - ``image_shape``: ``(height, width)`` for ``X[i].reshape(image_shape)``, None for other signals;
 - ``source``: the file or the web source the values came from;
-- ``DESCR``, ``citation``, ``terms``: what it is, whom to cite, what its licence asks for.
+- ``DESCR``, ``citation``, ``terms``: what it is, whom to cite, the terms of its licence.
 
-The map of this room:
+The modules of this room:
 
 - ``registry``: the table of the sets; everything else here reads it.
 - ``authors``: sets as their authors distribute them, and how those become rows and labels.
@@ -19,7 +19,7 @@ The map of this room:
 - ``files``: from a folder to checked arrays, and the messages when that fails.
 - ``download``: the same arrays through scikit-learn's fetchers.
 - ``loaders``, ``authors_loaders``: the public functions.
-- ``generated``: images made up on the spot (``make_rgbd_objects``), for a set that is not at hand.
+- ``generated``: synthetic images (``make_rgbd_objects``) in place of a set that is not available.
 """
 
 from kernelatoms.datasets.authors_loaders import (
@@ -41,10 +41,8 @@ from kernelatoms.datasets.loaders import (
     load_usps,
     load_yaleb,
 )
-from kernelatoms.datasets.registry import Dataset
 
 __all__ = [
-    "Dataset",
     "DatasetNotFoundError",
     "data_folder",
     "list_datasets",

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from kernelatoms.files import one_writer
+from kernelatoms.files.locking import one_writer
 
 Record = dict[str, Any]
 

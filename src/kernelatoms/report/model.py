@@ -11,7 +11,7 @@ import numpy as np
 import sklearn
 
 from kernelatoms import ClassDictionaryClassifier, __version__, n_threads
-from kernelatoms.files import check_target
+from kernelatoms.files.writing import check_target
 from kernelatoms.report.anatomy import Anatomy, dissect, make_view
 from kernelatoms.report.atoms import atoms_section
 from kernelatoms.report.channels import check_image_shape

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kernelatoms.files import write_whole
+from kernelatoms.files.writing import write_whole
 from kernelatoms.report.embedding import INVERTED, darken, embed_figure, holds_photographs
 
 _WIDE_TABLE, _LONG_TABLE = 7, 40  # columns, rows

@@ -9,7 +9,6 @@ from kernelatoms.report.class_parts import Bars
 from kernelatoms.report.coding import Subject
 from kernelatoms.report.judged import Judgement, Manner, judged_sections, typical_row_picture
 from kernelatoms.report.page import Section
-from kernelatoms.similarity import LinearKernel
 
 Array = NDArray[Any]
 
@@ -56,7 +55,7 @@ def _manner(last: Any) -> Manner:
         ]
 
     def sums(judgement: Judgement) -> dict[str, Array]:
-        if not isinstance(last._kernel(), LinearKernel) or last.projected_:
+        if last._kernel().name != "linear" or last.projected_:
             return {}  # in feature space a sum of rows is no image
         why = judgement.why
         size = float(np.linalg.norm(judgement.signal)) if last.normalize else 1.0

@@ -18,7 +18,7 @@ from kernelatoms.codec.packed.arrays import Layout, array_blocks, check_layout
 from kernelatoms.codec.packed.sources import PartPlan, check_room
 from kernelatoms.codec.reader import Compressed
 from kernelatoms.features.memory import check_fits
-from kernelatoms.files.arrays import UnreadableError, read_header
+from kernelatoms.files.tables.arrays import UnreadableError, read_header
 from kernelatoms.limits import TooLargeError, check_size
 
 Array = NDArray[Any]

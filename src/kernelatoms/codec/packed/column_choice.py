@@ -6,7 +6,7 @@ from typing import Any
 
 from kernelatoms.codec.limits import CodecError
 from kernelatoms.codec.reader import Compressed
-from kernelatoms.files.tables import shortened
+from kernelatoms.files.tables.table import shortened
 
 
 def choose_columns(

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from kernelatoms.codec.limits import MOST_COLUMNS
 from kernelatoms.codec.loops.text_fields import DECIMAL, read_numbers, split_fields
-from kernelatoms.files.first_lines import DELIMITERS, is_row_of_numbers
-from kernelatoms.files.tables import TableError
+from kernelatoms.files.tables.first_lines import DELIMITERS, is_row_of_numbers
+from kernelatoms.files.tables.table import TableError
 
 Array = NDArray[Any]
 

@@ -19,8 +19,8 @@ from kernelatoms.codec.loops.text_fields import (
 )
 from kernelatoms.codec.packed.csv_dialect import Dialect
 from kernelatoms.codec.packed.sources import OnStep
-from kernelatoms.files.first_lines import MISSING_WORDS
-from kernelatoms.files.tables import TableError
+from kernelatoms.files.tables.first_lines import MISSING_WORDS
+from kernelatoms.files.tables.table import TableError
 
 Array = NDArray[Any]
 

@@ -16,7 +16,7 @@ from kernelatoms.codec.packed.parquet_rows import chosen_columns, decoded_number
 from kernelatoms.codec.packed.parquet_source import ParquetSource
 from kernelatoms.codec.packed.sources import OnStep, Source, quiet
 from kernelatoms.codec.reader import Compressed
-from kernelatoms.files.tables import TableError
+from kernelatoms.files.tables.table import TableError
 
 Array = NDArray[Any]
 

@@ -26,7 +26,7 @@ from kernelatoms.codec.packed.parquet_rows import (
 )
 from kernelatoms.codec.packed.sources import PartPlan
 from kernelatoms.codec.reader import Compressed
-from kernelatoms.files.tables import TableError
+from kernelatoms.files.tables.table import TableError
 from kernelatoms.limits import check_size
 
 Array = NDArray[Any]

@@ -23,11 +23,9 @@
 - ``local``: a small problem of its own for every signal: Gram matrices, ridge codes, class parts.
 - ``gaussian``: values of Gaussian kernels among the atoms of every signal.
 - ``local_loops``: small systems solved one after another.
-- ``checksum``: has an array been edited in place?
 """
 
 from kernelatoms.engine.cpu.atoms import descend_atoms, sum_products
-from kernelatoms.engine.cpu.checksum import checksum
 from kernelatoms.engine.cpu.class_parts import (
     observed_class_residuals,
     products_at,
@@ -83,7 +81,6 @@ __all__ = [
     "assignment_distances",
     "at_once",
     "certify",
-    "checksum",
     "chi2_distances",
     "class_parts_local",
     "code_blocks",

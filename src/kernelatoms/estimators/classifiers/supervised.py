@@ -10,7 +10,7 @@ from sklearn.utils import check_random_state
 from kernelatoms.coding.class_residuals import class_residuals
 from kernelatoms.coding.codes import Codes
 from kernelatoms.estimators.classifiers.probabilities import Probabilities
-from kernelatoms.estimators.coding.dictionary_coder import DictionaryCoder, OverRows
+from kernelatoms.estimators.coding.dictionary_coder import DictionaryCoder
 from kernelatoms.estimators.devices.border import by_rows
 from kernelatoms.estimators.inspection.explanation import (
     Explanation,
@@ -33,7 +33,7 @@ Array = NDArray[Any]
 
 
 @unnamed
-class SupervisedDictionary(OverRows, ClassifierMixin, DictionaryCoder, Probabilities):
+class SupervisedDictionary(ClassifierMixin, DictionaryCoder, Probabilities):
     """One dictionary whose atoms belong to classes; what its codes say of a row decides.
 
     Subclasses say how well each class fits rows of given codes (``_scores_of``).
@@ -44,6 +44,9 @@ class SupervisedDictionary(OverRows, ClassifierMixin, DictionaryCoder, Probabili
     random_state: Any
     classes_: Array
     atom_classes_: NDArray[np.intp]
+
+    # The share of rows given their labels, not the share of energy that codes keep.
+    score = Probabilities.score  # type: ignore[assignment]
 
     def decision_function(self, X: Any) -> Array:
         """Return how well each class fits; larger is better.
@@ -92,7 +95,7 @@ class SupervisedDictionary(OverRows, ClassifierMixin, DictionaryCoder, Probabili
         Returns
         -------
         list of Explanation
-            One a row; scores are those of ``decision_function``, one for every class.
+            One per row; scores are those of ``decision_function``, one for every class.
         """
         return explain_on_cpu(self, X)
 
@@ -145,10 +148,10 @@ class SupervisedDictionary(OverRows, ClassifierMixin, DictionaryCoder, Probabili
         check_flag("calibrate", self.calibrate)
 
     def _check_state(self) -> None:
-        """Refuse parameters and fitted attributes that contradict each other; see ``fitted``."""
+        """Refuse parameters and fitted attributes that contradict each other."""
         self._check_parameters()
         check_random_state(self.random_state)
-        self._check_sharpness()
+        self._check_calibrated()
         check_passes(self)
         n_features, n_classes = check_features(self), check_labels(self, "classes_")
         n_atoms = require_count(self, "n_atoms_")
