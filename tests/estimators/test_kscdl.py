@@ -17,8 +17,9 @@ from contracts.learner import LearnerContract
 from draws import later
 from kernelatoms import KSCDL, ClassDictionaryClassifier, load_model, save_model, sparse_encode
 from kernelatoms.datasets import load_planetlab
-from kernelatoms.report import model_sections, render_page
-from kernelatoms.similarity.factory import names_of_kernels
+from kernelatoms.report import model_sections
+from kernelatoms.report.page import render_page
+from kernelatoms.similarity import names_of_kernels
 from oracles import kscdl as book
 
 PSD_KERNELS = [name for name in names_of_kernels("has_gradient") if name != "sigmoid"]

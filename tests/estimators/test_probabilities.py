@@ -25,7 +25,7 @@ from kernelatoms import (
     save_model,
 )
 from kernelatoms.estimators.classifiers.probabilities import likeliest_temperature, probabilities
-from kernelatoms.report import reliability
+from kernelatoms.report.figures.calibration import reliability
 
 CLASSIFIERS = {
     "dictionaries": ClassDictionaryClassifier(KSVD(5, n_nonzero_coefs=2), random_state=0),

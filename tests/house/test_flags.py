@@ -78,14 +78,7 @@ CALLS = {
     ".datasets.load_mnist": of_function(".datasets", "load_mnist"),
     ".datasets.load_orl": of_function(".datasets", "load_orl"),
     ".datasets.load_usps": of_function(".datasets", "load_usps"),
-    ".report.Fold": of_function(".report", "Fold", "a", "b"),
     ".report.convergence_figure": of_function(".report", "convergence_figure", {"a": [1.0]}),
-    ".report.dots_figure": of_function(
-        ".report", "dots_figure", {"a": {"b": [1.0]}}, {}, xlabel="x"
-    ),
-    ".report.series_figure": of_function(
-        ".report", "series_figure", {"a": ([1], [[1.0]])}, {}, {}, xlabel="x", ylabel="y"
-    ),
 }
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from matplotlib.colors import to_hex
 
-from kernelatoms.report import dots_figure, series_figure
+from kernelatoms.report.figures.series import dots_figure, series_figure
 
 PLACES = [1, 2, 3, 4]
 

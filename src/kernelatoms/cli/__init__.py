@@ -5,11 +5,10 @@
   the default model and ``--tune``; ``scoring``: ``--cv``; ``fit_summary``: what a fit reached.
 - ``predict``, with ``evaluation``: how many predictions are right; ``encode``; ``decode``, also
   ``denoise``; ``explain``.
-- ``info``: ``kernelatoms info``, ``report`` and ``datasets``; ``page_facts``: what a report says of
-  files.
+- ``info``: ``kernelatoms info``, ``report`` and ``datasets``.
 - ``compress``, ``decompress``, ``inspect`` and ``codec fit`` are in ``kernelatoms.codec.commands``.
 - ``reproduce``: ``kernelatoms reproduce``.
-- ``demo``: ``kernelatoms demo``; ``digits``: its study; ``digits_page``: its table and report.
+- ``demo``: ``kernelatoms demo``; ``digits``: its study and its page.
 - ``options``: options that commands share; ``loading``: a model file and a data file;
   ``columns``: what is said of columns and missing values.
 - ``console``: notes, errors, exit codes, progress, tables; ``interrupts``: Ctrl-C.

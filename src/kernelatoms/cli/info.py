@@ -17,7 +17,6 @@ from kernelatoms.cli.console import (
 )
 from kernelatoms.cli.loading import at_work, open_both
 from kernelatoms.cli.models import trusted_types
-from kernelatoms.cli.page_facts import facts_for_page, rows_of_file
 
 INFO_EXAMPLES = """**Examples**
 
@@ -112,6 +111,9 @@ def report(
     y = X = source = None
     with warnings_as_notes([]), progress() as on_step, at_work(model):
         on_step(0, 0, "drawing")
+        from kernelatoms.report import write_model_report
+        from kernelatoms.report.origin import record_facts, rows_of_file
+
         if data is None:
             fitted, record = load_model(model, trusted=trusted_types(trust), max_size=max_size)
         else:
@@ -122,14 +124,12 @@ def report(
             if hasattr(fitted, "classes_") and name and (label or name in table.names):
                 y, kept = labels_for(table, name, fitted.classes_)
                 X = X[kept]
-            source = rows_of_file(table, record, X, y, kept)
-        from kernelatoms.report import write_model_report
-
+            source = rows_of_file(table, record, X, kept)
         write_model_report(
             output, fitted, X, y,
             image_shape=shape or record.image_shape,
             title=_title(record),
-            facts=facts_for_page(record, data, source),
+            facts=record_facts(record, data, source),
             feature_names=record.columns,
             timing={"fit": record.fit["seconds"]} if "seconds" in record.fit else None,
             rows=source,

@@ -16,7 +16,6 @@ from kernelatoms.cli.console import (
 )
 from kernelatoms.cli.evaluation import Judgement, judge
 from kernelatoms.cli.loading import at_work, open_both, true_labels
-from kernelatoms.cli.page_facts import share_learned
 
 PREDICT_EXAMPLES = """**Examples**
 
@@ -142,6 +141,7 @@ def _judged(
 def _learned_from(record: Any, X: Any, table: Any, label: str) -> float:
     """Return the known share of labelled rows that the model learned from."""
     from kernelatoms.files.tables.labels import read_labels
+    from kernelatoms.files.tables.row_marks import ROW_MARKS, learned_share
 
-    y, kept = read_labels(table, label)
-    return share_learned(record, X[kept], y) or 0.0
+    _, kept = read_labels(table, label)
+    return learned_share(X[kept], record.data.get(ROW_MARKS)) or 0.0

@@ -8,12 +8,12 @@ import numpy as np
 from matplotlib import colormaps
 from numpy.typing import NDArray
 
-from kernelatoms.report.shown import Figure
-from kernelatoms.report.style import (
+from kernelatoms.report.figures.style import (
     COLOURS,
     GREY,
     PALE,
     SIGNED,
+    Figure,
     as_label,
     plain_axes,
     whole_numbers,

@@ -11,14 +11,8 @@ from kernelatoms import __version__
 from kernelatoms.papers.figure import Claim, Curves, PaperFigure, Reported
 from kernelatoms.papers.store import Record, key_of, read_records
 from kernelatoms.papers.study import DataHome, Extent, Size
-from kernelatoms.report import (
-    Picture,
-    Section,
-    Table,
-    dots_figure,
-    mean_and_error,
-    series_figure,
-)
+from kernelatoms.report import Picture, Section, Table, mean_and_error
+from kernelatoms.report.figures.series import dots_figure, series_figure
 
 # At so few places lines would be points: the methods are written beside them instead.
 _FEW_PLACES = 3

@@ -7,7 +7,8 @@ from typing import Any
 from kernelatoms.papers.codec.methods import OURS, PLAIN, RIVALS, SZ3
 from kernelatoms.papers.codec.sizes import STUDIES
 from kernelatoms.papers.store import read_records
-from kernelatoms.report import Picture, series_figure
+from kernelatoms.report import Picture
+from kernelatoms.report.figures.series import series_figure
 
 _LITERAL = "A.7 literally, lambda"
 

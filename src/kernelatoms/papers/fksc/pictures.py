@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 from kernelatoms.papers.fksc.reported import ALLOWED
 from kernelatoms.papers.fksc.speed import PAIRS, coding_problem, support_after
 from kernelatoms.papers.fksc.sphere import INPUT, LIFTED, sparsest
-from kernelatoms.report import COLOURS, GREY, SIGNED, Picture, plain_axes
+from kernelatoms.report import Picture
+from kernelatoms.report.figures.style import COLOURS, GREY, SIGNED, plain_axes
 
 Array = NDArray[Any]
 

@@ -12,7 +12,9 @@ from kernelatoms.papers.kcrc.direction import CLASSIFIERS, fitted, how_of, one_d
 from kernelatoms.papers.kcrc.faces import ONE_FACE, PEOPLE, SHOWN
 from kernelatoms.papers.kcrc.reported import CRC, LCD
 from kernelatoms.papers.store import read_records
-from kernelatoms.report import COLOURS, GREY, Picture, confusion_figure, plain_axes
+from kernelatoms.report import Picture
+from kernelatoms.report.figures.classes import confusion_figure
+from kernelatoms.report.figures.style import COLOURS, GREY, plain_axes
 
 Array = NDArray[Any]
 

@@ -22,7 +22,8 @@ from kernelatoms.papers.kdl.synthetic import (
     projections,
     setting_of,
 )
-from kernelatoms.report import GREY, SIGNED, Picture
+from kernelatoms.report import Picture
+from kernelatoms.report.figures.style import GREY, SIGNED
 
 Array = NDArray[Any]
 

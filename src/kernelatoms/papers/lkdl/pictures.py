@@ -6,7 +6,8 @@ import numpy as np
 
 from kernelatoms.papers.lkdl.faces import CODES, FOUR, SHOWN, our_weights
 from kernelatoms.papers.store import read_records
-from kernelatoms.report import Picture, code_energy_figure
+from kernelatoms.report import Picture
+from kernelatoms.report.figures.code_energies import code_energy_figure
 
 
 def code_pictures(folder: Path) -> list[Picture]:

@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelatoms.report.shown import Figure
-from kernelatoms.report.style import (
+from kernelatoms.report.figures.style import (
     COLOURS,
     GREY,
     LABEL_SIZE,
     PALE,
     WIDTH,
+    Figure,
     as_label,
     plain_axes,
     text_width,
@@ -53,7 +53,7 @@ def code_energy_figure(codes: Any, owners: Any, classes: Sequence[Any], own: Any
     Examples
     --------
     >>> from kernelatoms import SRCClassifier
-    >>> from kernelatoms.report import code_energy_figure
+    >>> from kernelatoms.report.figures.code_energies import code_energy_figure
     >>> from sklearn.datasets import load_digits
     >>> X, y = load_digits(return_X_y=True)
     >>> src = SRCClassifier().fit(X[:200], y[:200])
@@ -135,7 +135,7 @@ def _draw_atoms(ax: Any, strip: Any, sums: Array, owner: Array, mine: int | None
 def _draw_classes(
     ax: Any, totals: Array, names: Sequence[Any], mine: int | None, room: float
 ) -> None:
-    """Draw a bar a class; of many, every few are named, and always the rows' own."""
+    """Draw one bar per class; of many, every few are named, and always the rows' own."""
     colours = [COLOURS[1] if c == mine else COLOURS[0] for c in range(len(totals))]
     ax.bar(range(len(totals)), totals, width=0.8, color=colours, linewidth=0)
     ax.set_xlim(-0.6, len(totals) - 0.4)

@@ -52,7 +52,7 @@ def test_settings_sizes_and_what_was_settled(wine):
         "features": "13",
         "classes": "3",
         "training rows kept": "89",
-        "training rows a class": f"{counts.min()} to {counts.max()}",
+        "training rows per class": f"{counts.min()} to {counts.max()}",
         "rows a code may use": "20",
         "numbers kept": f"{89 * 13 * 8 / 2**20:.3g} MiB",
         "weight of the ridge, mu": f"{crc.mu_:.3g}",
@@ -69,7 +69,7 @@ def test_projections_and_sparse_codes_say_how_large_they_are(digits):
     assert table["numbers kept"] == f"{200 * (64 + n_components) * 8 / 2**20:.3g} MiB"
     assert table["rows a code may use"] == "200"
     greedy = dict(model_sections(SRCClassifier(n_nonzero_coefs=5).fit(X, y))[0].table.rows)
-    assert greedy["nonzeros a code, at most"] == "5"
+    assert greedy["nonzeros per code, at most"] == "5"
     sparse = dict(model_sections(SRCClassifier(alpha=0.02).fit(X, y))[0].table.rows)
     assert sparse["weight of the l1 penalty"] == "0.02"
 

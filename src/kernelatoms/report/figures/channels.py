@@ -60,13 +60,8 @@ def panel_shape(image_shape: Sequence[int]) -> tuple[int, int]:
 def as_panel(image: Array, limit: float) -> Array:
     """Return what imshow draws for an image: itself, or colours (height, width, 3) from 0 to 1.
 
-    Parameters
-    ----------
-    image : array of shape (height, width) or (height, width, channels)
-        The values.
-    limit : float
-        What is drawn in full. Of four channels, the fourth has a unit of its own, which the limit
-        of all may be in: then colours and the fourth are each drawn up to their own largest value.
+    ``limit`` is drawn in full. The fourth of four channels has a unit of its own: colours and the
+    fourth are then each drawn up to their own largest value.
     """
     if image.ndim == 2:
         return image

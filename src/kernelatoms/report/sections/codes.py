@@ -5,15 +5,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelatoms.report.anatomy import View
 from kernelatoms.report.coding import Coded, Subject, code_signals, take_rows
 from kernelatoms.report.contact_sheet import upright
-from kernelatoms.report.curves import coded_row_figure, curves_figure, heat_figure
-from kernelatoms.report.distributions import shares_figure, usage_figure
-from kernelatoms.report.figures import atoms_figure, coded_image_figure
-from kernelatoms.report.labelled import codes_words
+from kernelatoms.report.figures.distributions import shares_figure, usage_figure
+from kernelatoms.report.figures.images import atoms_figure, coded_image_figure
+from kernelatoms.report.figures.rows import coded_row_figure, curves_figure, heat_figure
+from kernelatoms.report.figures.style import as_label
 from kernelatoms.report.page import Picture, Section
-from kernelatoms.report.style import as_label
+from kernelatoms.report.sections.supervised import codes_words
+from kernelatoms.report.view import View
 from kernelatoms.report.words import count_words, label_words, percent
 
 Array = NDArray[Any]
@@ -34,9 +34,9 @@ def atoms_section(subject: Subject) -> Section:
             if subject.anatomy.row_atoms
             else "An atom's sign is free: its largest value is shown as positive"
         )
+        what = "dictionary is" if subject.anatomy.supervised else "dictionaries are"
         words.append(
-            f"What the {'dictionary is' if subject.anatomy.labelled else 'dictionaries are'} made "
-            f"of. {kind}, and every atom has a scale of its own. {view.units}"
+            f"What the {what} made of. {kind}, and every atom has a scale of its own. {view.units}"
         )
         pictures.append(_atoms_picture(subject, view))
     if coded is not None:
@@ -65,8 +65,8 @@ def _atoms_picture(subject: Subject, view: View) -> Picture:
     what = "pre-images of atoms" if view.preimages else "atoms"
     if labels:
         table = view.feature_names is not None and view.image_shape is None
-        line = "a group of columns" if table else "a row"
-        caption = f"Up to {count} {what} of each class, {which}; {line} a class"
+        line = "group of columns" if table else "row"
+        caption = f"Up to {count} {what} of each class, {which}; one {line} per class"
         if len(anatomy.classes) > n_shown:
             caption += f"; the first {n_shown} of {len(anatomy.classes)} classes"
     else:
@@ -115,7 +115,7 @@ def _codes(subject: Subject, coded: Coded) -> tuple[str, list[Picture]]:
             " Here each row is coded once, over the atoms of all classes together; a class leaves "
             "over what its own part of that code misses, and the one that leaves the least counts."
         )
-    elif subject.anatomy.labelled:
+    elif subject.anatomy.supervised:
         text += codes_words(subject.anatomy.last)
     elif subject.anatomy.is_classifier:
         text += " Here each row is coded over the dictionary that leaves the least of it."
@@ -155,7 +155,7 @@ def _usage_picture(coded: Coded, classes: list[Any], jointly: bool) -> Picture:
     )
     if len(coded.uses) > 1:
         which = "all rows" if jointly else "the rows that chose it"
-        words += f" One line a class; shares are of {which}."
+        words += f" One line per class; shares are of {which}."
     names = classes or [""]
     figure = usage_figure({names[c]: coded.uses[c] / rows[c] for c in shown})
     return Picture(figure, words, f"Share of rows that use each atom, falling. {words}")
@@ -164,12 +164,12 @@ def _usage_picture(coded: Coded, classes: list[Any], jointly: bool) -> Picture:
 def _example(subject: Subject, view: View, coded: Coded, row: int) -> Picture:
     anatomy = subject.anatomy
     learner = anatomy.learners[coded.chosen[row]]
-    seen = anatomy.see(take_rows(subject.X, [row]))
-    codes, _ = code_signals(anatomy, anatomy.enter(seen))
+    before = anatomy.before_map(take_rows(subject.X, [row]))
+    codes, _ = code_signals(anatomy, anatomy.after_map(before))
     code = codes[coded.chosen[row]].toarray()[0]
     used = np.flatnonzero(code)
     shown = used[np.argsort(-np.abs(code[used]), kind="stable")][:_ATOMS_OF_A_CODE]
-    signal = view.rows(seen)[0]
+    signal = view.rows(before)[0]
     approximation = view.atoms(learner.inverse_transform(code[None]))[0]
     atoms = dict(zip(shown.tolist(), view.atoms(learner.components_[shown]), strict=True))
     if view.image_shape is not None:
@@ -184,7 +184,7 @@ def _example(subject: Subject, view: View, coded: Coded, row: int) -> Picture:
         figure = coded_row_figure(signal, approximation, code, atoms, view.feature_names)
     share = percent(coded.least[row] / coded.energy[row])
     name = ""
-    if anatomy.is_classifier and not anatomy.labelled:
+    if anatomy.is_classifier and not anatomy.supervised:
         name = f" of class {label_words(anatomy.classes[coded.chosen[row]])}"
     caption = (
         f"Row {subject.source.name(row)}, a typical one (rows are counted from 0): the "
@@ -193,7 +193,7 @@ def _example(subject: Subject, view: View, coded: Coded, row: int) -> Picture:
     if view.preimages:
         caption += " Atoms, sum and rest are pre-images; the share is that in feature space."
     alt = (
-        f"Row {subject.source.name(row)}; the sum of {count_words(len(used), 'atom')} that stands "
-        "for it, its code."
+        f"Row {subject.source.name(row)}; the sum of {count_words(len(used), 'atom')} of its code, "
+        "its code."
     )
     return Picture(figure, caption, alt, view.shades("the row's, or the atom's own,"))

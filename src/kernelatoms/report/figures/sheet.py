@@ -1,7 +1,6 @@
 """The figure of a contact sheet: small pictures in a grid, each with its numbers under it.
 
-Like ``figures``: arrays in, a figure out, no pyplot. One axes in inches holds everything, which is
-much faster than an axes for every atom.
+One axes in inches holds everything, which is much faster than an axes for every atom.
 """
 
 from collections.abc import Sequence
@@ -12,10 +11,18 @@ import numpy as np
 from matplotlib import colormaps
 from numpy.typing import NDArray
 
-from kernelatoms.report.channels import as_panel, panel_shape
-from kernelatoms.report.curves import outline
-from kernelatoms.report.shown import Figure
-from kernelatoms.report.style import COLOURS, GREY, PALE, SIGNED, WIDTH, as_label, text_width
+from kernelatoms.report.figures.channels import as_panel, panel_shape
+from kernelatoms.report.figures.rows import outline
+from kernelatoms.report.figures.style import (
+    COLOURS,
+    GREY,
+    PALE,
+    SIGNED,
+    WIDTH,
+    Figure,
+    as_label,
+    text_width,
+)
 
 Array = NDArray[Any]
 
@@ -48,20 +55,8 @@ def sheet_figure(
 ) -> Figure:
     """Draw rows as images, as bars with names or as curves, each with its own numbers.
 
-    Parameters
-    ----------
-    rows : array of shape (n_rows, n_features)
-        Each is scaled to its own largest value.
-    cells : list of n_rows Cell
-        The words under each.
-    image_shape : (height, width) or (height, width, channels), optional
-        Draw images.
-    feature_names : list of str, optional
-        Names of few features, drawn as bars; without, and without image_shape, rows are curves.
-
-    Returns
-    -------
-    Figure
+    Each row is scaled to its own largest value. With ``image_shape`` they are images, else with
+    ``feature_names`` bars, else curves.
     """
     rows = np.asarray(rows, np.float64)
     largest = np.abs(rows).max(axis=1, keepdims=True)

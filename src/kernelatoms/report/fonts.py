@@ -1,4 +1,4 @@
-"""Letters of all scripts: which ones matplotlib's own font can draw, and how much room they take.
+"""Which characters matplotlib's font can draw, and how wide those are that it cannot.
 
 matplotlib draws what its font has, letter by letter. What it lacks (Chinese, Thai, emoji), and
 what runs from right to left, is left to the reader's browser: see ``embedding``.
@@ -34,7 +34,7 @@ def isolate(text: str) -> str:
 
     Examples
     --------
-    >>> from kernelatoms.report.letters import isolate
+    >>> from kernelatoms.report.fonts import isolate
     >>> isolate("rose"), isolate("ורד") == "ורד"
     ('rose', False)
     """
@@ -46,7 +46,7 @@ def stand_in(text: str) -> str:
 
     Examples
     --------
-    >>> from kernelatoms.report.letters import stand_in
+    >>> from kernelatoms.report.fonts import stand_in
     >>> stand_in("a中"), stand_in("กี")
     ('a—', 'n')
     """

@@ -1,7 +1,4 @@
-"""Figures of how numbers of a fitted model run and spread: objectives, eigenvalues, residuals.
-
-Like ``figures``: arrays in, a figure about five inches wide out, no pyplot.
-"""
+"""Figures of how numbers of a fitted model run and spread: objectives, eigenvalues, residuals."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -9,8 +6,8 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from kernelatoms.report.class_curves import class_curves_figure
-from kernelatoms.report.style import (
+from kernelatoms.report.figures.class_curves import class_curves_figure
+from kernelatoms.report.figures.style import (
     COLOURS,
     MARKERS,
     as_label,
@@ -24,19 +21,7 @@ _WHISKERS, _BOX = (5, 95), (25, 75)
 
 
 def progress_figure(objectives: Mapping[Any, Any], total: Any) -> Figure:
-    """Draw how the objective falls: all dictionaries together, and each one by its name.
-
-    Parameters
-    ----------
-    objectives : mapping of label to array
-        The objective after every pass, one array a dictionary.
-    total : array of shape (n_passes,)
-        Their sum; what is drawn is relative to the first pass, in percent.
-
-    Returns
-    -------
-    Figure
-    """
+    """Draw the objectives by pass, relative to the first: per dictionary, and their total."""
     together = 100 * np.asarray(total) / (total[0] or 1)
     if len(objectives) > 1:
         relative = {
@@ -44,36 +29,23 @@ def progress_figure(objectives: Mapping[Any, Any], total: Any) -> Figure:
             for label, values in objectives.items()
         }
         return class_curves_figure(relative, "pass", "objective, % of the first pass", together)
-    figure, ax = new_plot("pass", "objective, % of the first pass")
-    ax.plot(np.arange(1, len(total) + 1), together, **line_style(0))
+    figure, ax = _one_curve(together, "pass", "objective, % of the first pass", marked=True)
     ax.set_ylim(bottom=0)
-    ax.xaxis.set_major_locator(whole_numbers())
     return figure
 
 
 def spectrum_figure(eigenvalues: Any) -> Figure:
     """Draw the eigenvalues of a kernel matrix, largest first, on a logarithmic axis."""
     values = np.asarray(eigenvalues, np.float64)
-    figure, ax = new_plot("component", "eigenvalue, relative to the first")
-    few = len(values) <= 60
-    style = {**line_style(0), "marker": "o" if few else "", "markersize": 4}
-    ax.plot(np.arange(1, len(values) + 1), values / values[0], **style)
+    figure, ax = _one_curve(values / values[0], "component", "eigenvalue, relative to the first")
     ax.set_yscale("log")
-    ax.xaxis.set_major_locator(whole_numbers())
     return figure
 
 
 def usage_figure(shares: Mapping[Any, Any]) -> Figure:
-    """Draw how often atoms are used, the most used first: one line a dictionary.
+    """Draw how often atoms are used, the most used first: one line per dictionary.
 
-    Parameters
-    ----------
-    shares : mapping of label to array of shape (n_atoms,)
-        For every atom of each dictionary, the share of rows that use it.
-
-    Returns
-    -------
-    Figure
+    ``shares`` holds, for every atom of each dictionary, the share of rows that use it.
     """
     falling = {name: -np.sort(-np.asarray(v, np.float64)) for name, v in shares.items()}
     names = ("atom, by how often it is used", "rows that use it")
@@ -82,15 +54,23 @@ def usage_figure(shares: Mapping[Any, Any]) -> Figure:
         for ax in figure.axes:
             ax.yaxis.set_major_formatter(_percent)
         return figure
-    (values,) = falling.values()
-    figure, ax = new_plot(*names)
-    marker = "o" if len(values) <= 60 else ""
-    style = {**line_style(0), "marker": marker, "markersize": 4}
-    ax.plot(np.arange(1, len(values) + 1), values, **style)
+    figure, ax = _one_curve(next(iter(falling.values())), *names)
     ax.set_ylim(bottom=0)
     ax.yaxis.set_major_formatter(_percent)
-    ax.xaxis.set_major_locator(whole_numbers())
     return figure
+
+
+def _one_curve(
+    values: Any, xlabel: str, ylabel: str, *, marked: bool = False
+) -> tuple[Figure, Any]:
+    """Draw a curve over 1, 2, 3, ..., with markers if they are few."""
+    figure, ax = new_plot(xlabel, ylabel)
+    style = line_style(0)
+    if not marked:
+        style |= {"marker": "o" if len(values) <= 60 else "", "markersize": 4}
+    ax.plot(np.arange(1, len(values) + 1), values, **style)
+    ax.xaxis.set_major_locator(whole_numbers())
+    return figure, ax
 
 
 def shares_figure(shares: Any) -> Figure:
@@ -112,21 +92,9 @@ def own_and_other_figure(
 ) -> Figure:
     """Draw for every class how its own dictionary does on its rows, and how the best other.
 
-    Parameters
-    ----------
-    own, other : list of arrays
-        Shares, one array a class; both of a class have a value for each of its rows.
-    labels : list
-        The classes' names.
-    what : str
-        What the shares are.
-    dictionary : str
-        What a class stands for it with.
-
-    Returns
-    -------
-    Figure
-        Boxes span the middle half of the rows, lines the middle 90%, marks are medians.
+    ``own`` and ``other`` are shares, one array per class, with a value for each of its rows;
+    ``what`` says what they are, and ``dictionary`` what a class is represented by. Boxes span the
+    middle half of the rows, lines the middle 90%; marks are medians.
     """
     height = 1.2 + (0.4 if len(labels) <= 10 else 0.3) * len(labels)
     figure, ax = new_plot(what, "", height)

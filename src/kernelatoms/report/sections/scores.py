@@ -85,7 +85,7 @@ def first_of(shown: int, of: int, noun: str, plural: str = "") -> str:
 
     Examples
     --------
-    >>> from kernelatoms.report.scores import first_of
+    >>> from kernelatoms.report.sections.scores import first_of
     >>> first_of(7, 7, "row"), first_of(500, 1234, "row")
     ('All 7 rows', 'The first 500 of 1,234 rows')
     """
@@ -164,7 +164,7 @@ def wilson_interval(right: int, n_rows: int) -> tuple[float, float]:
 
     Examples
     --------
-    >>> from kernelatoms.report.scores import wilson_interval
+    >>> from kernelatoms.report.sections.scores import wilson_interval
     >>> low, high = wilson_interval(95, 100)
     >>> print(f"{low:.3f} to {high:.3f}")
     0.888 to 0.978

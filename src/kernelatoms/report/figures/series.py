@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import LogFormatter, LogLocator, NullFormatter
 
-from kernelatoms.report.style import PALE, WIDTH, check_flags, new_plot, plain_axes
+from kernelatoms.report.figures.style import PALE, WIDTH, check_flags, new_plot, plain_axes
 
 # Okabe and Ito's colours: told apart by all colour visions, and by marker.
 SERIES_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
@@ -63,7 +63,7 @@ def series_figure(
 
     Examples
     --------
-    >>> from kernelatoms.report import series_figure
+    >>> from kernelatoms.report.figures.series import series_figure
     >>> figure = series_figure(
     ...     {"ours": ([1, 2], [[3.0, 3.1], [4.0, 4.2]])}, {}, {"ours": {1: 2.9, 2: 4.1}},
     ...     xlabel="size", ylabel="seconds",
@@ -237,3 +237,83 @@ class _PlainNumbers(LogFormatter):
         if 1e-4 < x < 1e6:
             return f"{x:,.0f}" if x >= 1000 else f"{x:g}"
         return f"{x:.0e}".replace("e+0", "e").replace("e-0", "e-")
+
+
+def dots_figure(
+    methods: Mapping[str, Mapping[str, Any]],
+    reported: Mapping[str, Mapping[str, Any]],
+    *,
+    xlabel: str,
+    log: bool = False,
+) -> Figure:
+    """Draw one line a method: measured values with standard errors, reported ones hollow.
+
+    Parameters
+    ----------
+    methods : mapping of str to mapping of str to array of shape (n_runs,)
+        For each method, by place (a data set, say), the values of all runs.
+    reported : mapping of str to mapping of str to number or (low, high)
+        What somebody else reported, of the same methods at the same places.
+    xlabel : str
+        What the values are.
+    log : bool
+        A logarithmic axis.
+
+    Returns
+    -------
+    Figure
+
+    Examples
+    --------
+    >>> from kernelatoms.report.figures.series import dots_figure
+    >>> figure = dots_figure(
+    ...     {"ours": {"faces": [96.0, 97.0]}, "theirs": {"faces": [95.0]}},
+    ...     {"theirs": {"faces": 94.2}}, xlabel="accuracy, %",
+    ... )
+    >>> len(figure.axes)
+    1
+    """
+    check_flags(log=log)
+    labels = [textwrap.fill(method, 30) for method in methods]
+    n_lines = sum(label.count("\n") + 1 for label in labels)
+    places = list(dict.fromkeys(place for of in (*methods.values(), *reported.values())
+                                for place in of))  # fmt: skip
+    legend_rows = -(-len(places) // 3) if len(places) > 1 else 0
+    figure, ax = new_plot("", "", height=0.8 + 0.21 * max(n_lines, 1) + 0.2 * legend_rows)
+    figure.supxlabel(xlabel, fontsize=10)
+    style_of = {place: _dot_style(i) for i, place in enumerate(places)}
+    # Labels of two lines need twice the room.
+    heights = np.array([label.count("\n") + 1.0 for label in labels])
+    at = np.cumsum(heights) - heights / 2
+    named: set[str] = set()
+    for y, (method, of_place) in zip(at, methods.items(), strict=True):
+        for place, values in of_place.items():
+            error = np.std(values, ddof=1) / np.sqrt(len(values)) if len(values) > 1 else 0.0
+            label = None if place in named else place
+            named.add(place)
+            ax.errorbar(
+                float(np.mean(values)), y, xerr=float(error), label=label, capsize=2.5,
+                **style_of[place],
+            )  # fmt: skip
+        for place, number in reported.get(method, {}).items():
+            ends = np.atleast_1d(np.asarray(number, np.float64))
+            style = style_of[place] | {"linestyle": "-", "linewidth": 1.0}
+            ax.plot(ends, np.full(len(ends), y), markerfacecolor="white", **style)
+    ax.set_yticks(at, labels, fontsize=9)
+    ax.set_ylim(heights.sum(), 0)
+    if log:
+        ax.set_xscale("log")
+        plain_log(ax.xaxis)
+    if len(named) > 1:
+        figure.legend(loc="outside upper center", ncols=3, frameon=False, fontsize=9)
+    return figure
+
+
+def _dot_style(i: int) -> dict[str, Any]:
+    """Return colour and marker of the i-th place."""
+    return {
+        "color": SERIES_COLOURS[i % len(SERIES_COLOURS)],
+        "marker": SERIES_MARKERS[i % len(SERIES_MARKERS)],
+        "markersize": 5,
+        "linestyle": "none",
+    }

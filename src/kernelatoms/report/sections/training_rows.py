@@ -5,23 +5,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelatoms.report.class_parts import Bars
 from kernelatoms.report.coding import Subject
-from kernelatoms.report.judged import Judgement, Manner, judged_sections, typical_row_picture
+from kernelatoms.report.figures.classes import Bars
 from kernelatoms.report.page import Section
+from kernelatoms.report.sections.decisions import Decision, DecisionKind, decision_sections
 
 Array = NDArray[Any]
 
 
-def represented_sections(subject: Subject) -> list[Section | None]:
+def training_rows_sections(subject: Subject) -> list[Section | None]:
     """Return how rows are written in training rows, and how good the answers are."""
-    judged = subject.judged
-    if judged is None:
-        return []
-    manner = _manner(subject.anatomy.last)
-    picture = typical_row_picture(subject, judged, manner)
-    codes = Section("Codes", _codes_words(subject.anatomy.last), pictures=[picture])
-    return [codes, *judged_sections(subject, judged, manner)]
+    last = subject.anatomy.last
+    return decision_sections(subject, "Codes", _codes_words(last), _kind(last))
 
 
 def _codes_words(last: Any) -> str:
@@ -47,24 +42,24 @@ def _codes_words(last: Any) -> str:
     return " ".join(words)
 
 
-def _manner(last: Any) -> Manner:
-    def bars(judgement: Judgement) -> list[Bars]:
+def _kind(last: Any) -> DecisionKind:
+    def bars(decision: Decision) -> list[Bars]:
         return [
-            Bars("share of the code's energy", judgement.why.code_energies(), are_shares=True),
-            Bars("regularised residual", last.residuals(judgement.signal)[0]),
+            Bars("share of the code's energy", decision.why.code_energies(), are_shares=True),
+            Bars("regularised residual", last.residuals(decision.signal)[0]),
         ]
 
-    def sums(judgement: Judgement) -> dict[str, Array]:
+    def sums(decision: Decision) -> dict[str, Array]:
         if last._kernel().name != "linear" or last.projected_:
             return {}  # in feature space a sum of rows is no image
-        why = judgement.why
-        size = float(np.linalg.norm(judgement.signal)) if last.normalize else 1.0
+        why = decision.why
+        size = float(np.linalg.norm(decision.signal)) if last.normalize else 1.0
         images = {"its training rows' sum": size * (why.coefficients @ last.dictionary_[why.atoms])}
         if last.residual_norm == "l1":
-            images["distrusted"] = size * np.abs(last.errors(judgement.signal))[0]
+            images["distrusted"] = size * np.abs(last.errors(decision.signal))[0]
         return images
 
-    return Manner(
+    return DecisionKind(
         "The share of a class in a row's fit is 1 / r_c^2 over the sum of all classes",
         "training row", last.dictionary_, bars, sums,
     )  # fmt: skip

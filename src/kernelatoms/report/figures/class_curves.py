@@ -1,7 +1,4 @@
-"""Figures of one curve a class, each told by its name: together, in small plots, or as a band.
-
-Like ``figures``: arrays in, a figure about five inches wide out, no pyplot.
-"""
+"""Figures of one curve per class, each with its name: together, in small plots, or as a band."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,7 +7,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from kernelatoms.report.style import (
+from kernelatoms.report.figures.style import (
     COLOURS,
     GREY,
     PALE,
@@ -32,23 +29,10 @@ _ACROSS = 4
 def class_curves_figure(
     curves: Mapping[Any, Any], xlabel: str, ylabel: str, total: Any = None
 ) -> Figure:
-    """Draw a curve for each class, over 1, 2, 3, ..., told by its name.
+    """Draw one curve per class, over 1, 2, 3, ..., each with its name.
 
-    Up to seven curves stand in one plot; more in a small plot each, beside what all classes reach;
-    of very many, what they span is drawn, with the highest and the lowest by name.
-
-    Parameters
-    ----------
-    curves : mapping of label to array
-        The values of every class, of any lengths.
-    xlabel, ylabel : str
-        The axes' names.
-    total : array, optional
-        All classes together, drawn with each.
-
-    Returns
-    -------
-    Figure
+    Up to seven curves share one plot; more get a small plot each, beside ``total``, all classes
+    together; of very many, their range is drawn, with the highest and the lowest by name.
     """
     # A list: long names may be the same when they are cut.
     named = [(as_label(label), np.asarray(each, np.float64)) for label, each in curves.items()]

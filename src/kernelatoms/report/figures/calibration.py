@@ -1,4 +1,4 @@
-"""Are answers as often right as they are sure? A reliability diagram, with its numbers."""
+"""Calibration: how often answers are right against how sure they are."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -7,7 +7,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from kernelatoms.report.style import GREY, line_style, new_plot
+from kernelatoms.report.figures.style import GREY, line_style, new_plot
 from kernelatoms.report.words import shorten
 
 Array = NDArray[Any]
@@ -94,7 +94,7 @@ def calibration_figure(truth: Any, probabilities: Mapping[str, Any], n_bins: int
     Examples
     --------
     >>> import numpy as np
-    >>> from kernelatoms.report import calibration_figure
+    >>> from kernelatoms.report.figures.calibration import calibration_figure
     >>> sure = np.array([[0.9, 0.1], [0.8, 0.2], [0.4, 0.6]])
     >>> figure = calibration_figure(np.array([0, 0, 1]), {"a model": sure}, n_bins=1)
     >>> figure.axes[0].get_legend().get_texts()[0].get_text()

@@ -1,4 +1,4 @@
-"""The section that looks at atoms one by one: a contact sheet, and numbers of the dictionary."""
+"""The section on single atoms: a contact sheet, and numbers of the dictionary."""
 
 import numpy as np
 
@@ -16,11 +16,11 @@ _MEASURED_ROWS = 5000
 _CHEAP_ANCHORS, _ATOMS_AT_THAT = 1_000_000, 30
 # Atoms that are drawn in one picture.
 _ONE_PICTURE = 10
-# Atoms whose numbers are told to who cannot see them.
-_TOLD = 3
+# Atoms whose numbers are in the alternative text.
+_IN_ALT = 3
 
 
-def looked_section(subject: Subject) -> Section:
+def single_atoms_section(subject: Subject) -> Section:
     """Show the atoms that carry most with their numbers, and say what these are."""
     n_rows = 0 if subject.X is None else n_rows_of(subject.X)
     numbers = _measure(subject)
@@ -139,7 +139,7 @@ def _pictures(subject: Subject, numbers: AtomNumbers, sheet: Sheet) -> list[Pict
 
 
 def _alt(sheet: Sheet, caption: str) -> str:
-    """Return the words of a sheet with the first atoms' numbers, for who cannot see them."""
-    parts = [f"{cell.title}: {', '.join(cell.lines)}" for cell in sheet.cells[:_TOLD]]
-    first = f"The first {len(parts)} of {len(sheet.cells)}: " if len(sheet.cells) > _TOLD else ""
+    """Return the alternative text of a sheet, with the first atoms' numbers."""
+    parts = [f"{cell.title}: {', '.join(cell.lines)}" for cell in sheet.cells[:_IN_ALT]]
+    first = f"The first {len(parts)} of {len(sheet.cells)}: " if len(sheet.cells) > _IN_ALT else ""
     return f"Contact sheet of atoms with their numbers. {caption} {first}{'; '.join(parts)}."

@@ -5,13 +5,13 @@ from typing import Any
 
 import numpy as np
 
-from kernelatoms import KernelLinearizer, nystrom_error
+from kernelatoms import nystrom_error
 from kernelatoms.report.anatomy import Anatomy
 from kernelatoms.report.coding import Subject, n_rows_of, spread, take_rows
-from kernelatoms.report.distributions import progress_figure, spectrum_figure
-from kernelatoms.report.labelled import labelled_sizes, objective_words
+from kernelatoms.report.figures.distributions import progress_figure, spectrum_figure
+from kernelatoms.report.origin import left_out_words
 from kernelatoms.report.page import Fold, Picture, Section, Table
-from kernelatoms.report.rows import left_out_words
+from kernelatoms.report.sections.supervised import objective_words, supervised_sizes
 from kernelatoms.report.words import count_words, labels_words, percent, settings_in_words
 
 # A learner stops when this many passes together gain no more than its tol.
@@ -62,19 +62,19 @@ def _sizes(subject: Subject) -> list[list[str]]:
         rows.append(["components of the kernel map", f"{anatomy.linearizer.n_components_:,}"])
     if anatomy.kernel_atoms:
         anchors = [len(learner.anchors_) for learner in anatomy.learners]
-        rows.append(["anchors a dictionary", _span(anchors)])
+        rows.append(["anchors per dictionary", _span(anchors)])
     each = ""
     if anatomy.is_classifier:
         rows.append(["classes", f"{len(anatomy.classes):,}"])
-        each = " a class"
+        each = " per class"
     if anatomy.keeps_rows:
         rows += _kept_sizes(anatomy.last)
     if anatomy.learners:
-        if anatomy.labelled:
+        if anatomy.supervised:
             rows.append(["atoms", f"{anatomy.last.n_atoms_:,}"])
         rows.append([f"atoms{each}", _span([len(atoms) for _, atoms in anatomy.atoms_by_class])])
-        if anatomy.labelled:
-            rows += labelled_sizes(anatomy.last)
+        if anatomy.supervised:
+            rows += supervised_sizes(anatomy.last)
         elif hasattr(anatomy.learners[0], "l1_weight_"):
             weights = [learner.l1_weight_ for learner in anatomy.learners]
             rows.append(["weight of the l1 penalty", f"{max(weights):.4g}"])
@@ -86,18 +86,18 @@ def _sizes(subject: Subject) -> list[list[str]]:
             rows.append(["weight of the l1 penalty", f"{anatomy.learners[0].alpha:g}"])
         else:
             nonzeros = [learner.n_nonzero_coefs_ for learner in anatomy.learners]
-            rows.append(["nonzeros a code, at most", _span(nonzeros)])
+            rows.append(["nonzeros per code, at most", _span(nonzeros)])
     if subject.X is not None:
         rows.append(["rows in this report", f"{n_rows_of(subject.X):,}"])
     return rows
 
 
 def _kept_sizes(last: Any) -> list[list[str]]:
-    """Return how large a model is that keeps its training rows, and what they settled."""
+    """Return how large a model is that keeps its training rows, and what it chose."""
     n_rows, kept = len(last.dictionary_), last.dictionary_.nbytes
     rows = [
         ["training rows kept", f"{n_rows:,}"],
-        ["training rows a class", _span(np.bincount(last.labels_).tolist())],
+        ["training rows per class", _span(np.bincount(last.labels_).tolist())],
         ["rows a code may use", f"{last.n_neighbors_ or n_rows:,}"],
     ]
     if last.projection_ is not None:
@@ -107,7 +107,7 @@ def _kept_sizes(last: Any) -> list[list[str]]:
     if hasattr(last, "mu_"):
         rows.append(["weight of the ridge, mu", f"{last.mu_:.3g}"])
     elif last.n_nonzero_coefs_ is not None:
-        rows.append(["nonzeros a code, at most", f"{last.n_nonzero_coefs_:,}"])
+        rows.append(["nonzeros per code, at most", f"{last.n_nonzero_coefs_:,}"])
     elif last.alpha is not None:
         rows.append(["weight of the l1 penalty", f"{last.alpha:g}"])
     if last.gamma_ is not None:
@@ -146,7 +146,7 @@ def _convergence(anatomy: Anatomy) -> tuple[str, list[Picture]]:
     n_passes = max(len(values) for values in objectives)
     total = np.zeros(n_passes)
     for values in objectives:
-        # A class that stopped early stays where it was.
+        # A dictionary that stopped early keeps its last objective.
         total += np.pad(values, (0, n_passes - len(values)), mode="edge")
     together = ", all classes together" if len(learners) > 1 else ""
     penalty = (
@@ -154,7 +154,7 @@ def _convergence(anatomy: Anatomy) -> tuple[str, list[Picture]]:
     )
     if hasattr(learners[0], "l1_weight_"):
         penalty = ", plus the weighed penalty on the size of their coefficients"
-    if anatomy.labelled:
+    if anatomy.supervised:
         penalty = objective_words(anatomy.last)
     text = (
         f"The objective is the squared error of the training rows' codes{penalty}{together}: what "
@@ -177,11 +177,11 @@ def _convergence(anatomy: Anatomy) -> tuple[str, list[Picture]]:
 def _ending(learners: list[Any]) -> str:
     """Say in words how the passes ended."""
     most = learners[0].max_iter
-    settled = [_has_settled(learner) for learner in learners]
+    converged = [_has_converged(learner) for learner in learners]
     short = [learner.n_iter_ < learner.max_iter for learner in learners]
-    early = sum(a and b for a, b in zip(settled, short, strict=True))
-    outside = sum(b and not a for a, b in zip(settled, short, strict=True))
-    unfinished = len(learners) - sum(settled) - outside
+    early = sum(a and b for a, b in zip(converged, short, strict=True))
+    outside = sum(b and not a for a, b in zip(converged, short, strict=True))
+    unfinished = len(learners) - sum(converged) - outside
     reason = f"three passes together gained no more than {learners[0].tol:g} of it"
     if len(learners) == 1:
         passes = count_words(learners[0].n_iter_, "pass", "passes")
@@ -189,10 +189,10 @@ def _ending(learners: list[Any]) -> str:
             return f"Learning stopped early, after {passes} of at most {most}: {reason}."
         if outside:
             return (
-                f"Learning ended after {passes} of at most {most}, before it settled: it was "
+                f"Learning ended after {passes} of at most {most}, before it converged: it was "
                 "stopped from outside, or learned in batches."
             )
-        end = "it had not settled, so more may lower it" if unfinished else "it had settled"
+        end = "it had not converged, so more may lower it" if unfinished else "it had converged"
         return f"Learning used all {count_words(most, 'pass', 'passes')} allowed; {end}."
     words = []
     if early:
@@ -200,16 +200,16 @@ def _ending(learners: list[Any]) -> str:
     if unfinished:
         words.append(
             f"{unfinished} of {len(learners)} used all {count_words(most, 'pass', 'passes')} "
-            "allowed and had not settled: more may lower it."
+            "allowed and had not converged: more may lower it."
         )
     if outside:
         words.append(f"{outside} of {len(learners)} were stopped from outside.")
     if not words:
-        words.append(f"All dictionaries had settled after the {most} passes allowed.")
+        words.append(f"All dictionaries had converged after the {most} passes allowed.")
     return " ".join(words)
 
 
-def _has_settled(learner: Any) -> bool:
+def _has_converged(learner: Any) -> bool:
     objective = learner.objective_
     if len(objective) <= _PATIENCE:
         return False
@@ -217,7 +217,7 @@ def _has_settled(learner: Any) -> bool:
     return bool(before - objective[-1] <= learner.tol * abs(before))
 
 
-def _kernel_map(linearizer: KernelLinearizer) -> tuple[str, Picture]:
+def _kernel_map(linearizer: Any) -> tuple[str, Picture]:
     """Return in words what the map does, and its spectrum."""
     values = np.asarray(linearizer.eigenvalues_, np.float64)
     parts = np.cumsum(values) / values.sum()
@@ -228,7 +228,7 @@ def _kernel_map(linearizer: KernelLinearizer) -> tuple[str, Picture]:
     )
     text = (
         f"Virtual samples of {count_words(linearizer.n_components_, 'coordinate')}, from "
-        f"{count_words(linearizer.n_landmarks_, 'landmark')}, stand for rows in the kernel's "
+        f"{count_words(linearizer.n_landmarks_, 'landmark')}, represent rows in the kernel's "
         "feature space: their inner products approximate the kernel."
     )
     return text, Picture(spectrum_figure(values), held, f"Eigenvalues, falling. {held}")
@@ -240,22 +240,22 @@ def measure_map(anatomy: Anatomy, X: Any) -> str | None:
     if linearizer is None:
         return None
     chosen = spread(n_rows, _NYSTROM_ROWS)
-    seen = anatomy.see(take_rows(X, chosen))
+    before = anatomy.before_map(take_rows(X, chosen))
     if isinstance(linearizer.kernel, str) and linearizer.kernel == "precomputed":
         # Only k(train, train) tells the kernel between rows; k(new, train) does not.
-        matrix = np.asarray(seen)
+        matrix = np.asarray(before)
         if matrix.shape[0] != matrix.shape[1] or not np.allclose(matrix, matrix.T):
             return None
     else:
         # What the kernel is of rows with missing values is an estimate itself.
-        seen = seen[~np.isnan(np.asarray(seen)).any(axis=1)]
-    if not len(seen):
+        before = before[~np.isnan(np.asarray(before)).any(axis=1)]
+    if not len(before):
         return None
-    error = nystrom_error(linearizer, seen)
+    error = nystrom_error(linearizer, before)
     which = f"all {n_rows:,} rows"
-    if len(seen) < n_rows:
-        which = f"{len(seen):,} of the {n_rows:,} rows, evenly spread"
-        which += " and complete" * (len(seen) < len(chosen))
+    if len(before) < n_rows:
+        which = f"{len(before):,} of the {n_rows:,} rows, evenly spread"
+        which += " and complete" * (len(before) < len(chosen))
     return (
         f"On {which}, inner products of virtual samples differ from the kernel matrix by "
         f"{percent(error)} of its Frobenius norm."

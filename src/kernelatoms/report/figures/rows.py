@@ -1,7 +1,7 @@
-"""Figures of atoms and rows that are no images, and of a row under two dictionaries.
+"""Figures of atoms and rows that are not images, and of a row under two dictionaries.
 
 Rows of a few named features are drawn with their names, longer ones as curves over the feature's
-number. Like ``figures``: arrays in, a figure about five inches wide out, no pyplot.
+number.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelatoms.report.figures import draw_code, energy_share, show_image
-from kernelatoms.report.shown import Figure
-from kernelatoms.report.style import (
+from kernelatoms.report.figures.images import draw_code, energy_share, show_image
+from kernelatoms.report.figures.style import (
     COLOURS,
     GREY,
     LABEL_SIZE,
@@ -20,6 +19,7 @@ from kernelatoms.report.style import (
     PALE,
     SIGNED,
     WIDTH,
+    Figure,
     as_label,
     plain_axes,
     text_width,
@@ -37,18 +37,7 @@ def curves_figure(
 ) -> Figure:
     """Draw rows as small curves over the feature's number, in a grid.
 
-    Parameters
-    ----------
-    rows : array of shape (n_rows, n_features)
-        Each is scaled to its own largest value; places of rows that are NaN stay empty.
-    n_columns : int, optional
-        Curves side by side; by default a grid about as wide as high.
-    row_labels : list of str, optional
-        A label left of every row of the grid.
-
-    Returns
-    -------
-    Figure
+    Each is scaled to its own largest value; the places of rows that are NaN stay empty.
     """
     rows = np.asarray(rows, np.float64)
     if n_columns is None:
@@ -81,19 +70,10 @@ def curves_figure(
 def heat_figure(
     atoms: Any, feature_names: Sequence[Any], groups: Sequence[tuple[str, int]] = ()
 ) -> Figure:
-    """Draw atoms as columns of colours, a line a feature, white at 0.
+    """Draw atoms as columns of colours, one line per feature, white at 0.
 
-    Parameters
-    ----------
-    atoms : array of shape (n_atoms, n_features)
-        Each is scaled to its own largest value.
-    feature_names : list of n_features names
-    groups : list of (label, count), optional
-        Labels over so many neighbouring atoms each, with gaps between them.
-
-    Returns
-    -------
-    Figure
+    Each is scaled to its own largest value. ``groups`` are labels over so many neighbouring atoms
+    each, with gaps between them.
     """
     atoms = np.asarray(atoms, np.float64)
     largest = np.abs(atoms).max(axis=1, keepdims=True)
@@ -135,21 +115,9 @@ def coded_row_figure(
     atoms: Mapping[int, Any],
     feature_names: Sequence[Any] | None = None,
 ) -> Figure:
-    """Draw a row that is no image, what its code makes of it, the code, and the atoms it uses.
+    """Draw a row that is not an image, the sum of its atoms, its code, and the atoms used.
 
-    Parameters
-    ----------
-    row, approximation : arrays of shape (n_features,)
-        The row, and the sum of its atoms.
-    code : array of shape (n_atoms,)
-    atoms : mapping of number to array of shape (n_features,)
-        The atoms to draw; none are drawn beside features that have names.
-    feature_names : list of str, optional
-        Names of few features; without, rows are curves.
-
-    Returns
-    -------
-    Figure
+    Rows of few features have ``feature_names`` and are drawn without atoms; others are curves.
     """
     row, approximation = np.asarray(row, np.float64), np.asarray(approximation, np.float64)
     named = feature_names is not None
@@ -183,23 +151,10 @@ def pair_figure(
     image_shape: tuple[int, ...] | None = None,
     feature_names: Sequence[Any] | None = None,
 ) -> Figure:
-    """Draw a row, what two dictionaries make of it, and its codes over both.
+    """Draw a row, its sums of atoms by two dictionaries, and its codes over both.
 
-    Parameters
-    ----------
-    row : array of shape (n_features,), or None
-        None where there is no way to draw rows: the codes alone are drawn.
-    sums : mapping of str to array of shape (n_features,)
-        The two sums of atoms; their names' first lines name the codes too.
-    codes : two arrays of shape (n_atoms,)
-    image_shape : (height, width) or (height, width, channels), optional
-        Draw images.
-    feature_names : list of str, optional
-        Names of few features; without, and without image_shape, rows are curves.
-
-    Returns
-    -------
-    Figure
+    ``row`` is None where rows cannot be drawn: then only the codes are. The first lines of the
+    names in ``sums`` name the codes too. Rows are images, bars with names, or curves.
     """
     if row is None:
         heights: tuple[float, ...] = (1.5,)
@@ -228,7 +183,7 @@ def outline(curve: Any, most: int) -> tuple[Array, Array]:
 
     Examples
     --------
-    >>> from kernelatoms.report.curves import outline
+    >>> from kernelatoms.report.figures.rows import outline
     >>> places, values = outline([0, 9, 1, 2, 3, 3, -5, 4], most=4)
     >>> places.tolist(), values.tolist()
     ([0, 1, 4, 5], [0, 9, -5, 4])

@@ -1,16 +1,17 @@
-"""What all figures share: width, colours, plain axes, labels that fit and mean what they say."""
+"""What all figures share: the class, width, colours, plain axes, labels."""
 
+import io
 from typing import Any
 
+import matplotlib.figure
 import numpy as np
 from matplotlib import colormaps
 from matplotlib.colors import to_hex, to_rgb
 from matplotlib.textpath import TextPath
 from matplotlib.ticker import MaxNLocator
 
-from kernelatoms.report.letters import stand_in
+from kernelatoms.report.fonts import stand_in
 from kernelatoms.report.page import Shades
-from kernelatoms.report.shown import Figure
 from kernelatoms.report.words import shorten
 
 WIDTH = 5.0
@@ -25,6 +26,18 @@ SIGNED = "RdBu_r"
 # The square root keeps small shares visible beside a full diagonal.
 SHARES, DARKEST = "Blues", 1.15
 GREY, PALE = "#5b6470", "#dfe3e8"
+# Two dots per pixel at a width of five inches.
+_NOTEBOOK_DPI = 144
+
+
+class Figure(matplotlib.figure.Figure):
+    """A matplotlib figure made without pyplot that notebooks show as the last line of a cell."""
+
+    def _repr_png_(self) -> tuple[bytes, dict[str, Any]]:
+        """Return the picture and its width in pixels, for IPython."""
+        file = io.BytesIO()
+        self.savefig(file, format="png", dpi=_NOTEBOOK_DPI)
+        return file.getvalue(), {"width": round(100 * self.get_figwidth())}
 
 
 def check_flags(**flags: Any) -> None:
@@ -47,13 +60,7 @@ def new_plot(xlabel: str, ylabel: str, height: float = 3.5) -> tuple[Figure, Any
 
 
 def plain_axes(ax: Any) -> None:
-    """Draw the left and the lower edge only, in grey.
-
-    Parameters
-    ----------
-    ax : matplotlib Axes
-        The axes to change.
-    """
+    """Draw the left and the lower edge only, in grey."""
     ax.spines[["top", "right"]].set_visible(False)
     ax.spines[["left", "bottom"]].set_color(GREY)
     ax.tick_params(labelsize=10, color=GREY)
@@ -95,45 +102,13 @@ def ink_on(colour: Any) -> str:
 
 
 def signed_shades(title: str) -> Shades:
-    """Return the legend of images that are white at 0, as all figures of atoms are.
-
-    Parameters
-    ----------
-    title : str
-        What is 1: the largest value of what.
-
-    Returns
-    -------
-    Shades
-
-    Examples
-    --------
-    >>> from kernelatoms.report import signed_shades
-    >>> [name for name, _ in signed_shades("Of the largest value:").steps]
-    ['-1', '-0.5', '0', '0.5', '1']
-    """
+    """Return the legend of images that are white at 0; ``title`` says what is 1."""
     steps = ((-1, "-1"), (-0.5, "-0.5"), (0, "0"), (0.5, "0.5"), (1, "1"))
     return Shades(title, [(name, to_hex(colormaps[SIGNED]((v + 1) / 2))) for v, name in steps])
 
 
 def share_shades(title: str) -> Shades:
-    """Return the legend of squares that are shaded by shares, as confusion matrices are.
-
-    Parameters
-    ----------
-    title : str
-        What the shares are of.
-
-    Returns
-    -------
-    Shades
-
-    Examples
-    --------
-    >>> from kernelatoms.report import share_shades
-    >>> share_shades("Of a true class's rows:").steps[-1][0]
-    '100%'
-    """
+    """Return the legend of squares shaded by shares, as in confusion matrices."""
     steps = (0, 0.01, 0.1, 0.25, 0.5, 1)
     return Shades(title, [(f"{100 * share:g}%", to_hex(share_colour(share))) for share in steps])
 

@@ -1,9 +1,4 @@
-"""Figures of dictionaries, codes and results: arrays in, ``matplotlib.figure.Figure`` out.
-
-Every figure is drawn about five inches wide, so that its letters stay readable when a page on a
-phone shrinks it; wide desktop pages put two of them side by side. Only the object interface is
-used: no pyplot, no global state, so that figures can be made in any thread.
-"""
+"""Figures of images: atoms, signals, and a signal with its code."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -12,25 +7,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelatoms.report.channels import as_panel, check_image_shape, panel_shape
-from kernelatoms.report.comparison import mean_and_error
-from kernelatoms.report.shown import Figure
-from kernelatoms.report.style import (
+from kernelatoms.report.figures.channels import as_panel, check_image_shape, panel_shape
+from kernelatoms.report.figures.style import (
     COLOURS,
-    DARKEST,
     GREY,
     LABEL_SIZE,
     PALE,
-    SHARES,
     SIGNED,
     WIDTH,
-    as_label,
-    check_flags,
-    ink_on,
-    line_style,
-    new_plot,
+    Figure,
     plain_axes,
-    share_colour,
     text_width,
 )
 
@@ -49,12 +35,12 @@ def atoms_figure(
     Parameters
     ----------
     atoms : array of shape (n_atoms, n_features)
-        Atoms, one a row, drawn row by row.
+        Atoms, drawn row by row.
     image_shape : (height, width) or (height, width, channels)
         Their shape as images. Three channels are drawn in colour, a fourth in grey below them, two
         in grey side by side.
     n_columns : int, optional
-        Images a row; by default a grid about as wide as high.
+        Images per row; by default a grid about as wide as high.
     row_labels : list of str, optional
         A label left of every row of the grid.
 
@@ -79,12 +65,12 @@ def images_figure(
     Parameters
     ----------
     images : array of shape (n_images, n_features)
-        Signals, one a row, drawn row by row.
+        Signals, drawn row by row.
     image_shape : (height, width) or (height, width, channels)
         Their shape as images. Three channels are drawn in colour, a fourth in grey below them, two
         in grey side by side.
     n_columns : int, optional
-        Images a row; by default a grid about as wide as high.
+        Images per row; by default a grid about as wide as high.
     row_labels : list of str, optional
         A label left of every row of the grid.
 
@@ -99,7 +85,7 @@ def images_figure(
 def code_figure(
     signal: Any, atoms: Any, code: Any, image_shape: tuple[int, ...], *, max_atoms: int = 5
 ) -> Figure:
-    """Draw a signal, what its code makes of it, what is left over, and the atoms it uses.
+    """Draw a signal, its approximation, what is left over, its code and the atoms it uses.
 
     The percentage over the rest is its share of the signal's energy (squared norm).
 
@@ -136,10 +122,7 @@ def code_figure(
 def coded_image_figure(
     target: Array, approximation: Array, code: Array, atoms: Mapping[int, Array]
 ) -> Figure:
-    """Draw what ``code_figure`` draws, from images made elsewhere.
-
-    A dictionary may be too large to make images of all its atoms; those named are drawn.
-    """
+    """Draw what ``code_figure`` draws, from images of the atoms to show, by their numbers."""
     figure = Figure(figsize=(WIDTH, 4.8 if atoms else 3.6), layout="constrained")
     heights = (1.5, 1.0, 1.1) if atoms else (1.5, 1.0)
     parts: Any = figure.subfigures(len(heights), 1, height_ratios=heights)
@@ -150,145 +133,6 @@ def coded_image_figure(
         for ax, (atom, image) in zip(axes, atoms.items(), strict=True):
             limit = float(np.abs(image).max()) or 1.0
             show_image(ax, image, limit, f"{code[atom]:+.2f} ·\natom {atom}")
-    return figure
-
-
-def robustness_figure(
-    levels: Any, scores: Mapping[str, Any], *, xlabel: str, ylabel: str = "accuracy"
-) -> Figure:
-    """Draw scores against the strength of a corruption: means, with standard errors as bars.
-
-    Parameters
-    ----------
-    levels : array of shape (n_levels,)
-        The strengths.
-    scores : mapping of str to array of shape (n_runs, n_levels)
-        Scores between 0 and 1 of each model; two runs or more.
-    xlabel, ylabel : str
-        The axes' names.
-
-    Returns
-    -------
-    Figure
-    """
-    levels = np.asarray(levels, np.float64)
-    figure, ax = new_plot(xlabel, ylabel)
-    for i, (name, values) in enumerate(scores.items()):
-        mean, error = mean_and_error(values)
-        if mean.shape != levels.shape:
-            raise ValueError(
-                f"scores[{name!r}] must have one column for each of the {len(levels)} levels, got "
-                f"shape {np.shape(values)}."
-            )
-        ax.errorbar(levels, mean, yerr=error, label=name, capsize=3, **line_style(i))
-    ax.set_ylim(0, 1.02)
-    ax.yaxis.set_major_formatter(lambda value, _: f"{100 * value:.0f}%")
-    ax.legend(frameon=False, fontsize=10, loc="lower left")
-    return figure
-
-
-def convergence_figure(
-    objectives: Mapping[str, Any], *, ylabel: str = "squared error", log: bool = False
-) -> Figure:
-    """Draw the objective after every pass of learning.
-
-    Parameters
-    ----------
-    objectives : mapping of str to array of shape (n_passes,)
-        One curve a model, of any lengths: ``objective_`` of a learner.
-    ylabel : str
-        What the objective is.
-    log : bool, default=False
-        A logarithmic axis, for objectives that fall by orders of magnitude.
-
-    Returns
-    -------
-    Figure
-    """
-    check_flags(log=log)
-    figure, ax = new_plot("pass", ylabel)
-    for i, (name, values) in enumerate(objectives.items()):
-        ax.plot(np.arange(1, len(values) + 1), values, label=name, **line_style(i))
-    if log:
-        ax.set_yscale("log")
-    else:
-        ax.set_ylim(bottom=0)
-    ax.xaxis.get_major_locator().set_params(integer=True)
-    ax.legend(frameon=False, fontsize=10)
-    return figure
-
-
-def confusion_figure(matrix: Any, labels: Sequence[Any]) -> Figure:
-    """Draw a confusion matrix: counts as numbers, coloured by their share of the row.
-
-    Parameters
-    ----------
-    matrix : int array of shape (n_classes, n_classes)
-        How often class i (row) was taken for class j (column).
-    labels : list
-        The classes' names.
-
-    Returns
-    -------
-    Figure
-    """
-    matrix = np.asarray(matrix)
-    n_classes = len(labels)
-    if matrix.shape != (n_classes, n_classes):
-        raise ValueError(
-            f"matrix must be square, with a row for each of the {n_classes} labels, got shape "
-            f"{matrix.shape}."
-        )
-    totals = matrix.sum(axis=1, keepdims=True)
-    shares = matrix / np.where(totals > 0, totals, 1)
-    words = [[f"{count:d}" if count else "" for count in row] for row in matrix.tolist()]
-    return class_matrix_figure(shares, words, labels, "taken for")
-
-
-def class_matrix_figure(
-    shares: Any, words: Sequence[Sequence[str]], labels: Sequence[Any], xlabel: str
-) -> Figure:
-    """Draw a square of true classes (rows) and others (columns), coloured by shares of the row.
-
-    Parameters
-    ----------
-    shares : array of shape (n_classes, n_classes)
-        From 0 to 1.
-    words : list of n_classes lists of n_classes str
-        What stands in every cell, nothing where it is empty.
-    labels : list
-        The classes' names.
-    xlabel : str
-        What the columns are.
-
-    Returns
-    -------
-    Figure
-    """
-    n_classes = len(labels)
-    # Many classes need the room for their cells.
-    longest, size = (18, LABEL_SIZE) if n_classes <= 12 else (12, 8)
-    names = [as_label(label, longest) for label in labels]
-    widest = max(text_width(name, size) for name in names)
-    cell = (WIDTH - 0.7 - widest) / n_classes
-    turned = widest > 0.9 * cell
-    figure = Figure(figsize=(WIDTH, 4.7 + widest * (turned - 1)), layout="constrained")
-    ax = figure.add_subplot()
-    shades = share_colour(np.asarray(shares, np.float64))
-    ax.imshow(np.sqrt(shares), cmap=SHARES, vmin=0, vmax=DARKEST)
-    # A digit is about two thirds as wide as it is high.
-    digits = min(9.0, 72 * cell / (0.75 * max(len(word) for row in words for word in row) or 1))
-    for row, cells in enumerate(words):
-        for column, word in enumerate(cells):
-            if word:
-                ink = ink_on(shades[row, column])
-                ax.text(column, row, word, ha="center", va="center", fontsize=digits, color=ink)
-    ax.set_xticks(range(n_classes), names, rotation=90 if turned else 0)
-    ax.set_yticks(range(n_classes), names)
-    ax.set_xlabel(xlabel, fontsize=11)
-    ax.set_ylabel("true class", fontsize=11)
-    ax.tick_params(length=0, labelsize=size)
-    ax.spines[:].set_visible(False)
     return figure
 
 
