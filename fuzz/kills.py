@@ -24,7 +24,7 @@ from pathlib import Path
 import numpy as np
 
 from kernelatoms import compress, load_model
-from kernelatoms.codec.arrays import decode_array
+from kernelatoms.codec.packed.arrays import decode_array
 
 # Where a process is when it is hit: the system's own handler writes its stack, whatever it is at.
 _CHILD = """

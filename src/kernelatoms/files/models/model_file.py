@@ -54,7 +54,7 @@ FORMAT_VERSION = 1
 
 # Types that a model file may hold, beside plain data and scikit-learn's types in ``sklearn_types``.
 ALLOWED_TYPES = types() | {
-    "kernelatoms.codec.models.CodecModel",
+    "kernelatoms.codec.models.codec_model.CodecModel",
     "kernelatoms.learning.moments.Moments",
     "kernelatoms.learning.state.LearnerState",
     "numpy.random.mtrand.RandomState",
