@@ -90,12 +90,6 @@ CALLS = {
     ".datasets.load_usps": of_function(".datasets", "load_usps"),
     ".report.Fold": of_function(".report", "Fold", "a", "b"),
     ".report.convergence_figure": of_function(".report", "convergence_figure", {"a": [1.0]}),
-    ".report.dots_figure": of_function(
-        ".report", "dots_figure", {"a": {"b": [1.0]}}, {}, xlabel="x"
-    ),
-    ".report.series_figure": of_function(
-        ".report", "series_figure", {"a": ([1], [[1.0]])}, {}, {}, xlabel="x", ylabel="y"
-    ),
 }
 
 

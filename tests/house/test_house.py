@@ -1,6 +1,7 @@
 """The house keeps its own rules."""
 
 import ast
+import importlib
 from pathlib import Path
 
 import pytest
@@ -38,18 +39,30 @@ def house_imports(path):
                 yield rest
 
 
-def own_and_below(room):
-    """Return the rooms whose files a room may name: its own; cli shows what papers have."""
-    return {"cli": {"cli", "papers"}}.get(room, {room})
-
-
-@pytest.mark.parametrize("room", ["papers", "report", "cli"])
-def test_papers_report_and_cli_import_public_rooms_as_packages(room):
+@pytest.mark.parametrize("room", ["report", "cli"])
+def test_report_and_cli_import_public_rooms_as_packages(room):
     """As everybody outside would: ``from kernelatoms.coding import lasso``."""
     for path in (ROOMS / room).rglob("*.py"):
         for name in house_imports(path):
-            if name.partition(".")[0] not in own_and_below(room):
+            if name.partition(".")[0] != room:
                 assert name in PUBLIC_ROOMS, f"{room}/{path.name} imports kernelatoms.{name}"
+
+
+def test_the_reproduction_imports_public_names_only():
+    paths = sorted((TESTS.parent / "reproduction").rglob("*.py"))
+    assert len(paths) > 80
+    for path in paths:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Import):
+                names = {alias.name for alias in node.names if alias.name.startswith("kernelatoms")}
+                assert names <= {"kernelatoms"}, f"{path} imports {names}"
+            elif isinstance(node, ast.ImportFrom):
+                room, _, rest = (node.module or "").partition(".")
+                if room == "kernelatoms":
+                    assert rest in PUBLIC_ROOMS, f"{path} imports kernelatoms.{rest}"
+                    public = importlib.import_module(node.module).__all__
+                    hidden = {alias.name for alias in node.names} - set(public)
+                    assert not hidden, f"{path} imports {hidden}, which {node.module} does not list"
 
 
 @pytest.mark.parametrize("room", sorted(PUBLIC_ROOMS - {""}))

@@ -17,7 +17,6 @@
 - ``look``: ``kernelatoms info``, ``report`` and ``datasets``;
   ``page_facts``: what a report says of files.
 - ``codec``: ``kernelatoms compress``, ``decompress``, ``inspect`` and ``codec fit``.
-- ``reproduce``: ``kernelatoms reproduce``.
 - ``demo``: ``kernelatoms demo``.
 - ``digits``: the demo's study: learn, corrupt, classify, measure.
 - ``digits_page``: the study's table and report.

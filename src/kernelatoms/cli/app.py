@@ -13,7 +13,6 @@ from kernelatoms.cli import (
     fit,
     look,
     predict,
-    reproduce,
     signals,
 )
 from kernelatoms.cli.speaking import open_streams, say_the_rest, tell
@@ -41,7 +40,6 @@ app.command(epilog=codec.COMPRESS_EXAMPLES)(codec.compress)
 app.command(epilog=codec.DECOMPRESS_EXAMPLES)(codec.decompress)
 app.command(epilog=codec.INSPECT_EXAMPLES)(codec.inspect)
 app.add_typer(codec.codec)
-app.command(epilog=reproduce.EXAMPLES)(reproduce.reproduce)
 app.command(epilog=look.DATASETS_EXAMPLES)(look.datasets)
 app.command(epilog=demo.EXAMPLES)(demo.demo)
 

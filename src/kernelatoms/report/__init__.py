@@ -1,6 +1,5 @@
 """Plots and the HTML report.
 
-- ``series``: measured curves beside reported ones; ``dots``: the same for many methods.
 - ``sizes``: scores over numbers of atoms.
 - ``page``: sections of text, tables and figures to one self-contained HTML file; ``embedding``:
   figures as they travel in it, for all scripts (``letters``), light pages and dark ones.
@@ -32,7 +31,6 @@ from kernelatoms.report.code_energies import code_energy_figure
 from kernelatoms.report.comparison import compare_in_words, mean_and_error
 from kernelatoms.report.compression import compression_figure, figure_bytes
 from kernelatoms.report.contact_sheet import contact_sheet
-from kernelatoms.report.dots import dots_figure
 from kernelatoms.report.figures import (
     atoms_figure,
     code_figure,
@@ -52,21 +50,10 @@ from kernelatoms.report.page import (
     write_report,
 )
 from kernelatoms.report.rows import RowsOfFile
-from kernelatoms.report.series import series_figure
 from kernelatoms.report.sizes import sizes_figure
-from kernelatoms.report.style import (
-    COLOURS,
-    GREY,
-    SIGNED,
-    plain_axes,
-    share_shades,
-    signed_shades,
-)
+from kernelatoms.report.style import share_shades, signed_shades
 
 __all__ = [
-    "COLOURS",
-    "GREY",
-    "SIGNED",
     "Fold",
     "Picture",
     "Reliability",
@@ -83,16 +70,13 @@ __all__ = [
     "confusion_figure",
     "contact_sheet",
     "convergence_figure",
-    "dots_figure",
     "figure_bytes",
     "images_figure",
     "mean_and_error",
     "model_sections",
-    "plain_axes",
     "reliability",
     "render_page",
     "robustness_figure",
-    "series_figure",
     "share_shades",
     "signed_shades",
     "sizes_figure",

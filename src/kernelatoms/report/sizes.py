@@ -3,7 +3,8 @@
 from matplotlib.figure import Figure
 
 from kernelatoms import Sizes
-from kernelatoms.report.series import series_figure
+from kernelatoms.report.comparison import mean_and_error
+from kernelatoms.report.style import line_style, new_plot
 
 
 def sizes_figure(sizes: Sizes) -> Figure:
@@ -30,11 +31,11 @@ def sizes_figure(sizes: Sizes) -> Figure:
     >>> len(sizes_figure(sizes).axes)
     1
     """
-    lines = {
-        f"{n} nonzero{'s' * (n != 1)}" if n else "score": (
-            list(sizes.n_atoms),
-            list(sizes.scores[:, j]),
-        )
-        for j, n in enumerate(sizes.n_nonzero_coefs)
-    }
-    return series_figure(lines, {}, {}, xlabel="atoms", ylabel="score on rows not learned from")
+    figure, ax = new_plot("atoms", "score on rows not learned from")
+    for j, n in enumerate(sizes.n_nonzero_coefs):
+        mean, error = mean_and_error(sizes.scores[:, j].T)
+        label = f"{n} nonzero{'s' * (n != 1)}" if n else "score"
+        ax.errorbar(sizes.n_atoms, mean, yerr=error, label=label, capsize=2.5, **line_style(j))
+    if len(sizes.n_nonzero_coefs) > 1:
+        figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=9)
+    return figure
