@@ -20,7 +20,7 @@ from kernelatoms.estimators.naming import unnamed
 from kernelatoms.estimators.validation import FLOATS, check_any, validate_new, wants_frame
 from kernelatoms.features.expansion import Expansion
 from kernelatoms.features.memory import check_dense_fits
-from kernelatoms.similarity import Kernel, LinearKernel
+from kernelatoms.similarity import LinearKernel
 
 Array = NDArray[Any]
 
@@ -125,18 +125,12 @@ class DictionaryCoder(
         return self._problem(np.zeros((1, self.n_features_in_))).gram
 
     def _expansion(self) -> Expansion:
-        """Return the atoms as vectors of a feature space: phi(anchors) @ coef.
+        """Return the atoms as vectors of a feature space, phi(anchors) @ coef.
 
-        By default those of ``dual_coef_`` on ``anchors_`` under the coder's kernel, where it has
-        such; else the rows ``components_``. Where atoms are phi of rows, ``coef`` is None.
+        Where atoms are phi of rows, ``coef`` is None.
         """
-        if not hasattr(self, "dual_coef_"):
-            return Expansion(LinearKernel(), self._fitted().components)
-        kernel: Kernel = self._kernel()
-        anchors: Array = self.anchors_
-        if anchors.ndim == 1:  # row numbers, of a precomputed kernel
-            anchors = anchors[:, None]
-        return Expansion(kernel, anchors, self.dual_coef_)
+        expansion: Expansion = self._fitted().expansion
+        return expansion
 
     def _validated(self, X: Any) -> Array:
         """Return rows to code, of a fitted coder."""
@@ -183,6 +177,11 @@ class LinearState:
     def __init__(self, components: Array) -> None:
         self.components = components
         self._atoms: dict[Any, LinearAtoms] = {}
+
+    @property
+    def expansion(self) -> Expansion:
+        """The atoms as vectors of the space of rows."""
+        return Expansion(LinearKernel(), self.components)
 
     def atoms(self, dtype: np.dtype[Any]) -> LinearAtoms:
         """Return the atoms in the type of the signals."""

@@ -1,9 +1,9 @@
-"""Where the work is done: tensors, and numpy rows on a device.
+"""Where the work is done: on the CPU, or on a device of torch.
 
-- ``tensors``: methods take and return tensors.
+- ``border``: the functions by which methods take rows of any device: ``by_rows``, ``at_once`` and
+  ``learn``; ``on_cpu`` for what works on the CPU alone.
+- ``conversion``: users' arrays as the engine's and back; the arrays of a model.
 - ``to_device``: ``to_device``, a model or an array on another device.
 - ``use_device``: ``use_device``, the device for numpy rows.
-- ``streaming``: numpy rows through that device, block by block.
-- ``model_arrays``: the arrays that a model holds.
-- ``brought``: arrays of models that are on the device already.
+- ``streaming``: numpy rows through that device, in blocks.
 """

@@ -6,15 +6,14 @@ from typing import Any
 
 from sklearn.base import BaseEstimator
 
-from kernelatoms.estimators.devices.model_arrays import (
-    as_scipy,
+from kernelatoms.estimators.devices.conversion import (
+    as_numpy,
     converted,
-    gate,
     holds_tensor,
     is_leaf,
-    is_number,
     is_tensor,
     rebuilt,
+    torch_side,
 )
 
 
@@ -47,7 +46,7 @@ def to_device(model_or_array: Any, device: Any) -> Any:
     if device == "cpu" or getattr(device, "type", None) == "cpu":
         return moved(model_or_array, _to_numpy)
     try:
-        known = gate()
+        known = torch_side()
     except ImportError as error:
         raise ImportError(
             f"device is {device!r}, and tensors need torch: pip install kernelatoms[gpu]."
@@ -66,11 +65,7 @@ def to_device(model_or_array: Any, device: Any) -> Any:
 
 
 def _to_numpy(value: Any, name: str) -> Any:
-    if not is_tensor(value):
-        return value
-    if is_number(value, name):
-        return value.item()
-    return as_scipy(gate().numpy_of(value.detach().cpu(), name))
+    return as_numpy(value, name) if is_tensor(value) else value
 
 
 def moved(value: Any, move: Callable[[Any, str], Any]) -> Any:

@@ -28,7 +28,7 @@ from kernelatoms.features.gram_check import check_squares
 from kernelatoms.features.memory import check_fits
 from kernelatoms.learning.dead_atoms import atoms_from_rows, atoms_from_sums
 from kernelatoms.learning.ksvd import KSVDUpdate
-from kernelatoms.learning.loop import Update, learn
+from kernelatoms.learning.loop import Run, Update, passes, run
 from kernelatoms.learning.state import LearnerState
 from kernelatoms.similarity.base import check_flag
 
@@ -153,25 +153,32 @@ class DictionaryLearner(DictionaryCoder):
                 "batches will bring; give partial_fit a whole number."
             )
 
-    def _run_passes(
+    def _fit(self, X: Any) -> None:
+        run(self._learning(X))
+
+    def _learning(self, X: Any) -> Run:
+        """Return a run that learns from the rows X and sets the fitted attributes at its end."""
+        raise NotImplementedError
+
+    def _passes(
         self,
         X: Array,
         rows: Array,
         problem_of: Callable[[Array], CodingProblem],
         state: LearnerState,
         attributes: Callable[[LearnerState], dict[str, Any]],
-    ) -> None:
+    ) -> Run:
         """Learn from ``rows``: the signals X themselves, or coordinates in feature space."""
         update = self._update()
         if hasattr(update, "take_batch"):
             check_sums_fit(*state.dictionary.shape)
-        watch = PassReporter(self, X, int(self.max_iter), attributes)
-        learn(
+        reporter = PassReporter(self, X, int(self.max_iter), attributes)
+        yield from passes(
             problem_of, rows, self._pursuit(), update, state, max_iter=int(self.max_iter),
-            tol=float(self.tol), change_tol=self.change_tol, watch=watch,
+            tol=float(self.tol), change_tol=self.change_tol, observer=reporter,
         )  # fmt: skip
         self._set(**attributes(state))
-        watch.end()
+        reporter.end()
 
 
 def check_sums_fit(n_atoms: int, n_features: int) -> None:

@@ -9,8 +9,9 @@ from sklearn.callback import with_callbacks
 from sklearn.utils import check_random_state
 
 from kernelatoms.coding.problem import CodingProblem, LinearProblem
-from kernelatoms.engine import is_array, machine, to_numpy
-from kernelatoms.estimators.devices.tensors import takes_tensors
+from kernelatoms.engine import machine
+from kernelatoms.estimators.devices.border import as_labels, learn
+from kernelatoms.estimators.devices.conversion import to_machine
 from kernelatoms.estimators.learners.base import (
     GreedyParameters,
     KSVDParameters,
@@ -20,7 +21,6 @@ from kernelatoms.estimators.learners.kernel_dictionary import KernelDictionary
 from kernelatoms.estimators.maps.kernel_choice import kernel_looked_at
 from kernelatoms.estimators.maps.linearizer import KernelLinearizer
 from kernelatoms.estimators.naming import unnamed
-from kernelatoms.estimators.rollback import or_unchanged
 from kernelatoms.estimators.validation import (
     check_any,
     check_choice,
@@ -38,7 +38,7 @@ from kernelatoms.features.gram_check import OVERFLOW
 from kernelatoms.features.linearize import check_training_kernel
 from kernelatoms.features.ridge_map import regress_rows
 from kernelatoms.learning.dead_atoms import unit_rows
-from kernelatoms.learning.loop import Update
+from kernelatoms.learning.loop import Run, Update
 from kernelatoms.learning.mod import LeastSquares
 from kernelatoms.learning.state import LearnerState
 from kernelatoms.similarity import Kernel, as_anchors
@@ -50,6 +50,8 @@ Array = NDArray[Any]
 @unnamed
 class KernelLearner(GreedyParameters, KernelDictionary):
     """Greedy codes and coordinates of all rows: all that these learners share but the update."""
+
+    _on_devices = True
 
     def __init__(
         self,
@@ -88,9 +90,7 @@ class KernelLearner(GreedyParameters, KernelDictionary):
         self.sparse_output = sparse_output
         self.random_state = random_state
 
-    @takes_tensors
     @with_callbacks
-    @or_unchanged
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn a dictionary for phi of the rows of X.
 
@@ -106,6 +106,10 @@ class KernelLearner(GreedyParameters, KernelDictionary):
         -------
         self
         """
+        learn(self._fit, self, X, from_nothing=not self.warm_start)
+        return self
+
+    def _learning(self, X: Any) -> Run:
         self._check_parameters()
         kernel = self._asked_kernel()
         self._check_coordinates()
@@ -149,8 +153,7 @@ class KernelLearner(GreedyParameters, KernelDictionary):
             return LinearProblem(coordinates.rows, atoms, complete=True)
 
         state = LearnerState.start(start, rng)
-        self._run_passes(X, coordinates.rows, problem_of, state, attributes)
-        return self
+        yield from self._passes(X, coordinates.rows, problem_of, state, attributes)
 
     def _last_atoms(self, X: Array) -> tuple[Array, Array] | None:
         """Return anchors and coefficients of the last fit's atoms, if they are to start from."""
@@ -180,7 +183,8 @@ class KernelLearner(GreedyParameters, KernelDictionary):
         elif self._precomputed:
             rows, coef = self._row_numbers("dict_init", self.dict_init, len(X))[:, 0], None
         else:
-            rows, coef = check_dictionary("dict_init", self.dict_init, X.shape[1], X.dtype), None
+            rows = check_dictionary("dict_init", self.dict_init, X.shape[1], X.dtype)
+            rows, coef = to_machine(rows, X), None
         if coef is None:
             self._check_size("dict_init", len(rows))
         made_of = coordinates.duals(np.eye(coordinates.rows.shape[1], dtype=X.dtype, like=X))
@@ -193,10 +197,6 @@ class KernelLearner(GreedyParameters, KernelDictionary):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_flag("warm_start", self.warm_start)
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        # Models kept before atoms to start from could be given.
-        super().__setstate__({"dict_init": None, "warm_start": False, **state})
 
     def _check_atoms(self, n_atoms: int, n_features: int) -> None:
         if self.dict_init is not None:
@@ -263,7 +263,7 @@ class KernelLearner(GreedyParameters, KernelDictionary):
 
     def _row_numbers(self, name: str, given: Any, n_rows: int) -> Array:
         """Return numbers of training rows as a column."""
-        rows = to_numpy(given) if is_array(given) else np.asarray(given)
+        rows = np.asarray(as_labels(given))
         if rows.ndim != 1 or rows.dtype.kind not in "iu" or not len(rows):
             raise ValueError(f"With kernel='precomputed', {name} must be a list of row numbers.")
         if rows.min() < 0 or rows.max() >= n_rows:
@@ -275,7 +275,7 @@ class KernelLearner(GreedyParameters, KernelDictionary):
             return None
         if self._precomputed:
             return self._row_numbers("base", self.base, len(X))
-        base = check_any(self.base, dtype=X.dtype, order="C", input_name="base")
+        base = to_machine(check_any(self.base, dtype=X.dtype, order="C", input_name="base"), X)
         if base.shape[1] != X.shape[1]:
             raise ValueError(
                 f"base must have the {X.shape[1]} features of X, got shape {base.shape}."

@@ -9,14 +9,14 @@ from numpy.typing import NDArray
 
 from kernelatoms.coding.atoms import KernelAtoms
 from kernelatoms.coding.problem import CodingProblem, KernelProblem
+from kernelatoms.estimators.base import Bring
 from kernelatoms.estimators.learners.base import DictionaryLearner
-from kernelatoms.estimators.maps.kernel_choice import KernelChoice
+from kernelatoms.estimators.maps.kernel_choice import KernelChoice, kernel_on
 from kernelatoms.estimators.naming import unnamed
 from kernelatoms.estimators.state_checks import require_floats
 from kernelatoms.features.consistent_estimates import consistent_estimates
 from kernelatoms.features.expansion import Expansion
 from kernelatoms.features.linear_algebra import block_diagonal
-from kernelatoms.features.remembered import remember
 from kernelatoms.similarity import Kernel, LinearKernel
 from kernelatoms.similarity.missing import rows_with_missing
 
@@ -65,24 +65,30 @@ class KernelDictionary(KernelChoice, DictionaryLearner):
         return super().inverse_transform(codes)
 
     def _problem(self, X: Array) -> CodingProblem:
+        state: KernelState = self._fitted(X)
         # Coefficients may be large: float32 rows meet a float64 model in float64.
-        dtype = np.result_type(X.dtype, self.dual_coef_.dtype)
-        kernel, rows = self._kernel(), X.astype(dtype, copy=False)
-        made_of = (self.anchors_, self.dual_coef_, self.atom_gram_, dtype)
-        if _needs_estimates(kernel, X):
-            anchors, missing = _as_anchors(self.anchors_, dtype), rows[rows_with_missing(X)]
-            estimated = consistent_estimates(kernel, anchors, missing)
-            return KernelProblem(rows, _atoms_under(estimated, *made_of))
-        return KernelProblem(rows, remember(self, _atoms_under, kernel, *made_of))
+        rows = X.astype(np.result_type(X.dtype, state.coef.dtype), copy=False)
+        if _needs_estimates(state.kernel, X):
+            anchors = state.anchors.astype(rows.dtype, copy=False)
+            estimated = consistent_estimates(state.kernel, anchors, rows[rows_with_missing(X)])
+            return KernelProblem(rows, state.atoms_under(estimated, rows.dtype))
+        return KernelProblem(rows, state.atoms(rows.dtype))
+
+    def _make_fitted(self, bring: Bring) -> "KernelState":
+        components = None if self._precomputed else bring(self.components_)
+        return KernelState(
+            kernel_on(self._kernel(), bring), bring(self.anchors_), bring(self.dual_coef_),
+            bring(self.atom_gram_), components,
+        )  # fmt: skip
 
     @classmethod
     def _joint_problem(cls, learners: Sequence[Any], X: Array) -> CodingProblem:
         """Return the problem of coding rows over the atoms of several learners at once."""
-        kernel = learners[0]._kernel()
-        dtype = np.result_type(X.dtype, learners[0].dual_coef_.dtype)
-        anchors = _as_anchors(np.concatenate([learner.anchors_ for learner in learners]), dtype)
-        coef = block_diagonal([learner.dual_coef_ for learner in learners])
-        rows = X.astype(dtype, copy=False)
+        states: list[KernelState] = [learner._fitted(X) for learner in learners]
+        kernel = states[0].kernel
+        rows = X.astype(np.result_type(X.dtype, states[0].coef.dtype), copy=False)
+        anchors = np.concatenate([state.anchors for state in states]).astype(rows.dtype, copy=False)
+        coef = block_diagonal([state.coef for state in states])
         if _needs_estimates(kernel, X):
             kernel = consistent_estimates(kernel, anchors, rows[rows_with_missing(X)])
         return KernelProblem(rows, Expansion(kernel, anchors, coef))
@@ -101,17 +107,34 @@ class KernelDictionary(KernelChoice, DictionaryLearner):
         return tags
 
 
-def _atoms_under(
-    kernel: Kernel, anchors: Array, coef: Array, gram: Array, dtype: np.dtype[Any]
-) -> KernelAtoms:
-    """Return atoms as fitted, of which the Gram matrix is known, to code rows of a type over."""
-    expansion = Expansion(kernel, _as_anchors(anchors, dtype), coef)
-    return KernelAtoms(expansion, gram.astype(dtype, copy=False))
+class KernelState:
+    """The fitted state of a dictionary in feature space: phi(anchors) @ coef, and its Gram matrix.
 
+    Row numbers, which are the anchors of a precomputed kernel, stand in a column.
+    """
 
-def _as_anchors(anchors: Array, dtype: np.dtype[Any]) -> Array:
-    """Return anchors in a type; row numbers, of a precomputed kernel, as a column."""
-    return (anchors[:, None] if anchors.ndim == 1 else anchors).astype(dtype, copy=False)
+    def __init__(
+        self, kernel: Kernel, anchors: Array, coef: Array, gram: Array, components: Array | None
+    ) -> None:
+        self.kernel, self.coef, self.gram, self.components = kernel, coef, gram, components
+        self.anchors = anchors[:, None] if anchors.ndim == 1 else anchors
+        self._atoms: dict[Any, KernelAtoms] = {}
+
+    @property
+    def expansion(self) -> Expansion:
+        """The atoms as vectors of the feature space."""
+        return Expansion(self.kernel, self.anchors, self.coef)
+
+    def atoms(self, dtype: np.dtype[Any]) -> KernelAtoms:
+        """Return the atoms, to code rows of a type over."""
+        if dtype not in self._atoms:
+            self._atoms[dtype] = self.atoms_under(self.kernel, dtype)
+        return self._atoms[dtype]
+
+    def atoms_under(self, kernel: Kernel, dtype: np.dtype[Any]) -> KernelAtoms:
+        """Return the atoms under another kernel, with the same Gram matrix."""
+        expansion = Expansion(kernel, self.anchors.astype(dtype, copy=False), self.coef)
+        return KernelAtoms(expansion, self.gram.astype(dtype, copy=False))
 
 
 def _needs_estimates(kernel: Kernel, X: Array) -> bool:

@@ -11,12 +11,11 @@ from kernelatoms.coding.atoms import stamp
 from kernelatoms.coding.problem import CodingProblem, LinearProblem
 from kernelatoms.coding.pursuits import Pursuit, Threshold
 from kernelatoms.engine import machine
-from kernelatoms.estimators.devices.tensors import cpu_alone
+from kernelatoms.estimators.devices.border import learn
 from kernelatoms.estimators.learners.base import pass_attributes
 from kernelatoms.estimators.learners.kernel_dictionary import KernelDictionary
 from kernelatoms.estimators.maps.linearizer import SOLVERS, KernelLinearizer
 from kernelatoms.estimators.maps.low_rank_map import DEFAULT_ATOMS, LowRankMap
-from kernelatoms.estimators.rollback import or_unchanged
 from kernelatoms.estimators.state_checks import check_learner_state, check_moments, require_number
 from kernelatoms.estimators.validation import (
     check_choice,
@@ -26,7 +25,7 @@ from kernelatoms.estimators.validation import (
     validate_training,
 )
 from kernelatoms.features.expansion import Expansion
-from kernelatoms.learning.loop import learn_batch
+from kernelatoms.learning.loop import Run, learn_batch
 from kernelatoms.learning.procrustes import Procrustes, orthonormal_start, polar_factor
 from kernelatoms.learning.state import LearnerState
 from kernelatoms.similarity import LinearKernel
@@ -174,9 +173,7 @@ class KSAD(LowRankMap, KernelDictionary):
         self.forget = forget
         self.random_state = random_state
 
-    @cpu_alone
     @with_callbacks
-    @or_unchanged
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn a dictionary for phi of the rows of X.
 
@@ -191,6 +188,10 @@ class KSAD(LowRankMap, KernelDictionary):
         -------
         self
         """
+        learn(self._fit, self, X, from_nothing=not self.warm_start)
+        return self
+
+    def _learning(self, X: Any) -> Run:
         self._check_parameters()
         X = validate_training(self, X)
         mapped, F, state = self._warm_start(X) if self._is_warm else self._start(X)
@@ -200,11 +201,8 @@ class KSAD(LowRankMap, KernelDictionary):
         def problem_of(atoms: Array) -> CodingProblem:
             return LinearProblem(F, atoms, complete=True)
 
-        self._run_passes(X, F, problem_of, state, mapped.attributes)
-        return self
+        yield from self._passes(X, F, problem_of, state, mapped.attributes)
 
-    @cpu_alone
-    @or_unchanged
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Take in a batch: code it, add its sums to the past ones, turn the dictionary.
 
@@ -222,6 +220,10 @@ class KSAD(LowRankMap, KernelDictionary):
         -------
         self
         """
+        learn(self._partial_fit, self, X, from_nothing=False)
+        return self
+
+    def _partial_fit(self, X: Any) -> None:
         self._check_parameters()
         if self._precomputed:
             raise ValueError(
@@ -236,8 +238,7 @@ class KSAD(LowRankMap, KernelDictionary):
             lambda atoms: LinearProblem(F, atoms, complete=True), F, self._pursuit(),
             self._update(), state, n_atoms=len(state.dictionary), decay=float(self.forget),
         )  # fmt: skip
-        self.__dict__.update(mapped.attributes(state))
-        return self
+        self._set(**mapped.attributes(state))
 
     def _start(self, X: Array) -> tuple["_Mapped", Array, LearnerState]:
         """Settle the map and the weight; return virtual samples and the start too."""
@@ -352,11 +353,6 @@ class KSAD(LowRankMap, KernelDictionary):
         check_learner_state(
             self, n_atoms, n_atoms, lambda state: check_moments(state, "sums", n_atoms, n_atoms)
         )
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        # Models kept before these could be set.
-        added = {"dict_init": None, "warm_start": False, "solver": "auto"}
-        super().__setstate__({**added, **state})
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

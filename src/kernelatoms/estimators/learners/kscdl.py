@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -14,15 +15,14 @@ from kernelatoms.coding.atoms import KernelAtoms, stamp
 from kernelatoms.coding.codes import Codes
 from kernelatoms.coding.problem import CodingProblem, KernelProblem
 from kernelatoms.coding.pursuits import KSC, OMP, Lasso, Pursuit, code_over_nearest
-from kernelatoms.estimators.devices.tensors import cpu_alone
+from kernelatoms.estimators.base import Bring
+from kernelatoms.estimators.devices.border import by_rows, learn
 from kernelatoms.estimators.learners.base import DictionaryLearner, pass_attributes
 from kernelatoms.estimators.maps.bandwidth import choose_gamma
 from kernelatoms.estimators.maps.kernel_choice import KernelChoice, kernel_looked_at
-from kernelatoms.estimators.rollback import or_unchanged
 from kernelatoms.estimators.state_checks import (
     check_learner_state,
     held,
-    require_count,
     require_floats,
     require_number,
 )
@@ -42,10 +42,9 @@ from kernelatoms.estimators.validation import (
 )
 from kernelatoms.features.expansion import Expansion
 from kernelatoms.features.preimage import decode_rows
-from kernelatoms.features.remembered import remember
 from kernelatoms.learning.gradients import project_to_ball
 from kernelatoms.learning.kscdl import GradientStep, PlainStep
-from kernelatoms.learning.loop import learn_batch
+from kernelatoms.learning.loop import Run, learn_batch
 from kernelatoms.learning.state import LearnerState
 from kernelatoms.similarity import Kernel, make_kernel
 from kernelatoms.similarity.base import check_flag
@@ -215,9 +214,7 @@ class KSCDL(KernelChoice, DictionaryLearner):
         self.sparse_output = sparse_output
         self.random_state = random_state
 
-    @cpu_alone
     @with_callbacks
-    @or_unchanged
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn a dictionary for the rows of X.
 
@@ -231,6 +228,10 @@ class KSCDL(KernelChoice, DictionaryLearner):
         -------
         self
         """
+        learn(self._fit, self, X, from_nothing=not self.warm_start)
+        return self
+
+    def _learning(self, X: Any) -> Run:
         self._check_parameters()
         X = validate_training(self, X)
         rows = X.astype(np.float64, copy=False)
@@ -243,12 +244,11 @@ class KSCDL(KernelChoice, DictionaryLearner):
             atoms = state.best.astype(X.dtype, copy=False)
             return {"components_": atoms, "state_": state, **pass_attributes(state)}
 
-        self._run_passes(X, rows, lambda atoms: self._problem_over(rows, atoms), state, attributes)
+        yield from self._passes(
+            X, rows, lambda atoms: self._problem_over(rows, atoms), state, attributes
+        )
         self._warn_of_empty_codes(X)
-        return self
 
-    @cpu_alone
-    @or_unchanged
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Take in a batch: code it, and take one step that lowers its objective.
 
@@ -266,6 +266,10 @@ class KSCDL(KernelChoice, DictionaryLearner):
         -------
         self
         """
+        learn(self._partial_fit, self, X, from_nothing=False)
+        return self
+
+    def _partial_fit(self, X: Any) -> None:
         self._check_parameters()
         refuse_unused(type(self), {"step": self.step}, "belongs to fit, not to partial_fit")
         first = not hasattr(self, "components_")
@@ -286,11 +290,9 @@ class KSCDL(KernelChoice, DictionaryLearner):
             lambda atoms: self._problem_over(rows, atoms), rows, self._pursuit(), self._update(),
             state, n_atoms=n_atoms, decay=(1 - 1 / (state.n_batches + 1)) ** _FORGETTING,
         )  # fmt: skip
-        self.components_ = state.dictionary.astype(dtype, copy=False)
-        self.__dict__.update(pass_attributes(state), state_=state)
-        return self
+        atoms = state.dictionary.astype(dtype, copy=False)
+        self._set(components_=atoms, state_=state, **pass_attributes(state))
 
-    @cpu_alone
     def transform(self, X: Any) -> scipy.sparse.csr_array | Array:
         """Return the l1 codes of X over the dictionary, at the present ``alpha``.
 
@@ -305,7 +307,6 @@ class KSCDL(KernelChoice, DictionaryLearner):
         """
         return super().transform(X)
 
-    @cpu_alone
     def inverse_transform(self, codes: Any) -> Array:
         """Return the rows that codes stand for, by eq. (19): phi(y) nearest to sum_j w_j phi(d_j).
 
@@ -321,23 +322,27 @@ class KSCDL(KernelChoice, DictionaryLearner):
         -------
         rows : array of shape (n_samples, n_features)
         """
+        return by_rows(self._inverse_transform, codes, self, name="codes")
+
+    def _inverse_transform(self, codes: Any) -> Array:
         codes = self._check_codes(codes)
-        return decode_rows(self._kernel(), self.components_.astype(codes.dtype), codes)
+        state: RowAtomsState = self._fitted()
+        return decode_rows(state.kernel, state.components.astype(codes.dtype), codes)
 
     def _problem_over(self, rows: Array, atoms: Array) -> CodingProblem:
         return KernelProblem(rows, Expansion(self._kernel(), atoms))
 
     def _problem(self, X: Array) -> CodingProblem:
-        atoms = remember(self, _mapped_atoms, self._kernel(), self.components_)
-        return KernelProblem(X.astype(np.float64, copy=False), atoms)
+        return KernelProblem(X.astype(np.float64, copy=False), self._fitted().atoms)
 
-    def _expansion(self) -> Expansion:
-        return Expansion(self._kernel(), self.components_)
+    def _make_fitted(self, bring: Bring) -> "RowAtomsState":
+        return RowAtomsState(self._kernel(), bring(self.components_))
 
     @classmethod
     def _joint_problem(cls, learners: Sequence[Any], X: Array) -> CodingProblem:
         check_complete(X)
-        atoms = np.concatenate([learner.components_ for learner in learners]).astype(np.float64)
+        atoms = np.concatenate([learner._fitted().components for learner in learners])
+        atoms = atoms.astype(np.float64)
         return learners[0]._problem_over(X.astype(np.float64, copy=False), atoms)
 
     def _pursuit(self) -> Pursuit:
@@ -371,11 +376,7 @@ class KSCDL(KernelChoice, DictionaryLearner):
 
     def _last_state(self) -> LearnerState:
         """Return where the last batch ended, or the best pass of ``fit``."""
-        state: LearnerState | None = getattr(self, "state_", None)
-        if state is None:  # a model file of format 1
-            atoms = self.components_.astype(np.float64)
-            state = LearnerState.start(atoms, check_random_state(self.random_state))
-            state.sums, state.n_batches = self.curvature_, self.n_steps_
+        state: LearnerState = self.state_
         if state.n_batches == 0:
             state.n_batches = len(state.objective)  # a pass has seen as much as a batch, and more
         state.dictionary = state.best
@@ -482,14 +483,10 @@ class KSCDL(KernelChoice, DictionaryLearner):
             require_number(self, "max_norm_")
         if not (self.dict_init is None or isinstance(self.dict_init, str)):
             check_dictionary("dict_init", self.dict_init, n_features, np.float64)
-        if "state_" in vars(self):
-            check_learner_state(
-                self, n_atoms, n_features,
-                lambda state: require_floats(state, "sums", (n_atoms, n_atoms)),
-            )  # fmt: skip
-        else:  # a model file of format 1
-            require_floats(self, "curvature_", (n_atoms, n_atoms))
-            require_count(self, "n_steps_", low=0)
+        check_learner_state(
+            self, n_atoms, n_features,
+            lambda state: require_floats(state, "sums", (n_atoms, n_atoms)),
+        )  # fmt: skip
 
     def _check_coding(self) -> None:
         check_gamma(self.gamma, words=(*GAMMA_WORDS, "search"))
@@ -502,11 +499,6 @@ class KSCDL(KernelChoice, DictionaryLearner):
         if self.change_tol is not None:
             check_real("change_tol", self.change_tol, low=0)
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        # Models kept before these parameters were there.
-        added = {"kernel_params": None, "warm_start": False, "method": "lasso"}
-        super().__setstate__({**added, "change_tol": None, "step": None, **state})
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = False  # the duality gap needs all of a row
@@ -517,6 +509,18 @@ def _longest(rows: Array) -> float:
     return float(np.linalg.norm(rows, axis=1).max())
 
 
-def _mapped_atoms(kernel: Kernel, components: Array) -> KernelAtoms:
-    """Return rows as atoms, mapped by a kernel."""
-    return KernelAtoms(Expansion(kernel, components.astype(np.float64)))
+class RowAtomsState:
+    """The fitted state of a dictionary whose atoms are phi of rows."""
+
+    def __init__(self, kernel: Kernel, components: Array) -> None:
+        self.kernel, self.components = kernel, components
+
+    @property
+    def expansion(self) -> Expansion:
+        """The atoms as vectors of the feature space."""
+        return Expansion(self.kernel, self.components)
+
+    @cached_property
+    def atoms(self) -> KernelAtoms:
+        """The atoms, to code rows of float64 over."""
+        return KernelAtoms(Expansion(self.kernel, self.components.astype(np.float64)))

@@ -14,6 +14,7 @@ from kernelatoms.coding.problem import CodingProblem, LinearProblem
 from kernelatoms.coding.pursuits import OMP, Lasso, Pursuit
 from kernelatoms.estimators.coding.dictionary_coder import OverRows
 from kernelatoms.estimators.devices.border import learn
+from kernelatoms.estimators.devices.conversion import to_machine
 from kernelatoms.estimators.learners.base import (
     DictionaryLearner,
     GreedyParameters,
@@ -35,7 +36,7 @@ from kernelatoms.estimators.validation import (
 )
 from kernelatoms.learning.dead_atoms import atoms_from_rows, unit_rows
 from kernelatoms.learning.gradients import project_to_ball
-from kernelatoms.learning.loop import learn_batch
+from kernelatoms.learning.loop import Run, learn_batch
 from kernelatoms.learning.mod import BlockDescent, LeastSquares
 from kernelatoms.learning.state import LearnerState
 from kernelatoms.similarity.base import check_flag
@@ -98,7 +99,7 @@ class LinearLearner(OverRows, GreedyParameters, DictionaryLearner):
         learn(self._fit, self, X, from_nothing=not self.warm_start)
         return self
 
-    def _fit(self, X: Any) -> None:
+    def _learning(self, X: Any) -> Run:
         self._check_parameters()
         X = validate_training(self, X)
         state = self._starting_state(X)
@@ -107,7 +108,7 @@ class LinearLearner(OverRows, GreedyParameters, DictionaryLearner):
             fitted = {"components_": state.best, **pass_attributes(state)}
             return fitted | ({"state_": state} if self._keeps_state else {})
 
-        self._run_passes(
+        yield from self._passes(
             X, X, lambda atoms: LinearProblem(X, atoms, complete=True), state, attributes
         )
 
@@ -149,7 +150,7 @@ class LinearLearner(OverRows, GreedyParameters, DictionaryLearner):
         return state
 
     def _check_start(self, name: str, given: Any, X: Array) -> Array:
-        start = unit_rows(check_dictionary(name, given, X.shape[1], X.dtype))
+        start = unit_rows(to_machine(check_dictionary(name, given, X.shape[1], X.dtype), X))
         self._check_size(name, len(start))
         return start
 
@@ -494,7 +495,8 @@ class MOD(LinearLearner):
     def _check_start(self, name: str, given: Any, X: Array) -> Array:
         if self.alpha is None:
             return super()._check_start(name, given, X)
-        start = project_to_ball(check_dictionary(name, given, X.shape[1], X.dtype), 1.0)
+        start = to_machine(check_dictionary(name, given, X.shape[1], X.dtype), X)
+        start = project_to_ball(start, 1.0)
         self._check_size(name, len(start))
         return start
 

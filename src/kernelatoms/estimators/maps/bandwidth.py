@@ -4,9 +4,11 @@ import warnings
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from kernelatoms.coding.problem import CodingProblem
 from kernelatoms.similarity import Kernel
 
 Array = NDArray[Any]
@@ -81,17 +83,18 @@ def choose_gamma(
                 **_with_gamma(learner, kernel, float(gamma)), **fewer,
             )  # fmt: skip
             trials.append(trial.fit(train))
-    used = [_n_nonzero(trial, test) for trial in trials]
-    budget = max(1.0, float(np.median(used)))
+    problems = [trial._problem(test) for trial in trials]
+    coded = [_codes(*pair) for pair in zip(trials, problems, strict=True)]
+    budget = max(1.0, float(np.median([_n_nonzero(codes) for codes in coded])))
+    coded = [_codes_within(*pair, budget) for pair in zip(trials, problems, strict=True)]
     errors = []
-    for trial in trials:
-        codes = _code_within(trial, test, budget)
+    for trial, codes in zip(trials, coded, strict=True):
         missed = test - trial.inverse_transform(codes)
         errors.append(float(np.vdot(missed, missed)))
     scores = {
         "gamma": gammas,
         "error": np.array(errors) / (float(np.vdot(test, test)) or 1.0),
-        "n_nonzero": np.array([_n_nonzero(trial, test) for trial in trials]),
+        "n_nonzero": np.array([_n_nonzero(codes) for codes in coded]),
         "alpha": np.array([trial.alpha for trial in trials]),
     }
     near = np.flatnonzero(scores["error"] <= (1 + _TIE) * scores["error"].min())
@@ -106,28 +109,36 @@ def _with_gamma(learner: Any, kernel: Kernel, gamma: float) -> dict[str, Any]:
     return {"kernel": kernel.with_gamma(gamma), "kernel_params": None, "gamma": None}
 
 
-def _n_nonzero(trial: Any, rows: Array) -> float:
-    return float(trial._encode(rows).to_csr().nnz / len(rows))
+def _codes(trial: Any, problem: CodingProblem) -> scipy.sparse.csr_array:
+    """Return the codes of a problem at the alpha that a learner has now."""
+    return trial._coding_pursuit(problem.n_atoms)(problem).to_csr()
 
 
-def _code_within(trial: Any, rows: Array, budget: float) -> Any:
+def _n_nonzero(codes: scipy.sparse.csr_array) -> float:
+    return float(codes.nnz / codes.shape[0])
+
+
+def _codes_within(trial: Any, problem: CodingProblem, budget: float) -> scipy.sparse.csr_array:
     """Set the smallest alpha whose codes have at most ``budget`` nonzeros a row; return them."""
-    start = float(trial.alpha)
-    high = start  # few enough nonzeros
-    while _n_nonzero(trial.set_params(alpha=high), rows) > budget:
+
+    def fits(alpha: float) -> bool:
+        return _n_nonzero(_codes(trial.set_params(alpha=alpha), problem)) <= budget
+
+    high = float(trial.alpha)  # few enough nonzeros
+    while not fits(high):
         high *= _FACTOR
     low = high / _FACTOR
     for _ in range(_WIDENINGS):
-        if _n_nonzero(trial.set_params(alpha=low), rows) > budget:
+        if not fits(low):
             break
         high, low = low, low / _FACTOR
     for _ in range(_HALVINGS):
         middle = float(np.sqrt(low * high))
-        if _n_nonzero(trial.set_params(alpha=middle), rows) > budget:
-            low = middle
-        else:
+        if fits(middle):
             high = middle
-    return trial.set_params(alpha=high)._encode(rows).to_csr()
+        else:
+            low = middle
+    return _codes(trial.set_params(alpha=high), problem)
 
 
 def _typical_size(kernel: Kernel, X: Array, rng: np.random.RandomState) -> float:

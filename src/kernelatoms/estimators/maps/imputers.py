@@ -4,11 +4,12 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from kernelatoms.estimators.devices.tensors import cpu_alone
+from kernelatoms.estimators.base import Estimator
+from kernelatoms.estimators.devices.border import by_rows, learn
 from kernelatoms.estimators.state_checks import check_features, require_floats
 from kernelatoms.estimators.validation import FLOATS, check_count
 from kernelatoms.features.nearest_imputation import fill_from_nearest
@@ -20,7 +21,7 @@ Array = NDArray[Any]
 _FARTHEST = 1e3
 
 
-class TrainingImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+class TrainingImputer(OneToOneFeatureMixin, TransformerMixin, Estimator):
     """Fill missing values (NaN) for learning; leave them missing in rows to be coded.
 
     Dictionaries are learned from complete rows, and rows are coded best by what is observed of
@@ -46,7 +47,6 @@ class TrainingImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     [3. 3.] [ 3. nan]
     """
 
-    @cpu_alone
     def fit(self, X: Any, y: Any = None) -> Self:
         """Find the median of every column.
 
@@ -60,11 +60,9 @@ class TrainingImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         -------
         self
         """
-        X = validate_data(self, X, dtype=FLOATS, ensure_all_finite="allow-nan")
-        self._learn(X)
+        learn(self._fit, self, X)
         return self
 
-    @cpu_alone
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Array:
         """Find the medians, and return the training rows filled with them.
 
@@ -81,11 +79,9 @@ class TrainingImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         rows : array of shape (n_samples, n_features)
             Complete rows.
         """
-        X = validate_data(self, X, dtype=FLOATS, ensure_all_finite="allow-nan")
-        self._learn(X)
+        X = learn(self._fit, self, X)
         return self._filled(X, rows_with_missing(X))
 
-    @cpu_alone
     def transform(self, X: Any) -> Array:
         """Return the rows as they are; those of which nothing is known as medians.
 
@@ -98,13 +94,18 @@ class TrainingImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         -------
         rows : array of shape (n_samples, n_features)
         """
+        return by_rows(self._transform, X, self)
+
+    def _transform(self, X: Any) -> Array:
         check_is_fitted(self)
         X = validate_data(self, X, dtype=FLOATS, ensure_all_finite="allow-nan", reset=False)
         rows = rows_with_missing(X)
         return self._filled(X, rows[np.isnan(X[rows]).all(axis=1)])
 
-    def _learn(self, X: Array) -> None:
+    def _fit(self, X: Any) -> Array:
+        X = validate_data(self, X, dtype=FLOATS, ensure_all_finite="allow-nan")
         self.medians_: Array = _medians(X)
+        return X
 
     def _filled(self, X: Array, rows: NDArray[np.intp]) -> Array:
         if not len(rows):
@@ -125,7 +126,7 @@ class TrainingImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return tags
 
 
-class NearestImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+class NearestImputer(OneToOneFeatureMixin, TransformerMixin, Estimator):
     """Fill missing values (NaN) with the means of what the nearest training rows have there.
 
     How far two rows are is the mean, over the entries that both have, of their squared differences
@@ -181,7 +182,6 @@ class NearestImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.max_rows = max_rows
         self.random_state = random_state
 
-    @cpu_alone
     def fit(self, X: Any, y: Any = None) -> Self:
         """Keep rows to fill from.
 
@@ -195,6 +195,10 @@ class NearestImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         -------
         self
         """
+        learn(self._fit, self, X)
+        return self
+
+    def _fit(self, X: Any) -> None:
         check_count("n_neighbors", self.n_neighbors)
         max_rows = check_count("max_rows", self.max_rows)
         X = validate_data(self, X, dtype=FLOATS, ensure_all_finite="allow-nan")
@@ -205,9 +209,7 @@ class NearestImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             draw = check_random_state(self.random_state)
             rows = np.sort(draw.choice(len(X), max_rows, replace=False))
         self.rows_: Array = X[rows]
-        return self
 
-    @cpu_alone
     def transform(self, X: Any) -> Array:
         """Return complete rows: what is missing comes from the nearest rows.
 
@@ -220,6 +222,9 @@ class NearestImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         -------
         rows : array of shape (n_samples, n_features)
         """
+        return by_rows(self._transform, X, self)
+
+    def _transform(self, X: Any) -> Array:
         check_is_fitted(self)
         X = validate_data(self, X, dtype=FLOATS, ensure_all_finite="allow-nan", reset=False)
         holed = rows_with_missing(X)

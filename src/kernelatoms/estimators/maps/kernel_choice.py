@@ -1,6 +1,6 @@
 """The kernel of an estimator: made of its parameters, with the gamma that ``fit`` settled."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelatoms.engine import machine
+from kernelatoms.engine import is_device_array, machine
+from kernelatoms.estimators.devices.conversion import enter, rebuilt, to_machine
 from kernelatoms.estimators.state_checks import require_floats, require_rows
 from kernelatoms.similarity import Kernel, UserKernel, make_kernel
 from kernelatoms.similarity.contrast import Limits, warn_if_blind
@@ -27,6 +28,12 @@ def kernel_looked_at() -> Iterator[None]:
         yield
     finally:
         _LOOKED_AT.reset(before)
+
+
+def kernel_on(kernel: Kernel, bring: Callable[[Any], Any]) -> Kernel:
+    """Return a kernel with ``bring(array)`` for the arrays that it holds."""
+    found: Kernel = rebuilt(kernel, lambda array, _: bring(array))
+    return found
 
 
 class KernelChoice:
@@ -53,17 +60,19 @@ class KernelChoice:
     def _asked_kernel(self) -> Kernel:
         """Return the kernel that the parameters ask for, before fit."""
         return make_kernel(
-            self.kernel,
+            rebuilt(self.kernel, enter),
             gamma=self.gamma,
             degree=self.degree,
             coef0=self.coef0,
-            kernel_params=self.kernel_params,
+            kernel_params=rebuilt(self.kernel_params, enter),
         )
 
     def _fit_kernel(self, kernel: Kernel, X: Array) -> Kernel:
         """Settle the kernel by the training rows, and try a user's on some of them."""
         check_machine(kernel, X)
         self.__dict__.pop("fitted_kernel_", None)  # of an earlier fit
+        if is_device_array(X):
+            kernel = kernel_on(kernel, lambda array: to_machine(array, X))
         settled = kernel.fitted_to(X)
         if settled is not kernel:
             self.fitted_kernel_ = settled

@@ -1,17 +1,19 @@
 """``KernelLinearizer``: rows to virtual samples, so that linear methods work in feature space."""
 
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from kernelatoms.engine import machine
-from kernelatoms.estimators.devices.tensors import takes_tensors
-from kernelatoms.estimators.maps.kernel_choice import KernelChoice
-from kernelatoms.estimators.rollback import or_unchanged
+from kernelatoms.estimators.base import Bring, Estimator
+from kernelatoms.estimators.devices.border import at_once, by_rows, learn
+from kernelatoms.estimators.devices.conversion import enter, to_machine
+from kernelatoms.estimators.maps.kernel_choice import KernelChoice, kernel_on
 from kernelatoms.estimators.state_checks import check_features, require_count, require_floats
 from kernelatoms.estimators.unused_arguments import refuse_unused
 from kernelatoms.estimators.validation import (
@@ -39,7 +41,6 @@ from kernelatoms.features.linearize import (
     ridge_preimage,
 )
 from kernelatoms.features.memory import check_fits
-from kernelatoms.features.remembered import remember
 from kernelatoms.features.samplers import SAMPLERS
 from kernelatoms.similarity import Kernel
 from kernelatoms.similarity.contrast import Limits
@@ -57,9 +58,7 @@ _N_OVERSAMPLES, _N_PASSES = 20, 16
 _ALIKE = 256
 
 
-class KernelLinearizer(
-    KernelChoice, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
-):
+class KernelLinearizer(KernelChoice, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     """Map rows to virtual samples, whose inner products approximate a kernel.
 
     ``F = transform(X)`` has ``F @ F.T`` close to ``k(X, X)`` (equal, if every row is a landmark),
@@ -143,6 +142,8 @@ class KernelLinearizer(
     True
     """
 
+    _on_devices = True
+
     def __init__(
         self,
         kernel: Any = "rbf",
@@ -174,8 +175,6 @@ class KernelLinearizer(
         self.dtype = dtype
         self.random_state = random_state
 
-    @takes_tensors
-    @or_unchanged
     def fit(self, X: Any, y: Any = None) -> Self:
         """Choose landmarks among the rows of X and factor their kernel matrix.
 
@@ -191,6 +190,10 @@ class KernelLinearizer(
         -------
         self
         """
+        learn(self._fit, self, X)
+        return self
+
+    def _fit(self, X: Any) -> None:
         kernel = self._asked_kernel()
         solver = self._check_solver()
         if self.solver == "full":
@@ -203,10 +206,7 @@ class KernelLinearizer(
         if self._precomputed:
             check_training_kernel(X)
         self._make_map(X, self._fit_kernel(kernel, X), solver)
-        return self
 
-    @takes_tensors
-    @or_unchanged
     def renew(self, X: Any) -> Array:
         """Choose new landmarks among the rows of X, and return how coordinates change.
 
@@ -228,6 +228,10 @@ class KernelLinearizer(
             which are sums of rows: ``MOD.change_coordinates`` takes it. Exact for what both maps
             span; the identity where no landmark changes.
         """
+        change: Array = learn(self._renew, self, X, from_nothing=False)
+        return change
+
+    def _renew(self, X: Any) -> Array:
         check_is_fitted(self)
         if self._precomputed:
             raise ValueError(
@@ -240,15 +244,15 @@ class KernelLinearizer(
                 "first, say, or give set_params the new landmarks and call fit."
             )
         solver = self._check_solver()
-        old = self._made_of()[:3]
+        old = MapState(self._kernel(), self.landmarks_, self.dual_coef_)
         X = validate_training(self, X, reset=False)
         if self._check_dtype() == np.float64:
             X = X.astype(np.float64, copy=False)
         self._make_map(X, self._kernel(), solver)
         wide = self.landmarks_.astype(np.float64, copy=False)
         change = change_of_coordinates(
-            _virtual_samples(X, *old, None), self._map(X),
-            _virtual_samples(wide, *old, None), self.dual_coef_,
+            old.virtual_samples(X), self._fitted(X).virtual_samples(X),
+            old.virtual_samples(wide), self.dual_coef_,
         )  # fmt: skip
         return change.astype(self.dual_coef_.dtype)
 
@@ -289,8 +293,6 @@ class KernelLinearizer(
         """Coordinates of float32 kernel values that are nearly all the same are noise."""
         return Limits(alike=_ALIKE * float(np.finfo(X.dtype).eps))
 
-    @takes_tensors
-    @sparse_in_blocks
     def transform(self, X: Any) -> Array:
         """Return the virtual samples of X (eq. (24)), computed in blocks.
 
@@ -307,6 +309,9 @@ class KernelLinearizer(
         -------
         F : array of shape (n_samples, n_components_)
         """
+        return by_rows(self._transform, X, self, frames=True)
+
+    def _transform(self, X: Any) -> Array:
         check_is_fitted(self)
         return self._transformed(self._validate_new(X))
 
@@ -318,17 +323,17 @@ class KernelLinearizer(
             "Choose fewer components (n_components), or transform fewer rows at a time.",
             like=X,
         )
-        F = self._map(X)
+        state: MapState = self._fitted(X)
+        F = state.virtual_samples(X)
         rows = rows_with_missing(X)
         if len(rows):
             some = F[rows]
-            energy = self._kernel().diag(X[rows].astype(np.float64))  # squares of F fit
-            excess = shrink_to_energy(some, self.eigenvalues_, energy)
+            energy = state.kernel.diag(X[rows].astype(np.float64))  # squares of F fit
+            excess = shrink_to_energy(some, enter(self.eigenvalues_, "_"), energy)
             F[rows] = some
             warn_of_estimates(excess)
         return F
 
-    @takes_tensors
     def inverse_transform(self, F: Any) -> Array:
         """Return rows whose virtual samples are about F: exact pre-images seldom exist.
 
@@ -345,6 +350,9 @@ class KernelLinearizer(
         -------
         rows : array of shape (n_samples, n_features)
         """
+        return by_rows(self._inverse_transform, F, self, name="F")
+
+    def _inverse_transform(self, F: Any) -> Array:
         check_is_fitted(self)
         if self._precomputed:
             raise ValueError(
@@ -356,21 +364,19 @@ class KernelLinearizer(
             raise ValueError(
                 f"F must have n_components_ = {self.n_components_} columns, got {F.shape[1]}."
             )
-        # Models kept before there were such rows go back by their landmarks alone.
-        others = getattr(self, "preimage_rows_", self.landmarks_[:0])
-
-        return remember(self, _way_back, others, *self._made_of()).rows(F)
+        state: MapState = self._fitted(F)
+        return state.way_back.rows(F)
 
     @property
     def _n_features_out(self) -> int:
         return self.n_components_
 
-    def _map(self, X: Array) -> Array:
-        return _virtual_samples(X, *self._made_of())
-
-    def _made_of(self) -> tuple[Kernel, Array, Array, np.dtype[Any] | None]:
-        """Return what the map is made of: kernel, landmarks, coefficients, the type asked for."""
-        return self._kernel(), self.landmarks_, self.dual_coef_, self._check_dtype()
+    def _make_fitted(self, bring: Bring) -> "MapState":
+        rows = None if self._precomputed else bring(self.preimage_rows_)
+        return MapState(
+            kernel_on(self._kernel(), bring), bring(self.landmarks_), bring(self.dual_coef_),
+            self._check_dtype(), rows,
+        )  # fmt: skip
 
     def _validate_new(self, X: Any) -> Array:
         if self._precomputed:
@@ -408,8 +414,7 @@ class KernelLinearizer(
         require_floats(self, "eigenvalues_", (rank,), low=0)
         if not self._precomputed:
             require_floats(self, "preimage_coef_", (rank, n_features))
-            if "preimage_rows_" in vars(self):
-                require_floats(self, "preimage_rows_", (len(self.preimage_rows_), n_features))
+            require_floats(self, "preimage_rows_", (None, n_features))
 
     def _check_solver(self) -> Eigensolver:
         return Eigensolver(
@@ -417,11 +422,6 @@ class KernelLinearizer(
             check_count("n_oversamples", self.n_oversamples, low=0),
             check_count("n_passes", self.n_passes),
         )
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        # Models kept before these could be set.
-        added = {"n_oversamples": _N_OVERSAMPLES, "n_passes": _N_PASSES, "dtype": None}
-        super().__setstate__({**added, **state})
 
     def _choose_landmarks(self, X: Array, kernel: Kernel, rng: np.random.RandomState) -> Array:
         if not isinstance(self.sampling, str):
@@ -456,7 +456,7 @@ class KernelLinearizer(
 
     def _given_landmarks(self, X: Array) -> Array:
         if self._precomputed:
-            rows = np.asarray(self.sampling, like=X)
+            rows = np.asarray(enter(self.sampling, "_"), like=X)
             if rows.ndim != 1 or rows.dtype.kind not in "iu" or not len(rows):
                 raise ValueError(
                     "With kernel='precomputed', sampling must be a name or a list of row numbers."
@@ -471,6 +471,7 @@ class KernelLinearizer(
                 f"n_features), got {self.sampling!r}."
             )
         landmarks = check_any(self.sampling, dtype=X.dtype, order="C", input_name="sampling")
+        landmarks = to_machine(landmarks, X)
         if landmarks.shape[1] != X.shape[1]:
             raise ValueError(
                 f"sampling gives landmarks of {landmarks.shape[1]} features, but X has "
@@ -497,7 +498,6 @@ def _check_fits(X: Array, dtype: np.dtype[Any]) -> None:
         )
 
 
-@takes_tensors
 def nystrom_error(linearizer: KernelLinearizer, X: Any) -> float:
     """Return |K - F F'|_F / |K|_F on rows X: eq. (30) of the LKDL paper.
 
@@ -524,27 +524,66 @@ def nystrom_error(linearizer: KernelLinearizer, X: Any) -> float:
     """
     if not isinstance(linearizer, KernelLinearizer):
         raise TypeError(f"linearizer must be a fitted KernelLinearizer, got {linearizer!r}.")
+    return float(at_once(_nystrom_error, X, shared={"linearizer": linearizer}))
+
+
+def _nystrom_error(X: Any, linearizer: KernelLinearizer) -> float:
     check_is_fitted(linearizer)
     X = linearizer._validate_new(X)
     check_complete(X)
     if linearizer._precomputed and X.shape[0] != X.shape[1]:
         raise ValueError("With kernel='precomputed', X must be the square k(train, train).")
-    return nystroem_error(linearizer._kernel(), X, linearizer._map(X))
+    state: MapState = linearizer._fitted(X)
+    return nystroem_error(state.kernel, X, state.virtual_samples(X))
 
 
-def _virtual_samples(
-    X: Array, kernel: Kernel, landmarks: Array, coef: Array, asked: np.dtype[Any] | None
-) -> Array:
-    """Return k(X, landmarks) @ coef; computed in the type asked for, where coef has it."""
-    if asked is not None and asked == coef.dtype:
-        _check_fits(X, asked)
-        X = X.astype(asked, copy=False)
-    dtype = np.result_type(X.dtype, coef.dtype)
-    precomputed = landmarks.ndim == 1
-    landmarks = landmarks[:, None] if precomputed else landmarks.astype(dtype, copy=False)
-    F = Expansion(kernel, landmarks, coef.astype(dtype, copy=False)).project(X, asked)
-    _check_range(kernel, X, F, precomputed)
-    return F
+class MapState:
+    """The fitted state of a map of rows to virtual samples.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        What compares rows with landmarks.
+    landmarks : array of shape (n_landmarks, n_features), or row numbers
+        The landmarks.
+    coef : array of shape (n_landmarks, n_components)
+        Virtual samples are ``k(X, landmarks) @ coef``.
+    asked : dtype, optional
+        The type asked for: virtual samples are computed in it where ``coef`` has it.
+    preimage_rows : array of shape (n, n_features), optional
+        Training rows beside the landmarks, from which the way back is learned.
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        landmarks: Array,
+        coef: Array,
+        asked: np.dtype[Any] | None = None,
+        preimage_rows: Array | None = None,
+    ) -> None:
+        self.kernel, self.landmarks, self.coef, self.asked = kernel, landmarks, coef, asked
+        self.preimage_rows = preimage_rows
+
+    def virtual_samples(self, X: Array) -> Array:
+        """Return the virtual samples of checked rows."""
+        asked, coef, landmarks = self.asked, self.coef, self.landmarks
+        if asked is not None and asked == coef.dtype:
+            _check_fits(X, asked)
+            X = X.astype(asked, copy=False)
+        dtype = np.result_type(X.dtype, coef.dtype)
+        precomputed = landmarks.ndim == 1
+        landmarks = landmarks[:, None] if precomputed else landmarks.astype(dtype, copy=False)
+        F = Expansion(self.kernel, landmarks, coef.astype(dtype, copy=False)).project(X, asked)
+        _check_range(self.kernel, X, F, precomputed)
+        return F
+
+    @cached_property
+    def way_back(self) -> WayBack:
+        """The regression of landmarks, and some more training rows, on their virtual samples."""
+        assert self.preimage_rows is not None
+        rows = np.concatenate([self.landmarks[:MOST_ROWS], self.preimage_rows])
+        return learn_way_back(self.virtual_samples(rows), rows)
 
 
 def _check_range(kernel: Kernel, X: Array, F: Array, precomputed: bool) -> None:
@@ -565,11 +604,3 @@ def _check_range(kernel: Kernel, X: Array, F: Array, precomputed: bool) -> None:
                 f"The virtual samples underflow {F.dtype.name}: k(x, x) is too small; scale X "
                 "up, choose larger kernel parameters, or use float64."
             )
-
-
-def _way_back(
-    others: Array, kernel: Kernel, landmarks: Array, coef: Array, asked: np.dtype[Any] | None
-) -> WayBack:
-    """Return what brings virtual samples back, learned from landmarks and other training rows."""
-    rows = np.concatenate([landmarks[:MOST_ROWS], others])
-    return learn_way_back(_virtual_samples(rows, kernel, landmarks, coef, asked), rows)

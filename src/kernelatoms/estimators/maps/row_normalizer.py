@@ -4,11 +4,12 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import TransformerMixin
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from kernelatoms.engine import is_device_array
-from kernelatoms.estimators.devices.tensors import takes_tensors
+from kernelatoms.estimators.base import Estimator
+from kernelatoms.estimators.devices.border import by_rows, learn
 from kernelatoms.estimators.state_checks import check_features
 from kernelatoms.estimators.validation import FLOATS, check_real, validate_any
 from kernelatoms.similarity.missing import energy_from_parts, rows_with_missing
@@ -16,7 +17,7 @@ from kernelatoms.similarity.missing import energy_from_parts, rows_with_missing
 Array = NDArray[Any]
 
 
-class RowNormalizer(TransformerMixin, BaseEstimator):
+class RowNormalizer(TransformerMixin, Estimator):
     """Scale every row to norm 1; missing values (NaN) stay missing.
 
     What ``sklearn.preprocessing.Normalizer`` does, for rows that may miss values: their norm is
@@ -48,10 +49,11 @@ class RowNormalizer(TransformerMixin, BaseEstimator):
     [[0.33 0.67 0.   0.67]]
     """
 
+    _on_devices = True
+
     def __init__(self, offset: float | None = None) -> None:
         self.offset = offset
 
-    @takes_tensors
     def fit(self, X: Any, y: Any = None) -> Self:
         """Check parameter and rows; there is nothing to learn.
 
@@ -65,11 +67,13 @@ class RowNormalizer(TransformerMixin, BaseEstimator):
         -------
         self
         """
-        self._check_offset()
-        validate_any(self, X, dtype=FLOATS, ensure_all_finite="allow-nan")
+        learn(self._fit, self, X)
         return self
 
-    @takes_tensors
+    def _fit(self, X: Any) -> None:
+        self._check_offset()
+        validate_any(self, X, dtype=FLOATS, ensure_all_finite="allow-nan")
+
     def transform(self, X: Any) -> Array:
         """Return the rows, each over its norm.
 
@@ -82,6 +86,9 @@ class RowNormalizer(TransformerMixin, BaseEstimator):
         -------
         rows : array of shape (n_samples, n_features), or one column more with ``offset``
         """
+        return by_rows(self._transform, X, self, frames=True)
+
+    def _transform(self, X: Any) -> Array:
         check_is_fitted(self)
         offset = self._check_offset()
         X = validate_any(self, X, dtype=FLOATS, ensure_all_finite="allow-nan", reset=False)
