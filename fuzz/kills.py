@@ -124,7 +124,8 @@ COMMANDS = {
         ("decompress", "good.kac", "-o", "back.csv", "--force"), "back.csv", Path.read_bytes
     ),
     "reproduction": Command(
-        ("reproduction", "kdl/fig4a", "-o", "runs"), "runs/kdl/circles.jsonl", _records, goes_on=True
+        ("reproduction", "kdl/fig4a", "-o", "runs"), "runs/kdl/circles.jsonl", _records,
+        goes_on=True,
     ),
 }  # fmt: skip
 

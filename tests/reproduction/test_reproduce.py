@@ -1,13 +1,19 @@
 """Studies, their records, and the figures made of them; small stand-ins for the data sets."""
 
+import io
 import json
+import os
 import subprocess
+import sys
 import threading
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
+from rich.console import Console
 
+from kernelatoms.report import Table
 from reproduction import circumstances
 from reproduction.__main__ import main
 from reproduction.check import differences, repeat, to_repeat
@@ -19,6 +25,7 @@ from reproduction.lkdl.usps import measure_map
 from reproduction.page import circumstances_in_words, figure_table, paper_page
 from reproduction.store import append_record, key_of, read_records
 from reproduction.study import Extent, Size, Study
+from reproduction.terminal import print_table
 
 
 def test_records_are_kept_and_a_torn_line_is_dropped(tmp_path):
@@ -410,3 +417,66 @@ def test_list_and_mistakes(tmp_path, capsys, monkeypatch):
     assert main(["lkdl/fig1a", "--list"]) == 0
     assert "--set degree, n_rows" in capsys.readouterr().out
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_command_as_a_process(tmp_path):
+    """Mistakes end without a traceback, and what is not asked for is not imported."""
+    root = Path(__file__).parents[2]
+    path = os.pathsep.join([str(root), *sys.path])
+    command = [sys.executable, "-m", "reproduction"]
+    options = {"cwd": tmp_path, "env": {**os.environ, "PYTHONPATH": path}, "text": True}
+    done = subprocess.run([*command, "lkdl/fig9"], capture_output=True, **options)
+    assert done.returncode == 2
+    assert done.stderr.startswith("Error: there is no figure 'lkdl/fig9'")
+    assert "Traceback" not in done.stderr
+    code = (
+        "import sys; import reproduction.command;"
+        "print({'numpy', 'sklearn', 'numba', 'matplotlib'} & set(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, **options)
+    assert done.stdout.strip() == "set()"
+
+
+def test_help_has_examples(capsys):
+    assert main(["--help"]) == 0
+    printed = capsys.readouterr().out
+    assert "python -m reproduction --list" in printed
+    assert "--check" in printed
+
+
+def test_nothing_but_pages_is_replaced(tmp_path, capsys, data_home):
+    (tmp_path / "file").write_text("a file")
+    few = ["lkdl/fig2a", "--seeds", "1", "--data", str(data_home), "--set", "n_atoms=2"]
+    assert main([*few, "-o", str(tmp_path / "file")]) == 2
+    assert "no folder" in capsys.readouterr().err
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "lkdl.html").write_text("a,b\n")
+    assert main([*few, "-o", str(out)]) == 2
+    assert "holds no page; --force replaces it" in capsys.readouterr().err
+    assert (out / "lkdl.html").read_text() == "a,b\n"
+    assert [path.name for path in out.iterdir()] == ["lkdl.html"]  # nothing was run
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Study, "run", lambda *of: iter(()))
+        assert main([*few, "-o", str(out), "--force"]) == 0
+        assert main([*few, "-o", str(out)]) == 0
+    assert (out / "lkdl.html").read_text().startswith("<!DOCTYPE html>")
+
+
+def test_ctrl_c_ends_with_130(monkeypatch, capsys, tmp_path):
+    def interrupted(*of):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Study, "run", interrupted)
+    assert main(["kdl/fig4b", "-o", str(tmp_path)]) == 130
+    assert capsys.readouterr().err.endswith("\nStopped before it was done.\n")
+
+
+def test_wide_tables_are_printed_in_parts():
+    file = io.StringIO()
+    table = Table(["x", "first [b]", "second", "third"], [["1", "22", "333", "4" * 20]], "caption")
+    print_table(Console(file=file, width=30), table)
+    printed = file.getvalue()
+    assert max(map(len, printed.splitlines())) <= 30
+    assert printed.count("x") == 2
+    assert all(text in printed for text in ("first", "[b]", "333", "4" * 20, "caption"))
