@@ -1,6 +1,9 @@
 """CRCClassifier and SRCClassifier against the paper's algorithms, one signal at a time."""
 
+import gc
+import pickle
 import warnings
+import weakref
 
 import numpy as np
 import pytest
@@ -14,7 +17,9 @@ from sklearn.neighbors import KNeighborsClassifier
 from kernelatoms import CRCClassifier, SRCClassifier, load_model, save_model, sparse_encode
 from kernelatoms.coding import KPCAProjection, RobustDictionary
 from kernelatoms.coding.leave_one_out import MULTIPLES
-from kernelatoms.estimators.classifiers import collaborative
+from kernelatoms.coding.ridge import inverse_gram
+from kernelatoms.estimators.classifiers import collaborative, training_dictionary
+from kernelatoms.estimators.classifiers.training_dictionary import TrainingDictionary
 from kernelatoms.similarity import CentredKernel, DistanceKernel, make_kernel
 from oracles import representation as oracle
 
@@ -176,14 +181,37 @@ def test_unit_columns_need_columns():
         CRCClassifier("rbf", normalize_columns="yes").fit(X, y)
 
 
-def test_models_without_the_option_are_read():
+@pytest.mark.parametrize("options", [{}, {"n_neighbors": 5, "distance": "l1"}])
+def test_training_rows_are_prepared_once(options, monkeypatch):
     X, y, T = draw(1)
-    model = CRCClassifier("rbf").fit(X, y)
-    state = dict(model.__getstate__())
-    del state["normalize_columns"]
-    old = CRCClassifier.__new__(CRCClassifier)
-    old.__setstate__(state)
-    np.testing.assert_array_equal(old.residuals(T), model.residuals(T))
+    made = []
+    prepare = TrainingDictionary.__init__
+    monkeypatch.setattr(
+        TrainingDictionary, "__init__",
+        lambda self, *given, **more: [made.append(self), prepare(self, *given, **more)][1],
+    )  # fmt: skip
+    inverses = []
+    monkeypatch.setattr(
+        training_dictionary, "inverse_gram",
+        lambda gram, mu: [inverses.append(mu), inverse_gram(gram, mu)][1],
+    )  # fmt: skip
+    model = CRCClassifier("rbf", mu=0.1, **options).fit(X, y)
+    n_made = len(made)
+    expected = model.predict(T)
+    assert model._fitted().dictionary in made[:n_made]  # that of ``fit`` serves ``predict``
+    model.residuals(T), model.codes(T), model.predict_proba(T)
+    assert len(made) == n_made
+    assert len(inverses) == (0 if options else 1)
+    again = pickle.loads(pickle.dumps(model))
+    assert "_fitted_states" not in vars(again)
+    np.testing.assert_array_equal(again.predict(T), expected)
+    again.predict(T)
+    assert len(made) <= 2 * n_made  # once more
+    prepared = weakref.ref(model._fitted().dictionary)
+    made.clear()
+    model.mu_ = 0.2
+    gc.collect()
+    assert prepared() is None  # released with the state that a new attribute drops
 
 
 @given(

@@ -210,9 +210,9 @@ def test_rows_are_described_once(data, monkeypatch):
     distance = make_distance("correlation")
     kernel = channel_kernel([DistanceKernel(distance, "scale", 1)] * 2 + ["rbf"], 3)
     described = []
-    original = type(distance).describe
+    original = type(distance).featurize
     monkeypatch.setattr(
-        type(distance), "describe",
+        type(distance), "featurize",
         lambda self, rows: described.append(len(rows)) or original(self, rows),
     )  # fmt: skip
     model = CRCClassifier(kernel, mu=0.1).fit(X, y)
@@ -229,7 +229,7 @@ def test_model_files_ask_for_kernels_of_users_by_name(data, tmp_path):
     path = save_model(model, tmp_path / "m.skops")
     with pytest.raises(ValueError, match=r"similarity\.users\.Gauss"):
         load_model(path)
-    again, _ = load_model(path, trusted=["similarity.user_kernels.Gauss", "similarity.users.inner"])
+    again, _ = load_model(path, trusted=["similarity.users.Gauss", "similarity.users.inner"])
     np.testing.assert_array_equal(dense(again.transform(X)), dense(model.transform(X)))
 
 

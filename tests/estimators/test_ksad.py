@@ -513,18 +513,6 @@ class TestKSADClassifier:
         np.testing.assert_array_equal(again.predict(X), best.predict(X))
         np.testing.assert_array_equal(again.transform(X).toarray(), best.transform(X).toarray())
 
-    @pytest.mark.parametrize("learner", [KSAD, KSADClassifier])
-    def test_models_kept_before_there_were_these_parameters_answer(self, learner, rng):
-        X, y = blobs(rng)
-        model = learner(10, random_state=0).fit(X, y)
-        state = dict(model.__getstate__())
-        for name in ("solver", "scatter", "threshold_new"):
-            state.pop(name, None)
-        old = learner.__new__(learner)
-        old.__setstate__(state)
-        np.testing.assert_array_equal(old.transform(X).toarray(), model.transform(X).toarray())
-        assert clone(old).get_params() == model.get_params()
-
     def test_float32_is_near_float64(self, rng):
         X, y = blobs(rng)
         single = KSADClassifier(15, random_state=0).fit(X.astype(np.float32), y)

@@ -192,17 +192,6 @@ def test_one_warning_per_call_tells_of_all_rows(make, n_neighbors, monkeypatch):
         model.set_params(tol=1e-4).predict(T)
 
 
-def test_models_kept_before_there_was_a_tolerance_have_the_default():
-    X, y = draw(8)
-    model = CRCClassifier(residual_norm="l1", mu=0.5).fit(X, y)
-    state = dict(model.__getstate__())
-    del state["tol"]
-    old = CRCClassifier.__new__(CRCClassifier)
-    old.__setstate__(state)
-    assert old.tol == 1e-4
-    np.testing.assert_array_equal(old.predict(X), model.predict(X))
-
-
 @pytest.mark.parametrize("tol", [0, -1.0, "small", np.nan])
 def test_tolerances_that_are_none_are_refused(tol):
     X, y = draw(9)

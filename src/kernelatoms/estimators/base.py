@@ -42,6 +42,13 @@ class Estimator(BaseEstimator):
         """Return the fitted state, ``bring(self.attribute_)`` for the arrays that it is made of."""
         raise NotImplementedError
 
+    def _keep_fitted(self, state: Any, X: Any) -> None:
+        """Keep the fitted state that ``fit`` has made already, where the rows X are."""
+        place = place_of(X) or "cpu"
+        self.__dict__["_fitted_states"] = {place: state}
+        if place != "cpu":
+            note_use(self)
+
     def _leave_devices(self) -> None:
         """Keep the fitted state of the CPU alone."""
         states = vars(self).get("_fitted_states", {})

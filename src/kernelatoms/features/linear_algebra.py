@@ -60,8 +60,7 @@ def solve_positive(matrix: Array, right: Array) -> Array:
     By Cholesky, which is fast; where columns are nearly dependent by a way that finds the rank.
     """
     factor = cholesky(matrix)
-    # Diagonals squared are what is left of unit columns: below this, solutions lose their digits.
-    if factor is None or np.diagonal(factor).min() ** 2 < 1e-8:
+    if not _keeps_digits(factor):
         if is_device_array(matrix):
             return machine(matrix).least_squares(matrix, right)
         return scipy.linalg.lstsq(matrix, right, lapack_driver="gelsy")[0]
@@ -69,6 +68,29 @@ def solve_positive(matrix: Array, right: Array) -> Array:
         inner = solve_triangular(factor, right)
         return solve_triangular(factor, inner, transposed=True)
     return scipy.linalg.cho_solve((factor, True), right, check_finite=False)
+
+
+def solve_positive_all(matrices: list[Array], rights: list[Array]) -> list[Array]:
+    """Return what ``solve_positive`` does for many systems, small ones of a device together."""
+    if len(matrices) < 2 or not is_device_array(matrices[0]):
+        return [solve_positive(*system) for system in zip(matrices, rights, strict=True)]
+    engine = machine(matrices[0])
+    factors = engine.cholesky_all(matrices)
+    sound = [i for i, factor in enumerate(factors) if _keeps_digits(factor)]
+    some = [factors[i] for i in sound]
+    inner = engine.solve_triangular_all(some, [rights[i] for i in sound])
+    solved = engine.solve_triangular_all(some, inner, transposed=True)
+    found = dict(zip(sound, solved, strict=True))
+    return [
+        found[i] if i in found else engine.least_squares(matrix, right)
+        for i, (matrix, right) in enumerate(zip(matrices, rights, strict=True))
+    ]
+
+
+def _keeps_digits(factor: Array | None) -> bool:
+    """Whether solutions by the factor of a matrix of unit diagonal keep their digits."""
+    # Diagonals squared are what is left of unit columns.
+    return factor is not None and not np.diagonal(factor).min() ** 2 < 1e-8
 
 
 def root_of_inverse(matrix: Array, least_condition: float) -> Array | None:

@@ -41,28 +41,43 @@ class KSVDUpdate:
 
     def apply(self, rows: Array, codes: Codes, dictionary: Array) -> UpdateResult:
         """Improve a dictionary, all rows and their codes at hand."""
-        assert isinstance(codes, PaddedCodes)
-        if self.exact and is_device_array(rows):
+        return self.apply_all([(rows, codes, dictionary)])[0]
+
+    def apply_all(self, given: list[tuple[Array, Codes, Array]]) -> list[UpdateResult]:
+        """Improve many dictionaries, each with its rows and codes, in the same launches."""
+        engine = machine(given[0][0])
+        if self.exact and is_device_array(given[0][0]):
             raise ValueError(
                 "update='exact' works on the CPU alone, and X is on a device: bring it there by "
                 "kernelatoms.to_device(X, 'cpu'), or use update='approximate'."
             )
-        engine = machine(rows)
-        new, values = dictionary.copy(), codes.values.copy()
-        R = engine.residuals(rows, new, codes.indices, values)
-        # A sweep takes fourth powers of the signals: far from 1 they would be no numbers.
-        exponent = _far_from_one(values)
-        if exponent:
-            R, values = np.ldexp(R, -exponent), np.ldexp(values, -exponent)
+        swept, exponents = [], []
+        for rows, codes, dictionary in given:
+            assert isinstance(codes, PaddedCodes)
+            new, values = dictionary.copy(), codes.values.copy()
+            R = engine.residuals(rows, new, codes.indices, values)
+            # A sweep takes fourth powers of the signals: far from 1 they would be no numbers.
+            exponent = _far_from_one(values)
+            if exponent:
+                R, values = np.ldexp(R, -exponent), np.ldexp(values, -exponent)
+            swept.append((R, new, codes.indices, values))
+            exponents.append(exponent)
         if self.exact:
-            engine.sweep_atoms_exactly(R, new, codes.indices, values)
+            for one in swept:
+                engine.sweep_atoms_exactly(*one)
+        elif len(swept) == 1:
+            engine.sweep_atoms(*swept[0], N_ALTERNATIONS, N_SWEEPS)
         else:
-            engine.sweep_atoms(R, new, codes.indices, values, N_ALTERNATIONS, N_SWEEPS)
-        if exponent:
-            R, values = np.ldexp(R, exponent), np.ldexp(values, exponent)
-        error = engine.squared_norms(R)
-        codes = replace(codes, values=values, error=error)
-        return UpdateResult(new, codes, float(error.sum()))
+            engine.sweep_atoms_all(swept, N_ALTERNATIONS, N_SWEEPS)
+        results = []
+        for (_, codes, _), (R, new, _, values), exponent in zip(
+            given, swept, exponents, strict=True
+        ):
+            if exponent:
+                R, values = np.ldexp(R, exponent), np.ldexp(values, exponent)
+            codes = replace(codes, values=values, error=engine.squared_norms(R))
+            results.append(UpdateResult(new, codes, float(codes.error.sum())))
+        return results
 
     def new_atoms(self, rows: Array) -> Array:
         """Return rows at unit norm."""

@@ -9,7 +9,8 @@ the best one counts.
 See docs/decisions/032-fresh-codes.md.
 """
 
-from collections.abc import Callable, Generator, Sequence
+from collections import deque
+from collections.abc import Callable, Generator, Iterable
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -183,26 +184,38 @@ def learn(*args: Any, **options: Any) -> None:
     run(passes(*args, **options))
 
 
-def run_all(runs: Sequence[Run], like: Array) -> list[Any]:
+def run_all(runs: Iterable[Run], like: Array) -> list[Any]:
     """Let runs on the machine of an array learn; the results are those of one after another.
 
-    On the CPU each thread takes a run. A device is idle most of the time with one dictionary:
-    there the updates that all runs wait for are made together (``apply_all``).
+    On the CPU each thread takes a run. One dictionary leaves most of a device idle: there the
+    updates that several runs wait for are made together (``apply_all``).
     """
-    if not machine(like).UPDATES_TOGETHER:
-        return machine(like).each(run, runs)
-    returned: list[Any] = [None] * len(runs)
-    going = dict(enumerate(runs))
-    results: dict[int, Any] = dict.fromkeys(going)
-    while going:
-        requests = {}
-        for number, learning in list(going.items()):
-            try:
-                requests[number] = learning.send(results[number])
-            except StopIteration as end:
-                returned[number] = end.value
-                del going[number]
-        results = dict(zip(requests, _apply_all(list(requests.values())), strict=True))
+    engine, ahead = machine(like), deque(enumerate(runs))
+    if engine.UPDATES_TOGETHER == 1:
+        results: list[Any] = engine.each(run, [learning for _, learning in ahead])
+        return results
+    returned: list[Any] = [None] * len(ahead)
+    waiting: dict[int, tuple[Run, UpdateRequest]] = {}
+
+    def go_on(number: int, learning: Run, result: Any) -> None:
+        try:
+            waiting[number] = learning, learning.send(result)
+        except StopIteration as end:
+            waiting.pop(number, None)
+            returned[number] = end.value
+
+    try:
+        while ahead or waiting:
+            while ahead and len(waiting) < engine.UPDATES_TOGETHER:
+                if waiting and not engine.is_mostly_free(like):
+                    break
+                go_on(*ahead.popleft(), None)
+            made = _apply_all([request for _, request in waiting.values()])
+            for (number, (learning, _)), result in zip(list(waiting.items()), made, strict=True):
+                go_on(number, learning, result)
+    finally:
+        for learning, _ in waiting.values():
+            learning.close()
     return returned
 
 

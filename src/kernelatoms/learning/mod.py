@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from kernelatoms.coding.codes import Codes, PaddedCodes
 from kernelatoms.coding.pursuits import OMP, Lasso
 from kernelatoms.engine import machine
-from kernelatoms.features.linear_algebra import solve_positive
+from kernelatoms.features.linear_algebra import solve_positive_all
 from kernelatoms.learning.dead_atoms import unit_rows
 from kernelatoms.learning.loop import UpdateResult
 from kernelatoms.learning.moments import Moments
@@ -84,13 +84,16 @@ class LeastSquares(AdditiveUpdate):
 
     def apply(self, rows: Array, codes: Codes, dictionary: Array) -> UpdateResult:
         """Improve a dictionary, all rows and their codes at hand."""
-        assert isinstance(codes, PaddedCodes)
-        new, norms, sums = best_dictionary(self.accumulate(rows, codes), dictionary)
-        values = (codes.values * norms[codes.indices]).astype(codes.values.dtype)
-        # From the rows themselves: a small difference of large sums would be rounding.
-        R = machine(rows).residuals(rows, new, codes.indices, values)
-        codes = replace(codes, values=values, error=machine(rows).squared_norms(R))
-        return UpdateResult(new, codes, float(codes.error.sum()), sums)
+        return self.apply_all([(rows, codes, dictionary)])[0]
+
+    def apply_all(self, given: list[tuple[Array, Codes, Array]]) -> list[UpdateResult]:
+        """Improve many dictionaries, each with its rows and codes: small systems together."""
+        sums = [self.accumulate(rows, codes) for rows, codes, _ in given]
+        best = best_dictionaries(sums, [dictionary for *_, dictionary in given])
+        return [
+            _rescaled(rows, codes, *found)
+            for (rows, codes, _), found in zip(given, best, strict=True)
+        ]
 
     def take_batch(
         self, rows: Array, codes: Codes, dictionary: Array, past: Moments | None, decay: float
@@ -98,7 +101,7 @@ class LeastSquares(AdditiveUpdate):
         """Improve a dictionary by a batch and the sums of earlier ones."""
         sums = self.accumulate(rows, codes)
         sums = sums if past is None else past.scaled(decay) + sums
-        new, _, sums = best_dictionary(sums, dictionary)
+        new, _, sums = best_dictionaries([sums], [dictionary])[0]
         return UpdateResult(new, codes, sums.objective(new), sums)
 
 
@@ -139,21 +142,48 @@ class BlockDescent(AdditiveUpdate):
         return new
 
 
-def best_dictionary(moments: Moments, dictionary: Array) -> tuple[Array, Array, Moments]:
-    """Return the dictionary of least squares at unit norm, the norms it had, and rescaled sums.
+def _rescaled(rows: Array, codes: Codes, new: Array, norms: Array, sums: Moments) -> UpdateResult:
+    """Return new atoms with the codes that follow from the norms that the atoms had."""
+    assert isinstance(codes, PaddedCodes)
+    values = (codes.values * norms[codes.indices]).astype(codes.values.dtype)
+    # From the rows themselves: a small difference of large sums would be rounding.
+    R = machine(rows).residuals(rows, new, codes.indices, values)
+    codes = replace(codes, values=values, error=machine(rows).squared_norms(R))
+    return UpdateResult(new, codes, float(codes.error.sum()), sums)
+
+
+def best_dictionaries(
+    sums: list[Moments], dictionaries: list[Array]
+) -> list[tuple[Array, Array, Moments]]:
+    """Return dictionaries of least squares at unit norm, the norms they had, and rescaled sums.
 
     Atoms without users keep their place; so does the whole dictionary should rounding in a
     nearly singular W'W make the solution worse than what there is.
     """
-    used = np.diagonal(moments.gram) > 0
+    used = [np.diagonal(moments.gram) > 0 for moments in sums]
+    some = [i for i, atoms in enumerate(used) if atoms.any()]
+    # At unit diagonal an atom with small coefficients weighs as much as any other: the solver's
+    # rank decision is then about directions and not about sizes.
+    sizes = {i: np.sqrt(np.diagonal(sums[i].gram)[used[i]]) for i in some}
+    solutions = solve_positive_all(
+        [sums[i].gram[np.ix_(used[i], used[i])] / sizes[i] / sizes[i][:, None] for i in some],
+        [sums[i].cross[used[i]] / sizes[i][:, None] for i in some],
+    )
+    candidates = {
+        i: solution / sizes[i][:, None] for i, solution in zip(some, solutions, strict=True)
+    }
+    return [
+        _better(moments, dictionary, used[i], candidates.get(i))
+        for i, (moments, dictionary) in enumerate(zip(sums, dictionaries, strict=True))
+    ]
+
+
+def _better(
+    moments: Moments, dictionary: Array, used: NDArray[np.bool_], solution: Array | None
+) -> tuple[Array, Array, Moments]:
+    """Return the solution for the atoms in use where it is better, at unit norm."""
     D = dictionary.astype(np.float64)
-    if used.any():
-        # At unit diagonal an atom with small coefficients weighs as much as any other: the
-        # solver's rank decision is then about directions and not about sizes.
-        sizes = np.sqrt(np.diagonal(moments.gram)[used])
-        gram = moments.gram[np.ix_(used, used)] / sizes / sizes[:, None]
-        cross = moments.cross[used] / sizes[:, None]
-        solution = solve_positive(gram, cross) / sizes[:, None]
+    if solution is not None:
         candidate = D.copy()
         candidate[used] = np.where(solution.any(axis=1, keepdims=True), solution, D[used])
         if moments.objective(candidate) <= moments.objective(D):

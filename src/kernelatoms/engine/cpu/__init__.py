@@ -92,6 +92,7 @@ from kernelatoms.engine.cpu.scale import (
 from kernelatoms.engine.cpu.shapes import assignment_distances
 from kernelatoms.engine.cpu.tangents import tangent_distances
 from kernelatoms.engine.cpu.threads import (
+    UPDATES_TOGETHER,
     each,
     fair_share,
     in_short_parts,
@@ -101,6 +102,7 @@ from kernelatoms.engine.cpu.threads import (
 
 __all__ = [
     "EXACT_ROW",
+    "UPDATES_TOGETHER",
     "all_ordinary",
     "assignment_distances",
     "at_once",

@@ -33,6 +33,9 @@ from threadpoolctl import ThreadpoolController
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
+#: How many dictionaries are updated together: one. Threads take whole runs.
+UPDATES_TOGETHER = 1
+
 
 @dataclass
 class _Crew:

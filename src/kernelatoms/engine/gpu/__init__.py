@@ -7,8 +7,7 @@ return ``DeviceArray``s. Inside the files they are functions of tensors (``on_te
   numpy's are on tensors; ``dtypes``: types by both names; ``exact``: products of float32 that are.
 - ``crossing``: how users' tensors come in and go out; ``streaming``: rows of the host, in blocks.
 - ``csr``: sparse codes.
-- ``work``: blocks, and no threads; ``together``: tasks whose requests are met at once;
-  ``kernels``: whether Triton makes kernels here.
+- ``work``: blocks, and no threads; ``kernels``: whether Triton makes kernels here.
 - ``products``: Gram matrices and sums over rows; ``scale``: squared norms that fit;
   ``norm_kernels``: the same in Triton.
 - ``linalg``: factors and solutions that numpy has no names for.
@@ -47,8 +46,9 @@ from kernelatoms.engine.gpu.arrays import DeviceArray, call_user, on_tensors, to
 from kernelatoms.engine.gpu.crossing import cpu_as_device
 from kernelatoms.engine.gpu.csr import DeviceCSR, csr, stacked
 from kernelatoms.engine.gpu.products import prefers_no_gram
-from kernelatoms.engine.gpu.together import each
 from kernelatoms.engine.gpu.work import (
+    UPDATES_TOGETHER,
+    each,
     fair_share,
     for_blocks,
     for_local_blocks,
@@ -62,6 +62,7 @@ all_ordinary = on_tensors(scale.all_ordinary)
 checksum = on_tensors(_checksum.checksum)
 chi2_distances = on_tensors(pairs.chi2_distances)
 cholesky = on_tensors(linalg.cholesky)
+cholesky_all = on_tensors(linalg.cholesky_all)
 class_parts_local = on_tensors(local.class_parts_local)
 cross_products = on_tensors(products.cross_products)
 descend_atoms = on_tensors(atoms.descend_atoms)
@@ -71,6 +72,7 @@ gaussian_local = on_tensors(local.gaussian_local)
 gram_matrix = on_tensors(products.gram_matrix)
 in_order = on_tensors(nearest.in_order)
 in_safe_range = on_tensors(scale.in_safe_range)
+is_mostly_free = on_tensors(work.is_mostly_free)
 keep_smallest = on_tensors(nearest.keep_smallest)
 l1_distances = on_tensors(pairs.l1_distances)
 laid_out = on_tensors(products.laid_out)
@@ -91,16 +93,19 @@ root_of_inverse = on_tensors(linalg.root_of_inverse)
 rescale_if_needed = on_tensors(scale.rescale_if_needed)
 smallest = on_tensors(nearest.smallest)
 solve_triangular = on_tensors(linalg.solve_triangular)
+solve_triangular_all = on_tensors(linalg.solve_triangular_all)
 squared_norms = on_tensors(scale.squared_norms)
 subtract_class_parts = on_tensors(class_parts.subtract_class_parts)
 subtract_dense_class_parts = on_tensors(class_parts.subtract_dense_class_parts)
 sum_products = on_tensors(atoms.sum_products)
 sweep_atoms = on_tensors(ksvd.sweep_atoms)
+sweep_atoms_all = on_tensors(ksvd.sweep_atoms_all)
 times = on_tensors(products.times)
 rescale_rows = on_tensors(scale.rescale_rows)
 unit_rows = on_tensors(scale.unit_rows)
 
 __all__ = [
+    "UPDATES_TOGETHER",
     "DeviceArray",
     "DeviceCSR",
     "all_ordinary",
@@ -108,6 +113,7 @@ __all__ = [
     "checksum",
     "chi2_distances",
     "cholesky",
+    "cholesky_all",
     "class_parts_local",
     "cpu_as_device",
     "cross_products",
@@ -125,6 +131,7 @@ __all__ = [
     "in_order",
     "in_safe_range",
     "in_short_parts",
+    "is_mostly_free",
     "keep_smallest",
     "l1_distances",
     "laid_out",
@@ -149,12 +156,14 @@ __all__ = [
     "root_of_inverse",
     "smallest",
     "solve_triangular",
+    "solve_triangular_all",
     "squared_norms",
     "stacked",
     "subtract_class_parts",
     "subtract_dense_class_parts",
     "sum_products",
     "sweep_atoms",
+    "sweep_atoms_all",
     "times",
     "to_numpy",
     "unit_rows",

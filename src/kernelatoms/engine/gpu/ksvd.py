@@ -1,12 +1,14 @@
 """The K-SVD sweep over atoms, and residuals of padded codes; the method is in ``engine.cpu.ksvd``.
 
 Atoms go one after another. The signals of an atom are lists, sorted once. On a card all of it is
-one launch (``ksvd_kernels``), for all dictionaries that are learned at a time (``together``). In
+one launch (``ksvd_kernels``), for many dictionaries at a time (``sweep_atoms_all``). In
 plain torch an alternation is two products of the errors of an atom's signals with a vector; the
 host knows how long the lists are and looks at nothing else.
 """
 
 import os
+from collections import defaultdict
+from contextlib import nullcontext
 from itertools import accumulate
 from typing import Any
 
@@ -14,8 +16,7 @@ import torch
 
 from kernelatoms.engine.gpu.exact import matmul
 from kernelatoms.engine.gpu.kernels import compiles_for
-from kernelatoms.engine.gpu.together import MOST_TASKS, for_all
-from kernelatoms.engine.gpu.work import for_blocks
+from kernelatoms.engine.gpu.work import UPDATES_TOGETHER, for_blocks, in_halves
 
 
 def residuals(signals: Any, dictionary: Any, indices: Any, values: Any) -> Any:
@@ -49,23 +50,34 @@ def sweep_atoms(
     n_sweeps: int = 1,
 ) -> None:
     """Improve every atom and its coefficients in turn; all arrays but ``indices`` are updated."""
-    if not indices.numel():
-        return
-    given = (residual, dictionary, indices, values, n_alternations, n_sweeps)
-    if not compiles_for(residual.device):
-        _sweep_one_by_one(*given)
-        return
-    from kernelatoms.engine.gpu import ksvd_kernels as kernels
+    sweep_atoms_all([(residual, dictionary, indices, values)], n_alternations, n_sweeps)
 
-    if kernels.fits(len(residual), residual.shape[1], MOST_TASKS * indices.numel()):
-        widths = (residual.shape[1], indices.shape[1])
-        for_all(_sweep_all, (widths, residual.dtype, residual.device, *given[4:]), *given)
-    else:
-        _sweep_all([given])
+
+def sweep_atoms_all(
+    given: list[tuple[Any, Any, Any, Any]], n_alternations: int, n_sweeps: int = 1
+) -> None:
+    """Do the same for many dictionaries, each with (residual, dictionary, indices, values)."""
+    groups = defaultdict[Any, list[Any]](list)
+    for own in given:
+        residual, _, indices, _ = own
+        if not indices.numel():
+            continue
+        if not compiles_for(residual.device):
+            _sweep_one_by_one(*own, n_alternations, n_sweeps)
+            continue
+        from kernelatoms.engine.gpu import ksvd_kernels as kernels
+
+        fits = kernels.fits(len(residual), residual.shape[1], UPDATES_TOGETHER * indices.numel())
+        widths = (residual.shape[1], indices.shape[1], residual.dtype)
+        groups[widths if fits else id(residual)].append((*own, n_alternations, n_sweeps))
+    for some in groups.values():
+        device = some[0][0].device
+        with torch.cuda.device(device) if device.type == "cuda" else nullcontext():
+            in_halves(_sweep_all, some)
 
 
 def _sweep_all(asked: list[Any]) -> list[None]:
-    """Do the same for several dictionaries over signals of one width, or one, in Triton."""
+    """Do the same for dictionaries over signals of one width and type, or one, in Triton."""
     from kernelatoms.engine.gpu import ksvd_kernels as kernels
 
     *_, n_alternations, n_sweeps = asked[0]

@@ -1,11 +1,13 @@
 """Linear algebra that numpy has no name for, on matrices of the device."""
 
+from collections import defaultdict
+from collections.abc import Callable
 from typing import Any
 
 import torch
 
 from kernelatoms.engine.gpu.exact import matmul
-from kernelatoms.engine.gpu.together import for_all, stacked
+from kernelatoms.engine.gpu.work import in_halves
 
 # Columns of a pivoted factor that are brought up to date together.
 _BLOCK = 32
@@ -15,34 +17,56 @@ _SMALL = 2048
 
 def cholesky(matrix: Any) -> Any | None:
     """Return the lower factor of a symmetric matrix; None if it is not positive definite."""
-    return _of_small(_factors, matrix)
+    return cholesky_all([matrix])[0]
 
 
-def _factors(asked: list[Any]) -> list[Any | None]:
-    factors, failed = torch.linalg.cholesky_ex(stacked(matrix for (matrix,) in asked))
+def cholesky_all(matrices: list[Any]) -> list[Any | None]:
+    """Return the factors of many matrices, small ones of one size in one launch."""
+    return _in_groups(_factors, [(matrix,) for matrix in matrices])
+
+
+def _factors(problems: list[tuple[Any]]) -> list[Any | None]:
+    factors, failed = torch.linalg.cholesky_ex(_stacked([matrix for (matrix,) in problems]))
     return [None if bad else factor for factor, bad in zip(factors, failed.tolist(), strict=True)]
 
 
 def solve_triangular(factor: Any, right: Any, *, transposed: bool = False) -> Any:
     """Return L^-1 right, or L'^-1 right, for a lower triangular L."""
-    return _of_small(_solutions, factor, right, transposed)
+    return solve_triangular_all([factor], [right], transposed=transposed)[0]
 
 
-def _solutions(asked: list[Any]) -> list[Any]:
-    factors, rights, (transposed, *_) = zip(*asked, strict=True)
-    L, right = stacked(factors), stacked(rights)
-    return list(torch.linalg.solve_triangular(L.mT if transposed else L, right, upper=transposed))
+def solve_triangular_all(
+    factors: list[Any], rights: list[Any], *, transposed: bool = False
+) -> list[Any]:
+    """Return the solutions of many systems, small ones of one size in one launch."""
+
+    def solutions(problems: list[tuple[Any, Any]]) -> list[Any]:
+        L, right = (_stacked(list(parts)) for parts in zip(*problems, strict=True))
+        L = L.mT if transposed else L
+        return list(torch.linalg.solve_triangular(L, right, upper=transposed))
+
+    return _in_groups(solutions, list(zip(factors, rights, strict=True)))
 
 
-def _of_small(do_all: Any, matrix: Any, *others: Any) -> Any:
-    """Have something done for all tasks at once, where matrices are too small to fill a card."""
-    if len(matrix) > _SMALL:
-        return do_all([(matrix, *others)])[0]
-    alike = tuple(
-        (part.shape, part.dtype, part.device) if isinstance(part, torch.Tensor) else part
-        for part in (matrix, *others)
-    )
-    return for_all(do_all, alike, matrix, *others)
+def _in_groups(
+    solve_all: Callable[[list[Any]], list[Any]], problems: list[tuple[Any, ...]]
+) -> list[Any]:
+    """Return the solutions of problems; those of one size that leave a card idle go together."""
+    groups = defaultdict[Any, list[int]](list)
+    for place, tensors in enumerate(problems):
+        alike = tuple((part.shape, part.dtype) for part in tensors)
+        groups[alike if len(tensors[0]) <= _SMALL else place].append(place)
+    found: list[Any] = [None] * len(problems)
+    for places in groups.values():
+        solutions = in_halves(solve_all, [problems[place] for place in places])
+        for place, solution in zip(places, solutions, strict=True):
+            found[place] = solution
+    return found
+
+
+def _stacked(parts: list[Any]) -> Any:
+    """Return tensors of one shape as one, of an axis more; a single one without a copy."""
+    return torch.stack(parts) if len(parts) > 1 else parts[0][None]
 
 
 def least_squares(matrix: Any, right: Any) -> Any:

@@ -1,24 +1,29 @@
 """How work is cut up: large blocks, one after another.
 
 A card is busy with one large block; there are no threads to share it among, and BLAS has none to be
-held back. The names are those of ``engine.cpu``.
+held back. The names are those of ``engine.cpu``. Many small problems are solved in one launch where
+a function takes a list of them (``in_halves``).
 
 See docs/decisions/011-gpu-programs.md.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import torch
 
+Item = TypeVar("Item")
 Result = TypeVar("Result")
+
+#: How many dictionaries are updated together at most; see ``learning.loop.run_all``.
+UPDATES_TOGETHER = 64
 
 # Bytes of numbers worked on at once, and the fewest rows that keep a card busy.
 _AT_ONCE = 1 << 28
 _FEWEST_ROWS = 256
-# A share of a card's memory.
-_LITTLE = 1 / 32
+# Shares of a card's memory.
+_LITTLE, _MOSTLY = 1 / 32, 1 / 2
 
 
 def for_blocks(n_rows: int, width: int, itemsize: int, work: Callable[[int, int], None]) -> None:
@@ -86,6 +91,25 @@ def _half(tried: int, device: torch.device | None) -> int:
     return -(-tried // 2)
 
 
+def each(function: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
+    """Apply ``function`` to every item, one after another."""
+    return [function(item) for item in items]
+
+
+def in_halves(solve_all: Callable[[list[Any]], list[Any]], problems: list[Any]) -> list[Any]:
+    """Return the solutions of all problems, of one half after the other where memory is short.
+
+    What ``solve_all`` writes into must be written last.
+    """
+    try:
+        return solve_all(problems)
+    except torch.OutOfMemoryError:
+        if len(problems) == 1:
+            raise
+    half = len(problems) // 2
+    return in_halves(solve_all, problems[:half]) + in_halves(solve_all, problems[half:])
+
+
 def fair_share(n_rows: int, fewest: int = 512) -> int:
     """Return how many rows a block may have: all."""
     return max(n_rows, 1)
@@ -114,6 +138,17 @@ def is_little(n_bytes: int, device: torch.device) -> bool:
     do not fit are halved (``fitting_blocks``).
     """
     return n_bytes <= _LITTLE * torch.cuda.get_device_properties(device).total_memory
+
+
+def is_mostly_free(like: Any) -> bool:
+    """Whether half of the memory where a tensor lives is free; on the host it is."""
+    if not like.is_cuda:
+        return True
+    total = torch.cuda.get_device_properties(like.device).total_memory
+    # With so little in use the driver need not be asked, which takes long.
+    if torch.cuda.memory_reserved(like.device) < (1 - _MOSTLY) / 2 * total:
+        return True
+    return (free_bytes(like) or 0) >= _MOSTLY * total
 
 
 def free_bytes(like: Any) -> int | None:

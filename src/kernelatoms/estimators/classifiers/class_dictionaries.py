@@ -7,8 +7,9 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import ClassifierMixin, clone
 from sklearn.callback import CallbackSupportMixin, with_callbacks
+from sklearn.callback._callback_support import callback_management_context
 from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
@@ -18,17 +19,22 @@ from kernelatoms.coding.codes import Codes
 from kernelatoms.coding.decisions import shares_of
 from kernelatoms.coding.pursuits import code_over_nearest
 from kernelatoms.engine import machine
+from kernelatoms.estimators.base import Bring, Estimator
 from kernelatoms.estimators.classifiers.probabilities import (
     Probabilities,
     first_largest,
     probabilities,
 )
-from kernelatoms.estimators.devices.tensors import cpu_alone, takes_tensors
-from kernelatoms.estimators.inspection.explanation import Explanation, codes_of_best, explain_codes
+from kernelatoms.estimators.devices.border import by_rows, learn
+from kernelatoms.estimators.inspection.explanation import (
+    Explanation,
+    codes_of_best,
+    explain_codes,
+    explain_on_cpu,
+)
 from kernelatoms.estimators.learners.base import DictionaryLearner
 from kernelatoms.estimators.learners.linear import KSVD, MOD, LinearLearner
 from kernelatoms.estimators.maps.kernel_choice import KernelChoice, kernel_looked_at
-from kernelatoms.estimators.rollback import or_unchanged
 from kernelatoms.estimators.state_checks import (
     check_features,
     check_labels,
@@ -46,6 +52,7 @@ from kernelatoms.estimators.validation import (
     validate_new,
 )
 from kernelatoms.features.linearize import check_training_kernel
+from kernelatoms.learning.loop import Run, run_all
 from kernelatoms.similarity.base import check_flag
 from kernelatoms.similarity.factory import is_precomputed
 from kernelatoms.similarity.missing import rows_with_missing
@@ -62,9 +69,7 @@ def _learns_from_batches(classifier: Any) -> bool:
     )
 
 
-class ClassDictionaryClassifier(
-    Probabilities, ClassifierMixin, CallbackSupportMixin, BaseEstimator
-):
+class ClassDictionaryClassifier(Probabilities, ClassifierMixin, CallbackSupportMixin, Estimator):
     """Learn one dictionary a class; a signal belongs where its code leaves the smallest residual.
 
     Eq. (14) of Nguyen et al. (2012), eq. (25) of the LKDL paper: r_c = |x - D_c w_c|^2 for every
@@ -97,9 +102,6 @@ class ClassDictionaryClassifier(
         The fitted learners, in the order of the classes.
     members_ : list of arrays
         With ``kernel="precomputed"``: the training rows of every class.
-    relative_scores_ : bool
-        Whether the score of two classes is relative to the sum of their residuals: not with a
-        precomputed kernel, and not in models of version 0.1, whose scores stay as they were.
     mean_energy_ : float
         With ``kernel="precomputed"``: the mean k(x, x) of the training rows.
     inverse_temperature_, label_smoothing_ : float
@@ -130,6 +132,10 @@ class ClassDictionaryClassifier(
     True
     """
 
+    @property
+    def _on_devices(self) -> bool:  # type: ignore[override]
+        return self.dictionary is None or getattr(self.dictionary, "_on_devices", False)
+
     def __init__(
         self,
         dictionary: Any = None,
@@ -145,9 +151,7 @@ class ClassDictionaryClassifier(
         self.calibrate = calibrate
         self.random_state = random_state
 
-    @takes_tensors
     @with_callbacks
-    @or_unchanged
     def fit(self, X: Any, y: Any) -> Self:
         """Learn a dictionary for every class.
 
@@ -163,6 +167,11 @@ class ClassDictionaryClassifier(
         -------
         self
         """
+        warm = getattr(self.dictionary, "warm_start", False)
+        learn(self._fit, self, X, y=y, from_nothing=not warm)
+        return self
+
+    def _fit(self, X: Any, y: Any) -> None:
         self._check_coding()
         last = self._learned()
         X, self.classes_, labels = validate_labelled(self, X, y)
@@ -180,26 +189,22 @@ class ClassDictionaryClassifier(
         context = self._init_callback_context(max_subtasks=n_classes, sequential_subtasks=False)
         context.call_on_fit_task_begin(estimator=self, X=X, y=y)
 
-        def learn_class(c: int) -> Any:
+        def learn_class(c: int) -> Run:
             task = context.subcontext(task_name=f"class {self.classes_[c]}", task_id=c)
-            rows = X[members[c]]
+            rows, learner = X[members[c]], learners[c]
             if self._precomputed:
                 rows = rows[:, members[c]]
             task.call_on_fit_task_begin(estimator=self, X=rows)
-            with task.propagate_callback_context(learners[c]), kernel_looked_at():
-                learners[c].fit(rows)
+            with task.propagate_callback_context(learner), callback_management_context(learner):
+                yield from _with_kernel_looked_at(learner._learning(rows))
             task.call_on_fit_task_end(estimator=self, X=rows)
-            return learners[c]
+            return learner
 
-        self.dictionaries_ = machine(X).each(learn_class, range(n_classes))
-        self.relative_scores_ = not self._precomputed
+        self.dictionaries_ = run_all([learn_class(c) for c in range(n_classes)], like=X)
         self._calibrate(X, labels)
         context.call_on_fit_task_end(estimator=self, X=X, y=y)
-        return self
 
     @available_if(_learns_from_batches)
-    @takes_tensors
-    @or_unchanged
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
         """Take in a batch: every class's dictionary learns from its rows.
 
@@ -219,6 +224,10 @@ class ClassDictionaryClassifier(
         -------
         self
         """
+        learn(self._partial_fit, self, X, y=y, from_nothing=False)
+        return self
+
+    def _partial_fit(self, X: Any, y: Any) -> None:
         self._check_coding()
         if self.calibrate:
             raise ValueError(
@@ -247,12 +256,8 @@ class ClassDictionaryClassifier(
         machine(X).each(learn_class, range(len(present)))
         self.classes_ = present if first else np.union1d(self.classes_, present)
         self.dictionaries_ = [learners[label] for label in self.classes_.tolist()]
-        self.relative_scores_ = True
-        return self
 
     @available_if(_learns_from_batches)
-    @takes_tensors
-    @or_unchanged
     def change_coordinates(self, change: Any) -> Self:
         """Bring all dictionaries to other coordinates: see ``MOD.change_coordinates``.
 
@@ -266,16 +271,17 @@ class ClassDictionaryClassifier(
         -------
         self
         """
+        learn(self._change_coordinates, self, change, name="change", from_nothing=False)
+        return self
+
+    def _change_coordinates(self, change: Any) -> None:
         check_is_fitted(self)
         self._check_goes_on(self._learned(), self.classes_)
         learners = [_copied(learner) for learner in self.dictionaries_]
         self.dictionaries_ = [learner.change_coordinates(change) for learner in learners]
         self.n_features_in_ = self.dictionaries_[0].n_features_in_
         self.__dict__.pop("feature_names_in_", None)
-        return self
 
-    @takes_tensors
-    @sparse_in_blocks
     def decision_function(self, X: Any) -> Array:
         """Return how much each class fits: its squared residual, negative.
 
@@ -292,17 +298,18 @@ class ClassDictionaryClassifier(
             (r_1 + r_2); r_1 - r_2 with a precomputed kernel. Residuals that are estimates may be
             below 0.
         """
+        return by_rows(self._decision_function, X, self)
+
+    def _decision_function(self, X: Any) -> Array:
         X = self._validated(X)
         if len(self.classes_) != 2:
             return -self._residuals(X)
-        if not getattr(self, "relative_scores_", False):
+        if self._precomputed:
             residuals = self._residuals(X)
             return residuals[:, 0] - residuals[:, 1]
         shares = first_largest(*self._shares_of_classes(X))
         return shares[:, 1] - shares[:, 0]
 
-    @takes_tensors
-    @sparse_in_blocks
     def predict(self, X: Any) -> Array:
         """Return the class of the smallest residual for every row.
 
@@ -316,11 +323,11 @@ class ClassDictionaryClassifier(
         -------
         labels : array of shape (n_samples,)
         """
-        nearest = self._residuals(self._validated(X)).argmin(axis=1)
-        return self._labels(nearest)
+        return by_rows(self._predict, X, self)
 
-    @cpu_alone
-    @sparse_in_blocks
+    def _predict(self, X: Any) -> Array:
+        return self._labels(self._residuals(self._validated(X)).argmin(axis=1))
+
     def explain(self, X: Any) -> list[Explanation]:
         """Say for every row why it is given its class: the atoms used, what each class leaves.
 
@@ -337,11 +344,14 @@ class ClassDictionaryClassifier(
         list of Explanation
             One a row; scores are residuals, negative.
         """
+        return explain_on_cpu(self, X)
+
+    def _explain(self, X: Any) -> list[Explanation]:
         X = self._validated(X)
         codes, residual, residuals = self._code_to_decide(X)
         energies = self._known_energies(X)
         return explain_codes(
-            codes, self._owners(), self.classes_, 0.0 - residuals, residuals=residuals,
+            codes, self._owners(), self._class_labels, 0.0 - residuals, residuals=residuals,
             residual=None if energies is None else residual, energies=energies,
         )  # fmt: skip
 
@@ -389,11 +399,9 @@ class ClassDictionaryClassifier(
         best = left.argmin(axis=1)
         if energies is not None:
             return shares_of(left, energies, X.dtype), best
-        # These residuals lack k(x, x), which differences of them do not need. Models of version
-        # 0.1 do not know a mean: of a signal half of which is explained, this is its energy.
-        mean = getattr(self, "mean_energy_", None)
-        scale = 2 * np.abs(left).max(axis=1, keepdims=True) if mean is None else float(mean)
-        return probabilities(-left / np.maximum(scale, np.finfo(np.float64).tiny), 1.0, 0.0), best
+        # These residuals lack k(x, x), which differences of them do not need.
+        scale = max(float(self.mean_energy_), np.finfo(np.float64).tiny)
+        return probabilities(-left / scale, 1.0, 0.0), best
 
     def _residuals(self, X: Array) -> Array:
         """Return what each class leaves of checked rows: (n, n_classes)."""
@@ -406,9 +414,13 @@ class ClassDictionaryClassifier(
 
     def _codes_apart(self, X: Array) -> Iterator[Codes]:
         """Code rows over every class's dictionary by itself."""
+        members = self._fitted(X) if self._precomputed else None
         for c, learner in enumerate(self.dictionaries_):
-            rows = X[:, self.members_[c]] if self._precomputed else X
-            yield learner._encode(rows, self.n_neighbors)
+            yield learner._encode(X if members is None else X[:, members[c]], self.n_neighbors)
+
+    def _make_fitted(self, bring: Bring) -> list[NDArray[np.intp]]:
+        """Return the training rows of every class, of a precomputed kernel."""
+        return [bring(rows) for rows in self.members_]
 
     def _code_jointly(self, X: Array) -> tuple[Codes, Array]:
         """Code over all classes' atoms together; return codes and what each class's part leaves."""
@@ -462,15 +474,12 @@ class ClassDictionaryClassifier(
                 f"ClassDictionaryClassifier.dictionaries_ must be a list of {n_classes} learners "
                 "of one type, one a class."
             )
-        if "relative_scores_" in vars(self):
-            check_flag("relative_scores_", self.relative_scores_)
         asked = getattr(self.dictionary, "n_nonzero_coefs", None)
         if asked is not None:
             check_count("n_nonzero_coefs", asked)
         widths = [n_features] * n_classes
         if self._precomputed:
-            if "mean_energy_" in vars(self):  # in no model of version 0.1
-                require_number(self, "mean_energy_")
+            require_number(self, "mean_energy_")
             members = require_lists_of_rows(self, "members_", n_features, n_classes)
             widths = [len(rows) for rows in members]
         for learner, width in zip(learners, widths, strict=True):
@@ -573,11 +582,6 @@ class ClassDictionaryClassifier(
             return {}
         return dict(zip(self.classes_.tolist(), self.dictionaries_, strict=True))
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        # Models kept before there were schemes, neighbours, or calibrated probabilities.
-        added = {"scheme": "distributive", "n_neighbors": None, "calibrate": False}
-        super().__setstate__({**added, **state})
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         # Residuals are blind to the distance from the origin, which is all that tells the
@@ -590,6 +594,18 @@ class ClassDictionaryClassifier(
         if isinstance(learner, DictionaryLearner) and self.n_neighbors is None:
             tags.input_tags.allow_nan = get_tags(learner).input_tags.allow_nan
         return tags
+
+
+def _with_kernel_looked_at(learning: Run) -> Run:
+    """Continue a run; all classes share the kernel, at which ``fit`` has looked already."""
+    result: Any = None
+    while True:
+        with kernel_looked_at():  # not across a yield: runs take turns
+            try:
+                request = learning.send(result)
+            except StopIteration:
+                return
+        result = yield request
 
 
 def _copied(learner: Any) -> Any:

@@ -142,7 +142,8 @@ class CRCClassifier(RepresentationClassifier):
     Notes
     -----
     ``predict_proba`` without ``calibrate`` are the shares of ``decision_function``; with it, their
-    powers ``r_c^(-2 inverse_temperature_)`` over the sum of all, drawn towards equal ones by ``label_smoothing_``.
+    powers ``r_c^(-2 inverse_temperature_)`` over the sum of all, drawn towards equal ones by
+    ``label_smoothing_``.
 
     A model file holds the training rows once, n_rows x n_features numbers, and Psi where there is
     one, n_rows x n_components: what is computed of them is computed anew. Global codes need the
@@ -347,10 +348,6 @@ class CRCClassifier(RepresentationClassifier):
         if not require_number(self, "mu_") > 0:
             raise ValueError(f"CRCClassifier.mu_ must be above 0, got {self.mu_}.")
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        # Models kept before columns could be scaled.
-        super().__setstate__({"normalize_columns": False, **state})
-
 
 class SRCClassifier(RepresentationClassifier):
     """Sparse representation: an l1 or greedy code over all training rows, judged class by class.
@@ -447,7 +444,8 @@ class SRCClassifier(RepresentationClassifier):
     Notes
     -----
     ``predict_proba`` without ``calibrate`` are the shares of ``decision_function``; with it, their
-    powers ``r_c^(-2 inverse_temperature_)`` over the sum of all, drawn towards equal ones by ``label_smoothing_``.
+    powers ``r_c^(-2 inverse_temperature_)`` over the sum of all, drawn towards equal ones by
+    ``label_smoothing_``.
 
     A model file holds the training rows once; see ``CRCClassifier``.
 
@@ -559,7 +557,7 @@ class SRCClassifier(RepresentationClassifier):
             codes = lasso(problem, self._weight())
         else:
             codes = omp(problem, self.n_nonzero_coefs_)
-        parts = parts_of_sparse_codes(problem, codes, self.labels_, len(self.classes_))
+        parts = parts_of_sparse_codes(problem, codes, dictionary.labels, len(self.classes_))
         return Represented(parts, codes.to_csr())
 
     def _over_own(self, local: LocalProblems) -> Array:

@@ -16,10 +16,9 @@ from kernelatoms.coding.decisions import shares_of
 from kernelatoms.coding.pursuits import Lasso, Pursuit
 from kernelatoms.engine import machine
 from kernelatoms.estimators.classifiers.supervised import SupervisedDictionary
-from kernelatoms.estimators.devices.tensors import cpu_alone
+from kernelatoms.estimators.devices.border import learn
 from kernelatoms.estimators.inspection.explanation import Explanation, codes_of_best, explain_codes
 from kernelatoms.estimators.learners.watching import PassReporter
-from kernelatoms.estimators.rollback import or_unchanged
 from kernelatoms.estimators.state_checks import require_floats, require_number
 from kernelatoms.estimators.validation import (
     check_choice,
@@ -160,9 +159,7 @@ class FDDLClassifier(SupervisedDictionary):
         self.calibrate = calibrate
         self.random_state = random_state
 
-    @cpu_alone
     @with_callbacks
-    @or_unchanged
     def fit(self, X: Any, y: Any) -> Self:
         """Learn atoms from labelled rows.
 
@@ -177,6 +174,10 @@ class FDDLClassifier(SupervisedDictionary):
         -------
         self
         """
+        learn(self._fit, self, X, y=y)
+        return self
+
+    def _fit(self, X: Any, y: Any) -> None:
         self._check_parameters()
         X, self.classes_, labels = validate_labelled(self, X, y)
         self._check_calibration(np.bincount(labels))
@@ -202,19 +203,19 @@ class FDDLClassifier(SupervisedDictionary):
                 "n_iter_": len(state.objective),
             }
 
-        watch = PassReporter(self, X, int(self.max_iter), attributes)
+        reporter = PassReporter(self, X, int(self.max_iter), attributes)
         start = _class_centres(data, counts, check_random_state(self.random_state))
         if self.init_max_iter:
             start = class_atoms(
                 data, start, weights.l1, max_iter=int(self.init_max_iter), tol=float(self.tol)
             )
         state = learn_fisher(
-            data, start, weights, max_iter=int(self.max_iter), tol=float(self.tol), observer=watch
-        )
-        self.__dict__.update(attributes(state))
+            data, start, weights, max_iter=int(self.max_iter), tol=float(self.tol),
+            observer=reporter,
+        )  # fmt: skip
+        self._set(**attributes(state))
         self._calibrate(X, labels)
-        watch.end()
-        return self
+        reporter.end()
 
     def _evidence(self, X: Array) -> tuple[Array, NDArray[np.intp]]:
         shares = self._scores(X)

@@ -2,6 +2,7 @@
 
 import warnings
 from dataclasses import replace
+from functools import cached_property
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -17,15 +18,15 @@ from kernelatoms.coding.problem import CodingProblem, GivenProblem, LinearProble
 from kernelatoms.coding.pursuits import Pursuit, Threshold
 from kernelatoms.coding.threshold import soft_threshold
 from kernelatoms.engine import machine
+from kernelatoms.estimators.base import Bring
 from kernelatoms.estimators.classifiers.search_seed import SeededSearch
 from kernelatoms.estimators.classifiers.supervised import SupervisedDictionary
-from kernelatoms.estimators.devices.tensors import cpu_alone
+from kernelatoms.estimators.devices.border import by_rows, learn
 from kernelatoms.estimators.inspection.explanation import Explanation, explain_codes
 from kernelatoms.estimators.learners.ksad import root_mean_energy
 from kernelatoms.estimators.learners.watching import PassReporter
 from kernelatoms.estimators.maps.linearizer import SOLVERS, KernelLinearizer
 from kernelatoms.estimators.maps.low_rank_map import LowRankMap
-from kernelatoms.estimators.rollback import or_unchanged
 from kernelatoms.estimators.state_checks import (
     held,
     require_count,
@@ -45,7 +46,6 @@ from kernelatoms.estimators.validation import (
 from kernelatoms.features.expansion import Expansion
 from kernelatoms.features.gram_check import OVERFLOW
 from kernelatoms.features.memory import check_fits
-from kernelatoms.features.remembered import remember
 from kernelatoms.learning.ksad import (
     KSADState,
     Weights,
@@ -294,9 +294,7 @@ class KSADClassifier(SeededSearch, LowRankMap, SupervisedDictionary):
             del how["scatter"]  # which belongs to the term that is left out
         return cls(n_atoms, **how)
 
-    @cpu_alone
     @with_callbacks
-    @or_unchanged
     def fit(self, X: Any, y: Any) -> Self:
         """Learn the map, the metric, atoms and codes.
 
@@ -311,6 +309,10 @@ class KSADClassifier(SeededSearch, LowRankMap, SupervisedDictionary):
         -------
         self
         """
+        learn(self._fit, self, X, y=y)
+        return self
+
+    def _fit(self, X: Any, y: Any) -> None:
         self._check_parameters()
         if not (self.within_class_metric or self.fisher_weight):
             needs = "belongs to within_class_metric=True and to fisher_weight above 0"
@@ -337,20 +339,18 @@ class KSADClassifier(SeededSearch, LowRankMap, SupervisedDictionary):
         start = orthonormal_start(F, rank, rng)
         weights = self._weights(F, labels, start)
         map_ = _Map(linearizer, metric, order, labels, weights)
-        watch = PassReporter(self, X, int(self.max_iter), map_.attributes)
+        reporter = PassReporter(self, X, int(self.max_iter), map_.attributes)
         state = learn_ksad(
             F, labels, start, weights, max_iter=int(self.max_iter), tol=float(self.tol),
-            scatter=self.scatter, observer=watch,
+            scatter=self.scatter, observer=reporter,
         )  # fmt: skip
-        self.__dict__.update(map_.attributes(state))
+        self._set(**map_.attributes(state))
         self._calibrate(X, given)
-        watch.end()
-        return self
+        reporter.end()
 
     def _shares_of_scores(self, scores: Array) -> Array:
         return scores / scores.sum(axis=1, keepdims=True)
 
-    @cpu_alone
     def kneighbors(self, X: Any) -> NDArray[np.int32]:
         """Return the training rows whose codes are nearest, the nearest first.
 
@@ -364,6 +364,9 @@ class KSADClassifier(SeededSearch, LowRankMap, SupervisedDictionary):
         rows : array of shape (n_samples, n_neighbors_)
             Numbers of training rows, from 0.
         """
+        return by_rows(self._kneighbors, X, self)
+
+    def _kneighbors(self, X: Any) -> NDArray[np.int32]:
         return self._nearest(self._encode(self._validated(X)))
 
     def _in_metric(
@@ -447,13 +450,12 @@ class KSADClassifier(SeededSearch, LowRankMap, SupervisedDictionary):
     def _nearest(self, codes: Codes) -> NDArray[np.int32]:
         """Return the training codes nearest to these, the nearest first."""
         new = codes.to_dense().astype(self.codes_.dtype, copy=False)
-        if self.search == "approximate":
-            index = remember(self, _index_of, self.codes_, self.distance, self._search_seed())
-            return index.nearest(new, self.n_neighbors_)
-        known = self.codes_
-        if self.distance == "correlation":
-            new, known = machine(new).unit_rows(new), remember(self, _unit_codes, known)
-        return nearest_in_space(LinearProblem(new, known, complete=True), self.n_neighbors_)
+        nearest: NDArray[np.int32] = self._fitted().nearest(new, self.n_neighbors_)
+        return nearest
+
+    def _make_fitted(self, bring: Bring) -> "_TrainingCodes":
+        seed = self._search_seed() if self.search == "approximate" else None
+        return _TrainingCodes(bring(self.codes_), self.distance, seed)
 
     def _explained(self, X: Array) -> list[Explanation]:
         problem = self._problem(X)
@@ -506,11 +508,6 @@ class KSADClassifier(SeededSearch, LowRankMap, SupervisedDictionary):
         if not require_number(self, "l1_weight_") >= 0:
             raise ValueError("KSADClassifier.l1_weight_ must be at least 0.")
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        # Models kept before these could be set.
-        added = {"solver": "auto", "scatter": "full", "threshold_new": True}
-        super().__setstate__({**added, **state})
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = self._precomputed
@@ -518,12 +515,29 @@ class KSADClassifier(SeededSearch, LowRankMap, SupervisedDictionary):
         return tags
 
 
-def _index_of(codes: Array, distance: str, seed: int) -> ApproximateNeighbors:
-    return ApproximateNeighbors(codes, distance, random_state=seed)
+class _TrainingCodes:
+    """The fitted state: training codes, ready to be compared with new ones."""
 
+    def __init__(self, codes: Array, distance: str, seed: int | None) -> None:
+        self._codes, self._distance, self._seed = codes, distance, seed
 
-def _unit_codes(codes: Array) -> Array:
-    return machine(codes).unit_rows(codes)
+    def nearest(self, new: Array, k: int) -> NDArray[np.int32]:
+        """Return the k training codes nearest to each new one, the nearest first."""
+        if self._seed is not None:
+            return self._index.nearest(new, k)
+        if self._distance == "correlation":
+            new = machine(new).unit_rows(new)
+        return nearest_in_space(LinearProblem(new, self._compared, complete=True), k)
+
+    @cached_property
+    def _index(self) -> ApproximateNeighbors:
+        return ApproximateNeighbors(self._codes, self._distance, random_state=self._seed)
+
+    @cached_property
+    def _compared(self) -> Array:
+        if self._distance == "correlation":
+            return machine(self._codes).unit_rows(self._codes)
+        return self._codes
 
 
 class _Map(NamedTuple):

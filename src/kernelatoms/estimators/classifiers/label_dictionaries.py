@@ -13,11 +13,10 @@ from kernelatoms.coding.decisions import nearest_probabilities
 from kernelatoms.coding.problem import LinearProblem
 from kernelatoms.engine import machine
 from kernelatoms.estimators.classifiers.supervised import SupervisedDictionary
-from kernelatoms.estimators.devices.tensors import cpu_alone
+from kernelatoms.estimators.devices.border import learn
 from kernelatoms.estimators.learners.base import GreedyParameters, pass_attributes
 from kernelatoms.estimators.learners.watching import PassReporter
 from kernelatoms.estimators.naming import unnamed
-from kernelatoms.estimators.rollback import or_unchanged
 from kernelatoms.estimators.state_checks import require_floats
 from kernelatoms.estimators.unused_arguments import refuse_unused
 from kernelatoms.estimators.validation import (
@@ -36,7 +35,7 @@ from kernelatoms.learning.labels import (
     split_joint_atoms,
     with_labels,
 )
-from kernelatoms.learning.loop import learn
+from kernelatoms.learning.loop import passes, run
 from kernelatoms.learning.state import LearnerState
 
 Array = NDArray[Any]
@@ -63,17 +62,11 @@ class LabelDictionary(GreedyParameters, SupervisedDictionary):
         """Return what the marks of every class weigh, where signals have unit energy."""
         raise NotImplementedError
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        # Models kept before classes could be weighted.
-        super().__setstate__({"class_weight": None, **state})
-
     def _map_decides(self, weights: Array) -> bool:
         """Tell whether the map that was learned with the atoms decides."""
         raise NotImplementedError
 
-    @cpu_alone
     @with_callbacks
-    @or_unchanged
     def fit(self, X: Any, y: Any) -> Self:
         """Learn atoms and decision from labelled rows.
 
@@ -88,6 +81,10 @@ class LabelDictionary(GreedyParameters, SupervisedDictionary):
         -------
         self
         """
+        learn(self._fit, self, X, y=y)
+        return self
+
+    def _fit(self, X: Any, y: Any) -> None:
         self._check_parameters()
         self._refuse_unused()
         X, self.classes_, labels = validate_labelled(self, X, y)
@@ -124,7 +121,7 @@ class LabelDictionary(GreedyParameters, SupervisedDictionary):
                 **pass_attributes(state),
             }
 
-        watch = PassReporter(self, X, int(self.max_iter), attributes)
+        reporter = PassReporter(self, X, int(self.max_iter), attributes)
         rng = check_random_state(self.random_state)
         start = class_atoms(
             X, labels, counts, self.n_nonzero_coefs_,
@@ -133,15 +130,15 @@ class LabelDictionary(GreedyParameters, SupervisedDictionary):
         )  # fmt: skip
         rows = scaled(with_labels(X, labels, weights))
         state = LearnerState.start(atoms_with_map(start, mapped(start), weights), rng)
-        learn(
+        learning = passes(
             lambda atoms: LinearProblem(rows, atoms, complete=True), rows, self._pursuit(),
-            KSVDUpdate(), state, max_iter=int(self.max_iter), tol=float(self.tol), watch=watch,
-            groups=(labels, owners),
+            KSVDUpdate(), state, max_iter=int(self.max_iter), tol=float(self.tol),
+            observer=reporter, groups=(labels, owners),
         )  # fmt: skip
-        self.__dict__.update(attributes(state))
+        run(learning)
+        self._set(**attributes(state))
         self._calibrate(X, labels)
-        watch.end()
-        return self
+        reporter.end()
 
     def _row_weights(self, labels: NDArray[np.intp]) -> Array | None:
         """Return what every row counts, or None where all count the same."""

@@ -25,7 +25,7 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.utils import get_tags
 
 from kernelatoms.engine import to_numpy
-from kernelatoms.estimators.devices.tensors import takes_tensors
+from kernelatoms.estimators.devices.border import as_labels, by_rows
 from kernelatoms.estimators.naming import unnamed
 from kernelatoms.estimators.state_checks import require_number
 from kernelatoms.similarity.base import check_flag
@@ -50,8 +50,6 @@ class Probabilities:
     inverse_temperature_: float
     label_smoothing_: float
 
-    @takes_tensors
-    @sparse_in_blocks
     def predict_proba(self, X: Any) -> Array:
         """Return probabilities of the classes, the largest for the answer of ``predict``.
 
@@ -68,6 +66,9 @@ class Probabilities:
         -------
         probabilities : array of shape (n_samples, n_classes)
         """
+        return by_rows(self._predict_proba, X, self)
+
+    def _predict_proba(self, X: Any) -> Array:
         X = self._validated(X)
         if not self.calibrate or not hasattr(self, "inverse_temperature_"):
             shares, best = self._shares_of_classes(X)
@@ -77,7 +78,6 @@ class Probabilities:
             probabilities(evidence, self.inverse_temperature_, self.label_smoothing_), best
         )
 
-    @takes_tensors
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the share of rows that ``predict`` gives their labels.
 
@@ -94,14 +94,20 @@ class Probabilities:
         -------
         float
         """
-        labels = to_numpy(self.predict(X))  # type: ignore[attr-defined]
-        return float(accuracy_score(y, labels, sample_weight=sample_weight))
+        labels = as_labels(self.predict(X))  # type: ignore[attr-defined]
+        return float(accuracy_score(as_labels(y), labels, sample_weight=as_labels(sample_weight)))
 
     def _labels(self, numbers: NDArray[np.intp]) -> Array:
         """Return the labels of classes by number (n,), numbers where the classes have such."""
-        if self.classes_.dtype.kind not in "biuf":
-            return self.classes_[to_numpy(numbers)]
-        return np.asarray(self.classes_, like=numbers)[numbers]
+        if self._class_labels.dtype.kind not in "biuf":
+            return self._class_labels[to_numpy(numbers)]
+        return np.asarray(self._class_labels, like=numbers)[numbers]
+
+    @property
+    def _class_labels(self) -> Array:
+        """The labels of the classes as a numpy array; ``classes_`` may be a tensor."""
+        labels: Array = as_labels(self.classes_)
+        return labels
 
     def _validated(self, X: Any) -> Array:
         """Return rows that can be judged, or refuse them."""

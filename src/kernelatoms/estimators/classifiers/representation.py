@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
@@ -14,13 +14,22 @@ from kernelatoms.coding.codes import as_csr, ragged, row_starts, stacked_csr
 from kernelatoms.coding.decisions import ClassParts, parts_of_sparse_codes, parts_of_vectors
 from kernelatoms.coding.robust import RobustDictionary, warn_unsettled
 from kernelatoms.engine import is_device_array, machine, to_numpy
+from kernelatoms.estimators.base import Bring, Estimator
 from kernelatoms.estimators.classifiers.neighbor_choice import NeighborChoice
 from kernelatoms.estimators.classifiers.probabilities import Probabilities
-from kernelatoms.estimators.classifiers.training_dictionary import LocalProblems, TrainingDictionary
-from kernelatoms.estimators.devices.tensors import cpu_alone, takes_tensors
-from kernelatoms.estimators.inspection.explanation import Explanation, explain_codes
+from kernelatoms.estimators.classifiers.training_dictionary import (
+    Locality,
+    LocalProblems,
+    TrainingDictionary,
+)
+from kernelatoms.estimators.devices.border import by_rows, learn
+from kernelatoms.estimators.devices.conversion import rebuilt
+from kernelatoms.estimators.inspection.explanation import (
+    Explanation,
+    explain_codes,
+    explain_on_cpu,
+)
 from kernelatoms.estimators.naming import unnamed
-from kernelatoms.estimators.rollback import or_unchanged
 from kernelatoms.estimators.state_checks import (
     check_features,
     check_labels,
@@ -37,7 +46,6 @@ from kernelatoms.estimators.validation import (
 from kernelatoms.features.linearize import check_training_kernel
 from kernelatoms.features.memory import check_fits
 from kernelatoms.features.projections import IdentityProjection, Projection, make_projection
-from kernelatoms.features.remembered import remember
 from kernelatoms.similarity import Kernel, LinearKernel
 from kernelatoms.similarity.base import check_flag
 
@@ -59,8 +67,15 @@ class Represented(NamedTuple):
     gaps: Array | None = None
 
 
+class _Fitted(NamedTuple):
+    """The fitted state: training rows as a dictionary, and which of them a signal may use."""
+
+    dictionary: TrainingDictionary
+    locality: Locality | None
+
+
 @unnamed
-class RepresentationClassifier(Probabilities, NeighborChoice, ClassifierMixin, BaseEstimator):
+class RepresentationClassifier(Probabilities, NeighborChoice, ClassifierMixin, Estimator):
     """A signal is coded over all training rows; the class whose part of the code fits best wins.
 
     Subclasses say how: ``_fit_weight`` (what ``fit`` settles of the code's weight), ``_over_all``
@@ -72,6 +87,8 @@ class RepresentationClassifier(Probabilities, NeighborChoice, ClassifierMixin, B
     tol: float
     projection: Any
     normalize: bool
+
+    _on_devices = True
 
     #: What the size of a code is counted by, in robust coding.
     _penalty = "l2"
@@ -100,8 +117,6 @@ class RepresentationClassifier(Probabilities, NeighborChoice, ClassifierMixin, B
 
     # Fit
 
-    @takes_tensors
-    @or_unchanged
     def fit(self, X: Any, y: Any) -> Self:
         """Keep the training rows, and settle what depends on them.
 
@@ -118,6 +133,10 @@ class RepresentationClassifier(Probabilities, NeighborChoice, ClassifierMixin, B
         -------
         self
         """
+        learn(self._fit, self, X, y=y)
+        return self
+
+    def _fit(self, X: Any, y: Any) -> None:
         self._check_parameters()
         self._refuse_unused()
         X, self.classes_, labels = validate_labelled(self, X, y)
@@ -133,11 +152,13 @@ class RepresentationClassifier(Probabilities, NeighborChoice, ClassifierMixin, B
         kernel = self._fit_kernel(self._asked_kernel(), rows)
         self.dictionary_, self.labels_ = rows, np.asarray(labels, like=rows)
         self._fit_neighbors(rows)
-        vectors = not isinstance(self._made_projection(kernel), IdentityProjection | None)
-        self._fit_projection(self._in_space(vectors), labels)
-        self._fit_weight(self._dictionary())
+        projection = self._made_projection(kernel)
+        in_space = self._in_space(rows, not isinstance(projection, IdentityProjection | None))
+        self._fit_projection(projection, in_space, labels)
+        dictionary = self._seen(in_space, self.projection_)
+        self._fit_weight(dictionary)
         self._calibrate(X, labels)
-        return self
+        self._keep_fitted(_Fitted(dictionary, self._locality()), X)
 
     def _check_memory(self, X: Array) -> None:
         """Refuse rows whose Gram matrix ``predict`` would need and cannot have."""
@@ -154,9 +175,10 @@ class RepresentationClassifier(Probabilities, NeighborChoice, ClassifierMixin, B
                 "Code over neighbours alone (n_neighbors=50, say), or keep fewer rows.", like=X,
             )  # fmt: skip
 
-    def _fit_projection(self, in_space: TrainingDictionary, labels: NDArray[np.intp]) -> None:
+    def _fit_projection(
+        self, projection: Projection | None, in_space: TrainingDictionary, labels: NDArray[np.intp]
+    ) -> None:
         """Settle the projection of rows that are seen in feature space so far."""
-        projection = self._made_projection(in_space.kernel)
         self.projected_, self.projection_ = projection is not None, None
         if projection is None:
             if self._precomputed:
@@ -213,33 +235,32 @@ class RepresentationClassifier(Probabilities, NeighborChoice, ClassifierMixin, B
             return X
         return machine(X).unit_rows(X)
 
-    # What is kept
+    # The fitted state
 
-    def _dictionary(self) -> TrainingDictionary:
-        """Return the training rows as a dictionary, prepared once."""
-        in_space = self._in_space(vectors=self.projection_ is not None)
-        if not self.projected_:
-            return in_space
-        return remember(
-            self, TrainingDictionary.through, in_space, self.projection_, self._unit_columns
-        )
+    def _make_fitted(self, bring: Bring) -> "_Fitted":
+        psi = None if self.projection_ is None else bring(self.projection_)
+        in_space = self._in_space(bring(self.dictionary_), psi is not None, bring)
+        return _Fitted(self._seen(in_space, psi), self._locality())
 
-    def _in_space(self, vectors: bool) -> TrainingDictionary:
+    def _in_space(
+        self, rows: Array, vectors: bool, bring: Bring = lambda array: array
+    ) -> TrainingDictionary:
         """Return the training rows in feature space; as projections, which may be ``vectors``.
 
         Over all rows, or projections that are vectors, in float64: the eigenvalues of a large Gram
         matrix in float32 are wrong by more than a good mu (1 to 4 points on Extended Yale B).
         """
-        exact = self.n_neighbors_ is None or vectors
-        return remember(
-            self, _training_dictionary, self.dictionary_, exact, self._kernel(), self.labels_,
-            len(self.classes_),
-        )  # fmt: skip
+        if self.n_neighbors_ is None or vectors:
+            rows = rows.astype(np.float64, copy=False)
+        kernel = rebuilt(self._kernel(), lambda array, _: bring(array))
+        return TrainingDictionary(rows, kernel, bring(self.labels_), len(self.classes_))
+
+    def _seen(self, in_space: TrainingDictionary, psi: Array | None) -> TrainingDictionary:
+        """Return the training rows as signals are compared with them."""
+        return in_space.through(psi, self._unit_columns) if self.projected_ else in_space
 
     # Use
 
-    @takes_tensors
-    @sparse_in_blocks
     def predict(self, X: Any) -> Array:
         """Return the class with the smallest regularised residual for every row.
 
@@ -252,11 +273,11 @@ class RepresentationClassifier(Probabilities, NeighborChoice, ClassifierMixin, B
         -------
         labels : array of shape (n_samples,)
         """
-        best = self._shares(self._validated(X)).argmax(axis=1)
-        return self._labels(best)
+        return by_rows(self._predict, X, self)
 
-    @takes_tensors
-    @sparse_in_blocks
+    def _predict(self, X: Any) -> Array:
+        return self._labels(self._shares(self._validated(X)).argmax(axis=1))
+
     def decision_function(self, X: Any) -> Array:
         """Return how well each class fits, as shares; of two classes the second's less the first's.
 
@@ -273,11 +294,12 @@ class RepresentationClassifier(Probabilities, NeighborChoice, ClassifierMixin, B
         -------
         scores : (n_samples, n_classes), or (n_samples,) for two classes
         """
+        return by_rows(self._decision_function, X, self)
+
+    def _decision_function(self, X: Any) -> Array:
         shares = self._shares(self._validated(X))
         return shares[:, 1] - shares[:, 0] if len(self.classes_) == 2 else shares
 
-    @takes_tensors
-    @sparse_in_blocks
     def residuals(self, X: Any) -> Array:
         """Return the regularised residual r_c = |y - D_c w_c| / |w_c| of every class.
 
@@ -292,10 +314,11 @@ class RepresentationClassifier(Probabilities, NeighborChoice, ClassifierMixin, B
         -------
         residuals : array of shape (n_samples, n_classes)
         """
+        return by_rows(self._residuals, X, self)
+
+    def _residuals(self, X: Any) -> Array:
         return np.concatenate([found.parts.residuals() for found in self._represent(X)])
 
-    @takes_tensors
-    @sparse_in_blocks
     def codes(self, X: Any) -> scipy.sparse.csr_array:
         """Return the coefficients of every row over the training rows (``dictionary_``).
 
@@ -308,11 +331,11 @@ class RepresentationClassifier(Probabilities, NeighborChoice, ClassifierMixin, B
         -------
         codes : sparse array of shape (n_samples, n_training_rows)
         """
-        parts = [found.codes for found in self._represent(X)]
-        return stacked_csr(parts)
+        return by_rows(self._codes, X, self)
 
-    @takes_tensors
-    @sparse_in_blocks
+    def _codes(self, X: Any) -> scipy.sparse.csr_array:
+        return stacked_csr([found.codes for found in self._represent(X)])
+
     def errors(self, X: Any) -> Array:
         """Return what a robust code leaves unexplained: the entries of a row that it distrusts.
 
@@ -330,10 +353,11 @@ class RepresentationClassifier(Probabilities, NeighborChoice, ClassifierMixin, B
         check_is_fitted(self)
         if self.residual_norm != "l1":
             raise ValueError("errors are known to robust codes only: use residual_norm='l1'.")
+        return by_rows(self._errors, X, self)
+
+    def _errors(self, X: Any) -> Array:
         return np.concatenate([np.asarray(found.errors) for found in self._represent(X)])
 
-    @cpu_alone
-    @sparse_in_blocks
     def explain(self, X: Any) -> list[Explanation]:
         """Say for every row why it is given its class: the training rows used, what classes leave.
 
@@ -349,8 +373,11 @@ class RepresentationClassifier(Probabilities, NeighborChoice, ClassifierMixin, B
         list of Explanation
             One a row; scores are shares (``decision_function``), atoms rows of ``dictionary_``.
         """
-        dictionary, blocks = self._prepared(self._validated(X))
-        locality, out, gaps = self._locality(), [], []
+        return explain_on_cpu(self, X)
+
+    def _explain(self, X: Any) -> list[Explanation]:
+        dictionary, locality, blocks = self._prepared(self._validated(X))
+        out, gaps = [], []
         for rows in blocks:
             near = None if locality is None else dictionary.neighbors(rows, locality)
             if near is None:
@@ -358,14 +385,14 @@ class RepresentationClassifier(Probabilities, NeighborChoice, ClassifierMixin, B
                 scores = found.parts.shares(rows.dtype)
             else:
                 found = self._locally(dictionary, rows, near)
-                owners = dictionary.owners(self.labels_, near)
+                owners = dictionary.owners(dictionary.labels, near)
                 alone = _of_one_class(owners)
                 scores = found.parts.shares(rows.dtype)
                 scores[alone] = np.arange(len(self.classes_)) == owners[alone, :1]
             gaps.append(found.gaps)
             whole = self._whole(dictionary, rows, near, found)
             out += explain_codes(
-                found.codes, self.labels_, self.classes_, scores,
+                found.codes, dictionary.labels, self._class_labels, scores,
                 residuals=found.parts.residuals2, residual=whole.residuals2[:, 0],
                 energies=whole.energies,
             )  # fmt: skip
@@ -406,8 +433,7 @@ class RepresentationClassifier(Probabilities, NeighborChoice, ClassifierMixin, B
         return shares, shares.argmax(axis=1)
 
     def _shares(self, X: Array) -> Array:
-        dictionary, blocks = self._prepared(X)
-        locality = self._locality()
+        dictionary, locality, blocks = self._prepared(X)
         out, gaps = [], []
         for rows in blocks:
             if locality is None:
@@ -416,7 +442,7 @@ class RepresentationClassifier(Probabilities, NeighborChoice, ClassifierMixin, B
                 gaps.append(found.gaps)
                 continue
             near = dictionary.neighbors(rows, locality)
-            owners = dictionary.owners(self.labels_, near)
+            owners = dictionary.owners(dictionary.labels, near)
             alone = _of_one_class(owners)
             shares = np.zeros((len(rows), len(self.classes_)), like=rows)
             # Neighbours of one class decide at once (Algorithm 3, step 2).
@@ -430,8 +456,8 @@ class RepresentationClassifier(Probabilities, NeighborChoice, ClassifierMixin, B
         return np.concatenate(out)
 
     def _represent(self, X: Any) -> Iterator[Represented]:
-        dictionary, blocks = self._prepared(self._validated(X))
-        locality, gaps = self._locality(), []
+        dictionary, locality, blocks = self._prepared(self._validated(X))
+        gaps = []
         for rows in blocks:
             if locality is None:
                 found = self._globally(dictionary, rows)
@@ -451,16 +477,17 @@ class RepresentationClassifier(Probabilities, NeighborChoice, ClassifierMixin, B
         check_is_fitted(self)
         return validate_new(self, X, complete=True)
 
-    def _prepared(self, X: Array) -> tuple[TrainingDictionary, Iterator[Array]]:
-        """Return the dictionary, and blocks of checked rows, scaled."""
+    def _prepared(self, X: Array) -> "tuple[TrainingDictionary, Locality | None, Iterator[Array]]":
+        """Return the fitted state, and blocks of checked rows, scaled."""
         X = self._scaled(X)
-        own, dictionary = self.n_neighbors_, self._dictionary()
+        own, (dictionary, locality) = self.n_neighbors_, self._fitted(X)
         if own is not None:
             dictionary.expect(len(X), own)
         X = X.astype(dictionary.rows.dtype, copy=False)
-        width = len(self.labels_) if own is None else max(own * own, own * X.shape[1])
+        width = dictionary.n_atoms if own is None else max(own * own, own * X.shape[1])
         step = max(64, _VALUES_AT_ONCE // width)
-        return dictionary, (X[start : start + step] for start in range(0, len(X), step))
+        blocks = (X[start : start + step] for start in range(0, len(X), step))
+        return dictionary, locality, blocks
 
     def _globally(self, dictionary: TrainingDictionary, rows: Array) -> Represented:
         """Code rows over all atoms."""
@@ -471,7 +498,7 @@ class RepresentationClassifier(Probabilities, NeighborChoice, ClassifierMixin, B
         found = robust.code_quietly(signals, self.tol)
         # r_i = |y - D_i x_i - e| / |x_i| (Algorithm 2, step 6)
         parts = parts_of_vectors(
-            signals - found.errors, atoms, found.weights, self.labels_, len(self.classes_)
+            signals - found.errors, atoms, found.weights, dictionary.labels, len(self.classes_)
         )
         codes = scipy.sparse.csr_array(found.weights)
         return Represented(parts, codes, found.errors, found.gap)
@@ -480,7 +507,7 @@ class RepresentationClassifier(Probabilities, NeighborChoice, ClassifierMixin, B
         self, dictionary: TrainingDictionary, rows: Array, near: NDArray[np.int32]
     ) -> Represented:
         """Code rows over each one's own atoms ``near`` (n, K)."""
-        owners, n_classes = dictionary.owners(self.labels_, near), len(self.classes_)
+        owners, n_classes = dictionary.owners(dictionary.labels, near), len(self.classes_)
         if self.residual_norm == "l2":
             local = dictionary.local_problems(rows, near)
             weights, errors, gaps = self._over_own(local), None, None
@@ -546,10 +573,6 @@ class RepresentationClassifier(Probabilities, NeighborChoice, ClassifierMixin, B
                 raise ValueError("projection_ must have columns.")
         self._check_held_neighbors(rows)
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        # Models kept before probabilities could be calibrated, or robust codes had a tolerance.
-        super().__setstate__({"calibrate": False, "tol": 1e-4, **state})
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         # Codes are blind to the distance from the origin, which is all that tells the common
@@ -558,13 +581,6 @@ class RepresentationClassifier(Probabilities, NeighborChoice, ClassifierMixin, B
         tags.input_tags.pairwise = self._precomputed
         tags.input_tags.sparse = True  # dense inside
         return tags
-
-
-def _training_dictionary(
-    rows: Array, exact: bool, kernel: Kernel, labels: NDArray[np.intp], n_classes: int
-) -> TrainingDictionary:
-    rows = rows.astype(np.float64, copy=False) if exact else rows
-    return TrainingDictionary(rows, kernel, labels, n_classes)
 
 
 def _of_one_class(owners: NDArray[np.int64]) -> NDArray[np.bool_]:

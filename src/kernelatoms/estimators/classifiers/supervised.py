@@ -11,8 +11,12 @@ from kernelatoms.coding.class_residuals import class_residuals
 from kernelatoms.coding.codes import Codes
 from kernelatoms.estimators.classifiers.probabilities import Probabilities
 from kernelatoms.estimators.coding.dictionary_coder import DictionaryCoder, OverRows
-from kernelatoms.estimators.devices.tensors import cpu_alone
-from kernelatoms.estimators.inspection.explanation import Explanation, explain_codes
+from kernelatoms.estimators.devices.border import by_rows
+from kernelatoms.estimators.inspection.explanation import (
+    Explanation,
+    explain_codes,
+    explain_on_cpu,
+)
 from kernelatoms.estimators.naming import unnamed
 from kernelatoms.estimators.state_checks import (
     check_features,
@@ -41,8 +45,6 @@ class SupervisedDictionary(OverRows, ClassifierMixin, DictionaryCoder, Probabili
     classes_: Array
     atom_classes_: NDArray[np.intp]
 
-    @cpu_alone
-    @sparse_in_blocks
     def decision_function(self, X: Any) -> Array:
         """Return how well each class fits; larger is better.
 
@@ -56,11 +58,12 @@ class SupervisedDictionary(OverRows, ClassifierMixin, DictionaryCoder, Probabili
         scores : (n_samples, n_classes), or (n_samples,) for two classes
             With two classes, the second one's score less the first one's.
         """
+        return by_rows(self._decision_function, X, self)
+
+    def _decision_function(self, X: Any) -> Array:
         scores = self._scores(self._validated(X))
         return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
 
-    @cpu_alone
-    @sparse_in_blocks
     def predict(self, X: Any) -> Array:
         """Return the class that fits best for every row; of equal ones the first.
 
@@ -73,11 +76,11 @@ class SupervisedDictionary(OverRows, ClassifierMixin, DictionaryCoder, Probabili
         -------
         labels : array of shape (n_samples,)
         """
-        best = self._scores(self._validated(X)).argmax(axis=1)
-        return self.classes_[best]
+        return by_rows(self._predict, X, self)
 
-    @cpu_alone
-    @sparse_in_blocks
+    def _predict(self, X: Any) -> Array:
+        return self._labels(self._scores(self._validated(X)).argmax(axis=1))
+
     def explain(self, X: Any) -> list[Explanation]:
         """Say for every row why it is given its class: the atoms used, what each class leaves.
 
@@ -91,6 +94,9 @@ class SupervisedDictionary(OverRows, ClassifierMixin, DictionaryCoder, Probabili
         list of Explanation
             One a row; scores are those of ``decision_function``, one for every class.
         """
+        return explain_on_cpu(self, X)
+
+    def _explain(self, X: Any) -> list[Explanation]:
         return self._explained(self._validated(X))
 
     def _explained(self, X: Array) -> list[Explanation]:
@@ -114,10 +120,6 @@ class SupervisedDictionary(OverRows, ClassifierMixin, DictionaryCoder, Probabili
     def _shares_of_scores(self, scores: Array) -> Array:
         """Return scores as numbers that are at least 0 and add up to 1, in the same order."""
         raise NotImplementedError
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        # Models kept before probabilities could be calibrated.
-        super().__setstate__({"calibrate": False, **state})
 
     def _class_residuals(self, X: Array, codes: Codes) -> Array:
         """Return what each class's part of codes leaves of rows: (n, n_classes)."""

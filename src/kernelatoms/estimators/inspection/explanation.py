@@ -9,7 +9,8 @@ import scipy.sparse
 from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
-from kernelatoms.estimators.devices.border import on_cpu
+from kernelatoms.estimators.devices.border import by_rows, on_cpu
+from kernelatoms.estimators.devices.use_device import on_the_cpu
 
 Array = NDArray[Any]
 
@@ -320,6 +321,15 @@ def explain(model: Any, X: Any) -> list[Explanation]:
             X = model[:-1].transform(X)
         model = model.steps[-1][1]
     explanations: list[Explanation] = model.explain(X)
+    return explanations
+
+
+def explain_on_cpu(model: Any, X: Any) -> list[Explanation]:
+    """Return the explanations by a classifier (``_explain``) of rows of the CPU."""
+    name = type(model).__name__
+    X = on_cpu(f"{name}.explain", **{name: model, "X": X})[1]
+    with on_the_cpu():
+        explanations: list[Explanation] = by_rows(model._explain, X, model)
     return explanations
 
 
