@@ -62,8 +62,8 @@ HEAD = {
     "No paper's: all classifiers of the library as their presets and four of scikit-learn's, on "
     "tables that come with it, tables drawn by the program and "
     "images; clean, corrupted, and after a small grid. Run again by "
-    "`python -m reproduction methods --full`; the stored runs are in `docs/papers/records`. What follows from it: "
-    "[](../guide/which-method.md).",
+    "`python -m reproduction methods --full`; the stored runs are in `docs/papers/records`. "
+    "What follows from it: [](../guide/which-method.md).",
 }
 
 
