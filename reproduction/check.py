@@ -1,4 +1,4 @@
-"""Do stored runs repeat? One seed of every setting again, compared with its record."""
+"""Run one seed of every stored setting again and compare it with its record."""
 
 import math
 from collections.abc import Iterator, Mapping

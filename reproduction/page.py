@@ -165,7 +165,7 @@ def circumstances_in_words(figure: PaperFigure, folder: Path, size: Size) -> str
         _values(days),
     ]
     loads = [record["load"] for record in records if record.get("load") is not None]
-    if loads:  # not every system knows its load
+    if loads:  # not every system reports its load
         parts[-1] += f"; load average {min(loads):.1f} to {max(loads):.1f} at the start of runs"
     return ", ".join(parts) + "."
 

@@ -1,4 +1,7 @@
-"""A study: settings times seeds, each measured once and kept as one JSON line."""
+"""A study: settings times seeds, each measured once and kept as one JSON line.
+
+See docs/decisions/059-studies-and-claims.md.
+"""
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence

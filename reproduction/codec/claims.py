@@ -1,4 +1,4 @@
-"""What has to hold of the codec beside its rivals; each of it can fail."""
+"""Claims about the codec beside its rivals; each can fail."""
 
 from collections.abc import Mapping, Sequence
 

@@ -1,4 +1,4 @@
-"""The four data sets as arrays whose rows the bound is about, and the error of every row."""
+"""The four data sets as arrays whose rows are within the bound, and the error of every row."""
 
 from dataclasses import dataclass
 from functools import cached_property, lru_cache

@@ -1,4 +1,4 @@
-"""Few numbers a row: principal components and singular vectors, rounded and packed."""
+"""Few numbers per row: principal components and singular vectors, rounded and packed."""
 
 import math
 from collections.abc import Iterable
@@ -131,7 +131,7 @@ def pca_file(
 
     One step for all components: those of small size then have few bits. Where the smaller side is
     the left one, its columns are the components and the right one has the scores. Without a level
-    of zstandard, bytes are guessed: that is how steps are looked for.
+    of zstandard, bytes are estimated: the search for steps uses this.
     """
     packed = _rough_bytes if level is None else partial(zstd_bytes, level=level)
     left, right = factors.left[:, :rank], factors.right[:rank]

@@ -53,7 +53,7 @@ _RULES = (
     "and whole numbers rounded. SZ3 by pysz, ZFP by zfpy, SPERR and SZ2 by hdf5plugin; PCA: mean, "
     "components and scores rounded, the rank searched; SVD: factors as int8, or int16 where that "
     'is too coarse. "Rounding" is a grid for the values and zstandard or xz, which is on nobody\'s '
-    "list of rivals and beats some that are. A.7 of the FKSC paper taken literally knows no bound "
+    "list of rivals and beats some that are. A.7 of the FKSC paper taken literally has no bound "
     "and stands in a column of its own. - where no file holds the bound, or a model does not fit. "
 )
 

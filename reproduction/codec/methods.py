@@ -1,4 +1,4 @@
-"""Everybody who stores a table: our codec, the rivals, and what one run of theirs gave."""
+"""All methods that store a table, our codec and the rivals: one run of each."""
 
 import time
 import warnings

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]
 
-#: Levels of zstandard: while a setting is looked for, and for the file that it ends in.
+#: Levels of zstandard: during the search for a setting, and for the final file.
 QUICK, THOROUGH = 9, 22
 
 

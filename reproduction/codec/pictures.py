@@ -1,4 +1,4 @@
-"""Rate-distortion curves: bits a value against the largest row error, drawn from the records."""
+"""Rate-distortion curves: bits per value against the largest row error, drawn from the records."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -34,13 +34,13 @@ def rate_pictures(data: str, folder: Path) -> list[Picture]:
         if found
     }
     figure = series_figure(
-        lines, {}, {}, xlabel="largest row error / norm", ylabel="bits a value", log=True
+        lines, {}, {}, xlabel="largest row error / norm", ylabel="bits per value", log=True
     )
     return [Picture(figure, _caption(measured), _ALT)]
 
 
 _ALT = (
-    "Bits a value against the largest row error, both axes logarithmic, one plot a method; the "
+    "Bits per value against the largest row error, both axes logarithmic, one plot per method; the "
     "table has the numbers."
 )
 
@@ -52,7 +52,7 @@ def _points(measured: Mapping[Any, Mapping[str, Any]], method: str) -> list[tupl
 
 def _caption(measured: Mapping[Any, Mapping[str, Any]]) -> str:
     """Say what the curves are, and which settings won."""
-    parts = ["Bits a value against the largest row error that came out."]
+    parts = ["Bits per value against the largest row error that came out."]
     for x in (0.01, 0.05):
         for method in (OURS, SZ3, *PLAIN):
             setting = measured.get((method, x), {}).get("setting")

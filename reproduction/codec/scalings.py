@@ -76,7 +76,7 @@ def _of_rows(table: Table, steps: int, bound: float) -> list[Scaling]:
 
 
 def _of_nodes(table: Table, steps: int) -> list[Scaling]:
-    """Return symmetric slices with a norm a row, or a node: the smallest of its rows."""
+    """Return symmetric slices with one norm per row, or per node: the smallest of its rows."""
     norms = table.row_norms
     result = []
     for name, these in (("rows", norms), ("nodes", norms.min(axis=0, keepdims=True))):

@@ -1,4 +1,4 @@
-"""The smallest file of a rival whose every row is within a bound, over all that it may choose."""
+"""The smallest file of a rival whose every row is within a bound, over all its settings."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple

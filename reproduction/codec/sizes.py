@@ -1,4 +1,4 @@
-"""The studies of bytes at equal largest row error, one a data set."""
+"""The studies of bytes at equal largest row error, one per data set."""
 
 from reproduction.codec.data import load_table
 from reproduction.codec.literal import literal_file
@@ -19,7 +19,7 @@ from reproduction.study import DataHome, Setting, Size, Study
 
 #: The largest error of a row, relative to its norm.
 TARGETS = (0.005, 0.01, 0.02, 0.05, 0.1)
-#: Penalties of A.7, which knows no bound: the ends and the middle of the paper's interval.
+#: Penalties of A.7, which has no bound: the ends and the middle of the paper's interval.
 PENALTIES = (0.001, 0.01, 0.1)
 _PACKED = ", zstandard"
 

@@ -1,4 +1,4 @@
-"""Compressors of arrays that people use: SZ3, ZFP, SPERR, SZ2, rounding and zstandard.
+"""Compressors of arrays in common use: SZ3, ZFP, SPERR, SZ2, rounding and zstandard.
 
 A stream takes an array and a size of error and returns bytes and what they decode to. What "a size
 of error" is differs (a bound on every value, a mean); it is searched for anyway.

@@ -1,4 +1,4 @@
-"""Orders of the values that a rival may be handed: its best axis order is one of them."""
+"""Orders of the values, from which the best one is chosen for each rival."""
 
 from collections.abc import Callable
 from itertools import permutations

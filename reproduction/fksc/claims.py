@@ -1,4 +1,4 @@
-"""What has to hold in Figs. 10 and 11 and the examples; each of it can fail."""
+"""Claims about Figs. 10 and 11 and the examples; each can fail."""
 
 import itertools
 

@@ -1,4 +1,4 @@
-"""What has to hold in Table 1, Fig. 7 and Fig. 9; each of it can fail."""
+"""Claims about Table 1, Fig. 7 and Fig. 9; each can fail."""
 
 from reproduction.figure import Claim, Curves
 from reproduction.fksc import reported
@@ -9,7 +9,7 @@ from reproduction.fksc.speed import DEFAULT, PAIRS, RAW, SIZES, STOPPED, racer, 
 _FOUR_DIGITS = 1e-3
 # Objectives on other draws and over other dictionaries count as the same within this share.
 _CLOSE = 0.05
-# From this round on supports have to have settled, to this share.
+# From this round on supports must not change, up to this share.
 _SETTLED_ROUND, _SETTLED = 20, 90.0
 
 

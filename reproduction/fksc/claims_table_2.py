@@ -1,4 +1,4 @@
-"""What has to hold in Table 2, and of PlanetLab at other times; each of it can fail."""
+"""Claims about Table 2, and about PlanetLab at other times; each can fail."""
 
 from collections.abc import Mapping
 

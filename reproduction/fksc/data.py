@@ -1,4 +1,4 @@
-"""The columns that are coded, one a row here; every set in three parts.
+"""The columns that are coded, one per row here; every set in three parts.
 
 What a method chooses for itself (a bandwidth) it chooses by coding the part ``choose`` over atoms
 of the part ``learn``; then it learns from both, and the part ``test`` is coded once.

@@ -6,8 +6,8 @@ a tolerance of 1e-3 on the relative change. Figs. 7, 9, 10 and 11 are pictures. 
 hand, so its rows are left out.
 
 Not stated, and read off the numbers: every column has unit norm in Tables 1 and 2 (Table 1 lists
-.0027 a column for zero-mean columns at sigma = 20, and 1 - exp(-2 / (2 20^2)) = .0025 is what unit
-columns at right angles have); the compression ratio is values over nonzeros.
+.0027 per column for zero-mean columns at sigma = 20, and 1 - exp(-2 / (2 20^2)) = .0025 for unit
+columns at right angles); the compression ratio is values over nonzeros.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,7 +22,7 @@ KFMC, KSR, LPM = "KFMC", "KSR-L2,1", "LPM"
 #: The bandwidths of the text, by data set.
 SIGMA = {"pm25": 10.0, "traffic": 4.0, "syn360": 17.0, "planetlab": 10.0}
 
-#: Table 1, KSC and FKSC alike: the sum of |phi(y) - phi(X)w|^2, by values a column.
+#: Table 1, KSC and FKSC alike: the sum of |phi(y) - phi(X)w|^2, by values per column.
 TABLE_1: Mapping[float | None, float] = {
     360: 1.8439, 490: 0.8328, 600: 1.6057, 800: 2.1432, 1000: 2.6820, 1200: 3.2092, 1400: 3.7574,
 }  # fmt: skip
@@ -35,7 +35,7 @@ RATIOS = {
     "pm25": (26.0293, 32.1060, 41.9058, 51.1438),
 }
 
-# One line a method: NRMSE, NMAE and NECR at each of the four ratios.
+# One line per method: NRMSE, NMAE and NECR at each of the four ratios.
 _TABLE_2 = {
     "traffic": {
         CD: "0.1902 0.1569 2967 0.2012 0.1708 2285 0.2077 0.1781 2238 0.2135 0.1857 1900",

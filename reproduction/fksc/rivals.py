@@ -1,4 +1,4 @@
-"""The codes that the FKSC paper compares itself with (A.5.2), each after its own paper.
+"""The codes that the FKSC paper compares with (A.5.2), each after its own paper.
 
 All are functions of inner products. Rows are signals: ``corr`` (n, p) holds <phi(y), phi(d)>,
 ``gram`` (p, p) <phi(d), phi(d')>, and codes come as a dense array (n, p). The papers write signals
@@ -228,7 +228,7 @@ def keep_largest(codes: Array, n_nonzero: int) -> Array:
 def keep_on_average(codes: Array, n_nonzero: float) -> Array:
     """Return codes cut to a mean number of nonzeros that need not be whole.
 
-    A preset compression ratio asks for a total of nonzeros, and 4.3 a signal cannot be had by
+    A preset compression ratio asks for a total of nonzeros, and 4.3 per signal cannot be had by
     cutting all signals alike. Here every signal keeps its 4 largest |w|, and 3 of 10 a fifth:
     those whose fifth is the largest. (The largest of the whole matrix would be another cut: it
     leaves signals of small weights without any.)

@@ -133,7 +133,7 @@ def _table_1_settings(sets: tuple[str, ...]) -> list[Setting]:
 def measure_objective(setting: Setting, seed: int, data_home: DataHome) -> dict[str, float]:
     """Return the sum of |phi(y) - phi(X)w|^2 over all test columns, from the mean of some.
 
-    "penalised" is what is minimised, a column: half of that and the penalty.
+    "penalised" is what is minimised, per column: half of that and the penalty.
     """
     n_all = len(load_columns(setting["data"], setting["scale"], seed, data_home).test)
     codes = solve(_of(setting, seed, data_home), setting)

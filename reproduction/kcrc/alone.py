@@ -1,4 +1,4 @@
-"""A classifier in a process of its own, so that its memory can be told from everybody else's.
+"""A classifier in a process of its own, so that its memory is measured alone.
 
 The other process reads ``setting.json`` and ``rows.npz`` in a folder and prints what it measured as
 JSON.

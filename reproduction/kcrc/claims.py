@@ -1,4 +1,4 @@
-"""What has to hold of the accuracies; each of it can fail."""
+"""Claims about accuracies; each can fail."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any

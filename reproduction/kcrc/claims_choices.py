@@ -1,4 +1,4 @@
-"""What must hold for the defaults to be good ones."""
+"""Claims about the library's defaults; each can fail."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""What has to hold of distances and their kernels; each of it can fail."""
+"""Claims about distances and their kernels; each can fail."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""What has to hold of times and memory; each of it can fail."""
+"""Claims about times and memory; each can fail."""
 
 from reproduction.figure import Claim, Curves
 from reproduction.kcrc.claims import listed

@@ -1,4 +1,4 @@
-"""The rows that are classified: unit norm, float64, one split a seed.
+"""The rows that are classified: unit norm, float64, one split per seed.
 
 Splits are nested: a smaller dictionary is a part of the larger one, and the rows to test stay the
 same.
@@ -16,9 +16,9 @@ from reproduction.study import DataHome
 
 Array = NDArray[Any]
 
-#: Training images a person; the others are tested (section 6.4.2).
+#: Training images per person; the others are tested (section 6.4.2).
 FACES_A_PERSON = 32
-#: Training digits a class, of which smaller dictionaries are parts (section 6.4.1).
+#: Training digits per class, of which smaller dictionaries are parts (section 6.4.1).
 DIGITS_A_CLASS = 200
 
 

@@ -2,7 +2,7 @@
 
 Features of one class are uniform in [1, 3], of the other in [-3, -1], with Gaussian noise of
 variance 0.15 (section 6.3). CRC writes a signal in both classes alike: -y is as good an atom for y
-as y is. Not stated by the paper, and chosen here: 100 training and 200 test rows a class, K = 40.
+as y is. Not stated by the paper, and chosen here: 100 training and 200 test rows per class, K = 40.
 """
 
 from functools import lru_cache
@@ -50,7 +50,7 @@ def _settings(dimensions: tuple[int, ...], dtypes: tuple[str, ...]) -> list[Sett
 
 
 def how_of(method: str) -> dict[str, Any]:
-    """Return a setting's part that makes the classifier."""
+    """Return the classifier's part of a setting."""
     own = {"n_neighbors": _N_OWN} if method == LCD else {}
     return {**METHODS[method], "decades": PAPERS_MU, **own}
 

@@ -102,7 +102,7 @@ def _rows(name: str, how: dict[str, Any], n_neighbors: int, decades: Any) -> lis
     ]
 
 
-# Distances that are looked up ---------------------------------------------------------------------
+# Distances in tables ------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)

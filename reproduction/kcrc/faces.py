@@ -1,6 +1,6 @@
 """Extended Yale B: projections (Table 1), one face (Fig. 2), dictionary sizes (Figs. 5a and 5b).
 
-504 random projections of the images, 32 images a person to train (1,216 atoms), 1,198 to test.
+504 random projections of the images, 32 images per person to train (1,216 atoms), 1,198 to test.
 """
 
 from functools import lru_cache
@@ -148,7 +148,7 @@ def measure_face(setting: Setting, seed: int, data_home: DataHome) -> dict[str, 
 
 @lru_cache(maxsize=1)
 def _coded_face(how: tuple[tuple[str, Any], ...], seed: int, data_home: DataHome) -> Any:
-    """Return the residuals of all people, and their coefficients (people, images a person)."""
+    """Return the residuals of all people, and their coefficients (people, images per person)."""
     setting = dict(how)
     split = faces(setting["n_atoms"], _FEATURES, seed, data_home)
     model = make_classifier(setting, len(split.train), seed).fit(split.train, split.train_labels)

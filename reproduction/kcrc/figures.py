@@ -77,7 +77,7 @@ _KERNEL = (
 )
 _FACES = (
     "Extended Yale B, 504 random projections (made anew by the published recipe), 32 images a "
-    "person to train, the others to test, a split a seed. "
+    "person to train, the others to test, one split per seed. "
 )
 _LOCAL = (
     "GD: coded over all atoms of a dictionary of that size. LCD: over the K nearest of a larger "
@@ -123,7 +123,7 @@ _ON_FACES = (
         name="kcrc/fig2-coefficients",
         title="Fig. 2: the coefficients of one face",
         text="The face of the figure before: what every person has of the sum of magnitudes of all "
-        "coefficients. The paper sees KCRC-Identity and KCRC-Graph nearly as sparse as SRC.",
+        "coefficients. In the paper KCRC-Identity and KCRC-Graph are nearly as sparse as SRC.",
         source=NO_NUMBERS,
         study=faces.ONE_FACE,
         measured=_take("share"),
@@ -137,7 +137,7 @@ _ON_FACES = (
         name="kcrc/fig3",
         title="Fig. 3: two classes in one direction",
         text="Features uniform in [1, 3] and in [-3, -1], noise of variance 0.15; 100 training and "
-        "200 test rows a class, K = 40 (not stated by the paper); rows of unit norm, the paper's "
+        "200 test rows per class, K = 40 (not stated by the paper); rows of unit norm, the paper's "
         "mu. For CRC a row and its negative are the same atom.",
         source=NO_NUMBERS,
         study=ONE_DIRECTION,
@@ -380,8 +380,8 @@ _CHOICES = (
     PaperFigure(
         name="kcrc/choice-mu",
         title="Which form and which mu, on all data sets",
-        text=_OURS + _KERNEL + _MU + "Extended Yale B as in Table 1; ORL, 6 images a person to "
-        "train; AR, session 1 against session 2; MNIST and USPS, 50 or 200 digits a class.",
+        text=_OURS + _KERNEL + _MU + "Extended Yale B as in Table 1; ORL, 6 images per person to "
+        "train; AR, session 1 against session 2; MNIST and USPS, 50 or 200 digits per class.",
         source=NO_NUMBERS,
         study=choices.MU,
         reported=NOTHING,
@@ -422,7 +422,7 @@ _OCCLUSION = (
         '"Per block" is a kernel that keeps harm local: the mean of 36 Gaussian kernels, one per '
         "block of the image at unit norm. 3 to 8 blocks per side were tried with KCRC on four "
         "splits: all are 12 points or more above KCRC of whole images with 30% hidden. The blocks "
-        "and the rule for mu were settled with splits 0 to 3 in sight; shown are splits 10 to 19.",
+        "and the rule for mu were chosen with splits 0 to 3 in sight; shown are splits 10 to 19.",
         source="nothing, the paper shows no test of it",
         study=occlusion.OCCLUSION,
         reported=NOTHING,

@@ -159,7 +159,7 @@ def _settings(
     ]  # fmt: skip
 
 
-# Splits 0 to 3 were looked at while the blocks and the rule for mu were settled.
+# Splits 0 to 3 were used while the blocks and the rule for mu were chosen.
 _SEEDS = range(10, 20)
 
 OCCLUSION = Study(

@@ -1,4 +1,4 @@
-"""Times a query (Tables 3 and 4), and time and memory as the dictionary grows (Figs. 9 and 10).
+"""Times per query (Tables 3 and 4), and time and memory as the dictionary grows (Figs. 9 and 10).
 
 Codes, residuals and decisions are timed, after a first call that prepares what fit left to do
 (Gram matrices, inverses: the paper computes those before, too). All rows are float64, as in Matlab.

@@ -1,4 +1,4 @@
-"""What has to hold in the figures."""
+"""Claims about the figures; each can fail."""
 
 from reproduction.figure import Array, Claim, Curves
 from reproduction.kdl.one_class import (

@@ -1,7 +1,7 @@
 """What the authors reported: curves and pictures, no numbers.
 
 The text's settings. Fig. 4: 30 atoms, T0 = 3, polynomial kernel of degree 2, at most 80 passes,
-1500 points a class, the second circle twice as wide. Fig. 5: USPS, T0 = 5, degree 4, at most 80
+1500 points per class, the second circle twice as wide. Fig. 5: USPS, T0 = 5, degree 4, at most 80
 passes, 300 training and 200 test samples per class, 500 atoms. More atoms than samples represent
 every sample by itself, so that the two numbers are most likely swapped: both readings are run.
 Kernel PCA has 500 components.

@@ -1,6 +1,6 @@
 """Fig. 4: class dictionaries of two circles, and atoms of a parabola.
 
-1500 points a class, 30 atoms, 3 nonzeros, (x'y + 1)^2, at most 80 passes. Circles of radius 1 and
+1500 points per class, 30 atoms, 3 nonzeros, (x'y + 1)^2, at most 80 passes. Circles of radius 1 and
 2, and of 2 and 4; the parabola y2 = y1^2 for y1 in [-1, 1]. Linear K-SVD has 2 nonzeros: the plane
 has no more dimensions. "As printed" has the update and the start of the paper's Fig. 3.
 """

@@ -1,4 +1,4 @@
-"""What the paper says of K-SAD, and what has to hold here; each of it can fail."""
+"""Claims of the paper about K-SAD, and ours; each can fail."""
 
 import numpy as np
 
@@ -110,7 +110,7 @@ def claims_preimages(curves: Curves) -> list[Claim]:
         if len(fixed):
             claims.append(
                 Claim(
-                    f"{data}: an image leaves less than half of the atom that it stands for",
+                    f"{data}: an image leaves less than half of the atom that it represents",
                     float(fixed.mean()) < 50,
                     f"{fixed.mean():.1f}% left by the fixed point",
                 )

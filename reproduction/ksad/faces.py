@@ -1,7 +1,7 @@
 """Faces: Table II on AT&T (ORL) and Extended Yale B, all pixels, unit rows, one split per seed.
 
 K-SAD, kernel K-SVD and nearest neighbours see all pixels. What learns atoms of pixels, or codes
-over training rows, sees rows in the training rows' span (``data.short_rows``): the same answers,
+over training rows, gets rows in the training rows' span (``data.short_rows``): the same answers,
 and times of rows so short, turning included.
 """
 

@@ -58,7 +58,7 @@ _ROWS = (
 )
 _RIVALS = (
     "The paper states no settings of its rivals. Ours: OMP with 30 training images, l1 with weight "
-    "0.01 (SRC; FISTA and PALM minimise the same: one row stands for three), 5 nonzeros for K-SVD, "
+    "0.01 (SRC; FISTA and PALM minimise the same: one row for all three), 5 nonzeros for K-SVD, "
     "FDDL with its global decision and the library's weights. OMP, l1 and FDDL see rows "
     "turned to the span of the training rows, which changes no inner product and no answer and "
     "makes rows short; turning is timed. "

@@ -1,7 +1,7 @@
 """From a setting to a classifier, and what is measured of it; the same for every study.
 
 A setting says ``model`` and its ``params``: those given to the class, all others at their defaults
-(so "our defaults" are whatever the library has). ``published`` stands for the preset
+(so "our defaults" are whatever the library has). ``published`` is the preset
 ``KSADClassifier.as_published``. ``from_paper`` names parameters of the study, which all settings
 share (``PAPER``, and the number of atoms), that the model takes too. ``map``: parameters of a
 kernel map before the model, degree and rank of the study where it has none.

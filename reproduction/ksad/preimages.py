@@ -1,6 +1,6 @@
 """Atoms in pixels: Fig. 2 on AT&T (ORL) and Extended Yale B.
 
-The dictionaries of "K-SAD as published". A pre-image is judged by the vector that it stands for:
+The dictionaries of "K-SAD as published". A pre-image is compared with its atom:
 |phi(x) - atom|^2 over |atom|^2, 1 or more where the zero vector would be as near. The sign of an
 atom is free and images are not negative, so atoms are turned to where their coefficients on the
 training images are positive on the whole.

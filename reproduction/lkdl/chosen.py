@@ -1,7 +1,7 @@
 """Rows of ours: what the paper leaves open is chosen on training rows, inside every run.
 
 A run's seed draws the folds, so that each seed chooses by itself, and test rows have no part in
-it. What is tried stands in the setting (``blurs``, ``gammas``, ...), what was taken in the record.
+it. The setting has what is tried (``blurs``, ``gammas``, ...), the record what was chosen.
 
 - USPS: LKDL under exp(-gamma d^2) of unit rows. ``blur`` is the standard deviation, in pixels, of a
   Gaussian that smooths the images first (0: none), which makes strokes moved by a part of a pixel

@@ -1,4 +1,4 @@
-"""What has to hold of supervised dictionaries with and without LKDL; each of it can fail."""
+"""Claims about supervised dictionaries with and without LKDL; each can fail."""
 
 from collections.abc import Mapping
 

@@ -56,12 +56,12 @@ def of_variant(settings: list[Setting], variant: int) -> list[Setting]:
 
 
 def our_weights(method: str) -> str:
-    """Return the name of a method with our weights, where the published ones stand beside it."""
+    """Return the name of a method with our weights, where the published ones are shown too."""
     return f"{method}, our weights"
 
 
 def measure_table(setting: Setting, seed: int, data_home: DataHome) -> dict[str, float]:
-    """Return what ``measure_labels`` does, or what a search of its own leads to."""
+    """Return what ``measure_labels`` does, or the result of its own search."""
     measure = measure_faces if is_search(setting) else measure_labels
     return measure(setting, seed, data_home)
 

@@ -184,7 +184,7 @@ def _percents(shares: Sequence[float]) -> str:
 _CORRUPTED = (
     "Learned on clean digits, tested on corrupted ones, 20% of the rows as landmarks. Pixels lie "
     "in [0, 1] before corruption and rows get unit norm after it; the authors do not state theirs, "
-    "so order and gap are what can be compared, not digits. Every method sees the same corruption."
+    "so order and gap are what can be compared, not digits. Every method gets the same corruption."
 )
 
 FIGURES = (

@@ -48,7 +48,7 @@ _RAW = (
 _MAP = "LKDL: exp(-d^2 / 2), all training rows as landmarks. "
 _OURS = (
     "alpha = beta = 0.1 (D-KSVD: beta = 1), ridge 0.01, 20 passes over each class and 5 over all: "
-    "the library's defaults. The number of passes was settled on four other splits, the weights "
+    "the library's defaults. The number of passes was chosen on four other splits, the weights "
     "after looking at test rows of splits like these. "
 )
 _SEARCHED = (
@@ -60,10 +60,10 @@ _WHY = (
     "to codes that the labels had a part in; rows to test have none, and get other codes. "
 )
 _AR = (
-    "Not the images of the paper: 60 x 43 crops without sunglasses and scarves, 7 images a person "
-    "of a first session to train and 7 of a second to test; the paper has 20 and 6, drawn from "
+    "Not the images of the paper: 60 x 43 crops without sunglasses and scarves, 7 images per "
+    "person of a first session to train and 7 of a second to test; the paper has 20 and 6, drawn from "
     "both sessions, disguises among them. Only gains can be compared, not accuracies. 540 random "
-    "features of the pixels, drawn by the seed, unit rows, 500 atoms (5 a person), 30 nonzeros. "
+    "features of the pixels, drawn by the seed, unit rows, 500 atoms (5 per person), 30 nonzeros. "
 )
 
 FIGURES = (

@@ -136,7 +136,7 @@ STREAM = Study(
 
 # Figures ------------------------------------------------------------------------------------------
 
-# Online learning sees every row once, and ends so many points below all rows at once, at most.
+# Online learning uses every row once, and ends so many points below all rows at once, at most.
 _CLOSE = 1.0
 
 

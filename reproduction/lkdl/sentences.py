@@ -1,4 +1,4 @@
-"""What the text of section V-A says of Figs. 1 to 3, sentence by sentence; each can fail."""
+"""The sentences of section V-A about Figs. 1 to 3 as claims; each can fail."""
 
 from collections.abc import Mapping, Sequence
 

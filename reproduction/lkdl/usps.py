@@ -62,7 +62,7 @@ _DICTIONARY = {"n_atoms": 300, "n_nonzero": 5, "passes": 5}
 
 
 def to_the_fourth(method: str) -> str:
-    """Return the name of a method under (x'y)^4, where (x'y)^2 stands beside it."""
+    """Return the name of a method under (x'y)^4, where (x'y)^2 is shown too."""
     return f"{method}, (x'y)^4"
 
 

@@ -1,7 +1,7 @@
 """One fit and prediction in a process of its own, which may not take too long or too much memory.
 
-The process stays for the next run, warm: loops are loaded once, and every method has learned from a
-few rows before it is timed. One that is over its budget is ended, and a new one comes.
+The process stays warm for the next run: loops are loaded once, and every method has learned from a
+few rows before it is timed. A process over its budget is ended, and a new one is started.
 """
 
 import multiprocessing
@@ -24,7 +24,7 @@ OVER = "over budget"
 
 
 class Worker:
-    """A process that measures; begun when first asked, begun anew after one was ended."""
+    """A process that measures; started on first use, and again after it was ended."""
 
     def __init__(self, seconds: float = SECONDS, n_bytes: int = BYTES) -> None:
         self.seconds, self.n_bytes = seconds, n_bytes

@@ -1,4 +1,4 @@
-"""What has to hold: the default is as good as a support vector machine on tables; and summaries."""
+"""Claims: the default is as good as a support vector machine on tables; and summaries."""
 
 from collections.abc import Callable, Sequence
 
@@ -33,7 +33,7 @@ def only(data: Sequence[str], condition: str) -> Callable[[Curves], Curves]:
 
 
 def gaps(curves: Curves, method: str, data: Sequence[str], condition: str) -> list[float]:
-    """Return how far a method is above the support vector machine, a number a data set."""
+    """Return how far a method is above the support vector machine, one number per data set."""
     found = []
     for name in data:
         x = place_of(name, condition)

@@ -1,4 +1,4 @@
-"""Labelled data: tables of scikit-learn's, made-up ones, images; splits and corruption."""
+"""Labelled data: tables of scikit-learn, synthetic ones, images; splits and corruption."""
 
 from collections.abc import Callable
 from functools import lru_cache, partial

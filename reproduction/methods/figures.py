@@ -43,8 +43,8 @@ _CONDITIONS = {
     "noise": "Gaussian noise of half of every column's standard deviation in all rows.",
     "missing": "A fifth of all values missing.",
     "wrong labels": "A tenth of the training labels are another class's.",
-    TUNED: "Rows as they are; a small grid (`reproduction/methods/classifiers.py`) is searched by three "
-    "folds of the training rows first.",
+    TUNED: "Rows as they are; a small grid (`reproduction/methods/classifiers.py`) is searched by "
+    "three folds of the training rows first.",
 }
 
 

@@ -29,7 +29,7 @@ def _left_out(method: str, data: str, condition: str) -> bool:
     """Tell what is not run: it would take longer than all the rest together."""
     if data in IMAGES and condition not in (CLEAN, "noise"):
         return True
-    return method == BOOSTING and data in _FACES  # a tree a class in every round
+    return method == BOOSTING and data in _FACES  # one tree per class in every round
 
 
 STUDY = Study(
