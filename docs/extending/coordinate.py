@@ -7,7 +7,7 @@ import numpy as np
 from kernelatoms.coding import OMP
 from kernelatoms.estimators.learners.linear import LinearLearner
 from kernelatoms.learning.dead_atoms import unit_rows
-from kernelatoms.learning.loop import Updated
+from kernelatoms.learning.loop import UpdateResult
 from kernelatoms.learning.moments import Moments
 
 
@@ -28,7 +28,7 @@ class CoordinateUpdate:
         codes = replace(codes, values=values)
         left = rows - codes.to_csr() @ new
         codes = replace(codes, error=np.vecdot(left, left))
-        return Updated(new, codes, float(codes.error.sum(dtype=np.float64)))
+        return UpdateResult(new, codes, float(codes.error.sum(dtype=np.float64)))
 
     def new_atoms(self, rows):
         return unit_rows(rows)

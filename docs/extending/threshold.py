@@ -48,7 +48,7 @@ class ThresholdKSVD(LinearLearner):
         return Threshold(self.n_nonzero_coefs_)
 
     def _joint_pursuit(self, n_atoms, n_nonzero):
-        return Threshold(min(n_nonzero or self.n_nonzero_coefs_, self._most_nonzeros(n_atoms)))
+        return Threshold(min(n_nonzero or self.n_nonzero_coefs_, n_atoms))
 
     def _update(self):
         return ThresholdUpdate()

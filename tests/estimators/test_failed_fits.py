@@ -72,7 +72,7 @@ def failures(monkeypatch, work):
 
 
 def contents(estimator):
-    return pickle.dumps(copy.deepcopy(vars(estimator)))
+    return pickle.dumps(copy.deepcopy(estimator.__getstate__()))
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)

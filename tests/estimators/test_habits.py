@@ -33,7 +33,8 @@ from kernelatoms import (
     residual_norms,
     sparse_encode,
 )
-from kernelatoms.estimators import sparse_rows
+from kernelatoms.estimators import validation
+from kernelatoms.estimators.devices import border
 from kernelatoms.features import memory
 
 TRANSFORMERS = [
@@ -157,12 +158,11 @@ def test_large_sparse_rows_go_in_blocks(estimator, labelled, monkeypatch):
         for name in ("transform", "predict", "predict_proba", "explain", "codes")
         if hasattr(model, name)
     }
-    monkeypatch.setattr(sparse_rows, "_BLOCK", 7 * 6 * 8)
+    monkeypatch.setattr(border, "_BLOCK", 7 * 6 * 8)
     seen = []
     monkeypatch.setattr(
-        sparse_rows, "dense_rows", lambda X, name="X": seen.append(X.shape[0]) or X.toarray()
+        validation, "dense_rows", lambda X, name="X": seen.append(X.shape[0]) or X.toarray()
     )
-    monkeypatch.setattr("kernelatoms.estimators.validation.dense_rows", sparse_rows.dense_rows)
     for name, wanted in whole.items():
         seen.clear()
         found = getattr(model, name)(scipy.sparse.csr_array(X))
@@ -222,12 +222,14 @@ def test_messages_name_public_classes_only():
     """In no text of the library is there a class that a user cannot import."""
     source = Path(kernelatoms.__file__).parent
     private = set()
-    for path in (source / "estimators").glob("*.py"):
+    for path in (source / "estimators").rglob("*.py"):
         private |= set(re.findall(r"^class (\w+)", path.read_text(), re.MULTILINE))
     private -= set(kernelatoms.__all__) | set(kernelatoms.__dict__)
-    assert "DictionaryLearner" in private
+    assert "DictionaryCoder" in private
     words = re.compile(rf"\b({'|'.join(sorted(private))})\b")
-    for path in (source / "estimators").glob("*.py"):
+    for path in (source / "estimators").rglob("*.py"):
+        if path.name == "registry.py":
+            continue
         for text in re.findall(r'^\s+f?"(.*)"', path.read_text(), re.MULTILINE):
             assert not words.search(text), (path.name, text)
 

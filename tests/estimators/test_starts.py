@@ -123,16 +123,6 @@ def test_files_hold_them(name, rows, tmp_path):
     learner = make(name, dict_init=rows[:9], max_iter=2, warm_start=True).fit(rows)
     again, _ = load_model(save_model(learner, tmp_path / "model.skops"))
     np.testing.assert_allclose(again.fit(rows).objective_, learner.fit(rows).objective_)
-    state = vars(learner).copy()
-    if name[:3] != "MOD" and name != "KSVD":  # which have always had both
-        for parameter in {"dict_init", "warm_start"} - ({"dict_init"} if "CDL" in name else set()):
-            del state[parameter]
-        old = type(learner).__new__(type(learner))
-        old.__setstate__(state)
-        assert old.warm_start is False
-        np.testing.assert_array_equal(
-            old.transform(rows).toarray(), learner.transform(rows).toarray()
-        )
 
 
 @learners(("KSVD", "KernelKSVD", "KSCDL"))

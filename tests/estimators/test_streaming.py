@@ -13,7 +13,6 @@ import pytest
 import scipy.sparse
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from kernelatoms.estimators.devices.brought import Brought
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import cross_val_score
@@ -551,14 +550,6 @@ class TestWhatStays:
         assert len(moves) == n_moves > 0
         del model
         assert alive(moves) == 0
-
-    def test_every_device_has_its_own(self):
-        brought, atoms = Brought(), draw()[0]
-        for n, device in enumerate(("cuda:0", "cuda:1", "cuda:0")):
-            assert brought.array(atoms, device, lambda array, n=n: array + n)[0, 0] == (
-                atoms[0, 0] + n
-            )
-        assert brought.array(atoms, "cuda:0", lambda array: None) is not None
 
     def test_memory_is_for_rows_first(self, chosen, moves, monkeypatch):
         X, _ = draw()

@@ -924,14 +924,14 @@ class TestWhatIsForTheCpu:
                 call()
 
     @pytest.mark.skipif(CUDA, reason="with a card kernels go where an array says that it is")
-    def test_what_is_remembered_is_of_one_device(self, device, monkeypatch):
+    def test_a_fitted_state_is_of_one_device(self, device, monkeypatch):
         from kernelatoms.engine.gpu import DeviceArray
-        from kernelatoms.features.remembered import remember
 
         owner, atoms, made = ka.KSVD(), DeviceArray(tensor(draw()[0], device)), []
+        monkeypatch.setattr(ka.KSVD, "_make_fitted", lambda self, bring: made.append(bring))
         for name in ("cuda:0", "cuda:0", "cuda:1"):
             monkeypatch.setattr(DeviceArray, "device", property(lambda self, name=name: name))
-            remember(owner, made.append, atoms)
+            owner._fitted(atoms)
         assert len(made) == 2
 
 

@@ -13,11 +13,11 @@ from kernelatoms import (
     LCKSVDClassifier,
     SparseCoder,
     SRCClassifier,
+    coding,
     denoise_image,
     denoise_rows,
     lasso_path,
     preimage,
-    pursuit,
     sparse_encode,
 )
 from kernelatoms.estimators.unused_arguments import METHODS, TAKEN_BY, is_default
@@ -67,7 +67,7 @@ class TestCoding:
         # Energies are the problem's, and gaps what a pursuit returns.
         own -= {"energy", "return_gap"}
         names = {"n_nonzero": "n_nonzero_coefs"}
-        taken = {names.get(name, name) for name in parameters(getattr(pursuit, method))}
+        taken = {names.get(name, name) for name in parameters(getattr(coding, method))}
         assert taken & set(parameters(sparse_encode)) == own
 
     @pytest.mark.parametrize("method", ALL_METHODS)

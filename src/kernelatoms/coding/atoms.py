@@ -12,7 +12,6 @@ Whatever is expensive is kept, so an estimator that keeps its atoms (``remembere
 See docs/decisions/019-kernel-blind-pursuits.md.
 """
 
-import zlib
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -20,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelatoms.coding.local_values import local_values
-from kernelatoms.engine import machine, to_numpy
+from kernelatoms.engine import machine
 from kernelatoms.features.expansion import Expansion
 from kernelatoms.features.gram_check import OVERFLOW, check_gram
 from kernelatoms.features.linear_algebra import cholesky
@@ -376,9 +375,3 @@ def check_eigenvalues(gram: Array) -> None:
             "over it have no minimum; choose another kernel (sigmoid kernels often are not) or "
             "other parameters."
         )
-
-
-def stamp(array: Array) -> tuple[Any, ...]:
-    """Return what tells an array from others, also from a model file: shape, type and a CRC."""
-    array = np.ascontiguousarray(to_numpy(array))
-    return array.shape, array.dtype.str, zlib.crc32(array.reshape(-1).view(np.uint8).data)

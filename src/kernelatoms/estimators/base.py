@@ -5,6 +5,8 @@ of neighbours) is one private object, the *fitted state*: made of the public att
 use, kept in ``_fitted_states``, one for each device where the estimator is used. Assigning a public
 attribute drops it, and so do ``fit``, copies and pickles. Editing fitted arrays in place is
 undefined, as in scikit-learn.
+
+See docs/decisions/043-fitted-state.md.
 """
 
 from collections.abc import Callable

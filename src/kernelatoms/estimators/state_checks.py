@@ -111,7 +111,7 @@ def check_passes(learner: Any) -> None:
     """Check what is told of the passes."""
     n_passes = require_count(learner, "n_iter_", low=0)
     require_floats(learner, "objective_", (n_passes,))
-    if "best_pass_" in vars(learner):  # in no model of version 0.1
+    if "best_pass_" in vars(learner):  # there is none where the objective never rises
         require_count(learner, "best_pass_", low=-1, high=n_passes - 1)
 
 

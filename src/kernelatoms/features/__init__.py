@@ -18,5 +18,4 @@
 - ``patches``: patches of planes, taken and put back; cosines of their shape.
 - ``linear_algebra``: factors and eigenvectors, by what the machine of an array has.
 - ``gram_check``: is this a Gram matrix? ``memory``: does it fit?
-- ``remembered``: what is computed of a fitted model for later calls, once for every fit.
 """

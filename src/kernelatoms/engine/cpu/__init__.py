@@ -28,11 +28,9 @@
 - ``prediction``: rows to integers and back, by predictions from rows decoded before.
 - ``prediction_loops``: their predictors, steps and cells.
 - ``text_fields``: fields of delimited text, numbers in them, and numbers as text again.
-- ``checksum``: has an array been edited in place?
 """
 
 from kernelatoms.engine.cpu.atoms import descend_atoms, sum_products
-from kernelatoms.engine.cpu.checksum import checksum
 from kernelatoms.engine.cpu.class_parts import (
     observed_class_residuals,
     products_at,
@@ -107,7 +105,6 @@ __all__ = [
     "assignment_distances",
     "at_once",
     "certify",
-    "checksum",
     "chi2_distances",
     "class_parts_local",
     "code_blocks",

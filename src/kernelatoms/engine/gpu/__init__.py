@@ -20,7 +20,6 @@ return ``DeviceArray``s. Inside the files they are functions of tensors (``on_te
 - ``ksvd``, ``atoms``: updates of dictionaries; ``ksvd_kernels``, ``atoms_kernels``: in Triton.
 - ``class_parts``, ``local``, ``nearest``, ``pairs``: what classes leave of signals, small problems,
   neighbours, distances.
-- ``checksum``: has an array been edited in place?
 
 See docs/decisions/008-device-arrays.md.
 """
@@ -39,9 +38,6 @@ from kernelatoms.engine.gpu import (
     scale,
     work,
 )
-from kernelatoms.engine.gpu import (
-    checksum as _checksum,
-)
 from kernelatoms.engine.gpu.arrays import DeviceArray, call_user, on_tensors, to_numpy
 from kernelatoms.engine.gpu.crossing import cpu_as_device
 from kernelatoms.engine.gpu.csr import DeviceCSR, csr, stacked
@@ -59,7 +55,6 @@ from kernelatoms.engine.gpu.work import (
 )
 
 all_ordinary = on_tensors(scale.all_ordinary)
-checksum = on_tensors(_checksum.checksum)
 chi2_distances = on_tensors(pairs.chi2_distances)
 cholesky = on_tensors(linalg.cholesky)
 cholesky_all = on_tensors(linalg.cholesky_all)
@@ -110,7 +105,6 @@ __all__ = [
     "DeviceCSR",
     "all_ordinary",
     "call_user",
-    "checksum",
     "chi2_distances",
     "cholesky",
     "cholesky_all",

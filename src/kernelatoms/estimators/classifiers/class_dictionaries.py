@@ -32,7 +32,7 @@ from kernelatoms.estimators.inspection.explanation import (
     explain_codes,
     explain_on_cpu,
 )
-from kernelatoms.estimators.learners.base import DictionaryLearner
+from kernelatoms.estimators.learners.base import DictionaryLearner, may_outnumber_rows
 from kernelatoms.estimators.learners.linear import KSVD, MOD, LinearLearner
 from kernelatoms.estimators.maps.kernel_choice import KernelChoice, kernel_looked_at
 from kernelatoms.estimators.state_checks import (
@@ -517,7 +517,7 @@ class ClassDictionaryClassifier(Probabilities, ClassifierMixin, CallbackSupportM
             n_atoms = None  # a share: each class takes its own
         if n_atoms is not None and not given:
             n_atoms = check_count("n_atoms", n_atoms)
-            if not template._outnumbers_rows:
+            if not may_outnumber_rows(template):
                 reason = "the smallest class has rows"
                 clip_count("n_atoms", n_atoms, smallest, reason, each_its_own)
         if n_nonzero is not None and not given:
@@ -535,7 +535,7 @@ class ClassDictionaryClassifier(Probabilities, ClassifierMixin, CallbackSupportM
             learner = clone(template).set_params(random_state=rng.randint(np.iinfo(np.int32).max))
             if not given:
                 most = int(size) if n_atoms is None else min(n_atoms, int(size))
-                if n_atoms is not None and not template._outnumbers_rows:
+                if n_atoms is not None and not may_outnumber_rows(template):
                     learner.set_params(n_atoms=most)
                 if n_nonzero is not None:
                     most = min(most, n_features) if linear else most

@@ -11,13 +11,14 @@ from sklearn.utils.class_weight import compute_class_weight
 from kernelatoms.coding.codes import Codes
 from kernelatoms.coding.decisions import nearest_probabilities
 from kernelatoms.coding.problem import LinearProblem
+from kernelatoms.coding.pursuits import OMP, Pursuit
 from kernelatoms.engine import machine
 from kernelatoms.estimators.classifiers.supervised import SupervisedDictionary
 from kernelatoms.estimators.devices.border import learn
-from kernelatoms.estimators.learners.base import GreedyParameters, pass_attributes
+from kernelatoms.estimators.learners.base import choose_n_nonzero, pass_attributes
 from kernelatoms.estimators.learners.watching import PassReporter
 from kernelatoms.estimators.naming import unnamed
-from kernelatoms.estimators.state_checks import require_floats
+from kernelatoms.estimators.state_checks import require_count, require_floats
 from kernelatoms.estimators.unused_arguments import refuse_unused
 from kernelatoms.estimators.validation import (
     check_count,
@@ -45,18 +46,18 @@ _ROUNDING = 10
 
 
 @unnamed
-class LabelDictionary(GreedyParameters, SupervisedDictionary):
+class LabelDictionary(SupervisedDictionary):
     """K-SVD on signals with marks of their classes; a linear map of the code decides.
 
     Subclasses say what a class's marks weigh (``_class_weights``), and whether their map decides.
     """
 
     n_atoms: int | None
+    n_nonzero_coefs: int | None
+    n_nonzero_coefs_: int
     ridge: float
     init_max_iter: int
     coef_: Array
-
-    selection = "omp"
 
     def _class_weights(self, counts: NDArray[np.intp]) -> Array:
         """Return what the marks of every class weigh, where signals have unit energy."""
@@ -93,7 +94,8 @@ class LabelDictionary(GreedyParameters, SupervisedDictionary):
         counts = allocate_atoms(self._choose_n_atoms(X, n_classes), np.bincount(labels))
         owners = np.repeat(np.arange(n_classes), counts)
         n_features = X.shape[1]
-        self.n_nonzero_coefs_ = self._choose_n_nonzero(n_features, min(n_features, len(owners)))
+        limit = min(n_features, len(owners))
+        self.n_nonzero_coefs_ = choose_n_nonzero(self.n_nonzero_coefs, n_features, limit)
         _check_memory(len(X), n_features + n_classes, X.itemsize)
         # Relative to the signals' mean energy, weights mean the same whatever the signals' unit.
         counted = self._row_weights(labels)
@@ -169,6 +171,9 @@ class LabelDictionary(GreedyParameters, SupervisedDictionary):
     def _score_weights(self) -> Array | None:
         return self.coef_
 
+    def _pursuit(self) -> Pursuit:
+        return OMP(self.n_nonzero_coefs_)
+
     def _choose_n_atoms(self, X: Array, n_classes: int) -> int:
         if self.n_atoms is None:
             return min(max(2 * X.shape[1], n_classes), len(X))
@@ -193,7 +198,7 @@ class LabelDictionary(GreedyParameters, SupervisedDictionary):
         """Refuse parameters that others leave without use; files may hold such."""
 
     def _check_decision(self, n_classes: int, n_atoms: int) -> None:
-        self._check_nonzeros(n_atoms)
+        require_count(self, "n_nonzero_coefs_", high=n_atoms)
         require_floats(self, "coef_", (n_classes, n_atoms))
 
     def __sklearn_tags__(self) -> Any:

@@ -10,7 +10,7 @@ from sklearn.utils import check_random_state
 from kernelatoms.coding.class_residuals import class_residuals
 from kernelatoms.coding.codes import Codes
 from kernelatoms.estimators.classifiers.probabilities import Probabilities
-from kernelatoms.estimators.coding.dictionary_coder import DictionaryCoder, OverRows
+from kernelatoms.estimators.coding.dictionary_coder import DictionaryCoder
 from kernelatoms.estimators.devices.border import by_rows
 from kernelatoms.estimators.inspection.explanation import (
     Explanation,
@@ -33,7 +33,7 @@ Array = NDArray[Any]
 
 
 @unnamed
-class SupervisedDictionary(OverRows, ClassifierMixin, DictionaryCoder, Probabilities):
+class SupervisedDictionary(ClassifierMixin, DictionaryCoder, Probabilities):
     """One dictionary whose atoms belong to classes; what its codes say of a row decides.
 
     Subclasses say how well each class fits rows of given codes (``_scores_of``).
@@ -44,6 +44,9 @@ class SupervisedDictionary(OverRows, ClassifierMixin, DictionaryCoder, Probabili
     random_state: Any
     classes_: Array
     atom_classes_: NDArray[np.intp]
+
+    # The share of rows given their labels, not the share of energy that codes keep.
+    score = Probabilities.score  # type: ignore[assignment]
 
     def decision_function(self, X: Any) -> Array:
         """Return how well each class fits; larger is better.

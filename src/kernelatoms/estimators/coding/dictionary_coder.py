@@ -15,10 +15,11 @@ from kernelatoms.coding.problem import CodingProblem, LinearProblem, split_missi
 from kernelatoms.coding.pursuits import Pursuit, code_over_nearest
 from kernelatoms.engine import machine
 from kernelatoms.estimators.base import Bring, Estimator
-from kernelatoms.estimators.devices.border import by_rows
+from kernelatoms.estimators.devices.border import at_once, by_rows
 from kernelatoms.estimators.naming import unnamed
 from kernelatoms.estimators.validation import FLOATS, check_any, validate_new, wants_frame
 from kernelatoms.features.expansion import Expansion
+from kernelatoms.features.gram_check import check_squares
 from kernelatoms.features.memory import check_dense_fits
 from kernelatoms.similarity import LinearKernel
 
@@ -31,8 +32,8 @@ class DictionaryCoder(
 ):
     """Code rows over atoms, and back.
 
-    A coder says which problem it is to code rows over its atoms (``_problem``), and how it codes
-    (``_pursuit``).
+    A subclass defines how rows are coded (``_pursuit``). Atoms are rows, ``components_``, unless
+    it defines another fitted state and coding problem (``_make_fitted``, ``_problem``).
     """
 
     sparse_output: bool
@@ -46,7 +47,10 @@ class DictionaryCoder(
         Parameters
         ----------
         X : array of shape (n_samples, n_features)
-            Signals. Those with missing values (NaN) are coded by what is observed of them.
+            Signals; k(new, train) with ``kernel="precomputed"``. Those with missing values (NaN)
+            are coded by their observed entries, from which kernels other than the linear one are
+            estimated, with a warning if many estimates contradict each other; "chi2",
+            "additive_chi2", "precomputed" and functions refuse NaN, and so do l1 codes.
 
         Returns
         -------
@@ -65,6 +69,8 @@ class DictionaryCoder(
 
     def inverse_transform(self, codes: Any) -> Array:
         """Return the signals that codes stand for: ``codes @ components_``.
+
+        Under a kernel, these are the learned ridge pre-images; ``preimage`` offers other methods.
 
         Parameters
         ----------
@@ -87,9 +93,37 @@ class DictionaryCoder(
         atoms = self._fitted(codes).components.astype(codes.dtype, copy=False)
         return np.asarray(codes @ atoms, like=atoms)
 
+    def score(self, X: Any, y: Any = None) -> float:
+        """Return the share of the signals' energy that their codes keep.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+            Signals; of those with missing values (NaN), observed entries count.
+        y : ignored
+
+        Returns
+        -------
+        float
+            1 less the sum of the squared residuals over that of the k(x, x); 1 is lossless.
+        """
+        return at_once(self._score, X, self)
+
+    def _score(self, X: Any) -> float:
+        X = self._validated(X)
+        if not self._problem(X).knows_energy:
+            raise ValueError("score needs k(x, x), which kernel='precomputed' does not give.")
+        error = float(np.sum(self._encode(X).error, dtype=np.float64))
+        energy = float(np.nansum(self._energies(X), dtype=np.float64))
+        check_squares(X, energy)
+        return 1.0 - error / energy if energy > 0 else 1.0
+
     def _problem(self, X: Array) -> CodingProblem:
         """Return the problem of coding validated rows over the atoms."""
-        raise NotImplementedError
+        return LinearProblem(X, self._fitted(X).atoms(X.dtype))
+
+    def _make_fitted(self, bring: Bring) -> Any:
+        return LinearState(bring(self.components_))
 
     def _pursuit(self) -> Pursuit:
         """Return how rows are coded."""
@@ -113,7 +147,7 @@ class DictionaryCoder(
         return energies
 
     def _dictionaries(self) -> "list[DictionaryCoder]":
-        """Return the coders that hold the atoms; see ``opened``."""
+        """Return the coders that hold the atoms."""
         return [self]
 
     def _deciding_codes(self, X: Array) -> scipy.sparse.csr_array:
@@ -157,18 +191,6 @@ class DictionaryCoder(
         tags.input_tags.sparse = True  # dense inside
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
-
-
-class OverRows:
-    """Coders whose atoms are signals like the others."""
-
-    components_: Array
-
-    def _problem(self, X: Array) -> CodingProblem:
-        return LinearProblem(X, self._fitted(X).atoms(X.dtype))  # type: ignore[attr-defined]
-
-    def _make_fitted(self, bring: Bring) -> "LinearState":
-        return LinearState(bring(self.components_))
 
 
 class LinearState:

@@ -10,6 +10,8 @@ Inside, everything is an array of one machine: numpy's, or a ``DeviceArray`` for
 not on the CPU. Answers and fitted attributes leave in the form of the rows: numpy arrays for numpy
 arrays, tensors of the same device for tensors. Numbers of 16 bits (float16, bfloat16) are worked on
 in float32. Without tensors and a chosen device torch is never imported.
+
+See docs/decisions/044-device-border.md.
 """
 
 import sys
@@ -40,6 +42,7 @@ from kernelatoms.estimators.devices.use_device import chosen_device, on_the_cpu
 
 Arguments = Mapping[str, Any]
 _NONE: Arguments = MappingProxyType({})
+_NO_LABELS = object()
 
 # Dense values of sparse rows at once, in bytes.
 _BLOCK = 1 << 26
@@ -125,7 +128,7 @@ def learn(
     owner: Any,
     X: Any,
     *,
-    y: Any = None,
+    y: Any = _NO_LABELS,
     name: str = "X",
     from_nothing: bool = True,
 ) -> Any:
@@ -138,7 +141,7 @@ def learn(
         if from_nothing:
             for fitted in fitted_names(owner):
                 del vars(owner)[fitted]
-        labels = () if y is None else (as_labels(y),)
+        labels = () if y is _NO_LABELS else (as_labels(y),)
         device = chosen_device()
         if device is None and "torch" not in sys.modules:
             return work(X, *labels)
@@ -205,6 +208,8 @@ def _rolled_back_on_error(owner: Any) -> Iterator[None]:
         vars(owner).clear()
         vars(owner).update(before)
         raise
+    # Filled in place on first use: scikit-learn wants no new attributes after fit.
+    vars(owner).setdefault("_fitted_states", {})
 
 
 def _convert(owner: Any, make: Callable[[Any, str], Any]) -> None:
@@ -286,8 +291,8 @@ class _Call:
                 other = place_of(array)
                 if other not in (place, None):
                     raise ValueError(
-                        f"{self.name} is on {place} and {where} on {other}, and they must be on one "
-                        "device: kernelatoms.to_device(..., device) brings a model or an array "
+                        f"{self.name} is on {place} and {where} on {other}, and they must be on "
+                        "one device: kernelatoms.to_device(..., device) brings a model or an array "
                         "there ('cpu' for numpy arrays)."
                     )
 

@@ -58,10 +58,10 @@ def use_device(device: Any) -> Iterator[None]:
     ``sparse_encode``, ``lasso_path``, ``SparseCoder``, ``KSVD``, ``MOD``, ``KernelKSVD``,
     ``KernelMOD``, ``KernelLinearizer``, ``RowNormalizer``, ``ClassDictionaryClassifier``,
     ``CRCClassifier`` and ``SRCClassifier`` work on the device, alone and in pipelines. Everything
-    else is computed on the CPU, and so are data frames, lists, sparse rows and
-    ``inverse_transform``. What these methods do on the CPU alone (rows with missing values, some
-    kernels) is refused while a device is chosen. The choice is one of this thread: others, and
-    other processes, take theirs from ``KERNELATOMS_DEVICE``.
+    else is computed on the CPU, and so are data frames, lists and sparse rows. What these methods
+    do on the CPU alone (rows with missing values, some kernels) is refused while a device is
+    chosen. The choice is one of this thread: others, and other processes, take theirs from
+    ``KERNELATOMS_DEVICE``.
 
     Examples
     --------

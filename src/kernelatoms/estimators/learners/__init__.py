@@ -2,9 +2,9 @@
 
 - ``base``: what all learners share.
 - ``linear``: ``MOD`` and ``KSVD``.
-- ``kernel_dictionary``: what has atoms in the feature space of a kernel.
+- ``kernel_atoms``: atoms in the feature space of a kernel, and coding over them.
 - ``kernel``: ``KernelMOD`` and ``KernelKSVD``.
 - ``ksad``: ``KSAD``, orthonormal atoms in a low-rank map of a kernel.
 - ``kscdl``: ``KSCDL``, atoms that are rows, moved along the gradient of the kernel.
-- ``watching``: callbacks of scikit-learn follow the passes.
+- ``watching``: ``PassReporter``, callbacks of scikit-learn after each pass.
 """

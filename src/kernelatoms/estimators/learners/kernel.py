@@ -9,18 +9,33 @@ from sklearn.callback import with_callbacks
 from sklearn.utils import check_random_state
 
 from kernelatoms.coding.problem import CodingProblem, LinearProblem
+from kernelatoms.coding.pursuits import Pursuit
 from kernelatoms.engine import machine
+from kernelatoms.estimators.base import Bring
+from kernelatoms.estimators.coding.dictionary_coder import DictionaryCoder
 from kernelatoms.estimators.devices.border import as_labels, learn
 from kernelatoms.estimators.devices.conversion import to_machine
 from kernelatoms.estimators.learners.base import (
-    GreedyParameters,
-    KSVDParameters,
+    check_fitted_learner,
+    check_ksvd,
+    check_parameters,
+    check_size,
+    choose_n_atoms,
+    choose_n_nonzero,
+    draw_atoms,
+    greedy_pursuit,
+    learn_by_passes,
     pass_attributes,
 )
-from kernelatoms.estimators.learners.kernel_dictionary import KernelDictionary
-from kernelatoms.estimators.maps.kernel_choice import kernel_looked_at
+from kernelatoms.estimators.learners.kernel_atoms import (
+    KernelState,
+    check_kernel_atoms,
+    joint_kernel_problem,
+)
+from kernelatoms.estimators.maps.kernel_choice import KernelChoice, kernel_looked_at
 from kernelatoms.estimators.maps.linearizer import KernelLinearizer
 from kernelatoms.estimators.naming import unnamed
+from kernelatoms.estimators.state_checks import require_count
 from kernelatoms.estimators.validation import (
     check_any,
     check_choice,
@@ -38,19 +53,25 @@ from kernelatoms.features.gram_check import OVERFLOW
 from kernelatoms.features.linearize import check_training_kernel
 from kernelatoms.features.ridge_map import regress_rows
 from kernelatoms.learning.dead_atoms import unit_rows
-from kernelatoms.learning.loop import Run, Update
+from kernelatoms.learning.ksvd import KSVDUpdate
+from kernelatoms.learning.loop import Run, Update, run
 from kernelatoms.learning.mod import LeastSquares
 from kernelatoms.learning.state import LearnerState
 from kernelatoms.similarity import Kernel, as_anchors
-from kernelatoms.similarity.base import check_flag
 
 Array = NDArray[Any]
 
 
 @unnamed
-class KernelLearner(GreedyParameters, KernelDictionary):
-    """Greedy codes and coordinates of all rows: all that these learners share but the update."""
+class KernelLearner(KernelChoice, DictionaryCoder):
+    """Learn atoms in feature space for greedy codes, from coordinates of all rows.
 
+    A subclass defines how the dictionary is improved, ``_update``.
+    """
+
+    anchors_: Array
+    dual_coef_: Array
+    n_nonzero_coefs_: int
     _on_devices = True
 
     def __init__(
@@ -109,6 +130,9 @@ class KernelLearner(GreedyParameters, KernelDictionary):
         learn(self._fit, self, X, from_nothing=not self.warm_start)
         return self
 
+    def _fit(self, X: Any) -> None:
+        run(self._learning(X))
+
     def _learning(self, X: Any) -> Run:
         self._check_parameters()
         kernel = self._asked_kernel()
@@ -122,11 +146,11 @@ class KernelLearner(GreedyParameters, KernelDictionary):
         rng = check_random_state(self.random_state)
         coordinates, energy = self._make_coordinates(X, kernel, rng)
         start = self._given_start(X, kernel, coordinates, last)
-        n_atoms = len(start) if start is not None else self._choose_n_atoms(len(X), 2 * X.shape[1])
+        n_atoms = choose_n_atoms(self, len(X), 2 * X.shape[1]) if start is None else len(start)
         limit = min(n_atoms, coordinates.rows.shape[1])
-        self.n_nonzero_coefs_ = self._choose_n_nonzero(X.shape[1], limit)
+        self.n_nonzero_coefs_ = choose_n_nonzero(self.n_nonzero_coefs, X.shape[1], limit)
         if start is None:
-            start = self._draw_atoms(coordinates.rows, n_atoms, rng)
+            start = draw_atoms(self, coordinates.rows, n_atoms, rng)
         # What lies outside of the basis no atom can reach: it is part of every objective.
         inside = machine(X).squared_norms(coordinates.rows)
         outside = float(np.maximum(energy - inside, 0.0).sum())
@@ -153,13 +177,13 @@ class KernelLearner(GreedyParameters, KernelDictionary):
             return LinearProblem(coordinates.rows, atoms, complete=True)
 
         state = LearnerState.start(start, rng)
-        yield from self._passes(X, coordinates.rows, problem_of, state, attributes)
+        yield from learn_by_passes(self, X, coordinates.rows, problem_of, state, attributes)
 
     def _last_atoms(self, X: Array) -> tuple[Array, Array] | None:
         """Return anchors and coefficients of the last fit's atoms, if they are to start from."""
         if not (self.warm_start and hasattr(self, "dual_coef_")):
             return None
-        self._check_size("the last fit (warm_start)", self.n_atoms_)
+        check_size(self, "the last fit (warm_start)", self.n_atoms_)
         anchors = self.anchors_
         width = X.shape[1] if self._precomputed else anchors.shape[1]
         if width != X.shape[1] or (self._precomputed and anchors.max(initial=0) >= len(X)):
@@ -186,7 +210,7 @@ class KernelLearner(GreedyParameters, KernelDictionary):
             rows = check_dictionary("dict_init", self.dict_init, X.shape[1], X.dtype)
             rows, coef = to_machine(rows, X), None
         if coef is None:
-            self._check_size("dict_init", len(rows))
+            check_size(self, "dict_init", len(rows))
         made_of = coordinates.duals(np.eye(coordinates.rows.shape[1], dtype=X.dtype, like=X))
         anchors = coordinates.anchors
         given = X[rows] if self._precomputed else rows.astype(X.dtype, copy=False)
@@ -194,19 +218,38 @@ class KernelLearner(GreedyParameters, KernelDictionary):
         seen = seen if coef is None else coef @ seen
         return unit_rows(np.ascontiguousarray(seen, dtype=X.dtype, like=X))
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_flag("warm_start", self.warm_start)
+    def _update(self) -> Update:
+        raise NotImplementedError
 
-    def _check_atoms(self, n_atoms: int, n_features: int) -> None:
+    def _pursuit(self) -> Pursuit:
+        return greedy_pursuit(self, self.n_nonzero_coefs_)
+
+    def _joint_pursuit(self, n_atoms: int, n_nonzero: int | None) -> Pursuit:
+        return greedy_pursuit(self, min(n_nonzero or self.n_nonzero_coefs_, n_atoms))
+
+    _joint_problem = staticmethod(joint_kernel_problem)
+
+    def _problem(self, X: Array) -> CodingProblem:
+        state: KernelState = self._fitted(X)
+        return state.problem(X)
+
+    def _make_fitted(self, bring: Bring) -> KernelState:
+        return KernelState(self, bring)
+
+    def _check_parameters(self) -> None:
+        check_parameters(self)
+
+    def _check_state(self) -> None:
+        """Refuse parameters and fitted attributes that contradict each other."""
+        n_atoms, n_features = check_fitted_learner(self)
         if self.dict_init is not None:
             if self._precomputed:
                 self._row_numbers("dict_init", self.dict_init, n_features)
             else:
                 check_dictionary("dict_init", self.dict_init, n_features, np.float64)
-        self._check_nonzeros(n_atoms)
+        require_count(self, "n_nonzero_coefs_", high=n_atoms)
         check_choice("selection", self.selection, ("omp", "ols"))
-        super()._check_atoms(n_atoms, n_features)
+        check_kernel_atoms(self, n_atoms, n_features)
 
     def _check_coordinates(self) -> None:
         given = self.coordinates
@@ -282,8 +325,14 @@ class KernelLearner(GreedyParameters, KernelDictionary):
             )
         return base
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = self._precomputed
+        tags.input_tags.allow_nan = self._takes_missing
+        return tags
 
-class KernelKSVD(KSVDParameters, KernelLearner):
+
+class KernelKSVD(KernelLearner):
     """Learn a dictionary under a kernel by K-SVD: every atom with its coefficients in turn.
 
     Minimises |phi(X) - W D|^2 in the feature space of a kernel over codes W with few nonzeros a
@@ -411,6 +460,13 @@ class KernelKSVD(KSVDParameters, KernelLearner):
         )
         self.update = update
         self.init = init
+
+    def _update(self) -> Update:
+        return KSVDUpdate(exact=self.update == "exact")
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_ksvd(self)
 
 
 class KernelMOD(KernelLearner):

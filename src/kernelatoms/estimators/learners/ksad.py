@@ -7,13 +7,28 @@ from numpy.typing import NDArray
 from sklearn.callback import with_callbacks
 from sklearn.utils import check_random_state
 
-from kernelatoms.coding.atoms import stamp
 from kernelatoms.coding.problem import CodingProblem, LinearProblem
 from kernelatoms.coding.pursuits import Pursuit, Threshold
 from kernelatoms.engine import machine
+from kernelatoms.estimators.base import Bring
+from kernelatoms.estimators.coding.dictionary_coder import DictionaryCoder
 from kernelatoms.estimators.devices.border import learn
-from kernelatoms.estimators.learners.base import pass_attributes
-from kernelatoms.estimators.learners.kernel_dictionary import KernelDictionary
+from kernelatoms.estimators.learners.base import (
+    check_fitted_learner,
+    check_parameters,
+    check_size,
+    choose_n_atoms,
+    fingerprint,
+    last_state,
+    learn_by_passes,
+    pass_attributes,
+    refuse_share,
+)
+from kernelatoms.estimators.learners.kernel_atoms import (
+    KernelState,
+    check_kernel_atoms,
+    joint_kernel_problem,
+)
 from kernelatoms.estimators.maps.linearizer import SOLVERS, KernelLinearizer
 from kernelatoms.estimators.maps.low_rank_map import DEFAULT_ATOMS, LowRankMap
 from kernelatoms.estimators.state_checks import check_learner_state, check_moments, require_number
@@ -25,16 +40,15 @@ from kernelatoms.estimators.validation import (
     validate_training,
 )
 from kernelatoms.features.expansion import Expansion
-from kernelatoms.learning.loop import Run, learn_batch
+from kernelatoms.learning.loop import Run, learn_batch, run
 from kernelatoms.learning.procrustes import Procrustes, orthonormal_start, polar_factor
 from kernelatoms.learning.state import LearnerState
 from kernelatoms.similarity import LinearKernel
-from kernelatoms.similarity.base import check_flag
 
 Array = NDArray[Any]
 
 
-class KSAD(LowRankMap, KernelDictionary):
+class KSAD(LowRankMap, DictionaryCoder):
     """Learn an orthonormal dictionary under a kernel: soft-threshold codes, Procrustes update.
 
     The unsupervised part of K-SAD (Chhabra, Wallace and Hopgood, *Improved image discrimination
@@ -132,6 +146,8 @@ class KSAD(LowRankMap, KernelDictionary):
     True
     """
 
+    anchors_: Array
+    dual_coef_: Array
     l1_weight_: float
 
     def __init__(
@@ -191,17 +207,20 @@ class KSAD(LowRankMap, KernelDictionary):
         learn(self._fit, self, X, from_nothing=not self.warm_start)
         return self
 
+    def _fit(self, X: Any) -> None:
+        run(self._learning(X))
+
     def _learning(self, X: Any) -> Run:
         self._check_parameters()
         X = validate_training(self, X)
         mapped, F, state = self._warm_start(X) if self._is_warm else self._start(X)
         if self.warm_start:
-            state.data = stamp(X)
+            state.data = fingerprint(X)
 
         def problem_of(atoms: Array) -> CodingProblem:
             return LinearProblem(F, atoms, complete=True)
 
-        yield from self._passes(X, F, problem_of, state, mapped.attributes)
+        yield from learn_by_passes(self, X, F, problem_of, state, mapped.attributes)
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Take in a batch: code it, add its sums to the past ones, turn the dictionary.
@@ -230,7 +249,7 @@ class KSAD(LowRankMap, KernelDictionary):
                 "partial_fit needs rows, which kernel='precomputed' does not give: a kernel matrix "
                 "of one batch says nothing of the next."
             )
-        self._refuse_share()
+        refuse_share(self)
         first = not hasattr(self, "dual_coef_")
         X = validate_training(self, X, reset=first)
         mapped, F, state = self._start(X) if first else self._go_on(X)
@@ -278,7 +297,7 @@ class KSAD(LowRankMap, KernelDictionary):
 
     def _warm_start(self, X: Array) -> tuple["_Mapped", Array, LearnerState]:
         """Return the last fit's map, virtual samples, and where the passes go on."""
-        self._check_size("the last fit (warm_start)", self.n_atoms_)
+        check_size(self, "the last fit (warm_start)", self.n_atoms_)
         if self.anchors_.ndim == 2 and self.anchors_.shape[1] != X.shape[1]:
             raise ValueError(
                 f"warm_start=True goes on with a map of {self.anchors_.shape[1]} features, but X "
@@ -292,17 +311,14 @@ class KSAD(LowRankMap, KernelDictionary):
         last = self.state_
         mapped, F = self._mapped_again(X, last.best)
         self.l1_weight_ = float(self.l1_weight) * root_mean_energy(F)
-        if last.data != stamp(X):
+        if last.data != fingerprint(X):
             last = LearnerState.start(last.best, check_random_state(self.random_state))
         return mapped, F, last
 
     def _go_on(self, X: Array) -> tuple["_Mapped", Array, LearnerState]:
         """Return the map as it was settled, virtual samples, and where learning stands."""
-        state = self.state_
-        state.dictionary = atoms = state.best
-        if state.n_batches == 0:
-            state.n_batches = len(state.objective)  # a pass has seen as much as a batch, and more
-        return *self._mapped_again(X, atoms), state
+        state = last_state(self)
+        return *self._mapped_again(X, state.best), state
 
     def _mapped_again(self, X: Array, atoms: Array) -> tuple["_Mapped", Array]:
         """Return the map as it was settled, and virtual samples.
@@ -320,9 +336,9 @@ class KSAD(LowRankMap, KernelDictionary):
     def _wanted_atoms(self, n_rows: int) -> int:
         if self.dict_init is not None:
             n_given = len(np.atleast_1d(self.dict_init))
-            self._check_size("dict_init", n_given)
+            check_size(self, "dict_init", n_given)
             return n_given
-        return self._choose_n_atoms(n_rows, DEFAULT_ATOMS)
+        return choose_n_atoms(self, n_rows, DEFAULT_ATOMS)
 
     def _pursuit(self) -> Pursuit:
         return Threshold(self.l1_weight_ / 2)  # the weight beside half of the squares
@@ -330,8 +346,17 @@ class KSAD(LowRankMap, KernelDictionary):
     def _joint_pursuit(self, n_atoms: int, n_nonzero: int | None) -> Pursuit:
         return self._pursuit()
 
+    _joint_problem = staticmethod(joint_kernel_problem)
+
     def _update(self) -> Procrustes:
         return Procrustes(self.l1_weight_)
+
+    def _problem(self, X: Array) -> CodingProblem:
+        state: KernelState = self._fitted(X)
+        return state.problem(X)
+
+    def _make_fitted(self, bring: Bring) -> KernelState:
+        return KernelState(self, bring)
 
     def _validated(self, X: Any) -> Array:
         X = super()._validated(X)
@@ -340,14 +365,15 @@ class KSAD(LowRankMap, KernelDictionary):
         return X
 
     def _check_parameters(self) -> None:
-        super()._check_parameters()
+        check_parameters(self)
         check_real("l1_weight", self.l1_weight, low=0)
         check_real("forget", self.forget, low=0, high=1, low_open=True)
-        check_flag("warm_start", self.warm_start)
         check_choice("solver", self.solver, SOLVERS)
 
-    def _check_atoms(self, n_atoms: int, n_features: int) -> None:
-        super()._check_atoms(n_atoms, n_features)
+    def _check_state(self) -> None:
+        """Refuse parameters and fitted attributes that contradict each other."""
+        n_atoms, n_features = check_fitted_learner(self)
+        check_kernel_atoms(self, n_atoms, n_features)
         if not require_number(self, "l1_weight_") >= 0:
             raise ValueError("KSAD.l1_weight_ must be at least 0.")
         check_learner_state(
@@ -356,7 +382,8 @@ class KSAD(LowRankMap, KernelDictionary):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan &= self.kernel != "linear"
+        tags.input_tags.pairwise = self._precomputed
+        tags.input_tags.allow_nan = self._takes_missing and self.kernel != "linear"
         return tags
 
 

@@ -6,18 +6,28 @@ from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
-import scipy.sparse
 from numpy.typing import NDArray
 from sklearn.callback import with_callbacks
 from sklearn.utils import check_random_state
 
-from kernelatoms.coding.atoms import KernelAtoms, stamp
+from kernelatoms.coding.atoms import KernelAtoms
 from kernelatoms.coding.codes import Codes
 from kernelatoms.coding.problem import CodingProblem, KernelProblem
 from kernelatoms.coding.pursuits import KSC, OMP, Lasso, Pursuit, code_over_nearest
 from kernelatoms.estimators.base import Bring
+from kernelatoms.estimators.coding.dictionary_coder import DictionaryCoder
 from kernelatoms.estimators.devices.border import by_rows, learn
-from kernelatoms.estimators.learners.base import DictionaryLearner, pass_attributes
+from kernelatoms.estimators.learners.base import (
+    check_fitted_learner,
+    check_parameters,
+    check_size,
+    choose_n_atoms,
+    fingerprint,
+    last_state,
+    learn_by_passes,
+    pass_attributes,
+    refuse_share,
+)
 from kernelatoms.estimators.maps.bandwidth import choose_gamma
 from kernelatoms.estimators.maps.kernel_choice import KernelChoice, kernel_looked_at
 from kernelatoms.estimators.state_checks import (
@@ -44,7 +54,7 @@ from kernelatoms.features.expansion import Expansion
 from kernelatoms.features.preimage import decode_rows
 from kernelatoms.learning.gradients import project_to_ball
 from kernelatoms.learning.kscdl import GradientStep, PlainStep
-from kernelatoms.learning.loop import Run, learn_batch
+from kernelatoms.learning.loop import Run, learn_batch, run
 from kernelatoms.learning.state import LearnerState
 from kernelatoms.similarity import Kernel, make_kernel
 from kernelatoms.similarity.base import check_flag
@@ -61,7 +71,7 @@ _FORGETTING = 4
 _ROWS_LOOKED_AT = 500
 
 
-class KSCDL(KernelChoice, DictionaryLearner):
+class KSCDL(KernelChoice, DictionaryCoder):
     """Learn a dictionary of rows for l1 coding in the feature space of a kernel.
 
     Minimises half of the squared distance of phi(x) from the sum of the w_j phi(d_j), plus
@@ -231,6 +241,9 @@ class KSCDL(KernelChoice, DictionaryLearner):
         learn(self._fit, self, X, from_nothing=not self.warm_start)
         return self
 
+    def _fit(self, X: Any) -> None:
+        run(self._learning(X))
+
     def _learning(self, X: Any) -> Run:
         self._check_parameters()
         X = validate_training(self, X)
@@ -244,9 +257,10 @@ class KSCDL(KernelChoice, DictionaryLearner):
             atoms = state.best.astype(X.dtype, copy=False)
             return {"components_": atoms, "state_": state, **pass_attributes(state)}
 
-        yield from self._passes(
-            X, rows, lambda atoms: self._problem_over(rows, atoms), state, attributes
-        )
+        yield from learn_by_passes(
+            self, X, rows, lambda atoms: self._problem_over(rows, atoms), state, attributes,
+            self.change_tol,
+        )  # fmt: skip
         self._warn_of_empty_codes(X)
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
@@ -282,7 +296,7 @@ class KSCDL(KernelChoice, DictionaryLearner):
             state = LearnerState.start(self._start(rows, rng, batches=True), rng)
             dtype = X.dtype
         else:
-            state, dtype = self._last_state(), self.components_.dtype
+            state, dtype = last_state(self), self.components_.dtype
             if not self._kernel().bounded:
                 self.max_norm_ = max(self.max_norm_ or 0.0, _longest(rows))
         n_atoms = len(state.dictionary) if first else self._n_atoms_of_batches(rows.shape[1])
@@ -292,20 +306,6 @@ class KSCDL(KernelChoice, DictionaryLearner):
         )  # fmt: skip
         atoms = state.dictionary.astype(dtype, copy=False)
         self._set(components_=atoms, state_=state, **pass_attributes(state))
-
-    def transform(self, X: Any) -> scipy.sparse.csr_array | Array:
-        """Return the l1 codes of X over the dictionary, at the present ``alpha``.
-
-        Parameters
-        ----------
-        X : array of shape (n_samples, n_features)
-            Signals, without missing values (NaN).
-
-        Returns
-        -------
-        codes : CSR array of shape (n_samples, n_atoms_), dense with ``sparse_output=False``
-        """
-        return super().transform(X)
 
     def inverse_transform(self, codes: Any) -> Array:
         """Return the rows that codes stand for, by eq. (19): phi(y) nearest to sum_j w_j phi(d_j).
@@ -338,8 +338,8 @@ class KSCDL(KernelChoice, DictionaryLearner):
     def _make_fitted(self, bring: Bring) -> "RowAtomsState":
         return RowAtomsState(self._kernel(), bring(self.components_))
 
-    @classmethod
-    def _joint_problem(cls, learners: Sequence[Any], X: Array) -> CodingProblem:
+    @staticmethod
+    def _joint_problem(learners: Sequence[Any], X: Array) -> CodingProblem:
         check_complete(X)
         atoms = np.concatenate([learner._fitted().components for learner in learners])
         atoms = atoms.astype(np.float64)
@@ -374,17 +374,9 @@ class KSCDL(KernelChoice, DictionaryLearner):
         pursuit = self._coding_pursuit(self.n_atoms_)
         return code_over_nearest(pursuit, self._problem(X), n_neighbors).astype(X.dtype)
 
-    def _last_state(self) -> LearnerState:
-        """Return where the last batch ended, or the best pass of ``fit``."""
-        state: LearnerState = self.state_
-        if state.n_batches == 0:
-            state.n_batches = len(state.objective)  # a pass has seen as much as a batch, and more
-        state.dictionary = state.best
-        return state
-
     def _n_atoms_of_batches(self, n_features: int) -> int:
         """Return how many atoms batches lead to."""
-        self._refuse_share()
+        refuse_share(self)
         if not (self.dict_init is None or isinstance(self.dict_init, str)):
             return len(self.dict_init)
         return n_features if self.n_atoms is None else check_count("n_atoms", self.n_atoms)
@@ -393,11 +385,11 @@ class KSCDL(KernelChoice, DictionaryLearner):
         """Return where the last fit of these rows stopped, its atoms, or a start."""
         if not self.warm_start:
             return LearnerState.start(self._start(rows, rng), rng)
-        data = stamp(rows)
+        data = fingerprint(rows)
         if hasattr(self, "components_"):
             name = "components_ (warm_start)"
             atoms = check_dictionary(name, self.components_, rows.shape[1], np.float64)
-            self._check_size(name, len(atoms))
+            check_size(self, name, len(atoms))
             last: LearnerState | None = getattr(self, "state_", None)
             if last is not None and last.data == data:
                 return last
@@ -419,12 +411,12 @@ class KSCDL(KernelChoice, DictionaryLearner):
             if batches:
                 n_atoms = min(self._n_atoms_of_batches(n_features), n_samples)
             else:
-                n_atoms = self._choose_n_atoms(n_samples, n_features)
+                n_atoms = choose_n_atoms(self, n_samples, n_features)
             if given is None:
                 return rows[rng.permutation(n_samples)[:n_atoms]]
             return project_to_ball(rng.standard_normal((n_atoms, n_features)), self.max_norm_)
         start = check_dictionary("dict_init", given, n_features, np.float64)
-        self._check_size("dict_init", len(start))
+        check_size(self, "dict_init", len(start))
         return project_to_ball(start, self.max_norm_)
 
     def _warn_of_empty_codes(self, X: Array) -> None:
@@ -464,10 +456,9 @@ class KSCDL(KernelChoice, DictionaryLearner):
         return kernel
 
     def _check_parameters(self) -> None:
-        super()._check_parameters()
+        check_parameters(self)
         self._check_coding()
         check_flag("positive", self.positive)
-        check_flag("warm_start", self.warm_start)
         if self.step is not None:
             check_real("step", self.step, low=0, high=2, low_open=True)
         if self.change_tol is not None:
@@ -477,7 +468,9 @@ class KSCDL(KernelChoice, DictionaryLearner):
         if self._searches and not kernel.has_gamma:
             raise ValueError(f"gamma='search': kernel {kernel.name!r} has no gamma to choose.")
 
-    def _check_atoms(self, n_atoms: int, n_features: int) -> None:
+    def _check_state(self) -> None:
+        """Refuse parameters and fitted attributes that contradict each other."""
+        n_atoms, n_features = check_fitted_learner(self)
         self._check_rows_held("components_", n_features, n_atoms)
         if held(self, "max_norm_") is not None:
             require_number(self, "max_norm_")

@@ -9,21 +9,34 @@ from sklearn.callback import with_callbacks
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from kernelatoms.coding.atoms import stamp
 from kernelatoms.coding.problem import CodingProblem, LinearProblem
-from kernelatoms.coding.pursuits import OMP, Lasso, Pursuit
-from kernelatoms.estimators.coding.dictionary_coder import OverRows
+from kernelatoms.coding.pursuits import Lasso, Pursuit
+from kernelatoms.estimators.coding.dictionary_coder import DictionaryCoder
 from kernelatoms.estimators.devices.border import learn
 from kernelatoms.estimators.devices.conversion import to_machine
 from kernelatoms.estimators.learners.base import (
-    DictionaryLearner,
-    GreedyParameters,
-    KSVDParameters,
+    check_fitted_learner,
+    check_ksvd,
+    check_parameters,
+    check_size,
     check_sums_fit,
+    choose_n_atoms,
+    choose_n_nonzero,
+    draw_atoms,
+    fingerprint,
+    greedy_pursuit,
+    last_state,
+    learn_by_passes,
     pass_attributes,
+    refuse_share,
 )
 from kernelatoms.estimators.naming import unnamed
-from kernelatoms.estimators.state_checks import check_learner_state, check_moments, require_floats
+from kernelatoms.estimators.state_checks import (
+    check_learner_state,
+    check_moments,
+    require_count,
+    require_floats,
+)
 from kernelatoms.estimators.validation import (
     FLOATS,
     check_any,
@@ -36,7 +49,8 @@ from kernelatoms.estimators.validation import (
 )
 from kernelatoms.learning.dead_atoms import atoms_from_rows, unit_rows
 from kernelatoms.learning.gradients import project_to_ball
-from kernelatoms.learning.loop import Run, learn_batch
+from kernelatoms.learning.ksvd import KSVDUpdate
+from kernelatoms.learning.loop import Run, learn_batch, run
 from kernelatoms.learning.mod import BlockDescent, LeastSquares
 from kernelatoms.learning.state import LearnerState
 from kernelatoms.similarity.base import check_flag
@@ -52,9 +66,13 @@ _FORGETTING = 3
 
 
 @unnamed
-class LinearLearner(OverRows, GreedyParameters, DictionaryLearner):
-    """Learners whose atoms are signals like the others."""
+class LinearLearner(DictionaryCoder):
+    """Learn atoms that are rows like the signals, for greedy or l1 codes.
 
+    A subclass defines how the dictionary is improved, ``_update``.
+    """
+
+    n_nonzero_coefs_: int
     _on_devices = True
 
     def __init__(
@@ -99,6 +117,9 @@ class LinearLearner(OverRows, GreedyParameters, DictionaryLearner):
         learn(self._fit, self, X, from_nothing=not self.warm_start)
         return self
 
+    def _fit(self, X: Any) -> None:
+        run(self._learning(X))
+
     def _learning(self, X: Any) -> Run:
         self._check_parameters()
         X = validate_training(self, X)
@@ -108,18 +129,29 @@ class LinearLearner(OverRows, GreedyParameters, DictionaryLearner):
             fitted = {"components_": state.best, **pass_attributes(state)}
             return fitted | ({"state_": state} if self._keeps_state else {})
 
-        yield from self._passes(
-            X, X, lambda atoms: LinearProblem(X, atoms, complete=True), state, attributes
+        yield from learn_by_passes(
+            self, X, X, lambda atoms: LinearProblem(X, atoms, complete=True), state, attributes
         )
 
-    @classmethod
-    def _joint_problem(cls, learners: Sequence[Any], X: Array) -> CodingProblem:
-        """Return the problem of coding rows over the atoms of several learners at once."""
+    @property
+    def _is_greedy(self) -> bool:
+        """Whether codes are greedy, of ``n_nonzero_coefs`` nonzeros, and atoms of unit norm."""
+        return True
+
+    def _update(self) -> Any:
+        raise NotImplementedError
+
+    def _pursuit(self) -> Pursuit:
+        return greedy_pursuit(self, self.n_nonzero_coefs_)
+
+    def _joint_pursuit(self, n_atoms: int, n_nonzero: int | None) -> Pursuit:
+        count = min(n_nonzero or self.n_nonzero_coefs_, n_atoms, self.n_features_in_)
+        return greedy_pursuit(self, count)
+
+    @staticmethod
+    def _joint_problem(learners: Sequence[Any], X: Array) -> CodingProblem:
         atoms = np.concatenate([learner._fitted(X).components for learner in learners])
         return LinearProblem(X, atoms.astype(X.dtype, copy=False))
-
-    def _most_nonzeros(self, n_atoms: int) -> int:
-        return min(n_atoms, self.n_features_in_)
 
     @property
     def _keeps_state(self) -> bool:
@@ -128,7 +160,7 @@ class LinearLearner(OverRows, GreedyParameters, DictionaryLearner):
 
     def _starting_state(self, X: Array) -> LearnerState:
         """Settle the sizes; return where the last fit of these rows stopped, or a start."""
-        data = stamp(X) if self.warm_start else None
+        data = fingerprint(X) if self.warm_start else None
         warm = self.warm_start and hasattr(self, "components_")
         last: LearnerState | None = getattr(self, "state_", None) if warm else None
         if last is not None and last.data == data and len(last.dictionary) == self.n_atoms_:
@@ -142,28 +174,32 @@ class LinearLearner(OverRows, GreedyParameters, DictionaryLearner):
             start = self._check_start(name, given, X)
             self._settle_nonzeros(X.shape[1], len(start))
         else:
-            n_atoms = self._choose_n_atoms(len(X), 2 * X.shape[1])
+            n_atoms = choose_n_atoms(self, len(X), 2 * X.shape[1])
             self._settle_nonzeros(X.shape[1], n_atoms)
-            start = self._draw_atoms(X, n_atoms, rng)
+            start = draw_atoms(self, X, n_atoms, rng)
         state = LearnerState.start(start, rng)
         state.data = data
         return state
 
     def _check_start(self, name: str, given: Any, X: Array) -> Array:
-        start = unit_rows(to_machine(check_dictionary(name, given, X.shape[1], X.dtype), X))
-        self._check_size(name, len(start))
-        return start
+        start = to_machine(check_dictionary(name, given, X.shape[1], X.dtype), X)
+        check_size(self, name, len(start))
+        return unit_rows(start) if self._is_greedy else project_to_ball(start, 1.0)
 
     def _settle_nonzeros(self, n_features: int, n_atoms: int) -> None:
-        self.n_nonzero_coefs_ = self._choose_n_nonzero(n_features, min(n_atoms, n_features))
+        if self._is_greedy:
+            limit = min(n_atoms, n_features)
+            self.n_nonzero_coefs_ = choose_n_nonzero(self.n_nonzero_coefs, n_features, limit)
 
     def _check_parameters(self) -> None:
-        super()._check_parameters()
+        check_parameters(self)
         check_choice("selection", self.selection, ("omp", "ols"))
-        check_flag("warm_start", self.warm_start)
 
-    def _check_atoms(self, n_atoms: int, n_features: int) -> None:
-        self._check_nonzeros(n_atoms)
+    def _check_state(self) -> None:
+        """Refuse parameters and fitted attributes that contradict each other."""
+        n_atoms, n_features = check_fitted_learner(self)
+        if self._is_greedy:
+            require_count(self, "n_nonzero_coefs_", high=n_atoms)
         require_floats(self, "components_", (n_atoms, n_features))
         if self.dict_init is not None:
             check_dictionary("dict_init", self.dict_init, n_features, np.float64)
@@ -174,7 +210,7 @@ class LinearLearner(OverRows, GreedyParameters, DictionaryLearner):
             )  # fmt: skip
 
 
-class KSVD(KSVDParameters, LinearLearner):
+class KSVD(LinearLearner):
     """Learn a dictionary by K-SVD: sparse coding, then every atom with its coefficients in turn.
 
     Minimises |X - W D|^2 over codes W with few nonzeros a row and unit-norm atoms D (Aharon, Elad
@@ -265,6 +301,13 @@ class KSVD(KSVDParameters, LinearLearner):
         )
         self.update = update
         self.init = init
+
+    def _update(self) -> KSVDUpdate:
+        return KSVDUpdate(exact=self.update == "exact")
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_ksvd(self)
 
 
 class MOD(LinearLearner):
@@ -402,7 +445,7 @@ class MOD(LinearLearner):
         self._check_parameters()
         first = not hasattr(self, "components_")
         X = validate_training(self, X, reset=first)
-        state = self._first_state(X) if first else self._last_state()
+        state = self._first_state(X) if first else last_state(self)
         rows = X.astype(state.dictionary.dtype, copy=False)
         # The first batch has given its rows already; later ones give theirs until all are there.
         n_atoms = len(state.dictionary) if first else self._n_atoms_of_batches(X.shape[1])
@@ -441,24 +484,27 @@ class MOD(LinearLearner):
                 f"change must have a row for each of the {self.n_features_in_} coordinates of the "
                 f"atoms, got shape {change.shape}."
             )
-        state = self._last_state()
+        state = last_state(self)
         self._update().change_coordinates(state, change)
         self.n_features_in_ = change.shape[1]
         self.__dict__.pop("feature_names_in_", None)
         self._settle_batch_nonzeros(change.shape[1], len(state.dictionary))
         self.components_, self.state_ = state.dictionary, state
 
+    @property
+    def _is_greedy(self) -> bool:
+        return self.alpha is None
+
     def _pursuit(self) -> Pursuit:
         if self.alpha is not None:
             return Lasso(check_real("alpha", self.alpha, low=0, low_open=True), self.positive)
-        check_choice("selection", self.selection, ("omp", "ols"))
-        return OMP(self.n_nonzero_coefs_, self.selection, self.positive)
+        return greedy_pursuit(self, self.n_nonzero_coefs_, self.positive)
 
     def _joint_pursuit(self, n_atoms: int, n_nonzero: int | None) -> Pursuit:
         if self.alpha is not None:
             return self._pursuit()
-        count = min(n_nonzero or self.n_nonzero_coefs_, self._most_nonzeros(n_atoms))
-        return OMP(count, self.selection, self.positive)
+        count = min(n_nonzero or self.n_nonzero_coefs_, n_atoms, self.n_features_in_)
+        return greedy_pursuit(self, count, self.positive)
 
     def _update(self) -> Any:
         return LeastSquares() if self.alpha is None else BlockDescent(float(self.alpha))
@@ -488,31 +534,16 @@ class MOD(LinearLearner):
             check_complete(X)  # masked pursuits are greedy
         return X
 
-    def _check_nonzeros(self, n_atoms: int) -> None:
-        if self.alpha is None:
-            super()._check_nonzeros(n_atoms)
-
-    def _check_start(self, name: str, given: Any, X: Array) -> Array:
-        if self.alpha is None:
-            return super()._check_start(name, given, X)
-        start = to_machine(check_dictionary(name, given, X.shape[1], X.dtype), X)
-        start = project_to_ball(start, 1.0)
-        self._check_size(name, len(start))
-        return start
-
-    def _settle_nonzeros(self, n_features: int, n_atoms: int) -> None:
-        if self.alpha is None:
-            super()._settle_nonzeros(n_features, n_atoms)
-
     def _settle_batch_nonzeros(self, n_features: int, n_atoms: int) -> None:
         """Use as many nonzeros as asked for and there are atoms so far; more may come."""
         if self.alpha is None:
             limit = min(self._n_atoms_of_batches(n_features), n_features)
-            self.n_nonzero_coefs_ = min(self._choose_n_nonzero(n_features, limit), n_atoms)
+            most = choose_n_nonzero(self.n_nonzero_coefs, n_features, limit)
+            self.n_nonzero_coefs_ = min(most, n_atoms)
 
     def _n_atoms_of_batches(self, n_features: int) -> int:
         """Return how many atoms batches lead to."""
-        self._refuse_share()
+        refuse_share(self)
         if hasattr(self, "components_") and self.n_atoms is None:
             return max(len(self.components_), 2 * n_features if self.dict_init is None else 0)
         if self.n_atoms is None:
@@ -527,14 +558,6 @@ class MOD(LinearLearner):
         if self.dict_init is not None:
             return LearnerState.start(self._check_start("dict_init", self.dict_init, X), rng)
         return LearnerState.start(atoms_from_rows(X, min(n_atoms, len(X)), rng), rng)
-
-    def _last_state(self) -> LearnerState:
-        """Return where the last batch ended, or the sums of the best pass of ``fit``."""
-        state: LearnerState = self.state_
-        if state.n_batches == 0:
-            state.n_batches = len(state.objective)  # a pass has seen as much as a batch, and more
-        state.dictionary = state.best
-        return state
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
