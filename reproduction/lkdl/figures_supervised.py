@@ -61,9 +61,10 @@ _WHY = (
 )
 _AR = (
     "Not the images of the paper: 60 x 43 crops without sunglasses and scarves, 7 images per "
-    "person of a first session to train and 7 of a second to test; the paper has 20 and 6, drawn from "
-    "both sessions, disguises among them. Only gains can be compared, not accuracies. 540 random "
-    "features of the pixels, drawn by the seed, unit rows, 500 atoms (5 per person), 30 nonzeros. "
+    "person of a first session to train and 7 of a second to test; the paper has 20 and 6, drawn "
+    "from both sessions, disguises among them. Only gains can be compared, not accuracies. 540 "
+    "random features of the pixels, drawn by the seed, unit rows, 500 atoms (5 per person), 30 "
+    "nonzeros. "
 )
 
 FIGURES = (
