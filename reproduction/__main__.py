@@ -1,11 +1,24 @@
 """``python -m reproduction``: run the experiments of the papers."""
 
+import os
 import sys
 from collections.abc import Sequence
+
+STOPPED = 130
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code."""
+    try:
+        code = _run(argv)
+    except KeyboardInterrupt:  # while modules are imported
+        code = STOPPED
+    if code == STOPPED:
+        print("\nStopped before it was done.", file=sys.stderr, flush=True)
+    return code
+
+
+def _run(argv: Sequence[str] | None) -> int:
     try:
         import kernelatoms  # noqa: F401
         from reproduction.command import app
@@ -24,11 +37,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def run() -> None:
     """Run the command line as a process of its own."""
-    try:
-        code = main()
-    except KeyboardInterrupt:  # while modules are imported
-        print("\nStopped before it was done.", file=sys.stderr)
-        code = 130
+    code = main()
+    if code == STOPPED:
+        # An interrupt that has passed through exec() would make Python exit with another code.
+        sys.stdout.flush()
+        os._exit(code)
     sys.exit(code)
 
 

@@ -34,7 +34,6 @@ def without_traceback(command: Callable[P, None]) -> Callable[P, None]:
         try:
             command(*args, **kwargs)
         except KeyboardInterrupt:
-            say("\nStopped before it was done.")
             raise typer.Exit(STOPPED) from None
         except BrokenPipeError:
             raise typer.Exit(0) from None

@@ -82,7 +82,8 @@ def test_oracles_import_numpy_only(path):
 
 
 def test_every_room_has_its_map():
-    for room in ROOMS.rglob("*"):
+    reproduction = TESTS.parent / "reproduction"
+    for room in (*ROOMS.rglob("*"), reproduction, *reproduction.rglob("*")):
         if room.is_dir() and (room / "__init__.py").exists():
             doc = ast.get_docstring(ast.parse((room / "__init__.py").read_text())) or ""
             files = {p.stem for p in room.glob("*.py")} - {"__init__"}
