@@ -29,7 +29,7 @@ from kernelatoms import (
     SRCClassifier,
 )
 from kernelatoms.datasets import load_usps
-from kernelatoms.report import reliability
+from kernelatoms.report.figures.calibration import reliability
 
 CLASSIFIERS = {
     "class dictionaries": ClassDictionaryClassifier(KSVD(20, n_nonzero_coefs=3), random_state=0),

@@ -209,8 +209,7 @@ def search(n_atoms: int, K: int, n: int, who: str) -> Call:
 
 def total(n_atoms: int, K: int, n: int, approximate: bool) -> Call:
     """Search and code MNIST rows, exactly or by pynndescent; report recall and seconds to build."""
-    from kernelatoms.coding.approximate_neighbors import ApproximateNeighbors
-    from kernelatoms.coding.neighbors import ascending, nearest_in_space
+    from kernelatoms.coding.neighbors import ApproximateNeighbors, ascending, nearest_in_space
 
     problem, owner = _problem("mnist", n_atoms, "float32", n, with_gram=n_atoms <= 2000)
     exact, found, built = nearest_in_space(problem, K), None, 0.0

@@ -46,7 +46,7 @@ def _reached(D: Any, Y: Any, codes: Any, alpha: float) -> list[float]:
 def ours(alpha: float, n: int) -> Call:
     """Code n faces by l1, the Gram matrix of the atoms known."""
     from kernelatoms import coding
-    from kernelatoms.coding.atoms import LinearAtoms
+    from kernelatoms.coding.atom_products import LinearAtoms
 
     D, _, Y = faces()
     atoms = LinearAtoms(D)
@@ -130,7 +130,7 @@ def codes(n: int, n_atoms: int, n_classes: int) -> Call:
 
 def residuals(n: int, n_atoms: int, n_classes: int) -> Call:
     """Compute the class residuals of as many codes."""
-    from kernelatoms.coding.decisions import parts_of_dense_codes
+    from kernelatoms.coding.class_residuals import parts_of_dense_codes
 
     _, corr, weights, members, grams = _many(n, n_atoms, n_classes)
     energies = np.ones(len(corr))

@@ -16,7 +16,7 @@ from sklearn.preprocessing import Normalizer
 from sklearn.svm import SVC
 
 from kernelatoms import KSVD, ClassDictionaryClassifier
-from kernelatoms.report import calibration_figure, reliability
+from kernelatoms.report.figures.calibration import calibration_figure, reliability
 
 # %%
 # Digits with noise, so that there are mistakes.

@@ -18,7 +18,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import normalize
 
 from kernelatoms import KSVD, ClassDictionaryClassifier, KernelLinearizer
-from kernelatoms.report import compare_in_words, images_figure, mean_and_error, robustness_figure
+from kernelatoms.report import compare_in_words, images_figure, mean_and_error
+from kernelatoms.report.figures.scores import robustness_figure
 
 # %%
 # The models. The kernel is the paper's :math:`(x^\top y)^4`; its landmarks are k-means centres, 30%

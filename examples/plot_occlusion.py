@@ -18,7 +18,8 @@ from sklearn.datasets import load_digits
 
 from kernelatoms import CRCClassifier, SRCClassifier
 from kernelatoms.datasets import DatasetNotFoundError, load_yaleb
-from kernelatoms.report import compare_in_words, robustness_figure
+from kernelatoms.report import compare_in_words
+from kernelatoms.report.figures.scores import robustness_figure
 
 # %%
 # Two ways to spoil the test images: a square of ink somewhere, and pixels here and there that take

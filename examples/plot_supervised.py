@@ -24,7 +24,7 @@ from kernelatoms import (
     explain,
     make_lkdl,
 )
-from kernelatoms.report import code_energy_figure
+from kernelatoms.report.figures.code_energies import code_energy_figure
 
 X, y = load_digits(return_X_y=True)
 X = X / np.linalg.norm(X, axis=1, keepdims=True)

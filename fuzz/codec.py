@@ -35,7 +35,7 @@ from kernelatoms.codec.models import CodecModel
 from kernelatoms.codec.packing import number, pack, unpack
 from kernelatoms.codec.stored_models import model_bytes, read_model_bytes
 from kernelatoms.codec.usual import squeeze, unsqueeze
-from kernelatoms.files import fit_codec
+from kernelatoms.files.compressed import fit_codec
 
 Rng = np.random.Generator
 

@@ -26,16 +26,9 @@ from fuzz.models import other_array, promising_npy
 from fuzz.mutations import NUMBERS, damaged, word
 from fuzz.running import Play, check_words
 from kernelatoms.cli import look
-from kernelatoms.files import (
-    ModelRecord,
-    Table,
-    TableError,
-    labels_for,
-    read_table,
-    row_identifiers,
-    rows_for,
-    training_set,
-)
+from kernelatoms.files import ModelRecord, Table, TableError, read_table, rows_for, training_set
+from kernelatoms.files.tables.labels import labels_for
+from kernelatoms.files.tables.matching import row_identifiers
 
 Rng = np.random.Generator
 

@@ -24,10 +24,11 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 import oracles.kernels
-from kernelatoms.coding import fksc, ksc, lasso, omp, ridge
+from kernelatoms.coding import fksc, ksc, lasso, omp
+from kernelatoms.coding.ridge import ridge
 from kernelatoms.engine.cpu import products
 from kernelatoms.estimators.coding.arguments import make_problem
-from kernelatoms.similarity.named import KERNELS
+from kernelatoms.similarity.factory import KERNELS
 
 GREEDY = ("omp", "ols")
 L1 = ("lasso", "ksc", "fksc")

@@ -46,8 +46,8 @@ PASSED_OVER = ("kernelatoms compiles its inner loops",)
 # are forked. What needs a shell gets one.
 FORKS = multiprocessing.get_context("forkserver")
 FORKS.set_forkserver_preload(
-    ["kernelatoms.cli.app", "kernelatoms.report.model", "kernelatoms.files.models", "skops.io",
-     "pyarrow.csv", "matplotlib.figure", "matplotlib.backends.backend_svg"]
+    ["kernelatoms.cli.app", "kernelatoms.report.model", "kernelatoms.files.models.model_file",
+     "skops.io", "pyarrow.csv", "matplotlib.figure", "matplotlib.backends.backend_svg"]
 )  # fmt: skip
 SHELL = set("|<>&;*$\n`")
 

@@ -6,9 +6,9 @@ import numpy as np
 
 from kernelatoms.coding import OMP
 from kernelatoms.estimators.learners.linear import LinearLearner
-from kernelatoms.learning.dead_atoms import unit_rows
 from kernelatoms.learning.loop import UpdateResult
 from kernelatoms.learning.moments import Moments
+from kernelatoms.learning.state import unit_rows
 
 
 class CoordinateUpdate:

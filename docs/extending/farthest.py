@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from kernelatoms.similarity import as_anchors
+from kernelatoms.similarity.factory import as_anchors
 
 
 def farthest_point(X, kernel, n_landmarks, rng):

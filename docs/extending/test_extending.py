@@ -1,5 +1,11 @@
 """The worked examples keep the contracts that they claim to keep."""
 
+import copy
+import importlib.util
+import pickle
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 from cauchy import Cauchy
@@ -9,24 +15,32 @@ from hypothesis import given
 from hypothesis import strategies as st
 from intersection import intersection
 from shifted import Shifted
+from sklearn.base import clone
 from sklearn.utils.estimator_checks import check_estimator
+from subspace import SubspaceClassifier
 from threshold import Threshold, ThresholdKSVD
 
+from answers import DATA, answers, attributes, fitted, same
 from contracts.distance import DistanceContract
 from contracts.kernel import KernelContract
 from contracts.learner import LinearLearnerContract
-from kernelatoms import ClassDictionaryClassifier, KernelLinearizer
+from kernelatoms import ClassDictionaryClassifier, KernelLinearizer, load_model, save_model
 from kernelatoms.coding import omp
 from kernelatoms.coding.problem import GivenProblem, KernelProblem, LinearProblem
+from kernelatoms.estimators.registry import ESTIMATORS, Entry, load, types
 from kernelatoms.features.expansion import Expansion
 from kernelatoms.features.samplers import SAMPLERS
-from kernelatoms.learning.dead_atoms import unit_rows
 from kernelatoms.learning.ksvd import KSVDUpdate
 from kernelatoms.learning.loop import learn
-from kernelatoms.learning.state import LearnerState
+from kernelatoms.learning.state import LearnerState, unit_rows
 from kernelatoms.similarity import make_kernel
 
 RBF = make_kernel("rbf", gamma=0.5)
+ROW = Entry(
+    "estimators.classifiers.subspace", "class dictionaries",
+    "one subspace per class, the nearest one decides", {"n_components": 2},
+    ({"n_components": 1}, {"along": 0.5}),
+)  # fmt: skip
 
 
 class TestIntersection(KernelContract):
@@ -210,3 +224,65 @@ class TestCoordinateDescent(LinearLearnerContract):
 
     def test_is_a_scikit_learn_estimator(self):
         check_estimator(CoordinateDescent(n_atoms=4))
+
+
+class TestSubspaceClassifier:
+    """The common tests of the registry, run on one more row."""
+
+    @pytest.fixture
+    def registered(self, monkeypatch):
+        """Return the class as a file and a row of the library would have it."""
+        name = f"kernelatoms.{ROW.module}"
+        spec = importlib.util.spec_from_file_location(name, Path(__file__).parent / "subspace.py")
+        module = importlib.util.module_from_spec(spec)
+        monkeypatch.setitem(sys.modules, name, module)
+        spec.loader.exec_module(module)
+        monkeypatch.setitem(ESTIMATORS, "SubspaceClassifier", ROW)
+        return load("SubspaceClassifier")
+
+    def test_is_the_textbooks(self, rng):
+        X, y = rng.standard_normal((40, 6)), np.arange(40) % 3
+        naive = []
+        for x in rng.standard_normal((20, 6)):
+            left = []
+            for c in range(3):
+                mean = X[y == c].mean(axis=0)
+                V = np.linalg.svd(X[y == c] - mean)[2][:2]
+                outside = x - mean - V.T @ (V @ (x - mean))
+                left.append(sum(outside**2) + 0.3 * sum((V @ (x - mean)) ** 2))
+            naive.append((x, np.argmin(left)))
+        rows, expected = zip(*naive, strict=True)
+        model = SubspaceClassifier(2, along=0.3).fit(X, y)
+        np.testing.assert_array_equal(model.predict(np.array(rows)), expected)
+
+    def test_is_a_scikit_learn_estimator(self, registered):
+        for parameters in ROW.checked:
+            check_estimator(registered(**parameters))
+
+    def test_fitted_anew_it_is_as_fresh(self, registered):
+        model = registered(**ROW.small)
+        for changes in ({}, *ROW.ways):
+            for X, y in DATA:
+                fresh = fitted(clone(model).set_params(**changes), X, y)
+                fitted(model.set_params(**changes), X, y)
+                same(attributes(model), attributes(fresh), changes)
+                same(answers(model, X, y), answers(fresh, X, y), changes)
+                np.testing.assert_array_equal(model.predict(X), fresh.predict(X))
+
+    def test_a_failed_fit_changes_nothing(self, registered):
+        (X, y), (wider, labels) = DATA[1], DATA[-1]
+        model = registered(**ROW.small).fit(X, y)
+        before = pickle.dumps(copy.deepcopy(model.__getstate__()))
+        for bad in (np.full_like(wider, np.nan), wider[:3]):
+            with pytest.raises(ValueError, match=r"NaN|inconsistent"):
+                model.fit(bad, labels)
+            assert pickle.dumps(copy.deepcopy(model.__getstate__())) == before
+
+    def test_a_model_file_gives_the_same_answers(self, registered, tmp_path):
+        assert f"kernelatoms.{ROW.module}.SubspaceClassifier" in types()
+        X, y = DATA[1]
+        model = SubspaceClassifier(**ROW.small).fit(X, y)
+        held = ["subspace.SubspaceClassifier"]
+        again, _ = load_model(save_model(model, tmp_path / "m.skops"), trusted=held)
+        same(attributes(again), attributes(model), held)
+        np.testing.assert_array_equal(again.predict(X), model.predict(X))

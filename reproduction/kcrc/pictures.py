@@ -7,7 +7,8 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from kernelatoms.report import Picture, confusion_figure
+from kernelatoms.report import Picture
+from kernelatoms.report.figures.classes import confusion_figure
 from reproduction.drawing import COLOURS, GREY, plain_axes
 from reproduction.kcrc.digits import CONFUSION
 from reproduction.kcrc.direction import CLASSIFIERS, fitted, how_of, one_direction

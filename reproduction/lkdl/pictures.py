@@ -4,7 +4,8 @@ from pathlib import Path
 
 import numpy as np
 
-from kernelatoms.report import Picture, code_energy_figure
+from kernelatoms.report import Picture
+from kernelatoms.report.figures.code_energies import code_energy_figure
 from reproduction.lkdl.faces import CODES, FOUR, SHOWN, our_weights
 from reproduction.store import read_records
 

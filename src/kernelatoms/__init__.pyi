@@ -17,14 +17,12 @@ from kernelatoms.estimators.classifiers.class_dictionaries import (
     ClassDictionaryClassifier as ClassDictionaryClassifier,
 )
 from kernelatoms.estimators.classifiers.collaborative import CRCClassifier as CRCClassifier
-from kernelatoms.estimators.classifiers.collaborative import SRCClassifier as SRCClassifier
+from kernelatoms.estimators.classifiers.dksvd import DKSVDClassifier as DKSVDClassifier
+from kernelatoms.estimators.classifiers.dksvd import LCKSVDClassifier as LCKSVDClassifier
 from kernelatoms.estimators.classifiers.fddl import FDDLClassifier as FDDLClassifier
 from kernelatoms.estimators.classifiers.ksad import KSADClassifier as KSADClassifier
-from kernelatoms.estimators.classifiers.label_dictionaries import DKSVDClassifier as DKSVDClassifier
-from kernelatoms.estimators.classifiers.label_dictionaries import (
-    LCKSVDClassifier as LCKSVDClassifier,
-)
 from kernelatoms.estimators.classifiers.lkdl import make_lkdl as make_lkdl
+from kernelatoms.estimators.classifiers.sparse_representation import SRCClassifier as SRCClassifier
 from kernelatoms.estimators.coding.decode import decode as decode
 from kernelatoms.estimators.coding.denoising import denoise_image as denoise_image
 from kernelatoms.estimators.coding.denoising import denoise_rows as denoise_rows
@@ -60,7 +58,7 @@ from kernelatoms.estimators.presets import PRESETS as PRESETS
 from kernelatoms.estimators.presets import Preset as Preset
 from kernelatoms.estimators.presets import default_preset as default_preset
 from kernelatoms.estimators.presets import make_preset as make_preset
-from kernelatoms.files.models import load_model as load_model
-from kernelatoms.files.models import save_model as save_model
+from kernelatoms.files.models.model_file import load_model as load_model
+from kernelatoms.files.models.model_file import save_model as save_model
 
 __version__: str

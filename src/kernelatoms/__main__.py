@@ -3,7 +3,7 @@
 import gc
 import sys
 
-from kernelatoms.cli import stopping
+from kernelatoms.cli import interrupts
 from kernelatoms.lazy import missing_extra
 
 # Containers made before the collector of cycles looks: modules and figures are very many and stay,
@@ -15,13 +15,13 @@ def main() -> None:
     """Run the command line as a process of its own; Ctrl-C is understood from here on."""
     gc.set_threshold(_MADE_BEFORE_A_LOOK)
     try:
-        stopping.listen()
+        interrupts.listen()
         try:
             code = _run()
         finally:
-            stopping.finish()
+            interrupts.finish()
     except KeyboardInterrupt:
-        stopping.end()
+        interrupts.end()
     sys.exit(code)
 
 

@@ -56,8 +56,7 @@ class TooLargeError(ValueError):
 def allowed_size(file_size: int, max_size: int | None = None) -> int:
     """Return the bytes that a file of ``file_size`` bytes may become.
 
-    ``max_size`` is what the user allows (``--max-size`` on the command line); None stands for
-    the rule above.
+    ``max_size`` is what the user allows; None stands for the rule above.
     """
     return max(MAX_SIZE, EXPANSION * file_size) if max_size is None else max_size
 

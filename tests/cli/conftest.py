@@ -16,9 +16,10 @@ __all__ = ["drawn", "undrawn_pictures"]
 # commands are forked.
 FORKS = multiprocessing.get_context("forkserver")
 FORKS.set_forkserver_preload(
-    ["kernelatoms.cli.app", "kernelatoms.report.model", "kernelatoms.files.models", "skops.io",
-     "kernelatoms.files.features", "kernelatoms.files.csv_tables", "kernelatoms.files.arrow_tables",
-     "pyarrow.csv", "pyarrow.parquet", "matplotlib.figure", "matplotlib.backends.backend_agg",
+    ["kernelatoms.cli.app", "kernelatoms.report.model", "kernelatoms.files.models.model_file",
+     "kernelatoms.files.tables.features", "kernelatoms.files.tables.csv_tables",
+     "kernelatoms.files.tables.arrow_tables", "skops.io", "pyarrow.csv", "pyarrow.parquet",
+     "matplotlib.figure", "matplotlib.backends.backend_agg",
      "typer._adapters"]  # the last brings pydantic, in versions of typer that need it
 )  # fmt: skip
 

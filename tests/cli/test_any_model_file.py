@@ -5,12 +5,11 @@ import json
 import os
 import pty
 import select
-import zipfile
+from pathlib import Path
 
 import numpy as np
 import pytest
 import scipy.sparse
-import skops.io
 from rich.console import Console
 from sklearn.decomposition import PCA
 from sklearn.linear_model import LogisticRegression, Ridge
@@ -19,6 +18,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from typer.testing import CliRunner
 
 from draws import later, some
+from forged_models import archive_of
 from kernelatoms import (
     KSCDL,
     KSVD,
@@ -34,7 +34,7 @@ from kernelatoms import (
     sparse_encode,
 )
 from kernelatoms.cli.app import app
-from kernelatoms.cli.speaking import print_table, visible
+from kernelatoms.cli.console import print_table, visible
 from kernelatoms.files import ModelRecord
 from kernelatoms.report import Table
 
@@ -187,11 +187,7 @@ def test_steps_of_scikit_learn_that_a_file_damaged(run):
     """They are refused; trusted, they raise what comes of it, and the command says so."""
     model = BARE["scikit-learn"]()
     del model[0].mean_, model[0].scale_
-    data = io.BytesIO(skops.io.dumps(model))
-    with zipfile.ZipFile(data, "a") as file:
-        file.writestr("kernelatoms.json", json.dumps({"format_version": 1, "record": {}}))
-    with open("m.skops", "wb") as file:
-        file.write(data.getvalue())
+    Path("m.skops").write_bytes(archive_of(model))
     done = run("predict", "m.skops", "x.npy")
     assert done.exit_code == 2
     assert "m.skops is damaged: StandardScaler.mean_ is missing" in done.output

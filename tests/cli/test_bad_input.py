@@ -72,7 +72,7 @@ LKDL = ("--label", "species", "--model", "lkdl")
         (["--label", "species", "--set", "kernel=rfb"], ["kernel"]),
         ([*LKDL, "--set", "random_state=1"], ["more than one"]),
         (["--label", "species", "--scale", "big"], ["--scale must be one of"]),
-        (["--label", "species", "--ignore", "x"], ["--drop", "no column 'x'"]),
+        (["--label", "species", "--drop", "x"], ["--drop", "no column 'x'"]),
         (["--label", "species", "--cv", "1"], ["--cv", "at least 2"]),
         (["--label", "species", "--cv", "9"], ["--cv 9", "has 4"]),
         (["--label", "species", "--rows", "X"], ["--rows"]),
@@ -274,4 +274,4 @@ def test_codes_that_do_not_fit_are_refused_before_they_are_made(tmp_path, monkey
     assert main(["encode", "model.skops", "rows.npy", "-o", "codes.npy"]) == 2
     error = capsys.readouterr().err
     assert "Dense codes of 100000 rows over 60 atoms need about 0.0894 GiB" in error
-    assert "--output codes.npz" in error
+    assert "to an .npz file" in error

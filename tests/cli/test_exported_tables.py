@@ -35,7 +35,7 @@ def test_noise_stays_noise_beside_an_index_and_an_identifier(command, exported, 
     assert result["columns"] == ["income", "score", "city=Graz"]
     assert result["left_out"] == {
         "column 1": "it numbers the rows", "CustomerID": "it numbers the rows",
-        "joined": "it holds dates; --dates learns from them",
+        "joined": "it holds dates; dates=True learns from them",
     }  # fmt: skip
     assert result["fit"]["cross_validation"]["mean"] < 0.45
     kept = ("--keep", "column 1", "--keep", "CustomerID")
@@ -47,7 +47,7 @@ def test_noise_stays_noise_beside_an_index_and_an_identifier(command, exported, 
         "churn": "label", "income": "number", "score": "number",
         "city": "yes/no: 1 for Graz, 0 for Bonn", "column 1": "left out: it numbers the rows",
         "CustomerID": "left out: it numbers the rows",
-        "joined": "left out: it holds dates; --dates learns from them",
+        "joined": "left out: it holds dates; dates=True learns from them",
     }  # fmt: skip
     assert "--keep 'column 1'" in fitted.stderr
     assert command("fit", "t.csv", "--label", "churn").returncode == 0

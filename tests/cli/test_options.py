@@ -63,7 +63,7 @@ def test_commands_say_by_which_option_a_table_may_become_more(zeros):
         done = run(command[0], zeros, *command[1:], "--max-size", "1kB")
         assert done.exit_code == 2
         assert "and 1,000 bytes are allowed" in done.output
-        assert "max_size. Here that is --max-size, as in --max-size 20GiB." in done.output
+        assert "allow more by --max-size, such as --max-size 20GiB." in done.output
     assert run("info", zeros, "--max-size", "10MB").exit_code == 0
     assert run("info", zeros).exit_code == 0
 

@@ -195,9 +195,9 @@ def test_a_survey(play, command):
     assert "yes/no: smoker (1 for YES, 0 for No)" in said
     assert "left out: respondent (it holds words, 60 different ones)" in said
     fitted = command("fit", "t.csv", "--label", "kind", "--drop", "grade", "--keep", "respondent",
-                     "--ignore", "size", "--json", "--set", "n_atoms=3")  # fmt: skip
+                     "--drop", "size", "--json", "--set", "n_atoms=3")  # fmt: skip
     told = json.loads(fitted.stdout)
-    assert told["left_out"] == dict.fromkeys(("grade", "size"), "asked for by --drop")
+    assert told["left_out"] == dict.fromkeys(("grade", "size"), "named in drop")
     assert len(told["columns"]) == 4 + 1 + 60
     assert told["uses"]["kind"] == "label"
 

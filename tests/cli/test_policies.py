@@ -7,10 +7,9 @@ from sklearn.metrics import accuracy_score, balanced_accuracy_score, recall_scor
 from sklearn.pipeline import make_pipeline
 
 from kernelatoms import KSVD, NearestImputer, TrainingImputer
-from kernelatoms.cli.choosing import find_choice, make_model
-from kernelatoms.cli.columns import lines_of_columns
-from kernelatoms.cli.judging import judge
-from kernelatoms.cli.missing import note_about_rows, note_about_training
+from kernelatoms.cli.columns import lines_of_columns, note_about_rows, note_about_training
+from kernelatoms.cli.evaluation import judge
+from kernelatoms.cli.models import find_choice, make_model
 from kernelatoms.files import ModelRecord
 
 RNG = np.random.default_rng(0)

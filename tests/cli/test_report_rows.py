@@ -10,7 +10,7 @@ import pytest
 
 from kernelatoms import load_model, save_model
 from kernelatoms.cli.app import main
-from kernelatoms.cli.page_facts import facts_for_page
+from kernelatoms.report.origin import record_facts
 
 
 @pytest.fixture
@@ -93,12 +93,13 @@ def test_the_lead_says_whether_rows_were_learned_from(passengers, run, tmp_path,
     assert lead.startswith("Mostly on rows it learned from (66.7% of them): ")
 
 
-def test_files_of_earlier_versions_tell_their_own_rows(passengers, run, tmp_path, lead_only):
+def test_without_marks_nothing_is_said_of_where_rows_come_from(
+    passengers, run, tmp_path, lead_only
+):
     model, record = load_model(tmp_path / "m.skops")
-    old = {key: value for key, value in record.data.items() if key != "row_marks"}
-    save_model(model, tmp_path / "m.skops", replace(record, data=old))
-    assert page_of(tmp_path, run, "train.csv")[2].startswith("On the rows it learned from: ")
-    told, _, lead = page_of(tmp_path, run, "test.csv")
+    unmarked = {key: value for key, value in record.data.items() if key != "row_marks"}
+    save_model(model, tmp_path / "m.skops", replace(record, data=unmarked))
+    told, _, lead = page_of(tmp_path, run, "train.csv")
     assert told["share_learned_from"] is None
     assert "learned" not in lead
 
@@ -119,7 +120,7 @@ def test_facts_are_whole_and_folds_scores_are_told(passengers, tmp_path):
         "recall": {"small": 0.7, "large": 0.9},
     }  # fmt: skip
     many = {f"column {i}": "it is empty" for i in range(31)}
-    told = facts_for_page(
+    told = record_facts(
         replace(record, fit={**record.fit, "cross_validation": scores}, left_out=many), None, None
     )
     assert told["cross-validated accuracy"] == "90.0% ± 1.0% over 2 folds"
@@ -128,4 +129,4 @@ def test_facts_are_whole_and_folds_scores_are_told(passengers, tmp_path):
     assert told["cross-validated recall by class"] == "small: 70.0%; large: 90.0%"
     left_out = told["left out (31 of the file's columns)"]
     assert left_out.count("it is empty") == 31
-    assert "cross-validated accuracy" not in facts_for_page(record, None, None)
+    assert "cross-validated accuracy" not in record_facts(record, None, None)

@@ -14,7 +14,7 @@ import pyarrow
 from pyarrow import parquet
 
 from kernelatoms import compress, decompress
-from kernelatoms.files import fit_codec
+from kernelatoms.files.compressed import fit_codec
 
 FOLDER = Path(__file__).parent / "fixtures"
 

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from kernelatoms.coding import local_values as module
 from kernelatoms.coding.local_values import falls_with_l2, gaussian_gamma, local_values
-from kernelatoms.similarity import DistanceKernel, UserKernel, make_kernel
+from kernelatoms.similarity import DistanceKernel, make_kernel
+from kernelatoms.similarity.user_kernels import UserKernel
 from oracles import local as book
 
 seeds = st.integers(0, 2**31)

@@ -1,4 +1,7 @@
-"""Atoms near a signal: those of a stable sort of all distances, however they are found."""
+"""Neighbours of signals among atoms: exact, coarse to fine, and approximate."""
+
+import sys
+import types
 
 import numpy as np
 import pytest
@@ -6,7 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernelatoms.coding import Expansion, GivenProblem, KernelProblem, LinearProblem, neighbors
-from kernelatoms.coding.neighbors import ascending, described, nearest_by, nearest_in_space, refine
+from kernelatoms.coding.neighbors import (
+    ApproximateNeighbors,
+    ascending,
+    featurize_by,
+    nearest_by,
+    nearest_in_space,
+    refine,
+)
 from kernelatoms.similarity import Distance, DistanceKernel, make_distance, make_kernel
 from oracles import local as book
 
@@ -64,10 +74,10 @@ def test_learned_atoms_are_compared_as_vectors_of_feature_space(rng):
 def test_blocks_do_not_show(rng, monkeypatch):
     X, D = draw(1, 700, 150)
     whole = nearest_in_space(LinearProblem(X, D), 20)
-    by_l2 = nearest_by("l2", described("l2", X), described("l2", D), 20)
+    by_l2 = nearest_by("l2", featurize_by("l2", X), featurize_by("l2", D), 20)
     monkeypatch.setattr(neighbors, "_ATOMS", 7)
     np.testing.assert_array_equal(nearest_in_space(LinearProblem(X, D), 20), whole)
-    A, B = described("l2", X), described("l2", D)
+    A, B = featurize_by("l2", X), featurize_by("l2", D)
     np.testing.assert_array_equal(nearest_by("l2", A, B, 20), by_l2)
     np.testing.assert_array_equal(whole, book.nearest(squares(X, D), 20))
 
@@ -86,7 +96,7 @@ def test_signals_far_from_one_have_the_same_neighbours(scale, rng):
 @pytest.mark.parametrize("name", ["l2", "chi2"])
 def test_neighbours_by_a_distance(name, rng):
     X, D = np.abs(rng.standard_normal((6, 5))), np.abs(rng.standard_normal((30, 5)))
-    A, B = described(name, X), described(name, D)
+    A, B = featurize_by(name, X), featurize_by(name, D)
     far = make_distance(name).compare(X, D)
     np.testing.assert_array_equal(nearest_by(name, A, B, 7), book.nearest(far, 7))
 
@@ -115,7 +125,7 @@ class Union(Distance):
 def test_a_union_holds_the_nearest_by_every_part():
     X = np.array([[0.0, 0.0], [10.0, 10.0]])
     D = np.array([[0.0, 5.0], [1.0, 0.0], [5.0, 1.0], [10.0, 10.0], [9.0, 9.5]])
-    A, B = described(Union(), X), described(Union(), D)
+    A, B = featurize_by(Union(), X), featurize_by(Union(), D)
     found = nearest_by(Union(), A, B, 2)
     # By the first: 0, 1 and 3, 4; by the second: 1, 2 and 3, 4. Each once, -1 at the end.
     assert found.tolist() == [[0, 1, 2, -1], [3, 4, -1, -1]]
@@ -142,7 +152,7 @@ def test_refined_candidates_are_the_nearest_of_their_own(seed, n, m, stacks):
     lengths = rng.integers(1, m + 1, n)
     candidates[np.arange(m) >= lengths[:, None]] = -1
     K = int(rng.integers(1, m + 1))
-    found = refine(Own(), described(Own(), X), described(Own(), D), candidates, K)
+    found = refine(Own(), featurize_by(Own(), X), featurize_by(Own(), D), candidates, K)
     assert found.shape == (n, K)
     for x, own, k, got in zip(X, candidates, lengths, found, strict=True):
         order = np.argsort(squares(x[None], D[own[:k]])[0], kind="stable")[:K]
@@ -156,7 +166,7 @@ def test_a_distance_must_be_finite():
 
     X = np.ones((3, 2))
     with pytest.raises(ValueError, match="distance returned NaN or infinity"):
-        nearest_by(Lost(0), described(Lost(0), X), described(Lost(0), X), 2)
+        nearest_by(Lost(0), featurize_by(Lost(0), X), featurize_by(Lost(0), X), 2)
     with pytest.raises(ValueError, match="distance returned NaN or infinity"):
         refine(Lost(0), (X,), (X,), np.zeros((3, 2), np.int32), 1)
 
@@ -188,3 +198,72 @@ def test_signals_with_missing_values_have_no_neighbours_among_rows():
     kernel = make_kernel("rbf", gamma=1.0)
     problem = KernelProblem(X, Expansion(kernel, np.array([[0.0, 0.0], [1.0, 5.0]])))
     assert nearest_in_space(problem, 1).tolist() == [[1]]
+
+
+def install(monkeypatch, asked):
+    """Put an exact search in the place of pynndescent."""
+
+    class NNDescent:
+        def __init__(self, data, **options):
+            assert data.dtype == np.float32
+            self.data = data
+            asked.update(options)
+
+        def prepare(self):
+            asked["prepared"] = True
+
+        def query(self, X, k):
+            far = ((X[:, None] - self.data) ** 2).sum(axis=2)
+            order = np.argsort(far, axis=1)[:, :k]
+            return order, np.take_along_axis(far, order, axis=1)
+
+    module = types.ModuleType("pynndescent")
+    module.NNDescent = NNDescent
+    monkeypatch.setitem(sys.modules, "pynndescent", module)
+
+
+ATOMS = np.array([[1.0, 0.0], [0.0, 9.0], [3.0, 3.0]])
+
+
+def test_rows_are_compared_as_they_are_or_by_their_angle(monkeypatch):
+    asked = {}
+    install(monkeypatch, asked)
+    X = np.array([[1.0, 2.0]])
+    found = ApproximateNeighbors(ATOMS, random_state=3).nearest(X, 2)
+    assert (found.tolist(), found.dtype) == ([[0, 2]], np.int32)
+    assert (asked["metric"], asked["random_state"]) == ("euclidean", 3)
+    assert asked["prepared"]
+    assert ApproximateNeighbors(ATOMS, "correlation").nearest(X, 2).tolist() == [[2, 1]]
+    assert ApproximateNeighbors(ATOMS).nearest(X[:0], 2).shape == (0, 2)
+    with pytest.raises(ValueError, match="n_neighbors must be from 1 to 3"):
+        ApproximateNeighbors(ATOMS).nearest(X, 4)
+
+
+@pytest.mark.parametrize("n_threads", [1, 3])
+def test_queries_share_threads_where_there_are_some(monkeypatch, n_threads):
+    asked = {}
+    install(monkeypatch, asked)
+    monkeypatch.setenv("KERNELATOMS_NUM_THREADS", str(n_threads))
+    ApproximateNeighbors(ATOMS)
+    assert (asked["n_jobs"], asked["parallel_batch_queries"]) == (n_threads, n_threads > 1)
+
+
+def test_without_pynndescent_the_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pynndescent", None)
+    with pytest.raises(ImportError, match=r"pip install kernelatoms\[ann\]"):
+        ApproximateNeighbors(ATOMS)
+
+
+def test_other_distances_are_refused():
+    with pytest.raises(ValueError, match="'l2' and 'correlation', got 'chi2'"):
+        ApproximateNeighbors(ATOMS, "chi2")
+
+
+@pytest.mark.slow  # a minute of compilation
+def test_most_neighbours_are_found(rng):
+    pytest.importorskip("pynndescent")
+    atoms, X = rng.standard_normal((2000, 8)), rng.standard_normal((50, 8))
+    exact = np.argsort(((X[:, None] - atoms) ** 2).sum(axis=2), axis=1)[:, :10]
+    found = ApproximateNeighbors(atoms, random_state=0).nearest(X, 10)
+    recall = np.mean([len(np.intersect1d(a, b)) / 10 for a, b in zip(found, exact, strict=True)])
+    assert recall > 0.8

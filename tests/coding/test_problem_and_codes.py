@@ -98,7 +98,7 @@ def test_codes_of_every_kind_are_the_same_matrix(make):
 
 
 def scaled(codes, factors):
-    """Return codes whose signals are these times as long; one factor, or one a signal."""
+    """Return codes whose signals are these times as long; one factor, or one per signal."""
     csr = codes.to_csr()
     if isinstance(codes, DenseCodes):
         return dataclasses.replace(codes, weights=codes.weights * factors)

@@ -14,9 +14,9 @@ from kernelatoms.coding import (
     KernelProblem,
     LinearProblem,
     PaddedCodes,
-    ridge,
     solve_ridge,
 )
+from kernelatoms.coding.ridge import ridge
 from kernelatoms.similarity import make_kernel
 from oracles import ridge as book
 

@@ -8,8 +8,7 @@ from scipy.optimize import linprog
 from sklearn.exceptions import ConvergenceWarning
 
 from draws import some
-from kernelatoms.coding import RobustDictionary
-from kernelatoms.coding.robust import _RidgeSteps, _solve
+from kernelatoms.coding.robust import RobustDictionary, _RidgeSteps, _solve
 from kernelatoms.coding.robust_interior import InteriorPoint
 from oracles import representation as oracle
 
@@ -53,7 +52,7 @@ def test_codes_over_kernel_values_reach_the_minimum(gamma, mu):
     reached = oracle.robust_objective(atoms, signals, found.weights, mu, 2)
     codes, below = oracle.robust_codes(atoms, signals, mu)
     least = oracle.robust_objective(atoms, signals, codes, mu, 2)
-    assert (least - below <= 1e-5 * least).all()  # the oracle has settled
+    assert (least - below <= 1e-5 * least).all()  # the oracle has converged
     assert (found.gap <= 1e-4).all()
     assert (reached <= least * (1 + 1.01e-4)).all()
 
@@ -149,9 +148,9 @@ def test_zero_signals_have_zero_codes():
 
 
 @pytest.mark.parametrize("penalty", ["l2", "l1"])
-def test_codes_that_have_not_settled_are_told(penalty):
+def test_codes_that_have_not_converged_lead_to_a_warning(penalty):
     atoms, signals = draw(6, 30, 20)
-    with pytest.warns(ConvergenceWarning, match="3 of 3 robust codes have not settled") as told:
+    with pytest.warns(ConvergenceWarning, match="3 of 3 robust codes have not converged") as told:
         found = RobustDictionary(atoms, 0.3, penalty).code(signals, max_iter=2)
     assert len(told) == 1
     assert f"up to {found.gap.max():.2g} of the objective" in str(told[0].message)

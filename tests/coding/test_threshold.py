@@ -8,17 +8,9 @@ from sklearn.decomposition import sparse_encode as rival_encode
 
 import oracles.ksad
 from kernelatoms import SparseCoder, sparse_encode
-from kernelatoms.coding import (
-    Expansion,
-    GivenProblem,
-    KernelProblem,
-    Lasso,
-    LinearProblem,
-    Threshold,
-    soft_threshold,
-    threshold,
-)
-from kernelatoms.coding.threshold import is_orthonormal
+from kernelatoms.coding import Expansion, GivenProblem, KernelProblem, Lasso, LinearProblem
+from kernelatoms.coding.pursuits import Threshold
+from kernelatoms.coding.threshold import is_orthonormal, soft_threshold, threshold
 from kernelatoms.similarity import RBFKernel
 
 

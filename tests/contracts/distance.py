@@ -5,7 +5,7 @@ import pytest
 
 
 class DistanceContract:
-    """Subclasses give ``make()``, settled, and rows it accepts by ``rows(n, rng, dtype)``."""
+    """Subclasses give ``make()``, fitted, and rows it accepts by ``rows(n, rng, dtype)``."""
 
     def make(self):
         raise NotImplementedError

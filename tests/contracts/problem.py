@@ -2,8 +2,9 @@
 
 import numpy as np
 
-from kernelatoms.coding import LinearProblem, omp, ridge
+from kernelatoms.coding import LinearProblem, omp
 from kernelatoms.coding.neighbors import ascending, nearest_in_space
+from kernelatoms.coding.ridge import ridge
 
 
 class ProblemContract:

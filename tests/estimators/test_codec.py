@@ -7,7 +7,7 @@ from sklearn.exceptions import NotFittedError
 
 from kernelatoms import KernelCodec, load_model, save_model
 from kernelatoms.codec.bounds import Bound
-from kernelatoms.files import CodecError
+from kernelatoms.codec.errors import CodecError
 
 
 def rows(rng, shape=(120, 6), dtype=np.float64):

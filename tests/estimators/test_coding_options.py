@@ -16,7 +16,7 @@ from kernelatoms import (
     residual_norms,
     sparse_encode,
 )
-from kernelatoms.coding import gram_policy as sizes
+from kernelatoms.coding import problem as sizes
 from kernelatoms.engine.cpu import l1, products
 
 
@@ -189,7 +189,8 @@ def test_without_a_gram_matrix_codes_are_the_same(options, kernel, dtype, rng, m
         patch.setattr(products, "_FEWEST_ATOMS", 100)
         patch.setattr(products, "_MOST_BYTES", 1000)
         for name in ("LinearAtoms", "KernelAtoms"):
-            patch.setattr(f"kernelatoms.coding.atoms.{name}.gram", property(lambda self: 1 / 0))
+            home = f"kernelatoms.coding.atom_products.{name}.gram"
+            patch.setattr(home, property(lambda self: 1 / 0))
         found = sparse_encode(X, D, **options).toarray()
     if dtype == np.float32 and "n_nonzero_coefs" not in options:
         # A bound that rounding decides, a gap at rounding level: residuals agree, codes need not.

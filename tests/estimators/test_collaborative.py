@@ -18,7 +18,7 @@ from kernelatoms import CRCClassifier, SRCClassifier, load_model, save_model, sp
 from kernelatoms.coding import KPCAProjection, RobustDictionary
 from kernelatoms.coding.leave_one_out import MULTIPLES
 from kernelatoms.coding.ridge import inverse_gram
-from kernelatoms.estimators.classifiers import collaborative, training_dictionary
+from kernelatoms.estimators.classifiers import mu_search, row_coding
 from kernelatoms.estimators.classifiers.training_dictionary import TrainingDictionary
 from kernelatoms.similarity import CentredKernel, DistanceKernel, make_kernel
 from oracles import representation as oracle
@@ -192,7 +192,7 @@ def test_training_rows_are_prepared_once(options, monkeypatch):
     )  # fmt: skip
     inverses = []
     monkeypatch.setattr(
-        training_dictionary, "inverse_gram",
+        row_coding, "inverse_gram",
         lambda gram, mu: [inverses.append(mu), inverse_gram(gram, mu)][1],
     )  # fmt: skip
     model = CRCClassifier("rbf", mu=0.1, **options).fit(X, y)
@@ -606,7 +606,7 @@ def test_mu_over_neighbours_leaves_the_row_itself_out(where, seed):
 @pytest.mark.parametrize("projection", [None, "identity"])
 def test_some_of_very_many_rows_choose_mu(projection, monkeypatch):
     X, y, _ = draw(13, n=90)
-    monkeypatch.setattr(collaborative, "_LEFT_OUT", 30)
+    monkeypatch.setattr(mu_search, "_LEFT_OUT", 30)
     whole = CRCClassifier("rbf", projection=projection, gamma=0.5).fit(X, y)
     some = np.argsort(y, kind="stable")[np.linspace(0, 89, 30).round().astype(int)]
     part = CRCClassifier("rbf", projection=projection, gamma=0.5).fit(X[some], y[some])

@@ -22,17 +22,17 @@ from kernelatoms import (
     save_model,
     sparse_encode,
 )
-from kernelatoms.files.soundness import check_model
+from kernelatoms.files.models.soundness import check_model
 from kernelatoms.similarity import (
     Channels,
     DistanceKernel,
-    Mahalanobis,
     ProductKernel,
     RBFKernel,
     SumKernel,
     channel_kernel,
     make_distance,
 )
+from kernelatoms.similarity.distances import Mahalanobis
 from similarity import users
 
 N_CHANNELS = 3
@@ -136,7 +136,7 @@ def test_atoms_stay_in_bounds_and_never_get_worse(data, rng):
     model = KSCDL(6, alpha=0.05, kernel=kernel, max_iter=15, random_state=0).fit(X)
     assert np.linalg.norm(model.components_, axis=1).max() <= model.max_norm_ * (1 + 1e-9)
     assert model.objective_[-1] < model.objective_[0]
-    with pytest.raises(ValueError, match=r"parts\[1\], 'chi2', which knows no negative values"):
+    with pytest.raises(ValueError, match=r"parts\[1\], 'chi2', which takes no negative values"):
         KSCDL(6, kernel=SumKernel(["rbf", "chi2"])).fit(X)
     with pytest.raises(ValueError, match=r"gamma='search': kernel 'SumKernel\(rbf\)' has no gamma"):
         KSCDL(6, kernel=SCALED, gamma="search").fit(X)

@@ -8,38 +8,26 @@ import numpy as np
 import pytest
 
 from draws import later
+from every_estimator import ENTRIES, make
 from kernelatoms import (
-    KSAD,
-    KSCDL,
     KSVD,
     MOD,
-    ClassDictionaryClassifier,
-    DKSVDClassifier,
-    FDDLClassifier,
-    KernelKSVD,
     KernelLinearizer,
-    KSADClassifier,
     SparseCoder,
 )
 from kernelatoms.engine.cpu import threads
 from kernelatoms.estimators.maps import linearizer
+from kernelatoms.estimators.registry import names_of
 
 RNG = np.random.default_rng(0)
 X, Y = RNG.standard_normal((60, 5)), RNG.standard_normal((50, 7))
 FEW = {"n_atoms": 8, "max_iter": 2, "random_state": 0}
 ESTIMATORS = {
-    "KSVD": KSVD(n_nonzero_coefs=2, **FEW),
+    **{name: make(name, **ENTRIES[name].small)
+       for name in names_of("learners", "class dictionaries", "supervised dictionaries")},
     "KSVD, warm": KSVD(n_nonzero_coefs=2, warm_start=True, **FEW),
-    "MOD": MOD(n_nonzero_coefs=2, **FEW),
     "MOD, l1": MOD(alpha=0.1, **FEW),
-    "KernelKSVD": KernelKSVD(n_nonzero_coefs=2, **FEW),
-    "KSCDL": KSCDL(**FEW),
-    "D-KSVD": DKSVDClassifier(n_nonzero_coefs=2, **FEW),
-    "FDDL": FDDLClassifier(2, max_iter=1, init_max_iter=1, random_state=0),
-    "KSAD": KSAD(**FEW),
-    "KSADClassifier": KSADClassifier(**FEW),
-    "classifier": ClassDictionaryClassifier(KSVD(n_nonzero_coefs=2, **FEW), random_state=0),
-}
+}  # fmt: skip
 
 
 class Failure(BaseException):

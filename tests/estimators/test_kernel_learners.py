@@ -21,9 +21,9 @@ from kernelatoms import (
 from kernelatoms.coding import omp
 from kernelatoms.coding.problem import LinearProblem
 from kernelatoms.features.coordinates import exact_coordinates, pivoted_cholesky
-from kernelatoms.learning.dead_atoms import unit_rows
 from kernelatoms.learning.ksvd import KSVDUpdate
 from kernelatoms.learning.mod import LeastSquares
+from kernelatoms.learning.state import unit_rows
 from kernelatoms.similarity import make_kernel
 from oracles import kernel_learning as book
 

@@ -17,7 +17,8 @@ from contracts.learner import LearnerContract
 from draws import later
 from kernelatoms import KSCDL, ClassDictionaryClassifier, load_model, save_model, sparse_encode
 from kernelatoms.datasets import load_planetlab
-from kernelatoms.report import model_sections, render_page
+from kernelatoms.report import model_sections
+from kernelatoms.report.page import render_page
 from kernelatoms.similarity import names_of_kernels
 from oracles import kscdl as book
 

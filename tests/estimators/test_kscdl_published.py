@@ -11,10 +11,11 @@ from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.utils.estimator_checks import check_estimator
 
 from kernelatoms import KSCDL, ClassDictionaryClassifier, load_model, save_model, sparse_encode
-from kernelatoms.coding import KSC, OMP, GivenProblem, LinearProblem, fksc, ksc
+from kernelatoms.coding import OMP, GivenProblem, LinearProblem, fksc, ksc
+from kernelatoms.coding.pursuits import KSC
 from kernelatoms.learning.loop import UpdateResult, learn
 from kernelatoms.learning.state import LearnerState
-from kernelatoms.similarity import names_of_kernels
+from kernelatoms.similarity.factory import names_of_kernels
 from oracles import kscdl as book
 
 PSD_KERNELS = [name for name in names_of_kernels("has_gradient") if name != "sigmoid"]

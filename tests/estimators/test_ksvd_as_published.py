@@ -14,8 +14,8 @@ from kernelatoms import (
     save_model,
 )
 from kernelatoms.coding import LinearProblem, omp
-from kernelatoms.learning.dead_atoms import atoms_from_sums
 from kernelatoms.learning.ksvd import KSVDUpdate
+from kernelatoms.learning.state import atoms_from_sums
 from oracles import kernel_learning as book
 
 PUBLISHED = {"update": "exact", "init": "sums"}

@@ -24,8 +24,8 @@ from kernelatoms import (
     load_model,
     save_model,
 )
-from kernelatoms.estimators.classifiers.probabilities import likeliest_sharpness, probabilities
-from kernelatoms.report import reliability
+from kernelatoms.estimators.classifiers.probabilities import likeliest_temperature, probabilities
+from kernelatoms.report.figures.calibration import reliability
 
 CLASSIFIERS = {
     "dictionaries": ClassDictionaryClassifier(KSVD(5, n_nonzero_coefs=2), random_state=0),
@@ -75,7 +75,7 @@ def test_rows_add_up_to_one_and_the_largest_is_the_answer(name, calibrate, rng):
 
 
 @classifiers(SOON)
-def test_sharpness_is_the_likeliest_of_rows_left_out(name, rng):
+def test_inverse_temperature_is_the_likeliest_of_rows_left_out(name, rng):
     """Written out: three copies, the rows that each has not seen, a fine grid."""
     X, y = draw(rng)
     plain = clone(CLASSIFIERS[name])
@@ -92,13 +92,13 @@ def test_sharpness_is_the_likeliest_of_rows_left_out(name, rng):
                 scores = np.log(scores)
         evidence[out] = scores
 
-    def surprise(sharpness):
-        powers = np.exp(sharpness * (evidence - evidence.max(axis=1, keepdims=True)))
+    def surprise(inverse_temperature):
+        powers = np.exp(inverse_temperature * (evidence - evidence.max(axis=1, keepdims=True)))
         shares = powers / powers.sum(axis=1, keepdims=True)
         return -np.log(61 / 62 * shares + 1 / 62 / 3)[np.arange(60), labels].mean()
 
     grid = np.exp(np.linspace(np.log(1e-3), np.log(1e3), 601))
-    lowest = min(surprise(sharpness) for sharpness in grid)
+    lowest = min(surprise(inverse_temperature) for inverse_temperature in grid)
     assert surprise(model.inverse_temperature_) <= lowest + 1e-9
     assert model.label_smoothing_ == 1 / 62
 
@@ -170,8 +170,8 @@ def test_what_rounding_makes_equal_keeps_its_order(rng):
 def test_probabilities_of_any_evidence(rng):
     evidence = rng.standard_normal((20, 4)) * 10.0 ** rng.integers(-9, 9, (20, 1))
     evidence[0, 1:] = -np.inf
-    for sharpness in (1e-4, 1.0, 1e4):
-        p = probabilities(evidence, sharpness, 0.01)
+    for inverse_temperature in (1e-4, 1.0, 1e4):
+        p = probabilities(evidence, inverse_temperature, 0.01)
         np.testing.assert_allclose(p.sum(axis=1), 1)
         assert p.min() >= 0.01 / 4 * (1 - 1e-12)
     np.testing.assert_allclose(p[0], [0.99 + 0.0025, 0.0025, 0.0025, 0.0025])
@@ -182,8 +182,8 @@ def test_weights_count_as_repeated_rows(rng):
     counts = rng.integers(0, 4, 30)
     rows = np.repeat(np.arange(30), counts)
     np.testing.assert_allclose(
-        likeliest_sharpness(evidence, labels, 0.01, counts),
-        likeliest_sharpness(evidence[rows], labels[rows], 0.01), rtol=1e-4,
+        likeliest_temperature(evidence, labels, 0.01, counts),
+        likeliest_temperature(evidence[rows], labels[rows], 0.01), rtol=1e-4,
     )  # fmt: skip
 
 

@@ -4,6 +4,12 @@ import warnings
 
 import numpy as np
 import pytest
+from kernelatoms.coding.leave_one_out_robust import (
+    ROBUST_MULTIPLES,
+    LeftOut,
+    _clear,
+    best_robust_mu,
+)
 from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
@@ -11,13 +17,7 @@ from sklearn.exceptions import ConvergenceWarning
 from kernelatoms import CRCClassifier, SRCClassifier
 from kernelatoms.coding import RobustDictionary
 from kernelatoms.coding import leave_one_out_robust as left_out_robust
-from kernelatoms.coding.leave_one_out_robust import (
-    ROBUST_MULTIPLES,
-    LeftOut,
-    _clear,
-    best_robust_mu,
-)
-from kernelatoms.estimators.classifiers import collaborative, representation
+from kernelatoms.estimators.classifiers import mu_search, row_coding
 from oracles import representation as oracle
 
 
@@ -110,7 +110,7 @@ def test_some_of_very_many_rows_choose_the_robust_weight(projection, unit, grown
     model = CRCClassifier(
         kernel, residual_norm="l1", projection=projection, gamma=0.5, normalize_columns=unit
     )
-    monkeypatch.setattr(collaborative, "_ROBUST_ATOMS", 30)
+    monkeypatch.setattr(mu_search, "_ROBUST_ATOMS", 30)
     whole = clone(model).fit(X, y)
     some = np.linspace(0, 89, 30).round().astype(int)
     part = clone(model).fit(X[some], y[some])
@@ -131,7 +131,7 @@ def test_columns_at_unit_norm_have_a_weight_of_their_own(n_neighbors):
         "rbf", residual_norm="l1", normalize_columns=True, gamma=0.5, n_neighbors=n_neighbors
     )
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(collaborative, "best_robust_mu", watched)
+        patch.setattr(mu_search, "best_robust_mu", watched)
         model.fit(X, y)
     for part in seen:
         np.testing.assert_allclose(np.linalg.norm(part.atoms, axis=1), 1.0)
@@ -153,7 +153,7 @@ def test_over_neighbours_the_row_itself_is_left_out():
         return 1.0
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(collaborative, "best_robust_mu", watched)
+        patch.setattr(mu_search, "best_robust_mu", watched)
         model.fit(X, y)
     assert len(seen) == 40
     for part in seen:
@@ -176,7 +176,7 @@ def test_answers_do_not_change_when_the_tolerance_falls(kernel, n_neighbors):
 @pytest.mark.parametrize("n_neighbors", [None, 8])
 @pytest.mark.parametrize("make", [CRCClassifier, SRCClassifier])
 def test_one_warning_per_call_tells_of_all_rows(make, n_neighbors, monkeypatch):
-    monkeypatch.setattr(representation, "_VALUES_AT_ONCE", 64)
+    monkeypatch.setattr(row_coding, "_VALUES_AT_ONCE", 64)
     X, y = draw(7)
     weight = {"mu": 0.1} if make is CRCClassifier else {"alpha": 0.1}
     model = make(residual_norm="l1", tol=1e-15, n_neighbors=n_neighbors, **weight).fit(X, y)

@@ -14,7 +14,7 @@ from kernelatoms import (
     choose_sizes,
 )
 from kernelatoms.estimators.inspection.sizes import size_parameters, smallest_of_the_best
-from kernelatoms.report import sizes_figure
+from kernelatoms.report.figures.scores import sizes_figure
 
 
 def blobs(rng):

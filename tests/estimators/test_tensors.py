@@ -202,7 +202,7 @@ class TestSparseEncode:
         expected = [ka.sparse_encode(X, atoms, **options).toarray() for options in CODINGS[:6]]
         monkeypatch.setattr("kernelatoms.engine.gpu.products._MOST_ATOMS", 100)
         for name in ("LinearAtoms", "KernelAtoms"):
-            path = f"kernelatoms.coding.atoms.{name}.gram"
+            path = f"kernelatoms.coding.atom_products.{name}.gram"
             monkeypatch.setattr(path, property(lambda self: pytest.fail("a Gram matrix")))
         for options, codes in zip(CODINGS[:6], expected, strict=True):
             near(ka.sparse_encode(tensor(X, device), tensor(atoms, device), **options), codes, 1e-5)

@@ -22,7 +22,7 @@ from kernelatoms import (
     save_model,
     sparse_encode,
 )
-from kernelatoms.files.models import ModelFileError
+from kernelatoms.files.models.model_file import ModelFileError
 from kernelatoms.similarity import KERNELS, RBFKernel, kernel_from_path, make_kernel
 from similarity import users
 

@@ -16,10 +16,10 @@ from kernelatoms.features.preimage_descent import (
     fixed_point_rows,
     fixed_point_starts,
 )
-from kernelatoms.features.ridge_map import regress_rows, ridge_rows
+from kernelatoms.features.ridge_preimage import regress_rows, ridge_rows
 from kernelatoms.similarity import make_kernel
-from kernelatoms.similarity.inversion import GaussianInversion as Gaussian
-from kernelatoms.similarity.inversion import PolynomialInversion as Polynomial
+from kernelatoms.similarity.gradients import GaussianInversion as Gaussian
+from kernelatoms.similarity.gradients import PolynomialInversion as Polynomial
 from oracles import preimages as book
 
 RBF = {"kernel": "rbf", "gamma": 0.3}

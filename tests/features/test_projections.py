@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from kernelatoms.coding import (
-    PROJECTIONS,
+from kernelatoms.coding import PROJECTIONS
+from kernelatoms.features.projections import (
     GraphProjection,
     KFDAProjection,
     KPCAProjection,
     RandomProjection,
+    make_projection,
 )
-from kernelatoms.features.projections import make_projection
 
 RNG = np.random.default_rng(0)
 LABELS = np.repeat([0, 1, 2], [7, 9, 8])

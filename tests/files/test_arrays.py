@@ -13,7 +13,7 @@ from hypothesis.extra import numpy as hnp
 from pyarrow import parquet
 
 from kernelatoms.files import TableError, read_table
-from kernelatoms.files.arrays import read_npy, read_npz
+from kernelatoms.files.tables.arrays import read_npy, read_npz
 
 KINDS = st.sampled_from(["f8", ">f4", "i2", "u1", "?", "c16", "U3", "S2", "M8[s]", "f2"])
 

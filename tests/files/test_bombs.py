@@ -14,17 +14,12 @@ from pyarrow import feather, ipc, parquet
 from bombs import BOMBS, repeated, write_all
 from forged_models import members_of, write
 from kernelatoms import KSVD, limits, save_model
-from kernelatoms.files import (
-    ModelFileError,
-    TableError,
-    load_model,
-    opening,
-    read_codes,
-    read_table,
-)
-from kernelatoms.files.arrow_sizes import column_cost, unpacked_size
-from kernelatoms.files.arrow_tables import _within
-from kernelatoms.files.parquet_sizes import parquet_sizes
+from kernelatoms.files import ModelFileError, TableError, load_model, read_table
+from kernelatoms.files.results import read_codes
+from kernelatoms.files.tables import opening
+from kernelatoms.files.tables.arrow_sizes import column_cost, unpacked_size
+from kernelatoms.files.tables.arrow_tables import _within
+from kernelatoms.files.tables.parquet_sizes import parquet_sizes
 from kernelatoms.limits import Budget, TooLargeError
 
 # What reading may take beyond what a process holds once all is imported: address space, as threads
@@ -34,7 +29,7 @@ import resource, sys
 import pyarrow.feather, pyarrow.ipc, pyarrow.json, pyarrow.parquet, skops.io
 from bombs import BOMBS
 from kernelatoms.files import load_model, read_table
-import kernelatoms.files.array_tables, kernelatoms.files.csv_tables, kernelatoms.files.json_tables
+from kernelatoms.files.tables import arrays, csv_tables, json_tables
 from pathlib import Path
 held = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
 resource.setrlimit(resource.RLIMIT_AS, (held + (3 << 30),) * 2)
@@ -221,16 +216,17 @@ def test_damaged_headers_are_words(tmp_path, rng):
 def test_unpacking_stops_at_once(suffix, tmp_path, monkeypatch):
     unpacked = []
 
-    def pieces(data):
-        for _ in range(9):
-            unpacked.append(data)
-            yield b"1\n" * (1 << 10)
+    class Endless(io.BytesIO):
+        def read(self, size=-1):
+            unpacked.append(size)
+            return b"1\n" * (1 << 10)
 
-    monkeypatch.setitem(opening._PACKINGS, suffix, pieces)
+    monkeypatch.setitem(opening._OPENERS, suffix, lambda file: Endless())
     (tmp_path / f"t.csv{suffix}").write_bytes(b"packed")
     with pytest.raises(TableError, match="its 6 bytes would become 6,144 bytes or more"):
         read_table(tmp_path / f"t.csv{suffix}", max_size=5000)
     assert len(unpacked) == 3
+    assert min(unpacked) > 0
 
 
 def test_codes_and_archives_have_a_budget_too(tmp_path):

@@ -19,9 +19,11 @@ from codec.containers import X, make
 from kernelatoms import compress, decompress, inspect_compressed
 from kernelatoms.codec.arrays import Layout
 from kernelatoms.codec.bounds import Bound
+from kernelatoms.codec.errors import CodecError
 from kernelatoms.codec.header import Part
 from kernelatoms.codec.measuring import ColumnSums, Tally
-from kernelatoms.files import CodecError, TableError, fit_codec
+from kernelatoms.files import TableError
+from kernelatoms.files.compressed import fit_codec
 from kernelatoms.files.compressing import lost_columns
 
 QUICK = {"model": "lags"}

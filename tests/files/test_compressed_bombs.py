@@ -16,11 +16,11 @@ from codec import compressed_bombs as bombs
 from codec.compressed_bombs import BOMBS, blocks_of_zeros, csv_of_blocks, parquet_of_groups
 from kernelatoms import KernelCodec, compress, decompress, inspect_compressed
 from kernelatoms.codec.blocks import in_order
-from kernelatoms.codec.errors import OversizedError
+from kernelatoms.codec.errors import CodecError, OversizedError
 from kernelatoms.codec.packing import pack
-from kernelatoms.files import CodecError, fit_codec
 from kernelatoms.files.arrow_messages import read_batch, read_schema
 from kernelatoms.files.column_sizes import column_size
+from kernelatoms.files.compressed import fit_codec
 from kernelatoms.limits import TooLargeError
 
 HARMLESS = {"parquet_of_groups", "csv_of_blocks"}  # of some size, and tested below

@@ -6,21 +6,18 @@ not look at what they are given, so that a wrong shape there is a crash.
 """
 
 import copy
-import io
-import json
 import traceback
 import warnings
-import zipfile
 
 import numpy as np
 import pytest
-import skops.io
 from sklearn.base import BaseEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from draws import later, some
+from forged_models import archive_of
 from kernelatoms import (
     KSAD,
     KSCDL,
@@ -44,7 +41,7 @@ from kernelatoms import (
     similarity,
 )
 from kernelatoms.files import ModelFileError, load_model, save_model
-from kernelatoms.files.models import ALLOWED_TYPES
+from kernelatoms.files.models.model_file import ALLOWED_TYPES
 from kernelatoms.learning.moments import Moments
 from kernelatoms.learning.state import LearnerState
 from kernelatoms.limits import MODEL_COLUMNS
@@ -93,14 +90,6 @@ MODELS = {
     "RowNormalizer": lambda: RowNormalizer(offset=1.0).fit(X),
     "precomputed": lambda: ClassDictionaryClassifier(KernelMOD(3, kernel="precomputed")).fit(K, Y),
 }
-
-
-def archive_of(obj):
-    """Return a file of the first format, which had no digests, whatever the object is."""
-    data = io.BytesIO(skops.io.dumps(obj))
-    with zipfile.ZipFile(data, "a") as file:
-        file.writestr("kernelatoms.json", json.dumps({"format_version": 1, "record": {}}))
-    return data.getvalue()
 
 
 def owners(held, path=""):

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernelatoms.files import ReadOptions, read_table
-from kernelatoms.files.csv_tables import has_padded_numbers
+from kernelatoms.files.tables.csv_tables import has_padded_numbers
 
 LONG = 2**53 + 1
 

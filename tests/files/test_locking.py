@@ -16,8 +16,8 @@ from files import writers
 from kernelatoms import compress, decompress
 from kernelatoms.cli.app import app
 from kernelatoms.codec.arrays import decode_array
-from kernelatoms.files import compress_file, locking
-from kernelatoms.files.compressed import opened_file
+from kernelatoms.files import locking
+from kernelatoms.files.compressed import compress_file, opened_file
 from kernelatoms.files.locking import one_writer
 
 EXACT = {"max_error": None, "model": "lags"}

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from kernelatoms.files import learned_share
-from kernelatoms.files.row_marks import MOST_MARKS, kept_marks, row_marks
+from kernelatoms.files.tables.row_marks import MOST_MARKS, kept_marks, learned_share, row_marks
 
 
 def test_equal_rows_have_equal_marks_and_others_do_not(rng):

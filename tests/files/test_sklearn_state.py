@@ -26,8 +26,8 @@ from sklearn.preprocessing import (
 from forged_models import forge, members_of
 from kernelatoms import KSVD
 from kernelatoms.files import ModelFileError, load_model, save_model
-from kernelatoms.files.sklearn_types import RULES
-from kernelatoms.files.soundness import check_model, forget_machine
+from kernelatoms.files.models.sklearn_types import RULES
+from kernelatoms.files.models.soundness import check_model, forget_machine
 
 GENUINE = genuine()
 NAMES = [name for name, _, _ in GENUINE]

@@ -9,8 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kernelatoms.files.targets import check_result_target, kind_of
-from kernelatoms.files.writing import check_target, write_whole
+from kernelatoms.files.writing import check_result_target, check_target, kind_of, write_whole
 
 
 def zipped(*names):
@@ -57,7 +56,7 @@ def test_only_its_own_kind_is_written_over(tmp_path, there, ending):
     if ending in may:
         check_result_target(path, [ending])
     else:
-        with pytest.raises(ValueError, match=r"is there already and holds .*--force replaces it"):
+        with pytest.raises(ValueError, match=r"exists and holds .*force=True replaces it"):
             check_result_target(path, [ending])
         check_result_target(path, [ending], force=True)
     assert path.read_bytes() == content
@@ -97,7 +96,7 @@ def test_a_read_only_file_is_replaced_by_force_only(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("a\n1\n")
     path.chmod(0o444)
-    with pytest.raises(PermissionError, match="is read-only; --force"):
+    with pytest.raises(PermissionError, match="is read-only; force=True"):
         check_result_target(path, [".csv"])
     check_result_target(path, [".csv"], force=True)
 

@@ -10,8 +10,7 @@ import pytest
 import scipy.sparse
 
 from kernelatoms.files.results import write_codes, write_columns
-from kernelatoms.files.targets import check_result_target
-from kernelatoms.files.writing import check_target, write_whole
+from kernelatoms.files.writing import check_result_target, check_target, write_whole
 
 
 def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):

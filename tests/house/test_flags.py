@@ -2,7 +2,6 @@
 
 import importlib
 import inspect
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -59,10 +58,6 @@ CALLS = {
     ".KSAD": of_estimator("KSAD"),
     ".KSADClassifier": of_estimator("KSADClassifier"),
     ".compress": of_function("", "compress", "nothing.csv"),
-    ".files.compress": of_function("", "compress", "nothing.csv"),
-    ".files.check_result_target": of_function(
-        ".files", "check_result_target", Path("new.csv"), [".csv"]
-    ),
     ".default_preset": of_function("", "default_preset", 9),
     ".estimate_sigma": of_function("", "estimate_sigma", X),
     ".make_lkdl": of_function("", "make_lkdl", kernelatoms.KSVD()),
@@ -73,22 +68,16 @@ CALLS = {
     ".sparse_encode": of_function("", "sparse_encode", X, X[:5]),
     ".coding.OMP": of_pursuit("OMP"),
     ".coding.Lasso": of_pursuit("Lasso"),
-    ".coding.Threshold": of_pursuit("Threshold"),
-    ".coding.threshold": of_problem("threshold", 0.1),
-    ".coding.soft_threshold": of_function(".coding", "soft_threshold", X, 0.1),
     ".coding.LinearProblem": of_function(".coding", "LinearProblem", X, X[:5]),
     ".coding.GivenProblem": of_function(".coding", "GivenProblem", X[:5] @ X[:5].T, X @ X[:5].T),
     ".coding.omp": of_problem("omp", 2),
     ".coding.lasso": of_problem("lasso", 0.1),
-    ".coding.lasso_path": of_problem("lasso_path", [0.1]),
-    ".coding.left_out_codes": of_function(".coding", "left_out_codes", X @ X.T, 0.1),
     ".files.training_set": of_function(".files", "training_set", a_table(), None),
     ".similarity.Channels": of_function(".similarity", "Channels", 0, 2),
     ".similarity.channel_kernel": of_function(".similarity", "channel_kernel", "rbf", 2),
     ".datasets.load_mnist": of_function(".datasets", "load_mnist"),
     ".datasets.load_orl": of_function(".datasets", "load_orl"),
     ".datasets.load_usps": of_function(".datasets", "load_usps"),
-    ".report.Fold": of_function(".report", "Fold", "a", "b"),
     ".report.convergence_figure": of_function(".report", "convergence_figure", {"a": [1.0]}),
 }
 

@@ -141,20 +141,20 @@ class TestLearning:
         data, D = case(rng, sizes=(20, 14, 25))
         seen = []
 
-        class Watch:
+        class Observer:
             def begin_pass(self):
                 pass
 
             def end_pass(self, state):
                 seen.append(oracle(data, state.dictionary, state.codes, weights))
 
-        state = learn_fisher(data, D, weights, max_iter=8, tol=0, watch=Watch())
+        state = learn_fisher(data, D, weights, max_iter=8, tol=0, observer=Observer())
         np.testing.assert_allclose(state.objective, seen)
         assert len(seen) == 8
         assert (np.diff(state.objective) <= 1e-9 * state.objective[0]).all()
         assert state.objective[-1] < state.objective[0]
 
-    def test_it_stops_when_told_or_settled(self, rng):
+    def test_it_stops_on_request_or_convergence(self, rng):
         data, D = case(rng)
 
         class Stop:
@@ -165,6 +165,6 @@ class TestLearning:
                 return len(state.objective) == 2
 
         weights = Weights(0.2, 0.001, 1.0)
-        state = learn_fisher(data, D, weights, max_iter=9, tol=0, watch=Stop())
+        state = learn_fisher(data, D, weights, max_iter=9, tol=0, observer=Stop())
         assert len(state.objective) == 2
         assert len(learn_fisher(data, D, weights, max_iter=50, tol=0.5).objective) == 4

@@ -17,9 +17,10 @@ from kernelatoms.learning.gradients import (
     project_to_ball,
     sum_gradients,
 )
-from kernelatoms.learning.mod import best_dictionary
+from kernelatoms.learning.mod import best_dictionaries
 from kernelatoms.learning.moments import Moments
-from kernelatoms.similarity import make_kernel, names_of_kernels
+from kernelatoms.similarity import make_kernel
+from kernelatoms.similarity.factory import names_of_kernels
 from oracles import kscdl as book
 
 GRADIENT_KERNELS = names_of_kernels("has_gradient")
@@ -119,7 +120,7 @@ def test_the_step_of_a_linear_kernel_is_mod(rng):
     step = move_atoms(make_kernel("linear"), X, W, D, 0.1)
     np.testing.assert_allclose(step.atoms, np.linalg.lstsq(W.toarray(), X)[0], atol=1e-6)
     codes = DenseCodes(n_atoms=W.shape[1], error=np.zeros(60), weights=W.toarray())
-    unit, norms, _ = best_dictionary(Moments.of(X, codes), D)
+    unit, norms, _ = best_dictionaries([Moments.of(X, codes)], [D])[0]
     np.testing.assert_allclose(step.atoms, unit * norms[:, None], atol=1e-6)
 
 

@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import oracles.ksad
-from kernelatoms.coding import LinearProblem, Threshold
+from kernelatoms.coding import LinearProblem
+from kernelatoms.coding.pursuits import Threshold
 from kernelatoms.learning import ksad
 from kernelatoms.learning.ksad import Weights, learn_ksad
 from kernelatoms.learning.ksad_scatter import (
@@ -151,7 +152,7 @@ def test_the_objective_recorded_is_real_and_never_rises(dtype, fisher, rng):
     X, labels, Z = case(rng, n=120, k=15, n_classes=5, dtype=dtype)
     weights, atoms, codes = Weights(0.3, fisher, 0.5), [], []
 
-    class Watch:
+    class Observer:
         def begin_pass(self):
             pass
 
@@ -160,7 +161,7 @@ def test_the_objective_recorded_is_real_and_never_rises(dtype, fisher, rng):
             codes.append(state.codes.astype(np.float64))
             return False
 
-    state = learn_ksad(X, labels, Z, weights, max_iter=12, tol=0, watch=Watch())
+    state = learn_ksad(X, labels, Z, weights, max_iter=12, tol=0, observer=Observer())
     assert len(state.objective) == 12
     close = 1e-12 if dtype == np.float64 else 1e-5
     eps = float(np.finfo(dtype).eps)

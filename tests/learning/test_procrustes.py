@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import oracles.ksad
-from kernelatoms.coding import LinearProblem, Threshold
+from kernelatoms.coding import LinearProblem
+from kernelatoms.coding.pursuits import Threshold
 from kernelatoms.learning.loop import learn
 from kernelatoms.learning.moments import Moments
 from kernelatoms.learning.procrustes import Procrustes, orthonormal_start, polar_factor, rotate_to
@@ -57,7 +58,7 @@ def test_every_pass_is_orthonormal_and_the_objective_falls(dtype, l1, rng):
     X, Z = case(rng, n=200, k=20, dtype=dtype)
     state, seen = LearnerState.start(Z), []
 
-    class Watch:
+    class Observer:
         def begin_pass(self):
             pass
 
@@ -69,8 +70,9 @@ def test_every_pass_is_orthonormal_and_the_objective_falls(dtype, l1, rng):
         return LinearProblem(X, atoms, complete=True)
 
     learn(
-        problem_of, X, Threshold(l1 / 2), Procrustes(l1), state, max_iter=15, tol=0, watch=Watch()
-    )
+        problem_of, X, Threshold(l1 / 2), Procrustes(l1), state, max_iter=15, tol=0,
+        observer=Observer(),
+    )  # fmt: skip
     assert len(seen) == len(state.objective)
     assert max(seen) < CLOSE[dtype]
     slack = 10 * np.finfo(dtype).eps * np.sum(X.astype(float) ** 2)

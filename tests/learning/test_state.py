@@ -1,7 +1,8 @@
-"""The learner core: what every pass reached, going on exactly, atoms that nobody uses."""
+"""States of learners: passes, batches, what goes on exactly, and initial atoms."""
 
 import copy
 import pickle
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -10,11 +11,10 @@ from hypothesis import strategies as st
 
 from kernelatoms import KSCDL, KSVD, MOD, KernelKSVD
 from kernelatoms.coding import OMP, Lasso, LinearProblem, omp
-from kernelatoms.learning.dead_atoms import unit_rows
 from kernelatoms.learning.ksvd import KSVDUpdate
-from kernelatoms.learning.loop import Updated, has_converged, learn, learn_batch
+from kernelatoms.learning.loop import UpdateResult, has_converged, learn, learn_batch
 from kernelatoms.learning.mod import BlockDescent, LeastSquares
-from kernelatoms.learning.state import LearnerState
+from kernelatoms.learning.state import LearnerState, atoms_from_rows, unit_rows
 
 
 def start_of(X, n_atoms):
@@ -36,7 +36,7 @@ class Astray(KSVDUpdate):
         updated = super().apply(rows, codes, dictionary)
         if len(self.met) >= 2:
             codes = omp(LinearProblem(rows, self.start), 3)
-            updated = Updated(self.start, codes, float(codes.error.sum()))
+            updated = UpdateResult(self.start, codes, float(codes.error.sum()))
         self.met.append(updated)
         return updated
 
@@ -102,7 +102,7 @@ def test_l1_objectives_never_rise_from_pass_to_pass(seed, positive):
     assert not positive or codes.data.min(initial=0) >= 0
 
 
-def test_settled_looks_at_the_best_of_three_passes():
+def test_convergence_looks_at_the_best_of_three_passes():
     assert not has_converged([5.0, 4.0, 3.0], 0.9)
     assert has_converged([5.0, 5.0, 5.0, 5.0], 0.0)
     assert not has_converged([5.0, 5.0, 5.0, 4.0], 0.1)
@@ -294,9 +294,43 @@ def test_the_gram_matrix_of_a_fitted_dictionary_is_computed_once(rng, monkeypatc
     monkeypatch.setattr(cpu, "gram_matrix", lambda atoms: made.append(1) or gram_matrix(atoms))
     np.testing.assert_array_equal(ksvd.transform(X).toarray(), first.toarray())
     assert not made
-    # Atoms that were changed, also in place, are noticed; copies and pickles code the same.
+    # Atoms that are assigned are used; copies and pickles code the same.
     again = pickle.loads(pickle.dumps(ksvd))
-    ksvd.components_[0] *= -1
+    changed = ksvd.components_.copy()
+    changed[0] *= -1
+    ksvd.components_ = changed
     assert (ksvd.transform(X).toarray()[:, 0] == -first.toarray()[:, 0]).all()
     assert made
     np.testing.assert_array_equal(again.transform(X).toarray(), first.toarray())
+
+
+def drawn_rows(X, n_atoms, seed):
+    """Return the rows by a copy of all of them, in the order that is drawn."""
+    rows = X[np.random.RandomState(seed).permutation(len(X))]
+    is_zero = (rows == 0).all(axis=1)
+    chosen = np.concatenate([rows[~is_zero], rows[is_zero]])[:n_atoms].astype(X.dtype)
+    norms = np.linalg.norm(chosen, axis=1, keepdims=True)
+    return chosen / np.where(norms > 0, norms, 1)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_they_are_random_rows_at_unit_norm(dtype, rng):
+    for seed in range(20):
+        X = rng.standard_normal((30, 4)).astype(dtype)
+        X[rng.random(30) < rng.choice([0.0, 0.5, 1.0])] = 0
+        n_atoms = int(rng.integers(1, 31))
+        found = atoms_from_rows(X, n_atoms, np.random.RandomState(seed))
+        assert found.dtype == dtype
+        np.testing.assert_allclose(found, drawn_rows(X, n_atoms, seed), rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_all_rows_are_not_copied(order):
+    X = np.asarray(np.random.default_rng(0).standard_normal((50_000, 40)), order=order)
+    atoms_from_rows(X, 10, np.random.RandomState(0))  # compiles
+    tracemalloc.start()
+    atoms_from_rows(X, 10, np.random.RandomState(0))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    # Numbers of rows, and which of them are zero: a few integers per row, of 40 numbers.
+    assert peak < X.nbytes / 8

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 import oracles.learning
 from kernelatoms.coding import Lasso, LinearProblem, omp
 from kernelatoms.engine.cpu.ksvd import residuals, sweep_atoms, sweep_atoms_exactly
-from kernelatoms.learning.dead_atoms import atoms_from_rows, unit_rows, worst_represented
 from kernelatoms.learning.ksvd import KSVDUpdate
-from kernelatoms.learning.mod import BlockDescent, LeastSquares, best_dictionary
+from kernelatoms.learning.mod import BlockDescent, LeastSquares, best_dictionaries
 from kernelatoms.learning.moments import Moments
+from kernelatoms.learning.state import atoms_from_rows, unit_rows, worst_represented
 
 
 def coded(seed, n=60, n_features=10, n_atoms=15, n_nonzero=3, dtype=np.float64):
@@ -167,7 +167,7 @@ def test_mod_is_least_squares(rng):
     X, D, codes = coded(rng)
     W = codes.to_dense()
     expected = oracles.learning.mod(X, W)
-    new, norms, _ = best_dictionary(LeastSquares().accumulate(X, codes), D)
+    new, norms, _ = best_dictionaries([LeastSquares().accumulate(X, codes)], [D])[0]
     np.testing.assert_allclose((W * norms) @ new, W @ expected, atol=1e-9)
 
 
@@ -186,7 +186,7 @@ def test_moments_add_up_over_blocks_and_know_the_objective(rng):
 
 def test_rescaled_moments_belong_to_the_rescaled_dictionary(rng):
     X, D, codes = coded(rng)
-    new, norms, moments = best_dictionary(Moments.of(X, codes), D)
+    new, norms, moments = best_dictionaries([Moments.of(X, codes)], [D])[0]
     np.testing.assert_allclose(np.linalg.norm(new, axis=1), 1)
     scaled = codes.to_dense() * norms
     assert moments.objective(new) == pytest.approx(((X - scaled @ new) ** 2).sum())

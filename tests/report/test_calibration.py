@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from kernelatoms.report import calibration_figure, reliability
+from kernelatoms.report.figures.calibration import calibration_figure, reliability
 
 
 def test_numbers_by_hand():

@@ -69,8 +69,9 @@ def test_the_matrix_is_that_of_the_codes(digits, kind, monkeypatch):
 
 def test_codes_over_the_answers_dictionary_alone_have_no_matrix(digits):
     X, y, new, truth = digits
-    model = ClassDictionaryClassifier(KSVD(8, max_iter=2), random_state=0).fit(X, y)
-    assert pictures(model, new, truth) == []
+    few, some = y < 3, truth < 3
+    model = ClassDictionaryClassifier(KSVD(8, max_iter=2), random_state=0).fit(X[few], y[few])
+    assert pictures(model, new[some], truth[some]) == []
 
 
 def test_of_many_rows_some_are_weighed(digits, monkeypatch):

@@ -8,8 +8,8 @@ import scipy.sparse
 from matplotlib.colors import to_hex
 
 from draws import later
-from kernelatoms.report import code_energy_figure
-from kernelatoms.report.style import COLOURS
+from kernelatoms.report.figures.code_energies import code_energy_figure
+from kernelatoms.report.figures.style import COLOURS
 
 
 def bars(ax):

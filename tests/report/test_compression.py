@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from draws import later
-from kernelatoms.report import compression_figure, figure_bytes
+from kernelatoms.report.compression import compression_figure, figure_bytes
 
 
 @pytest.mark.parametrize("shape", [(50, 30), later((50, 3)), (1, 1), later((3, 200))], ids=str)

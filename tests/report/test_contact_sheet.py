@@ -19,7 +19,7 @@ from kernelatoms import (
     make_lkdl,
 )
 from kernelatoms.report import atoms_figure, contact_sheet, model_sections
-from kernelatoms.report.channels import as_panel, check_image_shape, panel_shape
+from kernelatoms.report.figures.channels import as_panel, check_image_shape, panel_shape
 
 GREEDY = {"n_nonzero_coefs": 3, "max_iter": 3, "random_state": 0}
 
@@ -306,7 +306,7 @@ def test_section_on_kernel_atoms_and_on_rows_without_labels(digits):
 
 def test_many_rows_are_measured_on_some(digits, monkeypatch):
     X, _, new, labels = digits
-    monkeypatch.setattr("kernelatoms.report.looked._MEASURED_ROWS", 50)
+    monkeypatch.setattr("kernelatoms.report.sections.atoms._MEASURED_ROWS", 50)
     section = section_of(KSVD(8, **GREEDY).fit(X), pd.DataFrame(new).to_numpy(), labels)
     assert "Measured on 50 of 120 rows" in section.text
 
@@ -317,9 +317,9 @@ def test_a_page_does_not_wait_for_many_preimages_over_very_many_anchors(kind, di
     if kind == "lkdl":
         model = make_lkdl(KSVD(12, **GREEDY), gamma=0.05, n_landmarks=300, random_state=0)
     model.fit(digits[0])
-    monkeypatch.setattr("kernelatoms.report.looked._CHEAP_ANCHORS", 300 * 64 // 4)
+    monkeypatch.setattr("kernelatoms.report.sections.atoms._CHEAP_ANCHORS", 300 * 64 // 4)
     (picture,) = section_of(model, image_shape=(8, 8)).pictures
     assert picture.caption.startswith("7 of 12 atoms, the first.")
-    monkeypatch.setattr("kernelatoms.report.looked._CHEAP_ANCHORS", 300 * 64 // 40)
+    monkeypatch.setattr("kernelatoms.report.sections.atoms._CHEAP_ANCHORS", 300 * 64 // 40)
     (picture,) = section_of(model, image_shape=(8, 8)).pictures
     assert picture.caption.startswith("5 of 12 atoms")

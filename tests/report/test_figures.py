@@ -7,14 +7,10 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from kernelatoms.report import (
-    atoms_figure,
-    code_figure,
-    confusion_figure,
-    convergence_figure,
-    images_figure,
-    robustness_figure,
-)
+from kernelatoms.report import atoms_figure, code_figure, convergence_figure, images_figure
+from kernelatoms.report.figures.classes import confusion_figure
+from kernelatoms.report.figures.scores import robustness_figure
+from kernelatoms.report.page import Fold
 
 SHAPE = (4, 6)
 
@@ -176,3 +172,11 @@ def test_plots_are_not_paid_for_by_the_package_nor_pyplot_by_plots():
         "assert 'matplotlib.pyplot' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize("value", [1, "yes", None])
+def test_flags_are_true_or_false(value):
+    with pytest.raises(TypeError, match="log must be True or False"):
+        convergence_figure({"one": [1.0]}, log=value)
+    with pytest.raises(TypeError, match="is_open must be True or False"):
+        Fold("a", "b", is_open=value)

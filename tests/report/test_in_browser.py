@@ -20,7 +20,6 @@ from sklearn.preprocessing import Normalizer, StandardScaler
 
 from kernelatoms import KSVD, ClassDictionaryClassifier, CRCClassifier, KernelLinearizer
 from kernelatoms.report import (
-    Fold,
     Picture,
     RowsOfFile,
     Section,
@@ -29,6 +28,7 @@ from kernelatoms.report import (
     write_model_report,
     write_report,
 )
+from kernelatoms.report.page import Fold
 
 CHROMIUM = next(
     (path for name in ("chromium", "chromium-browser", "google-chrome", "chrome")

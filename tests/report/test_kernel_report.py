@@ -16,9 +16,10 @@ from kernelatoms import (
     atom_numbers,
     sparse_encode,
 )
-from kernelatoms.report import model_sections, render_page
+from kernelatoms.report import model_sections
 from kernelatoms.report.anatomy import dissect
 from kernelatoms.report.coding import code_rows, code_signals
+from kernelatoms.report.page import render_page
 
 KERNEL = {"kernel": "poly", "degree": 2, "gamma": 1, "coef0": 0}
 
@@ -39,7 +40,7 @@ def test_energies_are_kernel_values(digits):
     text = render_page("x", model_sections(model, Z, image_shape=(8, 8)))
     assert "pre-images of atoms" in text
     assert "in feature space" in text
-    assert re.search(r"anchors a dictionary</th><td[^>]*>300<", text)
+    assert re.search(r"anchors per dictionary</th><td[^>]*>300<", text)
 
 
 @pytest.mark.parametrize("scheme", ["distributive", "collective"])

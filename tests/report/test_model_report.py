@@ -25,6 +25,7 @@ from sklearn.preprocessing import (
 from kernelatoms import KSVD, MOD, ClassDictionaryClassifier, KernelLinearizer, nystrom_error
 from kernelatoms.report import coding, model_sections, write_model_report
 from kernelatoms.report.anatomy import dissect
+from kernelatoms.report.sections.training import measure_map
 from kernelatoms.report.words import percent
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -42,6 +43,13 @@ def classifier(n_atoms=8, n_nonzero_coefs=2):
 def digits():
     X, y = load_digits(return_X_y=True)
     return X[:600], y[:600], X[600:900], y[600:900]
+
+
+@pytest.fixture(scope="module")
+def few(digits):
+    """Digits of three classes: pages of few classes have few figures, and those few axes."""
+    X, y, new, truth = digits
+    return X[y < 3], y[y < 3], new[truth < 3], truth[truth < 3]
 
 
 @pytest.fixture(scope="module")
@@ -66,6 +74,18 @@ def lkdl(digits):
         classifier(),
     )
     return model.fit(*digits[:2])
+
+
+@pytest.fixture(scope="module")
+def lkdl_sections(lkdl, digits):
+    """The sections on a pipeline with a kernel map, made once: drawing takes most of the time."""
+    facts = {"seed": 7, "file": "/a/long/name" * 5}
+    return model_sections(lkdl, *digits[2:], image_shape=(8, 8), facts=facts)
+
+
+@pytest.fixture(scope="module")
+def wine_sections(wine_model, wine):
+    return model_sections(wine_model, *wine[2:])
 
 
 def by_title(sections):
@@ -139,8 +159,8 @@ def test_title_is_the_callers(lkdl, tmp_path):
     assert "<h1>Mine &amp; yours</h1>" in path.read_text(encoding="utf-8")
 
 
-def test_steps_settings_and_sizes(lkdl, digits):
-    section = model_sections(lkdl, digits[2], facts={"seed": 7, "file": "/a/long/name" * 5})[0]
+def test_steps_settings_and_sizes(lkdl, lkdl_sections):
+    section = lkdl_sections[0]
     assert "1. Normalizer as it comes." in section.text
     assert (
         "2. KernelLinearizer with kernel 'poly', gamma 1, degree 2, coef0 0, n_landmarks 100 and "
@@ -154,8 +174,8 @@ def test_steps_settings_and_sizes(lkdl, digits):
         ["landmarks", "100"],
         ["components of the kernel map", str(lkdl[1].n_components_)],
         ["classes", "10"],
-        ["atoms a class", "8"],
-        ["nonzeros a code, at most", "2"],
+        ["atoms per class", "8"],
+        ["nonzeros per code, at most", "2"],
         ["rows in this report", "300"],
         ["seed", "7"],
     ]
@@ -166,24 +186,24 @@ def test_without_rows_nothing_is_said_about_rows(lkdl):
     assert titles == ["What was fitted", "Convergence and kernel map", "Atoms", "Atoms one by one"]
 
 
-def test_timing_holds_what_was_recorded_and_measured(lkdl, digits, monkeypatch):
+def test_timing_holds_what_was_recorded_and_measured(wine_model, wine, monkeypatch):
     monkeypatch.setattr(coding, "_TIMED_ROWS", 50)
     monkeypatch.setenv("KERNELATOMS_NUM_THREADS", "3")
-    section = model_sections(lkdl, digits[2], timing={"map": 0.25, "learn": 12})[-1]
+    section = model_sections(wine_model, wine[2], timing={"map": 0.25, "learn": 12})[-1]
     assert section.title == "Time"
     assert [list(row) for row in section.table.rows[:2]] == [["map", "0.25 s"], ["learn", "12 s"]]
     name, measured = section.table.rows[2]
-    assert name == "predict, a row"
+    assert name == "predict, per row"
     assert 0 < float(measured.removesuffix(" µs")) < 1e6
-    assert "predict on 50 rows of 300, evenly spread, at once" in section.text
+    assert "predict on 50 rows of 89, evenly spread, at once" in section.text
     assert "on 3 threads" in section.text
 
 
 # Learning
 
 
-def test_convergence_is_relative_to_the_first_pass(lkdl):
-    section = by_title(model_sections(lkdl))["Convergence and kernel map"]
+def test_convergence_is_relative_to_the_first_pass(lkdl, lkdl_sections):
+    section = by_title(lkdl_sections)["Convergence and kernel map"]
     total = np.zeros(4)
     for learner in lkdl[-1].dictionaries_:
         total += np.append(learner.objective_, [learner.objective_[-1]] * (4 - learner.n_iter_))
@@ -202,9 +222,9 @@ def test_convergence_is_relative_to_the_first_pass(lkdl):
 @pytest.mark.parametrize(
     ("max_iter", "tol", "words"),
     [
-        (3, 0.0, "Learning used all 3 passes allowed; it had not settled, so more may lower it."),
+        (3, 0.0, "Learning used all 3 passes allowed; it had not converged, so more may lower it."),
         (30, 0.5, "Learning stopped early, after 4 passes of at most 30: three passes together"),
-        (4, 0.5, "Learning used all 4 passes allowed; it had settled."),
+        (4, 0.5, "Learning used all 4 passes allowed; it had converged."),
         (1, 0.0, "One pass was recorded: there is no curve to draw."),
     ],
 )
@@ -230,9 +250,9 @@ def test_data_without_error_have_no_curve():
     assert section.pictures == []
 
 
-def test_kernel_map_states_its_error_and_spectrum(lkdl, digits, monkeypatch):
+def test_kernel_map_states_its_error_and_spectrum(lkdl, lkdl_sections, digits, monkeypatch):
     seen = lkdl[0].transform(digits[2])
-    section = by_title(model_sections(lkdl, digits[2]))["Convergence and kernel map"]
+    section = by_title(lkdl_sections)["Convergence and kernel map"]
     error = percent(nystrom_error(lkdl[1], seen))
     assert "On all 300 rows, inner products of virtual samples differ" in section.text
     assert f"from the kernel matrix by {error} of its Frobenius norm." in section.text
@@ -244,8 +264,8 @@ def test_kernel_map_states_its_error_and_spectrum(lkdl, digits, monkeypatch):
     assert f"lies in {half} of {len(values)} components, nine tenths in {most}." in (
         section.pictures[1].caption
     )
-    monkeypatch.setattr("kernelatoms.report.learned._NYSTROM_ROWS", 100)
-    text = by_title(model_sections(lkdl, digits[2]))["Convergence and kernel map"].text
+    monkeypatch.setattr("kernelatoms.report.sections.training._NYSTROM_ROWS", 100)
+    text = measure_map(dissect(lkdl), digits[2])
     some = seen[np.linspace(0, 299, 100).round().astype(int)]
     assert "On 100 of the 300 rows, evenly spread," in text
     assert percent(nystrom_error(lkdl[1], some)) in text
@@ -255,7 +275,7 @@ def test_a_map_alone(digits, tmp_path):
     model = KernelLinearizer(gamma=1e-3, n_landmarks=50, random_state=0).fit(digits[0])
     sections = model_sections(model, digits[2])
     assert list(by_title(sections)) == ["What was fitted", "Kernel map", "Time"]
-    assert sections[-1].table.rows[0][0] == "transform, a row"
+    assert sections[-1].table.rows[0][0] == "transform, per row"
     path = write_model_report(tmp_path / "map.html", make_pipeline(Normalizer(), model), digits[2])
     assert "inner products of virtual samples differ" in path.read_text(encoding="utf-8")
 
@@ -370,8 +390,8 @@ def test_names_come_from_the_caller_or_the_data_frame(wine):
     assert names(feature_names=mine)[1] == r"\$1\$ of _1_"
 
 
-def test_a_row_of_the_grid_for_each_class(lkdl, digits):
-    picture = by_title(model_sections(lkdl, digits[2], image_shape=(8, 8)))["Atoms and codes"]
+def test_a_row_of_the_grid_for_each_class(lkdl, lkdl_sections, digits):
+    picture = by_title(lkdl_sections)["Atoms and codes"]
     labels = picture.pictures[0].figure.axes[0].get_yticklabels()
     assert [label.get_text() for label in labels] == [str(c) for c in range(10)]
     # The fourth row: class 3, coded over its dictionary where that was the answer.
@@ -428,9 +448,9 @@ def test_blocks_do_not_change_numbers(lkdl, digits, monkeypatch):
 # Answers
 
 
-def test_answers_against_numpy(wine_model, wine):
+def test_answers_against_numpy(wine_model, wine_sections, wine):
     X, y = wine[2:]
-    sections = by_title(model_sections(wine_model, X, y))
+    sections = by_title(wine_sections)
     shares = shares_left(wine_model, X)
     classes = wine_model.classes_
     truth = np.array([list(classes).index(label) for label in y])
@@ -466,9 +486,9 @@ def test_answers_against_numpy(wine_model, wine):
     assert f"The 6 of {len(wrong)} mistakes" in sections["Worst mistakes"].text
 
 
-def test_medians_of_every_class_are_drawn(wine_model, wine):
+def test_medians_of_every_class_are_drawn(wine_model, wine_sections, wine):
     X, y = wine[2:]
-    ax = by_title(model_sections(wine_model, X, y))["Accuracy"].pictures[1].figure.axes[0]
+    ax = by_title(wine_sections)["Accuracy"].pictures[1].figure.axes[0]
     shares = shares_left(wine_model, X)
     for c, label in enumerate(wine_model.classes_):
         mine = shares[y == label]
@@ -479,8 +499,8 @@ def test_medians_of_every_class_are_drawn(wine_model, wine):
         assert ax.get_yticklabels()[c].get_text() == label
 
 
-def test_codes_of_a_mistake_are_those_of_both_dictionaries(lkdl, digits):
-    section = by_title(model_sections(lkdl, *digits[2:], image_shape=(8, 8)))["Worst mistakes"]
+def test_codes_of_a_mistake_are_those_of_both_dictionaries(lkdl, lkdl_sections, digits):
+    section = by_title(lkdl_sections)["Worst mistakes"]
     row, true, taken = (int(cell) for cell in section.table.rows[0][:3])
     signal = lkdl[:-1].transform(digits[2][[row]])
     axes = section.pictures[0].figure.axes
@@ -605,11 +625,11 @@ def test_imputed_rows_of_two_classes_in_single_precision(wine, tmp_path):
 
 
 @pytest.mark.parametrize("mapped", [False, True])
-def test_rows_with_missing_values(digits, mapped):
-    X, y = digits[2][:60].copy(), digits[3][:60]
+def test_rows_with_missing_values(few, mapped):
+    X, y = few[2][:60].copy(), few[3][:60]
     X[:20, ::5] = np.nan
     steps = [KernelLinearizer("poly", degree=2, gamma=1e-3, random_state=0)] if mapped else []
-    model = make_pipeline(*steps, classifier()).fit(*digits[:2])
+    model = make_pipeline(*steps, classifier()).fit(*few[:2])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # estimates from few pixels are said to be uncertain
         sections = model_sections(model, X, y, image_shape=(8, 8))
@@ -621,11 +641,11 @@ def test_rows_with_missing_values(digits, mapped):
         assert "On 40 of the 60 rows, evenly spread and complete" in words_of(sections)
 
 
-def test_rows_without_energy(digits):
-    X, y = digits[2][:40].copy(), digits[3][:40]
+def test_rows_without_energy(few):
+    X, y = few[2][:40].copy(), few[3][:40]
     X[[3, 5]] = 0
     X[7] = 4
-    model = classifier().fit(*digits[:2])
+    model = classifier().fit(*few[:2])
     sections = model_sections(model, X, y, image_shape=(8, 8))
     assert "2 rows of energy 0 have nothing to leave over" in words_of(sections)
     assert "nan" not in words_of(sections)
@@ -633,12 +653,12 @@ def test_rows_without_energy(digits):
     assert "Half of 38 rows" in histogram.caption
     nothing = model_sections(model, np.zeros((5, 64)), y[:5])
     assert "5 rows of energy 0" in words_of(nothing)
-    only = model_sections(quick().fit(digits[0]), np.zeros((1, 64)))
+    only = model_sections(quick().fit(few[0]), np.zeros((1, 64)))
     assert "1 row of energy 0 has nothing to leave over" in words_of(only)
 
 
-def test_pipelines_of_any_make(digits):
-    X, y = digits[0][:200], digits[1][:200]
+def test_pipelines_of_any_make(few):
+    X, y = few[0][:100], few[1][:100]
     after = make_pipeline(
         make_pipeline("passthrough", Normalizer()),
         KernelLinearizer(lambda A, B: (A @ B.T) ** 2, n_landmarks=40, random_state=0),
@@ -646,7 +666,7 @@ def test_pipelines_of_any_make(digits):
         classifier(),
     ).fit(X, y)
     section = by_title(model_sections(after, X, image_shape=(8, 8)))["Atoms and codes"]
-    assert len(section.pictures[0].figure.axes[0].images) == 80
+    assert len(section.pictures[0].figure.axes[0].images) == 24
     svd = make_pipeline(TruncatedSVD(10, random_state=0), classifier())
     rows = scipy.sparse.csr_array(X)
     svd.fit(rows, y)
@@ -743,8 +763,8 @@ def test_a_path_that_cannot_be_written_is_refused_before_work(lkdl, digits, tmp_
 # Rows that are no images
 
 
-def test_named_features_are_bars_under_the_sum(wine_model, wine):
-    section = by_title(model_sections(wine_model, wine[2]))["Atoms and codes"]
+def test_named_features_are_bars_under_the_sum(wine_model, wine_sections, wine):
+    section = by_title(wine_sections)["Atoms and codes"]
     picture = section.pictures[1]
     row = int(re.match(r"Row (\d+), ", picture.caption)[1])
     seen = wine_model[:-1].transform(wine[2][[row]])

@@ -8,7 +8,8 @@ import pytest
 from sklearn.callback import ProgressBar
 
 from kernelatoms import KSVD
-from kernelatoms.report import atoms_figure, calibration_figure, contact_sheet
+from kernelatoms.report import atoms_figure, contact_sheet
+from kernelatoms.report.figures.calibration import calibration_figure
 
 PNG = b"\x89PNG\r\n\x1a\n"
 

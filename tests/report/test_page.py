@@ -11,17 +11,15 @@ import pytest
 
 from kernelatoms.files.writing import check_target
 from kernelatoms.report import (
-    Fold,
     Picture,
     Section,
-    Shades,
     Table,
     convergence_figure,
     images_figure,
-    render_page,
     write_report,
 )
-from kernelatoms.report.page import embed_figure
+from kernelatoms.report.embedding import embed_figure
+from kernelatoms.report.page import Fold, Shades, render_page
 
 NASTY = "<script>alert('1 & 2')</script>\""
 

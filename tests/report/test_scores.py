@@ -13,10 +13,10 @@ from sklearn.preprocessing import StandardScaler
 
 from kernelatoms import KSVD, ClassDictionaryClassifier, CRCClassifier, LCKSVDClassifier
 from kernelatoms.report import RowsOfFile, model_sections, write_model_report
-from kernelatoms.report.classified import answers_section
 from kernelatoms.report.coding import find_labels
-from kernelatoms.report.rows import left_out_words, origin_words
-from kernelatoms.report.scores import accuracy_words
+from kernelatoms.report.origin import left_out_words, origin_words
+from kernelatoms.report.sections.accuracy import answers_section
+from kernelatoms.report.sections.scores import accuracy_words
 from kernelatoms.report.words import percent
 
 pytestmark = pytest.mark.filterwarnings("error")

@@ -7,18 +7,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from similarity.user_kernels import Gauss, Intersection, inner
 
 from contracts.kernel import KernelContract
 from kernelatoms.similarity import (
     CentredKernel,
     Channels,
-    CosineKernel,
     Distance,
     DistanceKernel,
-    LinearKernel,
-    Mahalanobis,
-    PolynomialKernel,
     ProductKernel,
     RBFKernel,
     SumKernel,
@@ -26,7 +21,10 @@ from kernelatoms.similarity import (
     make_distance,
     make_kernel,
 )
+from kernelatoms.similarity.distances import Mahalanobis
 from kernelatoms.similarity.factory import check_gradient
+from kernelatoms.similarity.inner import CosineKernel, LinearKernel, PolynomialKernel
+from similarity.users import Gauss, Intersection, inner
 
 POLY = PolynomialKernel(0.4, 3, 0.5)
 TANGENT = DistanceKernel(make_distance("tangent", image_shape=(2, 2)), 0.2, 1)
@@ -210,8 +208,8 @@ class TestWhatItKnows:
             assert kind(["rbf", "poly"]).has_gradient
             assert not kind(["rbf", TANGENT]).has_gradient
             assert not kind(["rbf"]).has_gamma
-            assert not kind(["rbf"]).describes
-            assert kind(["rbf", kind([TANGENT])]).describes
+            assert not kind(["rbf"]).featurizes
+            assert kind(["rbf", kind([TANGENT])]).featurizes
 
     def test_its_name_says_what_it_is_made_of(self):
         assert channel_kernel("rbf", 4).name == "SumKernel(rbf)"
@@ -224,7 +222,7 @@ class TestWhatItKnows:
         np.testing.assert_array_equal(kernel.into_domain(X), X)
         np.testing.assert_array_equal(kernel.into_domain(-X)[:, :2], -X[:, :2])
         assert (kernel.into_domain(-X)[:, 2:] == 0).all()
-        words = r"parts\[1\]: kernel 'chi2' knows no negative values, and its rows hold -0"
+        words = r"parts\[1\]: kernel 'chi2' takes no negative values, and its rows hold -0"
         with pytest.raises(ValueError, match=words):
             kernel(-X, X)
         with pytest.raises(ValueError, match=words):
@@ -249,11 +247,11 @@ class TestGamma:
     def test_every_part_takes_its_own_from_its_own_columns(self, rng):
         X = rng.standard_normal((30, 8)) * np.tile([1, 1000], 4)
         kernel = channel_kernel([RBFKernel("scale"), RBFKernel("auto")], 2)
-        for settled in (kernel.fitted_to(X), kernel.with_gamma_from(X)):
-            one, two = (part.gamma for part, _ in settled.parts)
+        for fitted in (kernel.fitted_to(X), kernel.with_gamma_from(X)):
+            one, two = (part.gamma for part, _ in fitted.parts)
             assert one == pytest.approx(1 / (4 * X[:, ::2].var()))
             assert two == 0.25
-        assert settled.fitted_to(X[:3]) is settled
+        assert fitted.fitted_to(X[:3]) is fitted
         kernel = SumKernel([("rbf", [0, 1, 2]), ("linear", [3]), (RBFKernel(7), [4])])
         gammas = [getattr(part, "gamma", None) for part, _ in kernel.fitted_to(X).parts]
         assert gammas == [pytest.approx(1 / (3 * X[:, :3].var())), None, 7]
@@ -262,12 +260,12 @@ class TestGamma:
     def test_users_and_nested_kernels_too(self, rng):
         X = rng.random((20, 6))
         lower = ProductKernel([(RBFKernel("scale"), [0]), (Gauss("scale"), [1])])
-        settled = SumKernel([(lower, [4, 5]), (DistanceKernel(Mahalanobis()), [0, 1])]).fitted_to(X)
-        first, second = (part for part, _ in settled.parts[0][0].parts)
+        fitted = SumKernel([(lower, [4, 5]), (DistanceKernel(Mahalanobis()), [0, 1])]).fitted_to(X)
+        first, second = (part for part, _ in fitted.parts[0][0].parts)
         assert first.gamma == pytest.approx(1 / X[:, 4].var())
         assert second.gamma == pytest.approx(1 / X[:, 5].var())
         assert isinstance(second, Gauss)
-        assert settled.parts[1][0].distance == Mahalanobis().fitted_to(X[:, :2])
+        assert fitted.parts[1][0].distance == Mahalanobis().fitted_to(X[:, :2])
 
     def test_it_has_none_itself(self, rng):
         with pytest.raises(ValueError, match=r"SumKernel\(rbf\) has no gamma of its own: give one"):
@@ -411,7 +409,7 @@ class TestSlopes:
     def test_parts_without_gradient_are_named(self, rng):
         X = rng.random((3, 4))
         kernel = SumKernel([("rbf", [0]), ("chi2", [1, 2]), (inner, [3])])
-        words = r"got 'SumKernel\(rbf, chi2, inner\)', and of it parts\[1\], 'chi2', which knows no"
+        words = r"got 'SumKernel\(rbf, chi2, inner\)', and of it parts\[1\], 'chi2', which takes no"
         with pytest.raises(ValueError, match=words):
             check_gradient(kernel)
         with pytest.raises(ValueError, match=r"parts\[1\], 'inner', whose gradient is not known"):
@@ -460,7 +458,7 @@ class TestBadInput:
     @pytest.mark.parametrize(
         ("weights", "words"),
         [
-            ([1], "weights must be 2 numbers, one a part, or None; got 1 of them"),
+            ([1], "weights must be 2 numbers, one per part, or None; got 1 of them"),
             ([1, 2, 3], "got 3 of them"),
             (2, "or None; got 2"),
             ("ab", "or None; got 'ab'"),
@@ -481,7 +479,7 @@ class TestBadInput:
     def test_rows_that_do_not_have_the_columns(self, rng):
         X = rng.random((3, 6))
         kernel = SumKernel([("rbf", [0]), ("linear", [2, 6])])
-        for ask in (kernel.settled, kernel.diag, kernel.describe, lambda X: kernel(X, X)):
+        for ask in (kernel.fitted_to, kernel.diag, kernel.featurize, lambda X: kernel(X, X)):
             with pytest.raises(ValueError, match=r"parts\[1\]: columns must be of rows with n_f"):
                 ask(X)
         with pytest.raises(ValueError, match=r"parts\[0\]: .*a multiple of 4 features, got n_fea"):

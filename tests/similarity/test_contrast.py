@@ -17,18 +17,10 @@ from kernelatoms import (
     KSADClassifier,
     SRCClassifier,
 )
-from kernelatoms.similarity import (
-    CosineKernel,
-    LaplacianKernel,
-    LinearKernel,
-    PolynomialKernel,
-    ProductKernel,
-    RBFKernel,
-    SigmoidKernel,
-    SumKernel,
-    make_kernel,
-)
-from kernelatoms.similarity.contrast import Limits, warn_if_blind, what_it_misses
+from kernelatoms.similarity import ProductKernel, RBFKernel, SumKernel, make_kernel
+from kernelatoms.similarity.contrast import Limits, blind_spot, warn_if_blind
+from kernelatoms.similarity.decaying import LaplacianKernel
+from kernelatoms.similarity.inner import CosineKernel, LinearKernel, PolynomialKernel, SigmoidKernel
 
 SMALL = {"n_atoms": 4, "n_nonzero_coefs": 2, "max_iter": 1}
 ESTIMATORS = [
@@ -96,7 +88,7 @@ class TestLegitimate:
             X = np.eye(n)
             for gamma in ("scale", "auto", "spread", 0.5, 1.0):
                 for kernel in (RBFKernel(gamma), LaplacianKernel(gamma), SigmoidKernel(gamma)):
-                    assert what_it_misses(kernel.with_gamma_from(X), X) is None
+                    assert blind_spot(kernel.with_gamma_from(X), X) is None
             # Orthogonal rows have nothing in common, whatever gamma is.
             for kernel in (PolynomialKernel(gamma, coef0=0), LinearKernel(), CosineKernel()):
                 with warnings.catch_warnings():
@@ -105,46 +97,46 @@ class TestLegitimate:
 
     def test_rows_that_come_more_than_once(self, rng):
         few = 3 * rng.standard_normal((15, 4))
-        assert what_it_misses(RBFKernel(0.1), few[rng.integers(15, size=500)]) is None
-        assert what_it_misses(RBFKernel(0.1), np.ones((500, 4))) is None
-        assert what_it_misses(RBFKernel(0.1), np.repeat(few[:2], 100, axis=0)) is None
+        assert blind_spot(RBFKernel(0.1), few[rng.integers(15, size=500)]) is None
+        assert blind_spot(RBFKernel(0.1), np.ones((500, 4))) is None
+        assert blind_spot(RBFKernel(0.1), np.repeat(few[:2], 100, axis=0)) is None
 
     def test_few_rows(self, rng):
-        assert what_it_misses(RBFKernel(1.0), 1e3 * rng.standard_normal((9, 4))) is None
-        assert what_it_misses(RBFKernel(1.0), 1e3 * rng.standard_normal((10, 4))) == "unrelated"
+        assert blind_spot(RBFKernel(1.0), 1e3 * rng.standard_normal((9, 4))) is None
+        assert blind_spot(RBFKernel(1.0), 1e3 * rng.standard_normal((10, 4))) == "unrelated"
 
     def test_lengths_of_parallel_rows(self, rng):
         X = np.abs(rng.standard_normal((50, 1)))
-        assert what_it_misses(PolynomialKernel(1.0, coef0=0), X) is None
+        assert blind_spot(PolynomialKernel(1.0, coef0=0), X) is None
 
     def test_narrow_kernels_that_see_their_neighbours(self, rng):
         """Of many rows on a curve those that are looked at first are far from each other."""
         angle = 2 * np.pi * np.sort(rng.random(20_000))
         circle = np.stack([np.cos(angle), np.sin(angle)], axis=1)
         gamma = 1e7
-        assert what_it_misses(RBFKernel(gamma), circle[::150]) == "unrelated"
-        assert what_it_misses(RBFKernel(gamma), circle) is None
-        assert what_it_misses(RBFKernel(gamma), circle[rng.permutation(20_000)]) is None
+        assert blind_spot(RBFKernel(gamma), circle[::150]) == "unrelated"
+        assert blind_spot(RBFKernel(gamma), circle) is None
+        assert blind_spot(RBFKernel(gamma), circle[rng.permutation(20_000)]) is None
 
     def test_wide_kernels_that_still_tell_rows_apart(self, rng):
         """Class dictionaries of digits are 98% right where k(x, y) is 1 to eight digits."""
         X = rng.standard_normal((50, 3))
-        assert what_it_misses(RBFKernel(1e-7), X) is None
-        assert what_it_misses(RBFKernel(1e-10), X) == "alike"
-        assert what_it_misses(RBFKernel(1e-5), X.astype(np.float32)) is None
-        assert what_it_misses(RBFKernel(1e-8), X.astype(np.float32)) == "alike"
+        assert blind_spot(RBFKernel(1e-7), X) is None
+        assert blind_spot(RBFKernel(1e-10), X) == "alike"
+        assert blind_spot(RBFKernel(1e-5), X.astype(np.float32)) is None
+        assert blind_spot(RBFKernel(1e-8), X.astype(np.float32)) == "alike"
 
     def test_tight_groups(self, rng):
         X = np.repeat(1e3 * rng.standard_normal((40, 3)), 2, axis=0) + rng.standard_normal((80, 3))
-        assert what_it_misses(RBFKernel(1.0), X) is None
+        assert blind_spot(RBFKernel(1.0), X) is None
 
     def test_groups_whose_rows_are_all_alike(self, rng):
         """All values are 0 or 1 here, and tell the groups apart: nothing is too large."""
         centres, noise = 10 * rng.standard_normal((6, 5)), 1e-5 * rng.standard_normal((300, 5))
         six = centres[np.arange(300) % 6] + noise
         two = 1e6 * (np.arange(300) % 2)[:, None] + rng.standard_normal((300, 5))
-        assert what_it_misses(RBFKernel(0.2), six) is None
-        assert what_it_misses(RBFKernel(1e-10), two) is None
+        assert blind_spot(RBFKernel(0.2), six) is None
+        assert blind_spot(RBFKernel(1e-10), two) is None
         crc = CRCClassifier("rbf", gamma=0.2, normalize=False).fit(six[:200], np.arange(200) % 6)
         assert crc.score(six[200:], np.arange(200, 300) % 6) == 1
 
@@ -157,7 +149,7 @@ class TestLegitimate:
         assert heard_of(KernelLinearizer("precomputed"), np.eye(50), None) == []
 
     def test_rows_that_the_kernel_refuses(self):
-        assert what_it_misses(RBFKernel(1.0), np.diag(np.full(20, 1e200))) is None
+        assert blind_spot(RBFKernel(1.0), np.diag(np.full(20, 1e200))) is None
 
 
 class TestBlind:
@@ -165,7 +157,7 @@ class TestBlind:
         """scale cannot help here: what differs is beyond the digits."""
         X = 1e9 + rng.standard_normal((50, 3))
         for kernel in (PolynomialKernel("scale"), SigmoidKernel("scale"), SigmoidKernel(1.0)):
-            assert what_it_misses(kernel.with_gamma_from(X), X) == "alike"
+            assert blind_spot(kernel.with_gamma_from(X), X) == "alike"
 
     def test_one_huge_value(self, rng):
         X = rng.standard_normal((500, 3))
@@ -177,21 +169,21 @@ class TestBlind:
         """|x|^2 - 2 x'x + |x|^2 is not 0, and a large gamma makes much of it."""
         X = 100 + rng.standard_normal((300, 64))
         for gamma in (1e2, 1e4, 1e6, 1e9):
-            assert what_it_misses(RBFKernel(gamma), X) == "unrelated"
-            assert what_it_misses(RBFKernel(gamma), np.concatenate([X, X])) == "unrelated"
+            assert blind_spot(RBFKernel(gamma), X) == "unrelated"
+            assert blind_spot(RBFKernel(gamma), np.concatenate([X, X])) == "unrelated"
 
     def test_constants_below_zero(self, rng):
         """tanh(-1) for all pairs, and (-1)^3."""
         X = rng.standard_normal((50, 5))
         for kernel in (SigmoidKernel(1e-12, coef0=-1), PolynomialKernel(1e-12, coef0=-1)):
-            assert what_it_misses(kernel, X) == "alike"
+            assert blind_spot(kernel, X) == "alike"
 
     def test_saturated_sigmoid(self, rng):
-        assert what_it_misses(SigmoidKernel(0.05), 255 * rng.random((50, 20))) == "alike"
+        assert blind_spot(SigmoidKernel(0.05), 255 * rng.random((50, 20))) == "alike"
 
     def test_no_row_has_a_neighbour_among_thousands(self, rng):
         X = 255 * rng.random((9_000, 20))
-        assert what_it_misses(RBFKernel(0.05), X) == "unrelated"
+        assert blind_spot(RBFKernel(0.05), X) == "unrelated"
 
     @pytest.mark.parametrize("combine", [SumKernel, ProductKernel])
     def test_a_part_is_named(self, combine, rng):
@@ -207,7 +199,7 @@ class TestBlind:
         X = 255 * rng.random((60, 20))
         np.random.seed(3)  # noqa: NPY002
         before = np.random.get_state()[1].copy()  # noqa: NPY002
-        what_it_misses(RBFKernel(0.05), X)
+        blind_spot(RBFKernel(0.05), X)
         np.testing.assert_array_equal(np.random.get_state()[1], before)  # noqa: NPY002
 
 
@@ -218,27 +210,27 @@ class TestEdges:
     def test_rounding(self, dtype, edge):
         X = np.eye(20, dtype=dtype)
         for share, alike in ((0.99, "alike"), (1.01, None)):  # of |phi(x) - phi(y)|^2 = 4 gamma
-            assert what_it_misses(RBFKernel(share * edge / 4), X) == alike
+            assert blind_spot(RBFKernel(share * edge / 4), X) == alike
         for share, unrelated in ((0.99, "unrelated"), (1.01, None)):
-            assert what_it_misses(RBFKernel(-np.log(share * edge) / 2), X) == unrelated
+            assert blind_spot(RBFKernel(-np.log(share * edge) / 2), X) == unrelated
 
     def test_limits(self):
         X, limits = np.eye(20), Limits(alike=1e-3, unrelated=0.01)
         for share, alike, unrelated in ((0.99, "alike", "unrelated"), (1.01, None, None)):
-            assert what_it_misses(RBFKernel(share * 1e-3 / 2), X, limits) == alike
-            assert what_it_misses(RBFKernel(-np.log(share * 0.01) / 2), X, limits) == unrelated
+            assert blind_spot(RBFKernel(share * 1e-3 / 2), X, limits) == alike
+            assert blind_spot(RBFKernel(-np.log(share * 0.01) / 2), X, limits) == unrelated
 
     def test_nine_in_ten_pairs(self, rng):
         """38 of 40 rows have 90.1% of the pairs, 37 have 85.4%."""
         for n_alike, found in ((38, "alike"), (37, None)):
             X = np.where(np.arange(40)[:, None] < n_alike, 1e-6, 1) * rng.standard_normal((40, 3))
-            assert what_it_misses(RBFKernel(1.0), X) == found
+            assert blind_spot(RBFKernel(1.0), X) == found
 
     def test_64_rows_from_the_first_to_the_last(self, rng):
         X = rng.standard_normal((1000, 3))
         X[[int(999 * i / 63) for i in range(64)]] *= 1e-6
-        assert what_it_misses(RBFKernel(1.0), X) == "alike"
-        assert what_it_misses(RBFKernel(1.0), X[1:]) is None
+        assert blind_spot(RBFKernel(1.0), X) == "alike"
+        assert blind_spot(RBFKernel(1.0), X[1:]) is None
 
 
 class TestLimits:

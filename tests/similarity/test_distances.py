@@ -17,18 +17,17 @@ from kernelatoms import (
     save_model,
     sparse_encode,
 )
-from kernelatoms.files.soundness import check_model
+from kernelatoms.files.models.soundness import check_model
 from kernelatoms.similarity import (
     DISTANCES,
     CentredKernel,
-    Chi2,
-    Chi2Kernel,
     Distance,
     DistanceKernel,
-    Mahalanobis,
     make_distance,
     make_kernel,
 )
+from kernelatoms.similarity.decaying import Chi2Kernel
+from kernelatoms.similarity.distances import Chi2, Mahalanobis
 from oracles.kernels import chi2_sum
 
 # Rows of 30 features, which are images to those who ask for a shape.
@@ -69,7 +68,7 @@ class TestNamed(Rows, DistanceContract):
             assert A.ndim == 2
             assert A.dtype == dtype
 
-    def test_settled_once_it_stays(self, rng):
+    def test_fitted_once_it_stays(self, rng):
         distance = self.make()
         assert distance.fitted_to(self.rows(9, rng)) is distance
         assert distance == self.make()
@@ -298,10 +297,10 @@ class TestSettled:
         X = rng.random((60, 6)) * [1, 1, 1, 1, 9, 50]
         by_name = {"kernel": "mahalanobis", "gamma": "scale"}
         model = KernelKSVD(5, n_nonzero_coefs=2, random_state=0, **by_name).fit(X)
-        settled = model.fitted_kernel_
-        assert settled.distance == Mahalanobis().fitted_to(X)
+        fitted = model.fitted_kernel_
+        assert fitted.distance == Mahalanobis().fitted_to(X)
         twin = KernelKSVD(
-            5, n_nonzero_coefs=2, random_state=0, kernel=DistanceKernel(settled.distance, "scale")
+            5, n_nonzero_coefs=2, random_state=0, kernel=DistanceKernel(fitted.distance, "scale")
         ).fit(X)
         assert not hasattr(twin, "fitted_kernel_")
         codes = model.transform(X).toarray()
@@ -320,9 +319,9 @@ class TestSettled:
 
     def test_it_is_asked_for(self, rng):
         X = rng.random((9, 3))
-        with pytest.raises(ValueError, match=r"takes a covariance from training rows.*settled"):
+        with pytest.raises(ValueError, match=r"takes a covariance from training rows.*fitted_to"):
             DistanceKernel("mahalanobis")(X, X)
-        with pytest.raises(ValueError, match="settled on rows of 3 features, and these have 2"):
+        with pytest.raises(ValueError, match="fitted to rows of 3 features, and these have 2"):
             Mahalanobis().fitted_to(X).featurize(X[:, :2])
         with pytest.raises(ValueError, match="needs training rows that differ"):
             Mahalanobis().fitted_to(np.ones((5, 3)))
@@ -370,7 +369,7 @@ class TestBad:
             make_distance("l1").compare(np.ones((2, 3)), np.ones((2, 4)))
 
     def test_negative_rows_are_described_by_no_chi2(self):
-        with pytest.raises(ValueError, match="'chi2' knows no negative values, and rows hold -2"):
+        with pytest.raises(ValueError, match="'chi2' takes no negative values, and rows hold -2"):
             make_distance("chi2").featurize(np.array([[1.0, -2.0]]))
 
     @pytest.mark.parametrize("distance", ["l7", 3, None, Chi2, object()])
@@ -390,7 +389,7 @@ class TestBad:
 
     def test_negative_rows_under_chi2(self, rng):
         X = rng.standard_normal((9, 3))
-        with pytest.raises(ValueError, match=r"'DistanceKernel\(chi2\)' knows no negative values"):
+        with pytest.raises(ValueError, match=r"'DistanceKernel\(chi2\)' takes no negative values"):
             KernelLinearizer(DistanceKernel("chi2")).fit(X)
 
     def test_distances_that_lie(self, rng):

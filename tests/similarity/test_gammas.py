@@ -130,12 +130,12 @@ def test_variances_whose_squares_are_at_the_edge(rng):
 @pytest.mark.parametrize("combine", [SumKernel, ProductKernel])
 def test_names_in_combined_kernels_are_scaled_by_their_columns(combine, rng):
     X = rng.standard_normal((30, 5)) * [1, 1, 100, 100, 100]
-    settled = combine([("rbf", [0, 1]), ("laplacian", [2, 3, 4]), ("linear", [0])]).fitted_to(X)
-    gammas = [getattr(kernel, "gamma", None) for kernel, _ in settled.parts]
+    fitted = combine([("rbf", [0, 1]), ("laplacian", [2, 3, 4]), ("linear", [0])]).fitted_to(X)
+    gammas = [getattr(kernel, "gamma", None) for kernel, _ in fitted.parts]
     assert gammas[0] == pytest.approx(1 / (2 * X[:, :2].var()))
     assert gammas[1] == pytest.approx(scaled("laplacian", X[:, 2:]).gamma)
     assert gammas[2] is None
-    assert settled.fitted_to(10 * X) is settled
+    assert fitted.fitted_to(10 * X) is fitted
     # An object brings its own, and a kernel called by itself has scikit-learn's default.
     assert combine([(RBFKernel(), [0, 1])]).fitted_to(X).parts[0][0].gamma == 0.5
     # One array twice, as the part sees it: of two equal arrays BLAS may round products otherwise.

@@ -6,8 +6,8 @@ import scipy.sparse
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelatoms.similarity import make_kernel, names_of_kernels
-from kernelatoms.similarity.factory import check_gradient
+from kernelatoms.similarity import make_kernel
+from kernelatoms.similarity.factory import check_gradient, names_of_kernels
 
 GRADIENT_KERNELS = names_of_kernels("has_gradient")
 
@@ -68,7 +68,7 @@ def test_rows_upon_each_other_and_zero_rows(name, rng):
 @pytest.mark.parametrize(
     ("kernel", "why"),
     [
-        ("chi2", "'chi2', which knows no negative values"),
+        ("chi2", "'chi2', which takes no negative values"),
         ("additive_chi2", "no negative values"),
         ("precomputed", "'precomputed', whose gradient is not known"),
         (lambda X, Y: X @ Y.T, "'<lambda>', whose gradient is not known"),

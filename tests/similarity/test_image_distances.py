@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment
 
 from kernelatoms.engine import cpu
-from kernelatoms.similarity import LBPChi2, ShapeContext, Tangent, make_distance
+from kernelatoms.similarity import make_distance
+from kernelatoms.similarity.images import LBPChi2, ShapeContext, Tangent
 from oracles import image_distances as naive
 
 seeds = st.integers(0, 2**31)

@@ -11,14 +11,10 @@ from sklearn.svm import SVC
 
 import oracles.kernels
 from contracts.kernel import KernelContract
-from kernelatoms.similarity import (
-    KERNELS,
-    PolynomialKernel,
-    PrecomputedKernel,
-    RBFKernel,
-    make_kernel,
-    names_of_kernels,
-)
+from kernelatoms.similarity import KERNELS, RBFKernel, make_kernel
+from kernelatoms.similarity.factory import names_of_kernels
+from kernelatoms.similarity.inner import PolynomialKernel
+from kernelatoms.similarity.user_kernels import PrecomputedKernel
 
 INNER = ("linear", "poly", "polynomial", "sigmoid")
 
@@ -122,7 +118,7 @@ def test_what_they_claim(name, rng):
     assert kernel.bounded == (not longer) or name == "sigmoid"
     assert kernel.has_gamma == hasattr(kernel, "gamma")
     if kernel.non_negative:
-        with pytest.raises(ValueError, match="knows no negative values, and its rows hold -"):
+        with pytest.raises(ValueError, match="takes no negative values, and its rows hold -"):
             kernel(X, X - 1)
     else:
         assert np.isfinite(kernel(X, X - 1)).all()

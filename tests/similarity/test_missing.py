@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import oracles.missing
-from kernelatoms.similarity import make_kernel, names_of_kernels
+from kernelatoms.similarity import make_kernel
+from kernelatoms.similarity.factory import names_of_kernels
 from kernelatoms.similarity.missing import rows_with_missing
 
 PARTIAL_KERNELS = names_of_kernels("takes_missing")

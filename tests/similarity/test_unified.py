@@ -6,8 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contracts.distance import DistanceContract
-from kernelatoms.coding.neighbors import described, nearest_by
-from kernelatoms.similarity import DistanceKernel, Mahalanobis, Tangent, Unified, make_distance
+from kernelatoms.coding.neighbors import featurize_by, nearest_by
+from kernelatoms.similarity import DistanceKernel, make_distance
+from kernelatoms.similarity.distances import Mahalanobis
+from kernelatoms.similarity.images import Tangent
+from kernelatoms.similarity.named_distances import Unified
 
 TRAINING = np.random.default_rng(3).random((300, 30))
 THREE = ("l1", "tangent", "mahalanobis")
@@ -87,13 +90,13 @@ def test_what_parts_know_it_knows():
         assert Unified(distances, form).semidefinite_to == to
 
 
-def test_a_sum_is_settled_once():
+def test_a_sum_is_fitted_once():
     assert Unified(("l1", "l2")).fitted_to(TRAINING) == Unified(("l1", "l2"))
     kernel = DistanceKernel(Unified(("l1", "l2"), "sum"))
-    settled = kernel.with_gamma_from(TRAINING)
-    assert settled.with_gamma_from(2 * TRAINING) == settled
-    assert len(settled.distance.scales) == 2
-    with pytest.raises(ValueError, match=r"takes their scales from training rows.*settled"):
+    fitted = kernel.with_gamma_from(TRAINING)
+    assert fitted.with_gamma_from(2 * TRAINING) == fitted
+    assert len(fitted.distance.scales) == 2
+    with pytest.raises(ValueError, match=r"takes their scales from training rows.*fitted_to"):
         kernel(TRAINING, TRAINING)
     equal = Unified(("l1", "l2"), "sum").fitted_to(np.ones((3, 2)))
     assert equal.scales == (1, 1)  # nothing to tell them by
@@ -142,7 +145,7 @@ def test_a_users_union_names_its_parts(rng):
     X, Y = rng.standard_normal((9, 4)), rng.standard_normal((50, 4))
     mine, ours = make_distance(_Both()), Unified(("l1", "linf"), "union")
     found = [
-        nearest_by(distance, described(distance, X), described(distance, Y), 5)
+        nearest_by(distance, featurize_by(distance, X), featurize_by(distance, Y), 5)
         for distance in (mine, ours)
     ]
     assert found[0].shape == (9, 10)

@@ -5,18 +5,9 @@ from typing import Annotated
 
 import typer
 
-from kernelatoms.cli import (
-    codec,
-    demo,
-    encode,
-    explaining,
-    fit,
-    look,
-    predict,
-    signals,
-)
-from kernelatoms.cli.speaking import open_streams, say_the_rest, tell
-from kernelatoms.cli.stopping import STOPPED
+from kernelatoms.cli import codec, decode, demo, encode, explain, fit, info, predict
+from kernelatoms.cli.console import open_streams, say_the_rest, tell
+from kernelatoms.cli.interrupts import STOPPED
 
 app = typer.Typer(
     name="kernelatoms",
@@ -31,16 +22,16 @@ app = typer.Typer(
 app.command(epilog=fit.EXAMPLES)(fit.fit)
 app.command(epilog=predict.PREDICT_EXAMPLES)(predict.predict)
 app.command(epilog=encode.ENCODE_EXAMPLES)(encode.encode)
-app.command(epilog=signals.DECODE_EXAMPLES)(signals.decode)
-app.command(epilog=signals.DENOISE_EXAMPLES)(signals.denoise)
-app.command(epilog=explaining.EXAMPLES)(explaining.explain)
-app.command(epilog=look.INFO_EXAMPLES)(look.info)
-app.command(epilog=look.REPORT_EXAMPLES)(look.report)
+app.command(epilog=decode.DECODE_EXAMPLES)(decode.decode)
+app.command(epilog=decode.DENOISE_EXAMPLES)(decode.denoise)
+app.command(epilog=explain.EXAMPLES)(explain.explain)
+app.command(epilog=info.INFO_EXAMPLES)(info.info)
+app.command(epilog=info.REPORT_EXAMPLES)(info.report)
 app.command(epilog=codec.COMPRESS_EXAMPLES)(codec.compress)
 app.command(epilog=codec.DECOMPRESS_EXAMPLES)(codec.decompress)
 app.command(epilog=codec.INSPECT_EXAMPLES)(codec.inspect)
 app.add_typer(codec.codec)
-app.command(epilog=look.DATASETS_EXAMPLES)(look.datasets)
+app.command(epilog=info.DATASETS_EXAMPLES)(info.datasets)
 app.command(epilog=demo.EXAMPLES)(demo.demo)
 
 

@@ -5,8 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from kernelatoms.cli.options import Force, Json, MaxSize
-from kernelatoms.cli.speaking import (
+from kernelatoms.cli.console import (
     note,
     print_json,
     print_table,
@@ -15,6 +14,7 @@ from kernelatoms.cli.speaking import (
     tell,
     warnings_as_notes,
 )
+from kernelatoms.cli.options import Force, Json, MaxSize
 
 COMPRESS_EXAMPLES = """**Examples**
 
@@ -140,13 +140,8 @@ def compress(
     Decimal numbers are approximate. Words, dates, whole numbers, missing values, names, types and
     order are kept as they are.
     """
-    from kernelatoms.files import (
-        COMPRESSED,
-        check_result_target,
-        compress_file,
-        refuse_to_overwrite,
-        usual_name,
-    )
+    from kernelatoms.files.compressed import COMPRESSED, compress_file, usual_name
+    from kernelatoms.files.writing import check_result_target, refuse_to_overwrite
 
     _refuse_both(ratio=ratio, max_error=max_error)
     _refuse_both(ratio=ratio, max_absolute=max_absolute)
@@ -190,7 +185,7 @@ def decompress(
     as_json: Json = False,
 ) -> None:
     """Write the table or the arrays that were compressed, or some of their rows."""
-    from kernelatoms.files import decompress_file, restored_name
+    from kernelatoms.files.compressed import decompress_file, restored_name
 
     target = output or restored_name(source, max_size)
     _keep_what_is_there(target, force)
@@ -220,7 +215,7 @@ def inspect(
     as_json: Json = False,
 ) -> None:
     """Show what a compressed file holds: its ratio, sections, model and errors."""
-    from kernelatoms.files import inspect_file
+    from kernelatoms.files.inspecting import inspect_file
 
     if picture is not None:
         _check_picture(picture, source, original, force)
@@ -267,7 +262,7 @@ def fit(
 
     `kernelatoms compress new.csv --model model.kam --no-store-model` then stores rows only.
     """
-    from kernelatoms.files import MODEL, fit_codec
+    from kernelatoms.files.compressed import MODEL, fit_codec
 
     if output.suffix.lower() != MODEL:
         raise ValueError(f"--output: {output} must end with {MODEL}.")
@@ -329,7 +324,7 @@ def _keep_what_is_there(target: Path, force: bool) -> None:
 
 
 def _check_picture(picture: Path, source: Path, original: Path | None, force: bool) -> None:
-    from kernelatoms.files import check_result_target, refuse_to_overwrite
+    from kernelatoms.files.writing import check_result_target, refuse_to_overwrite
 
     if picture.suffix.lower() not in (".png", ".svg", ".pdf"):
         raise ValueError(f"--picture: {picture} must end with .png, .svg or .pdf.")
@@ -341,8 +336,9 @@ def _check_picture(picture: Path, source: Path, original: Path | None, force: bo
 def _draw(
     picture: Path, info: Any, original: Path | None, model: Path | None, max_size: int | None
 ) -> None:
-    from kernelatoms.files import matrices_to_draw, write_whole
-    from kernelatoms.report import compression_figure, figure_bytes
+    from kernelatoms.files.inspecting import matrices_to_draw
+    from kernelatoms.files.writing import write_whole
+    from kernelatoms.report.compression import compression_figure, figure_bytes
 
     drawn = matrices_to_draw(info.path, original, model=model, max_size=max_size)
     figure = compression_figure(

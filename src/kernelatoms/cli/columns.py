@@ -1,4 +1,9 @@
-"""How a model uses the columns of a file, in a few lines: none is passed over in silence."""
+"""What a command says of columns and missing values.
+
+Models fill missing values from the nearest training rows, which was measured to be better than
+medians and than coding by the observed values nearly everywhere (docs/guide/missing-values.md).
+Models fitted in Python may do otherwise.
+"""
 
 from collections.abc import Sequence
 from typing import Any
@@ -8,15 +13,7 @@ _MOST_NAMES, _MOST_REASONS, _MOST_VALUES = 10, 8, 20
 
 
 def lines_of_columns(record: Any, model: Any) -> list[str]:
-    """Return how the columns of a training file are used, one line a group.
-
-    Parameters
-    ----------
-    record : ModelRecord
-        The record of a model.
-    model : path
-        Where the whole list can be found, for groups that are cut.
-    """
+    """Return how a training file's columns are used, one line per group; ``model`` has all."""
     see = f"see 'kernelatoms info {model}'"
     if record.columns is None:
         numbers = f"{record.data.get('features', 0):,} columns, by their places"
@@ -62,3 +59,56 @@ def _line(what: str, names: Sequence[str], see: str, why: str = "") -> str:
     cut = f" and {more:,} more: {see}" if more > 0 else ""
     count = f" ({len(names):,})" if len(names) > 1 and not why else ""
     return f"{what}{count}: {', '.join(shown[:_MOST_NAMES])}{cut}{why}"
+
+
+def note_about_training(n_missing: int, pipeline: Any, n_rows: int) -> str:
+    """Return what happens to missing values of training and later rows; "" if there are none.
+
+    ``pipeline`` is not yet fitted; its step "fill" is a ``NearestImputer``.
+    """
+    if not n_missing:
+        return ""
+    words = "missing value is" if n_missing == 1 else "missing values are"
+    nearest = min(pipeline["fill"].n_neighbors, n_rows)
+    return f"{n_missing:,} {words} filled from the {nearest} nearest rows; so are later ones."
+
+
+def note_about_rows(fitted: Any, X: Any) -> str:
+    """Return what happens to missing values in rows to be coded; "" if there are none."""
+    import numpy as np
+
+    gone = np.isnan(X)
+    n_missing = int(np.count_nonzero(gone))
+    if not n_missing:
+        return ""
+    n_rows = int(np.count_nonzero(gone.any(axis=1)))
+    n_empty = int(np.count_nonzero(gone.all(axis=1)))
+    values = f"{n_missing:,} missing value{'s' * (n_missing != 1)} in {n_rows:,} of {len(X):,} rows"
+    how = _how_filled(fitted)
+    if not how:
+        how = f"coded by what is observed of {'it' if n_rows == 1 else 'them'}"
+    empty = ""
+    if n_empty:
+        empty = (
+            f" {n_empty:,} of these rows {'holds' if n_empty == 1 else 'hold'} nothing that the "
+            f"model knows, and {'is' if n_empty == 1 else 'are'} taken as medians."
+        )
+    return f"{values}: {how}.{empty}"
+
+
+def _how_filled(fitted: Any) -> str:
+    """Return how a model fills missing values; "" if it does not."""
+    from sklearn.utils import get_tags
+
+    from kernelatoms import NearestImputer
+
+    steps = [step for _, step in getattr(fitted, "steps", [("", fitted)])]
+    for step in steps:
+        if isinstance(step, NearestImputer):
+            nearest = min(step.n_neighbors, len(step.rows_))
+            return f"filled from the {nearest} nearest training rows"
+        if type(step).__module__.startswith("sklearn.impute"):
+            return "filled by what the training rows have"
+    if all(get_tags(step).input_tags.allow_nan for step in steps):
+        return ""
+    return "filled by what the training rows have"

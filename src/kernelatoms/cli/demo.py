@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
+from kernelatoms.cli.console import print_table, progress, speaks_plainly, tell
 from kernelatoms.cli.options import Force
-from kernelatoms.cli.speaking import print_table, progress, speaks_plainly, tell
 
 EXAMPLES = """**Example**
 
@@ -34,7 +34,7 @@ def demo(
 
     Linear K-SVD and LKDL class dictionaries on scikit-learn's digits.
     """
-    from kernelatoms.files import check_result_target
+    from kernelatoms.files.writing import check_result_target
 
     check_result_target(output, (".html", ".htm"), force=force)
 
@@ -51,22 +51,23 @@ def demo(
 
     from dataclasses import replace
 
-    from kernelatoms.cli import digits, digits_page
+    from kernelatoms.cli import digits
     from kernelatoms.report import write_report
+    from kernelatoms.report.model import footer
 
     settings = digits.QUICK if quick else digits.Settings()
-    trouble: OSError | None = None
+    failed: OSError | None = None
     with progress(console, lines=True) as on_step:
         study = digits.run_study(replace(settings, seed=seed), on_step)
-        table, summary = digits_page.results_table(study), digits_page.summary(study)
-        sections, footer = digits_page.make_sections(study), digits_page.footer(study)
+        table, summary = digits.results_table(study), digits.summary(study)
+        sections = digits.make_sections(study)
+        small_print = f"{footer()} Seed {seed}."
         try:
-            write_report(output, digits_page.TITLE, sections, lead=summary, footer=footer)
+            write_report(output, digits.TITLE, sections, lead=summary, footer=small_print)
         except OSError as error:
-            # The table is worth showing all the same.
-            trouble = error
+            failed = error  # the table is worth showing all the same
     print_table(console, table)
     console.print(f"\n{summary}\n", markup=False)
-    if trouble is not None:
-        raise trouble
+    if failed is not None:
+        raise failed
     tell(f"Report: {output}")

@@ -1,27 +1,13 @@
 """``kernelatoms encode``: the sparse codes of further rows."""
 
-import io
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from kernelatoms.cli.applying import at_work, open_both
-from kernelatoms.cli.options import (
-    Data,
-    Decimal,
-    Device,
-    Encoding,
-    Force,
-    Header,
-    Json,
-    MaxSize,
-    Model,
-    Rows,
-    Trust,
-    works_on_device,
-)
-from kernelatoms.cli.speaking import print_json, speaks_plainly, tell, warnings_as_notes
+from kernelatoms.cli import options as opt
+from kernelatoms.cli.console import print_json, speaks_plainly, tell, warnings_as_notes
+from kernelatoms.cli.loading import at_work, open_both
 
 ENCODE_EXAMPLES = """**Examples**
 
@@ -38,10 +24,10 @@ _BLOCK_ROWS = 4096
 
 
 @speaks_plainly
-@works_on_device
+@opt.works_on_device
 def encode(
-    model: Model,
-    data: Data,
+    model: opt.Model,
+    data: opt.Data,
     output: Annotated[
         Path,
         typer.Option(
@@ -75,15 +61,15 @@ def encode(
         bool,
         typer.Option("--positive", help="With --method omp or lasso: no negative coefficients."),
     ] = False,
-    rows: Rows = None,
-    decimal: Decimal = None,
-    encoding: Encoding = None,
-    header: Header = None,
-    max_size: MaxSize = None,
-    trust: Trust = None,
-    device: Device = None,
-    force: Force = False,
-    as_json: Json = False,
+    rows: opt.Rows = None,
+    decimal: opt.Decimal = None,
+    encoding: opt.Encoding = None,
+    header: opt.Header = None,
+    max_size: opt.MaxSize = None,
+    trust: opt.Trust = None,
+    device: opt.Device = None,
+    force: opt.Force = False,
+    as_json: opt.Json = False,
 ) -> None:  # fmt: skip
     """Write the sparse code of every row of a file.
 
@@ -94,14 +80,11 @@ def encode(
     the training rows, class after class. A KernelLinearizer gives virtual samples, which are not
     sparse.
     """
-    from kernelatoms.files import (
-        CODE_SUFFIXES,
-        ReadOptions,
-        check_codes_fit,
+    from kernelatoms.files.results import CODE_SUFFIXES, check_codes_fit, write_codes
+    from kernelatoms.files.tables.table import ReadOptions
+    from kernelatoms.files.writing import (
         check_result_target,
-        is_standard_stream,
         refuse_to_overwrite,
-        write_codes,
     )
 
     refuse_to_overwrite(output, model, data)
@@ -127,12 +110,8 @@ def encode(
         )
         check_codes_fit(output, len(X), n_atoms_of(fitted))
         codes = codes_of(fitted, X, None if method is None else {"method": method, **options})
-    if is_standard_stream(output):
-        text = io.StringIO()
-        write_codes(text, codes)
-        tell(text.getvalue(), end="")
+    if not opt.write_or_print(output, lambda target: write_codes(target, codes)):
         return
-    write_codes(output, codes)
     nonzero = int(codes.nnz) if hasattr(codes, "nnz") else int((codes != 0).sum())
     if as_json:
         print_json(
@@ -150,7 +129,7 @@ def encode(
 def codes_of(fitted: Any, X: Any, options: dict[str, Any] | None = None) -> Any:
     """Return the codes of rows; of class dictionaries, those that decided.
 
-    ``options`` of ``sparse_encode`` replace the way in which the model codes.
+    ``options`` of ``sparse_encode`` replace the model's own way of coding.
     """
     from kernelatoms import sparse_encode
 
@@ -182,7 +161,7 @@ def codes_of(fitted: Any, X: Any, options: dict[str, Any] | None = None) -> Any:
 
 
 def _last_step(fitted: Any, X: Any) -> tuple[Any, Any]:
-    """Return the last step of a model, or the model itself, and the rows as they come to it."""
+    """Return the last step of a model, or the model itself, and the rows as it gets them."""
     steps = getattr(fitted, "steps", None)
     if steps is None:
         return fitted, X
@@ -190,11 +169,7 @@ def _last_step(fitted: Any, X: Any) -> tuple[Any, Any]:
 
 
 def _codes_that_decided(classifier: Any, signals: Any) -> Any:
-    """Return the codes that ``explain`` shows: over the answer's dictionary, or over all of them.
-
-    Only the classifier knows how it codes: over the atoms nearest to a row, or of all classes
-    together.
-    """
+    """Return the codes that ``explain`` shows: only the classifier knows how it codes."""
     import numpy as np
     import scipy.sparse
 
@@ -239,7 +214,7 @@ def _codes_by_class(classifier: Any, signals: Any, options: dict[str, Any]) -> A
 
 
 def n_atoms_of(fitted: Any) -> int:
-    """Return how many columns codes have, at least: 1 of models that do not say."""
+    """Return the number of columns of codes, or 1 if the model does not say."""
     while hasattr(fitted, "steps"):
         fitted = fitted[-1]
     if hasattr(fitted, "dictionaries_"):

@@ -9,26 +9,9 @@ from typing import Annotated, Any
 import typer
 
 from kernelatoms import PRESETS, default_preset
-from kernelatoms.cli.choosing import CHOICES, SCALES, find_choice, make_model
-from kernelatoms.cli.columns import lines_of_columns
-from kernelatoms.cli.missing import note_about_training
-from kernelatoms.cli.options import (
-    Data,
-    Decimal,
-    Device,
-    Encoding,
-    Force,
-    Header,
-    Json,
-    MaxSize,
-    Rows,
-    read_data,
-    works_on_device,
-)
-from kernelatoms.cli.reached import kept_in_words, note_copies, what_was_reached
-from kernelatoms.cli.scoring import check_folds, cross_validate, read_groups, tell_scores
-from kernelatoms.cli.sizing import default_model, drawn_rows, tell_sizes, tune_sizes
-from kernelatoms.cli.speaking import (
+from kernelatoms.cli import options as opt
+from kernelatoms.cli.columns import lines_of_columns, note_about_training
+from kernelatoms.cli.console import (
     FitProgress,
     note,
     print_json,
@@ -38,6 +21,10 @@ from kernelatoms.cli.speaking import (
     tell,
     warnings_as_notes,
 )
+from kernelatoms.cli.fit_summary import kept_in_words, note_copies, what_was_reached
+from kernelatoms.cli.models import CHOICES, SCALES, find_choice, make_model
+from kernelatoms.cli.scoring import check_folds, cross_validate, read_groups, tell_scores
+from kernelatoms.cli.tuning import default_model, drawn_rows, tell_sizes, tune_sizes
 
 EXAMPLES = """**Examples**
 
@@ -70,9 +57,9 @@ def _complete_model(incomplete: str) -> list[str]:
 
 
 @speaks_plainly
-@works_on_device
+@opt.works_on_device
 def fit(
-    data: Data,
+    data: opt.Data,
     label: Annotated[
         str | None, typer.Option(help="Column (or key, in .npz) that names the class.")
     ] = None,
@@ -94,7 +81,6 @@ def fit(
     drop: Annotated[
         list[str] | None, typer.Option(metavar="COLUMN", help="Leave a column out; repeatable.")
     ] = None,
-    ignore: Annotated[list[str] | None, typer.Option(hidden=True)] = None,
     keep: Annotated[
         list[str] | None,
         typer.Option(
@@ -106,11 +92,11 @@ def fit(
     dates: Annotated[
         bool, typer.Option("--dates", help="Learn from dates, as days since the earliest one.")
     ] = False,
-    rows: Rows = None,
-    decimal: Decimal = None,
-    encoding: Encoding = None,
-    header: Header = None,
-    max_size: MaxSize = None,
+    rows: opt.Rows = None,
+    decimal: opt.Decimal = None,
+    encoding: opt.Encoding = None,
+    header: opt.Header = None,
+    max_size: opt.MaxSize = None,
     scale: Annotated[
         str | None,
         typer.Option(
@@ -139,9 +125,9 @@ def fit(
         ),
     ] = False,
     seed: Annotated[int, typer.Option(min=0, help="Seeds everything.")] = 0,
-    device: Device = None,
-    force: Force = False,
-    as_json: Json = False,
+    device: opt.Device = None,
+    force: opt.Force = False,
+    as_json: opt.Json = False,
 ) -> None:
     """Learn a model from a file and keep it.
 
@@ -152,22 +138,19 @@ def fit(
     """
     choice = find_choice(model or default_preset(0))
     _check_label(choice, model or default_preset(0), label)
-    from kernelatoms.files import (
-        ROW_MARKS,
-        ReadOptions,
-        check_result_target,
-        refuse_to_overwrite,
-        save_model,
-        training_set,
-    )
+    from kernelatoms.files.models.model_file import save_model
+    from kernelatoms.files.tables.features import training_set
+    from kernelatoms.files.tables.row_marks import ROW_MARKS
+    from kernelatoms.files.tables.table import ReadOptions
+    from kernelatoms.files.writing import check_result_target, refuse_to_overwrite
 
     refuse_to_overwrite(output, data)
     check_result_target(output, (".skops",), force=force)
-    table = read_data(data, ReadOptions(rows, decimal, encoding, header, max_size))
+    table = opt.read_data(data, ReadOptions(rows, decimal, encoding, header, max_size))
     chosen = training_set(
         table,
         label if choice.needs_label else None,
-        _dropped(label, choice, [*(drop or []), *(ignore or []), *([groups] if groups else [])]),
+        _dropped(label, choice, [*(drop or []), *([groups] if groups else [])]),
         keep or [],
         dates=dates,
     )
@@ -253,7 +236,7 @@ def _dropped(label: str | None, choice: Any, drop: list[str]) -> list[str]:
 
 def _say_before(chosen: Any, record: Any, output: Path, pipeline: Any) -> None:
     """Say what is learned from, before that takes its time."""
-    from kernelatoms.files import NAMED, REASONS
+    from kernelatoms.files.tables.identifiers import NAMED, REASONS
 
     say(f"Columns of {record.data['file']}:")
     for line in lines_of_columns(record, output):

@@ -1,6 +1,7 @@
-"""Options that commands have in common, and the way from a data file to its table."""
+"""Options that commands share, and reading a data file."""
 
 import functools
+import io
 import re
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -9,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any, ParamSpec
 
 import typer
 
-from kernelatoms.cli.speaking import note
+from kernelatoms.cli.console import note, tell
 
 if TYPE_CHECKING:
-    from kernelatoms.files import ReadOptions, Table
+    from kernelatoms.files.tables.table import ReadOptions, Table
 
 P = ParamSpec("P")
 
@@ -90,10 +91,10 @@ Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 
 
 def read_data(data: Path, options: "ReadOptions | str | None") -> "Table":
-    """Read a table, and say at once what its reader should know."""
+    """Read a table and print its notes."""
     from dataclasses import replace
 
-    from kernelatoms.files import read_table
+    from kernelatoms.files.tables.table import read_table
 
     table = read_table(data, options)
     for text in table.notes:
@@ -101,8 +102,21 @@ def read_data(data: Path, options: "ReadOptions | str | None") -> "Table":
     return replace(table, notes=[])
 
 
+def write_or_print(output: Path, write: Callable[[Any], None]) -> bool:
+    """Call ``write`` with a file, or print what it writes to "-"; return whether it was a file."""
+    from kernelatoms.files.writing import is_standard_stream
+
+    if not is_standard_stream(output):
+        write(output)
+        return True
+    text = io.StringIO()
+    write(text)
+    tell(text.getvalue(), end="")
+    return False
+
+
 def works_on_device(command: Callable[P, None]) -> Callable[P, None]:
-    """Let a command compute where its option ``device`` says, which is checked before all else."""
+    """Run a command on the device of its option ``device``, which is checked first."""
 
     @functools.wraps(command)
     def there(*args: P.args, **kwargs: P.kwargs) -> None:

@@ -1,29 +1,12 @@
 """``kernelatoms predict``: the classes of further rows, and how many of them are right."""
 
-import io
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from kernelatoms.cli.applying import at_work, open_both
-from kernelatoms.cli.judging import Judgement, judge
-from kernelatoms.cli.options import (
-    Data,
-    Decimal,
-    Device,
-    Encoding,
-    Force,
-    Header,
-    Json,
-    MaxSize,
-    Model,
-    Rows,
-    Trust,
-    works_on_device,
-)
-from kernelatoms.cli.page_facts import share_learned
-from kernelatoms.cli.speaking import (
+from kernelatoms.cli import options as opt
+from kernelatoms.cli.console import (
     note,
     print_json,
     say,
@@ -31,6 +14,8 @@ from kernelatoms.cli.speaking import (
     tell,
     warnings_as_notes,
 )
+from kernelatoms.cli.evaluation import Judgement, judge
+from kernelatoms.cli.loading import at_work, open_both, true_labels
 
 PREDICT_EXAMPLES = """**Examples**
 
@@ -45,10 +30,10 @@ PREDICT_EXAMPLES = """**Examples**
 
 
 @speaks_plainly
-@works_on_device
+@opt.works_on_device
 def predict(
-    model: Model,
-    data: Data,
+    model: opt.Model,
+    data: opt.Data,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", help=".csv, .parquet, .npy or .npz; else to the terminal."),
@@ -60,29 +45,28 @@ def predict(
         str | None,
         typer.Option(help="Column of true classes, to count how many predictions are right."),
     ] = None,
-    rows: Rows = None,
-    decimal: Decimal = None,
-    encoding: Encoding = None,
-    header: Header = None,
-    max_size: MaxSize = None,
-    trust: Trust = None,
-    device: Device = None,
-    force: Force = False,
-    as_json: Json = False,
+    rows: opt.Rows = None,
+    decimal: opt.Decimal = None,
+    encoding: opt.Encoding = None,
+    header: opt.Header = None,
+    max_size: opt.MaxSize = None,
+    trust: opt.Trust = None,
+    device: opt.Device = None,
+    force: opt.Force = False,
+    as_json: opt.Json = False,
 ) -> None:
     """Predict the class of every row of a file.
 
     Columns are found by name, in any order; row identifiers are copied beside the predictions. If
     the file has the label column of the model, the share of right predictions is shown.
     """
-    from kernelatoms.files import (
-        RESULT_SUFFIXES,
-        ReadOptions,
+    from kernelatoms.files.results import RESULT_SUFFIXES, write_columns
+    from kernelatoms.files.tables.matching import row_identifiers
+    from kernelatoms.files.tables.table import ReadOptions
+    from kernelatoms.files.writing import (
         check_result_target,
         is_standard_stream,
         refuse_to_overwrite,
-        row_identifiers,
-        write_columns,
     )
 
     options = ReadOptions(rows, decimal, encoding, header, max_size)
@@ -102,7 +86,7 @@ def predict(
         columns: dict[str, Any] = {**row_identifiers(table, record), "prediction": predictions}
         if scores:
             columns |= _scores(fitted, X)
-    judged = _judged(table, label or record.label, label is not None, fitted, predictions)
+    judged = _judged(fitted, table, record, label, predictions)
     learned = 0.0 if judged is None else _learned_from(record, X, table, label or record.label)
     result: dict[str, Any] = {"rows": len(X), "accuracy": None}
     if judged is not None:
@@ -116,9 +100,7 @@ def predict(
         print_json(result)
         return
     if output is None:
-        text = io.StringIO()
-        write_columns(text, columns)
-        tell(text.getvalue(), end="")
+        opt.write_or_print(Path("-"), lambda stream: write_columns(stream, columns))
     for line in [] if judged is None else judged.lines():
         say(line)
     if learned:
@@ -138,28 +120,28 @@ def _scores(fitted: Any, X: Any) -> dict[str, Any]:
 
 
 def _judged(
-    table: Any, label: str | None, asked: bool, fitted: Any, predictions: Any
+    fitted: Any, table: Any, record: Any, label: str | None, predictions: Any
 ) -> Judgement | None:
-    """Return how right predictions are, where true classes are known."""
-    from kernelatoms.files import TableError, labels_for
+    """Compare predictions with true classes, where these are known."""
+    from kernelatoms.files.tables.table import TableError
 
-    if label is None or (not asked and label not in table.names):
-        return None
-    if not hasattr(fitted, "classes_"):
-        raise ValueError("--label: the model predicts no classes that could be right.")
     try:
-        truth, kept = labels_for(table, label, fitted.classes_)
+        known = true_labels(fitted, table, record, label)
     except TableError as error:
-        if asked:
+        if label is not None:
             raise
-        note(f"How many predictions are right is not said: {error}")
+        note(f"The predictions are not compared with labels: {error}")
+        known = None
+    if known is None:
         return None
+    truth, kept = known
     return judge(predictions[kept], truth, len(table), fitted.classes_)
 
 
 def _learned_from(record: Any, X: Any, table: Any, label: str) -> float:
-    """Return the share of the labelled rows that the model learned from, as far as is known."""
-    from kernelatoms.files import read_labels
+    """Return the known share of labelled rows that the model learned from."""
+    from kernelatoms.files.tables.labels import read_labels
+    from kernelatoms.files.tables.row_marks import ROW_MARKS, learned_share
 
-    y, kept = read_labels(table, label)
-    return share_learned(record, X[kept], y) or 0.0
+    _, kept = read_labels(table, label)
+    return learned_share(X[kept], record.data.get(ROW_MARKS)) or 0.0

@@ -1,9 +1,9 @@
-"""``fit --cv``: how well a model does on rows that it did not learn from, and others beside it."""
+"""``fit --cv``: scores on rows that a model did not learn from, compared with other models."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from kernelatoms.cli.speaking import tell
+from kernelatoms.cli.console import tell
 
 OnStep = Callable[[int, int, str], None]
 
@@ -15,17 +15,7 @@ _MOST_RECALLS = 12
 
 
 def check_folds(y: Any, cv: int, groups: Any = None) -> None:
-    """Refuse folds that some class, or the groups, cannot fill, before anything is fitted.
-
-    Parameters
-    ----------
-    y : array of shape (n_rows,) or None
-        The labels.
-    cv : int
-        How many folds; 0 for none.
-    groups : array of shape (n_rows,) or None
-        Which rows stay together.
-    """
+    """Refuse folds that some class, or the groups, cannot fill, before anything is fitted."""
     if not cv:
         if groups is not None:
             raise ValueError("--groups keeps rows together in the folds of --cv: give --cv too.")
@@ -47,21 +37,7 @@ def check_folds(y: Any, cv: int, groups: Any = None) -> None:
 
 
 def read_groups(table: Any, column: str, rows: Any) -> Any:
-    """Return the group of every row that is learned from, as numbers.
-
-    Parameters
-    ----------
-    table : Table
-        The file.
-    column : str
-        The column that names the groups.
-    rows : array of shape (n_rows,)
-        Which rows of the file are learned from.
-
-    Returns
-    -------
-    array of shape (n_rows,)
-    """
+    """Return the group of every training row, as numbers; ``rows`` are those rows of the file."""
     import numpy as np
 
     if column in table.words:
@@ -85,29 +61,10 @@ def read_groups(table: Any, column: str, rows: Any) -> Any:
 def cross_validate(
     pipeline: Any, X: Any, y: Any, cv: int, seed: int, on_step: OnStep, groups: Any = None
 ) -> dict[str, Any]:
-    """Return how well a model and an RBF support vector machine do on the same folds.
+    """Return the scores of a model and of an RBF support vector machine on the same folds.
 
-    Parameters
-    ----------
-    pipeline : Pipeline
-        The model; cloned for every fold.
-    X : array of shape (n_rows, n_features)
-        Rows.
-    y : array of shape (n_rows,)
-        Their labels.
-    cv : int
-        How many folds.
-    seed : int
-        Seeds the folds.
-    on_step : callable
-        Hears ``(done, of_all, words)``.
-    groups : array of shape (n_rows,) or None
-        Rows of one group are never in different folds.
-
-    Returns
-    -------
-    dict
-        Plain numbers and texts, as a model's record keeps them.
+    The result holds plain numbers and texts, as a record keeps them. Rows of one group are never in
+    different folds. ``on_step(done, of_all, words)`` shows the progress.
     """
     import numpy as np
     from sklearn.base import clone
@@ -157,7 +114,7 @@ def _folds(X: Any, y: Any, cv: int, seed: int, groups: Any) -> list[tuple[Any, A
 
 
 def _machine_score(X: Any, y: Any, train: Any, test: Any, seed: int) -> float:
-    """Return the share that scikit-learn's ``SVC()`` on standardised columns gets right."""
+    """Return the accuracy of scikit-learn's ``SVC()`` on standardised columns."""
     from sklearn.model_selection import train_test_split
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
@@ -173,7 +130,7 @@ def _machine_score(X: Any, y: Any, train: Any, test: Any, seed: int) -> float:
 
 
 def _recalls(y: Any, right: Any) -> dict[Any, float]:
-    """Return the share of each class's rows that were given their class."""
+    """Return the share of right predictions per class."""
     import numpy as np
 
     return {name: float(right[y == name].mean()) for name in np.unique(y)}
@@ -189,15 +146,7 @@ def _mean_and_error(values: list[float]) -> dict[str, float]:
 
 
 def tell_scores(scores: Mapping[str, Any], n_rows: int) -> None:
-    """Print what cross-validation found, and say plainly what follows from it.
-
-    Parameters
-    ----------
-    scores : mapping
-        What ``cross_validate`` returned.
-    n_rows : int
-        How many rows there were.
-    """
+    """Print what ``cross_validate`` returned, and what follows from it."""
     n_folds, most = len(scores["folds"]), scores["most_frequent_class"]
     whole = " that keep groups together" * bool(scores.get("grouped"))
     tell(
@@ -216,17 +165,7 @@ def tell_scores(scores: Mapping[str, Any], n_rows: int) -> None:
 
 
 def verdicts(scores: Mapping[str, Any]) -> list[str]:
-    """Return what an honest tool says: whether the model is of use, whether another is better.
-
-    Parameters
-    ----------
-    scores : mapping
-        What ``cross_validate`` returned.
-
-    Returns
-    -------
-    list of str
-    """
+    """Return whether the model is useful, and whether the other one is clearly better."""
     import numpy as np
 
     said = []
@@ -252,7 +191,7 @@ def _words(score: Mapping[str, Any]) -> str:
 
 
 def _recalls_in_words(recall: Mapping[str, float]) -> str:
-    """Return the recalls, the lowest first where there are too many for a line."""
+    """Return the recalls, only the lowest if they are too many for a line."""
     if len(recall) <= _MOST_RECALLS:
         return ", ".join(f"{name} {share:.1%}" for name, share in recall.items())
     lowest = sorted(recall, key=lambda name: recall[name])[:_MOST_RECALLS]

@@ -1,9 +1,18 @@
-"""Residuals of classes: what is left of a signal when only one class's atoms of its code count."""
+"""What each class's part of a code leaves of a signal, and the scores of classes.
+
+A code w over atoms that belong to classes has a part w_c for every class. The smaller the residual
+|y - D_c w_c| and the larger the part, the better the class fits: the regularised residual is
+r_c = |y - D_c w_c| / |w_c| (eq. (3) of the KCRC-LCD paper).
+
+See docs/decisions/030-training-rows-as-atoms.md.
+"""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 from numpy.typing import NDArray
 
 from kernelatoms.coding.codes import Codes, DenseCodes, RaggedCodes, as_csr
@@ -12,7 +21,7 @@ from kernelatoms.engine import is_array, machine, to_numpy
 
 Array = NDArray[Any]
 
-# A share of a signal's energy that rounding of inner products may change in its residual.
+# The share of a signal's energy by which rounding of inner products may change its residual.
 _MOST_DOUBT = 1e-6
 
 
@@ -21,23 +30,11 @@ def class_residuals(
 ) -> Array:
     """Return |x - D_c w_c|^2 for every signal and class.
 
-    Parameters
-    ----------
-    problem : CodingProblem
-        Signals and atoms.
-    codes : Codes
-        What codes the signals.
-    owner : (n_atoms,) whole numbers
-        The class of every atom, from 0 to n_classes - 1. A class may own no atoms.
-    n_classes : int
-        The number of classes.
-
-    Returns
-    -------
-    (n_signals, n_classes) float64
-        Less the signal's own energy, where the problem does not know it. Where signals of a
-        linear problem miss values, what is left of their observed entries. No more than 10 eps
-        of a signal's energy counts as 0.
+    - ``owner`` (n_atoms,): the class of every atom, from 0 to n_classes - 1. A class may own no
+      atoms.
+    - result (n_signals, n_classes): less the signal's energy, where the problem does not know it;
+      over the observed entries, where signals of a linear problem miss values. Residuals of at
+      most 10 eps of a signal's energy count as 0.
     """
     owner = _checked(problem, codes, owner, n_classes)
     parts = split_missing(problem)
@@ -54,7 +51,7 @@ def class_residuals(
 def _complete_residuals(
     problem: CodingProblem, codes: Codes, owner: NDArray[np.int64], n_classes: int
 ) -> Array:
-    """Return residuals; those of long codes, whose squares float32 would blur, from float64."""
+    """Return residuals; those of codes with large coefficients are computed in float64."""
     out = _residuals(problem, codes, owner, n_classes)
     if not problem.gains_digits or isinstance(codes, DenseCodes):
         return out
@@ -67,7 +64,7 @@ def _complete_residuals(
 
 
 def _long_codes(problem: CodingProblem, codes: Codes) -> NDArray[np.intp]:
-    """Return the signals whose codes are so long that rounding shows: see ``greedy_loops``."""
+    """Return the signals whose codes are so large that rounding shows: see ``greedy_loops``."""
     indptr, indices, values = _nonzeros(codes, np.dtype(np.float64))
     squares = as_csr(values * values, indices, indptr, problem.n_atoms)
     sizes2 = (squares @ problem.norms2.astype(np.float64)[:, None])[:, 0]
@@ -145,7 +142,7 @@ def _observed_residuals(
 def _checked(
     problem: CodingProblem, codes: Codes, owner: NDArray[np.intp], n_classes: int
 ) -> NDArray[np.int64]:
-    """Return the owners as int64; what the compiled loops would read must be there."""
+    """Return the owners as int64; refuse what would make compiled loops read out of bounds."""
     shape = (codes.n_signals, codes.n_atoms)
     if shape != (problem.n_signals, problem.n_atoms):
         raise ValueError(
@@ -176,9 +173,143 @@ def _nonzeros(codes: Codes, dtype: np.dtype[Any]) -> tuple[Array, Array, Array]:
 
 
 def members_of(owner: NDArray[np.int64], n_classes: int) -> list[slice | NDArray[np.intp]]:
-    """Return the atoms of every class, as slices where classes are in order: no copies then."""
+    """Return the atoms of every class, as slices if classes are in order, to avoid copies."""
     owner = to_numpy(owner)
     if (np.diff(owner) >= 0).all():
         edges = np.searchsorted(owner, np.arange(n_classes + 1))
         return [slice(edges[c], edges[c + 1]) for c in range(n_classes)]
     return [np.flatnonzero(owner == c) for c in range(n_classes)]
+
+
+Members = list[slice | NDArray[np.intp]]
+
+
+@dataclass(frozen=True)
+class ClassParts:
+    """Squared residuals and squared norms of parts (n, n_classes); energies of signals (n,)."""
+
+    residuals2: Array
+    norms2: Array
+    energies: Array
+
+    def residuals(self) -> Array:
+        """Return r_c for every class, infinite where it has no part: (n, n_classes)."""
+        out = np.full(self.residuals2.shape, np.inf, like=self.residuals2)
+        used = self.norms2 > 0
+        out[used] = np.sqrt(np.maximum(self.residuals2[used], 0.0) / self.norms2[used])
+        return out
+
+    def shares(self, dtype: np.dtype[Any]) -> Array:
+        """Return how well each class fits, 1 / r_c^2 over the sum of all: (n, n_classes).
+
+        A residual below 10 eps of the energy, with the eps of ``dtype``, counts as that much. All
+        classes have equal shares where none has a part.
+        """
+        # Divided by the largest first: squares of small parts may underflow.
+        largest = self.norms2.max(axis=1, keepdims=True)
+        parts = self.norms2 / np.maximum(largest, np.finfo(np.float64).tiny)
+        return shares_of(self.residuals2, self.energies, dtype, parts)
+
+
+def shares_of(
+    left: Array, energies: Array, dtype: np.dtype[Any], parts: Array | float = 1.0
+) -> Array:
+    """Return parts / left over the sum of all classes: (n, n_classes).
+
+    - ``left`` (n, n_classes): squared residuals of each class. Below 10 eps of the energy, with the
+      eps of ``dtype`` (that of the signals), they count as that much.
+    - ``energies`` (n,): squared norms of the signals.
+    - ``parts`` (n, n_classes): shares of the classes in the code, at most 1. Where all are 0, the
+      results are equal.
+    """
+    smallest = 10 * float(np.finfo(dtype).eps) * energies.astype(np.float64, copy=False)
+    floor = np.maximum(smallest, np.finfo(np.float64).tiny)[:, None]
+    fits = parts * (floor / np.maximum(left, floor))
+    total = fits.sum(axis=1, keepdims=True)
+    alike = 1.0 / fits.shape[1]
+    return np.where(total > 0, fits / np.where(total > 0, total, 1.0), alike)
+
+
+def parts_of_dense_codes(
+    corr: Array, energies: Array, weights: Array, members: Members, grams: list[Array]
+) -> ClassParts:
+    """Return residuals of classes, from inner products alone.
+
+    - ``corr`` (n, n_atoms): inner products of signals and atoms, float64.
+    - ``energies`` (n,): squared norms of the signals.
+    - ``weights`` (n, n_atoms): codes.
+    - ``members``: the atoms of every class.
+    - ``grams``: their inner products.
+    """
+    energies = energies.astype(np.float64, copy=False)
+    residuals2 = np.repeat(energies[:, None], len(members), axis=1)
+    machine(weights).subtract_dense_class_parts(grams, corr, weights, members, residuals2)
+    norms2 = np.stack([np.vecdot(weights[:, own], weights[:, own]) for own in members], axis=1)
+    return ClassParts(residuals2, norms2, energies)
+
+
+def parts_of_sparse_codes(
+    problem: CodingProblem, codes: Codes, labels: NDArray[np.intp], n_classes: int
+) -> ClassParts:
+    """Return residuals of classes for codes with few nonzeros.
+
+    - ``problem``: signals and atoms; energies must be known.
+    - ``labels`` (n_atoms,): the class of every atom.
+    """
+    energies = problem.energy(0, problem.n_signals)
+    assert energies is not None
+    energies = energies.astype(np.float64, copy=False)
+    norms2 = _norms_of_parts(codes.to_csr(), labels, n_classes)
+    return ClassParts(class_residuals(problem, codes, labels, n_classes), norms2, energies)
+
+
+def _norms_of_parts(codes: Any, labels: NDArray[np.intp], n_classes: int) -> Array:
+    """Return |w_c|^2 of every class's part of codes (n, n_atoms), in compressed rows."""
+    if scipy.sparse.issparse(codes):
+        owned = scipy.sparse.csr_array(
+            (np.ones(len(labels)), (np.arange(len(labels)), to_numpy(labels))),
+            shape=(len(labels), n_classes),
+        )
+        return (codes.astype(np.float64).power(2) @ owned).toarray()
+    n = codes.shape[0]
+    rows = np.repeat(np.arange(n, like=codes.indptr), np.diff(codes.indptr))
+    owners = np.asarray(labels, like=codes.data)[codes.indices]
+    squares = codes.data.astype(np.float64) ** 2
+    sums = np.bincount(rows * n_classes + owners, weights=squares, minlength=n * n_classes)
+    return sums.reshape(n, n_classes)
+
+
+def parts_of_vectors(
+    signals: Array, atoms: Array, weights: Array, labels: NDArray[np.intp], n_classes: int
+) -> ClassParts:
+    """Return residuals of classes for explicit signals (n, n_entries) and atoms.
+
+    - ``weights`` (n, n_atoms): codes.
+    - ``labels`` (n_atoms,): the class of every atom.
+    """
+    residuals2 = np.empty((len(signals), n_classes))
+    norms2 = np.empty_like(residuals2)
+    for c in range(n_classes):
+        own = labels == c
+        theirs = weights[:, own]
+        left = signals - theirs @ atoms[own]
+        residuals2[:, c], norms2[:, c] = np.vecdot(left, left), np.vecdot(theirs, theirs)
+    return ClassParts(residuals2, norms2, np.vecdot(signals, signals))
+
+
+def nearest_probabilities(scores: Array) -> Array:
+    """Return the probabilities nearest to scores, row by row: (n, n_classes).
+
+    Scores from a regression on class indicators estimate probabilities, but may be negative and
+    need not sum to 1. Their projection onto the simplex keeps the order of classes:
+    p_c = max(s_c - t, 0), with the t that makes the sum 1.
+    """
+    # Subtracting the largest changes no projection, and 1 would be lost beside a large score.
+    scores = scores.astype(np.float64) - scores.max(axis=1, keepdims=True)
+    falling = -np.sort(-scores, axis=1)
+    counts = np.arange(1, scores.shape[1] + 1)
+    # t if the first k classes had all: right for the largest k whose last class keeps a part.
+    shifts = (np.cumsum(falling, axis=1) - 1.0) / counts
+    k = np.count_nonzero(falling > shifts, axis=1)
+    shift = np.take_along_axis(shifts, k[:, None] - 1, axis=1)
+    return np.maximum(scores - shift, 0.0)

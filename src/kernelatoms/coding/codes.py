@@ -1,13 +1,13 @@
 """Codes: what a pursuit returns, the coefficients of every signal.
 
-Three kinds, for three kinds of pursuit: ``PaddedCodes`` (a bounded number of nonzeros a signal),
+Three kinds, for three kinds of pursuit: ``PaddedCodes`` (a bounded number of nonzeros per signal),
 ``RaggedCodes`` (as many as an error bound or a penalty asks for) and ``DenseCodes`` (ridge). All
-know their ``error`` and convert to CSR or dense matrices.
+have an ``error`` and convert to CSR or dense matrices.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse
@@ -34,10 +34,12 @@ class Codes:
     n_passes: NDArray[np.int64] | None = None
     n_updates: NDArray[np.int64] | None = None
 
+    _coefficients: ClassVar[str] = "values"  # the attribute that holds them
+
     @property
     def dtype(self) -> np.dtype[Any]:
         """The type of the coefficients."""
-        raise NotImplementedError
+        return getattr(self, self._coefficients).dtype
 
     @property
     def n_signals(self) -> int:
@@ -59,7 +61,11 @@ class Codes:
 
     def astype(self, dtype: Any) -> Self:
         """Return the same codes with coefficients in another type."""
-        raise NotImplementedError
+        if self.dtype == dtype:
+            return self
+        values = _rounded(self, getattr(self, self._coefficients), np.dtype(dtype))
+        changed: dict[str, Any] = {self._coefficients: values}
+        return replace(self, **changed)
 
     def take(self, rows: NDArray[np.intp]) -> Self:
         """Return the codes of some signals."""
@@ -71,7 +77,7 @@ class Codes:
 
     def l1_norm(self) -> float:
         """Return the sum of all |coefficients|."""
-        raise NotImplementedError
+        return float(np.abs(getattr(self, self._coefficients)).sum(dtype=np.float64))
 
 
 @dataclass(kw_only=True)
@@ -80,11 +86,6 @@ class PaddedCodes(Codes):
 
     indices: NDArray[np.int32]
     values: Array
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """The type of the coefficients."""
-        return self.values.dtype
 
     def to_csr(self) -> scipy.sparse.csr_array:
         """Return the (n_signals, n_atoms) matrix of coefficients, indices sorted."""
@@ -105,12 +106,6 @@ class PaddedCodes(Codes):
             indices=self.indices[used], values=self.values[used],
         )  # fmt: skip
 
-    def astype(self, dtype: Any) -> "PaddedCodes":
-        """Return the same codes with coefficients in another type."""
-        if self.dtype == dtype:
-            return self
-        return replace(self, values=_rounded(self, self.values, np.dtype(dtype)))
-
     def take(self, rows: NDArray[np.intp]) -> "PaddedCodes":
         """Return the codes of some signals."""
         return PaddedCodes(
@@ -122,10 +117,6 @@ class PaddedCodes(Codes):
         """Return how many signals use each atom."""
         return np.bincount(self.indices[self.indices >= 0], minlength=self.n_atoms)
 
-    def l1_norm(self) -> float:
-        """Return the sum of all |coefficients|."""
-        return float(np.abs(self.values).sum(dtype=np.float64))
-
 
 @dataclass(kw_only=True)
 class RaggedCodes(Codes):
@@ -135,29 +126,18 @@ class RaggedCodes(Codes):
     indices: NDArray[np.int32]
     values: Array
 
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """The type of the coefficients."""
-        return self.values.dtype
-
     def to_csr(self) -> scipy.sparse.csr_array:
         """Return the (n_signals, n_atoms) matrix of coefficients, indices sorted."""
         return as_csr(self.values, self.indices, self.indptr, self.n_atoms)
 
     def to_padded(self) -> PaddedCodes:
-        """Return the same codes, as many places a signal as the longest code needs."""
+        """Return the same codes, padded to the length of the longest."""
         counts = np.diff(self.indptr)
         places = np.arange(max(int(counts.max(initial=0)), 1)) < counts[:, None]
         indices = np.full(places.shape, -1, np.int32, like=self.indices)
         values = np.zeros(places.shape, self.dtype, like=self.values)
         indices[places], values[places] = self.indices, self.values
         return PaddedCodes(n_atoms=self.n_atoms, error=self.error, indices=indices, values=values)
-
-    def astype(self, dtype: Any) -> "RaggedCodes":
-        """Return the same codes with coefficients in another type."""
-        if self.dtype == dtype:
-            return self
-        return replace(self, values=_rounded(self, self.values, np.dtype(dtype)))
 
     def take(self, rows: NDArray[np.intp]) -> "RaggedCodes":
         """Return the codes of some signals."""
@@ -167,21 +147,13 @@ class RaggedCodes(Codes):
         """Return how many signals use each atom."""
         return np.bincount(self.indices, minlength=self.n_atoms)
 
-    def l1_norm(self) -> float:
-        """Return the sum of all |coefficients|."""
-        return float(np.abs(self.values).sum(dtype=np.float64))
-
 
 @dataclass(kw_only=True)
 class DenseCodes(Codes):
     """Every signal uses every atom: ``weights`` of shape (n_signals, n_atoms)."""
 
     weights: Array
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """The type of the coefficients."""
-        return self.weights.dtype
+    _coefficients: ClassVar[str] = "weights"
 
     def to_csr(self) -> scipy.sparse.csr_array:
         """Return the (n_signals, n_atoms) matrix of coefficients, indices sorted."""
@@ -191,12 +163,6 @@ class DenseCodes(Codes):
         """Return the (n_signals, n_atoms) array of coefficients."""
         return self.weights
 
-    def astype(self, dtype: Any) -> "DenseCodes":
-        """Return the same codes with coefficients in another type."""
-        if self.dtype == dtype:
-            return self
-        return replace(self, weights=_rounded(self, self.weights, np.dtype(dtype)))
-
     def take(self, rows: NDArray[np.intp]) -> "DenseCodes":
         """Return the codes of some signals."""
         return DenseCodes(n_atoms=self.n_atoms, error=self.error[rows], weights=self.weights[rows])
@@ -205,13 +171,9 @@ class DenseCodes(Codes):
         """Return how many signals use each atom."""
         return np.count_nonzero(self.weights, axis=0)
 
-    def l1_norm(self) -> float:
-        """Return the sum of all |coefficients|."""
-        return float(np.abs(self.weights).sum(dtype=np.float64))
-
 
 def _rounded(codes: Codes, values: Array, dtype: np.dtype[Any]) -> Array:
-    """Return the coefficients in another type, or refuse what it has no numbers for."""
+    """Return the coefficients in another type, or refuse if they overflow or underflow."""
     with np.errstate(over="ignore", under="ignore"):
         rounded = values.astype(dtype)
     if not np.isfinite(rounded).all():
@@ -232,7 +194,7 @@ def _rounded(codes: Codes, values: Array, dtype: np.dtype[Any]) -> Array:
 
 
 def stack_rows(parts: Sequence[tuple[NDArray[np.intp], Codes]]) -> Codes:
-    """Return codes of one kind, greedy, as one: ``parts`` holds signal numbers and their codes."""
+    """Return greedy codes of one kind as one; ``parts`` holds signal numbers and their codes."""
     n_signals = sum(len(rows) for rows, _ in parts)
     first = parts[0][1]
     error = np.empty(n_signals, first.error.dtype)
@@ -252,7 +214,7 @@ def stack_rows(parts: Sequence[tuple[NDArray[np.intp], Codes]]) -> Codes:
 
 def replace_rows(codes: Codes, rows: NDArray[np.intp], others: Codes) -> Codes:
     """Return greedy codes with those of some signals, ascending, replaced by others of the kind."""
-    numbers = {}  # one each
+    numbers = {}  # one per signal
     for name in ("error", "gap", "n_passes", "n_updates"):
         old, new = getattr(codes, name), getattr(others, name)
         if old is not None:
@@ -308,12 +270,12 @@ def stacked_csr(parts: Sequence[Any]) -> Any:
 
 
 def row_starts(counts: NDArray[np.integer]) -> NDArray[np.int64]:
-    """Return where rows of so many nonzeros begin, and where the last ends."""
+    """Return where rows with these numbers of nonzeros begin, and where the last ends."""
     return np.concatenate([np.zeros(1, np.int64, like=counts), np.cumsum(counts)])
 
 
 def dense_as_csr(weights: Array) -> Any:
-    """Return the numbers of a matrix that are not 0 as a CSR matrix."""
+    """Return the nonzeros of a matrix as a CSR matrix."""
     if not is_device_array(weights):
         return scipy.sparse.csr_array(weights)
     rows, columns = np.nonzero(weights)

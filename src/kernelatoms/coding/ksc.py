@@ -20,13 +20,15 @@ from kernelatoms.engine import machine
 
 Array = NDArray[Any]
 
-# Stage 1 of FKSC settles its coefficients to the paper's tolerance (A.6).
+# The tolerance of stage 1 of FKSC (A.6 of the paper).
 _STAGE_TOL = 1e-3
 # The most passes: the paper's (A.6), where the paper's stop is asked for, and on the way to a gap.
 _PASSES_PUBLISHED, _PASSES_TO_GAP = 100, 100_000
 
-#: Does some more passes: ``more(n_passes, n_done, n_updates, settled)``.
+#: Does some more passes: ``more(n_passes, n_done, n_updates, converged)``.
 _More = Callable[[int, Array, Array, Array], None]
+#: Begins a block: ``begin(gram, b, w)``, with inner products b of its signals and codes w.
+_Begin = Callable[[Array, Array, Array], _More]
 
 
 def ksc(
@@ -61,36 +63,7 @@ def ksc(
     RaggedCodes
         With ``gap``, ``n_passes``, and ``n_updates``: how often (8) was evaluated.
     """
-
-    def code(one: CodingProblem, weight: float, start: Array | None, _: Any) -> RaggedCodes:
-        return _in_one_stage(one, weight, gap_tol, change_tol, max_passes, start)
-
-    return code_at_any_size(problem, alpha, start, None, code)
-
-
-def _in_one_stage(
-    problem: CodingProblem,
-    alpha: float,
-    gap_tol: float,
-    change_tol: float | None,
-    max_passes: int | None,
-    start: Array | None,
-) -> RaggedCodes:
-    def begin(gram: Array, b: Array, w: Array) -> _More:
-        def more(n_passes: int, n_done: Array, n_updates: Array, settled: Array) -> None:
-            tol = 0.0 if change_tol is None else change_tol
-            machine(gram).in_short_parts(
-                len(b),
-                machine(gram).at_once(len(gram)),
-                lambda part: machine(gram).ksc_passes(
-                    gram, b[part], alpha, n_passes, tol, w[part], n_done[part], n_updates[part],
-                    settled[part],
-                ),
-            )  # fmt: skip
-
-        return more
-
-    return _descend(problem, alpha, begin, gap_tol, change_tol, max_passes, start)
+    return _code(_one_stage, problem, alpha, gap_tol, change_tol, max_passes, start)
 
 
 def fksc(
@@ -125,14 +98,11 @@ def fksc(
     Codes
         With ``gap``, ``n_passes``, and ``n_updates``: how often (8) was evaluated.
     """
-
-    def code(one: CodingProblem, weight: float, start: Array | None, _: Any) -> RaggedCodes:
-        return _in_two_stages(one, weight, gap_tol, change_tol, max_passes, start)
-
-    return code_at_any_size(problem, alpha, start, None, code)
+    return _code(_two_stages, problem, alpha, gap_tol, change_tol, max_passes, start)
 
 
-def _in_two_stages(
+def _code(
+    stages: Callable[[CodingProblem, float, float | None], _Begin],
     problem: CodingProblem,
     alpha: float,
     gap_tol: float,
@@ -140,6 +110,35 @@ def _in_two_stages(
     max_passes: int | None,
     start: Array | None,
 ) -> RaggedCodes:
+    def code(one: CodingProblem, weight: float, start: Array | None, _: Any) -> RaggedCodes:
+        begin = stages(one, weight, change_tol)
+        return _descend(one, weight, begin, gap_tol, change_tol, max_passes, start)
+
+    return code_at_any_size(problem, alpha, start, None, code)
+
+
+def _one_stage(problem: CodingProblem, alpha: float, change_tol: float | None) -> _Begin:
+    tol = 0.0 if change_tol is None else change_tol
+
+    def begin(gram: Array, b: Array, w: Array) -> _More:
+        def more(n_passes: int, n_done: Array, n_updates: Array, converged: Array) -> None:
+            machine(gram).in_short_parts(
+                len(b),
+                machine(gram).at_once(len(gram)),
+                lambda part: machine(gram).ksc_passes(
+                    gram, b[part], alpha, n_passes, tol, w[part], n_done[part], n_updates[part],
+                    converged[part],
+                ),
+            )  # fmt: skip
+
+        return more
+
+    return begin
+
+
+def _two_stages(problem: CodingProblem, alpha: float, change_tol: float | None) -> _Begin:
+    tol, stage_tol = (0.0, _STAGE_TOL) if change_tol is None else (change_tol, change_tol)
+
     @cache
     def reach_of_atoms() -> Array:
         """Return |(G_ij)_{j != i}|_2, not too small by rounding."""
@@ -156,33 +155,32 @@ def _in_two_stages(
         last_moved, moved_so_far = np.zeros(b.shape), np.zeros(len(b))
         stage = np.ones(len(b), np.int64)
 
-        def more(n_passes: int, n_done: Array, n_updates: Array, settled: Array) -> None:
-            tol, stage_tol = (0.0, _STAGE_TOL) if change_tol is None else (change_tol, change_tol)
+        def more(n_passes: int, n_done: Array, n_updates: Array, converged: Array) -> None:
             machine(gram).in_short_parts(
                 len(b),
                 machine(gram).at_once(len(gram)),
                 lambda part: machine(gram).fksc_passes(
                     gram, b[part], alpha, n_passes, tol, stage_tol, reach, w[part], last_z[part],
                     last_moved[part], moved_so_far[part], stage[part], n_done[part],
-                    n_updates[part], settled[part],
+                    n_updates[part], converged[part],
                 ),
             )  # fmt: skip
 
         return more
 
-    return _descend(problem, alpha, begin, gap_tol, change_tol, max_passes, start)
+    return begin
 
 
 def _descend(
     problem: CodingProblem,
     alpha: float,
-    begin: Callable[[Array, Array, Array], _More],
+    begin: _Begin,
     gap_tol: float,
     change_tol: float | None,
     max_passes: int | None,
     start: Array | None,
 ) -> RaggedCodes:
-    """Do passes until every signal is done, with looks at the gap that cost little."""
+    """Do passes until every signal has converged; the gap is computed seldom enough."""
     check_energy(problem)
     check_start(problem, start)
     problem.check_semidefinite()
@@ -195,19 +193,19 @@ def _descend(
 
     def solve(gram: Array, b: Array, energy: Array, w: Array, first: int, stop: int) -> None:
         more = begin(gram, b, w)
-        settled = np.zeros(stop - first, np.bool_)
+        converged = np.zeros(stop - first, np.bool_)
         done, look = 0, 1
         while True:
-            more(look, n_done[first:stop], n_updates[first:stop], settled)
+            more(look, n_done[first:stop], n_updates[first:stop], converged)
             done += look
             if change_tol is None:
-                still = np.flatnonzero(~settled)
+                still = np.flatnonzero(~converged)
                 gaps, errors = np.empty(len(still)), np.empty(len(still))
                 engine.certify(
                     gram, b[still], energy[still], float(alpha), False, w[still], gaps, errors
                 )
-                settled[still] = gaps <= gap_tol * energy[still]
-            if settled.all() or done >= most:
+                converged[still] = gaps <= gap_tol * energy[still]
+            if converged.all() or done >= most:
                 break
             # A tenth more each time: no signal does more than a tenth too many.
             look = min(max(1, done // 10), most - done)

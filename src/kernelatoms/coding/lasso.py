@@ -2,7 +2,7 @@
 
     min 1/2 |x - D w|^2 + alpha |w|_1                       (eq. (6) of the FKSC paper)
 
-to a duality gap that is returned: no other code is better by more than that.
+to a duality gap, which is returned: no other code is better by more than the gap.
 
 See docs/decisions/025-l1-active-sets.md.
 """
@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from kernelatoms.coding.codes import RaggedCodes
-from kernelatoms.coding.gram_policy import prefers_no_gram, rows_of
-from kernelatoms.coding.problem import CodingProblem, check_explained
+from kernelatoms.coding.problem import CodingProblem, check_explained, prefers_no_gram, rows_of
 from kernelatoms.coding.tiny import enlarge, enlarged, put_back, tiny_signals, without
 from kernelatoms.engine import machine
 from kernelatoms.features.memory import check_fits
@@ -85,7 +84,7 @@ def code_at_any_size(
     candidates: NDArray[np.int32] | None,
     code: _Code,
 ) -> RaggedCodes:
-    """Return l1 codes; of signals whose squares are no numbers, those at another size."""
+    """Return l1 codes; signals whose squares underflow are coded at another size."""
     tiny = tiny_signals(problem)
     if not len(tiny):
         return code(problem, alpha, start, candidates)
@@ -124,7 +123,7 @@ def _lasso(
             codes = np.take_along_axis(start[first:stop], np.maximum(chosen, 0), axis=1)
             return np.where(chosen < 0, 0, codes)
 
-        if not prefers_no_gram(problem, candidates.shape[1]):  # a check that needs all of it
+        if not prefers_no_gram(problem, candidates.shape[1]):  # the check needs the whole matrix
             problem.check_semidefinite()
         coded = engine.lasso_local(
             local, candidates, problem.dtype, alpha, **options,

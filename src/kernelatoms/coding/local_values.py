@@ -1,4 +1,4 @@
-"""Kernel values of rows and their own candidates, computed for these alone.
+"""Kernel values of rows and their own candidates, and no others.
 
 See docs/decisions/027-local-problems.md.
 """
@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelatoms.engine import machine
-from kernelatoms.similarity import L2, DistanceKernel, Kernel, RBFKernel, make_distance
+from kernelatoms.similarity import DistanceKernel, Kernel, RBFKernel, make_distance
+from kernelatoms.similarity.distances import L2
 from kernelatoms.similarity.missing import rows_with_missing
 
 Array = NDArray[Any]
@@ -23,23 +24,11 @@ def local_values(
 ) -> tuple[Array | None, Array]:
     """Return k(a, a') of every row's candidates, and k(x, a); 0 where a list is padded.
 
-    Parameters
-    ----------
-    kernel : Kernel
-        A kernel of rows.
-    X : array of shape (n, n_features)
-        Rows.
-    anchors : array of shape (n_anchors, n_features)
-        What candidates are numbers of.
-    candidates : int32 array of shape (n, K)
-        Anchors of every row; -1 pads shorter lists.
-    with_grams : bool
-        False: the second result is enough.
-
-    Returns
-    -------
-    grams : array of shape (n, K, K), or None
-    corrs : array of shape (n, K)
+    - ``X`` (n, n_features): rows.
+    - ``anchors`` (n_anchors, n_features): what candidates are numbers of.
+    - ``candidates`` (n, K): anchors of every row; -1 pads shorter lists.
+    - ``with_grams``: False if the second result is enough.
+    - result: ``grams`` (n, K, K); ``corrs`` (n, K).
     """
     gamma = gaussian_gamma(kernel, X.shape[1])
     if gamma is not None and X.dtype == anchors.dtype and not len(rows_with_missing(X)):

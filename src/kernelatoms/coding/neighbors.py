@@ -1,12 +1,12 @@
 """Which atoms are near a signal: the locality constrained dictionary of the KCRC-LCD paper.
 
 - ``nearest_in_space``: by the distance in feature space, from a coding problem alone;
-- ``nearest_by``: by any distance of rows, on descriptors that are computed once (``described``);
+- ``nearest_by``: by any distance of rows, on descriptors that are computed once (``descriptors``);
 - ``refine``: coarse to fine (Alg. 4): the nearest of every signal's own candidates;
-- ``ascending``: the order in which codes want their atoms.
+- ``ApproximateNeighbors``: most of the nearest among very many atoms, by pynndescent (an extra);
+- ``ascending``: candidates in the order in which codes store their atoms.
 
-``approximate`` has a faster search among very many atoms. All return atoms nearest first, int32,
-and hold a block of distances at a time.
+All return atoms nearest first, int32, and hold one block of distances at a time.
 
 See docs/decisions/027-local-problems.md.
 """
@@ -23,8 +23,8 @@ from kernelatoms.similarity import make_distance
 from kernelatoms.similarity.missing import rows_with_missing
 
 Array = NDArray[Any]
-#: Descriptors of rows, one array for every part of a distance.
-Described = tuple[Any, ...]
+#: Descriptors of rows, one array per part of a distance.
+Features = tuple[Any, ...]
 
 # Signals and atoms compared at once: enough for BLAS, and a few MiB of distances.
 _ROWS, _ATOMS = 512, 2048
@@ -37,17 +37,9 @@ _NOT_FINITE = "distance returned NaN or infinity; it must be finite on these row
 def nearest_in_space(problem: CodingProblem, n_neighbors: int) -> NDArray[np.int32]:
     """Return the atoms nearest to every signal in feature space, nearest first, ties by number.
 
-    Parameters
-    ----------
-    problem : CodingProblem
-        Signals and atoms; |x - d|^2 is |d|^2 - 2 <x, d> up to the signal's energy, which need not
-        be known.
-    n_neighbors : int
-        K, from 1 to the number of atoms.
-
-    Returns
-    -------
-    (n_signals, K) int32
+    - ``problem``: signals and atoms; |x - d|^2 is |d|^2 - 2 <x, d> up to the signal's energy, which
+      need not be known.
+    - ``n_neighbors``: K, from 1 to the number of atoms.
     """
     check_n_neighbors(n_neighbors, problem.n_atoms)
     found = np.empty((problem.n_signals, n_neighbors), np.int32, like=problem.like)
@@ -81,7 +73,7 @@ def _as_rows(problem: CodingProblem) -> tuple[Array, Array] | None:
         return None
     if len(rows_with_missing(signals)):
         if isinstance(problem, LinearProblem):
-            raise ValueError("Signals whose neighbours are asked for must have no missing values.")
+            raise ValueError("Signals must have no missing values to search for their neighbours.")
         return None
     engine = machine(signals)
     if signals.dtype != atoms.dtype or not (
@@ -112,44 +104,22 @@ def _nearest_rows(signals: Array, atoms: Array, found: NDArray[np.int32]) -> Non
     engine.for_rows(len(signals), _ROWS, work)
 
 
-def described(distance: Any, rows: Array) -> Described:
-    """Return what ``nearest_by`` and ``refine`` compare: descriptors, by every part of a distance.
+def featurize_by(distance: Any, rows: Array) -> Features:
+    """Return the descriptors that ``nearest_by`` and ``refine`` compare, per part of a distance.
 
-    Parameters
-    ----------
-    distance : str or object
-        A name, or an object with ``featurize(rows)`` and ``compare(A, B)``. A union of distances
-        has several ``parts``, which are such objects; others are their own only part.
-    rows : array of shape (n, n_features)
-        Signals or atoms.
-
-    Returns
-    -------
-    tuple
-        Descriptors of all rows, one for every part.
+    ``distance`` is a name, or an object with ``featurize(rows)`` and ``compare(A, B)``. A union of
+    distances has several ``parts``; others are their own only part.
     """
     return tuple(part.featurize(rows) for part in _parts(distance))
 
 
-def nearest_by(distance: Any, A: Described, B: Described, n_neighbors: int) -> NDArray[np.int32]:
+def nearest_by(distance: Any, A: Features, B: Features, n_neighbors: int) -> NDArray[np.int32]:
     """Return the atoms nearest to every signal by a distance, nearest first, ties by number.
 
-    Parameters
-    ----------
-    distance : str or object
-        As of ``described``.
-    A : tuple
-        Signals, described: n.
-    B : tuple
-        Atoms, described: m.
-    n_neighbors : int
-        K, from 1 to m.
-
-    Returns
-    -------
-    (n, K) int32, of a union of p parts (n, p K)
-        A union holds the K nearest by each part: first the nearest by every part in turn, then the
-        second, and so on, each atom once; -1 fills the end.
+    - ``A``, ``B``: descriptors of n signals and m atoms, by ``featurize_by``.
+    - ``n_neighbors``: K, from 1 to m.
+    - result (n, K): A union holds the K nearest by each part: first the nearest by every part in
+      turn, then the second, and so on, each atom once; -1 fills the end.
     """
     parts = _parts(distance)
     check_n_neighbors(n_neighbors, len(B[0]))
@@ -180,29 +150,17 @@ def _nearest_descriptors(distance: Any, A: Any, B: Any, n_neighbors: int) -> NDA
 
 def refine(
     distance: Any,
-    A: Described,
-    B: Described,
+    A: Features,
+    B: Features,
     candidates: NDArray[np.int32],
     n_neighbors: int,
 ) -> NDArray[np.int32]:
     """Return the nearest of every signal's own candidates: Alg. 4 of the KCRC-LCD paper.
 
-    Parameters
-    ----------
-    distance : str or object
-        The fine distance, as of ``described``.
-    A : tuple
-        Signals, described: n.
-    B : tuple
-        Atoms, described.
-    candidates : (n, K_c) int32
-        The atoms nearest by a coarse distance; -1 pads shorter lists.
-    n_neighbors : int
-        K, from 1 to K_c.
-
-    Returns
-    -------
-    As of ``nearest_by``; -1 where a list has fewer than K atoms. Ties keep the coarse order.
+    - ``distance``: the fine distance.
+    - ``A``, ``B``: descriptors of n signals and of the atoms, by ``featurize_by``.
+    - ``candidates`` (n, K_c): the atoms nearest by a coarse distance; -1 pads shorter lists.
+    - ``n_neighbors``: K, from 1 to K_c.
     """
     parts = _parts(distance)
     check_n_neighbors(n_neighbors, candidates.shape[1])
@@ -275,3 +233,63 @@ def check_n_neighbors(n_neighbors: Any, most: int) -> None:
         raise TypeError(f"n_neighbors must be a whole number, got {n_neighbors!r}.")
     if not 1 <= n_neighbors <= most:
         raise ValueError(f"n_neighbors must be from 1 to {most}, got {n_neighbors}.")
+
+
+# Rows are scaled to unit norm for distances that depend on the angle only.
+_UNIT_ROWS = {"l2": False, "correlation": True}
+
+
+class ApproximateNeighbors:
+    """An index of atoms that finds most of the nearest ones.
+
+    The same ``random_state`` finds the same neighbours with the same number of threads. Queries run
+    on one thread if ``n_threads()`` is 1, else on all of numba's.
+
+    - ``atoms`` (n_atoms, n_features): rows without missing values.
+    - ``distance``, {"l2", "correlation"}: the names of these distances; others are searched for
+      exactly (``nearest_by``).
+    - ``random_state``: seeds the index.
+    """
+
+    def __init__(
+        self, atoms: Array, distance: str = "l2", *, random_state: int | None = None
+    ) -> None:
+        if distance not in _UNIT_ROWS:
+            raise ValueError(
+                f"Approximate search knows the distances 'l2' and 'correlation', got {distance!r}; "
+                "use one of them, or exact search."
+            )
+        try:
+            from pynndescent import NNDescent
+        except ImportError as error:
+            raise ImportError(
+                "Approximate search needs pynndescent: pip install kernelatoms[ann], or use exact "
+                "search."
+            ) from error
+        self.n_atoms = len(atoms)
+        self._unit = _UNIT_ROWS[distance]
+        n_threads = machine(atoms).n_threads()
+        self._index = NNDescent(
+            self._rows(atoms), metric="euclidean", random_state=random_state, compressed=False,
+            n_jobs=n_threads, parallel_batch_queries=n_threads > 1,
+        )  # fmt: skip
+        self._index.prepare()
+
+    def nearest(self, X: Array, n_neighbors: int) -> NDArray[np.int32]:
+        """Return atoms near every row, the nearest first.
+
+        - ``X`` (n, n_features): rows without missing values.
+        - ``n_neighbors``: K, from 1 to the number of atoms.
+        - result (n, K): -1 where fewer were found.
+        """
+        check_n_neighbors(n_neighbors, self.n_atoms)
+        if not len(X):
+            return np.empty((0, n_neighbors), np.int32)
+        found, _ = self._index.query(self._rows(X), k=n_neighbors)
+        return np.asarray(found, np.int32)
+
+    def _rows(self, rows: Array) -> Array:
+        """Return rows as they are compared, in float32 as pynndescent stores them."""
+        return np.ascontiguousarray(
+            machine(rows).unit_rows(rows) if self._unit else rows, np.float32
+        )

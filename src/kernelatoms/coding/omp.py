@@ -2,27 +2,67 @@
 
     min |x - D w|^2   subject to   |w|_0 <= n_nonzero      (eq. (1) of the LKDL paper)
 
-greedily; or as few atoms as reach a residual; with w >= 0 if asked. Signals of a linear problem
-that miss values are coded by their observed entries (``masked``).
+greedily; or with as few atoms as reach a given residual; with w >= 0 on request.
 
-See docs/decisions/020-greedy-steps.md.
+Signals of a linear problem with missing values (NaN) are coded by least squares on their observed
+entries O, min |x_O - (D w)_O|^2, with atoms compared at unit norm on O: OMP as in inpainting. Atoms
+that are only rounding on O are never picked. Other kernels estimate inner products from a part of
+a row, and those are ordinary inner products here.
+
+See docs/decisions/020-greedy-steps.md and docs/decisions/031-missing-values-in-signals.md.
 """
 
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernelatoms.coding.codes import Codes, PaddedCodes, RaggedCodes, replace_rows, stack_rows
-from kernelatoms.coding.gram_policy import prefers_no_gram, rows_of
-from kernelatoms.coding.masked import masked_omp
-from kernelatoms.coding.problem import CodingProblem, check_explained, split_missing
+from kernelatoms.coding.problem import (
+    CodingProblem,
+    LinearProblem,
+    check_explained,
+    prefers_no_gram,
+    rows_of,
+    split_missing,
+)
 from kernelatoms.coding.tiny import enlarge, enlarged, put_back, tiny_signals
 from kernelatoms.engine import machine
 from kernelatoms.features.memory import check_fits
 from kernelatoms.similarity.base import check_flag
 
 Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class _Options:
+    """Arguments of ``omp``; ``stop_at`` (n_signals,) and ``candidates`` have rows per signal."""
+
+    n_nonzero: int
+    stop_at: Array | None
+    absolute: bool
+    selection: str
+    positive: bool
+    candidates: NDArray[np.int32] | None
+
+    def take(self, rows: NDArray[np.intp]) -> "_Options":
+        """Return the options of some signals."""
+        stop_at = None if self.stop_at is None else self.stop_at[rows]
+        candidates = None if self.candidates is None else self.candidates[rows]
+        return replace(self, stop_at=stop_at, candidates=candidates)
+
+    def enlarged(self) -> "_Options":
+        """Return the options for signals at 2^EXPONENT of themselves."""
+        return replace(self, stop_at=enlarge(self.stop_at)) if self.absolute else self
+
+
+class _Coder(Protocol):
+    """Returns codes, the signals for which float32 is too inexact, and energies of signals."""
+
+    def __call__(
+        self, problem: Any, options: _Options, exact: bool = False
+    ) -> tuple[Codes, Array, Array]: ...
 
 
 def omp(
@@ -72,82 +112,67 @@ def omp(
             )
         goal = np.asarray(max_residual, np.float64, like=problem.like)
         stop_at = np.broadcast_to(goal, problem.n_signals)
+    options = _Options(n_nonzero, stop_at, absolute, selection, positive, candidates)
     parts = split_missing(problem)
     if parts is None:
-        return _omp(problem, n_nonzero, stop_at, absolute, selection, positive, candidates)
-
-    def of(rows: NDArray[np.intp], values: Array | None) -> Array | None:
-        return None if values is None else values[rows]
-
-    some = parts.partial_rows
-    masked = masked_omp(
-        parts.partial, n_nonzero, stop_at=of(some, stop_at), absolute=absolute,
-        selection=selection, positive=positive, candidates=of(some, candidates),
-    )  # fmt: skip
+        return _code_precisely(_code_complete, problem, options)
+    masked = _code_masked(parts.partial, options.take(parts.partial_rows))
     if not len(parts.complete_rows):
         return masked
-    some = parts.complete_rows
-    complete = _omp(
-        parts.complete, n_nonzero, of(some, stop_at), absolute, selection, positive,
-        of(some, candidates),
-    )  # fmt: skip
+    own = options.take(parts.complete_rows)
+    complete = _code_precisely(_code_complete, parts.complete, own)
     return stack_rows([(parts.complete_rows, complete), (parts.partial_rows, masked)])
 
 
-def _omp(
-    problem: CodingProblem,
+def masked_omp(
+    problem: LinearProblem,
     n_nonzero: int,
-    stop_at: Array | None,
-    absolute: bool,
-    selection: str,
-    positive: bool,
-    candidates: NDArray[np.int32] | None,
+    *,
+    stop_at: Array | None = None,
+    absolute: bool = False,
+    selection: str = "omp",
+    candidates: NDArray[np.int32] | None = None,
 ) -> Codes:
-    """Code complete signals; those that float32 cannot settle once more in float64.
-
-    Those whose squares are no numbers once more at another size, where they are looked at.
-    """
-    options: dict[str, Any] = {
-        "relative": not absolute, "use_ols": selection == "ols", "positive": positive,
-        "ragged": stop_at is not None,
-    }  # fmt: skip
-    codes, unsettled, energies = _code(
-        problem, n_nonzero, stop_at, candidates, leave_unsettled=problem.gains_digits, **options
+    """Code signals by their observed entries; ``error`` and ``stop_at`` are those of these."""
+    return _code_masked(
+        problem, _Options(n_nonzero, stop_at, absolute, selection, False, candidates)
     )
-    some = np.flatnonzero(unsettled)
+
+
+def _code_masked(problem: LinearProblem, options: _Options) -> Codes:
+    if options.positive:
+        raise ValueError(
+            "positive=True needs complete signals, but X contains NaN: impute what is missing, or "
+            "leave such rows out."
+        )
+    codes = _code_precisely(_code_observed, problem, options)
+    assert isinstance(codes, PaddedCodes)
+    return codes if options.stop_at is None else codes.to_ragged()
+
+
+def _code_precisely(code: _Coder, problem: CodingProblem, options: _Options) -> Codes:
+    """Code signals, once more in float64 where float32 is too inexact, and tiny ones enlarged."""
+    codes, inexact, energies = code(problem, options)
+    some = np.flatnonzero(inexact) if problem.gains_digits else np.arange(0)
     if len(some):
-        again, *_ = _code(
-            problem.in_float64(some), n_nonzero, None if stop_at is None else stop_at[some],
-            None if candidates is None else candidates[some], exact=True, **options,
-        )  # fmt: skip
+        again, *_ = code(problem.in_float64(some), options.take(some), exact=True)
         codes = replace_rows(codes, some, again.astype(codes.dtype))
-    if stop_at is None:
+    if options.stop_at is None:
         return codes
     tiny = tiny_signals(problem, energies)
     if len(tiny):
         larger = enlarged(problem, tiny)
-        again, *_ = _code(
-            larger, n_nonzero, enlarge(stop_at[tiny]) if absolute else stop_at[tiny],
-            None if candidates is None else candidates[tiny], **options,
-        )  # fmt: skip
+        again, *_ = code(larger, options.take(tiny).enlarged())
         codes = put_back(codes, tiny, again, larger)
     return codes
 
 
-def _code(
-    problem: CodingProblem,
-    n_nonzero: int,
-    stop_at: Array | None,
-    candidates: NDArray[np.int32] | None,
-    *,
-    leave_unsettled: bool = False,
-    **options: Any,
+def _code_complete(
+    problem: CodingProblem, options: _Options, exact: bool = False
 ) -> tuple[Codes, Array, Array]:
-    """Return codes, which signals rounding left unsettled, and energies.
-
-    Options are those of the engine.
-    """
-    n_signals, dtype = problem.n_signals, problem.dtype
+    """Return codes of complete signals, which of them are inexact, and energies."""
+    n_signals, n_nonzero, dtype = problem.n_signals, options.n_nonzero, problem.dtype
+    stop_at, candidates = options.stop_at, options.candidates
     if stop_at is None:
         check_fits(
             float(n_signals) * n_nonzero * (4 + dtype.itemsize),
@@ -155,8 +180,13 @@ def _code(
             "Use fewer nonzeros, a stop by max_residual, or code fewer signals at a time.",
             like=problem.like,
         )
+    leave_unsettled = problem.gains_digits and not exact
+    arguments: dict[str, Any] = {
+        "relative": not options.absolute, "use_ols": options.selection == "ols",
+        "positive": options.positive, "ragged": stop_at is not None, "stop_at": stop_at,
+        "leave_unsettled": leave_unsettled, **({"exact": True} if exact else {}),
+    }  # fmt: skip
     energies = np.zeros(n_signals, like=problem.like)
-    options = {**options, "stop_at": stop_at, "leave_unsettled": leave_unsettled}
 
     def energy_of(start: int, stop: int) -> Array | None:
         energy = problem.energy(start, stop)
@@ -176,31 +206,52 @@ def _code(
             grams, corrs = problem.local(start, stop, candidates[start:stop])
             return grams, corrs, energy_of(start, stop)
 
-        found = machine(candidates).omp_local(local, candidates, n_nonzero, **options)
-    elif prefers_no_gram(problem, n_nonzero, few=bool(options.get("exact"))):
+        found = machine(candidates).omp_local(local, candidates, n_nonzero, **arguments)
+    elif prefers_no_gram(problem, n_nonzero, few=exact):
         norms2 = problem.norms2
         found = machine(norms2).omp_without_gram(
             problem.gram_rows, norms2, products, n_signals, n_nonzero, rows=rows_of(problem),
-            energy=energy_of, **options,
+            energy=energy_of, **arguments,
         )  # fmt: skip
     else:
         gram = problem.gram
         found = machine(gram).omp(
-            gram, products, n_signals, n_nonzero, rows=rows_of(problem), energy=energy_of, **options
-        )
-    unsettled = found[-1] if leave_unsettled else np.zeros(0, bool)
+            gram, products, n_signals, n_nonzero, rows=rows_of(problem), energy=energy_of,
+            **arguments,
+        )  # fmt: skip
+    inexact = found[-1] if leave_unsettled else np.zeros(0, bool)
     *codes, left = found[:-1] if leave_unsettled else found
     error = left
     if problem.knows_energy:
         check_explained(problem, energies, left)
-        eps = np.finfo(np.float32 if options.get("exact") else dtype).eps  # of the codes
+        eps = np.finfo(np.float32 if exact else dtype).eps  # of the codes
         error = np.where(left > 10 * eps * energies, left, 0.0)
     if stop_at is None:
         indices, values = codes
         padded = PaddedCodes(n_atoms=problem.n_atoms, error=error, indices=indices, values=values)
-        return padded, unsettled, energies
+        return padded, inexact, energies
     indptr, indices, values = codes
     ragged = RaggedCodes(
         n_atoms=problem.n_atoms, error=error, indptr=indptr, indices=indices, values=values
     )
-    return ragged, unsettled, energies
+    return ragged, inexact, energies
+
+
+def _code_observed(
+    problem: LinearProblem, options: _Options, exact: bool = False
+) -> tuple[Codes, Array, Array]:
+    """Return padded codes by observed entries, which are inexact, and energies of the entries."""
+    signals, atoms, dtype = problem.signals, problem.atoms, problem.dtype
+    _ = atoms.norms2  # refused where they overflow
+    candidates = options.candidates
+    if candidates is None:
+        candidates = np.empty((len(signals), 0), np.int32)
+    indices, values, left, energy, inexact = machine(signals).omp_observed(
+        signals, atoms.rows, atoms.columns, options.n_nonzero, candidates=candidates,
+        stop_at=options.stop_at, relative=not options.absolute,
+        use_ols=options.selection == "ols", exact=exact,
+    )  # fmt: skip
+    eps = np.finfo(np.float32 if exact else dtype).eps  # of the codes
+    error = np.where(left > 10 * eps * energy, left, 0.0)
+    codes = PaddedCodes(n_atoms=problem.n_atoms, error=error, indices=indices, values=values)
+    return codes, inexact, energy

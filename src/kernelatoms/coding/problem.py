@@ -1,14 +1,16 @@
-"""Coding problems: all that a pursuit needs to know of signals and atoms.
+"""Coding problems: all that a pursuit needs to know about signals and atoms.
 
 A pursuit sees inner products of atoms, of signals with atoms, and the signals' energies, block by
 block, and nothing else. Linear coding, kernel coding and coding from given inner products are
-therefore one small class each and no pursuit knows which it has.
+therefore one small class each, and no pursuit knows which it has.
 
-Missing values (NaN) of signals are the exception: over rows, each signal then sees its own part of
-the atoms, and has a Gram matrix of its own. ``split_missing`` sets those signals apart. Kernels
-that can estimate inner products from a part of a row need no exception.
+Missing values (NaN) of signals are the exception: over rows, each such signal has a Gram matrix of
+its own, that of its observed entries. ``split_missing`` separates those signals. Kernels that can
+estimate inner products from a part of a row need no exception.
 
-See docs/decisions/019-kernel-blind-pursuits.md.
+``prefers_no_gram`` decides whether to code without the Gram matrix of all atoms.
+
+See docs/decisions/019-kernel-blind-pursuits.md and docs/decisions/021-many-atoms.md.
 """
 
 from dataclasses import dataclass
@@ -17,18 +19,18 @@ from typing import Any, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelatoms.coding.atoms import Atoms, KernelAtoms, LinearAtoms, check_eigenvalues
+from kernelatoms.coding.atom_products import KernelAtoms, LinearAtoms, check_eigenvalues
 from kernelatoms.engine import machine
 from kernelatoms.features.expansion import Expansion
-from kernelatoms.features.gram_check import check_gram
-from kernelatoms.similarity import LinearKernel
+from kernelatoms.features.linear_algebra import check_gram
 from kernelatoms.similarity.base import check_flag
+from kernelatoms.similarity.inner import LinearKernel
 from kernelatoms.similarity.missing import rows_with_missing
 
 Array = NDArray[Any]
 Products = tuple[Array, Array | None]
 
-# An inner product alone takes as long as so many of a matrix product.
+# One inner product by itself takes as long as this many in a matrix product.
 _FEW = 4
 
 
@@ -38,7 +40,7 @@ class CodingProblem(Protocol):
     n_signals: int
     n_atoms: int
     dtype: np.dtype[Any]
-    #: One of its arrays: new ones are made like it, by the machine where it lives.
+    #: One of its arrays: new arrays are made like it, on its device.
     like: Array
 
     @property
@@ -47,7 +49,7 @@ class CodingProblem(Protocol):
 
     @property
     def gram_is_known(self) -> bool:
-        """Whether ``gram`` costs nothing any more."""
+        """Whether ``gram`` has been computed already."""
 
     @property
     def norms2(self) -> Array:
@@ -59,7 +61,7 @@ class CodingProblem(Protocol):
 
     @property
     def assume_psd(self) -> bool:
-        """Whether all inner products surely are those of vectors."""
+        """Whether inner products are taken for those of vectors, without a check."""
 
     def products(self, start: int, stop: int) -> Products:
         """Return inner products of signals start..stop with all atoms, and their energies.
@@ -107,9 +109,9 @@ class CodingProblem(Protocol):
 
 
 class _SignalsOverAtoms:
-    """Rows of ``signals`` over atoms that know how to compare with rows."""
+    """Rows of ``signals`` over atoms that can be compared with rows."""
 
-    def __init__(self, signals: Array, atoms: Atoms) -> None:
+    def __init__(self, signals: Array, atoms: LinearAtoms | KernelAtoms) -> None:
         self.signals = self.like = signals
         self.atoms = atoms
         self.n_signals, self.n_atoms = len(signals), atoms.n_atoms
@@ -117,73 +119,59 @@ class _SignalsOverAtoms:
 
     @property
     def gram(self) -> Array:
-        """Inner products of the atoms."""
         return self.atoms.gram
 
     @property
     def gram_is_known(self) -> bool:
-        """Whether ``gram`` costs nothing any more."""
         return self.atoms.gram_is_known
 
     @property
     def norms2(self) -> Array:
-        """Squared norms of the atoms."""
         return self.atoms.norms2
 
     @property
     def knows_energy(self) -> bool:
-        """Whether the squared norms of signals are known."""
         return self.atoms.knows_energy
 
     @property
     def assume_psd(self) -> bool:
-        """Whether all inner products surely are those of vectors."""
         return True
 
     def products(self, start: int, stop: int) -> Products:
-        """Return inner products of signals start..stop with all atoms, and their energies."""
         rows = self.signals[start:stop]
         return self.atoms.inner(rows), self.atoms.energy(rows)
 
     def products_at(
         self, start: int, stop: int, indptr: NDArray[np.int64], indices: NDArray[np.int32]
     ) -> Products:
-        """Return the inner products with the atoms that codes use alone, and the energies."""
         return _picked(self.products(start, stop), indptr, indices)
 
     def local(self, start: int, stop: int, candidates: NDArray[np.int32]) -> tuple[Array, Array]:
-        """Return what signals start..stop see of their own candidates alone."""
         return self.atoms.local(self.signals[start:stop], candidates)
 
     def energy(self, start: int, stop: int) -> Array | None:
-        """Return the squared norms of signals start..stop, or None where they are not known."""
         return self.atoms.energy(self.signals[start:stop])
 
     def gram_rows(self, atoms: NDArray[np.integer]) -> Array:
-        """Return rows of the Gram matrix, without the rest of it."""
         return self.atoms.gram_rows(atoms)
 
     def gram_times(self, weights: Array, candidates: NDArray[np.int32]) -> Array:
-        """Return the inner products of combined atoms with all atoms."""
         return self.atoms.gram_times(weights, candidates)
 
     def check_semidefinite(self) -> None:
-        """Refuse atoms whose Gram matrix is not positive semi-definite."""
         self.atoms.check_semidefinite()
 
     @property
     def gains_digits(self) -> bool:
-        """Whether inner products in float64 surely have more digits than these of float32."""
         return bool(self.dtype == np.float32 and self.atoms.gains_digits)
 
     def in_float64(self, signals: NDArray[np.intp]) -> Self:
-        """Return the problem of some signals, with inner products in float64."""
         wide = self.signals[signals].astype(np.float64)
         return type(self)(wide, self.atoms.in_float64)
 
 
 class LinearProblem(_SignalsOverAtoms):
-    """Rows of ``signals`` over rows of ``atoms``; ``complete`` rows are known to miss nothing."""
+    """Rows of ``signals`` over rows of ``atoms``; ``complete`` signals have no missing values."""
 
     atoms: LinearAtoms
 
@@ -266,7 +254,7 @@ class KernelProblem(_SignalsOverAtoms):
 
 
 class GivenProblem:
-    """Inner products computed by the caller; ``assume_psd`` ones surely are those of vectors."""
+    """Inner products computed by the caller; with ``assume_psd`` they are not checked."""
 
     gram_is_known = True
     gains_digits = False
@@ -329,16 +317,11 @@ class GivenProblem:
 
 
 def check_explained(problem: CodingProblem, energies: Array, left: Array) -> None:
-    """Refuse signals of which codes explain more than there is, beyond rounding.
+    """Refuse signals whose codes explain more than their energy, beyond rounding.
 
-    Parameters
-    ----------
-    problem : CodingProblem
-        Only those are looked at that do not surely belong to vectors.
-    energies : array of shape (n_signals,)
-        k(x, x).
-    left : array of shape (n_signals,)
-        Squared residuals, as they come out.
+    - ``problem``: only those are looked at that do not surely belong to vectors.
+    - ``energies`` (n_signals,): k(x, x).
+    - ``left`` (n_signals,): squared residuals, as they come out.
     """
     if problem.assume_psd:
         return
@@ -392,3 +375,24 @@ def split_missing(problem: CodingProblem) -> Split | None:
         complete, type(problem)(problem.signals[complete], problem.atoms),  # type: ignore[arg-type]
         partial, LinearProblem(problem.signals[partial], rows),
     )  # fmt: skip
+
+
+def prefers_no_gram(problem: CodingProblem, n_nonzero: int, *, few: bool = False) -> bool:
+    """Whether to code without the Gram matrix: it is not known, and coding is faster without it.
+
+    With ``few``, also if the signals need only a few of its rows.
+    """
+    if problem.gram_is_known:
+        return False
+    if few and 2 * problem.n_signals * n_nonzero < problem.n_atoms:
+        return True
+    itemsize = np.dtype(problem.dtype).itemsize
+    engine = machine(problem.like)
+    return bool(engine.prefers_no_gram(problem.n_atoms, problem.n_signals, n_nonzero, itemsize))
+
+
+def rows_of(problem: CodingProblem) -> tuple[Array, Array] | None:
+    """Return signals and atoms of a linear problem; None of others."""
+    if not isinstance(problem, LinearProblem):
+        return None
+    return problem.signals, problem.atoms.rows

@@ -1,7 +1,7 @@
-"""A pursuit with its parameters chosen: what a learner codes with, pass after pass.
+"""Pursuits with their parameters chosen: what learners code with in every pass.
 
-Learners keep flat parameters and build a choice from them; an update says which kinds of choice it
-can learn from.
+Learners have flat parameters and make a pursuit of them; an update names the pursuits from whose
+codes it can learn.
 
 See docs/decisions/019-kernel-blind-pursuits.md.
 """
@@ -21,15 +21,15 @@ from kernelatoms.coding.problem import CodingProblem
 from kernelatoms.coding.ridge import ridge
 from kernelatoms.coding.threshold import threshold
 
-#: Atoms that each signal may use, (n_signals, K), ascending, filled up by -1; None for all.
+#: Atoms that each signal may use, (n_signals, K), ascending, padded with -1; None for all.
 Candidates = NDArray[np.int32] | None
 
 
 class Pursuit(Protocol):
-    """A way to code signals, its parameters bound: called with a problem, it returns codes."""
+    """A way to code signals, with its parameters: called with a problem, it returns codes."""
 
     def __call__(self, problem: CodingProblem, candidates: Candidates = None) -> Codes:
-        """Return the codes of all signals, over all atoms or each one's own (n, K)."""
+        """Return the codes of all signals, over all atoms or over candidates (n, K) per signal."""
 
 
 @dataclass(frozen=True)
@@ -93,15 +93,10 @@ class Lasso:
 class KSC:
     """l1 codes as the FKSC paper publishes them: cyclic coordinate descent.
 
-    Parameters
-    ----------
-    alpha : float
-        Weight of |w|_1.
-    method : {"ksc", "fksc"}
-        In one stage, or in two (Algorithm 2).
-    change_tol : float or None
-        The paper's stop: a pass changes w by no more than this share of its norm, or 100 passes
-        are done. None for a duality gap, as ``Lasso`` has it.
+    - ``alpha``: weight of |w|_1.
+    - ``method``, {"ksc", "fksc"}: in one stage, or in two (Algorithm 2).
+    - ``change_tol``: the paper's stop: a pass changes w by no more than this share of its norm, or
+      100 passes are done. None for a duality gap, as ``Lasso`` has it.
     """
 
     alpha: float
@@ -125,10 +120,7 @@ class KSC:
 class Ridge:
     """Dense codes.
 
-    Parameters
-    ----------
-    mu : float
-        Weight of |w|^2 / 2.
+    - ``mu``: weight of |w|^2 / 2.
     """
 
     mu: float
@@ -140,14 +132,10 @@ class Ridge:
 
 @dataclass(frozen=True)
 class Threshold:
-    """Inner products with the atoms, drawn towards 0: l1 codes, where atoms are orthonormal.
+    """Inner products with the atoms, shrunk towards 0: l1 codes, if atoms are orthonormal.
 
-    Parameters
-    ----------
-    alpha : float
-        How far; the weight of |w|_1 beside half of the squares.
-    positive : bool
-        Allow no negative coefficients.
+    - ``alpha``: the threshold, which is the weight of |w|_1 beside half of the squares.
+    - ``positive``: allow no negative coefficients.
     """
 
     alpha: float
@@ -159,22 +147,11 @@ class Threshold:
 
 
 def code_over_nearest(pursuit: Pursuit, problem: CodingProblem, n_neighbors: int | None) -> Codes:
-    """Code every signal over the K atoms nearest to it in feature space alone.
+    """Code every signal over its K nearest atoms in feature space only.
 
     The locality constrained dictionary of Alg. 3 of the KCRC-LCD paper, for any pursuit.
 
-    Parameters
-    ----------
-    pursuit : Pursuit
-        How signals are coded.
-    problem : CodingProblem
-        Signals and atoms.
-    n_neighbors : int or None
-        K; None, or at least as many as there are atoms, for all of them.
-
-    Returns
-    -------
-    Codes
+    - ``n_neighbors``: K; None, or at least as many as there are atoms, for all of them.
     """
     if n_neighbors is None or n_neighbors >= problem.n_atoms:
         return pursuit(problem)

@@ -1,10 +1,10 @@
-"""Ridge codes: every atom takes part, and the energy of the coefficients is held down.
+"""Ridge codes: all atoms are used, with a penalty on the energy of the coefficients.
 
     min_w 1/2 |x - D w|^2 + mu/2 |w|^2
 
-is flat where G w - b + mu w = 0, with G the Gram matrix of the atoms and b the signal's inner
-products with them, so w = (G + mu I)^-1 b. One factorisation serves all signals, under any kernel;
-signals with candidates of their own have one each, a small one.
+has its minimum where G w - b + mu w = 0, with G the Gram matrix of the atoms and b the signal's
+inner products with them: w = (G + mu I)^-1 b. One factorisation serves all signals, under any
+kernel; signals with candidates of their own need a small one each.
 """
 
 from numbers import Real
@@ -14,17 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelatoms.coding.codes import DenseCodes, PaddedCodes
-from kernelatoms.coding.gram_policy import prefers_no_gram
 from kernelatoms.coding.neighbors import ascending
-from kernelatoms.coding.problem import CodingProblem, check_explained
+from kernelatoms.coding.problem import CodingProblem, check_explained, prefers_no_gram
 from kernelatoms.engine import machine
-from kernelatoms.features.gram_check import OVERFLOW, check_gram
-from kernelatoms.features.linear_algebra import eigh, root_of_inverse
+from kernelatoms.features.linear_algebra import OVERFLOW, check_gram, eigh, root_of_inverse
 
 Array = NDArray[Any]
 
-# Above this reciprocal condition number the inverse of a Cholesky factor keeps half of the digits
-# at least; below it the eigenvectors, which are slower, keep all that there are.
+# Above this reciprocal condition number, the inverse of a Cholesky factor keeps at least half of
+# the digits; below it, eigenvectors are used, which are slower and keep more.
 _WELL_CONDITIONED = np.sqrt(np.finfo(np.float64).eps)
 
 
@@ -33,19 +31,10 @@ def ridge(
 ) -> DenseCodes | PaddedCodes:
     """Code all signals of a problem; computed in float64.
 
-    Parameters
-    ----------
-    problem : CodingProblem
-        Signals and atoms.
-    mu : float
-        Weight of |w|^2 / 2, at least 0.
-    candidates : int32 array of shape (n_signals, n_candidates), optional
-        The atoms that each signal may use; -1 pads shorter lists.
-
-    Returns
-    -------
-    DenseCodes, or PaddedCodes where ``candidates`` are given
-        Of several minimisers (mu = 0, atoms that are alike) the shortest.
+    - ``mu``: weight of |w|^2 / 2, at least 0.
+    - ``candidates`` (n_signals, n_candidates): the atoms that each signal may use; -1 pads shorter
+      lists.
+    - result: of several minimisers (mu = 0, atoms that are alike) the shortest.
     """
     _check_weight(mu)
     if candidates is not None:
@@ -65,7 +54,7 @@ def ridge(
             weights[start:stop] = (b @ root) @ root.T
             w = weights[start:stop].astype(np.float64)
             left = np.vecdot(w @ gram - 2 * b, w)  # of the codes as they are returned
-        _settle(weights[start:stop], left)
+        _check_codes(weights[start:stop], left)
         if energy is not None:
             left += energy
             energies[start:stop] = energy
@@ -77,7 +66,7 @@ def ridge(
 
 
 def _ridge_local(problem: CodingProblem, mu: float, candidates: NDArray[np.int32]) -> PaddedCodes:
-    """Code each signal over its own candidates: a small Gram matrix and a small solve each."""
+    """Code each signal over its own candidates, by a small Gram matrix each."""
     if not prefers_no_gram(problem, candidates.shape[1]):  # a check that needs all of it
         problem.check_semidefinite()
     candidates = ascending(candidates)
@@ -94,7 +83,7 @@ def _ridge_local(problem: CodingProblem, mu: float, candidates: NDArray[np.int32
             weights[start:stop] = machine(grams).ridge_local(grams, b, mu, columns=False)
             w = weights[start:stop].astype(np.float64)
             left = np.vecdot((w[:, None] @ grams)[:, 0] - 2 * b, w)
-        _settle(weights[start:stop], left)
+        _check_codes(weights[start:stop], left)
         if energy is not None:
             left += energy
             energies[start:stop] = energy
@@ -112,8 +101,8 @@ def _check_products(b: Array, energy: Array | None) -> None:
         raise ValueError(OVERFLOW)
 
 
-def _settle(weights: Array, left: Array) -> None:
-    """Look at codes and what they change of their signals' energy, both changed in place."""
+def _check_codes(weights: Array, left: Array) -> None:
+    """Replace codes that are worse than none by 0, and refuse overflow; changes both in place."""
     # Coefficients near the smallest number of their type may be worse than none.
     worse = (left > 0) & np.isfinite(left)
     weights[worse], left[worse] = 0.0, 0.0
@@ -125,7 +114,7 @@ def _settle(weights: Array, left: Array) -> None:
 
 
 def _check_error(problem: CodingProblem, energies: Array, error: Array) -> None:
-    """Refuse codes that explain too much; what is nothing but rounding becomes 0."""
+    """Refuse codes that explain too much; errors that are only rounding become 0."""
     if problem.knows_energy:
         check_explained(problem, energies, error)
         error[error <= 10 * np.finfo(problem.dtype).eps * energies] = 0.0
@@ -134,8 +123,8 @@ def _check_error(problem: CodingProblem, energies: Array, error: Array) -> None:
 def solve_ridge(gram: Array, corr: Array, mu: float) -> Array:
     """Return the codes w = (G + mu I)^-1 b that minimise 1/2 |x - D w|^2 + mu/2 |w|^2.
 
-    Where mu is 0, or lost in the rounding of a singular G (twins, wide kernels), they are the
-    shortest of the minimisers: where the atoms span nothing, b has nothing but rounding.
+    Where mu is 0, or below the rounding of a singular G (equal atoms, wide kernels), they are the
+    shortest of the minimisers.
 
     Parameters
     ----------
@@ -166,12 +155,9 @@ def solve_ridge(gram: Array, corr: Array, mu: float) -> Array:
 def inverse_gram(gram: Array, mu: float) -> Array:
     """Return (G + mu I)^-1, or the pseudo-inverse, in float64: codes are ``corr @ inverse``.
 
-    Parameters
-    ----------
-    gram : array of shape (n_atoms, n_atoms)
-        G, inner products of the atoms: symmetric and positive semi-definite.
-    mu : float
-        Weight of |w|^2 / 2, at least 0.
+    - ``gram`` (n_atoms, n_atoms): G, inner products of the atoms: symmetric and positive
+      semi-definite.
+    - ``mu``: weight of |w|^2 / 2, at least 0.
     """
     _check_weight(mu)
     root = _root_of_inverse(gram, float(mu))

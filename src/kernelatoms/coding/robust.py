@@ -1,18 +1,18 @@
-"""Codes that distrust some entries of a signal: the residual is counted by absolute values.
+"""Robust codes: the residual is penalised by its l1 norm.
 
     min |e|_1 + mu |w|_2^2   or   min |e|_1 + mu |w|_1     subject to   y = D w + e
 
-(eq. (14) of the KCRC-LCD paper, and robust SRC): a few entries that no code explains, hidden or
-corrupted, cost as much as they are large and not their squares. e holds them.
+(eq. (14) of the KCRC-LCD paper, and robust SRC). A few entries that no code explains, occluded or
+corrupted, then count by their size and not by its square; e holds them.
 
 Two solvers share the work, and both end by the duality gap over the objective. The augmented
 Lagrangian (Algorithm 2) takes cheap steps for many signals at once. With D = U S V' one
 decomposition serves every penalty sigma of every signal: by eq. (28), D w is next
-U S^2 (S^2 + 2 mu/sigma)^-1 U't with t = y - e + z/sigma. It settles codes over images in some
-hundred steps. Over columns of kernel values, which are nearly alike, it would need tens of
-thousands: what has not settled at a quarter of the cost of the interior-point method (``interior``)
-is left to that, and so are all codes with |w|_1. The paper stops when the code stands still, which
-a small sigma alone brings about.
+U S^2 (S^2 + 2 mu/sigma)^-1 U't with t = y - e + z/sigma. Over images it converges in some hundred
+steps. Over columns of kernel values, which are nearly parallel, it would need tens of thousands:
+signals that have not converged at a quarter of the cost of the interior-point method
+(``robust_interior``) are left to that, and so are all codes with |w|_1. The paper stops when the
+code no longer changes, which a small sigma alone can cause.
 
 See docs/decisions/028-robust-codes.md.
 """
@@ -32,7 +32,7 @@ from kernelatoms.engine import machine
 
 Array = NDArray[Any]
 
-# Steps of the augmented Lagrangian between two looks at the gap and at sigma.
+# Steps of the augmented Lagrangian between two checks of the gap and of sigma.
 _LOOK_EVERY = 20
 # Steps of the interior-point method that most signals need.
 _FEW_STEPS = 9
@@ -42,14 +42,9 @@ _FEW_STEPS = 9
 class RobustCodes:
     """Robust codes of signals.
 
-    Parameters
-    ----------
-    weights : array of shape (n_signals, n_atoms)
-        Coefficients.
-    errors : array of shape (n_signals, n_entries)
-        What they distrust of each signal.
-    gap : array of shape (n_signals,)
-        Duality gaps, shares of the objective.
+    - ``weights`` (n_signals, n_atoms): coefficients.
+    - ``errors`` (n_signals, n_entries): what they distrust of each signal.
+    - ``gap`` (n_signals,): duality gaps, shares of the objective.
     """
 
     weights: Array
@@ -58,16 +53,11 @@ class RobustCodes:
 
 
 class RobustDictionary:
-    """Atoms (n_atoms, n_entries), decomposed once for all signals that are coded over them.
+    """Atoms (n_atoms, n_entries), decomposed once for all signals coded over them.
 
-    Parameters
-    ----------
-    atoms : array of shape (n_atoms, n_entries)
-        Explicit vectors: rows, or columns of kernel values.
-    mu : float
-        Weight of the code's size, above 0.
-    penalty : {"l2", "l1"}
-        |w|_2^2 (robust CRC) or |w|_1 (robust SRC).
+    - ``atoms`` (n_atoms, n_entries): explicit vectors: rows, or columns of kernel values.
+    - ``mu``: weight of the code's size, above 0.
+    - ``penalty``, {"l2", "l1"}: |w|_2^2 (robust CRC) or |w|_1 (robust SRC).
     """
 
     def __init__(self, atoms: Array, mu: float, penalty: str = "l2") -> None:
@@ -81,17 +71,7 @@ class RobustDictionary:
         return _decomposed(self.atoms)
 
     def with_mu(self, mu: float) -> "RobustDictionary":
-        """Return the same atoms under another weight; what is known of them stays known.
-
-        Parameters
-        ----------
-        mu : float
-            The weight.
-
-        Returns
-        -------
-        RobustDictionary
-        """
+        """Return the same atoms with another weight and the same decomposition."""
         other = RobustDictionary(self.atoms, mu, self.penalty)
         if "decomposed" in vars(self):
             other.decomposed = self.decomposed
@@ -100,39 +80,20 @@ class RobustDictionary:
     def code(self, signals: Array, *, gap_tol: float = 1e-4, max_iter: int = 100) -> RobustCodes:
         """Code signals (n, n_entries) to a duality gap of this share of the objective.
 
-        Parameters
-        ----------
-        signals : array of shape (n, n_entries)
-            What is coded.
-        gap_tol : float
-            The gap to reach.
-        max_iter : int
-            The most interior-point steps; what has not settled then is told by a
-            ConvergenceWarning.
-
-        Returns
-        -------
-        RobustCodes
+        - ``signals`` (n, n_entries): what is coded.
+        - ``max_iter``: the most interior-point steps; signals that have not converged
+          then lead to a ConvergenceWarning.
         """
         found = self.code_quietly(signals, gap_tol, max_iter)
-        warn_unsettled(found.gap, gap_tol)
+        warn_not_converged(found.gap, gap_tol)
         return found
 
     def code_quietly(self, signals: Array, gap_tol: float, max_iter: int = 100) -> RobustCodes:
-        """Code signals without a warning: for callers that warn once for many.
+        """Code signals without a warning, for callers that warn once for many.
 
-        Parameters
-        ----------
-        signals : array of shape (n, n_entries)
-            What is coded.
-        gap_tol : float
-            The gap to reach, a share of the objective.
-        max_iter : int
-            The most interior-point steps.
-
-        Returns
-        -------
-        RobustCodes
+        - ``signals`` (n, n_entries): what is coded.
+        - ``gap_tol``: the gap to reach, a share of the objective.
+        - ``max_iter``: the most interior-point steps.
         """
         Y = signals.astype(np.float64, copy=False)
         weights = np.zeros((len(Y), len(self.atoms)))
@@ -154,7 +115,7 @@ class RobustDictionary:
         return RobustCodes(weights, errors, gaps)
 
     def _n_cheap_steps(self) -> int:
-        """Return how many steps of the augmented Lagrangian are worth a try, in whole looks."""
+        """Return how many steps of the augmented Lagrangian to try, a multiple of the interval."""
         if self.penalty != "l2":
             return 0
         step = 2 * self.atoms.shape[1] * min(self.atoms.shape)
@@ -162,13 +123,13 @@ class RobustDictionary:
         return looks * _LOOK_EVERY
 
 
-def warn_unsettled(gaps: Array, gap_tol: float) -> None:
-    """Warn once of all robust codes whose gap is not as small as wanted."""
+def warn_not_converged(gaps: Array, gap_tol: float) -> None:
+    """Warn once about all robust codes whose gap is above ``gap_tol``."""
     n_late = int(np.count_nonzero(gaps > gap_tol))
     if n_late:
         warnings.warn(
-            f"{n_late} of {len(gaps)} robust codes have not settled: their duality gaps are up to "
-            f"{gaps.max():.2g} of the objective, where {gap_tol:g} is wanted.",
+            f"{n_late} of {len(gaps)} robust codes have not converged: their duality gaps are up "
+            f"to {gaps.max():.2g} of the objective, where {gap_tol:g} is wanted.",
             ConvergenceWarning,
             stacklevel=3,
         )
@@ -187,7 +148,7 @@ class _RidgeSteps:
         self.moved = self.apart = np.zeros(len(Y))
 
     def take(self) -> None:
-        """Take one step (28) and remember how far e moved."""
+        """Take one step (28), and record how far e moved."""
         sigma, s = self.sigma, self._s
         t = (self.Y - self.e + self.z / sigma) @ self._U
         self.inside = t * (s / (s**2 + 2 * self.mu / sigma))
@@ -199,7 +160,7 @@ class _RidgeSteps:
         self.apart = np.linalg.norm(self.Y - self.Dw - self.e, axis=1)
 
     def gap(self) -> Array:
-        """Return primal less dual objective, shares of the primal one; see ``interior``."""
+        """Return primal less dual objective, over the primal one; see ``robust_interior``."""
         left, z = self.Y - self.Dw, np.clip(self.z, -1.0, 1.0)
         apart = (z @ self._U) * self._s - 2 * self.mu * self.inside  # V'(D'z - 2 mu w)
         residuals = np.abs(left).sum(axis=1)
@@ -211,13 +172,13 @@ class _RidgeSteps:
         return self.inside @ self._V.T
 
     def rescale(self) -> None:
-        """Balance what is apart and what moves: sigma is no part of the solution."""
+        """Balance primal residuals (``apart``) and dual ones (``moved``) by sigma."""
         apart, moved = self.sigma[:, 0] * self.apart, self.moved
         factor = np.where(apart > 5 * moved, 2.0, np.where(moved > 5 * apart, 0.5, 1.0))
         self.sigma = self.sigma * factor[:, None]
 
     def keep(self, rows: NDArray[np.bool_]) -> None:
-        """Go on with some signals only."""
+        """Keep some signals only."""
         for name in ("Y", "sigma", "e", "z", "Dw", "inside", "moved", "apart"):
             setattr(self, name, getattr(self, name)[rows])
 
@@ -225,7 +186,7 @@ class _RidgeSteps:
 def _solve(steps: _RidgeSteps, gap_tol: float, n_steps: int) -> tuple[Array, Array, Array]:
     """Step until every signal's gap is small; return codes, errors and gaps.
 
-    Codes of signals that have not settled are not computed.
+    Codes of signals that have not converged are not computed.
     """
     n_signals, n_entries = steps.Y.shape
     weights = np.zeros((n_signals, len(steps._V)))
@@ -235,16 +196,16 @@ def _solve(steps: _RidgeSteps, gap_tol: float, n_steps: int) -> tuple[Array, Arr
         for _ in range(_LOOK_EVERY):
             steps.take()
         gap = steps.gap()
-        settled = gap <= gap_tol
-        if settled.any():
-            rows = left[settled]
-            weights[rows], errors[rows] = steps.weights()[settled], steps.e[settled]
-            gaps[rows] = gap[settled]
-            left = left[~settled]
+        converged = gap <= gap_tol
+        if converged.any():
+            rows = left[converged]
+            weights[rows], errors[rows] = steps.weights()[converged], steps.e[converged]
+            gaps[rows] = gap[converged]
+            left = left[~converged]
             if not len(left):
                 break
-            steps.keep(~settled)
-        # A sigma that changes for ever need not converge.
+            steps.keep(~converged)
+        # With a sigma that never stops changing, steps need not converge.
         if done < n_steps // 2:
             steps.rescale()
     return weights, errors, gaps
@@ -253,8 +214,8 @@ def _solve(steps: _RidgeSteps, gap_tol: float, n_steps: int) -> tuple[Array, Arr
 def _decomposed(atoms: Array) -> tuple[Array, Array, Array]:
     """Return U, s and V with D = U S V', the atoms being the columns of D.
 
-    From the smaller of D'D and DD'. Singular values below the root of eps, which it does not know,
-    are nothing beside any mu that is of use.
+    From the smaller of D'D and DD'. It loses singular values below the root of eps of the largest,
+    which are negligible beside any useful mu.
     """
     wide = len(atoms) > atoms.shape[1]
     with machine(atoms).one_blas_thread(min(atoms.shape) < 500):

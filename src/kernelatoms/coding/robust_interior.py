@@ -1,14 +1,14 @@
-"""Robust codes by an interior-point method: few steps, however alike the atoms are.
+"""Robust codes by an interior-point method: few steps, however correlated the atoms are.
 
     min |y - D w|_1 + mu |w|_2^2   or   min |y - D w|_1 + mu |w|_1
 
 The dual variables z have entries within [-1, 1], and with the second penalty |D'z| <= mu. They stay
-strictly inside, so that every step has a duality gap that no other code can beat,
+strictly inside, so that every step has a duality gap,
 
     |r|_1 - z'r + |D'z - 2 mu w|^2 / (4 mu)   or   |r|_1 - z'r + mu |w|_1 - w'D'z,     r = y - D w,
 
-sums of terms that are not negative: nothing cancels, and a gap far below |y|_1 is still known.
-Steps are those of Mehrotra (1992). Each solves (diag(W) + D diag(V) D') dz = t, in as many unknowns
+sums of non-negative terms: nothing cancels, and a gap far below |y|_1 is still accurate. Steps are
+those of Mehrotra (1992). Each solves (diag(W) + D diag(V) D') dz = t, in as many unknowns
 as a signal has entries, or by the Woodbury formula in as many as there are atoms. V is 1 / (2 mu)
 for the first penalty, so that D D' is computed once.
 
@@ -34,14 +34,9 @@ _SHORTEST, _SMALLEST = 1e-6, float(np.finfo(np.float64).eps)
 class InteriorPoint:
     """Atoms (n_atoms, n_entries), float64, and what all signals that are coded over them share.
 
-    Parameters
-    ----------
-    atoms : array of shape (n_atoms, n_entries)
-        Explicit vectors, float64.
-    mu : float
-        Weight of the code's size, above 0.
-    penalty : {"l2", "l1"}
-        |w|_2^2 or |w|_1.
+    - ``atoms`` (n_atoms, n_entries): explicit vectors, float64.
+    - ``mu``: weight of the code's size, above 0.
+    - ``penalty``, {"l2", "l1"}: |w|_2^2 or |w|_1.
     """
 
     def __init__(self, atoms: Array, mu: float, penalty: str) -> None:

@@ -1,11 +1,11 @@
-"""Codes by thresholding: every inner product with an atom, shrunk towards 0.
+"""Codes by thresholding: inner products with the atoms, shrunk towards 0.
 
     w = soft(b, alpha) = sign(b) max(|b| - alpha, 0),    b = D'x
 
-minimises 1/2 |x - D w|^2 + alpha |w|_1 where the atoms are orthonormal: the problem then falls
-apart into one for every atom (Proposition 1 of the K-SAD paper, whose beta_1 beside the whole
-square is twice this alpha). Over other atoms it is a cheap code and no minimum: ``lasso`` finds
-that.
+minimises 1/2 |x - D w|^2 + alpha |w|_1 if the atoms are orthonormal, because the problem then
+separates into one per atom (Proposition 1 of the K-SAD paper, whose beta_1 beside the whole square
+is twice this alpha). Over other atoms it is a cheap code and not the minimum, which ``lasso``
+finds.
 """
 
 from typing import Any
@@ -17,27 +17,18 @@ from kernelatoms.coding.codes import DenseCodes, PaddedCodes
 from kernelatoms.coding.neighbors import ascending
 from kernelatoms.coding.problem import CodingProblem
 from kernelatoms.engine import machine
-from kernelatoms.features.gram_check import OVERFLOW
+from kernelatoms.features.linear_algebra import OVERFLOW
 from kernelatoms.similarity.base import check_flag, check_number
 
 Array = NDArray[Any]
 
 
 def soft_threshold(values: Array, alpha: float, *, positive: bool = False) -> Array:
-    """Return values drawn towards 0 by ``alpha``; those that would pass it are 0.
+    """Return values shrunk towards 0 by ``alpha``; those below ``alpha`` in size become 0.
 
-    Parameters
-    ----------
-    values : array of shape (...)
-        Any numbers.
-    alpha : float
-        At least 0.
-    positive : bool
-        Return 0 for negative values.
-
-    Returns
-    -------
-    array of the same shape and type
+    - ``values`` (...): any numbers.
+    - ``alpha``: at least 0.
+    - ``positive``: return 0 for negative values.
     """
     check_flag("positive", positive)
     shift = values.dtype.type(alpha)
@@ -57,21 +48,11 @@ def threshold(
 ) -> DenseCodes | PaddedCodes:
     """Code all signals of a problem.
 
-    Parameters
-    ----------
-    problem : CodingProblem
-        Signals and atoms.
-    alpha : float
-        How far inner products are drawn towards 0; at least 0.
-    positive : bool
-        Allow no negative coefficients.
-    candidates : int32 array of shape (n_signals, n_candidates), optional
-        The atoms that each signal may use; -1 pads shorter lists.
-
-    Returns
-    -------
-    DenseCodes, or PaddedCodes where ``candidates`` are given
-        Most coefficients are 0 where alpha is not small.
+    - ``alpha``: how far inner products are drawn towards 0; at least 0.
+    - ``positive``: allow no negative coefficients.
+    - ``candidates`` (n_signals, n_candidates): the atoms that each signal may use; -1 pads shorter
+      lists.
+    - result: most coefficients are 0 where alpha is not small.
     """
     check_number("alpha", alpha)
     if alpha < 0:
@@ -114,7 +95,7 @@ def is_orthonormal(gram: Array) -> bool:
 def _left(
     problem: CodingProblem, start: int, stop: int, corr: Array, codes: Array, quadratic: Array
 ) -> Array:
-    """Return |x - D w|^2 = |x|^2 - 2 b'w + w'G w; what is nothing but rounding becomes 0."""
+    """Return |x - D w|^2 = |x|^2 - 2 b'w + w'G w; rounding becomes 0."""
     left = quadratic - 2 * np.vecdot(corr, codes, dtype=np.float64)
     if not np.isfinite(left).all():
         raise ValueError("The inner products of signals and atoms overflow; scale them down.")

@@ -1,8 +1,8 @@
-"""Signals so short that float64 has no number for their squares.
+"""Signals so short that their squares underflow float64.
 
-From norms of about 1e-154 down, squared norms lose their digits and then are 0. Pursuits compare
-with them: with how much of a signal is explained, with a duality gap. Such rows are coded at 2^600
-of themselves instead, a power of two, which changes no digit of their codes.
+Below norms of about 1e-154, squared norms lose digits and then become 0. Pursuits compare with
+them: how much of a signal is explained, or its duality gap. Such signals are multiplied by 2^600,
+a power of two, which changes no digit of their codes.
 
 See docs/decisions/023-numbers-far-from-one.md.
 """
@@ -17,21 +17,17 @@ from kernelatoms.coding.problem import CodingProblem, LinearProblem
 
 Array = NDArray[Any]
 
-#: Tiny signals are coded at two to this power of themselves, and so are penalties and goals.
+#: Tiny signals are multiplied by two to this power, and so are penalties and goals.
 EXPONENT = 600
-# Squared norms of signals that are not tiny.
+# The smallest squared norm of a signal that is not tiny.
 _LEAST = 2.0**-800
 
 
 def tiny_signals(problem: CodingProblem, energies: Array | None = None) -> NDArray[np.intp]:
-    """Return the signals whose squares float64 does not hold, but for zeros.
+    """Return the signals other than 0 whose squares underflow float64.
 
-    Parameters
-    ----------
-    problem : CodingProblem
-        Rows over rows, or there are none: kernels refuse such rows.
-    energies : array of shape (n_signals,), optional
-        Their squared norms, if they are known.
+    Only a linear problem has any: kernels refuse such rows. ``energies`` (n_signals,) are their
+    squared norms, if known.
     """
     if not isinstance(problem, LinearProblem) or problem.dtype != np.float64:
         return np.arange(0)
@@ -42,7 +38,7 @@ def tiny_signals(problem: CodingProblem, energies: Array | None = None) -> NDArr
 
 
 def enlarged(problem: CodingProblem, tiny: NDArray[np.intp]) -> LinearProblem:
-    """Return the problem of tiny signals at 2^EXPONENT of themselves."""
+    """Return the problem of tiny signals times 2^EXPONENT."""
     assert isinstance(problem, LinearProblem)
     signals = np.ldexp(problem.signals[tiny], EXPONENT)
     return LinearProblem(signals, problem.atoms, complete=problem.complete)
@@ -57,7 +53,7 @@ def without(problem: CodingProblem, tiny: NDArray[np.intp]) -> LinearProblem:
 
 
 def enlarge(number: Any) -> Any:
-    """Return a penalty, goals or codes of tiny signals at 2^EXPONENT of themselves."""
+    """Return a penalty, goals or codes of tiny signals times 2^EXPONENT."""
     with np.errstate(over="ignore"):
         return np.ldexp(number, EXPONENT)
 
@@ -65,16 +61,10 @@ def enlarge(number: Any) -> Any:
 def put_back(codes: Codes, tiny: NDArray[np.intp], coded: Codes, problem: CodingProblem) -> Codes:
     """Return codes with those of tiny signals in their place.
 
-    Parameters
-    ----------
-    codes : Codes
-        Those of all signals.
-    tiny : array of indices
-        The tiny ones.
-    coded : Codes
-        Their codes at 2^EXPONENT of themselves.
-    problem : CodingProblem
-        The problem of these: codes that float64 has no numbers for are refused.
+    - ``codes``: those of all signals.
+    - ``tiny``: the tiny ones.
+    - ``coded``: their codes at 2^EXPONENT of themselves.
+    - ``problem``: the problem of these: codes that float64 has no numbers for are refused.
     """
     used = np.diff(coded.to_csr().indptr) > 0
     energies, longest = problem.energy(0, problem.n_signals), float(problem.norms2.max())

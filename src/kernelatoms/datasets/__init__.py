@@ -8,9 +8,9 @@ can be downloaded through scikit-learn instead. All loaders return a `sklearn.ut
   ``y``, and what else the set has. Images are flat rows ``(n, height * width)``; labels are int64;
 - ``image_shape``: ``(height, width)`` for ``X[i].reshape(image_shape)``, None for other signals;
 - ``source``: the file or the web source the values came from;
-- ``DESCR``, ``citation``, ``terms``: what it is, whom to cite, what its licence asks for.
+- ``DESCR``, ``citation``, ``terms``: what it is, whom to cite, the terms of its licence.
 
-The map of this room:
+The modules of this room:
 
 - ``registry``: the table of the sets.
 - ``files``: reads and checks the arrays of a file, and says what is missing or wrong.

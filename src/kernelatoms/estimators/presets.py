@@ -111,7 +111,8 @@ PRESETS = {
         enough_rows=_MANY_ROWS,
     ),
     "lkdl-images": Preset(
-        "classify images, spectra, signals: unit-norm rows, kernel (x'y)^2, one dictionary per class",
+        "classify images, spectra, signals: unit-norm rows, kernel (x'y)^2, one dictionary "
+        "per class",
         "ClassDictionaryClassifier",
         "unit",
         mapped=True,

@@ -93,12 +93,12 @@ ESTIMATORS = {
         ({"scheme": "collective"}, {"n_neighbors": 3}, {"calibrate": True}),
     ),
     "DKSVDClassifier": Entry(
-        "estimators.classifiers.label_dictionaries", "supervised dictionaries",
+        "estimators.classifiers.dksvd", "supervised dictionaries",
         "one dictionary and a linear decision on its codes, learned together",
         {**_FEW, "init_max_iter": 2}, ({"label_weight": 0.0}, {"calibrate": True}),
     ),
     "LCKSVDClassifier": Entry(
-        "estimators.classifiers.label_dictionaries", "supervised dictionaries",
+        "estimators.classifiers.dksvd", "supervised dictionaries",
         "the same with codes that resemble each other within a class",
         {**_FEW, "init_max_iter": 2}, ({"variant": 1}, {"class_weight": "balanced"}),
         ({}, {"variant": 1}),
@@ -143,7 +143,7 @@ ESTIMATORS = {
          {"kernel": "rbf", "residual_norm": "l1", "mu": 0.1, "n_neighbors": 20}),
     ),
     "SRCClassifier": Entry(
-        "estimators.classifiers.collaborative", "training rows",
+        "estimators.classifiers.sparse_representation", "training rows",
         "l1 or greedy codes over the training rows", {"random_state": 0},
         ({"kernel": "rbf"}, {"residual_norm": "l1"}, {**_NEAR, "distance": "l1"},
          {**_NEAR, "search": "approximate"}, {"normalize": False}, {"alpha": 0.1},

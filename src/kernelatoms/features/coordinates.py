@@ -5,9 +5,9 @@ K-SVD on F. With P the pivots of a Cholesky decomposition and L_P = F[P], lower 
 
     <phi(x), e_j> = (k(x, P) L_P^-T)_j
 
-where e_j are the orthonormal vectors that Gram and Schmidt would make of phi(pivots). The pivots
-alone stand for all rows. Exact coordinates come from LAPACK's decomposition of K, coordinates to
-a stated accuracy from ``rpcholesky``, which needs no K.
+where e_j are the Gram-Schmidt vectors of phi(pivots). Only the pivots are needed for new rows.
+Exact coordinates come from LAPACK's decomposition of K, coordinates to
+a given accuracy from ``randomly_pivoted_cholesky``, which needs no K.
 
 See docs/decisions/015-kernel-methods-in-coordinates.md.
 """
@@ -22,10 +22,9 @@ from numpy.typing import NDArray
 
 from kernelatoms.engine import is_device_array, machine
 from kernelatoms.features.expansion import Expansion
-from kernelatoms.features.gram_check import NOT_SEMIDEFINITE, check_gram
-from kernelatoms.features.linear_algebra import solve_triangular
+from kernelatoms.features.linear_algebra import NOT_SEMIDEFINITE, check_gram, solve_triangular
 from kernelatoms.features.memory import check_fits
-from kernelatoms.features.rpcholesky import randomly_pivoted_cholesky
+from kernelatoms.features.samplers import randomly_pivoted_cholesky
 from kernelatoms.similarity import Kernel
 
 Array = NDArray[Any]
@@ -38,9 +37,9 @@ ZERO_KERNEL = "The kernel is zero on all rows: there is nothing to learn from."
 class Coordinates:
     """Coordinates of signals on orthonormal vectors of feature space.
 
-    ``rows`` (n, r) are the signals' coordinates. ``anchors`` (m, n_features) are the rows that the
-    orthonormal vectors are made of. ``duals(vectors)`` writes vectors, given as rows of
-    coordinates (p, r), in phi(anchors): a column of coefficients each (m, p).
+    ``rows`` (n, r) are the signals' coordinates. ``anchors`` (m, n_features) are the rows whose phi
+    span these. ``duals(vectors)`` returns the coefficients over phi(anchors), (m, p), of vectors
+    given as rows of coordinates (p, r).
     """
 
     rows: Array
@@ -53,20 +52,12 @@ def exact_coordinates(
 ) -> Coordinates:
     """Return coordinates on phi(rows), by the whole kernel matrix of the rows.
 
-    Parameters
-    ----------
-    kernel : Kernel
-        Positive semi-definite.
-    rows : array of shape (n, n_features)
-        The rows that vectors are made of; k(train, train), if precomputed.
-    anchors : array of shape (n, n_features) or (n, 1)
-        What stands for the rows as the kernel's second argument.
-    X : array of shape (n_signals, n_features), optional
-        Signals other than the rows: they are projected on the basis that the rows give.
-
-    Returns
-    -------
-    Coordinates
+    - ``kernel``: positive semi-definite.
+    - ``rows`` (n, n_features): the rows that vectors are made of; k(train, train), if precomputed.
+    - ``anchors`` (n, n_features) or (n, 1): what stands for the rows as the kernel's second
+      argument.
+    - ``X`` (n_signals, n_features): signals other than the rows: they are projected on the basis
+      that the rows give.
     """
     n = len(rows)
     check_fits(
@@ -93,18 +84,7 @@ def pruned_coordinates(
 ) -> Coordinates:
     """Return coordinates on few of phi(rows), drawn at random, without the rows' kernel matrix.
 
-    Parameters
-    ----------
-    kernel, rows, anchors, X
-        As in ``exact_coordinates``.
-    accuracy : float
-        The share of a row's k(x, x) that may be left, on average over the rows.
-    rng : RandomState
-        Draws the rows.
-
-    Returns
-    -------
-    Coordinates
+    - ``accuracy``: the share of a row's k(x, x) that may be left, on average over the rows.
     """
     F, pivots = randomly_pivoted_cholesky(
         kernel, rows, anchors, len(rows), rng, accuracy, relative=True
@@ -120,7 +100,7 @@ def _on_pivots(
     chosen = anchors[pivots]
 
     def duals(vectors: Array) -> Array:
-        # The pivots' own rows are taken from F when they are asked for, not kept beside it.
+        # Rows of the pivots are taken from F at each call and not stored twice.
         with machine(F).one_blas_thread(len(pivots) < _THREADED_FROM):
             return solve_triangular(F[pivots], vectors.T, transposed=True)
 
@@ -138,7 +118,7 @@ def pivoted_cholesky(K: Array) -> tuple[Array, NDArray[np.intp]]:
     largest = float(np.diagonal(K).max(initial=0.0))
     if largest <= 0:
         raise ValueError(ZERO_KERNEL)
-    # What the factor must give back: a matrix that is not positive semi-definite has no factor.
+    # The factor must reproduce these products; it cannot if K is not positive semi-definite.
     probes = np.random.default_rng(0).choice([-1.0, 1.0], (n, 4))
     probes = np.asarray(probes, K.dtype, like=K)
     with machine(K).one_blas_thread():
@@ -156,7 +136,7 @@ def _pivoted_factor(K: Array, tolerance: float) -> tuple[Array, NDArray[np.intp]
         return machine(K).pivoted_cholesky(K, float(tolerance))
     n = len(K)
     (pstrf,) = scipy.linalg.get_lapack_funcs(("pstrf",), (K,))
-    # Its many small products wake BLAS' helper threads for less than that costs, up to here.
+    # Up to this size, BLAS threads cost more than they save on its many small products.
     with machine(K).one_blas_thread(n < _THREADED_FROM):
         factor, order, rank, _ = pstrf(K.T, tol=tolerance, lower=1, overwrite_a=True)
     order = order.astype(np.intp) - 1

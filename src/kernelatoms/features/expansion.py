@@ -11,7 +11,7 @@ from kernelatoms.similarity import Kernel
 
 Array = NDArray[Any]
 
-# Helper threads of BLAS pay from so many anchors on.
+# BLAS threads pay from this many anchors on.
 _THREADED_FROM = 3000
 
 
@@ -19,8 +19,8 @@ _THREADED_FROM = 3000
 class Expansion:
     """The vectors v_j = sum_i coef[i, j] phi(anchors[i]); ``coef=None`` means phi(anchors).
 
-    Everything that a linear method asks of these vectors is an inner product, and those are
-    kernel values: ``inner(X)`` with mapped rows, ``gram()`` among themselves.
+    Linear methods need inner products of these vectors only, which follow from kernel values:
+    ``inner(X)`` with mapped rows, ``gram()`` among themselves.
     """
 
     kernel: Kernel

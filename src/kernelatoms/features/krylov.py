@@ -34,17 +34,17 @@ from kernelatoms.features.linear_algebra import (
 
 Array = NDArray[Any]
 
-#: How many blocks are as many vectors as are wanted.
+#: How many blocks have as many vectors as are wanted.
 _BLOCKS_A_RANK = 5
-# Below this share of what it was made of, a Gram matrix, in which shares are squared, knows nothing
-# of a new block's own directions.
+# Below this share of its size before projection, the Gram matrix of a new block, in which shares
+# are squared, has lost the block's own directions.
 _HOPELESS = 1e-6
 # Squares and sums of numbers between 2^-64 and 2^64 fit in float32 and float64.
 _ORDINARY = 64
 # Rows of W that one product takes: with few, products are slow.
 _MOST_ROWS = 2048
-# Eigenvectors of T are worth threads of BLAS from so many rows on: with fewer, other work outweighs
-# them, and where others use the cores too, threads of BLAS are many times slower than one.
+# From this many rows on, BLAS threads pay for the eigenvectors of T: with fewer, other work is
+# more, and on a busy machine BLAS threads are many times slower than one.
 _THREADED_FROM = 2000
 
 
@@ -59,27 +59,15 @@ def leading_eigenpairs(
 ) -> tuple[Array, Array, float]:
     """Return the k largest eigenvalues, falling, their vectors, and the lowest eigenvalue seen.
 
-    Parameters
-    ----------
-    W : array of shape (n, n)
-        Symmetric up to rounding, finite; ``basis_shape`` must give a basis of less than n vectors.
-    k : int
-        How many.
-    rng : RandomState
-        Draws the first block, and vectors where W leads nowhere new.
-    n_oversamples : int
-        A fifth of ``k + n_oversamples`` is a block.
-    n_passes : int
-        How many products of W with a block. With less than five, blocks are as much wider.
-
-    Returns
-    -------
-    eigenvalues : array of shape (k,)
-        None is above W's own of the same number, but for rounding.
-    vectors : array of shape (n, k)
-        Orthonormal columns.
-    lowest : float
-        Far below 0 if W has an eigenvalue that is.
+    - ``W`` (n, n): symmetric up to rounding, finite; ``basis_shape`` must give a basis of less than
+      n vectors.
+    - ``rng``: draws the first block, and vectors where W leads nowhere new.
+    - ``n_oversamples``: a fifth of ``k + n_oversamples`` is a block.
+    - ``n_passes``: how many products of W with a block. With less than five, blocks are as much
+      wider.
+    - result: ``eigenvalues`` (k,): none is above W's own of the same number, but for rounding;
+      ``vectors`` (n, k): orthonormal columns; ``lowest``: far below 0 if W has an eigenvalue that
+      is.
     """
     exponent = int(np.frexp(max(float(W.max()), -float(W.min())))[1])
     if abs(exponent) > _ORDINARY:
@@ -87,7 +75,7 @@ def leading_eigenpairs(
     else:
         exponent = 0
     width, size = basis_shape(k, n_oversamples, n_passes)
-    with machine(W).one_blas_thread():  # products have threads of ours
+    with machine(W).one_blas_thread():  # products use our threads
         Q, T = _krylov_basis(W, width, size, rng)
     with machine(W).one_blas_thread(size < _THREADED_FROM):
         # Of T its lower triangle is known, and read.
@@ -117,15 +105,14 @@ def _krylov_basis(
 def _next_block(product: Array, inner: Array, Q: Array, rng: np.random.RandomState) -> Array:
     """Return as many orthonormal rows, orthogonal to Q, that with Q span the rows of ``product``.
 
-    Rows that W made within the span of Q, because it has no more directions (its rank is reached,
-    or it sees a multiple eigenvalue only), leave rounding. A random vector of rounding's size in
-    each row then decides where they point: anywhere, which is where copies of a multiple eigenvalue
-    are to be found, and not to what rounding happens to be.
+    Rows of W's product that lie in the span of Q, because its rank is reached or only a multiple
+    eigenvalue is left, leave rounding. Adding a random vector of rounding's size makes their
+    direction random, so that copies of a multiple eigenvalue can be found.
     """
     longest = float(np.sqrt(np.vecdot(product, product).max()))
     block = product - _combine(inner, Q)
-    # Cholesky factors do what reflections do in a tenth of the time. What they lose, and what is
-    # left of Q after one subtraction (a small remainder of a long row), is repaired by a second.
+    # Cholesky factors take a tenth of the time of reflections. What they lose, and what one
+    # subtraction leaves of Q (a small remainder of a long row), a second one repairs.
     easy, own = _cholesky_orthonormal(block)
     if own > _HOPELESS * longest:
         easy -= _combine(_inner(easy, Q), Q)

@@ -1,8 +1,9 @@
-"""Factors and eigenvectors, by what the machine of an array has.
+"""Factors and eigenvectors on the machine of an array, and checks of Gram matrices.
 
-For numpy's arrays that is LAPACK through scipy, which knows more of it than numpy; for arrays of
-other machines, numpy's own names, which these answer, and what numpy has no name for from the
-machine itself.
+For NumPy arrays the routines are LAPACK's through scipy; for arrays of other machines they are
+NumPy's own names, which such arrays implement, or functions of that machine.
+
+See docs/decisions/024-indefinite-kernels.md.
 """
 
 from typing import Any
@@ -21,7 +22,7 @@ def eigh(
 ) -> tuple[Array, Array]:
     """Return the eigenvalues of a symmetric matrix (n, n), ascending, and its eigenvectors.
 
-    ``driver`` names LAPACK's way, where that is what computes them.
+    ``driver`` names the LAPACK driver, if LAPACK is used.
     """
     if not is_device_array(matrix):
         return scipy.linalg.eigh(matrix, driver=driver, check_finite=check_finite)
@@ -57,10 +58,10 @@ def orthonormal_columns(matrix: Array) -> Array:
 def solve_positive(matrix: Array, right: Array) -> Array:
     """Return the x of matrix x = right, for a symmetric one of unit diagonal and any rank.
 
-    By Cholesky, which is fast; where columns are nearly dependent by a way that finds the rank.
+    By Cholesky, which is fast; by a rank-revealing method if columns are nearly dependent.
     """
     factor = cholesky(matrix)
-    if not _keeps_digits(factor):
+    if factor is None or not _keeps_digits(factor):
         if is_device_array(matrix):
             return machine(matrix).least_squares(matrix, right)
         return scipy.linalg.lstsq(matrix, right, lapack_driver="gelsy")[0]
@@ -76,7 +77,7 @@ def solve_positive_all(matrices: list[Array], rights: list[Array]) -> list[Array
         return [solve_positive(*system) for system in zip(matrices, rights, strict=True)]
     engine = machine(matrices[0])
     factors = engine.cholesky_all(matrices)
-    sound = [i for i, factor in enumerate(factors) if _keeps_digits(factor)]
+    sound = [i for i, L in enumerate(factors) if L is not None and _keeps_digits(L)]
     some = [factors[i] for i in sound]
     inner = engine.solve_triangular_all(some, [rights[i] for i in sound])
     solved = engine.solve_triangular_all(some, inner, transposed=True)
@@ -87,10 +88,10 @@ def solve_positive_all(matrices: list[Array], rights: list[Array]) -> list[Array
     ]
 
 
-def _keeps_digits(factor: Array | None) -> bool:
+def _keeps_digits(factor: Array) -> bool:
     """Whether solutions by the factor of a matrix of unit diagonal keep their digits."""
     # Diagonals squared are what is left of unit columns.
-    return factor is not None and not np.diagonal(factor).min() ** 2 < 1e-8
+    return not np.diagonal(factor).min() ** 2 < 1e-8
 
 
 def root_of_inverse(matrix: Array, least_condition: float) -> Array | None:
@@ -121,3 +122,60 @@ def block_diagonal(blocks: list[Array]) -> Array:
         out[row : row + block.shape[0], column : column + block.shape[1]] = block
         row, column = row + block.shape[0], column + block.shape[1]
     return out
+
+
+NOT_SEMIDEFINITE = (
+    "kernel is not positive semi-definite on these rows, so it has no exact coordinates. Choose a "
+    "kernel that is (linear, poly with coef0 >= 0, rbf, laplacian, cosine, chi2), or repair the "
+    "matrix."
+)
+
+OVERFLOW = (
+    "kernel overflows on these rows; scale X (rows of unit norm, say) or choose a smaller degree "
+    "or gamma."
+)
+
+# The least sum of squares of which a share of 1e-6 still has all digits of float64.
+_LEAST_SQUARES = 2.0**-1000
+
+
+def check_squares(rows: Array, energy: float) -> None:
+    """Refuse rows that are not zero if ``energy``, the sum of their squares, nearly underflows."""
+    if energy < _LEAST_SQUARES and np.any(rows):
+        raise ValueError(
+            "The squared norms of X underflow float64: all together they are "
+            f"{float(energy):.2g}; scale X up."
+        )
+
+
+def check_gram(K: Array, what: str) -> None:
+    """Refuse a square matrix of inner products that no positive semi-definite kernel gives.
+
+    It must be finite and symmetric, with k(x, x) >= 0 and k(x, y)^2 <= k(x, x) k(y, y).
+    Eigenvalues are checked where a matrix is factored anyway.
+    """
+    n = len(K)
+    diagonal = np.diagonal(K)
+    if not np.isfinite(K).all():
+        raise ValueError(f"{what} overflows: it has infinite or undefined values.")
+    if (diagonal < 0).any():
+        i = int(diagonal.argmin())
+        raise ValueError(
+            f"{what} is not positive semi-definite: K[{i}, {i}] = {diagonal[i]:.3g} is negative."
+        )
+    tolerance = np.sqrt(np.finfo(K.dtype).eps)
+    roots = np.sqrt(diagonal)
+    scale = float(roots.max(initial=0.0)) ** 2
+
+    def worker(start: int, stop: int) -> None:
+        rows = K[start:stop]
+        if (np.abs(rows - K[:, start:stop].T) > tolerance * scale).any():
+            raise ValueError(f"{what} is not symmetric.")
+        bounds = roots[start:stop, None] * roots * (1 + tolerance) + tolerance * scale
+        if (np.abs(rows) > bounds).any():
+            raise ValueError(
+                f"{what} is not positive semi-definite: some |K[i, j]| is larger than "
+                "sqrt(K[i, i] K[j, j])."
+            )
+
+    machine(K).for_blocks(n, n, K.itemsize, worker)

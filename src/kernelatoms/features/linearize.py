@@ -17,11 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelatoms.engine import machine
-from kernelatoms.features.gram_check import check_gram
 from kernelatoms.features.krylov import basis_shape, leading_eigenpairs
-from kernelatoms.features.linear_algebra import eigh, solve_positive
-from kernelatoms.features.ridge_map import best_ridge
-from kernelatoms.similarity import Kernel, as_anchors
+from kernelatoms.features.linear_algebra import check_gram, eigh, solve_positive
+from kernelatoms.features.ridge_preimage import best_ridge
+from kernelatoms.similarity import Kernel
+from kernelatoms.similarity.factory import as_anchors
 
 Array = NDArray[Any]
 
@@ -30,7 +30,7 @@ Array = NDArray[Any]
 _RANDOMIZED_FROM = 1000
 _LARGEST_SHARE = 0.5
 _THREADED_FROM = 1000
-# Kernel values of float32 rows are known to some eps. In a coordinate of n landmarks' that is
+# Kernel values of float32 rows have errors of some eps. In a coordinate of n landmarks that is
 # noise of eps / sqrt(s) in a signal of sqrt(s / n): a thousandth at most, for an error of one eps.
 _NOISE = 1000
 # The ridge of a change of coordinates, in mean squares of the old ones. On a stream of MNIST,
@@ -67,9 +67,9 @@ def linearize(
 ) -> Linearization:
     """Return the map of rank at most ``n_components``, in the type of the landmarks.
 
-    Eigenvalues that are negligible in the type of the Gram matrix, or that kernel values of the
-    landmarks' type cannot tell from 0, are dropped. A Gram matrix of float32 landmarks is best in
-    float64: its rounding is a share of the *largest* eigenvalue, and would hide all below.
+    Eigenvalues that are negligible in the type of the Gram matrix, or below the noise of kernel
+    values in the landmarks' type, are dropped. The Gram matrix of float32 landmarks is best in
+    float64: its rounding is a share of the *largest* eigenvalue and would hide smaller ones.
     """
     eigenvalues, vectors = _leading_eigenpairs(landmark_gram, n_components, solver, rng)
     # Dividing by eigenvalues at rounding level would turn noise into coordinates.
@@ -90,21 +90,17 @@ def linearize(
 
 
 def change_of_coordinates(old: Array, new: Array, landmarks_old: Array, coef_new: Array) -> Array:
-    """Return T, with which coordinates under an old map foretell those under a new one: F T.
+    """Return T, with which coordinates F under an old map predict those under a new one: F T.
 
     Coordinates are inner products with an orthonormal basis of the landmarks' span, so that
     vectors of the old span have exactly P_ij = <u_i, u'_j> times theirs: their projections on the
-    new span. Rows are not in the old span, and what it misses of them is often alike for rows that
-    are alike in it. So T is learned from rows: least squares, with a ridge that draws it to P.
+    new span. Rows are not in the old span, and their remainders are often similar if the rows are.
+    So T is learned from rows: least squares, with a ridge penalty on T - P.
 
-    Parameters
-    ----------
-    old, new : arrays of shape (n_samples, n_components)
-        Rows under both maps.
-    landmarks_old : array of shape (n_landmarks of the new map, n_components of the old one)
-        The new landmarks under the old map.
-    coef_new : array of shape (n_landmarks, n_components)
-        The coefficients of the new map.
+    - ``old``, ``new`` (n_samples, n_components): rows under both maps.
+    - ``landmarks_old`` (n_landmarks of the new map, n_components of the old one): the new landmarks
+      under the old map.
+    - ``coef_new`` (n_landmarks, n_components): the coefficients of the new map.
     """
     F, G, R, C = (part.astype(np.float64) for part in (old, new, landmarks_old, coef_new))
     projection = R.T @ C
@@ -115,7 +111,7 @@ def change_of_coordinates(old: Array, new: Array, landmarks_old: Array, coef_new
 
 
 def in_float32(made: Linearization, landmark_gram: Array) -> Linearization | None:
-    """Return the same map in float32; None if its kernel values could not tell all coordinates."""
+    """Return the same map in float32; None if some coordinates would be noise."""
     if not (made.eigenvalues > _noise_in_float32(landmark_gram)).all():
         return None
     return Linearization(*(part.astype(np.float32) for part in vars(made).values()))

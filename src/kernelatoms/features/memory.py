@@ -1,4 +1,4 @@
-"""Does it fit? What cannot is refused with an estimate before work starts, not killed half way.
+"""Memory estimates: work that cannot fit is refused before it starts.
 
 See docs/decisions/042-blocks-and-sums.md.
 """
@@ -10,28 +10,22 @@ from typing import Any
 from kernelatoms.engine import is_device_array, machine
 
 _GIB = 2**30
-# Asking takes longer than work of this size, and of this one on a card.
-_ALWAYS_FITS, _FITS_ELSEWHERE = 2**26, 2**28
+# Asking for free memory takes longer than work of this size, on the CPU and on a GPU.
+_ALWAYS_FITS, _ALWAYS_FITS_DEVICE = 2**26, 2**28
 
 
 def check_fits(n_bytes: float, what: str, instead: str, *, like: Any = None) -> None:
     """Refuse work that needs more memory than there is.
 
-    Parameters
-    ----------
-    n_bytes : float
-        The memory that the work needs, in bytes: an estimate from below.
-    what : str
-        What needs it, as the beginning of a sentence: "exact coordinates of 200000 rows".
-    instead : str
-        The way out, as a sentence of its own.
-    like : array, optional
-        One that lives where the work is to be done; by default that is this computer's memory.
+    - ``n_bytes``: a lower bound of the memory that the work needs.
+    - ``what``: the work, as the beginning of a sentence: "exact coordinates of 200000 rows".
+    - ``instead``: what to do instead, a sentence.
+    - ``like``: an array on the device of the work; the default is host memory.
     """
-    elsewhere = is_device_array(like)
-    if n_bytes < (_FITS_ELSEWHERE if elsewhere else _ALWAYS_FITS):
+    on_device = is_device_array(like)
+    if n_bytes < (_ALWAYS_FITS_DEVICE if on_device else _ALWAYS_FITS):
         return
-    available = machine(like).free_bytes(like) if elsewhere else available_bytes()
+    available = machine(like).free_bytes(like) if on_device else available_bytes()
     if available is not None and n_bytes > available:
         raise ValueError(
             f"{what[:1].upper()}{what[1:]} need about {_gib(n_bytes)} of memory, and "

@@ -1,4 +1,4 @@
-"""Patches of planes: taken, put back and averaged; cosines of their shape.
+"""Patches of images: taken, put back and averaged; a cosine dictionary of their shape.
 
 See docs/decisions/050-denoising.md.
 """
@@ -26,14 +26,10 @@ def patches_of(
 
 
 class PatchSum:
-    """Patches added up where they lie, and how many cover each pixel.
+    """Patches added up at their places, and how many cover each pixel.
 
-    Parameters
-    ----------
-    plane : (height, width)
-        The plane's shape.
-    patch : (height, width)
-        The patches' shape.
+    - ``plane`` (height, width): the plane's shape.
+    - ``patch`` (height, width): the patches' shape.
     """
 
     def __init__(self, plane: tuple[int, ...], patch: tuple[int, int]) -> None:

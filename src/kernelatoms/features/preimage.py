@@ -2,19 +2,19 @@
 
     min_x |phi(x) - v|^2,   v = sum_i c_i phi(a_i)
 
-with coefficients c on anchors a; seldom is v phi of any row. The vectors are atoms of a kernel
-dictionary (``preimage_rows``), or what sparse codes over explicit atoms stand for (``decode_rows``,
-eq. (19) of the FKSC paper). Both are one algorithm:
+with coefficients c on anchors a; usually v is not phi of any row. The vectors are atoms of a kernel
+dictionary (``preimage_rows``), or combinations of explicit atoms by sparse codes (``decode_rows``,
+eq. (19) of the FKSC paper). The algorithm is the same:
 
-- where the kernel knows the answer in closed form (linear, cosine), that;
-- where it knows how k(x, a) depends on x (``Kernel.inversion``), fixed-point steps from several
-  starts (``descent``), never worse than these;
-- otherwise the best of a few guesses: ridge regression (``ridge``), the nearest anchor, the
-  weighted mean.
+- the closed form, for kernels that have one (linear, cosine);
+- fixed-point steps from several starts, for kernels with an ``inversion``, never worse than these
+  starts (``preimage_descent``);
+- otherwise the best of three guesses: ridge regression (``ridge_preimage``), the nearest anchor,
+  the weighted mean.
 
-Codes have two gifts besides: they name few atoms, and the best row of a Gaussian or polynomial
-kernel lies in the affine hull or span of these. So short codes are decoded in coordinates of their
-own atoms, and meet their features once before and once after.
+Codes use few atoms, and the best row of a Gaussian or polynomial kernel lies in their affine hull
+or span. So short codes are decoded in coordinates of their own atoms, whose number of features
+matters only before and after the steps.
 
 See docs/decisions/018-pre-images.md.
 """
@@ -29,37 +29,38 @@ from numpy.typing import NDArray
 
 from kernelatoms.engine import machine
 from kernelatoms.features.expansion import Expansion
-from kernelatoms.features.gram_check import OVERFLOW
+from kernelatoms.features.linear_algebra import OVERFLOW
 from kernelatoms.features.memory import check_dense_fits, check_gram_fits
 from kernelatoms.features.preimage_descent import (
     distance_rows,
     fixed_point_rows,
     fixed_point_starts,
 )
-from kernelatoms.features.ridge_map import ridge_rows
-from kernelatoms.similarity import Kernel, PrecomputedKernel
-from kernelatoms.similarity.inversion import (
+from kernelatoms.features.ridge_preimage import ridge_rows
+from kernelatoms.similarity import Kernel
+from kernelatoms.similarity.gradients import (
     GaussianInversion,
     PolynomialInversion,
     mix,
     weighted_mean,
 )
+from kernelatoms.similarity.user_kernels import PrecomputedKernel
 
 Array = NDArray[Any]
 Inversion = GaussianInversion | PolynomialInversion
 
 # Anchors that the fixed-point iteration starts from, beside their weighted mean.
 _N_STARTS = 3
-# No row points to v if the best one has a cosine below this: infinitely far away it would be 0.
+# No row is near v if the best one has a cosine below this; infinitely far away it is 0.
 _NO_WAY = 1e-6
-# Decoding goes on to the end. Near its top the objective is flat: an error of 1e-6 in
+# Decoding iterates to the end. Near its optimum the objective is flat: an error of 1e-6 in
 # |phi(x) - v|^2 would still be one of 1e-3 bandwidths in x. Only rounding is smaller than this.
 _MOST_STEPS, _TOLERANCE = 500, 1e-14
 
 
 @dataclass(frozen=True)
 class Vectors:
-    """Vectors of feature space, and what all methods ask of them.
+    """Vectors of feature space, with the inner products that all methods need.
 
     Attributes
     ----------
@@ -88,8 +89,8 @@ class Vectors:
             reach = np.vecdot(np.abs(coef).T, np.broadcast_to(lengths, coef.T.shape)) ** 2
         if not (np.isfinite(inner).all() and np.isfinite(energy + reach).all()):
             raise ValueError(OVERFLOW)
-        # Coefficients that cancel leave rounding, which is not worth a row: that of kernel values,
-        # sums over features, and of the sum over anchors.
+        # Coefficients that cancel leave the rounding of kernel values, which are sums over
+        # features, and of the sum over anchors.
         n_terms = anchors.shape[-1] + len(coef)
         there = energy > 4 * n_terms * np.finfo(np.float64).eps * reach
         return cls(anchors, coef, inner, lengths, energy, there)
@@ -117,28 +118,15 @@ def preimage_rows(
 ) -> tuple[Array, Array]:
     """Return rows for vectors over shared anchors, and the error that they reach.
 
-    Parameters
-    ----------
-    kernel : Kernel
-        The kernel, positive semi-definite.
-    anchors : array of shape (n, n_features)
-        The anchors, float64.
-    coef : array of shape (n, m)
-        The vectors, float64.
-    method : {"auto", "fixed-point", "distance", "ridge"}
-        As in ``preimage``.
-    n_neighbors, max_iter : int
-        How many anchors "distance" compares with; the most steps from every start.
-    tol : float
-        Stop when a step promises to lower the error by no more than this.
-    dtype : dtype
-        Of the result.
-
-    Returns
-    -------
-    rows : array of shape (m, n_features)
-    error : array of shape (m,)
-        |phi(x) - v|^2 / |v|^2; for v = 0 it is 0 or infinite.
+    - ``kernel``: the kernel, positive semi-definite.
+    - ``anchors`` (n, n_features): the anchors, float64.
+    - ``coef`` (n, m): the vectors, float64.
+    - ``n_neighbors``, ``max_iter``: how many anchors "distance" compares with; the most steps from
+      every start.
+    - ``tol``: stop when a step promises to lower the error by no more than this.
+    - ``dtype``: of the result.
+    - result: ``rows`` (m, n_features); ``error`` (m,): |phi(x) - v|^2 / |v|^2; for v = 0 it is 0
+      or infinite.
     """
     with np.errstate(over="ignore", invalid="ignore"):
         own = kernel.diag(anchors)
@@ -167,32 +155,23 @@ def preimage_rows(
 
 
 def decode_rows(kernel: Kernel, atoms: Array, codes: Any) -> Array:
-    """Return the rows that codes stand for: eq. (19), one minimisation a signal.
+    """Return the rows that codes represent: eq. (19), one minimisation per signal.
 
     - Linear: ``codes @ atoms``. Cosine: the same over atoms of unit norm, exact but for the length
       of y, on which the kernel does not depend.
     - RBF and polynomial (of a whole degree from 1, coef0 from 0): fixed-point steps, shortened
-      where they would lead uphill, from the signal's best atoms and their weighted mean. A local
+      where they would go uphill, from the signal's best atoms and their weighted mean. A local
       minimum, never worse than these. Where the weights are such that under an RBF kernel the
       farther row is always the better (all negative, say), there is no minimum, and the best start
       is returned.
     - Other kernels: the best of ridge regression (where the kernel is positive semi-definite), the
       nearest atom and the weighted mean of the atoms.
 
-    Parameters
-    ----------
-    kernel : Kernel
-        The kernel; not precomputed.
-    atoms : array of shape (n_atoms, n_features)
-        The atoms as rows.
-    codes : sparse or dense array of shape (n_signals, n_atoms)
-        The weights.
-
-    Returns
-    -------
-    array of shape (n_signals, n_features)
-        Zeros for codes that are zero or cancel: no row is nearer to 0 than others (RBF), or that
-        one is (polynomials without constant).
+    - ``kernel``: the kernel; not precomputed.
+    - ``atoms`` (n_atoms, n_features): the atoms as rows.
+    - ``codes`` (n_signals, n_atoms): the weights.
+    - result (n_signals, n_features): zeros for codes that are zero or cancel: no row is nearer
+      to 0 than others (RBF), or that one is (polynomials without constant).
     """
     if isinstance(kernel, PrecomputedKernel):
         raise ValueError(
@@ -253,8 +232,7 @@ def _nearest(
     tried = np.concatenate([first, *(rows[:, None] for rows in starts)], axis=1)
     rows = fixed_point_rows(inversion, anchors, coef, vectors.energy, tried, max_iter, tol)
     if isinstance(inversion, GaussianInversion):
-        # The farther, the better: there is no minimum. Then where the steps began is a row at
-        # least.
+        # If the objective falls with the distance, there is no minimum: return the best start.
         error = inversion.step(rows, anchors, coef.T)[0]
         lost = np.flatnonzero(vectors.there & (coef.sum(axis=0) - error / 2 < _NO_WAY))
         own = anchors if anchors.ndim == 2 else anchors[lost]
@@ -317,8 +295,8 @@ def _decode_by_steps(inversion: Inversion, A: Array, W: scipy.sparse.csr_array) 
     n_atoms, n_features = A.shape
     rows = np.zeros((W.shape[0], n_features))
     used = np.diff(W.indptr)
-    # Own atoms cost a step of k x k for each signal, out of memory; all atoms one of n_atoms x
-    # n_features, as a matrix product of many signals, which is several times faster a number.
+    # Own atoms cost a step of k x k per signal, read from memory; all atoms cost n_atoms x
+    # n_features, in a matrix product of many signals, which is several times as fast per number.
     is_long = 8 * used * np.minimum(used, n_features) > n_atoms * n_features
     long = np.flatnonzero(is_long)
     short = np.flatnonzero(~is_long & (used > 0))

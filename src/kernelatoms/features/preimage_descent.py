@@ -1,7 +1,7 @@
 """Steps to the row whose phi is nearest to a vector of feature space, for many vectors at once.
 
-They must know how k(x, a) depends on x: the kernel's ``inversion`` does. Anchors are rows that all
-vectors share, (n, n_features), or each vector's own, (m, n, n_features).
+The kernel's ``inversion`` describes how k(x, a) depends on x. Anchors are rows (n, n_features) that
+all vectors share, or separate per vector, (m, n, n_features).
 
 See docs/decisions/018-pre-images.md.
 """
@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelatoms.engine import machine
-from kernelatoms.similarity.inversion import GaussianInversion, PolynomialInversion, pick
+from kernelatoms.similarity.gradients import GaussianInversion, PolynomialInversion, pick
 
 Array = NDArray[Any]
 
-# A step this many times shorter than the fixed point's that still leads uphill: it is flat here.
+# If a step shortened by this factor still goes uphill, the objective is flat here.
 _SHORTEST = 2.0**-30
 
 
@@ -36,25 +36,13 @@ def distance_rows(
     lengths: Array,
     n_neighbors: int,
 ) -> Array:
-    """Return rows that compare with the anchors next to each vector as the vector does.
+    """Return rows whose distances to the anchors next to each vector are those of the vector.
 
-    Parameters
-    ----------
-    form : GaussianInversion or PolynomialInversion
-        The kernel.
-    anchors : array of shape (n, n_features)
-        The anchors.
-    inner : array of shape (n, m)
-        <phi(a_i), v_j>; of unit vectors, if Gaussian.
-    lengths : array of shape (n,)
-        |phi(a_i)|.
-    n_neighbors : int
-        How many anchors each vector is compared with: those at the smallest angle, which with
-        rows of unit length are the nearest.
-
-    Returns
-    -------
-    array of shape (m, n_features)
+    - ``anchors`` (n, n_features): the anchors.
+    - ``inner`` (n, m): <phi(a_i), v_j>; of unit vectors, if Gaussian.
+    - ``lengths`` (n,): |phi(a_i)|.
+    - ``n_neighbors``: how many anchors each vector is compared with: those at the smallest angle,
+      which with rows of unit length are the nearest.
     """
     near = nearest_anchors(form.nearness(_over(inner, lengths)), n_neighbors)
     return form.solve(anchors[near], np.take_along_axis(inner.T, near, axis=1))
@@ -107,26 +95,14 @@ def fixed_point_rows(
     would be uphill and doubled (up to 1) whenever it was not: with negative coefficients the plain
     iteration need not converge. Never worse than the best start.
 
-    Parameters
-    ----------
-    form : GaussianInversion or PolynomialInversion
-        The kernel.
-    anchors : array of shape (n, n_features) or (m, n, n_features)
-        The anchors; of each vector's own, if three-dimensional.
-    coef : array of shape (n, m)
-        The vectors; of unit norm, if Gaussian.
-    energy : array of shape (m,)
-        |v_j|^2.
-    starts : array of shape (m, n_starts, n_features)
-        Rows to start from.
-    max_iter : int
-        The most steps tried from each start.
-    tol : float
-        Stop when a step promises to lower |phi(x) - v|^2 by no more than this share of |v|^2.
-
-    Returns
-    -------
-    array of shape (m, n_features)
+    - ``anchors`` (n, n_features) or (m, n, n_features): the anchors; of each vector's own, if
+      three-dimensional.
+    - ``coef`` (n, m): the vectors; of unit norm, if Gaussian.
+    - ``energy`` (m,): |v_j|^2.
+    - ``starts`` (m, n_starts, n_features): rows to start from.
+    - ``max_iter``: the most steps tried from each start.
+    - ``tol``: stop when a step promises to lower |phi(x) - v|^2 by no more than this share of
+      |v|^2.
     """
     m, n_starts, n_features = starts.shape
     rows = starts.reshape(m * n_starts, n_features).copy()

@@ -1,9 +1,9 @@
-"""Pseudo-transformations: the few vectors of a feature space through which rows are seen.
+"""Pseudo-transformations: projections of kernel values on few components.
 
 Section 4.2 of the KCRC-LCD paper. With G the Gram matrix of n rows D, the columns of Psi (n, c)
 combine mapped rows to vectors R = Phi Psi (eq. (9)), and a row x becomes its inner products with
 these, Psi' k(D, x) (eq. (10)): an ordinary vector of c numbers. Every class here is a way to choose
-Psi from G. The identity sees a row through all others, as its column of kernel values.
+Psi from G. With the identity, a row is its column of kernel values with all others.
 
 Neighbours and their distances are those of feature space, |phi(x) - phi(y)|^2 = G_xx - 2 G_xy +
 G_yy: under a kernel that falls with the distance of rows they are the neighbours of the rows, and
@@ -66,7 +66,6 @@ class KPCAProjection(Projection):
     n_components: int | float = 0.8
 
     def __post_init__(self) -> None:
-        """Check the parameters."""
         _check_components(self.n_components)
 
     def coefficients(
@@ -102,7 +101,6 @@ class KFDAProjection(Projection):
     ridge: float = 1e-3
 
     def __post_init__(self) -> None:
-        """Check the parameters."""
         check_number("ridge", self.ridge)
         if not self.ridge > 0:
             raise ValueError(f"ridge must be above 0, got {self.ridge!r}.")
@@ -141,7 +139,6 @@ class RandomProjection(Projection):
     n_components: int | float = 0.8
 
     def __post_init__(self) -> None:
-        """Check the parameters."""
         _check_components(self.n_components)
 
     def coefficients(
@@ -177,7 +174,6 @@ class GraphProjection(Projection):
     width: float | None = None
 
     def __post_init__(self) -> None:
-        """Check the parameters."""
         _check_components(self.n_components)
         _check_count("n_neighbors", self.n_neighbors)
         for name in ("radius", "width"):
@@ -242,14 +238,8 @@ PROJECTIONS: dict[str, type[Projection]] = {
 def make_projection(projection: Any) -> Any:
     """Return a projection, by name or as it is; None stays None.
 
-    Parameters
-    ----------
-    projection : str, object or None
-        A name in ``PROJECTIONS``, or an object with ``coefficients(gram, labels, rng)``.
-
-    Returns
-    -------
-    Projection or None
+    - ``projection``: a name in ``PROJECTIONS``, or an object with ``coefficients(gram, labels,
+      rng)``.
     """
     if projection is None:
         return None
@@ -262,7 +252,7 @@ def make_projection(projection: Any) -> Any:
     names = ", ".join(repr(name) for name in PROJECTIONS)
     raise ValueError(
         f"projection must be 'auto', None, one of {names}, or an object with coefficients(gram, "
-        f"labels, rng) such as KPCAProjection(100), got {projection!r}."
+        f"labels, rng) such as PROJECTIONS['kpca'](100), got {projection!r}."
     )
 
 

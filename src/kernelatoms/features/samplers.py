@@ -1,8 +1,19 @@
-"""Which rows become landmarks (section IV-C of the LKDL paper).
+"""Which rows become landmarks (section IV-C of the LKDL paper), and randomly pivoted Cholesky.
 
 A sampler is a function ``sample(X, kernel, n_landmarks, rng) -> landmarks``. All but k-means
-choose rows of X, without replacement; with a precomputed kernel rows are known by number, so
-landmarks are a column of row numbers.
+choose rows of X, without replacement; with a precomputed kernel, landmarks are a column of row
+numbers.
+
+``randomly_pivoted_cholesky`` (Chen, Epperly, Tropp and Webber, 2022) is a pivoted Cholesky
+decomposition of K = k(X, X) whose next pivot is drawn in proportion to the remainder of k(x, x)
+after the pivots before it. The largest remainder is often an outlier that represents no other row;
+random draws pick outliers only as often as their share. Of K, only the diagonal and the pivots'
+columns are computed. Pivots are drawn in blocks (Epperly, Tropp and Webber, 2024): propose many
+rows by the remainders of the last block, and accept each with the share of its remainder that the
+rows accepted before it in the block have left. The distribution is the same, and the work is matrix
+products.
+
+See docs/decisions/015-kernel-methods-in-coordinates.md.
 """
 
 from collections.abc import Callable
@@ -13,10 +24,173 @@ from numpy.typing import NDArray
 from sklearn.cluster import KMeans
 
 from kernelatoms.engine import machine, to_numpy
-from kernelatoms.features.rpcholesky import randomly_pivoted_cholesky
-from kernelatoms.similarity import Kernel, PrecomputedKernel, as_anchors
+from kernelatoms.features.linear_algebra import NOT_SEMIDEFINITE, check_gram, solve_triangular
+from kernelatoms.features.memory import check_fits
+from kernelatoms.similarity import Kernel
+from kernelatoms.similarity.factory import as_anchors
+from kernelatoms.similarity.user_kernels import PrecomputedKernel
 
 Array = NDArray[Any]
+
+# Rows proposed at once. A rejected one costs a row of this length, an accepted one a column of K.
+_N_PROPOSED = 128
+
+
+def randomly_pivoted_cholesky(
+    kernel: Kernel,
+    rows: Array,
+    anchors: Array,
+    n_pivots: int,
+    rng: np.random.RandomState,
+    accuracy: float = 0.0,
+    relative: bool = False,
+) -> tuple[Array, NDArray[np.intp]]:
+    """Return F with F F' about k(rows, rows), and the rows drawn as pivots.
+
+    - ``kernel``: positive semi-definite.
+    - ``rows`` (n, n_features): the rows; k(train, train), if precomputed.
+    - ``anchors`` (n, n_features) or (n, 1): what stands for the rows as the kernel's second
+      argument.
+    - ``n_pivots``: stop at this many pivots.
+    - ``accuracy``: stop as soon as at most this share of the trace is left. At 0, when all that is
+      left is rounding.
+    - ``relative``: count every row by the share of its k(x, x) that is left, in draws and in
+      ``accuracy``: this is the method on the kernel scaled to k(x, x) = 1. Otherwise rows of large
+      k(x, x), under a polynomial kernel a few outliers, may have all the trace.
+    - result: ``F`` (n, r): ``F[pivots]`` is lower triangular, and F F' is exact in the pivots'
+      rows and columns; ``pivots`` (r,): row numbers, all different, in the order drawn. Empty where
+      the kernel is 0 on all rows.
+    """
+    n, dtype = len(rows), rows.dtype
+    diagonal = _diagonal(kernel, rows, anchors)
+    left = diagonal.copy()
+    weights = np.ones(n)
+    if relative:
+        np.divide(1.0, diagonal, out=weights, where=diagonal > 0)
+    trace = float(weights @ diagonal)
+    parts: list[Array] = []
+    pivots = np.empty(0, np.intp)
+    while (count := len(pivots)) < n_pivots and weights @ left > accuracy * trace:
+        # Remainders as small as accumulated rounding are not new directions.
+        floor = (10 + count) * np.finfo(dtype).eps * diagonal
+        likely = np.where(left > floor, weights * left, 0.0)
+        if not likely.any():
+            break
+        check_fits(
+            n * (count + 2 * _N_PROPOSED) * dtype.itemsize,
+            f"coordinates of {n} rows on {count + _N_PROPOSED} pivots, which still leave "
+            f"{100 * (weights @ left) / trace:.2g}% of the kernel's trace",
+            "Allow more to be left (coordinates=0.1, say), or choose a number of landmarks: "
+            "KernelLinearizer(n_landmarks=1000).",
+            like=rows,
+        )
+        proposed = _draw(likely, _N_PROPOSED, rng)
+        remainder = kernel(rows[proposed], anchors[proposed])
+        check_gram(remainder, "the kernel on these rows")
+        for part in parts:
+            remainder -= part[proposed] @ part[proposed].T
+        remainder = to_numpy(remainder)
+        # Computed anew: the first is accepted for certain, or known to be rounding.
+        left[proposed] = np.maximum(np.diagonal(remainder), 0.0)
+        accepted, factor = _accept(remainder, floor[proposed], n_pivots - count, rng)
+        if not len(accepted):
+            continue
+        chosen = proposed[accepted]
+        columns = _columns(kernel, rows, anchors, chosen, parts, factor)
+        columns[pivots] = 0.0  # exact already: what is there is rounding
+        gains = to_numpy(np.asarray(weights, like=columns) @ np.square(columns, dtype=np.float64))
+        enough = np.flatnonzero(weights @ left - np.cumsum(gains) <= accuracy * trace)
+        if accuracy > 0 and len(enough):
+            keep = int(enough[0]) + 1
+            columns = np.ascontiguousarray(columns[:, :keep], like=columns)
+            chosen = chosen[:keep]
+        left -= to_numpy(np.vecdot(columns, columns))
+        if not left.min() >= -np.sqrt(np.finfo(dtype).eps) * diagonal.max():
+            raise ValueError(NOT_SEMIDEFINITE)
+        np.maximum(left, 0.0, out=left)
+        left[chosen] = 0.0
+        parts.append(columns)
+        pivots = np.concatenate([pivots, chosen])
+    F = np.concatenate(parts, axis=1) if parts else np.empty((n, 0), dtype, like=rows)
+    return F, pivots
+
+
+def _diagonal(kernel: Kernel, rows: Array, anchors: Array) -> Array:
+    """Return k(x, x), which a precomputed kernel knows for training rows.
+
+    In host memory, like everything that draws depend on.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        if isinstance(kernel, PrecomputedKernel):
+            diagonal = np.take_along_axis(rows, anchors, axis=1)[:, 0]
+        else:
+            diagonal = kernel.diag(rows)
+    if not np.isfinite(diagonal).all():
+        raise ValueError("the kernel on these rows overflows: k(x, x) is infinite or undefined.")
+    if (diagonal < 0).any():
+        raise ValueError(NOT_SEMIDEFINITE)
+    return to_numpy(diagonal.astype(np.float64))
+
+
+def _draw(weights: Array, count: int, rng: np.random.RandomState) -> NDArray[np.intp]:
+    """Return numbers drawn in proportion to the weights, with replacement."""
+    sums = np.cumsum(weights)
+    drawn = np.searchsorted(sums, rng.random_sample(count) * sums[-1], side="right")
+    return np.minimum(drawn, np.flatnonzero(weights)[-1])
+
+
+def _accept(
+    remainder: Array, floor: Array, limit: int, rng: np.random.RandomState
+) -> tuple[NDArray[np.intp], Array]:
+    """Return which proposals become pivots, and the Cholesky factor of their remainder.
+
+    ``remainder`` is the proposals' kernel matrix less the part that pivots so far explain. Row i
+    is accepted with the share of its remainder that the rows accepted before it leave.
+    """
+    m = len(remainder)
+    before = np.diagonal(remainder).astype(np.float64)
+    left = before.copy()
+    chances = rng.random_sample(m)
+    factor = np.zeros((m, min(limit, m)), remainder.dtype)
+    accepted: list[int] = []
+    for i in range(m):
+        if left[i] <= floor[i] or chances[i] * before[i] >= left[i]:
+            continue
+        j = len(accepted)
+        factor[:, j] = (remainder[:, i] - factor[:, :j] @ factor[i, :j]) / np.sqrt(left[i])
+        left -= np.square(factor[:, j], dtype=np.float64)
+        accepted.append(i)
+        if len(accepted) == limit:
+            break
+    return np.array(accepted, np.intp), np.tril(factor[accepted, : len(accepted)])
+
+
+def _columns(
+    kernel: Kernel,
+    rows: Array,
+    anchors: Array,
+    chosen: NDArray[np.intp],
+    parts: list[Array],
+    factor: Array,
+) -> Array:
+    """Return the columns of F that new pivots add, block by block of rows."""
+    factor = np.asarray(factor, like=rows)
+    out = np.empty((len(rows), len(chosen)), factor.dtype, like=rows)
+    new_anchors = anchors[chosen]
+    own = [part[chosen].T for part in parts]
+
+    def worker(start: int, stop: int) -> None:
+        K = kernel(rows[start:stop], new_anchors)
+        for part, coordinates in zip(parts, own, strict=True):
+            K -= part[start:stop] @ coordinates
+        out[start:stop] = solve_triangular(factor, K.T).T
+
+    machine(rows).for_blocks(len(rows), len(chosen), rows.itemsize, worker)
+    # In exact arithmetic the pivots' own rows are the factor.
+    out[chosen] = factor
+    return out
+
+
 Sampler = Callable[[Array, Kernel, int, np.random.RandomState], Array]
 
 
@@ -65,10 +239,7 @@ def coreset(X: Array, kernel: Kernel, n_landmarks: int, rng: np.random.RandomSta
 
 
 def rpcholesky(X: Array, kernel: Kernel, n_landmarks: int, rng: np.random.RandomState) -> Array:
-    """Rows one after another, in proportion to what those before leave of k(x, x).
-
-    Randomly pivoted Cholesky. Where fewer rows leave nothing, others fill up the number.
-    """
+    """Pivots of randomly pivoted Cholesky, filled up with random rows if the rank is lower."""
     anchors = as_anchors(X, kernel)
     _, pivots = randomly_pivoted_cholesky(kernel, X, anchors, n_landmarks, rng)
     others = rng.permutation(np.delete(np.arange(len(X)), pivots))

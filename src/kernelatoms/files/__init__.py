@@ -1,251 +1,62 @@
 """What enters and leaves as a file.
 
-- ``tables``: rows, labels and column names from files of all kinds; ``opening``: which kind it is.
-- ``csv_tables``: tables of text; ``first_lines``: their delimiters and names; ``text_numbers``:
-  decimal commas and the like; ``json_tables``: one JSON object a line; ``arrow_tables``: Parquet
-  and Arrow files; ``array_tables``: NumPy files, sparse ones too.
-- ``arrays``: NumPy files of unknown origin, of which sizes are compared before memory is taken;
-  ``arrow_sizes``, ``parquet_sizes``: what Arrow's and Parquet files become, by their headers.
-- ``features``: which columns a model learns from, and the same columns of other files.
-- ``column_kinds``: what columns are, and how words and dates (``dates``) become numbers.
-- ``places``: columns of files without names, known by their places.
-- ``labels``: labels exactly as they stand.
-- ``identifiers``: columns that number or name the rows, which no model should learn from.
-- ``row_marks``: which rows of a file a model learned from.
-- ``models``: fitted models with the record of how they came about (``records``). A file is taken
-  apart within bounds (``archive``), its description looked through (``schema``), and what it
-  holds checked against itself (``soundness``): scikit-learn's types by the rules of
-  ``sklearn_types``, which are made of ``sklearn_rules``, ``sklearn_encoders`` and
-  ``sklearn_containers``.
-- ``results``: predictions, codes and rows to files; ``code_files``: codes from files; ``images``:
-  pictures, read and written.
-- ``writing``: files that are whole or not there at all; ``targets``: what they may replace;
-  ``locking``: one writer at a time, where several add to a file.
-- ``compressed``: ``compress`` and ``decompress``; ``compressing``: models, bounds, blocks, bytes;
-  ``inspecting``: ``inspect_compressed``.
-- ``sources``: what they ask of a file; ``kinds``: which file is of which kind.
-- ``packed_arrays``, ``packed_parquet``, ``packed_csv``: files of each kind to blocks;
-  ``parquet_rows``: back to a Parquet file.
-- ``selecting``: which columns are approximate; ``ranges``: their places, in short; ``columns``:
-  columns of typed tables as bytes; ``text_columns``: those of text. ``arrow_messages``: Arrow's
-  messages of unknown origin; ``column_sizes``: what columns become when they are written.
-- ``csv_dialect``: how a text file writes its table; ``csv_numbers``: with how many digits numbers
-  are written; ``csv_lines``: lines again.
+- ``tables``: rows, column names, features and labels from files of all kinds.
+- ``models``: fitted models, each with a record of how it was made.
+- ``results``: predictions, rows and codes; ``images``: pictures.
+- ``writing``: files that are complete or absent, and what they may replace; ``locking``: one
+  writer at a time for files that grow.
+- Compressed files: ``compressed``, ``compressing``, ``inspecting``, ``sources``, ``kinds``,
+  ``packed_arrays``, ``packed_parquet``, ``packed_csv``, ``parquet_rows``, ``selecting``,
+  ``ranges``, ``columns``, ``text_columns``, ``arrow_messages``, ``column_sizes``,
+  ``csv_dialect``, ``csv_numbers``, ``csv_lines``.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from kernelatoms.lazy import lazy_names
 
 # Names load when they are first used: writing a page needs neither pyarrow nor skops.
-_HOME_OF = {
-    "CODE_SUFFIXES": "results",
-    "COMPRESSED": "compressed",
-    "COMPRESSIBLE": "kinds",
-    "CodecError": "compressed",
-    "CompressedInfo": "inspecting",
-    "CompressionSummary": "compressed",
-    "FORMAT_VERSION": "models",
-    "MODEL": "compressed",
-    "ModelFileError": "models",
-    "ModelRecord": "records",
-    "NAMED": "identifiers",
-    "REASONS": "identifiers",
-    "ReadOptions": "tables",
-    "ROW_MARKS": "row_marks",
-    "RESULT_SUFFIXES": "results",
-    "SUFFIXES": "tables",
-    "Table": "tables",
-    "TableError": "tables",
-    "TooLargeError": "tables",
-    "check_codes_fit": "results",
-    "check_result_target": "targets",
-    "check_target": "writing",
-    "compress": "compressed",
-    "compress_file": "compressed",
-    "decompress": "compressed",
-    "decompress_file": "compressed",
-    "fingerprint": "features",
-    "fit_codec": "compressed",
-    "foreign_types": "models",
-    "format_of": "models",
-    "inspect_compressed": "inspecting",
-    "inspect_file": "inspecting",
-    "is_standard_stream": "writing",
-    "is_table": "tables",
-    "labels_for": "labels",
-    "learned_share": "row_marks",
-    "load_model": "models",
-    "matrices_to_draw": "inspecting",
-    "one_writer": "locking",
-    "read_labels": "labels",
-    "read_record": "models",
-    "read_table": "tables",
-    "refuse_to_overwrite": "writing",
-    "restored_name": "compressed",
-    "row_identifiers": "features",
-    "rows_for": "features",
-    "save_model": "models",
-    "training_set": "features",
-    "usual_name": "compressed",
-    "why_left_out": "features",
-    "write_codes": "results",
-    "write_columns": "results",
-    "write_whole": "writing",
-    "IMAGE_SUFFIXES": "images",
-    "Picture": "images",
-    "read_array": "images",
-    "read_image": "images",
-    "write_image": "images",
-    "read_codes": "code_files",
-    "write_rows": "results",
+_HOMES = {
+    "ModelFileError": "files.models.model_file",
+    "ModelRecord": "files.models.record",
+    "ReadOptions": "files.tables.table",
+    "Table": "files.tables.table",
+    "TableError": "files.tables.table",
+    "TooLargeError": "limits",
+    "load_model": "files.models.model_file",
+    "read_record": "files.models.model_file",
+    "read_table": "files.tables.table",
+    "rows_for": "files.tables.matching",
+    "save_model": "files.models.model_file",
+    "training_set": "files.tables.features",
 }
 
 __all__ = [
-    "CODE_SUFFIXES",
-    "COMPRESSED",
-    "COMPRESSIBLE",
-    "FORMAT_VERSION",
-    "IMAGE_SUFFIXES",
-    "MODEL",
-    "NAMED",
-    "REASONS",
-    "RESULT_SUFFIXES",
-    "ROW_MARKS",
-    "SUFFIXES",
-    "CodecError",
-    "CompressedInfo",
-    "CompressionSummary",
     "ModelFileError",
     "ModelRecord",
-    "Picture",
     "ReadOptions",
     "Table",
     "TableError",
     "TooLargeError",
-    "check_codes_fit",
-    "check_result_target",
-    "check_target",
-    "compress",
-    "compress_file",
-    "decompress",
-    "decompress_file",
-    "fingerprint",
-    "fit_codec",
-    "foreign_types",
-    "format_of",
-    "inspect_compressed",
-    "inspect_file",
-    "is_standard_stream",
-    "is_table",
-    "labels_for",
-    "learned_share",
     "load_model",
-    "matrices_to_draw",
-    "one_writer",
-    "read_array",
-    "read_codes",
-    "read_image",
-    "read_labels",
     "read_record",
     "read_table",
-    "refuse_to_overwrite",
-    "restored_name",
-    "row_identifiers",
     "rows_for",
     "save_model",
     "training_set",
-    "usual_name",
-    "why_left_out",
-    "write_codes",
-    "write_columns",
-    "write_image",
-    "write_rows",
-    "write_whole",
 ]
 
 if TYPE_CHECKING:
-    from kernelatoms.codec.errors import CodecError
-    from kernelatoms.files.code_files import read_codes
-    from kernelatoms.files.compressed import (
-        COMPRESSED,
-        MODEL,
-        CompressionSummary,
-        compress,
-        compress_file,
-        decompress,
-        decompress_file,
-        fit_codec,
-        restored_name,
-        usual_name,
-    )
-    from kernelatoms.files.features import (
-        fingerprint,
-        row_identifiers,
-        rows_for,
-        training_set,
-        why_left_out,
-    )
-    from kernelatoms.files.identifiers import NAMED, REASONS
-    from kernelatoms.files.images import (
-        IMAGE_SUFFIXES,
-        Picture,
-        read_array,
-        read_image,
-        write_image,
-    )
-    from kernelatoms.files.inspecting import (
-        CompressedInfo,
-        inspect_compressed,
-        inspect_file,
-        matrices_to_draw,
-    )
-    from kernelatoms.files.kinds import COMPRESSIBLE
-    from kernelatoms.files.labels import labels_for, read_labels
-    from kernelatoms.files.locking import one_writer
-    from kernelatoms.files.models import (
-        FORMAT_VERSION,
+    from kernelatoms.files.models.model_file import (
         ModelFileError,
-        foreign_types,
-        format_of,
         load_model,
         read_record,
         save_model,
     )
-    from kernelatoms.files.records import ModelRecord
-    from kernelatoms.files.results import (
-        CODE_SUFFIXES,
-        RESULT_SUFFIXES,
-        check_codes_fit,
-        write_codes,
-        write_columns,
-        write_rows,
-    )
-    from kernelatoms.files.row_marks import ROW_MARKS, learned_share
-    from kernelatoms.files.tables import (
-        SUFFIXES,
-        ReadOptions,
-        Table,
-        TableError,
-        is_table,
-        read_table,
-    )
-    from kernelatoms.files.targets import check_result_target
-    from kernelatoms.files.writing import (
-        check_target,
-        is_standard_stream,
-        refuse_to_overwrite,
-        write_whole,
-    )
+    from kernelatoms.files.models.record import ModelRecord
+    from kernelatoms.files.tables.features import training_set
+    from kernelatoms.files.tables.matching import rows_for
+    from kernelatoms.files.tables.table import ReadOptions, Table, TableError, read_table
     from kernelatoms.limits import TooLargeError
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME_OF:
-        raise AttributeError(f"module 'kernelatoms.files' has no attribute {name!r}")
-    value = getattr(import_module(f"kernelatoms.files.{_HOME_OF[name]}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOME_OF})
+__getattr__, __dir__ = lazy_names("kernelatoms.files", _HOMES)

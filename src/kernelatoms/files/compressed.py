@@ -32,7 +32,7 @@ from kernelatoms.files.compressing import (
 from kernelatoms.files.kinds import check_same_table, open_source, restore
 from kernelatoms.files.locking import one_writer
 from kernelatoms.files.sources import OnStep, Source, quiet
-from kernelatoms.files.tables import TableError
+from kernelatoms.files.tables.table import TableError
 from kernelatoms.files.writing import check_target, refuse_to_overwrite, replacing
 from kernelatoms.limits import TooLargeError
 from kernelatoms.similarity.base import check_flag
@@ -559,7 +559,7 @@ def _checked_rows(opened: Compressed, path: Path, rows: Any) -> tuple[int, int] 
 @contextmanager
 def in_words(path: Path) -> Iterator[None]:
     """Say with its name that a file cannot be read."""
-    from kernelatoms.files.arrays import UnreadableError
+    from kernelatoms.files.tables.arrays import UnreadableError
 
     try:
         yield

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelatoms.engine.cpu.text_fields import DECIMAL, read_numbers, split_fields
-from kernelatoms.files.first_lines import DELIMITERS, is_row_of_numbers
-from kernelatoms.files.tables import TableError
+from kernelatoms.files.tables.first_lines import DELIMITERS, is_row_of_numbers
+from kernelatoms.files.tables.table import TableError
 
 Array = NDArray[Any]
 

@@ -1,4 +1,4 @@
-"""Images in files: pixels as numbers, and back; read and written by Pillow."""
+"""Images in files, read and written by Pillow, and arrays as images."""
 
 import io
 from dataclasses import dataclass
@@ -18,28 +18,14 @@ IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp")
 
 @dataclass(frozen=True)
 class Picture:
-    """Pixels of a file.
+    """Pixels: uint8, or uint16 of deeper grey images."""
 
-    Parameters
-    ----------
-    pixels : array of shape (height, width) or (height, width, 3)
-        Grey or red, green and blue: uint8, or uint16 of deeper grey images.
-    alpha : array of shape (height, width), or None
-        How opaque each pixel is, where the file says so.
-    """
-
-    pixels: Array
-    alpha: Array | None = None
+    pixels: Array  # (height, width), or (height, width, 3) in colour
+    alpha: Array | None = None  # (height, width), the opacity if the file has it
 
 
 def read_image(path: Path) -> Picture:
-    """Read an image, the right way up.
-
-    Raises
-    ------
-    ValueError
-        If the file holds no image that can be read; the message says why.
-    """
+    """Read an image, the right way up; ValueError if the file holds none."""
     from PIL import Image, ImageOps
 
     if not path.is_file():
@@ -62,44 +48,32 @@ def read_image(path: Path) -> Picture:
     return Picture(np.ascontiguousarray(pixels), values[..., -1])
 
 
-def read_array(path: Path, key: str | None, *, max_size: int | None = None) -> Array:
-    """Return the one array of an ``.npy`` or ``.npz`` file, or that of a key.
-
-    Raises
-    ------
-    ValueError
-        If there is none, or more than one; the message says why.
-    """
-    from kernelatoms.files.arrays import read_npy, read_npz
+def read_array(path: Path, rows: str | None, *, max_size: int | None = None) -> Array:
+    """Return the one array of an ``.npy`` or ``.npz`` file, or that of the key ``rows``."""
+    from kernelatoms.files.tables.arrays import read_npy, read_npz
 
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {path}.")
     if path.suffix.lower() == ".npy":
-        if key is not None:
-            raise ValueError(f"--rows names a key of an .npz file, but {path} is none.")
+        if rows is not None:
+            raise ValueError(f"rows: {path} is no .npz file, so it has no keys.")
         return read_npy(path)
     try:
         arrays = read_npz(path, max_size)
     except TooLargeError as error:
         raise ValueError(f"{path} was not read: {error}.") from error
-    if key is None and len(arrays) == 1:
+    if rows is None and len(arrays) == 1:
         return next(iter(arrays.values()))
-    if key not in arrays:
+    if rows not in arrays:
         raise ValueError(
-            f"{path} holds {', '.join(map(repr, arrays)) or 'nothing'}; --rows KEY says which is "
-            "the image."
+            f"{path} holds {', '.join(map(repr, arrays)) or 'nothing'}; choose the image by "
+            "rows='KEY'."
         )
-    return arrays[key]
+    return arrays[rows]
 
 
 def write_image(path: Path, picture: Picture) -> None:
-    """Write an image; what is transparent stays so, where the kind of file knows of it.
-
-    Raises
-    ------
-    ValueError
-        If the kind of file cannot hold such pixels.
-    """
+    """Write an image, transparent where the format allows; ValueError for impossible pixels."""
     from PIL import Image
 
     values = picture.pixels
@@ -115,7 +89,7 @@ def write_image(path: Path, picture: Picture) -> None:
         )
     except (OSError, TypeError, KeyError) as error:
         raise ValueError(
-            f"--output: {path} cannot hold pixels of {values.dtype} in {values.ndim} dimensions "
+            f"path: {path} cannot hold pixels of {values.dtype} in {values.ndim} dimensions "
             f"({error}); .png or .npy can."
         ) from error
     write_whole(path, data.getvalue())

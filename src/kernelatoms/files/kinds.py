@@ -11,7 +11,7 @@ from kernelatoms.codec.errors import CodecError
 from kernelatoms.codec.opened import Compressed
 from kernelatoms.files.packed_arrays import ArraySource, part_layout, restore_arrays
 from kernelatoms.files.sources import OnStep, Source, quiet
-from kernelatoms.files.tables import TableError
+from kernelatoms.files.tables.table import TableError
 
 Array = NDArray[Any]
 

@@ -1,8 +1,8 @@
-"""One writer of a file at a time: others wait a moment, and say so if that is not enough.
+"""One writer of a file at a time: others wait a moment, then give up with an error.
 
 The lock is one of the operating system, on a small file beside the one that is written: it ends
-with the process that holds it, however that ends. The file beside is removed by whoever holds the
-lock; one that a killed process left is taken over by the next writer.
+with the process that holds it, however that ends. The holder removes the small file; one that a
+killed process left is taken over by the next writer.
 """
 
 import errno
@@ -26,22 +26,12 @@ _NO_LOCKS = (errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.ENOLCK)
 def one_writer(
     path: Any, on_wait: Callable[[], None] = lambda: None
 ) -> Iterator[Callable[[], None]]:
-    """Be the only one who writes a file; gives ``check()``, which looks whether that holds.
+    """Lock a file for writing; gives ``check()``, which raises if the file was changed meanwhile.
 
-    Programs that know of no locks may have replaced the file, and not every file system has any:
-    who adds to a file checks before it takes its place, so that nobody's rows are lost silently.
-
-    Parameters
-    ----------
-    path : str or path
-        The file; it need not exist. Names and links of one file are one.
-    on_wait : callable
-        Called when another writer is at it.
-
-    Raises
-    ------
-    BlockingIOError
-        If another process, or another thread, still writes it after ``PATIENCE`` seconds.
+    Programs without locks may replace the file, and some file systems have no locks: call ``check``
+    before the file is replaced, so that no rows are lost silently. The file need not exist; links
+    to one file count as the file. ``on_wait`` is called if another writer holds the lock. Raises
+    BlockingIOError if that lasts more than ``PATIENCE`` seconds.
     """
     target = Path(os.path.realpath(path))
     place = target.with_name(f".{target.name}.lock")
@@ -73,7 +63,7 @@ def _identity(path: Path) -> tuple[int, ...] | None:
 
 
 def _acquired(place: Path, path: Path, on_wait: Callable[[], None]) -> int:
-    """Return the handle of a lock that is held."""
+    """Return the handle of an acquired lock."""
     end = time.monotonic() + PATIENCE
     told = False
     while True:
@@ -108,14 +98,14 @@ def _open(place: Path) -> int:
 
 
 def _is_at(place: Path, handle: int) -> bool:
-    """Tell whether a file is still the one of that name: who held it before has removed it."""
+    """Return whether a file still has its name: a previous holder may have removed it."""
     with suppress(OSError):
         return os.path.samestat(place.stat(), os.fstat(handle))
     return False
 
 
 def _lock(handle: int) -> bool:
-    """Lock a file, if nobody else has."""
+    """Lock a file unless another process has; return whether that worked."""
     try:
         _lock_now(handle)
     except OSError as error:

@@ -17,8 +17,8 @@ from kernelatoms.codec.blocks import Block
 from kernelatoms.codec.errors import CodecError
 from kernelatoms.codec.opened import Compressed
 from kernelatoms.features.memory import check_fits
-from kernelatoms.files.arrays import UnreadableError, read_header
 from kernelatoms.files.sources import PartPlan, check_room
+from kernelatoms.files.tables.arrays import UnreadableError, read_header
 from kernelatoms.limits import TooLargeError, check_size
 
 Array = NDArray[Any]

@@ -35,11 +35,11 @@ from kernelatoms.engine.cpu.text_fields import (
 )
 from kernelatoms.files.csv_dialect import MOST_COLUMNS, Dialect, find_dialect, names_of
 from kernelatoms.files.csv_numbers import MOST_DECIMALS, finisher
-from kernelatoms.files.first_lines import MISSING_WORDS
 from kernelatoms.files.ranges import as_ranges, check_columns, from_ranges
 from kernelatoms.files.selecting import choose_columns
 from kernelatoms.files.sources import OnStep, PartPlan, quiet
-from kernelatoms.files.tables import TableError
+from kernelatoms.files.tables.first_lines import MISSING_WORDS
+from kernelatoms.files.tables.table import TableError
 from kernelatoms.files.text_columns import column_bytes, picked, text_bytes
 
 Array = NDArray[Any]

@@ -26,7 +26,7 @@ from kernelatoms.files.parquet_rows import (
 from kernelatoms.files.ranges import as_ranges, from_ranges
 from kernelatoms.files.selecting import choose_columns
 from kernelatoms.files.sources import PartPlan
-from kernelatoms.files.tables import TableError
+from kernelatoms.files.tables.table import TableError
 from kernelatoms.limits import HEADER_SIZE, TEXT_EXPANSION, TEXT_SIZE, check_size
 
 Array = NDArray[Any]

@@ -1,4 +1,4 @@
-"""Results to files: predictions as columns, codes as sparse matrices or as triples."""
+"""Results in files: predictions and rows as columns, sparse codes written and read again."""
 
 import csv
 import io
@@ -8,26 +8,30 @@ from typing import Any, TextIO
 
 import numpy as np
 import scipy.sparse
+from numpy.typing import NDArray
 
 from kernelatoms.features.memory import check_fits
+from kernelatoms.files.tables.arrays import read_npy, read_npz
+from kernelatoms.files.tables.table import TableError, read_table
 from kernelatoms.files.writing import write_whole
+from kernelatoms.limits import TooLargeError
 
 RESULT_SUFFIXES = (".csv", ".parquet", ".npy", ".npz")
 CODE_SUFFIXES = (".npz", ".npy", ".csv", ".parquet")
 
 
 def check_codes_fit(path: Path, n_rows: int, n_atoms: int) -> None:
-    """Refuse codes that do not fit into memory in the form that the file's ending asks for."""
+    """Refuse codes that do not fit in memory in the form that the suffix asks for."""
     if path.suffix.lower() == ".npy":
         check_fits(
             16.0 * n_rows * n_atoms,  # the array and the file, in double precision
             f"dense codes of {n_rows} rows over {n_atoms} atoms",
-            "Write them sparse (--output codes.npz), or code fewer rows at a time.",
+            "Write them sparse, to an .npz file, or code fewer rows at a time.",
         )
 
 
 def write_columns(target: Path | TextIO, columns: Mapping[str, Any]) -> None:
-    """Write columns of equal length; to a stream as CSV, ``.npy`` takes the predictions only."""
+    """Write columns of equal length, to a stream as CSV; to ``.npy`` the predictions only."""
     if not isinstance(target, Path):
         _write_csv(target, columns)
         return
@@ -45,7 +49,7 @@ def write_columns(target: Path | TextIO, columns: Mapping[str, Any]) -> None:
 
 
 def write_codes(path: Path | TextIO, codes: Any) -> None:
-    """Write codes, to a stream as CSV; see ``kernelatoms encode --help`` for the forms."""
+    """Write codes as an array or as a table of (row, atom, coefficient); to a stream as CSV."""
     suffix = path.suffix.lower() if isinstance(path, Path) else ".csv"
     sparse = scipy.sparse.issparse(codes)
     if suffix == ".npy":
@@ -68,18 +72,9 @@ def write_codes(path: Path | TextIO, codes: Any) -> None:
 def write_rows(
     target: Path | TextIO, rows: Any, names: Sequence[str], beside: Mapping[str, Any]
 ) -> None:
-    """Write rows of numbers, to a stream as CSV; columns beside them to tables only.
+    """Write rows of numbers and, to tables, the columns ``beside`` them; to a stream as CSV.
 
-    Parameters
-    ----------
-    target : Path or text stream
-        ``.csv``, ``.parquet``, ``.npy`` or ``.npz`` (key X).
-    rows : array of shape (n_rows, n_columns)
-        The numbers.
-    names : sequence of str
-        Their columns' names.
-    beside : dict of str to array of shape (n_rows,)
-        What names the rows.
+    The target is ``.csv``, ``.parquet``, ``.npy`` or ``.npz`` (key X).
     """
     suffix = target.suffix.lower() if isinstance(target, Path) else ".csv"
     if isinstance(target, Path) and suffix in (".npy", ".npz"):
@@ -96,7 +91,7 @@ def _write_csv(stream: TextIO, columns: Mapping[str, Any]) -> None:
 
 
 def _tidy(values: Any) -> list[Any]:
-    """Return values as they are best read: 7 for an identifier 7.0, nothing for a missing one."""
+    """Return values for reading: 7 for 7.0 in columns of integers, nothing for missing ones."""
     if values.dtype.kind == "f" and values.dtype.itemsize == 4:
         # The shortest text that gives the same float32 back.
         return ["" if np.isnan(v) else str(v) for v in values]
@@ -104,7 +99,7 @@ def _tidy(values: Any) -> list[Any]:
 
 
 def _whole(values: Any) -> list[Any]:
-    """Return values as Python's own: 7 for 7.0 where all are whole, None where missing."""
+    """Return Python values: integers for floats if all are integers, None where missing."""
     if values.dtype.kind != "f":
         return list(values.tolist())
     missing = np.isnan(values)
@@ -127,7 +122,7 @@ def _parquet(columns: Mapping[str, Any]) -> bytes:
 
 
 def _arrow(values: Any) -> Any:
-    """Return a column as Arrow's; as texts, where its values are of no one type of Arrow's."""
+    """Return a column of Arrow's; of texts, if its values have no common type."""
     import pyarrow
 
     if values.dtype.kind == "f" and values.dtype.itemsize == 4:
@@ -140,7 +135,7 @@ def _arrow(values: Any) -> Any:
 
 
 def _without_objects(values: Any) -> Any:
-    """Return text instead of objects, which a NumPy file could hold as pickles only."""
+    """Return texts instead of objects, which NumPy files hold as pickles only."""
     if values.dtype.kind != "O":
         return values
     return np.array(["" if value is None else str(value) for value in values])
@@ -153,3 +148,79 @@ def _numpy_bytes(content: Any) -> bytes:
     else:
         np.save(data, content, allow_pickle=False)
     return data.getvalue()
+
+
+Array = NDArray[Any]
+
+_TRIPLES = ["row", "atom", "coefficient"]
+_CSR = {"data", "indices", "indptr", "shape", "format"}
+
+
+def read_codes(path: Path, n_atoms: int, *, max_size: int | None = None) -> Any:
+    """Read codes over ``n_atoms`` atoms, in any form that ``write_codes`` writes.
+
+    ``.npz``: a CSR matrix of scipy's, or a dense array "X"; ``.npy``: a dense array; ``.csv`` and
+    ``.parquet``: columns row, atom and coefficient (without trailing rows that use no atom), or a
+    column per component. Raises ``TableError`` if the file holds no such codes.
+    """
+    suffix = path.suffix.lower()
+    if suffix not in CODE_SUFFIXES:
+        raise TableError(f"{path}: codes are in {', '.join(CODE_SUFFIXES)} files.")
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no file {path}.")
+    try:
+        if suffix == ".npz":
+            codes = _from_archive(read_npz(path, max_size))
+        elif suffix == ".npy":
+            codes = read_npy(path)
+        else:
+            codes = _from_table(path, n_atoms, max_size)
+    except TableError:
+        raise
+    except TooLargeError as error:
+        raise TableError(f"{path} was not read: {error}.") from error
+    except (ValueError, TypeError, OverflowError, IndexError) as error:
+        raise TableError(f"{path} does not hold codes: {error}") from error
+    if codes.ndim != 2 or codes.dtype.kind not in "fiu" or codes.shape[1] != n_atoms:
+        raise TableError(
+            f"{path} holds {'x'.join(map(str, codes.shape))} {codes.dtype} numbers, and codes of "
+            f"this model have {n_atoms:,} columns, one an atom; were they made with another model?"
+        )
+    return codes
+
+
+def _from_archive(arrays: dict[str, Array]) -> Any:
+    if not set(arrays) >= _CSR:
+        if set(arrays) == {"X"}:
+            return arrays["X"]
+        raise ValueError("it has no sparse matrix, nor an array X.")
+    kind = arrays["format"].item()
+    if (kind.decode() if isinstance(kind, bytes) else str(kind)) != "csr":
+        raise ValueError("its sparse matrix is not in CSR form.")
+    shape = tuple(int(side) for side in arrays["shape"].ravel())
+    parts = (arrays["data"], arrays["indices"], arrays["indptr"])
+    codes = scipy.sparse.csr_array(parts, shape=shape)
+    codes.check_format(full_check=True)
+    return codes
+
+
+def _from_table(path: Path, n_atoms: int, max_size: int | None) -> Any:
+    table = read_table(path, max_size=max_size)
+    if table.columns != _TRIPLES:
+        if table.words:
+            raise ValueError("it has columns of words.")
+        return table.numbers
+    rows, atoms, values = table.numbers.T
+    if not (np.isfinite(table.numbers).all() and np.all(rows == np.rint(rows))
+            and np.all(atoms == np.rint(atoms)) and rows.min() >= 0):  # fmt: skip
+        raise ValueError("rows and atoms must be whole numbers from 0 on, coefficients finite.")
+    if atoms.min() < 0 or atoms.max() >= n_atoms:
+        raise ValueError(
+            f"it names atom {int(atoms.max() if atoms.max() >= n_atoms else atoms.min())}, and the "
+            f"model has {n_atoms:,}, counted from 0."
+        )
+    if rows.max() >= 2**31:
+        raise ValueError(f"row {rows.max():.0f} is beyond what can be held.")
+    shape = (int(rows.max()) + 1, n_atoms)
+    places = (rows.astype(np.intp), atoms.astype(np.intp))
+    return scipy.sparse.coo_array((values, places), shape=shape).tocsr()

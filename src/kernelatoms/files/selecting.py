@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from kernelatoms.files.tables import shortened
+from kernelatoms.files.tables.table import shortened
 
 
 def choose_columns(

@@ -1,6 +1,9 @@
-"""Write a file whole or not at all: the one that was there before stays until the new one is.
+"""Write a file whole or not at all, and check first what would be replaced.
 
-What takes its place has its permissions. Devices, pipes and folders are never replaced.
+A file is written beside its target and renamed, so the old file stays until the new one is
+complete. The new file has the permissions of the old one. Devices, pipes and folders are never
+replaced. ``check_result_target`` compares the ending of a target, which says what will be written,
+with the first bytes of the file that is there, which say what would be lost.
 """
 
 import os
@@ -8,7 +11,8 @@ import re
 import secrets
 import stat
 import time
-from collections.abc import Iterator
+import zipfile
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from glob import escape
 from pathlib import Path
@@ -21,18 +25,12 @@ _ABANDONED = 3600
 
 
 def is_standard_stream(path: Any) -> bool:
-    """Tell whether a path is "-": standard input where one reads, standard output where writes."""
+    """Return whether a path is "-", standard input or output."""
     return str(path) == "-"
 
 
 def check_target(path: Any) -> Path:
-    """Return the path if a file can be written there; to be asked before long work starts.
-
-    Raises
-    ------
-    OSError
-        With one sentence that says what is wrong and what would be right.
-    """
+    """Return the path if a file can be written there, else raise OSError."""
     path = Path(path)
     folder = Path(os.path.realpath(path)).parent
     if path.is_dir():
@@ -65,26 +63,13 @@ def _refuse_devices(path: Path) -> None:
         )
 
 
-def refuse_to_overwrite(target: Any, *sources: Any) -> None:
-    """Refuse to write to a file that is also read, under whatever name or link.
-
-    Parameters
-    ----------
-    target : str or path
-        The file to be written; it need not exist.
-    sources : str, path or None
-        The files that are read.
-
-    Raises
-    ------
-    ValueError
-        If one of them is the target.
-    """
+def refuse_to_overwrite(path: Any, *sources: Any) -> None:
+    """Refuse to write to a file that is read; it need not exist, sources may be None."""
     for source in sources:
         with suppress(OSError):  # a file that is not there is no other file
-            if source is not None and os.path.samefile(target, source):
+            if source is not None and os.path.samefile(path, source):
                 raise ValueError(
-                    f"--output: {target} is the file {source} itself, which would be lost; choose "
+                    f"path: {path} is the file {source} itself, which would be lost; choose "
                     "another name."
                 )
 
@@ -98,13 +83,9 @@ def write_whole(path: Any, data: bytes) -> Path:
 
 @contextmanager
 def replacing(path: Any) -> Iterator[IO[bytes]]:
-    """Give a file to write (and read again) piece by piece; it takes its place at the end.
+    """Give a file to write and read in pieces; at the end it replaces the file of that name.
 
-    Parameters
-    ----------
-    path : str or path
-        The file that shall be; until everything is written, the one that was there stays. An
-        exception leaves it as it was.
+    After an exception the old file stays.
     """
     path = check_target(path)
     # A link is followed, so that the file behind it is replaced and not the link.
@@ -124,7 +105,7 @@ def replacing(path: Any) -> Iterator[IO[bytes]]:
 
 
 def _keep_mode(target: Path, handle: int) -> None:
-    """Give a file the permissions, and if we may the owner, of the one that it replaces."""
+    """Give a file the permissions, and if possible the owner, of the one it replaces."""
     if not hasattr(os, "fchmod") or not target.exists():
         return
     was = target.stat()
@@ -135,25 +116,25 @@ def _keep_mode(target: Path, handle: int) -> None:
 
 
 def unfinished(file: Path) -> None:
-    """Write down a file that must not be left behind, even if the process ends at once."""
+    """Note a file to be removed even if the process ends at once."""
     _unfinished.add(file)
 
 
 def finished(file: Path) -> None:
-    """Remove such a file, if it is there."""
+    """Remove an unfinished file, if it exists."""
     with suppress(OSError):
         file.unlink()
     _unfinished.discard(file)
 
 
 def remove_unfinished() -> None:
-    """Remove all such files: the process is about to end."""
+    """Remove all unfinished files: the process is about to end."""
     for file in tuple(_unfinished):
         finished(file)
 
 
 def _remove_abandoned(target: Path) -> None:
-    """Remove what killed processes left of earlier attempts to write this file."""
+    """Remove files that killed processes left of earlier attempts."""
     for file in target.parent.glob(f".{escape(target.name)}.????????.tmp"):
         with suppress(OSError):
             if time.time() - file.stat().st_mtime > _ABANDONED:
@@ -161,5 +142,97 @@ def _remove_abandoned(target: Path) -> None:
 
 
 def _neighbour(path: Path) -> Path:
-    """Return a name beside a file that nobody else uses: renaming within a folder is atomic."""
+    """Return an unused name in the same folder, where renaming is atomic."""
     return path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+
+
+_TEXT, _PAGE, _ARCHIVE = "text", "an HTML page", "an archive"
+_MODEL, _ARRAYS = "a model", "NumPy arrays"
+
+# How files begin, and what they are then.
+_BEGINNINGS = (
+    (b"\x93NUMPY", "a NumPy array"),
+    (b"PAR1", "a Parquet file"),
+    (b"ARROW1", "an Arrow file"),
+    (b"FEA1", "an Arrow file"),
+    (b"\x89PNG", "a PNG image"),
+    (b"%PDF", "a PDF file"),
+    (b"\x1f\x8b", "a gzip file"),
+    (b"PK\x03\x04", _ARCHIVE),
+    (b"PK\x05\x06", _ARCHIVE),
+)
+
+# What files are that end so; anything may be written over by itself.
+_KINDS = {
+    ".csv": {_TEXT}, ".tsv": {_TEXT}, ".txt": {_TEXT}, ".svg": {_TEXT},
+    ".html": {_PAGE}, ".htm": {_PAGE}, ".png": {"a PNG image"}, ".pdf": {"a PDF file"},
+    ".parquet": {"a Parquet file"}, ".feather": {"an Arrow file"}, ".npy": {"a NumPy array"},
+    # An archive that is cut short does not say what it was.
+    ".npz": {_ARRAYS, _ARCHIVE}, ".skops": {_MODEL, _ARCHIVE},
+}  # fmt: skip
+
+
+def check_result_target(path: Path, suffixes: Sequence[str], *, force: bool = False) -> None:
+    """Refuse a file that cannot or should not be written, before work starts.
+
+    ``path`` must end with one of ``suffixes``; "-", standard output, is for tables only. ``force``
+    allows to replace a file of another kind, or a read-only one. Raises ValueError or OSError.
+    """
+    endings = suffixes[0] if len(suffixes) == 1 else f"one of {', '.join(suffixes)}"
+    if is_standard_stream(path):
+        if ".csv" not in suffixes:
+            raise ValueError(
+                "path: standard output (-) takes tables only; name a file that ends with "
+                f"{endings}."
+            )
+        return
+    check_target(path)
+    suffix = path.suffix.lower()
+    if suffix not in suffixes:
+        raise ValueError(f"path: {path} must end with {endings}.")
+    if force or not path.is_file():
+        return
+    if not path.stat().st_mode & (stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH):
+        raise PermissionError(
+            f"path: {path} is read-only; force=True replaces it, another name keeps it."
+        )
+    there = kind_of(path)
+    if there and suffix in _KINDS and there not in _KINDS[suffix]:
+        raise ValueError(
+            f"path: {path} exists and holds {there}, not what {suffix} files hold; force=True "
+            "replaces it, another name keeps it."
+        )
+
+
+def kind_of(path: Path) -> str:
+    """Return in words what a file is, by its first bytes; "" if empty or unreadable."""
+    try:
+        with path.open("rb") as file:
+            start = file.read(4096)
+    except OSError:
+        return ""
+    if not start:
+        return ""
+    for beginning, kind in _BEGINNINGS:
+        if start.startswith(beginning):
+            return _archive_kind(path) if kind == _ARCHIVE else kind
+    if start.lstrip(b"\xef\xbb\xbf \r\n\t")[:14].lower().startswith((b"<!doctype html", b"<html")):
+        return _PAGE
+    if start.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return _TEXT
+    # Text has no control characters but ends of lines, tabs, form feeds and escapes.
+    strange = bytes(set(range(32)) - {9, 10, 12, 13, 27})
+    return "binary data" if start.translate(None, strange) != start else _TEXT
+
+
+def _archive_kind(path: Path) -> str:
+    """Distinguish model files and arrays from other archives, such as spreadsheets."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            names = archive.namelist()
+    except Exception:
+        # Broken archives make zipfile raise exceptions of all kinds.
+        return _ARCHIVE
+    if "schema.json" in names:
+        return _MODEL
+    return _ARRAYS if all(name.endswith(".npy") for name in names) else "another archive"

@@ -1,4 +1,4 @@
-"""Fisher discriminative dictionary learning: codes that are alike within a class only.
+"""Fisher discriminative dictionary learning: codes that are similar within classes only.
 
 With signals as columns, X_i those of class i, G_i their codes over all atoms and G_i^j their parts
 over the atoms D_j of class j, FDDL (M. Yang, L. Zhang, X. Feng and D. Zhang, 2014) minimises
@@ -7,10 +7,10 @@ over the atoms D_j of class j, FDDL (M. Yang, L. Zhang, X. Feng and D. Zhang, 20
     r = |X_i - D G_i|^2 + |X_i - D_i G_i^i|^2 + sum_{j != i} |D_j G_i^j|^2               (eq. (5))
 
 over codes and atoms of at most unit norm, S_W and S_B the scatter of codes within and between
-classes (eq. (6); equations of the LKDL paper). Two facts make it small.
+classes (eq. (6); equations of the LKDL paper). Two facts simplify it.
 
-**Both steps are plain ones with other inner products.** Let [..] keep what two atoms of one class
-have in common and drop the rest. Then
+**Both steps are standard ones with other inner products.** Let [..] keep the entries of two atoms
+of one class and set all others to 0. Then
 
     sum_i r = <G, (D'D + [D'D]) G> - 2 <G, C> + 2 |X|^2,    C = D'X + (D_i'X_i in its own block)
 
@@ -21,10 +21,10 @@ those of block coordinate descent with the moments G G' + [G G'] and X G' + (X_i
 
     (1 + convexity) |G|^2 - 2 sum_i n_i |mu_i|^2 + N |mu|^2
 
-With the means of the codes g0 at hand, -|mu_i|^2 lies below its tangent and N |mu|^2 below its
-tangent plus |G - G0|^2. The bound splits into one l1 problem a signal, is exact at g0, and is
-solved exactly: J falls with every round, and since l1 problems share the Gram matrix and start
-from g0, a round is cheap. Here signals are rows.
+At given codes G0, -|mu_i|^2 lies below its tangent and N |mu|^2 below its tangent plus |G - G0|^2.
+The bound splits into one l1 problem per signal, is exact at G0, and is solved exactly: J falls with
+every round, and since the l1 problems share the Gram matrix and start from G0, a round is cheap.
+Here signals are rows.
 
 See docs/decisions/038-fddl-l1.md.
 """
@@ -40,25 +40,24 @@ from kernelatoms.coding.lasso import lasso
 from kernelatoms.coding.problem import GivenProblem, LinearProblem
 from kernelatoms.coding.pursuits import Lasso
 from kernelatoms.engine import machine
-from kernelatoms.learning.dead_atoms import unit_rows
 from kernelatoms.learning.loop import PassObserver, has_converged, learn, worst_of_groups
 from kernelatoms.learning.mod import BlockDescent
-from kernelatoms.learning.state import LearnerState
+from kernelatoms.learning.state import LearnerState, unit_rows
 
 Array = NDArray[Any]
 CSR: TypeAlias = scipy.sparse.csr_array
 
 # A coding step ends with the round that lowers the objective by no more than this share of it.
-_SETTLED_CODES = 1e-4
+_CODES_TOL = 1e-4
 _MOST_ROUNDS = 20
-# Inner products of signals and atoms that are in memory at once: 32 MiB.
+# Inner products of signals and atoms held at once: 32 MiB.
 _VALUES_AT_ONCE = 1 << 22
-# Sweeps over all atoms a pass; moments are cheap beside codes.
+# Sweeps over all atoms per pass; they are cheap beside coding.
 _SWEEPS = 20
 
 
 class Weights(NamedTuple):
-    """What the terms of the objective count: lambda_1, lambda_2 and eta of eq. (7)."""
+    """Weights of the terms of the objective: lambda_1, lambda_2 and eta of eq. (7)."""
 
     l1: float
     fisher: float
@@ -74,21 +73,21 @@ class Labelled(NamedTuple):
 
     @property
     def n_classes(self) -> int:
-        """How many classes there are: every one owns atoms."""
+        """The number of classes, each of which has atoms."""
         return int(self.owners[-1]) + 1
 
     def members(self, c: int) -> slice:
-        """Return which rows are of a class."""
+        """Return the rows of a class."""
         return slice(*np.searchsorted(self.labels, [c, c + 1]).tolist())
 
     def own(self, c: int) -> slice:
-        """Return which atoms are of a class."""
+        """Return the atoms of a class."""
         return slice(*np.searchsorted(self.owners, [c, c + 1]).tolist())
 
 
 @dataclass
 class FisherState:
-    """Where learning stands: atoms, codes over them, and what every pass reached."""
+    """Atoms, codes over them, and what every pass reached."""
 
     dictionary: Array
     codes: CSR
@@ -106,23 +105,14 @@ def learn_fisher(
 ) -> FisherState:
     """Learn atoms and codes; J of every pass is that of both, and never rises.
 
-    Parameters
-    ----------
-    data : Labelled
-        Signals and classes.
-    atoms : array of shape (n_atoms, n_features)
-        Where to start, of at most unit norm, float64.
-    weights : Weights
-        What the terms count.
-    max_iter : int
-        The most passes: an update of all atoms, then of all codes.
-    tol : float
-        Stop when three passes together lower the objective by no more than this share of it.
-    observer : PassObserver, optional
-        Told of every pass, and may stop after it.
+    - ``data``: signals and classes.
+    - ``atoms`` (n_atoms, n_features): where to start, of at most unit norm, float64.
+    - ``max_iter``: the most passes: an update of all atoms, then of all codes.
+    - ``tol``: stop when three passes together lower the objective by no more than this share of it.
+    - ``observer``: called before and after every pass; may stop learning.
     """
     engine = machine(atoms)
-    # Sums then do not depend on the number of threads, and no helpers of BLAS spin beside coding.
+    # Sums then do not depend on the number of threads, and no BLAS threads spin beside coding.
     with engine.one_blas_thread():
         codes, _ = code_all(data, atoms, CSR((len(data.rows), len(atoms))), weights)
     state = FisherState(atoms, codes)
@@ -142,10 +132,10 @@ def learn_fisher(
 
 
 def class_atoms(data: Labelled, atoms: Array, l1: float, *, max_iter: int, tol: float) -> Array:
-    """Return atoms that every class has improved for its own rows, as if there were no others.
+    """Return atoms learned for the rows of each class separately.
 
-    Over its own atoms alone, and without scatter, r of a class is twice |X_i - D_i G|^2: l1
-    dictionary learning, a small problem for every class.
+    Over its own atoms only, and without scatter, r of a class is twice |X_i - D_i G|^2: l1
+    dictionary learning, a small problem per class.
     """
 
     def learn_class(c: int) -> Array:
@@ -190,7 +180,7 @@ def code_means(codes: CSR, data: Labelled) -> tuple[Array, Array]:
 
 
 def code_all(data: Labelled, atoms: Array, codes: CSR, weights: Weights) -> tuple[CSR, float]:
-    """Return better codes over these atoms, round after round until that brings nothing, and J."""
+    """Return better codes over these atoms, by rounds until these bring nothing more, and J."""
     gram = machine(atoms).gram_matrix(atoms)
     for c in range(data.n_classes):
         gram[data.own(c), data.own(c)] *= 2
@@ -199,10 +189,10 @@ def code_all(data: Labelled, atoms: Array, codes: CSR, weights: Weights) -> tupl
     for _ in range(_MOST_ROUNDS):
         found = _one_round(data, atoms, gram, codes, weights)
         reached = objective(data, atoms, found, weights)
-        if not reached < now:  # codes are exact up to a duality gap: what is left is less
+        if not reached < now:  # codes are exact up to a duality gap
             break
         gained, codes, now = now - reached, found, reached
-        if gained <= _SETTLED_CODES * now or weights.fisher == 0:
+        if gained <= _CODES_TOL * now or weights.fisher == 0:
             break
     return codes, now
 
@@ -221,7 +211,7 @@ def _one_round(data: Labelled, atoms: Array, gram: Array, codes: CSR, weights: W
             before = codes[block].toarray()
             towards = pull + weights.fisher * before
             energy = 2 * np.vecdot(data.rows[block], data.rows[block])
-            if ridge > 0:  # whose target is its own: nothing explains more than there is
+            if ridge > 0:  # which has a target with an energy of its own
                 energy += np.vecdot(towards, towards) / ridge
             problem = DrawnProblem(gram, data.rows[block], atoms, towards, energy, own)
             parts.append(lasso(problem, weights.l1 / 2, start=before).to_csr())
@@ -229,20 +219,13 @@ def _one_round(data: Labelled, atoms: Array, gram: Array, codes: CSR, weights: W
 
 
 class DrawnProblem(GivenProblem):
-    """Signals over atoms, drawn towards codes; inner products when they are asked for.
+    """Signals over atoms, with codes pulled towards given ones; inner products on demand.
 
-    Parameters
-    ----------
-    gram : array of shape (n_atoms, n_atoms)
-        Inner products of the atoms, ridge and all.
-    rows, atoms : arrays of shape (n, n_features) and (n_atoms, n_features)
-        Signals and atoms.
-    towards : array of shape (n, n_atoms)
-        What is added to their inner products.
-    energy : array of shape (n,)
-        Squared norms of all that is to be explained.
-    own : slice, optional
-        Atoms whose inner products count twice.
+    - ``gram`` (n_atoms, n_atoms): inner products of the atoms, ridge and all.
+    - ``rows``, ``atoms`` (n, n_features) and (n_atoms, n_features): signals and atoms.
+    - ``towards`` (n, n_atoms): what is added to their inner products.
+    - ``energy`` (n,): squared norms of all that is to be explained.
+    - ``own``: atoms whose inner products count twice.
     """
 
     def __init__(
@@ -276,7 +259,7 @@ def improved_atoms(data: Labelled, atoms: Array, codes: CSR) -> Array:
 
 
 def with_replaced(data: Labelled, atoms: Array, codes: CSR) -> Array:
-    """Return atoms, those that nobody uses being the worst represented signals of their class."""
+    """Return atoms, with unused ones replaced by the worst represented signals of their class."""
     unused = np.flatnonzero(np.bincount(codes.indices, minlength=len(atoms)) == 0)
     if not len(unused):
         return atoms

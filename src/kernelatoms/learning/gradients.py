@@ -1,4 +1,4 @@
-"""Explicit atoms, moved downhill in input space: the dictionary step of KSCDL.
+"""Gradient steps of explicit atoms in input space: the dictionary step of KSCDL.
 
 For signals X coded as W over phi(D) (eqs. (3), (5) and (10) of the FKSC paper), with B = W'W,
 
@@ -14,7 +14,7 @@ All but B's terms are sums over rows: ``GradientSums`` of blocks, files or batch
 The step goes towards H^-1 Q'X, where (11) vanishes if a and b stay as they are: MOD under the
 linear kernel, the joint mean shift of all atoms under RBF. Where codes are optimal, stay_j is
 2 g alpha sum_i |W_ij| (RBF) or 0 (inner products), so that H is positive definite and this is
-downhill. It needs no step size, and one such step a pass is as good as several.
+downhill. It needs no step size, and one such step per pass is as good as several.
 
 See docs/decisions/036-kscdl-steps.md.
 """
@@ -33,15 +33,15 @@ from kernelatoms.similarity.gradients import weighted_values
 
 Array = NDArray[Any]
 
-# A step must bring this share of what the slope promises (Armijo).
+# A step must achieve this share of the decrease that the slope predicts (Armijo).
 _ENOUGH = 1e-4
-# How often a step is halved before the direction is given up.
+# How often a step is halved before its direction is given up.
 _HALVINGS_JOINT, _HALVINGS_SAFE = 8, 30
 # Sweeps over the atoms towards the best ones of bounded norm.
 _SWEEPS = 3
 # Kernel values computed at once, and the fewest rows of them.
 _BLOCK_NUMBERS, _FEWEST_ROWS = 1 << 19, 128
-# Of its own diagonal, added to H: atoms that share all their signals stay apart.
+# A share of the diagonal, added to H: atoms with the same signals keep separate steps.
 _RIDGE = 1e-9
 
 
@@ -76,7 +76,6 @@ class GradientSums:
         )
 
     def __add__(self, other: "GradientSums") -> "GradientSums":
-        """Return the sums over both sets of rows."""
         return GradientSums(
             self.constant + other.constant, self.inner + other.inner, self.gram + other.gram,
             self.pull + other.pull, self.stay + other.stay,
@@ -107,7 +106,7 @@ class Gradient:
 
 @dataclass(frozen=True)
 class Step:
-    """Where a step led: the atoms, L there, and the H it was made with."""
+    """The result of a step: atoms, their L, and the H of the step."""
 
     atoms: Array
     objective: float
@@ -160,28 +159,16 @@ def move_atoms(
 ) -> Step:
     """Take one step downhill on L for given codes.
 
-    Parameters
-    ----------
-    kernel : Kernel
-        One with a gradient.
-    X : array of shape (n, n_features)
-        Signals, in float64.
-    codes : CSR array of shape (n, n_atoms)
-        Their codes.
-    atoms : array of shape (n_atoms, n_features)
-        Where to start.
-    alpha : float
-        The weight of |W|_1.
-    max_norm : float, optional
-        No atom becomes longer than this (those that are given must not be).
-    past : array of shape (n_atoms, n_atoms), optional
-        The sum of H over earlier batches: the more an atom was used before, the less it moves.
-
-    Returns
-    -------
-    Step
-        L is never higher than before: where no step lowers it, atoms stay. ``curvature``
-        includes ``past``.
+    - ``kernel``: one with a gradient.
+    - ``X`` (n, n_features): signals, in float64.
+    - ``codes`` (n, n_atoms): their codes.
+    - ``atoms`` (n_atoms, n_features): where to start.
+    - ``alpha``: the weight of |W|_1.
+    - ``max_norm``: no atom becomes longer than this; given atoms must not be.
+    - ``past`` (n_atoms, n_atoms): the sum of H over earlier batches: the more an atom was used
+      before, the less it moves.
+    - result: L is never higher than before: where no step lowers it, atoms stay. ``curvature``
+      includes ``past``.
     """
     sums = sum_gradients(kernel, X, codes, atoms, alpha)
     here = sums.finish(kernel, atoms)
@@ -215,22 +202,13 @@ def step_plainly(
     step: float,
     max_norm: float | None = None,
 ) -> Step:
-    """Take the step (11) as printed, D - mu dL/dD with mu = step / L, and look at nothing.
+    """Take the step (11) as printed, D - mu dL/dD with mu = step / L, without any check.
 
     The paper leaves mu open but for 0 <= mu <= 2 / L, where L is a Lipschitz constant of the
     gradient. Here L is the spectral norm of H, the Hessian with a and b held.
 
-    Parameters
-    ----------
-    kernel, X, codes, atoms, alpha, max_norm
-        As in ``move_atoms``.
-    step : float
-        The size of the step in units of 1 / L.
-
-    Returns
-    -------
-    Step
-        L may be higher than before.
+    - ``step``: the size of the step in units of 1 / L.
+    - result: L may be higher than before.
     """
     sums = sum_gradients(kernel, X, codes, atoms, alpha)
     here = sums.finish(kernel, atoms)
@@ -243,11 +221,11 @@ def step_plainly(
 
 
 def _ways(kernel: Kernel, atoms: Array, gradient: Array) -> list[tuple[Any, int, Array]]:
-    """Return how to look for a step, how often to halve it, and the gradient it comes from.
+    """Return directions to try, how often to halve the step, and the gradients behind them.
 
-    H has one curvature for all columns. Where the kernel says that some are steeper, gradients are
-    over that, so that H is right for each; bounds on norms may turn such a way uphill, and then
-    the plain one is left.
+    H has one curvature for all columns. If the kernel has columns of different steepness
+    (``column_sizes``), gradients are divided by it, so that H is right for each; bounds on norms
+    may turn such a direction uphill, and then the plain gradient is used.
     """
     sizes = kernel.column_sizes(atoms)
     scaled = gradient if sizes is None else gradient / sizes
@@ -296,16 +274,16 @@ def _joint_step(H: Array, gradient: Array, atoms: Array, max_norm: float | None)
 
 
 def _safe_step(H: Array, gradient: Array, atoms: Array, max_norm: float | None) -> Array | None:
-    """Return a way that leads down whatever H is: every atom by itself along the gradient."""
+    """Return a descent direction for any H: every atom by itself along the gradient."""
     scale = np.abs(H).sum(axis=1, keepdims=True)
     scale[scale == 0] = 1
     return project_to_ball(atoms - gradient / scale, max_norm) - atoms
 
 
 def _shares(X: Array) -> list[range]:
-    """Return the rows in ranges, few because each has sums of its own to be added up.
+    """Return the rows in few ranges, since each has sums of its own.
 
-    In the same ranges and order every time, whatever the number of threads.
+    The ranges and their order do not depend on the number of threads.
     """
     n_rows = len(X)
     size = machine(X).fair_share(n_rows)

@@ -1,7 +1,7 @@
 """K-SAD: an orthonormal dictionary whose codes also tell classes apart.
 
 With signals x_i as rows of X, codes Q and atoms Z as rows, Z Z' = I, K-SAD (Chhabra, Wallace and
-Hopgood; eq. (5), with the signs that its words ask for: discrimination is to be maximised) lowers
+Hopgood; eq. (5), with the signs that its text describes: discrimination is maximised) minimises
 
     J = |X - Q Z|^2 + l1 |Q|_1 - fisher t(Q),   t = tr(S_W^-1 S_B)
 
@@ -11,7 +11,7 @@ codes of a class are equal (there are more atoms than rows less classes): J has 
 and then only if, the ridge is at least the weight ``fisher``; at twice the weight codes are at most
 twice as far apart as without the term.
 
-**Codes** take one proximal step a pass (eq. (11)). With h = |X - Q Z|^2 - fisher t(Q),
+**Codes** take one proximal step per pass (eq. (11)). With h = |X - Q Z|^2 - fisher t(Q),
 
     Q+ = soft(Q - grad h / 2a, l1 / 2a),   grad h = 2 (Q - X Z') - fisher grad t
 
@@ -40,12 +40,12 @@ from kernelatoms.learning.procrustes import rotate_to
 
 Array = NDArray[Any]
 
-# From here on a step changes nothing but rounding: codes stay as they are.
+# From this curvature on, steps change nothing but rounding.
 _SHORTEST_STEP = 2.0**40
 
 
 class Weights(NamedTuple):
-    """What the terms of the objective count, and the ridge of S_W."""
+    """Weights of the terms of the objective, and the ridge of S_W."""
 
     l1: float
     fisher: float
@@ -54,7 +54,7 @@ class Weights(NamedTuple):
 
 @dataclass
 class KSADState:
-    """Where learning stands: atoms, codes over them, and what every pass reached."""
+    """Atoms, codes over them, and what every pass reached."""
 
     dictionary: Array
     codes: Array
@@ -74,24 +74,16 @@ def learn_ksad(
 ) -> KSADState:
     """Learn atoms and codes; J of every pass is that of both, and never rises.
 
-    Parameters
-    ----------
-    rows : array of shape (n_samples, n_features)
-        Signals, those of a class one after another.
-    labels : array of shape (n_samples,)
-        The class of every signal, ascending from 0, each number up to the last at least once.
-    atoms : array of shape (n_atoms, n_features)
-        Where to start, orthonormal.
-    weights : Weights
-        What the terms count; the ridge (``ridge_of``) is above 0, unused without the term.
-    max_iter : int
-        The most passes: the best atoms for the codes, then a step of all codes.
-    tol : float
-        Stop when three passes together lower the objective by no more than this share of it.
-    scatter : {"full", "scalar"}
-        What the discriminative term is made of (``ksad_scatter``).
-    observer : PassObserver, optional
-        Told of every pass, and may stop after it.
+    - ``rows`` (n_samples, n_features): signals, those of a class one after another.
+    - ``labels`` (n_samples,): the class of every signal, ascending from 0, each number up to the
+      last at least once.
+    - ``atoms`` (n_atoms, n_features): where to start, orthonormal.
+    - ``weights``: what the terms count; the ridge (``ridge_of``) is above 0, unused without the
+      term.
+    - ``max_iter``: the most passes: the best atoms for the codes, then a step of all codes.
+    - ``tol``: stop when three passes together lower the objective by no more than this share of it.
+    - ``scatter``, {"full", "scalar"}: what the discriminative term is made of (``ksad_scatter``).
+    - ``observer``: called before and after every pass; may stop learning.
     """
     energy = float(machine(rows).squared_norms(rows).sum())
     state = KSADState(atoms, soft_threshold(machine(rows).times(rows, atoms.T), weights.l1 / 2))
@@ -132,20 +124,10 @@ def step(
 ) -> tuple[Array, Scatter, float]:
     """Return better codes, their scatter, and the curvature a at which they were found.
 
-    Parameters
-    ----------
-    codes : array of shape (n_samples, n_atoms)
-        Q.
-    products : array of shape (n_samples, n_atoms)
-        Inner products X Z' of signals and atoms.
-    labels : array of shape (n_samples,)
-        As in ``learn_ksad``.
-    scatter : Scatter
-        That of the codes.
-    weights : Weights
-        What the terms count.
-    a : float
-        The curvature of the step before: the search begins at half of it.
+    - ``codes`` (n_samples, n_atoms): Q.
+    - ``products`` (n_samples, n_atoms): inner products X Z' of signals and atoms.
+    - ``scatter``: that of the codes.
+    - ``a``: the curvature of the step before: the search begins at half of it.
     """
     uphill = scatter.gradient(codes, labels)
     downhill = np.empty_like(codes)
@@ -161,7 +143,7 @@ def step(
         new, moved2, promised = _go(codes, downhill, uphill, weights.l1, a)
         try:
             reached = type(scatter).of(new, labels, weights.ridge)
-        except scipy.linalg.LinAlgError:  # so far away that the ridge is lost in rounding
+        except scipy.linalg.LinAlgError:  # codes so large that the ridge is lost in rounding
             a *= 2
             continue
         fallen_short = weights.fisher * (scatter.value + promised - reached.value)
@@ -191,7 +173,7 @@ def _go(
 
 
 def atom_owners(codes: Array, labels: NDArray[np.intp]) -> NDArray[np.intp]:
-    """Return the class whose codes have most energy in every atom, on average over its rows."""
+    """Return for every atom the class whose codes have most energy in it, per row."""
     return class_means(np.square(codes, dtype=np.float64), np.bincount(labels)).argmax(axis=0)
 
 

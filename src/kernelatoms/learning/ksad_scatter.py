@@ -140,35 +140,25 @@ def scalar_within(codes: Array, means: Array, labels: NDArray[np.intp]) -> float
 def within_class_metric(
     rows: Array, labels: NDArray[np.intp], shrinkage: float
 ) -> tuple[Array, Array] | None:
-    """Return the metric in which classes are round, (S + e I)^(-1/2), and its inverse.
+    """Return the whitening of scatter within classes, (S + e I)^(-1/2), and its inverse.
 
-    An addition of ours to K-SAD: tr(S_W^-1 S_B) asks for this metric, and soft-threshold codes of
-    an orthonormal dictionary cannot provide it.
+    Our addition to K-SAD: tr(S_W^-1 S_B) is in this metric, which soft-threshold codes over an
+    orthonormal dictionary cannot represent.
 
-    Parameters
-    ----------
-    rows : array of shape (n_samples, n_features)
-        Signals, those of a class one after another.
-    labels : array of shape (n_samples,)
-        As in ``learn_ksad``.
-    shrinkage : float
-        e as a share of the mean eigenvalue of S, the mean scatter within classes.
-
-    Returns
-    -------
-    pair of symmetric arrays (n_features, n_features), or None
-        None where no class has two different rows: S is 0.
+    - ``rows`` (n_samples, n_features): signals, those of a class one after another.
+    - ``shrinkage``: e as a share of the mean eigenvalue of S, the mean scatter within classes.
+    - result: none where no class has two different rows: S is 0.
     """
     means = class_means(rows, np.bincount(labels))
     S = within_scatter(rows, means, labels) / len(rows)
     with machine(rows).one_blas_thread():
         values, vectors = scipy.linalg.eigh(S, check_finite=False)
         mean = float(np.maximum(values, 0).mean())
-        # What rounding leaves of equal rows is no scatter.
+        # Rounding of equal rows is not scatter.
         energy = float(machine(rows).squared_norms(rows).sum())
         if mean <= float(np.finfo(rows.dtype).eps) * energy / rows.size:
             return None
-        # Directions without scatter are as long as rounding allows, at most.
+        # Bounds the length of directions without scatter by rounding.
         share = max(shrinkage, _least_share(rows))
         lengths = np.sqrt(np.maximum(values, 0) + share * mean)
         return (vectors / lengths) @ vectors.T, (vectors * lengths) @ vectors.T
@@ -179,8 +169,8 @@ def ridge_of(
 ) -> float:
     """Return the ridge of S_W: twice the term's weight, and a share of the mean eigenvalue.
 
-    The share is of the scatter of these codes, the first ones; where they have none within classes,
-    of the energy of all. Below rounding it would be nothing. A scalar is its own eigenvalue.
+    The share is of the scatter of these codes, the initial ones; if they have none within classes,
+    of their energy. It is at least rounding. A scalar is its own eigenvalue.
     """
     means, energy = class_means(codes, np.bincount(labels)), machine(codes).squared_norms(codes)
     if scatter == "scalar":

@@ -50,14 +50,14 @@ class GradientStep:
         return UpdateResult(step.atoms, codes, step.objective, step.curvature)
 
     def clear_atoms(self, sums: Array, atoms: NDArray[np.intp]) -> Array:
-        """Return the curvature as if nothing had used these atoms."""
+        """Return the curvature without any use of these atoms."""
         sums = sums.copy()
         sums[atoms] = 0
         sums[:, atoms] = 0
         return sums
 
     def padded(self, sums: Array, n_new: int) -> Array:
-        """Return the curvature for so many atoms more, which nothing has used."""
+        """Return the curvature with ``n_new`` unused atoms more."""
         return np.pad(sums, (0, n_new))
 
     def new_atoms(self, rows: Array) -> Array | None:
@@ -66,16 +66,11 @@ class GradientStep:
 
 
 class PlainStep(GradientStep):
-    """The paper's own step (11): of one size for all atoms, whatever the objective does.
+    """The paper's step (11): one step size for all atoms, without a check of the objective.
 
-    Atoms that no signal uses stay where they are.
+    Unused atoms do not move.
 
-    Parameters
-    ----------
-    kernel, alpha, max_norm
-        As in ``GradientStep``.
-    step : float
-        The size, in units of 1 / L; see ``step_plainly``.
+    - ``step``: the size, in units of 1 / L; see ``step_plainly``.
     """
 
     def __init__(self, kernel: Kernel, alpha: float, max_norm: float | None, step: float) -> None:

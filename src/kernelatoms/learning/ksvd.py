@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from kernelatoms.coding.codes import Codes, PaddedCodes
 from kernelatoms.coding.pursuits import OMP
 from kernelatoms.engine import is_device_array, machine
-from kernelatoms.learning.dead_atoms import unit_rows
 from kernelatoms.learning.loop import UpdateResult
+from kernelatoms.learning.state import unit_rows
 
 Array = NDArray[Any]
 
-# Sweeps over all atoms a pass, and alternations towards the leading singular pair of an atom's
+# Sweeps over all atoms per pass, and alternations towards the leading singular pair of an atom's
 # error in each. Coding costs far more than a sweep, and two sweeps of two lower the objective
 # below that of one sweep of exact SVDs (benchmarks/RESULTS.md).
 N_SWEEPS = 2
@@ -56,7 +56,7 @@ class KSVDUpdate:
             assert isinstance(codes, PaddedCodes)
             new, values = dictionary.copy(), codes.values.copy()
             R = engine.residuals(rows, new, codes.indices, values)
-            # A sweep takes fourth powers of the signals: far from 1 they would be no numbers.
+            # A sweep computes fourth powers of the signals, which overflow or underflow far from 1.
             exponent = _far_from_one(values)
             if exponent:
                 R, values = np.ldexp(R, -exponent), np.ldexp(values, -exponent)
@@ -73,6 +73,7 @@ class KSVDUpdate:
         for (_, codes, _), (R, new, _, values), exponent in zip(
             given, swept, exponents, strict=True
         ):
+            assert isinstance(codes, PaddedCodes)
             if exponent:
                 R, values = np.ldexp(R, exponent), np.ldexp(values, exponent)
             codes = replace(codes, values=values, error=engine.squared_norms(R))
@@ -85,6 +86,6 @@ class KSVDUpdate:
 
 
 def _far_from_one(values: Array) -> int:
-    """Return the exponent of the largest coefficient; 0 where its fourth power is no problem."""
+    """Return the exponent of the largest coefficient; 0 if its fourth power is in range."""
     largest = max(float(values.max(initial=0)), -float(values.min(initial=0)))
     return 0 if 2.0**-16 <= largest <= 2.0**16 or largest == 0 else int(np.frexp(largest)[1])

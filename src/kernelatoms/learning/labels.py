@@ -1,7 +1,7 @@
-"""Labels as more rows of the signals: D-KSVD and LC-KSVD are K-SVD on longer signals.
+"""Labels as additional features of the signals: D-KSVD and LC-KSVD are K-SVD on longer signals.
 
-With signals as columns of X, codes G of at most q nonzeros a signal, H marking the class of every
-signal and Q all atoms of its class, LC-KSVD2 minimises over D, T, Theta and G
+With signals as columns of X, codes G with at most q nonzeros per signal, H the one-hot class of
+every signal and Q indicators of all atoms of its class, LC-KSVD2 minimises over D, T, Theta and G
 
     |X - D G|^2 + alpha |Q - T G|^2 + beta |H - Theta G|^2          (eq. (9) of the LKDL paper)
 
@@ -9,14 +9,14 @@ which is K-SVD on [X; sqrt(alpha) Q; sqrt(beta) H] (eq. (10)). LC-KSVD1 leaves t
 D-KSVD the second one.
 
 Rows of Q that belong to atoms of one class are equal. So are those rows of T, and they equal the
-class's row of Theta: they begin as ridge regressions on equal targets, and K-SVD does to equal rows
-what is equal. With n_c atoms of class c, both terms are therefore
+class's row of Theta: they start as ridge regressions on equal targets, and K-SVD treats equal rows
+equally. With n_c atoms of class c, both terms are therefore
 
     sum_c (alpha n_c + beta) |h_c - theta_c G|^2
 
-one row a class instead of one an atom and one a class: the same atoms and codes from signals that
-are half as long (I. Kviatkovsky et al., *On the equivalence of the LC-KSVD and the D-KSVD
-algorithms*, IEEE PAMI 39(2), 2017). Here signals are rows, as everywhere in the house.
+one row per class instead of one per atom and one per class: the same atoms and codes from signals
+that are half as long (I. Kviatkovsky et al., *On the equivalence of the LC-KSVD and the D-KSVD
+algorithms*, IEEE PAMI 39(2), 2017). Here signals are rows, as everywhere in the library.
 
 See docs/decisions/037-lcksvd-class-weights.md.
 """
@@ -31,15 +31,14 @@ from kernelatoms.coding.codes import Codes
 from kernelatoms.coding.problem import LinearProblem
 from kernelatoms.coding.pursuits import OMP
 from kernelatoms.engine import machine
-from kernelatoms.learning.dead_atoms import atoms_from_rows, unit_rows
 from kernelatoms.learning.ksvd import KSVDUpdate
 from kernelatoms.learning.loop import learn
 from kernelatoms.learning.moments import Moments
-from kernelatoms.learning.state import LearnerState
+from kernelatoms.learning.state import LearnerState, atoms_from_rows, unit_rows
 
 Array = NDArray[Any]
 
-# What is left of a joint atom beside its marks is rounding up to so many eps.
+# Joint atoms with features below this many eps, beside their labels, are rounding.
 _ROUNDING = 100
 
 
@@ -48,12 +47,8 @@ def allocate_atoms(n_atoms: int, class_sizes: NDArray[np.intp]) -> NDArray[np.in
 
     What is left of whole numbers goes to the largest remainders, classes in order.
 
-    Parameters
-    ----------
-    n_atoms : int
-        From the number of classes to the number of rows.
-    class_sizes : array of shape (n_classes,)
-        Rows of every class, at least 1 each.
+    - ``n_atoms``: from the number of classes to the number of rows.
+    - ``class_sizes`` (n_classes,): rows of every class, at least 1 each.
     """
     ideal = n_atoms * class_sizes / class_sizes.sum()
     counts = np.clip(ideal.astype(np.intp), 1, class_sizes)
@@ -69,22 +64,13 @@ def class_atoms(
     X: Array, labels: NDArray[np.intp], counts: NDArray[np.intp], n_nonzero: int, *,
     max_iter: int, tol: float, seeds: NDArray[np.intp],
 ) -> Array:  # fmt: skip
-    """Return atoms learned by K-SVD for every class by itself, class after class.
+    """Return atoms learned by K-SVD for every class separately, class after class.
 
-    Parameters
-    ----------
-    X : array of shape (n_samples, n_features)
-        Signals.
-    labels : array of shape (n_samples,)
-        The number of their class.
-    counts : array of shape (n_classes,)
-        How many atoms each class gets.
-    n_nonzero : int
-        The most atoms a signal may use, where its class has so many.
-    max_iter, tol
-        As in ``learn``.
-    seeds : array of shape (n_classes,)
-        Seeds of the starts.
+    - ``X`` (n_samples, n_features): signals.
+    - ``labels`` (n_samples,): the number of their class.
+    - ``counts`` (n_classes,): how many atoms each class gets.
+    - ``n_nonzero``: the most atoms a signal may use, where its class has so many.
+    - ``seeds`` (n_classes,): seeds of the starts.
     """
 
     def learn_class(c: int) -> Array:

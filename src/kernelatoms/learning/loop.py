@@ -3,8 +3,8 @@
 An update cannot raise the objective; a greedy pursuit can, because newly picked atoms may serve a
 signal worse than its old ones. Keeping old codes where they are better would rule that out, but
 it ties the dictionary to stale codes: on USPS the codes of the result are then 10 to 20% worse
-(benchmarks/RESULTS.md). So every pass codes afresh, the state records what each pass reached, and
-the best one counts.
+(benchmarks/RESULTS.md). So every pass codes anew, and the state records what each pass reached and
+keeps the best one.
 
 See docs/decisions/032-fresh-codes.md.
 """
@@ -20,25 +20,24 @@ from kernelatoms.coding.codes import Codes
 from kernelatoms.coding.problem import CodingProblem
 from kernelatoms.coding.pursuits import Pursuit
 from kernelatoms.engine import machine
-from kernelatoms.features.gram_check import check_squares
-from kernelatoms.learning.dead_atoms import worst_represented
-from kernelatoms.learning.state import LearnerState
+from kernelatoms.features.linear_algebra import check_squares
+from kernelatoms.learning.state import LearnerState, worst_represented
 
 Array = NDArray[Any]
 
 #: The group of every row (n_samples,), and of every atom (n_atoms,).
 Groups = tuple[NDArray[np.intp], NDArray[np.intp]]
 
-# The search ends when this many passes together bring no more than ``tol``.
+# Learning ends when this many passes together lower the objective by no more than ``tol``.
 _PATIENCE = 3
 
 
 class UpdateResult(NamedTuple):
     """What an update made of a dictionary and codes.
 
-    ``codes`` are the codes over the new dictionary (their coefficients may be refreshed; what they
-    say of errors must rank signals), ``objective`` is theirs, and ``sums`` what was added up over
-    the rows, where the update does.
+    ``codes`` are the codes over the new dictionary (coefficients may be updated; their errors must
+    rank signals), ``objective`` is theirs, and ``sums`` are the sums over rows, if the update has
+    any.
     """
 
     dictionary: Array
@@ -50,14 +49,14 @@ class UpdateResult(NamedTuple):
 class Update(Protocol):
     """From codes to a better dictionary; never to a higher objective for these codes."""
 
-    #: The pursuits whose codes it can take.
+    #: The pursuits from whose codes it can learn.
     accepts: tuple[type, ...]
 
     def apply(self, rows: Array, codes: Codes, dictionary: Array) -> UpdateResult:
         """Improve a dictionary, all rows and their codes at hand."""
 
     def new_atoms(self, rows: Array) -> Array | None:
-        """Return rows as they can stand as atoms; None where atoms are not free to be chosen."""
+        """Return rows as atoms; None if atoms cannot be chosen one by one."""
 
 
 class BatchUpdate(Update, Protocol):
@@ -69,20 +68,20 @@ class BatchUpdate(Update, Protocol):
         """Improve a dictionary by a batch and the sums of earlier ones, weighted by ``decay``."""
 
     def clear_atoms(self, sums: Any, atoms: NDArray[np.intp]) -> Any:
-        """Return sums that know nothing of these atoms."""
+        """Return the sums without these atoms."""
 
     def padded(self, sums: Any, n_new: int) -> Any:
-        """Return sums for so many atoms more, which nothing has used."""
+        """Return the sums with ``n_new`` unused atoms more."""
 
 
 class PassObserver(Protocol):
-    """Follows the passes: progress bars, early stopping."""
+    """Is called before and after passes: progress bars, early stopping."""
 
     def begin_pass(self) -> None:
-        """Take note that a pass starts."""
+        """Do something when a pass starts."""
 
     def end_pass(self, state: Any) -> bool:
-        """Take note of what a pass reached (``state.objective[-1]``); return True to stop."""
+        """Return True to stop after a pass, which reached ``state.objective[-1]``."""
 
 
 class UpdateRequest(NamedTuple):
@@ -133,10 +132,9 @@ def passes(
         Stop when a pass changes the dictionary by no more than this share of its norm; then
         ``tol`` does not count.
     observer : PassObserver, optional
-        Told of every pass, and may stop after it.
+        Called before and after every pass; may stop learning.
     groups : pair of arrays, optional
-        The groups that rows and atoms belong to: an atom that nobody uses then becomes a row of
-        its own group.
+        The groups of rows and atoms: unused atoms are then replaced by rows of their own group.
 
     Yields
     ------
@@ -149,12 +147,12 @@ def passes(
         if observer is not None:
             observer.begin_pass()
         before = state.dictionary
-        # Helper threads that BLAS leaves spinning would take a core from the next pursuit.
+        # Spinning BLAS threads would take a core from the next pursuit.
         with machine(rows).one_blas_thread():
             codes = pursuit(problem_of(before))
         result = yield UpdateRequest(update, rows, codes, before)
         unused = state.record_pass(result.dictionary, result.objective, codes.uses(), result.sums)
-        # No code uses these atoms, so the objective stays; the next pass has better ones.
+        # No code uses these atoms, so replacing them does not change the objective.
         replace_dead_atoms(state, unused, rows, result.codes.error, update, groups)
         if observer is not None and observer.end_pass(state):
             break
@@ -249,14 +247,14 @@ def learn_batch(
     n_atoms: int,
     decay: float,
 ) -> float:
-    """Take in a batch; return what it reached.
+    """Learn from a batch; return the objective.
 
     Parameters
     ----------
     problem_of, rows, pursuit, update, state
         As in ``learn``.
     n_atoms : int
-        How many atoms there should be: while there are fewer, rows of the batch become atoms.
+        The number of atoms: while there are fewer, rows of the batch become atoms.
     decay : float
         The weight of earlier batches.
     """
@@ -266,14 +264,14 @@ def learn_batch(
     if missing > 0:
         chosen = state.random_state.permutation(len(rows))[:missing]
         new = update.new_atoms(rows[chosen])
-        assert new is not None, "atoms that are not free to be chosen are all there from the start"
+        assert new is not None, "updates that cannot add atoms start with all of them"
         state.append_atoms(new.astype(state.dictionary.dtype))
         if state.sums is not None:
             state.sums = update.padded(state.sums, missing)
     with machine(rows).one_blas_thread():
         codes = pursuit(problem_of(state.dictionary))
         updated = update.take_batch(rows, codes, state.dictionary, state.sums, decay)
-    unused = state.take_batch(updated.dictionary, updated.sums, codes.uses(), len(rows), decay)
+    unused = state.record_batch(updated.dictionary, updated.sums, codes.uses(), len(rows), decay)
     replaced = replace_dead_atoms(state, unused, rows, updated.codes.error, update)
     state.sums = update.clear_atoms(state.sums, replaced)
     state.objective, state.best_pass = [updated.objective], 0
@@ -288,7 +286,7 @@ def replace_dead_atoms(
     update: Update,
     groups: Groups | None = None,
 ) -> NDArray[np.intp]:
-    """Put the worst represented signals in place of atoms that are not used; return which."""
+    """Replace unused atoms by the worst represented signals; return which were replaced."""
     if groups is None:
         worst = worst_represented(error, len(unused))
         replaced = unused[: len(worst)]
@@ -316,10 +314,10 @@ def worst_of_groups(
 
 
 def check_pair(pursuit: Pursuit, update: Update) -> None:
-    """Refuse codes that an update can do nothing with."""
+    """Refuse a pursuit from whose codes an update cannot learn."""
     if not isinstance(pursuit, update.accepts):
-        takes = " or ".join(kind.__name__ for kind in update.accepts)
+        accepted = " or ".join(kind.__name__ for kind in update.accepts)
         raise TypeError(
-            f"{type(update).__name__} learns from codes by {takes}, not by "
+            f"{type(update).__name__} learns from codes by {accepted}, not by "
             f"{type(pursuit).__name__}."
         )

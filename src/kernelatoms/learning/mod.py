@@ -2,9 +2,10 @@
 
 With greedy codes, D = argmin |X - W D|^2 = (W'W)^-1 W'X      (eqs. (3)-(4) of the LKDL paper)
 
-brought to unit norm, which codes can follow. l1 codes cannot: longer atoms would do with smaller
-codes and evade the penalty. With those, D is the minimum under |d_k| <= 1, by block coordinate
-descent (Mairal et al. 2010, Algorithm 2), and batches of it are online dictionary learning.
+then scaled to unit norm, and codes accordingly. With l1 codes that is not possible: longer atoms
+would make codes smaller and evade the penalty. Then D is the minimum under |d_k| <= 1, by block
+coordinate descent (Mairal et al. 2010, Algorithm 2), and batches of it are online dictionary
+learning.
 
 See docs/decisions/034-online-learning.md.
 """
@@ -19,33 +20,32 @@ from kernelatoms.coding.codes import Codes, PaddedCodes
 from kernelatoms.coding.pursuits import OMP, Lasso
 from kernelatoms.engine import machine
 from kernelatoms.features.linear_algebra import solve_positive_all
-from kernelatoms.learning.dead_atoms import unit_rows
 from kernelatoms.learning.loop import UpdateResult
 from kernelatoms.learning.moments import Moments
-from kernelatoms.learning.state import LearnerState
+from kernelatoms.learning.state import LearnerState, unit_rows
 
 Array = NDArray[Any]
 
-# Sweeps of block coordinate descent: with all rows at hand, and after a batch, where the sums are
-# old codes' anyway and the last atoms are a good start.
+# Sweeps of block coordinate descent: with all rows, and after a batch, where sums are partly of old
+# codes and the last atoms are a good start.
 _SWEEPS, _SWEEPS_A_BATCH = 20, 2
-# Of an atom that other coordinates leave this share of the norm, rounding is all that is left.
+# An atom that keeps no more than this share of its norm in other coordinates is only rounding.
 _LOST = 1e-6
 
 
 class AdditiveUpdate:
-    """What updates from moments share: ``accumulate``, add, ``solve``."""
+    """The base of updates from moments: ``accumulate``, add, ``solve``."""
 
     def accumulate(self, rows: Array, codes: Codes) -> Moments:
         """Return the sums over these rows; those of several blocks add up."""
         return Moments.of(rows, codes)
 
     def clear_atoms(self, sums: Moments, atoms: NDArray[np.intp]) -> Moments:
-        """Return sums that know nothing of these atoms."""
+        """Return the sums without these atoms."""
         return sums.without(atoms) if len(atoms) else sums
 
     def padded(self, sums: Moments, n_new: int) -> Moments:
-        """Return sums for so many atoms more, which nothing has used."""
+        """Return the sums with ``n_new`` unused atoms more."""
         return sums.padded(n_new)
 
     def new_atoms(self, rows: Array) -> Array | None:
@@ -53,10 +53,10 @@ class AdditiveUpdate:
         return unit_rows(rows)
 
     def change_coordinates(self, state: LearnerState, change: Array) -> None:
-        """Bring atoms and sums to other coordinates, which vectors have times ``change``.
+        """Change the coordinates of atoms and sums: vectors are multiplied by ``change``.
 
-        Atoms that shrink are brought back to unit norm, and coefficients follow; those of which
-        rounding alone is left become 0, and nothing has used them.
+        Atoms that shrink are scaled back to unit norm, and coefficients accordingly; those of which
+        only rounding is left become 0, and count as unused.
         """
         change = change.astype(np.float64, copy=False)
         D = state.best.astype(np.float64, copy=False)
@@ -73,7 +73,7 @@ class AdditiveUpdate:
         state.change_coordinates(dictionary, sums, lost)
 
     def _lengths(self, norms: Array) -> Array:
-        """Return what atoms of these norms are divided by: here their norms."""
+        """Return the divisors of atoms with these norms: the norms."""
         return norms.copy()
 
 
@@ -136,14 +136,14 @@ class BlockDescent(AdditiveUpdate):
         return np.maximum(norms, 1.0)  # none longer than 1
 
     def solve(self, sums: Moments, dictionary: Array, n_sweeps: int) -> Array:
-        """Return better atoms for the sums; those without users stay."""
+        """Return better atoms for the sums; unused ones do not change."""
         new = dictionary.copy()
         machine(new).descend_atoms(sums.gram, sums.cross, new, n_sweeps)
         return new
 
 
 def _rescaled(rows: Array, codes: Codes, new: Array, norms: Array, sums: Moments) -> UpdateResult:
-    """Return new atoms with the codes that follow from the norms that the atoms had."""
+    """Return new atoms, with codes rescaled by the norms that the atoms had."""
     assert isinstance(codes, PaddedCodes)
     values = (codes.values * norms[codes.indices]).astype(codes.values.dtype)
     # From the rows themselves: a small difference of large sums would be rounding.
@@ -157,8 +157,8 @@ def best_dictionaries(
 ) -> list[tuple[Array, Array, Moments]]:
     """Return dictionaries of least squares at unit norm, the norms they had, and rescaled sums.
 
-    Atoms without users keep their place; so does the whole dictionary should rounding in a
-    nearly singular W'W make the solution worse than what there is.
+    Unused atoms do not change; nor does a dictionary if rounding in a nearly singular W'W makes
+    the solution worse.
     """
     used = [np.diagonal(moments.gram) > 0 for moments in sums]
     some = [i for i, atoms in enumerate(used) if atoms.any()]

@@ -44,14 +44,13 @@ class Moments:
         )
 
     def __add__(self, other: "Moments") -> "Moments":
-        """Return the sums over both sets of rows."""
         return Moments(
             self.gram + other.gram, self.cross + other.cross, self.energy + other.energy,
             self.l1_norm + other.l1_norm,
         )  # fmt: skip
 
     def scaled(self, factor: float) -> "Moments":
-        """Return the sums with every row weighted by ``factor``, to forget the past slowly."""
+        """Return the sums with every row weighted by ``factor``."""
         return Moments(
             factor * self.gram, factor * self.cross, factor * self.energy, factor * self.l1_norm
         )
@@ -64,21 +63,21 @@ class Moments:
         )  # fmt: skip
 
     def in_coordinates(self, change: Array) -> "Moments":
-        """Return the sums for atoms in other coordinates, which signals have times ``change``.
+        """Return the sums in other coordinates, with signals multiplied by ``change``.
 
-        The energy stays: their objective counts the distance from the signals as they were.
+        The energy does not change: the objective is the distance from the original signals.
         """
         return replace(self, cross=self.cross @ change.astype(np.float64, copy=False))
 
     def without(self, atoms: NDArray[np.intp]) -> "Moments":
-        """Return the sums as if nothing had used these atoms."""
+        """Return the sums without any use of these atoms."""
         gram, cross = self.gram.copy(), self.cross.copy()
         gram[atoms], cross[atoms] = 0, 0
         gram[:, atoms] = 0
         return Moments(gram, cross, self.energy, self.l1_norm)
 
     def padded(self, n_new: int) -> "Moments":
-        """Return the sums for so many atoms more, at the end, which nothing has used."""
+        """Return the sums with ``n_new`` unused atoms more, at the end."""
         return Moments(
             np.pad(self.gram, (0, n_new)), np.pad(self.cross, ((0, n_new), (0, 0))), self.energy,
             self.l1_norm,

@@ -24,17 +24,14 @@ from kernelatoms.learning.moments import Moments
 
 Array = NDArray[Any]
 
-# What codes say nothing of stays as it was: the share of their sums that the old atoms count.
+# The weight of the old atoms, as a share of the sums: directions without codes do not change.
 _INERTIA = 1e-12
 
 
 class Procrustes(AdditiveUpdate):
-    """Turn an orthonormal dictionary to where it serves soft-threshold codes best.
+    """Rotate an orthonormal dictionary to the best one for soft-threshold codes.
 
-    Parameters
-    ----------
-    l1_weight : float
-        The weight of |W|_1 beside |X - W Z|^2, for the objective alone.
+    - ``l1_weight``: the weight of |W|_1 beside |X - W Z|^2, for the objective alone.
     """
 
     accepts: tuple[type, ...] = (Threshold,)
@@ -43,7 +40,7 @@ class Procrustes(AdditiveUpdate):
         self.l1_weight = l1_weight
 
     def accumulate(self, rows: Array, codes: Codes) -> Moments:
-        """Return the sums over these rows; of W'W only the diagonal, which is all that counts."""
+        """Return the sums over these rows; of W'W only the diagonal, since no more is needed."""
         assert isinstance(codes, DenseCodes)
         W = codes.weights
         return Moments(
@@ -80,7 +77,7 @@ class Procrustes(AdditiveUpdate):
         return UpdateResult(new, codes, objective, sums)
 
     def new_atoms(self, rows: Array) -> Array | None:
-        """Return None: all atoms together are one rotation, and none can be chosen by itself."""
+        """Return None: all atoms form one rotation, and none can be chosen by itself."""
         return None
 
 
@@ -93,8 +90,8 @@ def orthonormal_start(rows: Array, n_atoms: int, rng: np.random.RandomState) -> 
 def rotate_to(cross: Array, atoms: Array) -> Array:
     """Return the orthonormal atoms of largest inner product with the sums ``cross``.
 
-    Directions that no code uses have no best place: there the old atoms count. The unit of the sums
-    does not: they come to a size near 1, whose squares fit.
+    Directions that no code uses are those of the old atoms. The sums are scaled to a size near 1,
+    so that their squares do not overflow.
     """
     cross = np.ldexp(cross, -np.frexp(np.abs(cross).max(initial=0))[1])
     inertia = _INERTIA * (float(np.linalg.norm(cross)) or 1.0)

@@ -1,6 +1,6 @@
-"""All that a learner needs to go on exactly where it stopped.
+"""State of a learning run: all that a learner needs to continue exactly; initial atoms.
 
-See docs/decisions/032-fresh-codes.md.
+See docs/decisions/032-fresh-codes.md and docs/decisions/035-dead-atoms.md.
 """
 
 from copy import deepcopy
@@ -10,40 +10,42 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelatoms.engine import machine, to_numpy
+
 Array = NDArray[Any]
 
-# An atom whose use has faded to less than this many signals is not used any more.
-_FADED = 1e-3
-# Before an atom is judged it has been on offer to this many batches, and signals for every atom.
+# An atom whose use has decayed to less than this many signals is unused.
+_UNUSED = 1e-3
+# An atom is replaced only after this many batches, and after this many signals times ``n_atoms``.
 _FEWEST_BATCHES, _FEWEST_SIGNALS = 2, 10
 
 
 @dataclass
 class LearnerState:
-    """Where learning stands: after some passes over all rows, or after some batches.
+    """The state of learning after some passes over all rows, or after some batches.
 
     Parameters
     ----------
     dictionary : array of shape (n_atoms, n_features)
-        The atoms as they are.
+        The current atoms.
     best : array of shape (n_atoms, n_features)
-        Those of the best pass so far.
+        The atoms of the best pass so far.
     objective : list of float
-        What every pass really reached.
+        What every pass reached.
     best_pass : int
         The pass of the lowest objective; -1 before the first.
     sums : object or None
-        What an update adds up over rows: of the best pass, or of all batches, early ones fading.
+        What an update adds up over rows: of the best pass, or of all batches, with decay.
     use : array of shape (n_atoms,)
-        How many signals used each atom: in the last pass, or in all batches, fading as sums do.
+        How many signals used each atom: in the last pass, or in all batches, with decay.
     signals_seen, batches_seen : arrays of shape (n_atoms,)
-        How many signals and batches an atom has been on offer to since it took its place.
+        How many signals and batches were coded since the atom was put in its place.
     n_batches : int
-        Batches taken in.
+        Batches learned from.
     random_state : RandomState or None
-        What new atoms are drawn with.
+        Draws new atoms.
     data : object
-        Tells the rows of the passes from others.
+        Identifies the rows of the passes.
     """
 
     dictionary: Array
@@ -68,7 +70,7 @@ class LearnerState:
         return state
 
     def copy(self) -> "LearnerState":
-        """Return a state that goes on by itself."""
+        """Return an independent copy."""
         return replace(
             self, objective=list(self.objective), random_state=deepcopy(self.random_state)
         )
@@ -76,7 +78,7 @@ class LearnerState:
     def record_pass(
         self, dictionary: Array, objective: float, uses: Array, sums: Any = None
     ) -> NDArray[np.intp]:
-        """Note what a pass over all rows reached; return the atoms that nothing used."""
+        """Record a pass over all rows; return the unused atoms."""
         self.dictionary = dictionary
         self.objective.append(objective)
         if self.best_pass < 0 or objective < self.objective[self.best_pass]:
@@ -85,28 +87,28 @@ class LearnerState:
         self.signals_seen, self.batches_seen = (np.zeros(len(uses), like=uses) for _ in range(2))
         return np.flatnonzero(uses == 0)
 
-    def take_batch(
+    def record_batch(
         self, dictionary: Array, sums: Any, uses: Array, n_signals: int, decay: float
     ) -> NDArray[np.intp]:
-        """Note what a batch led to; return the atoms that the batches so far have no use for.
+        """Record a batch; return the atoms that the batches so far did not use.
 
-        One batch alone judges nothing: its signals may be of one kind.
+        One batch alone is not enough to decide: its signals may be of one kind.
         """
         self.dictionary, self.best, self.sums = dictionary, dictionary, sums
         self.n_batches += 1
         self.use = decay * self.use + uses
         self.signals_seen = self.signals_seen + n_signals
         self.batches_seen = self.batches_seen + 1
-        judged = (self.batches_seen >= _FEWEST_BATCHES) & (
+        ripe = (self.batches_seen >= _FEWEST_BATCHES) & (
             self.signals_seen >= _FEWEST_SIGNALS * len(dictionary)
         )
-        return np.flatnonzero(judged & (self.use < _FADED))
+        return np.flatnonzero(ripe & (self.use < _UNUSED))
 
     def replace_atoms(self, atoms: NDArray[np.intp], rows: Array) -> None:
-        """Put new atoms in the places of others; they have not been on offer yet."""
+        """Replace atoms by new ones, whose counts start at 0."""
         dictionary = self.dictionary.copy()
         dictionary[atoms] = rows
-        # A best pass is this one or an earlier one, whose atoms stay as they are.
+        # The best pass is this one or an earlier one, whose atoms do not change.
         if self.best is self.dictionary:
             self.best = dictionary
         self.dictionary = dictionary
@@ -114,11 +116,11 @@ class LearnerState:
             counts[atoms] = 0
 
     def change_coordinates(self, dictionary: Array, sums: Any, lost: NDArray[np.intp]) -> None:
-        """Take the atoms and sums in other coordinates, where nothing is left of some atoms."""
+        """Set atoms and sums in other coordinates, in which the atoms ``lost`` are 0."""
         self.dictionary, self.best, self.sums = dictionary, dictionary, sums
         self.use = self.use.copy()
         self.use[lost] = 0  # so that later batches replace them
-        self.data = None  # the rows of the passes are others now
+        self.data = None  # rows in the new coordinates are different
 
     def append_atoms(self, rows: Array) -> None:
         """Add atoms at the end."""
@@ -128,3 +130,39 @@ class LearnerState:
             np.concatenate([counts, np.zeros(len(rows), like=counts)])
             for counts in (self.use, self.signals_seen, self.batches_seen)
         )
+
+
+def unit_rows(rows: Array) -> Array:
+    """Return the rows at unit norm; zero rows stay zero."""
+    return machine(rows).unit_rows(rows)
+
+
+def atoms_from_rows(X: Array, n_atoms: int, rng: np.random.RandomState) -> Array:
+    """Return random training rows at unit norm (how both papers start), zero rows last."""
+    order = rng.permutation(len(X))
+    is_zero = to_numpy(~X.any(axis=1))[order]
+    order = np.concatenate([order[~is_zero], order[is_zero]])
+    return unit_rows(X[order[:n_atoms]])
+
+
+def atoms_from_sums(X: Array, n_atoms: int, n_terms: int, rng: np.random.RandomState) -> Array:
+    """Return sums of ``n_terms`` random rows at unit norm, without zero rows if there are others.
+
+    As in Fig. 3 of the kernel dictionary learning paper. There may be more atoms than rows.
+    """
+    rows = np.flatnonzero(to_numpy(X.any(axis=1)))
+    rows = rows if len(rows) else np.arange(len(X))
+    drawn = np.stack([rng.permutation(rows)[:n_terms] for _ in range(n_atoms)])
+    total = X[drawn[:, 0]]
+    for term in drawn[:, 1:].T:
+        total = total + X[term]
+    return unit_rows(total)
+
+
+def worst_represented(error: Array, count: int) -> NDArray[np.intp]:
+    """Return the numbers of at most ``count`` signals of the largest errors, largest first.
+
+    Signals without error are left out.
+    """
+    worst = np.argsort(-error, kind="stable")[:count]
+    return worst[error[worst] > 0]

@@ -1,4 +1,4 @@
-"""What a fitted model makes of rows: residuals, answers, which atoms are used; a few numbers a row.
+"""Codes and answers of a fitted model: residuals, classes, use of atoms, a few numbers per row.
 
 Rows are taken in blocks, so that many rows of many features need little memory.
 """
@@ -12,9 +12,9 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-from kernelatoms import ClassDictionaryClassifier
-from kernelatoms.report.anatomy import Anatomy, View
-from kernelatoms.report.rows import RowsOfFile
+from kernelatoms.report.anatomy import Anatomy
+from kernelatoms.report.origin import RowsOfFile
+from kernelatoms.report.view import View
 
 Array = NDArray[Any]
 
@@ -41,7 +41,7 @@ class Answers:
 
 
 @dataclass(frozen=True)
-class Judged(Answers):
+class Decisions(Answers):
     """Shares of classes in the fit of every row (``predict_proba``); ``won`` is the largest."""
 
     won: Array
@@ -73,13 +73,13 @@ def code_rows(anatomy: Anatomy, X: Any, y: Any = None) -> Coded:
     learners = anatomy.learners
     n_rows = n_rows_of(X)
     # One dictionary of all classes leaves what it leaves, whatever the row's class.
-    truth = find_labels(anatomy.classes, None if anatomy.labelled else y, n_rows)
+    truth = find_labels(anatomy.classes, None if anatomy.supervised else y, n_rows)
     numbers = np.full((4, n_rows), np.nan)
     energy, least, own, other = numbers
     chosen = np.zeros(n_rows, np.intp)
     uses = [np.zeros(learner.n_atoms_, np.int64) for learner in learners]
     for rows in _blocks(n_rows, anatomy):
-        signals = anatomy.enter(anatomy.see(take_rows(X, rows)))
+        signals = anatomy.signals(take_rows(X, rows))
         if learners[0]._problem(signals).knows_energy:
             energy[rows] = learners[0]._energies(signals)
         codes, residuals = code_signals(anatomy, signals)
@@ -96,18 +96,18 @@ def code_rows(anatomy: Anatomy, X: Any, y: Any = None) -> Coded:
     return Coded(chosen, truth, own, other, energy, least, uses, n_coded)
 
 
-def judge_rows(anatomy: Anatomy, X: Any, y: Any = None) -> Judged:
+def decide_rows(anatomy: Anatomy, X: Any, y: Any = None) -> Decisions:
     """Return which class each row is given, with which share of the fit."""
     n_rows = n_rows_of(X)
     truth = find_labels(anatomy.classes, y, n_rows)
     won, own, other = np.full((3, n_rows), np.nan)
     chosen = np.zeros(n_rows, np.intp)
     for rows in _blocks(n_rows, anatomy):
-        shares = anatomy.last.predict_proba(anatomy.enter(anatomy.see(take_rows(X, rows))))
+        shares = anatomy.last.predict_proba(anatomy.signals(take_rows(X, rows)))
         chosen[rows], won[rows] = shares.argmax(axis=1), shares.max(axis=1)
         left_own, left_other = _own_and_other(-shares, truth[rows])
         own[rows], other[rows] = -left_own, -left_other
-    return Judged(chosen, truth, own, other, won)
+    return Decisions(chosen, truth, own, other, won)
 
 
 @dataclass(frozen=True)
@@ -130,14 +130,14 @@ def code_weights(anatomy: Anatomy, X: Any, y: Any) -> Weights | None:
     Of some rows where there are very many. None where a row is coded over one class's atoms alone,
     its answer's.
     """
-    if not (anatomy.keeps_rows or anatomy.codes_jointly or anatomy.labelled):
+    if not (anatomy.keeps_rows or anatomy.codes_jointly or anatomy.supervised):
         return None
     rows, n_classes = spread(n_rows_of(X), _WEIGHED_ROWS), len(anatomy.classes)
     truth = find_labels(anatomy.classes, np.asarray(y)[rows], len(rows))
     owners = _owners(anatomy)
     total = scipy.sparse.csr_array((n_classes, len(owners)))
     for part in _blocks(len(rows), anatomy):
-        signals = anatomy.enter(anatomy.see(take_rows(X, rows[part])))
+        signals = anatomy.signals(take_rows(X, rows[part]))
         if anatomy.keeps_rows:
             codes = anatomy.last.codes(signals)
         else:
@@ -176,8 +176,7 @@ def code_signals(anatomy: Anatomy, signals: Array) -> tuple[list[scipy.sparse.cs
             for learner, end in zip(learners, ends, strict=True)
         ]
         return codes, np.asarray(residuals, np.float64)
-    local = isinstance(anatomy.last, ClassDictionaryClassifier)
-    own = anatomy.last.n_neighbors if local else None
+    own = anatomy.last.n_neighbors if anatomy.group == "class dictionaries" else None
     each = [learner._encode(signals, own) for learner in learners]
     residuals = np.stack([codes.error for codes in each], axis=1).astype(np.float64)
     return [codes.to_csr() for codes in each], residuals
@@ -202,7 +201,7 @@ def _own_and_other(residuals: Array, truth: NDArray[np.intp]) -> tuple[Array, Ar
 
 
 def time_model(model: Any, X: Any) -> tuple[str, float, int]:
-    """Return what was timed, the median seconds a row, and how many rows it was timed on."""
+    """Return what was timed, the median seconds per row, and how many rows it was timed on."""
     name = "predict" if hasattr(model, "predict") else "transform"
     rows = take_rows(X, spread(n_rows_of(X), _TIMED_ROWS))
     seconds = []
@@ -247,6 +246,6 @@ class Subject:
     X: Any = None
     y: Any = None
     coded: Coded | None = None
-    judged: Judged | None = None
+    decisions: Decisions | None = None
     map_error: str | None = None
     source: RowsOfFile = field(default_factory=RowsOfFile)

@@ -45,12 +45,12 @@ def mean_and_error(scores: Any) -> tuple[Array, Array]:
 
 
 def compare_in_words(scores: Mapping[str, tuple[Any, Any]], challenger: str, baseline: str) -> str:
-    """Say where one model beats another, where it loses and where they cannot be told apart.
+    """Say where one model is more accurate than another, less accurate, or no different.
 
     Parameters
     ----------
     scores : mapping of str to (challenger's scores, baseline's scores)
-        Per condition ("on clean digits", "with noise 0.3"), one accuracy a run; run i of both
+        Per condition ("on clean digits", "with noise 0.3"), one accuracy per run; run i of both
         models used the same data.
     challenger, baseline : str
         The names of the models.
@@ -78,7 +78,7 @@ def compare_in_words(scores: Mapping[str, tuple[Any, Any]], challenger: str, bas
         ours, theirs = np.asarray(ours), np.asarray(theirs)
         if ours.shape != theirs.shape or ours.ndim != 1:
             raise ValueError(
-                f"scores[{condition!r}] must be two lists with one score a run each, got shapes "
+                f"scores[{condition!r}] must be two lists with one score per run each, got shapes "
                 f"{ours.shape} and {theirs.shape}."
             )
         mean, error = (float(value) for value in mean_and_error(ours - theirs))

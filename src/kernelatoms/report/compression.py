@@ -8,12 +8,12 @@ import numpy as np
 from matplotlib import colormaps
 from numpy.typing import NDArray
 
-from kernelatoms.report.shown import Figure
-from kernelatoms.report.style import (
+from kernelatoms.report.figures.style import (
     COLOURS,
     GREY,
     PALE,
     SIGNED,
+    Figure,
     as_label,
     plain_axes,
     whole_numbers,
@@ -63,7 +63,7 @@ def compression_figure(
     Examples
     --------
     >>> import numpy as np
-    >>> from kernelatoms.report import compression_figure
+    >>> from kernelatoms.report.compression import compression_figure
     >>> X = np.random.default_rng(0).normal(size=(30, 20))
     >>> len(compression_figure(X, X.round(1), max_error=0.1).axes) > 4
     True
@@ -116,7 +116,7 @@ def figure_bytes(figure: Figure, form: str) -> bytes:
 
     Examples
     --------
-    >>> from kernelatoms.report import compression_figure, figure_bytes
+    >>> from kernelatoms.report.compression import compression_figure, figure_bytes
     >>> figure_bytes(compression_figure(None, [[1.0, 2.0], [3.0, 4.0]]), "png")[:4]
     b'\x89PNG'
     """

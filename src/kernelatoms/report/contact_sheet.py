@@ -9,15 +9,16 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from kernelatoms import AtomNumbers, atom_numbers, atom_preimages
-from kernelatoms.report.anatomy import Anatomy, View, dissect, make_view
-from kernelatoms.report.channels import check_image_shape
-from kernelatoms.report.sheet_drawing import Cell, sheet_figure
+from kernelatoms.report.anatomy import Anatomy, dissect
+from kernelatoms.report.figures.channels import check_image_shape
+from kernelatoms.report.figures.sheet import Cell, sheet_figure
+from kernelatoms.report.view import View, check_names, make_view
 from kernelatoms.report.words import shorten
 
 Array = NDArray[Any]
 
 ORDERS = ("energy", "use", "purity", "coherence", "number")
-# Atoms on a sheet, unless told: as images, as curves, as bars with names.
+# Atoms on a sheet by default: as images, as curves, as bars with names.
 _IMAGES, _CURVES, _TABLES = 30, 20, 12
 
 
@@ -77,12 +78,7 @@ def contact_sheet(
     anatomy = dissect(model)
     n_features = anatomy.n_features
     shape = check_image_shape(image_shape, n_features)
-    names = getattr(anatomy.steps[0], "feature_names_in_", None)
-    names = names if feature_names is None else list(feature_names)
-    if names is not None and n_features is not None and len(names) != n_features:
-        raise ValueError(
-            f"feature_names must name each of the {n_features} features, got {len(names)} names."
-        )
+    names = check_names(feature_names, anatomy, n_features)
     view = make_view(anatomy, n_features, shape, names)
     if view is None:
         raise ValueError(

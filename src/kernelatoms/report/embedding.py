@@ -21,7 +21,7 @@ from matplotlib.backend_bases import FigureCanvasBase
 from matplotlib.backends.backend_svg import RendererSVG
 from matplotlib.text import Text
 
-from kernelatoms.report.letters import needs_browser, stand_in
+from kernelatoms.report.fonts import needs_browser, stand_in
 
 _NOT_IN_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f]")
 # SVG is sharp at every size and small for lines and letters; a picture of very many parts is

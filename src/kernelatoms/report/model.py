@@ -1,7 +1,7 @@
 """The report on any fitted model of the library: one self-contained page."""
 
 import platform
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from numbers import Real
 from pathlib import Path
@@ -10,69 +10,53 @@ from typing import Any
 import numpy as np
 import sklearn
 
-from kernelatoms import ClassDictionaryClassifier, __version__, n_threads
-from kernelatoms.files import check_target
-from kernelatoms.report.anatomy import Anatomy, dissect, make_view
-from kernelatoms.report.atoms import atoms_section
-from kernelatoms.report.channels import check_image_shape
-from kernelatoms.report.classified import accuracy_section, mistakes_section
-from kernelatoms.report.coding import Subject, code_rows, judge_rows, n_rows_of, time_model
-from kernelatoms.report.judged import winners_words
-from kernelatoms.report.labelled import labelled_sections
-from kernelatoms.report.learned import fitted_section, learning_section, measure_map
-from kernelatoms.report.looked import looked_section
+from kernelatoms import __version__, n_threads
+from kernelatoms.files.writing import check_target
+from kernelatoms.report.anatomy import Anatomy, dissect
+from kernelatoms.report.coding import Subject, code_rows, decide_rows, n_rows_of, time_model
+from kernelatoms.report.figures.channels import check_image_shape
+from kernelatoms.report.origin import RowsOfFile, check_source, origin_words
 from kernelatoms.report.page import Section, Table, write_report
-from kernelatoms.report.represented import represented_sections
-from kernelatoms.report.rows import RowsOfFile, check_source, origin_words
-from kernelatoms.report.scores import accuracy_words, unknown_labels, unknown_words
+from kernelatoms.report.sections.atoms import single_atoms_section
+from kernelatoms.report.sections.class_dictionaries import class_dictionary_sections
+from kernelatoms.report.sections.codes import atoms_section
+from kernelatoms.report.sections.decisions import certainty_words
+from kernelatoms.report.sections.scores import accuracy_words, unknown_labels, unknown_words
+from kernelatoms.report.sections.supervised import supervised_sections
+from kernelatoms.report.sections.training import fitted_section, learning_section, measure_map
+from kernelatoms.report.sections.training_rows import training_rows_sections
+from kernelatoms.report.view import check_names, make_view
 from kernelatoms.report.words import count_words, percent
+
+# The sections on decisions, by the group of the estimator in the registry.
+_DECISIONS: Mapping[str, Callable[[Subject], list[Section | None]]] = {
+    "class dictionaries": class_dictionary_sections,
+    "supervised dictionaries": supervised_sections,
+    "training rows": training_rows_sections,
+}
 
 
 def write_model_report(
-    path: Any,
-    model: Any,
-    X: Any = None,
-    y: Any = None,
-    *,
-    image_shape: tuple[int, ...] | None = None,
-    title: str | None = None,
-    facts: Mapping[str, Any] | None = None,
-    feature_names: Sequence[Any] | None = None,
-    timing: Mapping[str, float] | None = None,
-    rows: RowsOfFile | None = None,
+    path: Any, model: Any, X: Any = None, y: Any = None, *, title: str | None = None, **options: Any
 ) -> Path:
     """Write a page about a fitted model: how it was learned, its atoms, its codes, its mistakes.
 
     Parameters
     ----------
     path : str or path
-        The file to write; its folder must exist. A file that is there is replaced as a whole or
-        left as it was.
+        The file to write; its folder must exist. An existing file is replaced as a whole or kept
+        as it is.
     model : estimator
-        A fitted ``KSVD``, ``MOD``, ``KernelKSVD``, ``KernelMOD``, ``KSAD``, ``KSCDL``,
-        ``ClassDictionaryClassifier``, ``DKSVDClassifier``, ``LCKSVDClassifier``,
-        ``FDDLClassifier``, ``KSADClassifier``, ``CRCClassifier``, ``SRCClassifier`` or
-        ``KernelLinearizer``, or a
-        ``Pipeline`` that ends in one.
+        A fitted learner, classifier or ``KernelLinearizer``, or a ``Pipeline`` that ends in one.
     X : array or data frame of shape (n_samples, n_features), optional
-        Rows to show the model on, as it takes them; best some that it did not learn from.
+        Rows to show the model on, best some that it did not learn from.
     y : array of shape (n_samples,), optional
-        Their labels, of the type the model learned from: for the accuracy of classifiers, and for
-        how pure the atoms of any learner are.
-    image_shape : (height, width) or (height, width, channels), optional
-        Rows are images of this shape: three channels are drawn in colour, a fourth in grey below
-        them.
+        Their labels.
     title : str, optional
         The page's heading.
-    facts : mapping of str to text, optional
-        What else the reader should know: files, dates, scores. Shown in the first table.
-    feature_names : list of n_features names, optional
-        By default those of the data frame that the model learned from. Drawn up to 30.
-    timing : mapping of str to float, optional
-        Seconds that steps took at ``fit``. Prediction is timed here, on X.
-    rows : RowsOfFile, optional
-        Where the rows of X come from: their numbers in a file, what identifies them there, how
-        many of them the model learned from.
+    options : dict, optional
+        Further arguments of ``model_sections``: ``image_shape``, ``facts``, ``feature_names``,
+        ``timing``, ``rows``.
 
     Returns
     -------
@@ -93,10 +77,9 @@ def write_model_report(
     True
     """
     path = check_target(path)
-    subject = _examine(model, X, y, image_shape, facts, feature_names, timing, rows)
-    sections = _sections(subject, facts or {}, timing or {})
+    subject, sections = _report(model, X, y, **options)
     heading = title if title is not None else _heading(subject.anatomy)
-    return write_report(path, heading, sections, lead=_lead(subject), footer=_footer())
+    return write_report(path, heading, sections, lead=_lead(subject), footer=footer())
 
 
 def model_sections(
@@ -115,16 +98,12 @@ def model_sections(
     Parameters
     ----------
     model : estimator
-        A fitted ``KSVD``, ``MOD``, ``KernelKSVD``, ``KernelMOD``, ``KSAD``, ``KSCDL``,
-        ``ClassDictionaryClassifier``, ``DKSVDClassifier``, ``LCKSVDClassifier``,
-        ``FDDLClassifier``, ``KSADClassifier``, ``CRCClassifier``, ``SRCClassifier`` or
-        ``KernelLinearizer``, or a
-        ``Pipeline`` that ends in one.
+        A fitted learner, classifier or ``KernelLinearizer``, or a ``Pipeline`` that ends in one.
     X : array or data frame of shape (n_samples, n_features), optional
         Rows to show the model on, as it takes them; best some that it did not learn from.
     y : array of shape (n_samples,), optional
         Their labels, of the type the model learned from: for the accuracy of classifiers, and for
-        how pure the atoms of any learner are.
+        the class purity of atoms.
     image_shape : (height, width) or (height, width, channels), optional
         Rows are images of this shape: three channels are drawn in colour, a fourth in grey below
         them.
@@ -152,21 +131,23 @@ def model_sections(
     >>> [section.title for section in model_sections(model, image_shape=(8, 8))]
     ['What was fitted', 'Convergence', 'Atoms', 'Atoms one by one']
     """
-    subject = _examine(model, X, y, image_shape, facts, feature_names, timing, rows)
-    return _sections(subject, facts or {}, timing or {})
+    return _report(
+        model, X, y,
+        image_shape=image_shape, facts=facts, feature_names=feature_names, timing=timing, rows=rows,
+    )[1]  # fmt: skip
 
 
-def _examine(
-    model: Any, X: Any, y: Any, image_shape: Any, facts: Any, feature_names: Any, timing: Any,
-    rows: RowsOfFile | None,
-) -> Subject:  # fmt: skip
-    """Check every argument, then code the rows."""
+def _report(
+    model: Any, X: Any, y: Any, *, image_shape: Any = None, facts: Any = None,
+    feature_names: Any = None, timing: Any = None, rows: Any = None,
+) -> tuple[Subject, list[Section]]:  # fmt: skip
+    """Check every argument, code the rows, and return both with the sections."""
     anatomy = dissect(model)
     X, y = _check_rows(anatomy, X, y)
     source = _check_source(rows, X)
     n_features = anatomy.n_features if X is None else int(X.shape[1])
     shape = check_image_shape(image_shape, n_features)
-    names = _check_names(feature_names, anatomy, n_features)
+    names = check_names(feature_names, anatomy, n_features)
     for name, value in (("facts", facts), ("timing", timing)):
         if value is not None and not isinstance(value, Mapping):
             raise TypeError(f"{name} must be a mapping of names to values, got {value!r}.")
@@ -178,11 +159,14 @@ def _examine(
             "report on them without X."
         )
     view = make_view(anatomy, n_features, shape, names)
-    coded = code_rows(anatomy, X, y) if X is not None and anatomy.learners else None
-    shares = anatomy.keeps_rows or anatomy.labelled
-    judged = judge_rows(anatomy, X, y) if X is not None and shares else None
-    map_error = measure_map(anatomy, X) if X is not None else None
-    return Subject(model, anatomy, view, X, y, coded, judged, map_error, source)
+    coded = decisions = map_error = None
+    if X is not None:
+        coded = code_rows(anatomy, X, y) if anatomy.learners else None
+        if anatomy.keeps_rows or anatomy.supervised:
+            decisions = decide_rows(anatomy, X, y)
+        map_error = measure_map(anatomy, X)
+    subject = Subject(model, anatomy, view, X, y, coded, decisions, map_error, source)
+    return subject, _sections(subject, facts or {}, timing or {})
 
 
 def _check_source(rows: Any, X: Any) -> RowsOfFile:
@@ -225,45 +209,27 @@ def _check_rows(anatomy: Anatomy, X: Any, y: Any) -> tuple[Any, Any]:
     return X, y
 
 
-def _check_names(names: Any, anatomy: Anatomy, n_features: int | None) -> list[str] | None:
-    if names is None:
-        names = getattr(anatomy.steps[0], "feature_names_in_", None)
-        return None if names is None else [str(name) for name in names]
-    if isinstance(names, str) or not isinstance(names, Iterable):
-        raise TypeError(f"feature_names must be a list of names, got {names!r}.")
-    names = [str(name) for name in names]
-    if n_features is not None and len(names) != n_features:
-        raise ValueError(
-            f"feature_names must name each of the {n_features} features, got {len(names)} names."
-        )
-    return names
-
-
 def _sections(
     subject: Subject, facts: Mapping[str, Any], timing: Mapping[str, float]
 ) -> list[Section]:
-    anatomy, coded = subject.anatomy, subject.coded
+    anatomy = subject.anatomy
     sections: list[Section | None] = [fitted_section(subject, facts), learning_section(subject)]
-    if anatomy.keeps_rows:
-        sections += represented_sections(subject)
-    elif subject.view is not None or coded is not None:
-        sections.append(atoms_section(subject))
     if anatomy.learners:
-        sections.append(looked_section(subject))
-    if anatomy.labelled:
-        sections += labelled_sections(subject)
-    elif coded is not None and anatomy.is_classifier and subject.y is not None:
-        sections += [accuracy_section(subject, coded), mistakes_section(subject, coded)]
+        if subject.view is not None or subject.coded is not None:
+            sections.append(atoms_section(subject))
+        sections.append(single_atoms_section(subject))
+    if anatomy.group in _DECISIONS:
+        sections += _DECISIONS[anatomy.group](subject)
     sections.append(_timing_section(subject, timing))
     return [section for section in sections if section is not None]
 
 
 def _timing_section(subject: Subject, timing: Mapping[str, float]) -> Section | None:
     rows = [[str(step), f"{seconds:.3g} s"] for step, seconds in timing.items()]
-    words = ["Steps given in seconds were timed by whoever fitted the model."] if rows else []
+    words = ["Steps given in seconds were timed when the model was fitted."] if rows else []
     if subject.X is not None:
         name, seconds, n_rows = time_model(subject.model, subject.X)
-        rows.append([f"{name}, a row", f"{1e6 * seconds:.3g} µs"])
+        rows.append([f"{name}, per row", f"{1e6 * seconds:.3g} µs"])
         all_rows = n_rows == n_rows_of(subject.X)
         words.append(
             f"Timed for this page: {name} on {'all ' if all_rows else ''}"
@@ -282,7 +248,7 @@ def _heading(anatomy: Anatomy) -> str:
     if not anatomy.learners:
         return "Kernel map: what was learned"
     name = type(anatomy.last).__name__
-    if isinstance(anatomy.last, ClassDictionaryClassifier):
+    if anatomy.group == "class dictionaries":
         name = "Class dictionaries"
     if anatomy.in_feature_space:
         kernel = (anatomy.linearizer or anatomy.learners[0]).kernel
@@ -299,12 +265,12 @@ def _lead(subject: Subject) -> str:
 def _finding(subject: Subject) -> str:
     """Say in a sentence or two what the rows have shown."""
     anatomy, coded = subject.anatomy, subject.coded
-    answers = subject.judged or coded
+    answers = subject.decisions or coded
     if answers is not None and anatomy.is_classifier and subject.y is not None:
         words, strange = accuracy_words(subject, answers), unknown_labels(subject, answers)
         return f"{words} {unknown_words(strange)[0]}" if strange else words
-    if subject.judged is not None:
-        return winners_words(subject.judged)
+    if subject.decisions is not None:
+        return certainty_words(subject.decisions)
     if coded is not None:
         shares = coded.share(coded.least)
         known = shares[np.isfinite(shares)]
@@ -316,7 +282,8 @@ def _finding(subject: Subject) -> str:
     return subject.map_error or ""
 
 
-def _footer() -> str:
+def footer() -> str:
+    """Return what made a page, and when."""
     return (
         f"Made by kernelatoms {__version__} on {datetime.now():%Y-%m-%d}, with scikit-learn "
         f"{sklearn.__version__}, numpy {np.__version__} and Python {platform.python_version()}."

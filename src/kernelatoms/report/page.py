@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kernelatoms.files import write_whole
+from kernelatoms.files.writing import write_whole
 from kernelatoms.report.embedding import INVERTED, darken, embed_figure, holds_photographs
 
 _WIDE_TABLE, _LONG_TABLE = 7, 40  # columns, rows
@@ -19,12 +19,12 @@ _LONG_CELL = 60  # characters
 
 @dataclass(frozen=True)
 class Shades:
-    """What the shades of a picture or a table stand for: shown under it.
+    """A legend of the shades of a picture or a table, shown under it.
 
     Parameters
     ----------
     title : str
-        What they tell.
+        What the shades mean.
     steps : list of (str, str)
         Some values, from one end to the other, each with its colour as "#rrggbb".
     """
@@ -35,7 +35,7 @@ class Shades:
 
 @dataclass(frozen=True)
 class Picture:
-    """A matplotlib figure, the words under it, and the words for who cannot see it.
+    """A matplotlib figure, its caption, and a text for readers who cannot see it.
 
     Parameters
     ----------
@@ -44,9 +44,9 @@ class Picture:
     caption : str
         What stands under it.
     alt : str
-        What it shows, for those who cannot see it.
+        What it shows, for readers who cannot see it.
     shades : Shades, optional
-        What its shades stand for.
+        The legend of its shades.
     """
 
     figure: Any
@@ -84,7 +84,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Fold:
-    """Something that not every reader wants to see: folded under a line of words.
+    """Details that not every reader wants to see, folded under a line of text.
 
     Parameters
     ----------
@@ -169,24 +169,7 @@ def write_report(
 def render_page(
     title: str, sections: Sequence[Section], *, lead: str = "", footer: str = ""
 ) -> str:
-    """Return a page as HTML, for those who do not want a file.
-
-    Parameters
-    ----------
-    title : str
-        The page's heading.
-    sections : list of Section
-        What the page shows, from top to bottom.
-    lead : str, optional
-        What the reader should know first, in a sentence or two.
-    footer : str, optional
-        Small print at the end: versions, date.
-
-    Returns
-    -------
-    str
-        The whole page: styles and pictures are in it.
-    """
+    """Return a page as HTML, styles and pictures included; arguments as in ``write_report``."""
     body = "\n".join(_render_section(section) for section in sections)
     introduction = f'<p class="lead">{html.escape(lead)}</p>' if lead else ""
     small_print = f"<footer>{_paragraphs(footer)}</footer>" if footer else ""

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from kernelatoms.report.letters import columns, isolate
+from kernelatoms.report.fonts import columns, isolate
 
 # A value longer than this is named by what it is, not shown.
 _LONGEST_VALUE = 60

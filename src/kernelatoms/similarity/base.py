@@ -1,17 +1,17 @@
-"""``Kernel``: what a kernel knows of itself, and what is asked of it.
+"""``Kernel``, the base class of kernels.
 
-A kernel gives every inner product of rows in some feature space: ``values(X, Y) -> (n, m)``. That
-is all a subclass must write. The rest has a default, and a kernel that knows better says so:
+A kernel returns inner products of rows in some feature space: ``values(X, Y) -> (n, m)``, which is
+all that a subclass must define. Everything else has a default, which subclasses may replace:
 
 - k(x, x) of rows (``diag``);
-- how it changes when a row moves (``slopes``, ``weighted_gradient``), for learners of atoms;
-- what parts of rows tell of it (``values_from_parts``, ``diag_from_parts``), for missing values;
+- how it changes when a row moves (``slopes``, ``weighted_gradient``), to learn atoms;
+- estimates from parts of rows (``values_from_parts``, ``diag_from_parts``), for missing values;
 - how to find a row with given kernel values (``inversion``, ``exact_preimage``), for pre-images;
-- whether it is positive semi-definite on any rows, whether k(x, x) is bounded, whether it takes
-  non-negative rows only;
+- whether it is positive semi-definite on any rows, whether k(x, x) is bounded, whether rows must be
+  non-negative;
 - its gamma, if it has one: the default, and what it multiplies;
-- what it takes from training rows (``settled``), and what it computes of each row by itself
-  (``describe``), for kernels of distances.
+- what it takes from training rows (``fitted_to``), and what it computes of each row by itself
+  (``featurize``), for kernels of distances.
 
 See docs/decisions/013-fitted-kernels.md.
 """
@@ -30,15 +30,19 @@ from kernelatoms.similarity.gammas import (
     gamma_by_variance,
     mean_over_pairs,
 )
-from kernelatoms.similarity.gradients import Slopes, gradient_in_plane
-from kernelatoms.similarity.inversion import GaussianInversion, PolynomialInversion
+from kernelatoms.similarity.gradients import (
+    GaussianInversion,
+    PolynomialInversion,
+    Slopes,
+    gradient_in_plane,
+)
 from kernelatoms.similarity.missing import rows_with_missing
 
 Array = NDArray[Any]
 
 
 class Kernel:
-    """Inner products in a feature space. Subclasses write ``values``; all else has a default.
+    """Inner products in a feature space. Subclasses define ``values``; all else has a default.
 
     A kernel is called with rows X (n, n_features) and Y (m, n_features): ``kernel(X, Y)`` is
     ``values(X, Y)`` in the dtype of X, checked, and estimated where rows of X have missing values
@@ -47,17 +51,16 @@ class Kernel:
     Attributes
     ----------
     semidefinite : bool or None
-        True: on any rows it is positive semi-definite. False or None (not known): it is checked
+        True: it is positive semi-definite on any rows. False or None (not known): it is checked
         where it matters.
     bounded : bool
-        Whether k(x, x) stays bounded however long x is. Learners bound the norms of atoms under
-        kernels that are not.
+        Whether k(x, x) is bounded. Learners bound the norms of atoms under other kernels.
     non_negative : bool
         Whether it is defined on rows without negative values only.
     takes_stacks : bool
         Whether it also compares stacks, X (..., n, n_features) with Y (..., m, n_features).
     exact_in_float64 : bool
-        Whether values of float64 rows surely have the digits of float64.
+        Whether values of float64 rows have the precision of float64.
 
     Examples
     --------
@@ -75,7 +78,7 @@ class Kernel:
     non_negative: bool = False
     takes_stacks: bool = False
     exact_in_float64: bool = False
-    _own = False  # the library's own are taken as they are, others checked on every call
+    _own = False  # of the library: values of other kernels are checked at every call
 
     def values(self, X: Array, Y: Array) -> Array:
         """Return k(x, y) for all complete rows x of X (n, n_features) and y of Y: (n, m).
@@ -132,28 +135,16 @@ class Kernel:
         return rows
 
     @property
-    def describes(self) -> bool:
+    def featurizes(self) -> bool:
         """Whether it compares descriptors of rows."""
         return type(self).featurize is not Kernel.featurize
 
     def for_features(self, n_features: int) -> "Kernel":
-        """Return the same kernel of what ``featurize`` returns, so that rows are featurized once.
-
-        Parameters
-        ----------
-        n_features : int
-            How many features rows have.
-        """
+        """Return the same kernel of ``featurize(rows)``, so that these are computed only once."""
         return self
 
     def into_domain(self, rows: Array) -> Array:
-        """Return the nearest rows that it is defined on: 0 for negative values, if it knows none.
-
-        Parameters
-        ----------
-        rows : array of shape (..., n_features)
-            Rows.
-        """
+        """Return the nearest rows in its domain: 0 for negative values, if it takes none."""
         return np.maximum(rows, 0) if self.non_negative else rows
 
     # Gradients
@@ -164,9 +155,9 @@ class Kernel:
         return type(self).slopes is not Kernel.slopes
 
     def why_no_gradient(self) -> str:
-        """Return which kernel it is that has none, and why."""
+        """Return which kernel has no gradient, and why."""
         if self.non_negative:
-            return f"{self.name!r}, which knows no negative values, and a step may lead there"
+            return f"{self.name!r}, which takes no negative values, and a step may lead there"
         return f"{self.name!r}, whose gradient is not known"
 
     def slopes(self, X: Array, Y: Array) -> Slopes:
@@ -176,38 +167,17 @@ class Kernel:
     def weighted_gradient(
         self, weights: Any, X: Array, Y: Array, slopes: Slopes | None = None
     ) -> Array:
-        """Return the sums over i of weights[i, j] d k(x_i, y_j) / d y_j, one row for every j.
+        """Return the sums over i of weights[i, j] d k(x_i, y_j) / d y_j, one row per j.
 
-        Parameters
-        ----------
-        weights : array or CSR array of shape (n, m)
-            The weight of every pair.
-        X : array of shape (n, n_features)
-            Rows that stand still.
-        Y : array of shape (m, n_features)
-            Rows that move.
-        slopes : Slopes, optional
-            ``slopes(X, Y)``, where it is known already.
-
-        Returns
-        -------
-        array of shape (m, n_features)
+        ``weights`` (n, m) may be a CSR array, ``slopes`` is ``slopes(X, Y)`` if known already.
         """
         slopes = self.slopes(X, Y) if slopes is None else slopes
         return gradient_in_plane(weights, X, Y, slopes)
 
     def column_sizes(self, Y: Array) -> Array | None:
-        """Return how much more it changes along each column than ``slopes`` says; None for 1 each.
+        """Return how much steeper it is along each column than ``slopes`` says; None for 1 each.
 
-        Parameters
-        ----------
-        Y : array of shape (m, n_features)
-            Rows among which it is looked at.
-
-        Returns
-        -------
-        array of shape (n_features,), or None
-            Above 0.
+        Numbers above 0 (n_features,), from slopes at rows Y (m, n_features).
         """
         return None
 
@@ -229,18 +199,13 @@ class Kernel:
     # The way back
 
     def inversion(self, n_features: int) -> GaussianInversion | PolynomialInversion | None:
-        """Return how k(x, a) depends on x (of so many features), if that helps to find an x."""
+        """Return how k(x, a) depends on x, if that helps to find an x."""
         return None
 
     def exact_preimage(self, weights: Any, rows: Array) -> Array | None:
-        """Return rows x with phi(x) = sum_j w_j phi(a_j), if there always are: (m, n_features).
+        """Return rows x with phi(x) = sum_j w_j phi(a_j), if these always exist: (m, n_features).
 
-        Parameters
-        ----------
-        weights : array or CSR array of shape (m, n)
-            The weights w, one vector a row.
-        rows : array of shape (n, n_features)
-            The rows a.
+        ``weights`` w (m, n), maybe CSR, has one row per vector; ``rows`` a are (n, n_features).
         """
         return None
 
@@ -252,7 +217,7 @@ class Kernel:
         return hasattr(self, "gamma")
 
     def default_gamma(self, n_features: int) -> float:
-        """Return what ``gamma=None`` means for rows of so many features."""
+        """Return the gamma of ``gamma=None``."""
         return 1 / n_features
 
     def what_gamma_multiplies(self, X: Array, Y: Array) -> Array | None:
@@ -296,7 +261,7 @@ class Kernel:
         return gamma_by_variance(X)
 
     def gamma_for(self, n_features: int) -> float:
-        """Return gamma as a number, for rows of so many features."""
+        """Return gamma as a number, for rows with ``n_features`` features."""
         gamma: Any = self.gamma  # type: ignore[attr-defined]
         if gamma is None:
             return self.default_gamma(n_features)
@@ -345,12 +310,12 @@ class Kernel:
     def _check_rows(self, X: Array) -> None:
         if self.non_negative and X.size and np.nanmin(X) < 0:
             raise ValueError(
-                f"{self._who()} knows no negative values, and its rows hold {np.nanmin(X):.3g}; "
+                f"{self._who()} takes no negative values, and its rows hold {np.nanmin(X):.3g}; "
                 "shift or scale them (MinMaxScaler), or choose another kernel."
             )
 
     def _checked(self, X: Array, Y: Array) -> Array:
-        """Return values of complete rows; others' code is not trusted."""
+        """Return values of complete rows, checked."""
         expected = (*X.shape[:-1], Y.shape[-2])
         K = check_values(self.values(X, Y), expected, f"{self._who()} called with shapes {X.shape} "
                          f"and {Y.shape}")  # fmt: skip
@@ -371,8 +336,13 @@ def _floats(X: Array) -> Array:
     return X if X.dtype.kind == "f" else X.astype(np.float64)
 
 
+def attribute_of(holder: str, name: str, default: Any) -> property:
+    """Return a property: the attribute ``name`` of the attribute ``holder``, or a default."""
+    return property(lambda self: getattr(getattr(self, holder), name, default))
+
+
 def check_values(values: Any, shape: tuple[int, ...], who: str) -> Array:
-    """Return kernel values as an array; refuse wrong shapes, NaN and what is no number."""
+    """Return kernel values as an array; refuse wrong shapes, NaN and other types than numbers."""
     K = values if is_array(values) else np.asarray(values)
     if K.shape != shape:
         raise ValueError(
@@ -387,14 +357,14 @@ def check_values(values: Any, shape: tuple[int, ...], who: str) -> Array:
 
 
 def check_number(name: str, value: Any) -> None:
-    """Refuse what is no finite number."""
+    """Refuse anything but a finite number."""
     number = isinstance(value, Real) and not isinstance(value, bool)
     if not number or not np.isfinite(float(value)):
         raise ValueError(f"{name} must be a finite number, got {value!r}.")
 
 
 def check_whole(name: str, value: Any, low: int) -> None:
-    """Refuse what is no whole number from ``low``."""
+    """Refuse anything but a whole number from ``low``."""
     whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
     if not whole or value < low:
         raise ValueError(f"{name} must be a whole number from {low}, got {value!r}.")

@@ -1,13 +1,16 @@
-"""Which columns of rows a part of a kernel sees: slices, numbers of columns, channels of images."""
+"""Which columns of rows a part of a combined kernel sees: slices, column numbers, channels."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelatoms.similarity.base import check_flag, check_whole
+from kernelatoms.similarity.base import Kernel, check_flag, check_whole
+from kernelatoms.similarity.factory import is_precomputed, make_kernel
+from kernelatoms.similarity.user_kernels import UserKernel
 
 Array = NDArray[Any]
 Index = slice | NDArray[np.intp]
@@ -17,10 +20,9 @@ _WHAT = "a slice, a list of column numbers or Channels"
 
 @dataclass(frozen=True)
 class Channels:
-    """The columns of some channels, in rows that are images (or signals) of several.
+    """The columns of some channels, in rows that are images (or signals) of several channels.
 
-    It knows how many channels there are and not how large images are: rows of any length that is a
-    multiple of ``n_channels`` have such columns, others are refused.
+    The size of images is not fixed: the length of rows may be any multiple of ``n_channels``.
 
     Parameters
     ----------
@@ -48,7 +50,6 @@ class Channels:
     channels_first: bool = False
 
     def __post_init__(self) -> None:
-        """Check the parameters."""
         check_whole("n_channels", self.n_channels, 1)
         check_flag("channels_first", self.channels_first)
         several = isinstance(self.numbers, tuple | list)
@@ -90,7 +91,7 @@ Columns = slice | NDArray[np.intp] | Channels
 
 
 def check_columns(columns: Any) -> Columns:
-    """Return columns as they are kept: slices and Channels as given, numbers as slice or array.
+    """Return columns as they are stored: slices and Channels as given, numbers as slice or array.
 
     Evenly spaced numbers become a slice, which is small in files and quick to take.
     """
@@ -149,12 +150,12 @@ def take(rows: Array, index: Index) -> Array:
     """Return columns of rows (..., n_features), side by side in memory; the rows, if it is all."""
     if isinstance(index, slice) and index.indices(rows.shape[-1]) == (0, rows.shape[-1], 1):
         return rows
-    # A channel is every so many-th number, which matrix products without a copy are slow at.
+    # A channel is a strided view, with which matrix products are slow.
     return np.ascontiguousarray(rows[..., index])
 
 
 def key_of(columns: Columns) -> Any:
-    """Return what equal columns share, to compare and to hash."""
+    """Return a key by which columns are compared and hashed."""
     if isinstance(columns, slice):
         return (columns.start, columns.stop, columns.step)
     return columns if isinstance(columns, Channels) else tuple(columns.tolist())
@@ -162,3 +163,79 @@ def key_of(columns: Columns) -> Any:
 
 def _is_whole(value: Any) -> bool:
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
+@dataclass(frozen=True)
+class Part:
+    """A kernel, the columns it sees, and its place among the parts."""
+
+    kernel: Kernel
+    columns: Columns
+    place: int
+
+    def index(self, n_features: int) -> Index:
+        """Return the columns in rows of so many features."""
+        with errors_of(self.place):
+            return columns_of(self.columns, n_features)
+
+    def rows(self, X: Array) -> Array:
+        """Return the part's columns of rows (..., n_features)."""
+        return take(X, self.index(X.shape[-1]))
+
+    def both(self, X: Array, Y: Array) -> tuple[Array, Array]:
+        """Return the part's columns of two sets of rows, one array if the sets are one."""
+        rows = self.rows(X)
+        return rows, rows if X is Y else self.rows(Y)
+
+    def width(self, n_features: int) -> int:
+        """Return how many columns the part sees."""
+        return take(np.empty((1, n_features)), self.index(n_features)).shape[1]
+
+
+def checked_part(part: Any) -> tuple[Any, Columns]:
+    """Return a pair of kernel and columns; a kernel alone sees all of them."""
+    if isinstance(part, slice | Channels):
+        raise ValueError(f"columns belong to a kernel: parts=[(kernel, {part!r}), ...].")
+    if isinstance(part, list | tuple) and len(part) != 2:
+        raise ValueError(f"a part must be a kernel, or a pair (kernel, columns), got {part!r}.")
+    kernel, columns = part if isinstance(part, list | tuple) else (part, slice(None))
+    if is_precomputed(kernel):
+        raise ValueError(
+            "'precomputed' values belong to whole rows and not to columns; combine the matrices "
+            "yourself, and give the result with kernel='precomputed'."
+        )
+    made = as_given(make_kernel(kernel))
+    return kernel if isinstance(kernel, str) else made, check_columns(columns)
+
+
+def as_given(kernel: Kernel) -> Any:
+    """Return a user's own function or object instead of its wrapper, as model files store it."""
+    plain = isinstance(kernel, UserKernel) and not kernel.params
+    return kernel.given if plain else kernel  # type: ignore[attr-defined]
+
+
+def fitted_part(given: Any, rows: Array) -> Any:
+    """Return a part's kernel fitted to rows, gamma included; as given if nothing changes.
+
+    A name has ``gamma="scale"`` here, as in estimators.
+    """
+    asked = make_kernel(given, gamma="scale" if isinstance(given, str) else None)
+    kernel = _fitted(asked, rows)
+    return given if kernel is asked else as_given(kernel)
+
+
+def _fitted(kernel: Kernel, rows: Array) -> Kernel:
+    kernel = kernel.fitted_to(rows)
+    gamma: Any = getattr(kernel, "gamma", 1.0)
+    return kernel.with_gamma_from(rows) if gamma is None or isinstance(gamma, str) else kernel
+
+
+@contextmanager
+def errors_of(place: int) -> Iterator[None]:
+    """Name the part in messages of errors."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(f"parts[{place}]: {error}") from error
+    except TypeError as error:
+        raise TypeError(f"parts[{place}]: {error}") from error

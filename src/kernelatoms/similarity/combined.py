@@ -1,8 +1,8 @@
-"""Kernels made of kernels: each sees columns of its own, and their values are added or multiplied.
+"""Kernels made of kernels of parts of the columns, whose values are added or multiplied.
 
-For images of several channels a kernel per channel, each with a gamma of its own
+For images of several channels: one kernel per channel, each with its own gamma
 (``channel_kernel``). Sums (with weights from 0) and products of positive semi-definite kernels are
-positive semi-definite, and all else that a kernel may know follows from what its parts know:
+positive semi-definite, and gradients, estimates and bounds follow from those of the parts:
 
     sum        k = sum_i w_i k_i        dk / dk_i = w_i
     product    k = prod_i k_i           dk / dk_i = prod_(j != i) k_j
@@ -19,23 +19,33 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelatoms.similarity.base import Kernel
-from kernelatoms.similarity.columns import key_of
+from kernelatoms.similarity.columns import (
+    Part,
+    as_given,
+    checked_part,
+    errors_of,
+    fitted_part,
+    key_of,
+)
 from kernelatoms.similarity.factory import make_kernel
 from kernelatoms.similarity.gradients import Slopes, weighted_values
-from kernelatoms.similarity.parts import Part, as_given, checked_part, errors_of, settled_part
 
 Array = NDArray[Any]
 
 
+def _all_parts(name: str) -> property:
+    """Return a property: whether it is true of all parts."""
+    return property(lambda self: all(getattr(part.kernel, name) for part in self.used))
+
+
 @dataclass(frozen=True, eq=False)
 class CombinedKernel(Kernel):
-    """What sums and products of kernels share; subclasses write ``combine`` and ``factors``."""
+    """The base of sums and products of kernels; subclasses define ``combine`` and ``factors``."""
 
     parts: Any
     _own = True
 
     def __post_init__(self) -> None:
-        """Check the parts."""
         if not isinstance(self.parts, list | tuple):
             raise ValueError(
                 "parts must be a list of kernels, or of pairs (kernel, columns), got "
@@ -50,14 +60,12 @@ class CombinedKernel(Kernel):
         object.__setattr__(self, "parts", tuple(parts))
 
     def __eq__(self, other: object) -> bool:
-        """Whether parts (and weights) are the same."""
         if not isinstance(other, CombinedKernel):
             return NotImplemented
         ours, others = ([kernel for kernel, _ in each.parts] for each in (self, other))
         return self._key() == other._key() and ours == others
 
     def __hash__(self) -> int:
-        """Return a number that equal ones share."""
         return hash(self._key())
 
     def _key(self) -> tuple[Any, ...]:
@@ -93,25 +101,16 @@ class CombinedKernel(Kernel):
         known = [part.kernel.semidefinite for part in self.used]
         return known[0] if len(known) == 1 else (all(known) or None)
 
-    @property
-    def bounded(self) -> bool:  # type: ignore[override]
-        """Whether all parts are."""
-        return all(part.kernel.bounded for part in self.used)
+    bounded = _all_parts("bounded")
+    takes_stacks = _all_parts("takes_stacks")
+    exact_in_float64 = _all_parts("exact_in_float64")
+    has_gradient = _all_parts("has_gradient")
+    takes_missing = _all_parts("takes_missing")
 
     @property
     def non_negative(self) -> bool:  # type: ignore[override]
         """Whether some part is defined on columns without negative values only."""
         return any(part.kernel.non_negative for part in self.used)
-
-    @property
-    def takes_stacks(self) -> bool:  # type: ignore[override]
-        """Whether all parts do."""
-        return all(part.kernel.takes_stacks for part in self.used)
-
-    @property
-    def exact_in_float64(self) -> bool:  # type: ignore[override]
-        """Whether values of all parts surely have the digits of float64."""
-        return all(part.kernel.exact_in_float64 for part in self.used)
 
     def values(self, X: Array, Y: Array) -> Array:
         """Return k(x, y) for all pairs of rows, also in stacks where all parts take them."""
@@ -141,23 +140,23 @@ class CombinedKernel(Kernel):
     # What it takes from rows
 
     def fitted_to(self, rows: Array) -> Self:
-        """Return the kernel with all that its parts take from their columns of training rows.
+        """Return the kernel with parts fitted to their columns of training rows.
 
-        That includes their gammas, as numbers: a combination has no gamma itself.
+        Their gammas become numbers: a combination has no gamma itself.
         """
         parts, same = list(self.parts), True
         for part in self.used:
             seen = part.rows(rows)
             given = self.parts[part.place][0]
             with errors_of(part.place):
-                kernel = settled_part(given, seen)
+                kernel = fitted_part(given, seen)
             if kernel is not given:
                 same = False
                 parts[part.place] = (kernel, part.columns)
         return self if same else dataclasses.replace(self, parts=tuple(parts))
 
     def with_gamma_from(self, X: Array) -> Self:
-        """Return the kernel settled by rows X (n, n_features)."""
+        """Return the kernel fitted to rows X (n, n_features)."""
         return self.fitted_to(X)
 
     def with_gamma(self, gamma: float | str | None) -> Self:
@@ -168,61 +167,55 @@ class CombinedKernel(Kernel):
         )
 
     @property
-    def describes(self) -> bool:
+    def featurizes(self) -> bool:
         """Whether some part does."""
-        return any(part.kernel.describes for part in self.used)
+        return any(part.kernel.featurizes for part in self.used)
 
     def featurize(self, rows: Array) -> Array:
         """Return descriptors of rows (..., n_features), those of the parts side by side."""
-        plan = self._described_parts(rows.shape[-1])
+        plan = self._featurized_parts(rows.shape[-1])
         if plan is None:
             return rows
         pieces = [
-            part.kernel.featurize(part.rows(rows)) if describes else part.rows(rows)
-            for part, (describes, _) in zip(self.used, plan, strict=True)
+            part.kernel.featurize(part.rows(rows)) if featurizes else part.rows(rows)
+            for part, (featurizes, _) in zip(self.used, plan, strict=True)
         ]
         return np.concatenate(pieces, axis=-1)
 
     def for_features(self, n_features: int) -> Kernel:
         """Return the same kernel of descriptors, for rows of so many features."""
-        plan = self._described_parts(n_features)
+        plan = self._featurized_parts(n_features)
         if plan is None:
             return self
         parts, end = [], 0
-        for part, (describes, size) in zip(self.used, plan, strict=True):
-            kernel = part.kernel.for_features(part.width(n_features)) if describes else part.kernel
+        for part, (featurizes, size) in zip(self.used, plan, strict=True):
+            kernel = part.kernel.for_features(part.width(n_features)) if featurizes else part.kernel
             parts.append((as_given(kernel), slice(end, end + size)))
             end += size
         return self._of_used(parts)
 
     def _of_used(self, parts: list[Any]) -> Kernel:
-        """Return the same combination of other parts, in the places of those that count."""
+        """Return the same combination of other parts in place of the used ones."""
         return dataclasses.replace(self, parts=tuple(parts))
 
-    def _described_parts(self, n_features: int) -> list[tuple[bool, int]] | None:
-        """Return for every part whether it is described, and by how many numbers; None if none is.
+    def _featurized_parts(self, n_features: int) -> list[tuple[bool, int]] | None:
+        """Return for every part whether it is featurized, and its width; None if no part is.
 
-        Descriptors that are no rows of numbers cannot stand beside others: such a part compares
-        rows.
+        Descriptors other than rows of numbers cannot be concatenated: such a part compares rows.
         """
         plan = []
         for part in self.used:
             width = part.width(n_features)
             shape, kind = (1, width), ""
-            if part.kernel.describes:
+            if part.kernel.featurizes:
                 with errors_of(part.place):
                     one = part.kernel.featurize(np.zeros((1, width)))
                 shape, kind = one.shape, one.dtype.kind
             beside = kind == "f" and len(shape) == 2
             plan.append((beside, shape[1] if beside else width))
-        return plan if any(describes for describes, _ in plan) else None
+        return plan if any(featurizes for featurizes, _ in plan) else None
 
     # Gradients
-
-    @property
-    def has_gradient(self) -> bool:
-        """Whether all parts have one."""
-        return all(part.kernel.has_gradient for part in self.used)
 
     def why_no_gradient(self) -> str:
         """Return which part has none, and why."""
@@ -251,7 +244,7 @@ class CombinedKernel(Kernel):
     ) -> Array:
         """Return the sums over i of weights[i, j] d k(x_i, y_j) / d y_j, part by part."""
         if not self.has_gradient:
-            self.slopes(X, Y)  # says so
+            self.slopes(X, Y)  # raises
         gradient = np.zeros_like(Y)
         own_slopes, factors = self._slopes_of_parts(X, Y)
         for part, own, factor in zip(self.used, own_slopes, factors, strict=True):
@@ -264,8 +257,8 @@ class CombinedKernel(Kernel):
     def column_sizes(self, Y: Array) -> Array:
         """Return how much steeper it is along each column than the means that ``slopes`` returns.
 
-        Channels in other units have slopes in other units: one step length would be too long for
-        some and leave others where they are.
+        Channels in different units have slopes in different units: one step length would be too
+        long for some and too short for others.
         """
         slopes, factors = self._slopes_of_parts(Y, Y)
         means = [
@@ -296,11 +289,6 @@ class CombinedKernel(Kernel):
         return sees
 
     # Parts of rows
-
-    @property
-    def takes_missing(self) -> bool:
-        """Whether all parts do."""
-        return all(part.kernel.takes_missing for part in self.used)
 
     def values_from_parts(self, X: Array, Y: Array) -> Array:
         """Estimate k(x, y) of rows x with missing values, each part from what it sees of them."""

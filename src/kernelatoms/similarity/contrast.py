@@ -30,12 +30,8 @@ _NEARLY_ALL = 0.9
 class Limits:
     """What an estimator takes for nothing, as shares of k(x, x); rounding, where that is more.
 
-    Parameters
-    ----------
-    alike : float
-        How far k(x, y) of different rows may be from k(x, x).
-    unrelated : float
-        How far from 0.
+    - ``alike``: how far k(x, y) of different rows may be from k(x, x).
+    - ``unrelated``: how far from 0.
     """
 
     alike: float = 0.0
@@ -49,14 +45,8 @@ def warn_if_blind(kernel: Kernel, X: Array, limits: Limits | None = None) -> Non
     at: what others make of rows is as it should be. Of combined kernels every part is, on the
     columns that it sees, and the first that is blind is named.
 
-    Parameters
-    ----------
-    kernel : Kernel
-        With its gamma as a number.
-    X : array of shape (n, n_features)
-        Complete training rows.
-    limits : Limits, optional
-        Of the estimator.
+    - ``kernel``: with its gamma as a number.
+    - ``X`` (n, n_features): complete training rows.
     """
     limits = Limits() if limits is None else limits
     blind = blind_part(kernel, X, limits)
@@ -84,7 +74,7 @@ def blind_part(
 ) -> tuple[str, Kernel, str] | None:
     """Return where, which kernel and what it misses, of the first part that sees nothing."""
     for place, part, rows in _parts(kernel, X):
-        found = what_it_misses(part, rows, limits) if part.has_gamma else None
+        found = blind_spot(part, rows, limits) if part.has_gamma else None
         if found is not None:
             return place, part, found
     return None
@@ -100,17 +90,11 @@ def _parts(kernel: Kernel, X: Array) -> Iterator[tuple[str, Kernel, Array]]:
             yield f"parts[{part.place}]: {place}", own, rows
 
 
-def what_it_misses(kernel: Kernel, X: Array, limits: Limits | None = None) -> str | None:
+def blind_spot(kernel: Kernel, X: Array, limits: Limits | None = None) -> str | None:
     """Return "alike" or "unrelated" where nearly all different rows are; None where they are not.
 
-    Parameters
-    ----------
-    kernel : Kernel
-        With its gamma as a number.
-    X : array of shape (n, n_features)
-        Complete rows.
-    limits : Limits, optional
-        Of the estimator.
+    - ``kernel``: with its gamma as a number.
+    - ``X`` (n, n_features): complete rows.
     """
     rows = X[np.unique(np.linspace(0, len(X) - 1, min(len(X), _ROWS)).astype(np.intp))]
     rows = rows[np.sort(np.unique(to_numpy(rows), axis=0, return_index=True)[1])]

@@ -8,9 +8,13 @@ from numpy.typing import NDArray
 
 from kernelatoms.engine import machine
 from kernelatoms.similarity.gammas import gamma_by_mean
-from kernelatoms.similarity.gradients import Slopes, gradient_of_signs, weighted_values
+from kernelatoms.similarity.gradients import (
+    GaussianInversion,
+    Slopes,
+    gradient_of_signs,
+    weighted_values,
+)
 from kernelatoms.similarity.inner import Gamma, NamedKernel, in_float64
-from kernelatoms.similarity.inversion import GaussianInversion
 from kernelatoms.similarity.missing import l1_distances_from_parts, squared_distances_from_parts
 
 Array = NDArray[Any]

@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelatoms.similarity.base import Kernel, check_number, check_values
+from kernelatoms.similarity.base import Kernel, attribute_of, check_number, check_values
 from kernelatoms.similarity.distances import Distance, UserDistance, mean_of_pairs
 from kernelatoms.similarity.gammas import check_gamma, gamma_by_mean
 from kernelatoms.similarity.inner import in_float64
@@ -18,13 +18,12 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True)
 class KernelOfDistance(Kernel):
-    """What kernels made of a distance share; subclasses write ``of_descriptors``."""
+    """The base of kernels made of a distance; subclasses define ``of_descriptors``."""
 
     distance: Any = "l2"
     _own = True
 
     def __post_init__(self) -> None:
-        """Check the parameters."""
         make_distance(self.distance)
         power = self.power  # type: ignore[attr-defined]
         check_number("power", power)
@@ -66,19 +65,19 @@ class KernelOfDistance(Kernel):
         return dataclasses.replace(self, distance=own)
 
     def featurize(self, rows: Array) -> Any:
-        """Return descriptors of rows (..., n_features), which ``described`` compares."""
+        """Return descriptors of rows (..., n_features), which ``for_features`` compares."""
         flat = rows.reshape(-1, rows.shape[-1])
         descriptors = np.asarray(self._distance.featurize(flat))
         if len(descriptors) != len(flat):
             raise ValueError(
-                f"{self.name} must describe {len(flat)} rows by an array of as many entries, and "
+                f"{self.name} must featurize {len(flat)} rows as an array of as many entries, and "
                 f"it has {len(descriptors)}."
             )
         return descriptors.reshape(*rows.shape[:-1], *descriptors.shape[1:])
 
-    def for_features(self, n_features: int) -> "DescribedKernel":
+    def for_features(self, n_features: int) -> "FeatureKernel":
         """Return the same kernel of descriptors."""
-        return DescribedKernel(self)
+        return FeatureKernel(self)
 
     def values(self, X: Array, Y: Array) -> Array:
         """Return k(x, y) for all pairs of rows (n, n_features) and (m, n_features)."""
@@ -95,11 +94,11 @@ class KernelOfDistance(Kernel):
         raise NotImplementedError
 
     def _for_features(self, n_features: int) -> Self:
-        """Return the kernel as it is on rows of so many features."""
+        """Return the kernel for rows with ``n_features`` features."""
         return self
 
     def _powers(self, A: Any, B: Any) -> Array:
-        """Return d^power in float64, checked: others' code is not trusted."""
+        """Return d^power in float64, checked."""
         distance = self._distance
         stacked = distance.takes_stacks
         shape = (
@@ -145,12 +144,11 @@ class DistanceKernel(KernelOfDistance):
     bounded = True
 
     def __post_init__(self) -> None:
-        """Check the parameters."""
         super().__post_init__()
         check_gamma(self.gamma)
 
     def with_gamma_from(self, X: Array) -> Self:
-        """Return the kernel settled by rows X (n, n_features), its gamma a number."""
+        """Return the kernel fitted to rows X (n, n_features), its gamma a number."""
         return Kernel.with_gamma_from(self.fitted_to(X), X)
 
     def scale_gamma(self, X: Array) -> float:
@@ -174,7 +172,7 @@ class DistanceKernel(KernelOfDistance):
         """Return 1 for every descriptor."""
         return np.ones(A.shape[:-1] if self.takes_stacks else len(A))
 
-    def for_features(self, n_features: int) -> "DescribedKernel":
+    def for_features(self, n_features: int) -> "FeatureKernel":
         """Return the same kernel of descriptors; its gamma must be a number."""
         if isinstance(self.gamma, str):
             raise ValueError(
@@ -199,13 +197,10 @@ class DistanceKernel(KernelOfDistance):
 
 
 @dataclass(frozen=True)
-class DescribedKernel(Kernel):
-    """A kernel made of a distance, of descriptors instead of rows: each row is described once.
+class FeatureKernel(Kernel):
+    """A kernel made of a distance, of descriptors instead of rows.
 
-    Parameters
-    ----------
-    kernel : DistanceKernel or CentredKernel
-        The kernel of rows.
+    - ``kernel``: the kernel of rows.
     """
 
     kernel: KernelOfDistance
@@ -216,20 +211,9 @@ class DescribedKernel(Kernel):
         """The name of the kernel of rows."""
         return self.kernel.name
 
-    @property
-    def semidefinite(self) -> bool | None:  # type: ignore[override]
-        """As the kernel of rows."""
-        return self.kernel.semidefinite
-
-    @property
-    def bounded(self) -> bool:  # type: ignore[override]
-        """As the kernel of rows."""
-        return self.kernel.bounded
-
-    @property
-    def takes_stacks(self) -> bool:  # type: ignore[override]
-        """As the kernel of rows."""
-        return self.kernel.takes_stacks
+    semidefinite = attribute_of("kernel", "semidefinite", None)
+    bounded = attribute_of("kernel", "bounded", False)
+    takes_stacks = attribute_of("kernel", "takes_stacks", False)
 
     def values(self, X: Array, Y: Array) -> Array:
         """Return k(x, y) for all pairs of descriptors."""
@@ -272,7 +256,6 @@ class CentredKernel(KernelOfDistance):
     origin: Any = None
 
     def __post_init__(self) -> None:
-        """Check the parameters."""
         super().__post_init__()
         if self.origin is None:
             return
@@ -282,18 +265,16 @@ class CentredKernel(KernelOfDistance):
         object.__setattr__(self, "origin", origin.astype(np.float64))
 
     def __eq__(self, other: object) -> bool:
-        """Whether distance, power and origin are the same."""
         if not isinstance(other, CentredKernel):
             return NotImplemented
         same = (self.distance, self.power) == (other.distance, other.power)
         return same and np.array_equal(self.origin, other.origin)
 
     def __hash__(self) -> int:
-        """Return a number that equal ones share."""
         return hash((CentredKernel, self.distance, self.power))
 
     def with_gamma_from(self, X: Array) -> Self:
-        """Return the kernel settled by rows X (n, n_features); it has no gamma."""
+        """Return the kernel fitted to rows X (n, n_features); it has no gamma."""
         return self.fitted_to(X)
 
     def featurize(self, rows: Array) -> Array:

@@ -1,9 +1,8 @@
 """Distances of rows: ``Distance``, and those of vectors.
 
-A distance describes rows once (``featurize(rows) -> descriptors``, for images say gradients or
-windows) and compares descriptors (``compare(A, B) -> (n, m)``), so that many rows can be compared
-with the same ones without describing these again. What it must know of training rows it takes from
-them once (``fitted_to(rows)``).
+A distance computes descriptors of rows (``featurize(rows) -> descriptors``, such as gradients of
+images) and compares them (``compare(A, B) -> (n, m)``), so that descriptors are computed once for
+many comparisons. ``fitted_to(rows)`` takes what it needs from training rows.
 
 See docs/decisions/013-fitted-kernels.md.
 """
@@ -15,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelatoms.engine import is_array, machine
-from kernelatoms.similarity.base import check_number
+from kernelatoms.similarity.base import attribute_of, check_number
 from kernelatoms.similarity.decaying import chi2_sums, squared_distances
 from kernelatoms.similarity.inner import in_float64
 
@@ -26,7 +25,7 @@ _ROWS_LOOKED_AT = 256
 
 
 class Distance:
-    """How far rows are from each other. Subclasses write ``compare``, and ``describe`` if need be.
+    """A distance of rows. Subclasses define ``compare``, and ``featurize`` if needed.
 
     Attributes
     ----------
@@ -63,10 +62,7 @@ class Distance:
         raise NotImplementedError(f"{type(self).__name__} must define compare(A, B).")
 
     def fitted_to(self, rows: Array) -> Self:
-        """Return the distance with what it takes from training rows (n, n_features), if anything.
-
-        One that has it already stays as it is.
-        """
+        """Return the distance fitted to training rows (n, n_features); itself if it is already."""
         return self
 
     @property
@@ -77,12 +73,9 @@ class Distance:
 
 @dataclass(frozen=True)
 class UserDistance(Distance):
-    """A user's object with ``describe`` and ``compare``, and whatever else of ``Distance`` it has.
+    """A user's object with ``featurize``, ``compare`` and optionally more of ``Distance``.
 
-    Parameters
-    ----------
-    given : object
-        The user's object.
+    - ``given``: the user's object.
     """
 
     given: Any
@@ -96,34 +89,23 @@ class UserDistance(Distance):
         return self.given.compare(A, B)
 
     def fitted_to(self, rows: Array) -> Self:
-        """Return the object as it settles itself, if it can."""
-        own = getattr(self.given, "settled", None)
+        """Return what the object returns; itself if it has no such method."""
+        own = getattr(self.given, "fitted_to", None)
         other = self.given if own is None else own(rows)
         return self if other is self.given else type(self)(other)
 
     @property
     def parts(self) -> tuple[Distance, ...]:
-        """What the object says; itself if it does not."""
+        """The object's; itself if it has none."""
         return tuple(getattr(self.given, "parts", (self,)))
 
-    @property
-    def non_negative(self) -> bool:  # type: ignore[override]
-        """What the object says; False if it does not."""
-        return bool(getattr(self.given, "non_negative", False))
-
-    @property
-    def takes_stacks(self) -> bool:  # type: ignore[override]
-        """What the object says; False if it does not."""
-        return bool(getattr(self.given, "takes_stacks", False))
-
-    @property
-    def semidefinite_to(self) -> float:  # type: ignore[override]
-        """What the object says; 0 if it does not."""
-        return float(getattr(self.given, "semidefinite_to", 0))
+    non_negative = attribute_of("given", "non_negative", False)
+    takes_stacks = attribute_of("given", "takes_stacks", False)
+    semidefinite_to = attribute_of("given", "semidefinite_to", 0)
 
 
 class VectorDistance(Distance):
-    """A distance of the library's: descriptors are rows of numbers, also in stacks."""
+    """A distance of the library whose descriptors are rows of numbers, also in stacks."""
 
     takes_stacks = True
 
@@ -176,7 +158,7 @@ class Correlation(VectorDistance):
         """Return unit rows with one more column, 1 for zero rows: (n, n_features + 1)."""
         rows = as_rows(rows)
         unit = machine(rows).unit_rows(rows)
-        # A direction of their own, so that zero rows are no exception in compare.
+        # A separate direction, so that zero rows need no special case in compare.
         return np.column_stack([unit, ~rows.any(axis=1)]).astype(rows.dtype, copy=False)
 
     def compare(self, A: Array, B: Array) -> Array:
@@ -186,7 +168,7 @@ class Correlation(VectorDistance):
 
 @dataclass(frozen=True)
 class Chi2(VectorDistance):
-    """Half of sum_i (a_i - b_i)^2 / (a_i + b_i), 0/0 = 0: for rows without negative values."""
+    """Half of sum_i (a_i - b_i)^2 / (a_i + b_i), 0/0 = 0, for rows without negative values."""
 
     non_negative = True
     semidefinite_to = 1
@@ -196,7 +178,7 @@ class Chi2(VectorDistance):
         rows = as_rows(rows)
         if rows.min(initial=0) < 0:
             raise ValueError(
-                f"distance 'chi2' knows no negative values, and rows hold {rows.min():.3g}; "
+                f"distance 'chi2' takes no negative values, and rows hold {rows.min():.3g}; "
                 "shift or scale them, or choose another distance."
             )
         return rows
@@ -220,14 +202,14 @@ class Mahalanobis(VectorDistance):
         rows fewer than features need one above 0. On images of digits and faces 1 had the fewest
         errors of 0.001 to 10; with 0.01, noise counted for most.
     whitening : array of shape (n_features, n_features), optional
-        What rows are multiplied by; None until it is settled.
+        The matrix that rows are multiplied by; None until fitted.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from kernelatoms.similarity import Mahalanobis
+    >>> from kernelatoms.similarity import make_distance
     >>> rows = np.random.default_rng(0).normal(size=(2000, 2)) * [1, 100]
-    >>> far = Mahalanobis(ridge=0).fitted_to(rows)
+    >>> far = make_distance("mahalanobis", ridge=0).fitted_to(rows)
     >>> A, B = far.featurize(np.zeros((1, 2))), far.featurize(np.array([[1.0, 0.0], [0.0, 100.0]]))
     >>> far.compare(A, B).round(1)
     array([[1., 1.]])
@@ -238,7 +220,6 @@ class Mahalanobis(VectorDistance):
     semidefinite_to = 2
 
     def __post_init__(self) -> None:
-        """Check the parameters."""
         check_number("ridge", self.ridge)
         if self.ridge < 0:
             raise ValueError(f"ridge must be from 0, got {self.ridge!r}.")
@@ -250,13 +231,11 @@ class Mahalanobis(VectorDistance):
             raise ValueError("whitening must be a square array of finite floats, or None.")
 
     def __eq__(self, other: object) -> bool:
-        """Whether ridge and whitening are the same."""
         if not isinstance(other, Mahalanobis):
             return NotImplemented
         return self.ridge == other.ridge and np.array_equal(self.whitening, other.whitening)
 
     def __hash__(self) -> int:
-        """Return a number that equal ones share."""
         return hash((Mahalanobis, self.ridge))
 
     def fitted_to(self, rows: Array) -> Self:
@@ -297,7 +276,7 @@ class Mahalanobis(VectorDistance):
             )
         if rows.shape[1] != len(self.whitening):
             raise ValueError(
-                f"distance 'mahalanobis' was settled on rows of {len(self.whitening)} features, "
+                f"distance 'mahalanobis' was fitted to rows of {len(self.whitening)} features, "
                 f"and these have {rows.shape[1]}."
             )
         with machine(rows).one_blas_thread():
@@ -319,19 +298,10 @@ def as_rows(rows: Any) -> Array:
 def mean_of_pairs(distance: Any, rows: Array, power: float = 1) -> float:
     """Return the mean of d^power over pairs of different rows, at most 256, evenly spaced.
 
-    Parameters
-    ----------
-    distance : Distance
-        A settled distance.
-    rows : array of shape (n, n_features)
-        Training rows.
-    power : float
-        Of the distance.
-
-    Returns
-    -------
-    float
-        0 for a single row.
+    - ``distance``: a fitted distance.
+    - ``rows`` (n, n_features): training rows.
+    - ``power``: of the distance.
+    - result: 0 for a single row.
     """
     some = np.unique(np.linspace(0, len(rows) - 1, _ROWS_LOOKED_AT).astype(np.intp))
     A = distance.featurize(rows[some])

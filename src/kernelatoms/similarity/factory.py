@@ -1,4 +1,8 @@
-"""``make_kernel``: whatever ``kernel=`` may be, as a ``Kernel``; and checks of it."""
+"""The table of kernels by name, ``make_kernel`` for whatever ``kernel=`` may be, and checks of it.
+
+Names, parameters and defaults are scikit-learn's, one class per kernel:
+``kernel="poly", degree=4, gamma=1, coef0=0`` is the (x'y)^4 of the LKDL paper.
+"""
 
 import dataclasses
 import importlib
@@ -10,14 +14,43 @@ from numpy.typing import NDArray
 
 from kernelatoms.engine import is_device_array
 from kernelatoms.similarity.base import Kernel, check_number
+from kernelatoms.similarity.decaying import (
+    AdditiveChi2Kernel,
+    Chi2Kernel,
+    LaplacianKernel,
+    RBFKernel,
+)
 from kernelatoms.similarity.distance_kernels import DistanceKernel
 from kernelatoms.similarity.gammas import check_gamma
-from kernelatoms.similarity.inner import NamedKernel
-from kernelatoms.similarity.named import KERNELS, names_of_kernels
+from kernelatoms.similarity.inner import (
+    CosineKernel,
+    LinearKernel,
+    NamedKernel,
+    PolynomialKernel,
+    SigmoidKernel,
+)
 from kernelatoms.similarity.named_distances import DISTANCES, make_distance, parameters_of
 from kernelatoms.similarity.user_kernels import PrecomputedKernel, UserKernel
 
 Array = NDArray[Any]
+
+KERNELS: dict[str, type[NamedKernel]] = {
+    "additive_chi2": AdditiveChi2Kernel,
+    "chi2": Chi2Kernel,
+    "cosine": CosineKernel,
+    "laplacian": LaplacianKernel,
+    "linear": LinearKernel,
+    "poly": PolynomialKernel,
+    "polynomial": PolynomialKernel,
+    "rbf": RBFKernel,
+    "sigmoid": SigmoidKernel,
+}
+
+
+def names_of_kernels(knows: str) -> tuple[str, ...]:
+    """Return the names of the kernels for which a property, ``"has_gradient"`` say, is true."""
+    return tuple(name for name, kind in KERNELS.items() if getattr(kind(), knows))
+
 
 # How many rows a user's kernel is tried on at fit.
 _TRIED = 8
@@ -31,7 +64,7 @@ def make_kernel(
     coef0: float = 1,
     kernel_params: Mapping[str, Any] | None = None,
 ) -> Kernel:
-    """Return a kernel, whatever way it is given.
+    """Return a kernel, in whichever form it is given.
 
     Parameters
     ----------
@@ -143,14 +176,14 @@ def is_precomputed(kernel: Any) -> bool:
 
 
 def as_anchors(X: Array, kernel: Kernel) -> Array:
-    """Return what stands for the rows of X as a kernel's second argument."""
+    """Return the kernel's second argument for the rows of X: row numbers if precomputed."""
     if not isinstance(kernel, PrecomputedKernel):
         return X
     return np.arange(len(X), like=X)[:, None]
 
 
 def check_machine(kernel: Kernel, X: Array) -> None:
-    """Refuse a kernel that cannot be computed where rows X live."""
+    """Refuse a kernel that cannot be computed on the device of rows X."""
     if not is_device_array(X) or isinstance(kernel, NamedKernel | PrecomputedKernel | UserKernel):
         return
     names = ", ".join(repr(name) for name in KERNELS)
@@ -161,14 +194,9 @@ def check_machine(kernel: Kernel, X: Array) -> None:
 
 
 def check_kernel(kernel: Kernel, X: Array) -> None:
-    """Try a kernel that is not the library's on a few rows; refuse one that contradicts itself.
+    """Try a user's kernel on a few rows; refuse one that contradicts itself.
 
-    Parameters
-    ----------
-    kernel : Kernel
-        The kernel.
-    X : array of shape (n, n_features)
-        Complete rows.
+    - ``X`` (n, n_features): complete rows.
     """
     if isinstance(kernel, NamedKernel | PrecomputedKernel):
         return
@@ -187,7 +215,7 @@ def check_kernel(kernel: Kernel, X: Array) -> None:
 
 
 def check_gradient(kernel: Kernel) -> None:
-    """Refuse a kernel that has no gradient to follow."""
+    """Refuse a kernel without a gradient."""
     if kernel.has_gradient:
         return
     names = ", ".join(repr(name) for name in names_of_kernels("has_gradient"))

@@ -1,4 +1,4 @@
-"""What gamma may be, and what it is where training rows say so: the words "scale" and "spread".
+"""Values of gamma, and its choice by training rows: "scale" and "spread".
 
 See docs/decisions/012-gamma-defaults.md.
 """
@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]
 
-#: What gamma may be, beside a number above 0 and None.
+#: Values of gamma beside a number above 0 and None.
 GAMMA_WORDS = ("scale", "auto", "spread")
 # The mean size of what gamma multiplies is that of so many rows, each with so many others.
 _ROWS_OF_SPREAD, _PARTNERS = 256, 16
 
 
 def check_gamma(gamma: Any, *, words: tuple[str, ...] = GAMMA_WORDS) -> None:
-    """Refuse what is no gamma: a number above 0, None, or one of these words."""
+    """Refuse anything but a number above 0, None, or one of these words."""
     if gamma is None or (isinstance(gamma, str) and gamma in words):
         return
     allowed = ", ".join(["a number above 0", "None", *(repr(word) for word in words)])
@@ -31,14 +31,7 @@ def check_gamma(gamma: Any, *, words: tuple[str, ...] = GAMMA_WORDS) -> None:
 def gamma_by_variance(X: Array) -> float:
     """Return 1 / (n_features * X.var()) as scikit-learn's ``SVC``; 1 where all values are equal.
 
-    Parameters
-    ----------
-    X : array of shape (n, n_features)
-        Rows. Missing values (NaN) are left out of the variance.
-
-    Returns
-    -------
-    float
+    - ``X`` (n, n_features): rows. Missing values (NaN) are left out of the variance.
     """
     n_features = X.shape[1]
     lowest, highest = float(X.min()), float(X.max())
@@ -53,14 +46,7 @@ def gamma_by_variance(X: Array) -> float:
 def gamma_by_norms(X: Array) -> float:
     """Return 1 over the mean squared norm of rows; 1 where all values are 0.
 
-    Parameters
-    ----------
-    X : array of shape (n, n_features)
-        Rows. Missing values (NaN) are left out of the mean of all squares.
-
-    Returns
-    -------
-    float
+    - ``X`` (n, n_features): rows. Missing values (NaN) are left out of the mean of all squares.
     """
     n_features = X.shape[1]
     X = X[~np.isnan(X)]
@@ -81,18 +67,10 @@ def _one_over(mean_square: Callable[[Array], Any], X: Array, n_features: int) ->
 
 
 def gamma_by_mean(mean: float, at_mean: float = 1.0) -> float:
-    """Return the gamma that makes ``at_mean`` of the mean of what it multiplies; 1 if that is 0.
+    """Return ``at_mean`` over ``mean``, the mean of what gamma multiplies; 1 if that is 0.
 
-    Parameters
-    ----------
-    mean : float
-        The mean of what gamma multiplies, over pairs of rows.
-    at_mean : float
-        -log k(x, y) of rows at the mean distance.
-
-    Returns
-    -------
-    float
+    - ``mean``: the mean of what gamma multiplies, over pairs of rows.
+    - ``at_mean``: -log k(x, y) of rows at the mean distance.
     """
     if mean == 0:
         return 1.0
@@ -101,7 +79,7 @@ def gamma_by_mean(mean: float, at_mean: float = 1.0) -> float:
 
 
 def _gamma(number: Any, size: float) -> float:
-    """Return a gamma that is a number above 0; refuse rows that lead to none."""
+    """Return gamma; refuse rows for which it is not a number above 0."""
     if not 0 < number < np.inf:
         raise ValueError(
             f"gamma='scale' and 'spread' fit gamma to the rows, whose values are too "
@@ -112,26 +90,19 @@ def _gamma(number: Any, size: float) -> float:
 
 
 def mean_over_pairs(sizes_of: Callable[[Array, Array], Array], X: Array) -> float:
-    """Return the mean of what a function says of pairs of rows, at most 256, evenly spaced.
+    """Return the mean of a function over pairs of rows, at most 256 rows, evenly spaced.
 
-    Parameters
-    ----------
-    sizes_of : callable
-        Takes two arrays of rows (n, n_features), and returns a number for each pair (n,).
-    X : array of shape (n, n_features)
-        Rows; those with missing values (NaN) are left out.
-
-    Returns
-    -------
-    float
-        0 for a single row.
+    - ``sizes_of``: takes two arrays of rows (n, n_features), and returns a number for each pair
+      (n,).
+    - ``X`` (n, n_features): rows; those with missing values (NaN) are left out.
+    - result: 0 for a single row.
     """
     chosen = np.linspace(0, len(X) - 1, min(len(X), _ROWS_OF_SPREAD)).astype(np.intp)
     rows = X[chosen].astype(np.float64)
     rows = rows[~np.isnan(rows).any(axis=1)]
     if len(rows) < 2:
         return 0.0
-    # Rows near each other may be of one kind: everyone meets others near and far.
+    # Neighbouring rows may be similar: pair each row with others near and far.
     shifts = np.unique(np.linspace(1, len(rows) - 1, _PARTNERS).astype(np.intp))
     with np.errstate(over="ignore"):
         means = [float(np.mean(sizes_of(rows, np.roll(rows, s, axis=0)))) for s in shifts]

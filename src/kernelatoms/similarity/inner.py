@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 from kernelatoms.engine import machine
 from kernelatoms.similarity.base import Kernel, check_number
 from kernelatoms.similarity.gammas import check_gamma, gamma_by_norms
-from kernelatoms.similarity.gradients import Slopes
-from kernelatoms.similarity.inversion import PolynomialInversion
+from kernelatoms.similarity.gradients import PolynomialInversion, Slopes
 from kernelatoms.similarity.missing import cosine_from_parts, energy_from_parts, inner_from_parts
 
 Array = NDArray[Any]
@@ -26,7 +25,6 @@ class NamedKernel(Kernel):
     exact_in_float64 = True
 
     def __post_init__(self) -> None:
-        """Check the parameters."""
         for name in ("degree", "coef0"):
             if hasattr(self, name):
                 check_number(name, getattr(self, name))

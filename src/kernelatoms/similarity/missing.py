@@ -1,14 +1,14 @@
-"""What the observed entries of a row tell of its norm, inner products and distances: estimates.
+"""Norms, inner products and distances, estimated from the observed entries of a row.
 
 With O the observed entries of x, of n, norms and distances to complete rows y are scaled up from
-what O shows of them, and the angle between x and y is taken for that between x_O and y_O:
+those on O, and the angle between x and y is taken to be that between x_O and y_O:
 
     |x|^2 ~ (n / |O|) |x_O|^2,   <x, y> ~ |x| |y| <x_O, y_O> / (|x_O| |y_O|),
     |x - y|^p ~ (n / |O|) sum_O |x_i - y_i|^p
 
-Kernels apply themselves to these. The sum (n / |O|) <x_O, y_O> would be right on average over sets
-O of one size, but it is far more scattered: it leaves out what is known of y. It would also give
-homogeneous kernels no more than zeros in place of missing values do, up to a factor.
+Kernels use these as arguments. The sum (n / |O|) <x_O, y_O> is unbiased over sets O of one size,
+but has a far larger variance, because it ignores the other entries of y. For homogeneous kernels
+it would also be the same as zeros in place of missing values, up to a factor.
 
 All functions take rows X (..., n, n_features), NaN where a value is missing and each with at least
 one value, and complete rows Y (..., m, n_features).
@@ -28,9 +28,9 @@ Array = NDArray[Any]
 
 def rows_with_missing(X: Array) -> NDArray[np.intp]:
     """Return the numbers of the rows (of the entries, in a stack of rows) that hold NaN."""
-    if is_device_array(X):  # tensors that miss values are refused at the door
+    if is_device_array(X):  # validation refuses tensors with missing values
         return np.empty(0, np.intp)
-    # A sum is faster than a look at every value, and NaN gets through it.
+    # A sum is faster than a test of every value, and propagates NaN.
     with np.errstate(over="ignore", invalid="ignore"):
         if not np.isnan(np.sum(X)):
             return np.empty(0, np.intp)

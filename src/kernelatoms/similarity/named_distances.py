@@ -19,10 +19,7 @@ from kernelatoms.similarity.distances import (
     as_rows,
     mean_of_pairs,
 )
-from kernelatoms.similarity.images import check_pair
-from kernelatoms.similarity.shapes import ShapeContext
-from kernelatoms.similarity.tangents import Tangent
-from kernelatoms.similarity.textures import LBPChi2
+from kernelatoms.similarity.images import LBPChi2, ShapeContext, Tangent, check_pair
 
 Array = NDArray[Any]
 
@@ -34,7 +31,7 @@ class Unified(Distance):
     """Several distances as one: the unified measure of Liu et al. (2015), in its three forms.
 
     - "product": the product of the distances, which asks for no scales;
-    - "sum": the sum of the distances, each over its mean between training rows (``settled``);
+    - "sum": the sum of the distances, each over its mean between training rows (``fitted_to``);
     - "union": the first distance, while neighbours of a row are the nearest of every distance
       together: a search asks ``parts``.
 
@@ -47,7 +44,7 @@ class Unified(Distance):
     image_shape : tuple of (height, width), optional
         Handed to distances by name that need one.
     scales : tuple of float, optional
-        What the sum divides each distance by; None until it is settled.
+        The number by which the sum divides each distance; None until fitted.
 
     Examples
     --------
@@ -64,7 +61,6 @@ class Unified(Distance):
     scales: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
-        """Check the parameters."""
         if type(self.distances) not in (tuple, list):
             raise ValueError(
                 f"distances must be a tuple of names or distances, got {self.distances!r}."
@@ -101,7 +97,7 @@ class Unified(Distance):
 
     @property
     def _used(self) -> tuple[Distance, ...]:
-        """The distances that ``describe`` and ``compare`` use."""
+        """The distances that ``featurize`` and ``compare`` use."""
         return self._made()[:1] if self.form == "union" else self._made()
 
     @property
@@ -130,7 +126,7 @@ class Unified(Distance):
         return min(1.0, *to) if self.form == "sum" and min(to) >= 1 else 0
 
     def fitted_to(self, rows: Array) -> Self:
-        """Return it with its parts settled by rows (n, n_features), and their scales for a sum."""
+        """Return it with parts fitted to rows (n, n_features), and their scales for a sum."""
         before = self._made()
         after = tuple(part.fitted_to(rows) for part in before)
         scales = self.scales

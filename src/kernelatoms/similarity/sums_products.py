@@ -12,9 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelatoms.similarity.base import Kernel, check_number, check_whole
-from kernelatoms.similarity.columns import Channels
+from kernelatoms.similarity.columns import Channels, Part
 from kernelatoms.similarity.combined import CombinedKernel
-from kernelatoms.similarity.parts import Part
 
 Array = NDArray[Any]
 
@@ -23,8 +22,7 @@ Array = NDArray[Any]
 class SumKernel(CombinedKernel):
     """k(x, y) = sum_i w_i k_i(x_i, y_i), where x_i are the columns of x that kernel i sees.
 
-    Rows are alike if they are in some of the parts: one part that differs takes its own share away
-    and no more.
+    Rows are similar if they are so in some of the parts: one that differs takes only its share.
 
     Parameters
     ----------
@@ -33,7 +31,7 @@ class SumKernel(CombinedKernel):
         and the columns that each sees: a slice, a list of column numbers, or ``Channels`` of
         images. A kernel alone sees all columns. Parts may overlap, and need not see all columns.
     weights : sequence of float, optional
-        From 0, one a part; None is 1 each. A part of weight 0 is left out.
+        From 0, one per part; None is 1 each. A part of weight 0 is left out.
 
     Notes
     -----
@@ -57,7 +55,6 @@ class SumKernel(CombinedKernel):
     weights: Any = None
 
     def __post_init__(self) -> None:
-        """Check the parts and the weights."""
         super().__post_init__()
         if self.weights is not None:
             object.__setattr__(self, "weights", _checked_weights(self.weights, len(self.parts)))
@@ -125,7 +122,7 @@ class ProductKernel(CombinedKernel):
     Parameters
     ----------
     parts : sequence of (kernel, columns) pairs
-        As those of ``SumKernel``, which also says whose the gammas are.
+        As in ``SumKernel``; every part has its own gamma.
 
     Examples
     --------
@@ -175,7 +172,7 @@ def channel_kernel(
     by : {"sum", "product"}
         How channels come together.
     weights : sequence of float, optional
-        For the sum: from 0, one a channel.
+        For the sum: from 0, one per channel.
     channels_first : bool
         False: rows are flattened arrays (height, width, n_channels), as image readers give them.
         True: they are planes, one after another: (n_channels, height, width).
@@ -219,7 +216,7 @@ def _checked_weights(weights: Any, n_parts: int) -> tuple[float, ...]:
     listed = list(weights) if isinstance(weights, list | tuple | np.ndarray) else None
     if listed is None or len(listed) != n_parts:
         got = f"{weights!r}" if listed is None else f"{len(listed)} of them"
-        raise ValueError(f"weights must be {n_parts} numbers, one a part, or None; got {got}.")
+        raise ValueError(f"weights must be {n_parts} numbers, one per part, or None; got {got}.")
     for i, weight in enumerate(listed):
         check_number(f"weights[{i}]", weight)
         if weight < 0:

@@ -1,4 +1,4 @@
-"""Kernels that users bring: a function or an object; kernel values given as they are."""
+"""Kernels of users: a function or an object, or precomputed kernel values."""
 
 import copy
 import dataclasses
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelatoms.engine import call_user
-from kernelatoms.similarity.base import Kernel, check_values
+from kernelatoms.similarity.base import Kernel, attribute_of, check_values
 from kernelatoms.similarity.gammas import check_gamma
 from kernelatoms.similarity.gradients import Slopes
 
@@ -22,13 +22,10 @@ Array = NDArray[Any]
 class UserKernel(Kernel):
     """A user's function or object, checked on every call.
 
-    Parameters
-    ----------
-    given : callable or object
-        A function of two matrices, or an object with ``values`` or ``__call__`` and whatever else
-        of ``Kernel`` it has: ``diag``, ``slopes``, ``values_from_parts``, ``semidefinite``, ...
-    params : mapping
-        Further arguments of a function.
+    - ``given``: a function of two matrices, or an object with ``values`` or ``__call__`` and
+      whatever else of ``Kernel`` it has: ``diag``, ``slopes``, ``values_from_parts``,
+      ``semidefinite`` ...
+    - ``params``: further arguments of a function.
     """
 
     given: Any
@@ -60,22 +57,11 @@ class UserKernel(Kernel):
             return self.given.name
         return getattr(self.given, "__name__", type(self.given).__name__)
 
-    # What the object knows of itself, and the defaults of Kernel for what it does not say.
+    # The object's own attributes and methods, and the defaults of Kernel for others.
 
-    @property
-    def semidefinite(self) -> bool | None:  # type: ignore[override]
-        """What the object says; None if it does not."""
-        return getattr(self.given, "semidefinite", None)
-
-    @property
-    def bounded(self) -> bool:  # type: ignore[override]
-        """What the object says; False if it does not."""
-        return bool(getattr(self.given, "bounded", False))
-
-    @property
-    def non_negative(self) -> bool:  # type: ignore[override]
-        """What the object says; False if it does not."""
-        return bool(getattr(self.given, "non_negative", False))
+    semidefinite = attribute_of("given", "semidefinite", None)
+    bounded = attribute_of("given", "bounded", False)
+    non_negative = attribute_of("given", "non_negative", False)
 
     @property
     def has_gradient(self) -> bool:

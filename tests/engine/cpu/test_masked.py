@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import oracles.pursuits
 from kernelatoms.coding import omp
-from kernelatoms.coding.masked import masked_omp
+from kernelatoms.coding.omp import masked_omp
 from kernelatoms.coding.problem import KernelProblem, LinearProblem
 from kernelatoms.features.expansion import Expansion
 from kernelatoms.similarity import make_kernel

@@ -14,7 +14,7 @@ torch = pytest.importorskip("torch")
 
 import kernelatoms as ka  # noqa: E402
 from kernelatoms.engine import gpu  # noqa: E402
-from kernelatoms.engine.gpu import ksvd, together  # noqa: E402
+from kernelatoms.engine.gpu import ksvd  # noqa: E402
 
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
 COMPILED = torch.cuda.is_available() and not INTERPRETED
@@ -193,7 +193,7 @@ def test_large_dictionaries_are_swept_alone(most, at_once, monkeypatch):
     arrays = [problem(*shape, np.float64, seed) for seed, shape in enumerate(TOGETHER[:2])]
     given = [tuple(torch.tensor(a, device=DEVICE) for a in own) for own in arrays]
     monkeypatch.setattr(kernels, "_MOST_NONZEROS", most)  # twice 7 of each of 64 tasks
-    together.each(lambda own: ksvd.sweep_atoms(*own, 1, 1), given)
+    ksvd.sweep_atoms_all(given, 1, 1)
     assert seen == at_once
     for (left, D, _, values), own in zip(given, arrays, strict=True):
         found = [tensor.cpu().numpy() for tensor in (left, D, values)]
@@ -214,7 +214,7 @@ def test_dictionaries_of_classes_are_those_of_one_after_another(monkeypatch):
     with gpu.cpu_as_device():
         found = model.fit(X, y).dictionaries_
         assert at_once == ([2] if HAS_TRITON else [])
-        monkeypatch.setattr(gpu, "each", lambda function, items: [function(i) for i in items])
+        monkeypatch.setattr(gpu, "UPDATES_TOGETHER", 1)
         expected = model.fit(X, y).dictionaries_
     for own, theirs in zip(found, expected, strict=True):
         np.testing.assert_array_equal(own.components_.cpu(), theirs.components_.cpu())

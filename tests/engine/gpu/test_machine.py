@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelatoms.engine import cpu, machine, to_numpy
+from kernelatoms.engine import cpu, to_numpy
 from oracles import local as book
 
 torch = pytest.importorskip("torch")

@@ -1,6 +1,5 @@
-"""``ClassDictionaryClassifier``: one dictionary a class, the smallest residual decides."""
+"""``ClassDictionaryClassifier``: one dictionary per class, the smallest residual decides."""
 
-import copy
 from collections.abc import Iterator
 from typing import Any, Self
 
@@ -14,12 +13,18 @@ from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from kernelatoms.coding.class_residuals import class_residuals
+from kernelatoms.coding.class_residuals import class_residuals, shares_of
 from kernelatoms.coding.codes import Codes
-from kernelatoms.coding.decisions import shares_of
 from kernelatoms.coding.pursuits import code_over_nearest
 from kernelatoms.engine import machine
 from kernelatoms.estimators.base import Bring, Estimator
+from kernelatoms.estimators.classifiers.class_learners import (
+    check_learners,
+    copied,
+    fitted_attributes,
+    make_learners,
+    with_kernel_looked_at,
+)
 from kernelatoms.estimators.classifiers.probabilities import (
     Probabilities,
     first_largest,
@@ -32,13 +37,11 @@ from kernelatoms.estimators.inspection.explanation import (
     explain_codes,
     explain_on_cpu,
 )
-from kernelatoms.estimators.learners.base import DictionaryLearner, may_outnumber_rows
-from kernelatoms.estimators.learners.linear import KSVD, MOD, LinearLearner
-from kernelatoms.estimators.maps.kernel_choice import KernelChoice, kernel_looked_at
+from kernelatoms.estimators.learners.base import DictionaryLearner
+from kernelatoms.estimators.learners.linear import KSVD, MOD
 from kernelatoms.estimators.state_checks import (
     check_features,
     check_labels,
-    held,
     require_lists_of_rows,
     require_number,
 )
@@ -46,7 +49,6 @@ from kernelatoms.estimators.validation import (
     check_choice,
     check_complete,
     check_count,
-    clip_count,
     validate_batch,
     validate_labelled,
     validate_new,
@@ -70,7 +72,7 @@ def _learns_from_batches(classifier: Any) -> bool:
 
 
 class ClassDictionaryClassifier(Probabilities, ClassifierMixin, CallbackSupportMixin, Estimator):
-    """Learn one dictionary a class; a signal belongs where its code leaves the smallest residual.
+    """Learn one dictionary per class; a signal belongs where its code leaves the smallest residual.
 
     Eq. (14) of Nguyen et al. (2012), eq. (25) of the LKDL paper: r_c = |x - D_c w_c|^2 for every
     class c. Give it a ``KernelKSVD`` to work in feature space, or put a ``KernelLinearizer``
@@ -80,7 +82,7 @@ class ClassDictionaryClassifier(Probabilities, ClassifierMixin, CallbackSupportM
     ----------
     dictionary : learner, optional
         ``KSVD()`` by default; cloned for every class. Its ``dict_init`` is where every class
-        starts; with its ``warm_start``, a class goes on from its dictionary of the last ``fit``.
+        starts; with its ``warm_start``, a class starts from its dictionary of the last ``fit``.
     scheme : {"distributive", "collective"}, default="distributive"
         Code a signal over every class's dictionary by itself, or once over all of them together,
         and count what each class's part of that code leaves.
@@ -115,8 +117,8 @@ class ClassDictionaryClassifier(Probabilities, ClassifierMixin, CallbackSupportM
     that comes first.
 
     ``predict_proba`` without ``calibrate``: the share of a class is 1 / r_c over the sum of all;
-    with it, r_c^-sharpness. A precomputed kernel does not know k(x, x) of new rows, and so
-    differences of residuals only: there shares are a softmax of -r_c over ``mean_energy_``.
+    with it, r_c^-inverse_temperature_. A precomputed kernel does not know k(x, x) of new rows, only
+    differences of residuals: there shares are a softmax of -r_c over ``mean_energy_``.
 
     Examples
     --------
@@ -179,10 +181,10 @@ class ClassDictionaryClassifier(Probabilities, ClassifierMixin, CallbackSupportM
             check_training_kernel(X)
         n_classes = len(self.classes_)
         self._check_calibration(np.bincount(labels))
-        learners = self._make_learners(np.bincount(labels), X)
+        learners = make_learners(self, np.bincount(labels), X)
         for label, learner in zip(self.classes_.tolist(), learners, strict=True):
             if getattr(learner, "warm_start", False) and type(last.get(label)) is type(learner):
-                vars(learner).update(_fitted_attributes(last[label]))
+                vars(learner).update(fitted_attributes(last[label]))
         members = [np.flatnonzero(labels == c) for c in range(n_classes)]
         if self._precomputed:
             self.members_, self.mean_energy_ = members, float(np.diagonal(X).mean())
@@ -196,7 +198,7 @@ class ClassDictionaryClassifier(Probabilities, ClassifierMixin, CallbackSupportM
                 rows = rows[:, members[c]]
             task.call_on_fit_task_begin(estimator=self, X=rows)
             with task.propagate_callback_context(learner), callback_management_context(learner):
-                yield from _with_kernel_looked_at(learner._learning(rows))
+                yield from with_kernel_looked_at(learner._learning(rows))
             task.call_on_fit_task_end(estimator=self, X=rows)
             return learner
 
@@ -243,7 +245,7 @@ class ClassDictionaryClassifier(Probabilities, ClassifierMixin, CallbackSupportM
         seeds = check_random_state(self.random_state).randint(
             np.iinfo(np.int32).max, size=len(known) + len(new)
         )[len(known) :]
-        learners = {label: _copied(learner) for label, learner in known.items()}
+        learners = {label: copied(learner) for label, learner in known.items()}
         asked = self.dictionary.get_params(deep=False)
         for learner in learners.values():
             learner.set_params(**{**asked, "random_state": learner.random_state})
@@ -277,7 +279,7 @@ class ClassDictionaryClassifier(Probabilities, ClassifierMixin, CallbackSupportM
     def _change_coordinates(self, change: Any) -> None:
         check_is_fitted(self)
         self._check_goes_on(self._learned(), self.classes_)
-        learners = [_copied(learner) for learner in self.dictionaries_]
+        learners = [copied(learner) for learner in self.dictionaries_]
         self.dictionaries_ = [learner.change_coordinates(change) for learner in learners]
         self.n_features_in_ = self.dictionaries_[0].n_features_in_
         self.__dict__.pop("feature_names_in_", None)
@@ -288,8 +290,8 @@ class ClassDictionaryClassifier(Probabilities, ClassifierMixin, CallbackSupportM
         Parameters
         ----------
         X : array of shape (n_samples, n_features)
-            Signals. Those with missing values (NaN) are judged by what is observed of them: the
-            residual of the observed entries; with a kernel, an estimate from them.
+            Signals. Those with missing values (NaN) are classified by their observed entries: by
+            the residual of these; with a kernel, by an estimate from them.
 
         Returns
         -------
@@ -316,8 +318,8 @@ class ClassDictionaryClassifier(Probabilities, ClassifierMixin, CallbackSupportM
         Parameters
         ----------
         X : array of shape (n_samples, n_features)
-            Signals. Those with missing values (NaN) are judged by what is observed of them: the
-            residual of the observed entries; with a kernel, an estimate from them.
+            Signals. Those with missing values (NaN) are classified by their observed entries: by
+            the residual of these; with a kernel, by an estimate from them.
 
         Returns
         -------
@@ -342,7 +344,7 @@ class ClassDictionaryClassifier(Probabilities, ClassifierMixin, CallbackSupportM
         Returns
         -------
         list of Explanation
-            One a row; scores are residuals, negative.
+            One per row; scores are residuals, negative.
         """
         return explain_on_cpu(self, X)
 
@@ -369,7 +371,7 @@ class ClassDictionaryClassifier(Probabilities, ClassifierMixin, CallbackSupportM
         return codes, residuals.min(axis=1), residuals
 
     def _dictionaries(self) -> list[Any]:
-        """Return the learners, one a class; see ``opened``."""
+        """Return the learners, one per class; see ``opened``."""
         return self.dictionaries_
 
     def _deciding_codes(self, X: Array) -> scipy.sparse.csr_array:
@@ -454,94 +456,21 @@ class ClassDictionaryClassifier(Probabilities, ClassifierMixin, CallbackSupportM
             check_count("n_neighbors", self.n_neighbors)
 
     def _check_state(self) -> None:
-        """Refuse parameters and fitted attributes that contradict each other; see ``fitted``."""
+        """Refuse parameters and fitted attributes that contradict each other."""
         self._check_coding()
         check_random_state(self.random_state)
-        self._check_sharpness()
+        self._check_calibrated()
         if not isinstance(self.dictionary, DictionaryLearner | None):
             raise TypeError(
                 f"dictionary must be a learner such as KSVD(), got {self.dictionary!r}."
             )
         n_features, n_classes = check_features(self), check_labels(self, "classes_")
-        learners = held(self, "dictionaries_")
-        if (
-            not isinstance(learners, list)
-            or len(learners) != n_classes
-            or not isinstance(learners[0], DictionaryLearner)
-            or any(type(learner) is not type(learners[0]) for learner in learners)
-        ):
-            raise ValueError(
-                f"ClassDictionaryClassifier.dictionaries_ must be a list of {n_classes} learners "
-                "of one type, one a class."
-            )
-        asked = getattr(self.dictionary, "n_nonzero_coefs", None)
-        if asked is not None:
-            check_count("n_nonzero_coefs", asked)
         widths = [n_features] * n_classes
         if self._precomputed:
             require_number(self, "mean_energy_")
             members = require_lists_of_rows(self, "members_", n_features, n_classes)
             widths = [len(rows) for rows in members]
-        for learner, width in zip(learners, widths, strict=True):
-            learner._check_state()
-            if is_precomputed(getattr(learner, "kernel", None)) != self._precomputed:
-                raise ValueError("dictionary and dictionaries_ must be of one kind of kernel.")
-            if learner.n_features_in_ != width:
-                raise ValueError(
-                    f"ClassDictionaryClassifier.dictionaries_ must take {width} features, got one "
-                    f"of {learner.n_features_in_}."
-                )
-
-    def _make_learners(self, class_sizes: Array, X: Array) -> list[Any]:
-        """Return one unfitted learner a class, seeded, no larger than its class if made of rows."""
-        template = KSVD() if self.dictionary is None else self.dictionary
-        if not isinstance(template, DictionaryLearner):
-            raise TypeError(
-                f"dictionary must be a learner such as KSVD() or MOD(), got {template!r}."
-            )
-        gamma = getattr(template, "gamma", None)
-        if isinstance(gamma, str) and gamma == "search":
-            raise ValueError(
-                "dictionary has gamma='search': every class would choose a feature space of its "
-                "own, and residuals in different ones cannot be compared; give a number or 'scale'."
-            )
-        if isinstance(template, KernelChoice):
-            template = clone(template).set_params(**template._shared_parameters(X))
-        n_features = X.shape[1]
-        smallest = int(class_sizes.min())
-        each_its_own = "every class uses as many as it allows"
-        n_atoms, n_nonzero = template.n_atoms, getattr(template, "n_nonzero_coefs", None)
-        start = getattr(template, "dict_init", None)
-        given = not (start is None or isinstance(start, str))
-        if isinstance(n_atoms, float | np.floating):
-            n_atoms = None  # a share: each class takes its own
-        if n_atoms is not None and not given:
-            n_atoms = check_count("n_atoms", n_atoms)
-            if not may_outnumber_rows(template):
-                reason = "the smallest class has rows"
-                clip_count("n_atoms", n_atoms, smallest, reason, each_its_own)
-        if n_nonzero is not None and not given:
-            n_nonzero = check_count("n_nonzero_coefs", n_nonzero)
-            # In a feature space there are more directions than features.
-            linear = isinstance(template, LinearLearner)
-            n_directions = n_features if linear else smallest
-            limit = min(n_directions, smallest, n_atoms or smallest)
-            reason = "the smallest class allows"
-            if self.scheme == "distributive":
-                clip_count("n_nonzero_coefs", n_nonzero, limit, reason, each_its_own)
-        rng = check_random_state(self.random_state)
-        learners = []
-        for size in class_sizes:
-            learner = clone(template).set_params(random_state=rng.randint(np.iinfo(np.int32).max))
-            if not given:
-                most = int(size) if n_atoms is None else min(n_atoms, int(size))
-                if n_atoms is not None and not may_outnumber_rows(template):
-                    learner.set_params(n_atoms=most)
-                if n_nonzero is not None:
-                    most = min(most, n_features) if linear else most
-                    learner.set_params(n_nonzero_coefs=min(n_nonzero, most))
-            learners.append(learner)
-        return learners
+        check_learners(self, widths)
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters, also of the learner: ``dictionary__n_atoms`` of the default one too.
@@ -594,28 +523,3 @@ class ClassDictionaryClassifier(Probabilities, ClassifierMixin, CallbackSupportM
         if isinstance(learner, DictionaryLearner) and self.n_neighbors is None:
             tags.input_tags.allow_nan = get_tags(learner).input_tags.allow_nan
         return tags
-
-
-def _with_kernel_looked_at(learning: Run) -> Run:
-    """Continue a run; all classes share the kernel, at which ``fit`` has looked already."""
-    result: Any = None
-    while True:
-        with kernel_looked_at():  # not across a yield: runs take turns
-            try:
-                request = learning.send(result)
-            except StopIteration:
-                return
-        result = yield request
-
-
-def _copied(learner: Any) -> Any:
-    """Return a learner that goes on by itself."""
-    copied = copy.copy(learner)
-    vars(copied).update(_fitted_attributes(learner))
-    return copied
-
-
-def _fitted_attributes(learner: Any) -> dict[str, Any]:
-    """Return what a learner has learned; its state is changed by learning, so a copy of that."""
-    known = {name: value for name, value in vars(learner).items() if name.endswith("_")}
-    return known | ({"state_": known["state_"].copy()} if "state_" in known else {})

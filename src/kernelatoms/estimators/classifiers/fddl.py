@@ -11,8 +11,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from kernelatoms.coding.class_residuals import shares_of
 from kernelatoms.coding.codes import Codes
-from kernelatoms.coding.decisions import shares_of
 from kernelatoms.coding.pursuits import Lasso, Pursuit
 from kernelatoms.engine import machine
 from kernelatoms.estimators.classifiers.supervised import SupervisedDictionary
@@ -29,7 +29,6 @@ from kernelatoms.estimators.validation import (
     validate_new,
 )
 from kernelatoms.features.memory import check_fits
-from kernelatoms.learning.dead_atoms import unit_rows
 from kernelatoms.learning.fddl import (
     DrawnProblem,
     FisherState,
@@ -39,6 +38,7 @@ from kernelatoms.learning.fddl import (
     code_means,
     learn_fisher,
 )
+from kernelatoms.learning.state import unit_rows
 
 Array = NDArray[Any]
 
@@ -345,5 +345,5 @@ def _check_memory(n_rows: int, n_atoms: int, n_features: int) -> None:
     check_fits(
         8.0 * (4 * n_rows * n_features + 4 * n_atoms**2),
         f"{n_rows} rows and inner products of {n_atoms} atoms",
-        "Learn from fewer rows, or fewer atoms a class.",
+        "Learn from fewer rows, or fewer atoms per class.",
     )

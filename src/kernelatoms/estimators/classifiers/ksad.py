@@ -2,8 +2,7 @@
 
 import warnings
 from dataclasses import replace
-from functools import cached_property
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,21 +10,20 @@ from sklearn.callback import with_callbacks
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from kernelatoms.coding.approximate_neighbors import ApproximateNeighbors
 from kernelatoms.coding.codes import Codes
-from kernelatoms.coding.neighbors import nearest_in_space
-from kernelatoms.coding.problem import CodingProblem, GivenProblem, LinearProblem
+from kernelatoms.coding.problem import CodingProblem
 from kernelatoms.coding.pursuits import Pursuit, Threshold
 from kernelatoms.coding.threshold import soft_threshold
 from kernelatoms.engine import machine
 from kernelatoms.estimators.base import Bring
-from kernelatoms.estimators.classifiers.search_seed import SeededSearch
+from kernelatoms.estimators.classifiers.ksad_state import KSADFitted, KSADMap
+from kernelatoms.estimators.classifiers.neighbor_choice import SeededSearch
 from kernelatoms.estimators.classifiers.supervised import SupervisedDictionary
 from kernelatoms.estimators.devices.border import by_rows, learn
 from kernelatoms.estimators.inspection.explanation import Explanation, explain_codes
 from kernelatoms.estimators.learners.ksad import root_mean_energy
 from kernelatoms.estimators.learners.watching import PassReporter
-from kernelatoms.estimators.maps.linearizer import SOLVERS, KernelLinearizer
+from kernelatoms.estimators.maps.linearizer import SOLVERS
 from kernelatoms.estimators.maps.low_rank_map import LowRankMap
 from kernelatoms.estimators.state_checks import (
     held,
@@ -43,15 +41,8 @@ from kernelatoms.estimators.validation import (
     validate_labelled,
     validate_new,
 )
-from kernelatoms.features.expansion import Expansion
-from kernelatoms.features.gram_check import OVERFLOW
 from kernelatoms.features.memory import check_fits
-from kernelatoms.learning.ksad import (
-    KSADState,
-    Weights,
-    atom_owners,
-    learn_ksad,
-)
+from kernelatoms.learning.ksad import Weights, learn_ksad
 from kernelatoms.learning.ksad_scatter import SCATTERS, ridge_of, within_class_metric
 from kernelatoms.learning.procrustes import orthonormal_start
 from kernelatoms.similarity.base import check_flag
@@ -162,7 +153,7 @@ class KSADClassifier(SeededSearch, LowRankMap, SupervisedDictionary):
         ``k(X, anchors_) @ analysis_coef_`` are the inner products of X and the atoms, in the
         metric, before rows are brought to unit norm. Without the metric, ``dual_coef_``.
     components_ : array of shape (n_atoms_, n_features)
-        Pre-images of the atoms by ridge regression, to look at; not if precomputed.
+        Pre-images of the atoms by ridge regression, for display; not if precomputed.
     atom_classes_ : array of shape (n_atoms_,)
         The class, as a number of ``classes_``, whose codes have most energy in an atom; atoms are
         in the order of these.
@@ -338,7 +329,7 @@ class KSADClassifier(SeededSearch, LowRankMap, SupervisedDictionary):
         F, metric = self._in_metric(linearizer._transformed(X)[order], labels)
         start = orthonormal_start(F, rank, rng)
         weights = self._weights(F, labels, start)
-        map_ = _Map(linearizer, metric, order, labels, weights)
+        map_ = KSADMap(linearizer, metric, order, labels, weights)
         reporter = PassReporter(self, X, int(self.max_iter), map_.attributes)
         state = learn_ksad(
             F, labels, start, weights, max_iter=int(self.max_iter), tol=float(self.tol),
@@ -400,27 +391,12 @@ class KSADClassifier(SeededSearch, LowRankMap, SupervisedDictionary):
         ridge = ridge_of(codes, labels, fisher, float(self.shrinkage), self.scatter)
         return Weights(l1, fisher, ridge)
 
-    def _problem(self, X: Array) -> CodingProblem:
-        dtype = np.result_type(X, self.analysis_coef_)
-        anchors = self.anchors_[:, None] if self._precomputed else self.anchors_.astype(dtype)
-        kernel, rows = self._kernel(), X.astype(dtype, copy=False)
-        with np.errstate(all="ignore"):  # what overflows is refused
-            corr = Expansion(kernel, anchors, self.analysis_coef_).project(rows)
-            energy = None if self._precomputed else kernel.diag(rows).astype(np.float64)
-        if not np.isfinite(corr).all():
-            raise ValueError(OVERFLOW)
-        if self.in_metric_:
-            # There are as many atoms as coordinates: inner products have the norm of the row.
-            corr = machine(corr).unit_rows(corr)
-            energy = machine(corr).squared_norms(corr)
-        return GivenProblem(np.eye(self.n_atoms_, dtype=dtype), corr, energy, assume_psd=True)
+    def _make_fitted(self, bring: Bring) -> KSADFitted:
+        return KSADFitted(self)
 
-    def _expansion(self) -> Expansion:
-        """Return the atoms at unit norm in feature space; in the metric they are so already."""
-        atoms = super()._expansion()
-        assert atoms.coef is not None
-        norms = np.sqrt(np.maximum(np.diagonal(atoms.gram()), np.finfo(atoms.coef.dtype).tiny))
-        return replace(atoms, coef=atoms.coef / norms)
+    def _problem(self, X: Array) -> CodingProblem:
+        problem: CodingProblem = self._fitted(X).problem(X)
+        return problem
 
     def _pursuit(self) -> Pursuit:
         # The weight beside half of the squares.
@@ -449,13 +425,8 @@ class KSADClassifier(SeededSearch, LowRankMap, SupervisedDictionary):
 
     def _nearest(self, codes: Codes) -> NDArray[np.int32]:
         """Return the training codes nearest to these, the nearest first."""
-        new = codes.to_dense().astype(self.codes_.dtype, copy=False)
-        nearest: NDArray[np.int32] = self._fitted().nearest(new, self.n_neighbors_)
+        nearest: NDArray[np.int32] = self._fitted().nearest(codes.to_dense(), self.n_neighbors_)
         return nearest
-
-    def _make_fitted(self, bring: Bring) -> "_TrainingCodes":
-        seed = self._search_seed() if self.search == "approximate" else None
-        return _TrainingCodes(bring(self.codes_), self.distance, seed)
 
     def _explained(self, X: Array) -> list[Explanation]:
         problem = self._problem(X)
@@ -513,66 +484,3 @@ class KSADClassifier(SeededSearch, LowRankMap, SupervisedDictionary):
         tags.input_tags.pairwise = self._precomputed
         tags.input_tags.allow_nan = False  # the metric would blow up what estimates are unsure of
         return tags
-
-
-class _TrainingCodes:
-    """The fitted state: training codes, ready to be compared with new ones."""
-
-    def __init__(self, codes: Array, distance: str, seed: int | None) -> None:
-        self._codes, self._distance, self._seed = codes, distance, seed
-
-    def nearest(self, new: Array, k: int) -> NDArray[np.int32]:
-        """Return the k training codes nearest to each new one, the nearest first."""
-        if self._seed is not None:
-            return self._index.nearest(new, k)
-        if self._distance == "correlation":
-            new = machine(new).unit_rows(new)
-        return nearest_in_space(LinearProblem(new, self._compared, complete=True), k)
-
-    @cached_property
-    def _index(self) -> ApproximateNeighbors:
-        return ApproximateNeighbors(self._codes, self._distance, random_state=self._seed)
-
-    @cached_property
-    def _compared(self) -> Array:
-        if self._distance == "correlation":
-            return machine(self._codes).unit_rows(self._codes)
-        return self._codes
-
-
-class _Map(NamedTuple):
-    """How rows came to the codes: the kernel map, the metric and its inverse, classes in order."""
-
-    linearizer: KernelLinearizer
-    metric: tuple[Array, Array] | None
-    order: NDArray[np.intp]
-    labels: NDArray[np.intp]
-    weights: Weights
-
-    def attributes(self, state: KSADState) -> dict[str, Any]:
-        """Return the fitted attributes of a classifier that would stop there."""
-        owners = atom_owners(state.codes, self.labels)
-        by_class = np.argsort(owners, kind="stable")
-        atoms = state.dictionary[by_class]
-        codes = np.empty_like(state.codes)
-        codes[self.order] = state.codes[:, by_class]
-        times, linearizer = machine(atoms).times, self.linearizer
-        seen = made = atoms
-        if self.metric is not None:
-            seen, made = (times(atoms, side) for side in self.metric)
-        fitted = {
-            "anchors_": linearizer.landmarks_,
-            "analysis_coef_": times(linearizer.dual_coef_, seen.T),
-            "dual_coef_": times(linearizer.dual_coef_, made.T),
-            "atom_classes_": owners[by_class],
-            "codes_": codes,
-            "in_metric_": self.metric is not None,
-            "labels_": self.labels[np.argsort(self.order)],
-            "l1_weight_": self.weights.l1,
-            "objective_": np.array(state.objective),
-            "n_atoms_": len(atoms),
-            "n_iter_": len(state.objective),
-        }
-        if hasattr(linearizer, "preimage_coef_"):
-            fitted["components_"] = times(made, linearizer.preimage_coef_)
-        return fitted

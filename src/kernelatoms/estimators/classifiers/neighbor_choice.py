@@ -1,33 +1,63 @@
-"""The neighbours that a signal is coded over: chosen by parameters, settled by ``fit``."""
+"""The neighbours that a signal is coded over: chosen by parameters, fitted to training rows."""
 
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils import check_random_state
 
 from kernelatoms.engine import is_device_array
-from kernelatoms.estimators.classifiers.search_seed import SeededSearch
 from kernelatoms.estimators.classifiers.training_dictionary import Locality, check_approximate
 from kernelatoms.estimators.maps.kernel_choice import KernelChoice
-from kernelatoms.estimators.state_checks import held
+from kernelatoms.estimators.state_checks import held, require_count
 from kernelatoms.estimators.unused_arguments import refuse_unused
 from kernelatoms.estimators.validation import check_choice, check_count, clip_count
-from kernelatoms.similarity import (
-    DISTANCES,
-    KERNELS,
-    L1,
-    L2,
-    Chi2,
-    Distance,
-    Kernel,
-    LInf,
-    make_distance,
-    make_kernel,
-)
+from kernelatoms.similarity import DISTANCES, KERNELS, Distance, Kernel, make_distance, make_kernel
+from kernelatoms.similarity.distances import L1, L2, Chi2, LInf
 
 Array = NDArray[Any]
 
-# Distances that are computed wherever rows are.
-_ELSEWHERE = (L1, L2, LInf, Chi2, type(None))
+# Distances that are computed on devices, too.
+_ON_DEVICES = (L1, L2, LInf, Chi2, type(None))
+
+
+_LARGEST_SEED = int(np.iinfo(np.int32).max)
+
+
+class SeededSearch:
+    """Estimators with the parameters search and random_state.
+
+    ``search_seed_`` is the seed of approximate search, drawn by ``fit``, so that a model always
+    finds the same neighbours.
+    """
+
+    search: str
+    random_state: Any
+
+    def _fit_search_seed(self) -> None:
+        """Draw the seed, if the search needs one."""
+        if self.search == "approximate":
+            self.search_seed_: int = _drawn(self.random_state)
+
+    def _search_seed(self) -> int:
+        """Return the seed that ``fit`` drew.
+
+        Where ``search`` was set after ``fit``, it follows from ``random_state`` at every call.
+        """
+        known: int | None = getattr(self, "search_seed_", None)
+        if known is not None:
+            return known
+        whole = isinstance(self.random_state, int | np.integer)
+        return _drawn(self.random_state if whole else 0)
+
+    def _check_held_seed(self) -> None:
+        """Refuse a fitted attribute that is no seed."""
+        if "search_seed_" in vars(self):
+            require_count(self, "search_seed_", low=0, high=_LARGEST_SEED)
+
+
+def _drawn(random_state: Any) -> int:
+    return int(check_random_state(random_state).randint(_LARGEST_SEED))
 
 
 class NeighborChoice(SeededSearch, KernelChoice):
@@ -35,7 +65,7 @@ class NeighborChoice(SeededSearch, KernelChoice):
 
     Their parameters: n_neighbors, distance, n_coarse, coarse_distance, search and image_shape, and
     those of a kernel, in whose feature space the neighbours are the nearest without a distance.
-    ``n_neighbors_``, ``distance_`` and ``coarse_distance_`` are what ``fit`` settled on.
+    ``n_neighbors_``, ``distance_`` and ``coarse_distance_`` are what ``fit`` found.
     """
 
     n_neighbors: int | None
@@ -84,7 +114,7 @@ class NeighborChoice(SeededSearch, KernelChoice):
             refuse_unused(type(self), {"coarse_distance": self.coarse_distance}, needs)
 
     def _fit_neighbors(self, rows: Array) -> None:
-        """Settle which neighbours are asked for, by the training rows."""
+        """Find the number of neighbours and the distances, by the training rows."""
         self.n_neighbors_, self.distance_, self.coarse_distance_ = None, None, None
         if self.n_neighbors is None:
             return
@@ -93,7 +123,7 @@ class NeighborChoice(SeededSearch, KernelChoice):
             "there are training rows",
         )  # fmt: skip
         if is_device_array(rows):
-            self._check_elsewhere()
+            self._check_devices()
         if self.distance is not None:
             self.distance_ = self._make_distance(self.distance).fitted_to(rows)
         if self.n_coarse is not None:
@@ -106,11 +136,11 @@ class NeighborChoice(SeededSearch, KernelChoice):
             check_approximate(first, self._kernel())
             self._fit_search_seed()
 
-    def _check_elsewhere(self) -> None:
+    def _check_devices(self) -> None:
         """Refuse what finds neighbours on the CPU alone."""
         asked = (self.distance, None if self.n_coarse is None else self.coarse_distance)
         for distance in asked:
-            if not isinstance(None if distance is None else make_distance(distance), _ELSEWHERE):
+            if not isinstance(None if distance is None else make_distance(distance), _ON_DEVICES):
                 raise ValueError(
                     f"distance {distance!r} is computed on the CPU alone; use 'l1', 'l2', 'linf' "
                     "or 'chi2', or kernelatoms.to_device(X, 'cpu')."

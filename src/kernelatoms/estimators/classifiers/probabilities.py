@@ -1,16 +1,16 @@
-"""``predict_proba`` of every classifier, by one rule, and how sure scores are.
+"""``predict_proba`` of every classifier, by one rule, and its calibration.
 
-A classifier has a share for every class: at least 0, adding up to 1, largest for its answer. They
-order classes and say nothing of how often an answer is right. With ``calibrate=True`` that is
-learned from rows left out: copies of the classifier judge rows that they have not learned from,
-and with s the evidence for the classes
+A classifier has a share for every class: at least 0, adding up to 1, largest for its answer. Shares
+order classes and do not say how often an answer is right. With ``calibrate=True`` that is learned
+from left-out rows: copies of the classifier score rows that they have not learned from, and with s
+the evidence for the classes
 
-    p = (1 - doubt) softmax(sharpness * s) + doubt / n_classes
+    p = (1 - label_smoothing) softmax(inverse_temperature * s) + label_smoothing / n_classes
 
-has the sharpness that makes the labels of these rows likeliest. It is one number, so that little
-data settle it and the order of classes stays. For evidence that is the logarithm of shares, these
-are powers of shares: with residuals e_c, e_c^-sharpness over the sum of all, the posterior where
-residuals are Gaussian in 2 * sharpness directions of unknown variance.
+has the inverse temperature under which the labels of these rows are likeliest. It is one number, so
+that few rows suffice and the order of classes stays. Where evidence is the logarithm of shares,
+these are powers of shares: with residuals e_c, e_c^-inverse_temperature over the sum of all, the
+posterior where residuals are Gaussian in 2 * inverse_temperature directions of unknown variance.
 """
 
 import warnings
@@ -33,7 +33,7 @@ from kernelatoms.similarity.base import check_flag
 Array = NDArray[Any]
 
 _PARTS = 3  # rows are left out in so many parts
-_SHARPEST = 1e4
+_LARGEST = 1e4
 _STEPS = 81  # on a logarithmic scale, before the search between two of them
 
 
@@ -110,7 +110,7 @@ class Probabilities:
         return labels
 
     def _validated(self, X: Any) -> Array:
-        """Return rows that can be judged, or refuse them."""
+        """Return rows that can be classified, or refuse them."""
         raise NotImplementedError
 
     def _shares_of_classes(self, X: Array) -> tuple[Array, NDArray[np.intp]]:
@@ -131,8 +131,8 @@ class Probabilities:
                 f"class, but class {self.classes_.tolist()[counts.argmin()]!r} has {counts.min()}."
             )
 
-    def _calibrate(self, X: Array, labels: NDArray[np.intp], weights: Array | None = None) -> None:
-        """Learn the sharpness, if asked to, from rows that copies have not learned from."""
+    def _calibrate(self, X: Array, labels: NDArray[np.intp]) -> None:
+        """Learn the inverse temperature, if asked to, from rows left out of the fits of copies."""
         for name in ("inverse_temperature_", "label_smoothing_"):  # of an earlier fit
             vars(self).pop(name, None)
         if not self.calibrate:
@@ -145,21 +145,18 @@ class Probabilities:
             rows, new = X[kept], X[left_out]
             if pairwise:
                 rows, new = rows[:, kept], new[:, kept]
-            given = {} if weights is None else {"sample_weight": weights[kept]}
             copy: Any = clone(self).set_params(calibrate=False)
-            vars(copy).pop("_skl_callbacks", None)  # nobody asked to follow copies
+            vars(copy).pop("_skl_callbacks", None)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # the fit itself has warned
-                copy.fit(rows, labels[kept], **given)
+                copy.fit(rows, labels[kept])
                 evidence[left_out] = to_numpy(copy._evidence(copy._validated(new))[0])
         # None of n left-out rows wrong: about one of n + 2 others may be, by Laplace's rule.
         self.label_smoothing_ = 1.0 / (len(X) + 2)
-        self.inverse_temperature_ = likeliest_sharpness(
-            evidence, labels, self.label_smoothing_, weights
-        )
+        self.inverse_temperature_ = likeliest_temperature(evidence, labels, self.label_smoothing_)
 
-    def _check_sharpness(self) -> None:
-        """Refuse a sharpness that is none; models saved before there was one have none."""
+    def _check_calibrated(self) -> None:
+        """Refuse fitted attributes of ``calibrate`` that are out of range."""
         check_flag("calibrate", self.calibrate)
         if "inverse_temperature_" not in vars(self):
             return
@@ -171,44 +168,40 @@ class Probabilities:
             )
 
 
-def probabilities(evidence: Array, sharpness: float, doubt: float) -> Array:
-    """Return (1 - doubt) softmax(sharpness * evidence) + doubt / n_classes: (n, n_classes).
+def probabilities(evidence: Array, inverse_temperature: float, label_smoothing: float) -> Array:
+    """Return (1 - smoothing) softmax(inverse_temperature * evidence) + smoothing / n_classes.
 
-    Evidence may be -inf, for classes that have nothing, unless it is so for all of a row.
+    Evidence (n, n_classes) may be -inf for some of the classes of a row.
     """
     evidence = evidence.astype(np.float64, copy=False)
-    with np.errstate(over="ignore"):  # what is beyond all numbers has no part
-        powers = np.exp(sharpness * (evidence - evidence.max(axis=1, keepdims=True)))
-    return (1 - doubt) * powers / powers.sum(axis=1, keepdims=True) + doubt / evidence.shape[1]
+    with np.errstate(over="ignore"):  # -inf has no part
+        powers = np.exp(inverse_temperature * (evidence - evidence.max(axis=1, keepdims=True)))
+    shares = powers / powers.sum(axis=1, keepdims=True)
+    return (1 - label_smoothing) * shares + label_smoothing / evidence.shape[1]
 
 
-def likeliest_sharpness(
-    evidence: Array, labels: NDArray[np.intp], doubt: float, weights: Array | None = None
+def likeliest_temperature(
+    evidence: Array,
+    labels: NDArray[np.intp],
+    label_smoothing: float,
+    weights: Array | None = None,
 ) -> float:
-    """Return the sharpness under which labels are likeliest.
+    """Return the inverse temperature under which labels are likeliest.
 
-    Parameters
-    ----------
-    evidence : array of shape (n, n_classes)
-        What speaks for each class.
-    labels : array of shape (n,)
-        Numbers of the true classes.
-    doubt : float
-        As in ``probabilities``; above 0, so that no label is impossible.
-    weights : array of shape (n,), optional
-        What rows count.
+    ``labels`` are numbers of classes, ``weights`` those of rows; ``label_smoothing`` above 0 makes
+    no label impossible.
     """
     rows = np.arange(len(labels))
 
-    def surprise(log_sharpness: float) -> float:
-        p = probabilities(evidence, float(np.exp(log_sharpness)), doubt)[rows, labels]
+    def surprise(log_value: float) -> float:
+        p = probabilities(evidence, float(np.exp(log_value)), label_smoothing)[rows, labels]
         return -float(np.average(np.log(p), weights=weights))
 
-    steps = np.linspace(-np.log(_SHARPEST), np.log(_SHARPEST), _STEPS)
+    steps = np.linspace(-np.log(_LARGEST), np.log(_LARGEST), _STEPS)
     best = int(np.argmin([surprise(step) for step in steps]))
     around = (steps[max(best - 1, 0)], steps[min(best + 1, _STEPS - 1)])
     found = minimize_scalar(surprise, bounds=around, method="bounded", options={"xatol": 1e-6})
-    # Where all steps are alike, the first one says least.
+    # Where all steps are equal, the smallest one is the most cautious.
     return float(np.exp(found.x if found.fun < surprise(steps[best]) else steps[best]))
 
 

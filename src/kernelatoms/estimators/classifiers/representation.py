@@ -1,7 +1,7 @@
 """What ``CRCClassifier`` and ``SRCClassifier`` share: a signal written in all training rows."""
 
-from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple, Self
+from collections.abc import Iterator
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse
@@ -10,25 +10,21 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from kernelatoms.coding.codes import as_csr, ragged, row_starts, stacked_csr
-from kernelatoms.coding.decisions import ClassParts, parts_of_sparse_codes, parts_of_vectors
-from kernelatoms.coding.robust import RobustDictionary, warn_unsettled
+from kernelatoms.coding.codes import stacked_csr
+from kernelatoms.coding.robust import warn_not_converged
 from kernelatoms.engine import is_device_array, machine, to_numpy
 from kernelatoms.estimators.base import Bring, Estimator
 from kernelatoms.estimators.classifiers.neighbor_choice import NeighborChoice
 from kernelatoms.estimators.classifiers.probabilities import Probabilities
-from kernelatoms.estimators.classifiers.training_dictionary import (
-    Locality,
-    LocalProblems,
-    TrainingDictionary,
-)
+from kernelatoms.estimators.classifiers.row_coding import Represented, RobustCoder, RowCoder
+from kernelatoms.estimators.classifiers.training_dictionary import TrainingDictionary
 from kernelatoms.estimators.devices.border import by_rows, learn
-from kernelatoms.estimators.devices.conversion import rebuilt
 from kernelatoms.estimators.inspection.explanation import (
     Explanation,
     explain_codes,
     explain_on_cpu,
 )
+from kernelatoms.estimators.maps.kernel_choice import kernel_on
 from kernelatoms.estimators.naming import unnamed
 from kernelatoms.estimators.state_checks import (
     check_features,
@@ -46,40 +42,19 @@ from kernelatoms.estimators.validation import (
 from kernelatoms.features.linearize import check_training_kernel
 from kernelatoms.features.memory import check_fits
 from kernelatoms.features.projections import IdentityProjection, Projection, make_projection
-from kernelatoms.similarity import Kernel, LinearKernel
+from kernelatoms.similarity import Kernel
 from kernelatoms.similarity.base import check_flag
+from kernelatoms.similarity.inner import LinearKernel
 
 Array = NDArray[Any]
-
-# Signals worked on at once: their kernel values, or small Gram matrices, stay at some ten MiB.
-_VALUES_AT_ONCE = 2_000_000
-
-
-class Represented(NamedTuple):
-    """Signals written in atoms: what classes leave of them, their codes.
-
-    Of robust codes also the entries distrusted and the duality gaps.
-    """
-
-    parts: ClassParts
-    codes: scipy.sparse.csr_array
-    errors: Array | None = None
-    gaps: Array | None = None
-
-
-class _Fitted(NamedTuple):
-    """The fitted state: training rows as a dictionary, and which of them a signal may use."""
-
-    dictionary: TrainingDictionary
-    locality: Locality | None
 
 
 @unnamed
 class RepresentationClassifier(Probabilities, NeighborChoice, ClassifierMixin, Estimator):
     """A signal is coded over all training rows; the class whose part of the code fits best wins.
 
-    Subclasses say how: ``_fit_weight`` (what ``fit`` settles of the code's weight), ``_over_all``
-    (codes over all atoms) and ``_over_own`` (codes over each signal's own).
+    Subclasses say how: ``_fit_weight`` finds the weight of a code's size, ``_weight`` returns it,
+    ``_make_coder`` makes the fitted state.
     """
 
     kernel: Any
@@ -100,25 +75,21 @@ class RepresentationClassifier(Probabilities, NeighborChoice, ClassifierMixin, E
         raise NotImplementedError
 
     def _fit_weight(self, dictionary: TrainingDictionary) -> None:
-        """Settle the weight of a code's size by the training rows."""
+        """Find the weight of a code's size by the training rows."""
         raise NotImplementedError
 
     def _weight(self) -> float:
         """Return that weight."""
         raise NotImplementedError
 
-    def _over_all(self, dictionary: TrainingDictionary, X: Array) -> Represented:
-        """Code rows over all atoms."""
-        raise NotImplementedError
-
-    def _over_own(self, local: LocalProblems) -> Array:
-        """Return the coefficients (n, K) of signals over each one's own atoms."""
+    def _make_coder(self, dictionary: TrainingDictionary) -> RowCoder:
+        """Return what codes signals over the training rows: the fitted state."""
         raise NotImplementedError
 
     # Fit
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Keep the training rows, and settle what depends on them.
+        """Keep the training rows, and choose the weight and the projection by them.
 
         Parameters
         ----------
@@ -158,7 +129,7 @@ class RepresentationClassifier(Probabilities, NeighborChoice, ClassifierMixin, E
         dictionary = self._seen(in_space, self.projection_)
         self._fit_weight(dictionary)
         self._calibrate(X, labels)
-        self._keep_fitted(_Fitted(dictionary, self._locality()), X)
+        self._keep_fitted(self._coder(dictionary), X)
 
     def _check_memory(self, X: Array) -> None:
         """Refuse rows whose Gram matrix ``predict`` would need and cannot have."""
@@ -178,7 +149,7 @@ class RepresentationClassifier(Probabilities, NeighborChoice, ClassifierMixin, E
     def _fit_projection(
         self, projection: Projection | None, in_space: TrainingDictionary, labels: NDArray[np.intp]
     ) -> None:
-        """Settle the projection of rows that are seen in feature space so far."""
+        """Find the projection of rows in feature space."""
         self.projected_, self.projection_ = projection is not None, None
         if projection is None:
             if self._precomputed:
@@ -237,10 +208,17 @@ class RepresentationClassifier(Probabilities, NeighborChoice, ClassifierMixin, E
 
     # The fitted state
 
-    def _make_fitted(self, bring: Bring) -> "_Fitted":
+    def _make_fitted(self, bring: Bring) -> RowCoder:
         psi = None if self.projection_ is None else bring(self.projection_)
         in_space = self._in_space(bring(self.dictionary_), psi is not None, bring)
-        return _Fitted(self._seen(in_space, psi), self._locality())
+        return self._coder(self._seen(in_space, psi))
+
+    def _coder(self, dictionary: TrainingDictionary) -> RowCoder:
+        if self.residual_norm == "l2":
+            return self._make_coder(dictionary)
+        return RobustCoder(
+            dictionary, self._locality(), self._weight(), self._penalty, float(self.tol)
+        )
 
     def _in_space(
         self, rows: Array, vectors: bool, bring: Bring = lambda array: array
@@ -252,7 +230,7 @@ class RepresentationClassifier(Probabilities, NeighborChoice, ClassifierMixin, E
         """
         if self.n_neighbors_ is None or vectors:
             rows = rows.astype(np.float64, copy=False)
-        kernel = rebuilt(self._kernel(), lambda array, _: bring(array))
+        kernel = kernel_on(self._kernel(), bring)
         return TrainingDictionary(rows, kernel, bring(self.labels_), len(self.classes_))
 
     def _seen(self, in_space: TrainingDictionary, psi: Array | None) -> TrainingDictionary:
@@ -337,7 +315,7 @@ class RepresentationClassifier(Probabilities, NeighborChoice, ClassifierMixin, E
         return stacked_csr([found.codes for found in self._represent(X)])
 
     def errors(self, X: Any) -> Array:
-        """Return what a robust code leaves unexplained: the entries of a row that it distrusts.
+        """Return what a robust code leaves unexplained: the wrong entries of rows.
 
         Parameters
         ----------
@@ -371,186 +349,83 @@ class RepresentationClassifier(Probabilities, NeighborChoice, ClassifierMixin, E
         Returns
         -------
         list of Explanation
-            One a row; scores are shares (``decision_function``), atoms rows of ``dictionary_``.
+            One per row; scores are shares (``decision_function``), atoms rows of ``dictionary_``.
         """
         return explain_on_cpu(self, X)
 
     def _explain(self, X: Any) -> list[Explanation]:
-        dictionary, locality, blocks = self._prepared(self._validated(X))
+        X = self._validated(X)
+        coder: RowCoder = self._fitted(X)
         out, gaps = [], []
-        for rows in blocks:
-            near = None if locality is None else dictionary.neighbors(rows, locality)
-            if near is None:
-                found = self._globally(dictionary, rows)
-                scores = found.parts.shares(rows.dtype)
-            else:
-                found = self._locally(dictionary, rows, near)
-                owners = dictionary.owners(dictionary.labels, near)
+        for rows, near in coder.blocks(self._scaled(X)):
+            found = coder.code(rows, near)
+            scores = found.parts.shares(rows.dtype)
+            if near is not None:
+                owners = coder.owners(near)
                 alone = _of_one_class(owners)
-                scores = found.parts.shares(rows.dtype)
                 scores[alone] = np.arange(len(self.classes_)) == owners[alone, :1]
             gaps.append(found.gaps)
-            whole = self._whole(dictionary, rows, near, found)
+            whole = coder.whole(rows, near, found.codes)
             out += explain_codes(
-                found.codes, dictionary.labels, self._class_labels, scores,
+                found.codes, coder.dictionary.labels, self._class_labels, scores,
                 residuals=found.parts.residuals2, residual=whole.residuals2[:, 0],
                 energies=whole.energies,
             )  # fmt: skip
-        self._warn_unsettled(gaps)
+        self._warn_unconverged(gaps)
         return out
-
-    def _whole(
-        self,
-        dictionary: TrainingDictionary,
-        rows: Array,
-        near: NDArray[np.int32] | None,
-        found: Represented,
-    ) -> ClassParts:
-        """Return what codes as a whole leave of rows, as if all atoms were of one class."""
-        one = np.zeros(dictionary.n_atoms, np.intp)
-        if near is None:
-            if self.residual_norm == "l1":
-                return parts_of_vectors(*dictionary.vectors(rows), found.codes.toarray(), one, 1)
-            codes = ragged(found.codes, np.zeros(len(rows)))
-            return parts_of_sparse_codes(dictionary.problem(rows), codes, one, 1)
-        weights = np.zeros(near.shape)
-        weights[near >= 0] = found.codes.data
-        if self.residual_norm == "l1":
-            local = zip(dictionary.local_vectors(rows, near), weights, strict=True)
-            return _stacked(
-                parts_of_vectors(signal[None], atoms, code[None, some], one[: len(atoms)], 1)
-                for (signal, atoms, some), code in local
-            )
-        small = dictionary.local_problems(rows, near)
-        owners = dictionary.owners(one, near)
-        left, norms2 = machine(weights).class_parts_local(
-            small.grams, small.corrs, small.energies, weights, owners, 1, small.columns
-        )
-        return ClassParts(left, norms2, small.energies)
 
     def _shares_of_classes(self, X: Array) -> tuple[Array, NDArray[np.intp]]:
         shares = self._shares(X)
         return shares, shares.argmax(axis=1)
 
     def _shares(self, X: Array) -> Array:
-        dictionary, locality, blocks = self._prepared(X)
+        coder: RowCoder = self._fitted(X)
         out, gaps = [], []
-        for rows in blocks:
-            if locality is None:
-                found = self._globally(dictionary, rows)
+        for rows, near in coder.blocks(self._scaled(X)):
+            if near is None:
+                found = coder.code(rows, near)
                 out.append(found.parts.shares(rows.dtype))
                 gaps.append(found.gaps)
                 continue
-            near = dictionary.neighbors(rows, locality)
-            owners = dictionary.owners(dictionary.labels, near)
+            owners = coder.owners(near)
             alone = _of_one_class(owners)
             shares = np.zeros((len(rows), len(self.classes_)), like=rows)
             # Neighbours of one class decide at once (Algorithm 3, step 2).
             shares[alone, owners[alone, 0]] = 1.0
             if not alone.all():
-                found = self._locally(dictionary, rows[~alone], near[~alone])
+                found = coder.code(rows[~alone], near[~alone])
                 shares[~alone] = found.parts.shares(rows.dtype)
                 gaps.append(found.gaps)
             out.append(shares)
-        self._warn_unsettled(gaps)
+        self._warn_unconverged(gaps)
         return np.concatenate(out)
 
     def _represent(self, X: Any) -> Iterator[Represented]:
-        dictionary, locality, blocks = self._prepared(self._validated(X))
+        X = self._validated(X)
+        coder: RowCoder = self._fitted(X)
         gaps = []
-        for rows in blocks:
-            if locality is None:
-                found = self._globally(dictionary, rows)
-            else:
-                found = self._locally(dictionary, rows, dictionary.neighbors(rows, locality))
+        for rows, near in coder.blocks(self._scaled(X)):
+            found = coder.code(rows, near)
             gaps.append(found.gaps)
             yield found
-        self._warn_unsettled(gaps)
+        self._warn_unconverged(gaps)
 
-    def _warn_unsettled(self, gaps: list[Array | None]) -> None:
+    def _warn_unconverged(self, gaps: list[Array | None]) -> None:
         """Warn of robust codes that are not at the minimum, once for all blocks of a call."""
         known = [gap for gap in gaps if gap is not None]
         if known:
-            warn_unsettled(np.concatenate(known), self.tol)
+            warn_not_converged(np.concatenate(known), self.tol)
 
     def _validated(self, X: Any) -> Array:
         check_is_fitted(self)
         return validate_new(self, X, complete=True)
 
-    def _prepared(self, X: Array) -> "tuple[TrainingDictionary, Locality | None, Iterator[Array]]":
-        """Return the fitted state, and blocks of checked rows, scaled."""
-        X = self._scaled(X)
-        own, (dictionary, locality) = self.n_neighbors_, self._fitted(X)
-        if own is not None:
-            dictionary.expect(len(X), own)
-        X = X.astype(dictionary.rows.dtype, copy=False)
-        width = dictionary.n_atoms if own is None else max(own * own, own * X.shape[1])
-        step = max(64, _VALUES_AT_ONCE // width)
-        blocks = (X[start : start + step] for start in range(0, len(X), step))
-        return dictionary, locality, blocks
-
-    def _globally(self, dictionary: TrainingDictionary, rows: Array) -> Represented:
-        """Code rows over all atoms."""
-        if self.residual_norm == "l2":
-            return self._over_all(dictionary, rows)
-        signals, atoms = dictionary.vectors(rows)
-        robust = dictionary.robust(self._weight(), self._penalty)
-        found = robust.code_quietly(signals, self.tol)
-        # r_i = |y - D_i x_i - e| / |x_i| (Algorithm 2, step 6)
-        parts = parts_of_vectors(
-            signals - found.errors, atoms, found.weights, dictionary.labels, len(self.classes_)
-        )
-        codes = scipy.sparse.csr_array(found.weights)
-        return Represented(parts, codes, found.errors, found.gap)
-
-    def _locally(
-        self, dictionary: TrainingDictionary, rows: Array, near: NDArray[np.int32]
-    ) -> Represented:
-        """Code rows over each one's own atoms ``near`` (n, K)."""
-        owners, n_classes = dictionary.owners(dictionary.labels, near), len(self.classes_)
-        if self.residual_norm == "l2":
-            local = dictionary.local_problems(rows, near)
-            weights, errors, gaps = self._over_own(local), None, None
-            found = machine(weights).class_parts_local(
-                local.grams, local.corrs, local.energies, weights, owners, n_classes, local.columns
-            )
-            parts = ClassParts(found[0], found[1], local.energies)
-        else:
-            parts, weights, errors, gaps = self._robust_locally(dictionary, rows, near, owners)
-        used = near >= 0
-        starts = row_starts(used.sum(axis=1))
-        codes = as_csr(weights[used], near[used], starts, dictionary.n_atoms)
-        return Represented(parts, codes, errors, gaps)
-
-    def _robust_locally(
-        self,
-        dictionary: TrainingDictionary,
-        rows: Array,
-        near: NDArray[np.int32],
-        owners: NDArray[np.int64],
-    ) -> tuple[ClassParts, Array, Array, Array]:
-        """Return class parts, coefficients (n, K), errors and gaps, signal by signal."""
-        n_classes, weights, each, errors = len(self.classes_), np.zeros(near.shape), [], []
-        gaps = np.zeros(len(near))
-        for i, (signal, atoms, places) in enumerate(dictionary.local_vectors(rows, near)):
-            robust = RobustDictionary(atoms, self._weight(), self._penalty)
-            found = robust.code_quietly(signal[None], self.tol)
-            gaps[i] = found.gap[0]
-            weights[i, places] = found.weights[0]
-            trusted = signal[None] - found.errors
-            owner = owners[i, places]
-            each.append(parts_of_vectors(trusted, atoms, found.weights, owner, n_classes))
-            errors.append(found.errors[0])
-        longest = max(len(error) for error in errors)
-        padded = [np.pad(error, (0, longest - len(error))) for error in errors]
-        return _stacked(each), weights, np.stack(padded), gaps
-
     # What a file may hold
 
     def _check_state(self) -> None:
-        """Refuse parameters and fitted attributes that contradict each other; see ``fitted``."""
+        """Refuse parameters and fitted attributes that contradict each other."""
         self._check_parameters()
-        self._check_sharpness()
+        self._check_calibrated()
         check_random_state(self.random_state)
         n_features, n_classes = check_features(self), check_labels(self, "classes_")
         rows = require_floats(self, "dictionary_", (None, n_features))
@@ -587,13 +462,3 @@ def _of_one_class(owners: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Tell which rows have neighbours of one class alone; -1 fills shorter lists."""
     alike: NDArray[np.bool_] = ((owners == owners[:, :1]) | (owners < 0)).all(axis=1)
     return alike
-
-
-def _stacked(each: Iterable[ClassParts]) -> ClassParts:
-    """Return the parts of signals, one by one, as those of all."""
-    parts = list(each)
-    return ClassParts(
-        np.concatenate([one.residuals2 for one in parts]),
-        np.concatenate([one.norms2 for one in parts]),
-        np.concatenate([one.energies for one in parts]),
-    )

@@ -95,7 +95,7 @@ class SupervisedDictionary(ClassifierMixin, DictionaryCoder, Probabilities):
         Returns
         -------
         list of Explanation
-            One a row; scores are those of ``decision_function``, one for every class.
+            One per row; scores are those of ``decision_function``, one for every class.
         """
         return explain_on_cpu(self, X)
 
@@ -148,10 +148,10 @@ class SupervisedDictionary(ClassifierMixin, DictionaryCoder, Probabilities):
         check_flag("calibrate", self.calibrate)
 
     def _check_state(self) -> None:
-        """Refuse parameters and fitted attributes that contradict each other; see ``fitted``."""
+        """Refuse parameters and fitted attributes that contradict each other."""
         self._check_parameters()
         check_random_state(self.random_state)
-        self._check_sharpness()
+        self._check_calibrated()
         check_passes(self)
         n_features, n_classes = check_features(self), check_labels(self, "classes_")
         n_atoms = require_count(self, "n_atoms_")

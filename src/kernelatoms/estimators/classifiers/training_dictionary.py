@@ -14,24 +14,24 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelatoms.coding.approximate_neighbors import ApproximateNeighbors
-from kernelatoms.coding.atoms import KernelAtoms, LinearAtoms
-from kernelatoms.coding.class_residuals import members_of
-from kernelatoms.coding.decisions import Members
+from kernelatoms.coding.atom_products import KernelAtoms, LinearAtoms
+from kernelatoms.coding.class_residuals import Members, members_of
 from kernelatoms.coding.local_values import falls_with_l2, stack_values
 from kernelatoms.coding.neighbors import (
+    ApproximateNeighbors,
     ascending,
-    described,
+    featurize_by,
     nearest_by,
     nearest_in_space,
     refine,
 )
 from kernelatoms.coding.problem import CodingProblem, KernelProblem, LinearProblem
-from kernelatoms.coding.ridge import inverse_gram
-from kernelatoms.coding.robust import RobustDictionary
 from kernelatoms.engine import machine
 from kernelatoms.features.expansion import Expansion
-from kernelatoms.similarity import L2, Correlation, Kernel, LinearKernel, PrecomputedKernel
+from kernelatoms.similarity import Kernel
+from kernelatoms.similarity.distances import L2, Correlation
+from kernelatoms.similarity.inner import LinearKernel
+from kernelatoms.similarity.user_kernels import PrecomputedKernel
 
 Array = NDArray[Any]
 
@@ -98,6 +98,9 @@ class TrainingDictionary:
         self.labels, self.n_classes = labels, n_classes
         self.projected, self.psi, self.unit = projected, psi, unit
         self.n_atoms = len(rows)
+        # By distance: indices for approximate search, and what distances compare.
+        self._indices: dict[tuple[str, int], ApproximateNeighbors] = {}
+        self._descriptors: list[tuple[Any, Any]] = []
 
     def through(self, psi: Array | None, unit: bool) -> "TrainingDictionary":
         """Return the same rows seen through a projection; what is known of them stays known."""
@@ -152,9 +155,7 @@ class TrainingDictionary:
 
     def vectors(self, X: Array) -> tuple[Array, Array]:
         """Return signals and atoms as explicit vectors, for codes that look at their entries."""
-        if self.projected:
-            return self.mapped(X), self.mapped_atoms.rows
-        return X, self.rows
+        return self.mapped(X) if self.projected else X, self.atom_vectors
 
     def vectors_by(self, some: NDArray[np.intp]) -> Array:
         """Return all rows as explicit vectors, of the kernel values with some of them only."""
@@ -163,35 +164,21 @@ class TrainingDictionary:
         columns = self.atoms.gram[:, some].astype(np.float64, copy=False)
         return columns if self.psi is None else columns @ self.psi[some]
 
-    def ridge_inverse(self, mu: float) -> Array:
-        """Return (A + mu I)^-1 with A the Gram matrix of what is coded over; kept."""
-        known = self._kept_inverse
-        if known is None or known[0] != mu:
-            known = self._kept_inverse = (mu, inverse_gram(self._coded_gram, mu))
-        return known[1]
-
-    def robust(self, mu: float, penalty: str) -> RobustDictionary:
-        """Return the explicit atoms, decomposed; kept."""
-        known = self._kept_robust
-        if known is None or (known.mu, known.penalty) != (mu, penalty):
-            atoms = self.mapped_atoms.rows if self.projected else self.rows
-            known = self._kept_robust = RobustDictionary(atoms, mu, penalty)
-        return known
+    @property
+    def atom_vectors(self) -> Array:
+        """The atoms as explicit vectors."""
+        return self.mapped_atoms.rows if self.projected else self.rows
 
     @cached_property
     def class_grams(self) -> tuple[Members, list[Array]]:
         """The atoms of every class and their inner products, in what is coded over."""
-        gram, members = self._coded_gram, members_of(self.labels, self.n_classes)
+        gram, members = self.coded_gram, members_of(self.labels, self.n_classes)
         return members, [gram[own][:, own].astype(np.float64) for own in members]
 
     @property
-    def _coded_gram(self) -> Array:
+    def coded_gram(self) -> Array:
+        """The Gram matrix of what is coded over."""
         return (self.mapped_atoms if self.projected else self.atoms).gram
-
-    # What is kept beside cached properties, with what it was made for.
-    _kept_index: tuple[str, int, ApproximateNeighbors] | None = None
-    _kept_inverse: tuple[float, Array] | None = None
-    _kept_robust: RobustDictionary | None = None
 
     # Neighbours
 
@@ -265,21 +252,20 @@ class TrainingDictionary:
             return self._index(name, locality.seed).nearest(X, k)
         if distance is None:
             return nearest_in_space(self.in_feature_space(X), k)
-        return nearest_by(distance, described(distance, X), self._described(distance), k)
+        return nearest_by(distance, featurize_by(distance, X), self._described(distance), k)
 
     def _index(self, distance: str, seed: int) -> ApproximateNeighbors:
         """Return the index of the rows; kept."""
-        known = self._kept_index
-        if known is None or known[:2] != (distance, seed):
+        if (distance, seed) not in self._indices:
             index = ApproximateNeighbors(self.rows, distance, random_state=seed)
-            known = self._kept_index = (distance, seed, index)
-        return known[2]
+            self._indices[distance, seed] = index
+        return self._indices[distance, seed]
 
     def _refined(
         self, X: Array, distance: Any, near: NDArray[np.int32], k: int
     ) -> NDArray[np.int32]:
         if distance is not None:
-            return refine(distance, described(distance, X), self._described(distance), near, k)
+            return refine(distance, featurize_by(distance, X), self._described(distance), near, k)
         own = np.maximum(near, 0)
         if isinstance(self.atoms, LinearAtoms):
             corr = np.matvec(self.rows[own], X)
@@ -294,13 +280,9 @@ class TrainingDictionary:
         for known, descriptors in self._descriptors:
             if known is distance:
                 return descriptors
-        descriptors = described(distance, self.rows)
+        descriptors = featurize_by(distance, self.rows)
         self._descriptors.append((distance, descriptors))
         return descriptors
-
-    @cached_property
-    def _descriptors(self) -> list[tuple[Any, Any]]:
-        return []
 
 
 def check_approximate(distance: Any, kernel: Kernel) -> str:

@@ -18,12 +18,14 @@ from kernelatoms.estimators.validation import (
     clip_count,
     validate_new,
 )
-from kernelatoms.features.consistent_estimates import consistent_estimates
 from kernelatoms.features.expansion import Expansion
+from kernelatoms.features.imputation import consistent_estimates
 from kernelatoms.features.memory import check_fits
-from kernelatoms.similarity import LinearKernel, PrecomputedKernel, make_kernel
+from kernelatoms.similarity import make_kernel
 from kernelatoms.similarity.factory import check_kernel, check_machine, is_precomputed
+from kernelatoms.similarity.inner import LinearKernel
 from kernelatoms.similarity.missing import rows_with_missing
+from kernelatoms.similarity.user_kernels import PrecomputedKernel
 
 Array = NDArray[Any]
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from kernelatoms.coding.atoms import LinearAtoms
+from kernelatoms.coding.atom_products import LinearAtoms
 from kernelatoms.coding.omp import omp
 from kernelatoms.coding.problem import LinearProblem
 from kernelatoms.coding.pursuits import OMP
@@ -22,10 +22,9 @@ from kernelatoms.estimators.devices.border import on_cpu
 from kernelatoms.estimators.unused_arguments import refuse_unused
 from kernelatoms.estimators.validation import check_count, check_dictionary, check_real
 from kernelatoms.features.patches import PatchSum, cosines, patches_of
-from kernelatoms.learning.dead_atoms import unit_rows
 from kernelatoms.learning.ksvd import KSVDUpdate
 from kernelatoms.learning.loop import learn
-from kernelatoms.learning.state import LearnerState
+from kernelatoms.learning.state import LearnerState, unit_rows
 
 Array = NDArray[Any]
 

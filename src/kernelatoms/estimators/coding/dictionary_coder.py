@@ -9,7 +9,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.callback import CallbackSupportMixin
 from sklearn.utils.validation import check_is_fitted
 
-from kernelatoms.coding.atoms import LinearAtoms
+from kernelatoms.coding.atom_products import LinearAtoms
 from kernelatoms.coding.codes import Codes
 from kernelatoms.coding.problem import CodingProblem, LinearProblem, split_missing
 from kernelatoms.coding.pursuits import Pursuit, code_over_nearest
@@ -19,9 +19,9 @@ from kernelatoms.estimators.devices.border import at_once, by_rows
 from kernelatoms.estimators.naming import unnamed
 from kernelatoms.estimators.validation import FLOATS, check_any, validate_new, wants_frame
 from kernelatoms.features.expansion import Expansion
-from kernelatoms.features.gram_check import check_squares
+from kernelatoms.features.linear_algebra import check_squares
 from kernelatoms.features.memory import check_dense_fits
-from kernelatoms.similarity import LinearKernel
+from kernelatoms.similarity.inner import LinearKernel
 
 Array = NDArray[Any]
 

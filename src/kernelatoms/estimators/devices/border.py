@@ -259,7 +259,8 @@ class _Call:
             def outside(value: Any, name: str) -> Any:
                 if name != "classes_":
                     return self._leave(value)
-                return leave(value, y.device) if is_tensor(y) else value
+                as_tensor = is_tensor(y) and self.owner._on_devices
+                return leave(value, y.device) if as_tensor else value
 
             _convert(self.owner, outside)
             return self._leave(answer)

@@ -26,8 +26,7 @@ _BLOCK_BYTES = 1 << 27
 _SHARE = 8
 
 _CHOSEN = (
-    f"[A device was chosen, by use_device, {VARIABLE} or --device: 'cpu' there has this done on "
-    "the CPU.]"
+    f"[A device was chosen, by use_device or {VARIABLE}: 'cpu' there has this done on the CPU.]"
 )
 
 

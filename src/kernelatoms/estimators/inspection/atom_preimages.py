@@ -10,7 +10,9 @@ from kernelatoms.estimators.inspection.pipelines import Opened, open_model, undo
 from kernelatoms.estimators.maps.linearizer import KernelLinearizer
 from kernelatoms.estimators.maps.preimage import preimage
 from kernelatoms.features.expansion import Expansion
-from kernelatoms.similarity import Kernel, LinearKernel, PrecomputedKernel
+from kernelatoms.similarity import Kernel
+from kernelatoms.similarity.inner import LinearKernel
+from kernelatoms.similarity.user_kernels import PrecomputedKernel
 
 Array = NDArray[Any]
 

@@ -20,9 +20,8 @@ from kernelatoms.estimators.state_checks import (
 )
 from kernelatoms.estimators.validation import check_choice, check_count, check_real, clip_count
 from kernelatoms.features.memory import check_fits
-from kernelatoms.learning.dead_atoms import atoms_from_rows, atoms_from_sums
 from kernelatoms.learning.loop import Run, passes
-from kernelatoms.learning.state import LearnerState
+from kernelatoms.learning.state import LearnerState, atoms_from_rows, atoms_from_sums
 from kernelatoms.similarity.base import check_flag
 
 Array = NDArray[Any]

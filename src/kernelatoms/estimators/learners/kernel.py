@@ -49,15 +49,15 @@ from kernelatoms.features.coordinates import (
     pruned_coordinates,
 )
 from kernelatoms.features.expansion import Expansion
-from kernelatoms.features.gram_check import OVERFLOW
+from kernelatoms.features.linear_algebra import OVERFLOW
 from kernelatoms.features.linearize import check_training_kernel
-from kernelatoms.features.ridge_map import regress_rows
-from kernelatoms.learning.dead_atoms import unit_rows
+from kernelatoms.features.ridge_preimage import regress_rows
 from kernelatoms.learning.ksvd import KSVDUpdate
 from kernelatoms.learning.loop import Run, Update, run
 from kernelatoms.learning.mod import LeastSquares
-from kernelatoms.learning.state import LearnerState
-from kernelatoms.similarity import Kernel, as_anchors
+from kernelatoms.learning.state import LearnerState, unit_rows
+from kernelatoms.similarity import Kernel
+from kernelatoms.similarity.factory import as_anchors
 
 Array = NDArray[Any]
 

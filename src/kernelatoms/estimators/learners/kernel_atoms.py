@@ -6,15 +6,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelatoms.coding.atoms import KernelAtoms
+from kernelatoms.coding.atom_products import KernelAtoms
 from kernelatoms.coding.problem import CodingProblem, KernelProblem
 from kernelatoms.estimators.base import Bring
 from kernelatoms.estimators.maps.kernel_choice import kernel_on
 from kernelatoms.estimators.state_checks import require_floats
-from kernelatoms.features.consistent_estimates import consistent_estimates
 from kernelatoms.features.expansion import Expansion
+from kernelatoms.features.imputation import consistent_estimates
 from kernelatoms.features.linear_algebra import block_diagonal
-from kernelatoms.similarity import Kernel, LinearKernel
+from kernelatoms.similarity import Kernel
+from kernelatoms.similarity.inner import LinearKernel
 from kernelatoms.similarity.missing import rows_with_missing
 
 Array = NDArray[Any]

@@ -43,7 +43,7 @@ from kernelatoms.features.expansion import Expansion
 from kernelatoms.learning.loop import Run, learn_batch, run
 from kernelatoms.learning.procrustes import Procrustes, orthonormal_start, polar_factor
 from kernelatoms.learning.state import LearnerState
-from kernelatoms.similarity import LinearKernel
+from kernelatoms.similarity.inner import LinearKernel
 
 Array = NDArray[Any]
 

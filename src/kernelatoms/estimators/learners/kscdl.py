@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.callback import with_callbacks
 from sklearn.utils import check_random_state
 
-from kernelatoms.coding.atoms import KernelAtoms
+from kernelatoms.coding.atom_products import KernelAtoms
 from kernelatoms.coding.codes import Codes
 from kernelatoms.coding.problem import CodingProblem, KernelProblem
 from kernelatoms.coding.pursuits import KSC, OMP, Lasso, Pursuit, code_over_nearest

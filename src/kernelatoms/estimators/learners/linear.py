@@ -47,12 +47,11 @@ from kernelatoms.estimators.validation import (
     check_real,
     validate_training,
 )
-from kernelatoms.learning.dead_atoms import atoms_from_rows, unit_rows
 from kernelatoms.learning.gradients import project_to_ball
 from kernelatoms.learning.ksvd import KSVDUpdate
 from kernelatoms.learning.loop import Run, learn_batch, run
 from kernelatoms.learning.mod import BlockDescent, LeastSquares
-from kernelatoms.learning.state import LearnerState
+from kernelatoms.learning.state import LearnerState, atoms_from_rows, unit_rows
 from kernelatoms.similarity.base import check_flag
 
 Array = NDArray[Any]

@@ -12,7 +12,7 @@ from kernelatoms.estimators.base import Estimator
 from kernelatoms.estimators.devices.border import by_rows, learn
 from kernelatoms.estimators.state_checks import check_features, require_floats
 from kernelatoms.estimators.validation import FLOATS, check_count
-from kernelatoms.features.nearest_imputation import fill_from_nearest
+from kernelatoms.features.imputation import fill_from_nearest
 from kernelatoms.similarity.missing import rows_with_missing
 
 Array = NDArray[Any]

@@ -27,10 +27,9 @@ from kernelatoms.estimators.validation import (
     validate_new,
     validate_training,
 )
-from kernelatoms.features.consistent_estimates import shrink_to_energy, warn_of_estimates
 from kernelatoms.features.expansion import Expansion
-from kernelatoms.features.gram_check import OVERFLOW
-from kernelatoms.features.kernel_ridge_preimage import MOST_ROWS, WayBack, learn_way_back, more_rows
+from kernelatoms.features.imputation import shrink_to_energy, warn_of_estimates
+from kernelatoms.features.linear_algebra import OVERFLOW
 from kernelatoms.features.linearize import (
     Eigensolver,
     change_of_coordinates,
@@ -41,6 +40,7 @@ from kernelatoms.features.linearize import (
     ridge_preimage,
 )
 from kernelatoms.features.memory import check_fits
+from kernelatoms.features.ridge_preimage import MOST_ROWS, InverseMap, learn_inverse_map, more_rows
 from kernelatoms.features.samplers import SAMPLERS
 from kernelatoms.similarity import Kernel
 from kernelatoms.similarity.contrast import Limits
@@ -365,7 +365,7 @@ class KernelLinearizer(KernelChoice, ClassNamePrefixFeaturesOutMixin, Transforme
                 f"F must have n_components_ = {self.n_components_} columns, got {F.shape[1]}."
             )
         state: MapState = self._fitted(F)
-        return state.way_back.rows(F)
+        return state.inverse_map.rows(F)
 
     @property
     def _n_features_out(self) -> int:
@@ -579,11 +579,11 @@ class MapState:
         return F
 
     @cached_property
-    def way_back(self) -> WayBack:
+    def inverse_map(self) -> InverseMap:
         """The regression of landmarks, and some more training rows, on their virtual samples."""
         assert self.preimage_rows is not None
         rows = np.concatenate([self.landmarks[:MOST_ROWS], self.preimage_rows])
-        return learn_way_back(self.virtual_samples(rows), rows)
+        return learn_inverse_map(self.virtual_samples(rows), rows)
 
 
 def _check_range(kernel: Kernel, X: Array, F: Array, precomputed: bool) -> None:

@@ -1,0 +1,312 @@
+"""``kernelatoms info``, ``report`` and ``datasets``: what files, models and data sets hold."""
+
+import re
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from kernelatoms.cli import options as opt
+from kernelatoms.cli.console import (
+    in_flags,
+    print_json,
+    progress,
+    speaks_plainly,
+    tell,
+    warnings_as_notes,
+)
+from kernelatoms.cli.loading import at_work, open_both
+from kernelatoms.cli.models import trusted_types
+
+INFO_EXAMPLES = """**Examples**
+
+`kernelatoms info model.skops`
+
+`kernelatoms info flowers.csv`
+"""
+
+REPORT_EXAMPLES = """**Examples**
+
+`kernelatoms report model.skops flowers.csv`
+
+`kernelatoms report digits.skops digits.npz --rows X_test --label y_test --image-shape 16x16`
+"""
+
+DATASETS_EXAMPLES = """**Examples**
+
+`kernelatoms datasets`
+
+`kernelatoms datasets iris --output iris.csv`
+"""
+
+
+@speaks_plainly
+def info(
+    file: Annotated[Path, typer.Argument(help="A model file or a table.")],
+    rows: opt.Rows = None,
+    decimal: opt.Decimal = None,
+    encoding: opt.Encoding = None,
+    header: opt.Header = None,
+    max_size: opt.MaxSize = None,
+    as_json: opt.Json = False,
+) -> None:
+    """Say what a model file or a table holds."""
+    from kernelatoms.files.tables.table import ReadOptions, is_table
+
+    options = ReadOptions(rows, decimal, encoding, header, max_size)
+    table = is_table(file)
+    facts = _table_facts(file, options) if table else _model_facts(file, max_size)
+    if as_json:
+        print_json(facts)
+        return
+    if not table:  # all columns and their use, one a line: nowhere else is the whole list
+        uses = facts.pop("uses")
+        if uses:
+            facts = {k: v for k, v in facts.items() if k not in ("columns", "left out", "label")}
+            facts |= {f"column: {name}": use for name, use in uses.items()}
+    width = max(len(name) for name in facts)
+    for name, value in facts.items():
+        line = f"{name:<{width}}  {_in_words(value)}"
+        tell(in_flags(line.replace("\n", "\\n")))  # a name with a line end looks like two facts
+
+
+@speaks_plainly
+def report(
+    model: opt.Model,
+    data: Annotated[
+        Path | None, typer.Argument(help="Rows to show the model at work on, best unseen ones.")
+    ] = None,
+    output: Annotated[Path, typer.Option("--output", "-o", help="The HTML page.")] = Path(
+        "report.html"
+    ),
+    label: Annotated[
+        str | None, typer.Option(help="Column of true classes; by default the model's label.")
+    ] = None,
+    rows: opt.Rows = None,
+    decimal: opt.Decimal = None,
+    encoding: opt.Encoding = None,
+    header: opt.Header = None,
+    max_size: opt.MaxSize = None,
+    trust: opt.Trust = None,
+    image_shape: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HEIGHTxWIDTH",
+            help="Draw rows and atoms as images of this shape; HEIGHTxWIDTHx3 in colour.",
+        ),
+    ] = None,
+    force: opt.Force = False,
+    as_json: opt.Json = False,
+) -> None:
+    """Write one HTML page about a model: what was fitted, its atoms, codes and mistakes."""
+    from kernelatoms.files.models.model_file import load_model
+    from kernelatoms.files.tables.labels import labels_for
+    from kernelatoms.files.tables.table import ReadOptions
+    from kernelatoms.files.writing import check_result_target, refuse_to_overwrite
+
+    shape = _shape(image_shape)
+    options = ReadOptions(rows, decimal, encoding, header, max_size)
+    refuse_to_overwrite(output, model, data)
+    check_result_target(output, (".html", ".htm"), force=force)
+    y = X = source = None
+    with warnings_as_notes([]), progress() as on_step, at_work(model):
+        on_step(0, 0, "drawing")
+        from kernelatoms.report import write_model_report
+        from kernelatoms.report.origin import record_facts, rows_of_file
+
+        if data is None:
+            fitted, record = load_model(model, trusted=trusted_types(trust), max_size=max_size)
+        else:
+            fitted, record, table, X = open_both(model, data, options, trust)
+            data = table.path
+            name = label or record.label
+            kept = None
+            if hasattr(fitted, "classes_") and name and (label or name in table.names):
+                y, kept = labels_for(table, name, fitted.classes_)
+                X = X[kept]
+            source = rows_of_file(table, record, X, kept)
+        write_model_report(
+            output, fitted, X, y,
+            image_shape=shape or record.image_shape,
+            title=_title(record),
+            facts=record_facts(record, data, source),
+            feature_names=record.columns,
+            timing={"fit": record.fit["seconds"]} if "seconds" in record.fit else None,
+            rows=source,
+        )  # fmt: skip
+    if as_json:
+        print_json(
+            {
+                "report": str(output),
+                "rows": 0 if X is None else len(X),
+                "labelled_rows": 0 if y is None else len(y),
+                "rows_in_file": 0 if source is None else source.n_in_file,
+                "share_learned_from": None if source is None else source.learned,
+            }
+        )
+    else:
+        tell(f"Report: {output}")
+
+
+@speaks_plainly
+def datasets(
+    name: Annotated[str | None, typer.Argument(help="Show one set.")] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="Write iris, wine or digits as a .csv to try things."),
+    ] = None,
+    data_home: Annotated[
+        Path | None, typer.Option(help="Folder of the files; else $KERNELATOMS_DATA.")
+    ] = None,
+    force: opt.Force = False,
+    as_json: opt.Json = False,
+) -> None:
+    """List the data sets, say which are at hand, or write a small one as a table."""
+    from kernelatoms.datasets import data_folder, list_datasets
+
+    known = {dataset.name: dataset for dataset in list_datasets()}
+    if name is not None and name not in (*known, *_BUNDLED):
+        raise ValueError(
+            f"there is no data set {name!r}; there are {', '.join((*_BUNDLED, *known))}."
+        )
+    if output is not None:
+        _write_bundled(name, output, force)
+        return
+    folder = data_folder(data_home)
+
+    def at_hand(file: str) -> bool:
+        return folder is not None and (folder / file).is_file()
+
+    listed: list[dict[str, Any]] = [
+        {"name": key, "at hand": True, "what": what, "file": "comes with scikit-learn"}
+        for key, what in _BUNDLED.items()
+        if name in (None, key)
+    ] + [
+        {
+            "name": d.name, "at hand": at_hand(d.file), "what": d.description, "file": d.file,
+            "cite": d.citation, "terms": d.terms, "online": d.online,
+        }
+        for d in known.values()
+        if name in (None, d.name)
+    ]  # fmt: skip
+    if as_json:
+        print_json(listed)
+    elif name is not None:
+        for key, value in listed[0].items():
+            if value != "":
+                tell(f"{key:<8} {_in_words(value)}")
+    else:
+        for entry in listed:
+            tell(f"{entry['name']:<20} {'at hand' if entry['at hand'] else '-':<8} {entry['what']}")
+        tell("\nFiles are looked for in --data-home or the folder $KERNELATOMS_DATA.")
+
+
+_BUNDLED = {
+    "iris": "150 flowers, 4 measures, 3 species; comes with scikit-learn.",
+    "wine": "178 wines, 13 measures, 3 growers; comes with scikit-learn.",
+    "digits": "1,797 handwritten digits, 8x8 grey values 0-16; comes with scikit-learn.",
+}
+
+
+def _write_bundled(name: str | None, output: Path, force: bool) -> None:
+    from kernelatoms.files.results import write_columns
+    from kernelatoms.files.writing import check_result_target
+
+    if name not in _BUNDLED:
+        raise ValueError(
+            f"--output writes one of {', '.join(_BUNDLED)}; name it first: kernelatoms datasets "
+            "iris --output iris.csv."
+        )
+    check_result_target(output, (".csv", ".parquet"), force=force)
+    import sklearn.datasets
+
+    bunch = getattr(sklearn.datasets, f"load_{name}")()
+    names = [re.sub(r"\W+", "_", str(n)).strip("_") for n in bunch.feature_names]
+    columns = dict(zip(names, bunch.data.T, strict=True))
+    label = {"iris": "species", "wine": "grower", "digits": "digit"}[name]
+    words = bunch.target if name == "digits" else bunch.target_names[bunch.target]
+    if opt.write_or_print(output, lambda path: write_columns(path, {**columns, label: words})):
+        tell(f"{name}: {output}")
+
+
+def _table_facts(file: Path, options: Any) -> dict[str, Any]:
+    import numpy as np
+
+    from kernelatoms.files.tables.features import why_left_out
+    from kernelatoms.files.tables.identifiers import REASONS
+
+    table = opt.read_data(file, options)
+    facts: dict[str, Any] = {
+        "table": str(table.path),
+        "rows": len(table),
+        "columns of numbers": len(table.columns),
+        "missing values": int(np.isnan(table.numbers).sum()),
+    }
+    if table.image_shape:
+        facts["images"] = "{} x {}".format(*table.image_shape)
+    if table.named:
+        facts["numbers"] = table.columns
+    left_out = why_left_out(table, None)
+    for name, values in table.words.items():
+        different = {str(value) for value in values.tolist() if value is not None}
+        facts[f"words: {name}"] = f"{len(different):,} different values"
+    if left_out:
+        facts["not learned from"] = left_out
+    trouble = [text for name, text in table.mixed.items() if left_out.get(name) not in REASONS]
+    return {**facts, **({"trouble": trouble[-1]} if trouble else {})}
+
+
+def _model_facts(file: Path, max_size: int | None = None) -> dict[str, Any]:
+    from kernelatoms.files.models.model_file import foreign_types, format_of, read_record
+    from kernelatoms.files.tables.row_marks import ROW_MARKS
+
+    record = read_record(file, max_size)
+    foreign = foreign_types(file, max_size)
+    return {
+        "model": str(file),
+        "what": record.name or "not recorded",
+        "format": format_of(file, max_size),
+        "columns": record.columns if record.columns is not None else "by position",
+        "label": record.label or "none",
+        "uses": {} if record.columns is None else record.uses(),
+        **({"types to trust": foreign} if foreign else {}),
+        **({"left out": record.left_out} if record.left_out else {}),
+        **({"images": record.image_shape} if record.image_shape else {}),
+        **{f"data: {key}": value for key, value in record.data.items() if key != ROW_MARKS},
+        **{f"fit: {key}": value for key, value in record.fit.items()},
+        **{f"with: {key}": value for key, value in record.made_with.items()},
+    }
+
+
+def _title(record: Any) -> str | None:
+    """Return the page's heading; None, for the default, if no name was recorded."""
+    if not record.name:
+        return None
+    return f"{record.name} on {record.data.get('file', 'data')}"
+
+
+def _shape(text: str | None) -> tuple[int, ...] | None:
+    if text is None:
+        return None
+    match = re.fullmatch(r"\d+([xX,]\d+){1,2}", text.strip())
+    sides = tuple(map(int, re.split("[xX,]", text.strip()))) if match else (0,)
+    if 0 in sides:
+        raise ValueError(
+            "--image-shape takes HEIGHTxWIDTH, such as 16x16, or HEIGHTxWIDTHxCHANNELS, such as "
+            f"16x16x3, got {text!r}."
+        )
+    return sides
+
+
+def _in_words(value: Any) -> str:
+    if isinstance(value, dict):
+        return "; ".join(f"{key}: {_in_words(entry)}" for key, entry in value.items()) or "none"
+    if isinstance(value, list | tuple):
+        shown = ", ".join(_in_words(entry) for entry in value[:12])
+        more = f" and {len(value) - 12:,} more" if len(value) > 12 else ""
+        return (shown + more) or "none"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    return f"{value:,}" if isinstance(value, int) else str(value)

@@ -1,0 +1,331 @@
+"""Inner products of atoms, and of signals with atoms, each computed once.
+
+``LinearAtoms`` are rows, compared by x'y; ``KernelAtoms`` are vectors of a feature space. Both have
+``n_atoms`` and ``dtype``, and
+
+- ``inner(X)``: <x, d> for rows X and all atoms, (n, n_atoms); ``energy(X)``: <x, x>, (n,), or None
+  where that is not known (``knows_energy``);
+- ``gram``: <d, d'> for all pairs; ``gram_is_known``: whether that has been computed; ``norms2``:
+  its diagonal; ``gram_rows(atoms)``: some of its rows, without the others;
+- ``local(X, candidates)``: the Gram matrix (n, K, K) of each row's own candidates, and <x, d> with
+  them, 0 where candidates are padded with -1;
+- ``gram_times(weights, candidates)``: inner products (n, n_atoms) of all atoms with combinations of
+  the atoms ``candidates[s]`` with ``weights[s]``, where -1 has weight 0;
+- ``check_semidefinite()``, which refuses atoms whose Gram matrix has negative eigenvalues;
+- ``in_float64``: the same atoms, compared in float64; ``gains_digits``: whether that is surely more
+  precise.
+
+Expensive results are cached: an estimator with atoms in its fitted state computes them once.
+
+See docs/decisions/019-kernel-blind-pursuits.md.
+"""
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelatoms.coding.local_values import local_values
+from kernelatoms.engine import machine
+from kernelatoms.features.expansion import Expansion
+from kernelatoms.features.linear_algebra import OVERFLOW, check_gram, cholesky
+from kernelatoms.features.memory import check_gram_fits
+from kernelatoms.similarity import Kernel
+from kernelatoms.similarity.user_kernels import PrecomputedKernel
+
+Array = NDArray[Any]
+
+# Rows of a Gram matrix computed at once where there is no whole one.
+_ROWS_AT_ONCE = 256
+
+
+class LinearAtoms:
+    """Rows as atoms, compared by x'y."""
+
+    knows_energy = True
+
+    def __init__(self, rows: Array) -> None:
+        self.rows = rows
+        self.n_atoms = len(rows)
+        self.dtype = rows.dtype
+
+    @cached_property
+    def gram(self) -> Array:
+        """Inner products of the atoms."""
+        check_gram_fits(len(self.rows), self.rows.itemsize, like=self.rows)
+        gram = machine(self.rows).gram_matrix(self.rows)
+        self._check_norms(np.diagonal(gram))
+        return gram
+
+    @property
+    def gram_is_known(self) -> bool:
+        """Whether ``gram`` has been computed already."""
+        return "gram" in self.__dict__
+
+    @cached_property
+    def norms2(self) -> Array:
+        """Squared norms of the atoms."""
+        if self.gram_is_known:
+            return np.diagonal(self.gram).copy()
+        with np.errstate(over="ignore"):
+            norms2 = np.vecdot(self.rows, self.rows)
+        self._check_norms(norms2)
+        return norms2
+
+    @property
+    def gains_digits(self) -> bool:
+        """Whether inner products of the same atoms in float64 have more digits."""
+        return bool(self.dtype == np.float32)
+
+    @cached_property
+    def in_float64(self) -> "LinearAtoms":
+        """The same atoms, compared in float64."""
+        return LinearAtoms(self.rows.astype(np.float64))
+
+    @cached_property
+    def columns(self) -> Array:
+        """The atoms, transposed: BLAS is faster by up to a quarter with columns in memory."""
+        return np.ascontiguousarray(self.rows.T, like=self.rows)
+
+    def gram_rows(self, atoms: NDArray[np.integer]) -> Array:
+        """Return rows of the Gram matrix."""
+        return self.gram[atoms] if self.gram_is_known else self.rows[atoms] @ self.columns
+
+    def inner(self, X: Array) -> Array:
+        """Return the inner products of rows with all atoms."""
+        return X @ self.columns
+
+    def energy(self, X: Array) -> Array:
+        """Return the squared norms of rows, in float64."""
+        return machine(X).squared_norms(X)
+
+    def local(self, X: Array, candidates: NDArray[np.int32]) -> tuple[Array, Array]:
+        """Return Gram matrices of each row's candidates, and its products with them."""
+        _ = self.norms2  # atoms whose inner products do not fit are refused
+        own = self.rows[candidates]
+        own[candidates < 0] = 0
+        corr = (own @ X[:, :, None])[:, :, 0]
+        if self.gram_is_known:
+            return machine(self.gram).gather(self.gram, candidates), corr
+        return own @ own.mT, corr
+
+    def gram_times(self, weights: Array, candidates: NDArray[np.int32]) -> Array:
+        """Return the inner products of combined atoms with all atoms."""
+        near, exponents = machine(self.rows).rescale_if_needed(weights)
+        products = (near[:, None] @ self.rows[candidates])[:, 0] @ self.columns
+        if exponents is None:
+            return products
+        return np.ldexp(products.astype(np.float64), exponents[:, None])
+
+    def check_semidefinite(self) -> None:
+        """Do nothing: x'y is positive semi-definite."""
+
+    def _check_norms(self, norms2: Array) -> None:
+        """Refuse atoms other than 0 whose squares overflow or underflow."""
+        if machine(norms2).all_ordinary(norms2, self.dtype):
+            return
+        numbers = np.finfo(self.dtype)
+        if not norms2.max(initial=0) <= numbers.max / 4:  # nor if it is NaN
+            raise ValueError(
+                f"The dictionary holds atoms whose squared norm overflows {self.dtype.name}; scale "
+                "them down or use float64."
+            )
+        if norms2.min(initial=1) < numbers.tiny and self.rows[norms2 < numbers.tiny].any():
+            raise ValueError(
+                f"The dictionary holds atoms whose squared norm underflows {self.dtype.name}; "
+                "scale them up (atoms are best at unit norm), or use float64."
+            )
+
+
+class KernelAtoms:
+    """Vectors of a feature space as atoms.
+
+    Learners pass the Gram matrix ``gram`` from coordinates, which is more accurate than from kernel
+    values of anchors.
+    """
+
+    def __init__(self, expansion: Expansion, gram: Array | None = None) -> None:
+        self.expansion = expansion
+        self.n_atoms = expansion.n_vectors
+        self.dtype = expansion.anchors.dtype
+        if gram is not None:
+            if gram.shape != (self.n_atoms, self.n_atoms):
+                raise ValueError(
+                    f"The Gram matrix of {self.n_atoms} atoms must be square, got {gram.shape}."
+                )
+            self.gram = _checked(gram)
+
+    @property
+    def kernel(self) -> Kernel:
+        """The kernel of the feature space."""
+        return self.expansion.kernel
+
+    @property
+    def knows_energy(self) -> bool:
+        """Whether k(x, x) of rows is known."""
+        return not isinstance(self.kernel, PrecomputedKernel)
+
+    @cached_property
+    def gram(self) -> Array:
+        """Inner products of the atoms in feature space."""
+        anchors = self.expansion.anchors
+        check_gram_fits(len(anchors), anchors.itemsize, like=anchors)
+        with np.errstate(all="ignore"):  # what overflows is refused
+            gram = _checked(self.expansion.gram())
+        if self.expansion.coef is None and self.knows_energy:
+            self._check_underflow(anchors, np.diagonal(gram))
+        return gram
+
+    @property
+    def gains_digits(self) -> bool:
+        """Whether inner products of the same atoms in float64 surely have more digits.
+
+        Not under kernels that may compute in float32: their noise would look like digits.
+        """
+        exact = self.kernel.semidefinite and self.kernel.exact_in_float64
+        return bool(self.dtype == np.float32 and exact)
+
+    @cached_property
+    def in_float64(self) -> "KernelAtoms":
+        """The same atoms, compared in float64."""
+        anchors, coef = self.expansion.anchors.astype(np.float64), self.expansion.coef
+        wide = None if coef is None else coef.astype(np.float64)
+        return KernelAtoms(Expansion(self.kernel, anchors, wide))
+
+    @property
+    def gram_is_known(self) -> bool:
+        """Whether ``gram`` has been computed already."""
+        return "gram" in self.__dict__
+
+    @cached_property
+    def norms2(self) -> Array:
+        """Squared norms of the atoms."""
+        if self.gram_is_known or self.expansion.coef is not None:
+            return np.diagonal(self.gram).copy()
+        with np.errstate(all="ignore"):
+            norms2 = _finite(self.kernel.diag(self.expansion.anchors))
+        if (norms2 < 0).any():
+            raise ValueError(
+                "The Gram matrix of the atoms is not positive semi-definite: k(d, d) is negative "
+                f"for atom {int(norms2.argmin())}; choose another kernel or other parameters."
+            )
+        self._check_underflow(self.expansion.anchors, norms2)
+        return norms2
+
+    def gram_rows(self, atoms: NDArray[np.integer]) -> Array:
+        """Return rows of the Gram matrix."""
+        if self.gram_is_known or self.expansion.coef is not None:
+            return self.gram[atoms]
+        return self.inner(self.expansion.anchors[atoms])
+
+    def inner(self, X: Array) -> Array:
+        """Return the inner products of mapped rows with all atoms."""
+        with np.errstate(all="ignore"):
+            inner = self.expansion.inner(X)
+        return inner if self.kernel.bounded else _finite(inner)
+
+    def energy(self, X: Array) -> Array | None:
+        """Return k(x, x) of rows; None for a precomputed kernel."""
+        if not self.knows_energy:
+            return None
+        with np.errstate(all="ignore"):
+            return self._check_underflow(X, self.kernel.diag(X))
+
+    def local(self, X: Array, candidates: NDArray[np.int32]) -> tuple[Array, Array]:
+        """Return Gram matrices of each row's candidates, and its products with them."""
+        if self.expansion.coef is not None or isinstance(self.kernel, PrecomputedKernel):
+            corr = np.take_along_axis(self.inner(X), np.maximum(candidates, 0), axis=1)
+            return machine(self.gram).gather(self.gram, candidates), np.where(
+                candidates < 0, 0, corr
+            )
+        anchors, known = self.expansion.anchors, self.gram_is_known
+        grams, corr = local_values(self.kernel, X, anchors, candidates, with_grams=not known)
+        _finite(corr)
+        if grams is None:
+            return machine(self.gram).gather(self.gram, candidates), corr
+        _finite(grams)
+        if self.knows_energy:
+            norms2 = np.diagonal(grams, axis1=1, axis2=2)
+            small = (candidates >= 0) & (norms2 < 1)
+            self._check_underflow(anchors[candidates[small]], norms2[small])
+        return grams, corr
+
+    def gram_times(self, weights: Array, candidates: NDArray[np.int32]) -> Array:
+        """Return the inner products of combined atoms with all atoms."""
+        used = np.unique(candidates[weights != 0])
+        place = np.searchsorted(used, candidates)
+        rows, columns = np.nonzero(weights)
+        combined = np.zeros((len(weights), len(used)), weights.dtype, like=weights)
+        combined[rows, place[rows, columns]] = weights[rows, columns]
+        out = np.zeros((len(weights), self.n_atoms), weights.dtype, like=weights)
+        for first in range(0, len(used), _ROWS_AT_ONCE):
+            part = slice(first, first + _ROWS_AT_ONCE)
+            out += combined[:, part] @ self.gram_rows(used[part])
+        return out
+
+    def _check_underflow(self, X: Array, energy: Array) -> Array:
+        """Refuse rows whose k(x, x) is above 0 but underflows this type."""
+        numbers = np.finfo(energy.dtype)
+        doubtful = np.flatnonzero(energy < numbers.tiny / (100 * numbers.eps) ** 2)
+        if not len(doubtful):
+            return energy
+        rows = X[doubtful].astype(np.float64)
+        sizes = np.abs(rows).max(axis=1, keepdims=True)
+        near_one = rows / np.where(sizes > 0, sizes, 1)
+        there = self.kernel.diag(rows)
+        # 0 here but not at a size near 1: lost in float64 too. Not so for a kernel that is not 0 at
+        # the zero row: it may be 0 at a row because of where that is.
+        by_size = self.kernel.diag(np.zeros_like(rows[:1]))[0] == 0
+        lost = (there == 0) & (self.kernel.diag(near_one) > 0) & by_size
+        if ((there > 0) | lost).any():
+            raise ValueError(
+                f"kernel underflows {energy.dtype.name} on these rows: k(x, x) is too small; "
+                "scale them up, choose larger kernel parameters, or use float64."
+            )
+        return energy
+
+    def check_semidefinite(self) -> None:
+        """Refuse atoms whose Gram matrix is not positive semi-definite."""
+        if not self.kernel.semidefinite:
+            _ = self._is_semidefinite
+
+    @cached_property
+    def _is_semidefinite(self) -> bool:
+        check_eigenvalues(self.gram)
+        return True
+
+
+def _finite(K: Array) -> Array:
+    """Return kernel values; refuse infinite and undefined ones."""
+    # A sum is faster than a test of every value, and propagates NaN and infinity.
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = np.sum(K)
+    if not np.isfinite(total) and not np.isfinite(K).all():
+        raise ValueError(OVERFLOW)
+    return K
+
+
+def _checked(gram: Array) -> Array:
+    check_gram(gram, "the kernel on the atoms")
+    return machine(gram).laid_out(gram)
+
+
+def check_eigenvalues(gram: Array) -> None:
+    """Refuse a Gram matrix with negative eigenvalues: a pursuit over it has no minimum.
+
+    Takes n^3 / 3 operations, so only kernels that may be indefinite are checked.
+    """
+    if not len(gram):
+        return
+    scale = float(np.diagonal(gram).max())
+    rounding = 10 * len(gram) * np.finfo(gram.dtype).eps * scale
+    shifted = gram.astype(np.float64) + rounding * np.eye(len(gram), like=gram)
+    with machine(gram).one_blas_thread():
+        factor = cholesky(shifted, overwrite=True)
+    if factor is None:
+        raise ValueError(
+            "The Gram matrix of the atoms is not positive semi-definite, so l1 and ridge coding "
+            "over it have no minimum; choose another kernel (sigmoid kernels often are not) or "
+            "other parameters."
+        )

@@ -1,0 +1,132 @@
+"""The learners of ``ClassDictionaryClassifier``, one per class: made, copied, checked."""
+
+import copy
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.utils import check_random_state
+
+from kernelatoms.estimators.learners.base import DictionaryLearner, may_outnumber_rows
+from kernelatoms.estimators.learners.linear import KSVD, LinearLearner
+from kernelatoms.estimators.maps.kernel_choice import KernelChoice, kernel_looked_at
+from kernelatoms.estimators.state_checks import held
+from kernelatoms.estimators.validation import check_count, clip_count
+from kernelatoms.learning.loop import Run
+from kernelatoms.similarity.factory import is_precomputed
+
+Array = NDArray[Any]
+
+_EACH_ITS_OWN = "every class uses as many as it allows"
+
+
+def make_learners(model: Any, class_sizes: NDArray[np.intp], X: Array) -> list[Any]:
+    """Return one unfitted, seeded learner per class, no larger than its class if made of rows."""
+    template = _template(model, X)
+    start = getattr(template, "dict_init", None)
+    rng = check_random_state(model.random_state)
+    seeds = [rng.randint(np.iinfo(np.int32).max) for _ in class_sizes]
+    learners = [clone(template).set_params(random_state=seed) for seed in seeds]
+    if start is None or isinstance(start, str):
+        n_atoms, n_nonzero = _asked_sizes(template, model.scheme, class_sizes, X.shape[1])
+        for learner, size in zip(learners, class_sizes.tolist(), strict=True):
+            most = size if n_atoms is None else min(n_atoms, size)
+            if n_atoms is not None and not may_outnumber_rows(template):
+                learner.set_params(n_atoms=most)
+            if n_nonzero is not None:
+                most = min(most, X.shape[1]) if isinstance(template, LinearLearner) else most
+                learner.set_params(n_nonzero_coefs=min(n_nonzero, most))
+    return learners
+
+
+def _template(model: Any, X: Array) -> Any:
+    """Return the learner that is cloned for every class, with the kernel that all share."""
+    template = KSVD() if model.dictionary is None else model.dictionary
+    if not isinstance(template, DictionaryLearner):
+        raise TypeError(f"dictionary must be a learner such as KSVD() or MOD(), got {template!r}.")
+    gamma = getattr(template, "gamma", None)
+    if isinstance(gamma, str) and gamma == "search":
+        raise ValueError(
+            "dictionary has gamma='search': every class would choose a feature space of its own, "
+            "and residuals in different ones cannot be compared; give a number or 'scale'."
+        )
+    if isinstance(template, KernelChoice):
+        return clone(template).set_params(**template._shared_parameters(X))
+    return template
+
+
+def _asked_sizes(
+    template: Any, scheme: str, class_sizes: NDArray[np.intp], n_features: int
+) -> tuple[int | None, int | None]:
+    """Return the numbers of atoms and of nonzeros asked for; warn where a class allows fewer."""
+    smallest = int(class_sizes.min())
+    n_atoms, n_nonzero = template.n_atoms, getattr(template, "n_nonzero_coefs", None)
+    if isinstance(n_atoms, float | np.floating):
+        n_atoms = None  # a share: each class takes its own
+    if n_atoms is not None:
+        n_atoms = check_count("n_atoms", n_atoms)
+        if not may_outnumber_rows(template):
+            reason = "the smallest class has rows"
+            clip_count("n_atoms", n_atoms, smallest, reason, _EACH_ITS_OWN)
+    if n_nonzero is not None:
+        n_nonzero = check_count("n_nonzero_coefs", n_nonzero)
+        # In a feature space there are more directions than features.
+        n_directions = n_features if isinstance(template, LinearLearner) else smallest
+        limit = min(n_directions, smallest, n_atoms or smallest)
+        if scheme == "distributive":
+            reason = "the smallest class allows"
+            clip_count("n_nonzero_coefs", n_nonzero, limit, reason, _EACH_ITS_OWN)
+    return n_atoms, n_nonzero
+
+
+def with_kernel_looked_at(learning: Run) -> Run:
+    """Continue a run; all classes share the kernel, which ``fit`` has examined already."""
+    result: Any = None
+    while True:
+        with kernel_looked_at():  # not across a yield: runs alternate
+            try:
+                request = learning.send(result)
+            except StopIteration:
+                return
+        result = yield request
+
+
+def copied(learner: Any) -> Any:
+    """Return a learner that learns on without changing this one."""
+    other = copy.copy(learner)
+    vars(other).update(fitted_attributes(learner))
+    return other
+
+
+def fitted_attributes(learner: Any) -> dict[str, Any]:
+    """Return what a learner has learned; its state is changed by learning, so a copy of that."""
+    known = {name: value for name, value in vars(learner).items() if name.endswith("_")}
+    return known | ({"state_": known["state_"].copy()} if "state_" in known else {})
+
+
+def check_learners(model: Any, widths: list[int]) -> None:
+    """Refuse ``dictionaries_`` that are not fitted learners of rows of these widths."""
+    learners = held(model, "dictionaries_")
+    if (
+        not isinstance(learners, list)
+        or len(learners) != len(widths)
+        or not isinstance(learners[0], DictionaryLearner)
+        or any(type(learner) is not type(learners[0]) for learner in learners)
+    ):
+        raise ValueError(
+            f"ClassDictionaryClassifier.dictionaries_ must be a list of {len(widths)} learners of "
+            "one type, one per class."
+        )
+    asked = getattr(model.dictionary, "n_nonzero_coefs", None)
+    if asked is not None:
+        check_count("n_nonzero_coefs", asked)
+    for learner, width in zip(learners, widths, strict=True):
+        learner._check_state()
+        if is_precomputed(getattr(learner, "kernel", None)) != model._precomputed:
+            raise ValueError("dictionary and dictionaries_ must be of one kind of kernel.")
+        if learner.n_features_in_ != width:
+            raise ValueError(
+                f"ClassDictionaryClassifier.dictionaries_ must take {width} features, got one of "
+                f"{learner.n_features_in_}."
+            )

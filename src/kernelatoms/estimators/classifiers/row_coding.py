@@ -1,0 +1,303 @@
+"""Signals coded over training rows: the fitted state of representation classifiers.
+
+A ``RowCoder`` holds the training rows as a dictionary, which of them a signal may use, and the
+weight of a code's size. It writes signals in training rows and says what each class's part leaves:
+
+- ``RidgeCoder``: ridge codes (CRC); ``SparseRowCoder``: l1 or greedy codes (SRC);
+- ``RobustCoder``: codes that allow a few entries of a signal to be wrong.
+"""
+
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+
+from kernelatoms.coding.class_residuals import (
+    ClassParts,
+    parts_of_dense_codes,
+    parts_of_sparse_codes,
+    parts_of_vectors,
+)
+from kernelatoms.coding.codes import Codes, as_csr, dense_as_csr, ragged, row_starts
+from kernelatoms.coding.lasso import lasso
+from kernelatoms.coding.omp import omp
+from kernelatoms.coding.ridge import inverse_gram
+from kernelatoms.coding.robust import RobustDictionary
+from kernelatoms.engine import machine
+from kernelatoms.estimators.classifiers.training_dictionary import (
+    Locality,
+    LocalProblems,
+    TrainingDictionary,
+)
+
+Array = NDArray[Any]
+Near = NDArray[np.int32]
+
+# Signals worked on at once: their kernel values, or small Gram matrices, stay at some ten MiB.
+_VALUES_AT_ONCE = 2_000_000
+
+
+class Represented(NamedTuple):
+    """Signals written in training rows: what each class's part leaves of them, and the codes.
+
+    Robust codes have ``errors``, what they leave unexplained, and duality ``gaps``.
+    """
+
+    parts: ClassParts
+    codes: scipy.sparse.csr_array
+    errors: Array | None = None
+    gaps: Array | None = None
+
+
+class RowCoder:
+    """Codes signals over training rows; subclasses say how.
+
+    Parameters
+    ----------
+    dictionary : TrainingDictionary
+        The training rows.
+    locality : Locality or None
+        Which of them a signal may use; None for all.
+    weight : float
+        Weight of a code's size.
+    """
+
+    def __init__(
+        self, dictionary: TrainingDictionary, locality: Locality | None, weight: float
+    ) -> None:
+        self.dictionary, self.locality, self.weight = dictionary, locality, weight
+
+    def blocks(self, X: Array) -> Iterator[tuple[Array, Near | None]]:
+        """Yield blocks of signals, each with the atoms that its signals may use; None for all."""
+        dictionary = self.dictionary
+        width = dictionary.n_atoms
+        if self.locality is not None:
+            own = self.locality.n_neighbors
+            dictionary.expect(len(X), own)
+            width = max(own * own, own * X.shape[1])
+        X = X.astype(dictionary.rows.dtype, copy=False)
+        step = max(64, _VALUES_AT_ONCE // width)
+        for start in range(0, len(X), step):
+            rows = X[start : start + step]
+            near = None if self.locality is None else dictionary.neighbors(rows, self.locality)
+            yield rows, near
+
+    def code(self, rows: Array, near: Near | None) -> Represented:
+        """Code signals over all atoms, or over each one's own atoms ``near`` (n, K)."""
+        if near is None:
+            return self._over_all(rows)
+        parts, weights, errors, gaps = self._over_own(rows, near)
+        used = near >= 0
+        starts = row_starts(used.sum(axis=1))
+        codes = as_csr(weights[used], near[used], starts, self.dictionary.n_atoms)
+        return Represented(parts, codes, errors, gaps)
+
+    def owners(self, near: Near) -> NDArray[np.int64]:
+        """Return the classes of each signal's own atoms; -1 fills shorter lists."""
+        return self.dictionary.owners(self.dictionary.labels, near)
+
+    def whole(self, rows: Array, near: Near | None, codes: scipy.sparse.csr_array) -> ClassParts:
+        """Return what codes as a whole leave of signals, as if all atoms were of one class."""
+        raise NotImplementedError
+
+    def _over_all(self, rows: Array) -> Represented:
+        raise NotImplementedError
+
+    def _over_own(
+        self, rows: Array, near: Near
+    ) -> tuple[ClassParts, Array, Array | None, Array | None]:
+        """Return class parts, coefficients (n, K), errors and gaps."""
+        raise NotImplementedError
+
+
+class SquaredCoder(RowCoder):
+    """Codes of least squares; subclasses say which weights |w| has (``_weights``)."""
+
+    def _weights(self, local: LocalProblems) -> Array:
+        """Return the coefficients (n, K) of small problems."""
+        raise NotImplementedError
+
+    def _over_own(
+        self, rows: Array, near: Near
+    ) -> tuple[ClassParts, Array, Array | None, Array | None]:
+        local = self.dictionary.local_problems(rows, near)
+        weights = self._weights(local)
+        n_classes = self.dictionary.n_classes
+        return _local_parts(local, weights, self.owners(near), n_classes), weights, None, None
+
+    def whole(self, rows: Array, near: Near | None, codes: scipy.sparse.csr_array) -> ClassParts:
+        """Return what codes as a whole leave of signals, as if all atoms were of one class."""
+        one = np.zeros(self.dictionary.n_atoms, np.intp)
+        if near is None:
+            coded = ragged(codes, np.zeros(len(rows)))
+            return parts_of_sparse_codes(self.dictionary.problem(rows), coded, one, 1)
+        local = self.dictionary.local_problems(rows, near)
+        owners = self.dictionary.owners(one, near)
+        return _local_parts(local, _weights_of(codes, near), owners, 1)
+
+
+class RidgeCoder(SquaredCoder):
+    """Ridge codes: min |y - D w|^2 + weight |w|^2."""
+
+    @cached_property
+    def _inverse(self) -> Array:
+        return inverse_gram(self.dictionary.coded_gram, self.weight)
+
+    def _over_all(self, rows: Array) -> Represented:
+        dictionary = self.dictionary
+        inverse, problem = self._inverse, dictionary.problem(rows)
+        members, grams = dictionary.class_grams
+        weights = np.empty((len(rows), dictionary.n_atoms), like=rows)
+        shape = (len(rows), len(members))
+        parts = ClassParts(*(np.empty(s, like=rows) for s in (shape, shape, len(rows))))
+
+        def work(start: int, stop: int) -> None:
+            corr, energies = problem.products(start, stop)
+            assert energies is not None  # fit refuses kernels that do not know them
+            corr = corr.astype(np.float64, copy=False)
+            w = weights[start:stop] = corr @ inverse
+            found = parts_of_dense_codes(corr, energies, w, members, grams)
+            for whole, part in zip(vars(parts).values(), vars(found).values(), strict=True):
+                whole[start:stop] = part
+
+        machine(weights).for_blocks(len(rows), 2 * dictionary.n_atoms, 8, work)
+        return Represented(parts, dense_as_csr(weights))
+
+    def _weights(self, local: LocalProblems) -> Array:
+        engine = machine(local.corrs)
+        return engine.ridge_local(local.grams, local.corrs, self.weight, local.columns)
+
+
+class SparseRowCoder(SquaredCoder):
+    """l1 codes, min 1/2 |y - D w|^2 + weight |w|_1, or greedy codes of ``n_nonzero`` rows."""
+
+    def __init__(
+        self,
+        dictionary: TrainingDictionary,
+        locality: Locality | None,
+        weight: float,
+        n_nonzero: int | None,
+    ) -> None:
+        super().__init__(dictionary, locality, weight)
+        self.n_nonzero = n_nonzero
+
+    def _over_all(self, rows: Array) -> Represented:
+        problem = self.dictionary.problem(rows)
+        codes: Codes
+        if self.n_nonzero is None:
+            codes = lasso(problem, self.weight)
+        else:
+            codes = omp(problem, self.n_nonzero)
+        labels, n_classes = self.dictionary.labels, self.dictionary.n_classes
+        return Represented(parts_of_sparse_codes(problem, codes, labels, n_classes), codes.to_csr())
+
+    def _weights(self, local: LocalProblems) -> Array:
+        grams, corrs, energies = local.grams, local.corrs, local.energies
+        if local.columns:  # inner products of the columns
+            grams, corrs = grams.astype(np.float64), corrs.astype(np.float64)
+            corrs, grams = (grams @ corrs[:, :, None])[:, :, 0], grams @ grams
+        n_signals, n_own = corrs.shape
+        missing = np.diagonal(grams, axis1=1, axis2=2) <= 0
+        places = np.where(missing, -1, np.arange(n_own)).astype(np.int32)
+
+        def problems(start: int, stop: int) -> tuple[Array, Array, Array]:
+            return grams[start:stop], corrs[start:stop], energies[start:stop]
+
+        engine, weights = machine(corrs), np.zeros((n_signals, n_own + 1), like=corrs)
+        if self.n_nonzero is not None:
+            indices, values, _ = engine.omp_local(problems, places, self.n_nonzero)
+            np.put_along_axis(weights, indices, values, axis=1)  # -1 is the last
+        else:
+            indptr, indices, values, *_ = engine.lasso_local(
+                problems, places, corrs.dtype, self.weight
+            )
+            weights[np.repeat(np.arange(n_signals), np.diff(indptr)), indices] = values
+        return weights[:, :-1]
+
+
+class RobustCoder(RowCoder):
+    """Robust codes: min |e|_1 + weight |w| with y = D w + e; the norm of w is the ``penalty``."""
+
+    def __init__(
+        self,
+        dictionary: TrainingDictionary,
+        locality: Locality | None,
+        weight: float,
+        penalty: str,
+        tol: float,
+    ) -> None:
+        super().__init__(dictionary, locality, weight)
+        self.penalty, self.tol = penalty, tol
+
+    @cached_property
+    def _all_rows(self) -> RobustDictionary:
+        return RobustDictionary(self.dictionary.atom_vectors, self.weight, self.penalty)
+
+    def _over_all(self, rows: Array) -> Represented:
+        dictionary = self.dictionary
+        signals, atoms = dictionary.vectors(rows)
+        found = self._all_rows.code_quietly(signals, self.tol)
+        # r_i = |y - D_i x_i - e| / |x_i| (Algorithm 2, step 6)
+        parts = parts_of_vectors(
+            signals - found.errors, atoms, found.weights, dictionary.labels, dictionary.n_classes
+        )
+        return Represented(parts, scipy.sparse.csr_array(found.weights), found.errors, found.gap)
+
+    def _over_own(
+        self, rows: Array, near: Near
+    ) -> tuple[ClassParts, Array, Array | None, Array | None]:
+        owners, n_classes = self.owners(near), self.dictionary.n_classes
+        weights, gaps, each, errors = np.zeros(near.shape), np.zeros(len(near)), [], []
+        for i, (signal, atoms, places) in enumerate(self.dictionary.local_vectors(rows, near)):
+            robust = RobustDictionary(atoms, self.weight, self.penalty)
+            found = robust.code_quietly(signal[None], self.tol)
+            gaps[i] = found.gap[0]
+            weights[i, places] = found.weights[0]
+            trusted = signal[None] - found.errors
+            owner = owners[i, places]
+            each.append(parts_of_vectors(trusted, atoms, found.weights, owner, n_classes))
+            errors.append(found.errors[0])
+        longest = max(len(error) for error in errors)
+        padded = [np.pad(error, (0, longest - len(error))) for error in errors]
+        return _stacked(each), weights, np.stack(padded), gaps
+
+    def whole(self, rows: Array, near: Near | None, codes: scipy.sparse.csr_array) -> ClassParts:
+        """Return what codes as a whole leave of signals, as if all atoms were of one class."""
+        one = np.zeros(self.dictionary.n_atoms, np.intp)
+        if near is None:
+            return parts_of_vectors(*self.dictionary.vectors(rows), codes.toarray(), one, 1)
+        weights = _weights_of(codes, near)
+        local = zip(self.dictionary.local_vectors(rows, near), weights, strict=True)
+        return _stacked(
+            parts_of_vectors(signal[None], atoms, code[None, some], one[: len(atoms)], 1)
+            for (signal, atoms, some), code in local
+        )
+
+
+def _weights_of(codes: scipy.sparse.csr_array, near: Near) -> Array:
+    """Return codes over each signal's own atoms as coefficients (n, K)."""
+    weights = np.zeros(near.shape)
+    weights[near >= 0] = codes.data
+    return weights
+
+
+def _local_parts(
+    local: LocalProblems, weights: Array, owners: NDArray[Any], n_classes: int
+) -> ClassParts:
+    left, norms2 = machine(weights).class_parts_local(
+        local.grams, local.corrs, local.energies, weights, owners, n_classes, local.columns
+    )
+    return ClassParts(left, norms2, local.energies)
+
+
+def _stacked(each: Iterable[ClassParts]) -> ClassParts:
+    """Return the parts of signals, one by one, as those of all."""
+    parts = list(each)
+    return ClassParts(
+        np.concatenate([one.residuals2 for one in parts]),
+        np.concatenate([one.norms2 for one in parts]),
+        np.concatenate([one.energies for one in parts]),
+    )

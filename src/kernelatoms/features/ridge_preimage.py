@@ -1,0 +1,223 @@
+"""Pre-images by regression: maps from feature space back to rows, learned from rows.
+
+**A linear map** (``regress_rows``, ``ridge_rows``): ridge regression of rows on their coordinates,
+the ridge by generalised cross-validation (``best_ridge``).
+
+**Kernel ridge regression** (``learn_inverse_map``). A linear map cannot recover a row from a few
+leading coordinates, nor from those of a narrow kernel: the row is a curved function of them. So
+rows are regressed on their virtual samples under a Gaussian kernel of these (or linearly, where
+that predicts better). Exact leave-one-out errors choose the width and the ridge, which users of
+kernel PCA's pre-images (Bakir, Weston and Schoelkopf, 2004) have to choose themselves.
+
+See docs/decisions/018-pre-images.md.
+"""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelatoms.engine import machine, to_numpy
+from kernelatoms.features.linear_algebra import check_gram, eigh
+from kernelatoms.similarity import Kernel
+
+Array = NDArray[Any]
+
+# A regression on this many rows is as good as one on all of them.
+_MOST_ROWS = 1000
+# Every fit of a kernel learner regresses its atoms: that should take less time than learning.
+_MOST_ROWS_IN_FIT = 500
+
+
+def best_ridge(eigenvalues: Array, energies: Array, outside: float, n_rows: int) -> float:
+    """Return the ridge of the lowest generalised cross-validation error.
+
+    The regression of R on coordinates with Gram matrix V S V' is known in closed form for every
+    ridge: ``energies`` are the squared norms of the rows of V'R, ``outside`` what V does not span.
+    """
+    if outside <= n_rows * np.finfo(np.float64).eps * float(energies.sum()):
+        outside = 0.0  # rounding, which would outweigh the residuals of the smallest ridges
+    alphas = eigenvalues[0] * np.logspace(-8, 0, 33)
+    shrinkage = alphas[:, None] / (eigenvalues + alphas[:, None])
+    rss = outside + shrinkage**2 @ energies
+    freedom = n_rows - len(eigenvalues) + shrinkage.sum(axis=1)
+    gcv = rss / np.maximum(freedom, 1e-9 * n_rows) ** 2
+    # If all eigenvalues are equal (one row, or rows far apart), every ridge has the same error:
+    # take the smallest, and not one chosen by rounding.
+    return float(alphas[int((gcv <= gcv.min() * (1 + 1e-9)).argmax())])
+
+
+def regress_rows(X: Array, F: Array, vectors: Array) -> Array:
+    """Return rows for vectors of feature space, as ridge regression learns them.
+
+    - ``X`` (n, n_features): rows.
+    - ``F`` (n, r): their coordinates.
+    - ``vectors`` (m, r): coordinates of the vectors.
+    - result (m, n_features): linear in the vectors.
+    """
+    chosen = _some_rows(len(X), _MOST_ROWS_IN_FIT)
+    X, F = X[chosen], F[chosen]
+    F = F.astype(np.float64)
+    # Helper threads of BLAS cost more than they give on small matrices, and change last digits.
+    with machine(F).one_blas_thread():
+        return ((vectors @ F.T) @ _ridge_weights(X, F @ F.T)).astype(X.dtype)
+
+
+def ridge_rows(kernel: Kernel, anchors: Array, inner: Array) -> Array:
+    """Return rows for vectors known by their inner products, as ridge regression learns them.
+
+    - ``anchors`` (n, n_features): the rows to learn from.
+    - ``inner`` (n, m): <phi(a_i), v_j>.
+    - result (m, n_features): linear in the vectors.
+    """
+    chosen = _some_rows(len(anchors), _MOST_ROWS)
+    X = anchors[chosen]
+    with machine(X).one_blas_thread():
+        K = kernel(X, X)
+        check_gram(K, "the kernel on the anchors")
+        return inner[chosen].T @ _ridge_weights(X, K)
+
+
+def _some_rows(n: int, most: int) -> slice | NDArray[np.intp]:
+    """Return which of n rows a regression learns from: all, or so many evenly spread ones."""
+    if n <= most:
+        return slice(None)
+    return np.linspace(0, n - 1, most).astype(np.intp)
+
+
+def _ridge_weights(X: Array, K: Array) -> Array:
+    """Return (K + alpha)^+ X, alpha by generalised cross-validation."""
+    X = X.astype(np.float64)
+    s, V = eigh(K)
+    if s[0] < -np.sqrt(np.finfo(np.float64).eps) * np.abs(s).max():
+        raise ValueError(
+            "kernel is not positive semi-definite on these rows: its smallest eigenvalue is "
+            f"{s[0]:.3g} and its largest {s[-1]:.3g}, so it has no feature space."
+        )
+    keep = s > len(s) * np.finfo(np.float64).eps * s[-1]
+    s, V = s[keep][::-1], V[:, keep][:, ::-1]
+    if not len(s):
+        return np.zeros_like(X)
+    projected = V.T @ X
+    energies = np.vecdot(projected, projected)
+    outside = max(float(np.vdot(X, X)) - float(energies.sum()), 0.0)
+    alpha = best_ridge(s, energies, outside, len(X))
+    return V @ (projected / (s + alpha)[:, None])
+
+
+#: A regression on this many rows is about as good as one on more.
+MOST_ROWS = 1000
+# The width is chosen on this many of them.
+_ROWS_TO_CHOOSE_BY = 400
+# Gaussian kernels exp(-width d^2 / mean d^2) to choose from; None is the linear kernel. Errors
+# hardly change in between, and wider ones are polynomials of what the widest sees already.
+_WIDTHS = (None, 0.01, 0.1, 1.0, 3.0, 10.0)
+_RIDGES = np.logspace(-12, 1, 27)  # shares of the mean k(f, f)
+# Virtual samples are exact: of regressions whose leave-one-out errors differ by no more than this
+# factor, take the one with the smallest residual on its own rows.
+_TOLERATED = 1.02
+
+
+@dataclass(frozen=True)
+class InverseMap:
+    """Rows as a function of virtual samples: ``mean + k(F, centres) @ weights``.
+
+    - ``centres`` (n, r): virtual samples, at mean squared norm 1.
+    - ``weights`` (n, n_features): their coefficients.
+    - ``mean`` (n_features,): the mean row.
+    - ``size``: the norm that virtual samples are divided by.
+    - ``gamma``: of the Gaussian kernel; None for 1 + f'c.
+    """
+
+    centres: Array
+    weights: Array
+    mean: Array
+    size: float
+    gamma: float | None
+
+    def rows(self, F: Array) -> Array:
+        """Return the rows (m, n_features) of virtual samples (m, r), block by block."""
+        out = np.empty((len(F), len(self.mean)), F.dtype, like=F)
+
+        def worker(start: int, stop: int) -> None:
+            some = F[start:stop].astype(np.float64) / self.size
+            K = _values(some @ self.centres.T, some, self.centres, self.gamma)
+            with np.errstate(over="ignore"):
+                out[start:stop] = K @ self.weights + self.mean
+
+        machine(F).for_blocks(len(F), len(self.centres), 8, worker)
+        return out
+
+
+class _Fit(NamedTuple):
+    left_out: float  # the root of the sum of squared leave-one-out errors
+    own: float  # that of the errors on the rows themselves
+    weights: Array
+
+
+def learn_inverse_map(F: Array, X: Array) -> InverseMap:
+    """Return the regression of rows X (n, n_features) on their virtual samples F (n, r)."""
+    F, X = F.astype(np.float64), X.astype(np.float64)
+    size = float(np.sqrt(np.mean(np.vecdot(F, F)))) or 1.0
+    F, mean = F / size, X.mean(axis=0)
+    centred = X - mean
+    # The mean squared distance of two rows, without any pair.
+    spread = 2 * max(1.0 - float(np.sum(F.mean(axis=0) ** 2)), np.finfo(np.float64).eps)
+    some = _spread_rows(len(F), _ROWS_TO_CHOOSE_BY)
+    # Helper threads of BLAS cost more than they give on small matrices, and change last digits.
+    with machine(F).one_blas_thread():
+        gammas = [None if width is None else width / spread for width in _WIDTHS]
+        fits = [_regress(F[some], centred[some], gamma) for gamma in gammas]
+        gamma = gammas[fits.index(_chosen(fits))]
+        weights = _regress(F, centred, gamma).weights
+    return InverseMap(F, weights, mean, size, gamma)
+
+
+def more_rows(X: Array, landmarks: Array) -> Array:
+    """Return rows to regress beside landmarks: evenly spread ones, none of them a landmark.
+
+    A row that occurs twice would still be there when it is left out.
+    """
+    missing = MOST_ROWS - len(landmarks)
+    if missing <= 0:
+        return X[:0]
+    known = {row.tobytes() for row in to_numpy(landmarks)}
+    some = X[_spread_rows(len(X), MOST_ROWS)]
+    others = some[[row.tobytes() not in known for row in to_numpy(some)]]
+    return others[_spread_rows(len(others), missing)].copy()
+
+
+def _spread_rows(n: int, most: int) -> Any:
+    return slice(None) if n <= most else np.linspace(0, n - 1, most).astype(np.intp)
+
+
+def _values(products: Array, A: Array, B: Array, gamma: float | None) -> Array:
+    if gamma is None:
+        return 1.0 + products
+    squares = np.vecdot(A, A)[:, None] + np.vecdot(B, B) - 2 * products
+    return np.exp(-gamma * np.maximum(squares, 0.0))
+
+
+def _regress(F: Array, Y: Array, gamma: float | None) -> _Fit:
+    """Return the regression of Y on F whose ridge predicts left-out rows best.
+
+    With K = V S V', the errors on the rows themselves are E = V (a / (S + a)) V'Y, and those of
+    rows left out E_i / (1 - h_i), where h_i is the diagonal of V (S / (S + a)) V'.
+    """
+    K = _values(F @ F.T, F, F, gamma)
+    s, V = eigh(K)
+    s, projected, squares = np.maximum(s, 0.0), V.T @ Y, V**2
+    fits = []
+    for ridge in _RIDGES * float(np.mean(np.diagonal(K))):
+        left = ridge / (s + ridge)
+        own = V @ (left[:, None] * projected)
+        left_out = own / np.maximum(squares @ left, np.finfo(np.float64).tiny)[:, None]
+        fits.append(_Fit(float(np.linalg.norm(left_out)), float(np.linalg.norm(own)), left / ridge))
+    best = _chosen(fits)
+    return best._replace(weights=V @ (best.weights[:, None] * projected))
+
+
+def _chosen(fits: list[_Fit]) -> _Fit:
+    least = min(fit.left_out for fit in fits)
+    return min((fit for fit in fits if fit.left_out <= _TOLERATED * least), key=lambda fit: fit.own)

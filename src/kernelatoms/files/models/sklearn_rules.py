@@ -1,0 +1,307 @@
+"""Rules for attributes of scikit-learn's estimators, from which ``sklearn_types`` is built.
+
+A rule is called with an estimator, the name of an attribute, and the sizes known so far; it raises
+or returns. Sizes have names: ``floats("k", "f")`` is a matrix with one column per feature, whose
+number of rows is ``k`` from then on.
+"""
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from kernelatoms.estimators.state_checks import (
+    check_features,
+    held,
+    holds_letters,
+    require_count,
+    require_floats,
+    require_number,
+)
+
+Array = NDArray[Any]
+Sizes = dict[str, int]
+Rule = Callable[[Any, str, Sizes], None]
+Rules = dict[str, Rule]
+
+
+def fault(owner: Any, name: str, right: str) -> ValueError:
+    """Return the error of an attribute with a wrong value."""
+    return ValueError(f"{type(owner).__name__}.{name} must be {right}.")
+
+
+def features(owner: Any, name: str, sizes: Sizes) -> None:
+    """Check ``n_features_in_`` and ``feature_names_in_``; f is their number."""
+    del name
+    sizes["f"] = check_features(owner)
+
+
+def anything(owner: Any, name: str, sizes: Sizes) -> None:
+    """Accept any value: another rule checks it, or nothing uses it."""
+    del sizes
+    held(owner, name)
+
+
+def floats(*sides: str | int, low: float | None = None, missing: bool = False) -> Rule:
+    """Require numbers of this shape, finite or, with ``missing``, perhaps NaN."""
+
+    def rule(owner: Any, name: str, sizes: Sizes) -> None:
+        shape = tuple(sizes.get(side) if isinstance(side, str) else side for side in sides)
+        value = require_floats(owner, name, shape, low=low, missing=missing)
+        _bind(owner, name, value.shape, sides, sizes)
+
+    return rule
+
+
+def integers(*sides: str | int, low: int = 0, below: str = "") -> Rule:
+    """Require integers of this shape, at least ``low`` and below a size."""
+
+    def rule(owner: Any, name: str, sizes: Sizes) -> None:
+        value = held(owner, name)
+        if type(value) is not np.ndarray or value.dtype.kind not in "iu":
+            raise fault(owner, name, "an array of whole numbers")
+        _bind(owner, name, value.shape, sides, sizes)
+        if value.size and (value.min() < low or (below and value.max() >= sizes[below])):
+            raise fault(
+                owner, name, f"numbers from {low}" + f" to {sizes.get(below)}" * bool(below)
+            )
+
+    return rule
+
+
+def count(size: str = "", low: int = 0, below: str = "") -> Rule:
+    """Require an integer: a known size, or one to be known from here on; or one below a size."""
+
+    def rule(owner: Any, name: str, sizes: Sizes) -> None:
+        value = require_count(owner, name, low=low, high=sizes[below] - 1 if below else None)
+        if size and sizes.setdefault(size, value) != value:
+            raise fault(owner, name, f"{sizes[size]}, as other attributes say")
+
+    return rule
+
+
+def number(owner: Any, name: str, sizes: Sizes) -> None:
+    """Require a finite number."""
+    del sizes
+    require_number(owner, name)
+
+
+def flag(owner: Any, name: str, sizes: Sizes) -> None:
+    """Require True or False."""
+    del sizes
+    if not isinstance(held(owner, name), bool | np.bool_):
+        raise fault(owner, name, "True or False")
+
+
+def one_of(*values: str | None) -> Rule:
+    """Require one of some texts, or None if listed."""
+
+    def rule(owner: Any, name: str, sizes: Sizes) -> None:
+        del sizes
+        value = held(owner, name)
+        if not isinstance(value, str | None) or value not in values:
+            raise fault(owner, name, f"one of {', '.join(map(repr, values))}")
+
+    return rule
+
+
+def none_or(*rules: Rule) -> Rule:
+    """Require None, or a value that one of the rules accepts."""
+
+    def rule(owner: Any, name: str, sizes: Sizes) -> None:
+        if held(owner, name) is not None:
+            either(*rules)(owner, name, sizes)
+
+    return rule
+
+
+def either(*rules: Rule) -> Rule:
+    """Require a value that one of the rules accepts; errors are those of the last."""
+
+    def rule(owner: Any, name: str, sizes: Sizes) -> None:
+        for tried in rules[:-1]:
+            known = dict(sizes)
+            try:
+                tried(owner, name, known)
+            except (ValueError, TypeError):
+                continue
+            sizes.update(known)
+            return
+        rules[-1](owner, name, sizes)
+
+    return rule
+
+
+def both(*rules: Rule) -> Rule:
+    """Require a value that all rules accept."""
+
+    def rule(owner: Any, name: str, sizes: Sizes) -> None:
+        for each in rules:
+            each(owner, name, sizes)
+
+    return rule
+
+
+def of_numpy(owner: Any, name: str, sizes: Sizes) -> None:
+    """Require a number or array of NumPy's, which has a shape."""
+    del sizes
+    if not isinstance(held(owner, name), np.generic | np.ndarray):
+        raise fault(owner, name, "a number or an array of NumPy's")
+
+
+def where(parameter: str, rule: Rule, *values: Any) -> Rule:
+    """Apply a rule if a parameter is true (or one of ``values``); else accept None, too."""
+
+    def chosen(owner: Any, name: str, sizes: Sizes) -> None:
+        value = held(owner, parameter)
+        needed = value in values if values else bool(value)
+        if needed or vars(owner).get(name) is not None:
+            rule(owner, name, sizes)
+
+    return chosen
+
+
+def labels(size: str) -> Rule:
+    """Require different labels, numbers in ascending order."""
+
+    def rule(owner: Any, name: str, sizes: Sizes) -> None:
+        value = held(owner, name)
+        check_values(owner, name, value)
+        _bind(owner, name, value.shape, (size,), sizes)
+
+    return rule
+
+
+def numbers_by_name(owner: Any, name: str, sizes: Sizes) -> None:
+    """Require a dictionary of finite numbers."""
+    del sizes
+    value = held(owner, name)
+    if type(value) is not dict or not all(
+        isinstance(key, str) and isinstance(entry, int | float) and np.isfinite(float(entry))
+        for key, entry in value.items()
+    ):
+        raise fault(owner, name, "a dictionary of numbers")
+
+
+def list_of(n: str, *sides: str | int) -> Rule:
+    """Require a list of arrays of numbers; sides of unknown size may differ."""
+
+    def rule(owner: Any, name: str, sizes: Sizes) -> None:
+        arrays = held(owner, name)
+        if type(arrays) is not list or len(arrays) != sizes[n]:
+            raise fault(owner, name, f"a list of {sizes[n]} arrays")
+        for i, array in enumerate(arrays):
+            check_array(owner, f"{name}[{i}]", array, "f")
+            _bind(owner, f"{name}[{i}]", array.shape, sides, dict(sizes))
+
+    return rule
+
+
+def part(kind: str, **sizes_of: str) -> Rule:
+    """Require a fitted estimator of a type, some of whose attributes are sizes."""
+
+    def rule(owner: Any, name: str, sizes: Sizes) -> None:
+        value = held(owner, name)
+        if type(value).__name__ != kind or not isinstance(value, BaseEstimator):
+            raise fault(owner, name, f"a {kind}")
+        check_is_fitted(value)
+        for attribute, size in sizes_of.items():
+            count(size, low=1)(value, attribute, sizes)
+
+    return rule
+
+
+def function(owner: Any, name: str, sizes: Sizes) -> None:
+    """Require None, a function that the user trusts, or a NumPy function of one number."""
+    del sizes
+    value = held(owner, name)
+    plain = isinstance(value, np.ufunc) and (value.nin, value.nout) == (1, 1)
+    if plain and any(kind.startswith("d->") for kind in value.types):
+        return
+    if not isinstance(value, FunctionType | None):
+        raise fault(owner, name, "a function of numbers")
+
+
+def trusted_function(owner: Any, name: str, sizes: Sizes) -> None:
+    """Require a Python function: a file holds none that the user does not trust."""
+    del sizes
+    if not isinstance(held(owner, name), FunctionType):
+        raise fault(owner, name, "a name or a function of Python's")
+
+
+def check_array(owner: Any, name: str, value: Any, kinds: str) -> Array:
+    """Return an array of finite numbers, integers or objects, by kinds of dtype."""
+    if type(value) is not np.ndarray or value.dtype.kind not in kinds:
+        raise fault(owner, name, f"an array of one of the kinds {kinds!r}")
+    if value.dtype.kind == "f" and not np.isfinite(value).all():
+        raise fault(owner, name, "an array of finite numbers")
+    return value
+
+
+def check_values(owner: Any, name: str, value: Any) -> None:
+    """Require different texts or ascending numbers, with NaN or None only at the end.
+
+    scikit-learn finds numbers by bisection and uses the result as an index.
+    """
+    right = type(value) is np.ndarray and value.ndim == 1 and value.dtype.kind in "biufUSO"
+    if not right or not holds_letters(value):
+        right = False
+    elif value.dtype.kind == "O":
+        right = _are_values(value.tolist())
+    elif value.dtype.kind in "US":
+        right = len(np.unique(value)) == len(value)
+    else:
+        known = value[:-1] if value.dtype.kind == "f" and np.isnan(value[-1:]).any() else value
+        right = bool((known[:-1] < known[1:]).all()) and not np.isnan(known[-1:]).any()
+    if not right:
+        raise fault(owner, name, "an array of different texts, or of ascending numbers")
+
+
+def _are_values(known: list[Any]) -> bool:
+    """Return whether objects are different texts, or ascending numbers, then None or NaN."""
+    n_missing = 0
+    while known and (known[-1] is None or known[-1] != known[-1]):  # NaN
+        known.pop()
+        n_missing += 1
+    if all(isinstance(entry, str | bytes) for entry in known):
+        return len(set(known)) == len(known) and n_missing <= 2
+    numbers = all(isinstance(entry, int | float) for entry in known)
+    return numbers and n_missing <= 2 and all(one < after for one, after in pairwise(known))
+
+
+def is_whole(value: Any) -> bool:
+    """Return whether something is an integer."""
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
+def equal(found: Any, expected: Any) -> bool:
+    """Return whether a list, array or None of integers is as expected, of plain types."""
+    if expected is None or found is None:
+        return found is expected
+    if isinstance(expected, np.ndarray):
+        right = type(found) is np.ndarray and found.dtype.kind in "iu"
+        return right and np.array_equal(found, expected)
+    return (
+        type(found) is list
+        and len(found) == len(expected)
+        and all(is_whole(value) for value in found)
+        and found == list(expected)
+    )
+
+
+def _bind(
+    owner: Any, name: str, shape: tuple[int, ...], sides: Sequence[str | int], sizes: Sizes
+) -> None:
+    """Compare a shape with sides; new names of sides take the sizes found."""
+    right = len(shape) == len(sides) and all(
+        length == (side if isinstance(side, int) else sizes.setdefault(side, length))
+        for length, side in zip(shape, sides, strict=True)
+    )
+    if not right:
+        wanted = ", ".join(str(sizes.get(str(side), side)) for side in sides)
+        raise fault(owner, name, f"of shape ({wanted}), and is of shape {shape}")

@@ -1,0 +1,309 @@
+"""Tables of text: encodings, delimiters, decimal marks, and numbers as they were written."""
+
+import csv
+import io
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelatoms.files.tables.arrow_sizes import column_cost
+from kernelatoms.files.tables.arrow_tables import (
+    first_sentence,
+    large_columns,
+    owned_by_arrow,
+    part_columns,
+    refuse_twins,
+)
+from kernelatoms.files.tables.first_lines import MISSING_WORDS, WIDE, FirstLines, look_at
+from kernelatoms.files.tables.table import ReadOptions, Table, TableError
+from kernelatoms.files.tables.text_numbers import as_numbers, mixture
+from kernelatoms.limits import Budget
+
+Array = NDArray[Any]
+
+_BOM = b"\xef\xbb\xbf"
+# A row must fit into a block; wide files have rows of megabytes.
+_BLOCK_BYTES = 64 * 2**20
+_SCANNED = 1 << 18
+_PADDED = r"^[+-]?0([0-9]+|[xX][0-9a-fA-F]+)$"
+_WHOLE = r"^[+-]?[0-9]+$"
+
+
+def read_csv(path: Path, data: bytes, options: ReadOptions, budget: Budget) -> Table:
+    """Read a table of text; messages call it ``path``."""
+    data, notes = as_utf8(path, data, options.encoding)
+    looks = look_at(path, data, options)
+    refuse_twins(path, looks.names)
+    data = _tidied(data, looks)
+    reader = _Reader(path, data, looks, options.decimal)
+    arrow = reader.read()
+    names = list(looks.names)
+    if len(names) > 1 and str(arrow.schema.types[-1]) == "null" and (
+        not looks.named or names[-1] in looks.unnamed
+    ):  # fmt: skip
+        notes.append(f"every line of {path} ends with a delimiter, behind which there is nothing.")
+        arrow = arrow.remove_column(len(names) - 1)
+    arrow, mixed, said = _words_to_numbers(path, arrow, reader, options.decimal)
+    budget.check(sum(map(column_cost, arrow.columns)))
+    parts = part_columns(arrow)
+    exact = _exact_columns(arrow, parts, reader)
+    return Table(
+        path, **(parts | {"exact": exact}), named=looks.named, mixed=mixed,
+        notes=[*notes, *looks.notes, *said], unnamed=looks.unnamed & set(arrow.column_names),
+    )  # fmt: skip
+
+
+def as_utf8(path: Path, data: bytes, encoding: str | None) -> tuple[bytes, list[str]]:
+    """Return a text in UTF-8 without a byte order mark, and notes for the user."""
+    notes = []
+    if encoding is None and data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        encoding = "utf-16"
+        notes.append(f"{path} is read in the encoding UTF-16, as its first bytes say.")
+    if encoding is None or encoding.lower().replace("-", "") == "utf8":
+        if b"\0" in data[: 1 << 16]:
+            raise TableError(
+                f"{path} is a binary file, not a table of text, or in the encoding UTF-16: if so, "
+                "encoding='utf-16'."
+            )
+        if not data.isascii():
+            _check_utf8(path, data)
+        return data.removeprefix(_BOM), notes
+    try:
+        text = data.decode(encoding)
+    except (UnicodeError, ValueError) as error:
+        raise TableError(
+            f"encoding: {path} is no text in the encoding {encoding} ({error})."
+        ) from error
+    if "\0" in text[: 1 << 16]:
+        raise TableError(f"{path} is a binary file, or not in the encoding {encoding}.")
+    return text.removeprefix("\ufeff").encode("utf-8", "replace"), notes
+
+
+def _check_utf8(path: Path, data: bytes) -> None:
+    try:
+        data.decode()
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        around = data[max(0, error.start - 12) : error.start + 12]
+        if sum(byte >= 128 for byte in data[:4]) > 2 or min(data[:512]) < 9:
+            hint = "is it a binary file?"
+        else:
+            likely = "cp1252" if _decodes(data, "cp1252") else "latin-1"
+            words = re.split(r"[;,\t|\r\n\"]", around.decode(likely, "replace"))
+            shown = next(w for w in words if any(ord(sign) > 127 for sign in w)).strip()
+            hint = f"most likely it is {likely} (there is {shown!r} in it): encoding={likely!r}."
+        raise TableError(
+            f"{path} is no text in the encoding UTF-8 (byte {data[error.start]:#x} in line "
+            f"{line:,}); {hint}"
+        ) from error
+
+
+def _decodes(data: bytes, encoding: str) -> bool:
+    try:
+        data.decode(encoding)
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _tidied(data: bytes, looks: FirstLines) -> bytes:
+    """Return a text whose fields are separated by exactly the delimiter."""
+    if looks.delimiter == " ":
+        return re.sub(rb"(?m)^ +| +(?=\r?$)", b"", re.sub(rb"[ \t]+", b" ", data))
+    if not looks.spaced:
+        return data
+    mark = looks.delimiter.encode()
+    if b'"' not in data:
+        return re.sub(re.escape(mark) + b" +", mark, data)
+    pattern = rb'"(?:[^"]|"")*"|' + re.escape(mark) + b" +"
+    return re.sub(pattern, lambda m: m[0] if m[0].startswith(b'"') else mark, data)
+
+
+class _Reader:
+    """Reads a text with inferred types, and single columns again as text."""
+
+    def __init__(self, path: Path, data: bytes, looks: FirstLines, decimal: str | None) -> None:
+        self.path, self.data, self.looks = path, data, looks
+        self._mark = decimal or "."
+        self._start = looks.start
+        if looks.delimiter == " " or looks.spaced:  # of another length than it was
+            self._start = _after_lines(data, looks) if looks.named else 0
+
+    def read(self) -> Any:
+        """Return all columns, each of the type that its fields have."""
+        import pyarrow
+
+        if self.looks.fractions and self._mark == ".":
+            try:
+                return self._columns(None, dict.fromkeys(self.looks.fractions, pyarrow.float64()))
+            except pyarrow.ArrowException:
+                pass  # a word further down, or a line of another length
+        return self._in_words(None, {})
+
+    def read_texts(self, names: Sequence[str]) -> Any:
+        """Return some columns as they are written."""
+        import pyarrow
+
+        return self._in_words(names, dict.fromkeys(names, pyarrow.string()))
+
+    def _in_words(self, names: Sequence[str] | None, types: dict[str, Any]) -> Any:
+        import pyarrow
+
+        try:
+            return self._columns(names, types)
+        except (pyarrow.ArrowException, ValueError, OSError) as error:
+            raise self._trouble(error) from error
+
+    def _columns(self, names: Sequence[str] | None, types: dict[str, Any]) -> Any:
+        from pyarrow import csv as arrow_csv
+
+        looks = self.looks
+        return arrow_csv.read_csv(
+            owned_by_arrow(self.data, self._start),
+            read_options=arrow_csv.ReadOptions(
+                column_names=looks.names, block_size=_BLOCK_BYTES,
+                use_threads=len(looks.names) <= WIDE,  # a task a column costs more than its work
+            ),
+            parse_options=arrow_csv.ParseOptions(
+                delimiter=looks.delimiter, newlines_in_values=b'"' in self.data
+            ),
+            convert_options=arrow_csv.ConvertOptions(
+                null_values=MISSING_WORDS, strings_can_be_null=True, decimal_point=self._mark,
+                include_columns=names, column_types=types,
+            ),
+        )  # fmt: skip
+
+    def _trouble(self, error: Exception) -> TableError:
+        """Return an error that names the line at fault."""
+        if "empty" in str(error).lower():
+            return TableError(f"{self.path} has a line of names but no rows.")
+        n_columns = len(self.looks.names)
+        reader = self._rows()
+        before = self.looks.line
+        try:
+            for row in reader:
+                if row and len(row) != n_columns:
+                    return TableError(
+                        f"{self.path} cannot be read as a table: line {before:,} has {len(row):,} "
+                        f"fields. Every line needs as many fields as the first one ({n_columns:,})."
+                    )
+                before = self.looks.line + reader.line_num
+        except csv.Error:
+            pass
+        return TableError(
+            f"{self.path} cannot be read as a table: {first_sentence(error)}. Every line needs as "
+            f"many fields as the first one ({n_columns:,})."
+        )
+
+    def _rows(self) -> Any:
+        text = io.StringIO(self.data[self._start :].decode("utf-8", "replace"), newline="")
+        return csv.reader(text, delimiter=self.looks.delimiter)
+
+    def line_of(self, row: int) -> int:
+        """Return the line in which a row begins, counted from 1."""
+        reader, line, seen = self._rows(), self.looks.line, 0
+        try:
+            for fields in reader:
+                if fields:
+                    if seen == row:
+                        return line
+                    seen += 1
+                line = self.looks.line + reader.line_num
+        except csv.Error:
+            pass
+        return line
+
+    def has_padded_numbers(self) -> bool:
+        """Return whether some field may begin with a zero and a digit."""
+        return has_padded_numbers(memoryview(self.data)[self._start :], self.looks.delimiter)
+
+
+def has_padded_numbers(data: bytes | memoryview, delimiter: str) -> bool:
+    """Return whether some field may be a number with leading zeros, or in hexadecimal."""
+    text = np.frombuffer(data, np.uint8)
+    edges = np.zeros(256, bool)
+    edges[list(b'\n\r"' + delimiter.encode())] = True
+    signs = np.zeros(256, bool)
+    signs[list(b"+- ")] = True
+    # Block by block, so that what is compared stays in cache; each sees two bytes before it.
+    for start in range(0, len(text), _SCANNED):
+        block = text[max(start - 2, 0) : start + _SCANNED + 1]
+        if start == 0:
+            block = np.concatenate([np.full(2, 10, np.uint8), block])
+        after = block[3:]
+        is_digit = (after - np.uint8(48)) < 10
+        found = np.flatnonzero((block[2:-1] == 48) & (is_digit | (after & 223 == 88))) + 2
+        before, further = block[found - 1], block[found - 2]
+        if (edges[before] | (signs[before] & (edges | signs)[further])).any():
+            return True
+    return False
+
+
+def _after_lines(data: bytes, looks: FirstLines) -> int:
+    """Return where the lines before the rows end, in a tidied text."""
+    place = 0
+    for _ in range(looks.line - 1):
+        place = data.find(b"\n", place) + 1
+    return place
+
+
+def _words_to_numbers(
+    path: Path, arrow: Any, reader: _Reader, decimal: str | None
+) -> tuple[Any, dict[str, str], list[str]]:
+    """Read text columns that are numbers with other marks; describe columns of both."""
+    mixed: dict[str, str] = {}
+    found: dict[str, str] = {}
+    columns: dict[int, Any] = {}
+    kinds = arrow.schema.types
+    for i in [i for i, kind in enumerate(kinds) if kind == "string"]:
+        name, column = reader.looks.names[i], arrow.column(i)
+        if (read := as_numbers(column, decimal, reader.looks.delimiter)) is not None:
+            columns[i], found[name] = read
+            continue
+        trouble = mixture(path, name, column, reader.line_of)
+        mixed |= {name: trouble} if trouble else {}
+    if columns:
+        import pyarrow
+
+        held = [columns.get(i, column) for i, column in enumerate(arrow.columns)]
+        arrow = pyarrow.Table.from_arrays(held, names=arrow.column_names)
+    notes = []
+    for example in sorted(set(found.values())):
+        names = [repr(name) for name, what in found.items() if what == example]
+        more = f" and {len(names) - 5:,} more" if len(names) > 5 else ""
+        notes.append(f"{path}: {', '.join(names[:5])}{more}: {example}.")
+    return arrow, mixed, notes
+
+
+def _exact_columns(arrow: Any, parts: dict[str, Any], reader: _Reader) -> dict[str, Array]:
+    """Return columns of numbers as written, where float64 would not give that back."""
+    from pyarrow import compute
+
+    columns, numbers = parts["columns"], parts["numbers"]
+    kinds = dict(zip(arrow.column_names, map(str, arrow.schema.types), strict=True))
+    exact = dict(parts["exact"])
+    places = large_columns(numbers)
+    large = {columns[i] for i in places}
+    truths = [name for name in columns if kinds[name] == "bool"]
+    wanted = {*truths, *(name for name in large if kinds[name] == "double")}
+    if len(truths) < len(columns) and reader.has_padded_numbers():
+        wanted |= set(columns)
+    again = [name for name in columns if name in wanted and name in reader.looks.names]
+    if not again:
+        return exact
+    texts = reader.read_texts(again)
+    endless = {columns[i] for i in places if np.isinf(numbers[:, i]).any()}
+    for name in again:
+        column = compute.utf8_trim_whitespace(texts[name])
+        padded = compute.any(compute.match_substring_regex(column, _PADDED)).as_py()
+        if name in truths or name in endless or padded:
+            exact[name] = column.to_numpy()
+        elif name in large and compute.all(compute.match_substring_regex(column, _WHOLE)).as_py():
+            exact[name] = np.array(
+                [None if text is None else int(text) for text in column.to_pylist()], dtype=object
+            )
+    return exact

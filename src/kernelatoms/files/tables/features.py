@@ -1,0 +1,195 @@
+"""The columns that a model learns from.
+
+- Numbers are features; words of few values become features of 0 and 1 (see ``column_kinds``).
+- Dates, words of many values, constant columns and columns that number or name the rows are left
+  out, with a note.
+- In later files, columns are found by name: their order does not matter, further columns are
+  ignored, a missing one is an error (see ``matching``).
+- Rows without a label are not learned from.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelatoms.files.tables.column_kinds import MIXED, Use, uses_of
+from kernelatoms.files.tables.identifiers import REASONS
+from kernelatoms.files.tables.labels import doubts_about, read_labels
+from kernelatoms.files.tables.matching import features_of, refuse_infinite
+from kernelatoms.files.tables.row_marks import ROW_MARKS, kept_marks
+from kernelatoms.files.tables.table import Table, TableError, shortened
+from kernelatoms.similarity.base import check_flag
+
+if TYPE_CHECKING:  # models import scikit-learn, which takes a second
+    from kernelatoms.files.models.record import ModelRecord
+
+Array = NDArray[Any]
+
+_DROPPED = "named in drop"
+
+
+@dataclass(frozen=True)
+class TrainingSet:
+    """Rows to learn from, and the columns that were left out."""
+
+    X: Array  # (n_rows, n_features), NaN where missing
+    y: Array | None  # labels as in the file
+    columns: list[str] | None  # None in files without names, whose columns have a place
+    left_out: dict[str, str]  # reason by column
+    image_shape: tuple[int, int] | None  # if rows are images
+    notes: list[str]  # for the user
+    encoded: dict[str, dict[str, Any]] = field(default_factory=dict)  # how columns became numbers
+    label: str | None = None  # the column of labels
+    # which rows of the file, from 0
+    rows: Array = field(default_factory=lambda: np.empty(0, np.intp))
+
+    def describe(self) -> dict[str, Any]:
+        """Return sizes, fingerprint and row marks for the record."""
+        return {
+            "rows": len(self.X),
+            "features": self.X.shape[1],
+            "missing": int(np.isnan(self.X).sum()),
+            "fingerprint": fingerprint(self.X, self.y),
+            ROW_MARKS: kept_marks(self.X),
+        }
+
+    def record(self, **more: Any) -> "ModelRecord":
+        """Return the record that finds these columns again in other files.
+
+        Parameters
+        ----------
+        **more : dict
+            Further fields of ``ModelRecord``, such as ``name`` and ``fit``.
+        """
+        from kernelatoms.files.models.record import ModelRecord
+
+        return ModelRecord(
+            columns=self.columns, encoded=self.encoded, label=self.label, left_out=self.left_out,
+            image_shape=self.image_shape, **{"data": self.describe(), **more},
+        )  # fmt: skip
+
+
+def training_set(
+    table: Table,
+    label: str | None,
+    drop: Sequence[str] = (),
+    keep: Sequence[str] = (),
+    *,
+    dates: bool = False,
+) -> TrainingSet:
+    """Choose features and labels by the rules above.
+
+    Parameters
+    ----------
+    table : Table
+        What the file holds.
+    label : str or None
+        The column of classes.
+    drop : sequence of str
+        Further columns to leave out.
+    keep : sequence of str
+        Columns to learn from although the rules leave them out.
+    dates : bool
+        Whether dates are learned from, as days since the earliest one.
+    """
+    check_flag("dates", dates)
+    _check_wishes(table, label, drop, keep)
+    uses = uses_of(table, label, frozenset(keep), dates=dates)
+    dropped = set(drop)
+    left_out = dict.fromkeys(drop, _DROPPED)
+    for name, use in uses.items():
+        if name in dropped:
+            continue
+        if use.why == MIXED:
+            raise TableError(table.mixed[name])
+        if not use.learned:
+            left_out[name] = use.why
+    _check_kept(keep, uses)
+    notes = [*table.notes, *(use.note for use in uses.values() if use.note)]
+    y, kept = None, np.ones(len(table), bool)
+    if label is not None:
+        y, kept = read_labels(table, label)
+        n_without = int(np.count_nonzero(~kept))
+        if n_without:
+            what = "has no label and is" if n_without == 1 else "have no label and are"
+            notes.append(f"{n_without:,} of {len(table):,} rows {what} not learned from.")
+        notes += doubts_about(y, label)
+    chosen = {name: use for name, use in uses.items() if name not in left_out}
+    if not chosen:
+        raise TableError(_nothing_left(table, label, left_out))
+    special = {n: use.to_plain() for n, use in chosen.items() if use.kind != "number"}
+    columns, X = features_of(table, list(chosen), special)
+    X = X if kept.all() else X[kept]
+    rows = np.flatnonzero(kept)
+    refuse_infinite(X, columns, table, rows)
+    whole = len(chosen) == len(table.columns) and not special
+    named = table.named or bool(special)
+    return TrainingSet(
+        X, y, columns if named else None, left_out, table.image_shape if whole else None, notes,
+        special, label, rows,
+    )  # fmt: skip
+
+
+def why_left_out(table: Table, label: str | None) -> dict[str, str]:
+    """Return the columns that ``fit`` leaves out by default, each with the reason."""
+    return {name: use.why for name, use in uses_of(table, label).items() if not use.learned}
+
+
+def fingerprint(X: Array, y: Array | None) -> str:
+    """Return the SHA-256 of rows and labels, whatever their memory layout."""
+    digest = hashlib.sha256(f"{X.dtype.str} {X.shape}".encode())
+    for start in range(0, len(X), 4096):
+        digest.update(np.ascontiguousarray(X[start : start + 4096]).tobytes())
+    if y is not None:
+        digest.update("\n".join(map(str, y.tolist())).encode())
+    return digest.hexdigest()
+
+
+def _check_wishes(
+    table: Table, label: str | None, drop: Sequence[str], keep: Sequence[str]
+) -> None:
+    """Refuse columns in ``drop`` or ``keep`` that are absent or cannot be there."""
+    there = set(table.names)
+    for option, names in (("drop", drop), ("keep", keep)):
+        unknown = [name for name in names if name not in there]
+        if unknown:
+            raise TableError(
+                f"{option}: {table.path} has no column {shortened(unknown)}; it has "
+                f"{shortened(table.names)}."
+            )
+    if label is not None and label in drop:
+        raise TableError(f"drop: {label!r} is the label; it cannot be left out.")
+    if label is not None and label in keep:
+        raise TableError(f"keep: {label!r} is the label; it cannot be learned from.")
+    both = [name for name in keep if name in drop]
+    if both:
+        raise TableError(f"keep: {shortened(both)} is in drop, too; choose one.")
+
+
+def _check_kept(keep: Sequence[str], uses: dict[str, Use]) -> None:
+    for name in keep:
+        use = uses.get(name)
+        if use is None or not use.learned:
+            why = "it is no column of the rows" if use is None else use.why
+            raise TableError(f"keep: {name!r} cannot be learned from, since {why}.")
+
+
+def _nothing_left(table: Table, label: str | None, left_out: dict[str, str]) -> str:
+    numbered = [name for name, why in left_out.items() if why in REASONS]
+    hint = f" keep=[{numbered[0]!r}] learns from it nevertheless." if numbered else ""
+    return (
+        f"{table.path} has no column to learn from"
+        + (f" beside the label {label!r}" if label else "")
+        + (f"; left out: {_reasons(left_out)}." if left_out else ".")
+        + hint
+    )
+
+
+def _reasons(left_out: dict[str, str]) -> str:
+    shown = [f"{name!r} ({reason})" for name, reason in list(left_out.items())[:8]]
+    more = f" and {len(left_out) - 8:,} more" if len(left_out) > 8 else ""
+    return ", ".join(shown) + more

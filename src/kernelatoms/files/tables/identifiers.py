@@ -1,0 +1,136 @@
+"""Columns that number or name the rows of a table instead of describing them.
+
+A row number predicts the class in every table that is sorted by class, and nothing else. The name
+and the values of a column decide together, so that a measurement with all values different stays:
+
+- a name such as ``id``, ``CustomerID``, ``invoice_no`` or ``order key``, or no name: left out if
+  the values are integers or words of which more than half differ;
+- any name: left out if the values are different codes of letters and digits (UUIDs, say);
+- any name: left out if the values are consecutive integers (0, 1, 2, ...; 1001, 1002, ...) in the
+  order of the file; in the first column of numbers, in any order;
+- the first column, if it has no name in a file that names others: left out, as an index.
+
+Codes and consecutive integers need ``FEWEST_ROWS`` rows: 1, 2, 3 may be three measurements.
+"""
+
+import re
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+#: Fewer rows than this may hold 1, 2, 3, ... as what was measured.
+FEWEST_ROWS = 20
+
+NUMBERED = "it numbers the rows"
+NAMED = "it names the rows"
+INDEX = "it is the index of the file"
+UNNAMED = "it stands first and has no name, as an index"
+#: The reasons for which a column is an identifier, worth copying beside predictions.
+REASONS = (NUMBERED, NAMED, INDEX, UNNAMED)
+
+# float64 rounds longer whole numbers: nobody measures with so many digits.
+_LONGEST_EXACT = 2.0**53
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_UNNAMED = re.compile(r"unnamed: ?[\d.]+(_level_\d+)?|__index_level_\d+__|level_\d+", re.I)
+_WHOLE_NAMES = _words(
+    "idx index indexes obs row rowid rowname rownames row_name row_names seq serial sno slno srno "
+    "s_no sl_no sr_no pk"
+)
+_LAST_WORDS = _words(
+    "# № barcode ean guid iban id imei isbn key no nr num number nummer oid sku ssn uuid"
+)
+# "row_num" numbers rows; a column called just "num" counts something.
+_NEVER_ALONE = frozenset({"num"})
+# What is numbered: only after these does "code" mean an identifier, and only with these are words
+# run together ("customerid") told from words such as "acid" and "casino".
+_THINGS = _words(
+    "account article auftrags batch booking case client comment company contract customer device "
+    "doc document employee entry event file host house household image invoice item job kunden "
+    "line listing loan member message movie object observation obs order paper participant "
+    "passenger patient patienten person player policy post product property query record "
+    "rechnungs request respondent row run sample sensor serial session song station store student "
+    "subject supplier task test ticket track transaction tweet user vendor visit"
+)
+# "Reynolds number", "total number": quantities.
+_QUANTITIES = _words(
+    "atomic average cetane charge coordination copy count f iodine mach mass max mean min neutron "
+    "nusselt octane prandtl proton quantum reynolds total wave"
+)
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[^\W\d_]+?(?=[A-Z]|[\W\d_]|$)|\d+|[#№]")
+
+# A code: letters and digits without a gap, such as a UUID.
+_CODE = re.compile(r"(?=.*\d)[A-Za-z0-9][A-Za-z0-9_-]{5,}")
+
+
+def sounds_like_identifier(name: str) -> bool:
+    """Tell whether a column is called as identifiers are, whatever it holds.
+
+    Examples
+    --------
+    >>> [sounds_like_identifier(name) for name in ("CustomerID", "userid", "order no.", "")]
+    [True, True, True, True]
+    >>> [sounds_like_identifier(name) for name in ("citric acid", "income", "atomic number")]
+    [False, False, False]
+    """
+    name = name.strip()
+    if name == "NO":  # nitric oxide, beside NO2 and O3
+        return False
+    words = [word.lower() for word in _WORD.findall(name)]
+    if not name or _UNNAMED.fullmatch(name) or "_".join(words) in _WHOLE_NAMES:
+        return True
+    if not words:
+        return False
+    last, before = words[-1], words[-2] if len(words) > 1 else ""
+    if last in _LAST_WORDS:
+        return before not in _QUANTITIES and (bool(before) or last not in _NEVER_ALONE)
+    if last == "code" or words[0] == "id":
+        return (before if last == "code" else words[1]) in _THINGS
+    return any(
+        last.endswith(end) and last.removesuffix(end) in _THINGS for end in (*_LAST_WORDS, "code")
+    )
+
+
+def why_identifier(name: str, values: Array, *, first: bool, named: bool) -> str:
+    """Return why a column of numbers says nothing about its rows; "" if it may.
+
+    ``name`` is "" if the column has none; ``first``: it is the first column of numbers but labels;
+    ``named``: the columns of the file have names.
+    """
+    present = values[~np.isnan(values)]
+    if not np.array_equal(present, np.round(present)):
+        return ""
+    if named and sounds_like_identifier(name) and _mostly_different(present):
+        return NUMBERED
+    if len(present) < len(values) or len(values) < FEWEST_ROWS:
+        return ""
+    counted = np.arange(len(values)) + values.min()
+    if counted[-1] != values.max():
+        return ""
+    if np.array_equal(np.sort(values) if first else values, counted):
+        return NUMBERED
+    return ""
+
+
+def names_rows(name: str, values: Array) -> bool:
+    """Return whether a column of words holds identifiers, by its name and its values."""
+    present = [str(value) for value in values if value is not None]
+    different = len(set(present))
+    if sounds_like_identifier(name):
+        return 2 * different > len(present)
+    if different < max(len(present), FEWEST_ROWS):
+        return False
+    return all(_CODE.fullmatch(text) for text in present)
+
+
+def _mostly_different(present: Array) -> bool:
+    if np.abs(present).max(initial=0.0) >= _LONGEST_EXACT:
+        return True
+    return 2 * len(np.unique(present)) > len(present)

@@ -1,0 +1,225 @@
+"""Figures of images: atoms, signals, and a signal with its code."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelatoms.report.figures.channels import as_panel, check_image_shape, panel_shape
+from kernelatoms.report.figures.style import (
+    COLOURS,
+    GREY,
+    LABEL_SIZE,
+    PALE,
+    SIGNED,
+    WIDTH,
+    Figure,
+    plain_axes,
+    text_width,
+)
+
+Array = NDArray[Any]
+
+
+def atoms_figure(
+    atoms: Any,
+    image_shape: tuple[int, ...],
+    *,
+    n_columns: int | None = None,
+    row_labels: Sequence[str] | None = None,
+) -> Figure:
+    """Draw atoms as images in a grid, white at 0, each scaled to its own largest value.
+
+    Parameters
+    ----------
+    atoms : array of shape (n_atoms, n_features)
+        Atoms, drawn row by row.
+    image_shape : (height, width) or (height, width, channels)
+        Their shape as images. Three channels are drawn in colour, a fourth in grey below them, two
+        in grey side by side.
+    n_columns : int, optional
+        Images per row; by default a grid about as wide as high.
+    row_labels : list of str, optional
+        A label left of every row of the grid.
+
+    Returns
+    -------
+    Figure
+    """
+    images = _as_images("atoms", atoms, image_shape)
+    largest = np.abs(images).max(axis=tuple(range(1, images.ndim)), keepdims=True)
+    return _grid(images / np.where(largest > 0, largest, 1), n_columns, row_labels)
+
+
+def images_figure(
+    images: Any,
+    image_shape: tuple[int, ...],
+    *,
+    n_columns: int | None = None,
+    row_labels: Sequence[str] | None = None,
+) -> Figure:
+    """Draw signals as images in a grid on one scale, white at 0.
+
+    Parameters
+    ----------
+    images : array of shape (n_images, n_features)
+        Signals, drawn row by row.
+    image_shape : (height, width) or (height, width, channels)
+        Their shape as images. Three channels are drawn in colour, a fourth in grey below them, two
+        in grey side by side.
+    n_columns : int, optional
+        Images per row; by default a grid about as wide as high.
+    row_labels : list of str, optional
+        A label left of every row of the grid.
+
+    Returns
+    -------
+    Figure
+    """
+    stack = _as_images("images", images, image_shape)
+    return _grid(stack / (np.abs(stack).max() or 1), n_columns, row_labels)
+
+
+def code_figure(
+    signal: Any, atoms: Any, code: Any, image_shape: tuple[int, ...], *, max_atoms: int = 5
+) -> Figure:
+    """Draw a signal, its approximation, what is left over, its code and the atoms it uses.
+
+    The percentage over the rest is its share of the signal's energy (squared norm).
+
+    Parameters
+    ----------
+    signal : array of shape (n_features,)
+    atoms : array of shape (n_atoms, n_features)
+        The dictionary; pre-images of its atoms, if they live in a feature space.
+    code : array of shape (n_atoms,)
+        The coefficients of the signal.
+    image_shape : (height, width) or (height, width, channels)
+        The shape of signal and atoms as images.
+    max_atoms : int, default=5
+        Draw this many of the used atoms, those with the largest coefficients.
+
+    Returns
+    -------
+    Figure
+    """
+    pictures = _as_images("atoms", atoms, image_shape)
+    target = _as_images("signal", np.atleast_2d(signal), image_shape)[0]
+    code = np.asarray(code, np.float64)
+    if code.shape != (len(pictures),):
+        raise ValueError(
+            f"code must hold one coefficient for each of the {len(pictures)} atoms, got shape "
+            f"{code.shape}."
+        )
+    used = np.flatnonzero(code)
+    shown = used[np.argsort(-np.abs(code[used]), kind="stable")][:max_atoms]
+    approximation = np.tensordot(code, pictures, axes=1)
+    return coded_image_figure(target, approximation, code, {int(i): pictures[i] for i in shown})
+
+
+def coded_image_figure(
+    target: Array, approximation: Array, code: Array, atoms: Mapping[int, Array]
+) -> Figure:
+    """Draw what ``code_figure`` draws, from images of the atoms to show, by their numbers."""
+    figure = Figure(figsize=(WIDTH, 4.8 if atoms else 3.6), layout="constrained")
+    heights = (1.5, 1.0, 1.1) if atoms else (1.5, 1.0)
+    parts: Any = figure.subfigures(len(heights), 1, height_ratios=heights)
+    _draw_approximation(parts[0], target, approximation)
+    draw_code(parts[1].subplots(), code)
+    if atoms:
+        axes = np.ravel(parts[2].subplots(1, len(atoms)))
+        for ax, (atom, image) in zip(axes, atoms.items(), strict=True):
+            limit = float(np.abs(image).max()) or 1.0
+            show_image(ax, image, limit, f"{code[atom]:+.2f} ·\natom {atom}")
+    return figure
+
+
+def _as_images(name: str, rows: Any, image_shape: tuple[int, ...]) -> Array:
+    """Return rows as a stack of images, or say why they are none."""
+    rows = np.asarray(rows, np.float64)
+    shape = check_image_shape(image_shape, None) or ()
+    size = math.prod(shape)
+    if rows.ndim != 2 or len(rows) == 0 or rows.shape[1] != size:
+        raise ValueError(
+            f"{name} must hold rows of {' x '.join(map(str, shape))} = {size} values to be drawn "
+            f"as images of image_shape={tuple(image_shape)}, got shape {rows.shape}."
+        )
+    return rows.reshape(-1, *shape)
+
+
+def _grid(images: Array, n_columns: int | None, row_labels: Sequence[str] | None) -> Figure:
+    """Place images with values in [-1, 1] in one axes: much faster than an axes for each."""
+    n_images, (height, width) = len(images), panel_shape(images.shape[1:])
+    if n_columns is None:
+        n_columns = int(np.ceil(np.sqrt(n_images)))
+    n_rows = -(-n_images // n_columns)
+    if row_labels is not None and len(row_labels) != n_rows:
+        raise ValueError(
+            f"row_labels must name each of the {n_rows} rows of the grid, got {len(row_labels)}."
+        )
+    gap = 0.12
+    step_x, step_y = 1 + gap, height / width + gap
+    size_x, size_y = n_columns * step_x + gap, n_rows * step_y + gap
+    left = 0.05
+    if row_labels is not None:
+        left += 0.1 + max(text_width(label, LABEL_SIZE) for label in row_labels)
+    room = WIDTH - left - 0.05
+    height_in = room * size_y / size_x + 0.1
+    figure = Figure(figsize=(WIDTH, height_in))
+    ax = figure.add_axes(
+        (left / WIDTH, 0.05 / height_in, room / WIDTH, 1 - 0.1 / height_in), aspect="equal"
+    )
+    for i, image in enumerate(images):
+        x, y = (i % n_columns) * step_x, (i // n_columns) * step_y
+        extent = (x, x + 1, y + height / width, y)
+        if image.ndim == 3 and not np.isfinite(image).all():
+            continue  # a place that stays empty
+        panel = as_panel(image, 1.0)
+        ax.imshow(panel, cmap=SIGNED, vmin=-1, vmax=1, extent=extent, interpolation="none")
+    ax.set(xlim=(-gap, size_x - gap), ylim=(size_y - gap, -gap), xticks=[])
+    ax.set_facecolor(PALE)
+    ax.spines[:].set_visible(False)
+    ax.tick_params(length=0, labelsize=LABEL_SIZE)
+    middles = np.arange(n_rows) * step_y + height / width / 2
+    ax.set_yticks(*((middles, row_labels) if row_labels is not None else ([],)))
+    return figure
+
+
+def _draw_approximation(part: Any, target: Array, approximation: Array) -> None:
+    residual = target - approximation
+    limit = float(np.abs(target).max()) or 1.0
+    left, middle, right = part.subplots(1, 3)
+    show_image(left, target, limit, "signal")
+    show_image(middle, approximation, limit, "sum of its atoms")
+    show_image(right, residual, limit, f"left over: {100 * energy_share(residual, target):.1f}%")
+
+
+def energy_share(part: Array, whole: Array) -> float:
+    """Return the energy (squared norm) of a part as a share of the whole's; 0 of nothing."""
+    energy = float(np.vdot(whole, whole))
+    return float(np.vdot(part, part)) / energy if energy > 0 else 0.0
+
+
+def draw_code(ax: Any, code: Array, colour: str = COLOURS[0]) -> None:
+    """Draw the coefficients of a code as stems, and say how many there are."""
+    used = np.flatnonzero(code)
+    ax.axhline(0, color=GREY, linewidth=0.8)
+    ax.vlines(used, 0, code[used], color=colour, linewidth=1.5)
+    ax.plot(used, code[used], "o", color=colour, markersize=5)
+    ax.set_xlim(-0.9, len(code) - 0.1)
+    ax.margins(y=0.15)
+    ax.set_title(f"the code: {len(used)} of {len(code)} coefficients are not 0", fontsize=10)
+    ax.set_xlabel("atom", fontsize=10)
+    ax.xaxis.get_major_locator().set_params(integer=True)
+    plain_axes(ax)
+
+
+def show_image(ax: Any, image: Array, limit: float, title: str) -> None:
+    """Draw one image, white at 0, full colour at the limit."""
+    panel = as_panel(image, limit)
+    ax.imshow(panel, cmap=SIGNED, vmin=-limit, vmax=limit, interpolation="none")
+    ax.set(xticks=[], yticks=[])
+    ax.spines[:].set_color(PALE)
+    ax.set_title(title, fontsize=10)

@@ -1,0 +1,229 @@
+"""How good a classifier's answers are: accuracy, confusions, mistakes, the weight of codes."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelatoms.report.coding import Answers, Subject, code_weights
+from kernelatoms.report.figures.classes import class_matrix_figure, confusion_figure
+from kernelatoms.report.figures.code_energies import code_energy_figure
+from kernelatoms.report.figures.distributions import own_and_other_figure
+from kernelatoms.report.figures.style import share_shades
+from kernelatoms.report.origin import caution_words
+from kernelatoms.report.page import Fold, Picture, Section, Table
+from kernelatoms.report.sections.scores import (
+    LONGEST_LIST,
+    accuracy_words,
+    confused_pairs,
+    confusion_counts,
+    first_of,
+    recall_tables,
+    unknown_labels,
+    unknown_words,
+)
+from kernelatoms.report.words import count_words, label_words, percent, shorten
+
+Array = NDArray[Any]
+
+_CLASSES_IN_A_MATRIX = 20
+_ROWS_SHOWN = 6
+_ATOMS_IN_A_LINE = 600
+
+
+def answers_section(subject: Subject, answers: Answers) -> Section:
+    """Return how many answers are right, class by class, and which are taken for which."""
+    classes = subject.anatomy.classes
+    words = [f"{accuracy_words(subject, answers)} {caution_words(subject.source)}"]
+    found = unknown_labels(subject, answers)
+    folds: list[Fold] = []
+    if found:
+        text, folds = unknown_words(found)
+        words.append(text)
+    matrix = confusion_counts(answers, len(classes))
+    wrong = int(matrix.sum() - np.trace(matrix))
+    table, more = recall_tables(classes, matrix)
+    folds += more
+    pictures = []
+    if matrix.sum() and len(classes) <= _CLASSES_IN_A_MATRIX:
+        caption = f"{wrong:,} of {int(matrix.sum()):,} rows are taken for another class."
+        figure, alt = confusion_figure(matrix, classes), f"Confusion matrix. {caption}"
+        shades = share_shades("Of a true class's rows:")
+        pictures.append(Picture(figure, caption, alt, shades))
+    elif wrong:
+        folds += confused_pairs(classes, matrix)
+    return Section("Accuracy", "\n\n".join(words), table, pictures, folds)
+
+
+def with_more(section: Section, words: str, *pictures: Picture) -> Section:
+    """Return a section with further words and pictures at the end of its own."""
+    text = f"{section.text}\n\n{words}" if words else section.text
+    return replace(section, text=text, pictures=[*section.pictures, *pictures])
+
+
+def own_and_other_picture(
+    classes: list[Any], shares: Answers, verb: str, dictionary: str, what: str
+) -> Picture | None:
+    """Draw for every class the shares of its own rows, beside those of the best other class."""
+    own, other = shares.own, shares.other
+    members = [np.flatnonzero(shares.truth == c) for c in range(len(classes))]
+    present = [c for c, rows in enumerate(members) if len(rows)]
+    if not present:
+        return None
+    shown, which = present, ""
+    if len(present) > _CLASSES_IN_A_MATRIX:
+        right = [float((shares.chosen[members[c]] == c).mean()) for c in present]
+        worst = np.argsort(right, kind="stable")[:_CLASSES_IN_A_MATRIX]
+        shown = [present[i] for i in sorted(worst)]
+        which = f" The {len(shown)} least accurate of {len(present)} classes are drawn."
+    figure = own_and_other_figure(
+        [own[members[c]] for c in shown],
+        [other[members[c]] for c in shown],
+        [classes[c] for c in shown],
+        what,
+        dictionary,
+    )
+    rows = np.concatenate([members[c] for c in present])
+    words = (
+        f"Over {count_words(len(rows), 'row')}, the median {verb} is "
+        f"{percent(np.median(own[rows]))} by the row's own {dictionary} and "
+        f"{percent(np.median(other[rows]))} by the best other one.{which}"
+    )
+    key = "Boxes span the middle half of a class's rows, lines the middle 90%; marks are medians."
+    return Picture(figure, f"{words} {key}", f"Shares {verb}, by true class. {words}")
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """How mistakes are ranked: by a number of the true class and the best other one, per row.
+
+    ``margin`` is how much better the true class does; ``words`` says what is subtracted from what,
+    ``closest`` which rows come first if there are no mistakes. ``columns`` names both numbers.
+    """
+
+    own: Array
+    other: Array
+    margin: Array
+    words: str
+    closest: str
+    columns: Sequence[str]
+    caption: str
+
+
+def mistakes_section(
+    subject: Subject,
+    answers: Answers,
+    ranking: Ranking,
+    draw: Callable[[int], tuple[int, Picture]],
+) -> Section | None:
+    """Show the mistakes with the largest margin, or the closest calls if there are none.
+
+    ``draw`` returns a row's best class beside the true one, and its picture.
+    """
+    known, margin = np.flatnonzero(answers.truth >= 0), ranking.margin
+    wrong = known[answers.chosen[known] != answers.truth[known]]
+    ranked = wrong if len(wrong) else known[np.isfinite(margin[known])]
+    ranked = ranked[np.argsort(np.nan_to_num(margin[ranked]), kind="stable")]
+    shown = ranked[:_ROWS_SHOWN].tolist()
+    if not shown:
+        return None
+    title, answer = "Worst mistakes", "taken for"
+    if not len(wrong):
+        title, answer = "Closest calls", "next best"
+        text = (
+            "There are no mistakes among rows with labels that the model knows. These came "
+            f"closest: {ranking.closest}."
+        )
+    elif len(wrong) == 1:
+        text = "The only mistake."
+    elif len(shown) == len(wrong):
+        text = f"All {len(wrong)} mistakes, the largest margin first: {ranking.words}."
+    else:
+        text = (
+            f"The {len(shown)} of {len(wrong):,} mistakes with the largest margin: {ranking.words}."
+        )
+    drawn = [draw(row) for row in shown]
+    lines = [
+        _mistake(subject, answers, ranking, row, rival)
+        for row, (rival, _) in zip(shown, drawn, strict=True)
+    ]
+    header = ["row", "true class", answer, *ranking.columns]
+    table = Table(header, lines, f"Rows are counted from 0, as in the file; {ranking.caption}")
+    folds = []
+    if len(wrong) > len(shown):
+        rows = [
+            _mistake(subject, answers, ranking, row, answers.chosen[row])
+            for row in ranked[:LONGEST_LIST].tolist()
+        ]
+        summary = f"{first_of(len(rows), len(wrong), 'mistake')}, the worst first"
+        folds.append(Fold(summary, Table(header, rows)))
+    return Section(title, text, table, [picture for _, picture in drawn], folds)
+
+
+def _mistake(
+    subject: Subject, answers: Answers, ranking: Ranking, row: int, rival: int
+) -> list[str]:
+    """Return a line of the table of mistakes."""
+    classes = subject.anatomy.classes
+    names = [shorten(classes[c]) for c in (answers.truth[row], rival)]
+    shares = [share_words(float(part[row])) for part in (ranking.own, ranking.other)]
+    return [subject.source.name(row), *names, *shares]
+
+
+def share_words(share: float) -> str:
+    """Return a share in words; there is none of a row without energy."""
+    return "nothing" if np.isnan(share) else percent(share)
+
+
+def weights_pictures(subject: Subject) -> list[Picture]:
+    """Draw on which classes' atoms the codes of every class's rows have their weight.
+
+    Beside it, atom by atom, the class whose codes have the least of it on their own atoms, where
+    atoms were learned and are few enough to be told apart.
+    """
+    found = code_weights(subject.anatomy, subject.X, subject.y)
+    if found is None or not found.by_atom.sum() > 0:
+        return []
+    weights, classes = found.by_class, subject.anatomy.classes
+    pictures = [_weights_picture(weights, classes)]
+    n_atoms = len(found.owners)
+    if subject.anatomy.keeps_rows or n_atoms > _ATOMS_IN_A_LINE or len(classes) < 2:
+        return pictures
+    totals = weights.sum(axis=1)
+    own = np.divide(np.diagonal(weights), totals, out=np.ones(len(totals)), where=totals > 0)
+    least = int(np.where(totals > 0, own, np.inf).argmin())
+    figure = code_energy_figure(found.by_atom[[least]], found.owners, classes, own=classes[least])
+    words = (
+        f"Rows of {label_words(classes[least])}, whose codes use atoms of other classes most: "
+        f"{percent(float(1 - own[least]))} of their weight. Above, every atom, class after class; "
+        "below, their sums by class."
+    )
+    return [*pictures, Picture(figure, words, f"Sums of |coefficients|. {words}")]
+
+
+def _weights_picture(weights: Array, classes: list[Any]) -> Picture:
+    totals = weights.sum(axis=1)
+    present = np.flatnonzero(totals > 0)
+    shares = weights / np.where(totals > 0, totals, 1)[:, None]
+    own = np.diagonal(shares)
+    words = (
+        f"{percent(float(np.trace(weights) / weights.sum()))} of the weight of codes, their sum of "
+        "|coefficients|, is on atoms of the row's own class"
+    )
+    least = present[own[present].argmin()]
+    words += (
+        f"; the least, {percent(float(own[least]))}, of rows of {label_words(classes[least])}. "
+        "The further from the diagonal weight lies, the less codes tell classes apart."
+    )
+    if len(classes) > _CLASSES_IN_A_MATRIX:
+        lowest = present[np.argsort(own[present], kind="stable")[:_CLASSES_IN_A_MATRIX]]
+        shown = np.sort(lowest)
+        words += f" The {len(shown)} of {len(classes)} classes with the least are drawn."
+        shares, classes = shares[np.ix_(shown, shown)], [classes[c] for c in shown]
+    # A hundredth and more is said in the cell; the colour tells the rest.
+    cells = [[f"{100 * share:.0f}" if share >= 0.005 else "" for share in row] for row in shares]
+    figure = class_matrix_figure(shares, cells, classes, "atoms of class, % of the weight")
+    alt = f"Weight of codes by true class and by class of atoms. {words}"
+    return Picture(figure, words, alt, share_shades("Of the weight of a true class's codes:"))

@@ -1,0 +1,136 @@
+"""Sections on models that learned one dictionary with the labels: how classes are decided."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelatoms.report.anatomy import registered_name
+from kernelatoms.report.coding import Subject
+from kernelatoms.report.figures.classes import Bars
+from kernelatoms.report.page import Section
+from kernelatoms.report.sections.decisions import Decision, DecisionKind, decision_sections
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class _Words:
+    """What the objective adds to the squared error, how rows are decided, what shares are."""
+
+    objective: str
+    decision: str
+    shares: str
+
+
+_LINEAR = _Words(
+    ", plus that of the marks of their classes as a linear map of the codes gives them, weighed",
+    "Every row is coded once, over the atoms of all classes. Every atom has a weight for "
+    "every class; a class's score is the sum of coefficients times weights, and the largest "
+    "wins. So an atom that started from one class may count for another.",
+    "Shares of classes are the probabilities nearest to the scores",
+)
+_FDDL = _Words(
+    ", twice: over all atoms and over those of the row's class; plus what atoms of other "
+    "classes put in, the penalty on the size of coefficients, and the spread of codes "
+    "within classes less that between them, all weighed",
+    "Every row is coded once, over the atoms of all classes. A class is judged by what its "
+    "part of the code leaves of the row, plus the weighed distance of the code from the "
+    "class's mean code; the smallest sum wins.",
+    "The share of a class in a row's fit is 1 over what the class leaves, in the sense "
+    "above, over the sum of all classes",
+)
+_LOCAL_FDDL = replace(
+    _FDDL,
+    decision="Every row is coded over each class's atoms by itself. A class is judged by what its "
+    "code leaves of the row, plus the penalty on the code's size and on its distance from "
+    "the class's mean code; the smallest sum wins. Shown is the answer's code.",
+)
+_KSAD = _Words(
+    ", plus the penalty on the size of coefficients, less how far codes of different "
+    "classes lie apart in units of the spread within classes, both weighed; it may be negative",
+    "Every row is coded once, over all atoms, which are orthonormal. The training rows "
+    "whose codes are nearest vote, one vote each; of classes with as many votes, that of "
+    "the nearest wins. An atom is counted to the class whose codes have most energy in it.",
+    "The share of a class is that of its votes among the nearest training rows, the first "
+    "of a class counted a little more",
+)
+
+
+def _words(last: Any) -> _Words:
+    if _is_local(last):
+        return _LOCAL_FDDL
+    return {"FDDLClassifier": _FDDL, "KSADClassifier": _KSAD}.get(registered_name(last), _LINEAR)
+
+
+def _is_local(last: Any) -> bool:
+    return registered_name(last) == "FDDLClassifier" and last.decision == "local"
+
+
+def supervised_sections(subject: Subject) -> list[Section | None]:
+    """Return how codes decide, and how good the answers are."""
+    last = subject.anatomy.last
+    return decision_sections(subject, "Decision", _words(last).decision, _kind(last))
+
+
+def codes_words(last: Any) -> str:
+    """Say over which atoms rows are coded, and whether these codes decide."""
+    words = (
+        " Here each row is coded over the atoms of all classes together, as transform gives "
+        "its codes."
+    )
+    return words + (" The decision codes anew, class by class." if _is_local(last) else "")
+
+
+def objective_words(last: Any) -> str:
+    """Say what the objective adds to the squared error of the training rows' codes."""
+    return _words(last).objective
+
+
+def supervised_sizes(last: Any) -> list[list[str]]:
+    """Return what codes and terms of the objective weigh, as lines of a table."""
+    name = registered_name(last)
+    if name == "FDDLClassifier":
+        return [
+            ["weight of the l1 penalty", f"{last.l1_weight_:.4g}"],
+            ["weight of Fisher's criterion", f"{last.fisher_weight:g}"],
+            ["decision", "class by class" if _is_local(last) else "over all atoms"],
+        ]
+    if name == "KSADClassifier":
+        return [
+            ["landmarks of the kernel map", f"{len(last.anchors_):,}"],
+            ["within-class metric", "yes" if last.in_metric_ else "no"],
+            ["weight of the l1 penalty", f"{last.l1_weight_:.4g}"],
+            ["weight of the scatter of codes", f"{last.fisher_weight:g}"],
+            ["training codes that vote", f"{last.n_neighbors_:,} of {len(last.codes_):,}"],
+        ]
+    rows = [["nonzeros per code, at most", f"{last.n_nonzero_coefs_:,}"]]
+    if hasattr(last, "consistency_weight"):
+        rows.append(["variant", f"{last.variant}"])
+        rows.append(["weight of label consistency", f"{last.consistency_weight:g}"])
+    if getattr(last, "variant", 2) == 2:
+        rows.append(["weight of the labels", f"{last.label_weight:g}"])
+    return rows
+
+
+def _kind(last: Any) -> DecisionKind:
+    name = registered_name(last)
+
+    def bars(decision: Decision) -> list[Bars]:
+        why = decision.why
+        first = Bars("share of the code's energy", why.code_energies(), are_shares=True)
+        if _is_local(last) and why.residuals is not None and why.energy:
+            # The code is over the answer's atoms alone: what the other classes leave says more.
+            first = Bars("share of the row's energy left", why.residuals / why.energy, True)
+        if name == "KSADClassifier":
+            return [first, Bars("votes", np.floor(why.scores))]
+        fisher = name == "FDDLClassifier"
+        title = "share of the fit" if fisher else "score"
+        return [first, Bars(title, why.scores, are_shares=fisher)]
+
+    def sums(decision: Decision) -> dict[str, Array]:
+        why = decision.why
+        return {"its atoms' sum": np.asarray(why.coefficients @ last.components_[why.atoms])}
+
+    return DecisionKind(_words(last).shares, "atom", last.components_, bars, sums)
