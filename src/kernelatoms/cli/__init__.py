@@ -7,7 +7,6 @@
   ``denoise``; ``explain``.
 - ``info``: ``kernelatoms info``, ``report`` and ``datasets``.
 - ``compress``, ``decompress``, ``inspect`` and ``codec fit`` are in ``kernelatoms.codec.commands``.
-- ``reproduce``: ``kernelatoms reproduce``.
 - ``demo``: ``kernelatoms demo``; ``digits``: its study and its page.
 - ``options``: options that commands share; ``loading``: a model file and a data file;
   ``columns``: what is said of columns and missing values.

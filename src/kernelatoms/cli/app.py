@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from kernelatoms.cli import decode, demo, encode, explain, fit, info, predict, reproduce
+from kernelatoms.cli import decode, demo, encode, explain, fit, info, predict
 from kernelatoms.cli.console import open_streams, say_the_rest, tell
 from kernelatoms.cli.interrupts import STOPPED
 
@@ -29,7 +29,6 @@ app.command(epilog=explain.EXAMPLES)(explain.explain)
 app.command(epilog=info.INFO_EXAMPLES)(info.info)
 app.command(epilog=info.REPORT_EXAMPLES)(info.report)
 import_module("kernelatoms.codec.commands").mount(app)  # by name: nothing depends on the codec
-app.command(epilog=reproduce.EXAMPLES)(reproduce.reproduce)
 app.command(epilog=info.DATASETS_EXAMPLES)(info.datasets)
 app.command(epilog=demo.EXAMPLES)(demo.demo)
 
