@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 # Hundreds of processes are started: without .pyc files each would compile the package again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-slow test-lowest test-torch test-gpu fuzz bench lint docs dist clean
+.PHONY: demo reproduce test test-slow test-lowest test-torch test-gpu fuzz bench lint docs dist clean
 .DEFAULT_GOAL := test
 
 # $(call install,what) puts the package (and extras) into $(VENV), creating it when it is not there.
@@ -27,6 +27,10 @@ $(VENV)/.ready-%: pyproject.toml
 # Learn K-SVD and LKDL class dictionaries on scikit-learn's digits; writes report.html.
 demo: $(VENV)/.ready
 	@$(BIN)/kernelatoms demo
+
+# Run figures of the papers again: make reproduce FIGURE="lkdl/fig2a --full". Without FIGURE: a list.
+reproduce: $(VENV)/.ready
+	@$(BIN)/python -m reproduction $(or $(FIGURE),--list)
 
 lint: $(VENV)/.ready-dev
 	$(BIN)/ruff check .
@@ -108,13 +112,13 @@ docs: $(VENV)/.ready-docs
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
 	@echo "Documentation: docs/_build/html/index.html"
 
-# Wheel and sdist, then the wheel in an empty environment: command line, demo data, reproduce.
+# Wheel and sdist, then the wheel in an empty environment: command line, demo data.
 dist: $(VENV)/.ready-dev
 	rm -rf dist build/trial
 	$(BIN)/python -m build --quiet
 	$(PYTHON) -m venv build/trial
 	build/trial/bin/python -m pip install --quiet --disable-pip-version-check "$$(ls dist/*.whl)[cli]"
-	cd build/trial && bin/kernelatoms --version && bin/kernelatoms reproduce --list \
+	cd build/trial && bin/kernelatoms --version \
 	  && bin/kernelatoms datasets iris --output iris.csv \
 	  && bin/kernelatoms fit iris.csv --label species && bin/kernelatoms predict model.skops iris.csv --output p.csv \
 	  && bin/kernelatoms demo --quick --output demo.html

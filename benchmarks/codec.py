@@ -24,7 +24,7 @@ Call = Callable[[], Any]
 MODULE = "benchmarks.codec"
 BOUNDS = (0.01, 0.05)
 N_ROWS, N_COLUMNS, STREAM_BOUND = 1_000_000, 36, 0.01
-# Orders and settings that won in reproduce codec/planetlab.
+# Orders and settings that won in the reproduction's codec/planetlab.
 ORDERS = {"SZ3": "entry after entry in one line", "ZFP": "slices x entries"}
 SETTINGS = {"SZ3": "lorenzo_reg, Regression No", "ZFP": "fixed accuracy"}
 SCALING = "nodes at unit norm to 1/32 octave, product of two"
@@ -32,7 +32,7 @@ SCALING = "nodes at unit norm to 1/32 octave, product of two"
 
 @lru_cache(maxsize=1)
 def planetlab() -> Any:
-    from kernelatoms.papers.codec.data import load_table
+    from reproduction.codec.data import load_table
 
     return load_table("planetlab", None)
 
@@ -59,10 +59,10 @@ def ours(bound: float, way: str) -> Call:
 
 def rival(name: str, bound: float, way: str) -> Call:
     """Encode or decode by SZ3 or ZFP at the size of error that holds the bound."""
-    from kernelatoms.papers.codec.scalings import scalings
-    from kernelatoms.papers.codec.search import at_bound, prepare, size_near
-    from kernelatoms.papers.codec.streams import streams
-    from kernelatoms.papers.codec.views import views
+    from reproduction.codec.scalings import scalings
+    from reproduction.codec.search import at_bound, prepare, size_near
+    from reproduction.codec.streams import streams
+    from reproduction.codec.views import views
 
     table = planetlab()
     view = next(v for v in views(table) if v.name.endswith(ORDERS[name]))
@@ -81,7 +81,7 @@ def rival(name: str, bound: float, way: str) -> Call:
 def _sz3(array: Any, size: float) -> tuple[Call, Call]:
     from pysz import sz
 
-    from kernelatoms.papers.codec.streams import sz3_config
+    from reproduction.codec.streams import sz3_config
 
     config = sz3_config(array.shape, size, "LORENZO_REG", {"Regression": "No"})
     data = sz.compress(array, config)[0].copy()

@@ -25,8 +25,8 @@ MOST_PASSES = 2000
 @lru_cache(maxsize=1)
 def problem(data: str, scale: str, sigma: float, n_signals: int) -> tuple[Any, Any, Any]:
     """Return Gram matrix, correlations, and the energies, which are 1."""
-    from kernelatoms.papers.fksc.data import load_columns
     from kernelatoms.similarity import make_kernel
+    from reproduction.fksc.data import load_columns
 
     columns = load_columns(data, scale, 0, os.environ.get("KERNELATOMS_DATA"))
     atoms, signals = columns.train[: columns.train.shape[1]], columns.test[:n_signals]

@@ -16,7 +16,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from kernelatoms import KernelCodec
-from kernelatoms.report.compression import compression_figure
+from kernelatoms.codec import compression_figure
 
 rng = np.random.default_rng(0)
 

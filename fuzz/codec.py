@@ -27,15 +27,15 @@ from pyarrow import parquet
 from fuzz.mutations import NUMBERS, WORDS, changed_json, damaged, odd_json, word
 from fuzz.running import Play, check_words
 from kernelatoms import compress, decompress, inspect_compressed
-from kernelatoms.codec.arrays import decode_array
-from kernelatoms.codec.choosing import NAMES
-from kernelatoms.codec.errors import CodecError
-from kernelatoms.codec.format import Entry, Reader, Tail, Writer
-from kernelatoms.codec.models import CodecModel
-from kernelatoms.codec.packing import number, pack, unpack
-from kernelatoms.codec.stored_models import model_bytes, read_model_bytes
-from kernelatoms.codec.usual import squeeze, unsqueeze
-from kernelatoms.files.compressed import fit_codec
+from kernelatoms.codec import fit_codec
+from kernelatoms.codec.container.format import Entry, Reader, Tail, Writer
+from kernelatoms.codec.container.json_dictionary import squeeze, unsqueeze
+from kernelatoms.codec.container.packing import number, pack, unpack
+from kernelatoms.codec.limits import CodecError
+from kernelatoms.codec.models.codec_model import CodecModel
+from kernelatoms.codec.models.model_selection import NAMES
+from kernelatoms.codec.models.stored_models import model_bytes, read_model_bytes
+from kernelatoms.codec.packed.arrays import decode_array
 
 Rng = np.random.Generator
 

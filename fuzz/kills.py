@@ -24,16 +24,22 @@ from pathlib import Path
 import numpy as np
 
 from kernelatoms import compress, load_model
-from kernelatoms.codec.arrays import decode_array
+from kernelatoms.codec.packed.arrays import decode_array
 
 # Where a process is when it is hit: the system's own handler writes its stack, whatever it is at.
 _CHILD = """
-import faulthandler, signal
-from kernelatoms.__main__ import main
+import faulthandler, signal, sys
+if sys.argv[1] == "reproduction":
+    del sys.argv[1]
+    from reproduction.__main__ import run as main
+else:
+    from kernelatoms.__main__ import main
 signal.signal(signal.SIGUSR1, signal.SIG_IGN)  # when the interpreter is taken down
 faulthandler.register(signal.SIGUSR1, open("where", "w"), all_threads=False)
 main()
 """
+
+_ROOT = str(Path(__file__).parents[1])
 
 # Until the package's first line runs, Ctrl-C is answered by Python itself, with a traceback.
 _STARTING = "while Python starts"
@@ -117,8 +123,9 @@ COMMANDS = {
     "decompress": Command(
         ("decompress", "good.kac", "-o", "back.csv", "--force"), "back.csv", Path.read_bytes
     ),
-    "reproduce": Command(
-        ("reproduce", "kdl/fig4a", "-o", "runs"), "runs/kdl/circles.jsonl", _records, goes_on=True
+    "reproduction": Command(
+        ("reproduction", "kdl/fig4a", "-o", "runs"), "runs/kdl/circles.jsonl", _records,
+        goes_on=True,
     ),
 }  # fmt: skip
 
@@ -244,6 +251,7 @@ class Range:
     def _start(self, *arguments: str) -> subprocess.Popen[str]:
         return subprocess.Popen(
             [sys.executable, "-c", _CHILD, *arguments], cwd=self.folder, text=True,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join([_ROOT, *sys.path])},
             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
             # Shells start background jobs with Ctrl-C ignored, and children inherit that.
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from kernelatoms.codec.bounds import Bound
-from kernelatoms.codec.choosing import with_history
-from kernelatoms.codec.dictionaries import dictionary_model
-from kernelatoms.codec.learning import learned_models
-from kernelatoms.codec.models import CodecModel
+from kernelatoms.codec.models.codec_model import CodecModel
+from kernelatoms.codec.models.dictionaries import dictionary_model
+from kernelatoms.codec.models.learning import learned_models
+from kernelatoms.codec.models.model_selection import with_history
 
 PREDICTORS = ("lags", "interpolation", "columns", "pca", "ksvd", "kscdl", "symmetric", "exact")
 

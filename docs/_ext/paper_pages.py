@@ -6,8 +6,8 @@ from pathlib import Path
 import formulas
 from gallery import is_line_drawing
 
-from kernelatoms.papers import FIGURES
-from kernelatoms.papers.page import (
+from reproduction.figures import FIGURES
+from reproduction.page import (
     circumstances_in_words,
     claims_counted,
     curves_in_words,
@@ -31,39 +31,39 @@ SIGNS = re.compile(r"[|^$*_<>\\]")
 HEAD = {
     "codec": "# The codec beside its rivals\n\nWhat `KernelCodec` and others need to store four "
     "data sets with every row within a bound, all bytes counted; and what the ratios of the FKSC "
-    "paper are in bytes. Run again by `kernelatoms reproduce codec --full` (the rivals come with "
+    "paper are in bytes. Run again by `python -m reproduction codec --full` (the rivals come with "
     "`pip install 'kernelatoms[bench]'`; without them their rows say so); the stored runs are in "
     "`docs/papers/records`.",
     "fksc": "# Fast kernel sparse coding\n\n*A novel kernel sparse coding method with a two-stage "
     "acceleration strategy* (KSC, FKSC, KSCDL), anonymous, under review. Run again at paper size "
-    "by `kernelatoms reproduce fksc --full`; the stored runs are in `docs/papers/records`.",
+    "by `python -m reproduction fksc --full`; the stored runs are in `docs/papers/records`.",
     "kcrc": "# Kernel collaborative representation\n\nW. Liu, Z. Yu, L. Lu, Y. Wen, H. Li, Y. Zou, "
     "*KCRC-LCD: discriminative kernel collaborative representation with locality constrained "
     "dictionary for visual categorization*, Pattern Recognition 48(10), 2015. Run again at paper "
-    "size by `kernelatoms reproduce kcrc --full`; the stored runs are in `docs/papers/records`. "
+    "size by `python -m reproduction kcrc --full`; the stored runs are in `docs/papers/records`. "
     "15 scenes, Caltech 101 and Caltech 256 are not at hand: Table 2 and Figs. 6 and 7 are left "
     "out, and MNIST stands in for them in Figs. 8 to 10.",
     "kdl": "# Kernel dictionary learning\n\nH. V. Nguyen, V. M. Patel, N. M. Nasrabadi, "
     "R. Chellappa, *Kernel dictionary learning*, ICASSP 2012. Run again at paper size by "
-    "`kernelatoms reproduce kdl --full`; the stored runs are in `docs/papers/records`. The paper "
+    "`python -m reproduction kdl --full`; the stored runs are in `docs/papers/records`. The paper "
     "shows curves and pictures and prints no numbers, so what is compared here is what it says "
     "about them.",
     "ksad": "# K-SAD: orthonormal kernel dictionaries\n\nP. S. Chhabra, A. M. Wallace, "
     "J. R. Hopgood, *Improved image discrimination using fast non-linear orthogonal dictionary "
-    "learning*. Run again at paper size by `kernelatoms reproduce ksad --full`; the stored runs "
+    "learning*. Run again at paper size by `python -m reproduction ksad --full`; the stored runs "
     "are in `docs/papers/records`. The Washington RGB-D objects are not at hand: Table I is left "
     "out. Learned atoms are drawn where the face images are at hand when this page is built.",
     "lkdl": "# Linearized kernel dictionary learning\n\nA. Golts, M. Elad, *Linearized kernel "
     "dictionary learning*, IEEE Journal of Selected Topics in Signal Processing 10(4), 2016. Run "
-    "again at paper size by `kernelatoms reproduce lkdl --full`; the stored runs are in "
+    "again at paper size by `python -m reproduction lkdl --full`; the stored runs are in "
     "`docs/papers/records`. The AR faces of Table IV are at hand in another version than the "
     "authors'.",
     "methods": "# All classifiers, side by side\n\n"
     "No paper's: all classifiers of the library as their presets and four of scikit-learn's, on "
     "tables that come with it, tables drawn by the program and "
-    "images; clean, corrupted, and after a small grid. Run again by `kernelatoms reproduce methods "
-    "--full`; the stored runs are in `docs/papers/records`. What follows from it: "
-    "[](../guide/which-method.md).",
+    "images; clean, corrupted, and after a small grid. Run again by "
+    "`python -m reproduction methods --full`; the stored runs are in `docs/papers/records`. "
+    "What follows from it: [](../guide/which-method.md).",
 }
 
 

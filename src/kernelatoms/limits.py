@@ -56,7 +56,7 @@ class TooLargeError(ValueError):
 def allowed_size(file_size: int, max_size: int | None = None) -> int:
     """Return the bytes that a file of ``file_size`` bytes may become.
 
-    ``max_size`` is what the user allows; None stands for the rule above.
+    ``max_size`` is what the user allows; None means the rule above.
     """
     return max(MAX_SIZE, EXPANSION * file_size) if max_size is None else max_size
 
@@ -92,41 +92,3 @@ def in_words(n_bytes: int) -> str:
         return f"{n_bytes:,} bytes"
     unit, name = (1 << 30, "GiB") if n_bytes >= 1 << 30 else (1 << 20, "MiB")
     return f"{n_bytes / unit:,.1f} {name}"
-
-
-# Compressed files (.kac). Beside what the whole file may become, each of its parts has a limit, so
-# that memory is that of a few blocks however large the whole is. No writer has ever gone beyond
-# those of rows, values and packed bytes.
-
-#: Rows of a block.
-BLOCK_ROWS = 1 << 23
-#: Approximate values of a block: so many, or ``PACKED_EXPANSION`` per byte (one huge slice).
-BLOCK_VALUES = 1 << 23
-#: Bytes that come out of packed ones: so many, or ``PACKED_EXPANSION`` per byte.
-PACKED_SIZE, PACKED_EXPANSION = 1 << 27, 1024
-#: Bytes that a block becomes, all together; or ``EXPANSION`` times its own.
-BLOCK_SIZE = 512 << 20
-#: Models that take long may take as long as the plainest one on so many times what is allowed.
-WORK_EXPANSION = 4
-#: Bytes that all stored models become, together; or so many times their own.
-MODELS_SIZE, MODELS_EXPANSION = 1 << 27, 16
-#: Characters of what a model says of itself, beside its arrays.
-MODEL_WORDS = 1 << 16
-#: Bytes of memory per character of JSON, about.
-JSON_COST = 20
-#: Characters of a header; of a table's types, bytes.
-HEADER_SIZE = 16 << 20
-#: Short texts: so many characters, or so many per byte.
-TEXT_SIZE, TEXT_EXPANSION = 1 << 18, 64
-#: Arrays in a file, and columns of a table: nobody's has more.
-MOST_PARTS, MOST_COLUMNS = 1 << 17, 1 << 18
-
-
-def allowed_in_block(block_size: int, max_size: int | None = None) -> int:
-    """Return the bytes that a block of ``block_size`` bytes may become."""
-    return max(BLOCK_SIZE, EXPANSION * block_size) if max_size is None else max_size
-
-
-def allowed_in_models(size: int, max_size: int | None = None) -> int:
-    """Return the bytes that stored models of ``size`` bytes may become, all together."""
-    return max(MODELS_SIZE, MODELS_EXPANSION * size) if max_size is None else max_size

@@ -69,8 +69,7 @@ def test_help_is_quick_and_has_examples(command):
     result = command("--help")
     seconds = time.perf_counter() - start
     assert result.returncode == 0
-    for name in ("demo", "fit", "predict", "encode", "explain", "info", "report",
-                 "reproduce", "datasets"):  # fmt: skip
+    for name in ("demo", "fit", "predict", "encode", "explain", "info", "report", "datasets"):
         assert name in result.stdout
         shown = command(name, "--help") if name != "demo" else command("demo", "-h")
         assert "Example" in shown.stdout
@@ -403,15 +402,13 @@ def test_data_sets_are_listed_and_written(run, tmp_path):
         assert (len(rows), len(rows[0])) == shape
 
 
-def test_completion_knows_models_and_figures(command):
+def test_completion_knows_models(command):
     environment = {
         "_KERNELATOMS_COMPLETE": "complete_bash",
         "COMP_WORDS": "kernelatoms fit x.csv --model lk",
         "COMP_CWORD": "4",
     }
     assert command(env=environment).stdout.split() == ["lkdl", "lkdl-images"]
-    environment |= {"COMP_WORDS": "kernelatoms reproduce lkdl/fig3", "COMP_CWORD": "2"}
-    assert command(env=environment).stdout.split() == ["lkdl/fig3a", "lkdl/fig3b"]
 
 
 def test_version(run):

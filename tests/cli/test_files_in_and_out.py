@@ -107,13 +107,9 @@ def test_results_go_over_their_own_kind_only(here, run, model, arguments, target
         assert (here / wrong).read_bytes() == was
 
 
-def test_demo_and_reproduce_replace_nothing_else(here, run):
+def test_demo_replaces_nothing_else(here, run):
     (here / "r.html").write_bytes(b"a,b\n")
     assert run("demo", "--quick", "-o", "r.html")[0] == 2
-    (here / "out").write_text("a file")
-    code, _, errors = run("reproduce", "lkdl/fig1b", "-o", "out")
-    assert code == 2
-    assert "no folder" in errors
 
 
 def test_predictions_through_pipes(here, run, model):

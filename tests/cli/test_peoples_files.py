@@ -130,7 +130,7 @@ def test_a_laboratory(play):
     said, _, rows = play(columns, label="batch")
     assert "numbers (3): pH, NO, citric acid" in said
     assert "left out: Sample No. (it numbers the rows)" in said
-    assert "--keep 'Sample No.' learns from it all the same." in said
+    assert "--keep 'Sample No.' learns from it nevertheless." in said
     assert rows[0] == {"Sample No.": "5001", "prediction": rows[0]["prediction"]}
     assert {row["prediction"] for row in rows} == {"B007", "B012"}
 

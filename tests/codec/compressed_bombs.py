@@ -15,15 +15,15 @@ import numpy as np
 import pyarrow
 import zstandard
 
-from kernelatoms.codec.arrays import Layout
 from kernelatoms.codec.bounds import Bound
-from kernelatoms.codec.format import Tail, Writer
-from kernelatoms.codec.header import Header, Part
-from kernelatoms.codec.models import CodecModel
-from kernelatoms.codec.packing import number, pack
-from kernelatoms.codec.stored_models import model_bytes
-from kernelatoms.codec.usual import squeeze
-from kernelatoms.engine.cpu.entropy import encode_integers, encode_small
+from kernelatoms.codec.container.format import Tail, Writer
+from kernelatoms.codec.container.header import Header, Part
+from kernelatoms.codec.container.json_dictionary import squeeze
+from kernelatoms.codec.container.packing import number, pack
+from kernelatoms.codec.loops.entropy import encode_integers, encode_small
+from kernelatoms.codec.models.codec_model import CodecModel
+from kernelatoms.codec.models.stored_models import model_bytes
+from kernelatoms.codec.packed.arrays import Layout
 
 LAGS = {"lag": 1, "past": 1}
 #: Beyond what the child has when it starts, and of every file.

@@ -14,7 +14,7 @@ import pyarrow
 from pyarrow import parquet
 
 from kernelatoms import compress, decompress
-from kernelatoms.files.compressed import fit_codec
+from kernelatoms.codec import fit_codec
 
 FOLDER = Path(__file__).parent / "fixtures"
 
@@ -37,7 +37,7 @@ def digest_of(path, target, model=None):
 
 def sources(folder):
     """Write one file of each kind; yield each with how it is to be compressed."""
-    from kernelatoms.codec.choosing import NAMES
+    from kernelatoms.codec.models.model_selection import NAMES
 
     rng = np.random.default_rng(15)
     t = np.arange(96)[:, None]

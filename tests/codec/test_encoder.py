@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from kernelatoms.codec.bounds import Bound
-from kernelatoms.codec.choosing import with_history, without_history
-from kernelatoms.codec.learning import learned_models
-from kernelatoms.codec.matrix import encode_and_decode, encode_matrix
-from kernelatoms.codec.models import CodecModel
-from kernelatoms.codec.predictors import PREDICTORS
-from kernelatoms.codec.quantised import Unit, block_to_encode
+from kernelatoms.codec.models.codec_model import CodecModel
+from kernelatoms.codec.models.learning import learned_models
+from kernelatoms.codec.models.matrix import encode_and_decode, encode_matrix
+from kernelatoms.codec.models.model_selection import with_history, without_history
+from kernelatoms.codec.models.predictors import PREDICTORS
+from kernelatoms.codec.models.quantised import Unit, block_to_encode
 
 MODELS = {
     "lags": {"lag": 1, "past": 1},

@@ -11,7 +11,7 @@ import pytest
 
 from codec.make_fixtures import digest_of
 from kernelatoms import inspect_compressed
-from kernelatoms.files.compressed import restored_name
+from kernelatoms.codec.decompressing import restored_name
 
 FOLDER = Path(__file__).parent / "fixtures"
 

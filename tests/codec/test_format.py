@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 from codec.containers import BOUND, MODEL, X, make, other_entry, taken_apart, written
-from kernelatoms.codec.arrays import Layout, decode_array
-from kernelatoms.codec.errors import CodecError
-from kernelatoms.codec.format import END, SIGNATURE, Reader, Tail, Writer, section_sizes
-from kernelatoms.codec.header import Header
-from kernelatoms.codec.models import CodecModel
-from kernelatoms.codec.opened import Compressed
-from kernelatoms.codec.stored_models import model_bytes
+from kernelatoms.codec.container.format import END, SIGNATURE, Reader, Tail, Writer, section_sizes
+from kernelatoms.codec.container.header import Header
+from kernelatoms.codec.limits import CodecError
+from kernelatoms.codec.models.codec_model import CodecModel
+from kernelatoms.codec.models.stored_models import model_bytes
+from kernelatoms.codec.packed.arrays import Layout, decode_array
+from kernelatoms.codec.reader import Compressed
 
 
 def test_what_is_whole_comes_back():
@@ -78,8 +78,8 @@ def test_rows_are_read_without_the_other_blocks():
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b"", "no compressed file"),
-        (b"PK\3\4" + bytes(40), "no compressed file"),
+        (b"", "not a compressed file"),
+        (b"PK\3\4" + bytes(40), "not a compressed file"),
         (SIGNATURE, "cut short"),
         (SIGNATURE + b"\x02" + bytes(40) + END, "format 2, which this version"),
         (SIGNATURE + b"\x01" + bytes(40), "end mark is missing"),
@@ -188,5 +188,5 @@ def test_copies_are_checked():
 
 @pytest.mark.parametrize("shape", [(0, 1 << 61), (1 << 40, 0, 1 << 21), (1 << 59,)])
 def test_heads_of_arrays_that_numpy_does_not_make_are_refused(shape):
-    with pytest.raises(CodecError, match="none that can be"):
+    with pytest.raises(CodecError, match="head of an array is invalid"):
         Layout.from_head(Layout(shape, False, np.dtype("f8")).head())

@@ -10,10 +10,10 @@ import zstandard
 
 from hard_matrices import MATRICES, PREDICTORS, draw_model
 from kernelatoms.codec.bounds import Bound
-from kernelatoms.codec.choosing import with_history
-from kernelatoms.codec.errors import CodecError
-from kernelatoms.codec.matrix import decode_matrix, encode_matrix
-from kernelatoms.codec.models import CodecModel
+from kernelatoms.codec.limits import CodecError
+from kernelatoms.codec.models.codec_model import CodecModel
+from kernelatoms.codec.models.matrix import decode_matrix, encode_matrix
+from kernelatoms.codec.models.model_selection import with_history
 
 N_MUTATIONS = 250
 

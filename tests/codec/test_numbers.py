@@ -8,9 +8,9 @@ import pytest
 from codec.bounding import within
 from hard_matrices import BOUNDS, MATRICES, PREDICTORS, draw_case, draw_model
 from kernelatoms.codec.bounds import Bound
-from kernelatoms.codec.choosing import choose_model, is_symmetric, with_history
-from kernelatoms.codec.matrix import decode_matrix, encode_and_decode, encode_matrix
-from kernelatoms.codec.models import CodecModel
+from kernelatoms.codec.models.codec_model import CodecModel
+from kernelatoms.codec.models.matrix import decode_matrix, encode_and_decode, encode_matrix
+from kernelatoms.codec.models.model_selection import choose_model, is_symmetric, with_history
 
 LAGS = {"lag": 1, "past": 1}
 N_CASES = 1000

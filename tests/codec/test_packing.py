@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernelatoms.codec.bounds import Bound
-from kernelatoms.codec.errors import CodecError
-from kernelatoms.codec.exact import arrange, rearrange
-from kernelatoms.codec.header import Header, Part
-from kernelatoms.codec.measuring import Tally, column_sums, row_errors
-from kernelatoms.codec.packing import Cursor, number, pack, unpack
-from kernelatoms.codec.usual import squeeze, unsqueeze
+from kernelatoms.codec.container.exact import arrange, rearrange
+from kernelatoms.codec.container.header import Header, Part
+from kernelatoms.codec.container.json_dictionary import squeeze, unsqueeze
+from kernelatoms.codec.container.packing import Cursor, number, pack, unpack
+from kernelatoms.codec.error_stats import ErrorStats, column_sums, row_errors
+from kernelatoms.codec.limits import CodecError
 
 
 @given(st.lists(st.integers(0, 2**63 - 1)))
@@ -148,18 +148,18 @@ def test_row_errors_of_any_size():
 
 def test_a_tally_tells_the_shares(rng):
     errors = rng.random(3000)
-    whole, parts = Tally(), Tally()
+    whole, parts = ErrorStats(), ErrorStats()
     whole.add(errors, 7.0)
     parts.add(errors[:1000], 7.0)
-    later = Tally()
+    later = ErrorStats()
     later.add(errors[1000:], 1.0)
     parts.add_summary(later.numbers(), 2000)
     for tally in (whole, parts):
         half, most, nearly, everything, largest = tally.numbers()
         assert (half, most, nearly) == pytest.approx((0.5, 0.9, 0.99), abs=0.05)
         assert (everything, largest) == (pytest.approx(errors.max(), rel=1e-3), 7.0)
-    assert Tally().numbers() == ()
-    many = Tally()
+    assert ErrorStats().numbers() == ()
+    many = ErrorStats()
     for _ in range(5):
         many.add(rng.random(1 << 19), 0.0)
     assert many.numbers()[0] == pytest.approx(0.5, abs=0.01)
@@ -170,8 +170,8 @@ def test_the_share_of_variance_that_columns_keep(rng, monkeypatch):
     decoded = rows + rng.normal(size=rows.shape) * [0.5, 1, 1e-2, 0, 0]
     rows[::7, 0] = np.nan
     rows[3, 1] = np.inf
-    monkeypatch.setattr("kernelatoms.codec.measuring._PIECE", 37 * 5)
-    tally = Tally()
+    monkeypatch.setattr("kernelatoms.codec.error_stats._PIECE", 37 * 5)
+    tally = ErrorStats()
     for start in (0, 100, 150):
         stop = {0: 100, 100: 150, 150: 300}[start]
         tally.add_columns(2, column_sums(rows[start:stop], decoded[start:stop]))

@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 
 from hard_matrices import draw_model
 from kernelatoms.codec.bounds import Bound
-from kernelatoms.codec.choosing import with_history
-from kernelatoms.codec.dictionaries import atoms_of
-from kernelatoms.codec.predictors import PREDICTORS, interpolation
-from kernelatoms.codec.quantised import Unit, block_to_decode, block_to_encode
-from kernelatoms.engine import machine
+from kernelatoms.codec.loops import prediction
+from kernelatoms.codec.models.dictionaries import atoms_of
+from kernelatoms.codec.models.model_selection import with_history
+from kernelatoms.codec.models.predictors import PREDICTORS, interpolation
+from kernelatoms.codec.models.quantised import Unit, block_to_decode, block_to_encode
 from oracles import predicting
 
 ORDINARY = ("walk", "decimals", "integers", "missing", "waves")
@@ -162,7 +162,7 @@ def test_gaussian_preimages(seed, n_atoms, m, gamma, scale):
     atoms = rng.standard_normal((n_atoms, m))
     weights = np.rint(rng.standard_normal((3, n_atoms)) * scale).clip(-(2**30), 2**30)
     weights[2] = np.abs(weights[2])
-    found = machine(atoms).gaussian_preimages(weights.astype(np.int32), 1 / 128, atoms, gamma, 12)
+    found = prediction.gaussian_preimages(weights.astype(np.int32), 1 / 128, atoms, gamma, 12)
     expected = [predicting.by_gaussian_preimage(w / 128, atoms, gamma) for w in weights]
     assert np.isfinite(found).all()
     # Weights of both signs may nearly cancel, and rounding then shows.
@@ -202,9 +202,8 @@ def test_interpolation_uses_rows_that_came_before(n, stride):
 
 
 def test_steps_are_powers_of_two():
-    engine = machine(np.zeros(1))
     for code in range(-960, 961):
-        np.testing.assert_allclose(engine.step_of(code), 2.0 ** (code / 16), rtol=3e-16)
-    assert [engine.step_of(16 * i) for i in (-60, -1, 0, 1, 60)] == [
+        np.testing.assert_allclose(prediction.step_of(code), 2.0 ** (code / 16), rtol=3e-16)
+    assert [prediction.step_of(16 * i) for i in (-60, -1, 0, 1, 60)] == [
         2.0**-60, 0.5, 1.0, 2.0, 2.0**60,
     ]  # fmt: skip

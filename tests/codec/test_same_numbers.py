@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 from hard_matrices import PREDICTORS, draw_model
-from kernelatoms.codec import matrix
 from kernelatoms.codec.bounds import Bound
-from kernelatoms.codec.choosing import with_history
-from kernelatoms.codec.matrix import decode_matrix, encode_matrix
-from kernelatoms.codec.models import CodecModel
-from kernelatoms.engine.cpu import entropy_loops, prediction_loops
+from kernelatoms.codec.loops import entropy_loops, prediction_loops
+from kernelatoms.codec.models import matrix
+from kernelatoms.codec.models.codec_model import CodecModel
+from kernelatoms.codec.models.matrix import decode_matrix, encode_matrix
+from kernelatoms.codec.models.model_selection import with_history
 
 
 def blocks(rng):
@@ -59,7 +59,7 @@ def test_another_process_with_more_threads(rng, tmp_path, monkeypatch):
     code = (
         "import pickle, sys\n"
         "from hashlib import sha256\n"
-        "from kernelatoms.codec import matrix\n"
+        "from kernelatoms.codec.models import matrix\n"
         "matrix._WORTH_A_THREAD = 100\n"
         "found = pickle.loads(open(sys.argv[1], 'rb').read())\n"
         "decoded = [matrix.decode_matrix(*some, 'f8').tobytes() for some in found]\n"

@@ -12,10 +12,9 @@ from sklearn.utils import Bunch
 
 from kernelatoms import datasets
 from kernelatoms.datasets import DatasetNotFoundError, download, list_datasets
-from kernelatoms.datasets.authors import BY_NAME
+from kernelatoms.datasets.registry import BY_NAME
 
-# Those whose files hold what a loader returns; test_authors.py has the others.
-NAMES = [dataset.name for dataset in list_datasets() if dataset.convert is None]
+NAMES = [dataset.name for dataset in list_datasets()]
 DOWNLOADABLE = ["usps", "mnist", "orl"]
 
 
@@ -323,7 +322,7 @@ def test_sklearn_fetcher_finds_the_real_functions():
 
 
 def test_the_table_is_consistent():
-    assert len(set(NAMES)) == len(NAMES) == 11
+    assert len(set(NAMES)) == len(NAMES) == 10
     assert {name for name in NAMES if BY_NAME[name].online} == set(download.FETCHERS)
     for dataset in list_datasets():
         named = {a for spec in dataset.arrays.values() for a in spec.axes if isinstance(a, str)}

@@ -15,11 +15,12 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.neighbors import KNeighborsClassifier
 
 from kernelatoms import CRCClassifier, SRCClassifier, load_model, save_model, sparse_encode
-from kernelatoms.coding import KPCAProjection, RobustDictionary
 from kernelatoms.coding.leave_one_out import MULTIPLES
 from kernelatoms.coding.ridge import inverse_gram
+from kernelatoms.coding.robust import RobustDictionary
 from kernelatoms.estimators.classifiers import mu_search, row_coding
 from kernelatoms.estimators.classifiers.training_dictionary import TrainingDictionary
+from kernelatoms.features.projections import KPCAProjection
 from kernelatoms.similarity import CentredKernel, DistanceKernel, make_kernel
 from oracles import representation as oracle
 
@@ -397,7 +398,7 @@ def test_kernels_tell_classes_of_one_direction_apart(n_features, dtype):
 
 
 def test_unions_of_neighbours_are_coded_over_together():
-    from kernelatoms.similarity import Unified
+    from kernelatoms.similarity.named_distances import Unified
 
     X, y, T = draw(13, n=40)
     union = Unified(("l2", "linf"), form="union")

@@ -19,7 +19,7 @@ from kernelatoms import KSCDL, ClassDictionaryClassifier, load_model, save_model
 from kernelatoms.datasets import load_planetlab
 from kernelatoms.report import model_sections
 from kernelatoms.report.page import render_page
-from kernelatoms.similarity import names_of_kernels
+from kernelatoms.similarity.factory import names_of_kernels
 from oracles import kscdl as book
 
 PSD_KERNELS = [name for name in names_of_kernels("has_gradient") if name != "sigmoid"]

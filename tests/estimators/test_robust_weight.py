@@ -4,19 +4,19 @@ import warnings
 
 import numpy as np
 import pytest
-from kernelatoms.coding.leave_one_out_robust import (
-    ROBUST_MULTIPLES,
-    LeftOut,
-    _clear,
-    best_robust_mu,
-)
 from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
 
 from kernelatoms import CRCClassifier, SRCClassifier
-from kernelatoms.coding import RobustDictionary
-from kernelatoms.coding import leave_one_out_robust as left_out_robust
+from kernelatoms.coding import leave_one_out as left_out_robust
+from kernelatoms.coding.leave_one_out import (
+    ROBUST_MULTIPLES,
+    LeftOut,
+    _clear,
+    best_robust_mu,
+)
+from kernelatoms.coding.robust import RobustDictionary
 from kernelatoms.estimators.classifiers import mu_search, row_coding
 from oracles import representation as oracle
 

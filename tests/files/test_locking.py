@@ -15,9 +15,9 @@ from typer.testing import CliRunner
 from files import writers
 from kernelatoms import compress, decompress
 from kernelatoms.cli.app import app
-from kernelatoms.codec.arrays import decode_array
+from kernelatoms.codec.arguments import open_compressed
+from kernelatoms.codec.packed.arrays import decode_array
 from kernelatoms.files import locking
-from kernelatoms.files.compressed import compress_file, opened_file
 from kernelatoms.files.locking import one_writer
 
 EXACT = {"max_error": None, "model": "lags"}
@@ -186,17 +186,17 @@ def test_a_program_that_knows_of_no_locks_loses_nothing(place, monkeypatch, lock
             (place / "new").replace(target)
 
     with pytest.raises(BlockingIOError, match="was changed by another program meanwhile"):
-        compress_file(place / "rows.npy", target, append=True, on_step=meanwhile, **OPTIONS)
+        compress(place / "rows.npy", target, append=True, on_step=meanwhile, **OPTIONS)
     assert target.read_bytes() == other
     target.unlink()
     with pytest.raises(BlockingIOError, match="was changed by another program meanwhile"):
-        compress_file(place / "rows.npy", target, append=True, on_step=meanwhile, **OPTIONS)
+        compress(place / "rows.npy", target, append=True, on_step=meanwhile, **OPTIONS)
     assert target.read_bytes() == other
     assert names(place) == ["all.kac", "rows.npy"]
 
 
 def test_a_reader_keeps_the_file_that_it_opened(place):
-    with opened_file(place / "all.kac") as opened:
+    with open_compressed(place / "all.kac") as opened:
         compress(place / "rows.npy", place / "all.kac", append=True)
         compress(place / "rows.npy", place / "all.kac", max_error=0.5, model="exact")
         blocks = [block.matrix for block in opened.blocks()]
@@ -223,7 +223,7 @@ def test_a_name_that_is_taken_while_waiting_is_not_replaced(place):
             release.set()
 
     with pytest.raises(FileExistsError, match="is there already"):
-        compress_file(place / "rows.npy", append=False, on_step=waiting, **OPTIONS)
+        compress(place / "rows.npy", append=False, on_step=waiting, **OPTIONS)
     thread.join()
     assert target.read_bytes() == b"somebody's"
 

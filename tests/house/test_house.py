@@ -1,6 +1,7 @@
 """The house keeps its own rules."""
 
 import ast
+import importlib
 import re
 from pathlib import Path
 
@@ -21,7 +22,7 @@ def imports(path):
 
 
 # What code outside the library may import from; "" is kernelatoms itself.
-PUBLIC_ROOMS = {"", "similarity", "coding", "datasets", "report", "files"}
+PUBLIC_ROOMS = {"", "codec", "similarity", "coding", "datasets", "report", "files"}
 
 
 def house_imports(path):
@@ -39,23 +40,42 @@ def house_imports(path):
                 yield rest
 
 
-# Rooms of which papers, report and cli may import modules, and further modules.
+# Rooms of which report and cli may import modules, and further modules.
 BY_MODULE = {
-    "papers": {"papers", "files", "report", "limits"},
     "report": {"report", "files", "limits"},
-    "cli": {"cli", "papers", "report", "files", "limits"},
+    "cli": {"cli", "report", "files", "limits"},
 }
 FURTHER = {"cli": {"estimators.registry"}, "report": {"estimators.registry"}}
 
 
-@pytest.mark.parametrize("room", ["papers", "report", "cli"])
-def test_papers_report_and_cli_import_other_rooms_as_packages(room):
+@pytest.mark.parametrize("room", ["report", "cli"])
+def test_report_and_cli_import_other_rooms_as_packages(room):
     """As everybody outside would: ``from kernelatoms.coding import lasso``."""
     for path in (ROOMS / room).rglob("*.py"):
         for name in house_imports(path):
             if name.partition(".")[0] not in BY_MODULE[room]:
                 allowed = PUBLIC_ROOMS | FURTHER.get(room, set())
                 assert name in allowed, f"{room}/{path.name} imports kernelatoms.{name}"
+
+
+def test_the_reproduction_imports_public_names_only():
+    """Names that a public room lists, or the API pages by their full name."""
+    pages = (TESTS.parent / "docs" / "api" / "index.rst").read_text().split()
+    paths = sorted((TESTS.parent / "reproduction").rglob("*.py"))
+    assert len(paths) > 80
+    for path in paths:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Import):
+                names = {alias.name for alias in node.names if alias.name.startswith("kernelatoms")}
+                assert names <= {"kernelatoms"}, f"{path} imports {names}"
+            elif isinstance(node, ast.ImportFrom):
+                room, _, rest = (node.module or "").partition(".")
+                if room == "kernelatoms":
+                    listed = rest in PUBLIC_ROOMS
+                    public = importlib.import_module(node.module).__all__ if listed else ()
+                    for alias in node.names:
+                        name = f"{node.module}.{alias.name}"
+                        assert alias.name in public or name in pages, f"{path} imports {name}"
 
 
 @pytest.mark.parametrize("room", sorted(PUBLIC_ROOMS - {""}))
@@ -81,7 +101,8 @@ def test_oracles_import_numpy_only(path):
 
 
 def test_every_room_has_its_map():
-    for room in ROOMS.rglob("*"):
+    reproduction = TESTS.parent / "reproduction"
+    for room in (*ROOMS.rglob("*"), reproduction, *reproduction.rglob("*")):
         if room.is_dir() and (room / "__init__.py").exists():
             doc = ast.get_docstring(ast.parse((room / "__init__.py").read_text())) or ""
             files = {p.stem for p in room.glob("*.py")} - {"__init__"}
@@ -101,7 +122,7 @@ def test_public_names_load_and_are_documented():
 
 def test_jitted_functions_use_jitted_functions_of_their_own_file_and_no_float():
     """numba's cache does not notice a change in another file."""
-    for path in (ROOMS / "engine" / "cpu").rglob("*.py"):
+    for path in [*(ROOMS / "engine/cpu").rglob("*.py"), *(ROOMS / "codec/loops").glob("*.py")]:
         tree = ast.parse(path.read_text())
         imported = {
             alias.asname or alias.name
@@ -139,7 +160,7 @@ def test_messages_of_the_library_name_arguments_and_no_flags():
 
 def test_the_command_line_speaks_in_one_place():
     """Texts of files reach a terminal through ``console`` only, which makes them visible."""
-    for path in (ROOMS / "cli").glob("*.py"):
+    for path in [*(ROOMS / "cli").glob("*.py"), *(ROOMS / "codec").rglob("*.py")]:
         if path.name == "console.py":
             continue
         for node in ast.walk(ast.parse(path.read_text())):

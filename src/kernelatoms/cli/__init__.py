@@ -6,8 +6,7 @@
 - ``predict``, with ``evaluation``: how many predictions are right; ``encode``; ``decode``, also
   ``denoise``; ``explain``.
 - ``info``: ``kernelatoms info``, ``report`` and ``datasets``.
-- ``codec``: ``compress``, ``decompress``, ``inspect`` and ``codec fit``.
-- ``reproduce``: ``kernelatoms reproduce``.
+- ``compress``, ``decompress``, ``inspect`` and ``codec fit`` are in ``kernelatoms.codec.commands``.
 - ``demo``: ``kernelatoms demo``; ``digits``: its study and its page.
 - ``options``: options that commands share; ``loading``: a model file and a data file;
   ``columns``: what is said of columns and missing values.

@@ -1,11 +1,12 @@
 """The ``kernelatoms`` command."""
 
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Annotated
 
 import typer
 
-from kernelatoms.cli import codec, decode, demo, encode, explain, fit, info, predict, reproduce
+from kernelatoms.cli import decode, demo, encode, explain, fit, info, predict
 from kernelatoms.cli.console import open_streams, say_the_rest, tell
 from kernelatoms.cli.interrupts import STOPPED
 
@@ -27,11 +28,7 @@ app.command(epilog=decode.DENOISE_EXAMPLES)(decode.denoise)
 app.command(epilog=explain.EXAMPLES)(explain.explain)
 app.command(epilog=info.INFO_EXAMPLES)(info.info)
 app.command(epilog=info.REPORT_EXAMPLES)(info.report)
-app.command(epilog=codec.COMPRESS_EXAMPLES)(codec.compress)
-app.command(epilog=codec.DECOMPRESS_EXAMPLES)(codec.decompress)
-app.command(epilog=codec.INSPECT_EXAMPLES)(codec.inspect)
-app.add_typer(codec.codec)
-app.command(epilog=reproduce.EXAMPLES)(reproduce.reproduce)
+import_module("kernelatoms.codec.commands").mount(app)  # by name: nothing depends on the codec
 app.command(epilog=info.DATASETS_EXAMPLES)(info.datasets)
 app.command(epilog=demo.EXAMPLES)(demo.demo)
 

@@ -194,7 +194,7 @@ def _denoise_image(
         if side**2 != atoms.shape[1]:
             raise ValueError(
                 f"{model} knows rows of {atoms.shape[1]} numbers, which are no square patch; fit "
-                "it to patches, one a row, such as 64 columns for 8 x 8 pixels."
+                "it to patches, one per row, such as 64 columns for 8 x 8 pixels."
             )
         options |= {"dictionary": atoms, "patch_size": side}
     level = _level(sigma, lambda: estimate_sigma(picture.pixels))

@@ -176,11 +176,11 @@ def _codes_that_decided(classifier: Any, signals: Any) -> Any:
     parts = []
     n_atoms = n_atoms_of(classifier)
     for start in range(0, len(signals), _BLOCK_ROWS):
-        told = classifier.explain(signals[start : start + _BLOCK_ROWS])
-        ends = np.cumsum([0, *(len(why.atoms) for why in told)])
-        values = np.concatenate([why.coefficients for why in told])
-        atoms = np.concatenate([why.atoms for why in told])
-        shape = (len(told), n_atoms)
+        explained = classifier.explain(signals[start : start + _BLOCK_ROWS])
+        ends = np.cumsum([0, *(len(why.atoms) for why in explained)])
+        values = np.concatenate([why.coefficients for why in explained])
+        atoms = np.concatenate([why.atoms for why in explained])
+        shape = (len(explained), n_atoms)
         parts.append(scipy.sparse.csr_array((values, atoms, ends), shape=shape))
     codes = scipy.sparse.vstack(parts, format="csr")
     codes.sort_indices()  # explanations begin with the largest coefficient

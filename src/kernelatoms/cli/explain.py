@@ -78,8 +78,8 @@ def explain(
     if as_json:
         print_json({"explanations": found})
         return
-    told = zip(found, explanations, strict=True)
-    tell("\n\n".join(f"{_heading(facts)}\n{why}" for facts, why in told))
+    explained = zip(found, explanations, strict=True)
+    tell("\n\n".join(f"{_heading(facts)}\n{why}" for facts, why in explained))
 
 
 def _check_rows(numbers: list[int], n_rows: int, data: Any) -> None:

@@ -194,9 +194,9 @@ def _learn(
     pipeline: Any, chosen: Any, groups: Any, *, cv: int, tune: bool, seed: int
 ) -> dict[str, Any]:
     """Fit the pipeline, its sizes tuned before and scores of folds taken after, as asked."""
-    heard: list[str] = []
+    shown: list[str] = []
     report: dict[str, Any] = {}
-    with warnings_as_notes(heard), progress() as on_step:
+    with warnings_as_notes(shown), progress() as on_step:
         on_step(0, 0, "loading")
         if tune:
             report["tuned"] = tune_sizes(pipeline, chosen.X, chosen.y, seed, on_step)
@@ -211,14 +211,14 @@ def _learn(
         note_copies(pipeline, chosen.y)
         report |= what_was_reached(pipeline, chosen.X, chosen.y)
         if cv:
-            # Folds are smaller than the whole: what is clipped there is nobody's concern.
+            # Sizes that are clipped in the smaller folds are no concern of the user's.
             warnings.simplefilter("ignore")
             from sklearn.base import clone
 
             report["cross_validation"] = cross_validate(
                 clone(pipeline), chosen.X, chosen.y, cv, seed, on_step, groups
             )
-    return {**report, "warnings": heard}
+    return {**report, "warnings": shown}
 
 
 def _check_label(choice: Any, model: str, label: str | None) -> None:
@@ -243,7 +243,7 @@ def _say_before(chosen: Any, record: Any, output: Path, pipeline: Any) -> None:
         say(f"  {line}")
     numbered = [name for name, why in chosen.left_out.items() if why in REASONS and why != NAMED]
     if numbered:
-        note(f"--keep {numbered[0]!r} learns from it all the same.")
+        note(f"--keep {numbered[0]!r} learns from it nevertheless.")
     filled = note_about_training(record.data["missing"], pipeline, len(chosen.X))
     for text in (*chosen.notes, filled):
         if text:

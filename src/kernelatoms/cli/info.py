@@ -59,7 +59,7 @@ def info(
     if as_json:
         print_json(facts)
         return
-    if not table:  # all columns and their use, one a line: nowhere else is the whole list
+    if not table:  # all columns and their use, one per line
         uses = facts.pop("uses")
         if uses:
             facts = {k: v for k, v in facts.items() if k not in ("columns", "left out", "label")}

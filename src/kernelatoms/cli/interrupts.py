@@ -32,11 +32,11 @@ def listen() -> None:
     if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         return  # ignored, as shells do for background jobs; or somebody else's affair
     if os.name == "posix":
-        heard, tell = os.pipe()
-        os.set_blocking(tell, False)
+        reader, writer = os.pipe()
+        os.set_blocking(writer, False)
         # Written to by the system's own handler, also while Python itself cannot move.
-        signal.set_wakeup_fd(tell, warn_on_full_buffer=False)
-        threading.Thread(target=_end_when_heard, args=(heard,), daemon=True).start()
+        signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+        threading.Thread(target=_end_after_signal, args=(reader,), daemon=True).start()
     signal.signal(signal.SIGINT, _interrupt)
     # Called last of all: in the moments after that Python would have no handler any more.
     atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
@@ -75,8 +75,8 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
 
-def _end_when_heard(heard: int) -> None:
-    while os.read(heard, 1) != bytes([signal.SIGINT]):
+def _end_after_signal(reader: int) -> None:
+    while os.read(reader, 1) != bytes([signal.SIGINT]):
         pass
     time.sleep(_GRACE)
     end()

@@ -54,7 +54,7 @@ def make_model(
         name, value = _parse(setting)
         if name.split("__")[-1] == "kernel" and isinstance(value, str) and ":" in value:
             value = own_kernel(value)
-        # One at a time: a new dictionary learner brings parameters of its own.
+        # One at a time: a new dictionary learner has parameters of its own.
         model.set_params(**{_find_parameter(model, name): value})
     seeds = [key for key in model.get_params() if key.split("__")[-1] == "random_state"]
     return model.set_params(**dict.fromkeys(seeds, seed))

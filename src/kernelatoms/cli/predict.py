@@ -74,8 +74,8 @@ def predict(
         refuse_to_overwrite(output, model, data)
         check_result_target(output, RESULT_SUFFIXES, force=force)
         output = None if is_standard_stream(output) else output
-    heard: list[str] = []
-    with warnings_as_notes(heard), at_work(model):
+    shown: list[str] = []
+    with warnings_as_notes(shown), at_work(model):
         fitted, record, table, X = open_both(model, data, options, trust)
         if not hasattr(fitted, "predict"):
             raise ValueError(

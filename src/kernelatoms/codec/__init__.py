@@ -1,19 +1,62 @@
-"""Numbers to bytes and back, within a bound that holds on every row.
+"""Compress tables and arrays within an error bound that holds for every row, and restore them.
 
-- ``bounds``: what was promised, and whether it holds.
-- ``models``: how rows are predicted; as bytes, with a digest to refer to them by.
-- ``choosing``: which model takes the fewest bytes; ``learning``: those with atoms.
-- ``matrix``: one block of rows to bytes and back, quantised (``quantised``) and predicted
-  (``predictors``; by atoms, ``dictionaries``).
-- ``exact``: values that come back exactly, arranged to pack well.
-- ``blocks``: blocks of rows, approximate numbers and all else, on all threads.
-- ``arrays``: arrays as blocks; whole arrays to bytes and back.
-- ``measuring``: how far decoded rows are from the original ones.
-- ``packing``: whole numbers and zstandard frames behind each other.
-- ``usual``: short JSON texts as few bytes; ``stored_models``: models as a file holds them.
-- ``header``: what a file says of itself.
-- ``format``: the container: signature, blocks, tail.
-- ``opened``: a container opened and compared with itself.
-- ``budget``: what a file may become, counted by all who decode; ``costs``: how long that takes.
-- ``errors``: what every damaged or hostile file ends in.
+The codec is self-contained. It uses the rest of the library; nothing in the library imports it
+(the command line and the registry of estimators name its modules as text).
+
+A file is compressed in these steps. ``packed`` reads it as blocks: a matrix of approximate numbers,
+and bytes that are kept exactly. ``models`` predicts the rows of the matrix from rows decoded
+before; ``loops`` quantises what the prediction leaves and codes it with few bits. Every block is
+decoded again and compared with the bound; rows that miss it are stored exactly. ``container``
+writes the file.
+
+- ``compressing``, ``decompressing``, ``inspection``, ``model_files``: the public functions.
+- ``arguments``: their arguments, checked. ``model_search``: the models of a file, and the bound
+  that reaches a ratio. ``file_writer``: blocks to a compressed file.
+- ``estimator``: ``KernelCodec``, for arrays in memory.
+- ``blocks``: blocks of rows to bytes and back; ``reader``: an open compressed file.
+- ``bounds``: the error bound. ``error_stats``: statistics of errors. ``limits``: what a file may
+  become, and the exceptions.
+- ``report``: the figure of a compressed matrix.
+- ``commands``: ``kernelatoms compress`` and others; ``printing``: what they print.
+
+See docs/codec-format.md.
 """
+
+from typing import TYPE_CHECKING
+
+from kernelatoms.lazy import lazy_names
+
+__all__ = [
+    "CodecError",
+    "CompressedInfo",
+    "CompressionSummary",
+    "KernelCodec",
+    "compress",
+    "compression_figure",
+    "decompress",
+    "fit_codec",
+    "inspect_compressed",
+]
+
+_HOMES = {
+    "CodecError": "codec.limits",
+    "CompressedInfo": "codec.inspection",
+    "CompressionSummary": "codec.compressing",
+    "KernelCodec": "codec.estimator",
+    "compress": "codec.compressing",
+    "compression_figure": "codec.report",
+    "decompress": "codec.decompressing",
+    "fit_codec": "codec.model_files",
+    "inspect_compressed": "codec.inspection",
+}
+
+if TYPE_CHECKING:
+    from kernelatoms.codec.compressing import CompressionSummary, compress
+    from kernelatoms.codec.decompressing import decompress
+    from kernelatoms.codec.estimator import KernelCodec
+    from kernelatoms.codec.inspection import CompressedInfo, inspect_compressed
+    from kernelatoms.codec.limits import CodecError
+    from kernelatoms.codec.model_files import fit_codec
+    from kernelatoms.codec.report import compression_figure
+
+__getattr__, __dir__ = lazy_names("kernelatoms.codec", _HOMES)

@@ -1,8 +1,7 @@
-"""Blocks of rows to bytes and back, some at a time on all threads.
+"""Blocks of rows to bytes and back, on all threads.
 
-A block's approximate numbers go through ``matrix``, all else is packed without loss. What the
-encoder promises is checked here once more, on what a reader will finally get: numbers may yet be
-rounded to the type or the decimals of their column.
+Approximate numbers go through ``matrix``; everything else is packed without loss. Decoded numbers
+may be rounded to the type or the decimals of their column: the bound is checked after that.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -14,60 +13,45 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelatoms.codec.bounds import Bound
-from kernelatoms.codec.errors import CodecError
-from kernelatoms.codec.format import Entry
-from kernelatoms.codec.matrix import decode_matrix, encode_and_decode
-from kernelatoms.codec.measuring import ColumnSums, column_sums, row_errors
-from kernelatoms.codec.models import CodecModel
-from kernelatoms.codec.packing import pack, unpack, unpacked_size
+from kernelatoms.codec.container.format import Entry
+from kernelatoms.codec.container.packing import pack, unpack, unpacked_size
+from kernelatoms.codec.error_stats import ColumnSums, column_sums, row_errors
+from kernelatoms.codec.limits import BLOCK_ROWS, BLOCK_VALUES, PACKED_EXPANSION, CodecError
+from kernelatoms.codec.models.codec_model import CodecModel
+from kernelatoms.codec.models.matrix import decode_matrix, encode_and_decode
 from kernelatoms.engine.cpu.threads import each, n_threads
-from kernelatoms.limits import BLOCK_ROWS, BLOCK_VALUES, PACKED_EXPANSION
 
 Array = NDArray[Any]
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-#: How decoded numbers become what a reader gets: one or more ways, each with bytes that tell which.
-#: The first within the bound is taken.
+#: Rounds decoded numbers to what a reader gets, in one or several ways; each with bytes that store
+#: the way. The first way within the bound is taken.
 Finish = Callable[[Array], Iterable[tuple[Array, bytes]]]
 
-#: Values in a block, unless the user says otherwise; fewer where there are many blocks anyway, so
-#: that those under way take less memory.
-USUAL_VALUES, MANY_VALUES = 1 << 22, 1 << 25
-# Bytes of decoded blocks that each thread may have under way.
+#: Default number of values per block; half as many in large files, so that the blocks in memory
+#: take less.
+DEFAULT_VALUES, MANY_VALUES = 1 << 22, 1 << 25
+# Bytes of decoded blocks in memory per thread.
 _UNDER_WAY = 1 << 27
-# Where rounding breaks the bound, numbers are coded closer; in the end exactly.
+# If rounding breaks the bound, numbers are coded within these shares of it; finally exactly.
 _CLOSER = (0.5, 0.1, 0.01)
 
 
 @dataclass(frozen=True)
 class Block:
-    """Rows to be encoded.
+    """Rows to encode."""
 
-    Parameters
-    ----------
-    part : int
-        The array or table that they belong to.
-    n_rows : int
-        How many; of a 3-d array, slices.
-    matrix : array of shape (n_rows, n_columns) or None
-        Their approximate numbers, float32 or float64; of slices, their rows one under another.
-    exact : bytes
-        All else.
-    finish : callable or None
-        What becomes of decoded numbers; nothing by default.
-    """
-
-    part: int
-    n_rows: int
-    matrix: Array | None = None
-    exact: bytes = b""
-    finish: Finish | None = None
+    part: int  # the index of their array or table
+    n_rows: int  # the number of rows (slices of a 3-d array)
+    matrix: Array | None = None  # approximate numbers, float32 or float64; slices are stacked
+    exact: bytes = b""  # everything else
+    finish: Finish | None = None  # how decoded numbers are rounded
 
 
 @dataclass(frozen=True)
 class EncodedBlock:
-    """A block as bytes, with the errors that its reader will see."""
+    """A block as bytes, with the errors of its decoded rows."""
 
     part: int
     n_rows: int
@@ -78,27 +62,21 @@ class EncodedBlock:
     columns: ColumnSums | None = None
 
 
-def rows_a_block(n_rows: int, row_values: int, asked: int | None = None) -> int:
-    """Return how many rows a block has: as many as make about ``USUAL_VALUES``, all blocks alike.
+def rows_per_block(n_rows: int, row_values: int, asked: int | None = None) -> int:
+    """Return the rows per block: about ``DEFAULT_VALUES`` values, in blocks of equal size.
 
-    Parameters
-    ----------
-    n_rows : int
-        All rows.
-    row_values : int
-        Values in a row, or in a slice.
-    asked : int or None
-        What the user wants; granted up to ``2 * USUAL_VALUES`` values.
+    ``row_values`` are the values per row or slice; ``asked`` is what the user wants, granted up to
+    ``BLOCK_VALUES`` values.
     """
     if asked is not None:
         return max(1, min(asked, BLOCK_VALUES // max(1, row_values)))
-    usual = USUAL_VALUES if n_rows * row_values <= MANY_VALUES else USUAL_VALUES // 2
-    n_blocks = max(1, round(n_rows * row_values / usual))
+    n_values = DEFAULT_VALUES if n_rows * row_values <= MANY_VALUES else DEFAULT_VALUES // 2
+    n_blocks = max(1, round(n_rows * row_values / n_values))
     return max(1, -(-n_rows // n_blocks))
 
 
 def encode_block(block: Block, bound: Bound, model: CodecModel | None) -> EncodedBlock:
-    """Return a block as bytes, from which ``decode_block`` makes rows within the bound."""
+    """Return a block as bytes that decode to rows within the bound."""
     matrix, note, errors, largest, columns = b"", b"", np.empty(0), 0.0, None
     if block.matrix is not None and model is not None:
         matrix, finished, note = _encode_numbers(block.matrix, bound, model, block.finish)
@@ -108,7 +86,7 @@ def encode_block(block: Block, bound: Bound, model: CodecModel | None) -> Encode
     exact = pack(note + block.exact)
     n_values = 0 if block.matrix is None else block.matrix.size
     if not exact and not _believable(n_values, len(matrix)):
-        # One huge slice of next to no bytes: filled up, so that readers may trust sizes.
+        # One huge slice of very few bytes: padded, because readers check the expansion.
         exact = bytes(1 + n_values // PACKED_EXPANSION - len(matrix))
     return EncodedBlock(block.part, block.n_rows, matrix, exact, errors, largest, columns)
 
@@ -116,7 +94,7 @@ def encode_block(block: Block, bound: Bound, model: CodecModel | None) -> Encode
 def _encode_numbers(
     rows: Array, bound: Bound, model: CodecModel, finish: Finish | None
 ) -> tuple[bytes, Array, bytes]:
-    """Return bytes, what comes back of them, and how: the first way that holds the bound."""
+    """Return bytes, decoded rows and the stored way of rounding: the first within the bound."""
     for within in (bound, *(_closer(bound, share) for share in _CLOSER), Bound()):
         data, decoded = encode_and_decode(rows, within, model)
         if finish is None:
@@ -124,20 +102,17 @@ def _encode_numbers(
         for finished, note in finish(decoded):
             if not bound.broken(rows, finished).any():
                 return data, finished, note
-    raise AssertionError("numbers that are kept exactly do not come back")
+    raise AssertionError("exact numbers do not come back")
 
 
 def _closer(bound: Bound, share: float) -> Bound:
-    shares = {
-        name: value * share for name, value in vars(bound).items() if value is not None
-    }  # fmt: skip
-    return replace(bound, **shares)
+    return replace(bound, **{k: v * share for k, v in vars(bound).items() if v is not None})
 
 
 def decode_block(
     entry: Entry, matrix: bytes, exact: bytes, model: CodecModel | None, dtype: str
 ) -> tuple[Array | None, bytes]:
-    """Return a block's decoded numbers and all else; ``CodecError`` if the bytes are wrong."""
+    """Return a block's decoded numbers and its exact bytes; ``CodecError`` if it is damaged."""
     if model is None:
         if matrix:
             raise CodecError("a block has numbers where no model is.")
@@ -156,7 +131,7 @@ def decode_block(
 
 
 def check_size(entry: Entry, model: CodecModel | None) -> None:
-    """Refuse a block that would become far more rows or values than any that is written."""
+    """Refuse a block of more rows or values than any writer makes."""
     if entry.n_rows > BLOCK_ROWS:
         raise CodecError(f"a block cannot have {entry.n_rows:,} rows.")
     n_values = n_values_of(entry, model)
@@ -165,12 +140,12 @@ def check_size(entry: Entry, model: CodecModel | None) -> None:
 
 
 def n_values_of(entry: Entry, model: CodecModel | None) -> int:
-    """Return how many approximate values a block has."""
+    """Return the number of approximate values in a block."""
     return 0 if model is None else entry.n_rows * max(1, model.slice_rows) * model.n_columns
 
 
 def decoded_size(entry: Entry, exact: bytes, model: CodecModel | None, dtype: str) -> int:
-    """Return how many bytes a block becomes, as it tells."""
+    """Return the bytes that a block will become."""
     width = np.dtype(dtype).itemsize if dtype else 0
     return n_values_of(entry, model) * width + unpacked_size(exact)
 
@@ -183,16 +158,10 @@ def in_order(
     work: Callable[[Item], Result], items: Iterable[Item],
     size: Callable[[Item], int] | None = None,
 ) -> Iterator[Result]:  # fmt: skip
-    """Yield the results of all items in their order, as many at a time as there are threads.
+    """Yield the results of all items in order, computed on all threads.
 
-    Parameters
-    ----------
-    work : callable
-        Makes a result of an item.
-    items : iterable
-        The items; no more are asked for than are worked on.
-    size : callable or None
-        The bytes that an item becomes: fewer large ones are worked on at a time, one at least.
+    Items are read only as far as they are processed. ``size(item)`` is the number of bytes that an
+    item becomes: large items are processed fewer at a time.
     """
     rest = iter(items)
     waiting: list[Item] = []
@@ -203,19 +172,14 @@ def in_order(
             while fit < len(some) and total + size(some[fit]) <= _UNDER_WAY * n_threads():
                 total, fit = total + size(some[fit]), fit + 1
             some, waiting = some[:fit], some[fit:]
-        # One block alone may use all threads itself.
+        # A single block may use all threads itself.
         yield from [work(some[0])] if len(some) == 1 else each(work, some)
 
 
 def parts_of(starts: Sequence[int], start: int, stop: int) -> range:
-    """Return the numbers of the blocks that hold some of these rows.
+    """Return the blocks that hold rows ``start`` to ``stop``.
 
-    Parameters
-    ----------
-    starts : sequence of int
-        The first row of every block, and the number of rows behind the last.
-    start, stop : int
-        The rows.
+    ``starts`` has the first row of every block, and the number of rows at last.
     """
     first = int(np.searchsorted(starts, start, side="right")) - 1
     last = int(np.searchsorted(starts, stop, side="left"))

@@ -1,4 +1,4 @@
-"""How far decoded numbers may be from the original ones."""
+"""The error bound."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -14,39 +14,32 @@ _PIECE = 1 << 18
 
 @dataclass(frozen=True)
 class Bound:
-    """The largest error allowed; with neither, numbers come back exactly.
+    """The largest error allowed; without both, numbers come back exactly."""
 
-    Parameters
-    ----------
-    relative : float or None
-        Of every row: |row - decoded| <= relative * |row| in the l2 norm, over its finite values.
-    absolute : float or None
-        Of every value: |value - decoded| <= absolute.
-    """
-
+    # Per row: |row - decoded| <= relative * |row| in the l2 norm, over its finite values.
     relative: float | None = None
-    absolute: float | None = None
+    absolute: float | None = None  # per value: |value - decoded| <= absolute
 
     @property
     def exact(self) -> bool:
-        """Whether nothing may change."""
+        """Whether numbers must come back exactly."""
         return self.relative is None and self.absolute is None
 
     def broken(self, rows: Array, decoded: Array) -> Array:
-        """Return which rows are not within the bound.
+        """Return which rows miss the bound.
 
-        NaN, infinities and their signs must come back as they were, whatever the bound.
+        NaN and infinities must come back unchanged under every bound.
 
         Parameters
         ----------
         rows, decoded : array of shape (n_rows, n_columns)
-            The original rows and what was decoded, of one type.
+            The original and the decoded rows, of one type.
 
         Returns
         -------
         broken : bool array of shape (n_rows,)
         """
-        # Some rows at a time: a dozen arrays of a block's size would be most of its memory.
+        # In pieces: a dozen temporary arrays of a block's size would take most of the memory.
         n = max(1, _PIECE // max(1, rows.shape[1]))
         pieces = [self._broken(rows[i : i + n], decoded[i : i + n]) for i in range(0, len(rows), n)]
         return np.concatenate(pieces) if pieces else np.zeros(0, bool)
@@ -65,7 +58,7 @@ class Bound:
         values = np.where(finite, rows, 0.0)
         with np.errstate(over="ignore"):
             errors = np.abs(np.where(finite & ~wrong, decoded, values) - values)
-        # What rounding of differences and sums may hide counts against the decoder.
+        # Stricter by what rounding in differences and sums can hide.
         rounding = 1 - (rows.shape[1] + 8) * 2.0**-53
         if self.relative is not None:
             broken |= _longer(errors, values, self.relative * rounding)
@@ -75,7 +68,7 @@ class Bound:
 
 
 def _longer(errors: Array, values: Array, share: float) -> Array:
-    """Return for which rows |errors| > share * |values|."""
+    """Return the rows with |errors| > share * |values|."""
     infinite = np.asarray(np.isinf(errors).any(axis=1))
     of_errors, exponents = _norms(np.where(infinite[:, None], 0.0, errors))
     of_values, others = _norms(values)
@@ -84,9 +77,9 @@ def _longer(errors: Array, values: Array, share: float) -> Array:
 
 
 def _norms(rows: Array) -> tuple[Array, Array]:
-    """Return norms as numbers near 1 and exponents of 2: squares would leave float64's range."""
+    """Return norms as numbers near 1 times powers of 2: squares would leave float64's range."""
     exponents = np.frexp(np.abs(rows).max(axis=1, initial=0.0))[1]
-    # In two steps: 2^1074 is no number.
+    # In two steps: 2^1074 is not a float64.
     half = -(exponents // 2)
     near = rows * np.ldexp(1.0, half)[:, None] * np.ldexp(1.0, -exponents - half)[:, None]
     return np.linalg.norm(near, axis=1), exponents

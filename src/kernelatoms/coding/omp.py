@@ -221,20 +221,21 @@ def _code_complete(
         )  # fmt: skip
     inexact = found[-1] if leave_unsettled else np.zeros(0, bool)
     *codes, left = found[:-1] if leave_unsettled else found
-    error = left
     if problem.knows_energy:
         check_explained(problem, energies, left)
         eps = np.finfo(np.float32 if exact else dtype).eps  # of the codes
-        error = np.where(left > 10 * eps * energies, left, 0.0)
-    if stop_at is None:
-        indices, values = codes
-        padded = PaddedCodes(n_atoms=problem.n_atoms, error=error, indices=indices, values=values)
-        return padded, inexact, energies
-    indptr, indices, values = codes
-    ragged = RaggedCodes(
-        n_atoms=problem.n_atoms, error=error, indptr=indptr, indices=indices, values=values
+        left = np.where(left > 10 * eps * energies, left, 0.0)
+    return _as_codes(problem.n_atoms, left, codes), inexact, energies
+
+
+def _as_codes(n_atoms: int, error: Array, parts: list[Array]) -> PaddedCodes | RaggedCodes:
+    """Return indices and values as padded codes; indptr, indices and values as ragged ones."""
+    indices, values = parts[-2:]
+    if len(parts) == 2:
+        return PaddedCodes(n_atoms=n_atoms, error=error, indices=indices, values=values)
+    return RaggedCodes(
+        n_atoms=n_atoms, error=error, indptr=parts[0], indices=indices, values=values
     )
-    return ragged, inexact, energies
 
 
 def _code_observed(

@@ -319,7 +319,7 @@ class GivenProblem:
 def check_explained(problem: CodingProblem, energies: Array, left: Array) -> None:
     """Refuse signals whose codes explain more than their energy, beyond rounding.
 
-    - ``problem``: only those are looked at that do not surely belong to vectors.
+    - ``problem``: not checked with ``assume_psd``.
     - ``energies`` (n_signals,): k(x, x).
     - ``left`` (n_signals,): squared residuals, as they come out.
     """

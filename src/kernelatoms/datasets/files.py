@@ -1,6 +1,5 @@
-"""From a folder to checked arrays, and what to tell a user when that does not work."""
+"""Read and check the arrays of a data set, and say what to do where that fails."""
 
-import csv
 import os
 import zipfile
 import zlib
@@ -11,13 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelatoms.datasets.foreign import read_csv, read_mat
 from kernelatoms.datasets.registry import ArraySpec, Dataset
 
 ENVIRONMENT_VARIABLE = "KERNELATOMS_DATA"
 
-# What readers raise on damaged files; OSError where an offset points out of the file.
-_DAMAGED = (zipfile.BadZipFile, zlib.error, csv.Error, EOFError, OSError, ValueError, RuntimeError)
+# What readers raise for damaged files; OSError where an offset points out of the file.
+_DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, RuntimeError)
 
 Arrays = dict[str, NDArray[Any]]
 DataHome = str | os.PathLike[str] | None
@@ -50,8 +48,8 @@ def data_folder(data_home: DataHome) -> Path | None:
 
 
 def read_arrays(dataset: Dataset, path: Path) -> Arrays:
-    """Read and check the arrays that the table names; what else the file holds is ignored."""
-    read = {".npz": _read_npz, ".mat": read_mat, ".csv": read_csv}[path.suffix]
+    """Read and check the arrays that the table names; the file's other arrays are ignored."""
+    read = dataset.read or _read_npz
     try:
         arrays, members = read(path, tuple(dataset.arrays))
     except PermissionError:
@@ -59,11 +57,6 @@ def read_arrays(dataset: Dataset, path: Path) -> Arrays:
     except MemoryError as error:
         raise MemoryError(
             f"{path} claims arrays that do not fit into memory: {error}. {_expected(dataset)}"
-        ) from error
-    except NotImplementedError as error:
-        raise ValueError(
-            f"{path} is a .mat file of version 7.3 (HDF5), and those up to version 7 can be read: "
-            f"load it in Matlab and write it by save(..., '-v7'). {_expected(dataset)}"
         ) from error
     except _DAMAGED as error:
         raise ValueError(
@@ -122,12 +115,8 @@ def _expected(dataset: Dataset) -> str:
         f"  {key}: {dataset.published_shape(key)} {spec.dtype}"
         for key, spec in dataset.arrays.items()
     ]
-    ways = {
-        ".npz": "(numpy.savez) must hold these arrays",
-        ".mat": "(Matlab, up to version 7) must hold these variables",
-        ".csv": "must have a header with these columns",
-    }
-    return "\n".join([f"{dataset.file} {ways[Path(dataset.file).suffix]}:", *rows])
+    how = "" if dataset.read else " (numpy.savez)"
+    return "\n".join([f"{dataset.file}{how} must hold these arrays:", *rows])
 
 
 def not_found(dataset: Dataset, data_home: DataHome, online_hint: str) -> DatasetNotFoundError:

@@ -4,7 +4,6 @@
   ``maps``: into a feature space and back; ``inspection``: look into fitted models;
   ``devices``: tensors and graphics cards.
 - ``presets``: ``PRESETS``, ``make_preset``, ``default_preset``: pipelines for kinds of data.
-- ``codec``: ``KernelCodec``, arrays to bytes within a bound.
 - ``validation``: what every argument is checked with, before work starts; ``elsewhere``: checks of
   arrays of any machine; ``sparse_rows``: rows that come as sparse arrays, dense inside.
 - ``unused_arguments``: arguments that others leave without use are refused.

@@ -54,8 +54,7 @@ def exact_coordinates(
 
     - ``kernel``: positive semi-definite.
     - ``rows`` (n, n_features): the rows that vectors are made of; k(train, train), if precomputed.
-    - ``anchors`` (n, n_features) or (n, 1): what stands for the rows as the kernel's second
-      argument.
+    - ``anchors``: ``as_anchors(rows, kernel)``.
     - ``X`` (n_signals, n_features): signals other than the rows: they are projected on the basis
       that the rows give.
     """

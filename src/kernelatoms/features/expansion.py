@@ -53,7 +53,7 @@ class Expansion:
         dtype = X.dtype if self.coef is None else np.result_type(X.dtype, self.coef.dtype)
 
         def worker(start: int, stop: int) -> None:
-            with np.errstate(over="ignore", invalid="ignore"):  # callers look at the result
+            with np.errstate(over="ignore", invalid="ignore"):  # callers check
                 rows = X[start:stop].astype(dtype, copy=False)
                 if dtype == out.dtype:
                     self.inner(rows, out=out[start:stop])

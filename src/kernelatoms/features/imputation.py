@@ -81,7 +81,7 @@ def fill_from_nearest(rows: Array, kept: Array, n_neighbors: int) -> Array:
 
 
 def _choice(indices: NDArray[np.int32], n_kept: int, dtype: Any) -> Any:
-    """Return a sparse array with a 1 for every neighbour; -1 stands for none."""
+    """Return a sparse array with a 1 for every neighbour; -1 is none."""
     found = indices >= 0
     ends = np.concatenate([[0], np.cumsum(found.sum(axis=1))])
     columns = indices[found]

@@ -65,9 +65,9 @@ class Vectors:
     Attributes
     ----------
     anchors : array of shape (n, n_features) or (m, n, n_features)
-        The anchors; each vector's own, if three-dimensional.
+        The anchors; separate per vector, if three-dimensional.
     coef : array of shape (n, m)
-        The coefficients, one vector a column.
+        The coefficients, one column per vector.
     inner : array of shape (n, m)
         <phi(a_i), v_j>.
     lengths : array of shape (n,) or (m, n)
@@ -79,7 +79,7 @@ class Vectors:
     inner: Array
     lengths: Array
     energy: Array
-    there: Array
+    nonzero: Array
 
     @classmethod
     def measured(cls, anchors: Array, coef: Array, inner: Array, lengths: Array) -> "Vectors":
@@ -99,10 +99,11 @@ class Vectors:
         """Return unit vectors if only their direction matters, zeros where there are none."""
         # Every phi(x) of a Gaussian kernel has norm 1.
         unit = isinstance(inversion, GaussianInversion)
-        norms = np.sqrt(np.where(self.there, self.energy, 1.0)) if unit else np.ones(1)
-        coef, inner = (np.where(self.there, part / norms, 0.0) for part in (self.coef, self.inner))
-        energy = np.where(self.there, self.energy / norms**2, 0.0)
-        return Vectors(self.anchors, coef, inner, self.lengths, energy, self.there)
+        norms = np.sqrt(np.where(self.nonzero, self.energy, 1.0)) if unit else np.ones(1)
+        coef = np.where(self.nonzero, self.coef / norms, 0.0)
+        inner = np.where(self.nonzero, self.inner / norms, 0.0)
+        energy = np.where(self.nonzero, self.energy / norms**2, 0.0)
+        return Vectors(self.anchors, coef, inner, self.lengths, energy, self.nonzero)
 
 
 def preimage_rows(
@@ -140,7 +141,7 @@ def preimage_rows(
             "negative squared norm."
         )
     rows = np.zeros((coef.shape[1], anchors.shape[1]))
-    there = vectors.there
+    there = vectors.nonzero
     if there.any():
         some = Vectors(
             anchors, coef[:, there], inner[:, there], lengths, vectors.energy[there], there[there]
@@ -234,7 +235,7 @@ def _nearest(
     if isinstance(inversion, GaussianInversion):
         # If the objective falls with the distance, there is no minimum: return the best start.
         error = inversion.step(rows, anchors, coef.T)[0]
-        lost = np.flatnonzero(vectors.there & (coef.sum(axis=0) - error / 2 < _NO_WAY))
+        lost = np.flatnonzero(vectors.nonzero & (coef.sum(axis=0) - error / 2 < _NO_WAY))
         own = anchors if anchors.ndim == 2 else anchors[lost]
         places = range(tried.shape[1])
         errors = [inversion.step(tried[lost, s], own, coef.T[lost])[0] for s in places]
@@ -359,4 +360,4 @@ def _decoded(inversion: Inversion, anchors: Array, weights: Array) -> tuple[Arra
         inner = mix(weights, K).T
     vectors = Vectors.measured(anchors, weights.T, inner, lengths)
     found = _nearest(inversion, vectors.for_inversion(inversion), _MOST_STEPS, _TOLERANCE)
-    return found, vectors.there
+    return found, vectors.nonzero

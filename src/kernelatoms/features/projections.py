@@ -37,7 +37,7 @@ class Projection:
     ) -> Array | None:
         """Return Psi (n, c) for the Gram matrix (n, n) of rows with these classes (n,).
 
-        None stands for the identity.
+        None is the identity.
         """
         raise NotImplementedError(f"{type(self).__name__} must define coefficients.")
 
@@ -49,7 +49,7 @@ class IdentityProjection(Projection):
     def coefficients(
         self, gram: Array, labels: NDArray[np.intp], rng: np.random.RandomState
     ) -> Array | None:
-        """Return None, which stands for the identity."""
+        """Return None, which is the identity."""
         return None
 
 

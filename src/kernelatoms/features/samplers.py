@@ -49,8 +49,7 @@ def randomly_pivoted_cholesky(
 
     - ``kernel``: positive semi-definite.
     - ``rows`` (n, n_features): the rows; k(train, train), if precomputed.
-    - ``anchors`` (n, n_features) or (n, 1): what stands for the rows as the kernel's second
-      argument.
+    - ``anchors``: ``as_anchors(rows, kernel)``.
     - ``n_pivots``: stop at this many pivots.
     - ``accuracy``: stop as soon as at most this share of the trace is left. At 0, when all that is
       left is rounding.

@@ -5,10 +5,6 @@
 - ``results``: predictions, rows and codes; ``images``: pictures.
 - ``writing``: files that are complete or absent, and what they may replace; ``locking``: one
   writer at a time for files that grow.
-- Compressed files: ``compressed``, ``compressing``, ``inspecting``, ``sources``, ``kinds``,
-  ``packed_arrays``, ``packed_parquet``, ``packed_csv``, ``parquet_rows``, ``selecting``,
-  ``ranges``, ``columns``, ``text_columns``, ``arrow_messages``, ``column_sizes``,
-  ``csv_dialect``, ``csv_numbers``, ``csv_lines``.
 """
 
 from typing import TYPE_CHECKING

@@ -49,7 +49,7 @@ def one_writer(
 
         yield check
     finally:
-        # Removed while it is still held: whoever gets it afterwards sees that it is no more.
+        # Removed while it is locked: who locks it next sees that it is gone.
         finished(place)
         os.close(handle)
 
@@ -65,7 +65,7 @@ def _identity(path: Path) -> tuple[int, ...] | None:
 def _acquired(place: Path, path: Path, on_wait: Callable[[], None]) -> int:
     """Return the handle of an acquired lock."""
     end = time.monotonic() + PATIENCE
-    told = False
+    has_waited = False
     while True:
         handle = _open(place)
         try:
@@ -80,9 +80,9 @@ def _acquired(place: Path, path: Path, on_wait: Callable[[], None]) -> int:
                 f"{path} is being written by another process or thread; nothing was changed. Try "
                 "again when the other one is done."
             )
-        if not told:
+        if not has_waited:
             on_wait()
-            told = True
+            has_waited = True
         time.sleep(_PAUSE)
 
 

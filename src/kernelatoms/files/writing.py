@@ -4,6 +4,8 @@ A file is written beside its target and renamed, so the old file stays until the
 complete. The new file has the permissions of the old one. Devices, pipes and folders are never
 replaced. ``check_result_target`` compares the ending of a target, which says what will be written,
 with the first bytes of the file that is there, which say what would be lost.
+
+See docs/decisions/055-atomic-writes.md.
 """
 
 import os
@@ -42,7 +44,7 @@ def check_target(path: Any) -> Path:
         )
     probe = _neighbour(folder / path.name)
     try:
-        # Permissions, quotas and read-only disks: only an attempt tells.
+        # Permissions, quotas and read-only disks: only an attempt shows.
         probe.open("x").close()
         probe.unlink()
     except OSError as error:

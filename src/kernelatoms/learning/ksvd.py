@@ -76,6 +76,7 @@ class KSVDUpdate:
             assert isinstance(codes, PaddedCodes)
             if exponent:
                 R, values = np.ldexp(R, exponent), np.ldexp(values, exponent)
+            assert isinstance(codes, PaddedCodes)
             codes = replace(codes, values=values, error=engine.squared_norms(R))
             results.append(UpdateResult(new, codes, float(codes.error.sum())))
         return results

@@ -9,7 +9,6 @@
 - ``comparison``: scores of repeated runs to means, standard errors and a sentence.
 - ``page``: sections of text, tables and figures to HTML; ``embedding``: figures as data URIs;
   ``fonts``: text that matplotlib's font cannot draw.
-- ``compression``: a compressed matrix beside the original.
 - ``origin``: where the rows and the model of a report come from. ``words``: plain English.
 
 Further figures are imported from their modules in ``figures``. matplotlib is imported here and

@@ -12,7 +12,7 @@
 - ``distances``: ``Distance``, and those of vectors; ``images``: those of images;
   ``named_distances``: the table ``DISTANCES``, ``make_distance`` and the unified measure;
   ``distance_kernels``: kernels made of them.
-- ``contrast``: a check that a kernel tells the training rows apart.
+- ``contrast``: a check that kernel values of training rows differ.
 - ``gradients``: how kernel values change when a row moves, and how to find a row from them.
 - ``missing``: norms, inner products and distances estimated from the observed entries of a row.
 """

@@ -98,7 +98,7 @@ class Kernel:
         stacked = Y.ndim > 2 and Y.ndim == X.ndim
         K = np.empty((*X.shape[:-1], Y.shape[-2]), X.dtype)
         part = Y[incomplete] if stacked else Y
-        with np.errstate(over="ignore", invalid="ignore"):  # callers look at the result
+        with np.errstate(over="ignore", invalid="ignore"):  # callers check
             K[incomplete] = self.values_from_parts(X[incomplete], part)
         complete = np.delete(np.arange(len(X)), incomplete)
         if len(complete):

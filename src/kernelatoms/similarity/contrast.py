@@ -1,4 +1,4 @@
-"""Does a kernel tell rows apart, and does it find any alike? A look at a few training rows.
+"""Check on a few training rows that a kernel is neither 0 nor constant between different rows.
 
 See docs/decisions/012-gamma-defaults.md.
 """
@@ -18,20 +18,20 @@ from kernelatoms.similarity.inner import InnerProductKernel
 
 Array = NDArray[Any]
 
-# All pairs of so many rows are looked at. Where they look unrelated, so many of them are compared
-# with all rows, in blocks: a narrow kernel may see neighbours that are no part of a few rows.
-_ROWS, _LOOKED_AT_AGAIN, _BLOCK = 64, 16, 4096
-# Fewer different rows may be anything.
+# All pairs of 64 rows are compared. If they look unrelated, 16 of them are compared with all rows,
+# in blocks: under a narrow kernel only rows outside of a small sample may be near.
+_ROWS, _ROWS_AGAIN, _BLOCK = 64, 16, 4096
+# Fewer different rows allow no conclusion.
 _FEWEST = 10
 _NEARLY_ALL = 0.9
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What an estimator takes for nothing, as shares of k(x, x); rounding, where that is more.
+    """Differences that an estimator cannot use, as shares of k(x, x); at least rounding.
 
-    - ``alike``: how far k(x, y) of different rows may be from k(x, x).
-    - ``unrelated``: how far from 0.
+    - ``alike``: of k(x, y) from k(x, x).
+    - ``unrelated``: of k(x, y) from 0.
     """
 
     alike: float = 0.0
@@ -41,12 +41,9 @@ class Limits:
 def warn_if_blind(kernel: Kernel, X: Array, limits: Limits | None = None) -> None:
     """Warn if nearly all kernel values between different rows are 0, or nearly all are 1.
 
-    That is relative to sqrt(k(x, x) k(y, y)), and to rounding. Only kernels with a gamma are looked
-    at: what others make of rows is as it should be. Of combined kernels every part is, on the
-    columns that it sees, and the first that is blind is named.
-
-    - ``kernel``: with its gamma as a number.
-    - ``X`` (n, n_features): complete training rows.
+    That is relative to sqrt(k(x, x) k(y, y)), and to rounding. Only kernels with a gamma, a number,
+    are checked. Of combined kernels every part is, on its columns, and the warning names the first
+    such part. Rows ``X`` (n, n_features) are complete.
     """
     limits = Limits() if limits is None else limits
     blind = blind_part(kernel, X, limits)
@@ -72,7 +69,7 @@ def warn_if_blind(kernel: Kernel, X: Array, limits: Limits | None = None) -> Non
 def blind_part(
     kernel: Kernel, X: Array, limits: Limits | None = None
 ) -> tuple[str, Kernel, str] | None:
-    """Return where, which kernel and what it misses, of the first part that sees nothing."""
+    """Return place, kernel and fault ("alike" or "unrelated") of the first such part."""
     for place, part, rows in _parts(kernel, X):
         found = blind_spot(part, rows, limits) if part.has_gamma else None
         if found is not None:
@@ -102,7 +99,7 @@ def blind_spot(kernel: Kernel, X: Array, limits: Limits | None = None) -> str | 
         return None
     try:
         return _look(kernel, X, rows, Limits() if limits is None else limits)
-    except ValueError:  # rows that the kernel does not take: fit says so, if it compares them
+    except ValueError:  # the kernel refuses these rows: fit raises that if it compares them
         return None
 
 
@@ -114,12 +111,12 @@ def _look(kernel: Kernel, X: Array, rows: Array, limits: Limits) -> str | None:
         return "alike"
     if int(zero.sum()) + n_equal < _NEARLY_ALL * n_pairs:
         return None
-    some = rows[np.linspace(0, len(rows) - 1, min(len(rows), _LOOKED_AT_AGAIN)).astype(np.intp)]
+    some = rows[np.linspace(0, len(rows) - 1, min(len(rows), _ROWS_AGAIN)).astype(np.intp)]
     lonely = np.ones(len(some), bool)
     for start in range(0, len(X), _BLOCK):
         block = X[start : start + _BLOCK]
         _, zero = _blanks(kernel, some, block, limits)
-        # A row finds itself, of which rounding and a large gamma may leave any value.
+        # A row finds itself, with any value if gamma is large and rounding matters.
         for i in np.flatnonzero(lonely & ~zero.all(axis=1)):
             seen = to_numpy(block[np.flatnonzero(~zero[i])])
             lonely[i] = bool((seen == to_numpy(some[i])).all())
@@ -131,9 +128,9 @@ def _rounding(X: Array) -> float:
 
 
 def _blanks(kernel: Kernel, X: Array, Y: Array, limits: Limits) -> tuple[Array, Array]:
-    """Tell which pairs of rows are the same vector to rounding, and which have nothing in common.
+    """Return which pairs of rows are the same vector, and which are orthogonal, to rounding.
 
-    Inner products of rows that are 0 are no fault of a kernel's.
+    Inner products of 0 are not a fault of kernels of inner products.
     """
     rounding = _rounding(X)
     with np.errstate(all="ignore"):

@@ -163,7 +163,7 @@ class GaussianInversion:
         values are 0, which looks like progress.)
 
         The constant is |v|^2 + 1 - 2 sum_i c_i, so that errors are sums of c_i (k(x, a_i) - 1):
-        under a wide kernel, k is 1 to many digits and only what is left tells rows apart.
+        under a wide kernel, k is 1 to many digits, and rows differ in the remainder only.
         """
         squared = np.vecdot(X, X)[:, None] + np.vecdot(anchors, anchors) - 2 * _inner(X, anchors)
         less = np.expm1(-self.gamma * np.maximum(squared, 0))

@@ -186,9 +186,9 @@ class SigmoidKernel(InnerProductKernel):
         return np.tanh(inner)
 
     def scale_gamma(self, X: Array) -> float:
-        """Return 1 over the mean squared norm of rows: ``SVC``'s number, of rows of mean 0.
+        """Return 1 over the mean squared norm of rows; for rows of mean 0 as in ``SVC``.
 
-        Of other rows that has all values at 1: no inner product tells its size by a variance.
+        For other rows the variance is not the size of inner products, and values would be 1.
         """
         return gamma_by_norms(X)
 

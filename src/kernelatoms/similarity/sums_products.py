@@ -79,8 +79,8 @@ class SumKernel(CombinedKernel):
     def exact_preimage(self, weights: Any, rows: Array) -> Array | None:
         """Return the parts' own, if all have one and no two see the same column.
 
-        Feature spaces of such parts have nothing to do with each other, and neither have the
-        columns that they ask for. What nobody sees is a weighted sum of the rows.
+        Such parts have separate feature spaces and columns. Columns without a part are weighted
+        sums of the rows.
         """
         sees = self._sees(rows.shape[1])
         if (sees.sum(axis=0) > 1).any():

@@ -23,11 +23,6 @@
 - ``local``: one small problem per signal: Gram matrices, ridge codes, class parts.
 - ``gaussian``: values of Gaussian kernels among the atoms of every signal.
 - ``local_loops``: small systems solved one after another.
-- ``entropy``: matrices of small integers and masks as bytes, and back.
-- ``entropy_loops``: their contexts, mixing and range coder.
-- ``prediction``: rows to integers and back, by predictions from rows decoded before.
-- ``prediction_loops``: their predictors, steps and cells.
-- ``text_fields``: fields of delimited text, numbers in them, and numbers as text again.
 """
 
 from kernelatoms.engine.cpu.atoms import descend_atoms, sum_products
@@ -36,14 +31,6 @@ from kernelatoms.engine.cpu.class_parts import (
     products_at,
     subtract_class_parts,
     subtract_dense_class_parts,
-)
-from kernelatoms.engine.cpu.entropy import (
-    decode_bits,
-    decode_integers,
-    decode_small,
-    encode_bits,
-    encode_integers,
-    encode_small,
 )
 from kernelatoms.engine.cpu.gaussian import gaussian_local
 from kernelatoms.engine.cpu.greedy import omp, omp_local, omp_without_gram
@@ -61,16 +48,6 @@ from kernelatoms.engine.cpu.local import (
 from kernelatoms.engine.cpu.masked import omp_observed
 from kernelatoms.engine.cpu.nearest import TopK, smallest
 from kernelatoms.engine.cpu.pairs import chi2_distances, l1_distances, linf_distances
-from kernelatoms.engine.cpu.prediction import (
-    EXACT_ROW,
-    code_columns,
-    code_combinations,
-    code_rows,
-    code_slice,
-    gaussian_preimages,
-    predict_slice,
-    step_of,
-)
 from kernelatoms.engine.cpu.products import (
     cross_products,
     for_blocks,
@@ -99,7 +76,6 @@ from kernelatoms.engine.cpu.threads import (
 )
 
 __all__ = [
-    "EXACT_ROW",
     "UPDATES_TOGETHER",
     "TopK",
     "all_in_safe_range",
@@ -109,19 +85,9 @@ __all__ = [
     "chi2_distances",
     "class_parts_local",
     "code_blocks",
-    "code_columns",
-    "code_combinations",
-    "code_rows",
-    "code_slice",
     "cross_products",
-    "decode_bits",
-    "decode_integers",
-    "decode_small",
     "descend_atoms",
     "each",
-    "encode_bits",
-    "encode_integers",
-    "encode_small",
     "fair_share",
     "fksc_passes",
     "for_blocks",
@@ -129,7 +95,6 @@ __all__ = [
     "for_rows",
     "gather",
     "gaussian_local",
-    "gaussian_preimages",
     "gram_matrix",
     "in_safe_range",
     "in_short_parts",
@@ -147,7 +112,6 @@ __all__ = [
     "omp_without_gram",
     "one_blas_thread",
     "pad_rows",
-    "predict_slice",
     "prefers_no_gram",
     "products_at",
     "rescale_if_needed",
@@ -156,7 +120,6 @@ __all__ = [
     "ridge_local",
     "smallest",
     "squared_norms",
-    "step_of",
     "subtract_class_parts",
     "subtract_dense_class_parts",
     "sum_products",

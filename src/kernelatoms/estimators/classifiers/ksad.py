@@ -257,7 +257,7 @@ class KSADClassifier(SeededSearch, LowRankMap, SupervisedDictionary):
         of new rows without threshold (step 15), the nearest training code by distance, and no
         within-class metric. Signs and the ridge, without which the objective would have no lower
         bound, are ours. Accuracies are below those that the paper reports; other readings of its
-        text are tried by ``reproduce ksad/readings-orl``, ``readings-yaleb`` and
+        text are tried by ``python -m reproduction ksad/readings-orl``, ``readings-yaleb`` and
         ``readings-mnist``.
 
         Parameters

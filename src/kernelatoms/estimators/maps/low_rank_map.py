@@ -12,8 +12,8 @@ from kernelatoms.estimators.validation import check_count, clip_count
 Array = NDArray[Any]
 
 DEFAULT_ATOMS = 500
-# Landmarks for every atom, where their number is not given. One an atom loses up to three points on
-# faces and half a point on digits (reproduce ksad/ablation); more than four were not tried.
+# Default number of landmarks per atom. One per atom loses up to three points on faces and half a
+# point on digits (python -m reproduction ksad/ablation); more than four were not tried.
 _LANDMARKS_AN_ATOM = 4
 
 

@@ -8,6 +8,8 @@ building the model.
 A file is checked in the order that needs least trust: the sizes and names of its members
 (``archive``), header and digests, the description of the objects (``schema``), their types. Then
 skops builds the objects, and they are checked against each other (``soundness``).
+
+See docs/decisions/053-model-files.md.
 """
 
 import hashlib
@@ -52,7 +54,7 @@ FORMAT_VERSION = 1
 
 # Types that a model file may hold, beside plain data and scikit-learn's types in ``sklearn_types``.
 ALLOWED_TYPES = types() | {
-    "kernelatoms.codec.models.CodecModel",
+    "kernelatoms.codec.models.codec_model.CodecModel",
     "kernelatoms.learning.moments.Moments",
     "kernelatoms.learning.state.LearnerState",
     "numpy.random.mtrand.RandomState",

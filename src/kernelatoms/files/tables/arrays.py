@@ -96,7 +96,7 @@ def read_header(file: IO[bytes], size: int) -> tuple[tuple[int, ...], bool, np.d
     if dtype.hasobject or dtype.itemsize == 0:
         raise UnreadableError(f"it is made of {dtype}, and not of numbers")
     follow = size - file.tell()
-    # Dimensions beside one of 0 take no bytes, and nobody needs them to be large.
+    # Dimensions beside one of 0 take no bytes; no honest file has large ones.
     empty = math.prod(max(side, 1) for side in shape) if 0 in shape else 0
     right = math.prod(shape) * dtype.itemsize == follow and empty <= _MOST_EMPTY
     if not right or min(shape, default=0) < 0:

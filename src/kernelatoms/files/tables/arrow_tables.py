@@ -106,7 +106,7 @@ def read_feather(path: Path, data: bytes | None, budget: Budget) -> Table:
             start = read(0, 6)
             if not start.startswith(b"FEA1"):  # of which no version compresses
                 budget.check(unpacked_size(read, size))
-        # Not mapped into memory: whoever changes the file meanwhile would change the table.
+        # Not mapped into memory: a change of the file would change the table.
         with OSFile(str(path)) if data is None else owned_by_arrow(data) as file:
             if start == b"ARROW1" or start.startswith(b"FEA1"):
                 arrow = feather.read_table(file)
@@ -176,7 +176,7 @@ def part_columns(arrow: Any) -> dict[str, Any]:
             columns.append(name)
             series.append(column)
         else:
-            # An all-empty column has no type; it is left to whoever asks for it.
+            # An all-empty column has no type; it counts as words.
             words[name] = objects(column)
     numbers = np.empty((arrow.num_rows, len(columns)))
     for i, column in enumerate(series):

@@ -17,7 +17,7 @@ from kernelatoms.files.tables.table import ReadOptions, TableError
 
 DELIMITERS = ",;\t|"
 MISSING_WORDS = ["", "?", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "-nan", "null", "NULL", "None"]
-#: Of tables of more columns than this, Arrow is told what it would take long to find out.
+#: Of tables with more columns than this, Arrow gets types that are slow to infer.
 WIDE = 500
 _MISSING = frozenset(MISSING_WORDS)
 
@@ -46,13 +46,13 @@ class FirstLines:
 def look_at(path: Path, data: bytes, options: ReadOptions) -> FirstLines:
     """Look at the first lines of a text, encoded as UTF-8."""
     text = _beginning(data).decode("utf-8", "ignore")
-    told = re.match(r'"?sep=(.)"?\r?\n', text)  # as Excel writes and reads
-    skipped = told.end() if told else 0
+    excel = re.match(r'"?sep=(.)"?\r?\n', text)  # as Excel writes and reads
+    skipped = excel.end() if excel else 0
     text = text[skipped:]
     lines = io.StringIO(text, newline="").readlines()
     if not lines or not lines[0].strip():
         raise TableError(f"the first line of {path} is empty; it must name the columns.")
-    delimiter = told[1] if told else _delimiter(lines, options.decimal)
+    delimiter = excel[1] if excel else _delimiter(lines, options.decimal)
     spaced = delimiter in DELIMITERS and _is_spaced(lines[0], delimiter)
     rows, n_lines, start = _rows(path, lines, delimiter, spaced)
     first = rows[0]
@@ -64,7 +64,7 @@ def look_at(path: Path, data: bytes, options: ReadOptions) -> FirstLines:
         names = [name.strip() or f"column {i}" for i, name in enumerate(first, start=1)]
     given = zip(names, first, strict=True)
     return FirstLines(
-        delimiter, names, not is_row, skipped + start, n_lines + (2 if told else 1), spaced,
+        delimiter, names, not is_row, skipped + start, n_lines + (2 if excel else 1), spaced,
         frozenset() if is_row else frozenset(n for n, was in given if not was.strip()),
         _fractions(names, rows[1:]) if len(names) > WIDE else [], notes,
     )  # fmt: skip

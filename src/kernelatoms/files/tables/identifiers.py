@@ -31,7 +31,7 @@ UNNAMED = "it stands first and has no name, as an index"
 #: The reasons for which a column is an identifier, worth copying beside predictions.
 REASONS = (NUMBERED, NAMED, INDEX, UNNAMED)
 
-# float64 rounds longer whole numbers: nobody measures with so many digits.
+# float64 rounds longer integers; measurements have fewer digits.
 _LONGEST_EXACT = 2.0**53
 
 
@@ -50,7 +50,7 @@ _LAST_WORDS = _words(
 # "row_num" numbers rows; a column called just "num" counts something.
 _NEVER_ALONE = frozenset({"num"})
 # What is numbered: only after these does "code" mean an identifier, and only with these are words
-# run together ("customerid") told from words such as "acid" and "casino".
+# run together ("customerid") distinguished from words such as "acid" and "casino".
 _THINGS = _words(
     "account article auftrags batch booking case client comment company contract customer device "
     "doc document employee entry event file host house household image invoice item job kunden "

@@ -16,7 +16,7 @@ from kernelatoms.limits import Budget
 Array = NDArray[Any]
 
 _BLOCK_BYTES = 64 * 2**20
-# Objects in objects become columns "a.b"; nobody's table is deeper.
+# Objects in objects become columns "a.b"; no real table is deeper.
 _DEEPEST = 8
 # Lists in lists, and objects: Arrow goes into each by calling itself, until the stack ends.
 _NESTED = 100

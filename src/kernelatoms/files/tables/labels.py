@@ -74,7 +74,7 @@ def doubts_about(y: Array, label: str) -> list[str]:
     if many and len(y) < _FEWEST_ROWS_OF_A_CLASS * len(classes):
         return [
             f"{label!r} holds {len(classes):,} different numbers in {len(y):,} rows: is it a "
-            "quantity rather than a class? These models tell classes apart and predict no "
+            "quantity rather than a class? These models predict classes, no "
             "quantities; cut it into a few classes first (low, middle, high), or use a regression."
         ]
     if len(classes) > 2 and 2 * n_tiny > len(classes):

@@ -41,7 +41,7 @@ def parquet_sizes(file: Any, read: Read, size: int) -> ParquetSizes:
             places = [chunk.data_page_offset]
             if chunk.has_dictionary_page:
                 places.append(chunk.dictionary_page_offset)
-            # 0, where the file's own mark is, stands for no page: that of a group without rows.
+            # Offset 0, where the magic bytes are, means no page: a group without rows.
             start = min(filter(None, places), default=0)
             seen += chunk.total_compressed_size
             if start < 0 or chunk.total_compressed_size < 0 or seen > size:

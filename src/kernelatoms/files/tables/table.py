@@ -3,14 +3,15 @@
 - ``.csv``, ``.tsv``, ``.txt``: a line of names, then the rows; commas, semicolons, tabs, bars or
   spaces between fields, quotes around them where needed. Without a line of names columns are
   called 0, 1, ...
-- ``.jsonl``, ``.ndjson``: one object a line. These and the ones above also as ``.gz``, ``.bz2`` or
-  ``.zst``.
+- ``.jsonl``, ``.ndjson``: one object per line. All these also as ``.gz``, ``.bz2`` or ``.zst``.
 - ``.parquet``, ``.feather``, ``.arrow``: as they are.
-- ``.npy``: a matrix, columns called 0, 1, ...; a stack of images becomes one row an image.
+- ``.npy``: a matrix, columns called 0, 1, ...; a stack of images becomes one row per image.
 - ``.npz``: rows under one key, labels and the like under others; or a sparse matrix of scipy.
-- ``-``: standard input, any of these, told apart by its first bytes.
+- ``-``: standard input, any of these, recognised by its first bytes.
 
 An empty field, ``NA``, ``NaN``, ``null`` or ``?`` is a missing value, NaN in the matrix.
+
+See docs/decisions/056-exact-tables.md.
 """
 
 from collections.abc import Sequence
@@ -53,7 +54,7 @@ class ReadOptions:
     header : bool or None
         Whether the first line of a text file names its columns.
     max_size : int or None
-        The bytes that a file may become when it is read; None stands for 4 GiB, or 256 times its
+        The bytes that a file may become when it is read; None means 4 GiB, or 256 times its
         own size where that is more.
 
     Raises
@@ -106,7 +107,7 @@ class Table:
         What the reader should know.
     mixed : dict of str to str
         Columns of words that also hold numbers: most likely a mistake, described in a message for
-        whoever wants to use them.
+        those who want to use them.
     exact : dict of str to object array
         What columns of numbers hold exactly, wherever ``numbers`` would not give it back; None
         where missing. Whole numbers too long for it are Python's; of text files, columns with

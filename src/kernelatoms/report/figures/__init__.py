@@ -11,5 +11,4 @@ them side by side.
   class; ``code_energies``: on which classes' atoms codes have their weight.
 - ``distributions``: objectives, spectra, histograms, residuals by class.
 - ``scores``: convergence, robustness, scores over sizes; ``calibration``: reliability diagrams.
-- ``series``: measured values beside reported ones, as curves or dots.
 """

@@ -54,7 +54,8 @@ def usage_figure(shares: Mapping[Any, Any]) -> Figure:
         for ax in figure.axes:
             ax.yaxis.set_major_formatter(_percent)
         return figure
-    figure, ax = _one_curve(next(iter(falling.values())), *names)
+    (values,) = falling.values()
+    figure, ax = _one_curve(values, *names)
     ax.set_ylim(bottom=0)
     ax.yaxis.set_major_formatter(_percent)
     return figure

@@ -1,0 +1,296 @@
+"""The predictors by name; each encodes or decodes a block.
+
+- ``lags``: from rows before; symmetric slices from slices before.
+- ``interpolation``: between rows before and after, the coarse ones first.
+- ``columns``: every value from its column's past and from other columns of its row.
+- ``pca``, ``ksvd``, ``kscdl``: from atoms; see ``dictionaries``.
+"""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelatoms.codec.limits import CodecError
+from kernelatoms.codec.loops import prediction
+from kernelatoms.codec.models.codec_model import CodecModel, ReadyModel
+from kernelatoms.codec.models.dictionaries import (
+    atoms_of,
+    check_dictionary,
+    code_dictionary,
+    code_kernel_dictionary,
+)
+from kernelatoms.codec.models.quantised import QuantisedBlock
+
+Array = NDArray[Any]
+
+# Rounds of the search for the steps of a slice's rows; after the free ones, steps only shrink.
+_ROUNDS, _FREE_ROUNDS = 40, 8
+# Limits on the settings of models of unknown origin.
+_MOST_LAG, _MOST_PAST, _MOST_STRIDE, _MOST_LAGS, _MOST_PARENTS = 1 << 40, 9, 1 << 20, 8, 16
+# Numbers in the sums of all columns; rows that parents are chosen by (as in ``prediction_loops``).
+_MOST_SUMS = 1 << 24
+_CHOICE_ROWS = 512
+
+
+def code_lags(block: QuantisedBlock, model: CodecModel) -> None:
+    """Predict rows as the median of rows ``lag``, 2 ``lag``, ... before, ``past`` of them."""
+    lag, past = model.settings["lag"], model.settings["past"]
+    if model.symmetric:
+        _code_slices(block, past)
+        return
+    n = len(block.k)
+    first = len(block.decoded) - n
+    rows = first + np.arange(n)
+    sources = np.stack([rows - lag * (i + 1) for i in range(past)], axis=1)
+    sources[sources < 0] = -1
+    # An odd number of rows has a middle one; without rows, the row before.
+    n_past = (sources >= 0).sum(axis=1)
+    even = (n_past > 0) & (n_past % 2 == 0)
+    sources[even, n_past[even] - 1] = -1
+    sources[n_past == 0, 0] = rows[n_past == 0] - 1
+    prediction.code_rows(
+        block, np.empty((0, block.k.shape[1])), sources, np.empty((0, 0)), np.arange(n)
+    )
+
+
+def _code_slices(block: QuantisedBlock, past: int) -> None:
+    """Code symmetric slices one by one; the encoder searches the steps of all rows of a slice."""
+    n, m = block.k.shape
+    predicted, sizes, squares = np.zeros((m, m)), np.zeros((m, m)), np.zeros((m, m))
+    below = np.tril(np.ones((m, m), bool), -1)
+    for s in range(n // m):
+        alone = not prediction.predict_slice(block, past, s, predicted)
+        code = partial(prediction.code_slice, block, s, predicted)
+        if block.decoding:
+            code(alone, sizes, squares, np.ones(m, bool))
+        else:
+            _settle_slice(block, s, alone, code, sizes, squares)
+            _learn_sizes(block, s, sizes)
+        decoded = block.rows[s * m : (s + 1) * m]
+        decoded[below] = decoded.T[below]
+
+
+def _settle_slice(
+    block: QuantisedBlock,
+    s: int,
+    alone: bool,
+    code: Callable[..., Array],
+    sizes: Array,
+    squares: Array,
+) -> None:
+    """Find the largest steps that keep every row of a slice within its limit.
+
+    An entry's step depends on two rows: all steps move together by how far each row is from its
+    limit, and finally only those of rows that fail.
+    """
+    m = block.k.shape[1]
+    rows = slice(s * m, (s + 1) * m)
+    codes, limits = block.codes[rows], block.limits[rows] ** 2
+    live = np.asarray(block.coded[rows].any(axis=1) | block.coded[rows].any(axis=0))
+    if s:
+        codes[:] = block.codes[(s - 1) * m : s * m]
+    else:
+        guess = np.floor(8 * np.log2(np.clip(limits * 24 / m, 1e-300, 1e300)))
+        codes[:] = np.clip(guess, block.least, block.most)
+    squares[:] = 0
+    changed = np.ones(m, bool)
+    for i in range(_ROUNDS):
+        errors = code(alone, sizes, squares, changed)
+        good = ~live | ((errors >= 0) & (errors <= limits))
+        if i == _ROUNDS - 1 or (i >= _FREE_ROUNDS and good.all()):
+            break
+        with np.errstate(divide="ignore", invalid="ignore"):
+            move = -6 * np.log2(errors / limits) + 0.5 * good
+        move = np.clip(np.floor(np.nan_to_num(move, nan=0.0)), -8, 4)
+        move = np.where(errors >= 0, move, -16)
+        if i < _FREE_ROUNDS:
+            move[~live | (good & (errors > 0.96 * limits))] = 0
+        else:
+            # Good rows may fail when others change: shrinking steps make the search end.
+            move = np.where(good, 0, np.minimum(move, -1 - (i - _FREE_ROUNDS) // 4))
+        moved = np.clip(codes + move, block.least, block.most)
+        # Rows predicted from each other all change.
+        changed = (moved != codes) | alone
+        codes[:] = moved
+
+
+def _learn_sizes(block: QuantisedBlock, s: int, sizes: Array) -> None:
+    """Update the mean magnitudes of residuals, by entries and by their rows."""
+    m = block.k.shape[1]
+    rows = slice(s * m, (s + 1) * m)
+    left = np.minimum(np.abs(block.k[rows]), 20) * _steps(block.codes[rows])
+    left = left + np.triu(left, 1).T
+    means = left.mean(axis=1)
+    sizes *= 0.25
+    sizes += 0.35 * left + 0.2 * (means[:, None] + means)
+
+
+def _steps(codes: Array) -> Array:
+    rates = np.exp2(-codes / 8.0)
+    return np.asarray(1 / np.sqrt(rates[:, None] + rates))
+
+
+def code_interpolation(block: QuantisedBlock, model: CodecModel) -> None:
+    """Predict every second row from its neighbours, which are coded before in the same way."""
+    n = len(block.k)
+    first = len(block.decoded) - n
+    order, sources, weights = interpolation(n, model.settings["stride"])
+    sources[sources >= 0] += first
+    if first:
+        sources[0, 0], weights[0, 0] = first - 1, 1.0
+    prediction.code_rows(block, np.empty((0, block.k.shape[1])), sources, weights, order)
+
+
+def interpolation(n: int, stride: int) -> tuple[Array, Array, Array]:
+    """Return the order of n rows, and the rows and weights that predict each of them.
+
+    Rows 0, stride, 2 stride, ... come first, predicted by the one before; then those half way, by a
+    cubic through four rows, a line through two, or the row before; and so on.
+    """
+    sources, weights = np.full((n, 4), -1, np.int64), np.zeros((n, 4))
+    coarse = np.arange(0, n, stride)
+    order = [coarse]
+    sources[coarse[1:], 0], weights[coarse[1:], 0] = coarse[:-1], 1.0
+    while stride > 1:
+        half = stride // 2
+        rows = np.arange(half, n, stride)
+        around = rows[:, None] + half * np.array([-1, 1, -3, 3])
+        there = (around >= 0) & (around < n)
+        sources[rows] = np.where(there, around, -1)
+        cubic, line = there.all(axis=1), there[:, :2].all(axis=1)
+        weights[rows] = [1.0, 0, 0, 0]
+        weights[rows[line]] = [0.5, 0.5, 0, 0]
+        weights[rows[cubic]] = [0.5625, 0.5625, -0.0625, -0.0625]
+        order.append(rows)
+        stride = half
+    return np.concatenate(order), sources, weights
+
+
+def code_columns(block: QuantisedBlock, model: CodecModel) -> None:
+    """Predict every value by recursive least squares."""
+    settings = model.settings
+    lags, parents = np.array(settings["lags"], np.int64), settings["parents"]
+    n_parents = min(parents, model.n_columns - 1)
+    prediction.code_columns(block, lags, n_parents, FADE, RIDGE)
+
+
+def fits_columns(n_columns: int, n_lags: int, n_parents: int) -> bool:
+    """Whether the sums of all columns, and the rows to choose parents by, fit in memory."""
+    n_inputs = n_lags + 2 * n_parents + 1
+    return n_columns * (n_inputs**2 + _CHOICE_ROWS) <= _MOST_SUMS
+
+
+# The forgetting factor per row, and the ridge relative to the inputs' mean square.
+FADE = 0.999
+RIDGE = 1e-3
+
+PREDICTORS: dict[str, Callable[[QuantisedBlock, CodecModel], None]] = {
+    "lags": code_lags,
+    "interpolation": code_interpolation,
+    "columns": code_columns,
+    "pca": code_dictionary,
+    "ksvd": code_dictionary,
+    "kscdl": code_kernel_dictionary,
+}
+
+
+def ready(model: CodecModel) -> ReadyModel:
+    """Return a checked model with decoded atoms, once for all blocks; see ``check_model``."""
+    if isinstance(model, ReadyModel):
+        return model
+    check_model(model)
+    try:
+        atoms = atoms_of(model) if model.predictor in ("pca", "ksvd", "kscdl") else None
+    except ValueError as error:
+        raise CodecError(f"the model's atoms cannot be read: {error}") from error
+    return ReadyModel(**vars(model), mean_and_atoms=atoms)
+
+
+def check_model(model: CodecModel) -> None:
+    """Refuse a model of unknown origin whose settings are invalid."""
+    name = model.predictor
+    if not isinstance(name, str) or name not in ("exact", *PREDICTORS):
+        raise CodecError(f"no predictor has the name {str(name)[:40]!r}.")
+    if not isinstance(model.settings, Mapping):
+        raise CodecError("the model's settings are not a mapping.")
+    _check_number(model.n_columns, "n_columns", 1, 1 << 40)
+    _check_number(model.slice_rows, "slice_rows", 0, 1 << 40)
+    square = name == "lags" and model.slice_rows in (0, model.n_columns)
+    if type(model.symmetric) is not bool or (model.symmetric and not square):
+        raise CodecError("symmetric slices can only be predicted from slices before.")
+    history = model.arrays.get("history")
+    if history is not None and not (
+        history.ndim == 2 and history.shape[1] == model.n_columns and history.dtype.kind == "f"
+        and np.isfinite(history).all()
+        and not (model.symmetric and len(history) % model.n_columns)
+    ):  # fmt: skip
+        raise CodecError("the model's history does not fit its rows.")
+    settings = model.settings
+    if name == "lags":
+        _check_number(settings.get("lag"), "lag", 1, _MOST_LAG)
+        _check_number(settings.get("past"), "past", 1, _MOST_PAST)
+    elif name == "interpolation":
+        stride = settings.get("stride", 0)
+        _check_number(stride, "stride", 2, _MOST_STRIDE)
+        if stride & (stride - 1):
+            raise CodecError(f"the model's stride must be a power of two, not {stride}.")
+    elif name == "columns":
+        lags = settings.get("lags")
+        if not isinstance(lags, list) or not 0 < len(lags) <= _MOST_LAGS:
+            raise CodecError("the model's lags are not a short list.")
+        for lag in lags:
+            _check_number(lag, "lag", 1, _MOST_LAG)
+        _check_number(settings.get("parents"), "parents", 0, _MOST_PARENTS)
+        parents = min(settings["parents"], model.n_columns - 1)
+        if not fits_columns(model.n_columns, len(lags), parents):
+            raise CodecError(f"{model.n_columns} columns are too many to learn from each other.")
+    elif name != "exact":
+        check_dictionary(model)
+
+
+def longest_lag(model: CodecModel) -> int:
+    """Return the rows that a model looks back; 0 if it has no lags."""
+    if model.predictor == "columns":
+        return int(max(model.settings["lags"]))
+    return int(model.settings["lag"]) if model.predictor == "lags" else 0
+
+
+def _check_number(value: Any, name: str, least: int, most: int) -> None:
+    if type(value) is not int or not least <= value <= most:
+        raise CodecError(
+            f"the model's {name} must be a whole number from {least} to {most}, "
+            f"not {str(value)[:40]!r}."
+        )
+
+
+# The costs of a symmetric slice and of a block, in values of the fastest predictor (``lags``).
+_SLICE, _BLOCK = 100, 1000
+# Products and sums that take as long as one value.
+_PRODUCTS, _SQUARES, _SUMS = 500, 100, 64
+# Products per weight of a Gaussian pre-image, over all rounds.
+_PREIMAGE = 24
+
+
+def decoding_cost(model: ReadyModel, n_rows: int, n_blocks: int) -> int:
+    """Return the time that decoding takes, in values of the fastest predictor.
+
+    Such a value takes about a microsecond at worst. Rates were measured; they need to be right only
+    within a factor of a few to recognise a hostile file.
+    """
+    m, settings = model.n_columns, model.settings
+    n_values = n_rows * m
+    found, setup = n_values + n_rows, m * len(model.arrays.get("history", ()))
+    if model.symmetric:
+        found += _SLICE * (n_rows // m)
+    elif model.predictor == "columns":
+        squares = (len(settings["lags"]) + 2 * min(settings["parents"], m - 1) + 1) ** 2
+        found += n_values * squares // _SQUARES
+        setup += m * (squares + _CHOICE_ROWS)
+    elif model.mean_and_atoms is not None:
+        products = len(model.mean_and_atoms[1])
+        products *= _PREIMAGE if model.predictor == "kscdl" else 1
+        found += n_values * products // _PRODUCTS
+    return found + n_blocks * (_BLOCK + setup // _SUMS)

@@ -1,0 +1,208 @@
+"""Decoded blocks to the lines of a text file."""
+
+from collections.abc import Callable, Iterator
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelatoms.codec.container.packing import Cursor
+from kernelatoms.codec.limits import CodecError, DecodingBudget
+from kernelatoms.codec.loops.text_fields import (
+    BARE,
+    QUOTED,
+    can_be_texts,
+    join_fields,
+    number_texts,
+)
+from kernelatoms.codec.packed.csv_layout import Layout, read_layout
+from kernelatoms.codec.packed.csv_numbers import (
+    CLIPPED,
+    EXTENDED,
+    MOST_DECIMALS,
+    SIGNIFICANT,
+    column_decimals,
+    finish_numbers,
+)
+from kernelatoms.codec.packed.text_columns import TextColumn, Texts, no_texts, read_texts
+from kernelatoms.codec.reader import Compressed, DecodedBlock
+
+Array = NDArray[Any]
+
+# Fields written at a time.
+_PIECE_FIELDS = 1 << 20
+# Bytes of memory per line with another number of fields; the time per column of a piece, in values
+# of the fastest model.
+_ODD_LINE, _COLUMN_WORK = 64, 10
+
+
+class BlockTexts:
+    """The numbers and texts of a decoded block; ``CodecError`` if it is invalid."""
+
+    def __init__(self, block: DecodedBlock, layout: Layout, budget: DecodingBudget) -> None:
+        cursor = Cursor(block.exact, "a block")
+        n_chosen = len(layout.chosen)
+        self._layout, self.n_rows = layout, block.n_rows
+        self.digits, self.form = (cursor.take(2) if n_chosen else b"\0\0")[:2]
+        self.low = np.frombuffer(cursor.take(n_chosen), np.uint8)
+        self.high = np.frombuffer(cursor.take(n_chosen), np.uint8)
+        if bool(n_chosen) != (block.matrix is not None):
+            raise CodecError("a block has no numbers where some should be.")
+        ends = [*self.low, *self.high, self.digits]
+        if self.form not in (CLIPPED, EXTENDED, SIGNIFICANT) or max(ends) > MOST_DECIMALS:
+            raise CodecError("a block does not say how its numbers are written.")
+        if self.form == SIGNIFICANT and self.digits == 0:
+            raise CodecError("a block does not say how its numbers are written.")
+        self.numbers = np.empty((block.n_rows, 0))
+        if block.matrix is not None:
+            self.numbers = finish_numbers(
+                block.matrix.astype(np.float64), self.digits, self.form, self.low, self.high,
+                np.array(layout.whole),
+            )  # fmt: skip
+        self._read(cursor, budget, block.size)
+
+    def _read(self, cursor: Cursor, budget: DecodingBudget, block_size: int) -> None:
+        self._others: list[TextColumn] = []
+        for i in range(len(self._layout.chosen)):
+            n_holes = int(np.isnan(self.numbers[:, i]).sum())
+            here = cursor.take(1) != b"\0"
+            self._others.append(read_texts(cursor, n_holes) if here else no_texts)
+        self._kept = [read_texts(cursor, self.n_rows) for _ in self._layout.kept]
+        n_odd = cursor.number()
+        if n_odd > cursor.left:
+            raise CodecError("a block has fewer lines than it should.")
+        budget.take(_ODD_LINE * n_odd, block_size)
+        self.odd_rows = np.array([cursor.number() for _ in range(n_odd)], np.int64)
+        if (np.diff(self.odd_rows) < 0).any() or self.odd_rows.max(initial=0) > self.n_rows:
+            raise CodecError("a block has lines at impossible places.")
+        self.odd = read_texts(cursor, n_odd) if n_odd else no_texts
+        cursor.end()
+
+    def pieces(self, low: int, high: int, end: bytes) -> Iterator[tuple[int, Array, Array]]:
+        """Yield rows as lines, piece by piece: first row, lines, their starts and the last end."""
+        layout = self._layout
+        decimals = column_decimals(
+            self.digits, self.form, self.low, self.high, np.array(layout.whole, bool)
+        )
+        number_columns = [
+            _NumberColumn(self, i, int(decimals[i]), low) for i in range(len(layout.chosen))
+        ]
+        n_rows = piece_rows(layout.dialect.n_columns)
+        for start in range(low, high, n_rows):
+            stop = min(high, start + n_rows)
+            columns: list[Any] = [None] * layout.dialect.n_columns
+            for place, texts in zip(layout.kept, self._kept, strict=True):
+                columns[place] = texts(start, stop)
+            for place, numbers in zip(layout.chosen, number_columns, strict=True):
+                columns[place] = numbers.texts(start, stop)
+            starts = np.cumsum([0, *(len(texts.data) for texts in columns)])
+            offsets = np.stack([texts.offsets + starts[i] for i, texts in enumerate(columns)])
+            data = np.concatenate([texts.data for texts in columns])
+            mark = layout.dialect.delimiter
+            yield start, *join_fields(data, offsets, mark, np.frombuffer(end, np.uint8))
+
+
+def piece_rows(n_columns: int) -> int:
+    """Return the rows per piece."""
+    return max(1, _PIECE_FIELDS // n_columns)
+
+
+class _NumberColumn:
+    """A column of numbers as texts, in the order of rows; other texts where numbers are missing."""
+
+    def __init__(self, said: BlockTexts, i: int, decimals: int, row: int) -> None:
+        layout = said._layout
+        self._values = np.ascontiguousarray(said.numbers[:, i])
+        self._others = said._others[i]
+        self._other = int(np.isnan(self._values[:row]).sum())
+        self._mark, self._style = layout.dialect.mark, layout.styles[i]
+        self._low = 0 if layout.whole[i] else min(int(said.low[i]), decimals)
+        # All numbers of a block's column are written in one way.
+        short = said.form != SIGNIFICANT or layout.whole[i]
+        self._decimals = decimals if short and can_be_texts(self._values, decimals) else None
+
+    def texts(self, start: int, stop: int) -> Texts:
+        """Return the texts of the next rows."""
+        values = self._values[start:stop]
+        first = self._other
+        self._other += int(np.isnan(values).sum())
+        others = self._others(first, self._other)
+        if self._decimals is not None:
+            found = number_texts(
+                values, self._low, self._decimals, self._mark, self._style, *others
+            )
+            assert found is not None, "numbers that can be written are not"
+            return Texts(*found)
+        return _long_texts(values, self._mark, self._style, others)
+
+
+def _long_texts(values: Array, mark: int, style: int, others: Texts) -> Texts:
+    """Return numbers with all their digits as texts."""
+    before, behind = {BARE: (b"", b""), QUOTED: (b'"', b'"')}.get(style, (b" ", b""))
+    found, other = [], 0
+    for value in values.tolist():
+        if value != value:
+            low, high = others.offsets[other], others.offsets[other + 1]
+            found.append(others.data[low:high].tobytes())
+            other += 1
+            continue
+        text = repr(value).encode()
+        found.append(before + (text.replace(b".", b",") if mark == 44 else text) + behind)
+    offsets = np.cumsum([0, *map(len, found)])
+    return Texts(np.frombuffer(b"".join(found), np.uint8), offsets)
+
+
+def restore_csv(
+    opened: Compressed, file: IO[bytes], rows: tuple[int, int] | None,
+    on_block: Callable[[int], None],
+) -> None:  # fmt: skip
+    """Write the text file that was compressed, or some of its rows."""
+    table, layout = opened.header.table, read_layout(opened)
+    end = b"\r" if layout.dialect.newline == 13 else b"\r\n" if layout.returns else b"\n"
+    total = opened.n_rows()
+    start, stop = (0, total) if rows is None else rows
+    file.write(layout.dialect.before)
+    if total == 0:
+        rest = table.get("rest", "")
+        try:
+            file.write(rest.encode("latin-1"))
+        except (AttributeError, ValueError) as error:
+            raise CodecError("its last lines cannot be read.") from error
+        return
+    # Every field takes at least a byte: the delimiter.
+    n_columns = layout.dialect.n_columns
+    opened.budget.check((stop - start) * n_columns)
+    n_pieces = len(opened.entries()) + (stop - start) // piece_rows(n_columns)
+    opened.budget.take_work(_COLUMN_WORK * n_columns * n_pieces)
+    for block in opened.blocks(0, start, stop):
+        low, high = max(start, block.start), min(stop, block.start + block.n_rows)
+        said = BlockTexts(block, layout, opened.budget)
+        waiting = b""
+        for text in _lines(said, end, low - block.start, high - block.start):
+            opened.budget.check(file.tell() + len(waiting) + len(text))
+            file.write(waiting)
+            waiting = text
+        if high == total and table.get("open"):
+            waiting = waiting.removesuffix(end)
+        file.write(waiting)
+        on_block(high - low)
+
+
+def _lines(said: BlockTexts, end: bytes, low: int, high: int) -> Iterator[bytes]:
+    """Yield the lines of rows of a block; lines without a row come before the next row."""
+    for start, lines, places in said.pieces(low, high, end):
+        stop = start + len(places) - 1
+        # Lines after the last row of the block belong to it.
+        side = "right" if stop == high == said.n_rows else "left"
+        first = int(np.searchsorted(said.odd_rows, start))
+        last = int(np.searchsorted(said.odd_rows, stop, side))  # type: ignore[call-overload]
+        if first == last:
+            yield lines.tobytes()
+            continue
+        odd, found, row = said.odd(first, last), [], start
+        for i, before in enumerate(said.odd_rows[first:last].tolist()):
+            found.append(lines[places[row - start] : places[before - start]].tobytes())
+            found.append(odd.data[odd.offsets[i] : odd.offsets[i + 1]].tobytes() + end)
+            row = before
+        found.append(lines[places[row - start] :].tobytes())
+        yield b"".join(found)

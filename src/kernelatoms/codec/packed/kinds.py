@@ -1,0 +1,142 @@
+"""Files of every kind that can be compressed: opened, described, and restored."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import IO, Any
+
+from numpy.typing import NDArray
+
+from kernelatoms.codec.limits import CodecError
+from kernelatoms.codec.packed.array_files import ArraySource, part_layout, restore_arrays
+from kernelatoms.codec.packed.arrays import Layout
+from kernelatoms.codec.packed.csv_layout import read_layout
+from kernelatoms.codec.packed.csv_lines import BlockTexts, restore_csv
+from kernelatoms.codec.packed.csv_source import CsvSource
+from kernelatoms.codec.packed.parquet_rows import chosen_columns, decoded_numbers, restore_parquet
+from kernelatoms.codec.packed.parquet_source import ParquetSource
+from kernelatoms.codec.packed.sources import OnStep, Source, quiet
+from kernelatoms.codec.reader import Compressed
+from kernelatoms.files.tables.table import TableError
+
+Array = NDArray[Any]
+
+_SUFFIXES = (".csv", ".tsv", ".txt", ".parquet", ".npy", ".npz")
+
+
+def open_source(
+    path: Path, approximate: Sequence[str] = (), exact: Sequence[str] = (), *,
+    like: Compressed | None = None, all_exact: bool = False, max_size: int | None = None,
+    on_step: OnStep = quiet,
+) -> Source:  # fmt: skip
+    """Open a file to compress.
+
+    Columns named in ``approximate`` and ``exact`` are exceptions from the default; with ``like``, a
+    compressed file, columns are as there; with ``all_exact``, all columns of a table are exact.
+    """
+    suffix = path.suffix.lower()
+    if suffix not in _SUFFIXES:
+        raise TableError(
+            f"{path} must end with {', '.join(_SUFFIXES[:-1])} or {_SUFFIXES[-1]}, so that "
+            "it is clear how to read it."
+        )
+    if path.stat().st_size == 0:
+        raise TableError(f"{path} is empty.")
+    kind = "csv" if suffix in (".tsv", ".txt") else suffix.removeprefix(".")
+    if like is not None and kind != like.header.kind.replace("array", "npy"):
+        raise ValueError(f"{path} is no .{like.header.kind} file, and such a one was compressed.")
+    if kind in ("npy", "npz"):
+        if approximate:
+            raise ValueError(
+                "approximate: arrays of floats are approximate, and of others nothing is; convert "
+                f"them before, got {approximate[0]!r}."
+            )
+        return ArraySource(path, exact, like, max_size)
+    if kind == "parquet":
+        return ParquetSource(path, approximate, exact, like, all_exact, max_size)
+    return CsvSource(path, approximate, exact, like, all_exact, on_step)
+
+
+def decoded_matrices(opened: Compressed, part: int) -> Iterator[Array]:
+    """Yield the approximate numbers of an array or table as a reader gets them, block by block."""
+    kind = opened.header.kind
+    if kind == "csv":
+        layout = read_layout(opened)
+        for block in opened.blocks(part):
+            yield BlockTexts(block, layout, opened.budget).numbers
+    elif kind == "parquet":
+        yield from decoded_numbers(opened)
+    else:
+        form = part_layout(opened, part)
+        for block in opened.blocks(part):
+            yield form.matrix(form.rows(block))
+
+
+def shapes_of(opened: Compressed) -> dict[str, str]:
+    """Describe each part of a file."""
+    found = {}
+    for i, part in enumerate(opened.header.parts):
+        table = _table_columns(opened)
+        if table is None:
+            words = _describe(part_layout(opened, i), part.model >= 0)
+        else:
+            names, n_columns = table
+            words = (
+                f"{opened.n_rows(i):,} rows, {n_columns:,} columns, {len(names):,} of them "
+                "approximate"
+            )
+        found[part.name.removesuffix(".npy")] = words
+    return found
+
+
+def column_names(opened: Compressed) -> list[str] | None:
+    """Return the names of a table's approximate columns; None for arrays."""
+    table = _table_columns(opened)
+    return None if table is None else table[0]
+
+
+def _table_columns(opened: Compressed) -> tuple[list[str], int] | None:
+    """Return the names of a table's approximate columns, and the number of all columns."""
+    if opened.header.kind == "csv":
+        layout = read_layout(opened)
+        return [layout.dialect.names[i] for i in layout.chosen], layout.dialect.n_columns
+    if opened.header.kind == "parquet":
+        chosen, schema = chosen_columns(opened)
+        return [schema.names[i] for i in chosen], len(schema.types)
+    return None
+
+
+def _describe(form: Layout, approximate: bool) -> str:
+    kept = "" if approximate else ", kept exactly"
+    if len(form.shape) == 2:
+        return f"{form.shape[0]:,} rows of {form.shape[1]:,} columns, {form.dtype}{kept}"
+    if len(form.shape) == 3:
+        n_slices, n_rows, n_columns = form.shape
+        return f"{n_slices:,} slices of {n_rows:,} x {n_columns:,}, {form.dtype}{kept}"
+    return f"shape {form.shape}, {form.dtype}{kept}"
+
+
+def restore(
+    opened: Compressed, file: IO[bytes], folder: Path, rows: tuple[int, int] | None,
+    on_step: OnStep,
+) -> None:  # fmt: skip
+    """Write the file that was compressed, or some of its rows."""
+    if rows is None:
+        total = sum(opened.n_rows(part) for part in range(len(opened.header.parts)))
+    else:
+        total = rows[1] - rows[0]
+    done = 0
+
+    def on_block(n_rows: int) -> None:
+        nonlocal done
+        done += n_rows
+        on_step(done, total, "decompressing")
+
+    kind = opened.header.kind
+    if kind in ("npy", "npz", "array"):
+        restore_arrays(opened, file, folder, rows, on_block)
+    elif kind == "parquet":
+        restore_parquet(opened, file, rows, on_block)
+    elif kind == "csv":
+        restore_csv(opened, file, rows, on_block)
+    else:
+        raise CodecError("it holds a model, and no rows.")

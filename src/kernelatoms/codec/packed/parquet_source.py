@@ -1,0 +1,234 @@
+"""Parquet files to blocks, row group by row group."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow
+from numpy.typing import NDArray
+from pyarrow import parquet
+
+from kernelatoms.codec.blocks import Block
+from kernelatoms.codec.container.packing import pack, stored
+from kernelatoms.codec.limits import HEADER_SIZE, TEXT_EXPANSION, TEXT_SIZE
+from kernelatoms.codec.packed.arrow_columns import exact_columns, missing_marks
+from kernelatoms.codec.packed.column_choice import as_ranges, choose_columns, from_ranges
+from kernelatoms.codec.packed.parquet_rows import (
+    CODECS,
+    finisher,
+    largest,
+    least_width,
+    matrix_type,
+    read_as_floats,
+    stored_schema,
+)
+from kernelatoms.codec.packed.sources import PartPlan
+from kernelatoms.codec.reader import Compressed
+from kernelatoms.files.tables.table import TableError
+from kernelatoms.limits import check_size
+
+Array = NDArray[Any]
+
+# Rows that the size of rows is estimated from; batches of more bytes are several blocks.
+_LOOK_AT_ROWS, _MOST_BATCH = 1000, 1 << 27
+
+
+class ParquetSource:
+    """A ``.parquet`` file; see ``sources.Source``.
+
+    Columns named in ``approximate`` and ``exact`` are exceptions from the default, or all are as in
+    ``like``, a compressed table.
+    """
+
+    kind = "parquet"
+
+    def __init__(
+        self, path: Path, approximate: Sequence[str], exact: Sequence[str],
+        like: Compressed | None = None, all_exact: bool = False, max_size: int | None = None,
+    ) -> None:  # fmt: skip
+        self.path = path
+        self.notes: list[str] = []
+        self._file_size, self._max_size = path.stat().st_size, max_size
+        with _opened(path) as file:
+            self._schema = file.schema_arrow
+            self._n_rows = file.metadata.num_rows
+            n_bytes = sum(
+                file.metadata.row_group(i).total_byte_size
+                for i in range(file.metadata.num_row_groups)
+            )
+            # Repeated values take no bytes in the file.
+            n_bytes = max(n_bytes, self._n_rows * sum(map(least_width, self._schema.types)))
+            check_size(n_bytes, self._file_size, max_size)
+            n_bytes = max(n_bytes, self._n_rows * _row_bytes(file))
+            self._details = _details(file.metadata)
+        names, types = list(self._schema.names), list(self._schema.types)
+        if like is None:
+            self._chosen, self._kept = choose_columns(
+                path, names, [_default(kind) for kind in types], approximate, exact, all_exact
+            )
+        else:
+            self._schema = _same_schema(path, self._schema, stored_schema(like))
+            self._chosen = from_ranges(like.header.table.get("approximate", []), len(types))
+            self._kept = sorted(set(range(len(types))) - set(self._chosen))
+            self._details = {key: value for key, value in like.header.table.items()
+                             if key != "approximate"}  # fmt: skip
+        self.columns: dict[str, list[str]] = {
+            "approximate": [names[i] for i in self._chosen],
+            "exact": [names[i] for i in self._kept],
+        }
+        n_columns = len(self._chosen)
+        self._dtype = matrix_type([types[i] for i in self._chosen])
+        dtype = self._dtype if n_columns and self._n_rows else ""
+        # Rows of long texts count by their bytes.
+        row_values = max(n_columns, n_bytes // max(1, self._n_rows) // 16, 1)
+        self.parts = [
+            PartPlan("", "", self._n_rows, row_values, n_columns if dtype else 0, 0, dtype)
+        ]
+
+    def sample(self, part: int, n_rows: int) -> Array:
+        """Return the first rows of the matrix."""
+        for batch in self._batches(min(n_rows, self._n_rows), self._chosen):
+            return self._matrix(batch.columns)
+        raise AssertionError("a table without rows has no numbers")
+
+    def blocks(self, part: int, block_rows: int) -> Iterator[Block]:
+        """Yield the blocks of the table."""
+        finish = finisher([self._schema.types[i] for i in self._chosen])
+        for batch in _in_pieces(self._batches(block_rows)):
+            chosen = [batch.column(i) for i in self._chosen]
+            matrix, exact = None, b""
+            if chosen:
+                matrix = self._matrix(chosen)
+                exact = missing_marks(chosen, matrix)
+            exact += exact_columns([batch.column(i) for i in self._kept])
+            yield Block(0, batch.num_rows, matrix, b"" if exact == b"\0" else exact, finish)
+
+    def table(self) -> Mapping[str, Any]:
+        """Return the approximate columns, and how the file was written."""
+        return {"approximate": as_ranges(self._chosen), **self._details}
+
+    def schema(self) -> bytes:
+        """Return names, types and metadata; ``ValueError`` if they are too long."""
+        data = bytes(self._schema.serialize())
+        if len(data) > HEADER_SIZE:
+            raise ValueError(
+                f"names and types of columns take {len(data):,} bytes, more than {HEADER_SIZE:,}."
+            )
+        packed = pack(data)
+        if len(data) > max(TEXT_SIZE, TEXT_EXPANSION * len(packed)):
+            return stored(data)  # readers would refuse the expansion
+        return packed
+
+    def _batches(self, n_rows: int, columns: Sequence[int] | None = None) -> Iterator[Any]:
+        """Yield batches of exactly ``n_rows`` rows, finally perhaps fewer."""
+        waiting: list[Any] = []
+        n_waiting = 0
+        with _opened(self.path) as file, _naming(self.path):
+            n_bytes = 0
+            for batch in file.iter_batches(batch_size=n_rows, use_threads=False):
+                n_bytes += batch.nbytes
+                check_size(n_bytes, self._file_size, self._max_size)
+                if columns is not None:
+                    batch = batch.select(list(columns))
+                while batch.num_rows:
+                    piece = batch.slice(0, n_rows - n_waiting)
+                    batch = batch.slice(piece.num_rows)
+                    waiting.append(piece)
+                    n_waiting += piece.num_rows
+                    if n_waiting == n_rows:
+                        yield _one_batch(waiting)
+                        waiting, n_waiting = [], 0
+            if waiting:
+                yield _one_batch(waiting)
+
+    def _matrix(self, columns: Sequence[Any]) -> Array:
+        matrix = np.empty((len(columns[0]), len(columns)), self._dtype)
+        for i, column in enumerate(columns):
+            matrix[:, i] = column.to_numpy(zero_copy_only=False)
+            if not read_as_floats(column.type):
+                matrix[:, i] = np.minimum(matrix[:, i], largest(column.type))
+        return matrix
+
+
+def _same_schema(path: Path, new: Any, old: Any) -> Any:
+    """Return the schema of the compressed table; refuse other columns."""
+    if not new.equals(old, check_metadata=False):
+        differ = [name for name in new.names if name not in old.names]
+        differ += [name for name in old.names if name not in new.names]
+        which = f"; {differ[0]!r} is in one of them only" if differ else " or types"
+        raise ValueError(f"{path} has other columns{which} than the file that was compressed.")
+    return old
+
+
+def _one_batch(batches: list[Any]) -> Any:
+    """Return batches as one, without neighbouring values in its buffers."""
+    table = pyarrow.Table.from_batches(batches)
+    arrays = [_one_chunk(column) for column in table.columns]
+    return pyarrow.RecordBatch.from_arrays(arrays, schema=table.schema)
+
+
+def _one_chunk(column: Any) -> Any:
+    if column.num_chunks == 1:
+        chunk = column.chunk(0)
+        return pyarrow.concat_arrays([chunk]) if chunk.offset else chunk
+    return column.combine_chunks()
+
+
+def _in_pieces(batches: Iterator[Any]) -> Iterator[Any]:
+    """Yield batches, large ones in several pieces."""
+    for batch in batches:
+        n_pieces = min(-(-batch.nbytes // _MOST_BATCH), batch.num_rows) or 1
+        n_rows = -(-batch.num_rows // n_pieces)
+        if n_pieces == 1:
+            yield batch
+            continue
+        for start in range(0, batch.num_rows, n_rows):
+            yield _one_batch([batch.slice(start, n_rows)])
+
+
+def _row_bytes(file: Any) -> int:
+    """Return the bytes per row, estimated from the first rows."""
+    for batch in file.iter_batches(batch_size=_LOOK_AT_ROWS, use_threads=False):
+        return int(batch.nbytes) // max(1, batch.num_rows)
+    return 0
+
+
+def _details(metadata: Any) -> dict[str, Any]:
+    """Return how a file was written, where that differs from the default."""
+    found: dict[str, Any] = {}
+    if metadata.num_row_groups:
+        first = metadata.row_group(0)
+        if first.num_columns:
+            codec = first.column(0).compression.lower().replace("uncompressed", "none")
+            if codec != "snappy" and codec in CODECS:
+                found["codec"] = codec
+        if metadata.num_row_groups > 1 and 0 < first.num_rows < 1 << 20:
+            found["group"] = first.num_rows
+    return found
+
+
+def _default(kind: Any) -> str:
+    """Return the default treatment of a column."""
+    if pyarrow.types.is_floating(kind):
+        return "approximate"
+    return "exact" if pyarrow.types.is_integer(kind) else "no numbers"
+
+
+def _opened(path: Path) -> Any:
+    with _naming(path):
+        return parquet.ParquetFile(path)
+
+
+@contextmanager
+def _naming(path: Path) -> Iterator[None]:
+    """Name the file in errors of pyarrow."""
+    try:
+        yield
+    except (pyarrow.ArrowException, OSError) as error:
+        words = str(error).strip().splitlines() or [type(error).__name__]
+        raise TableError(
+            f"{path} cannot be read as a Parquet file (damaged, cut short or of another kind): "
+            f"{words[0].rstrip('.')[:300]}."
+        ) from error
