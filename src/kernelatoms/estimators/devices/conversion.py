@@ -22,9 +22,9 @@ from kernelatoms.learning.state import LearnerState
 
 def torch_side() -> Any:
     """Return what knows torch; only called when torch is there already."""
-    from kernelatoms.engine.gpu.arrays import conversion as crossing
+    from kernelatoms.engine.gpu.arrays import conversion
 
-    return crossing
+    return conversion
 
 
 def is_tensor(value: Any) -> bool:
