@@ -82,7 +82,6 @@ def lkdl(step: str) -> Call:
 def lasso(shape: list[int], kind: str) -> Call:
     """Time l1 coding alone, on the data of the lasso table."""
     from benchmarks.contenders import lasso_data
-
     from kernelatoms import sparse_encode
 
     X, D, alpha = lasso_data(shape, kind)

@@ -12,7 +12,6 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from tests.oracles import atoms as oracle
 
 from kernelatoms import (
     KSCDL,
@@ -30,6 +29,7 @@ from kernelatoms import (
     make_lkdl,
 )
 from kernelatoms.estimators.inspection.atom_numbers import coherences, purities
+from tests.oracles import atoms as oracle
 
 SHORT = {"max_iter": 2, "random_state": 0}
 GREEDY = {"n_nonzero_coefs": 3, **SHORT}

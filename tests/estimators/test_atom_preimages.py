@@ -6,7 +6,6 @@ from sklearn.datasets import load_digits
 from sklearn.metrics.pairwise import polynomial_kernel, rbf_kernel
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, Normalizer, StandardScaler
-from tests.oracles.atoms import best_square_root
 
 from kernelatoms import (
     KSCDL,
@@ -18,6 +17,7 @@ from kernelatoms import (
     make_lkdl,
     preimage,
 )
+from tests.oracles.atoms import best_square_root
 
 GREEDY = {"n_nonzero_coefs": 3, "max_iter": 3, "random_state": 0}
 SQUARE = {"kernel": "poly", "degree": 2, "gamma": 1, "coef0": 0}

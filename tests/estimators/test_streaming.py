@@ -25,7 +25,7 @@ torch = pytest.importorskip("torch")
 
 from kernelatoms.engine import gpu  # noqa: E402
 from kernelatoms.engine.gpu import cpu_as_device  # noqa: E402
-from kernelatoms.engine.gpu.streaming import Transfers  # noqa: E402
+from kernelatoms.engine.gpu.arrays.streaming import Transfers  # noqa: E402
 
 CUDA = torch.cuda.is_available()
 NAME = "cuda" if CUDA else "cpu"
@@ -395,7 +395,7 @@ def moves(monkeypatch):
         seen.append(weakref.ref(tensor))
         return tensor
 
-    monkeypatch.setattr("kernelatoms.engine.gpu.crossing.from_host", note)
+    monkeypatch.setattr("kernelatoms.engine.gpu.arrays.conversion.from_host", note)
     return seen
 
 
@@ -555,7 +555,7 @@ class TestWhatStays:
         X, _ = draw()
         model = made("KSVD").fit(X)
         n_bytes = model.components_.nbytes + model.objective_.nbytes
-        path = "kernelatoms.engine.gpu.streaming.free_memory"
+        path = "kernelatoms.engine.gpu.arrays.streaming.free_memory"
         with chosen():
             for free, n_expected in ((n_bytes, 0), (n_bytes - 1, 2)):
                 model.transform(X)
@@ -596,7 +596,7 @@ class TestMemory:
     def test_large_blocks_are_copied_by_several_threads(self, n, chosen, blocks, monkeypatch):
         X, atoms = draw(n=n)[0], draw(1, 20)[0]
         expected = ka.sparse_encode(X, atoms)
-        monkeypatch.setattr("kernelatoms.engine.gpu.streaming._LARGE", 0)
+        monkeypatch.setattr("kernelatoms.engine.gpu.arrays.streaming._LARGE", 0)
         with chosen():
             same(ka.sparse_encode(X, atoms), expected)
         assert sum(blocks) == n
@@ -637,7 +637,7 @@ class TestMemory:
     def test_small_free_memory_makes_small_blocks(self, chosen, blocks, monkeypatch):
         X, atoms = draw()[0], draw(1, 20)[0]
         monkeypatch.setattr(
-            "kernelatoms.engine.gpu.streaming.free_memory", lambda device: 8 * 28 * 8 * 10
+            "kernelatoms.engine.gpu.arrays.streaming.free_memory", lambda device: 8 * 28 * 8 * 10
         )
         with chosen():
             ka.sparse_encode(X, atoms)

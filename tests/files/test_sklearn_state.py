@@ -6,7 +6,6 @@ import warnings
 
 import numpy as np
 import pytest
-from fuzz.genuine import WORDS, X, genuine
 from sklearn.base import BaseEstimator
 from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import PCA, KernelPCA
@@ -24,6 +23,7 @@ from sklearn.preprocessing import (
 )
 
 from forged_models import forge, members_of
+from fuzz.genuine import WORDS, X, genuine
 from kernelatoms import KSVD
 from kernelatoms.files import ModelFileError, load_model, save_model
 from kernelatoms.files.models.sklearn_types import RULES

@@ -123,7 +123,7 @@ class LinearAtoms:
 
     def _check_norms(self, norms2: Array) -> None:
         """Refuse atoms other than 0 whose squares overflow or underflow."""
-        if machine(norms2).all_ordinary(norms2, self.dtype):
+        if machine(norms2).all_in_safe_range(norms2, self.dtype):
             return
         numbers = np.finfo(self.dtype)
         if not norms2.max(initial=0) <= numbers.max / 4:  # nor if it is NaN
@@ -308,7 +308,7 @@ def _finite(K: Array) -> Array:
 
 def _checked(gram: Array) -> Array:
     check_gram(gram, "the kernel on the atoms")
-    return machine(gram).laid_out(gram)
+    return machine(gram).pad_rows(gram)
 
 
 def check_eigenvalues(gram: Array) -> None:

@@ -48,10 +48,9 @@ def nearest_in_space(problem: CodingProblem, n_neighbors: int) -> NDArray[np.int
     def from_products(start: int, stop: int) -> None:
         corr, _ = problem.products(start, stop)
         engine = machine(corr)
-        indices, values = engine.none_yet(stop - start, n_neighbors, corr.dtype, like=corr)
-        engine.keep_smallest(corr, 0, indices, values, offsets=problem.norms2, factor=-2.0)
-        engine.in_order(indices, values)
-        found[start:stop] = indices
+        nearest = engine.TopK.empty(stop - start, n_neighbors, corr.dtype, like=corr)
+        nearest.push(corr, 0, offsets=problem.norms2, factor=-2.0)
+        found[start:stop] = nearest.sorted()[0]
 
     if rows is None:
         _ = problem.norms2  # computed before threads ask for it
@@ -77,8 +76,8 @@ def _as_rows(problem: CodingProblem) -> tuple[Array, Array] | None:
         return None
     engine = machine(signals)
     if signals.dtype != atoms.dtype or not (
-        engine.all_ordinary(engine.squared_norms(signals), signals.dtype)
-        and engine.all_ordinary(engine.squared_norms(atoms), signals.dtype)
+        engine.all_in_safe_range(engine.squared_norms(signals), signals.dtype)
+        and engine.all_in_safe_range(engine.squared_norms(atoms), signals.dtype)
     ):
         return None
     return signals, atoms
@@ -91,15 +90,12 @@ def _nearest_rows(signals: Array, atoms: Array, found: NDArray[np.int32]) -> Non
 
     def work(start: int, stop: int) -> None:
         rows = signals[start:stop]
-        indices, values = engine.none_yet(len(rows), found.shape[1], rows.dtype, like=rows)
+        nearest = engine.TopK.empty(len(rows), found.shape[1], rows.dtype, like=rows)
         for first in range(0, len(atoms), _ATOMS):
             part = slice(first, first + _ATOMS)
             products = rows @ atoms[part].T
-            engine.keep_smallest(
-                products, first, indices, values, offsets=norms2[part], factor=-2.0
-            )
-        engine.in_order(indices, values)
-        found[start:stop] = indices
+            nearest.push(products, first, offsets=norms2[part], factor=-2.0)
+        found[start:stop] = nearest.sorted()[0]
 
     engine.for_rows(len(signals), _ROWS, work)
 
@@ -134,15 +130,14 @@ def _nearest_descriptors(distance: Any, A: Any, B: Any, n_neighbors: int) -> NDA
     found = np.empty((len(A), n_neighbors), np.int32, like=A if is_array(A) else None)
 
     def work(start: int, stop: int) -> None:
-        indices, values = machine(found).none_yet(stop - start, n_neighbors, np.float64, like=found)
+        nearest = machine(found).TopK.empty(stop - start, n_neighbors, np.float64, like=found)
         for first in range(0, len(B), _ATOMS):
             far = distance.compare(A[start:stop], B[first : first + _ATOMS])
             far = np.asarray(far, like=found)
-            machine(found).keep_smallest(far.astype(np.float64), first, indices, values)
-        if (indices < 0).any():
+            nearest.push(far.astype(np.float64), first)
+        if (nearest.indices < 0).any():
             raise ValueError(_NOT_FINITE)
-        machine(found).in_order(indices, values)
-        found[start:stop] = indices
+        found[start:stop] = nearest.sorted()[0]
 
     machine(found).for_rows(len(A), _ROWS, work)
     return found

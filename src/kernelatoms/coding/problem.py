@@ -213,7 +213,7 @@ class LinearProblem(_SignalsOverAtoms):
     ) -> tuple[Array, NDArray[np.int32] | None]:
         """Return signals, at powers of two of themselves where their products would not fit."""
         rows, engine = self.signals[start:stop], machine(self.signals)
-        if engine.all_ordinary(energy, self.dtype):
+        if engine.all_in_safe_range(energy, self.dtype):
             return rows, None
         return engine.rescale_rows(rows, ~engine.in_safe_range(energy, self.dtype), self.dtype)
 
@@ -265,7 +265,7 @@ class GivenProblem:
         self.assume_psd = check_flag("assume_psd", assume_psd)
         if not assume_psd:
             check_gram(gram, "the Gram matrix of the atoms")
-        self.gram = machine(gram).laid_out(gram)
+        self.gram = machine(gram).pad_rows(gram)
         self.norms2 = np.diagonal(gram).copy()
         self.corr = self.like = corr
         self._energy = energy

@@ -80,7 +80,7 @@ def _ridge_local(problem: CodingProblem, mu: float, candidates: NDArray[np.int32
         b = corrs.astype(np.float64, copy=False)
         _check_products(b, energy)
         with np.errstate(over="ignore", invalid="ignore"):
-            weights[start:stop] = machine(grams).ridge_local(grams, b, mu, columns=False)
+            weights[start:stop] = machine(grams).ridge_local(grams, b, mu, gram_columns=False)
             w = weights[start:stop].astype(np.float64)
             left = np.vecdot((w[:, None] @ grams)[:, 0] - 2 * b, w)
         _check_codes(weights[start:stop], left)

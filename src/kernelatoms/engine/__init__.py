@@ -1,11 +1,11 @@
-"""Hot loops: arrays in, arrays out; no classes, no scikit-learn.
+"""Hot loops: arrays in, arrays out; no estimators, no scikit-learn.
 
-Everything that knows where numbers live is here: layout, buffers, blocks and threads. A machine is
-a sub-package with the functions that its ``__init__`` lists; ``machine(array)`` returns the one
-where an array lives, and nothing above the engine asks which that is.
+Layout, buffers, blocks and threads are known here alone. A machine is a sub-package with the
+functions that its ``__init__`` lists; ``machine(array)`` returns that of an array, and code above
+the engine does not depend on which one it is.
 
 - ``cpu``: numpy arrays; compiled by numba, on one thread pool.
-- ``gpu``: ``DeviceArray``s, tensors that speak numpy; by torch and Triton. It is imported when the
+- ``gpu``: ``DeviceArray``s, tensors with numpy's API; by torch and Triton. It is imported when the
   first tensor arrives.
 
 See docs/decisions/008-device-arrays.md.
@@ -21,7 +21,7 @@ from kernelatoms.engine import cpu
 
 
 def machine(array: Any) -> ModuleType:
-    """Return the machine where an array lives: a module of functions over such arrays."""
+    """Return the machine of an array: a module of functions over such arrays."""
     if isinstance(array, np.ndarray):
         return cpu
     if is_device_array(array):
@@ -44,12 +44,12 @@ def is_device_array(value: Any) -> bool:
 
 
 def call_user(function: Any, *arrays: Any, **options: Any) -> Any:
-    """Call a user's function with arrays as he knows them: numpy's, or tensors."""
+    """Call a user's function with numpy arrays, or with tensors for arrays of a device."""
     if is_device_array(arrays[0]):
         return machine(arrays[0]).call_user(function, *arrays, **options)
     return function(*arrays, **options)
 
 
 def to_numpy(array: Any) -> Any:
-    """Return an array's numbers as a numpy array: itself, or a copy that waits for the device."""
+    """Return an array as a numpy array: itself, or a copy from the device."""
     return array if isinstance(array, np.ndarray) else machine(array).to_numpy(array)

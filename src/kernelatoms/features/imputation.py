@@ -62,7 +62,7 @@ def fill_from_nearest(rows: Array, kept: Array, n_neighbors: int) -> Array:
         own, known = np.where(gone, 0, block), (~gone).astype(np.float32)
         count = np.maximum(known.sum(axis=1, keepdims=True), 1)
         comparing = (np.hstack([known, -2 * own, own**2]) / count).astype(np.float32)
-        indices, values = engine.none_yet(len(block), n_neighbors, comparing.dtype)
+        nearest = engine.TopK.empty(len(block), n_neighbors, comparing.dtype)
         for first in range(0, len(kept), _KEPT):
             part = slice(first, first + _KEPT)
             far = comparing @ compared[part].T
@@ -70,9 +70,9 @@ def fill_from_nearest(rows: Array, kept: Array, n_neighbors: int) -> Array:
                 common = known @ has_single[part].T
                 far *= count / np.maximum(common, 1)
                 far[common == 0] = np.inf  # never kept
-            engine.keep_smallest(far, first, indices, values)
-        indices[gone.all(axis=1)] = -1
-        chosen = _choice(indices, len(kept), rows.dtype)
+            nearest.push(far, first)
+        nearest.indices[gone.all(axis=1)] = -1
+        chosen = _choice(nearest.indices, len(kept), rows.dtype)
         means = (chosen @ theirs) / np.maximum(chosen @ has, 1)
         filled[start:stop] = np.where(gone, means, block)
 

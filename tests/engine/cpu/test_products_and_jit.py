@@ -8,8 +8,8 @@ import numba
 import numpy as np
 import pytest
 
-from kernelatoms.engine.cpu.layout import LANES, in_lanes, padded
-from kernelatoms.engine.cpu.products import block_rows, cross_products, gram_matrix
+from kernelatoms.engine.cpu.layout import LANES, padded, padded_memory
+from kernelatoms.engine.cpu.products import block_rows, gram_matrix
 from kernelatoms.engine.cpu.threads import fair_share
 
 # A loop that is compiled in a second.
@@ -22,12 +22,12 @@ machine(np.zeros(1)).step_of(3)
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("n_atoms", [1, 63, 64, 65, 511, 512, 700, 1100])
-def test_gram_matrix_is_square_and_lies_in_lanes(n_atoms, dtype, rng):
+def test_gram_matrix_is_square_with_padded_rows(n_atoms, dtype, rng):
     D = rng.standard_normal((n_atoms, 7)).astype(dtype)
     G = gram_matrix(D)
     assert G.shape == (n_atoms, n_atoms)
     np.testing.assert_allclose(G, D @ D.T, atol=1e-12 if dtype == np.float64 else 1e-4)
-    whole = in_lanes(G)
+    whole = padded_memory(G)
     assert whole.shape == (n_atoms, padded(n_atoms))
     assert padded(n_atoms) % LANES == 0
     assert not whole[:, n_atoms:].any()
@@ -35,7 +35,7 @@ def test_gram_matrix_is_square_and_lies_in_lanes(n_atoms, dtype, rng):
 
 
 @pytest.mark.parametrize("n_atoms", [5, 64, 70])
-def test_other_matrices_are_copied_into_lanes(n_atoms, rng):
+def test_other_matrices_are_copied_to_padded_rows(n_atoms, rng):
     G = rng.standard_normal((n_atoms, n_atoms))
     frozen = G.copy()
     frozen.flags.writeable = False
@@ -51,7 +51,7 @@ def test_other_matrices_are_copied_into_lanes(n_atoms, rng):
         views.append(clean[:, : 2 * n_atoms : 2])
     for view in views:
         before = view.copy()
-        whole = in_lanes(view)
+        whole = padded_memory(view)
         assert whole.shape == (n_atoms, padded(n_atoms))
         assert whole.flags.c_contiguous
         assert whole.flags.writeable
@@ -104,12 +104,16 @@ def test_functions_of_others_without_a_module_compile_beside_ours():
     assert numba.njit(made["twice"])(4) == 8
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("shape", [(1, 1, 1), (5000, 3, 130), (4097, 140, 2), (0, 3, 4)])
-def test_cross_products_add_up_over_all_rows(shape, dtype, rng):
-    n, p, q = shape
-    A, B = (rng.standard_normal((n, width)).astype(dtype) + 1 for width in (p, q))
-    total = cross_products(A, B)
-    assert total.dtype == np.float64
-    exact = A.astype(np.float64).T @ B.astype(np.float64)
-    np.testing.assert_allclose(total, exact, rtol=1e-5 if dtype == np.float32 else 1e-12)
+@pytest.mark.parametrize("n_rows", [600, 1198, 3000, 5000])
+def test_a_few_blocks_are_shared_evenly_by_two_or_four_threads(n_rows):
+    rows = block_rows(n_rows, 1216, 8)  # 431 rows of 1,216 numbers fill 4 MiB
+    n_blocks = -(-n_rows // rows)
+    assert rows <= 431
+    assert n_blocks in (2, 4, 8, 16)
+    assert n_blocks * rows - n_rows < n_blocks
+
+
+def test_blocks_are_neither_tiny_nor_larger_than_asked():
+    assert block_rows(100, 1, 8) == 50
+    assert block_rows(10**6, 10**6, 8) == 128
+    assert block_rows(10**6, 1, 8) == 1024

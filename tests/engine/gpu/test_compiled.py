@@ -22,15 +22,12 @@ import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
-from kernelatoms.engine.gpu import (
-    atoms_kernels,
-    greedy_exact,
-    greedy_kernels,
-    l1_kernels,
-    many_atoms,
-    norm_kernels,
-    screens,
-)
+from kernelatoms.engine.gpu.arrays import norm_kernels
+from kernelatoms.engine.gpu.greedy import exact as greedy_exact
+from kernelatoms.engine.gpu.greedy import kernels as greedy_kernels
+from kernelatoms.engine.gpu.greedy import many_atoms, screens
+from kernelatoms.engine.gpu.l1 import kernels as l1_kernels
+from kernelatoms.engine.gpu.learning import atoms_kernels
 
 POINTERS = {
     "double": "*fp64", "float": "*fp32", "half": "*fp16", "int": "*i32",

@@ -14,17 +14,14 @@ if not ON_CARD and os.environ.get("TRITON_INTERPRET") != "1":
     pytest.skip("needs a card, or TRITON_INTERPRET=1", allow_module_level=True)
 assert importlib.util.find_spec("triton") is not None
 
-from kernelatoms.engine.gpu import (  # noqa: E402
-    greedy,
-    greedy_exact,
-    greedy_kernels,
-    greedy_steps,
-    many_atoms,
-    screens,
-)
-from kernelatoms.engine.gpu.greedy_sources import limits_of  # noqa: E402
-from kernelatoms.engine.gpu.kernels import compiles_for  # noqa: E402
-from kernelatoms.engine.gpu.norm_kernels import squared_norms_of_float32  # noqa: E402
+from kernelatoms.engine.gpu.arrays.norm_kernels import squared_norms_of_float32  # noqa: E402
+from kernelatoms.engine.gpu.arrays.work import compiles_for  # noqa: E402
+from kernelatoms.engine.gpu.greedy import exact as greedy_exact  # noqa: E402
+from kernelatoms.engine.gpu.greedy import kernels as greedy_kernels  # noqa: E402
+from kernelatoms.engine.gpu.greedy import many_atoms, screens  # noqa: E402
+from kernelatoms.engine.gpu.greedy import omp as greedy  # noqa: E402
+from kernelatoms.engine.gpu.greedy import steps as greedy_steps  # noqa: E402
+from kernelatoms.engine.gpu.greedy.sources import limits_of  # noqa: E402
 
 DEVICE = torch.device("cuda" if ON_CARD else "cpu")
 # Features, atoms, nonzeros, signals.
@@ -555,7 +552,7 @@ def test_engine_recodes_what_is_not_settled(rows, positive):
 
 def test_more_nonzeros_than_kernels_hold(monkeypatch):
     """Codes of the kernel end at its last place; signals that go on are coded by plain torch."""
-    from kernelatoms.engine.gpu import greedy_coders
+    from kernelatoms.engine.gpu.greedy import coders as greedy_coders
 
     monkeypatch.setattr(greedy_coders, "_MOST_NONZERO", 4)
     signals, atoms = gaussian(20, 30, 6)

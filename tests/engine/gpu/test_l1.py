@@ -12,7 +12,11 @@ from oracles import lasso as book
 
 torch = pytest.importorskip("torch")
 
-from kernelatoms.engine.gpu import l1, l1_looks, l1_parts, l1_rounds, l1_solvers  # noqa: E402
+from kernelatoms.engine.gpu.l1 import lasso as l1  # noqa: E402
+from kernelatoms.engine.gpu.l1 import parts as l1_parts  # noqa: E402
+from kernelatoms.engine.gpu.l1 import rounds as l1_rounds  # noqa: E402
+from kernelatoms.engine.gpu.l1 import screening as l1_screening  # noqa: E402
+from kernelatoms.engine.gpu.l1 import solvers as l1_solvers  # noqa: E402
 
 FORMS = ["gram", "rows", "asked"]
 KINDS = ["plain", "unit", "alike", "clusters", "twins", "near"]
@@ -188,14 +192,14 @@ def test_gaps_are_the_textbooks_of_any_codes(positive):
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_codes_are_judged_by_their_gap_and_by_no_code(dtype):
+def test_codes_are_certified_by_their_gap_and_by_no_code(dtype):
     # Near enough; just too far; worse than none; as bad as that but for rounding; no number.
     gap = torch.tensor([1e-6, 1.1e-6, 1e-3, 5e-6, torch.nan], dtype=torch.float64)
     objective = torch.tensor([0.3, 0.3, 0.501, 0.5 + 1e-6, 0.3], dtype=torch.float64)
     weights, energy = torch.ones(5, 1, dtype=torch.float64), torch.ones(5, dtype=torch.float64)
     lists = torch.zeros(5, 1, dtype=torch.int32)
 
-    def judged(gap_tol, before):
+    def certified(gap_tol, before):
         """``before`` is the gap of codes that rounding has not touched; 0.2 that of no code."""
 
         def again(rows, its):
@@ -204,7 +208,7 @@ def test_codes_are_judged_by_their_gap_and_by_no_code(dtype):
 
         goal = l1_rounds.Goal(0.1, False, gap_tol, dtype)
         found = l1_rounds.Measured(gap, objective / 2, objective)
-        part = l1_rounds.finished(
+        part = l1_rounds.certify(
             torch.arange(5), lists, weights.clone(), energy, found, goal, again
         )
         assert part.values.dtype == dtype
@@ -213,17 +217,20 @@ def test_codes_are_judged_by_their_gap_and_by_no_code(dtype):
         assert (part.error[spoilt] == 1).all()
         return spoilt.tolist(), part.missed.tolist()
 
-    assert judged(1e-6, 1.0) == ([False, False, True, True, True], [False, True, True, True, True])
-    assert judged(1e-5, 1.0) == (
+    assert certified(1e-6, 1.0) == (
+        [False, False, True, True, True],
+        [False, True, True, True, True],
+    )
+    assert certified(1e-5, 1.0) == (
         [False, False, True, False, True],
         [False, False, True, False, True],
     )
-    assert judged(1e-2, 1.0) == (
+    assert certified(1e-2, 1.0) == (
         [False, False, True, False, True],
         [False, False, True, False, True],
     )
     # What the solver did reach, and rounding to float32 took away, is not missed.
-    rounded = judged(1e-6, 0.0)[1][1]
+    rounded = certified(1e-6, 0.0)[1][1]
     assert rounded == (dtype == torch.float64)
 
 
@@ -287,7 +294,7 @@ def test_parts_change_nothing(form, monkeypatch):
     X, D = draw(7, 9, 15, 140, "unit")
     whole = code(form, X, D, 0.4, gap_tol=1e-10)
     monkeypatch.setattr(l1_parts, "_HOST_BYTES", 1 << 12)
-    monkeypatch.setattr(l1_looks, "_ATOMS_AT_ONCE", 23)
+    monkeypatch.setattr(l1_screening, "_ATOMS_AT_ONCE", 23)
     monkeypatch.setattr(l1, "_MOST_ASKED", 2)
     parts = code(form, X, D, 0.4, gap_tol=1e-10)
     np.testing.assert_allclose(parts[0], whole[0], atol=1e-9)
@@ -346,7 +353,7 @@ def test_screens_may_round_as_they_like(kind, monkeypatch):
     """Atoms in three digits find other lists, and the same codes."""
 
     def rough(atoms):
-        return l1_looks.HalfAtoms((atoms.bfloat16()).float(), 1.0)
+        return l1_screening.HalfAtoms((atoms.bfloat16()).float(), 1.0)
 
     X, D = (a.astype(np.float32) for a in draw(8, 6, 30, 400, kind))
     alpha = alpha_of(X, D, 0.1)
@@ -581,7 +588,7 @@ def test_paths_that_begin_near_their_end_are_short(monkeypatch):
     whole, _ = l1_solvers.follow_paths(grams, b, False, 1e-11)
     from_zero = len(steps)
     l1_solvers.follow_paths(grams, 1.01 * b, False, 1e-11, whole)
-    assert (whole != 0).sum(1).min() > 3 * l1_solvers._BREAKS_A_LOOK
+    assert (whole != 0).sum(1).min() > 3 * l1_solvers._BREAKS_PER_CHECK
     assert len(steps) - from_zero <= from_zero / 2
 
 

@@ -12,7 +12,10 @@ ON_CARD = torch.cuda.is_available() and os.environ.get("TRITON_INTERPRET") != "1
 if not ON_CARD and os.environ.get("TRITON_INTERPRET") != "1":
     pytest.skip("needs a card, or TRITON_INTERPRET=1", allow_module_level=True)
 
-from kernelatoms.engine.gpu import l1, l1_kernels, l1_looks, l1_solvers  # noqa: E402
+from kernelatoms.engine.gpu.l1 import kernels as l1_kernels  # noqa: E402
+from kernelatoms.engine.gpu.l1 import lasso as l1  # noqa: E402
+from kernelatoms.engine.gpu.l1 import screening as l1_screening  # noqa: E402
+from kernelatoms.engine.gpu.l1 import solvers as l1_solvers  # noqa: E402
 from oracles import lasso as book  # noqa: E402
 
 DEVICE = torch.device("cuda" if ON_CARD else "cpu")
@@ -212,7 +215,7 @@ def test_rough_atoms_are_made_up_for(monkeypatch):
     """Small problems of rounded atoms, and gradients of the true ones, end at the true code."""
 
     def rough(atoms):
-        return l1_looks.HalfAtoms((atoms / 2).bfloat16().to(torch.float16), 2.0)
+        return l1_screening.HalfAtoms((atoms / 2).bfloat16().to(torch.float16), 2.0)
 
     monkeypatch.setattr(l1, "half_atoms", rough)
     X, D = draw(3, 24, 60, "clusters", dtype=torch.float32)

@@ -1,13 +1,13 @@
 """The machine of numpy arrays.
 
-- ``jit``: how everything here is compiled, cached on disk, and announced the first time.
+- ``jit``: compilation, its cache on disk, and its announcement.
 - ``machine_code``: the same machine code in every process, whatever it compiled before.
-- ``threads``: the one thread pool, and the rule that only the outermost level threads.
+- ``threads``: the thread pool; only the outermost level threads.
 - ``products``: the matrix products around the loops (Gram matrices), and blocks of rows.
-- ``scale``: squared norms that fit, and signals at a power of two of themselves.
-- ``layout``: rows padded to whole vector lanes, which nothing outside this machine sees.
+- ``scale``: squared norms that fit, and signals scaled by powers of two.
+- ``layout``: rows padded to whole vector lanes, invisible outside of this machine.
 - ``greedy``: greedy pursuits (OMP, OLS, non-negative): blocks, threads, memory; with a Gram matrix,
-  with a small one a signal, or without.
+  with a small one per signal, or without.
 - ``greedy_loops``: their steps.
 - ``masked``: the same on the observed entries of signals with missing values.
 - ``l1``: l1 coding: blocks, threads and certificates around the solvers.
@@ -18,9 +18,9 @@
 - ``pairs``: distances of all pairs of rows that no matrix product gives.
 - ``tangents``: distances of rows that may move along tangents.
 - ``shapes``: distances of sets of histograms, by assignment.
-- ``class_parts``: what one class's atoms leave of signals; products with the atoms of codes.
-- ``nearest``: the smallest values of every row of a matrix that passes by in blocks.
-- ``local``: a small problem of its own for every signal: Gram matrices, ridge codes, class parts.
+- ``class_parts``: residuals of signals per class of atoms; products with the atoms of codes.
+- ``nearest``: the smallest values of every row of a matrix that is given in blocks.
+- ``local``: one small problem per signal: Gram matrices, ridge codes, class parts.
 - ``gaussian``: values of Gaussian kernels among the atoms of every signal.
 - ``local_loops``: small systems solved one after another.
 """
@@ -38,7 +38,7 @@ from kernelatoms.engine.cpu.ksc import fksc_passes, ksc_passes
 from kernelatoms.engine.cpu.ksvd import residuals, sweep_atoms, sweep_atoms_exactly
 from kernelatoms.engine.cpu.l1 import at_once, code_blocks, lasso, lasso_local, lasso_without_gram
 from kernelatoms.engine.cpu.lasso_loops import certify
-from kernelatoms.engine.cpu.layout import laid_out
+from kernelatoms.engine.cpu.layout import pad_rows
 from kernelatoms.engine.cpu.local import (
     class_parts_local,
     for_local_blocks,
@@ -46,7 +46,7 @@ from kernelatoms.engine.cpu.local import (
     ridge_local,
 )
 from kernelatoms.engine.cpu.masked import omp_observed
-from kernelatoms.engine.cpu.nearest import in_order, keep_smallest, none_yet, smallest
+from kernelatoms.engine.cpu.nearest import TopK, smallest
 from kernelatoms.engine.cpu.pairs import chi2_distances, l1_distances, linf_distances
 from kernelatoms.engine.cpu.products import (
     cross_products,
@@ -57,7 +57,7 @@ from kernelatoms.engine.cpu.products import (
     times,
 )
 from kernelatoms.engine.cpu.scale import (
-    all_ordinary,
+    all_in_safe_range,
     in_safe_range,
     rescale_if_needed,
     rescale_rows,
@@ -77,7 +77,8 @@ from kernelatoms.engine.cpu.threads import (
 
 __all__ = [
     "UPDATES_TOGETHER",
-    "all_ordinary",
+    "TopK",
+    "all_in_safe_range",
     "assignment_distances",
     "at_once",
     "certify",
@@ -95,25 +96,22 @@ __all__ = [
     "gather",
     "gaussian_local",
     "gram_matrix",
-    "in_order",
     "in_safe_range",
     "in_short_parts",
-    "keep_smallest",
     "ksc_passes",
     "l1_distances",
-    "laid_out",
     "lasso",
     "lasso_local",
     "lasso_without_gram",
     "linf_distances",
     "n_threads",
-    "none_yet",
     "observed_class_residuals",
     "omp",
     "omp_local",
     "omp_observed",
     "omp_without_gram",
     "one_blas_thread",
+    "pad_rows",
     "prefers_no_gram",
     "products_at",
     "rescale_if_needed",

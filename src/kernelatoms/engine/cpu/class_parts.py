@@ -1,4 +1,4 @@
-"""What the atoms of one class leave of a signal, for every signal and class.
+"""Residuals of every signal over the atoms of each class.
 
 With G the inner products of the atoms, c those of the signal with atoms, and I the atoms of a
 class that the code w uses,

@@ -1,17 +1,17 @@
 """Greedy pursuits (OMP, OLS, non-negative or not) of many signals: blocks, threads, memory.
 
-The same pursuit in three forms, by what of the Gram matrix is at hand:
+The same pursuit in three forms, by which part of the Gram matrix is known:
 
 - ``omp``: all of it.
-- ``omp_local``: one small Gram matrix a signal, of the atoms it may use.
-- ``omp_without_gram``: rows, when they are asked for. For more atoms than a square of them fits.
+- ``omp_local``: one small Gram matrix per signal, of the atoms it may use.
+- ``omp_without_gram``: rows on request, for more atoms than memory for all of it.
 
 The steps themselves are in ``greedy_loops``. Signals whose squares would leave the range of numbers
-are coded at a power of two of themselves (``scale``), which changes no digit of their codes.
+are scaled by a power of two (``scale``), which changes no digit of their codes.
 
-Inner products of atoms that are much alike lose in float32 what sets them apart. Signals that this
-shows in can be left to the caller (``leave_unsettled``), who may have inner products of the same
-float32 numbers in float64 (``exact``).
+Inner products of similar atoms lose their difference in float32. Signals whose codes show that can
+be returned to the caller (``leave_unsettled``), who may have inner products of the same float32
+numbers in float64 (``exact``).
 
 See docs/decisions/005-compiled-functions.md.
 """
@@ -29,9 +29,9 @@ from kernelatoms.engine.cpu.greedy_loops import (
     code_block_local,
     step_block,
 )
-from kernelatoms.engine.cpu.layout import check_shape, in_lanes, padded
+from kernelatoms.engine.cpu.layout import check_shape, padded, padded_memory
 from kernelatoms.engine.cpu.products import block_rows
-from kernelatoms.engine.cpu.scale import all_ordinary, in_safe_range, rescale_rows, scale_back
+from kernelatoms.engine.cpu.scale import all_in_safe_range, in_safe_range, rescale_rows, scale_back
 from kernelatoms.engine.cpu.threads import each_block, fair_share, one_blas_thread
 
 Array = NDArray[Any]
@@ -91,7 +91,7 @@ def omp(
     rows: tuple[Array, Array] | None = None,
     energy: Energy | None = None,
 ) -> Coded:
-    """Code signals over one dictionary whose Gram matrix is at hand.
+    """Code signals over one dictionary whose Gram matrix is known.
 
     Parameters
     ----------
@@ -144,7 +144,7 @@ def omp(
         raise ValueError(f"The Gram matrix must be square, got shape {gram.shape}.")
     _check_dtype(dtype)
     _check(n_signals, n_nonzero, stop_at)
-    whole = in_lanes(gram)
+    whole = padded_memory(gram)
     norms2, names = _padded_row(np.diagonal(gram)), np.arange(n_atoms, dtype=np.int32)
     options = _options(dtype, use_ols, positive, leave_unsettled, exact)
     longest = float(norms2.max(initial=0))
@@ -313,7 +313,7 @@ def _fetch(
     rows: Array,
     n_atoms: int,
 ) -> None:
-    """Have the Gram rows of the needed atoms in ``rows``, that of atom i in row ``places[i]``."""
+    """Fetch the Gram rows of the needed atoms into ``rows``, that of atom i into ``places[i]``."""
     new = needed[places[needed] < 0]
     if not len(new):
         return
@@ -388,7 +388,7 @@ def _in_blocks(
 def _options(
     dtype: np.dtype[Any], use_ols: bool, positive: bool, leave_unsettled: bool, exact: bool
 ) -> tuple[Array, float, float, float, float, bool, bool]:
-    """Return what the loops want to know of numbers and of the pursuit, in their order."""
+    """Return the options of the loops, in their order."""
     bits = np.int32 if dtype == np.float32 else np.int64
     masks = np.array([-1 if positive else np.iinfo(bits).max], bits)
     eps = float(np.finfo(dtype).eps)
@@ -465,8 +465,8 @@ def _ready(
     come at a power of two at which one atom explains about 1 of them. Without any such: None.
     """
     check_shape(corr, name, shape)
-    near_one = all_ordinary(np.asarray(longest), dtype)
-    if near_one and energy is not None and all_ordinary(energy, dtype):
+    near_one = all_in_safe_range(np.asarray(longest), dtype)
+    if near_one and energy is not None and all_in_safe_range(energy, dtype):
         return np.require(corr, dtype, ["C", "W"]), until, None
     if energy is None:
         largest = np.abs(corr).max(axis=1, initial=0).astype(np.float64)

@@ -27,7 +27,7 @@ small ends the pursuit. So does an atom that the picked ones span, but for round
 pursuit ended so are ``unsettled``: with more digits it might go on.
 
 Signals are kernel-blind here: G and a may come from any inner product. ``rows[ids[j]]`` is the
-row of G of the j-th atom of a code: all of G, or the rows at hand.
+row of G of the j-th atom of a code: all of G, or the rows in memory.
 
 See docs/decisions/020-greedy-steps.md.
 """
@@ -675,7 +675,7 @@ def step_block(  # type: ignore[no-untyped-def]
     positive, going, counts, picked, ids, code, directions, a, h, step, memory, indices, values,
     explained, unsettled,
 ):  # fmt: skip
-    """Take one step of every signal that is still ``going``, with the Gram rows at hand.
+    """Take one step of every signal that is still ``going``, with the Gram rows in memory.
 
     As ``code_block``, but for ``rows``, of which ``ids[s, j]`` is the one of atom ``picked[s, j]``
     (the caller fetches the rows of new atoms between two steps), and for what the pursuit of each

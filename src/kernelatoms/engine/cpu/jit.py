@@ -1,7 +1,7 @@
-"""How the engine is compiled: nogil, cached on disk, announced when it really compiles.
+"""Compilation of the engine's loops: nogil, cached on disk, announced.
 
-The first process on a machine compiles (seconds) and says so through the ``kernelatoms`` logger;
-every later one loads machine code from the cache, so nothing is announced and nothing waits.
+The first process on a machine compiles (seconds) and logs that to the ``kernelatoms`` logger; later
+ones load machine code from the cache.
 
 Files of the cache are never trusted to be what their names say: a damaged one would be run as
 machine code, and numba's own index may point to code of an older source if a process is killed
@@ -97,7 +97,7 @@ def _undisturbed(compile_for: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class _Hold:
-    """A signal handler that only takes note."""
+    """A signal handler that only records the signal."""
 
     def __init__(self) -> None:
         self.pressed: list[tuple[int, FrameType | None]] = []
@@ -107,7 +107,7 @@ class _Hold:
 
 
 class _Cache(FunctionCache):
-    """numba's cache of one function, over files that cannot mislead."""
+    """numba's cache of one function, over checked files."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)
@@ -129,7 +129,7 @@ class _Cache(FunctionCache):
 
 @functools.cache
 def _compiler_state() -> tuple[Any, ...]:
-    """Return what machine code depends on beside a loop's own file."""
+    """Return what machine code depends on besides a loop's own file."""
     try:
         source = inspect.getsource(machine_code)
     except OSError:  # an application without sources, which do not change then
@@ -182,7 +182,7 @@ def _tell_once(text: str) -> None:
 
 
 class _Announcer(event.Listener):
-    """Say once per process that compilation has started, so that nobody wonders why it waits."""
+    """Log once per process that compilation has started."""
 
     def on_start(self, event: Any) -> None:
         module = event.data["dispatcher"].py_func.__module__ or ""  # others make functions of text
@@ -193,7 +193,7 @@ class _Announcer(event.Listener):
             )
 
     def on_end(self, event: Any) -> None:
-        """Nothing to say: the work that waited goes on."""
+        """Do nothing."""
 
 
 event.register("numba:compile", _Announcer())

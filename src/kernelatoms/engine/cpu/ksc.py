@@ -5,7 +5,7 @@ Both minimise (7) of the FKSC paper, -b'w + 1/2 w'G w + alpha |w|_1, one coeffic
     z_i = b_i - sum_{j != i} G_ij w_j                       (8)
     w_i = soft(z_i, alpha) / G_ii                           (9), for k(x_i, x_i) of any size
 
-KSC evaluates (8), a sum over all atoms, for every coefficient of every pass. FKSC first settles
+KSC evaluates (8), a sum over all atoms, for every coefficient of every pass. FKSC first updates
 the coefficients that (9) would move at w = 0, where z_i = b_i (stage 1), then goes over all of
 them but skips those whose z_i is known to stay within alpha (stage 2).
 
@@ -41,7 +41,7 @@ def _evaluate(gram, b, w, i):  # type: ignore[no-untyped-def]
 
 @jit()
 def ksc_passes(gram, corr, alpha, n_passes, change_tol, codes, n_done, n_updates, settled):  # type: ignore[no-untyped-def]
-    """Do passes over all coefficients of each signal that has not settled.
+    """Do passes over all coefficients of each signal that has not converged.
 
     It settles when a pass changes w by no more than ``change_tol`` of its norm.
     """

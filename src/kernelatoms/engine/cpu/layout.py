@@ -1,7 +1,7 @@
-"""How numbers lie in memory for the loops: rows padded with zeros to whole vector lanes.
+"""Memory layout for the loops: rows padded with zeros to whole vector lanes.
 
-Nothing outside this machine sees padding: Gram matrices are square, and views of padded memory
-where this machine allocated them.
+No other module sees padding: Gram matrices are square, and views of padded memory where this
+machine allocated them.
 
 See docs/decisions/007-padded-rows.md.
 """
@@ -17,7 +17,7 @@ LANES = 64
 
 
 def check_shape(array: NDArray[Any], name: str, shape: tuple[int, ...]) -> None:
-    """Refuse an array of another shape: the loops read what they are told is there."""
+    """Refuse an array of another shape: the compiled loops do not check bounds."""
     if array.shape != shape:
         raise ValueError(f"The {name} must have shape {shape}, got {array.shape}.")
 
@@ -27,7 +27,7 @@ def padded(n_columns: int) -> int:
     return -(-n_columns // LANES) * LANES
 
 
-def in_lanes(gram: NDArray[Any]) -> NDArray[Any]:
+def padded_memory(gram: NDArray[Any]) -> NDArray[Any]:
     """Return a square matrix with its rows padded: the memory behind it, or a copy.
 
     Parameters
@@ -58,6 +58,6 @@ def in_lanes(gram: NDArray[Any]) -> NDArray[Any]:
     return out
 
 
-def laid_out(gram: NDArray[Any]) -> NDArray[Any]:
-    """Return a square matrix as this machine likes it in memory, so that it is not copied again."""
-    return in_lanes(gram)[:, : len(gram)]
+def pad_rows(gram: NDArray[Any]) -> NDArray[Any]:
+    """Return a square matrix as a view of padded memory, which the loops use without a copy."""
+    return padded_memory(gram)[:, : len(gram)]

@@ -1,4 +1,4 @@
-"""One small coding problem a signal: its own Gram matrix, of the atoms near it.
+"""One small coding problem per signal: its own Gram matrix, of the atoms near it.
 
 - ``gather``: the small Gram matrices, out of that of all atoms;
 - ``ridge_local``: their ridge codes, Alg. 3 of the KCRC-LCD paper;
@@ -84,7 +84,7 @@ def for_local_blocks(n_rows: int, n_local: int, work: Callable[[int, int], None]
     for_rows(n_rows, fits, work)
 
 
-def ridge_local(grams: Array, corrs: Array, mu: float, columns: bool) -> NDArray[np.float64]:
+def ridge_local(grams: Array, corrs: Array, mu: float, gram_columns: bool) -> NDArray[np.float64]:
     """Return the ridge codes of signals, each over its own atoms; computed in float64.
 
     Parameters
@@ -95,7 +95,7 @@ def ridge_local(grams: Array, corrs: Array, mu: float, columns: bool) -> NDArray
         b, their inner products with the signal.
     mu : float
         Weight of |w|^2, at least 0.
-    columns : bool
+    gram_columns : bool
         False: atoms of feature space, (G + mu I) w = b. True: the columns of G are the atoms and b
         the signal, in R^K: (G G + mu I) w = G b, eq. (13) of the KCRC-LCD paper.
 
@@ -104,7 +104,7 @@ def ridge_local(grams: Array, corrs: Array, mu: float, columns: bool) -> NDArray
     (n, K) float64
         Where mu is 0, or lost in rounding, and G is singular: the shortest of the solutions.
         Negative eigenvalues of G (no inner products of vectors have any) count as 0 where
-        ``columns`` is False and mu does not outweigh them.
+        ``gram_columns`` is False and mu does not outweigh them.
     """
     n, n_local = corrs.shape
     check_shape(grams, "local Gram matrices", (n, n_local, n_local))
@@ -115,31 +115,33 @@ def ridge_local(grams: Array, corrs: Array, mu: float, columns: bool) -> NDArray
     def work(start: int, stop: int) -> None:
         G, b, w = grams[start:stop], corrs[start:stop], weights[start:stop]
         matrices = G
-        if columns:
+        if gram_columns:
             wide = G.astype(np.float64, copy=False)
             matrices = wide @ wide.mT
-        solve_each(G, matrices, b, mu, columns, rounding, w, doubtful[start:stop])
+        solve_each(G, matrices, b, mu, gram_columns, rounding, w, doubtful[start:stop])
         some = np.flatnonzero(doubtful[start:stop])
         if len(some):
-            w[some] = _by_eigenvectors(G[some], b[some], mu, columns)
+            w[some] = _by_eigenvectors(G[some], b[some], mu, gram_columns)
 
     for_local_blocks(n, n_local, work)
     return weights
 
 
-def _by_eigenvectors(grams: Array, corrs: Array, mu: float, columns: bool) -> NDArray[np.float64]:
+def _by_eigenvectors(
+    grams: Array, corrs: Array, mu: float, gram_columns: bool
+) -> NDArray[np.float64]:
     """Solve with eigenvectors: slow, and defined where nothing else is."""
     if not np.isfinite(grams).all():
         raise ValueError("Gram matrices of candidates hold NaN or infinity.")
     n_local = corrs.shape[1]
     rounding = float(np.finfo(grams.dtype).eps)
     values, vectors = np.linalg.eigh(grams.astype(np.float64))
-    if not columns:
+    if not gram_columns:
         np.maximum(values, 0.0, out=values)
     largest = np.abs(values).max(axis=1, keepdims=True, initial=0.0)
     # Without a ridge to speak of, eigenvalues that are nothing but rounding take no part.
     needless = np.abs(values) <= n_local * rounding * largest
-    if columns:
+    if gram_columns:
         needless &= mu <= (rounding * largest) ** 2
         bottom, top = values**2 + mu, values
     else:
@@ -214,16 +216,16 @@ def class_parts_local(
     weights: Array,
     owners: NDArray[np.int64],
     n_classes: int,
-    columns: bool,
+    gram_columns: bool,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return what the atoms of every class leave of a signal, and the size of their weights.
 
     Parameters
     ----------
-    grams, corrs, columns
+    grams, corrs, gram_columns
         As of ``ridge_local``.
     energies : (n,), or None
-        Squared norms of the signals; not needed where ``columns`` is True.
+        Squared norms of the signals; not needed where ``gram_columns`` is True.
     weights : (n, K)
         Codes w.
     owners : (n, K) int
@@ -245,8 +247,8 @@ def class_parts_local(
     if owners.size and not (owners.min() >= -1 and owners.max() < n_classes):
         raise ValueError(f"owners must lie within -1 and {n_classes - 1}.")
     if energies is None:
-        if not columns:
-            raise ValueError("energies must be given where columns is False.")
+        if not gram_columns:
+            raise ValueError("energies must be given where gram_columns is False.")
         energies = np.zeros(n)
     check_shape(energies, "energies", (n,))
     grams, corrs = np.ascontiguousarray(grams), np.ascontiguousarray(corrs)
@@ -258,7 +260,7 @@ def class_parts_local(
     def work(start: int, stop: int) -> None:
         part = slice(start, stop)
         _class_parts(
-            grams[part], corrs[part], energies[part], weights[part], owners[part], columns,
+            grams[part], corrs[part], energies[part], weights[part], owners[part], gram_columns,
             residuals2[part], norms2[part],
         )  # fmt: skip
 

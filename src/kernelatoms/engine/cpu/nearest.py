@@ -1,8 +1,8 @@
-"""The K smallest values of every row, found while a matrix passes by in blocks of columns.
+"""The K smallest values of every row of a matrix that is given in blocks of columns.
 
-Each row knows the worst of its K best. Values that beat it are collected, and when there are 2 K
-the better half is selected: a few steps for each. Most columns beat nothing, and a count of those
-that do, 64 columns at a time, is all that is done with the others: it vectorises.
+Values below the worst of a row's K best are collected; when there are 2 K, the better half is
+selected. Most columns are not below it, and all that they cost is a count, 64 columns at a time,
+which vectorises.
 
 See docs/decisions/027-local-problems.md.
 """
@@ -97,80 +97,65 @@ def _sort(indices, values):  # type: ignore[no-untyped-def]
                 best[j], found[j] = value, index
 
 
-def none_yet(
-    n_rows: int, n_kept: int, dtype: Any, *, like: Array | None = None
-) -> tuple[NDArray[np.int32], Array]:
-    """Return the K smallest of nothing: indices -1 and values infinite, (n_rows, n_kept) each.
-
-    ``like`` tells other machines where; here there is one place.
-    """
-    return np.full((n_rows, n_kept), -1, np.int32), np.full((n_rows, n_kept), np.inf, dtype)
-
-
-def keep_smallest(
-    block: Array,
-    first: int,
-    indices: NDArray[np.int32],
-    values: Array,
-    *,
-    offsets: Array | None = None,
-    factor: float = 1.0,
-) -> None:
-    """Take the next columns of a matrix into account; ``in_order`` ends it.
+class TopK:
+    """The K smallest values of every row, and their columns.
 
     Parameters
     ----------
-    block : (n, m) float32 or float64
-        Columns first, first + 1, ... of the matrix; blocks come in their order. NaN is never kept.
-    first : int
-        The number of the first of them.
     indices : (n, K) int32
-        Columns of the K smallest so far, from ``none_yet``; changed.
-    values : (n, K)
-        Their values, in the type of ``block``; changed.
-    offsets : (m,), optional
-        Compare offsets + factor * block instead: distances, from inner products.
-    factor : float
-        See there.
+        Columns, -1 where fewer than K have been seen.
+    values : (n, K) float32 or float64
+        Their values; infinite where there is no column.
     """
-    n_rows, n_columns = block.shape
-    if offsets is None:
-        offsets = np.zeros(n_columns, block.dtype)
-    check_shape(offsets, "offsets", (n_columns,))
-    check_shape(values, "values", (n_rows, values.shape[1]))
-    check_shape(indices, "indices", values.shape)
-    if not values.shape[1]:
-        return
-    offsets = np.ascontiguousarray(offsets, block.dtype)
-    _keep(np.ascontiguousarray(block), offsets, block.dtype.type(factor), first, indices, values)
 
+    def __init__(self, indices: NDArray[np.int32], values: Array) -> None:
+        self.indices, self.values = indices, values
 
-def in_order(indices: NDArray[np.int32], values: Array) -> None:
-    """Sort what was kept, ascending by value, ties by index; what is missing (-1) comes last."""
-    check_shape(indices, "indices", values.shape)
-    _sort(indices, values)
+    @classmethod
+    def empty(cls, n_rows: int, n_kept: int, dtype: Any, *, like: Array | None = None) -> "TopK":
+        """Return the K smallest of no columns; ``like`` is for the machines of devices."""
+        shape = (n_rows, n_kept)
+        return cls(np.full(shape, -1, np.int32), np.full(shape, np.inf, dtype))
+
+    def push(
+        self, block: Array, first: int, *, offsets: Array | None = None, factor: float = 1.0
+    ) -> None:
+        """Take the next columns of the matrix into account.
+
+        Parameters
+        ----------
+        block : (n, m) array, type of ``values``
+            Columns first, first + 1, ...; blocks come in ascending order. NaN is never kept.
+        first : int
+            The number of the first column.
+        offsets : (m,), optional
+            Compare offsets + factor * block instead: distances, from inner products.
+        factor : float
+            See ``offsets``.
+        """
+        n_rows, n_columns = block.shape
+        if offsets is None:
+            offsets = np.zeros(n_columns, block.dtype)
+        check_shape(offsets, "offsets", (n_columns,))
+        check_shape(self.values, "values", (n_rows, self.values.shape[1]))
+        check_shape(self.indices, "indices", self.values.shape)
+        if self.values.shape[1]:
+            block, offsets = np.ascontiguousarray(block), np.ascontiguousarray(offsets, block.dtype)
+            _keep(block, offsets, block.dtype.type(factor), first, self.indices, self.values)
+
+    def sorted(self) -> tuple[NDArray[np.int32], Array]:
+        """Return indices and values, ascending by value, ties by index; -1 comes last."""
+        _sort(self.indices, self.values)
+        return self.indices, self.values
 
 
 def smallest(values: Array, n_kept: int) -> tuple[NDArray[np.int32], Array]:
-    """Return the columns of the smallest values of every row, and these.
+    """Return the columns (n, K) of the smallest values of every row (n, m), and these values.
 
-    Parameters
-    ----------
-    values : (n, m) float32 or float64
-        A matrix.
-    n_kept : int
-        K, from 1 to m.
-
-    Returns
-    -------
-    indices : (n, K) int32
-        Ascending by value, ties by index.
-    values : (n, K)
-        The values.
+    Both are ascending by value, ties by index; K is ``n_kept``, from 1 to m.
     """
     if not 1 <= n_kept <= values.shape[1]:
         raise ValueError(f"n_kept must be from 1 to {values.shape[1]}, got {n_kept}.")
-    indices, kept = none_yet(len(values), n_kept, values.dtype)
-    keep_smallest(values, 0, indices, kept)
-    in_order(indices, kept)
-    return indices, kept
+    kept = TopK.empty(len(values), n_kept, values.dtype)
+    kept.push(values, 0)
+    return kept.sorted()

@@ -1,4 +1,4 @@
-"""The matrix products around the loops, on the house's threads.
+"""The matrix products around the loops, on the thread pool.
 
 Each thread calls a one-threaded BLAS on its own piece. That is as fast as a threaded BLAS and
 leaves no helper threads spinning on the cores that the loops need next.
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelatoms.engine.cpu.layout import padded
-from kernelatoms.engine.cpu.scale import all_ordinary
+from kernelatoms.engine.cpu.scale import all_in_safe_range
 from kernelatoms.engine.cpu.threads import each, each_block, fair_share
 
 _GRAM_TILE = 512
@@ -27,8 +27,8 @@ _SUM_TILE, _SUM_ROWS = 128, 4096
 def gram_matrix(atoms: NDArray[Any]) -> NDArray[Any]:
     """Return atoms (n_atoms, n_features) @ atoms.T, a square view of padded memory.
 
-    The loops use that memory as it is (``layout.in_lanes``). Only tiles on and above the diagonal
-    are multiplied; the others are their transposes.
+    The loops use that memory without a copy. Only tiles on and above the diagonal are multiplied;
+    the others are their transposes.
     """
     n_atoms = len(atoms)
     gram = np.zeros((n_atoms, padded(n_atoms)), atoms.dtype)
@@ -70,7 +70,7 @@ def cross_products(A: NDArray[Any], B: NDArray[Any]) -> NDArray[np.float64]:
     largest = np.array(
         [max(part.max(initial=0), -part.min(initial=0)) for part in (A, B)], np.float64
     )
-    near_one = all_ordinary(largest**2, np.dtype(np.float32))
+    near_one = all_in_safe_range(largest**2, np.dtype(np.float32))
     dtype = np.result_type(A, B) if near_one else np.dtype(np.float64)
 
     def multiply(first: int) -> None:

@@ -1,9 +1,9 @@
-"""Numbers far from 1: squared norms that fit, and signals at a power of two of themselves.
+"""Squared norms that fit, and signals scaled by powers of two.
 
 Pursuits and learners multiply inner products, up to fourth powers of the data, and compare what
 is left with rounding. In float32 that leaves the range of numbers from signals of 1e-10 or 1e10 on.
-Multiplying by a power of two changes no digit, so what is out of range is worked on at a size near
-1 and scaled back: the same codes, bit for bit, at any scale. Ordinary data are not touched.
+Multiplying by a power of two changes no digit, so signals out of range are coded at a size near 1
+and scaled back: the same codes, bit for bit, at any scale. Other data are not touched.
 
 See docs/decisions/023-numbers-far-from-one.md.
 """
@@ -26,13 +26,13 @@ _ORDINARY = {
 
 
 def in_safe_range(squares: Array, dtype: np.dtype[Any]) -> NDArray[np.bool_]:
-    """Tell which squared norms loops in this type can work with as they are."""
+    """Return for which squared norms the loops can work in a dtype without rescaling."""
     low, high = _ORDINARY.get(dtype, _ORDINARY[np.dtype(np.float64)])
     return (squares >= low) & (squares <= high)
 
 
-def all_ordinary(squares: Array, dtype: np.dtype[Any]) -> bool:
-    """Tell whether loops in this type can work with all of these squared norms as they are."""
+def all_in_safe_range(squares: Array, dtype: np.dtype[Any]) -> bool:
+    """Whether the loops can work in a dtype with all of these squared norms."""
     low, high = _ORDINARY.get(dtype, _ORDINARY[np.dtype(np.float64)])
     return bool(low <= squares.min(initial=1.0) and squares.max(initial=1.0) <= high)
 
@@ -52,7 +52,7 @@ def squared_norms(rows: Array) -> NDArray[np.float64]:
     """Return |x|^2 of rows (n, n_features): float64, which squares of float32 fit in."""
     squares = np.empty(len(rows))
     _square(np.ascontiguousarray(rows), squares)
-    if rows.dtype == np.float32 or all_ordinary(squares, rows.dtype):
+    if rows.dtype == np.float32 or all_in_safe_range(squares, rows.dtype):
         return squares
     near, exponents = rescale_rows(rows, ~in_safe_range(squares, rows.dtype), rows.dtype)
     if exponents is not None:
@@ -101,9 +101,9 @@ def rescale_rows(
 
 
 def rescale_if_needed(rows: Array) -> tuple[Array, NDArray[np.int32] | None]:
-    """Return ``rescale_rows`` of all rows whose squared norm is not ordinary."""
+    """Return ``rescale_rows`` of all rows whose squared norm is out of the safe range."""
     squares = squared_norms(rows)
-    if all_ordinary(squares, rows.dtype):
+    if all_in_safe_range(squares, rows.dtype):
         return rows, None
     return rescale_rows(rows, ~in_safe_range(squares, rows.dtype), rows.dtype)
 

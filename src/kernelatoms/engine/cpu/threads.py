@@ -1,15 +1,15 @@
-"""The one thread pool of the house.
+"""The thread pool.
 
-The rule: only the outermost level threads. Whoever is first to call ``each_block`` or ``each``
-spreads its work over the pool; the same calls made from inside that work run where they are made.
-While the pool works, BLAS is held to one thread: numpy's helper threads spin for tens of
-milliseconds after every product, and on the same cores that halves the speed of the loops.
+Only the outermost level threads: the first call of ``each_block`` or ``each`` spreads its work over
+the pool, and calls from inside that work run in their own thread. While the pool works, BLAS is
+held to one thread: numpy's helper threads spin for tens of milliseconds after every product, and on
+the same cores that halves the speed of the loops.
 
-The caller takes part in its own work and the pool's threads help. So nobody ever waits for a
-thread that is not free: a kernel function may use the library from threads of its own.
+The calling thread takes part in its own work and the pool's threads help, so no call waits for a
+free thread: a kernel function may use the library from threads of its own.
 
-An exception or Ctrl-C stops everybody at their next item, in nested calls too; the call raises
-when the last one has left, so that nothing writes into the caller's arrays afterwards.
+An exception or Ctrl-C stops all threads at their next item, in nested calls too; the call raises
+when the last one has stopped, so that nothing writes into the caller's arrays afterwards.
 
 The number of threads is ``KERNELATOMS_NUM_THREADS``, else ``OMP_NUM_THREADS`` (joblib sets it in
 its worker processes), else the processors this process may use.
@@ -54,7 +54,7 @@ class _Crew:
 
 
 class _StoppedError(BaseException):
-    """Unwinds a worker whose crew has been stopped; no ``except Exception`` may hold it up."""
+    """Unwinds a worker whose crew has been stopped; ``except Exception`` does not catch it."""
 
 
 # Seconds that are so few that more rows may follow at once.
@@ -176,7 +176,7 @@ def fair_share(n_rows: int, fewest: int = 512) -> int:
 def each(function: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
     """Apply ``function`` to every item on all threads; the results come in the items' order.
 
-    The exception of the first item that fails is raised here, when nobody works any more; items
+    The exception of the first item that fails is raised here, when no thread works any more; items
     that have not started by then never start.
     """
     todo = list(items)
@@ -225,7 +225,7 @@ def _share(n_items: int, make_work: Callable[[], Callable[[int], None]]) -> None
 
 
 def stop_if_asked() -> None:
-    """Leave from within an item, if somebody else has failed; for items that may take seconds."""
+    """Leave an item early if another thread has failed; for items that may take seconds."""
     crew: _Crew | None = getattr(_inside, "crew", None)
     if crew is not None and crew.stopped:
         raise _StoppedError
@@ -268,7 +268,7 @@ def _share_with_pool(
 
 
 def _take_part(crew: _Crew, make_work: Callable[[], Callable[[int], None]]) -> None:
-    """Work on what is left to do until there is nothing, or somebody failed."""
+    """Work on items until none is left, or a thread has failed."""
     i = -1
     try:
         _inside.crew = crew
@@ -325,7 +325,7 @@ def _call_helpers(
     """Ask threads of the pool to help, whenever they are free."""
     global _pool, _pool_size
     size = max(n_threads() - 1, n_helpers)
-    with _lock:  # nobody may replace the pool while it is asked
+    with _lock:  # the pool must not be replaced meanwhile
         if _pool is None or _pool_size != size:
             if _pool is not None:
                 _pool.shutdown(wait=False)  # those at work finish it
@@ -339,7 +339,7 @@ def _call_helpers(
 
 
 def _forget_after_fork() -> None:
-    """In a forked child the pool's threads do not exist and the lock may be held by nobody."""
+    """Reset the pool: in a forked child its threads do not exist and the lock may stay held."""
     global _lock, _pool, _pool_size, _controller, _blas_before, _limit_users
     _lock = threading.Lock()
     _pool, _pool_size = None, 0

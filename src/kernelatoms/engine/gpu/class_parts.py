@@ -1,33 +1,21 @@
-"""What the atoms of one class leave of a signal; the formula is in ``engine.cpu.class_parts``."""
+"""Residuals of signals per class of atoms.
+
+Parameters and results are those of the functions of the same names in
+``engine.cpu.class_parts``, which has the formula.
+"""
 
 from typing import Any
 
 import torch
 
-from kernelatoms.engine.gpu.exact import matmul
+from kernelatoms.engine.gpu.arrays.products import matmul
 
 # Bytes of rows and atoms gathered at once.
 _AT_ONCE = 1 << 28
 
 
 def products_at(rows: Any, atoms: Any, indptr: Any, indices: Any) -> Any:
-    """Return the inner products of rows with the atoms that their codes use, in one list.
-
-    Parameters
-    ----------
-    rows : (n, n_features)
-        Signals.
-    atoms : (n_atoms, n_features)
-        The dictionary, of the same type.
-    indptr : (n + 1,) int64
-        Row s uses indptr[s] to indptr[s + 1] of ``indices``; the list begins at indptr[0].
-    indices : (n_nonzeros,) int32
-        Atoms.
-
-    Returns
-    -------
-    (indptr[-1] - indptr[0],)
-    """
+    """Return the inner products of rows with the atoms that their codes use, in one list."""
     signals, picked = _of_nonzeros(indptr, indices)
     out = torch.empty(len(picked), dtype=rows.dtype, device=rows.device)
     step = max(_AT_ONCE // max(rows.shape[1] * rows.element_size(), 1), 1)
@@ -48,25 +36,7 @@ def _of_nonzeros(indptr: Any, indices: Any) -> tuple[Any, Any]:
 def subtract_class_parts(
     gram: Any, corr: Any, indptr: Any, indices: Any, values: Any, owner: Any, out: Any
 ) -> None:
-    """Take what each class explains off ``out``, which holds the signals' energies.
-
-    Parameters
-    ----------
-    gram : (n_atoms, n_atoms)
-        Inner products of the atoms.
-    corr : (indptr[-1] - indptr[0],)
-        Inner products of the signals with the atoms of their nonzeros.
-    indptr : (n_signals + 1,) int64
-        Signal s has nonzeros indptr[s] to indptr[s + 1] of ``indices`` and ``values``.
-    indices : (n_nonzeros,) int32
-        Their atoms.
-    values : (n_nonzeros,)
-        Their coefficients.
-    owner : (n_atoms,) int64
-        The class of every atom.
-    out : (n_signals, n_classes)
-        Energies; becomes |x - D_c w_c|^2.
-    """
+    """Take what each class explains off ``out``, which holds the signals' energies."""
     first, last = (int(end) for end in indptr[[0, -1]].tolist())
     if first == last:
         return
@@ -97,21 +67,7 @@ def subtract_class_parts(
 def subtract_dense_class_parts(
     grams: list[Any], corr: Any, codes: Any, members: list[Any], out: Any
 ) -> None:
-    """As ``subtract_class_parts``, for codes where most coefficients are nonzero.
-
-    Parameters
-    ----------
-    grams : list of (n_members, n_members) tensors
-        Inner products of the atoms of every class.
-    corr : (n_signals, n_atoms)
-        Inner products of the signals with the atoms.
-    codes : (n_signals, n_atoms)
-        The coefficients.
-    members : list of slices or tensors
-        The atoms of every class.
-    out : (n_signals, n_classes)
-        Energies; becomes |x - D_c w_c|^2.
-    """
+    """As ``subtract_class_parts``, for codes where most coefficients are nonzero."""
     for c, atoms in enumerate(members):
         theirs = codes[:, atoms]
         explained = matmul(theirs, grams[c].to(theirs.dtype)) - 2 * corr[:, atoms]

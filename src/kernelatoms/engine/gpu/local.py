@@ -1,6 +1,6 @@
-"""One small coding problem a signal: its own Gram matrix, of the atoms near it.
+"""One small coding problem per signal: its own Gram matrix, of the atoms near it.
 
-The same functions as in ``engine.cpu.local`` and ``engine.cpu.gaussian``; the small systems are
+The functions of ``engine.cpu.local`` and ``engine.cpu.gaussian``; the small systems are
 factored in batches.
 """
 
@@ -8,64 +8,31 @@ from typing import Any
 
 import torch
 
-from kernelatoms.engine.gpu.exact import matmul
-from kernelatoms.engine.gpu.work import for_blocks, for_local_blocks
+from kernelatoms.engine.gpu.arrays.products import matmul
+from kernelatoms.engine.gpu.arrays.work import for_blocks, for_local_blocks
 
 # As of engine.cpu.local_loops: pivots above this share of the largest are more than rounding.
 _HALF_OF_DIGITS, _CERTAIN = float(torch.finfo(torch.float64).eps) ** 0.5, 1e-11
 
 
 def gather(gram: Any, candidates: Any) -> Any:
-    """Return the Gram matrix of every signal's own atoms.
-
-    Parameters
-    ----------
-    gram : (n_atoms, n_atoms)
-        Inner products of all atoms.
-    candidates : (n, K) int32
-        Atoms; -1 pads shorter lists.
-
-    Returns
-    -------
-    (n, K, K)
-        gram[c, c'], 0 where a list is padded.
-    """
+    """Return the Gram matrix of every signal's own atoms."""
     names, known = candidates.clamp(min=0).long(), candidates >= 0
     small = gram[names[:, :, None], names[:, None]]
     return torch.where(known[:, :, None] & known[:, None], small, 0)
 
 
-def ridge_local(grams: Any, corrs: Any, mu: float, columns: bool) -> Any:
-    """Return the ridge codes of signals, each over its own atoms; computed in float64.
-
-    Parameters
-    ----------
-    grams : (n, K, K)
-        G, the inner products of every signal's atoms; symmetric.
-    corrs : (n, K)
-        b, their inner products with the signal.
-    mu : float
-        Weight of |w|^2, at least 0.
-    columns : bool
-        False: atoms of feature space, (G + mu I) w = b. True: the columns of G are the atoms and b
-        the signal, in R^K: (G G + mu I) w = G b, eq. (13) of the KCRC-LCD paper.
-
-    Returns
-    -------
-    (n, K) float64
-        Where mu is 0, or lost in rounding, and G is singular: the shortest of the solutions.
-        Negative eigenvalues of G (no inner products of vectors have any) count as 0 where
-        ``columns`` is False and mu does not outweigh them.
-    """
+def ridge_local(grams: Any, corrs: Any, mu: float, gram_columns: bool) -> Any:
+    """Return the ridge codes of signals, each over its own atoms; computed in float64."""
     weights = torch.empty(corrs.shape, dtype=torch.float64, device=corrs.device)
     rounding = float(torch.finfo(grams.dtype).eps)
 
     def work(start: int, stop: int) -> None:
         G, b = grams[start:stop].double(), corrs[start:stop].double()
-        w, doubtful = _by_factors(G, b, mu, columns, rounding)
+        w, doubtful = _by_factors(G, b, mu, gram_columns, rounding)
         some = torch.nonzero(doubtful)[:, 0]
         if len(some):
-            w[some] = _by_eigenvectors(G[some], b[some], mu, columns, rounding)
+            w[some] = _by_eigenvectors(G[some], b[some], mu, gram_columns, rounding)
         weights[start:stop] = w
 
     for_local_blocks(len(corrs), corrs.shape[1], work)
@@ -77,10 +44,10 @@ def _times(matrices: Any, vectors: Any) -> Any:
     return matmul(matrices, vectors[:, :, None])[:, :, 0]
 
 
-def _by_factors(G: Any, b: Any, mu: float, columns: bool, rounding: float) -> tuple[Any, Any]:
+def _by_factors(G: Any, b: Any, mu: float, gram_columns: bool, rounding: float) -> tuple[Any, Any]:
     """Solve by Cholesky factors; tell where a pivot is no more than rounding."""
     n_local = G.shape[1]
-    matrices = matmul(G, G.mT) if columns else G
+    matrices = matmul(G, G.mT) if gram_columns else G
     # An atom of zeros (a list is padded) takes no part, also where mu is 0.
     empty = ~G.any(-1)
     A = matrices + torch.diag_embed(torch.full_like(b, mu).masked_fill(empty, 1.0))
@@ -88,7 +55,7 @@ def _by_factors(G: Any, b: Any, mu: float, columns: bool, rounding: float) -> tu
     pivots = torch.diagonal(factors, dim1=1, dim2=2).square()
     smallest, largest = pivots.amin(1), pivots.amax(1)
     faint = rounding * torch.diagonal(G, dim1=1, dim2=2).sum(1)
-    ridged = mu > (faint.square() if columns else faint)
+    ridged = mu > (faint.square() if gram_columns else faint)
     share = torch.full_like(largest, max(_HALF_OF_DIGITS, n_local * rounding))
     share = torch.where(ridged, _CERTAIN, share)
     least = (share * largest).clamp(min=0.5 * mu)
@@ -100,7 +67,7 @@ def _by_factors(G: Any, b: Any, mu: float, columns: bool, rounding: float) -> tu
     def solved(right: Any) -> Any:
         return torch.cholesky_solve(right[:, :, None], factors)[:, :, 0]
 
-    if not columns:
+    if not gram_columns:
         return solved(b), doubtful
     w = solved(_times(G, b))
     # G G has lost half of the digits; a step of correction through G itself brings them back.
@@ -108,17 +75,17 @@ def _by_factors(G: Any, b: Any, mu: float, columns: bool, rounding: float) -> tu
     return w, doubtful
 
 
-def _by_eigenvectors(G: Any, b: Any, mu: float, columns: bool, rounding: float) -> Any:
+def _by_eigenvectors(G: Any, b: Any, mu: float, gram_columns: bool, rounding: float) -> Any:
     """Solve with eigenvectors: slow, and defined where nothing else is."""
     if not bool(torch.isfinite(G).all()):
         raise ValueError("Gram matrices of candidates hold NaN or infinity.")
     values, vectors = torch.linalg.eigh(G)
-    if not columns:
+    if not gram_columns:
         values = values.clamp(min=0.0)
     largest = values.abs().amax(1, keepdim=True)
     # Without a ridge to speak of, eigenvalues that are nothing but rounding take no part.
     needless = values.abs() <= G.shape[1] * rounding * largest
-    if columns:
+    if gram_columns:
         needless &= mu <= (rounding * largest) ** 2
         bottom, top = values**2 + mu, values
     else:
@@ -136,30 +103,9 @@ def class_parts_local(
     weights: Any,
     owners: Any,
     n_classes: int,
-    columns: bool,
+    gram_columns: bool,
 ) -> tuple[Any, Any]:
-    """Return what the atoms of every class leave of a signal, and the size of their weights.
-
-    Parameters
-    ----------
-    grams, corrs, columns
-        As of ``ridge_local``.
-    energies : (n,), or None
-        Squared norms of the signals; not needed where ``columns`` is True.
-    weights : (n, K)
-        Codes w.
-    owners : (n, K) int
-        The class of every atom, -1 where a list is padded.
-    n_classes : int
-        How many classes there are.
-
-    Returns
-    -------
-    residuals2 : (n, n_classes) float64
-        |y - D_c w_c|^2, never negative: of atoms in feature space, or of the columns of G.
-    norms2 : (n, n_classes) float64
-        |w_c|^2.
-    """
+    """Return what the atoms of every class leave of a signal, and the size of their weights."""
     n, n_local = corrs.shape
     shape = (n, n_classes)
     left, norms2 = (torch.empty(shape, dtype=torch.float64, device=corrs.device) for _ in range(2))
@@ -171,7 +117,7 @@ def class_parts_local(
         # The part of every class, (n, n_classes, K), and what it makes of the atoms.
         parts = torch.where(owners[part][:, None] == classes, w[:, None], 0)
         made, size = matmul(parts, G.mT), parts.square().sum(-1)
-        if columns:
+        if gram_columns:
             energy, found = b.square().sum(-1), (b[:, None] - made).square().sum(-1)
         else:
             energy = energies[part].double()
@@ -187,28 +133,7 @@ def class_parts_local(
 def gaussian_local(
     X: Any, rows: Any, candidates: Any, gamma: float, *, with_grams: bool = True
 ) -> tuple[Any, Any]:
-    """Return the values of every signal's own atoms among each other, and with the signal.
-
-    Parameters
-    ----------
-    X : (n, n_features)
-        Signals.
-    rows : (n_atoms, n_features)
-        Atoms, in the type of the signals.
-    candidates : (n, K) int32
-        Atoms of every signal; -1 pads shorter lists.
-    gamma : float
-        Of exp(-gamma |a - b|^2).
-    with_grams : bool
-        False: the second result is enough.
-
-    Returns
-    -------
-    grams : (n, K, K), or None
-        Values among the atoms, 0 where a list is padded.
-    corrs : (n, K)
-        Values with the signal, likewise.
-    """
+    """Return the values of every signal's own atoms among each other, and with the signal."""
     n, n_local = candidates.shape
     corrs = torch.empty((n, n_local), dtype=X.dtype, device=X.device)
     grams = None

@@ -1,14 +1,36 @@
-"""The K smallest values of every row, found while a matrix passes by in blocks of columns."""
+"""The K smallest values of every row of a matrix that is given in blocks of columns."""
 
 from typing import Any
 
 import torch
 
-from kernelatoms.engine.gpu.dtypes import torch_dtype
+from kernelatoms.engine.gpu.arrays.device_array import on_tensors
+from kernelatoms.engine.gpu.arrays.dtypes import torch_dtype
 
 
-def none_yet(n_rows: int, n_kept: int, dtype: Any, *, like: Any) -> tuple[Any, Any]:
-    """Return the K smallest of nothing: indices -1 and values infinite, (n_rows, n_kept) each."""
+class TopK:
+    """The K smallest values of every row, and their columns; as ``engine.cpu.TopK``."""
+
+    def __init__(self, indices: Any, values: Any) -> None:
+        self.indices, self.values = indices, values
+
+    @classmethod
+    def empty(cls, n_rows: int, n_kept: int, dtype: Any, *, like: Any) -> "TopK":
+        """Return the K smallest of no columns, on the device of ``like``."""
+        return cls(*_empty(n_rows, n_kept, dtype, like))
+
+    def push(self, block: Any, first: int, *, offsets: Any = None, factor: float = 1.0) -> None:
+        """Take the next columns of the matrix into account; parameters as in ``engine.cpu``."""
+        _push(block, first, offsets, factor, self.indices, self.values)
+
+    def sorted(self) -> tuple[Any, Any]:
+        """Return indices and values, ascending by value, ties by index; -1 comes last."""
+        _sort(self.indices, self.values)
+        return self.indices, self.values
+
+
+@on_tensors
+def _empty(n_rows: int, n_kept: int, dtype: Any, like: Any) -> tuple[Any, Any]:
     shape, device = (n_rows, n_kept), like.device
     return (
         torch.full(shape, -1, dtype=torch.int32, device=device),
@@ -16,32 +38,8 @@ def none_yet(n_rows: int, n_kept: int, dtype: Any, *, like: Any) -> tuple[Any, A
     )
 
 
-def keep_smallest(
-    block: Any,
-    first: int,
-    indices: Any,
-    values: Any,
-    *,
-    offsets: Any = None,
-    factor: float = 1.0,
-) -> None:
-    """Take the next columns of a matrix into account; ``in_order`` ends it.
-
-    Parameters
-    ----------
-    block : (n, m) float32 or float64
-        Columns first, first + 1, ... of the matrix; blocks come in their order. NaN is never kept.
-    first : int
-        The number of the first of them.
-    indices : (n, K) int32
-        Columns of the K smallest so far, from ``none_yet``; changed.
-    values : (n, K)
-        Their values, in the type of ``block``; changed.
-    offsets : (m,), optional
-        Compare offsets + factor * block instead: distances, from inner products.
-    factor : float
-        See there.
-    """
+@on_tensors
+def _push(block: Any, first: int, offsets: Any, factor: float, indices: Any, values: Any) -> None:
     n_kept = values.shape[1]
     if not n_kept or not block.shape[1]:
         return
@@ -49,7 +47,7 @@ def keep_smallest(
     compared = torch.where(compared.isnan(), torch.inf, compared)
     best, places = _smallest_of(compared, min(n_kept, block.shape[1]))
     found = torch.where(best.isinf(), -1, places + first).to(torch.int32)
-    # What was kept stands first: of equal values it has the lower numbers.
+    # Columns kept before come first: of equal values they have the lower numbers.
     both, names = torch.cat([values, best], 1), torch.cat([indices, found], 1)
     order = torch.argsort(both, dim=1, stable=True)[:, :n_kept]
     values.copy_(both.gather(1, order))
@@ -71,8 +69,9 @@ def _smallest_of(values: Any, n_kept: int) -> tuple[Any, Any]:
     return best.gather(1, order), places.gather(1, order)
 
 
-def in_order(indices: Any, values: Any) -> None:
-    """Sort what was kept, ascending by value, ties by index; what is missing (-1) comes last."""
+@on_tensors
+def _sort(indices: Any, values: Any) -> None:
+    """Sort every row, ascending by value, ties by index; -1 comes last."""
     last = torch.iinfo(torch.int32).max
     by_index = torch.argsort(torch.where(indices < 0, last, indices), dim=1, stable=True)
     sorted_values = values.gather(1, by_index)
@@ -83,25 +82,12 @@ def in_order(indices: Any, values: Any) -> None:
 
 
 def smallest(values: Any, n_kept: int) -> tuple[Any, Any]:
-    """Return the columns of the smallest values of every row, and these.
+    """Return the columns (n, K) of the smallest values of every row (n, m), and these values.
 
-    Parameters
-    ----------
-    values : (n, m) float32 or float64
-        A matrix.
-    n_kept : int
-        K, from 1 to m.
-
-    Returns
-    -------
-    indices : (n, K) int32
-        Ascending by value, ties by index.
-    values : (n, K)
-        The values.
+    Both are ascending by value, ties by index; K is ``n_kept``, from 1 to m.
     """
     if not 1 <= n_kept <= values.shape[1]:
         raise ValueError(f"n_kept must be from 1 to {values.shape[1]}, got {n_kept}.")
-    indices, kept = none_yet(len(values), n_kept, values.dtype, like=values)
-    keep_smallest(values, 0, indices, kept)
-    in_order(indices, kept)
-    return indices, kept
+    kept = TopK.empty(len(values), n_kept, values.dtype, like=values)
+    kept.push(values, 0)
+    return kept.sorted()

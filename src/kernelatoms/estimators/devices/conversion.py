@@ -22,7 +22,7 @@ from kernelatoms.learning.state import LearnerState
 
 def torch_side() -> Any:
     """Return what knows torch; only called when torch is there already."""
-    from kernelatoms.engine.gpu import crossing
+    from kernelatoms.engine.gpu.arrays import conversion as crossing
 
     return crossing
 

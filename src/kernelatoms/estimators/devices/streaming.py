@@ -1,8 +1,8 @@
 """Numpy rows worked on by the device that is chosen; what comes back is numpy's.
 
-Methods that answer row by row get their rows in blocks (``engine.gpu.streaming``); those that
-learn, or look at all rows together, get them whole. A model's fitted state stays on the device for
-the next call, until it is needed for other things or the choice ends (``use_device``).
+Methods that answer row by row get their rows in blocks (``engine.gpu.arrays.streaming``); those
+that learn, or look at all rows together, get them whole. A model's fitted state stays on the device
+for the next call, until it is needed for other things or the choice ends (``use_device``).
 """
 
 import warnings
@@ -31,7 +31,7 @@ _CHOSEN = (
 
 
 def _streams() -> Any:
-    from kernelatoms.engine.gpu import streaming
+    from kernelatoms.engine.gpu.arrays import streaming
 
     return streaming
 

@@ -130,7 +130,7 @@ def _find(name: str, said: str = "") -> Any:
     if name == "cpu" and "kernelatoms.engine.gpu" not in sys.modules:
         return None
     try:
-        from kernelatoms.engine.gpu.streaming import card
+        from kernelatoms.engine.gpu.arrays.streaming import card
 
         return card(name)
     except ImportError as error:

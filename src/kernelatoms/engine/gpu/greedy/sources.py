@@ -1,0 +1,347 @@
+"""Sources of the inner products that greedy pursuits need: rows of Gram matrices.
+
+A block of signals takes its steps together. For all of them at once, a source returns the best
+atoms and their inner products with the picked ones, and updates what a step changes.
+
+- ``GramRows``: one Gram matrix, or a small one per signal. A step changes the correlations of the
+  residual with all atoms.
+- ``RequestedRows``: the same with the rows of the picked atoms alone, computed on request.
+
+A third source, the atoms themselves, is in ``atom_rows``.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn.functional import embedding_bag, pad
+
+# As in engine/cpu/greedy.py: below this many machine epsilons of its scale a number is rounding;
+# shares of a signal's energy that rounding may change in a step that is checked, and in one that is
+# taken.
+_ROUNDING = 100.0
+CHECKED_DOUBT, LARGEST_DOUBT = 1e-6, 1e-4
+
+
+class Limits(NamedTuple):
+    """What counts as rounding, as ``code_block`` of ``engine/cpu/greedy_loops.py`` says."""
+
+    spanned: float
+    vanishing: float
+    eps: float
+    largest_doubt: float
+
+
+def limits_of(dtype: torch.dtype, leave_unsettled: bool = False, exact: bool = False) -> Limits:
+    """Return the limits of pursuits in a type; arguments as of ``omp``."""
+    largest_doubt = CHECKED_DOUBT if leave_unsettled else LARGEST_DOUBT
+    if exact:
+        eps = torch.finfo(torch.float32).eps ** 2
+        return Limits(_ROUNDING**2 * eps, _ROUNDING**2 * eps, eps, largest_doubt)
+    eps = torch.finfo(dtype).eps
+    return Limits(_ROUNDING * eps, (_ROUNDING * eps) ** 2, eps, largest_doubt)
+
+
+@dataclass
+class Live:
+    """The pursuits of some signals, one row per signal. Columns from ``counts`` on are 0."""
+
+    which: Tensor  # (n,) int64: the signal's place in the block
+    until: Tensor  # (n,) float64: stop when this much energy is explained
+    going: Tensor  # (n,) bool: it may take a step
+    counts: Tensor  # (n,) int64: atoms picked
+    picked: Tensor  # (n, room) int64: these atoms
+    code: Tensor  # (n, room): their coefficients
+    directions: Tensor  # (n, room, room): rows are orthonormal directions in picked atoms
+    explained: Tensor  # (n,) float64: energy less that of the residual
+    first: Tensor  # (n,) float64: what the first atom explained
+    unsettled: Tensor  # (n,) bool: rounding ended the pursuit
+    rest: Tensor  # (n, width): correlations of the residual with all atoms, or the residual
+    beyond: Tensor  # (n, n_atoms) for OLS: |d|^2 less what is spanned; infinite if that is all
+
+    def take(self, rows: Tensor) -> "Live":
+        """Return a copy of some of the pursuits."""
+        return Live(**{one.name: getattr(self, one.name)[rows] for one in fields(self)})
+
+    def put(self, rows: Tensor, others: "Live", *names: str) -> None:
+        """Replace these numbers of some of the pursuits."""
+        for name in names:
+            getattr(self, name)[rows] = getattr(others, name)
+
+    def grow(self, room: int) -> None:
+        """Make room for more atoms."""
+        more = room - self.picked.shape[1]
+        self.picked = pad(self.picked, (0, more))
+        self.code = pad(self.code, (0, more))
+        self.directions = pad(self.directions, (0, more, 0, more))
+
+
+class Source:
+    """Base class of sources.
+
+    Parameters
+    ----------
+    signals : (n_signals, width) float32 or float64
+        What codes are subtracted from: correlations with all atoms, or the signals themselves.
+    n_atoms : int
+        The atoms that a signal can pick from.
+    use_ols, positive : bool
+        Select by residual decrease; only positive correlations.
+    limits : Limits, optional
+        What counts as rounding; by default that of the dtype of ``signals``.
+    """
+
+    def __init__(
+        self,
+        signals: Tensor,
+        n_atoms: int,
+        use_ols: bool,
+        positive: bool,
+        limits: Limits | None = None,
+    ) -> None:
+        self.signals, self.n_atoms = signals, n_atoms
+        self.use_ols, self.positive = use_ols, positive
+        self.limits = limits or limits_of(signals.dtype)
+
+    def best(self, live: Live) -> tuple[Tensor, Tensor]:
+        """Return the atom (n,) that each signal would pick, and its correlation (n,)."""
+        raise NotImplementedError
+
+    def any_above(self, live: Live, least: Tensor) -> Tensor:
+        """Tell of which signals some atom by itself would explain more than ``least`` (n,)."""
+        raise NotImplementedError
+
+    def _above(self, corr: Tensor, least: Tensor, norms2: Tensor) -> Tensor:
+        above = corr.double() ** 2 > least[:, None] * norms2
+        return ((above & (corr > 0)) if self.positive else above).any(dim=1)
+
+    def norms(self, which: Tensor, atoms: Tensor) -> Tensor:
+        """Return the squared norms of atoms (n, m) of signals ``which``."""
+        raise NotImplementedError
+
+    def inner(self, which: Tensor, picked: Tensor, atom: Tensor) -> Tensor:
+        """Return the inner products (n, k) of picked atoms (n, k) with one more (n,)."""
+        raise NotImplementedError
+
+    def targets(self, which: Tensor, picked: Tensor) -> Tensor:
+        """Return the inner products (n, k) of signals with their picked atoms."""
+        raise NotImplementedError
+
+    def grams(self, which: Tensor, picked: Tensor) -> Tensor:
+        """Return the Gram matrices (n, k, k) of picked atoms in float64.
+
+        From entries above the diagonal: only the column of an atom just picked may be known.
+        """
+        k = picked.shape[1]
+        grams = torch.diag_embed(self.norms(which, picked).double())
+        for j in range(1, k):
+            column = self.inner(which, picked[:, :j], picked[:, j]).double()
+            grams[:, :j, j] = column
+            grams[:, j, :j] = column
+        return grams
+
+    def combined(self, which: Tensor, picked: Tensor, coefs: Tensor) -> Tensor:
+        """Return picked atoms combined by coefs (n, k), as ``signals`` show them: (n, width)."""
+        raise NotImplementedError
+
+    def first_beyond(self, which: Tensor) -> Tensor:
+        """Return the squared norms (n, n_atoms) of all atoms, infinite for zero atoms."""
+        raise NotImplementedError
+
+    def less_spanned(self, which: Tensor, beyond: Tensor, combined: Tensor) -> Tensor:
+        """Return ``beyond`` with one direction more, as ``combined`` returned it, spanned."""
+        raise NotImplementedError
+
+    def ask(self, live: Live) -> None:
+        """Fetch what the picked atoms of signals that go on need."""
+
+    def start(self, until: Tensor, room: int) -> Live:
+        """Return pursuits that have picked nothing."""
+        n, new = len(self.signals), self.signals.new_zeros
+        which = torch.arange(n, device=self.signals.device)
+        return Live(
+            which=which, until=until, going=until > 0, counts=torch.zeros_like(which),
+            picked=torch.zeros((n, room), dtype=torch.int64, device=which.device),
+            code=new((n, room)), directions=new((n, room, room)),
+            explained=new(n, dtype=torch.float64), first=new(n, dtype=torch.float64),
+            unsettled=torch.zeros_like(until, dtype=torch.bool),
+            rest=self.signals, beyond=self.first_beyond(which) if self.use_ols else new((n, 0)),
+        )  # fmt: skip
+
+    def advance(self, live: Live, step: Tensor, direction: Tensor, z: Tensor) -> None:
+        """Subtract steps (n, k) from what is left; for OLS, z times directions (n, k)."""
+        k = step.shape[1]
+        picked = live.picked[:, :k]
+        # New tensors: the first ones are the caller's.
+        if not self.use_ols:
+            live.rest = live.rest - self.combined(live.which, picked, step)
+            return
+        new = self.combined(live.which, picked, direction)
+        live.rest = torch.addcmul(live.rest, z[:, None], new, value=-1)
+        live.beyond = self.less_spanned(live.which, live.beyond, new)
+
+    def restart(self, live: Live, k: int) -> None:
+        """Compute what is left afresh from codes of at most k atoms and their directions."""
+        picked = live.picked[:, :k]
+        live.rest = self.signals[live.which] - self.combined(live.which, picked, live.code[:, :k])
+        if self.use_ols:
+            live.beyond = self.first_beyond(live.which)
+            for j in range(k):
+                new = self.combined(live.which, picked, live.directions[:, j, :k].contiguous())
+                live.beyond = self.less_spanned(live.which, live.beyond, new)
+
+    def _scores(self, corr: Tensor, beyond: Tensor) -> Tensor:
+        """Return what the pick is the largest of."""
+        if self.use_ols:
+            scores = corr * corr / beyond
+            return scores.masked_fill_(corr <= 0, 0) if self.positive else scores
+        return corr if self.positive else corr.abs()
+
+    def _left_beyond(self, beyond: Tensor, products: Tensor, norms2: Tensor) -> Tensor:
+        """Return ``beyond`` less squared products with a new direction; infinite if rounding."""
+        left = torch.addcmul(beyond, products, products, value=-1)
+        return left.masked_fill_(left <= self.limits.spanned * norms2, torch.inf)
+
+
+class GramRows(Source):
+    """Signals known by their correlations, atoms by rows of Gram matrices.
+
+    Parameters
+    ----------
+    table : (n_rows, n_atoms)
+        Rows of the Gram matrix, or of one small matrix after the other.
+    norms2 : (1 or n_signals, n_atoms)
+        Squared norms of the atoms, one row per signal if each has its own.
+    corr : (n_signals, n_atoms)
+        Inner products of signals and atoms; only read.
+    use_ols, positive, limits
+        As of ``Source``.
+    """
+
+    def __init__(
+        self,
+        table: Tensor,
+        norms2: Tensor,
+        corr: Tensor,
+        use_ols: bool,
+        positive: bool,
+        limits: Limits | None = None,
+    ) -> None:
+        super().__init__(corr, corr.shape[1], use_ols, positive, limits)
+        self.table, self.norms2 = table, norms2
+        self.own = len(norms2) > 1
+
+    def best(self, live: Live) -> tuple[Tensor, Tensor]:
+        """Return the atom (n,) that each signal would pick, and its correlation (n,)."""
+        atom = self._scores(live.rest, live.beyond).argmax(dim=1)
+        return atom, live.rest.gather(1, atom[:, None])[:, 0]
+
+    def any_above(self, live: Live, least: Tensor) -> Tensor:
+        """Tell of which signals some atom by itself would explain more than ``least`` (n,)."""
+        norms2 = self.norms2[live.which] if self.own else self.norms2
+        return self._above(live.rest, least, norms2)
+
+    def norms(self, which: Tensor, atoms: Tensor) -> Tensor:
+        """Return the squared norms of atoms (n, m) of signals ``which``."""
+        return self.norms2[which[:, None], atoms] if self.own else self.norms2[0][atoms]
+
+    def rows(self, which: Tensor, picked: Tensor) -> Tensor:
+        """Return the rows of the table for picked atoms (n, k)."""
+        return picked + which[:, None] * self.n_atoms if self.own else picked
+
+    def inner(self, which: Tensor, picked: Tensor, atom: Tensor) -> Tensor:
+        """Return the inner products (n, k) of picked atoms (n, k) with one more (n,)."""
+        return self.table[self.rows(which, picked), atom[:, None]]
+
+    def targets(self, which: Tensor, picked: Tensor) -> Tensor:
+        """Return the inner products (n, k) of signals with their picked atoms."""
+        return self.signals[which[:, None], picked]
+
+    def combined(self, which: Tensor, picked: Tensor, coefs: Tensor) -> Tensor:
+        """Return the products (n, n_atoms) of combined atoms with all atoms."""
+        return combined_rows(self.table, self.rows(which, picked), coefs)
+
+    def first_beyond(self, which: Tensor) -> Tensor:
+        """Return the squared norms (n, n_atoms) of all atoms, infinite for zero atoms."""
+        norms2 = self.norms2.masked_fill(self.norms2 <= 0, torch.inf)
+        return norms2[which] if self.own else norms2.expand(len(which), -1)
+
+    def less_spanned(self, which: Tensor, beyond: Tensor, combined: Tensor) -> Tensor:
+        """Return ``beyond`` with one direction more spanned."""
+        norms2 = self.norms2[which] if self.own else self.norms2
+        return self._left_beyond(beyond, combined, norms2)
+
+
+class RequestedRows(GramRows):
+    """As ``GramRows``, with only the rows of picked atoms, fetched when they are picked.
+
+    Parameters
+    ----------
+    gram_rows : callable
+        ``gram_rows(atoms)`` returns the inner products (m, n_atoms) of atoms (m,) int64 with all.
+    norms2 : (n_atoms,)
+        Squared norms of the atoms.
+    most_rows : int
+        From so many rows on, those that no signal needs any more are dropped.
+    corr, use_ols, positive, limits
+        As of ``GramRows``.
+    """
+
+    def __init__(
+        self,
+        gram_rows: Callable[[Tensor], Tensor],
+        norms2: Tensor,
+        corr: Tensor,
+        most_rows: int,
+        use_ols: bool,
+        positive: bool,
+        limits: Limits | None = None,
+    ) -> None:
+        none = corr.new_empty((0, len(norms2)))
+        super().__init__(none, norms2[None], corr, use_ols, positive, limits)
+        self.gram_rows, self.most_rows = gram_rows, most_rows
+        self.places = torch.full((len(norms2),), -1, dtype=torch.int64, device=corr.device)
+        self.held = self.places[:0]  # the atoms of the table's rows, then of free ones
+
+    def rows(self, which: Tensor, picked: Tensor) -> Tensor:
+        """Return the rows of the table for picked atoms (n, k); any row for those not fetched."""
+        return self.places[picked].clamp_(min=0)
+
+    def ask(self, live: Live) -> None:
+        """Fetch the Gram rows of the picked atoms of signals that go on."""
+        filled = torch.arange(live.picked.shape[1], device=live.counts.device)
+        used = live.going[:, None] & (filled < live.counts[:, None])
+        self._have(live.picked[used].unique())
+
+    def _have(self, needed: Tensor) -> None:
+        new = needed[self.places[needed] < 0]
+        if not len(new):
+            return
+        if len(self.held) + len(new) > self.most_rows:
+            kept = needed[self.places[needed] >= 0]
+            self.table, self.held = self.table[self.places[kept]], kept
+            self.places.fill_(-1)
+            self.places[kept] = torch.arange(len(kept), device=kept.device)
+        n_held, n_all = len(self.held), len(self.held) + len(new)
+        if n_all > len(self.table):
+            # Twice as many, so that not every step copies rows.
+            room = min(max(n_all, 2 * len(self.table)), max(n_all, self.most_rows))
+            table = self.table.new_empty((room, self.n_atoms))
+            table[:n_held] = self.table[:n_held]
+            self.table = table
+        fetched = self.gram_rows(new)
+        if fetched.shape != (len(new), self.n_atoms):
+            raise ValueError(
+                f"The Gram rows must have shape {(len(new), self.n_atoms)}, got "
+                f"{tuple(fetched.shape)}."
+            )
+        self.table[n_held:n_all] = fetched
+        self.places[new] = torch.arange(n_held, n_all, device=new.device)
+        self.held = torch.cat([self.held, new])
+
+
+def combined_rows(table: Tensor, rows: Tensor, coefs: Tensor) -> Tensor:
+    """Return sum_j coefs[:, j] * table[rows[:, j]], without a copy of these rows."""
+    return embedding_bag(rows, table, per_sample_weights=coefs, mode="sum")

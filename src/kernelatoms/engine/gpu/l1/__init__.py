@@ -1,0 +1,5 @@
+"""l1 coding on tensors.
+
+``lasso`` has the functions. ``rounds`` alternates ``screening`` (gradients over all atoms) and
+``solvers`` (small problems, in plain torch or by ``kernels`` in Triton) until codes are certified.
+"""

@@ -1,0 +1,5 @@
+"""What tests of the engine share."""
+
+from machines import machine
+
+__all__ = ["machine"]
