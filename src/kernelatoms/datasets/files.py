@@ -90,12 +90,18 @@ def _read_npz(path: Path, keys: tuple[str, ...]) -> tuple[Arrays, set[str]]:
         return {key: np.asarray(archive[key]) for key in keys}, members
 
 
+def _has_dtype(array: NDArray[Any], name: str) -> bool:
+    if name == "number":
+        return array.dtype.kind in "biuf"
+    return array.dtype.kind == "U" if name == "str" else array.dtype == np.dtype(name)
+
+
 def _first_problem(specs: Mapping[str, ArraySpec], arrays: Arrays) -> str | None:
     """Say what is wrong with the first array that is not as the table has it."""
     lengths: dict[str, int] = {}
     for key, spec in specs.items():
         array = arrays[key]
-        if not spec.accepts_dtype(array.dtype):
+        if not _has_dtype(array, spec.dtype):
             return f"{key} has dtype {array.dtype}, expected {spec.dtype}"
         # Named axes that an earlier array has settled are shown with their length.
         expected = ", ".join(

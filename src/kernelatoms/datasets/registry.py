@@ -5,8 +5,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 #: Reads the named arrays of a file; returns those it found, and the names of all the file has.
 Reader = Callable[[Path, tuple[str, ...]], tuple[dict[str, Any], set[str]]]
 
@@ -26,12 +24,6 @@ class ArraySpec:
 
     axes: tuple[int | str, ...]
     dtype: str
-
-    def accepts_dtype(self, dtype: np.dtype) -> bool:
-        """Tell whether an array of this dtype can be what the row describes."""
-        if self.dtype == "number":
-            return dtype.kind in "biuf"
-        return dtype.kind == "U" if self.dtype == "str" else dtype == np.dtype(self.dtype)
 
 
 @dataclass(frozen=True)
