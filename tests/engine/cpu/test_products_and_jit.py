@@ -16,7 +16,7 @@ from kernelatoms.engine.cpu.threads import fair_share
 RUN_A_LOOP = """
 import numpy as np
 from kernelatoms.engine import machine
-machine(np.zeros(1)).step_of(3)
+machine(np.zeros(1)).gather(np.eye(2), np.zeros((1, 1), np.int32))
 """
 
 
