@@ -142,7 +142,7 @@ def run_table(name: str, before: str, rounds: int, generations: int) -> list[tup
         [Contender("before", "in_turn", arguments, tree=before),
          Contender("now", "in_turn", arguments, tree=HERE)],
         rounds * len(cells), generations, module=ANY,
-        # What these cells say of threads themselves stands in their arguments.
+        # What these cells say of threads themselves is in their arguments.
         **({"threads": 1} if name.startswith("l1") else {}),
     )  # fmt: skip
     answer = []
@@ -182,7 +182,9 @@ def main() -> None:
         "--before", required=True, metavar="TREE", help="a checkout to compare with"
     )
     parser.add_argument("--tables", default=",".join(TABLES), help="some of the default, by commas")
-    parser.add_argument("--rounds", type=int, default=2, help="calls a cell, child and generation")
+    parser.add_argument(
+        "--rounds", type=int, default=2, help="calls per cell, child and generation"
+    )
     parser.add_argument("--generations", type=int, default=15)
     parser.add_argument("--quick", action="store_true", help="one generation: does it run?")
     arguments = parser.parse_args()

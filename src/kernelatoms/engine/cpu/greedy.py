@@ -338,7 +338,7 @@ def _in_blocks(
 ) -> Coded:
     """Code blocks of signals on all threads and put their codes together.
 
-    A coder, one a thread, writes the codes of signals start..stop.
+    A coder, one per thread, writes the codes of signals start..stop.
     """
     left, unsettled = np.empty(n_signals), np.empty(n_signals, np.bool_)
     last = (left, unsettled) if leave_unsettled else (left,)

@@ -4,10 +4,7 @@ Functions of ``engine.cpu`` by the same names, parameters and results, as far as
 devices need them; they take and return ``DeviceArray``s. Inside the files they are functions of
 tensors (``on_tensors``). ``engine.cpu`` documents the parameters.
 
-- ``arrays``: ``device_array``, numpy's API on tensors (``ufuncs``, ``functions``, ``dtypes``);
-  ``csr``, sparse codes; ``conversion`` of users' tensors; ``streaming`` of host rows through a
-  device; ``products``, ``linalg``, ``scale`` (``norm_kernels`` in Triton); ``work``, blocks and
-  memory.
+- ``arrays``: tensors with numpy's API, conversion, linear algebra, blocks and memory.
 - ``greedy``: greedy pursuits. ``l1``: l1 coding. ``learning``: dictionary updates.
 - ``class_parts``, ``local``, ``nearest``: residuals per class, one small problem per signal,
   nearest atoms.

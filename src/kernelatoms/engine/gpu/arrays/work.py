@@ -144,7 +144,7 @@ def is_little(n_bytes: int, device: torch.device) -> bool:
 
 
 def is_mostly_free(like: Any) -> bool:
-    """Whether half of the memory where a tensor lives is free; on the host it is."""
+    """Whether half of the memory where a tensor is stored is free; on the host it is."""
     if not like.is_cuda:
         return True
     total = torch.cuda.get_device_properties(like.device).total_memory

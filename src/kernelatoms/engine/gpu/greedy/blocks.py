@@ -32,7 +32,7 @@ def in_blocks(
     code: Callable[[int, int], BlockCodes],
     n_signals: int,
     n_nonzero: int,
-    bytes_a_signal: int,
+    bytes_per_signal: int,
     ragged: bool,
     leave_unsettled: bool,
     like: Tensor,
@@ -46,7 +46,7 @@ def in_blocks(
         signals and which are unsettled (n,); k is at most ``n_nonzero``.
     n_signals, n_nonzero : int
         How many signals there are, and the most atoms of one.
-    bytes_a_signal : int
+    bytes_per_signal : int
         What a signal is thought to need.
     ragged : bool
         Return indptr, indices, values and left; else indices, values and left, padded.
@@ -55,7 +55,9 @@ def in_blocks(
     like : tensor
         Codes have its dtype and are on its device.
     """
-    block = max(1, memory_for_a_block(like.device, n_signals * bytes_a_signal) // bytes_a_signal)
+    block = max(
+        1, memory_for_a_block(like.device, n_signals * bytes_per_signal) // bytes_per_signal
+    )
     left = like.new_empty(n_signals, dtype=torch.float64)
     unsettled = torch.empty_like(left, dtype=torch.bool)
     last = (left, unsettled) if leave_unsettled else (left,)

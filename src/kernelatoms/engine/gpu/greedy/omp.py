@@ -77,7 +77,7 @@ def omp(
         code = _coding_products(coders, spec, products, longest)
 
     return in_blocks(
-        code, n_signals, n_nonzero, coders.chosen.bytes_a_signal, ragged, leave_unsettled, norms2
+        code, n_signals, n_nonzero, coders.chosen.bytes_per_signal, ragged, leave_unsettled, norms2
     )
 
 
@@ -114,7 +114,7 @@ def omp_local(
         return _code_block(coders, spec, start, (grams, corr), energy, longest, names=names)
 
     return in_blocks(
-        code, n_signals, n_nonzero, coders.chosen.bytes_a_signal, ragged, leave_unsettled, like
+        code, n_signals, n_nonzero, coders.chosen.bytes_per_signal, ragged, leave_unsettled, like
     )
 
 
@@ -156,7 +156,7 @@ def omp_without_gram(
         coders = choose_coder("rows", (atoms.to(norms2.dtype).contiguous(), norms2), spec)
         code = _coding_rows(coders, spec, signals, energy, longest)
     return in_blocks(
-        code, n_signals, n_nonzero, coders.chosen.bytes_a_signal, ragged, leave_unsettled, norms2
+        code, n_signals, n_nonzero, coders.chosen.bytes_per_signal, ragged, leave_unsettled, norms2
     )
 
 

@@ -67,7 +67,7 @@ def descend_atoms(gram: Any, cross: Any, dictionary: Any, n_sweeps: int) -> int:
 
 
 def _descend_block(gram: Any, left: Any, atoms: Any, start: int, moved: Any) -> None:
-    """Do what ``atoms_kernels.descend_block`` says in plain torch, some launches an atom."""
+    """Do what ``atoms_kernels.descend_block`` says in plain torch, some launches per atom."""
     rows = slice(start, start + len(left))
     gram, atoms = gram[rows, rows], atoms[rows]
     owns, before = gram.diagonal(), atoms.clone()

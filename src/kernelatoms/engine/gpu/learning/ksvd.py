@@ -144,7 +144,7 @@ def _sweep_one_by_one(
     n_alternations: int,
     n_sweeps: int,
 ) -> None:
-    """Do the same in plain torch, some launches an atom."""
+    """Do the same in plain torch, some launches per atom."""
     rows, places, where = _users_of_atoms(indices, len(dictionary))
     starts, flat = where.tolist(), values.reshape(-1)
     for _ in range(n_sweeps):
