@@ -1,7 +1,9 @@
 """Greedy pursuits (OMP, OLS, non-negative or not) on tensors.
 
-``omp`` has the functions, ``blocks`` their blocks of signals; ``coders`` chooses what codes a
-block: ``steps`` in plain torch (``nonnegative`` where coefficients must be, ``sources`` for inner
-products on request, ``atom_rows`` for rows of a Gram matrix), or a Triton kernel (``kernels``,
-``exact``, ``screens``, ``many_atoms``).
+- ``omp``: the functions. ``blocks``: signals in blocks that fit into memory.
+- ``coders``: the choice of what codes a block, Triton kernels or plain torch.
+- Triton: ``kernels``, with a Gram matrix; ``many_atoms``, without, by ``screens``; ``exact``, the
+  few signals that those leave in doubt.
+- Plain torch: ``steps``, non-negative ones in ``nonnegative``; ``sources`` of inner products, among
+  them ``atom_rows``, the atoms themselves.
 """
