@@ -29,12 +29,10 @@ from fuzz.running import Play, check_words
 from kernelatoms import compress, decompress, inspect_compressed
 from kernelatoms.codec import fit_codec
 from kernelatoms.codec.container.format import Entry, Reader, Tail, Writer
-from kernelatoms.codec.container.json_dictionary import squeeze, unsqueeze
-from kernelatoms.codec.container.packing import number, pack, unpack
+from kernelatoms.codec.container.packing import number, pack, squeeze, unpack, unsqueeze
 from kernelatoms.codec.limits import CodecError
-from kernelatoms.codec.models.codec_model import CodecModel
+from kernelatoms.codec.models.codec_model import CodecModel, model_bytes, read_model_bytes
 from kernelatoms.codec.models.model_selection import NAMES
-from kernelatoms.codec.models.stored_models import model_bytes, read_model_bytes
 from kernelatoms.codec.packed.arrays import decode_array
 
 Rng = np.random.Generator

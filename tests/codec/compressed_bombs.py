@@ -18,11 +18,9 @@ import zstandard
 from kernelatoms.codec.bounds import Bound
 from kernelatoms.codec.container.format import Tail, Writer
 from kernelatoms.codec.container.header import Header, Part
-from kernelatoms.codec.container.json_dictionary import squeeze
-from kernelatoms.codec.container.packing import number, pack
+from kernelatoms.codec.container.packing import number, pack, squeeze
 from kernelatoms.codec.loops.entropy import encode_integers, encode_small
-from kernelatoms.codec.models.codec_model import CodecModel
-from kernelatoms.codec.models.stored_models import model_bytes
+from kernelatoms.codec.models.codec_model import CodecModel, model_bytes
 from kernelatoms.codec.packed.arrays import Layout
 
 LAGS = {"lag": 1, "past": 1}

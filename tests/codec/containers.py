@@ -9,8 +9,7 @@ from kernelatoms.codec.blocks import encode_block
 from kernelatoms.codec.bounds import Bound
 from kernelatoms.codec.container.format import Reader, Tail, Writer
 from kernelatoms.codec.container.header import Header, Part
-from kernelatoms.codec.models.codec_model import CodecModel
-from kernelatoms.codec.models.stored_models import model_bytes
+from kernelatoms.codec.models.codec_model import CodecModel, model_bytes
 from kernelatoms.codec.packed.arrays import Layout, array_blocks
 
 X = np.cumsum(np.random.default_rng(0).normal(size=(12, 4)), axis=0)

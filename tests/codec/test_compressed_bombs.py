@@ -19,8 +19,8 @@ from kernelatoms.codec import CodecError, fit_codec
 from kernelatoms.codec.blocks import map_in_order
 from kernelatoms.codec.container.packing import pack
 from kernelatoms.codec.limits import OversizedError
+from kernelatoms.codec.packed.arrow_columns import column_size
 from kernelatoms.codec.packed.arrow_messages import read_batch, read_schema
-from kernelatoms.codec.packed.column_sizes import column_size
 from kernelatoms.limits import TooLargeError
 
 HARMLESS = {"parquet_of_groups", "csv_of_blocks"}  # of some size, and tested below
@@ -221,7 +221,7 @@ def test_columns_come_back_and_are_as_large_as_their_values(kind, values, monkey
         column = pyarrow.array(values, kind)
     again = read_batch(bombs.stream(column)[1:], [kind]).column(0)
     assert again.equals(column)
-    monkeypatch.setattr("kernelatoms.codec.packed.column_sizes._SMALL_DICTIONARY", 1)
+    monkeypatch.setattr("kernelatoms.codec.packed.arrow_columns._SMALL_DICTIONARY", 1)
     for array in (again, column):
         assert declared(values) <= column_size(array) <= declared(values) + 4 * 40
         assert column_size(array[1:3]) <= column_size(array)

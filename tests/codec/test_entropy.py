@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from kernelatoms.codec.loops import entropy, entropy_loops
+from kernelatoms.codec.loops import entropy
+from kernelatoms.codec.loops import range_coder as coding
 from oracles import range_coder
 
 SHAPES = st.tuples(st.integers(0, 12), st.integers(0, 9))
@@ -201,36 +202,16 @@ def test_the_range_coder_is_as_good_as_constriction(rng, skew):
     p = np.clip(65536 / (1 + np.exp(skew * rng.standard_normal(20_000))), 1, 65535).astype(np.int64)
     bits = (rng.integers(0, 65536, len(p)) < p).astype(np.int64)
     data = np.zeros(2 * len(p) + 10, np.uint8)
-    coder = entropy_loops.start(data, False)
+    coder = coding.start(data, False)
     for bit, probability in zip(bits.tolist(), p.tolist(), strict=True):
-        entropy_loops.code_bit(coder, data, False, bit, probability)
-    size = entropy_loops.finish(coder, data)
+        coding.code_bit(coder, data, False, bit, probability)
+    size = coding.finish(coder, data)
     oracle = constriction.stream.queue.RangeEncoder()
     oracle.encode(bits.astype(np.int32), constriction.stream.model.Bernoulli(), p / 65536)
     ideal = -np.log2(np.where(bits, p, 65536 - p) / 65536).sum() / 8
     assert size <= 1.001 * ideal + 4
     assert size <= 1.001 * 4 * len(oracle.get_compressed()) + 4
     data = data[:size]
-    coder = entropy_loops.start(data, True)
-    again = [entropy_loops.code_bit(coder, data, True, 0, x) for x in p.tolist()]
+    coder = coding.start(data, True)
+    again = [coding.code_bit(coder, data, True, 0, x) for x in p.tolist()]
     assert again == bits.tolist()
-
-
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        ({"k": np.full((2, 3), 2**31 - 1)}, "2\\^30"),
-        ({"coded": np.ones((2, 2))}, "shape"),
-        ({"steps": np.zeros(3)}, "fit"),
-        ({"steps": np.full(2, 1 << 21)}, "steps"),
-        ({"lag": -1}, "at least 0"),
-    ],
-)
-def test_wrong_arguments_are_named(wrong, message):
-    right = {"k": np.ones((2, 3)), "coded": np.ones((2, 3)), "steps": np.zeros(2)}
-    with pytest.raises(ValueError, match=message):
-        entropy.encode_integers(**{**right, **wrong})
-    with pytest.raises(ValueError, match="mask"):
-        entropy.encode_bits(np.full((2, 2), 2))
-    with pytest.raises(ValueError, match="sequence"):
-        entropy.encode_small(np.ones((2, 2)))

@@ -10,8 +10,7 @@ from codec.containers import BOUND, MODEL, X, make, other_entry, taken_apart, wr
 from kernelatoms.codec.container.format import END, SIGNATURE, Reader, Tail, Writer, section_sizes
 from kernelatoms.codec.container.header import Header
 from kernelatoms.codec.limits import CodecError
-from kernelatoms.codec.models.codec_model import CodecModel
-from kernelatoms.codec.models.stored_models import model_bytes
+from kernelatoms.codec.models.codec_model import CodecModel, model_bytes
 from kernelatoms.codec.packed.arrays import Layout, decode_array
 from kernelatoms.codec.reader import Compressed
 

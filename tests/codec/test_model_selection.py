@@ -63,13 +63,13 @@ def test_data_made_for_a_model_are_coded_by_it(make, bound, right, rng):
     rows = make(rng)
     choice = choose_model(rows, bound)
     assert choice.model.predictor in right
-    assert choice.trials[0].name == choice.model.predictor
-    assert {trial.name for trial in choice.trials} <= set(NAMES)
+    assert choice.trials[0][0] == choice.model.predictor
+    assert {name for name, _, _ in choice.trials} <= set(NAMES)
     if make is _days:
         assert choice.model.settings["lag"] == 24
     # What it takes is about what a quarter of the rows said.
     n_bytes = len(choice.model.to_bytes()) + len(encode_matrix(rows, bound, choice.model))
-    assert n_bytes / 2 < choice.trials[0].n_bytes < 2 * n_bytes
+    assert n_bytes / 2 < choice.trials[0][1] < 2 * n_bytes
     for name in ("lags", "columns"):
         other = choose_model(rows, bound, names=[name]).model
         assert other.predictor == name
@@ -154,7 +154,7 @@ def test_rows_without_end_are_looked_at_in_part(rng):
     rows = np.round(rng.standard_normal((1 << 15, 16)).cumsum(axis=0), 1)
     choice = choose_model(rows, Bound(0.05), names=["lags"], n_rows=10 * len(rows))
     n_bytes = len(encode_matrix(rows, Bound(0.05), choice.model))
-    assert 5 * n_bytes < choice.trials[0].n_bytes < 20 * n_bytes
+    assert 5 * n_bytes < choice.trials[0][1] < 20 * n_bytes
 
 
 @pytest.mark.parametrize("shape", [(0, 3), (1, 1), (1, 4), (2, 1), (5, 1), (17, 2)])
@@ -167,7 +167,7 @@ def test_few_rows(shape, rng):
 
 def test_wide_rows_take_no_memory_to_choose_for(rng):
     rows = rng.standard_normal((3, 21000)).cumsum(axis=1)
-    names = {trial.name for trial in choose_model(rows, Bound(0.05)).trials}
+    names = {name for name, _, _ in choose_model(rows, Bound(0.05)).trials}
     assert names == {"exact", "lags", "interpolation"}
 
 

@@ -6,12 +6,18 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelatoms.codec.bounds import Bound
-from kernelatoms.codec.container.exact import arrange, rearrange
+from kernelatoms.codec.bounds import Bound, ErrorStats, column_sums, row_errors
 from kernelatoms.codec.container.header import Header, Part
-from kernelatoms.codec.container.json_dictionary import squeeze, unsqueeze
-from kernelatoms.codec.container.packing import Cursor, number, pack, unpack
-from kernelatoms.codec.error_stats import ErrorStats, column_sums, row_errors
+from kernelatoms.codec.container.packing import (
+    Cursor,
+    arrange,
+    number,
+    pack,
+    rearrange,
+    squeeze,
+    unpack,
+    unsqueeze,
+)
 from kernelatoms.codec.limits import CodecError
 
 
@@ -170,7 +176,7 @@ def test_the_share_of_variance_that_columns_keep(rng, monkeypatch):
     decoded = rows + rng.normal(size=rows.shape) * [0.5, 1, 1e-2, 0, 0]
     rows[::7, 0] = np.nan
     rows[3, 1] = np.inf
-    monkeypatch.setattr("kernelatoms.codec.error_stats._PIECE", 37 * 5)
+    monkeypatch.setattr("kernelatoms.codec.bounds._PIECE", 37 * 5)
     tally = ErrorStats()
     for start in (0, 100, 150):
         stop = {0: 100, 100: 150, 150: 300}[start]

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from hard_matrices import draw_model
 from kernelatoms.codec.bounds import Bound
-from kernelatoms.codec.loops import prediction
+from kernelatoms.codec.loops.cells import step_of
+from kernelatoms.codec.loops.combinations import preimages
 from kernelatoms.codec.models.dictionaries import atoms_of
 from kernelatoms.codec.models.model_selection import with_history
 from kernelatoms.codec.models.predictors import PREDICTORS, interpolation
@@ -162,7 +163,8 @@ def test_gaussian_preimages(seed, n_atoms, m, gamma, scale):
     atoms = rng.standard_normal((n_atoms, m))
     weights = np.rint(rng.standard_normal((3, n_atoms)) * scale).clip(-(2**30), 2**30)
     weights[2] = np.abs(weights[2])
-    found = prediction.gaussian_preimages(weights.astype(np.int32), 1 / 128, atoms, gamma, 12)
+    found = np.zeros((3, m))
+    preimages(weights.astype(np.int32), 1 / 128, atoms, gamma, 12, found)
     expected = [predicting.by_gaussian_preimage(w / 128, atoms, gamma) for w in weights]
     assert np.isfinite(found).all()
     # Weights of both signs may nearly cancel, and rounding then shows.
@@ -203,7 +205,7 @@ def test_interpolation_uses_rows_that_came_before(n, stride):
 
 def test_steps_are_powers_of_two():
     for code in range(-960, 961):
-        np.testing.assert_allclose(prediction.step_of(code), 2.0 ** (code / 16), rtol=3e-16)
-    assert [prediction.step_of(16 * i) for i in (-60, -1, 0, 1, 60)] == [
+        np.testing.assert_allclose(step_of(code), 2.0 ** (code / 16), rtol=3e-16)
+    assert [step_of(16 * i) for i in (-60, -1, 0, 1, 60)] == [
         2.0**-60, 0.5, 1.0, 2.0, 2.0**60,
     ]  # fmt: skip

@@ -12,10 +12,9 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelatoms.codec.bounds import Bound
+from kernelatoms.codec.bounds import Bound, ColumnSums, column_sums, row_errors
 from kernelatoms.codec.container.format import Entry
 from kernelatoms.codec.container.packing import pack, unpack, unpacked_size
-from kernelatoms.codec.error_stats import ColumnSums, column_sums, row_errors
 from kernelatoms.codec.limits import BLOCK_ROWS, BLOCK_VALUES, PACKED_EXPANSION, CodecError
 from kernelatoms.codec.models.codec_model import CodecModel
 from kernelatoms.codec.models.matrix import decode_matrix, encode_and_decode

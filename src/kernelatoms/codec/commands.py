@@ -3,6 +3,7 @@
 The command line calls ``mount``; modules of the codec load when a command runs.
 """
 
+import re
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -53,6 +54,8 @@ _FIT_EXAMPLES = """**Example**
 
 `kernelatoms codec fit history.csv --output week.kam --max-error 1%`
 """
+
+_PICTURES = (".png", ".svg", ".pdf")
 
 _codec = typer.Typer(
     name="codec",
@@ -161,7 +164,7 @@ def _compress(
             store_model=store_model, append=append, max_size=max_size, on_step=on_step,
         )  # fmt: skip
     if as_json:
-        print_json(_facts(summary))
+        print_json(vars(summary))
         return
     for text in summary.notes:
         note(text)
@@ -280,12 +283,10 @@ def _fit(
             exact=exact or (), symmetric=symmetric, max_size=max_size, on_step=on_step,
         )  # fmt: skip
     if as_json:
-        print_json(_facts(summary))
+        print_json(vars(summary))
         return
-    show_trials(
-        [(f"{name}, {words}" if words else name, size) for name, size, words in summary.trials],
-        summary.model,
-    )
+    trials = [(f"{name}, {note}" if note else name, size) for name, size, note in summary.trials]
+    show_trials(trials, summary.model)
     tell(f"The model {summary.model!r}, {summary.n_bytes:,} bytes: {summary.path}")
 
 
@@ -314,15 +315,13 @@ def _share(max_error: str | None, max_absolute: float | None, ratio: float | Non
     return share
 
 
-def _rows(text: str | None) -> tuple[int, int] | slice | None:
+def _rows(text: str | None) -> slice | None:
     if text is None:
         return None
-    start, colon, stop = text.partition(":")
-    numbers = [part.strip() for part in (start, stop)]
-    if not colon or not all(part == "" or part.isdecimal() for part in numbers):
+    found = re.fullmatch(r"\s*(\d*)\s*:\s*(\d*)\s*", text)
+    if found is None:
         raise ValueError(f"--rows takes START:STOP, such as 100:200, got {text!r}.")
-    ends = [int(part) if part else None for part in numbers]
-    return slice(*ends)
+    return slice(*(int(end) if end else None for end in found.groups()))
 
 
 def _refuse_both(**options: Any) -> None:
@@ -341,10 +340,10 @@ def _keep_what_is_there(target: Path, force: bool) -> None:
 def _check_picture(picture: Path, source: Path, original: Path | None, force: bool) -> None:
     from kernelatoms.files.writing import check_result_target, refuse_to_overwrite
 
-    if picture.suffix.lower() not in (".png", ".svg", ".pdf"):
+    if picture.suffix.lower() not in _PICTURES:
         raise ValueError(f"--picture: {picture} must end with .png, .svg or .pdf.")
     refuse_to_overwrite(picture, source, original)
-    check_result_target(picture, (".png", ".svg", ".pdf"), force=force)
+    check_result_target(picture, _PICTURES, force=force)
     _keep_what_is_there(picture, force)
 
 
@@ -352,25 +351,16 @@ def _draw(
     picture: Path, info: Any, original: Path | None, model: Path | None, max_size: int | None
 ) -> None:
     from kernelatoms.codec.inspection import matrices_to_draw
+    from kernelatoms.codec.printing import times_smaller
     from kernelatoms.codec.report import compression_figure, figure_bytes
     from kernelatoms.files.writing import write_whole
 
     drawn = matrices_to_draw(info.path, original, model=model, max_size=max_size)
+    title = f"{info.path.name}{f', {drawn.name}' if drawn.name else ''}"
+    if info.ratio:
+        title += f": {times_smaller(info.ratio)}"
     figure = compression_figure(
-        drawn.original, drawn.decoded, title=_title(info, drawn.name), max_error=info.max_error,
+        drawn.original, drawn.decoded, title=title, max_error=info.max_error,
         max_absolute=info.max_absolute, column_names=drawn.column_names,
     )  # fmt: skip
     write_whole(picture, figure_bytes(figure, picture.suffix.lower().removeprefix(".")))
-
-
-def _title(info: Any, name: str) -> str:
-    from kernelatoms.codec.printing import times_smaller
-
-    what = f"{info.path.name}{f', {name}' if name else ''}"
-    if not info.ratio:
-        return what
-    return f"{what}: {times_smaller(info.ratio)}"
-
-
-def _facts(summary: Any) -> dict[str, Any]:
-    return {**vars(summary), "path": str(summary.path)}

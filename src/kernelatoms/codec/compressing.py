@@ -20,10 +20,16 @@ from kernelatoms.codec.arguments import (
     naming,
     open_compressed,
 )
-from kernelatoms.codec.bounds import Bound
-from kernelatoms.codec.error_stats import SHARES, ErrorStats
-from kernelatoms.codec.file_writer import Models, lost_columns, write_compressed
-from kernelatoms.codec.model_search import bound_for_ratio, check_model_fits, find_models
+from kernelatoms.codec.bounds import SHARES, Bound, ErrorStats
+from kernelatoms.codec.file_writer import (
+    Models,
+    bound_for_ratio,
+    check_model_fits,
+    find_models,
+    lost_columns,
+    original_size,
+    write_compressed,
+)
 from kernelatoms.codec.models.codec_model import CodecModel
 from kernelatoms.codec.packed.kinds import open_source
 from kernelatoms.codec.packed.sources import OnStep, Source, quiet
@@ -181,18 +187,18 @@ def compress(
     """
     on_step = on_step or quiet
     bound = checked_bound(max_error, max_absolute)
-    if ratio is not None:
-        check_real("ratio", ratio, low=1, low_open=True)
-        if max_absolute is not None:
-            raise ValueError("give ratio or max_absolute, not both.")
     check_max_size(max_size)
     given = checked_model(model, store_model, max_size)
+    names = [checked_names("approximate", approximate), checked_names("exact", exact)]
     if symmetric is not None:
         check_flag("symmetric", symmetric)
     if block_rows is not None:
         check_count("block_rows", block_rows)
-    names = [checked_names("approximate", approximate), checked_names("exact", exact)]
     check_flag("append", append)
+    if ratio is not None:
+        check_real("ratio", ratio, low=1, low_open=True)
+        if max_absolute is not None:
+            raise ValueError("give ratio or max_absolute, not both.")
     path = checked_source(source)
     target = _target(path, destination, append)
     with (
@@ -200,31 +206,23 @@ def compress(
         _extended(target, append, given, max_size) as old,
         naming(path),
     ):
-        if old is None:
+        if old is not None:
+            _refuse_to_change(ratio, names)
+            opened = open_source(path, like=old, max_size=max_size, on_step=on_step)
+            bound, models = old.header.bound, _models_of(old, opened)
+        else:
             if destination is None and not append:
                 _refuse_to_replace(target)  # another process may have written it meanwhile
             opened = open_source(
                 path, *names, all_exact=bound.exact and ratio is None, max_size=max_size,
                 on_step=on_step,
             )  # fmt: skip
-            if ratio is not None:
+            if ratio is None:
+                models = find_models(opened, bound, given, symmetric, store_model, on_step)
+            else:
                 bound, models = bound_for_ratio(
                     opened, ratio, given, symmetric, store_model, block_rows, on_step
                 )
-            else:
-                models = find_models(opened, bound, given, symmetric, store_model, on_step)
-        else:
-            if any(names):
-                raise ValueError(
-                    "append: columns are kept as in the file that is there; leave approximate and "
-                    "exact out."
-                )
-            opened = open_source(path, like=old, max_size=max_size, on_step=on_step)
-            if ratio is not None:
-                raise ValueError(
-                    "append: the bound of the file that is there stays; leave ratio out."
-                )
-            bound, models = old.header.bound, _models_of(old, opened)
         with replacing(target) as file:
             n_bytes, stats = write_compressed(
                 opened, file, bound, models, block_rows=block_rows, old=old, on_step=on_step
@@ -253,6 +251,16 @@ def _target(path: Path, destination: Any, append: bool) -> Path:
 def _refuse_to_replace(target: Path) -> None:
     if target.exists():
         raise FileExistsError(f"{target} is there already; name another destination.")
+
+
+def _refuse_to_change(ratio: float | None, names: list[list[str]]) -> None:
+    if any(names):
+        raise ValueError(
+            "append: columns are kept as in the file that is there; leave approximate and exact "
+            "out."
+        )
+    if ratio is not None:
+        raise ValueError("append: the bound of the file that is there stays; leave ratio out.")
 
 
 @contextmanager
@@ -290,15 +298,14 @@ def summary_of(
     stats: ErrorStats, old: Compressed | None,
 ) -> CompressionSummary:  # fmt: skip
     """Return the summary of a written file."""
-    errors = stats.numbers()
-    original = source.path.stat().st_size + (0 if old is None else old.header.size)
+    errors, original = stats.numbers(), original_size(source, old)
     n_rows = sum(plan.n_rows for plan in source.parts)
     return CompressionSummary(
         path=target, n_bytes=n_bytes, original_bytes=original, ratio=original / n_bytes,
         n_rows=n_rows + (0 if old is None else old.n_rows()),
         max_error=bound.relative, max_absolute=bound.absolute,
         model=", ".join(dict.fromkeys(model.predictor for model in models.models)) or "none",
-        trials=tuple((trial.name, trial.n_bytes, trial.note) for trial in models.trials),
+        trials=tuple(models.trials),
         largest_row_error=errors[3] if errors else 0.0,
         largest_error=errors[4] if errors else 0.0,
         row_errors=dict(zip(SHARES, errors, strict=False)),

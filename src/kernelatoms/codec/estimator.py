@@ -9,9 +9,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from kernelatoms.codec.arguments import checked_bound
 from kernelatoms.codec.bounds import Bound
-from kernelatoms.codec.models.codec_model import CodecModel
+from kernelatoms.codec.models.codec_model import CodecModel, check_description
 from kernelatoms.codec.models.model_selection import NAMES, choose_model
-from kernelatoms.codec.models.stored_models import checked_model
 from kernelatoms.codec.packed.arrays import decode_array, encode_array
 from kernelatoms.estimators.base import Estimator
 from kernelatoms.estimators.devices.border import learn, on_cpu
@@ -105,13 +104,11 @@ class KernelCodec(Estimator):
         if self.symmetric is not None:
             check_flag("symmetric", self.symmetric)
         X = self._validated(X, reset=True)
-        choice = choose_model(
+        self.model_, self.trials_ = choose_model(
             X.reshape(-1, X.shape[-1]), bound,
             slice_rows=X.shape[1] if X.ndim == 3 else 0, symmetric=self.symmetric,
             names=None if names == "auto" else [names],
         )  # fmt: skip
-        self.model_ = choice.model
-        self.trials_ = [(trial.name, trial.n_bytes, trial.note) for trial in choice.trials]
 
     def encode(self, X: Any) -> bytes:
         """Compress rows to bytes.
@@ -188,7 +185,7 @@ class KernelCodec(Estimator):
         model = held(self, "model_")
         if type(model) is not CodecModel:
             raise TypeError("KernelCodec.model_ must be a CodecModel.")
-        checked_model(model)
+        check_description(model)
         if model.n_columns != n_features:
             raise ValueError("KernelCodec.model_ must predict as many columns as there were.")
         again = CodecModel.from_bytes(model.to_bytes())

@@ -1,27 +1,30 @@
-"""Blocks of a source to a compressed file."""
+"""Blocks of a source to a compressed file, and the models of the file: given, named or chosen."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import IO
+from typing import IO, Any
 
 import numpy as np
 
 from kernelatoms import __version__
 from kernelatoms.codec.blocks import encode_block, map_in_order, rows_per_block
-from kernelatoms.codec.bounds import Bound
+from kernelatoms.codec.bounds import Bound, ErrorStats
 from kernelatoms.codec.container.format import Tail, Writer
 from kernelatoms.codec.container.header import Header, Part
-from kernelatoms.codec.error_stats import ErrorStats
-from kernelatoms.codec.models.codec_model import CodecModel
-from kernelatoms.codec.models.model_selection import Trial
+from kernelatoms.codec.models.codec_model import CodecModel, model_bytes
+from kernelatoms.codec.models.model_selection import Trial, choose_model, without_history
 from kernelatoms.codec.models.predictors import ready
-from kernelatoms.codec.models.stored_models import model_bytes
-from kernelatoms.codec.packed.sources import OnStep, Source
+from kernelatoms.codec.packed.sources import OnStep, Source, quiet
 from kernelatoms.codec.reader import Compressed
 
 # Columns that keep less than this share of their variance are named, this many at most.
 _LITTLE_KEPT, _MOST_NAMED = 0.5, 4
+# Models are chosen on the first values.
+_SAMPLE_VALUES = 1 << 21
+# A ratio is searched for on the first bytes of the original, this many at most.
+_MOST_SEARCHED = 64 << 20
+_SMALLEST, _LARGEST, _NEAR = 1e-9, 1.0, 1.005
 
 
 @dataclass(frozen=True)
@@ -32,10 +35,6 @@ class Models:
     of_part: list[int]  # the index of each part's model; -1 without one
     trials: list[Trial]  # the candidates that were compared
     stored: bool = True  # whether the file stores the models
-
-    def of(self, part: int) -> CodecModel | None:
-        """Return the model of a part."""
-        return None if self.of_part[part] < 0 else self.models[self.of_part[part]]
 
 
 def write_compressed(
@@ -56,8 +55,8 @@ def write_compressed(
     total = sum(plan.n_rows for plan in source.parts)
     done = 0
     for number, plan in enumerate(source.parts):
-        found = models.of(number)
-        model = None if found is None else ready(found)
+        of_part = models.of_part[number]
+        model = None if of_part < 0 else ready(models.models[of_part])
         n_rows = rows_per_block(plan.n_rows, plan.row_values, block_rows)
         blocks, stop = source.blocks(number, n_rows), done + most_rows * plan.n_rows
         for block in map_in_order(partial(encode_block, bound=bound, model=model), blocks):
@@ -72,11 +71,34 @@ def write_compressed(
     return writer.finish(_tail(source, bound, models, stats, old)), stats
 
 
+def _tail(
+    source: Source, bound: Bound, models: Models, stats: ErrorStats, old: Compressed | None
+) -> Tail:
+    parts = [
+        Part(plan.name, plan.head, plan.dtype, models.of_part[i])
+        for i, plan in enumerate(source.parts)
+    ]
+    header = Header(
+        source.kind, __version__, bound, parts, source.table(), stats.numbers(),
+        best_trials(models.trials) if old is None else old.header.trials,
+        original_size(source, old),
+    ).to_bytes()  # fmt: skip
+    if models.stored:
+        return Tail(header, tuple(map(model_bytes, models.models)), (), source.schema())
+    digests = tuple(bytes.fromhex(model.digest) for model in models.models)
+    return Tail(header, (), digests, source.schema())
+
+
+def original_size(source: Source, old: Compressed | None) -> int:
+    """Return the bytes of a source, and of what ``old`` was compressed from."""
+    return source.path.stat().st_size + (0 if old is None else old.header.size)
+
+
 def best_trials(trials: Sequence[Trial]) -> list[tuple[str, int]]:
     """Return the fewest bytes of every model that was tried, for the header."""
     best: dict[str, int] = {}
-    for trial in trials:
-        best[trial.name] = min(trial.n_bytes, best.get(trial.name, trial.n_bytes))
+    for name, n_bytes, _ in trials:
+        best[name] = min(n_bytes, best.get(name, n_bytes))
     return sorted(best.items(), key=lambda item: item[1])
 
 
@@ -100,20 +122,118 @@ def lost_columns(source: Source, stats: ErrorStats) -> Iterator[str]:
         )
 
 
-def _tail(
-    source: Source, bound: Bound, models: Models, stats: ErrorStats, old: Compressed | None
-) -> Tail:
-    parts = [
-        Part(plan.name, plan.head, plan.dtype, models.of_part[i])
-        for i, plan in enumerate(source.parts)
-    ]
-    size = source.path.stat().st_size + (0 if old is None else old.header.size)
-    trials = best_trials(models.trials) if old is None else list(old.header.trials)
-    header = Header(
-        source.kind, __version__, bound, parts, source.table(), stats.numbers(), trials, size
-    ).to_bytes()
-    if models.stored:
-        stored = tuple(model_bytes(model) for model in models.models)
-        return Tail(header, stored, (), source.schema())
-    digests = tuple(bytes.fromhex(model.digest) for model in models.models)
-    return Tail(header, (), digests, source.schema())
+def find_models(
+    source: Source, bound: Bound, model: str | CodecModel, symmetric: bool | None, stored: bool,
+    on_step: OnStep,
+) -> Models:  # fmt: skip
+    """Choose or check a model for every part with approximate numbers."""
+    found = Models([], [], [], stored)
+    digests: list[str] = []
+    for number, plan in enumerate(source.parts):
+        if not plan.n_columns:
+            found.of_part.append(-1)
+            continue
+        if isinstance(model, CodecModel):
+            check_model_fits(model, plan.n_columns, plan.slice_rows, plan.name or source.path)
+            chosen = without_history(model) if stored else model
+        else:
+            on_step(0, 0, "choosing a model")
+            chosen, trials = choose_model(
+                source.sample(number, max(1, _SAMPLE_VALUES // max(1, plan.row_values))), bound,
+                slice_rows=plan.slice_rows, symmetric=symmetric,
+                names=None if model == "auto" else [model],
+                n_rows=plan.n_rows * max(1, plan.slice_rows),
+            )  # fmt: skip
+            of = f"{plan.name.removesuffix('.npy')}: " if len(source.parts) > 1 else ""
+            found.trials.extend((of + name, n_bytes, note) for name, n_bytes, note in trials)
+        if chosen.digest not in digests:
+            digests.append(chosen.digest)
+            found.models.append(chosen)
+        found.of_part.append(digests.index(chosen.digest))
+    return found
+
+
+def check_model_fits(model: CodecModel, n_columns: int, slice_rows: int, what: Any) -> None:
+    """Refuse a model of rows of another shape."""
+    if (model.n_columns, model.slice_rows) != (n_columns, slice_rows):
+        raise ValueError(
+            f"model: it predicts {_shape(model.n_columns, model.slice_rows)}, and {what} has "
+            f"{_shape(n_columns, slice_rows)}."
+        )
+
+
+def _shape(n_columns: int, slice_rows: int) -> str:
+    if slice_rows:
+        return f"slices of {slice_rows:,} rows and {n_columns:,} columns"
+    return f"rows of {n_columns:,} approximate columns"
+
+
+def bound_for_ratio(
+    source: Source, ratio: float, model: str | CodecModel, symmetric: bool | None, stored: bool,
+    block_rows: int | None, on_step: OnStep,
+) -> tuple[Bound, Models]:  # fmt: skip
+    """Return the smallest error with which the file becomes small enough, and its models.
+
+    Raises
+    ------
+    ValueError
+        If no error is large enough; the message says what can be reached.
+    """
+    original = source.path.stat().st_size
+    share = min(1.0, _MOST_SEARCHED / max(1, original))
+    steps = 0
+
+    def choose(bound: Bound) -> Models:
+        return find_models(source, bound, model, symmetric, stored, on_step)
+
+    def reached(bound: Bound, models: Models) -> float:
+        nonlocal steps
+        steps += 1
+        on_step(steps, 20, f"looking for a ratio of {ratio:g}")
+        counter: Any = _Counter()
+        write_compressed(
+            source, counter, bound, models, block_rows=block_rows, on_step=quiet, most_rows=share
+        )
+        return original * share / counter.size
+
+    def smallest(models: Models, low: float = _SMALLEST, high: float = _LARGEST) -> float:
+        return _smallest_error(lambda e: reached(Bound(relative=e), models) >= ratio, low, high)
+
+    models = choose(Bound(relative=0.01))
+    # In tables, exact numbers are not stored as floats: there an exact result is no candidate.
+    if source.kind in ("npy", "npz") and reached(Bound(), models) >= ratio:
+        return Bound(), models
+    most = reached(Bound(relative=_LARGEST), models)
+    if most < ratio:
+        raise ValueError(
+            f"ratio: {source.path} cannot become {ratio:g} times smaller; with any error at all in "
+            f"its approximate numbers it becomes {most:.3g} times smaller."
+        )
+    error = smallest(models)
+    better = choose(Bound(relative=error))
+    same = [m.digest for m in better.models] == [m.digest for m in models.models]
+    if not same and reached(Bound(relative=error), better) >= ratio:
+        models, error = better, smallest(better, error / 2, error)
+    return Bound(relative=error), models
+
+
+def _smallest_error(enough: Callable[[float], bool], low: float, high: float) -> float:
+    """Return an error that is enough, at most half a percent above one that is not."""
+    if enough(low):
+        return low
+    while high / low > _NEAR:
+        middle = float(f"{(low * high) ** 0.5:.4g}")
+        if not low < middle < high:
+            break
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high
+
+
+class _Counter:
+    """A file that only counts what is written to it."""
+
+    size = 0
+
+    def write(self, data: bytes) -> int:
+        self.size += len(data)
+        return len(data)

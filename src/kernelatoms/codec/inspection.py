@@ -16,8 +16,8 @@ from kernelatoms.codec.arguments import (
     open_compressed,
 )
 from kernelatoms.codec.blocks import rows_per_block
+from kernelatoms.codec.bounds import SHARES, ErrorStats, row_errors
 from kernelatoms.codec.container.format import section_sizes
-from kernelatoms.codec.error_stats import SHARES, ErrorStats, row_errors
 from kernelatoms.codec.models.codec_model import CodecModel
 from kernelatoms.codec.packed.kinds import column_names, decoded_matrices, open_source, shapes_of
 from kernelatoms.codec.packed.sources import OnStep, Source, quiet

@@ -17,14 +17,13 @@ from kernelatoms.codec.arguments import (
     naming,
 )
 from kernelatoms.codec.blocks import rows_per_block
+from kernelatoms.codec.bounds import ErrorStats
 from kernelatoms.codec.compressing import CompressionSummary, summary_of
 from kernelatoms.codec.container.format import Tail, Writer
 from kernelatoms.codec.container.header import Header
-from kernelatoms.codec.error_stats import ErrorStats
-from kernelatoms.codec.file_writer import best_trials
-from kernelatoms.codec.model_search import find_models
+from kernelatoms.codec.file_writer import best_trials, find_models
+from kernelatoms.codec.models.codec_model import model_bytes
 from kernelatoms.codec.models.model_selection import with_history
-from kernelatoms.codec.models.stored_models import model_bytes
 from kernelatoms.codec.packed.kinds import open_source
 from kernelatoms.codec.packed.sources import OnStep, Source, quiet
 from kernelatoms.files.writing import check_target, refuse_to_overwrite, replacing

@@ -38,15 +38,19 @@ def error_words(summary: Any) -> str:
 
 def show(info: Any) -> None:
     """Print the description of a compressed file."""
-    facts: list[tuple[str, str]] = [("file", str(info.path))]
-    facts.append(("holds", "a model" if info.kind == "model" else f"a .{info.kind} file"))
+    facts = [
+        ("file", str(info.path)),
+        ("holds", "a model" if info.kind == "model" else f"a .{info.kind} file"),
+    ]
     facts += [(f"array {name}" if name else "rows", words) for name, words in info.shapes.items()]
     size = f"{info.n_bytes:,} bytes"
     if info.original_bytes:
         size += f" of {info.original_bytes:,}: {times_smaller(info.ratio)}"
-    facts.append(("size", size))
-    facts.append(("blocks", f"{info.n_blocks:,}, all undamaged"))
-    facts.append(("error at most", _bound_words(info) or "none: numbers are exact"))
+    facts += [
+        ("size", size),
+        ("blocks", f"{info.n_blocks:,}, all undamaged"),
+        ("error at most", _bound_words(info) or "none: numbers are exact"),
+    ]
     facts += [
         ("model", f"{name} ({'stored' if info.stored else 'not stored'}, {digest[:16]}...)")
         for digest, name in info.models.items()
@@ -55,16 +59,12 @@ def show(info: Any) -> None:
     width = max(len(name) for name, _ in facts)
     for name, value in facts:
         tell(f"{name:<{width}}  {value}".replace("\n", "\\n"))
-    _show_sections(info)
-    show_trials(list(info.trials), ", ".join(info.models.values()))
-    _show_errors(info)
-
-
-def _show_sections(info: Any) -> None:
-    rows = [
+    sections = [
         [name, f"{size:,}", f"{size / info.n_bytes:.1%}"] for name, size in info.sections.items()
     ]
-    _table(["section", "bytes", "share"], rows)
+    _table(["section", "bytes", "share"], sections)
+    show_trials(list(info.trials), ", ".join(info.models.values()))
+    _show_errors(info)
 
 
 def show_trials(trials: list[tuple[str, int]], chosen: str) -> None:

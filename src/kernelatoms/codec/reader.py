@@ -18,9 +18,8 @@ from kernelatoms.codec.blocks import (
 from kernelatoms.codec.container.format import Entry, Reader
 from kernelatoms.codec.container.header import Header
 from kernelatoms.codec.limits import CodecError, DecodingBudget
-from kernelatoms.codec.models.codec_model import CodecModel, ReadyModel
+from kernelatoms.codec.models.codec_model import CodecModel, ReadyModel, read_models
 from kernelatoms.codec.models.predictors import decoding_cost, ready
-from kernelatoms.codec.models.stored_models import read_models
 
 Array = NDArray[Any]
 

@@ -245,3 +245,18 @@ def test_ctrl_c_waits_until_a_loop_is_compiled(use):
     assert signal.getsignal(signal.SIGINT) is handler
     use()
     assert not use()
+
+
+def test_code_of_an_older_import_is_never_used(tmp_path):
+    """The same two loops in two modules, of which the imported one changes."""
+    run = {"env": environment(tmp_path), "capture_output": True, "text": True}
+    near, far = LOOPS.split("@jit()\ndef total")
+    (tmp_path / "loops.py").write_text(
+        "from kernelatoms.engine.cpu.jit import jit\nfrom near import double\n\n"
+        f"@jit()\ndef total{far}"
+    )
+    for factor in (2, 3):
+        (tmp_path / "near.py").write_text(near.format(factor=factor))
+        for compiled in (True, False):
+            done = subprocess.run([sys.executable, "-c", USE], **run)
+            assert done.stdout == f"{5.0 * factor} {compiled}\n", done.stderr

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kernelatoms.codec.bounds import Bound
-from kernelatoms.codec.container.json_dictionary import squeeze, unsqueeze
+from kernelatoms.codec.container.packing import squeeze, unsqueeze
 from kernelatoms.codec.limits import MOST_PARTS, CodecError
 
 KINDS = ("array", "npy", "npz", "csv", "parquet", "model")

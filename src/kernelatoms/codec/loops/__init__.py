@@ -1,7 +1,9 @@
 """Compiled loops of the codec: arrays in, arrays out.
 
-- ``entropy``: matrices of small integers and masks to bytes and back; ``entropy_loops``: its
-  contexts, mixing and range coder.
-- ``prediction``: rows to integers and back; ``prediction_loops``: its predictors and steps.
+- ``entropy``: matrices of small integers and masks to bytes and back; ``integers``: the contexts
+  of integers; ``range_coder``: the coder and its probabilities.
+- ``cells``: a value and its prediction to an integer and back. Rows to integers and back, by what
+  predicts them: ``rows`` (other rows), ``combinations`` (atoms), ``columns`` (least squares per
+  column), ``slices`` (symmetric matrices).
 - ``text_fields``: the fields of delimited text, and numbers from and to text.
 """

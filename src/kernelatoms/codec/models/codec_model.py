@@ -1,13 +1,14 @@
-"""A predictor of rows with its settings and arrays, as bytes that a file stores or refers to.
+"""A predictor of rows with its settings and arrays, and its bytes.
 
-The bytes are a function of these alone, so that their SHA-256 identifies the model: many files may
-share one model and store its digest only.
+The plain bytes (``to_bytes``) are a function of these alone, so that their SHA-256 identifies the
+model: many files may share one model and store its digest only. A file that stores a model takes
+``model_bytes``, which are shorter for small models.
 """
 
 import hashlib
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,12 +16,23 @@ import numpy as np
 import zstandard
 from numpy.typing import NDArray
 
-from kernelatoms.codec.container.packing import believable
-from kernelatoms.codec.limits import MODEL_WORDS, CodecError
+from kernelatoms.codec.container.packing import (
+    Cursor,
+    believable,
+    number,
+    pack,
+    squeeze,
+    unpack,
+    unpacked_size,
+    unsqueeze,
+)
+from kernelatoms.codec.limits import JSON_COST, MODEL_WORDS, CodecError, DecodingBudget
 
 # Larger models are refused.
-_MOST_BYTES, _MOST_AXES = 1 << 30, 8
+_MOST_BYTES, _MOST_AXES, _MOST_COLUMNS = 1 << 30, 8, 1 << 31
 _TYPES = ("<f8", "<f4", "<i8", "<i4", "<i2", "|i1", "|u1")
+# Stored models: plain bytes, or the description squeezed and the arrays packed.
+_PLAIN, _SQUEEZED = 0, 1
 
 
 @dataclass(frozen=True)
@@ -35,12 +47,18 @@ class CodecModel:
     # What it has learned; empty for predictors that learn while they code.
     arrays: Mapping[str, NDArray[Any]] = field(default_factory=dict)
 
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the model, by which files refer to it."""
+        text, values = self.parts()
+        return hashlib.sha256(_joined(text, values)).hexdigest()
+
     def to_bytes(self) -> bytes:
         """Return the model as bytes."""
-        return zstandard.ZstdCompressor(level=19).compress(self._body())
+        return zstandard.ZstdCompressor(level=19).compress(_joined(*self.parts()))
 
-    def _body(self) -> bytes:
-        """Return bytes that are the same for equal models."""
+    def parts(self) -> tuple[bytes, bytes]:
+        """Return a JSON description and the values of arrays, the same for equal models."""
         arrays = {
             name: np.ascontiguousarray(array, np.dtype(array.dtype).newbyteorder("<"))
             for name, array in sorted(self.arrays.items())
@@ -54,8 +72,7 @@ class CodecModel:
             "arrays": [[name, a.dtype.str, list(a.shape)] for name, a in arrays.items()],
         }
         text = json.dumps(head, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
-        values = b"".join(array.tobytes() for array in arrays.values())
-        return len(text).to_bytes(4, "little") + text + values
+        return text, b"".join(array.tobytes() for array in arrays.values())
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "CodecModel":
@@ -75,7 +92,7 @@ class CodecModel:
 
     @classmethod
     def from_parts(cls, head: Any, values: bytes) -> "CodecModel":
-        """Return the model of a description and its arrays as bytes."""
+        """Invert ``parts``; ``head`` is the description, read."""
         try:
             if not isinstance(head, dict) or not isinstance(head.get("arrays"), list):
                 raise ValueError("it has no description")
@@ -97,11 +114,6 @@ class CodecModel:
         except (ValueError, TypeError, KeyError, RecursionError) as error:
             raise CodecError(f"the model cannot be read: {error}.") from error
 
-    @property
-    def digest(self) -> str:
-        """SHA-256 of the model, by which files refer to it."""
-        return hashlib.sha256(self._body()).hexdigest()
-
 
 @dataclass(frozen=True)
 class ReadyModel(CodecModel):
@@ -111,5 +123,78 @@ class ReadyModel(CodecModel):
     mean_and_atoms: tuple[NDArray[Any], NDArray[Any]] | None = None
 
 
+def _joined(text: bytes, values: bytes) -> bytes:
+    return len(text).to_bytes(4, "little") + text + values
+
+
 def _refuse_constant(text: str) -> Any:
     raise ValueError(f"it has {text} where a number should be")
+
+
+def model_bytes(model: CodecModel) -> bytes:
+    """Return a model as a file stores it."""
+    plain, (text, values) = model.to_bytes(), model.parts()
+    said = squeeze(json.loads(text))
+    small = number(len(said)) + said + pack(values)
+    if len(small) < len(plain):
+        return bytes([_SQUEEZED]) + small
+    return bytes([_PLAIN]) + plain
+
+
+def read_models(stored: Sequence[bytes], budget: DecodingBudget) -> list[CodecModel]:
+    """Return the stored models of a file, after counting what they become together."""
+    size = sum(map(len, stored))
+    for data in stored:
+        budget.take_models(_arrays_size(data), size)
+    found = []
+    for data in stored:
+        found.append(read_model_bytes(data))
+        n_characters = len(json.dumps([found[-1].settings, found[-1].predictor]))
+        budget.take_models(JSON_COST * n_characters, size)
+    return found
+
+
+def read_model_bytes(data: bytes) -> CodecModel:
+    """Invert ``model_bytes``; ``CodecError`` if the bytes are not its result."""
+    form, cursor = _form(data)
+    if form == _SQUEEZED:
+        said: Any = unsqueeze(cursor.counted(), "the model", MODEL_WORDS)
+        model = CodecModel.from_parts(said, unpack(cursor.take(cursor.left), "the model"))
+    else:
+        model = CodecModel.from_bytes(cursor.take(cursor.left))
+    check_description(model)
+    return model
+
+
+def check_description(model: CodecModel) -> None:
+    """Refuse a model of unknown origin whose description is of other types."""
+    counts = (model.n_columns, model.slice_rows)
+    if any(type(value) is not int or not 0 <= value < _MOST_COLUMNS for value in counts):
+        raise CodecError("a model has an impossible shape.")
+    right = type(model.predictor) is str and type(model.symmetric) is bool
+    if not right or model.n_columns == 0 or not isinstance(model.settings, dict):
+        raise CodecError("a model has no description.")
+    try:
+        json.dumps(model.settings)
+    except (RecursionError, ValueError, TypeError) as error:
+        raise CodecError("the model cannot be read: it is nested too deeply.") from error
+
+
+def _arrays_size(data: bytes) -> int:
+    """Return the bytes that a model's arrays will become."""
+    form, cursor = _form(data)
+    if form == _SQUEEZED:
+        cursor.counted()
+        return unpacked_size(cursor.take(cursor.left))
+    try:
+        return max(0, zstandard.frame_content_size(cursor.take(cursor.left)))
+    except zstandard.ZstdError as error:
+        raise CodecError(f"the model cannot be read: {error}.") from error
+
+
+def _form(data: bytes) -> tuple[int, Cursor]:
+    cursor = Cursor(data, "the model")
+    form = cursor.take(1)[0]
+    if form not in (_PLAIN, _SQUEEZED):
+        raise CodecError("the model is stored in an unknown way.")
+    return form, cursor

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelatoms.codec.limits import CodecError
-from kernelatoms.codec.loops import entropy, prediction
+from kernelatoms.codec.loops import combinations, entropy
+from kernelatoms.codec.loops.cells import step_of
 from kernelatoms.codec.models.codec_model import CodecModel, ReadyModel
 from kernelatoms.codec.models.quantised import QuantisedBlock
 from kernelatoms.coding import Lasso
@@ -51,7 +52,7 @@ def dictionary_model(
     if largest > 0:
         size = float(np.linalg.norm(mean / largest))
         mean_code = _code_of(0.1 * error * size * np.sqrt(12 / m), largest)
-    steps = [prediction.step_of(code) for code in (mean_code, atom_code)]
+    steps = [step_of(code) for code in (mean_code, atom_code)]
     k = np.rint(np.concatenate([mean[None] / steps[0], atoms / steps[1]]))
     if not np.abs(k).max(initial=0) < 1 << 30 or k.size > MOST_NUMBERS:
         raise ValueError("atoms and mean do not fit their steps.")
@@ -74,9 +75,7 @@ def atoms_of(model: CodecModel) -> tuple[Array, Array]:
     data, settings = model.arrays["atoms"], model.settings
     shape = settings["n_atoms"] + 1, model.n_columns
     k = entropy.decode_integers(data, np.ones(shape, np.uint8), np.zeros(shape[0], np.int32))
-    return k[0] * prediction.step_of(settings["mean_code"]), k[1:] * prediction.step_of(
-        settings["atom_code"]
-    )
+    return k[0] * step_of(settings["mean_code"]), k[1:] * step_of(settings["atom_code"])
 
 
 def check_dictionary(model: CodecModel) -> None:
@@ -109,7 +108,9 @@ def code_dictionary(block: QuantisedBlock, model: CodecModel) -> None:
         rows = np.where(block.coded == 1, block.x, np.nan) - mean
         coefs = _projected(rows, atoms) if model.predictor == "pca" else _greedy(block, rows, atoms)
         block.side = np.zeros(coefs.shape, np.int32)
-    prediction.code_combinations(block, mean, atoms, np.empty((0, len(mean))), coefs)
+    combinations.code_combinations(
+        mean, atoms, np.empty((0, len(mean))), coefs, block.side, *block.arguments
+    )
 
 
 def code_kernel_dictionary(block: QuantisedBlock, model: CodecModel) -> None:
@@ -128,9 +129,9 @@ def code_kernel_dictionary(block: QuantisedBlock, model: CodecModel) -> None:
         weights = np.rint(codes.to_dense() / _WEIGHT_STEP).astype(np.int32)
     else:
         weights = block.side[:, 1:]
-    own = prediction.gaussian_preimages(
-        np.ascontiguousarray(weights), _WEIGHT_STEP, atoms, gamma, _N_ROUNDS
-    )
+    own = np.zeros((len(weights), len(mean)))
+    weights = np.ascontiguousarray(weights)
+    combinations.preimages(weights, _WEIGHT_STEP, atoms, gamma, _N_ROUNDS, own)
     if not block.decoding:
         # The best multiple: the norm, corrected for the error of the pre-image.
         norms = (rows * own).sum(axis=1, keepdims=True) / np.maximum(
@@ -139,8 +140,9 @@ def code_kernel_dictionary(block: QuantisedBlock, model: CodecModel) -> None:
     multiples = np.zeros((len(weights), 1), np.int32)
     if block.decoding:
         multiples[:] = block.side[:, :1]
-    block.side = multiples
-    prediction.code_combinations(block, mean, np.empty((0, len(mean))), own, norms)
+    combinations.code_combinations(
+        mean, np.empty((0, len(mean))), own, norms, multiples, *block.arguments
+    )
     block.side = np.concatenate([multiples, weights], axis=1)
 
 

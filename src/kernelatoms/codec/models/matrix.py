@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from kernelatoms.codec.bounds import Bound
 from kernelatoms.codec.container.packing import Cursor, number
 from kernelatoms.codec.limits import CodecError
-from kernelatoms.codec.loops import entropy, prediction
+from kernelatoms.codec.loops import entropy
+from kernelatoms.codec.loops.cells import EXACT_ROW
 from kernelatoms.codec.models.codec_model import CodecModel
 from kernelatoms.codec.models.dictionaries import n_side
 from kernelatoms.codec.models.predictors import PREDICTORS, longest_lag, ready
@@ -100,7 +101,7 @@ def _encode(rows: Array, bound: Bound, model: CodecModel, unit: Unit, exact_rows
     square = model.n_columns if model.symmetric else 0
     set_rows(block, kinds != _PREDICTED, block.x, observed, square)
     PREDICTORS[model.predictor](block, model)
-    kinds[block.kinds == prediction.EXACT_ROW] = _EXACT
+    kinds[block.kinds == EXACT_ROW] = _EXACT
     set_rows(block, kinds == _EXACT, block.x, observed, square)
     exact = _exact_entries(observed, kinds, model)
     streams = [

@@ -6,8 +6,8 @@ the best code the whole sample, which decides.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,23 +33,15 @@ _AS_CLEAR = 0.03
 _CLOSE = 1.15
 #: Names of models.
 NAMES = ("exact", *PREDICTORS)
+#: A candidate: its predictor, the estimated bytes of all rows including the model, its settings.
+Trial = tuple[str, int, str]
 
 
-@dataclass(frozen=True)
-class Trial:
-    """A candidate and its bytes."""
-
-    name: str  # its predictor
-    n_bytes: int  # the estimated bytes of all rows, including the model
-    note: str = ""  # its settings
-
-
-@dataclass(frozen=True)
-class Choice:
+class Choice(NamedTuple):
     """The chosen model, and all candidates, the best first."""
 
     model: CodecModel
-    trials: tuple[Trial, ...]
+    trials: list[Trial]
 
 
 def parts_to_try(rows: Array, slice_rows: int = 0) -> tuple[Array, Array]:
@@ -63,14 +55,9 @@ def parts_to_try(rows: Array, slice_rows: int = 0) -> tuple[Array, Array]:
 
 
 def choose_model(
-    rows: Array,
-    bound: Bound,
-    *,
-    slice_rows: int = 0,
-    symmetric: bool | None = None,
-    names: Sequence[str] | None = None,
-    n_rows: int | None = None,
-) -> Choice:
+    rows: Array, bound: Bound, *, slice_rows: int = 0, symmetric: bool | None = None,
+    names: Sequence[str] | None = None, n_rows: int | None = None,
+) -> Choice:  # fmt: skip
     """Return the model with which rows take the fewest bytes.
 
     ``rows`` are the first of ``n_rows``; slices are stacked. Without ``symmetric``, symmetry is
@@ -86,21 +73,20 @@ def choose_model(
     if "exact" in wanted or not candidates:
         candidates.append(CodecModel("exact", rows.shape[1], slice_rows))
     n_all = len(rows) if n_rows is None else n_rows
-    sizes = []
-    for model in candidates:
-        n_bytes = len(encode_matrix(tried, bound, with_history(model, seen)))
-        sizes.append(len(model.to_bytes()) + n_bytes * n_all / max(1, len(tried)))
+
+    def estimate(model: CodecModel, part: Array, history: Array) -> float:
+        n_bytes = len(encode_matrix(part, bound, with_history(model, history)))
+        return len(model.to_bytes()) + n_bytes * n_all / max(1, len(part))
+
+    sizes = [estimate(model, tried, seen) for model in candidates]
     close = [i for i, size in enumerate(sizes) if size <= _CLOSE * min(sizes)]
     if len(close) > 1:
         # Without history, as they will start.
         part = np.concatenate([seen, tried])
         for i in close:
-            n_bytes = len(encode_matrix(part, bound, candidates[i]))
-            sizes[i] = len(candidates[i].to_bytes()) + n_bytes * n_all / max(1, len(part))
+            sizes[i] = estimate(candidates[i], part, part[:0])
     order = sorted(range(len(sizes)), key=lambda i: (i not in close, sizes[i]))
-    trials = tuple(
-        Trial(candidates[i].predictor, round(sizes[i]), note(candidates[i])) for i in order
-    )
+    trials = [(candidates[i].predictor, round(sizes[i]), note(candidates[i])) for i in order]
     return Choice(_learned_from_all(candidates[order[0]], rows, bound), trials)
 
 

@@ -7,14 +7,15 @@
 """
 
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernelatoms.codec.limits import CodecError
-from kernelatoms.codec.loops import prediction
+from kernelatoms.codec.loops import columns
+from kernelatoms.codec.loops.rows import code_rows
+from kernelatoms.codec.loops.slices import code_slices
 from kernelatoms.codec.models.codec_model import CodecModel, ReadyModel
 from kernelatoms.codec.models.dictionaries import (
     atoms_of,
@@ -26,24 +27,22 @@ from kernelatoms.codec.models.quantised import QuantisedBlock
 
 Array = NDArray[Any]
 
-# Rounds of the search for the steps of a slice's rows; after the free ones, steps only shrink.
-_ROUNDS, _FREE_ROUNDS = 40, 8
+# The forgetting factor per row, and the ridge relative to the inputs' mean square.
+_FADE, _RIDGE = 0.999, 1e-3
 # Limits on the settings of models of unknown origin.
 _MOST_LAG, _MOST_PAST, _MOST_STRIDE, _MOST_LAGS, _MOST_PARENTS = 1 << 40, 9, 1 << 20, 8, 16
-# Numbers in the sums of all columns; rows that parents are chosen by (as in ``prediction_loops``).
+# Numbers in the sums of all columns.
 _MOST_SUMS = 1 << 24
-_CHOICE_ROWS = 512
 
 
 def code_lags(block: QuantisedBlock, model: CodecModel) -> None:
     """Predict rows as the median of rows ``lag``, 2 ``lag``, ... before, ``past`` of them."""
     lag, past = model.settings["lag"], model.settings["past"]
     if model.symmetric:
-        _code_slices(block, past)
+        code_slices(block, past)
         return
     n = len(block.k)
-    first = len(block.decoded) - n
-    rows = first + np.arange(n)
+    rows = len(block.decoded) - n + np.arange(n)
     sources = np.stack([rows - lag * (i + 1) for i in range(past)], axis=1)
     sources[sources < 0] = -1
     # An odd number of rows has a middle one; without rows, the row before.
@@ -51,86 +50,7 @@ def code_lags(block: QuantisedBlock, model: CodecModel) -> None:
     even = (n_past > 0) & (n_past % 2 == 0)
     sources[even, n_past[even] - 1] = -1
     sources[n_past == 0, 0] = rows[n_past == 0] - 1
-    prediction.code_rows(
-        block, np.empty((0, block.k.shape[1])), sources, np.empty((0, 0)), np.arange(n)
-    )
-
-
-def _code_slices(block: QuantisedBlock, past: int) -> None:
-    """Code symmetric slices one by one; the encoder searches the steps of all rows of a slice."""
-    n, m = block.k.shape
-    predicted, sizes, squares = np.zeros((m, m)), np.zeros((m, m)), np.zeros((m, m))
-    below = np.tril(np.ones((m, m), bool), -1)
-    for s in range(n // m):
-        alone = not prediction.predict_slice(block, past, s, predicted)
-        code = partial(prediction.code_slice, block, s, predicted)
-        if block.decoding:
-            code(alone, sizes, squares, np.ones(m, bool))
-        else:
-            _settle_slice(block, s, alone, code, sizes, squares)
-            _learn_sizes(block, s, sizes)
-        decoded = block.rows[s * m : (s + 1) * m]
-        decoded[below] = decoded.T[below]
-
-
-def _settle_slice(
-    block: QuantisedBlock,
-    s: int,
-    alone: bool,
-    code: Callable[..., Array],
-    sizes: Array,
-    squares: Array,
-) -> None:
-    """Find the largest steps that keep every row of a slice within its limit.
-
-    An entry's step depends on two rows: all steps move together by how far each row is from its
-    limit, and finally only those of rows that fail.
-    """
-    m = block.k.shape[1]
-    rows = slice(s * m, (s + 1) * m)
-    codes, limits = block.codes[rows], block.limits[rows] ** 2
-    live = np.asarray(block.coded[rows].any(axis=1) | block.coded[rows].any(axis=0))
-    if s:
-        codes[:] = block.codes[(s - 1) * m : s * m]
-    else:
-        guess = np.floor(8 * np.log2(np.clip(limits * 24 / m, 1e-300, 1e300)))
-        codes[:] = np.clip(guess, block.least, block.most)
-    squares[:] = 0
-    changed = np.ones(m, bool)
-    for i in range(_ROUNDS):
-        errors = code(alone, sizes, squares, changed)
-        good = ~live | ((errors >= 0) & (errors <= limits))
-        if i == _ROUNDS - 1 or (i >= _FREE_ROUNDS and good.all()):
-            break
-        with np.errstate(divide="ignore", invalid="ignore"):
-            move = -6 * np.log2(errors / limits) + 0.5 * good
-        move = np.clip(np.floor(np.nan_to_num(move, nan=0.0)), -8, 4)
-        move = np.where(errors >= 0, move, -16)
-        if i < _FREE_ROUNDS:
-            move[~live | (good & (errors > 0.96 * limits))] = 0
-        else:
-            # Good rows may fail when others change: shrinking steps make the search end.
-            move = np.where(good, 0, np.minimum(move, -1 - (i - _FREE_ROUNDS) // 4))
-        moved = np.clip(codes + move, block.least, block.most)
-        # Rows predicted from each other all change.
-        changed = (moved != codes) | alone
-        codes[:] = moved
-
-
-def _learn_sizes(block: QuantisedBlock, s: int, sizes: Array) -> None:
-    """Update the mean magnitudes of residuals, by entries and by their rows."""
-    m = block.k.shape[1]
-    rows = slice(s * m, (s + 1) * m)
-    left = np.minimum(np.abs(block.k[rows]), 20) * _steps(block.codes[rows])
-    left = left + np.triu(left, 1).T
-    means = left.mean(axis=1)
-    sizes *= 0.25
-    sizes += 0.35 * left + 0.2 * (means[:, None] + means)
-
-
-def _steps(codes: Array) -> Array:
-    rates = np.exp2(-codes / 8.0)
-    return np.asarray(1 / np.sqrt(rates[:, None] + rates))
+    code_rows(sources, np.empty((0, 0)), np.arange(n), *block.arguments)
 
 
 def code_interpolation(block: QuantisedBlock, model: CodecModel) -> None:
@@ -141,7 +61,7 @@ def code_interpolation(block: QuantisedBlock, model: CodecModel) -> None:
     sources[sources >= 0] += first
     if first:
         sources[0, 0], weights[0, 0] = first - 1, 1.0
-    prediction.code_rows(block, np.empty((0, block.k.shape[1])), sources, weights, order)
+    code_rows(sources, weights, order, *block.arguments)
 
 
 def interpolation(n: int, stride: int) -> tuple[Array, Array, Array]:
@@ -171,21 +91,16 @@ def interpolation(n: int, stride: int) -> tuple[Array, Array, Array]:
 
 def code_columns(block: QuantisedBlock, model: CodecModel) -> None:
     """Predict every value by recursive least squares."""
-    settings = model.settings
-    lags, parents = np.array(settings["lags"], np.int64), settings["parents"]
-    n_parents = min(parents, model.n_columns - 1)
-    prediction.code_columns(block, lags, n_parents, FADE, RIDGE)
+    lags = np.array(model.settings["lags"], np.int64)
+    n_parents = min(model.settings["parents"], model.n_columns - 1)
+    columns.code_columns(lags, n_parents, _FADE, _RIDGE, *block.arguments)
 
 
 def fits_columns(n_columns: int, n_lags: int, n_parents: int) -> bool:
     """Whether the sums of all columns, and the rows to choose parents by, fit in memory."""
     n_inputs = n_lags + 2 * n_parents + 1
-    return n_columns * (n_inputs**2 + _CHOICE_ROWS) <= _MOST_SUMS
+    return n_columns * (n_inputs**2 + columns.CHOICE_ROWS) <= _MOST_SUMS
 
-
-# The forgetting factor per row, and the ridge relative to the inputs' mean square.
-FADE = 0.999
-RIDGE = 1e-3
 
 PREDICTORS: dict[str, Callable[[QuantisedBlock, CodecModel], None]] = {
     "lags": code_lags,
@@ -288,7 +203,7 @@ def decoding_cost(model: ReadyModel, n_rows: int, n_blocks: int) -> int:
     elif model.predictor == "columns":
         squares = (len(settings["lags"]) + 2 * min(settings["parents"], m - 1) + 1) ** 2
         found += n_values * squares // _SQUARES
-        setup += m * (squares + _CHOICE_ROWS)
+        setup += m * (squares + columns.CHOICE_ROWS)
     elif model.mean_and_atoms is not None:
         products = len(model.mean_and_atoms[1])
         products *= _PREIMAGE if model.predictor == "kscdl" else 1

@@ -88,23 +88,24 @@ def _times_power(values: Array, exponent: int) -> Array:
 
 @dataclass
 class QuantisedBlock:
-    """Rows, integers and what is known of both; named as in ``prediction_loops.code_rows``."""
+    """Rows, integers and what is known of both: the arrays that loops read and fill."""
 
-    x: Array
-    coded: Array
-    given: Array
-    limits: Array
-    decoded: Array
-    decoding: bool
+    x: Array  # the rows in their unit, of shape (n, m); without rows when decoding
+    coded: Array  # uint8 of shape (n, m): where integers are coded
+    given: Array  # known values elsewhere, NaN where there are none
+    limits: Array  # the largest l2 error of every row
+    decoded: Array  # history, then the decoded rows
+    decoding: bool  # whether steps and integers are read or written
     unit: Unit
-    absolute: float = np.inf
+    absolute: float = np.inf  # the largest error of a value
     trade: float = TRADE
-    least: int = LEAST_CODE
+    least: int = LEAST_CODE  # the range of codes
     most: int = MOST_CODE
-    codes: Array = field(init=False)
+    codes: Array = field(init=False)  # the rows' steps, in sixteenths of an octave
+    # ``EXACT_ROW`` where no step suffices: such rows move from ``coded`` to ``given``.
     kinds: Array = field(init=False)
-    k: Array = field(init=False)
-    side: Array = field(init=False)
+    k: Array = field(init=False)  # the integers
+    side: Array = field(init=False)  # integers of the model, per row
 
     def __post_init__(self) -> None:
         n, m = self.coded.shape
@@ -123,12 +124,17 @@ class QuantisedBlock:
         """The decoded rows, without history."""
         return self.decoded[len(self.decoded) - len(self.k) :]
 
+    @property
+    def arguments(self) -> tuple[Any, ...]:
+        """The last arguments of all loops that code rows."""
+        return (
+            self.x, self.coded, self.given, self.limits, self.scale, self.absolute, self.trade,
+            self.least, self.most, self.codes, self.kinds, self.k, self.decoded, self.decoding,
+        )  # fmt: skip
+
 
 def block_to_encode(rows: Array, bound: Bound, model: CodecModel, unit: Unit) -> QuantisedBlock:
-    """Return a block to encode.
-
-    The model's history, if any, precedes the rows.
-    """
+    """Return a block to encode; the model's history, if any, precedes the rows."""
     x = unit.nearest(np.where(np.isfinite(rows), rows, 0))
     norms = np.linalg.norm(x, axis=1)
     limits, absolute = np.full(len(x), np.inf), 0.0 if bound.exact else np.inf
@@ -139,16 +145,8 @@ def block_to_encode(rows: Array, bound: Bound, model: CodecModel, unit: Unit) ->
     if bound.absolute is not None:
         largest = float(np.abs(x).max(initial=0.0))
         absolute = max(unit.step(bound.absolute) * (1 - 1e-9) - rounding * largest, 0.0)
-    block = QuantisedBlock(
-        x=x,
-        coded=coded_entries(~np.isnan(rows), model),
-        given=np.full(x.shape, np.nan),
-        limits=limits,
-        decoded=_with_history(x.shape, model, unit),
-        decoding=False,
-        unit=unit,
-        absolute=absolute,
-    )
+    block = _block(x, ~np.isnan(rows), limits, model, unit, False)
+    block.absolute = absolute
     # Cells smaller than the distance of grid points gain nothing.
     block.least = LEAST_CODE if unit.scale == 0 else int(np.floor(-16 * np.log2(unit.scale)))
     if absolute < np.inf:
@@ -160,24 +158,21 @@ def block_to_encode(rows: Array, bound: Bound, model: CodecModel, unit: Unit) ->
 
 def block_to_decode(observed: Array, model: CodecModel, unit: Unit) -> QuantisedBlock:
     """Return a block to decode, its integers still to be filled in."""
-    return QuantisedBlock(
-        x=np.empty((0, observed.shape[1])),
-        coded=coded_entries(observed, model),
-        given=np.full(observed.shape, np.nan),
-        limits=np.empty(0),
-        decoded=_with_history(observed.shape, model, unit),
-        decoding=True,
-        unit=unit,
-    )
+    return _block(np.empty((0, observed.shape[1])), observed, np.empty(0), model, unit, True)
 
 
-def coded_entries(observed: Array, model: CodecModel) -> Array:
-    """Return where integers are coded: at observed values, in one half of symmetric slices."""
+def _block(
+    x: Array, observed: Array, limits: Array, model: CodecModel, unit: Unit, decoding: bool
+) -> QuantisedBlock:
     coded = observed.astype(np.uint8)
-    if model.symmetric:
+    if model.symmetric:  # one half of each slice
         slices = coded.reshape(-1, model.n_columns, model.n_columns)
         slices *= np.triu(np.ones(slices.shape[1:], np.uint8))
-    return coded
+    history = unit.nearest(model.arrays.get("history", np.empty((0, coded.shape[1]))))
+    return QuantisedBlock(
+        x, coded, np.full(coded.shape, np.nan), limits,
+        np.concatenate([history, np.zeros(coded.shape)]), decoding, unit,
+    )  # fmt: skip
 
 
 def set_rows(block: QuantisedBlock, chosen: Array, values: Array, observed: Array, m: int) -> None:
@@ -192,8 +187,3 @@ def set_rows(block: QuantisedBlock, chosen: Array, values: Array, observed: Arra
         start, column = row // m * m, row % m
         block.coded[start : start + m, column] = 0
         block.given[start : start + m, column] = block.given[row]
-
-
-def _with_history(shape: tuple[int, ...], model: CodecModel, unit: Unit) -> Array:
-    history = model.arrays.get("history", np.empty((0, shape[1])))
-    return np.concatenate([unit.nearest(history), np.zeros(shape)])

@@ -2,6 +2,7 @@
 
 import io
 import math
+import shutil
 import tempfile
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -40,7 +41,6 @@ class ArraySource:
         max_size: int | None = None,
     ) -> None:  # fmt: skip
         self.path = path
-        self.notes: list[str] = []
         self.columns: dict[str, list[str]] = {}
         self.kind = path.suffix.lower().removeprefix(".")
         self._members = [_NpyFile(path)] if self.kind == "npy" else _npz_members(path, max_size)
@@ -49,17 +49,13 @@ class ArraySource:
             if name not in names and f"{name}.npy" not in names:
                 known = ", ".join(repr(known.removesuffix(".npy")) for known in names[:8])
                 raise ValueError(f"exact: {path} has no array {name!r}; it has {known}.")
-        kept = {*exact, *(f"{name}.npy" for name in exact)}
-        self._approximate = [
-            member.layout.approximate and member.name not in kept for member in self._members
-        ]
-        self.parts = [
-            _plan(member, approximate)
-            for member, approximate in zip(self._members, self._approximate, strict=True)
-        ]
+        for member in self._members:
+            if member.name in exact or member.name.removesuffix(".npy") in exact:
+                member.approximate = False
+        self.parts = [member.plan() for member in self._members]
         if like is not None:
             self._extend(like)
-        self.notes += [
+        self.notes = [
             f"{member.name or path.name} is no array of plain numbers; it is kept byte by byte."
             for member in self._members
             if not member.head and member.name.endswith(".npy")
@@ -67,72 +63,44 @@ class ArraySource:
 
     def _extend(self, old: Compressed) -> None:
         """Include the rows that exist already in the head."""
-        before = old.header.parts[0]
-        layout, new = part_layout(old, 0), self._members[0].layout
+        before, member = old.header.parts[0], self._members[0]
+        layout, new = part_layout(old, 0), member.layout
         same = (layout.dtype, layout.shape[1:]) == (new.dtype, new.shape[1:])
         if len(self._members) != 1 or not before.head or not new.shape or not same:
             raise ValueError(
                 f"append: the array that is there has shape {layout.shape} and dtype "
                 f"{layout.dtype}, and {self.path} has {new.shape} and {new.dtype}."
             )
-        self._approximate = [before.model >= 0]
+        member.approximate = before.model >= 0
         whole = replace(layout, shape=(layout.shape[0] + new.shape[0], *new.shape[1:]))
-        plan = _plan(self._members[0], before.model >= 0)
-        self.parts = [replace(plan, head=whole.head(), name=before.name)]
+        self.parts = [replace(member.plan(), head=whole.head(), name=before.name)]
 
     def sample(self, part: int, n_rows: int) -> Array:
         """Return the first rows of an array's matrix."""
         member = self._members[part]
-        for rows in member.pieces(min(n_rows, member.layout.n_rows)):
-            return member.layout.matrix(rows)
-        raise AssertionError("an array without rows has no numbers")
+        return member.layout.matrix(next(member.pieces(min(n_rows, member.layout.n_rows))))
 
     def blocks(self, part: int, block_rows: int) -> Iterator[Block]:
         """Yield an array, block after block."""
         member = self._members[part]
-        pieces = member.pieces(block_rows)
-        return array_blocks(pieces, member.layout, part, self._approximate[part])
+        return array_blocks(member.pieces(block_rows), member.layout, part, member.approximate)
 
     def table(self) -> Mapping[str, Any]:
         """Return whether the members of an archive are deflated."""
-        deflated = any(member.deflated for member in self._members)
-        return {"deflated": True} if deflated else {}
+        return {"deflated": True} if any(member.deflated for member in self._members) else {}
 
     def schema(self) -> bytes:
         """Return nothing: heads hold the types."""
         return b""
 
 
-def _plan(member: "_Member", approximate: bool) -> PartPlan:
-    layout = member.layout
-    # Wide exact values, such as long texts, count by their bytes.
-    row_values = layout.row_values
-    if not approximate:
-        row_values = max(row_values, -(-layout.row_bytes // 8))
-    plan = PartPlan(member.name, member.head, layout.n_rows, row_values)
-    if not approximate:
-        return plan
-    return replace(
-        plan, n_columns=layout.n_columns, slice_rows=layout.slice_rows, dtype=layout.matrix_dtype
-    )
-
-
-class _Member:
+class _NpyFile:
     """An array: its layout, and its rows in pieces."""
 
-    name: str
-    layout: Layout
-    head: str
-    deflated: bool
+    name, deflated = "", False
 
-    def pieces(self, n_rows: int) -> Iterator[Array]:
-        """Yield ``n_rows`` rows at a time."""
-        raise NotImplementedError
-
-
-class _NpyFile(_Member):
     def __init__(self, path: Path) -> None:
-        self.name, self.deflated, self._path = "", False, path
+        self._path = path
         with path.open("rb") as file:
             size = file.seek(0, io.SEEK_END)
             file.seek(0)
@@ -140,8 +108,10 @@ class _NpyFile(_Member):
                 raise UnreadableError("it does not begin as NumPy files do")
             file.seek(0)
             self.layout, self.head = _layout(file, size)
+        self.approximate = self.layout.approximate
 
     def pieces(self, n_rows: int) -> Iterator[Array]:
+        """Yield ``n_rows`` rows at a time."""
         if self.layout.n_rows == 0:
             return
         array = np.memmap(
@@ -152,8 +122,20 @@ class _NpyFile(_Member):
             # A copy: mapped memory counts as used while it is referenced.
             yield np.array(array[start : start + n_rows])
 
+    def plan(self) -> PartPlan:
+        """Return the plan to compress the array."""
+        layout = self.layout
+        if self.approximate:
+            return PartPlan(
+                self.name, self.head, layout.n_rows, layout.row_values, layout.n_columns,
+                layout.slice_rows, layout.matrix_dtype,
+            )  # fmt: skip
+        # Wide exact values, such as long texts, count by their bytes.
+        row_values = max(layout.row_values, -(-layout.row_bytes // 8))
+        return PartPlan(self.name, self.head, layout.n_rows, row_values)
 
-class _NpzMember(_Member):
+
+class _NpzMember(_NpyFile):
     def __init__(self, path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> None:
         self.name, self._path, self._info = info.filename, path, info
         self.deflated = info.compress_type != zipfile.ZIP_STORED
@@ -164,6 +146,7 @@ class _NpzMember(_Member):
                 self.layout, self.head = _layout(file, info.file_size)
         else:
             self.layout, self.head = Layout((info.file_size,), False, _RAW), ""
+        self.approximate = self.layout.approximate
 
     def pieces(self, n_rows: int) -> Iterator[Array]:
         layout = self.layout
@@ -178,17 +161,16 @@ class _NpzMember(_Member):
                     total * layout.dtype.itemsize, f"the values of {self.name} (Fortran order)",
                     "Save them in C order, or as a .npy file.",
                 )  # fmt: skip
-                whole = _filled(file, total, layout.dtype).reshape(layout.shape, order="F")
-                for start in range(0, len(whole), n_rows):
-                    yield whole[start : start + n_rows]
+                whole = _values(file, total, layout.dtype).reshape(layout.shape, order="F")
+                yield from (whole[start : start + n_rows] for start in range(0, len(whole), n_rows))
                 return
             for start in range(0, layout.n_rows, n_rows):
                 some = min(n_rows, layout.n_rows - start)
-                values = _filled(file, some * layout.row_values, layout.dtype)
+                values = _values(file, some * layout.row_values, layout.dtype)
                 yield values.reshape(some, *layout.shape[1:])
 
 
-def _npz_members(path: Path, max_size: int | None) -> "list[_Member]":
+def _npz_members(path: Path, max_size: int | None) -> list[_NpyFile]:
     try:
         with zipfile.ZipFile(path) as archive:
             members = archive.infolist()
@@ -202,7 +184,7 @@ def _npz_members(path: Path, max_size: int | None) -> "list[_Member]":
         raise UnreadableError(str(error).strip().rstrip(".") or type(error).__name__) from error
 
 
-def _filled(file: IO[bytes], count: int, dtype: np.dtype[Any]) -> Array:
+def _values(file: IO[bytes], count: int, dtype: np.dtype[Any]) -> Array:
     data = file.read(count * dtype.itemsize)
     if len(data) != count * dtype.itemsize:
         raise UnreadableError("it is cut short")
@@ -295,11 +277,7 @@ def _write_npy(
             whole[first : first + len(piece)] = piece
         whole.flush()
         place.seek(0)
-        left = layout.n_bytes
-        while left:
-            data = place.read(min(left, 1 << 22))
-            file.write(data)
-            left -= len(data)
+        shutil.copyfileobj(place, file, 1 << 22)
 
 
 def _decoded_rows(

@@ -1,30 +1,36 @@
-"""Decoded blocks to the lines of a text file."""
+"""Decoded blocks to the lines of a text file, and the layout that all blocks share."""
 
 from collections.abc import Callable, Iterator
-from typing import IO, Any
+from pathlib import Path
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernelatoms.codec.container.packing import Cursor
-from kernelatoms.codec.limits import CodecError, DecodingBudget
+from kernelatoms.codec.limits import MOST_COLUMNS, CodecError, DecodingBudget
 from kernelatoms.codec.loops.text_fields import (
     BARE,
     QUOTED,
+    SPACED,
     can_be_texts,
     join_fields,
     number_texts,
 )
-from kernelatoms.codec.packed.csv_layout import Layout, read_layout
-from kernelatoms.codec.packed.csv_numbers import (
+from kernelatoms.codec.packed.csv_columns import (
     CLIPPED,
     EXTENDED,
     MOST_DECIMALS,
     SIGNIFICANT,
+    TextColumn,
+    Texts,
     column_decimals,
     finish_numbers,
+    no_texts,
+    read_texts,
 )
-from kernelatoms.codec.packed.text_columns import TextColumn, Texts, no_texts, read_texts
+from kernelatoms.codec.packed.csv_survey import Dialect, names_of, numbered
+from kernelatoms.codec.packed.sources import check_columns, from_ranges, other_columns
 from kernelatoms.codec.reader import Compressed, DecodedBlock
 
 Array = NDArray[Any]
@@ -34,6 +40,63 @@ _PIECE_FIELDS = 1 << 20
 # Bytes of memory per line with another number of fields; the time per column of a piece, in values
 # of the fastest model.
 _ODD_LINE, _COLUMN_WORK = 64, 10
+
+
+class Layout(NamedTuple):
+    """What the blocks of a text file share."""
+
+    dialect: Dialect  # delimiter, line ends, decimal mark and names
+    returns: bool  # whether lines end with a carriage return and a newline
+    chosen: list[int]  # the approximate columns
+    kept: list[int]  # all others
+    whole: list[bool]  # per approximate column: whether it holds integers
+    styles: list[int]  # per approximate column: bare, behind a space, or in quotes
+
+
+def read_layout(opened: Compressed) -> Layout:
+    """Return the layout in a header; ``CodecError`` if it is invalid."""
+    table = opened.header.table
+    try:
+        n_columns, line = table["columns"], table.get("line", "")
+        delimiter, end = table.get("delimiter", ","), table.get("end", "\n")
+        mark, styles = table.get("mark", "."), table.get("styles", [])
+        before = line.encode("latin-1")
+        right = type(n_columns) is int and 0 < n_columns <= MOST_COLUMNS
+        right &= delimiter in (",", ";", "\t", "|", " ") and end in ("\n", "\r\n", "\r")
+        right &= mark in (".", ",") and isinstance(styles, list)
+    except (KeyError, AttributeError, ValueError, TypeError) as error:
+        raise CodecError("it does not say how its table was written.") from error
+    if not right:
+        raise CodecError("it does not say how its table was written.")
+    chosen = from_ranges(table.get("approximate", []), n_columns)
+    places = set(from_ranges(table.get("whole", []), len(chosen)))
+    styles = styles or [BARE] * len(chosen)
+    if len(styles) != len(chosen) or any(s not in (BARE, SPACED, QUOTED) for s in styles):
+        raise CodecError("it does not say how its numbers were written.")
+    newline = 13 if end == "\r" else 10
+    named = bool(table.get("names"))
+    names = names_of(before, n_columns, ord(delimiter), newline) if named else numbered(n_columns)
+    dialect = Dialect(before, ord(delimiter), newline, ord(mark), names, named)
+    check_columns(opened, len(chosen))
+    whole = [i in places for i in range(len(chosen))]
+    kept = other_columns(chosen, n_columns)
+    return Layout(dialect, end == "\r\n", chosen, kept, whole, [int(s) for s in styles])
+
+
+def check_same(path: Path, new: Dialect, returns: bool, layout: Layout) -> None:
+    """Refuse to add rows of another layout."""
+    old = layout.dialect
+    if new.names != old.names:
+        raise ValueError(
+            f"append: {path} has other columns than the file that was compressed: "
+            f"{', '.join(map(repr, new.names[:8]))}, and not {', '.join(map(repr, old.names[:8]))}."
+        )
+    same = (new.delimiter, new.newline) == (old.delimiter, old.newline)
+    if not same or returns != layout.returns:
+        raise ValueError(
+            f"append: {path} is written with another delimiter or other ends of lines than "
+            "the file that was compressed."
+        )
 
 
 class BlockTexts:

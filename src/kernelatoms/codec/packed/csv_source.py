@@ -17,14 +17,31 @@ from numpy.typing import NDArray
 
 from kernelatoms.codec.blocks import Block
 from kernelatoms.codec.container.packing import number
-from kernelatoms.codec.loops.text_fields import LONG, Numbers, read_numbers, split_fields
-from kernelatoms.codec.packed.column_choice import as_ranges, choose_columns
-from kernelatoms.codec.packed.csv_dialect import find_dialect
-from kernelatoms.codec.packed.csv_layout import Layout, check_same, read_layout
-from kernelatoms.codec.packed.csv_numbers import MOST_DECIMALS, finisher
-from kernelatoms.codec.packed.csv_survey import WORDS, Survey, column_kind, survey, whole_lines
-from kernelatoms.codec.packed.sources import OnStep, PartPlan, quiet
-from kernelatoms.codec.packed.text_columns import column_bytes, picked, text_bytes
+from kernelatoms.codec.loops.text_fields import LONG, Numbers, read_numbers
+from kernelatoms.codec.packed.csv_columns import (
+    MOST_DECIMALS,
+    column_bytes,
+    finisher,
+    picked,
+    text_bytes,
+)
+from kernelatoms.codec.packed.csv_lines import Layout, check_same, read_layout
+from kernelatoms.codec.packed.csv_survey import (
+    WORDS,
+    Survey,
+    column_kind,
+    find_dialect,
+    survey,
+    whole_lines,
+)
+from kernelatoms.codec.packed.sources import (
+    OnStep,
+    PartPlan,
+    as_ranges,
+    choose_columns,
+    other_columns,
+    quiet,
+)
 from kernelatoms.codec.reader import Compressed
 
 Array = NDArray[Any]
@@ -75,13 +92,12 @@ class CsvSource:
     def _choose(
         self, found: Survey, approximate: Sequence[str], exact: Sequence[str], all_exact: bool
     ) -> Layout:
-        kinds = [column_kind(counts) for counts in found.counts]
-        chosen, kept = choose_columns(
-            self.path, self._dialect.names, [kind for kind, _ in kinds], approximate, exact,
-            all_exact,
-        )  # fmt: skip
+        kinds, names = [column_kind(counts) for counts in found.counts], self._dialect.names
+        defaults = [kind for kind, _ in kinds]
+        chosen = choose_columns(self.path, names, defaults, approximate, exact, all_exact)
         styles = [kinds[i][1] for i in chosen]
-        whole = [kinds[i][0] == "exact" for i in chosen]
+        whole = [defaults[i] == "exact" for i in chosen]
+        kept = other_columns(chosen, len(names))
         return Layout(self._dialect, found.returns, chosen, kept, whole, styles)
 
     def sample(self, part: int, n_rows: int) -> Array:
@@ -95,12 +111,10 @@ class CsvSource:
         if not self._n_rows:
             return
         for text in whole_lines(self.path, self._dialect, block_rows):
-            parsed = _Parsed(text, self._layout)
-            matrix = parsed.matrix if self._layout.chosen else None
-            whole = np.array(self._layout.whole)
-            finish = (
-                finisher(matrix, parsed.low, parsed.high, whole) if matrix is not None else None
-            )
+            parsed, matrix, finish = _Parsed(text, self._layout), None, None
+            if self._layout.chosen:
+                matrix = parsed.matrix
+                finish = finisher(matrix, parsed.low, parsed.high, np.array(self._layout.whole))
             yield Block(0, len(parsed.matrix), matrix, parsed.exact(), finish)
 
     def table(self) -> Mapping[str, Any]:
@@ -130,12 +144,8 @@ class _Parsed:
     """A block of lines: the matrix of approximate columns, and all other texts."""
 
     def __init__(self, text: bytes, layout: Layout) -> None:
-        dialect = layout.dialect
         data = np.frombuffer(text, np.uint8)
-        found = split_fields(
-            data, dialect.n_columns, dialect.delimiter, dialect.newline, last=True,
-            returns=layout.returns,
-        )  # fmt: skip
+        found = layout.dialect.split(data, last=True, returns=layout.returns)
         self._data, self._layout, self._odd = data, layout, found.odd
         self._starts, self._stops = found.starts, found.stops
         self.matrix = np.empty((len(found.starts), len(layout.chosen)))
@@ -166,10 +176,10 @@ class _Parsed:
     def _long_numbers(self, rows: Array, place: int) -> Array:
         """Return long numbers and those with an exponent; NaN beyond float64."""
         texts = picked(self._data, self._starts[rows, place], self._stops[rows, place])
-        width = int(np.diff(texts.offsets).max())
+        lengths = np.diff(texts.offsets)
+        width = int(lengths.max())
         grid = np.zeros((len(rows), width), np.uint8)
-        columns = np.arange(len(texts.data)) - np.repeat(texts.offsets[:-1], np.diff(texts.offsets))
-        grid[np.repeat(np.arange(len(rows)), np.diff(texts.offsets)), columns] = texts.data
+        grid[np.arange(width) < lengths[:, None]] = texts.data
         grid[grid == 34] = 32
         if self._layout.dialect.mark == 44:
             grid[grid == 44] = 46

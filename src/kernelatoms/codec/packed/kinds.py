@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 from kernelatoms.codec.limits import CodecError
 from kernelatoms.codec.packed.array_files import ArraySource, part_layout, restore_arrays
 from kernelatoms.codec.packed.arrays import Layout
-from kernelatoms.codec.packed.csv_layout import read_layout
-from kernelatoms.codec.packed.csv_lines import BlockTexts, restore_csv
+from kernelatoms.codec.packed.csv_lines import BlockTexts, read_layout, restore_csv
 from kernelatoms.codec.packed.csv_source import CsvSource
 from kernelatoms.codec.packed.parquet_rows import chosen_columns, decoded_numbers, restore_parquet
 from kernelatoms.codec.packed.parquet_source import ParquetSource

@@ -10,10 +10,13 @@ from pyarrow import parquet
 
 from kernelatoms.codec.container.packing import Cursor, unpack, unpacked_size
 from kernelatoms.codec.limits import HEADER_SIZE, TEXT_EXPANSION, TEXT_SIZE, CodecError
-from kernelatoms.codec.packed.arrow_columns import read_exact_columns, read_missing_marks
+from kernelatoms.codec.packed.arrow_columns import (
+    column_size,
+    read_exact_columns,
+    read_missing_marks,
+)
 from kernelatoms.codec.packed.arrow_messages import read_schema
-from kernelatoms.codec.packed.column_choice import check_columns, from_ranges
-from kernelatoms.codec.packed.column_sizes import column_size
+from kernelatoms.codec.packed.sources import check_columns, from_ranges, other_columns
 from kernelatoms.codec.reader import Compressed, DecodedBlock
 
 Array = NDArray[Any]
@@ -33,7 +36,7 @@ def restore_parquet(
     """Write the ``.parquet`` file that was compressed, or some of its rows."""
     table = opened.header.table
     chosen, schema = chosen_columns(opened)
-    kept = sorted(set(range(len(schema.types))) - set(chosen))
+    kept = other_columns(chosen, len(schema.types))
     codec = table.get("codec", "snappy")
     group = table.get("group", 1 << 20)
     if codec not in CODECS or type(group) is not int or not 0 < group < 1 << 31:

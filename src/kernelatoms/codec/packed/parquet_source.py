@@ -14,7 +14,6 @@ from kernelatoms.codec.blocks import Block
 from kernelatoms.codec.container.packing import pack, stored
 from kernelatoms.codec.limits import HEADER_SIZE, TEXT_EXPANSION, TEXT_SIZE
 from kernelatoms.codec.packed.arrow_columns import exact_columns, missing_marks
-from kernelatoms.codec.packed.column_choice import as_ranges, choose_columns, from_ranges
 from kernelatoms.codec.packed.parquet_rows import (
     CODECS,
     finisher,
@@ -24,7 +23,13 @@ from kernelatoms.codec.packed.parquet_rows import (
     read_as_floats,
     stored_schema,
 )
-from kernelatoms.codec.packed.sources import PartPlan
+from kernelatoms.codec.packed.sources import (
+    PartPlan,
+    as_ranges,
+    choose_columns,
+    from_ranges,
+    other_columns,
+)
 from kernelatoms.codec.reader import Compressed
 from kernelatoms.files.tables.table import TableError
 from kernelatoms.limits import check_size
@@ -65,15 +70,15 @@ class ParquetSource:
             self._details = _details(file.metadata)
         names, types = list(self._schema.names), list(self._schema.types)
         if like is None:
-            self._chosen, self._kept = choose_columns(
+            self._chosen = choose_columns(
                 path, names, [_default(kind) for kind in types], approximate, exact, all_exact
             )
         else:
             self._schema = _same_schema(path, self._schema, stored_schema(like))
             self._chosen = from_ranges(like.header.table.get("approximate", []), len(types))
-            self._kept = sorted(set(range(len(types))) - set(self._chosen))
             self._details = {key: value for key, value in like.header.table.items()
                              if key != "approximate"}  # fmt: skip
+        self._kept = other_columns(self._chosen, len(types))
         self.columns: dict[str, list[str]] = {
             "approximate": [names[i] for i in self._chosen],
             "exact": [names[i] for i in self._kept],

@@ -47,10 +47,10 @@ def jit(
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Compile a loop without the GIL and keep the machine code on disk.
 
-    Jitted functions may call jitted functions of their own file only: numba's cache does not
-    notice a change in another file. They say ``np.float64``, not ``float``, which leaves a float32
-    what it is. ``inline`` puts a function into those that call it, which saves them handing over
-    references to arrays and counting them; each copy takes its time to compile.
+    The cache notices changes in the files that jitted functions are imported from; constants may
+    come from the same files. Jitted functions say ``np.float64``, not ``float``, which leaves a
+    float32 what it is. ``inline`` puts a function into those that call it, which saves them handing
+    over references to arrays and counting them; each copy takes its time to compile.
     """
     options: dict[str, Any] = {
         "nogil": True,
@@ -111,9 +111,12 @@ class _Cache(FunctionCache):
 
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)
-        stamp = self._impl.locator.get_source_stamp()
+        # numba looks at the function's own file only, and not at those it imports loops from.
+        names = (getattr(value, "_cache", None) for value in function.__globals__.values())
+        imported = [cache.stamps for cache in names if isinstance(cache, _Cache)]
+        self.stamps: set[Any] = {self._impl.locator.get_source_stamp()}.union(*imported)
         base = Path(self.cache_path) / self._impl.filename_base
-        self._cache_file = _CheckedFiles(base, (*_compiler_state(), stamp))
+        self._cache_file = _CheckedFiles(base, (*_compiler_state(), *sorted(self.stamps)))
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Keep machine code for later processes, if there is room for it."""

@@ -1,13 +1,18 @@
-"""Columns of text as bytes and back: integers, texts of one length, or any texts."""
+"""Columns of a text file: how many digits numbers are written with, and texts as bytes.
 
-from collections.abc import Callable
+Approximate numbers are written with so many digits that the bound holds for the text. Columns of
+text are stored as integers, as texts of one length, or as any texts.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelatoms.codec.container.exact import arrange, rearrange
-from kernelatoms.codec.container.packing import Cursor, number
+from kernelatoms.codec.blocks import Finish
+from kernelatoms.codec.container.packing import Cursor, arrange, number, rearrange
 from kernelatoms.codec.limits import CodecError
 from kernelatoms.codec.loops.text_fields import (
     BARE,
@@ -15,14 +20,88 @@ from kernelatoms.codec.loops.text_fields import (
     WHOLE,
     Numbers,
     number_texts,
+    rounded,
     take_texts,
 )
 
 Array = NDArray[Any]
 
+#: The most decimals.
+MOST_DECIMALS = 18
+#: Numbers are written with at most the decimals of their column, with more decimals, or with a
+#: number of significant digits.
+CLIPPED, EXTENDED, SIGNIFICANT = range(3)
+_ALL_DIGITS = 17
+
+# How a column of texts is stored; texts of one length up to this.
 _WHOLE, _SOME_WHOLE, _ONE_LENGTH, _ANY, _SAME = range(5)
 _MOST_LENGTH = 64
-_POINT = 46
+
+
+def finisher(matrix: Array, low: Array, high: Array, whole: Array) -> Finish:
+    """Return the ways to round decoded numbers, those with the fewest digits first.
+
+    ``low`` and ``high`` are the fewest and the most decimals of the columns of ``matrix``; columns
+    marked in ``whole`` hold integers.
+    """
+    sizes = np.abs(matrix[np.isfinite(matrix) & (matrix != 0)])
+    size = float(np.median(sizes)) if len(sizes) else 0.0
+
+    def finish(decoded: Array) -> Iterable[tuple[Array, bytes]]:
+        for digits, form in _ways(decoded, matrix, size):
+            finished = finish_numbers(decoded, digits, form, low, high, whole)
+            yield finished, bytes([digits, form])
+
+    return finish
+
+
+def finish_numbers(
+    decoded: Array, digits: int, form: int, low: Array, high: Array, whole: Array
+) -> Array:
+    """Return decoded numbers as rounded in their texts.
+
+    ``digits`` are decimals, or significant digits; ``form`` is ``CLIPPED``, ``EXTENDED`` or
+    ``SIGNIFICANT``. For the others see ``finisher``.
+    """
+    if form == SIGNIFICANT:
+        finished = significant(decoded, digits)
+        finished[:, whole] = rounded(decoded[:, whole], np.zeros(int(whole.sum()), np.int64))
+        return finished
+    return rounded(decoded, column_decimals(digits, form, low, high, whole))
+
+
+def column_decimals(digits: int, form: int, low: Array, high: Array, whole: Array) -> Array:
+    """Return the decimals of each column."""
+    most = np.minimum(high, digits) if form == CLIPPED else np.full(len(high), digits)
+    found = np.maximum(low, most).astype(np.int64)
+    found[whole] = 0
+    return found
+
+
+def significant(values: Array, digits: int) -> Array:
+    """Return numbers rounded to significant digits; 17 keep every bit."""
+    if digits >= _ALL_DIGITS:
+        return values.copy()
+    flat = [float(f"{value:.{digits - 1}e}") for value in values.reshape(-1).tolist()]
+    return np.array(flat).reshape(values.shape)
+
+
+def _ways(decoded: Array, rows: Array, size: float) -> Iterator[tuple[int, int]]:
+    """Yield ways to round numbers, the shortest first; errors show how many decimals suffice.
+
+    ``size`` is the median magnitude of the rows.
+    """
+    errors = np.abs(decoded - rows)
+    errors = errors[np.isfinite(errors) & (errors > 0)]
+    step = float(np.median(errors)) if len(errors) else size * 1e-15
+    enough = math.ceil(-math.log10(step)) + 1 if step > 0 else MOST_DECIMALS
+    if enough <= MOST_DECIMALS:
+        enough = max(enough, 0)
+        yield from ((min(enough + more, MOST_DECIMALS), CLIPPED) for more in (0, 1, 2, 4))
+        yield MOST_DECIMALS, CLIPPED
+        yield from ((min(enough + more, MOST_DECIMALS), EXTENDED) for more in (1, 2, 4))
+    for digits in (4, 6, 9, _ALL_DIGITS):
+        yield digits, SIGNIFICANT
 
 
 class Texts(NamedTuple):
@@ -39,13 +118,13 @@ def column_bytes(texts: Texts, numbers: Numbers) -> bytes:
     """Return the texts of a column as bytes; ``numbers`` are those that are numbers."""
     whole = (numbers.kinds == WHOLE) & (numbers.styles == BARE)
     empty = numbers.kinds == EMPTY
-    if len(texts) and whole.any() and (whole | empty).all():
-        values = arrange(_narrow(numbers.values[whole]))
-        if whole.all():
-            return bytes([_WHOLE, _width(numbers.values[whole])]) + values
-        bits = np.packbits(empty).tobytes()
-        return bytes([_SOME_WHOLE, _width(numbers.values[whole])]) + bits + values
-    return text_bytes(texts)
+    if not whole.any() or not (whole | empty).all():
+        return text_bytes(texts)
+    values = _narrow(numbers.values[whole])
+    if whole.all():
+        return bytes([_WHOLE, values.itemsize]) + arrange(values)
+    bits = np.packbits(empty).tobytes()
+    return bytes([_SOME_WHOLE, values.itemsize]) + bits + arrange(values)
 
 
 def text_bytes(texts: Texts) -> bytes:
@@ -73,10 +152,8 @@ def read_texts(cursor: Cursor, n_rows: int) -> TextColumn:
     form = cursor.take(1)[0]
     if form in (_WHOLE, _SOME_WHOLE):
         return _WholeNumbers(cursor, n_rows, form == _SOME_WHOLE)
-    if form == _SAME:
-        return _same(cursor)
-    if form == _ONE_LENGTH:
-        return _one_length(cursor, n_rows)
+    if form in (_SAME, _ONE_LENGTH):
+        return _texts_of_one_length(cursor, n_rows, form == _SAME)
     if form != _ANY:
         raise CodecError("a column of text is stored in an unknown way.")
     lengths = rearrange(cursor.take(1 + 4 * n_rows), np.dtype(np.uint32), n_rows)
@@ -96,31 +173,19 @@ def no_texts(low: int, high: int) -> Texts:
     return Texts(np.empty(0, np.uint8), np.zeros(high - low + 1, np.int64))
 
 
-def _same(cursor: Cursor) -> TextColumn:
-    same = np.frombuffer(cursor.counted(), np.uint8)
-    _check_length(len(same))
-
-    def some(low: int, high: int) -> Texts:
-        return Texts(np.tile(same, high - low), np.arange(high - low + 1) * len(same))
-
-    return some
-
-
-def _one_length(cursor: Cursor, n_rows: int) -> TextColumn:
+def _texts_of_one_length(cursor: Cursor, n_rows: int, same: bool) -> TextColumn:
     length = cursor.number()
-    _check_length(length)
-    grid = np.frombuffer(cursor.take(n_rows * length), np.uint8).reshape(length, n_rows)
+    if length > _MOST_LENGTH:
+        raise CodecError("a text of a block is too long.")
+    n_texts = 1 if same else n_rows
+    grid = np.frombuffer(cursor.take(n_texts * length), np.uint8).reshape(length, n_texts)
 
     def some(low: int, high: int) -> Texts:
-        data = np.ascontiguousarray(grid[:, low:high].T).reshape(-1)
+        part = np.repeat(grid, high - low, axis=1) if same else grid[:, low:high]
+        data = np.ascontiguousarray(part.T).reshape(-1)
         return Texts(data, np.arange(high - low + 1) * length)
 
     return some
-
-
-def _check_length(length: int) -> None:
-    if length > _MOST_LENGTH:
-        raise CodecError("a text of a block is too long.")
 
 
 class _WholeNumbers:
@@ -147,7 +212,7 @@ class _WholeNumbers:
         self._row, self._number = high, first + int(held.sum())
         values[held] = self._values[first : self._number]
         nothing = np.zeros(len(values) - int(held.sum()) + 1, np.int64)
-        written = number_texts(values, 0, 0, _POINT, BARE, np.empty(0, np.uint8), nothing)
+        written = number_texts(values, 0, 0, ord("."), BARE, np.empty(0, np.uint8), nothing)
         if written is None:
             raise CodecError("integers of a block are too large.")
         return Texts(*written)
@@ -157,10 +222,6 @@ class _WholeNumbers:
             return np.zeros(high - low, bool)
         bits = np.unpackbits(self._empty[low // 8 : -(-high // 8)])
         return bits[low % 8 :][: high - low].astype(bool)
-
-
-def _width(values: Array) -> int:
-    return int(_narrow(values).dtype.itemsize)
 
 
 def _narrow(values: Array) -> Array:
