@@ -21,20 +21,17 @@ See docs/decisions/019-kernel-blind-pursuits.md.
 """
 
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernelatoms.coding.local_values import local_values
-from kernelatoms.engine import machine
+from kernelatoms.engine import Array, machine
 from kernelatoms.features.expansion import Expansion
 from kernelatoms.features.linear_algebra import OVERFLOW, check_gram, cholesky
 from kernelatoms.features.memory import check_gram_fits
 from kernelatoms.similarity import Kernel
 from kernelatoms.similarity.user_kernels import PrecomputedKernel
-
-Array = NDArray[Any]
 
 # Rows of a Gram matrix computed at once where there is no whole one.
 _ROWS_AT_ONCE = 256

@@ -17,9 +17,7 @@ from numpy.typing import NDArray
 
 from kernelatoms.coding.codes import Codes, DenseCodes, RaggedCodes, as_csr
 from kernelatoms.coding.problem import CodingProblem, LinearProblem, split_missing
-from kernelatoms.engine import is_array, machine, to_numpy
-
-Array = NDArray[Any]
+from kernelatoms.engine import Array, is_array, machine, to_numpy
 
 # The share of a signal's energy by which rounding of inner products may change its residual.
 _MOST_DOUBT = 1e-6

@@ -13,9 +13,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-from kernelatoms.engine import is_device_array, machine
-
-Array = NDArray[Any]
+from kernelatoms.engine import Array, is_device_array, machine
 
 
 @dataclass(kw_only=True)

@@ -11,14 +11,11 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernelatoms.coding.codes import RaggedCodes
 from kernelatoms.coding.lasso import as_codes, check_energy, check_start, code_at_any_size
 from kernelatoms.coding.problem import CodingProblem
-from kernelatoms.engine import machine
-
-Array = NDArray[Any]
+from kernelatoms.engine import Array, machine
 
 # The tolerance of stage 1 of FKSC (A.6 of the paper).
 _STAGE_TOL = 1e-3

@@ -18,7 +18,7 @@ See docs/decisions/029-leave-one-out.md.
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,10 +30,8 @@ from kernelatoms.coding.class_residuals import (
     parts_of_vectors,
 )
 from kernelatoms.coding.robust import RobustDictionary
-from kernelatoms.engine import machine, to_numpy
+from kernelatoms.engine import Array, machine, to_numpy
 from kernelatoms.features.linear_algebra import eigh
-
-Array = NDArray[Any]
 
 #: Weights that are tried, as multiples of the atoms' mean squared norm.
 MULTIPLES = tuple(10.0**power for power in range(-10, 2))

@@ -8,12 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelatoms.engine import machine
+from kernelatoms.engine import Array, machine
 from kernelatoms.similarity import DistanceKernel, Kernel, RBFKernel, make_distance
 from kernelatoms.similarity.distances import L2
 from kernelatoms.similarity.missing import rows_with_missing
-
-Array = NDArray[Any]
 
 # Bytes of candidates' rows held at once.
 _AT_ONCE = 1 << 24

@@ -18,11 +18,10 @@ from numpy.typing import NDArray
 
 from kernelatoms.coding.local_values import falls_with_l2
 from kernelatoms.coding.problem import CodingProblem, KernelProblem, LinearProblem
-from kernelatoms.engine import is_array, machine
+from kernelatoms.engine import Array, is_array, machine
 from kernelatoms.similarity import make_distance
 from kernelatoms.similarity.missing import rows_with_missing
 
-Array = NDArray[Any]
 #: Descriptors of rows, one array per part of a distance.
 Features = tuple[Any, ...]
 

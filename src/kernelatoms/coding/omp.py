@@ -28,11 +28,9 @@ from kernelatoms.coding.problem import (
     split_missing,
 )
 from kernelatoms.coding.tiny import enlarge, enlarged, put_back, tiny_signals
-from kernelatoms.engine import machine
+from kernelatoms.engine import Array, machine
 from kernelatoms.features.memory import check_fits
 from kernelatoms.similarity.base import check_flag
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True)

@@ -20,14 +20,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelatoms.coding.atom_products import KernelAtoms, LinearAtoms, check_eigenvalues
-from kernelatoms.engine import machine
+from kernelatoms.engine import Array, machine
 from kernelatoms.features.expansion import Expansion
 from kernelatoms.features.linear_algebra import check_gram
 from kernelatoms.similarity.base import check_flag
 from kernelatoms.similarity.inner import LinearKernel
 from kernelatoms.similarity.missing import rows_with_missing
 
-Array = NDArray[Any]
 Products = tuple[Array, Array | None]
 
 # One inner product by itself takes as long as this many in a matrix product.

@@ -16,10 +16,8 @@ from numpy.typing import NDArray
 from kernelatoms.coding.codes import DenseCodes, PaddedCodes
 from kernelatoms.coding.neighbors import ascending
 from kernelatoms.coding.problem import CodingProblem, check_explained, prefers_no_gram
-from kernelatoms.engine import machine
+from kernelatoms.engine import Array, machine
 from kernelatoms.features.linear_algebra import OVERFLOW, check_gram, eigh, root_of_inverse
-
-Array = NDArray[Any]
 
 # Above this reciprocal condition number, the inverse of a Cholesky factor keeps at least half of
 # the digits; below it, eigenvectors are used, which are slower and keep more.

@@ -20,7 +20,6 @@ See docs/decisions/028-robust-codes.md.
 import warnings
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import scipy.linalg
@@ -28,9 +27,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from kernelatoms.coding.robust_interior import InteriorPoint
-from kernelatoms.engine import machine
-
-Array = NDArray[Any]
+from kernelatoms.engine import Array, machine
 
 # Steps of the augmented Lagrangian between two checks of the gap and of sigma.
 _LOOK_EVERY = 20

@@ -21,9 +21,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.linalg
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from kernelatoms.engine import Array
 
 # How far a step goes towards the bound that it meets first.
 _SHORT_OF = 0.99

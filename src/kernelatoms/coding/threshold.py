@@ -8,19 +8,15 @@ is twice this alpha). Over other atoms it is a cheap code and not the minimum, w
 finds.
 """
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
 from kernelatoms.coding.codes import DenseCodes, PaddedCodes
 from kernelatoms.coding.neighbors import ascending
 from kernelatoms.coding.problem import CodingProblem
-from kernelatoms.engine import machine
+from kernelatoms.engine import Array, machine
 from kernelatoms.features.linear_algebra import OVERFLOW
 from kernelatoms.similarity.base import check_flag, check_number
-
-Array = NDArray[Any]
 
 
 def soft_threshold(values: Array, alpha: float, *, positive: bool = False) -> Array:

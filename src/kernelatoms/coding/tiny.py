@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from kernelatoms.coding.codes import Codes, replace_rows, scaled
 from kernelatoms.coding.problem import CodingProblem, LinearProblem
-
-Array = NDArray[Any]
+from kernelatoms.engine import Array
 
 #: Tiny signals are multiplied by two to this power, and so are penalties and goals.
 EXPONENT = 600

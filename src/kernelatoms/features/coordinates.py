@@ -14,20 +14,17 @@ See docs/decisions/015-kernel-methods-in-coordinates.md.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from kernelatoms.engine import is_device_array, machine
+from kernelatoms.engine import Array, is_device_array, machine
 from kernelatoms.features.expansion import Expansion
 from kernelatoms.features.linear_algebra import NOT_SEMIDEFINITE, check_gram, solve_triangular
 from kernelatoms.features.memory import check_fits
 from kernelatoms.features.samplers import randomly_pivoted_cholesky
 from kernelatoms.similarity import Kernel
-
-Array = NDArray[Any]
 
 _THREADED_FROM = 3000
 ZERO_KERNEL = "The kernel is zero on all rows: there is nothing to learn from."

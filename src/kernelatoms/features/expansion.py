@@ -4,12 +4,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from kernelatoms.engine import machine
+from kernelatoms.engine import Array, machine
 from kernelatoms.similarity import Kernel
-
-Array = NDArray[Any]
 
 # BLAS threads pay from this many anchors on.
 _THREADED_FROM = 3000

@@ -27,11 +27,9 @@ import scipy.linalg
 import scipy.sparse
 from numpy.typing import NDArray
 
-from kernelatoms.engine import machine
+from kernelatoms.engine import Array, machine
 from kernelatoms.similarity import Kernel
 from kernelatoms.similarity.missing import rows_with_missing
-
-Array = NDArray[Any]
 
 # Rows compared at once: enough for BLAS, and a few MiB of distances.
 _ROWS, _KEPT = 256, 1024

@@ -19,20 +19,15 @@ Vectors are rows here: a thin block times W is faster than W times a thin block.
 See docs/decisions/017-block-krylov.md.
 """
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
-from kernelatoms.engine import machine
+from kernelatoms.engine import Array, machine
 from kernelatoms.features.linear_algebra import (
     cholesky,
     eigh,
     orthonormal_columns,
     solve_triangular,
 )
-
-Array = NDArray[Any]
 
 #: How many blocks have as many vectors as are wanted.
 _BLOCKS_A_RANK = 5

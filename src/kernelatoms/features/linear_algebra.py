@@ -6,15 +6,10 @@ NumPy's own names, which such arrays implement, or functions of that machine.
 See docs/decisions/024-indefinite-kernels.md.
 """
 
-from typing import Any
-
 import numpy as np
 import scipy.linalg
-from numpy.typing import NDArray
 
-from kernelatoms.engine import is_device_array, machine
-
-Array = NDArray[Any]
+from kernelatoms.engine import Array, is_device_array, machine
 
 
 def eigh(

@@ -11,19 +11,15 @@ See docs/decisions/016-nystroem-maps.md.
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from kernelatoms.engine import machine
+from kernelatoms.engine import Array, machine
 from kernelatoms.features.krylov import basis_shape, leading_eigenpairs
 from kernelatoms.features.linear_algebra import check_gram, eigh, solve_positive
 from kernelatoms.features.ridge_preimage import best_ridge
 from kernelatoms.similarity import Kernel
 from kernelatoms.similarity.factory import as_anchors
-
-Array = NDArray[Any]
 
 # From this many landmarks on, and with a basis of at most this share of them, the randomised solver
 # takes at most half the time (benchmarks/RESULTS.md).

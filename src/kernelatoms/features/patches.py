@@ -3,12 +3,10 @@
 See docs/decisions/050-denoising.md.
 """
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from kernelatoms.engine import Array
 
 
 def patches_of(

@@ -27,7 +27,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-from kernelatoms.engine import machine
+from kernelatoms.engine import Array, machine
 from kernelatoms.features.expansion import Expansion
 from kernelatoms.features.linear_algebra import OVERFLOW
 from kernelatoms.features.memory import check_dense_fits, check_gram_fits
@@ -46,7 +46,6 @@ from kernelatoms.similarity.gradients import (
 )
 from kernelatoms.similarity.user_kernels import PrecomputedKernel
 
-Array = NDArray[Any]
 Inversion = GaussianInversion | PolynomialInversion
 
 # Anchors that the fixed-point iteration starts from, beside their weighted mean.

@@ -6,15 +6,11 @@ all vectors share, or separate per vector, (m, n, n_features).
 See docs/decisions/018-pre-images.md.
 """
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelatoms.engine import machine
+from kernelatoms.engine import Array, machine
 from kernelatoms.similarity.gradients import GaussianInversion, PolynomialInversion, pick
-
-Array = NDArray[Any]
 
 # If a step shortened by this factor still goes uphill, the objective is flat here.
 _SHORTEST = 2.0**-30

@@ -20,10 +20,8 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from kernelatoms.engine import machine
+from kernelatoms.engine import Array, machine
 from kernelatoms.similarity.base import check_number
-
-Array = NDArray[Any]
 
 # Eigenvalues below this share of the largest are rounding.
 _ROUNDING = 1e-12

@@ -18,11 +18,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelatoms.engine import machine, to_numpy
+from kernelatoms.engine import Array, machine, to_numpy
 from kernelatoms.features.linear_algebra import check_gram, eigh
 from kernelatoms.similarity import Kernel
-
-Array = NDArray[Any]
 
 # A regression on this many rows is as good as one on all of them.
 _MOST_ROWS = 1000

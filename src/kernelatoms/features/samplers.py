@@ -17,20 +17,17 @@ See docs/decisions/015-kernel-methods-in-coordinates.md.
 """
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.cluster import KMeans
 
-from kernelatoms.engine import machine, to_numpy
+from kernelatoms.engine import Array, machine, to_numpy
 from kernelatoms.features.linear_algebra import NOT_SEMIDEFINITE, check_gram, solve_triangular
 from kernelatoms.features.memory import check_fits
 from kernelatoms.similarity import Kernel
 from kernelatoms.similarity.factory import as_anchors
 from kernelatoms.similarity.user_kernels import PrecomputedKernel
-
-Array = NDArray[Any]
 
 # Rows proposed at once. A rejected one costs a row of this length, an accepted one a column of K.
 _N_PROPOSED = 128

@@ -30,7 +30,7 @@ See docs/decisions/038-fddl-l1.md.
 """
 
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import scipy.sparse
@@ -39,12 +39,11 @@ from numpy.typing import NDArray
 from kernelatoms.coding.lasso import lasso
 from kernelatoms.coding.problem import GivenProblem, LinearProblem
 from kernelatoms.coding.pursuits import Lasso
-from kernelatoms.engine import machine
+from kernelatoms.engine import Array, machine
 from kernelatoms.learning.loop import PassObserver, has_converged, learn, worst_of_groups
 from kernelatoms.learning.mod import BlockDescent
 from kernelatoms.learning.state import LearnerState, unit_rows
 
-Array = NDArray[Any]
 CSR: TypeAlias = scipy.sparse.csr_array
 
 # A coding step ends with the round that lowers the objective by no more than this share of it.

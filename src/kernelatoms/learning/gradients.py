@@ -25,13 +25,10 @@ from typing import Any
 
 import numpy as np
 import scipy.linalg
-from numpy.typing import NDArray
 
-from kernelatoms.engine import machine
+from kernelatoms.engine import Array, machine
 from kernelatoms.similarity import Kernel
 from kernelatoms.similarity.gradients import weighted_values
-
-Array = NDArray[Any]
 
 # A step must achieve this share of the decrease that the slope predicts (Armijo).
 _ENOUGH = 1e-4

@@ -26,19 +26,17 @@ See docs/decisions/039-ksad-coordinates.md.
 """
 
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
 from kernelatoms.coding.threshold import soft_threshold
-from kernelatoms.engine import machine
+from kernelatoms.engine import Array, machine
 from kernelatoms.learning.ksad_scatter import SCATTERS, Scatter, class_means, in_blocks
 from kernelatoms.learning.loop import PassObserver, has_converged
 from kernelatoms.learning.procrustes import rotate_to
-
-Array = NDArray[Any]
 
 # From this curvature on, steps change nothing but rounding.
 _SHORTEST_STEP = 2.0**40

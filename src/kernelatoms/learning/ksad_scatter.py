@@ -18,15 +18,13 @@ See docs/decisions/039-ksad-coordinates.md.
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from kernelatoms.engine import machine
-
-Array = NDArray[Any]
+from kernelatoms.engine import Array, machine
 
 
 class FullScatter(NamedTuple):

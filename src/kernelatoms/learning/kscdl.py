@@ -3,18 +3,15 @@
 See docs/decisions/036-kscdl-steps.md.
 """
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
 from kernelatoms.coding.codes import Codes
 from kernelatoms.coding.pursuits import KSC, Lasso
+from kernelatoms.engine import Array
 from kernelatoms.learning.gradients import move_atoms, project_to_ball, step_plainly
 from kernelatoms.learning.loop import UpdateResult
 from kernelatoms.similarity import Kernel
-
-Array = NDArray[Any]
 
 
 class GradientStep:

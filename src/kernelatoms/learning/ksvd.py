@@ -4,18 +4,14 @@ See docs/decisions/033-ksvd-sweeps.md.
 """
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernelatoms.coding.codes import Codes, PaddedCodes
 from kernelatoms.coding.pursuits import OMP
-from kernelatoms.engine import is_device_array, machine
+from kernelatoms.engine import Array, is_device_array, machine
 from kernelatoms.learning.loop import UpdateResult
 from kernelatoms.learning.state import unit_rows
-
-Array = NDArray[Any]
 
 # Sweeps over all atoms per pass, and alternations towards the leading singular pair of an atom's
 # error in each. Coding costs far more than a sweep, and two sweeps of two lower the objective

@@ -21,8 +21,6 @@ algorithms*, IEEE PAMI 39(2), 2017). Here signals are rows, as everywhere in the
 See docs/decisions/037-lcksvd-class-weights.md.
 """
 
-from typing import Any
-
 import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
@@ -30,13 +28,11 @@ from numpy.typing import NDArray
 from kernelatoms.coding.codes import Codes
 from kernelatoms.coding.problem import LinearProblem
 from kernelatoms.coding.pursuits import OMP
-from kernelatoms.engine import machine
+from kernelatoms.engine import Array, machine
 from kernelatoms.learning.ksvd import KSVDUpdate
 from kernelatoms.learning.loop import learn
 from kernelatoms.learning.moments import Moments
 from kernelatoms.learning.state import LearnerState, atoms_from_rows, unit_rows
-
-Array = NDArray[Any]
 
 # Joint atoms with features below this many eps, beside their labels, are rounding.
 _ROUNDING = 100

@@ -19,11 +19,9 @@ from numpy.typing import NDArray
 from kernelatoms.coding.codes import Codes
 from kernelatoms.coding.problem import CodingProblem
 from kernelatoms.coding.pursuits import Pursuit
-from kernelatoms.engine import machine
+from kernelatoms.engine import Array, machine
 from kernelatoms.features.linear_algebra import check_squares
 from kernelatoms.learning.state import LearnerState, worst_represented
-
-Array = NDArray[Any]
 
 #: The group of every row (n_samples,), and of every atom (n_atoms,).
 Groups = tuple[NDArray[np.intp], NDArray[np.intp]]

@@ -11,20 +11,17 @@ See docs/decisions/034-online-learning.md.
 """
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernelatoms.coding.codes import Codes, PaddedCodes
 from kernelatoms.coding.pursuits import OMP, Lasso
-from kernelatoms.engine import machine
+from kernelatoms.engine import Array, machine
 from kernelatoms.features.linear_algebra import solve_positive_all
 from kernelatoms.learning.loop import UpdateResult
 from kernelatoms.learning.moments import Moments
 from kernelatoms.learning.state import LearnerState, unit_rows
-
-Array = NDArray[Any]
 
 # Sweeps of block coordinate descent: with all rows, and after a batch, where sums are partly of old
 # codes and the last atoms are a good start.

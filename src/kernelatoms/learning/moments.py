@@ -11,15 +11,12 @@ See docs/decisions/042-blocks-and-sums.md.
 """
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernelatoms.coding.codes import Codes
-from kernelatoms.engine import machine
-
-Array = NDArray[Any]
+from kernelatoms.engine import Array, machine
 
 
 @dataclass(frozen=True)

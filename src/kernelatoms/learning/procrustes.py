@@ -9,20 +9,16 @@ See docs/decisions/039-ksad-coordinates.md.
 """
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import scipy.linalg
-from numpy.typing import NDArray
 
 from kernelatoms.coding.codes import Codes, DenseCodes
 from kernelatoms.coding.pursuits import Threshold
-from kernelatoms.engine import machine
+from kernelatoms.engine import Array, machine
 from kernelatoms.learning.loop import UpdateResult
 from kernelatoms.learning.mod import AdditiveUpdate
 from kernelatoms.learning.moments import Moments
-
-Array = NDArray[Any]
 
 # The weight of the old atoms, as a share of the sums: directions without codes do not change.
 _INERTIA = 1e-12

@@ -10,9 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelatoms.engine import machine, to_numpy
-
-Array = NDArray[Any]
+from kernelatoms.engine import Array, machine, to_numpy
 
 # An atom whose use has decayed to less than this many signals is unused.
 _UNUSED = 1e-3

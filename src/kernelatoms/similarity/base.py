@@ -23,7 +23,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelatoms.engine import is_array
+from kernelatoms.engine import Array, is_array
 from kernelatoms.similarity.gammas import (
     check_gamma,
     gamma_by_mean,
@@ -37,8 +37,6 @@ from kernelatoms.similarity.gradients import (
     gradient_in_plane,
 )
 from kernelatoms.similarity.missing import rows_with_missing
-
-Array = NDArray[Any]
 
 
 class Kernel:

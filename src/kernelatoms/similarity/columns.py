@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelatoms.engine import Array
 from kernelatoms.similarity.base import Kernel, check_flag, check_whole
 from kernelatoms.similarity.factory import is_precomputed, make_kernel
 from kernelatoms.similarity.user_kernels import UserKernel
 
-Array = NDArray[Any]
 Index = slice | NDArray[np.intp]
 
 _WHAT = "a slice, a list of column numbers or Channels"

@@ -18,6 +18,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelatoms.engine import Array
 from kernelatoms.similarity.base import Kernel
 from kernelatoms.similarity.columns import (
     Part,
@@ -29,8 +30,6 @@ from kernelatoms.similarity.columns import (
 )
 from kernelatoms.similarity.factory import make_kernel
 from kernelatoms.similarity.gradients import Slopes, weighted_values
-
-Array = NDArray[Any]
 
 
 def _all_parts(name: str) -> property:

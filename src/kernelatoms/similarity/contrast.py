@@ -6,17 +6,13 @@ See docs/decisions/012-gamma-defaults.md.
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from kernelatoms.engine import to_numpy
+from kernelatoms.engine import Array, to_numpy
 from kernelatoms.similarity.base import Kernel
 from kernelatoms.similarity.combined import CombinedKernel
 from kernelatoms.similarity.inner import InnerProductKernel
-
-Array = NDArray[Any]
 
 # All pairs of 64 rows are compared. If they look unrelated, 16 of them are compared with all rows,
 # in blocks: under a narrow kernel only rows outside of a small sample may be near.

@@ -4,9 +4,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from kernelatoms.engine import machine
+from kernelatoms.engine import Array, machine
 from kernelatoms.similarity.gammas import gamma_by_mean
 from kernelatoms.similarity.gradients import (
     GaussianInversion,
@@ -16,8 +15,6 @@ from kernelatoms.similarity.gradients import (
 )
 from kernelatoms.similarity.inner import Gamma, NamedKernel, in_float64
 from kernelatoms.similarity.missing import l1_distances_from_parts, squared_distances_from_parts
-
-Array = NDArray[Any]
 
 
 def squared_distances(X: Array, Y: Array) -> Array:

@@ -5,15 +5,13 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kernelatoms.engine import Array
 from kernelatoms.similarity.base import Kernel, attribute_of, check_number, check_values
 from kernelatoms.similarity.distances import Distance, UserDistance, mean_of_pairs
 from kernelatoms.similarity.gammas import check_gamma, gamma_by_mean
 from kernelatoms.similarity.inner import in_float64
 from kernelatoms.similarity.named_distances import make_distance, name_of
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True)

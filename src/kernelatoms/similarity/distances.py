@@ -11,14 +11,11 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from kernelatoms.engine import is_array, machine
+from kernelatoms.engine import Array, is_array, machine
 from kernelatoms.similarity.base import attribute_of, check_number
 from kernelatoms.similarity.decaying import chi2_sums, squared_distances
 from kernelatoms.similarity.inner import in_float64
-
-Array = NDArray[Any]
 
 # Pairs of so many rows tell the typical size of a distance.
 _ROWS_LOOKED_AT = 256

@@ -10,9 +10,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from kernelatoms.engine import is_device_array
+from kernelatoms.engine import Array, is_device_array
 from kernelatoms.similarity.base import Kernel, check_number
 from kernelatoms.similarity.decaying import (
     AdditiveChi2Kernel,
@@ -31,8 +30,6 @@ from kernelatoms.similarity.inner import (
 )
 from kernelatoms.similarity.named_distances import DISTANCES, make_distance, parameters_of
 from kernelatoms.similarity.user_kernels import PrecomputedKernel, UserKernel
-
-Array = NDArray[Any]
 
 KERNELS: dict[str, type[NamedKernel]] = {
     "additive_chi2": AdditiveChi2Kernel,

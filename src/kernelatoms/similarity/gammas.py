@@ -8,9 +8,8 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from kernelatoms.engine import Array
 
 #: Values of gamma beside a number above 0 and None.
 GAMMA_WORDS = ("scale", "auto", "spread")

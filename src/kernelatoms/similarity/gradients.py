@@ -27,7 +27,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from kernelatoms.engine import Array
 
 
 class Slopes(NamedTuple):

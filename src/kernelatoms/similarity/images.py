@@ -15,12 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import ndimage
 
-from kernelatoms.engine import machine
+from kernelatoms.engine import Array, machine
 from kernelatoms.similarity.base import check_number, check_whole
 from kernelatoms.similarity.decaying import chi2_sums
 from kernelatoms.similarity.distances import Distance, as_rows
 
-Array = NDArray[Any]
 Shape = tuple[int, int] | None
 
 

@@ -4,15 +4,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from kernelatoms.engine import machine
+from kernelatoms.engine import Array, machine
 from kernelatoms.similarity.base import Kernel, check_number
 from kernelatoms.similarity.gammas import check_gamma, gamma_by_norms
 from kernelatoms.similarity.gradients import PolynomialInversion, Slopes
 from kernelatoms.similarity.missing import cosine_from_parts, energy_from_parts, inner_from_parts
 
-Array = NDArray[Any]
 Gamma = float | str | None
 
 

@@ -21,9 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelatoms.engine import is_device_array
-
-Array = NDArray[Any]
+from kernelatoms.engine import Array, is_device_array
 
 
 def rows_with_missing(X: Array) -> NDArray[np.intp]:

@@ -9,13 +9,11 @@ from itertools import accumulate
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kernelatoms.engine import Array
 from kernelatoms.similarity.base import Kernel, check_number, check_whole
 from kernelatoms.similarity.columns import Channels, Part
 from kernelatoms.similarity.combined import CombinedKernel
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True, eq=False)

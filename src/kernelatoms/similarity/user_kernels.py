@@ -8,14 +8,11 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from kernelatoms.engine import call_user
+from kernelatoms.engine import Array, call_user
 from kernelatoms.similarity.base import Kernel, attribute_of, check_values
 from kernelatoms.similarity.gammas import check_gamma
 from kernelatoms.similarity.gradients import Slopes
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True)
