@@ -1,21 +1,9 @@
 """Inner products of atoms, and of signals with atoms, each computed once.
 
 ``LinearAtoms`` are rows, compared by x'y; ``KernelAtoms`` are vectors of a feature space. Both have
-``n_atoms`` and ``dtype``, and
-
-- ``inner(X)``: <x, d> for rows X and all atoms, (n, n_atoms); ``energy(X)``: <x, x>, (n,), or None
-  where that is not known (``knows_energy``);
-- ``gram``: <d, d'> for all pairs; ``gram_is_known``: whether that has been computed; ``norms2``:
-  its diagonal; ``gram_rows(atoms)``: some of its rows, without the others;
-- ``local(X, candidates)``: the Gram matrix (n, K, K) of each row's own candidates, and <x, d> with
-  them, 0 where candidates are padded with -1;
-- ``gram_times(weights, candidates)``: inner products (n, n_atoms) of all atoms with combinations of
-  the atoms ``candidates[s]`` with ``weights[s]``, where -1 has weight 0;
-- ``check_semidefinite()``, which refuses atoms whose Gram matrix has negative eigenvalues;
-- ``in_float64``: the same atoms, compared in float64; ``gains_digits``: whether that is surely more
-  precise.
-
-Expensive results are cached: an estimator with atoms in its fitted state computes them once.
+what a coding problem asks of atoms (``problem``): ``gram`` and ``norms2``, ``inner(X)`` and
+``energy(X)`` of rows, ``local`` and ``gram_times`` of candidates. Expensive results are cached: an
+estimator with atoms in its fitted state computes them once.
 
 See docs/decisions/019-kernel-blind-pursuits.md.
 """
@@ -98,7 +86,7 @@ class LinearAtoms:
         return machine(X).squared_norms(X)
 
     def local(self, X: Array, candidates: NDArray[np.int32]) -> tuple[Array, Array]:
-        """Return Gram matrices of each row's candidates, and its products with them."""
+        """Return Gram matrices of each row's candidates, and its products with them; 0 for -1."""
         _ = self.norms2  # atoms whose inner products do not fit are refused
         own = self.rows[candidates]
         own[candidates < 0] = 0

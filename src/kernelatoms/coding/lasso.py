@@ -9,6 +9,7 @@ See docs/decisions/025-l1-active-sets.md.
 
 import warnings
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -59,20 +60,12 @@ def lasso(
     check_energy(problem)
     check_start(problem, start)
     _ = problem.norms2  # which refuses atoms whose inner products do not fit
-
-    def code(
-        one: CodingProblem, weight: float, start: Array | None, lists: NDArray[np.int32] | None
-    ) -> RaggedCodes:
-        return _lasso(one, weight, positive, gap_tol, start, lists)
-
+    code = partial(_lasso, positive=positive, gap_tol=gap_tol)
     return code_at_any_size(problem, alpha, start, candidates, code)
 
 
 #: ``code(problem, alpha, start, candidates)``
-_Code = Callable[
-    [CodingProblem, float, Array | None, NDArray[np.int32] | None],
-    RaggedCodes,
-]
+_Code = Callable[[CodingProblem, float, Array | None, Any], RaggedCodes]
 
 
 def code_at_any_size(
@@ -102,10 +95,11 @@ def code_at_any_size(
 def _lasso(
     problem: CodingProblem,
     alpha: float,
-    positive: bool,
-    gap_tol: float,
     start: Array | None,
     candidates: NDArray[np.int32] | None,
+    *,
+    positive: bool,
+    gap_tol: float,
 ) -> RaggedCodes:
     engine = machine(problem.norms2)
     options: dict[str, Any] = {"positive": positive, "gap_tol": gap_tol}
@@ -212,7 +206,7 @@ def as_codes(
             f"{np.count_nonzero(missed)} of {len(gap)} signals (the largest is {gap.max():.2g}); "
             "use a larger gap_tol or alpha, or atoms that are less alike.",
             ConvergenceWarning,
-            stacklevel=7,
+            stacklevel=6,
         )
     return RaggedCodes(
         n_atoms=problem.n_atoms, error=np.maximum(left, 0.0), gap=gap, indptr=indptr,

@@ -20,13 +20,9 @@ _AT_ONCE = 1 << 24
 def local_values(
     kernel: Kernel, X: Array, anchors: Array, candidates: NDArray[np.int32], *, with_grams: bool
 ) -> tuple[Array | None, Array]:
-    """Return k(a, a') of every row's candidates, and k(x, a); 0 where a list is padded.
+    """Return k(a, a') of every row's candidates (n, K, K), and k(x, a) (n, K); 0 where padded.
 
-    - ``X`` (n, n_features): rows.
-    - ``anchors`` (n_anchors, n_features): what candidates are numbers of.
-    - ``candidates`` (n, K): anchors of every row; -1 pads shorter lists.
-    - ``with_grams``: False if the second result is enough.
-    - result: ``grams`` (n, K, K); ``corrs`` (n, K).
+    ``candidates`` (n, K) are numbers of anchors; -1 pads shorter lists.
     """
     gamma = gaussian_gamma(kernel, X.shape[1])
     if gamma is not None and X.dtype == anchors.dtype and not len(rows_with_missing(X)):

@@ -1,10 +1,9 @@
 """Which atoms are near a signal: the locality constrained dictionary of the KCRC-LCD paper.
 
 - ``nearest_in_space``: by the distance in feature space, from a coding problem alone;
-- ``nearest_by``: by any distance of rows, on descriptors that are computed once (``descriptors``);
+- ``nearest_by``: by any distance of rows, on descriptors that are computed once;
 - ``refine``: coarse to fine (Alg. 4): the nearest of every signal's own candidates;
-- ``ApproximateNeighbors``: most of the nearest among very many atoms, by pynndescent (an extra);
-- ``ascending``: candidates in the order in which codes store their atoms.
+- ``ApproximateNeighbors``: most of the nearest among very many atoms, by pynndescent (an extra).
 
 All return atoms nearest first, int32, and hold one block of distances at a time.
 
@@ -34,11 +33,9 @@ _NOT_FINITE = "distance returned NaN or infinity; it must be finite on these row
 
 
 def nearest_in_space(problem: CodingProblem, n_neighbors: int) -> NDArray[np.int32]:
-    """Return the atoms nearest to every signal in feature space, nearest first, ties by number.
+    """Return the K atoms nearest to every signal in feature space, nearest first, ties by number.
 
-    - ``problem``: signals and atoms; |x - d|^2 is |d|^2 - 2 <x, d> up to the signal's energy, which
-      need not be known.
-    - ``n_neighbors``: K, from 1 to the number of atoms.
+    |x - d|^2 is |d|^2 - 2 <x, d> up to the signal's energy, which need not be known.
     """
     check_n_neighbors(n_neighbors, problem.n_atoms)
     found = np.empty((problem.n_signals, n_neighbors), np.int32, like=problem.like)
@@ -100,21 +97,16 @@ def _nearest_rows(signals: Array, atoms: Array, found: NDArray[np.int32]) -> Non
 
 
 def featurize_by(distance: Any, rows: Array) -> Features:
-    """Return the descriptors that ``nearest_by`` and ``refine`` compare, per part of a distance.
-
-    ``distance`` is a name, or an object with ``featurize(rows)`` and ``compare(A, B)``. A union of
-    distances has several ``parts``; others are their own only part.
-    """
+    """Return the descriptors that ``nearest_by`` and ``refine`` compare, per part of a distance."""
     return tuple(part.featurize(rows) for part in _parts(distance))
 
 
 def nearest_by(distance: Any, A: Features, B: Features, n_neighbors: int) -> NDArray[np.int32]:
-    """Return the atoms nearest to every signal by a distance, nearest first, ties by number.
+    """Return the K atoms nearest to every signal by a distance, nearest first, ties by number.
 
-    - ``A``, ``B``: descriptors of n signals and m atoms, by ``featurize_by``.
-    - ``n_neighbors``: K, from 1 to m.
-    - result (n, K): A union holds the K nearest by each part: first the nearest by every part in
-      turn, then the second, and so on, each atom once; -1 fills the end.
+    ``A`` and ``B`` are descriptors of signals and atoms. A union of distances holds the K nearest
+    by each part: first the nearest by every part in turn, then the second, and so on, each atom
+    once; -1 fills the end.
     """
     parts = _parts(distance)
     check_n_neighbors(n_neighbors, len(B[0]))
@@ -151,10 +143,8 @@ def refine(
 ) -> NDArray[np.int32]:
     """Return the nearest of every signal's own candidates: Alg. 4 of the KCRC-LCD paper.
 
-    - ``distance``: the fine distance.
-    - ``A``, ``B``: descriptors of n signals and of the atoms, by ``featurize_by``.
-    - ``candidates`` (n, K_c): the atoms nearest by a coarse distance; -1 pads shorter lists.
-    - ``n_neighbors``: K, from 1 to K_c.
+    ``distance`` is the fine one, ``A`` and ``B`` are its descriptors of signals and atoms,
+    ``candidates`` (n, K_c) are the nearest by a coarse one; -1 pads shorter lists.
     """
     parts = _parts(distance)
     check_n_neighbors(n_neighbors, candidates.shape[1])
@@ -234,15 +224,11 @@ _UNIT_ROWS = {"l2": False, "correlation": True}
 
 
 class ApproximateNeighbors:
-    """An index of atoms that finds most of the nearest ones.
+    """An index of atoms (rows without missing values) that finds most of the nearest ones.
 
-    The same ``random_state`` finds the same neighbours with the same number of threads. Queries run
-    on one thread if ``n_threads()`` is 1, else on all of numba's.
-
-    - ``atoms`` (n_atoms, n_features): rows without missing values.
-    - ``distance``, {"l2", "correlation"}: the names of these distances; others are searched for
-      exactly (``nearest_by``).
-    - ``random_state``: seeds the index.
+    By the distance "l2" or "correlation". The same ``random_state`` finds the same neighbours with
+    the same number of threads; one thread runs queries if ``n_threads()`` is 1, else all of
+    numba's.
     """
 
     def __init__(
@@ -270,12 +256,7 @@ class ApproximateNeighbors:
         self._index.prepare()
 
     def nearest(self, X: Array, n_neighbors: int) -> NDArray[np.int32]:
-        """Return atoms near every row, the nearest first.
-
-        - ``X`` (n, n_features): rows without missing values.
-        - ``n_neighbors``: K, from 1 to the number of atoms.
-        - result (n, K): -1 where fewer were found.
-        """
+        """Return K atoms near every row, the nearest first; -1 where fewer were found."""
         check_n_neighbors(n_neighbors, self.n_atoms)
         if not len(X):
             return np.empty((0, n_neighbors), np.int32)

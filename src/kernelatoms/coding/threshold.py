@@ -2,10 +2,9 @@
 
     w = soft(b, alpha) = sign(b) max(|b| - alpha, 0),    b = D'x
 
-minimises 1/2 |x - D w|^2 + alpha |w|_1 if the atoms are orthonormal, because the problem then
-separates into one per atom (Proposition 1 of the K-SAD paper, whose beta_1 beside the whole square
-is twice this alpha). Over other atoms it is a cheap code and not the minimum, which ``lasso``
-finds.
+minimises 1/2 |x - D w|^2 + alpha |w|_1 if the atoms are orthonormal (Proposition 1 of the K-SAD
+paper, whose beta_1 beside the whole square is twice this alpha). Over other atoms it is a cheap
+code and not the minimum, which ``lasso`` finds.
 """
 
 import numpy as np
@@ -20,12 +19,7 @@ from kernelatoms.similarity.base import check_flag, check_number
 
 
 def soft_threshold(values: Array, alpha: float, *, positive: bool = False) -> Array:
-    """Return values shrunk towards 0 by ``alpha``; those below ``alpha`` in size become 0.
-
-    - ``values`` (...): any numbers.
-    - ``alpha``: at least 0.
-    - ``positive``: return 0 for negative values.
-    """
+    """Return values shrunk towards 0 by ``alpha``; with ``positive``, 0 for negative values."""
     check_flag("positive", positive)
     shift = values.dtype.type(alpha)
     above = np.maximum(values - shift, 0)
@@ -42,13 +36,9 @@ def threshold(
     positive: bool = False,
     candidates: NDArray[np.int32] | None = None,
 ) -> DenseCodes | PaddedCodes:
-    """Code all signals of a problem.
+    """Code all signals of a problem; most coefficients are 0 where ``alpha`` is not small.
 
-    - ``alpha``: how far inner products are drawn towards 0; at least 0.
-    - ``positive``: allow no negative coefficients.
-    - ``candidates`` (n_signals, n_candidates): the atoms that each signal may use; -1 pads shorter
-      lists.
-    - result: most coefficients are 0 where alpha is not small.
+    ``candidates`` (n_signals, K) are the atoms that each signal may use; -1 pads shorter lists.
     """
     check_number("alpha", alpha)
     if alpha < 0:

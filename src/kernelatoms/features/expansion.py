@@ -16,8 +16,8 @@ _THREADED_FROM = 3000
 class Expansion:
     """The vectors v_j = sum_i coef[i, j] phi(anchors[i]); ``coef=None`` means phi(anchors).
 
-    Linear methods need inner products of these vectors only, which follow from kernel values:
-    ``inner(X)`` with mapped rows, ``gram()`` among themselves.
+    Linear methods need their inner products only: ``inner(X)`` with mapped rows, ``gram()`` among
+    themselves.
     """
 
     kernel: Kernel
@@ -42,7 +42,7 @@ class Expansion:
     def project(self, X: Array, out_dtype: Any = None) -> Array:
         """Return <phi(x), v_j> for all rows, in blocks: (n, n_anchors) is never held.
 
-        ``out_dtype`` is what they are rounded to in the end, the type of X by default.
+        They are rounded to ``out_dtype`` in the end, by default the type of X.
         """
         out = np.empty((len(X), self.n_vectors), out_dtype or X.dtype, like=X)
         # Coefficients may be as large as the inverse precision they were computed in: float32

@@ -5,15 +5,12 @@ large data sets*, SIAM J. Sci. Comput. 33(5), 2011. From a Gaussian block Omega 
 
     Q = orthonormal basis of [Omega, W Omega, ..., W^(q-1) Omega],      T = Q' W Q = Z S Z'
 
-and the leading k columns of Q Z, with their S, are the eigenpairs: the best that the whole space
-of b q dimensions has (Rayleigh-Ritz). The block that W Q_j adds is what the blocks so far leave of
-it, and T is made of the inner products computed on the way: q products with W are all there is.
+and the leading k columns of Q Z, with their S, are the best eigenpairs in the space of b q
+dimensions (Rayleigh-Ritz). A new block is what the blocks so far leave of W Q_j, and T is made of
+inner products computed on the way, so q products with W are all there is.
 
-The paper takes b a little above k and q of 2 or 3. Narrow blocks and many passes reach the same
-accuracy in a smaller space, since its polynomials in W are of higher degree; they multiply by W in
-narrower products, and see at most b copies of an eigenvalue until the space is exhausted. A fifth
-of k is the compromise (benchmarks/RESULTS.md).
-
+The paper takes b a little above k and q of 2 or 3. Blocks of a fifth of k and more passes are as
+accurate in a smaller space, but see at most b copies of an eigenvalue (benchmarks/RESULTS.md).
 Vectors are rows here: a thin block times W is faster than W times a thin block.
 
 See docs/decisions/017-block-krylov.md.
@@ -54,15 +51,11 @@ def leading_eigenpairs(
 ) -> tuple[Array, Array, float]:
     """Return the k largest eigenvalues, falling, their vectors, and the lowest eigenvalue seen.
 
-    - ``W`` (n, n): symmetric up to rounding, finite; ``basis_shape`` must give a basis of less than
-      n vectors.
+    - ``W`` (n, n): symmetric up to rounding, finite, with n above the basis of ``basis_shape``.
     - ``rng``: draws the first block, and vectors where W leads nowhere new.
-    - ``n_oversamples``: a fifth of ``k + n_oversamples`` is a block.
-    - ``n_passes``: how many products of W with a block. With less than five, blocks are as much
-      wider.
-    - result: ``eigenvalues`` (k,): none is above W's own of the same number, but for rounding;
-      ``vectors`` (n, k): orthonormal columns; ``lowest``: far below 0 if W has an eigenvalue that
-      is.
+    - ``n_oversamples``, ``n_passes``: blocks have a fifth of ``k + n_oversamples`` vectors, more if
+      there are fewer than five passes.
+    - result: (k,), (n, k), and a number that is far below 0 if W has an eigenvalue that is.
     """
     exponent = int(np.frexp(max(float(W.max()), -float(W.min())))[1])
     if abs(exponent) > _ORDINARY:
@@ -100,9 +93,9 @@ def _krylov_basis(
 def _next_block(product: Array, inner: Array, Q: Array, rng: np.random.RandomState) -> Array:
     """Return as many orthonormal rows, orthogonal to Q, that with Q span the rows of ``product``.
 
-    Rows of W's product that lie in the span of Q, because its rank is reached or only a multiple
-    eigenvalue is left, leave rounding. Adding a random vector of rounding's size makes their
-    direction random, so that copies of a multiple eigenvalue can be found.
+    Rows in the span of Q leave rounding, because the rank is reached or only copies of an
+    eigenvalue are left. A random vector of rounding's size is added, so that their direction is
+    random.
     """
     longest = float(np.sqrt(np.vecdot(product, product).max()))
     block = product - _combine(inner, Q)
@@ -121,10 +114,9 @@ def _next_block(product: Array, inner: Array, Q: Array, rng: np.random.RandomSta
 
 
 def _cholesky_orthonormal(block: Array) -> tuple[Array, float]:
-    """Return the rows made orthonormal, and the least that one has beside those before it.
+    """Return the rows made orthonormal by the Cholesky factor of their Gram matrix.
 
-    By the Cholesky factor of their Gram matrix: the worse their condition, the less orthonormal.
-    Where there is no factor, the block as it is and 0.
+    And the least that one has beside those before it; where there is no factor, the block and 0.
     """
     factor = cholesky(_inner(block, block))
     if factor is None:

@@ -24,11 +24,7 @@ def patches_of(
 
 
 class PatchSum:
-    """Patches added up at their places, and how many cover each pixel.
-
-    - ``plane`` (height, width): the plane's shape.
-    - ``patch`` (height, width): the patches' shape.
-    """
+    """Patches added up at their places in a plane, and how many cover each pixel."""
 
     def __init__(self, plane: tuple[int, ...], patch: tuple[int, int]) -> None:
         self.patch = patch
@@ -59,8 +55,7 @@ def _covered(n_places: int, length: int) -> Array:
 def cosines(shape: tuple[int, int], n_atoms: int) -> Array:
     """Return products of cosines in both directions at unit norm, (n_atoms, height * width).
 
-    An overcomplete DCT without the constant, low frequencies first. Waves other than constant ones
-    have mean 0.
+    An overcomplete DCT, low frequencies first. Waves other than the constant one have mean 0.
     """
     if shape[0] == 1:
         waves = [_waves(1, 1), _waves(n_atoms + 1, shape[1])]

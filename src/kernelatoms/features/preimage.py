@@ -2,9 +2,8 @@
 
     min_x |phi(x) - v|^2,   v = sum_i c_i phi(a_i)
 
-with coefficients c on anchors a; usually v is not phi of any row. The vectors are atoms of a kernel
-dictionary (``preimage_rows``), or combinations of explicit atoms by sparse codes (``decode_rows``,
-eq. (19) of the FKSC paper). The algorithm is the same:
+The vectors are atoms of a kernel dictionary (``preimage_rows``), or combinations of explicit atoms
+by sparse codes (``decode_rows``, eq. (19) of the FKSC paper). Both use
 
 - the closed form, for kernels that have one (linear, cosine);
 - fixed-point steps from several starts, for kernels with an ``inversion``, never worse than these
@@ -13,8 +12,7 @@ eq. (19) of the FKSC paper). The algorithm is the same:
   the weighted mean.
 
 Codes use few atoms, and the best row of a Gaussian or polynomial kernel lies in their affine hull
-or span. So short codes are decoded in coordinates of their own atoms, whose number of features
-matters only before and after the steps.
+or span. So short codes are decoded in coordinates of their own atoms.
 
 See docs/decisions/018-pre-images.md.
 """
@@ -61,16 +59,10 @@ _MOST_STEPS, _TOLERANCE = 500, 1e-14
 class Vectors:
     """Vectors of feature space, with the inner products that all methods need.
 
-    Attributes
-    ----------
-    anchors : array of shape (n, n_features) or (m, n, n_features)
-        The anchors; separate per vector, if three-dimensional.
-    coef : array of shape (n, m)
-        The coefficients, one column per vector.
-    inner : array of shape (n, m)
-        <phi(a_i), v_j>.
-    lengths : array of shape (n,) or (m, n)
-        |phi(a_i)|.
+    - ``anchors`` (n, n_features), or (m, n, n_features) if separate per vector.
+    - ``coef``, ``inner`` (n, m): the coefficients c_ij, and <phi(a_i), v_j>.
+    - ``lengths`` (n,) or (m, n): |phi(a_i)|.
+    - ``energy``, ``nonzero`` (m,): |v_j|^2, and whether that is more than rounding.
     """
 
     anchors: Array
@@ -118,15 +110,11 @@ def preimage_rows(
 ) -> tuple[Array, Array]:
     """Return rows for vectors over shared anchors, and the error that they reach.
 
-    - ``kernel``: the kernel, positive semi-definite.
-    - ``anchors`` (n, n_features): the anchors, float64.
-    - ``coef`` (n, m): the vectors, float64.
-    - ``n_neighbors``, ``max_iter``: how many anchors "distance" compares with; the most steps from
-      every start.
-    - ``tol``: stop when a step promises to lower the error by no more than this.
-    - ``dtype``: of the result.
-    - result: ``rows`` (m, n_features); ``error`` (m,): |phi(x) - v|^2 / |v|^2; for v = 0 it is 0
-      or infinite.
+    - ``kernel``: positive semi-definite.
+    - ``anchors`` (n, n_features), ``coef`` (n, m): the vectors, float64.
+    - ``n_neighbors``: how many anchors "distance" compares with.
+    - ``max_iter``, ``tol``: the most steps from every start, and the decrease that ends them.
+    - result: (m, n_features), and |phi(x) - v|^2 / |v|^2 (m,), which for v = 0 is 0 or infinite.
     """
     with np.errstate(over="ignore", invalid="ignore"):
         own = kernel.diag(anchors)
@@ -157,21 +145,14 @@ def preimage_rows(
 def decode_rows(kernel: Kernel, atoms: Array, codes: Any) -> Array:
     """Return the rows that codes represent: eq. (19), one minimisation per signal.
 
-    - Linear: ``codes @ atoms``. Cosine: the same over atoms of unit norm, exact but for the length
-      of y, on which the kernel does not depend.
-    - RBF and polynomial (of a whole degree from 1, coef0 from 0): fixed-point steps, shortened
-      where they would go uphill, from the signal's best atoms and their weighted mean. A local
-      minimum, never worse than these. Where the weights are such that under an RBF kernel the
-      farther row is always the better (all negative, say), there is no minimum, and the best start
-      is returned.
-    - Other kernels: the best of ridge regression (where the kernel is positive semi-definite), the
-      nearest atom and the weighted mean of the atoms.
+    - Linear: ``codes @ atoms``. Cosine: the same over atoms of unit norm, exact but for the length.
+    - RBF and polynomial (of a whole degree from 1, coef0 from 0): a local minimum, never worse than
+      the signal's best atoms and their weighted mean. Under RBF there may be no minimum (if all
+      weights are negative, say); the best start is then returned.
+    - Other kernels: the best of ridge regression, the nearest atom and the weighted mean.
 
-    - ``kernel``: the kernel; not precomputed.
-    - ``atoms`` (n_atoms, n_features): the atoms as rows.
-    - ``codes`` (n_signals, n_atoms): the weights.
-    - result (n_signals, n_features): zeros for codes that are zero or cancel: no row is nearer
-      to 0 than others (RBF), or that one is (polynomials without constant).
+    Codes (n_signals, n_atoms), which may be sparse, are weights of phi(atoms). Those that are zero
+    or cancel give zeros.
     """
     if isinstance(kernel, PrecomputedKernel):
         raise ValueError(
@@ -351,7 +332,7 @@ def _over_own_atoms(
 def _decoded(inversion: Inversion, anchors: Array, weights: Array) -> tuple[Array, Array]:
     """Return the rows nearest to sum_j w_j phi(a_j), and where that sum is not 0.
 
-    Anchors are shared (n, n_features) or own (m, n, n_features); weights are (m, n).
+    Anchors are shared or separate per signal; weights are (m, n).
     """
     with np.errstate(over="ignore", invalid="ignore"):
         K = inversion.gram(anchors)

@@ -1,7 +1,8 @@
 """Steps to the row whose phi is nearest to a vector of feature space, for many vectors at once.
 
 The kernel's ``inversion`` describes how k(x, a) depends on x. Anchors are rows (n, n_features) that
-all vectors share, or separate per vector, (m, n, n_features).
+all vectors share, or separate per vector, (m, n, n_features). ``coef`` and ``inner``, <phi(a_i),
+v_j>, are (n, m); ``lengths``, |phi(a_i)|, are (n,) or (m, n).
 
 See docs/decisions/018-pre-images.md.
 """
@@ -32,13 +33,9 @@ def distance_rows(
     lengths: Array,
     n_neighbors: int,
 ) -> Array:
-    """Return rows whose distances to the anchors next to each vector are those of the vector.
+    """Return rows whose distances to the nearest shared anchors are those of the vector.
 
-    - ``anchors`` (n, n_features): the anchors.
-    - ``inner`` (n, m): <phi(a_i), v_j>; of unit vectors, if Gaussian.
-    - ``lengths`` (n,): |phi(a_i)|.
-    - ``n_neighbors``: how many anchors each vector is compared with: those at the smallest angle,
-      which with rows of unit length are the nearest.
+    Nearest are the ``n_neighbors`` anchors at the smallest angle. Vectors are unit, if Gaussian.
     """
     near = nearest_anchors(form.nearness(_over(inner, lengths)), n_neighbors)
     return form.solve(anchors[near], np.take_along_axis(inner.T, near, axis=1))
@@ -55,10 +52,8 @@ def fixed_point_starts(
 ) -> Array:
     """Return rows to start from, (m, n_anchors + 1, n_features): near anchors and a weighted mean.
 
-    Anchors at the smallest angle come first, scaled to the vector where that can be done. All
-    vectors share ``anchors`` (n, n_features) and their ``lengths`` (n,), or have their own,
-    (m, n, n_features) and (m, n); ``coef`` and ``inner`` are (n, m), as is ``usable``: anchors to
-    start from before all others.
+    Anchors at the smallest angle come first, scaled to the vector where that can be done; those
+    that are ``usable`` (n, m) before all others.
     """
     cosine = _over(inner, lengths)
     nearness = form.nearness(cosine)
@@ -85,20 +80,14 @@ def fixed_point_rows(
     max_iter: int,
     tol: float,
 ) -> Array:
-    """Return the best rows that fixed-point steps reach from the starts.
+    """Return the best rows that fixed-point steps reach from the starts (m, n_starts, n_features).
 
     Steps go to the fixed point's next iterate, x <- x + t (x' - x) with t = 1, halved whenever that
     would be uphill and doubled (up to 1) whenever it was not: with negative coefficients the plain
     iteration need not converge. Never worse than the best start.
 
-    - ``anchors`` (n, n_features) or (m, n, n_features): the anchors; of each vector's own, if
-      three-dimensional.
-    - ``coef`` (n, m): the vectors; of unit norm, if Gaussian.
-    - ``energy`` (m,): |v_j|^2.
-    - ``starts`` (m, n_starts, n_features): rows to start from.
-    - ``max_iter``: the most steps tried from each start.
-    - ``tol``: stop when a step promises to lower |phi(x) - v|^2 by no more than this share of
-      |v|^2.
+    ``energy`` is |v_j|^2 (m,). From each start at most ``max_iter`` steps are tried; they end when
+    one promises to lower |phi(x) - v|^2 by no more than the share ``tol`` of |v|^2.
     """
     m, n_starts, n_features = starts.shape
     rows = starts.reshape(m * n_starts, n_features).copy()

@@ -1,4 +1,4 @@
-"""Gradient steps of explicit atoms in input space: the dictionary step of KSCDL.
+"""Gradient steps of explicit atoms in input space: KSCDL's dictionary step.
 
 For signals X coded as W over phi(D) (eqs. (3), (5) and (10) of the FKSC paper), with B = W'W,
 
@@ -9,12 +9,12 @@ Every kernel with a gradient changes by d k(x, y) / d y = a x + b y, so that
     dL/dD = H D - Q'X,   Q = W * a(X, D),   H = B * a(D, D) + diag(stay)          (eq. (11))
     stay_j = sum_l B_lj b(d_l, d_j) - sum_i W_ij b(x_i, d_j).
 
-All but B's terms are sums over rows: ``GradientSums`` of blocks, files or batches add up.
+All but B's terms are sums over rows, which add up over blocks, files or batches.
 
 The step goes towards H^-1 Q'X, where (11) vanishes if a and b stay as they are: MOD under the
-linear kernel, the joint mean shift of all atoms under RBF. Where codes are optimal, stay_j is
-2 g alpha sum_i |W_ij| (RBF) or 0 (inner products), so that H is positive definite and this is
-downhill. It needs no step size, and one such step per pass is as good as several.
+linear kernel, the joint mean shift of all atoms under RBF. Where codes are optimal, H is positive
+definite and this is downhill. It needs no step size, and one such step per pass is as good as
+several.
 
 See docs/decisions/036-kscdl-steps.md.
 """
@@ -156,12 +156,8 @@ def move_atoms(
 ) -> Step:
     """Take one step downhill on L for given codes.
 
-    - ``kernel``: one with a gradient.
-    - ``X`` (n, n_features): signals, in float64.
-    - ``codes`` (n, n_atoms): their codes.
-    - ``atoms`` (n_atoms, n_features): where to start.
-    - ``alpha``: the weight of |W|_1.
-    - ``max_norm``: no atom becomes longer than this; given atoms must not be.
+    - ``X`` (n, n_features), ``codes`` (n, n_atoms): signals, in float64, and their codes (CSR).
+    - ``atoms``, ``max_norm``: where to start; no atom becomes, or is, longer than this.
     - ``past`` (n_atoms, n_atoms): the sum of H over earlier batches: the more an atom was used
       before, the less it moves.
     - result: L is never higher than before: where no step lowers it, atoms stay. ``curvature``
@@ -202,10 +198,7 @@ def step_plainly(
     """Take the step (11) as printed, D - mu dL/dD with mu = step / L, without any check.
 
     The paper leaves mu open but for 0 <= mu <= 2 / L, where L is a Lipschitz constant of the
-    gradient. Here L is the spectral norm of H, the Hessian with a and b held.
-
-    - ``step``: the size of the step in units of 1 / L.
-    - result: L may be higher than before.
+    gradient: here the spectral norm of H, the Hessian with a and b held.
     """
     sums = sum_gradients(kernel, X, codes, atoms, alpha)
     here = sums.finish(kernel, atoms)
@@ -220,9 +213,8 @@ def step_plainly(
 def _ways(kernel: Kernel, atoms: Array, gradient: Array) -> list[tuple[Any, int, Array]]:
     """Return directions to try, how often to halve the step, and the gradients behind them.
 
-    H has one curvature for all columns. If the kernel has columns of different steepness
-    (``column_sizes``), gradients are divided by it, so that H is right for each; bounds on norms
-    may turn such a direction uphill, and then the plain gradient is used.
+    Gradients are divided by the steepness of columns (``column_sizes``), so that H is right for
+    each. Bounds on norms may turn that uphill; then the plain gradient is used.
     """
     sizes = kernel.column_sizes(atoms)
     scaled = gradient if sizes is None else gradient / sizes
@@ -243,10 +235,9 @@ def project_to_ball(atoms: Array, max_norm: float | None) -> Array:
 
 
 def _joint_step(H: Array, gradient: Array, atoms: Array, max_norm: float | None) -> Array | None:
-    """Return the way to the minimum of the quadratic model; None if it has none.
+    """Return the way to the minimum of <gradient, S> + 1/2 <H S, S>; None if it has none.
 
-    The model is <gradient, S> + 1/2 <H S, S> for steps S. Norms are bounded on a convex set, so
-    all of the way is within the bounds if its end is.
+    Norms are bounded on a convex set: all of the way is within the bounds if its end is.
     """
     diagonal = np.diagonal(H)
     if not len(H) or not (diagonal > 0).all():
@@ -278,10 +269,7 @@ def _safe_step(H: Array, gradient: Array, atoms: Array, max_norm: float | None) 
 
 
 def _shares(X: Array) -> list[range]:
-    """Return the rows in few ranges, since each has sums of its own.
-
-    The ranges and their order do not depend on the number of threads.
-    """
+    """Return the rows in few ranges with sums of their own, whatever the number of threads."""
     n_rows = len(X)
     size = machine(X).fair_share(n_rows)
     return [range(i, min(i + size, n_rows)) for i in range(0, n_rows, size)]

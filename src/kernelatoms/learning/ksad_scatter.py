@@ -138,14 +138,11 @@ def scalar_within(codes: Array, means: Array, labels: NDArray[np.intp]) -> float
 def within_class_metric(
     rows: Array, labels: NDArray[np.intp], shrinkage: float
 ) -> tuple[Array, Array] | None:
-    """Return the whitening of scatter within classes, (S + e I)^(-1/2), and its inverse.
+    """Return the whitening of scatter S within classes, (S + e I)^(-1/2), and its inverse.
 
     Our addition to K-SAD: tr(S_W^-1 S_B) is in this metric, which soft-threshold codes over an
-    orthonormal dictionary cannot represent.
-
-    - ``rows`` (n_samples, n_features): signals, those of a class one after another.
-    - ``shrinkage``: e as a share of the mean eigenvalue of S, the mean scatter within classes.
-    - result: none where no class has two different rows: S is 0.
+    orthonormal dictionary cannot represent. ``shrinkage`` is e as a share of the mean eigenvalue of
+    S. None where no class has two different rows.
     """
     means = class_means(rows, np.bincount(labels))
     S = within_scatter(rows, means, labels) / len(rows)
@@ -167,8 +164,8 @@ def ridge_of(
 ) -> float:
     """Return the ridge of S_W: twice the term's weight, and a share of the mean eigenvalue.
 
-    The share is of the scatter of these codes, the initial ones; if they have none within classes,
-    of their energy. It is at least rounding. A scalar is its own eigenvalue.
+    The share, at least rounding, is of the scatter of these initial codes; of their energy, if they
+    have none within classes. A scalar is its own eigenvalue.
     """
     means, energy = class_means(codes, np.bincount(labels)), machine(codes).squared_norms(codes)
     if scatter == "scalar":

@@ -65,9 +65,7 @@ class GradientStep:
 class PlainStep(GradientStep):
     """The paper's step (11): one step size for all atoms, without a check of the objective.
 
-    Unused atoms do not move.
-
-    - ``step``: the size, in units of 1 / L; see ``step_plainly``.
+    ``step`` is the size in units of 1 / L; see ``step_plainly``. Unused atoms do not move.
     """
 
     def __init__(self, kernel: Kernel, alpha: float, max_norm: float | None, step: float) -> None:

@@ -9,14 +9,14 @@ which is K-SVD on [X; sqrt(alpha) Q; sqrt(beta) H] (eq. (10)). LC-KSVD1 leaves t
 D-KSVD the second one.
 
 Rows of Q that belong to atoms of one class are equal. So are those rows of T, and they equal the
-class's row of Theta: they start as ridge regressions on equal targets, and K-SVD treats equal rows
+class's row of Theta: ridge regressions on equal targets start them, and K-SVD treats equal rows
 equally. With n_c atoms of class c, both terms are therefore
 
     sum_c (alpha n_c + beta) |h_c - theta_c G|^2
 
-one row per class instead of one per atom and one per class: the same atoms and codes from signals
-that are half as long (I. Kviatkovsky et al., *On the equivalence of the LC-KSVD and the D-KSVD
-algorithms*, IEEE PAMI 39(2), 2017). Here signals are rows, as everywhere in the library.
+with one row per class: the same atoms and codes from shorter signals (I. Kviatkovsky et al., *On
+the equivalence of the LC-KSVD and the D-KSVD algorithms*, IEEE PAMI 39(2), 2017). Here signals are
+rows.
 
 See docs/decisions/037-lcksvd-class-weights.md.
 """
@@ -41,10 +41,8 @@ _ROUNDING = 100
 def allocate_atoms(n_atoms: int, class_sizes: NDArray[np.intp]) -> NDArray[np.intp]:
     """Return how many atoms each class gets: in proportion to its rows, at least 1, at most all.
 
-    What is left of whole numbers goes to the largest remainders, classes in order.
-
-    - ``n_atoms``: from the number of classes to the number of rows.
-    - ``class_sizes`` (n_classes,): rows of every class, at least 1 each.
+    What is left of whole numbers goes to the largest remainders. ``n_atoms`` is from the number of
+    classes to the number of rows.
     """
     ideal = n_atoms * class_sizes / class_sizes.sum()
     counts = np.clip(ideal.astype(np.intp), 1, class_sizes)
@@ -62,11 +60,8 @@ def class_atoms(
 ) -> Array:  # fmt: skip
     """Return atoms learned by K-SVD for every class separately, class after class.
 
-    - ``X`` (n_samples, n_features): signals.
-    - ``labels`` (n_samples,): the number of their class.
-    - ``counts`` (n_classes,): how many atoms each class gets.
-    - ``n_nonzero``: the most atoms a signal may use, where its class has so many.
-    - ``seeds`` (n_classes,): seeds of the starts.
+    ``labels`` are numbers of classes; each class gets ``counts`` atoms, a seed of its start, and at
+    most ``n_nonzero`` atoms per signal.
     """
 
     def learn_class(c: int) -> Array:
@@ -115,9 +110,9 @@ def atoms_with_map(atoms: Array, map_: Array, weights: Array) -> Array:
 def split_joint_atoms(joint: Array, weights: Array) -> tuple[Array, Array]:
     """Return unit atoms and the label map of joint atoms, both scalings undone.
 
-    Marks were multiplied by sqrt(weight), and atoms are |d_k| < 1 long beside them: codes over
-    unit atoms are |d_k| times as large. Maps of classes without weight are 0, and so are atoms that
-    are marks alone, up to rounding, and their maps.
+    Marks were multiplied by sqrt(weight), and atoms are |d_k| < 1 long beside them: codes over unit
+    atoms are |d_k| times as large. Maps of classes without weight are 0, and so are atoms that are
+    marks alone, up to rounding, and their maps.
     """
     n_features = joint.shape[1] - len(weights)
     atoms, marks = joint[:, :n_features], joint[:, n_features:].astype(np.float64)

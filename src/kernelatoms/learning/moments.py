@@ -4,8 +4,8 @@ With codes W (rows: signals) and signals X,
 
     |X - W D|^2 = energy - 2 <cross, D> + <gram D, D>,   gram = W'W,   cross = W'X,
 
-so the best dictionary and its objective follow from two small matrices and two numbers. They add
-up: over blocks, mini-batches, files or machines.
+so the best dictionary and its objective follow from sums that add up over blocks, files or
+machines.
 
 See docs/decisions/042-blocks-and-sums.md.
 """

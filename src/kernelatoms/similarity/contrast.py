@@ -24,10 +24,9 @@ _NEARLY_ALL = 0.9
 
 @dataclass(frozen=True)
 class Limits:
-    """Differences that an estimator cannot use, as shares of k(x, x); at least rounding.
+    """Shares of k(x, x) below which an estimator cannot use differences; at least rounding.
 
-    - ``alike``: of k(x, y) from k(x, x).
-    - ``unrelated``: of k(x, y) from 0.
+    ``alike``: of k(x, y) from k(x, x); ``unrelated``: of k(x, y) from 0.
     """
 
     alike: float = 0.0
@@ -35,11 +34,10 @@ class Limits:
 
 
 def warn_if_blind(kernel: Kernel, X: Array, limits: Limits | None = None) -> None:
-    """Warn if nearly all kernel values between different rows are 0, or nearly all are 1.
+    """Warn if nearly all kernel values between different complete rows are 0, or nearly all are 1.
 
-    That is relative to sqrt(k(x, x) k(y, y)), and to rounding. Only kernels with a gamma, a number,
-    are checked. Of combined kernels every part is, on its columns, and the warning names the first
-    such part. Rows ``X`` (n, n_features) are complete.
+    That is relative to sqrt(k(x, x) k(y, y)), and to rounding. Kernels whose gamma is a number are
+    checked, and every part of combined kernels; the warning names the first such part.
     """
     limits = Limits() if limits is None else limits
     blind = blind_part(kernel, X, limits)
@@ -84,11 +82,7 @@ def _parts(kernel: Kernel, X: Array) -> Iterator[tuple[str, Kernel, Array]]:
 
 
 def blind_spot(kernel: Kernel, X: Array, limits: Limits | None = None) -> str | None:
-    """Return "alike" or "unrelated" where nearly all different rows are; None where they are not.
-
-    - ``kernel``: with its gamma as a number.
-    - ``X`` (n, n_features): complete rows.
-    """
+    """Return "alike" or "unrelated" where nearly all different complete rows are so, else None."""
     rows = X[np.unique(np.linspace(0, len(X) - 1, min(len(X), _ROWS)).astype(np.intp))]
     rows = rows[np.sort(np.unique(to_numpy(rows), axis=0, return_index=True)[1])]
     if len(rows) < _FEWEST:

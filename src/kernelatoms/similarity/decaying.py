@@ -1,4 +1,4 @@
-"""Kernels that decay with a distance: rbf, laplacian, chi2; and minus a distance, additive_chi2."""
+"""Kernels of distances: rbf, laplacian and chi2, which decay with one, and additive_chi2."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from kernelatoms.engine import Array, machine
+from kernelatoms.similarity.base import Kernel
 from kernelatoms.similarity.gammas import gamma_by_mean
 from kernelatoms.similarity.gradients import (
     GaussianInversion,
@@ -68,6 +69,14 @@ class DecayingKernel(NamedKernel):
     def _diag(self, X: Array) -> Array:
         return np.ones(X.shape[:-1], X.dtype, like=X)
 
+    def diag_from_parts(self, X: Array) -> Array:
+        """Return 1 for every row."""
+        return self._diag(X)
+
+    def scale_gamma(self, X: Array) -> float:
+        """Return 1 over the mean distance of rows: gamma multiplies no squares."""
+        return gamma_by_mean(self._mean_size(X))
+
 
 @dataclass(frozen=True)
 class RBFKernel(DecayingKernel):
@@ -89,10 +98,6 @@ class RBFKernel(DecayingKernel):
         """Estimate k(x, y) of rows x with missing values from distances on observed entries."""
         return self._decay(squared_distances_from_parts(in_float64(X), in_float64(Y)), X)
 
-    def diag_from_parts(self, X: Array) -> Array:
-        """Return 1 for every row."""
-        return self._diag(X)
-
     def slopes(self, X: Array, Y: Array) -> Slopes:
         """Return a = -b = 2 gamma k."""
         K = self.values(X, Y)
@@ -102,6 +107,8 @@ class RBFKernel(DecayingKernel):
     def inversion(self, n_features: int) -> GaussianInversion:
         """Return how it depends on a row."""
         return GaussianInversion(self.gamma_for(n_features))
+
+    scale_gamma = Kernel.scale_gamma  # by the variance: gamma multiplies squares
 
     def what_gamma_multiplies(self, X: Array, Y: Array) -> Array:
         """Return squared distances."""
@@ -128,10 +135,6 @@ class LaplacianKernel(DecayingKernel):
         """Estimate k(x, y) of rows x with missing values from distances on observed entries."""
         return self._decay(l1_distances_from_parts(in_float64(X), in_float64(Y), _l1_distances), X)
 
-    def diag_from_parts(self, X: Array) -> Array:
-        """Return 1 for every row."""
-        return self._diag(X)
-
     def slopes(self, X: Array, Y: Array) -> Slopes:
         """Return a = -b = gamma k, of a smooth kernel as wide."""
         K = self.values(X, Y)
@@ -144,10 +147,6 @@ class LaplacianKernel(DecayingKernel):
         """Return the sums over i of weights[i, j] gamma k(x_i, y_j) sign(x_i - y_j)."""
         slopes = self.slopes(X, Y) if slopes is None else slopes
         return gradient_of_signs(weighted_values(weights, slopes.along_x), X, Y)
-
-    def scale_gamma(self, X: Array) -> float:
-        """Return 1 over the mean l1 distance of rows: gamma multiplies no squares."""
-        return gamma_by_mean(self._mean_size(X))
 
     def what_gamma_multiplies(self, X: Array, Y: Array) -> Array:
         """Return l1 distances."""
@@ -195,10 +194,6 @@ class Chi2Kernel(DecayingKernel):
     def default_gamma(self, n_features: int) -> float:
         """Return 1, whatever the features."""
         return 1.0
-
-    def scale_gamma(self, X: Array) -> float:
-        """Return 1 over the mean chi-squared distance of rows: gamma multiplies no squares."""
-        return gamma_by_mean(self._mean_size(X))
 
     def what_gamma_multiplies(self, X: Array, Y: Array) -> Array:
         """Return chi-squared distances."""

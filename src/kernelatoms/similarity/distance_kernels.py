@@ -33,15 +33,9 @@ class KernelOfDistance(Kernel):
         """The kernel, of its distance."""
         return f"{type(self).__name__}({name_of(self.distance)})"
 
-    @property
-    def non_negative(self) -> bool:  # type: ignore[override]
-        """Whether the distance is defined on rows without negative values only."""
-        return self._distance.non_negative
-
-    @property
-    def takes_stacks(self) -> bool:  # type: ignore[override]
-        """Whether the distance compares stacks."""
-        return self._distance.takes_stacks
+    # Those of the distance.
+    non_negative = attribute_of("_distance", "non_negative", False)
+    takes_stacks = attribute_of("_distance", "takes_stacks", False)
 
     @property
     def semidefinite(self) -> bool | None:  # type: ignore[override]
@@ -97,13 +91,10 @@ class KernelOfDistance(Kernel):
 
     def _powers(self, A: Any, B: Any) -> Array:
         """Return d^power in float64, checked."""
-        distance = self._distance
-        stacked = distance.takes_stacks
-        shape = (
-            (*np.broadcast_shapes(A.shape[:-2], B.shape[:-2]), A.shape[-2], B.shape[-2])
-            if stacked
-            else (len(A), len(B))
-        )
+        distance, shape = self._distance, (len(A), len(B))
+        if distance.takes_stacks:
+            heads = np.broadcast_shapes(A.shape[:-2], B.shape[:-2])
+            shape = (*heads, A.shape[-2], B.shape[-2])
         far = check_values(distance.compare(A, B), shape, f"the distance of {self.name}")
         if far.min(initial=0) < 0:
             raise ValueError(f"the distance of {self.name} is negative: {far.min():.3g}.")
@@ -184,8 +175,7 @@ class DistanceKernel(KernelOfDistance):
         A, B = self.featurize(X), self.featurize(Y)
         if self.takes_stacks:
             return self._powers(A[:, None], B[:, None])[:, 0, 0]
-        pairs = (self._powers(A[i : i + 1], B[i : i + 1]) for i in range(len(A)))
-        return np.array([float(pair[0, 0]) for pair in pairs])
+        return np.array([self._powers(A[[i]], B[[i]])[0, 0] for i in range(len(A))])
 
     def _for_features(self, n_features: int) -> Self:
         return self.with_gamma(self.gamma_for(n_features))

@@ -1,8 +1,8 @@
-"""Distances of rows: ``Distance``, and those of vectors.
+"""Distances of rows: ``Distance``, the base class, and distances of vectors.
 
-A distance computes descriptors of rows (``featurize(rows) -> descriptors``, such as gradients of
-images) and compares them (``compare(A, B) -> (n, m)``), so that descriptors are computed once for
-many comparisons. ``fitted_to(rows)`` takes what it needs from training rows.
+A distance computes descriptors of rows (``featurize``), such as gradients of images, once, and
+compares them (``compare``) as often as needed. ``fitted_to`` takes what it needs from training
+rows.
 
 See docs/decisions/013-fitted-kernels.md.
 """
@@ -70,10 +70,7 @@ class Distance:
 
 @dataclass(frozen=True)
 class UserDistance(Distance):
-    """A user's object with ``featurize``, ``compare`` and optionally more of ``Distance``.
-
-    - ``given``: the user's object.
-    """
+    """A user's object with ``featurize``, ``compare`` and optionally more of ``Distance``."""
 
     given: Any
 
@@ -293,13 +290,7 @@ def as_rows(rows: Any) -> Array:
 
 
 def mean_of_pairs(distance: Any, rows: Array, power: float = 1) -> float:
-    """Return the mean of d^power over pairs of different rows, at most 256, evenly spaced.
-
-    - ``distance``: a fitted distance.
-    - ``rows`` (n, n_features): training rows.
-    - ``power``: of the distance.
-    - result: 0 for a single row.
-    """
+    """Return the mean of d^power over pairs of at most 256 evenly spaced rows; 0 for one row."""
     some = np.unique(np.linspace(0, len(rows) - 1, _ROWS_LOOKED_AT).astype(np.intp))
     A = distance.featurize(rows[some])
     far = np.asarray(distance.compare(A, A), np.float64) ** power

@@ -6,12 +6,9 @@ those on O, and the angle between x and y is taken to be that between x_O and y_
     |x|^2 ~ (n / |O|) |x_O|^2,   <x, y> ~ |x| |y| <x_O, y_O> / (|x_O| |y_O|),
     |x - y|^p ~ (n / |O|) sum_O |x_i - y_i|^p
 
-Kernels use these as arguments. The sum (n / |O|) <x_O, y_O> is unbiased over sets O of one size,
-but has a far larger variance, because it ignores the other entries of y. For homogeneous kernels
-it would also be the same as zeros in place of missing values, up to a factor.
-
-All functions take rows X (..., n, n_features), NaN where a value is missing and each with at least
-one value, and complete rows Y (..., m, n_features).
+The unbiased sum (n / |O|) <x_O, y_O> has a far larger variance, since it ignores the other entries
+of y. All functions take rows X (..., n, n_features), NaN where a value is missing and each with at
+least one value, and complete rows Y (..., m, n_features).
 
 See docs/decisions/031-missing-values-in-signals.md.
 """
