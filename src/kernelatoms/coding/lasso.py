@@ -144,21 +144,7 @@ def lasso_path(
 ) -> list[RaggedCodes]:
     """Code all signals at every alpha, largest first, each from the codes of the one before.
 
-    Parameters
-    ----------
-    problem : CodingProblem
-        Signals and atoms; energies must be known.
-    alphas : sequence of floats
-        Weights of |w|_1, above 0.
-    positive : bool
-        Allow no negative coefficients.
-    gap_tol : float
-        Stop at a duality gap of this share of k(x, x).
-
-    Returns
-    -------
-    list of RaggedCodes
-        In the order of ``alphas``.
+    The arguments are those of ``lasso``; the results are in the order of ``alphas``.
     """
     check_fits(
         8.0 * problem.n_signals * problem.n_atoms,

@@ -18,7 +18,6 @@ See docs/decisions/018-pre-images.md.
 """
 
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -27,24 +26,17 @@ from numpy.typing import NDArray
 
 from kernelatoms.engine import Array, machine
 from kernelatoms.features.expansion import Expansion
-from kernelatoms.features.linear_algebra import OVERFLOW
 from kernelatoms.features.memory import check_dense_fits, check_gram_fits
 from kernelatoms.features.preimage_descent import (
+    Vectors,
     distance_rows,
     fixed_point_rows,
     fixed_point_starts,
 )
 from kernelatoms.features.ridge_preimage import ridge_rows
 from kernelatoms.similarity import Kernel
-from kernelatoms.similarity.gradients import (
-    GaussianInversion,
-    PolynomialInversion,
-    mix,
-    weighted_mean,
-)
+from kernelatoms.similarity.gradients import GaussianInversion, Inversion, mix, weighted_mean
 from kernelatoms.similarity.user_kernels import PrecomputedKernel
-
-Inversion = GaussianInversion | PolynomialInversion
 
 # Anchors that the fixed-point iteration starts from, beside their weighted mean.
 _N_STARTS = 3
@@ -53,48 +45,6 @@ _NO_WAY = 1e-6
 # Decoding iterates to the end. Near its optimum the objective is flat: an error of 1e-6 in
 # |phi(x) - v|^2 would still be one of 1e-3 bandwidths in x. Only rounding is smaller than this.
 _MOST_STEPS, _TOLERANCE = 500, 1e-14
-
-
-@dataclass(frozen=True)
-class Vectors:
-    """Vectors of feature space, with the inner products that all methods need.
-
-    - ``anchors`` (n, n_features), or (m, n, n_features) if separate per vector.
-    - ``coef``, ``inner`` (n, m): the coefficients c_ij, and <phi(a_i), v_j>.
-    - ``lengths`` (n,) or (m, n): |phi(a_i)|.
-    - ``energy``, ``nonzero`` (m,): |v_j|^2, and whether that is more than rounding.
-    """
-
-    anchors: Array
-    coef: Array
-    inner: Array
-    lengths: Array
-    energy: Array
-    nonzero: Array
-
-    @classmethod
-    def measured(cls, anchors: Array, coef: Array, inner: Array, lengths: Array) -> "Vectors":
-        """Return the vectors with their energies |v|^2, and which of them are not 0."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            energy = np.vecdot(coef.T, inner.T)
-            reach = np.vecdot(np.abs(coef).T, np.broadcast_to(lengths, coef.T.shape)) ** 2
-        if not (np.isfinite(inner).all() and np.isfinite(energy + reach).all()):
-            raise ValueError(OVERFLOW)
-        # Coefficients that cancel leave the rounding of kernel values, which are sums over
-        # features, and of the sum over anchors.
-        n_terms = anchors.shape[-1] + len(coef)
-        there = energy > 4 * n_terms * np.finfo(np.float64).eps * reach
-        return cls(anchors, coef, inner, lengths, energy, there)
-
-    def for_inversion(self, inversion: Inversion) -> "Vectors":
-        """Return unit vectors if only their direction matters, zeros where there are none."""
-        # Every phi(x) of a Gaussian kernel has norm 1.
-        unit = isinstance(inversion, GaussianInversion)
-        norms = np.sqrt(np.where(self.nonzero, self.energy, 1.0)) if unit else np.ones(1)
-        coef = np.where(self.nonzero, self.coef / norms, 0.0)
-        inner = np.where(self.nonzero, self.inner / norms, 0.0)
-        energy = np.where(self.nonzero, self.energy / norms**2, 0.0)
-        return Vectors(self.anchors, coef, inner, self.lengths, energy, self.nonzero)
 
 
 def preimage_rows(
@@ -192,7 +142,7 @@ def _rows_by(
     scaled = vectors.for_inversion(inversion)
     if method == "fixed-point":
         return _nearest(inversion, scaled, max_iter, tol)
-    near = distance_rows(inversion, scaled.anchors, scaled.inner, scaled.lengths, n_neighbors)
+    near = distance_rows(inversion, scaled, n_neighbors)
     if method == "distance":
         return near
     return _nearest(inversion, scaled, max_iter, tol, near, _ridge(kernel, vectors))
@@ -206,12 +156,9 @@ def _nearest(
     ``vectors`` are those of ``for_inversion``.
     """
     anchors, coef = vectors.anchors, vectors.coef
-    used = coef != 0 if anchors.ndim == 3 else None  # own anchors are padded, see _padded
-    first = fixed_point_starts(
-        inversion, anchors, coef, vectors.inner, vectors.lengths, _N_STARTS, used
-    )
+    first = fixed_point_starts(inversion, vectors, _N_STARTS)
     tried = np.concatenate([first, *(rows[:, None] for rows in starts)], axis=1)
-    rows = fixed_point_rows(inversion, anchors, coef, vectors.energy, tried, max_iter, tol)
+    rows = fixed_point_rows(inversion, vectors, tried, max_iter, tol)
     if isinstance(inversion, GaussianInversion):
         # If the objective falls with the distance, there is no minimum: return the best start.
         error = inversion.step(rows, anchors, coef.T)[0]

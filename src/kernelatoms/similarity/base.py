@@ -28,12 +28,7 @@ from kernelatoms.similarity.gammas import (
     gamma_by_variance,
     mean_over_pairs,
 )
-from kernelatoms.similarity.gradients import (
-    GaussianInversion,
-    PolynomialInversion,
-    Slopes,
-    gradient_in_plane,
-)
+from kernelatoms.similarity.gradients import Inversion, Slopes, gradient_in_plane
 from kernelatoms.similarity.missing import rows_with_missing
 
 
@@ -194,7 +189,7 @@ class Kernel:
 
     # The way back
 
-    def inversion(self, n_features: int) -> GaussianInversion | PolynomialInversion | None:
+    def inversion(self, n_features: int) -> Inversion | None:
         """Return how k(x, a) depends on x, if that helps to find an x."""
         return None
 

@@ -33,13 +33,15 @@ class Limits:
     unrelated: float = 0.0
 
 
-def warn_if_blind(kernel: Kernel, X: Array, limits: Limits | None = None) -> None:
+AT_ROUNDING = Limits()
+
+
+def warn_if_blind(kernel: Kernel, X: Array, limits: Limits = AT_ROUNDING) -> None:
     """Warn if nearly all kernel values between different complete rows are 0, or nearly all are 1.
 
     That is relative to sqrt(k(x, x) k(y, y)), and to rounding. Kernels whose gamma is a number are
     checked, and every part of combined kernels; the warning names the first such part.
     """
-    limits = Limits() if limits is None else limits
     blind = blind_part(kernel, X, limits)
     if blind is None:
         return
@@ -61,7 +63,7 @@ def warn_if_blind(kernel: Kernel, X: Array, limits: Limits | None = None) -> Non
 
 
 def blind_part(
-    kernel: Kernel, X: Array, limits: Limits | None = None
+    kernel: Kernel, X: Array, limits: Limits = AT_ROUNDING
 ) -> tuple[str, Kernel, str] | None:
     """Return place, kernel and fault ("alike" or "unrelated") of the first such part."""
     for place, part, rows in _parts(kernel, X):
@@ -81,14 +83,14 @@ def _parts(kernel: Kernel, X: Array) -> Iterator[tuple[str, Kernel, Array]]:
             yield f"parts[{part.place}]: {place}", own, rows
 
 
-def blind_spot(kernel: Kernel, X: Array, limits: Limits | None = None) -> str | None:
+def blind_spot(kernel: Kernel, X: Array, limits: Limits = AT_ROUNDING) -> str | None:
     """Return "alike" or "unrelated" where nearly all different complete rows are so, else None."""
     rows = X[np.unique(np.linspace(0, len(X) - 1, min(len(X), _ROWS)).astype(np.intp))]
     rows = rows[np.sort(np.unique(to_numpy(rows), axis=0, return_index=True)[1])]
     if len(rows) < _FEWEST:
         return None
     try:
-        return _look(kernel, X, rows, Limits() if limits is None else limits)
+        return _look(kernel, X, rows, limits)
     except ValueError:  # the kernel refuses these rows: fit raises that if it compares them
         return None
 

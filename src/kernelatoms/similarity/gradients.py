@@ -242,6 +242,9 @@ class PolynomialInversion:
         return np.maximum(values, 0) ** (1 / self.degree)
 
 
+Inversion = GaussianInversion | PolynomialInversion
+
+
 def _least_squares(A: Array, b: Array) -> Array:
     """Return the shortest x that minimise |A x - b|, for a stack of systems."""
     return (np.linalg.pinv(A, rcond=1e-10) @ b[:, :, None])[:, :, 0]
