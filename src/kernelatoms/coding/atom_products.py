@@ -124,11 +124,7 @@ class LinearAtoms:
 
 
 class KernelAtoms:
-    """Vectors of a feature space as atoms.
-
-    Learners pass the Gram matrix ``gram`` from coordinates, which is more accurate than from kernel
-    values of anchors.
-    """
+    """Vectors of a feature space as atoms, with a Gram matrix from coordinates if that is known."""
 
     def __init__(self, expansion: Expansion, gram: Array | None = None) -> None:
         self.expansion = expansion
@@ -164,10 +160,7 @@ class KernelAtoms:
 
     @property
     def gains_digits(self) -> bool:
-        """Whether inner products of the same atoms in float64 surely have more digits.
-
-        Not under kernels that may compute in float32: their noise would look like digits.
-        """
+        """Whether float64 gives more digits; some kernels compute in float32 whatever the type."""
         exact = self.kernel.semidefinite and self.kernel.exact_in_float64
         return bool(self.dtype == np.float32 and exact)
 
@@ -297,10 +290,7 @@ def _checked(gram: Array) -> Array:
 
 
 def check_eigenvalues(gram: Array) -> None:
-    """Refuse a Gram matrix with negative eigenvalues: a pursuit over it has no minimum.
-
-    Takes n^3 / 3 operations, so only kernels that may be indefinite are checked.
-    """
+    """Refuse a Gram matrix with negative eigenvalues, over which a pursuit has no minimum."""
     if not len(gram):
         return
     scale = float(np.diagonal(gram).max())

@@ -222,10 +222,7 @@ def shares_of(
 def parts_of_dense_codes(
     corr: Array, energies: Array, weights: Array, members: Members, grams: list[Array]
 ) -> ClassParts:
-    """Return residuals of classes, from inner products of signals and atoms (float64) alone.
-
-    ``members`` are the atoms of every class, ``grams`` their inner products.
-    """
+    """Return residuals of classes, from inner products alone; ``grams`` are those of classes."""
     energies = energies.astype(np.float64, copy=False)
     residuals2 = np.repeat(energies[:, None], len(members), axis=1)
     machine(weights).subtract_dense_class_parts(grams, corr, weights, members, residuals2)

@@ -142,10 +142,7 @@ def lasso_path(
     positive: bool = False,
     gap_tol: float = 1e-6,
 ) -> list[RaggedCodes]:
-    """Code all signals at every alpha, largest first, each from the codes of the one before.
-
-    The arguments are those of ``lasso``; the results are in the order of ``alphas``.
-    """
+    """Code all signals at every alpha, falling, each from the codes of the one before."""
     check_fits(
         8.0 * problem.n_signals * problem.n_atoms,
         f"codes of {problem.n_signals} signals over {problem.n_atoms} atoms to go on from",

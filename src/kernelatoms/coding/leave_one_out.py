@@ -212,8 +212,7 @@ def best_robust_mu(
 ) -> float:
     """Return the largest weight of |w|^2 that classifies held-out rows nearly as well as the best.
 
-    Larger weights are safer for occluded signals, which are not among the held-out rows: of weights
-    that do equally well the largest is taken. ``multiples`` are tried, falling.
+    Larger weights are safer for occluded signals, which are not among the held-out rows.
     """
     scale = float(np.mean([np.abs(part.atoms).sum(axis=1).mean() for part in parts]))
     if not scale > 0:

@@ -20,10 +20,7 @@ _AT_ONCE = 1 << 24
 def local_values(
     kernel: Kernel, X: Array, anchors: Array, candidates: NDArray[np.int32], *, with_grams: bool
 ) -> tuple[Array | None, Array]:
-    """Return k(a, a') of every row's candidates (n, K, K), and k(x, a) (n, K); 0 where padded.
-
-    ``candidates`` (n, K) are numbers of anchors; -1 pads shorter lists.
-    """
+    """Return k(a, a') of every row's candidates (n, K, K), and k(x, a) (n, K); 0 for -1."""
     gamma = gaussian_gamma(kernel, X.shape[1])
     if gamma is not None and X.dtype == anchors.dtype and not len(rows_with_missing(X)):
         return machine(X).gaussian_local(X, anchors, candidates, gamma, with_grams=with_grams)

@@ -19,6 +19,7 @@ from kernelatoms.coding.local_values import falls_with_l2
 from kernelatoms.coding.problem import CodingProblem, KernelProblem, LinearProblem
 from kernelatoms.engine import Array, is_array, machine
 from kernelatoms.similarity import make_distance
+from kernelatoms.similarity.base import is_whole
 from kernelatoms.similarity.missing import rows_with_missing
 
 #: Descriptors of rows, one array per part of a distance.
@@ -104,9 +105,8 @@ def featurize_by(distance: Any, rows: Array) -> Features:
 def nearest_by(distance: Any, A: Features, B: Features, n_neighbors: int) -> NDArray[np.int32]:
     """Return the K atoms nearest to every signal by a distance, nearest first, ties by number.
 
-    ``A`` and ``B`` are descriptors of signals and atoms. A union of distances holds the K nearest
-    by each part: first the nearest by every part in turn, then the second, and so on, each atom
-    once; -1 fills the end.
+    A union of distances holds the K nearest by each part: first the nearest by every part in turn,
+    then the second, and so on, each atom once; -1 fills the end.
     """
     parts = _parts(distance)
     check_n_neighbors(n_neighbors, len(B[0]))
@@ -114,7 +114,7 @@ def nearest_by(distance: Any, A: Features, B: Features, n_neighbors: int) -> NDA
         _nearest_descriptors(part, a, b, n_neighbors)
         for part, a, b in zip(parts, A, B, strict=True)
     ]
-    return found[0] if len(found) == 1 else _united(found)
+    return _united(found)
 
 
 def _nearest_descriptors(distance: Any, A: Any, B: Any, n_neighbors: int) -> NDArray[np.int32]:
@@ -141,18 +141,14 @@ def refine(
     candidates: NDArray[np.int32],
     n_neighbors: int,
 ) -> NDArray[np.int32]:
-    """Return the nearest of every signal's own candidates: Alg. 4 of the KCRC-LCD paper.
-
-    ``distance`` is the fine one, ``A`` and ``B`` are its descriptors of signals and atoms,
-    ``candidates`` (n, K_c) are the nearest by a coarse one; -1 pads shorter lists.
-    """
+    """Return the nearest of every signal's candidates (n, K_c): Alg. 4 of the KCRC-LCD paper."""
     parts = _parts(distance)
     check_n_neighbors(n_neighbors, candidates.shape[1])
     found = [
         _refined(part, a, b, candidates, n_neighbors)
         for part, a, b in zip(parts, A, B, strict=True)
     ]
-    return found[0] if len(found) == 1 else _united(found)
+    return _united(found)
 
 
 def _refined(
@@ -199,6 +195,8 @@ def _parts(distance: Any) -> tuple[Any, ...]:
 
 def _united(found: list[NDArray[np.int32]]) -> NDArray[np.int32]:
     """Return lists as one: the first of each, the second of each and so on, every atom once."""
+    if len(found) == 1:
+        return found[0]
     lists = np.stack(found, axis=2).reshape(len(found[0]), -1)
     order = np.argsort(lists, axis=1, kind="stable")
     sorted_lists = np.take_along_axis(lists, order, axis=1)
@@ -213,7 +211,7 @@ def _united(found: list[NDArray[np.int32]]) -> NDArray[np.int32]:
 
 def check_n_neighbors(n_neighbors: Any, most: int) -> None:
     """Refuse what is no number of neighbours."""
-    if isinstance(n_neighbors, bool) or not isinstance(n_neighbors, int | np.integer):
+    if not is_whole(n_neighbors):
         raise TypeError(f"n_neighbors must be a whole number, got {n_neighbors!r}.")
     if not 1 <= n_neighbors <= most:
         raise ValueError(f"n_neighbors must be from 1 to {most}, got {n_neighbors}.")
@@ -226,9 +224,8 @@ _UNIT_ROWS = {"l2": False, "correlation": True}
 class ApproximateNeighbors:
     """An index of atoms (rows without missing values) that finds most of the nearest ones.
 
-    By the distance "l2" or "correlation". The same ``random_state`` finds the same neighbours with
-    the same number of threads; one thread runs queries if ``n_threads()`` is 1, else all of
-    numba's.
+    The same ``random_state`` finds the same neighbours with the same number of threads; one thread
+    runs queries if ``n_threads()`` is 1, else all of numba's.
     """
 
     def __init__(

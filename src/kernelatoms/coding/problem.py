@@ -300,10 +300,7 @@ class GivenProblem:
 
 
 def check_explained(problem: CodingProblem, energies: Array, left: Array) -> None:
-    """Refuse signals whose codes explain more than their energy k(x, x), beyond rounding.
-
-    ``left`` are squared residuals as they come out. Not checked with ``assume_psd``.
-    """
+    """Refuse signals whose codes explain more than their energy k(x, x), beyond rounding."""
     if problem.assume_psd:
         return
     slack = np.sqrt(np.finfo(problem.dtype).eps) * np.abs(left - energies)
@@ -358,10 +355,7 @@ def split_missing(problem: CodingProblem) -> Split | None:
 
 
 def prefers_no_gram(problem: CodingProblem, n_nonzero: int, *, few: bool = False) -> bool:
-    """Whether to code without the Gram matrix: it is not known, and coding is faster without it.
-
-    With ``few``, also if the signals need only a few of its rows.
-    """
+    """Whether coding is faster without the Gram matrix; ``few`` if it needs few of its rows."""
     if problem.gram_is_known:
         return False
     if few and 2 * problem.n_signals * n_nonzero < problem.n_atoms:

@@ -127,11 +127,7 @@ class Ridge:
 
 @dataclass(frozen=True)
 class Threshold:
-    """Inner products with the atoms, drawn towards 0 by ``alpha``.
-
-    These are l1 codes, ``alpha`` the weight of |w|_1 beside half of the squares, if atoms are
-    orthonormal.
-    """
+    """Inner products with the atoms, drawn towards 0 by ``alpha``: see ``threshold``."""
 
     alpha: float
     positive: bool = False
@@ -142,10 +138,7 @@ class Threshold:
 
 
 def code_over_nearest(pursuit: Pursuit, problem: CodingProblem, n_neighbors: int | None) -> Codes:
-    """Code every signal over its K nearest atoms in feature space only; None for all of them.
-
-    The locality constrained dictionary of Alg. 3 of the KCRC-LCD paper, for any pursuit.
-    """
+    """Code every signal over its K nearest atoms (Alg. 3 of the KCRC-LCD paper); None for all."""
     if n_neighbors is None or n_neighbors >= problem.n_atoms:
         return pursuit(problem)
     return pursuit(problem, ascending(nearest_in_space(problem, n_neighbors)))

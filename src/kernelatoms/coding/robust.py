@@ -78,10 +78,7 @@ class RobustDictionary:
         return other
 
     def code(self, signals: Array, *, gap_tol: float = 1e-4, max_iter: int = 100) -> RobustCodes:
-        """Code signals (n, n_entries) to a duality gap of this share of the objective.
-
-        Signals that need more interior-point steps than ``max_iter`` lead to a ConvergenceWarning.
-        """
+        """Code signals (n, n_entries) to a duality gap of this share; warn where it is larger."""
         found = self.code_quietly(signals, gap_tol, max_iter)
         warn_not_converged(found.gap, gap_tol)
         return found
@@ -177,10 +174,7 @@ class _RidgeSteps:
 
 
 def _solve(steps: _RidgeSteps, gap_tol: float, n_steps: int) -> tuple[Array, Array, Array]:
-    """Step until every signal's gap is small; return codes, errors and gaps.
-
-    Codes of signals that have not converged are not computed.
-    """
+    """Step until every signal's gap is small; return codes of these signals, errors and gaps."""
     n_signals, n_entries = steps.Y.shape
     weights = np.zeros((n_signals, len(steps._V)))
     errors, gaps = np.zeros((n_signals, n_entries)), np.full(n_signals, np.inf)

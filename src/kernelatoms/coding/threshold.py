@@ -36,10 +36,7 @@ def threshold(
     positive: bool = False,
     candidates: NDArray[np.int32] | None = None,
 ) -> DenseCodes | PaddedCodes:
-    """Code all signals of a problem; most coefficients are 0 where ``alpha`` is not small.
-
-    ``candidates`` (n_signals, K) are the atoms that each signal may use; -1 pads shorter lists.
-    """
+    """Code all signals, over all atoms or over candidates (n_signals, K) of their own; -1 pads."""
     check_number("alpha", alpha)
     if alpha < 0:
         raise ValueError(f"alpha must be at least 0, got {alpha!r}.")

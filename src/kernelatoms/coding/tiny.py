@@ -22,10 +22,7 @@ _LEAST = 2.0**-800
 
 
 def tiny_signals(problem: CodingProblem, energies: Array | None = None) -> NDArray[np.intp]:
-    """Return the signals other than 0 whose squares underflow float64.
-
-    Only a linear problem has any: kernels refuse such rows.
-    """
+    """Return the signals other than 0 whose squares underflow float64; kernels refuse such rows."""
     if not isinstance(problem, LinearProblem) or problem.dtype != np.float64:
         return np.arange(0)
     if energies is None:
@@ -56,11 +53,7 @@ def enlarge(number: Any) -> Any:
 
 
 def put_back(codes: Codes, tiny: NDArray[np.intp], coded: Codes, problem: CodingProblem) -> Codes:
-    """Return codes with those of tiny signals in their place.
-
-    ``coded`` are the codes of the tiny ones at 2^EXPONENT, and ``problem`` is theirs. Codes that
-    float64 has no numbers for are refused.
-    """
+    """Return codes, those of tiny signals replaced by ``coded``, which are at 2^EXPONENT."""
     used = np.diff(coded.to_csr().indptr) > 0
     energies, longest = problem.energy(0, problem.n_signals), float(problem.norms2.max())
     assert energies is not None

@@ -74,10 +74,7 @@ def pruned_coordinates(
     rng: np.random.RandomState,
     X: Array | None = None,
 ) -> Coordinates:
-    """Return coordinates on few of phi(rows), drawn at random, without the rows' kernel matrix.
-
-    ``accuracy`` is the share of a row's k(x, x) that may be left, on average over the rows.
-    """
+    """Return coordinates on few of phi(rows), drawn at random, without the rows' kernel matrix."""
     F, pivots = randomly_pivoted_cholesky(
         kernel, rows, anchors, len(rows), rng, accuracy, relative=True
     )

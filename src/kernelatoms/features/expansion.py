@@ -40,10 +40,7 @@ class Expansion:
         return out
 
     def project(self, X: Array, out_dtype: Any = None) -> Array:
-        """Return <phi(x), v_j> for all rows, in blocks: (n, n_anchors) is never held.
-
-        They are rounded to ``out_dtype`` in the end, by default the type of X.
-        """
+        """Return <phi(x), v_j> for all rows in the type of X, or ``out_dtype``, block by block."""
         out = np.empty((len(X), self.n_vectors), out_dtype or X.dtype, like=X)
         # Coefficients may be as large as the inverse precision they were computed in: float32
         # rows are compared with float64 anchors in float64.

@@ -148,10 +148,7 @@ class ConsistentEstimates(Kernel):
 
 
 def consistent_estimates(kernel: Kernel, anchors: Array, X: Array) -> ConsistentEstimates:
-    """Return the kernel with consistent values for rows X with missing values; warn if far off.
-
-    ``anchors`` are the second argument of later calls. The warning depends on a few rows.
-    """
+    """Return the kernel with consistent values of rows X with the anchors; warn if far off."""
     K = kernel(anchors, anchors)
     s, V = scipy.linalg.eigh(K, check_finite=False)
     keep = s > len(s) * np.finfo(s.dtype).eps * s[-1]

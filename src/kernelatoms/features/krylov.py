@@ -83,7 +83,7 @@ def _krylov_basis(
     for start in range(0, size, width):
         stop = start + width
         Q[start:stop] = block
-        product = _times(block, W)
+        product = _inner(block.astype(W.dtype, copy=False), W)  # W is symmetric
         T[start:stop, :stop] = _inner(product, Q[:stop])
         if stop < size:
             block = _next_block(product, T[start:stop, :stop], Q[:stop], rng)
@@ -114,10 +114,7 @@ def _next_block(product: Array, inner: Array, Q: Array, rng: np.random.RandomSta
 
 
 def _cholesky_orthonormal(block: Array) -> tuple[Array, float]:
-    """Return the rows made orthonormal by the Cholesky factor of their Gram matrix.
-
-    And the least that one has beside those before it; where there is no factor, the block and 0.
-    """
+    """Return the rows made orthonormal, and the least that one has beside those before it, or 0."""
     factor = cholesky(_inner(block, block))
     if factor is None:
         return block, 0.0
@@ -133,20 +130,8 @@ def _orthonormal(block: Array) -> Array:
 # Products, in pieces that are the same for any number of threads ----------------------------------
 
 
-def _times(block: Array, W: Array) -> Array:
-    """Return block @ W in float64; multiplied in W's own type, whose rounding W has already."""
-    out = np.empty((len(block), len(W)), like=W)
-    rows = block.astype(W.dtype, copy=False)
-
-    def work(start: int, stop: int) -> None:
-        out[:, start:stop] = rows @ W[start:stop].T
-
-    machine(W).for_rows(len(W), _MOST_ROWS, work)
-    return out
-
-
 def _inner(rows: Array, Q: Array) -> Array:
-    """Return rows @ Q.T."""
+    """Return rows @ Q.T in float64, multiplied in their own type."""
     out = np.empty((len(rows), len(Q)), like=Q)
 
     def work(start: int, stop: int) -> None:

@@ -15,10 +15,7 @@ from kernelatoms.engine import Array, is_device_array, machine
 def eigh(
     matrix: Array, driver: str | None = None, *, check_finite: bool = False
 ) -> tuple[Array, Array]:
-    """Return the ascending eigenvalues of a symmetric matrix, and its eigenvectors.
-
-    ``driver`` names the LAPACK driver, if LAPACK is used.
-    """
+    """Return the ascending eigenvalues and the eigenvectors; ``driver`` is LAPACK's, if used."""
     if not is_device_array(matrix):
         return scipy.linalg.eigh(matrix, driver=driver, check_finite=check_finite)
     return np.linalg.eigh(matrix)
@@ -90,10 +87,7 @@ def _keeps_digits(factor: Array) -> bool:
 
 
 def root_of_inverse(matrix: Array, least_condition: float) -> Array | None:
-    """Return R with R R' the inverse of a symmetric matrix.
-
-    None if its reciprocal condition number is at most ``least_condition``.
-    """
+    """Return R with R R' the inverse of a symmetric matrix; None if that is ill-conditioned."""
     if is_device_array(matrix):
         return machine(matrix).root_of_inverse(matrix, least_condition)
     norm = float(np.abs(matrix).sum(axis=0).max())
@@ -108,8 +102,6 @@ def root_of_inverse(matrix: Array, least_condition: float) -> Array | None:
 
 def block_diagonal(blocks: list[Array]) -> Array:
     """Return matrices along the diagonal of one, zeros elsewhere."""
-    if not is_device_array(blocks[0]):
-        return scipy.linalg.block_diag(*blocks)
     shape = [sum(block.shape[axis] for block in blocks) for axis in (0, 1)]
     out = np.zeros(shape, blocks[0].dtype, like=blocks[0])
     row = column = 0

@@ -12,10 +12,7 @@ from kernelatoms.engine import Array
 def patches_of(
     plane: Array, shape: tuple[int, int], numbers: NDArray[np.intp]
 ) -> tuple[Array, Array]:
-    """Return patches as rows (n, height * width) less their means, and the means (n, 1).
-
-    Patches are counted line by line, by their upper left corners.
-    """
+    """Return patches, counted line by line, as rows less their means, and the means (n, 1)."""
     windows = np.lib.stride_tricks.sliding_window_view(plane, shape)
     lines, columns = np.divmod(numbers, windows.shape[1])
     rows = windows[lines, columns].reshape(len(numbers), -1)

@@ -151,10 +151,7 @@ def _rows_by(
 def _nearest(
     inversion: Inversion, vectors: Vectors, max_iter: int, tol: float, *starts: Array
 ) -> Array:
-    """Return the rows where descent ends, from anchors, their weighted mean and further starts.
-
-    ``vectors`` are those of ``for_inversion``.
-    """
+    """Return the rows where descent ends, from anchors, their weighted mean and further starts."""
     anchors, coef = vectors.anchors, vectors.coef
     first = fixed_point_starts(inversion, vectors, _N_STARTS)
     tried = np.concatenate([first, *(rows[:, None] for rows in starts)], axis=1)
@@ -277,10 +274,7 @@ def _over_own_atoms(
 
 
 def _decoded(inversion: Inversion, anchors: Array, weights: Array) -> tuple[Array, Array]:
-    """Return the rows nearest to sum_j w_j phi(a_j), and where that sum is not 0.
-
-    Anchors are shared or separate per signal; weights are (m, n).
-    """
+    """Return the rows nearest to sum_j w_j phi(a_j), and where that sum is not 0."""
     with np.errstate(over="ignore", invalid="ignore"):
         K = inversion.gram(anchors)
         lengths = np.sqrt(np.diagonal(K, axis1=-2, axis2=-1))

@@ -70,20 +70,14 @@ def nearest_anchors(nearness: Array, count: int) -> NDArray[np.intp]:
 
 
 def distance_rows(inversion: Inversion, vectors: Vectors, n_neighbors: int) -> Array:
-    """Return rows whose distances to the nearest shared anchors are those of the vector.
-
-    Nearest are the ``n_neighbors`` anchors at the smallest angle. Vectors are unit, if Gaussian.
-    """
+    """Return rows whose distances to the nearest shared anchors (by angle) are the vectors'."""
     nearness = inversion.nearness(_over(vectors.inner, vectors.lengths))
     near = nearest_anchors(nearness, n_neighbors)
     return inversion.solve(vectors.anchors[near], np.take_along_axis(vectors.inner.T, near, axis=1))
 
 
 def fixed_point_starts(inversion: Inversion, vectors: Vectors, n_anchors: int) -> Array:
-    """Return rows to start from, (m, n_anchors + 1, n_features): near anchors and a weighted mean.
-
-    Anchors at the smallest angle come first, scaled to the vector where that can be done.
-    """
+    """Return rows to start from, (m, n_anchors + 1, n_features): near anchors, a weighted mean."""
     anchors, lengths = vectors.anchors, vectors.lengths
     cosine = _over(vectors.inner, lengths)
     nearness = inversion.nearness(cosine)
@@ -107,10 +101,8 @@ def fixed_point_rows(
 
     Steps go to the fixed point's next iterate, x <- x + t (x' - x) with t = 1, halved whenever that
     would be uphill and doubled (up to 1) whenever it was not: with negative coefficients the plain
-    iteration need not converge. Never worse than the best start.
-
-    From each start at most ``max_iter`` steps are tried; they end when
-    one promises to lower |phi(x) - v|^2 by no more than the share ``tol`` of |v|^2.
+    iteration need not converge. Never worse than the best start. Steps end when one promises to
+    lower |phi(x) - v|^2 by no more than the share ``tol`` of |v|^2.
     """
     m, n_starts, n_features = starts.shape
     anchors, energy = vectors.anchors, vectors.energy

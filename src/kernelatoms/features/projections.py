@@ -29,10 +29,7 @@ class Projection:
     def coefficients(
         self, gram: Array, labels: NDArray[np.intp], rng: np.random.RandomState
     ) -> Array | None:
-        """Return Psi (n, c) for the Gram matrix (n, n) of rows with these classes (n,).
-
-        None is the identity.
-        """
+        """Return Psi (n, c) for the Gram matrix of rows with these classes, or None for I."""
         raise NotImplementedError(f"{type(self).__name__} must define coefficients.")
 
 
@@ -95,9 +92,7 @@ class KFDAProjection(Projection):
     ridge: float = 1e-3
 
     def __post_init__(self) -> None:
-        check_number("ridge", self.ridge)
-        if not self.ridge > 0:
-            raise ValueError(f"ridge must be above 0, got {self.ridge!r}.")
+        check_number("ridge", self.ridge, above=0)
 
     def coefficients(
         self, gram: Array, labels: NDArray[np.intp], rng: np.random.RandomState
@@ -171,11 +166,8 @@ class GraphProjection(Projection):
         _check_components(self.n_components)
         _check_count("n_neighbors", self.n_neighbors)
         for name in ("radius", "width"):
-            value = getattr(self, name)
-            if value is not None:
-                check_number(name, value)
-                if not value > 0:
-                    raise ValueError(f"{name} must be above 0, got {value!r}.")
+            if getattr(self, name) is not None:
+                check_number(name, getattr(self, name), above=0)
         if self.weights not in ("heat", "binary"):
             raise ValueError(f"weights must be one of 'heat', 'binary', got {self.weights!r}.")
 

@@ -56,10 +56,7 @@ def regress_rows(X: Array, F: Array, vectors: Array) -> Array:
 
 
 def ridge_rows(kernel: Kernel, anchors: Array, inner: Array) -> Array:
-    """Return rows (m, n_features) for vectors known by their inner products with anchors (n, m).
-
-    By ridge regression of the anchors on their kernel values.
-    """
+    """Return rows for vectors with these inner products (n, m): ridge regression of the anchors."""
     chosen = _spread_rows(len(anchors), MOST_ROWS)
     X = anchors[chosen]
     with machine(X).one_blas_thread():
@@ -108,10 +105,7 @@ _TOLERATED = 1.02
 
 @dataclass(frozen=True)
 class InverseMap:
-    """Rows as a function of virtual samples: ``mean + k(F / size, centres) @ weights``.
-
-    ``gamma`` is that of the Gaussian kernel; None for 1 + f'c.
-    """
+    """``mean + k(F / size, centres) @ weights`` of virtual samples F; ``gamma=None``: 1 + f'c."""
 
     centres: Array
     weights: Array
@@ -158,10 +152,8 @@ def learn_inverse_map(F: Array, X: Array) -> InverseMap:
 
 
 def more_rows(X: Array, landmarks: Array) -> Array:
-    """Return rows to regress beside landmarks: evenly spread ones, none of them a landmark.
-
-    A row that occurs twice would still be there when it is left out.
-    """
+    """Return rows to regress beside landmarks: evenly spread ones, none of them a landmark."""
+    # A row that occurs twice would still be there when it is left out.
     missing = MOST_ROWS - len(landmarks)
     if missing <= 0:
         return X[:0]

@@ -125,10 +125,7 @@ def learn_fisher(
 
 
 def class_atoms(data: Labelled, atoms: Array, l1: float, *, max_iter: int, tol: float) -> Array:
-    """Return atoms learned for the rows of each class separately.
-
-    Over its own atoms only, and without scatter, r of a class is twice |X_i - D_i G|^2.
-    """
+    """Return atoms learned for each class separately, where r is twice |X_i - D_i G|^2."""
 
     def learn_class(c: int) -> Array:
         rows = data.rows[data.members(c)]
@@ -213,9 +210,9 @@ def _one_round(data: Labelled, atoms: Array, gram: Array, codes: CSR, weights: W
 class DrawnProblem(GivenProblem):
     """Signals ``rows`` over atoms, with codes drawn towards given ones.
 
-    ``gram`` are the inner products of the atoms, ridge and all; ``towards`` (n, n_atoms) is added
-    to those of signals and atoms, which count twice for the atoms ``own``; ``energy`` (n,) are the
-    squared norms of all that is to be explained.
+    ``gram`` includes the ridge; ``towards`` (n, n_atoms) is added to the inner products of signals
+    and atoms, which count twice for the atoms ``own``; ``energy`` (n,) is that of all that is to be
+    explained.
     """
 
     def __init__(

@@ -201,8 +201,7 @@ def step_plainly(
 ) -> Step:
     """Take the step (11) as printed, D - mu dL/dD with mu = step / L, without any check.
 
-    The paper leaves mu open but for 0 <= mu <= 2 / L, where L is a Lipschitz constant of the
-    gradient: here the spectral norm of H, the Hessian with a and b held.
+    The paper's L is a Lipschitz constant of the gradient: here the spectral norm of H.
     """
     sums = sum_gradients(kernel, X, codes, atoms, alpha)
     here = sums.finish(kernel, atoms)
@@ -239,10 +238,7 @@ def project_to_ball(atoms: Array, max_norm: float | None) -> Array:
 
 
 def _joint_step(H: Array, gradient: Array, atoms: Array, max_norm: float | None) -> Array | None:
-    """Return the way to the minimum of <gradient, S> + 1/2 <H S, S>; None if it has none.
-
-    Norms are bounded on a convex set: all of the way is within the bounds if its end is.
-    """
+    """Return the way to the minimum of <gradient, S> + 1/2 <H S, S> over S; None if it has none."""
     diagonal = np.diagonal(H)
     if not len(H) or not (diagonal > 0).all():
         return None
@@ -253,6 +249,7 @@ def _joint_step(H: Array, gradient: Array, atoms: Array, max_norm: float | None)
     step = -scipy.linalg.cho_solve(factor, gradient, check_finite=False)
     if max_norm is None or (np.linalg.norm(atoms + step, axis=1) <= max_norm).all():
         return np.asarray(step)
+    # Bounds are convex sets: all of the way is within them if its end is.
     # One atom after another to its best place within the ball: exact in each, since H has one
     # curvature in all directions of an atom.
     step = np.zeros_like(atoms)

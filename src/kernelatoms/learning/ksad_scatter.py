@@ -37,10 +37,7 @@ class FullScatter(NamedTuple):
 
     @classmethod
     def of(cls, codes: Array, labels: NDArray[np.intp], ridge: float) -> Self:
-        """Return the scatter of codes (n_samples, n_atoms), those of a class in one piece.
-
-        ``between`` holds m_c - m, ``solved`` S_W^-1 times them, one row per class.
-        """
+        """Return the scatter of codes, classes in one piece; ``between`` are rows m_c - m."""
         counts = np.bincount(labels)
         means = class_means(codes, counts)
         between = means - (counts @ means) / len(codes)
@@ -79,10 +76,7 @@ class ScalarScatter(NamedTuple):
 
     @classmethod
     def of(cls, codes: Array, labels: NDArray[np.intp], ridge: float) -> Self:
-        """Return the scatter of codes (n_samples, n_atoms), those of a class in one piece.
-
-        ``between`` holds m_c - m, one row per class; ``within`` is s_W.
-        """
+        """Return the scatter of codes, classes in one piece; ``between`` are rows m_c - m."""
         counts = np.bincount(labels)
         means = class_means(codes, counts)
         between = means - (counts @ means) / len(codes)
@@ -90,10 +84,7 @@ class ScalarScatter(NamedTuple):
         return cls(means, between, within, float(counts @ np.vecdot(between, between)) / within)
 
     def gradient(self, codes: Array, labels: NDArray[np.intp]) -> Array:
-        """Return grad t, in the type of the codes.
-
-        Of row i in class c: 2 (m_c - m) / s_W - 2 t (q_i - m_c) / (n_c s_W).
-        """
+        """Return grad t: of row i in class c, 2 (m_c - m) / s_W - 2 t (q_i - m_c) / (n_c s_W)."""
         shares = 2 * self.value / (self.within * np.bincount(labels))
         constant = 2 * self.between / self.within + shares[:, None] * self.means
         constant, shares = (part.astype(codes.dtype) for part in (constant, shares))

@@ -96,7 +96,6 @@ class KSVDUpdate:
             assert isinstance(codes, PaddedCodes)
             if exponent:
                 R, values = np.ldexp(R, exponent), np.ldexp(values, exponent)
-            assert isinstance(codes, PaddedCodes)
             codes = replace(codes, values=values, error=engine.squared_norms(R))
             results.append(UpdateResult(new, codes, float(codes.error.sum())))
         return results
@@ -117,11 +116,7 @@ _ROUNDING = 100
 
 
 def allocate_atoms(n_atoms: int, class_sizes: NDArray[np.intp]) -> NDArray[np.intp]:
-    """Return how many atoms each class gets: in proportion to its rows, at least 1, at most all.
-
-    What is left of whole numbers goes to the largest remainders. ``n_atoms`` is from the number of
-    classes to the number of rows.
-    """
+    """Return how many atoms each class gets: in proportion to its rows, at least 1, at most all."""
     ideal = n_atoms * class_sizes / class_sizes.sum()
     counts = np.clip(ideal.astype(np.intp), 1, class_sizes)
     while counts.sum() != n_atoms:
@@ -136,11 +131,7 @@ def class_atoms(
     X: Array, labels: NDArray[np.intp], counts: NDArray[np.intp], n_nonzero: int, *,
     max_iter: int, tol: float, seeds: NDArray[np.intp],
 ) -> Array:  # fmt: skip
-    """Return atoms learned by K-SVD for every class separately, class after class.
-
-    ``labels`` are numbers of classes; each class gets ``counts`` atoms, a seed of its start, and at
-    most ``n_nonzero`` atoms per signal.
-    """
+    """Return atoms learned by K-SVD for every class separately, class after class."""
 
     def learn_class(c: int) -> Array:
         rows, rng = X[labels == c], np.random.RandomState(seeds[c])

@@ -155,10 +155,7 @@ def _rescaled(rows: Array, codes: Codes, new: Array, norms: Array, sums: Moments
 def best_dictionaries(
     sums: list[Moments], dictionaries: list[Array]
 ) -> list[tuple[Array, Array, Moments]]:
-    """Return dictionaries of least squares at unit norm, the norms they had, and rescaled sums.
-
-    Unused atoms do not change; nor does a dictionary if rounding makes the solution worse.
-    """
+    """Return dictionaries of least squares at unit norm, the norms they had, and rescaled sums."""
     used = [np.diagonal(moments.gram) > 0 for moments in sums]
     some = [i for i, atoms in enumerate(used) if atoms.any()]
     # At unit diagonal an atom with small coefficients weighs as much as any other: the solver's
@@ -182,7 +179,7 @@ def _better(
 ) -> tuple[Array, Array, Moments]:
     """Return the solution for the atoms in use where it is better, at unit norm."""
     D = dictionary.astype(np.float64)
-    if solution is not None:
+    if solution is not None:  # unused atoms do not change, nor do all if rounding makes it worse
         candidate = D.copy()
         candidate[used] = np.where(solution.any(axis=1, keepdims=True), solution, D[used])
         if moments.objective(candidate) <= moments.objective(D):

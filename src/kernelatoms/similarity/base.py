@@ -158,18 +158,12 @@ class Kernel:
     def weighted_gradient(
         self, weights: Any, X: Array, Y: Array, slopes: Slopes | None = None
     ) -> Array:
-        """Return the sums over i of weights[i, j] d k(x_i, y_j) / d y_j, one row per j.
-
-        ``weights`` (n, m) may be a CSR array; ``slopes`` are ``slopes(X, Y)``, if known already.
-        """
+        """Return the sums over i of weights[i, j] d k(x_i, y_j) / d y_j; weights may be CSR."""
         slopes = self.slopes(X, Y) if slopes is None else slopes
         return gradient_in_plane(weights, X, Y, slopes)
 
     def column_sizes(self, Y: Array) -> Array | None:
-        """Return how much steeper than ``slopes`` it is along each column; None for 1 each.
-
-        Numbers above 0 (n_features,), from slopes at rows Y.
-        """
+        """Return how much steeper than ``slopes`` it is along each column; None for 1 each."""
         return None
 
     # Parts of rows
@@ -344,11 +338,15 @@ def check_values(values: Any, shape: tuple[int, ...], who: str) -> Array:
     return K
 
 
-def check_number(name: str, value: Any) -> None:
-    """Refuse anything but a finite number."""
+def check_number(name: str, value: Any, *, low: float = -np.inf, above: float = -np.inf) -> None:
+    """Refuse anything but a finite number, from ``low`` or above a bound."""
     number = isinstance(value, Real) and not isinstance(value, bool)
     if not number or not np.isfinite(float(value)):
         raise ValueError(f"{name} must be a finite number, got {value!r}.")
+    if value < low:
+        raise ValueError(f"{name} must be from {low}, got {value!r}.")
+    if not value > above:
+        raise ValueError(f"{name} must be above {above}, got {value!r}.")
 
 
 def is_whole(value: Any) -> bool:

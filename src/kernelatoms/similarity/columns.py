@@ -204,10 +204,7 @@ def as_given(kernel: Kernel) -> Any:
 
 
 def fitted_part(given: Any, rows: Array) -> Any:
-    """Return a part's kernel fitted to rows, gamma included; as given if nothing changes.
-
-    A name has ``gamma="scale"`` here, as in estimators.
-    """
+    """Return a part's kernel fitted to rows; a name has ``gamma="scale"``, as in estimators."""
     asked = make_kernel(given, gamma="scale" if isinstance(given, str) else None)
     kernel = _fitted(asked, rows)
     return given if kernel is asked else as_given(kernel)

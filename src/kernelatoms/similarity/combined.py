@@ -250,11 +250,7 @@ class CombinedKernel(Kernel):
         return gradient
 
     def column_sizes(self, Y: Array) -> Array:
-        """Return how much steeper it is along each column than the means that ``slopes`` returns.
-
-        Channels in different units have slopes in different units, and need steps of different
-        length.
-        """
+        """Return how much steeper it is along each column than the means in ``slopes``."""
         slopes, factors = self._slopes_of_parts(Y, Y)
         means = [
             float(np.abs(factor * own.along_x).mean())

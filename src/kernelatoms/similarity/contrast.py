@@ -24,10 +24,7 @@ _NEARLY_ALL = 0.9
 
 @dataclass(frozen=True)
 class Limits:
-    """Shares of k(x, x) below which an estimator cannot use differences; at least rounding.
-
-    ``alike``: of k(x, y) from k(x, x); ``unrelated``: of k(x, y) from 0.
-    """
+    """Shares of k(x, x) by which k(x, y) must differ from it (``alike``), and from 0."""
 
     alike: float = 0.0
     unrelated: float = 0.0
@@ -120,10 +117,7 @@ def _rounding(X: Array) -> float:
 
 
 def _blanks(kernel: Kernel, X: Array, Y: Array, limits: Limits) -> tuple[Array, Array]:
-    """Return which pairs of rows are the same vector, and which are orthogonal, to rounding.
-
-    Inner products of 0 are not a fault of kernels of inner products.
-    """
+    """Return which pairs of rows are the same vector, and which are orthogonal, to rounding."""
     rounding = _rounding(X)
     with np.errstate(all="ignore"):
         wide, others = X.astype(np.float64), Y.astype(np.float64)
@@ -133,6 +127,6 @@ def _blanks(kernel: Kernel, X: Array, Y: Array, limits: Limits) -> tuple[Array, 
         one, two = np.abs(one), np.abs(two)
         equal = apart <= max(rounding, 2 * limits.alike) * np.maximum(one[:, None], two)
         zero = np.abs(K) <= max(rounding, limits.unrelated) * np.sqrt(one)[:, None] * np.sqrt(two)
-    if isinstance(kernel, InnerProductKernel):
+    if isinstance(kernel, InnerProductKernel):  # of which 0 is no fault
         zero = np.zeros_like(zero)
     return equal, zero & ~equal

@@ -19,10 +19,7 @@ from kernelatoms.similarity.missing import l1_distances_from_parts, squared_dist
 
 
 def squared_distances(X: Array, Y: Array) -> Array:
-    """Return |x - y|^2 of rows (..., n, n_features) and (..., m, n_features), in float64.
-
-    Differences of large numbers, so never in float32.
-    """
+    """Return |x - y|^2 for all pairs, also in stacks: differences of large numbers, in float64."""
     same = X is Y
     X, Y = in_float64(X), in_float64(Y)
     with np.errstate(over="ignore", invalid="ignore"):
@@ -129,11 +126,11 @@ class LaplacianKernel(DecayingKernel):
 
     def distances(self, X: Array, Y: Array) -> Array:
         """Return l1 distances."""
-        return _l1_distances(X, Y)
+        return machine(X).l1_distances(X, Y)
 
     def values_from_parts(self, X: Array, Y: Array) -> Array:
         """Estimate k(x, y) of rows x with missing values from distances on observed entries."""
-        return self._decay(l1_distances_from_parts(in_float64(X), in_float64(Y), _l1_distances), X)
+        return self._decay(l1_distances_from_parts(in_float64(X), in_float64(Y)), X)
 
     def slopes(self, X: Array, Y: Array) -> Slopes:
         """Return a = -b = gamma k, of a smooth kernel as wide."""
@@ -157,8 +154,7 @@ class LaplacianKernel(DecayingKernel):
 class AdditiveChi2Kernel(NamedKernel):
     """k(x, y) = -sum_i (x_i - y_i)^2 / (x_i + y_i), 0/0 = 0, for rows without negative values.
 
-    Conditionally positive definite: k(x, x) = 0, so that no feature space has these inner
-    products.
+    Conditionally positive definite: k(x, x) = 0, so no feature space has these inner products.
     """
 
     _name = "additive_chi2"
@@ -200,10 +196,6 @@ class Chi2Kernel(DecayingKernel):
         sums, apart = X + Y, X - Y
         shares = np.divide(apart, sums, out=np.zeros_like(sums), where=sums > 0)
         return (shares * apart).sum(axis=1)
-
-
-def _l1_distances(X: Array, Y: Array) -> Array:
-    return machine(X).l1_distances(X, Y)
 
 
 def chi2_sums(X: Array, Y: Array) -> Array:

@@ -23,10 +23,7 @@ class KernelOfDistance(Kernel):
 
     def __post_init__(self) -> None:
         make_distance(self.distance)
-        power = self.power  # type: ignore[attr-defined]
-        check_number("power", power)
-        if not power > 0:
-            raise ValueError(f"power must be above 0, got {power!r}.")
+        check_number("power", self.power, above=0)  # type: ignore[attr-defined]
 
     @property
     def name(self) -> str:
@@ -186,10 +183,7 @@ class DistanceKernel(KernelOfDistance):
 
 @dataclass(frozen=True)
 class FeatureKernel(Kernel):
-    """A kernel made of a distance, of descriptors instead of rows.
-
-    - ``kernel``: the kernel of rows.
-    """
+    """A kernel made of a distance (``kernel``), of descriptors instead of rows."""
 
     kernel: KernelOfDistance
     _own = True

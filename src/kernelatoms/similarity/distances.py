@@ -214,9 +214,7 @@ class Mahalanobis(VectorDistance):
     semidefinite_to = 2
 
     def __post_init__(self) -> None:
-        check_number("ridge", self.ridge)
-        if self.ridge < 0:
-            raise ValueError(f"ridge must be from 0, got {self.ridge!r}.")
+        check_number("ridge", self.ridge, low=0)
         W = self.whitening
         if W is not None and not (
             type(W) is np.ndarray and W.dtype in (np.float32, np.float64) and W.ndim == 2

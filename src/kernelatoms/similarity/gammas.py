@@ -79,10 +79,7 @@ def _gamma(number: Any, size: float) -> float:
 
 
 def mean_over_pairs(sizes_of: Callable[[Array, Array], Array], X: Array) -> float:
-    """Return the mean of ``sizes_of(rows, others)`` (n,) over pairs of at most 256 rows of X.
-
-    Rows with missing values are left out; 0 for a single row.
-    """
+    """Return the mean of ``sizes_of(rows, others)`` over pairs of at most 256 complete rows."""
     chosen = np.linspace(0, len(X) - 1, min(len(X), _ROWS_OF_SPREAD)).astype(np.intp)
     rows = X[chosen].astype(np.float64)
     rows = rows[~np.isnan(rows).any(axis=1)]

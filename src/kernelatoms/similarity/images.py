@@ -104,12 +104,9 @@ class Tangent(ImageDistance):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_whole("sides", self.sides, 1)
-        if self.sides > 2:
+        if not is_whole(self.sides) or self.sides not in (1, 2):
             raise ValueError(f"sides must be 1 or 2, got {self.sides!r}.")
-        check_number("sigma", self.sigma)
-        if self.sigma < 0:
-            raise ValueError(f"sigma must be from 0, got {self.sigma!r}.")
+        check_number("sigma", self.sigma, low=0)
 
     def featurize(self, rows: Array) -> Array:
         """Return rows, each followed by seven orthonormal tangents: (n, 8 * n_features)."""
@@ -368,10 +365,7 @@ def _contour(image: Array) -> Array:
 
 
 def _spread(points: Array, n: int) -> Array:
-    """Return n of the points, each the farthest from those before; all in turn if they are fewer.
-
-    The first is the farthest from the mean of all, so that it does not depend on where they lie.
-    """
+    """Return n of the points, each the farthest from those before, the first from their mean."""
     if len(points) <= n:
         return np.resize(points, (n if len(points) else 0, 2))
     chosen = [int(np.square(points - points.mean(axis=0)).sum(axis=1).argmax())]

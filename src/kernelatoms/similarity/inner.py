@@ -206,7 +206,8 @@ class CosineKernel(NamedKernel):
 
     def values(self, X: Array, Y: Array) -> Array:
         """Return k(x, y) for all pairs of rows, also in stacks."""
-        return _unit(X) @ _unit(Y.astype(X.dtype, copy=False)).mT
+        unit_rows = machine(X).unit_rows
+        return unit_rows(X) @ unit_rows(Y.astype(X.dtype, copy=False)).mT
 
     def _diag(self, X: Array) -> Array:
         return X.any(axis=-1).astype(X.dtype)
@@ -229,17 +230,12 @@ class CosineKernel(NamedKernel):
 
     def exact_preimage(self, weights: Any, rows: Array) -> Array:
         """Return weighted sums of unit rows: exact but for the length, which k does not see."""
-        return np.asarray(weights @ _unit(rows))
+        return np.asarray(weights @ machine(rows).unit_rows(rows))
 
 
 def in_float64(rows: Array) -> Array:
     """Return rows in float64: distances and angles are differences of large numbers."""
     return rows.astype(np.float64, copy=False)
-
-
-def _unit(rows: Array) -> Array:
-    """Return rows over their norms; zero rows stay."""
-    return machine(rows).unit_rows(rows)
 
 
 def _power(base: Array, degree: float) -> Array:

@@ -13,12 +13,10 @@ least one value, and complete rows Y (..., m, n_features).
 See docs/decisions/031-missing-values-in-signals.md.
 """
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelatoms.engine import Array, is_device_array
+from kernelatoms.engine import Array, is_device_array, machine
 
 
 def rows_with_missing(X: Array) -> NDArray[np.intp]:
@@ -63,12 +61,12 @@ def squared_distances_from_parts(X: Array, Y: Array) -> Array:
     return np.maximum(sums, 0) / share[..., None]
 
 
-def l1_distances_from_parts(X: Array, Y: Array, distances: Any) -> Array:
-    """Estimate the sum of the |x_i - y_i|: (..., n, m); ``distances(X, Y)`` of complete rows."""
+def l1_distances_from_parts(X: Array, Y: Array) -> Array:
+    """Estimate the sum of the |x_i - y_i|: (..., n, m)."""
     known, filled, share = _observed(X)
     _check_complete(Y)
     # Missing values, taken for 0, have added |y_i|.
-    sums = distances(filled, Y) - (1 - known) @ np.abs(Y).mT
+    sums = machine(filled).l1_distances(filled, Y) - (1 - known) @ np.abs(Y).mT
     return np.maximum(sums, 0) / share[..., None]
 
 

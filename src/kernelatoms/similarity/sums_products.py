@@ -77,8 +77,7 @@ class SumKernel(CombinedKernel):
     def exact_preimage(self, weights: Any, rows: Array) -> Array | None:
         """Return the parts' own, if all have one and no two see the same column.
 
-        Such parts have separate feature spaces and columns. Columns without a part are weighted
-        sums of the rows.
+        Columns without a part are weighted sums of the rows.
         """
         sees = self._sees(rows.shape[1])
         if (sees.sum(axis=0) > 1).any():
