@@ -11,7 +11,7 @@ import pytest
 from sklearn.utils import Bunch
 
 from kernelatoms import datasets
-from kernelatoms.datasets import DatasetNotFoundError, download, list_datasets
+from kernelatoms.datasets import DatasetNotFoundError, files, list_datasets
 from kernelatoms.datasets.registry import BY_NAME
 
 NAMES = [dataset.name for dataset in list_datasets()]
@@ -53,7 +53,7 @@ def isolated(monkeypatch):
     def no_network(name):
         raise AssertionError(f"the test went to the network through {name}")
 
-    monkeypatch.setattr(download, "sklearn_fetcher", no_network)
+    monkeypatch.setattr(files, "sklearn_fetcher", no_network)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -218,13 +218,13 @@ def stub_fetcher(monkeypatch, result):
             raise result
         return result
 
-    monkeypatch.setattr(download, "sklearn_fetcher", lambda name: fetcher)
+    monkeypatch.setattr(files, "sklearn_fetcher", lambda name: fetcher)
     return calls
 
 
 def openml_usps():
     """What OpenML sends: labels '1' to '10' as text, the row number in the first value."""
-    train = np.repeat(np.arange(1, 11), download.USPS_TRAIN_COUNTS)
+    train = np.repeat(np.arange(1, 11), files.USPS_TRAIN_COUNTS)
     labels = np.concatenate([train, np.full(2007, 10)]).astype(str).astype(object)
     values = np.zeros((9298, 256))
     values[:, 0] = np.arange(9298) / 9298
@@ -238,7 +238,7 @@ def test_usps_download_maps_labels_and_splits(tmp_path, monkeypatch):
     assert data.X_test.shape == (2007, 256)
     assert data.X_test.dtype == np.float32
     assert data.X_test[0, 0] == np.float32(7291 / 9298)
-    assert np.bincount(data.y_train).tolist() == list(download.USPS_TRAIN_COUNTS)
+    assert np.bincount(data.y_train).tolist() == list(files.USPS_TRAIN_COUNTS)
     assert data.y_test.tolist() == [9] * 2007
     assert data.image_shape == (16, 16)
     assert "USPS, version 2" in data.source
@@ -315,15 +315,15 @@ def test_file_beats_download(tmp_path, monkeypatch):
 
 def test_sklearn_fetcher_finds_the_real_functions():
     # The fixture has replaced the name in the module, not the function of a fresh import.
-    fresh = importlib.util.module_from_spec(download.__spec__)
-    download.__spec__.loader.exec_module(fresh)
+    fresh = importlib.util.module_from_spec(files.__spec__)
+    files.__spec__.loader.exec_module(fresh)
     for name in ("fetch_openml", "fetch_olivetti_faces"):
         assert fresh.sklearn_fetcher(name).__name__ == name
 
 
 def test_the_table_is_consistent():
     assert len(set(NAMES)) == len(NAMES) == 10
-    assert {name for name in NAMES if BY_NAME[name].online} == set(download.FETCHERS)
+    assert {name for name in NAMES if BY_NAME[name].online} == set(files.FETCHERS)
     for dataset in list_datasets():
         named = {a for spec in dataset.arrays.values() for a in spec.axes if isinstance(a, str)}
         assert named == set(dataset.sizes)

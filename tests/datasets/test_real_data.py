@@ -7,7 +7,7 @@ import pytest
 
 from kernelatoms import datasets
 from kernelatoms.datasets import list_datasets
-from kernelatoms.datasets.download import USPS_TRAIN_COUNTS
+from kernelatoms.datasets.files import USPS_TRAIN_COUNTS
 
 pytestmark = [
     pytest.mark.slow,

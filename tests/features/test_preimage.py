@@ -12,6 +12,7 @@ from sklearn.metrics.pairwise import chi2_kernel, laplacian_kernel, pairwise_ker
 
 from kernelatoms import KernelKSVD, KernelMOD, preimage
 from kernelatoms.features.preimage_descent import (
+    Vectors,
     distance_rows,
     fixed_point_rows,
     fixed_point_starts,
@@ -53,6 +54,12 @@ def random_vectors(seed, shape, signed=True):
     return rng.standard_normal((n, d)), C
 
 
+def vectors(A, C, K=None):
+    K = kernel_matrix(RBF, A, A) if K is None else K
+    energy = np.diagonal(C.T @ K @ C)
+    return Vectors(A, C, K @ C, np.sqrt(np.diagonal(K)), energy, energy > 0)
+
+
 # Against the textbook
 
 
@@ -61,7 +68,7 @@ def test_fixed_point_is_the_textbooks_where_that_converges(seed, shape, n_steps)
     """With positive coefficients every step of eq. (10) is uphill, so none is shortened."""
     A, C = random_vectors(seed, shape, signed=False)
     starts = np.random.default_rng(seed + 1).standard_normal((shape[2], 1, shape[1]))
-    rows = fixed_point_rows(Gaussian(0.3), A, C, np.ones(shape[2]), starts, n_steps, 0.0)
+    rows = fixed_point_rows(Gaussian(0.3), vectors(A, C), starts, n_steps, 0.0)
     for j, row in enumerate(rows):
         expected = book.rbf_fixed_point(starts[j, 0], A, C[:, j], 0.3, n_steps)
         np.testing.assert_allclose(row, expected, atol=1e-6)
@@ -90,7 +97,7 @@ def test_distances_are_the_textbooks(seed, shape, k):
     C = C / np.sqrt(np.diagonal(C.T @ K @ C))
     singular = np.linalg.svd(A - A.mean(axis=0), compute_uv=False)
     assume(singular[min(k, len(singular)) - 1] > 1e-3 or k <= 2)
-    rows = distance_rows(Gaussian(0.3), A, K @ C, np.ones(len(A)), k)
+    rows = distance_rows(Gaussian(0.3), vectors(A, C, K), k)
     for row, c in zip(rows, C.T, strict=True):
         np.testing.assert_allclose(row, book.rbf_distances(A, c, 0.3, k), rtol=1e-5, atol=1e-5)
 
@@ -179,7 +186,7 @@ def test_fixed_point_goes_on_where_its_denominator_vanishes(max_iter, tolerance)
     A, c = np.array([[0.0], [1.0]]), np.array([[1.0], [-1.0 + 1e-9]])
     c = c / np.sqrt(c.T @ kernel_matrix(RBF, A, A) @ c)
     start = np.full((1, 1, 1), 0.5)
-    rows = fixed_point_rows(Gaussian(0.3), A, c, np.ones(1), start, max_iter, 1e-9)
+    rows = fixed_point_rows(Gaussian(0.3), vectors(A, c), start, max_iter, 1e-9)
     line = np.linspace(-3, 3, 10001)[:, None]
     best = 2 - 2 * (kernel_matrix(RBF, line, A) @ c).max()
     assert errors_of(RBF, rows, A, c) == pytest.approx(best, abs=tolerance)
@@ -237,10 +244,9 @@ def test_fixed_point_is_never_worse_than_where_it_started(seed, shape, kernel, m
         form, C = Gaussian(0.3), C / np.sqrt(np.diagonal(C.T @ K @ C))
     else:
         form = Polynomial(*(kernel.get(*p) for p in [("gamma", 1), ("degree", 1), ("coef0", 0)]))
-    energy = np.diagonal(C.T @ K @ C)
-    starts = fixed_point_starts(form, A, C, K @ C, np.sqrt(np.diagonal(K)), 3)
+    starts = fixed_point_starts(form, vectors(A, C, K), 3)
     before = [errors_of(kernel, starts[:, s], A, C) for s in range(starts.shape[1])]
-    rows = fixed_point_rows(form, A, C, energy, starts, max_iter, 1e-6)
+    rows = fixed_point_rows(form, vectors(A, C, K), starts, max_iter, 1e-6)
     after = errors_of(kernel, rows, A, C)
     best = np.min(before, axis=0)
     assert (after <= best + 1e-9 * np.maximum(best, 1)).all()

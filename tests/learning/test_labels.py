@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from kernelatoms import KSVD
 from kernelatoms.coding.problem import LinearProblem
 from kernelatoms.coding.pursuits import OMP
-from kernelatoms.learning.ksvd import KSVDUpdate
-from kernelatoms.learning.labels import (
+from kernelatoms.learning.ksvd import (
+    KSVDUpdate,
     allocate_atoms,
     atoms_with_map,
     class_atoms,

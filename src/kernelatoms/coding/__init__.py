@@ -9,27 +9,19 @@ What pursuits take and return:
 
 Pursuits:
 
-- ``omp``: orthogonal matching pursuit and orthogonal least squares, k-sparse or to a residual, also
-  for signals with missing values.
+- ``omp``: orthogonal matching pursuit and orthogonal least squares, also of missing values.
 - ``lasso``: l1 coding to a duality gap, at one weight of the penalty or along a path of weights.
 - ``ksc``: the same as published: coordinate descent in one stage and in two.
 - ``threshold``: soft-thresholded inner products, which is l1 coding over orthonormal atoms.
 - ``ridge``: dense codes under a penalty on their energy, in closed form.
-- ``robust``: ridge and l1 codes with an l1 norm of the residual; ``robust_interior``: the same by
-  an interior-point method.
-- ``leave_one_out``: codes of every training row over all others, and the weight that classifies
-  them best.
+- ``robust``: ridge and l1 codes with an l1 norm of the residual, also by ``robust_interior``.
+- ``leave_one_out``: codes of training rows over all others, and the weight that classifies best.
 - ``pursuits``: pursuits with their parameters chosen, as learners use them.
 
 Atoms near a signal, and classes:
 
-- ``neighbors``: which atoms are near a signal, by inner products or by any distance, exactly or
-  approximately; ``local_values``: kernel values of rows and their own candidates alone.
+- ``neighbors``: which atoms are near a signal, exactly or approximately.
 - ``class_residuals``: residuals and scores of classes.
-
-Public here, for research on pursuits: coding problems (``LinearProblem``, ``KernelProblem`` over an
-``Expansion``, ``GivenProblem``), ``Codes`` of three kinds, a few pursuits, and the table
-``PROJECTIONS`` of the representation classifiers.
 """
 
 from kernelatoms.coding.codes import Codes, PaddedCodes, RaggedCodes

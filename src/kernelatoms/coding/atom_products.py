@@ -1,40 +1,25 @@
 """Inner products of atoms, and of signals with atoms, each computed once.
 
 ``LinearAtoms`` are rows, compared by x'y; ``KernelAtoms`` are vectors of a feature space. Both have
-``n_atoms`` and ``dtype``, and
-
-- ``inner(X)``: <x, d> for rows X and all atoms, (n, n_atoms); ``energy(X)``: <x, x>, (n,), or None
-  where that is not known (``knows_energy``);
-- ``gram``: <d, d'> for all pairs; ``gram_is_known``: whether that has been computed; ``norms2``:
-  its diagonal; ``gram_rows(atoms)``: some of its rows, without the others;
-- ``local(X, candidates)``: the Gram matrix (n, K, K) of each row's own candidates, and <x, d> with
-  them, 0 where candidates are padded with -1;
-- ``gram_times(weights, candidates)``: inner products (n, n_atoms) of all atoms with combinations of
-  the atoms ``candidates[s]`` with ``weights[s]``, where -1 has weight 0;
-- ``check_semidefinite()``, which refuses atoms whose Gram matrix has negative eigenvalues;
-- ``in_float64``: the same atoms, compared in float64; ``gains_digits``: whether that is surely more
-  precise.
-
-Expensive results are cached: an estimator with atoms in its fitted state computes them once.
+what a coding problem asks of atoms (``problem``): ``gram`` and ``norms2``, ``inner(X)`` and
+``energy(X)`` of rows, ``local`` and ``gram_times`` of candidates. Expensive results are cached: an
+estimator with atoms in its fitted state computes them once.
 
 See docs/decisions/019-kernel-blind-pursuits.md.
 """
 
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernelatoms.coding.local_values import local_values
-from kernelatoms.engine import machine
+from kernelatoms.engine import Array, machine
 from kernelatoms.features.expansion import Expansion
 from kernelatoms.features.linear_algebra import OVERFLOW, check_gram, cholesky
 from kernelatoms.features.memory import check_gram_fits
 from kernelatoms.similarity import Kernel
 from kernelatoms.similarity.user_kernels import PrecomputedKernel
-
-Array = NDArray[Any]
 
 # Rows of a Gram matrix computed at once where there is no whole one.
 _ROWS_AT_ONCE = 256
@@ -101,7 +86,7 @@ class LinearAtoms:
         return machine(X).squared_norms(X)
 
     def local(self, X: Array, candidates: NDArray[np.int32]) -> tuple[Array, Array]:
-        """Return Gram matrices of each row's candidates, and its products with them."""
+        """Return Gram matrices of each row's candidates, and its products with them; 0 for -1."""
         _ = self.norms2  # atoms whose inner products do not fit are refused
         own = self.rows[candidates]
         own[candidates < 0] = 0
@@ -139,11 +124,7 @@ class LinearAtoms:
 
 
 class KernelAtoms:
-    """Vectors of a feature space as atoms.
-
-    Learners pass the Gram matrix ``gram`` from coordinates, which is more accurate than from kernel
-    values of anchors.
-    """
+    """Vectors of a feature space as atoms, with a Gram matrix from coordinates if that is known."""
 
     def __init__(self, expansion: Expansion, gram: Array | None = None) -> None:
         self.expansion = expansion
@@ -179,10 +160,7 @@ class KernelAtoms:
 
     @property
     def gains_digits(self) -> bool:
-        """Whether inner products of the same atoms in float64 surely have more digits.
-
-        Not under kernels that may compute in float32: their noise would look like digits.
-        """
+        """Whether float64 gives more digits; some kernels compute in float32 whatever the type."""
         exact = self.kernel.semidefinite and self.kernel.exact_in_float64
         return bool(self.dtype == np.float32 and exact)
 
@@ -312,10 +290,7 @@ def _checked(gram: Array) -> Array:
 
 
 def check_eigenvalues(gram: Array) -> None:
-    """Refuse a Gram matrix with negative eigenvalues: a pursuit over it has no minimum.
-
-    Takes n^3 / 3 operations, so only kernels that may be indefinite are checked.
-    """
+    """Refuse a Gram matrix with negative eigenvalues, over which a pursuit has no minimum."""
     if not len(gram):
         return
     scale = float(np.diagonal(gram).max())

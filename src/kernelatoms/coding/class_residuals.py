@@ -1,8 +1,8 @@
 """What each class's part of a code leaves of a signal, and the scores of classes.
 
-A code w over atoms that belong to classes has a part w_c for every class. The smaller the residual
-|y - D_c w_c| and the larger the part, the better the class fits: the regularised residual is
-r_c = |y - D_c w_c| / |w_c| (eq. (3) of the KCRC-LCD paper).
+A code w over atoms of several classes has a part w_c for every class. A class fits well if its
+residual |y - D_c w_c| is small and its part large: the regularised residual is r_c = |y - D_c w_c|
+/ |w_c| (eq. (3) of the KCRC-LCD paper).
 
 See docs/decisions/030-training-rows-as-atoms.md.
 """
@@ -17,9 +17,7 @@ from numpy.typing import NDArray
 
 from kernelatoms.coding.codes import Codes, DenseCodes, RaggedCodes, as_csr
 from kernelatoms.coding.problem import CodingProblem, LinearProblem, split_missing
-from kernelatoms.engine import is_array, machine, to_numpy
-
-Array = NDArray[Any]
+from kernelatoms.engine import Array, is_array, machine, to_numpy
 
 # The share of a signal's energy by which rounding of inner products may change its residual.
 _MOST_DOUBT = 1e-6
@@ -28,13 +26,11 @@ _MOST_DOUBT = 1e-6
 def class_residuals(
     problem: CodingProblem, codes: Codes, owner: NDArray[np.intp], n_classes: int
 ) -> Array:
-    """Return |x - D_c w_c|^2 for every signal and class.
+    """Return |x - D_c w_c|^2 for every signal and class: (n_signals, n_classes).
 
-    - ``owner`` (n_atoms,): the class of every atom, from 0 to n_classes - 1. A class may own no
-      atoms.
-    - result (n_signals, n_classes): less the signal's energy, where the problem does not know it;
-      over the observed entries, where signals of a linear problem miss values. Residuals of at
-      most 10 eps of a signal's energy count as 0.
+    ``owner`` (n_atoms,) is the class of every atom, from 0. Where the problem does not know a
+    signal's energy, residuals are less that; where signals of a linear problem miss values, they
+    are over the observed entries. Those of at most 10 eps of the energy count as 0.
     """
     owner = _checked(problem, codes, owner, n_classes)
     parts = split_missing(problem)
@@ -200,11 +196,7 @@ class ClassParts:
         return out
 
     def shares(self, dtype: np.dtype[Any]) -> Array:
-        """Return how well each class fits, 1 / r_c^2 over the sum of all: (n, n_classes).
-
-        A residual below 10 eps of the energy, with the eps of ``dtype``, counts as that much. All
-        classes have equal shares where none has a part.
-        """
+        """Return how well each class fits, 1 / r_c^2 over the sum of all; see ``shares_of``."""
         # Divided by the largest first: squares of small parts may underflow.
         largest = self.norms2.max(axis=1, keepdims=True)
         parts = self.norms2 / np.maximum(largest, np.finfo(np.float64).tiny)
@@ -216,11 +208,8 @@ def shares_of(
 ) -> Array:
     """Return parts / left over the sum of all classes: (n, n_classes).
 
-    - ``left`` (n, n_classes): squared residuals of each class. Below 10 eps of the energy, with the
-      eps of ``dtype`` (that of the signals), they count as that much.
-    - ``energies`` (n,): squared norms of the signals.
-    - ``parts`` (n, n_classes): shares of the classes in the code, at most 1. Where all are 0, the
-      results are equal.
+    Squared residuals ``left`` below 10 eps of the signal's energy, with the eps of ``dtype``, count
+    as that much. Where all ``parts``, shares of the classes in the code, are 0, results are equal.
     """
     smallest = 10 * float(np.finfo(dtype).eps) * energies.astype(np.float64, copy=False)
     floor = np.maximum(smallest, np.finfo(np.float64).tiny)[:, None]
@@ -233,14 +222,7 @@ def shares_of(
 def parts_of_dense_codes(
     corr: Array, energies: Array, weights: Array, members: Members, grams: list[Array]
 ) -> ClassParts:
-    """Return residuals of classes, from inner products alone.
-
-    - ``corr`` (n, n_atoms): inner products of signals and atoms, float64.
-    - ``energies`` (n,): squared norms of the signals.
-    - ``weights`` (n, n_atoms): codes.
-    - ``members``: the atoms of every class.
-    - ``grams``: their inner products.
-    """
+    """Return residuals of classes, from inner products alone; ``grams`` are those of classes."""
     energies = energies.astype(np.float64, copy=False)
     residuals2 = np.repeat(energies[:, None], len(members), axis=1)
     machine(weights).subtract_dense_class_parts(grams, corr, weights, members, residuals2)
@@ -251,11 +233,7 @@ def parts_of_dense_codes(
 def parts_of_sparse_codes(
     problem: CodingProblem, codes: Codes, labels: NDArray[np.intp], n_classes: int
 ) -> ClassParts:
-    """Return residuals of classes for codes with few nonzeros.
-
-    - ``problem``: signals and atoms; energies must be known.
-    - ``labels`` (n_atoms,): the class of every atom.
-    """
+    """Return residuals of classes for codes with few nonzeros; energies must be known."""
     energies = problem.energy(0, problem.n_signals)
     assert energies is not None
     energies = energies.astype(np.float64, copy=False)
@@ -282,11 +260,7 @@ def _norms_of_parts(codes: Any, labels: NDArray[np.intp], n_classes: int) -> Arr
 def parts_of_vectors(
     signals: Array, atoms: Array, weights: Array, labels: NDArray[np.intp], n_classes: int
 ) -> ClassParts:
-    """Return residuals of classes for explicit signals (n, n_entries) and atoms.
-
-    - ``weights`` (n, n_atoms): codes.
-    - ``labels`` (n_atoms,): the class of every atom.
-    """
+    """Return residuals of classes for explicit signals (n, n_entries) and atoms."""
     residuals2 = np.empty((len(signals), n_classes))
     norms2 = np.empty_like(residuals2)
     for c in range(n_classes):
@@ -300,9 +274,8 @@ def parts_of_vectors(
 def nearest_probabilities(scores: Array) -> Array:
     """Return the probabilities nearest to scores, row by row: (n, n_classes).
 
-    Scores from a regression on class indicators estimate probabilities, but may be negative and
-    need not sum to 1. Their projection onto the simplex keeps the order of classes:
-    p_c = max(s_c - t, 0), with the t that makes the sum 1.
+    Scores that estimate probabilities may be negative and need not sum to 1. Their projection onto
+    the simplex keeps the order of classes: p_c = max(s_c - t, 0), with the t that makes the sum 1.
     """
     # Subtracting the largest changes no projection, and 1 would be lost beside a large score.
     scores = scores.astype(np.float64) - scores.max(axis=1, keepdims=True)

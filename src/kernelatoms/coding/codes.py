@@ -1,8 +1,7 @@
 """Codes: what a pursuit returns, the coefficients of every signal.
 
-Three kinds, for three kinds of pursuit: ``PaddedCodes`` (a bounded number of nonzeros per signal),
-``RaggedCodes`` (as many as an error bound or a penalty asks for) and ``DenseCodes`` (ridge). All
-have an ``error`` and convert to CSR or dense matrices.
+``PaddedCodes`` have a bounded number of nonzeros per signal, ``RaggedCodes`` as many as an error
+bound or a penalty asks for, and ``DenseCodes`` (ridge) all coefficients.
 """
 
 from collections.abc import Sequence
@@ -13,19 +12,17 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-from kernelatoms.engine import is_device_array, machine
-
-Array = NDArray[Any]
+from kernelatoms.engine import Array, is_device_array, machine
 
 
 @dataclass(kw_only=True)
 class Codes:
     """What all kinds of codes have.
 
-    ``error`` is the squared residual of every signal, in float64; where its energy k(x, x) is not
-    known, the squared residual less that energy, which still ranks codes of the same signal.
-    ``gap`` is the duality gap, where the pursuit has one; ``n_passes`` and ``n_updates`` count
-    passes of coordinate descent and coefficients computed in them, where it counts.
+    ``error`` is the squared residual of every signal, in float64; less the energy k(x, x) where
+    that is not known. ``gap`` is the duality gap, where the pursuit has one; ``n_passes`` and
+    ``n_updates`` count passes of coordinate descent and coefficients computed in them, where it
+    counts.
     """
 
     n_atoms: int
@@ -228,14 +225,12 @@ def replace_rows(codes: Codes, rows: NDArray[np.intp], others: Codes) -> Codes:
     assert isinstance(codes, RaggedCodes)
     assert isinstance(others, RaggedCodes)
     counts = np.diff(codes.indptr)
-    kept = np.ones(len(counts), bool, like=counts)
-    kept[rows] = False
-    kept = np.repeat(kept, counts)
+    ours = np.ones(len(counts), bool, like=counts)
+    ours[rows] = False
+    kept = np.repeat(ours, counts)
     counts[rows] = np.diff(others.indptr)
     indptr = row_starts(counts)
-    here = np.zeros(len(counts), bool, like=counts)
-    here[rows] = True
-    here = np.repeat(here, counts)
+    here = ~np.repeat(ours, counts)
     indices = np.empty(len(here), np.int32, like=codes.indices)
     values = np.empty(len(here), codes.dtype, like=codes.values)
     indices[here], values[here] = others.indices, others.values

@@ -1,34 +1,24 @@
 """Kernel sparse coding as the FKSC paper publishes it: ``ksc``, and ``fksc`` in two stages.
 
-Kept to compare with: ``lasso`` reaches the same minimum, many times faster. See
-``engine/cpu/ksc.py`` for the equations, and for the bound of ``fksc`` that was made safe.
+Kept to compare with: ``lasso`` reaches the same minimum, many times faster. ``engine/cpu/ksc.py``
+has the equations, and the bound of ``fksc`` that was made safe.
 
 See docs/decisions/025-l1-active-sets.md.
 """
 
-from collections.abc import Callable
-from functools import cache
-from typing import Any
+from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernelatoms.coding.codes import RaggedCodes
 from kernelatoms.coding.lasso import as_codes, check_energy, check_start, code_at_any_size
 from kernelatoms.coding.problem import CodingProblem
-from kernelatoms.engine import machine
-
-Array = NDArray[Any]
+from kernelatoms.engine import Array, machine
 
 # The tolerance of stage 1 of FKSC (A.6 of the paper).
 _STAGE_TOL = 1e-3
 # The most passes: the paper's (A.6), where the paper's stop is asked for, and on the way to a gap.
 _PASSES_PUBLISHED, _PASSES_TO_GAP = 100, 100_000
-
-#: Does some more passes: ``more(n_passes, n_done, n_updates, converged)``.
-_More = Callable[[int, Array, Array, Array], None]
-#: Begins a block: ``begin(gram, b, w)``, with inner products b of its signals and codes w.
-_Begin = Callable[[Array, Array, Array], _More]
 
 
 def ksc(
@@ -63,7 +53,7 @@ def ksc(
     RaggedCodes
         With ``gap``, ``n_passes``, and ``n_updates``: how often (8) was evaluated.
     """
-    return _code(_one_stage, problem, alpha, gap_tol, change_tol, max_passes, start)
+    return _code(False, problem, alpha, gap_tol, change_tol, max_passes, start)
 
 
 def fksc(
@@ -98,11 +88,11 @@ def fksc(
     Codes
         With ``gap``, ``n_passes``, and ``n_updates``: how often (8) was evaluated.
     """
-    return _code(_two_stages, problem, alpha, gap_tol, change_tol, max_passes, start)
+    return _code(True, problem, alpha, gap_tol, change_tol, max_passes, start)
 
 
 def _code(
-    stages: Callable[[CodingProblem, float, float | None], _Begin],
+    two_stages: bool,
     problem: CodingProblem,
     alpha: float,
     gap_tol: float,
@@ -110,75 +100,25 @@ def _code(
     max_passes: int | None,
     start: Array | None,
 ) -> RaggedCodes:
-    def code(one: CodingProblem, weight: float, start: Array | None, _: Any) -> RaggedCodes:
-        begin = stages(one, weight, change_tol)
-        return _descend(one, weight, begin, gap_tol, change_tol, max_passes, start)
-
+    if max_passes is None:
+        max_passes = _PASSES_TO_GAP if change_tol is None else _PASSES_PUBLISHED
+    code = partial(
+        _descend, two_stages=two_stages, gap_tol=gap_tol, change_tol=change_tol,
+        max_passes=max_passes,
+    )  # fmt: skip
     return code_at_any_size(problem, alpha, start, None, code)
-
-
-def _one_stage(problem: CodingProblem, alpha: float, change_tol: float | None) -> _Begin:
-    tol = 0.0 if change_tol is None else change_tol
-
-    def begin(gram: Array, b: Array, w: Array) -> _More:
-        def more(n_passes: int, n_done: Array, n_updates: Array, converged: Array) -> None:
-            machine(gram).in_short_parts(
-                len(b),
-                machine(gram).at_once(len(gram)),
-                lambda part: machine(gram).ksc_passes(
-                    gram, b[part], alpha, n_passes, tol, w[part], n_done[part], n_updates[part],
-                    converged[part],
-                ),
-            )  # fmt: skip
-
-        return more
-
-    return begin
-
-
-def _two_stages(problem: CodingProblem, alpha: float, change_tol: float | None) -> _Begin:
-    tol, stage_tol = (0.0, _STAGE_TOL) if change_tol is None else (change_tol, change_tol)
-
-    @cache
-    def reach_of_atoms() -> Array:
-        """Return |(G_ij)_{j != i}|_2, not too small by rounding."""
-        gram = problem.gram.astype(np.float64, copy=False)
-        diagonal = np.diagonal(gram)
-        largest = max(float(np.abs(diagonal).max(initial=0)), np.finfo(np.float64).tiny)
-        others = gram / largest - np.diag(diagonal / largest)
-        reach: Array = largest * np.linalg.norm(others, axis=1) * (1 + 1e-12)
-        return reach
-
-    def begin(gram: Array, b: Array, w: Array) -> _More:
-        reach = reach_of_atoms()
-        last_z = b - w @ gram[:, : len(gram)] + w * np.diagonal(gram)
-        last_moved, moved_so_far = np.zeros(b.shape), np.zeros(len(b))
-        stage = np.ones(len(b), np.int64)
-
-        def more(n_passes: int, n_done: Array, n_updates: Array, converged: Array) -> None:
-            machine(gram).in_short_parts(
-                len(b),
-                machine(gram).at_once(len(gram)),
-                lambda part: machine(gram).fksc_passes(
-                    gram, b[part], alpha, n_passes, tol, stage_tol, reach, w[part], last_z[part],
-                    last_moved[part], moved_so_far[part], stage[part], n_done[part],
-                    n_updates[part], converged[part],
-                ),
-            )  # fmt: skip
-
-        return more
-
-    return begin
 
 
 def _descend(
     problem: CodingProblem,
     alpha: float,
-    begin: _Begin,
+    start: Array | None,
+    candidates: None,
+    *,
+    two_stages: bool,
     gap_tol: float,
     change_tol: float | None,
-    max_passes: int | None,
-    start: Array | None,
+    max_passes: int,
 ) -> RaggedCodes:
     """Do passes until every signal has converged; the gap is computed seldom enough."""
     check_energy(problem)
@@ -187,16 +127,28 @@ def _descend(
     engine = machine(problem.norms2)
     n = problem.n_signals
     n_done, n_updates = np.zeros(n, np.int64), np.zeros(n, np.int64)
-    if max_passes is None:
-        max_passes = _PASSES_TO_GAP if change_tol is None else _PASSES_PUBLISHED
-    most = max_passes
+    tol, stage_tol = (0.0, _STAGE_TOL) if change_tol is None else (change_tol, change_tol)
+    reach = _reach_of_atoms(problem.gram) if two_stages else None
 
     def solve(gram: Array, b: Array, energy: Array, w: Array, first: int, stop: int) -> None:
-        more = begin(gram, b, w)
         converged = np.zeros(stop - first, np.bool_)
+        state = [n_done[first:stop], n_updates[first:stop], converged]
+        if two_stages:
+            last_z = b - w @ gram[:, : len(gram)] + w * np.diagonal(gram)
+            # Besides: how far the last pass moved, and all of them; the stage.
+            moved, stage = [np.zeros(b.shape), np.zeros(len(b))], np.ones(len(b), np.int64)
+            state = [last_z, *moved, stage, *state]
+
+        def passes(n_passes: int, part: slice) -> None:
+            own = [array[part] for array in (w, *state)]
+            if two_stages:
+                engine.fksc_passes(gram, b[part], alpha, n_passes, tol, stage_tol, reach, *own)
+            else:
+                engine.ksc_passes(gram, b[part], alpha, n_passes, tol, *own)
+
         done, look = 0, 1
         while True:
-            more(look, n_done[first:stop], n_updates[first:stop], converged)
+            engine.in_short_parts(len(b), engine.at_once(len(gram)), partial(passes, look))
             done += look
             if change_tol is None:
                 still = np.flatnonzero(~converged)
@@ -205,10 +157,10 @@ def _descend(
                     gram, b[still], energy[still], float(alpha), False, w[still], gaps, errors
                 )
                 converged[still] = gaps <= gap_tol * energy[still]
-            if converged.all() or done >= most:
+            if converged.all() or done >= max_passes:
                 break
             # A tenth more each time: no signal does more than a tenth too many.
-            look = min(max(1, done // 10), most - done)
+            look = min(max(1, done // 10), max_passes - done)
 
     # Who stops on small changes, as the paper does, asks for no gap.
     wanted = gap_tol if change_tol is None else np.inf
@@ -216,3 +168,12 @@ def _descend(
         problem.gram, problem.products, n, problem.dtype, alpha, solve, gap_tol=wanted, start=start
     )
     return as_codes(coded, problem, wanted, n_passes=n_done, n_updates=n_updates)
+
+
+def _reach_of_atoms(gram: Array) -> Array:
+    """Return |(G_ij)_{j != i}|_2, not too small by rounding."""
+    gram = gram.astype(np.float64, copy=False)
+    diagonal = np.diagonal(gram)
+    largest = max(float(np.abs(diagonal).max(initial=0)), np.finfo(np.float64).tiny)
+    others = gram / largest - np.diag(diagonal / largest)
+    return np.asarray(largest * np.linalg.norm(others, axis=1) * (1 + 1e-12))

@@ -9,6 +9,7 @@ See docs/decisions/025-l1-active-sets.md.
 
 import warnings
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,11 +19,9 @@ from sklearn.exceptions import ConvergenceWarning
 from kernelatoms.coding.codes import RaggedCodes
 from kernelatoms.coding.problem import CodingProblem, check_explained, prefers_no_gram, rows_of
 from kernelatoms.coding.tiny import enlarge, enlarged, put_back, tiny_signals, without
-from kernelatoms.engine import machine
+from kernelatoms.engine import Array, machine
 from kernelatoms.features.memory import check_fits
 from kernelatoms.similarity.base import check_flag
-
-Array = NDArray[Any]
 
 
 def lasso(
@@ -61,20 +60,12 @@ def lasso(
     check_energy(problem)
     check_start(problem, start)
     _ = problem.norms2  # which refuses atoms whose inner products do not fit
-
-    def code(
-        one: CodingProblem, weight: float, start: Array | None, lists: NDArray[np.int32] | None
-    ) -> RaggedCodes:
-        return _lasso(one, weight, positive, gap_tol, start, lists)
-
+    code = partial(_lasso, positive=positive, gap_tol=gap_tol)
     return code_at_any_size(problem, alpha, start, candidates, code)
 
 
 #: ``code(problem, alpha, start, candidates)``
-_Code = Callable[
-    [CodingProblem, float, Array | None, NDArray[np.int32] | None],
-    RaggedCodes,
-]
+_Code = Callable[[CodingProblem, float, Array | None, Any], RaggedCodes]
 
 
 def code_at_any_size(
@@ -104,10 +95,11 @@ def code_at_any_size(
 def _lasso(
     problem: CodingProblem,
     alpha: float,
-    positive: bool,
-    gap_tol: float,
     start: Array | None,
     candidates: NDArray[np.int32] | None,
+    *,
+    positive: bool,
+    gap_tol: float,
 ) -> RaggedCodes:
     engine = machine(problem.norms2)
     options: dict[str, Any] = {"positive": positive, "gap_tol": gap_tol}
@@ -150,24 +142,7 @@ def lasso_path(
     positive: bool = False,
     gap_tol: float = 1e-6,
 ) -> list[RaggedCodes]:
-    """Code all signals at every alpha, largest first, each from the codes of the one before.
-
-    Parameters
-    ----------
-    problem : CodingProblem
-        Signals and atoms; energies must be known.
-    alphas : sequence of floats
-        Weights of |w|_1, above 0.
-    positive : bool
-        Allow no negative coefficients.
-    gap_tol : float
-        Stop at a duality gap of this share of k(x, x).
-
-    Returns
-    -------
-    list of RaggedCodes
-        In the order of ``alphas``.
-    """
+    """Code all signals at every alpha, falling, each from the codes of the one before."""
     check_fits(
         8.0 * problem.n_signals * problem.n_atoms,
         f"codes of {problem.n_signals} signals over {problem.n_atoms} atoms to go on from",
@@ -214,7 +189,7 @@ def as_codes(
             f"{np.count_nonzero(missed)} of {len(gap)} signals (the largest is {gap.max():.2g}); "
             "use a larger gap_tol or alpha, or atoms that are less alike.",
             ConvergenceWarning,
-            stacklevel=7,
+            stacklevel=6,
         )
     return RaggedCodes(
         n_atoms=problem.n_atoms, error=np.maximum(left, 0.0), gap=gap, indptr=indptr,

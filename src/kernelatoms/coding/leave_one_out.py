@@ -1,15 +1,14 @@
 """Leave-one-out codes of training rows, and the weight mu that classifies them best.
 
 With P = (A + mu I)^-1 and A the Gram matrix of all n atoms, the ridge code of atom i over the
-others needs no other inverse: w_j = -P_ji / P_ii. So one eigendecomposition gives the exact
-leave-one-out accuracy for as many mu as one likes.
+others is w_j = -P_ji / P_ii: one eigendecomposition gives the exact leave-one-out accuracy of any
+mu.
 
-Atoms seen through a projection Psi of kernel values (section 4.2 of the KCRC-LCD paper),
-z_j = sum_k psi_k G_kj, also lose the term of row i. With g = G_i, h = Z psi_i and s = |psi_i|^2,
-their inner products become A - g h' - h g' + s g g', a change of rank two, and the inverse follows
-from the Woodbury formula. The identity is the case h = g, s = 1. Atoms may be scaled to unit norm,
-z_j / |z_j|: their inner products are scaled, and g and h with them. The norms still include the
-term of row i, one of n.
+Atoms seen through a projection Psi of kernel values (section 4.2 of the KCRC-LCD paper), z_j =
+sum_k psi_k G_kj, also lose the term of row i. With g = G_i, h = Z psi_i and s = |psi_i|^2, their
+inner products become A - g h' - h g' + s g g', a change of rank two: the inverse follows from the
+Woodbury formula. The identity is the case h = g, s = 1. If atoms are scaled to unit norm, so are
+their inner products, g and h; the norms still include the term of row i, one of n.
 
 Robust codes of left-out rows have no closed form: a held-out part of the rows is coded at every
 weight that is tried.
@@ -18,7 +17,7 @@ See docs/decisions/029-leave-one-out.md.
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,10 +29,8 @@ from kernelatoms.coding.class_residuals import (
     parts_of_vectors,
 )
 from kernelatoms.coding.robust import RobustDictionary
-from kernelatoms.engine import machine, to_numpy
+from kernelatoms.engine import Array, machine, to_numpy
 from kernelatoms.features.linear_algebra import eigh
-
-Array = NDArray[Any]
 
 #: Weights that are tried, as multiples of the atoms' mean squared norm.
 MULTIPLES = tuple(10.0**power for power in range(-10, 2))
@@ -50,13 +47,12 @@ def best_mu(
 ) -> tuple[float, float]:
     """Return the weight of |w|^2 under which all other rows classify most rows correctly.
 
-    - ``gram`` (n, n): G, inner products of the rows; symmetric.
+    - ``gram`` (n, n): G, inner products of the rows.
     - ``labels`` (n,): their classes, ascending, 0 to n_classes - 1.
-    - ``projected``: whether rows are seen through a projection of their kernel values.
-    - ``psi`` (n, n_components): that projection; None is the identity.
+    - ``projected``, ``psi``: whether rows are seen through a projection of their kernel values, and
+      which; None is the identity.
     - ``unit``: whether rows so seen are scaled to unit norm.
-    - result: ``mu``: the middle of the best ones, which are often many; ``share``: the share of
-      rows that it classifies right.
+    - result: the middle of the best weights, often many, and the share of rows classified right.
     """
     rows = _Rows(gram, projected, psi, unit)
     scale = float(np.diagonal(rows.A).mean())
@@ -163,7 +159,6 @@ def best_local_mu(
       neighbours, itself not among them, of the row with these, and of the row with itself.
     - ``owners`` (n, K): the classes of the neighbours, -1 where there are fewer.
     - ``labels`` (n,): the classes of the rows.
-    - result: the middle of the best ones.
     """
     norms2 = np.diagonal(grams, axis1=1, axis2=2) if not columns else np.vecdot(grams, grams)
     scale = float(norms2[owners >= 0].astype(np.float64).mean()) if (owners >= 0).any() else 0.0
@@ -217,11 +212,7 @@ def best_robust_mu(
 ) -> float:
     """Return the largest weight of |w|^2 that classifies held-out rows nearly as well as the best.
 
-    These rows have no occluded parts, for which larger weights are safer: so of weights that do
-    equally well on them the largest is taken.
-
-    - ``parts``: rows and what they are coded over.
-    - ``multiples``: weights that are tried, falling.
+    Larger weights are safer for occluded signals, which are not among the held-out rows.
     """
     scale = float(np.mean([np.abs(part.atoms).sum(axis=1).mean() for part in parts]))
     if not scale > 0:

@@ -8,12 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelatoms.engine import machine
+from kernelatoms.engine import Array, machine
 from kernelatoms.similarity import DistanceKernel, Kernel, RBFKernel, make_distance
 from kernelatoms.similarity.distances import L2
 from kernelatoms.similarity.missing import rows_with_missing
-
-Array = NDArray[Any]
 
 # Bytes of candidates' rows held at once.
 _AT_ONCE = 1 << 24
@@ -22,14 +20,7 @@ _AT_ONCE = 1 << 24
 def local_values(
     kernel: Kernel, X: Array, anchors: Array, candidates: NDArray[np.int32], *, with_grams: bool
 ) -> tuple[Array | None, Array]:
-    """Return k(a, a') of every row's candidates, and k(x, a); 0 where a list is padded.
-
-    - ``X`` (n, n_features): rows.
-    - ``anchors`` (n_anchors, n_features): what candidates are numbers of.
-    - ``candidates`` (n, K): anchors of every row; -1 pads shorter lists.
-    - ``with_grams``: False if the second result is enough.
-    - result: ``grams`` (n, K, K); ``corrs`` (n, K).
-    """
+    """Return k(a, a') of every row's candidates (n, K, K), and k(x, a) (n, K); 0 for -1."""
     gamma = gaussian_gamma(kernel, X.shape[1])
     if gamma is not None and X.dtype == anchors.dtype and not len(rows_with_missing(X)):
         return machine(X).gaussian_local(X, anchors, candidates, gamma, with_grams=with_grams)

@@ -1,10 +1,9 @@
 """Which atoms are near a signal: the locality constrained dictionary of the KCRC-LCD paper.
 
 - ``nearest_in_space``: by the distance in feature space, from a coding problem alone;
-- ``nearest_by``: by any distance of rows, on descriptors that are computed once (``descriptors``);
+- ``nearest_by``: by any distance of rows, on descriptors that are computed once;
 - ``refine``: coarse to fine (Alg. 4): the nearest of every signal's own candidates;
-- ``ApproximateNeighbors``: most of the nearest among very many atoms, by pynndescent (an extra);
-- ``ascending``: candidates in the order in which codes store their atoms.
+- ``ApproximateNeighbors``: most of the nearest among very many atoms, by pynndescent (an extra).
 
 All return atoms nearest first, int32, and hold one block of distances at a time.
 
@@ -18,11 +17,11 @@ from numpy.typing import NDArray
 
 from kernelatoms.coding.local_values import falls_with_l2
 from kernelatoms.coding.problem import CodingProblem, KernelProblem, LinearProblem
-from kernelatoms.engine import is_array, machine
+from kernelatoms.engine import Array, is_array, machine
 from kernelatoms.similarity import make_distance
+from kernelatoms.similarity.base import is_whole
 from kernelatoms.similarity.missing import rows_with_missing
 
-Array = NDArray[Any]
 #: Descriptors of rows, one array per part of a distance.
 Features = tuple[Any, ...]
 
@@ -35,11 +34,9 @@ _NOT_FINITE = "distance returned NaN or infinity; it must be finite on these row
 
 
 def nearest_in_space(problem: CodingProblem, n_neighbors: int) -> NDArray[np.int32]:
-    """Return the atoms nearest to every signal in feature space, nearest first, ties by number.
+    """Return the K atoms nearest to every signal in feature space, nearest first, ties by number.
 
-    - ``problem``: signals and atoms; |x - d|^2 is |d|^2 - 2 <x, d> up to the signal's energy, which
-      need not be known.
-    - ``n_neighbors``: K, from 1 to the number of atoms.
+    |x - d|^2 is |d|^2 - 2 <x, d> up to the signal's energy, which need not be known.
     """
     check_n_neighbors(n_neighbors, problem.n_atoms)
     found = np.empty((problem.n_signals, n_neighbors), np.int32, like=problem.like)
@@ -101,21 +98,15 @@ def _nearest_rows(signals: Array, atoms: Array, found: NDArray[np.int32]) -> Non
 
 
 def featurize_by(distance: Any, rows: Array) -> Features:
-    """Return the descriptors that ``nearest_by`` and ``refine`` compare, per part of a distance.
-
-    ``distance`` is a name, or an object with ``featurize(rows)`` and ``compare(A, B)``. A union of
-    distances has several ``parts``; others are their own only part.
-    """
+    """Return the descriptors that ``nearest_by`` and ``refine`` compare, per part of a distance."""
     return tuple(part.featurize(rows) for part in _parts(distance))
 
 
 def nearest_by(distance: Any, A: Features, B: Features, n_neighbors: int) -> NDArray[np.int32]:
-    """Return the atoms nearest to every signal by a distance, nearest first, ties by number.
+    """Return the K atoms nearest to every signal by a distance, nearest first, ties by number.
 
-    - ``A``, ``B``: descriptors of n signals and m atoms, by ``featurize_by``.
-    - ``n_neighbors``: K, from 1 to m.
-    - result (n, K): A union holds the K nearest by each part: first the nearest by every part in
-      turn, then the second, and so on, each atom once; -1 fills the end.
+    A union of distances holds the K nearest by each part: first the nearest by every part in turn,
+    then the second, and so on, each atom once; -1 fills the end.
     """
     parts = _parts(distance)
     check_n_neighbors(n_neighbors, len(B[0]))
@@ -123,7 +114,7 @@ def nearest_by(distance: Any, A: Features, B: Features, n_neighbors: int) -> NDA
         _nearest_descriptors(part, a, b, n_neighbors)
         for part, a, b in zip(parts, A, B, strict=True)
     ]
-    return found[0] if len(found) == 1 else _united(found)
+    return _united(found)
 
 
 def _nearest_descriptors(distance: Any, A: Any, B: Any, n_neighbors: int) -> NDArray[np.int32]:
@@ -150,20 +141,14 @@ def refine(
     candidates: NDArray[np.int32],
     n_neighbors: int,
 ) -> NDArray[np.int32]:
-    """Return the nearest of every signal's own candidates: Alg. 4 of the KCRC-LCD paper.
-
-    - ``distance``: the fine distance.
-    - ``A``, ``B``: descriptors of n signals and of the atoms, by ``featurize_by``.
-    - ``candidates`` (n, K_c): the atoms nearest by a coarse distance; -1 pads shorter lists.
-    - ``n_neighbors``: K, from 1 to K_c.
-    """
+    """Return the nearest of every signal's candidates (n, K_c): Alg. 4 of the KCRC-LCD paper."""
     parts = _parts(distance)
     check_n_neighbors(n_neighbors, candidates.shape[1])
     found = [
         _refined(part, a, b, candidates, n_neighbors)
         for part, a, b in zip(parts, A, B, strict=True)
     ]
-    return found[0] if len(found) == 1 else _united(found)
+    return _united(found)
 
 
 def _refined(
@@ -210,6 +195,8 @@ def _parts(distance: Any) -> tuple[Any, ...]:
 
 def _united(found: list[NDArray[np.int32]]) -> NDArray[np.int32]:
     """Return lists as one: the first of each, the second of each and so on, every atom once."""
+    if len(found) == 1:
+        return found[0]
     lists = np.stack(found, axis=2).reshape(len(found[0]), -1)
     order = np.argsort(lists, axis=1, kind="stable")
     sorted_lists = np.take_along_axis(lists, order, axis=1)
@@ -224,7 +211,7 @@ def _united(found: list[NDArray[np.int32]]) -> NDArray[np.int32]:
 
 def check_n_neighbors(n_neighbors: Any, most: int) -> None:
     """Refuse what is no number of neighbours."""
-    if isinstance(n_neighbors, bool) or not isinstance(n_neighbors, int | np.integer):
+    if not is_whole(n_neighbors):
         raise TypeError(f"n_neighbors must be a whole number, got {n_neighbors!r}.")
     if not 1 <= n_neighbors <= most:
         raise ValueError(f"n_neighbors must be from 1 to {most}, got {n_neighbors}.")
@@ -235,15 +222,10 @@ _UNIT_ROWS = {"l2": False, "correlation": True}
 
 
 class ApproximateNeighbors:
-    """An index of atoms that finds most of the nearest ones.
+    """An index of atoms (rows without missing values) that finds most of the nearest ones.
 
-    The same ``random_state`` finds the same neighbours with the same number of threads. Queries run
-    on one thread if ``n_threads()`` is 1, else on all of numba's.
-
-    - ``atoms`` (n_atoms, n_features): rows without missing values.
-    - ``distance``, {"l2", "correlation"}: the names of these distances; others are searched for
-      exactly (``nearest_by``).
-    - ``random_state``: seeds the index.
+    The same ``random_state`` finds the same neighbours with the same number of threads; one thread
+    runs queries if ``n_threads()`` is 1, else all of numba's.
     """
 
     def __init__(
@@ -271,12 +253,7 @@ class ApproximateNeighbors:
         self._index.prepare()
 
     def nearest(self, X: Array, n_neighbors: int) -> NDArray[np.int32]:
-        """Return atoms near every row, the nearest first.
-
-        - ``X`` (n, n_features): rows without missing values.
-        - ``n_neighbors``: K, from 1 to the number of atoms.
-        - result (n, K): -1 where fewer were found.
-        """
+        """Return K atoms near every row, the nearest first; -1 where fewer were found."""
         check_n_neighbors(n_neighbors, self.n_atoms)
         if not len(X):
             return np.empty((0, n_neighbors), np.int32)

@@ -5,9 +5,9 @@
 greedily; or with as few atoms as reach a given residual; with w >= 0 on request.
 
 Signals of a linear problem with missing values (NaN) are coded by least squares on their observed
-entries O, min |x_O - (D w)_O|^2, with atoms compared at unit norm on O: OMP as in inpainting. Atoms
-that are only rounding on O are never picked. Other kernels estimate inner products from a part of
-a row, and those are ordinary inner products here.
+entries O, min |x_O - (D w)_O|^2, with atoms compared at unit norm on O, as in inpainting. Atoms
+that are only rounding on O are never picked. Other kernels estimate inner products from a part of a
+row, which are used as they are.
 
 See docs/decisions/020-greedy-steps.md and docs/decisions/031-missing-values-in-signals.md.
 """
@@ -28,11 +28,9 @@ from kernelatoms.coding.problem import (
     split_missing,
 )
 from kernelatoms.coding.tiny import enlarge, enlarged, put_back, tiny_signals
-from kernelatoms.engine import machine
+from kernelatoms.engine import Array, machine
 from kernelatoms.features.memory import check_fits
 from kernelatoms.similarity.base import check_flag
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True)

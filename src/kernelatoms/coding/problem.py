@@ -1,14 +1,11 @@
 """Coding problems: all that a pursuit needs to know about signals and atoms.
 
 A pursuit sees inner products of atoms, of signals with atoms, and the signals' energies, block by
-block, and nothing else. Linear coding, kernel coding and coding from given inner products are
-therefore one small class each, and no pursuit knows which it has.
+block, and nothing else. Linear coding, kernel coding and coding from given inner products are one
+small class each, and no pursuit knows which it has.
 
-Missing values (NaN) of signals are the exception: over rows, each such signal has a Gram matrix of
-its own, that of its observed entries. ``split_missing`` separates those signals. Kernels that can
-estimate inner products from a part of a row need no exception.
-
-``prefers_no_gram`` decides whether to code without the Gram matrix of all atoms.
+Missing values (NaN) of signals over rows are the exception: each such signal has a Gram matrix of
+its own, that of its observed entries. ``split_missing`` separates those signals.
 
 See docs/decisions/019-kernel-blind-pursuits.md and docs/decisions/021-many-atoms.md.
 """
@@ -20,14 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelatoms.coding.atom_products import KernelAtoms, LinearAtoms, check_eigenvalues
-from kernelatoms.engine import machine
+from kernelatoms.engine import Array, machine
 from kernelatoms.features.expansion import Expansion
 from kernelatoms.features.linear_algebra import check_gram
 from kernelatoms.similarity.base import check_flag
 from kernelatoms.similarity.inner import LinearKernel
 from kernelatoms.similarity.missing import rows_with_missing
 
-Array = NDArray[Any]
 Products = tuple[Array, Array | None]
 
 # One inner product by itself takes as long as this many in a matrix product.
@@ -66,8 +62,8 @@ class CodingProblem(Protocol):
     def products(self, start: int, stop: int) -> Products:
         """Return inner products of signals start..stop with all atoms, and their energies.
 
-        (n, n_atoms) and (n,); None for energies that are not known. Both may be of a wider type
-        than ``dtype``, where that could not hold them.
+        (n, n_atoms) and (n,), or None for energies that are not known; of a wider type than
+        ``dtype`` where that could not hold them.
         """
 
     def products_at(
@@ -108,30 +104,26 @@ class CodingProblem(Protocol):
         """Return the problem of some signals, with inner products in float64."""
 
 
+def _of_atoms(name: str) -> Any:
+    return property(lambda self: getattr(self.atoms, name))
+
+
 class _SignalsOverAtoms:
     """Rows of ``signals`` over atoms that can be compared with rows."""
+
+    gram = _of_atoms("gram")
+    gram_is_known = _of_atoms("gram_is_known")
+    norms2 = _of_atoms("norms2")
+    knows_energy = _of_atoms("knows_energy")
+    gram_rows = _of_atoms("gram_rows")
+    gram_times = _of_atoms("gram_times")
+    check_semidefinite = _of_atoms("check_semidefinite")
 
     def __init__(self, signals: Array, atoms: LinearAtoms | KernelAtoms) -> None:
         self.signals = self.like = signals
         self.atoms = atoms
         self.n_signals, self.n_atoms = len(signals), atoms.n_atoms
         self.dtype = signals.dtype
-
-    @property
-    def gram(self) -> Array:
-        return self.atoms.gram
-
-    @property
-    def gram_is_known(self) -> bool:
-        return self.atoms.gram_is_known
-
-    @property
-    def norms2(self) -> Array:
-        return self.atoms.norms2
-
-    @property
-    def knows_energy(self) -> bool:
-        return self.atoms.knows_energy
 
     @property
     def assume_psd(self) -> bool:
@@ -151,15 +143,6 @@ class _SignalsOverAtoms:
 
     def energy(self, start: int, stop: int) -> Array | None:
         return self.atoms.energy(self.signals[start:stop])
-
-    def gram_rows(self, atoms: NDArray[np.integer]) -> Array:
-        return self.atoms.gram_rows(atoms)
-
-    def gram_times(self, weights: Array, candidates: NDArray[np.int32]) -> Array:
-        return self.atoms.gram_times(weights, candidates)
-
-    def check_semidefinite(self) -> None:
-        self.atoms.check_semidefinite()
 
     @property
     def gains_digits(self) -> bool:
@@ -317,12 +300,7 @@ class GivenProblem:
 
 
 def check_explained(problem: CodingProblem, energies: Array, left: Array) -> None:
-    """Refuse signals whose codes explain more than their energy, beyond rounding.
-
-    - ``problem``: not checked with ``assume_psd``.
-    - ``energies`` (n_signals,): k(x, x).
-    - ``left`` (n_signals,): squared residuals, as they come out.
-    """
+    """Refuse signals whose codes explain more than their energy k(x, x), beyond rounding."""
     if problem.assume_psd:
         return
     slack = np.sqrt(np.finfo(problem.dtype).eps) * np.abs(left - energies)
@@ -364,7 +342,6 @@ def split_missing(problem: CodingProblem) -> Split | None:
     if not len(partial):
         return None
     complete = np.delete(np.arange(problem.n_signals), partial)
-    rows: LinearAtoms
     if isinstance(problem, LinearProblem):
         rows = problem.atoms
     else:
@@ -378,10 +355,7 @@ def split_missing(problem: CodingProblem) -> Split | None:
 
 
 def prefers_no_gram(problem: CodingProblem, n_nonzero: int, *, few: bool = False) -> bool:
-    """Whether to code without the Gram matrix: it is not known, and coding is faster without it.
-
-    With ``few``, also if the signals need only a few of its rows.
-    """
+    """Whether coding is faster without the Gram matrix; ``few`` if it needs few of its rows."""
     if problem.gram_is_known:
         return False
     if few and 2 * problem.n_signals * n_nonzero < problem.n_atoms:

@@ -1,7 +1,6 @@
 """Pursuits with their parameters chosen: what learners code with in every pass.
 
-Learners have flat parameters and make a pursuit of them; an update names the pursuits from whose
-codes it can learn.
+An update names the pursuits from whose codes it can learn.
 
 See docs/decisions/019-kernel-blind-pursuits.md.
 """
@@ -93,10 +92,9 @@ class Lasso:
 class KSC:
     """l1 codes as the FKSC paper publishes them: cyclic coordinate descent.
 
-    - ``alpha``: weight of |w|_1.
-    - ``method``, {"ksc", "fksc"}: in one stage, or in two (Algorithm 2).
-    - ``change_tol``: the paper's stop: a pass changes w by no more than this share of its norm, or
-      100 passes are done. None for a duality gap, as ``Lasso`` has it.
+    In one stage ("ksc"), or in two ("fksc", Algorithm 2). With ``change_tol``, the paper's stop: a
+    pass changes w by no more than this share of its norm, or 100 passes are done; None for a
+    duality gap.
     """
 
     alpha: float
@@ -118,10 +116,7 @@ class KSC:
 
 @dataclass(frozen=True)
 class Ridge:
-    """Dense codes.
-
-    - ``mu``: weight of |w|^2 / 2.
-    """
+    """Dense codes, ``mu`` the weight of |w|^2 / 2."""
 
     mu: float
 
@@ -132,11 +127,7 @@ class Ridge:
 
 @dataclass(frozen=True)
 class Threshold:
-    """Inner products with the atoms, shrunk towards 0: l1 codes, if atoms are orthonormal.
-
-    - ``alpha``: the threshold, which is the weight of |w|_1 beside half of the squares.
-    - ``positive``: allow no negative coefficients.
-    """
+    """Inner products with the atoms, drawn towards 0 by ``alpha``: see ``threshold``."""
 
     alpha: float
     positive: bool = False
@@ -147,12 +138,7 @@ class Threshold:
 
 
 def code_over_nearest(pursuit: Pursuit, problem: CodingProblem, n_neighbors: int | None) -> Codes:
-    """Code every signal over its K nearest atoms in feature space only.
-
-    The locality constrained dictionary of Alg. 3 of the KCRC-LCD paper, for any pursuit.
-
-    - ``n_neighbors``: K; None, or at least as many as there are atoms, for all of them.
-    """
+    """Code every signal over its K nearest atoms (Alg. 3 of the KCRC-LCD paper); None for all."""
     if n_neighbors is None or n_neighbors >= problem.n_atoms:
         return pursuit(problem)
     return pursuit(problem, ascending(nearest_in_space(problem, n_neighbors)))

@@ -2,9 +2,9 @@
 
     min_w 1/2 |x - D w|^2 + mu/2 |w|^2
 
-has its minimum where G w - b + mu w = 0, with G the Gram matrix of the atoms and b the signal's
-inner products with them: w = (G + mu I)^-1 b. One factorisation serves all signals, under any
-kernel; signals with candidates of their own need a small one each.
+has its minimum at w = (G + mu I)^-1 b, with G the Gram matrix of the atoms and b the signal's inner
+products with them. One factorisation serves all signals; signals with candidates of their own need
+a small one each.
 """
 
 from numbers import Real
@@ -16,10 +16,8 @@ from numpy.typing import NDArray
 from kernelatoms.coding.codes import DenseCodes, PaddedCodes
 from kernelatoms.coding.neighbors import ascending
 from kernelatoms.coding.problem import CodingProblem, check_explained, prefers_no_gram
-from kernelatoms.engine import machine
+from kernelatoms.engine import Array, machine
 from kernelatoms.features.linear_algebra import OVERFLOW, check_gram, eigh, root_of_inverse
-
-Array = NDArray[Any]
 
 # Above this reciprocal condition number, the inverse of a Cholesky factor keeps at least half of
 # the digits; below it, eigenvectors are used, which are slower and keep more.
@@ -31,10 +29,9 @@ def ridge(
 ) -> DenseCodes | PaddedCodes:
     """Code all signals of a problem; computed in float64.
 
-    - ``mu``: weight of |w|^2 / 2, at least 0.
-    - ``candidates`` (n_signals, n_candidates): the atoms that each signal may use; -1 pads shorter
-      lists.
-    - result: of several minimisers (mu = 0, atoms that are alike) the shortest.
+    ``mu``, at least 0, is the weight of |w|^2 / 2. Of several minimisers (mu = 0, atoms that are
+    alike) the shortest is returned. ``candidates`` (n_signals, K) are the atoms that each signal
+    may use; -1 pads shorter lists.
     """
     _check_weight(mu)
     if candidates is not None:
@@ -153,12 +150,7 @@ def solve_ridge(gram: Array, corr: Array, mu: float) -> Array:
 
 
 def inverse_gram(gram: Array, mu: float) -> Array:
-    """Return (G + mu I)^-1, or the pseudo-inverse, in float64: codes are ``corr @ inverse``.
-
-    - ``gram`` (n_atoms, n_atoms): G, inner products of the atoms: symmetric and positive
-      semi-definite.
-    - ``mu``: weight of |w|^2 / 2, at least 0.
-    """
+    """Return (G + mu I)^-1, or the pseudo-inverse, in float64: codes are ``corr @ inverse``."""
     _check_weight(mu)
     root = _root_of_inverse(gram, float(mu))
     return root @ root.T

@@ -3,16 +3,14 @@
     min |e|_1 + mu |w|_2^2   or   min |e|_1 + mu |w|_1     subject to   y = D w + e
 
 (eq. (14) of the KCRC-LCD paper, and robust SRC). A few entries that no code explains, occluded or
-corrupted, then count by their size and not by its square; e holds them.
+corrupted, count by their size and not by its square; e holds them.
 
 Two solvers share the work, and both end by the duality gap over the objective. The augmented
-Lagrangian (Algorithm 2) takes cheap steps for many signals at once. With D = U S V' one
-decomposition serves every penalty sigma of every signal: by eq. (28), D w is next
-U S^2 (S^2 + 2 mu/sigma)^-1 U't with t = y - e + z/sigma. Over images it converges in some hundred
-steps. Over columns of kernel values, which are nearly parallel, it would need tens of thousands:
-signals that have not converged at a quarter of the cost of the interior-point method
-(``robust_interior``) are left to that, and so are all codes with |w|_1. The paper stops when the
-code no longer changes, which a small sigma alone can cause.
+Lagrangian (Algorithm 2) takes cheap steps for many signals at once: with D = U S V', by eq. (28), D
+w is next U S^2 (S^2 + 2 mu/sigma)^-1 U't with t = y - e + z/sigma, for a sigma of each signal. That
+takes some hundred steps over images, but tens of thousands over columns of kernel values, which are
+nearly parallel. Signals that have not converged at a quarter of the cost of the interior-point
+method (``robust_interior``) are left to that, and so are all codes with |w|_1.
 
 See docs/decisions/028-robust-codes.md.
 """
@@ -20,7 +18,6 @@ See docs/decisions/028-robust-codes.md.
 import warnings
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import scipy.linalg
@@ -28,9 +25,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from kernelatoms.coding.robust_interior import InteriorPoint
-from kernelatoms.engine import machine
-
-Array = NDArray[Any]
+from kernelatoms.engine import Array, machine
 
 # Steps of the augmented Lagrangian between two checks of the gap and of sigma.
 _LOOK_EVERY = 20
@@ -40,12 +35,7 @@ _FEW_STEPS = 9
 
 @dataclass(frozen=True)
 class RobustCodes:
-    """Robust codes of signals.
-
-    - ``weights`` (n_signals, n_atoms): coefficients.
-    - ``errors`` (n_signals, n_entries): what they distrust of each signal.
-    - ``gap`` (n_signals,): duality gaps, shares of the objective.
-    """
+    """Coefficients, errors (n_signals, n_entries) and duality gaps as shares of the objective."""
 
     weights: Array
     errors: Array
@@ -55,9 +45,7 @@ class RobustCodes:
 class RobustDictionary:
     """Atoms (n_atoms, n_entries), decomposed once for all signals coded over them.
 
-    - ``atoms`` (n_atoms, n_entries): explicit vectors: rows, or columns of kernel values.
-    - ``mu``: weight of the code's size, above 0.
-    - ``penalty``, {"l2", "l1"}: |w|_2^2 (robust CRC) or |w|_1 (robust SRC).
+    ``mu``, above 0, is the weight of |w|_2^2 (``penalty="l2"``, robust CRC) or |w|_1 ("l1", SRC).
     """
 
     def __init__(self, atoms: Array, mu: float, penalty: str = "l2") -> None:
@@ -67,8 +55,20 @@ class RobustDictionary:
 
     @cached_property
     def decomposed(self) -> tuple[Array, Array, Array]:
-        """U, s and V with D = U S V', the atoms being the columns of D."""
-        return _decomposed(self.atoms)
+        """U, s and V with D = U S V', the atoms being the columns of D.
+
+        From the smaller of D'D and DD', which loses singular values below the root of eps of the
+        largest: these are negligible beside any useful mu.
+        """
+        atoms = self.atoms
+        wide = len(atoms) > atoms.shape[1]
+        with machine(atoms).one_blas_thread(min(atoms.shape) < 500):
+            small = atoms.T @ atoms if wide else atoms @ atoms.T
+            values, vectors = scipy.linalg.eigh(small, check_finite=False)
+        keep = values > values[-1] * len(small) * np.finfo(np.float64).eps
+        s, near = np.sqrt(values[keep]), np.ascontiguousarray(vectors[:, keep])
+        far = (atoms @ near if wide else atoms.T @ near) / s
+        return (near, s, far) if wide else (far, s, near)
 
     def with_mu(self, mu: float) -> "RobustDictionary":
         """Return the same atoms with another weight and the same decomposition."""
@@ -78,23 +78,13 @@ class RobustDictionary:
         return other
 
     def code(self, signals: Array, *, gap_tol: float = 1e-4, max_iter: int = 100) -> RobustCodes:
-        """Code signals (n, n_entries) to a duality gap of this share of the objective.
-
-        - ``signals`` (n, n_entries): what is coded.
-        - ``max_iter``: the most interior-point steps; signals that have not converged
-          then lead to a ConvergenceWarning.
-        """
+        """Code signals (n, n_entries) to a duality gap of this share; warn where it is larger."""
         found = self.code_quietly(signals, gap_tol, max_iter)
         warn_not_converged(found.gap, gap_tol)
         return found
 
     def code_quietly(self, signals: Array, gap_tol: float, max_iter: int = 100) -> RobustCodes:
-        """Code signals without a warning, for callers that warn once for many.
-
-        - ``signals`` (n, n_entries): what is coded.
-        - ``gap_tol``: the gap to reach, a share of the objective.
-        - ``max_iter``: the most interior-point steps.
-        """
+        """Code signals without a warning, for callers that warn once for many."""
         Y = signals.astype(np.float64, copy=False)
         weights = np.zeros((len(Y), len(self.atoms)))
         errors, gaps = np.array(Y), np.zeros(len(Y))  # of zero signals
@@ -184,10 +174,7 @@ class _RidgeSteps:
 
 
 def _solve(steps: _RidgeSteps, gap_tol: float, n_steps: int) -> tuple[Array, Array, Array]:
-    """Step until every signal's gap is small; return codes, errors and gaps.
-
-    Codes of signals that have not converged are not computed.
-    """
+    """Step until every signal's gap is small; return codes of these signals, errors and gaps."""
     n_signals, n_entries = steps.Y.shape
     weights = np.zeros((n_signals, len(steps._V)))
     errors, gaps = np.zeros((n_signals, n_entries)), np.full(n_signals, np.inf)
@@ -209,22 +196,6 @@ def _solve(steps: _RidgeSteps, gap_tol: float, n_steps: int) -> tuple[Array, Arr
         if done < n_steps // 2:
             steps.rescale()
     return weights, errors, gaps
-
-
-def _decomposed(atoms: Array) -> tuple[Array, Array, Array]:
-    """Return U, s and V with D = U S V', the atoms being the columns of D.
-
-    From the smaller of D'D and DD'. It loses singular values below the root of eps of the largest,
-    which are negligible beside any useful mu.
-    """
-    wide = len(atoms) > atoms.shape[1]
-    with machine(atoms).one_blas_thread(min(atoms.shape) < 500):
-        small = atoms.T @ atoms if wide else atoms @ atoms.T
-        values, vectors = scipy.linalg.eigh(small, check_finite=False)
-    keep = values > values[-1] * len(small) * np.finfo(np.float64).eps
-    s, near = np.sqrt(values[keep]), np.ascontiguousarray(vectors[:, keep])
-    far = (atoms @ near if wide else atoms.T @ near) / s
-    return (near, s, far) if wide else (far, s, near)
 
 
 def _soft(values: Array, threshold: Array) -> Array:

@@ -7,23 +7,23 @@ strictly inside, so that every step has a duality gap,
 
     |r|_1 - z'r + |D'z - 2 mu w|^2 / (4 mu)   or   |r|_1 - z'r + mu |w|_1 - w'D'z,     r = y - D w,
 
-sums of non-negative terms: nothing cancels, and a gap far below |y|_1 is still accurate. Steps are
-those of Mehrotra (1992). Each solves (diag(W) + D diag(V) D') dz = t, in as many unknowns
-as a signal has entries, or by the Woodbury formula in as many as there are atoms. V is 1 / (2 mu)
-for the first penalty, so that D D' is computed once.
+a sum of non-negative terms, accurate far below |y|_1. Steps are those of Mehrotra (1992). Each
+solves (diag(W) + D diag(V) D') dz = t, in as many unknowns as a signal has entries, or by the
+Woodbury formula in as many as there are atoms. V is 1 / (2 mu) for the first penalty: D D' is
+computed once.
 
 See docs/decisions/028-robust-codes.md.
 """
 
 from collections.abc import Callable
 from functools import cached_property
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.linalg
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from kernelatoms.engine import Array
 
 # How far a step goes towards the bound that it meets first.
 _SHORT_OF = 0.99
@@ -32,11 +32,9 @@ _SHORTEST, _SMALLEST = 1e-6, float(np.finfo(np.float64).eps)
 
 
 class InteriorPoint:
-    """Atoms (n_atoms, n_entries), float64, and what all signals that are coded over them share.
+    """Atoms (n_atoms, n_entries), float64, and what all signals coded over them share.
 
-    - ``atoms`` (n_atoms, n_entries): explicit vectors, float64.
-    - ``mu``: weight of the code's size, above 0.
-    - ``penalty``, {"l2", "l1"}: |w|_2^2 or |w|_1.
+    ``mu``, above 0, is the weight of |w|_2^2 (``penalty="l2"``) or |w|_1 ("l1").
     """
 
     def __init__(self, atoms: Array, mu: float, penalty: str) -> None:
@@ -61,8 +59,12 @@ class InteriorPoint:
             rounded = point.level() < _SMALLEST * first
             if found[2] <= gap_tol or rounded or not self._step(point):
                 break
-            found = min(found, point.found(), key=_gap)
-        return found if found[2] <= gap_tol else min(found, point.found(zeros=False), key=_gap)
+            found = min(found, point.found(), key=itemgetter(2))
+        return (
+            found
+            if found[2] <= gap_tol
+            else min(found, point.found(zeros=False), key=itemgetter(2))
+        )
 
     def _step(self, at: "_Point") -> bool:
         """Move the point once; False where rounding ends it."""
@@ -119,11 +121,11 @@ class _Move(NamedTuple):
 
 
 class _Point:
-    """Where a signal's search stands: the code w, z, and bounds with their multipliers, above 0.
+    """The state of a signal's search: the code w, z, and bounds with their multipliers, above 0.
 
     The bounds are 1 - z and 1 + z, whose multipliers end as the parts of y - D w above and below 0;
-    with |w|_1 also mu - D'z and mu + D'z, whose multipliers end as the parts of w. Bounds move with
-    z and are not computed from it: those near 0 would lose their digits.
+    with |w|_1 also mu - D'z and mu + D'z, whose multipliers end as the parts of w. Bounds are moved
+    with z and not computed from it, so that those near 0 keep their digits.
     """
 
     def __init__(self, atoms: Array, y: Array, mu: float, ridge: bool) -> None:
@@ -188,8 +190,8 @@ class _Point:
     def found(self, *, zeros: bool = True) -> tuple[Array, Array, float]:
         """Return the code, its errors, and its gap as a share of its objective.
 
-        An error is 0 where the residual is nearer to that than z is to its bounds; ``zeros``: so is
-        a coefficient with |w|_1 where D'z is farther from its own.
+        An error is 0 where the residual is nearer to that than z is to its bounds; with ``zeros``
+        and |w|_1, so is a coefficient where D'z is farther from its own.
         """
         w, left, z, along = self.w, self.left, self.z, self.along
         if self.ridge:
@@ -210,10 +212,6 @@ class _Point:
         near = np.minimum(self.bounds[0], self.bounds[1]) * self.size
         errors = np.where(np.abs(left) > near, left, 0.0)
         return w, errors, gap / (residual + self.mu * size)
-
-
-def _gap(found: tuple[Array, Array, float]) -> float:
-    return found[2]
 
 
 def _cholesky(matrix: Array) -> Any:

@@ -2,13 +2,10 @@
 
     w = soft(b, alpha) = sign(b) max(|b| - alpha, 0),    b = D'x
 
-minimises 1/2 |x - D w|^2 + alpha |w|_1 if the atoms are orthonormal, because the problem then
-separates into one per atom (Proposition 1 of the K-SAD paper, whose beta_1 beside the whole square
-is twice this alpha). Over other atoms it is a cheap code and not the minimum, which ``lasso``
-finds.
+minimises 1/2 |x - D w|^2 + alpha |w|_1 if the atoms are orthonormal (Proposition 1 of the K-SAD
+paper, whose beta_1 beside the whole square is twice this alpha). Over other atoms it is a cheap
+code and not the minimum, which ``lasso`` finds.
 """
-
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,20 +13,13 @@ from numpy.typing import NDArray
 from kernelatoms.coding.codes import DenseCodes, PaddedCodes
 from kernelatoms.coding.neighbors import ascending
 from kernelatoms.coding.problem import CodingProblem
-from kernelatoms.engine import machine
+from kernelatoms.engine import Array, machine
 from kernelatoms.features.linear_algebra import OVERFLOW
 from kernelatoms.similarity.base import check_flag, check_number
 
-Array = NDArray[Any]
-
 
 def soft_threshold(values: Array, alpha: float, *, positive: bool = False) -> Array:
-    """Return values shrunk towards 0 by ``alpha``; those below ``alpha`` in size become 0.
-
-    - ``values`` (...): any numbers.
-    - ``alpha``: at least 0.
-    - ``positive``: return 0 for negative values.
-    """
+    """Return values shrunk towards 0 by ``alpha``; with ``positive``, 0 for negative values."""
     check_flag("positive", positive)
     shift = values.dtype.type(alpha)
     above = np.maximum(values - shift, 0)
@@ -46,14 +36,7 @@ def threshold(
     positive: bool = False,
     candidates: NDArray[np.int32] | None = None,
 ) -> DenseCodes | PaddedCodes:
-    """Code all signals of a problem.
-
-    - ``alpha``: how far inner products are drawn towards 0; at least 0.
-    - ``positive``: allow no negative coefficients.
-    - ``candidates`` (n_signals, n_candidates): the atoms that each signal may use; -1 pads shorter
-      lists.
-    - result: most coefficients are 0 where alpha is not small.
-    """
+    """Code all signals, over all atoms or over candidates (n_signals, K) of their own; -1 pads."""
     check_number("alpha", alpha)
     if alpha < 0:
         raise ValueError(f"alpha must be at least 0, got {alpha!r}.")

@@ -1,8 +1,7 @@
-"""Signals so short that their squares underflow float64.
+"""Signals so short that their squares underflow float64: norms below about 1e-154.
 
-Below norms of about 1e-154, squared norms lose digits and then become 0. Pursuits compare with
-them: how much of a signal is explained, or its duality gap. Such signals are multiplied by 2^600,
-a power of two, which changes no digit of their codes.
+Pursuits compare with squared norms: how much of a signal is explained, or its duality gap. Such
+signals are multiplied by 2^600, which changes no digit of their codes.
 
 See docs/decisions/023-numbers-far-from-one.md.
 """
@@ -14,8 +13,7 @@ from numpy.typing import NDArray
 
 from kernelatoms.coding.codes import Codes, replace_rows, scaled
 from kernelatoms.coding.problem import CodingProblem, LinearProblem
-
-Array = NDArray[Any]
+from kernelatoms.engine import Array
 
 #: Tiny signals are multiplied by two to this power, and so are penalties and goals.
 EXPONENT = 600
@@ -24,11 +22,7 @@ _LEAST = 2.0**-800
 
 
 def tiny_signals(problem: CodingProblem, energies: Array | None = None) -> NDArray[np.intp]:
-    """Return the signals other than 0 whose squares underflow float64.
-
-    Only a linear problem has any: kernels refuse such rows. ``energies`` (n_signals,) are their
-    squared norms, if known.
-    """
+    """Return the signals other than 0 whose squares underflow float64; kernels refuse such rows."""
     if not isinstance(problem, LinearProblem) or problem.dtype != np.float64:
         return np.arange(0)
     if energies is None:
@@ -59,13 +53,7 @@ def enlarge(number: Any) -> Any:
 
 
 def put_back(codes: Codes, tiny: NDArray[np.intp], coded: Codes, problem: CodingProblem) -> Codes:
-    """Return codes with those of tiny signals in their place.
-
-    - ``codes``: those of all signals.
-    - ``tiny``: the tiny ones.
-    - ``coded``: their codes at 2^EXPONENT of themselves.
-    - ``problem``: the problem of these: codes that float64 has no numbers for are refused.
-    """
+    """Return codes, those of tiny signals replaced by ``coded``, which are at 2^EXPONENT."""
     used = np.diff(coded.to_csr().indptr) > 0
     energies, longest = problem.energy(0, problem.n_signals), float(problem.norms2.max())
     assert energies is not None

@@ -13,8 +13,7 @@ can be downloaded through scikit-learn instead. All loaders return a `sklearn.ut
 The modules of this room:
 
 - ``registry``: the table of the sets.
-- ``files``: reads and checks the arrays of a file, and says what is missing or wrong.
-- ``download``: the same arrays through scikit-learn's fetchers.
+- ``files``: the arrays of a file, read and checked, or downloaded by scikit-learn's fetchers.
 - ``loaders``: the public functions.
 - ``generated``: ``make_rgbd_objects``, synthetic images of four channels.
 """

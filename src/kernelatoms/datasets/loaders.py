@@ -6,8 +6,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kernelatoms.datasets import download
-from kernelatoms.datasets.files import Arrays, DataHome, data_folder, not_found, read_arrays
+from kernelatoms.datasets.files import (
+    DOWNLOAD_ERRORS,
+    FETCHERS,
+    Arrays,
+    DataHome,
+    data_folder,
+    not_found,
+    read_arrays,
+)
 from kernelatoms.datasets.registry import BY_NAME, DATASETS, Dataset
 
 if TYPE_CHECKING:  # scikit-learn takes a second to import; loaders import it when called
@@ -308,8 +315,8 @@ def _load_or_download(name: str, data_home: DataHome, download_if_missing: bool)
     # Only a folder named in the call is written to: a shared KERNELATOMS_DATA may be read-only.
     cache = None if data_home is None else data_folder(data_home)
     try:
-        arrays = download.FETCHERS[name](cache)
-    except download.DOWNLOAD_ERRORS as error:
+        arrays = FETCHERS[name](cache)
+    except DOWNLOAD_ERRORS as error:
         hint = f"Downloading it ({dataset.online}) failed: {type(error).__name__}: {error}"
         raise not_found(dataset, data_home, hint) from error
     return _bunch(dataset, arrays, source=dataset.online)

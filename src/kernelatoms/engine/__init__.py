@@ -16,8 +16,12 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kernelatoms.engine import cpu
+
+#: An array of numbers, of any machine.
+Array = NDArray[Any]
 
 
 def machine(array: Any) -> ModuleType:

@@ -1,33 +1,29 @@
 """Coordinates of mapped rows: F with F F' = K, so that kernel methods are linear ones on F.
 
-Whatever a method does to phi(x) through inner products it does to these rows: kernel K-SVD on K is
-K-SVD on F. With P the pivots of a Cholesky decomposition and L_P = F[P], lower triangular,
+Kernel K-SVD on K, for example, is K-SVD on F. With P the pivots of a Cholesky decomposition and L_P
+= F[P], lower triangular, new rows need kernel values with the pivots only:
 
     <phi(x), e_j> = (k(x, P) L_P^-T)_j
 
-where e_j are the Gram-Schmidt vectors of phi(pivots). Only the pivots are needed for new rows.
-Exact coordinates come from LAPACK's decomposition of K, coordinates to
-a given accuracy from ``randomly_pivoted_cholesky``, which needs no K.
+where e_j are the Gram-Schmidt vectors of phi(pivots). Exact coordinates come from LAPACK's
+decomposition of K, approximate ones from ``randomly_pivoted_cholesky``, which needs no K.
 
 See docs/decisions/015-kernel-methods-in-coordinates.md.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from kernelatoms.engine import is_device_array, machine
+from kernelatoms.engine import Array, is_device_array, machine
 from kernelatoms.features.expansion import Expansion
 from kernelatoms.features.linear_algebra import NOT_SEMIDEFINITE, check_gram, solve_triangular
 from kernelatoms.features.memory import check_fits
 from kernelatoms.features.samplers import randomly_pivoted_cholesky
 from kernelatoms.similarity import Kernel
-
-Array = NDArray[Any]
 
 _THREADED_FROM = 3000
 ZERO_KERNEL = "The kernel is zero on all rows: there is nothing to learn from."
@@ -37,9 +33,9 @@ ZERO_KERNEL = "The kernel is zero on all rows: there is nothing to learn from."
 class Coordinates:
     """Coordinates of signals on orthonormal vectors of feature space.
 
-    ``rows`` (n, r) are the signals' coordinates. ``anchors`` (m, n_features) are the rows whose phi
-    span these. ``duals(vectors)`` returns the coefficients over phi(anchors), (m, p), of vectors
-    given as rows of coordinates (p, r).
+    ``rows`` (n, r) are the coordinates, ``anchors`` (m, n_features) rows whose phi span the
+    vectors. ``duals(vectors)`` turns rows of coordinates (p, r) into coefficients over
+    phi(anchors), (m, p).
     """
 
     rows: Array
@@ -52,11 +48,8 @@ def exact_coordinates(
 ) -> Coordinates:
     """Return coordinates on phi(rows), by the whole kernel matrix of the rows.
 
-    - ``kernel``: positive semi-definite.
-    - ``rows`` (n, n_features): the rows that vectors are made of; k(train, train), if precomputed.
-    - ``anchors``: ``as_anchors(rows, kernel)``.
-    - ``X`` (n_signals, n_features): signals other than the rows: they are projected on the basis
-      that the rows give.
+    - ``rows``, ``anchors``: what vectors are made of, and ``as_anchors(rows, kernel)``.
+    - ``X`` (n_signals, n_features): signals other than the rows, projected on their basis.
     """
     n = len(rows)
     check_fits(
@@ -81,10 +74,7 @@ def pruned_coordinates(
     rng: np.random.RandomState,
     X: Array | None = None,
 ) -> Coordinates:
-    """Return coordinates on few of phi(rows), drawn at random, without the rows' kernel matrix.
-
-    - ``accuracy``: the share of a row's k(x, x) that may be left, on average over the rows.
-    """
+    """Return coordinates on few of phi(rows), drawn at random, without the rows' kernel matrix."""
     F, pivots = randomly_pivoted_cholesky(
         kernel, rows, anchors, len(rows), rng, accuracy, relative=True
     )

@@ -4,12 +4,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from kernelatoms.engine import machine
+from kernelatoms.engine import Array, machine
 from kernelatoms.similarity import Kernel
-
-Array = NDArray[Any]
 
 # BLAS threads pay from this many anchors on.
 _THREADED_FROM = 3000
@@ -19,8 +16,8 @@ _THREADED_FROM = 3000
 class Expansion:
     """The vectors v_j = sum_i coef[i, j] phi(anchors[i]); ``coef=None`` means phi(anchors).
 
-    Linear methods need inner products of these vectors only, which follow from kernel values:
-    ``inner(X)`` with mapped rows, ``gram()`` among themselves.
+    Linear methods need their inner products only: ``inner(X)`` with mapped rows, ``gram()`` among
+    themselves.
     """
 
     kernel: Kernel
@@ -43,10 +40,7 @@ class Expansion:
         return out
 
     def project(self, X: Array, out_dtype: Any = None) -> Array:
-        """Return <phi(x), v_j> for all rows, in blocks: (n, n_anchors) is never held.
-
-        ``out_dtype`` is what they are rounded to in the end, the type of X by default.
-        """
+        """Return <phi(x), v_j> for all rows in the type of X, or ``out_dtype``, block by block."""
         out = np.empty((len(X), self.n_vectors), out_dtype or X.dtype, like=X)
         # Coefficients may be as large as the inverse precision they were computed in: float32
         # rows are compared with float64 anchors in float64.

@@ -1,19 +1,19 @@
 """Estimates for rows with missing values: entries from the nearest rows, and kernel coordinates.
 
-**Entries** (``fill_from_nearest``). With gaps as zeros, x and y the rows, and p and q marking the
-entries that they have, the squared difference over common entries and their number are
+``fill_from_nearest`` estimates entries. With zeros for missing values, x and y the rows, and p and
+q marking the entries that they have, the squared difference over common entries and their number
+are
 
     sum_i p_i y_i^2 - 2 x_i y_i + q_i x_i^2   and   sum_i p_i q_i,
 
 four matrix products. The distance is the first over the second, computed in float32.
 
-**Coordinates** (``consistent_estimates``). Kernel values of a row with missing values are estimates
-and need not be inner products of any vector with the anchors. Coordinates f_i = (V'k)_i / sqrt(s_i)
-divide their errors by the eigenvalues s_i of the anchors' kernel matrix V diag(s) V', so that small
-s_i make large errors. Where |f|^2 is above the estimate of k(x, x), ridge regression with the
-smallest weight lambda that brings it down shrinks the least certain coordinates most:
+``consistent_estimates`` estimates coordinates. Estimated kernel values k need not be inner products
+of any vector with the anchors: coordinates f_i = (V'k)_i / sqrt(s_i) divide their errors by the
+eigenvalues s_i of the anchors' kernel matrix. Where |f|^2 is above the estimate of k(x, x), ridge
+regression shrinks the least certain coordinates most, with the smallest lambda such that
 
-    f_i s_i / (s_i + lambda),   sum_i (f_i s_i / (s_i + lambda))^2 <= k(x, x).
+    sum_i (f_i s_i / (s_i + lambda))^2 <= k(x, x).
 
 See docs/decisions/031-missing-values-in-signals.md and docs/decisions/047-nearest-imputation.md.
 """
@@ -27,11 +27,9 @@ import scipy.linalg
 import scipy.sparse
 from numpy.typing import NDArray
 
-from kernelatoms.engine import machine
+from kernelatoms.engine import Array, machine
 from kernelatoms.similarity import Kernel
 from kernelatoms.similarity.missing import rows_with_missing
-
-Array = NDArray[Any]
 
 # Rows compared at once: enough for BLAS, and a few MiB of distances.
 _ROWS, _KEPT = 256, 1024
@@ -40,11 +38,10 @@ _ROWS, _KEPT = 256, 1024
 def fill_from_nearest(rows: Array, kept: Array, n_neighbors: int) -> Array:
     """Return rows with missing values replaced by the means of their nearest rows.
 
-    - ``rows`` (n, n_features): rows of a common scale, NaN where a value is missing.
-    - ``kept`` (m, n_features): rows to fill from, of the same type, NaN likewise.
-    - ``n_neighbors``: K, from 1 to m. Of the K nearest rows, those that have an entry give it. Rows
-      without an entry in common are no neighbours.
-    - result (n, n_features): 0 where no neighbour has the entry.
+    - ``rows``, ``kept``: rows to fill and to fill from, of a common scale, NaN for missing values.
+    - ``n_neighbors``: of so many nearest rows, those that have an entry give it. Rows without an
+      entry in common are no neighbours.
+    - result: 0 where no neighbour has the entry.
     """
     filled = np.empty_like(rows)
     # Complete rows first: of these, every row has as many entries in common as it has itself.
@@ -97,12 +94,10 @@ _N_CHECKED = 100
 
 
 def shrink_to_energy(F: Array, eigenvalues: Array, energy: Array) -> Array:
-    """Shrink rows of coordinates whose squared norm is above their energy; F is overwritten.
+    """Shrink rows of coordinates F whose squared norm is above their energy, in place.
 
-    - ``F`` (n, r): coordinates.
-    - ``eigenvalues`` (r,): of the landmarks' kernel matrix, all above 0.
-    - ``energy`` (n,): estimates of k(x, x).
-    - result (n,): how many times its energy every row's squared norm was; 0 where both are 0.
+    ``eigenvalues`` are those of the landmarks' kernel matrix, ``energy`` estimates of k(x, x).
+    Return (n,) how many times its energy every row's squared norm was; 0 where both are 0.
     """
     excess = np.empty(len(F))
     s = eigenvalues.astype(np.float64)
@@ -125,9 +120,8 @@ def shrink_to_energy(F: Array, eigenvalues: Array, energy: Array) -> Array:
 class ConsistentEstimates(Kernel):
     """A kernel whose values with some anchors are those of a vector even if x has missing values.
 
-    ``kernel(X, anchors)`` of rows with missing values is made of coordinates that are shrunk to
-    the estimate of k(x, x); complete rows keep their kernel values. ``eigenvalues`` (r,) and
-    ``eigenvectors`` (n_anchors, r) are those of the anchors' kernel matrix.
+    Those of rows with missing values are made of coordinates shrunk to the estimate of k(x, x).
+    ``eigenvalues`` and ``eigenvectors`` are those of the anchors' kernel matrix.
     """
 
     kernel: Kernel
@@ -154,12 +148,7 @@ class ConsistentEstimates(Kernel):
 
 
 def consistent_estimates(kernel: Kernel, anchors: Array, X: Array) -> ConsistentEstimates:
-    """Return the kernel with consistent values for rows X with missing values; warn if far off.
-
-    - ``kernel``: one that can be estimated from parts of rows.
-    - ``anchors`` (n_anchors, n_features): the second argument of later calls.
-    - ``X`` (n, n_features): rows with missing values; the warning depends on a few of them.
-    """
+    """Return the kernel with consistent values of rows X with the anchors; warn if far off."""
     K = kernel(anchors, anchors)
     s, V = scipy.linalg.eigh(K, check_finite=False)
     keep = s > len(s) * np.finfo(s.dtype).eps * s[-1]
@@ -172,8 +161,8 @@ def consistent_estimates(kernel: Kernel, anchors: Array, X: Array) -> Consistent
 def _ridge(F: Array, s: Array, radius: Array) -> Array:
     """Return f_i s_i / (s_i + lambda) of norm ``radius``, which is below the norm of every f.
 
-    Newton's method on 1 / |p(lambda)| = 1 / radius (Moré and Sorensen, 1983): that function is
-    concave and nearly linear, so the steps from 0 go up to the root and not past it.
+    By Newton's method on 1 / |p(lambda)| = 1 / radius (Moré and Sorensen, 1983), a concave
+    function: steps from 0 do not pass the root.
     """
     found = np.zeros_like(F)
     active = np.flatnonzero(radius > 0)
@@ -195,10 +184,7 @@ def _ridge(F: Array, s: Array, radius: Array) -> Array:
 
 
 def warn_of_estimates(excess: Array) -> None:
-    """Warn if many estimates from parts of rows were far from consistent.
-
-    ``excess`` (n,) holds the squared norm that the estimates give each row, in units of k(x, x).
-    """
+    """Warn if the squared norm of many rows, ``excess`` in units of k(x, x), is far above 1."""
     if np.count_nonzero(excess > _FAR_ABOVE) > _MANY * len(excess):
         # Without numbers, so that the same warning of many classes is shown once.
         warnings.warn(

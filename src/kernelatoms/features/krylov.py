@@ -5,34 +5,26 @@ large data sets*, SIAM J. Sci. Comput. 33(5), 2011. From a Gaussian block Omega 
 
     Q = orthonormal basis of [Omega, W Omega, ..., W^(q-1) Omega],      T = Q' W Q = Z S Z'
 
-and the leading k columns of Q Z, with their S, are the eigenpairs: the best that the whole space
-of b q dimensions has (Rayleigh-Ritz). The block that W Q_j adds is what the blocks so far leave of
-it, and T is made of the inner products computed on the way: q products with W are all there is.
+and the leading k columns of Q Z, with their S, are the best eigenpairs in the space of b q
+dimensions (Rayleigh-Ritz). A new block is what the blocks so far leave of W Q_j, and T is made of
+inner products computed on the way, so q products with W are all there is.
 
-The paper takes b a little above k and q of 2 or 3. Narrow blocks and many passes reach the same
-accuracy in a smaller space, since its polynomials in W are of higher degree; they multiply by W in
-narrower products, and see at most b copies of an eigenvalue until the space is exhausted. A fifth
-of k is the compromise (benchmarks/RESULTS.md).
-
+The paper takes b a little above k and q of 2 or 3. Blocks of a fifth of k and more passes are as
+accurate in a smaller space, but see at most b copies of an eigenvalue (benchmarks/RESULTS.md).
 Vectors are rows here: a thin block times W is faster than W times a thin block.
 
 See docs/decisions/017-block-krylov.md.
 """
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
-from kernelatoms.engine import machine
+from kernelatoms.engine import Array, machine
 from kernelatoms.features.linear_algebra import (
     cholesky,
     eigh,
     orthonormal_columns,
     solve_triangular,
 )
-
-Array = NDArray[Any]
 
 #: How many blocks have as many vectors as are wanted.
 _BLOCKS_A_RANK = 5
@@ -59,15 +51,11 @@ def leading_eigenpairs(
 ) -> tuple[Array, Array, float]:
     """Return the k largest eigenvalues, falling, their vectors, and the lowest eigenvalue seen.
 
-    - ``W`` (n, n): symmetric up to rounding, finite; ``basis_shape`` must give a basis of less than
-      n vectors.
+    - ``W`` (n, n): symmetric up to rounding, finite, with n above the basis of ``basis_shape``.
     - ``rng``: draws the first block, and vectors where W leads nowhere new.
-    - ``n_oversamples``: a fifth of ``k + n_oversamples`` is a block.
-    - ``n_passes``: how many products of W with a block. With less than five, blocks are as much
-      wider.
-    - result: ``eigenvalues`` (k,): none is above W's own of the same number, but for rounding;
-      ``vectors`` (n, k): orthonormal columns; ``lowest``: far below 0 if W has an eigenvalue that
-      is.
+    - ``n_oversamples``, ``n_passes``: blocks have a fifth of ``k + n_oversamples`` vectors, more if
+      there are fewer than five passes.
+    - result: (k,), (n, k), and a number that is far below 0 if W has an eigenvalue that is.
     """
     exponent = int(np.frexp(max(float(W.max()), -float(W.min())))[1])
     if abs(exponent) > _ORDINARY:
@@ -95,7 +83,7 @@ def _krylov_basis(
     for start in range(0, size, width):
         stop = start + width
         Q[start:stop] = block
-        product = _times(block, W)
+        product = _inner(block.astype(W.dtype, copy=False), W)  # W is symmetric
         T[start:stop, :stop] = _inner(product, Q[:stop])
         if stop < size:
             block = _next_block(product, T[start:stop, :stop], Q[:stop], rng)
@@ -105,9 +93,9 @@ def _krylov_basis(
 def _next_block(product: Array, inner: Array, Q: Array, rng: np.random.RandomState) -> Array:
     """Return as many orthonormal rows, orthogonal to Q, that with Q span the rows of ``product``.
 
-    Rows of W's product that lie in the span of Q, because its rank is reached or only a multiple
-    eigenvalue is left, leave rounding. Adding a random vector of rounding's size makes their
-    direction random, so that copies of a multiple eigenvalue can be found.
+    Rows in the span of Q leave rounding, because the rank is reached or only copies of an
+    eigenvalue are left. A random vector of rounding's size is added, so that their direction is
+    random.
     """
     longest = float(np.sqrt(np.vecdot(product, product).max()))
     block = product - _combine(inner, Q)
@@ -126,11 +114,7 @@ def _next_block(product: Array, inner: Array, Q: Array, rng: np.random.RandomSta
 
 
 def _cholesky_orthonormal(block: Array) -> tuple[Array, float]:
-    """Return the rows made orthonormal, and the least that one has beside those before it.
-
-    By the Cholesky factor of their Gram matrix: the worse their condition, the less orthonormal.
-    Where there is no factor, the block as it is and 0.
-    """
+    """Return the rows made orthonormal, and the least that one has beside those before it, or 0."""
     factor = cholesky(_inner(block, block))
     if factor is None:
         return block, 0.0
@@ -146,20 +130,8 @@ def _orthonormal(block: Array) -> Array:
 # Products, in pieces that are the same for any number of threads ----------------------------------
 
 
-def _times(block: Array, W: Array) -> Array:
-    """Return block @ W in float64; multiplied in W's own type, whose rounding W has already."""
-    out = np.empty((len(block), len(W)), like=W)
-    rows = block.astype(W.dtype, copy=False)
-
-    def work(start: int, stop: int) -> None:
-        out[:, start:stop] = rows @ W[start:stop].T
-
-    machine(W).for_rows(len(W), _MOST_ROWS, work)
-    return out
-
-
 def _inner(rows: Array, Q: Array) -> Array:
-    """Return rows @ Q.T."""
+    """Return rows @ Q.T in float64, multiplied in their own type."""
     out = np.empty((len(rows), len(Q)), like=Q)
 
     def work(start: int, stop: int) -> None:

@@ -1,29 +1,21 @@
 """Factors and eigenvectors on the machine of an array, and checks of Gram matrices.
 
-For NumPy arrays the routines are LAPACK's through scipy; for arrays of other machines they are
-NumPy's own names, which such arrays implement, or functions of that machine.
+NumPy arrays go to LAPACK through scipy; other arrays to the NumPy functions that they implement, or
+to functions of their machine.
 
 See docs/decisions/024-indefinite-kernels.md.
 """
 
-from typing import Any
-
 import numpy as np
 import scipy.linalg
-from numpy.typing import NDArray
 
-from kernelatoms.engine import is_device_array, machine
-
-Array = NDArray[Any]
+from kernelatoms.engine import Array, is_device_array, machine
 
 
 def eigh(
     matrix: Array, driver: str | None = None, *, check_finite: bool = False
 ) -> tuple[Array, Array]:
-    """Return the eigenvalues of a symmetric matrix (n, n), ascending, and its eigenvectors.
-
-    ``driver`` names the LAPACK driver, if LAPACK is used.
-    """
+    """Return the ascending eigenvalues and the eigenvectors; ``driver`` is LAPACK's, if used."""
     if not is_device_array(matrix):
         return scipy.linalg.eigh(matrix, driver=driver, check_finite=check_finite)
     return np.linalg.eigh(matrix)
@@ -56,9 +48,9 @@ def orthonormal_columns(matrix: Array) -> Array:
 
 
 def solve_positive(matrix: Array, right: Array) -> Array:
-    """Return the x of matrix x = right, for a symmetric one of unit diagonal and any rank.
+    """Return x with matrix x = right, for a symmetric matrix of unit diagonal and any rank.
 
-    By Cholesky, which is fast; by a rank-revealing method if columns are nearly dependent.
+    By Cholesky; by a slower, rank-revealing method if columns are nearly dependent.
     """
     factor = cholesky(matrix)
     if factor is None or not _keeps_digits(factor):
@@ -95,10 +87,7 @@ def _keeps_digits(factor: Array) -> bool:
 
 
 def root_of_inverse(matrix: Array, least_condition: float) -> Array | None:
-    """Return R with R R' the inverse of a symmetric matrix; None if that is ill-conditioned.
-
-    ``least_condition`` is the least reciprocal condition number that will do.
-    """
+    """Return R with R R' the inverse of a symmetric matrix; None if that is ill-conditioned."""
     if is_device_array(matrix):
         return machine(matrix).root_of_inverse(matrix, least_condition)
     norm = float(np.abs(matrix).sum(axis=0).max())
@@ -113,8 +102,6 @@ def root_of_inverse(matrix: Array, least_condition: float) -> Array | None:
 
 def block_diagonal(blocks: list[Array]) -> Array:
     """Return matrices along the diagonal of one, zeros elsewhere."""
-    if not is_device_array(blocks[0]):
-        return scipy.linalg.block_diag(*blocks)
     shape = [sum(block.shape[axis] for block in blocks) for axis in (0, 1)]
     out = np.zeros(shape, blocks[0].dtype, like=blocks[0])
     row = column = 0
@@ -151,8 +138,8 @@ def check_squares(rows: Array, energy: float) -> None:
 def check_gram(K: Array, what: str) -> None:
     """Refuse a square matrix of inner products that no positive semi-definite kernel gives.
 
-    It must be finite and symmetric, with k(x, x) >= 0 and k(x, y)^2 <= k(x, x) k(y, y).
-    Eigenvalues are checked where a matrix is factored anyway.
+    It must be finite and symmetric, with k(x, x) >= 0 and k(x, y)^2 <= k(x, x) k(y, y). Eigenvalues
+    are checked where a matrix is factored anyway.
     """
     n = len(K)
     diagonal = np.diagonal(K)

@@ -1,29 +1,25 @@
-"""Linearized kernels: coordinates in which a kernel is an ordinary inner product.
+"""Linearised kernels: coordinates in which a kernel is an ordinary inner product.
 
 Algorithm 1 of the LKDL paper. With landmarks R, W = k(R, R) = V S V' and C = k(X, R),
 
     F = C V_k S_k^(-1/2)                                   (eqs. (22)-(24), rows are samples)
 
-has F F' = C W^+ C', the Nystroem approximation of k(X, X); with all rows as landmarks it is
-exact. The rows of F are the "virtual samples", on which any linear method works.
+has F F' = C W^+ C', the Nystroem approximation of k(X, X), which is exact if all rows are
+landmarks. The rows of F are the "virtual samples", on which any linear method works.
 
 See docs/decisions/016-nystroem-maps.md.
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from kernelatoms.engine import machine
+from kernelatoms.engine import Array, machine
 from kernelatoms.features.krylov import basis_shape, leading_eigenpairs
 from kernelatoms.features.linear_algebra import check_gram, eigh, solve_positive
 from kernelatoms.features.ridge_preimage import best_ridge
 from kernelatoms.similarity import Kernel
 from kernelatoms.similarity.factory import as_anchors
-
-Array = NDArray[Any]
 
 # From this many landmarks on, and with a basis of at most this share of them, the randomised solver
 # takes at most half the time (benchmarks/RESULTS.md).
@@ -68,8 +64,8 @@ def linearize(
     """Return the map of rank at most ``n_components``, in the type of the landmarks.
 
     Eigenvalues that are negligible in the type of the Gram matrix, or below the noise of kernel
-    values in the landmarks' type, are dropped. The Gram matrix of float32 landmarks is best in
-    float64: its rounding is a share of the *largest* eigenvalue and would hide smaller ones.
+    values in the landmarks' type, are dropped. Of float32 landmarks it is best in float64: its
+    rounding is a share of the *largest* eigenvalue.
     """
     eigenvalues, vectors = _leading_eigenpairs(landmark_gram, n_components, solver, rng)
     # Dividing by eigenvalues at rounding level would turn noise into coordinates.
@@ -92,15 +88,12 @@ def linearize(
 def change_of_coordinates(old: Array, new: Array, landmarks_old: Array, coef_new: Array) -> Array:
     """Return T, with which coordinates F under an old map predict those under a new one: F T.
 
-    Coordinates are inner products with an orthonormal basis of the landmarks' span, so that
-    vectors of the old span have exactly P_ij = <u_i, u'_j> times theirs: their projections on the
-    new span. Rows are not in the old span, and their remainders are often similar if the rows are.
-    So T is learned from rows: least squares, with a ridge penalty on T - P.
+    Coordinates are inner products with orthonormal vectors u_i of the landmarks' span. For vectors
+    of the old span, T is P with P_ij = <u_i, u'_j>. Rows are not in that span, and their remainders
+    are often similar: so T is learned from rows, by least squares with a ridge penalty on T - P.
 
-    - ``old``, ``new`` (n_samples, n_components): rows under both maps.
-    - ``landmarks_old`` (n_landmarks of the new map, n_components of the old one): the new landmarks
-      under the old map.
-    - ``coef_new`` (n_landmarks, n_components): the coefficients of the new map.
+    - ``old``, ``new``: rows under both maps.
+    - ``landmarks_old``, ``coef_new``: the new landmarks under the old map; the new coefficients.
     """
     F, G, R, C = (part.astype(np.float64) for part in (old, new, landmarks_old, coef_new))
     projection = R.T @ C
@@ -170,9 +163,8 @@ def nystroem_error(K_of: Kernel, X: Array, F: Array) -> float:
 def ridge_preimage(linearization: Linearization) -> Array:
     """Return the matrix A for which F @ A estimates the rows that F came from.
 
-    Ridge regression of the landmarks on their own virtual samples F_R = V S^(1/2). Those have
-    orthogonal columns, so the solution is A = diag(s^(1/2) / (s + alpha)) V'R, and the error of
-    generalised cross-validation is known in closed form for every alpha: take the best.
+    Ridge regression of the landmarks R on their own virtual samples V S^(1/2), whose columns are
+    orthogonal: A = diag(s^(1/2) / (s + alpha)) V'R, with the alpha of ``best_ridge``.
     """
     s, V, R = linearization.eigenvalues, linearization.eigenvectors, linearization.landmarks
     s = s.astype(np.float64)

@@ -17,9 +17,8 @@ _ALWAYS_FITS, _ALWAYS_FITS_DEVICE = 2**26, 2**28
 def check_fits(n_bytes: float, what: str, instead: str, *, like: Any = None) -> None:
     """Refuse work that needs more memory than there is.
 
-    - ``n_bytes``: a lower bound of the memory that the work needs.
-    - ``what``: the work, as the beginning of a sentence: "exact coordinates of 200000 rows".
-    - ``instead``: what to do instead, a sentence.
+    - ``n_bytes``: a lower bound of what it needs.
+    - ``what``, ``instead``: the work as the beginning of a sentence, and what to do instead.
     - ``like``: an array on the device of the work; the default is host memory.
     """
     on_device = is_device_array(like)
@@ -57,8 +56,8 @@ def check_gram_fits(n_atoms: int, itemsize: int, *, like: Any = None) -> None:
 def available_bytes() -> int | None:
     """Return how much memory this process could still get; None where the system does not say.
 
-    That is what the machine has free or can free, swap included, and no more than the limits of
-    the container (cgroup) that the process runs in and of the process itself (``ulimit -v``).
+    That is what the machine has free or can free, swap included, within the limits of the container
+    (cgroup) and of the process itself (``ulimit -v``).
     """
     limits = [_machine_bytes(), _container_bytes(), _process_bytes()]
     known = [limit for limit in limits if limit is not None]

@@ -3,21 +3,16 @@
 See docs/decisions/050-denoising.md.
 """
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from kernelatoms.engine import Array
 
 
 def patches_of(
     plane: Array, shape: tuple[int, int], numbers: NDArray[np.intp]
 ) -> tuple[Array, Array]:
-    """Return patches as rows (n, height * width) less their means, and the means (n, 1).
-
-    Patches are counted line by line, by their upper left corners.
-    """
+    """Return patches, counted line by line, as rows less their means, and the means (n, 1)."""
     windows = np.lib.stride_tricks.sliding_window_view(plane, shape)
     lines, columns = np.divmod(numbers, windows.shape[1])
     rows = windows[lines, columns].reshape(len(numbers), -1)
@@ -26,11 +21,7 @@ def patches_of(
 
 
 class PatchSum:
-    """Patches added up at their places, and how many cover each pixel.
-
-    - ``plane`` (height, width): the plane's shape.
-    - ``patch`` (height, width): the patches' shape.
-    """
+    """Patches added up at their places in a plane, and how many cover each pixel."""
 
     def __init__(self, plane: tuple[int, ...], patch: tuple[int, int]) -> None:
         self.patch = patch
@@ -61,8 +52,7 @@ def _covered(n_places: int, length: int) -> Array:
 def cosines(shape: tuple[int, int], n_atoms: int) -> Array:
     """Return products of cosines in both directions at unit norm, (n_atoms, height * width).
 
-    An overcomplete DCT without the constant, low frequencies first. Waves other than constant ones
-    have mean 0.
+    An overcomplete DCT, low frequencies first. Waves other than the constant one have mean 0.
     """
     if shape[0] == 1:
         waves = [_waves(1, 1), _waves(n_atoms + 1, shape[1])]

@@ -2,9 +2,8 @@
 
     min_x |phi(x) - v|^2,   v = sum_i c_i phi(a_i)
 
-with coefficients c on anchors a; usually v is not phi of any row. The vectors are atoms of a kernel
-dictionary (``preimage_rows``), or combinations of explicit atoms by sparse codes (``decode_rows``,
-eq. (19) of the FKSC paper). The algorithm is the same:
+The vectors are atoms of a kernel dictionary (``preimage_rows``), or combinations of explicit atoms
+by sparse codes (``decode_rows``, eq. (19) of the FKSC paper). Both use
 
 - the closed form, for kernels that have one (linear, cosine);
 - fixed-point steps from several starts, for kernels with an ``inversion``, never worse than these
@@ -13,41 +12,31 @@ eq. (19) of the FKSC paper). The algorithm is the same:
   the weighted mean.
 
 Codes use few atoms, and the best row of a Gaussian or polynomial kernel lies in their affine hull
-or span. So short codes are decoded in coordinates of their own atoms, whose number of features
-matters only before and after the steps.
+or span. So short codes are decoded in coordinates of their own atoms.
 
 See docs/decisions/018-pre-images.md.
 """
 
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-from kernelatoms.engine import machine
+from kernelatoms.engine import Array, machine
 from kernelatoms.features.expansion import Expansion
-from kernelatoms.features.linear_algebra import OVERFLOW
 from kernelatoms.features.memory import check_dense_fits, check_gram_fits
 from kernelatoms.features.preimage_descent import (
+    Vectors,
     distance_rows,
     fixed_point_rows,
     fixed_point_starts,
 )
 from kernelatoms.features.ridge_preimage import ridge_rows
 from kernelatoms.similarity import Kernel
-from kernelatoms.similarity.gradients import (
-    GaussianInversion,
-    PolynomialInversion,
-    mix,
-    weighted_mean,
-)
+from kernelatoms.similarity.gradients import GaussianInversion, Inversion, mix, weighted_mean
 from kernelatoms.similarity.user_kernels import PrecomputedKernel
-
-Array = NDArray[Any]
-Inversion = GaussianInversion | PolynomialInversion
 
 # Anchors that the fixed-point iteration starts from, beside their weighted mean.
 _N_STARTS = 3
@@ -56,54 +45,6 @@ _NO_WAY = 1e-6
 # Decoding iterates to the end. Near its optimum the objective is flat: an error of 1e-6 in
 # |phi(x) - v|^2 would still be one of 1e-3 bandwidths in x. Only rounding is smaller than this.
 _MOST_STEPS, _TOLERANCE = 500, 1e-14
-
-
-@dataclass(frozen=True)
-class Vectors:
-    """Vectors of feature space, with the inner products that all methods need.
-
-    Attributes
-    ----------
-    anchors : array of shape (n, n_features) or (m, n, n_features)
-        The anchors; separate per vector, if three-dimensional.
-    coef : array of shape (n, m)
-        The coefficients, one column per vector.
-    inner : array of shape (n, m)
-        <phi(a_i), v_j>.
-    lengths : array of shape (n,) or (m, n)
-        |phi(a_i)|.
-    """
-
-    anchors: Array
-    coef: Array
-    inner: Array
-    lengths: Array
-    energy: Array
-    nonzero: Array
-
-    @classmethod
-    def measured(cls, anchors: Array, coef: Array, inner: Array, lengths: Array) -> "Vectors":
-        """Return the vectors with their energies |v|^2, and which of them are not 0."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            energy = np.vecdot(coef.T, inner.T)
-            reach = np.vecdot(np.abs(coef).T, np.broadcast_to(lengths, coef.T.shape)) ** 2
-        if not (np.isfinite(inner).all() and np.isfinite(energy + reach).all()):
-            raise ValueError(OVERFLOW)
-        # Coefficients that cancel leave the rounding of kernel values, which are sums over
-        # features, and of the sum over anchors.
-        n_terms = anchors.shape[-1] + len(coef)
-        there = energy > 4 * n_terms * np.finfo(np.float64).eps * reach
-        return cls(anchors, coef, inner, lengths, energy, there)
-
-    def for_inversion(self, inversion: Inversion) -> "Vectors":
-        """Return unit vectors if only their direction matters, zeros where there are none."""
-        # Every phi(x) of a Gaussian kernel has norm 1.
-        unit = isinstance(inversion, GaussianInversion)
-        norms = np.sqrt(np.where(self.nonzero, self.energy, 1.0)) if unit else np.ones(1)
-        coef = np.where(self.nonzero, self.coef / norms, 0.0)
-        inner = np.where(self.nonzero, self.inner / norms, 0.0)
-        energy = np.where(self.nonzero, self.energy / norms**2, 0.0)
-        return Vectors(self.anchors, coef, inner, self.lengths, energy, self.nonzero)
 
 
 def preimage_rows(
@@ -119,15 +60,11 @@ def preimage_rows(
 ) -> tuple[Array, Array]:
     """Return rows for vectors over shared anchors, and the error that they reach.
 
-    - ``kernel``: the kernel, positive semi-definite.
-    - ``anchors`` (n, n_features): the anchors, float64.
-    - ``coef`` (n, m): the vectors, float64.
-    - ``n_neighbors``, ``max_iter``: how many anchors "distance" compares with; the most steps from
-      every start.
-    - ``tol``: stop when a step promises to lower the error by no more than this.
-    - ``dtype``: of the result.
-    - result: ``rows`` (m, n_features); ``error`` (m,): |phi(x) - v|^2 / |v|^2; for v = 0 it is 0
-      or infinite.
+    - ``kernel``: positive semi-definite.
+    - ``anchors`` (n, n_features), ``coef`` (n, m): the vectors, float64.
+    - ``n_neighbors``: how many anchors "distance" compares with.
+    - ``max_iter``, ``tol``: the most steps from every start, and the decrease that ends them.
+    - result: (m, n_features), and |phi(x) - v|^2 / |v|^2 (m,), which for v = 0 is 0 or infinite.
     """
     with np.errstate(over="ignore", invalid="ignore"):
         own = kernel.diag(anchors)
@@ -158,21 +95,14 @@ def preimage_rows(
 def decode_rows(kernel: Kernel, atoms: Array, codes: Any) -> Array:
     """Return the rows that codes represent: eq. (19), one minimisation per signal.
 
-    - Linear: ``codes @ atoms``. Cosine: the same over atoms of unit norm, exact but for the length
-      of y, on which the kernel does not depend.
-    - RBF and polynomial (of a whole degree from 1, coef0 from 0): fixed-point steps, shortened
-      where they would go uphill, from the signal's best atoms and their weighted mean. A local
-      minimum, never worse than these. Where the weights are such that under an RBF kernel the
-      farther row is always the better (all negative, say), there is no minimum, and the best start
-      is returned.
-    - Other kernels: the best of ridge regression (where the kernel is positive semi-definite), the
-      nearest atom and the weighted mean of the atoms.
+    - Linear: ``codes @ atoms``. Cosine: the same over atoms of unit norm, exact but for the length.
+    - RBF and polynomial (of a whole degree from 1, coef0 from 0): a local minimum, never worse than
+      the signal's best atoms and their weighted mean. Under RBF there may be no minimum (if all
+      weights are negative, say); the best start is then returned.
+    - Other kernels: the best of ridge regression, the nearest atom and the weighted mean.
 
-    - ``kernel``: the kernel; not precomputed.
-    - ``atoms`` (n_atoms, n_features): the atoms as rows.
-    - ``codes`` (n_signals, n_atoms): the weights.
-    - result (n_signals, n_features): zeros for codes that are zero or cancel: no row is nearer
-      to 0 than others (RBF), or that one is (polynomials without constant).
+    Codes (n_signals, n_atoms), which may be sparse, are weights of phi(atoms). Those that are zero
+    or cancel give zeros.
     """
     if isinstance(kernel, PrecomputedKernel):
         raise ValueError(
@@ -212,7 +142,7 @@ def _rows_by(
     scaled = vectors.for_inversion(inversion)
     if method == "fixed-point":
         return _nearest(inversion, scaled, max_iter, tol)
-    near = distance_rows(inversion, scaled.anchors, scaled.inner, scaled.lengths, n_neighbors)
+    near = distance_rows(inversion, scaled, n_neighbors)
     if method == "distance":
         return near
     return _nearest(inversion, scaled, max_iter, tol, near, _ridge(kernel, vectors))
@@ -221,17 +151,11 @@ def _rows_by(
 def _nearest(
     inversion: Inversion, vectors: Vectors, max_iter: int, tol: float, *starts: Array
 ) -> Array:
-    """Return the rows where descent ends, from anchors, their weighted mean and further starts.
-
-    ``vectors`` are those of ``for_inversion``.
-    """
+    """Return the rows where descent ends, from anchors, their weighted mean and further starts."""
     anchors, coef = vectors.anchors, vectors.coef
-    used = coef != 0 if anchors.ndim == 3 else None  # own anchors are padded, see _padded
-    first = fixed_point_starts(
-        inversion, anchors, coef, vectors.inner, vectors.lengths, _N_STARTS, used
-    )
+    first = fixed_point_starts(inversion, vectors, _N_STARTS)
     tried = np.concatenate([first, *(rows[:, None] for rows in starts)], axis=1)
-    rows = fixed_point_rows(inversion, anchors, coef, vectors.energy, tried, max_iter, tol)
+    rows = fixed_point_rows(inversion, vectors, tried, max_iter, tol)
     if isinstance(inversion, GaussianInversion):
         # If the objective falls with the distance, there is no minimum: return the best start.
         error = inversion.step(rows, anchors, coef.T)[0]
@@ -350,10 +274,7 @@ def _over_own_atoms(
 
 
 def _decoded(inversion: Inversion, anchors: Array, weights: Array) -> tuple[Array, Array]:
-    """Return the rows nearest to sum_j w_j phi(a_j), and where that sum is not 0.
-
-    Anchors are shared (n, n_features) or own (m, n, n_features); weights are (m, n).
-    """
+    """Return the rows nearest to sum_j w_j phi(a_j), and where that sum is not 0."""
     with np.errstate(over="ignore", invalid="ignore"):
         K = inversion.gram(anchors)
         lengths = np.sqrt(np.diagonal(K, axis1=-2, axis2=-1))

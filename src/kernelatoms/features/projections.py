@@ -2,12 +2,8 @@
 
 Section 4.2 of the KCRC-LCD paper. With G the Gram matrix of n rows D, the columns of Psi (n, c)
 combine mapped rows to vectors R = Phi Psi (eq. (9)), and a row x becomes its inner products with
-these, Psi' k(D, x) (eq. (10)): an ordinary vector of c numbers. Every class here is a way to choose
-Psi from G. With the identity, a row is its column of kernel values with all others.
-
-Neighbours and their distances are those of feature space, |phi(x) - phi(y)|^2 = G_xx - 2 G_xy +
-G_yy: under a kernel that falls with the distance of rows they are the neighbours of the rows, and
-precomputed kernels have them too.
+these, Psi' k(D, x) (eq. (10)): an ordinary vector of c numbers. Every class here chooses Psi from
+G. Distances are those of feature space, |phi(x) - phi(y)|^2 = G_xx - 2 G_xy + G_yy.
 
 See docs/decisions/030-training-rows-as-atoms.md.
 """
@@ -20,10 +16,8 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from kernelatoms.engine import machine
-from kernelatoms.similarity.base import check_number
-
-Array = NDArray[Any]
+from kernelatoms.engine import Array, machine
+from kernelatoms.similarity.base import check_number, is_whole
 
 # Eigenvalues below this share of the largest are rounding.
 _ROUNDING = 1e-12
@@ -35,10 +29,7 @@ class Projection:
     def coefficients(
         self, gram: Array, labels: NDArray[np.intp], rng: np.random.RandomState
     ) -> Array | None:
-        """Return Psi (n, c) for the Gram matrix (n, n) of rows with these classes (n,).
-
-        None is the identity.
-        """
+        """Return Psi (n, c) for the Gram matrix of rows with these classes, or None for I."""
         raise NotImplementedError(f"{type(self).__name__} must define coefficients.")
 
 
@@ -101,9 +92,7 @@ class KFDAProjection(Projection):
     ridge: float = 1e-3
 
     def __post_init__(self) -> None:
-        check_number("ridge", self.ridge)
-        if not self.ridge > 0:
-            raise ValueError(f"ridge must be above 0, got {self.ridge!r}.")
+        check_number("ridge", self.ridge, above=0)
 
     def coefficients(
         self, gram: Array, labels: NDArray[np.intp], rng: np.random.RandomState
@@ -177,11 +166,8 @@ class GraphProjection(Projection):
         _check_components(self.n_components)
         _check_count("n_neighbors", self.n_neighbors)
         for name in ("radius", "width"):
-            value = getattr(self, name)
-            if value is not None:
-                check_number(name, value)
-                if not value > 0:
-                    raise ValueError(f"{name} must be above 0, got {value!r}.")
+            if getattr(self, name) is not None:
+                check_number(name, getattr(self, name), above=0)
         if self.weights not in ("heat", "binary"):
             raise ValueError(f"weights must be one of 'heat', 'binary', got {self.weights!r}.")
 
@@ -236,11 +222,7 @@ PROJECTIONS: dict[str, type[Projection]] = {
 
 
 def make_projection(projection: Any) -> Any:
-    """Return a projection, by name or as it is; None stays None.
-
-    - ``projection``: a name in ``PROJECTIONS``, or an object with ``coefficients(gram, labels,
-      rng)``.
-    """
+    """Return a projection: by a name in ``PROJECTIONS``, or as it is; None stays None."""
     if projection is None:
         return None
     if isinstance(projection, str) and projection in PROJECTIONS:
@@ -256,12 +238,8 @@ def make_projection(projection: Any) -> Any:
     )
 
 
-def _is_count(value: Any) -> bool:
-    return isinstance(value, int | np.integer) and not isinstance(value, bool)
-
-
 def _check_count(name: str, value: Any) -> None:
-    if not _is_count(value):
+    if not is_whole(value):
         raise TypeError(f"{name} must be a whole number, got {value!r}.")
     if value < 1:
         raise ValueError(f"{name} must be at least 1, got {value}.")
@@ -270,7 +248,7 @@ def _check_count(name: str, value: Any) -> None:
 def _check_components(n_components: Any) -> None:
     if isinstance(n_components, bool) or not isinstance(n_components, Real):
         raise TypeError(f"n_components must be a number or a share, got {n_components!r}.")
-    if _is_count(n_components):
+    if is_whole(n_components):
         _check_count("n_components", n_components)
     elif not 0 < float(n_components) <= 1:
         raise ValueError(
@@ -281,7 +259,7 @@ def _check_components(n_components: Any) -> None:
 
 def _count(n_components: int | float, n_rows: int) -> int:
     """Return how many components are asked for, no more than there are rows."""
-    if _is_count(n_components):
+    if is_whole(n_components):
         return min(int(n_components), n_rows)
     return max(1, round(float(n_components) * n_rows))
 

@@ -1,31 +1,28 @@
 """Pre-images by regression: maps from feature space back to rows, learned from rows.
 
-**A linear map** (``regress_rows``, ``ridge_rows``): ridge regression of rows on their coordinates,
-the ridge by generalised cross-validation (``best_ridge``).
+A linear map (``regress_rows``, ``ridge_rows``) is the ridge regression of rows on their
+coordinates, with the ridge chosen by generalised cross-validation (``best_ridge``).
 
-**Kernel ridge regression** (``learn_inverse_map``). A linear map cannot recover a row from a few
-leading coordinates, nor from those of a narrow kernel: the row is a curved function of them. So
-rows are regressed on their virtual samples under a Gaussian kernel of these (or linearly, where
-that predicts better). Exact leave-one-out errors choose the width and the ridge, which users of
-kernel PCA's pre-images (Bakir, Weston and Schoelkopf, 2004) have to choose themselves.
+``learn_inverse_map`` is kernel ridge regression (Bakir, Weston and Schoelkopf, 2004), since rows
+are curved functions of a few leading coordinates, or of those of a narrow kernel. Rows are
+regressed on their virtual samples under a Gaussian kernel of these, or linearly; exact
+leave-one-out errors choose its width and the ridge.
 
 See docs/decisions/018-pre-images.md.
 """
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelatoms.engine import machine, to_numpy
+from kernelatoms.engine import Array, machine, to_numpy
 from kernelatoms.features.linear_algebra import check_gram, eigh
 from kernelatoms.similarity import Kernel
 
-Array = NDArray[Any]
-
-# A regression on this many rows is as good as one on all of them.
-_MOST_ROWS = 1000
+#: A regression on this many rows is about as good as one on more.
+MOST_ROWS = 1000
 # Every fit of a kernel learner regresses its atoms: that should take less time than learning.
 _MOST_ROWS_IN_FIT = 500
 
@@ -49,14 +46,8 @@ def best_ridge(eigenvalues: Array, energies: Array, outside: float, n_rows: int)
 
 
 def regress_rows(X: Array, F: Array, vectors: Array) -> Array:
-    """Return rows for vectors of feature space, as ridge regression learns them.
-
-    - ``X`` (n, n_features): rows.
-    - ``F`` (n, r): their coordinates.
-    - ``vectors`` (m, r): coordinates of the vectors.
-    - result (m, n_features): linear in the vectors.
-    """
-    chosen = _some_rows(len(X), _MOST_ROWS_IN_FIT)
+    """Return rows (m, n_features) for vectors (m, r): ridge regression of X on coordinates F."""
+    chosen = _spread_rows(len(X), _MOST_ROWS_IN_FIT)
     X, F = X[chosen], F[chosen]
     F = F.astype(np.float64)
     # Helper threads of BLAS cost more than they give on small matrices, and change last digits.
@@ -65,13 +56,8 @@ def regress_rows(X: Array, F: Array, vectors: Array) -> Array:
 
 
 def ridge_rows(kernel: Kernel, anchors: Array, inner: Array) -> Array:
-    """Return rows for vectors known by their inner products, as ridge regression learns them.
-
-    - ``anchors`` (n, n_features): the rows to learn from.
-    - ``inner`` (n, m): <phi(a_i), v_j>.
-    - result (m, n_features): linear in the vectors.
-    """
-    chosen = _some_rows(len(anchors), _MOST_ROWS)
+    """Return rows for vectors with these inner products (n, m): ridge regression of the anchors."""
+    chosen = _spread_rows(len(anchors), MOST_ROWS)
     X = anchors[chosen]
     with machine(X).one_blas_thread():
         K = kernel(X, X)
@@ -79,7 +65,7 @@ def ridge_rows(kernel: Kernel, anchors: Array, inner: Array) -> Array:
         return inner[chosen].T @ _ridge_weights(X, K)
 
 
-def _some_rows(n: int, most: int) -> slice | NDArray[np.intp]:
+def _spread_rows(n: int, most: int) -> slice | NDArray[np.intp]:
     """Return which of n rows a regression learns from: all, or so many evenly spread ones."""
     if n <= most:
         return slice(None)
@@ -106,8 +92,6 @@ def _ridge_weights(X: Array, K: Array) -> Array:
     return V @ (projected / (s + alpha)[:, None])
 
 
-#: A regression on this many rows is about as good as one on more.
-MOST_ROWS = 1000
 # The width is chosen on this many of them.
 _ROWS_TO_CHOOSE_BY = 400
 # Gaussian kernels exp(-width d^2 / mean d^2) to choose from; None is the linear kernel. Errors
@@ -121,14 +105,7 @@ _TOLERATED = 1.02
 
 @dataclass(frozen=True)
 class InverseMap:
-    """Rows as a function of virtual samples: ``mean + k(F, centres) @ weights``.
-
-    - ``centres`` (n, r): virtual samples, at mean squared norm 1.
-    - ``weights`` (n, n_features): their coefficients.
-    - ``mean`` (n_features,): the mean row.
-    - ``size``: the norm that virtual samples are divided by.
-    - ``gamma``: of the Gaussian kernel; None for 1 + f'c.
-    """
+    """``mean + k(F / size, centres) @ weights`` of virtual samples F; ``gamma=None``: 1 + f'c."""
 
     centres: Array
     weights: Array
@@ -175,10 +152,8 @@ def learn_inverse_map(F: Array, X: Array) -> InverseMap:
 
 
 def more_rows(X: Array, landmarks: Array) -> Array:
-    """Return rows to regress beside landmarks: evenly spread ones, none of them a landmark.
-
-    A row that occurs twice would still be there when it is left out.
-    """
+    """Return rows to regress beside landmarks: evenly spread ones, none of them a landmark."""
+    # A row that occurs twice would still be there when it is left out.
     missing = MOST_ROWS - len(landmarks)
     if missing <= 0:
         return X[:0]
@@ -186,10 +161,6 @@ def more_rows(X: Array, landmarks: Array) -> Array:
     some = X[_spread_rows(len(X), MOST_ROWS)]
     others = some[[row.tobytes() not in known for row in to_numpy(some)]]
     return others[_spread_rows(len(others), missing)].copy()
-
-
-def _spread_rows(n: int, most: int) -> Any:
-    return slice(None) if n <= most else np.linspace(0, n - 1, most).astype(np.intp)
 
 
 def _values(products: Array, A: Array, B: Array, gamma: float | None) -> Array:

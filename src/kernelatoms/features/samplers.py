@@ -1,38 +1,32 @@
 """Which rows become landmarks (section IV-C of the LKDL paper), and randomly pivoted Cholesky.
 
-A sampler is a function ``sample(X, kernel, n_landmarks, rng) -> landmarks``. All but k-means
-choose rows of X, without replacement; with a precomputed kernel, landmarks are a column of row
-numbers.
+A sampler is a function ``sample(X, kernel, n_landmarks, rng) -> landmarks``. All but k-means choose
+rows of X, without replacement; with a precomputed kernel, landmarks are a column of row numbers.
 
-``randomly_pivoted_cholesky`` (Chen, Epperly, Tropp and Webber, 2022) is a pivoted Cholesky
-decomposition of K = k(X, X) whose next pivot is drawn in proportion to the remainder of k(x, x)
-after the pivots before it. The largest remainder is often an outlier that represents no other row;
-random draws pick outliers only as often as their share. Of K, only the diagonal and the pivots'
-columns are computed. Pivots are drawn in blocks (Epperly, Tropp and Webber, 2024): propose many
-rows by the remainders of the last block, and accept each with the share of its remainder that the
-rows accepted before it in the block have left. The distribution is the same, and the work is matrix
-products.
+``randomly_pivoted_cholesky`` (Chen, Epperly, Tropp and Webber, 2022) factors K = k(X, X) from its
+diagonal and the pivots' columns alone. The next pivot is drawn in proportion to the remainder of
+k(x, x) after the pivots before it, so that outliers are picked only as often as their share. Pivots
+are drawn in blocks (Epperly, Tropp and Webber, 2024): rows are proposed by the remainders of the
+last block, and each is accepted with the share of its remainder that the rows accepted before it in
+the block have left. The distribution is the same, and the work is matrix products.
 
 See docs/decisions/015-kernel-methods-in-coordinates.md.
 """
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.cluster import KMeans
 
-from kernelatoms.engine import machine, to_numpy
+from kernelatoms.engine import Array, machine, to_numpy
 from kernelatoms.features.linear_algebra import NOT_SEMIDEFINITE, check_gram, solve_triangular
 from kernelatoms.features.memory import check_fits
 from kernelatoms.similarity import Kernel
 from kernelatoms.similarity.factory import as_anchors
 from kernelatoms.similarity.user_kernels import PrecomputedKernel
 
-Array = NDArray[Any]
-
-# Rows proposed at once. A rejected one costs a row of this length; an accepted one, a column of K.
+# Rows proposed at once. A rejected one costs a row of this length, an accepted one a column of K.
 _N_PROPOSED = 128
 
 
@@ -45,20 +39,16 @@ def randomly_pivoted_cholesky(
     accuracy: float = 0.0,
     relative: bool = False,
 ) -> tuple[Array, NDArray[np.intp]]:
-    """Return F with F F' about k(rows, rows), and the rows drawn as pivots.
+    """Return F with F F' about k(rows, rows), and the rows drawn as pivots, in their order.
 
-    - ``kernel``: positive semi-definite.
-    - ``rows`` (n, n_features): the rows; k(train, train), if precomputed.
-    - ``anchors``: ``as_anchors(rows, kernel)``.
-    - ``n_pivots``: stop at this many pivots.
-    - ``accuracy``: stop as soon as at most this share of the trace is left. At 0, when all that is
-      left is rounding.
-    - ``relative``: count every row by the share of its k(x, x) that is left, in draws and in
-      ``accuracy``: this is the method on the kernel scaled to k(x, x) = 1. Otherwise rows of large
-      k(x, x), under a polynomial kernel a few outliers, may have all the trace.
-    - result: ``F`` (n, r): ``F[pivots]`` is lower triangular, and F F' is exact in the pivots'
-      rows and columns; ``pivots`` (r,): row numbers, all different, in the order drawn. Empty where
-      the kernel is 0 on all rows.
+    F is exact in the pivots' rows and columns, and ``F[pivots]`` lower triangular.
+
+    - ``rows``, ``anchors``: rows (k(train, train), if precomputed), and ``as_anchors(rows,
+      kernel)``.
+    - ``n_pivots``, ``accuracy``: stop at so many pivots, or once at most this share of the trace is
+      left; at 0, when only rounding is left.
+    - ``relative``: count every row by the share of its k(x, x) that is left, as if that were 1.
+      Otherwise a few rows of large k(x, x) may have all the trace.
     """
     n, dtype = len(rows), rows.dtype
     diagonal = _diagonal(kernel, rows, anchors)
@@ -115,10 +105,7 @@ def randomly_pivoted_cholesky(
 
 
 def _diagonal(kernel: Kernel, rows: Array, anchors: Array) -> Array:
-    """Return k(x, x), which a precomputed kernel knows for training rows.
-
-    In host memory, like everything that draws depend on.
-    """
+    """Return k(x, x) in host memory, like everything that draws depend on."""
     with np.errstate(over="ignore", invalid="ignore"):
         if isinstance(kernel, PrecomputedKernel):
             diagonal = np.take_along_axis(rows, anchors, axis=1)[:, 0]
@@ -143,8 +130,8 @@ def _accept(
 ) -> tuple[NDArray[np.intp], Array]:
     """Return which proposals become pivots, and the Cholesky factor of their remainder.
 
-    ``remainder`` is the proposals' kernel matrix less the part that pivots so far explain. Row i
-    is accepted with the share of its remainder that the rows accepted before it leave.
+    ``remainder`` is the proposals' kernel matrix less what the pivots so far explain. Row i is
+    accepted with the share of its remainder that the rows accepted before it leave.
     """
     m = len(remainder)
     before = np.diagonal(remainder).astype(np.float64)

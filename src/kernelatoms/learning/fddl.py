@@ -7,30 +7,25 @@ over the atoms D_j of class j, FDDL (M. Yang, L. Zhang, X. Feng and D. Zhang, 20
     r = |X_i - D G_i|^2 + |X_i - D_i G_i^i|^2 + sum_{j != i} |D_j G_i^j|^2               (eq. (5))
 
 over codes and atoms of at most unit norm, S_W and S_B the scatter of codes within and between
-classes (eq. (6); equations of the LKDL paper). Two facts simplify it.
-
-**Both steps are standard ones with other inner products.** Let [..] keep the entries of two atoms
-of one class and set all others to 0. Then
+classes (eq. (6); equations of the LKDL paper). Both steps are standard ones with other inner
+products. Let [..] keep the entries of two atoms of one class and set all others to 0. Then
 
     sum_i r = <G, (D'D + [D'D]) G> - 2 <G, C> + 2 |X|^2,    C = D'X + (D_i'X_i in its own block)
 
-so that coding is l1 coding with the Gram matrix D'D + [D'D], and by the same count the atoms are
-those of block coordinate descent with the moments G G' + [G G'] and X G' + (X_i G_i^i').
+so coding is l1 coding with the Gram matrix D'D + [D'D], and atoms are updated by block coordinate
+descent with the moments G G' + [G G'] and X G' + (X_i G_i^i'). For means mu_i and mu of codes,
 
-**Scatter is a ridge and means.** tr(S_W - S_B) + convexity |G|^2 is, for means mu_i and mu,
-
-    (1 + convexity) |G|^2 - 2 sum_i n_i |mu_i|^2 + N |mu|^2
+    tr(S_W - S_B) + convexity |G|^2 = (1 + convexity) |G|^2 - 2 sum_i n_i |mu_i|^2 + N |mu|^2.
 
 At given codes G0, -|mu_i|^2 lies below its tangent and N |mu|^2 below its tangent plus |G - G0|^2.
-The bound splits into one l1 problem per signal, is exact at G0, and is solved exactly: J falls with
-every round, and since the l1 problems share the Gram matrix and start from G0, a round is cheap.
-Here signals are rows.
+This bound splits into one l1 problem per signal and is exact at G0: J falls with every round. The
+l1 problems share the Gram matrix and start from G0. Here signals are rows.
 
 See docs/decisions/038-fddl-l1.md.
 """
 
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import scipy.sparse
@@ -39,12 +34,11 @@ from numpy.typing import NDArray
 from kernelatoms.coding.lasso import lasso
 from kernelatoms.coding.problem import GivenProblem, LinearProblem
 from kernelatoms.coding.pursuits import Lasso
-from kernelatoms.engine import machine
+from kernelatoms.engine import Array, machine
 from kernelatoms.learning.loop import PassObserver, has_converged, learn, worst_of_groups
 from kernelatoms.learning.mod import BlockDescent
 from kernelatoms.learning.state import LearnerState, unit_rows
 
-Array = NDArray[Any]
 CSR: TypeAlias = scipy.sparse.csr_array
 
 # A coding step ends with the round that lowers the objective by no more than this share of it.
@@ -105,7 +99,6 @@ def learn_fisher(
 ) -> FisherState:
     """Learn atoms and codes; J of every pass is that of both, and never rises.
 
-    - ``data``: signals and classes.
     - ``atoms`` (n_atoms, n_features): where to start, of at most unit norm, float64.
     - ``max_iter``: the most passes: an update of all atoms, then of all codes.
     - ``tol``: stop when three passes together lower the objective by no more than this share of it.
@@ -132,11 +125,7 @@ def learn_fisher(
 
 
 def class_atoms(data: Labelled, atoms: Array, l1: float, *, max_iter: int, tol: float) -> Array:
-    """Return atoms learned for the rows of each class separately.
-
-    Over its own atoms only, and without scatter, r of a class is twice |X_i - D_i G|^2: l1
-    dictionary learning, a small problem per class.
-    """
+    """Return atoms learned for each class separately, where r is twice |X_i - D_i G|^2."""
 
     def learn_class(c: int) -> Array:
         rows = data.rows[data.members(c)]
@@ -219,13 +208,11 @@ def _one_round(data: Labelled, atoms: Array, gram: Array, codes: CSR, weights: W
 
 
 class DrawnProblem(GivenProblem):
-    """Signals over atoms, with codes pulled towards given ones; inner products on demand.
+    """Signals ``rows`` over atoms, with codes drawn towards given ones.
 
-    - ``gram`` (n_atoms, n_atoms): inner products of the atoms, ridge and all.
-    - ``rows``, ``atoms`` (n, n_features) and (n_atoms, n_features): signals and atoms.
-    - ``towards`` (n, n_atoms): what is added to their inner products.
-    - ``energy`` (n,): squared norms of all that is to be explained.
-    - ``own``: atoms whose inner products count twice.
+    ``gram`` includes the ridge; ``towards`` (n, n_atoms) is added to the inner products of signals
+    and atoms, which count twice for the atoms ``own``; ``energy`` (n,) is that of all that is to be
+    explained.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Gradient steps of explicit atoms in input space: the dictionary step of KSCDL.
+"""Gradient steps of explicit atoms in input space: KSCDL's dictionary step.
 
 For signals X coded as W over phi(D) (eqs. (3), (5) and (10) of the FKSC paper), with B = W'W,
 
@@ -9,12 +9,12 @@ Every kernel with a gradient changes by d k(x, y) / d y = a x + b y, so that
     dL/dD = H D - Q'X,   Q = W * a(X, D),   H = B * a(D, D) + diag(stay)          (eq. (11))
     stay_j = sum_l B_lj b(d_l, d_j) - sum_i W_ij b(x_i, d_j).
 
-All but B's terms are sums over rows: ``GradientSums`` of blocks, files or batches add up.
+All but B's terms are sums over rows, which add up over blocks, files or batches.
 
 The step goes towards H^-1 Q'X, where (11) vanishes if a and b stay as they are: MOD under the
-linear kernel, the joint mean shift of all atoms under RBF. Where codes are optimal, stay_j is
-2 g alpha sum_i |W_ij| (RBF) or 0 (inner products), so that H is positive definite and this is
-downhill. It needs no step size, and one such step per pass is as good as several.
+linear kernel, the joint mean shift of all atoms under RBF. Where codes are optimal, H is positive
+definite and this is downhill. It needs no step size, and one such step per pass is as good as
+several.
 
 See docs/decisions/036-kscdl-steps.md.
 """
@@ -27,11 +27,12 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from kernelatoms.engine import machine
+from kernelatoms.coding.codes import Codes
+from kernelatoms.coding.pursuits import KSC, Lasso
+from kernelatoms.engine import Array, machine
+from kernelatoms.learning.loop import UpdateResult
 from kernelatoms.similarity import Kernel
 from kernelatoms.similarity.gradients import weighted_values
-
-Array = NDArray[Any]
 
 # A step must achieve this share of the decrease that the slope predicts (Armijo).
 _ENOUGH = 1e-4
@@ -159,12 +160,8 @@ def move_atoms(
 ) -> Step:
     """Take one step downhill on L for given codes.
 
-    - ``kernel``: one with a gradient.
-    - ``X`` (n, n_features): signals, in float64.
-    - ``codes`` (n, n_atoms): their codes.
-    - ``atoms`` (n_atoms, n_features): where to start.
-    - ``alpha``: the weight of |W|_1.
-    - ``max_norm``: no atom becomes longer than this; given atoms must not be.
+    - ``X`` (n, n_features), ``codes`` (n, n_atoms): signals, in float64, and their codes (CSR).
+    - ``atoms``, ``max_norm``: where to start; no atom becomes, or is, longer than this.
     - ``past`` (n_atoms, n_atoms): the sum of H over earlier batches: the more an atom was used
       before, the less it moves.
     - result: L is never higher than before: where no step lowers it, atoms stay. ``curvature``
@@ -204,11 +201,7 @@ def step_plainly(
 ) -> Step:
     """Take the step (11) as printed, D - mu dL/dD with mu = step / L, without any check.
 
-    The paper leaves mu open but for 0 <= mu <= 2 / L, where L is a Lipschitz constant of the
-    gradient. Here L is the spectral norm of H, the Hessian with a and b held.
-
-    - ``step``: the size of the step in units of 1 / L.
-    - result: L may be higher than before.
+    The paper's L is a Lipschitz constant of the gradient: here the spectral norm of H.
     """
     sums = sum_gradients(kernel, X, codes, atoms, alpha)
     here = sums.finish(kernel, atoms)
@@ -223,9 +216,8 @@ def step_plainly(
 def _ways(kernel: Kernel, atoms: Array, gradient: Array) -> list[tuple[Any, int, Array]]:
     """Return directions to try, how often to halve the step, and the gradients behind them.
 
-    H has one curvature for all columns. If the kernel has columns of different steepness
-    (``column_sizes``), gradients are divided by it, so that H is right for each; bounds on norms
-    may turn such a direction uphill, and then the plain gradient is used.
+    Gradients are divided by the steepness of columns (``column_sizes``), so that H is right for
+    each. Bounds on norms may turn that uphill; then the plain gradient is used.
     """
     sizes = kernel.column_sizes(atoms)
     scaled = gradient if sizes is None else gradient / sizes
@@ -246,11 +238,7 @@ def project_to_ball(atoms: Array, max_norm: float | None) -> Array:
 
 
 def _joint_step(H: Array, gradient: Array, atoms: Array, max_norm: float | None) -> Array | None:
-    """Return the way to the minimum of the quadratic model; None if it has none.
-
-    The model is <gradient, S> + 1/2 <H S, S> for steps S. Norms are bounded on a convex set, so
-    all of the way is within the bounds if its end is.
-    """
+    """Return the way to the minimum of <gradient, S> + 1/2 <H S, S> over S; None if it has none."""
     diagonal = np.diagonal(H)
     if not len(H) or not (diagonal > 0).all():
         return None
@@ -261,6 +249,7 @@ def _joint_step(H: Array, gradient: Array, atoms: Array, max_norm: float | None)
     step = -scipy.linalg.cho_solve(factor, gradient, check_finite=False)
     if max_norm is None or (np.linalg.norm(atoms + step, axis=1) <= max_norm).all():
         return np.asarray(step)
+    # Bounds are convex sets: all of the way is within them if its end is.
     # One atom after another to its best place within the ball: exact in each, since H has one
     # curvature in all directions of an atom.
     step = np.zeros_like(atoms)
@@ -281,10 +270,7 @@ def _safe_step(H: Array, gradient: Array, atoms: Array, max_norm: float | None) 
 
 
 def _shares(X: Array) -> list[range]:
-    """Return the rows in few ranges, since each has sums of its own.
-
-    The ranges and their order do not depend on the number of threads.
-    """
+    """Return the rows in few ranges with sums of their own, whatever the number of threads."""
     n_rows = len(X)
     size = machine(X).fair_share(n_rows)
     return [range(i, min(i + size, n_rows)) for i in range(0, n_rows, size)]
@@ -294,3 +280,73 @@ def _blocks(rows: range, n_atoms: int) -> Iterator[tuple[int, int]]:
     size = max(_FEWEST_ROWS, _BLOCK_NUMBERS // max(n_atoms, 1))
     for start in range(rows.start, rows.stop, size):
         yield start, min(start + size, rows.stop)
+
+
+class GradientStep:
+    """Move all atoms one step downhill on the objective of their codes.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        One with a gradient.
+    alpha : float
+        Weight of |w|_1.
+    max_norm : float or None
+        The longest that atoms may be.
+    """
+
+    accepts: tuple[type, ...] = (Lasso, KSC)
+
+    def __init__(self, kernel: Kernel, alpha: float, max_norm: float | None = None) -> None:
+        self.kernel, self.alpha, self.max_norm = kernel, alpha, max_norm
+
+    def apply(self, rows: Array, codes: Codes, dictionary: Array) -> UpdateResult:
+        """Improve a dictionary, all rows and their codes at hand."""
+        return self.take_batch(rows, codes, dictionary, None, 1.0)
+
+    def take_batch(
+        self, rows: Array, codes: Codes, dictionary: Array, past: Array | None, decay: float
+    ) -> UpdateResult:
+        """Improve a dictionary by a batch; the curvature of earlier ones shortens the step."""
+        step = move_atoms(
+            self.kernel, rows, codes.to_csr(), dictionary, self.alpha, max_norm=self.max_norm,
+            past=None if past is None else decay * past,
+        )  # fmt: skip
+        return UpdateResult(step.atoms, codes, step.objective, step.curvature)
+
+    def clear_atoms(self, sums: Array, atoms: NDArray[np.intp]) -> Array:
+        """Return the curvature without any use of these atoms."""
+        sums = sums.copy()
+        sums[atoms] = 0
+        sums[:, atoms] = 0
+        return sums
+
+    def padded(self, sums: Array, n_new: int) -> Array:
+        """Return the curvature with ``n_new`` unused atoms more."""
+        return np.pad(sums, (0, n_new))
+
+    def new_atoms(self, rows: Array) -> Array | None:
+        """Return rows, those that are too long shortened."""
+        return project_to_ball(rows, self.max_norm)
+
+
+class PlainStep(GradientStep):
+    """The paper's step (11): one step size for all atoms, without a check of the objective.
+
+    ``step`` is the size in units of 1 / L; see ``step_plainly``. Unused atoms do not move.
+    """
+
+    def __init__(self, kernel: Kernel, alpha: float, max_norm: float | None, step: float) -> None:
+        super().__init__(kernel, alpha, max_norm)
+        self.step = step
+
+    def apply(self, rows: Array, codes: Codes, dictionary: Array) -> UpdateResult:
+        """Take the step."""
+        step = step_plainly(
+            self.kernel, rows, codes.to_csr(), dictionary, self.alpha, self.step, self.max_norm
+        )
+        return UpdateResult(step.atoms, codes, step.objective, step.curvature)
+
+    def new_atoms(self, rows: Array) -> Array | None:
+        """Return None: nothing replaces an atom."""
+        return None

@@ -6,39 +6,33 @@ Hopgood; eq. (5), with the signs that its text describes: discrimination is maxi
     J = |X - Q Z|^2 + l1 |Q|_1 - fisher t(Q),   t = tr(S_W^-1 S_B)
 
 S_W and S_B the scatter of codes within and between classes, as matrices or as numbers
-(``ksad_scatter``), and S_W with a fixed ridge. t <= |Q|^2 / ridge, and that much is reached where
-codes of a class are equal (there are more atoms than rows less classes): J has a lower bound if,
-and then only if, the ridge is at least the weight ``fisher``; at twice the weight codes are at most
-twice as far apart as without the term.
+(``ksad_scatter``), and S_W with a fixed ridge. J has a lower bound if the ridge is at least the
+weight ``fisher``, since t <= |Q|^2 / ridge; with more atoms than rows less classes, only then.
 
-**Codes** take one proximal step per pass (eq. (11)). With h = |X - Q Z|^2 - fisher t(Q),
+Codes take one proximal step per pass (eq. (11)). With h = |X - Q Z|^2 - fisher t(Q),
 
     Q+ = soft(Q - grad h / 2a, l1 / 2a),   grad h = 2 (Q - X Z') - fisher grad t
 
-with a from 1 up, doubled until h lies below its bound of curvature a. The first term is the squared
-norm itself, so that only the second decides: t(Q+) >= t(Q) + <grad t, D> - (a - 1) |D|^2 / fisher.
-J then falls; with a fixed step it may rise. Without discrimination a = 1 is exact, and the step is
-soft(X Z', l1 / 2), the minimum (Proposition 1).
-
-**Atoms** are the polar factor of Q'X (``procrustes``; Proposition 2), which lowers J as well.
+with a from 1 up, doubled until h lies below its bound of curvature a, that is until t(Q+) >= t(Q) +
+<grad t, D> - (a - 1) |D|^2 / fisher with D = Q+ - Q. J then falls. Without discrimination a = 1 is
+exact: the step is soft(X Z', l1 / 2), the minimum (Proposition 1). Atoms are the polar factor of
+Q'X (``procrustes``; Proposition 2), which lowers J as well.
 
 See docs/decisions/039-ksad-coordinates.md.
 """
 
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
 from kernelatoms.coding.threshold import soft_threshold
-from kernelatoms.engine import machine
+from kernelatoms.engine import Array, machine
 from kernelatoms.learning.ksad_scatter import SCATTERS, Scatter, class_means, in_blocks
 from kernelatoms.learning.loop import PassObserver, has_converged
 from kernelatoms.learning.procrustes import rotate_to
-
-Array = NDArray[Any]
 
 # From this curvature on, steps change nothing but rounding.
 _SHORTEST_STEP = 2.0**40
@@ -74,12 +68,8 @@ def learn_ksad(
 ) -> KSADState:
     """Learn atoms and codes; J of every pass is that of both, and never rises.
 
-    - ``rows`` (n_samples, n_features): signals, those of a class one after another.
-    - ``labels`` (n_samples,): the class of every signal, ascending from 0, each number up to the
-      last at least once.
+    - ``labels`` (n_samples,): the class of every signal, ascending from 0, none left out.
     - ``atoms`` (n_atoms, n_features): where to start, orthonormal.
-    - ``weights``: what the terms count; the ridge (``ridge_of``) is above 0, unused without the
-      term.
     - ``max_iter``: the most passes: the best atoms for the codes, then a step of all codes.
     - ``tol``: stop when three passes together lower the objective by no more than this share of it.
     - ``scatter``, {"full", "scalar"}: what the discriminative term is made of (``ksad_scatter``).
@@ -124,10 +114,8 @@ def step(
 ) -> tuple[Array, Scatter, float]:
     """Return better codes, their scatter, and the curvature a at which they were found.
 
-    - ``codes`` (n_samples, n_atoms): Q.
-    - ``products`` (n_samples, n_atoms): inner products X Z' of signals and atoms.
-    - ``scatter``: that of the codes.
-    - ``a``: the curvature of the step before: the search begins at half of it.
+    ``products`` are the inner products X Z' of signals and atoms, ``scatter`` is that of the codes.
+    The search begins at half of ``a``, the curvature of the step before.
     """
     uphill = scatter.gradient(codes, labels)
     downhill = np.empty_like(codes)

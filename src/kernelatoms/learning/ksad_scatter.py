@@ -18,15 +18,13 @@ See docs/decisions/039-ksad-coordinates.md.
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from kernelatoms.engine import machine
-
-Array = NDArray[Any]
+from kernelatoms.engine import Array, machine
 
 
 class FullScatter(NamedTuple):
@@ -39,10 +37,7 @@ class FullScatter(NamedTuple):
 
     @classmethod
     def of(cls, codes: Array, labels: NDArray[np.intp], ridge: float) -> Self:
-        """Return the scatter of codes (n_samples, n_atoms), those of a class in one piece.
-
-        ``between`` holds m_c - m, ``solved`` S_W^-1 times them, one row per class.
-        """
+        """Return the scatter of codes, classes in one piece; ``between`` are rows m_c - m."""
         counts = np.bincount(labels)
         means = class_means(codes, counts)
         between = means - (counts @ means) / len(codes)
@@ -81,10 +76,7 @@ class ScalarScatter(NamedTuple):
 
     @classmethod
     def of(cls, codes: Array, labels: NDArray[np.intp], ridge: float) -> Self:
-        """Return the scatter of codes (n_samples, n_atoms), those of a class in one piece.
-
-        ``between`` holds m_c - m, one row per class; ``within`` is s_W.
-        """
+        """Return the scatter of codes, classes in one piece; ``between`` are rows m_c - m."""
         counts = np.bincount(labels)
         means = class_means(codes, counts)
         between = means - (counts @ means) / len(codes)
@@ -92,10 +84,7 @@ class ScalarScatter(NamedTuple):
         return cls(means, between, within, float(counts @ np.vecdot(between, between)) / within)
 
     def gradient(self, codes: Array, labels: NDArray[np.intp]) -> Array:
-        """Return grad t, in the type of the codes.
-
-        Of row i in class c: 2 (m_c - m) / s_W - 2 t (q_i - m_c) / (n_c s_W).
-        """
+        """Return grad t: of row i in class c, 2 (m_c - m) / s_W - 2 t (q_i - m_c) / (n_c s_W)."""
         shares = 2 * self.value / (self.within * np.bincount(labels))
         constant = 2 * self.between / self.within + shares[:, None] * self.means
         constant, shares = (part.astype(codes.dtype) for part in (constant, shares))
@@ -140,14 +129,11 @@ def scalar_within(codes: Array, means: Array, labels: NDArray[np.intp]) -> float
 def within_class_metric(
     rows: Array, labels: NDArray[np.intp], shrinkage: float
 ) -> tuple[Array, Array] | None:
-    """Return the whitening of scatter within classes, (S + e I)^(-1/2), and its inverse.
+    """Return the whitening of scatter S within classes, (S + e I)^(-1/2), and its inverse.
 
     Our addition to K-SAD: tr(S_W^-1 S_B) is in this metric, which soft-threshold codes over an
-    orthonormal dictionary cannot represent.
-
-    - ``rows`` (n_samples, n_features): signals, those of a class one after another.
-    - ``shrinkage``: e as a share of the mean eigenvalue of S, the mean scatter within classes.
-    - result: none where no class has two different rows: S is 0.
+    orthonormal dictionary cannot represent. ``shrinkage`` is e as a share of the mean eigenvalue of
+    S. None where no class has two different rows.
     """
     means = class_means(rows, np.bincount(labels))
     S = within_scatter(rows, means, labels) / len(rows)
@@ -169,8 +155,8 @@ def ridge_of(
 ) -> float:
     """Return the ridge of S_W: twice the term's weight, and a share of the mean eigenvalue.
 
-    The share is of the scatter of these codes, the initial ones; if they have none within classes,
-    of their energy. It is at least rounding. A scalar is its own eigenvalue.
+    The share, at least rounding, is of the scatter of these initial codes; of their energy, if they
+    have none within classes. A scalar is its own eigenvalue.
     """
     means, energy = class_means(codes, np.bincount(labels)), machine(codes).squared_norms(codes)
     if scatter == "scalar":

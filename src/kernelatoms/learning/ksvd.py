@@ -1,21 +1,41 @@
-"""K-SVD: every atom and its coefficients in turn (eq. (2) of the LKDL paper).
+"""K-SVD, and D-KSVD and LC-KSVD, which are K-SVD on signals with labels as additional features.
 
-See docs/decisions/033-ksvd-sweeps.md.
+K-SVD improves every atom and its coefficients in turn (eq. (2) of the LKDL paper).
+
+With signals as columns of X, codes G with at most q nonzeros per signal, H the one-hot class of
+every signal and Q indicators of all atoms of its class, LC-KSVD2 minimises over D, T, Theta and G
+
+    |X - D G|^2 + alpha |Q - T G|^2 + beta |H - Theta G|^2          (eq. (9) of the LKDL paper)
+
+which is K-SVD on [X; sqrt(alpha) Q; sqrt(beta) H] (eq. (10)). LC-KSVD1 leaves the last term out,
+D-KSVD the second one.
+
+Rows of Q that belong to atoms of one class are equal. So are those rows of T, and they equal the
+class's row of Theta: ridge regressions on equal targets start them, and K-SVD treats equal rows
+equally. With n_c atoms of class c, both terms are therefore
+
+    sum_c (alpha n_c + beta) |h_c - theta_c G|^2
+
+with one row per class: the same atoms and codes from shorter signals (I. Kviatkovsky et al., *On
+the equivalence of the LC-KSVD and the D-KSVD algorithms*, IEEE PAMI 39(2), 2017). Here signals are
+rows.
+
+See docs/decisions/033-ksvd-sweeps.md and docs/decisions/037-lcksvd-class-weights.md.
 """
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
+import scipy.linalg
 from numpy.typing import NDArray
 
 from kernelatoms.coding.codes import Codes, PaddedCodes
+from kernelatoms.coding.problem import LinearProblem
 from kernelatoms.coding.pursuits import OMP
-from kernelatoms.engine import is_device_array, machine
-from kernelatoms.learning.loop import UpdateResult
-from kernelatoms.learning.state import unit_rows
-
-Array = NDArray[Any]
+from kernelatoms.engine import Array, is_device_array, machine
+from kernelatoms.learning.loop import UpdateResult, learn
+from kernelatoms.learning.moments import Moments
+from kernelatoms.learning.state import LearnerState, atoms_from_rows, unit_rows
 
 # Sweeps over all atoms per pass, and alternations towards the leading singular pair of an atom's
 # error in each. Coding costs far more than a sweep, and two sweeps of two lower the objective
@@ -76,7 +96,6 @@ class KSVDUpdate:
             assert isinstance(codes, PaddedCodes)
             if exponent:
                 R, values = np.ldexp(R, exponent), np.ldexp(values, exponent)
-            assert isinstance(codes, PaddedCodes)
             codes = replace(codes, values=values, error=engine.squared_norms(R))
             results.append(UpdateResult(new, codes, float(codes.error.sum())))
         return results
@@ -90,3 +109,87 @@ def _far_from_one(values: Array) -> int:
     """Return the exponent of the largest coefficient; 0 if its fourth power is in range."""
     largest = max(float(values.max(initial=0)), -float(values.min(initial=0)))
     return 0 if 2.0**-16 <= largest <= 2.0**16 or largest == 0 else int(np.frexp(largest)[1])
+
+
+# Joint atoms with features below this many eps, beside their labels, are rounding.
+_ROUNDING = 100
+
+
+def allocate_atoms(n_atoms: int, class_sizes: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Return how many atoms each class gets: in proportion to its rows, at least 1, at most all."""
+    ideal = n_atoms * class_sizes / class_sizes.sum()
+    counts = np.clip(ideal.astype(np.intp), 1, class_sizes)
+    while counts.sum() != n_atoms:
+        step = 1 if counts.sum() < n_atoms else -1
+        possible = counts < class_sizes if step == 1 else counts > 1
+        lack = np.where(possible, step * (ideal - counts), -np.inf)
+        counts[int(lack.argmax())] += step
+    return counts
+
+
+def class_atoms(
+    X: Array, labels: NDArray[np.intp], counts: NDArray[np.intp], n_nonzero: int, *,
+    max_iter: int, tol: float, seeds: NDArray[np.intp],
+) -> Array:  # fmt: skip
+    """Return atoms learned by K-SVD for every class separately, class after class."""
+
+    def learn_class(c: int) -> Array:
+        rows, rng = X[labels == c], np.random.RandomState(seeds[c])
+        state = LearnerState.start(atoms_from_rows(rows, int(counts[c]), rng), rng)
+        pursuit = OMP(min(n_nonzero, int(counts[c])))
+        learn(
+            lambda atoms: LinearProblem(rows, atoms, complete=True), rows, pursuit, KSVDUpdate(),
+            state, max_iter=max_iter, tol=tol,
+        )  # fmt: skip
+        return state.best
+
+    return np.concatenate(machine(X).each(learn_class, range(len(counts))))
+
+
+def label_map(
+    codes: Codes, labels: NDArray[np.intp], n_classes: int, ridge: float,
+    scale: Array | None = None,
+) -> Array:  # fmt: skip
+    """Return the ridge regression of class marks on codes, (n_classes, n_atoms), in float64.
+
+    Theta = H G' (G G' + ridge I)^-1: LC-KSVD1's decision, and where the others start. Where codes
+    are those of signals times ``scale`` (n_samples,), so are the marks.
+    """
+    marks = np.eye(n_classes)[labels]
+    sums = Moments.of(marks if scale is None else scale[:, None] * marks, codes)
+    gram = sums.gram + ridge * np.eye(len(sums.gram))
+    with machine(gram).one_blas_thread():  # whose sums do not depend on the number of threads
+        return scipy.linalg.solve(gram, sums.cross, assume_a="pos").T
+
+
+def with_labels(X: Array, labels: NDArray[np.intp], weights: Array) -> Array:
+    """Return signals with a row of marks each, sqrt(weight) at their class: eq. (10)."""
+    rows = np.zeros((len(X), X.shape[1] + len(weights)), X.dtype)
+    rows[:, : X.shape[1]] = X
+    rows[np.arange(len(X)), X.shape[1] + labels] = np.sqrt(weights)[labels]
+    return rows
+
+
+def atoms_with_map(atoms: Array, map_: Array, weights: Array) -> Array:
+    """Return atoms, each with its column of a label map, at unit norm together."""
+    joint = np.concatenate([atoms, np.sqrt(weights) * map_.T], axis=1)
+    return unit_rows(joint.astype(atoms.dtype))
+
+
+def split_joint_atoms(joint: Array, weights: Array) -> tuple[Array, Array]:
+    """Return unit atoms and the label map of joint atoms, both scalings undone.
+
+    Marks were multiplied by sqrt(weight), and atoms are |d_k| < 1 long beside them: codes over unit
+    atoms are |d_k| times as large. Maps of classes without weight are 0, and so are atoms that are
+    marks alone, up to rounding, and their maps.
+    """
+    n_features = joint.shape[1] - len(weights)
+    atoms, marks = joint[:, :n_features], joint[:, n_features:].astype(np.float64)
+    atoms = np.ascontiguousarray(atoms)
+    norms = np.sqrt(machine(atoms).squared_norms(atoms).astype(np.float64))
+    is_rounding = norms <= _ROUNDING * np.finfo(atoms.dtype).eps
+    atoms[is_rounding], norms[is_rounding] = 0.0, 0.0
+    roots = np.sqrt(weights)
+    scale = norms[:, None] * roots
+    map_ = np.divide(marks, scale, out=np.zeros_like(marks), where=scale > 0)
+    return unit_rows(atoms), map_.T

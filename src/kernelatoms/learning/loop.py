@@ -1,10 +1,8 @@
-"""Alternate coding and updating: one core for all learners.
+"""Alternate coding and updating: one loop for all learners.
 
 An update cannot raise the objective; a greedy pursuit can, because newly picked atoms may serve a
-signal worse than its old ones. Keeping old codes where they are better would rule that out, but
-it ties the dictionary to stale codes: on USPS the codes of the result are then 10 to 20% worse
-(benchmarks/RESULTS.md). So every pass codes anew, and the state records what each pass reached and
-keeps the best one.
+signal worse than its old ones. Keeping old codes where they are better would tie the dictionary to
+stale codes. So every pass codes anew, and the state keeps the best pass.
 
 See docs/decisions/032-fresh-codes.md.
 """
@@ -19,11 +17,9 @@ from numpy.typing import NDArray
 from kernelatoms.coding.codes import Codes
 from kernelatoms.coding.problem import CodingProblem
 from kernelatoms.coding.pursuits import Pursuit
-from kernelatoms.engine import machine
+from kernelatoms.engine import Array, machine
 from kernelatoms.features.linear_algebra import check_squares
 from kernelatoms.learning.state import LearnerState, worst_represented
-
-Array = NDArray[Any]
 
 #: The group of every row (n_samples,), and of every atom (n_atoms,).
 Groups = tuple[NDArray[np.intp], NDArray[np.intp]]
@@ -35,9 +31,8 @@ _PATIENCE = 3
 class UpdateResult(NamedTuple):
     """What an update made of a dictionary and codes.
 
-    ``codes`` are the codes over the new dictionary (coefficients may be updated; their errors must
-    rank signals), ``objective`` is theirs, and ``sums`` are the sums over rows, if the update has
-    any.
+    ``codes`` are those over the new dictionary (coefficients may be updated; their errors must rank
+    signals), ``objective`` is theirs, ``sums`` are sums over rows, if the update has any.
     """
 
     dictionary: Array

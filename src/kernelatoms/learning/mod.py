@@ -2,29 +2,25 @@
 
 With greedy codes, D = argmin |X - W D|^2 = (W'W)^-1 W'X      (eqs. (3)-(4) of the LKDL paper)
 
-then scaled to unit norm, and codes accordingly. With l1 codes that is not possible: longer atoms
-would make codes smaller and evade the penalty. Then D is the minimum under |d_k| <= 1, by block
-coordinate descent (Mairal et al. 2010, Algorithm 2), and batches of it are online dictionary
-learning.
+scaled to unit norm. With l1 codes longer atoms would make codes smaller and evade the penalty: then
+D is the minimum under |d_k| <= 1, by block coordinate descent (Mairal et al. 2010, Algorithm 2).
+Batches of it are online dictionary learning.
 
 See docs/decisions/034-online-learning.md.
 """
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernelatoms.coding.codes import Codes, PaddedCodes
 from kernelatoms.coding.pursuits import OMP, Lasso
-from kernelatoms.engine import machine
+from kernelatoms.engine import Array, machine
 from kernelatoms.features.linear_algebra import solve_positive_all
 from kernelatoms.learning.loop import UpdateResult
 from kernelatoms.learning.moments import Moments
 from kernelatoms.learning.state import LearnerState, unit_rows
-
-Array = NDArray[Any]
 
 # Sweeps of block coordinate descent: with all rows, and after a batch, where sums are partly of old
 # codes and the last atoms are a good start.
@@ -39,6 +35,18 @@ class AdditiveUpdate:
     def accumulate(self, rows: Array, codes: Codes) -> Moments:
         """Return the sums over these rows; those of several blocks add up."""
         return Moments.of(rows, codes)
+
+    def take_batch(
+        self, rows: Array, codes: Codes, dictionary: Array, past: Moments | None, decay: float
+    ) -> UpdateResult:
+        """Improve a dictionary by a batch and the sums of earlier ones."""
+        sums = self.accumulate(rows, codes)
+        sums = sums if past is None else past.scaled(decay) + sums
+        return self.from_sums(sums, codes, dictionary)
+
+    def from_sums(self, sums: Moments, codes: Codes, dictionary: Array) -> UpdateResult:
+        """Improve a dictionary by sums over batches; ``codes`` are those of the last one."""
+        raise NotImplementedError
 
     def clear_atoms(self, sums: Moments, atoms: NDArray[np.intp]) -> Moments:
         """Return the sums without these atoms."""
@@ -55,8 +63,8 @@ class AdditiveUpdate:
     def change_coordinates(self, state: LearnerState, change: Array) -> None:
         """Change the coordinates of atoms and sums: vectors are multiplied by ``change``.
 
-        Atoms that shrink are scaled back to unit norm, and coefficients accordingly; those of which
-        only rounding is left become 0, and count as unused.
+        Atoms that shrink are scaled back to unit norm, and coefficients accordingly; those that are
+        only rounding become 0, and count as unused.
         """
         change = change.astype(np.float64, copy=False)
         D = state.best.astype(np.float64, copy=False)
@@ -95,12 +103,8 @@ class LeastSquares(AdditiveUpdate):
             for (rows, codes, _), found in zip(given, best, strict=True)
         ]
 
-    def take_batch(
-        self, rows: Array, codes: Codes, dictionary: Array, past: Moments | None, decay: float
-    ) -> UpdateResult:
-        """Improve a dictionary by a batch and the sums of earlier ones."""
-        sums = self.accumulate(rows, codes)
-        sums = sums if past is None else past.scaled(decay) + sums
+    def from_sums(self, sums: Moments, codes: Codes, dictionary: Array) -> UpdateResult:
+        """Return the solution of least squares."""
         new, _, sums = best_dictionaries([sums], [dictionary])[0]
         return UpdateResult(new, codes, sums.objective(new), sums)
 
@@ -122,12 +126,8 @@ class BlockDescent(AdditiveUpdate):
         squares = float(codes.error.sum())
         return UpdateResult(new, codes, 0.5 * squares + self.alpha * codes.l1_norm(), sums)
 
-    def take_batch(
-        self, rows: Array, codes: Codes, dictionary: Array, past: Moments | None, decay: float
-    ) -> UpdateResult:
-        """Improve a dictionary by a batch and the sums of earlier ones."""
-        sums = self.accumulate(rows, codes)
-        sums = sums if past is None else past.scaled(decay) + sums
+    def from_sums(self, sums: Moments, codes: Codes, dictionary: Array) -> UpdateResult:
+        """Return better atoms."""
         new = self.solve(sums, dictionary, _SWEEPS_A_BATCH)
         objective = 0.5 * sums.objective(new) + self.alpha * sums.l1_norm
         return UpdateResult(new, codes, objective, sums)
@@ -155,11 +155,7 @@ def _rescaled(rows: Array, codes: Codes, new: Array, norms: Array, sums: Moments
 def best_dictionaries(
     sums: list[Moments], dictionaries: list[Array]
 ) -> list[tuple[Array, Array, Moments]]:
-    """Return dictionaries of least squares at unit norm, the norms they had, and rescaled sums.
-
-    Unused atoms do not change; nor does a dictionary if rounding in a nearly singular W'W makes
-    the solution worse.
-    """
+    """Return dictionaries of least squares at unit norm, the norms they had, and rescaled sums."""
     used = [np.diagonal(moments.gram) > 0 for moments in sums]
     some = [i for i, atoms in enumerate(used) if atoms.any()]
     # At unit diagonal an atom with small coefficients weighs as much as any other: the solver's
@@ -183,7 +179,7 @@ def _better(
 ) -> tuple[Array, Array, Moments]:
     """Return the solution for the atoms in use where it is better, at unit norm."""
     D = dictionary.astype(np.float64)
-    if solution is not None:
+    if solution is not None:  # unused atoms do not change, nor do all if rounding makes it worse
         candidate = D.copy()
         candidate[used] = np.where(solution.any(axis=1, keepdims=True), solution, D[used])
         if moments.objective(candidate) <= moments.objective(D):

@@ -4,22 +4,19 @@ With codes W (rows: signals) and signals X,
 
     |X - W D|^2 = energy - 2 <cross, D> + <gram D, D>,   gram = W'W,   cross = W'X,
 
-so the best dictionary and its objective follow from two small matrices and two numbers. They add
-up: over blocks, mini-batches, files or machines.
+so the best dictionary and its objective follow from sums that add up over blocks, files or
+machines.
 
 See docs/decisions/042-blocks-and-sums.md.
 """
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernelatoms.coding.codes import Codes
-from kernelatoms.engine import machine
-
-Array = NDArray[Any]
+from kernelatoms.engine import Array, machine
 
 
 @dataclass(frozen=True)

@@ -2,27 +2,23 @@
 
     Z = argmin |X - W Z|^2   over   Z Z' = I      is the polar factor U V' of W'X = U S V'
 
-(Proposition 2, eq. (6), of the K-SAD paper; here signals, codes and atoms are rows). |W Z| is then
-|W| whatever Z is, and what remains is linear in Z: sums over rows that add up, in batches too.
+(Proposition 2, eq. (6), of the K-SAD paper; here signals, codes and atoms are rows). W'X is a sum
+over rows, which adds up over batches too.
 
 See docs/decisions/039-ksad-coordinates.md.
 """
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import scipy.linalg
-from numpy.typing import NDArray
 
 from kernelatoms.coding.codes import Codes, DenseCodes
 from kernelatoms.coding.pursuits import Threshold
-from kernelatoms.engine import machine
+from kernelatoms.engine import Array, machine
 from kernelatoms.learning.loop import UpdateResult
 from kernelatoms.learning.mod import AdditiveUpdate
 from kernelatoms.learning.moments import Moments
-
-Array = NDArray[Any]
 
 # The weight of the old atoms, as a share of the sums: directions without codes do not change.
 _INERTIA = 1e-12
@@ -31,7 +27,7 @@ _INERTIA = 1e-12
 class Procrustes(AdditiveUpdate):
     """Rotate an orthonormal dictionary to the best one for soft-threshold codes.
 
-    - ``l1_weight``: the weight of |W|_1 beside |X - W Z|^2, for the objective alone.
+    ``l1_weight`` is that of |W|_1 beside |X - W Z|^2, for the objective alone.
     """
 
     accepts: tuple[type, ...] = (Threshold,)
@@ -66,12 +62,8 @@ class Procrustes(AdditiveUpdate):
         objective = float(error.sum()) + self.l1_weight * sums.l1_norm
         return UpdateResult(new, replace(codes, error=error), objective, sums)
 
-    def take_batch(
-        self, rows: Array, codes: Codes, dictionary: Array, past: Moments | None, decay: float
-    ) -> UpdateResult:
-        """Improve a dictionary by a batch and the sums of earlier ones."""
-        sums = self.accumulate(rows, codes)
-        sums = sums if past is None else past.scaled(decay) + sums
+    def from_sums(self, sums: Moments, codes: Codes, dictionary: Array) -> UpdateResult:
+        """Return the best rotation."""
         new = rotate_to(sums.cross, dictionary)
         objective = sums.objective(new) + self.l1_weight * sums.l1_norm
         return UpdateResult(new, codes, objective, sums)
@@ -90,8 +82,7 @@ def orthonormal_start(rows: Array, n_atoms: int, rng: np.random.RandomState) -> 
 def rotate_to(cross: Array, atoms: Array) -> Array:
     """Return the orthonormal atoms of largest inner product with the sums ``cross``.
 
-    Directions that no code uses are those of the old atoms. The sums are scaled to a size near 1,
-    so that their squares do not overflow.
+    Directions that no code uses are those of the old atoms. The sums are scaled to a size near 1.
     """
     cross = np.ldexp(cross, -np.frexp(np.abs(cross).max(initial=0))[1])
     inertia = _INERTIA * (float(np.linalg.norm(cross)) or 1.0)

@@ -10,9 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelatoms.engine import machine, to_numpy
-
-Array = NDArray[Any]
+from kernelatoms.engine import Array, machine, to_numpy
 
 # An atom whose use has decayed to less than this many signals is unused.
 _UNUSED = 1e-3
@@ -146,9 +144,9 @@ def atoms_from_rows(X: Array, n_atoms: int, rng: np.random.RandomState) -> Array
 
 
 def atoms_from_sums(X: Array, n_atoms: int, n_terms: int, rng: np.random.RandomState) -> Array:
-    """Return sums of ``n_terms`` random rows at unit norm, without zero rows if there are others.
+    """Return sums of ``n_terms`` random rows at unit norm, of rows other than 0 if there are any.
 
-    As in Fig. 3 of the kernel dictionary learning paper. There may be more atoms than rows.
+    As in Fig. 3 of the kernel dictionary learning paper.
     """
     rows = np.flatnonzero(to_numpy(X.any(axis=1)))
     rows = rows if len(rows) else np.arange(len(X))
@@ -160,9 +158,6 @@ def atoms_from_sums(X: Array, n_atoms: int, n_terms: int, rng: np.random.RandomS
 
 
 def worst_represented(error: Array, count: int) -> NDArray[np.intp]:
-    """Return the numbers of at most ``count`` signals of the largest errors, largest first.
-
-    Signals without error are left out.
-    """
+    """Return at most ``count`` signals of the largest errors above 0, largest first."""
     worst = np.argsort(-error, kind="stable")[:count]
     return worst[error[worst] > 0]

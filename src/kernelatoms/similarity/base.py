@@ -1,17 +1,15 @@
 """``Kernel``, the base class of kernels.
 
-A kernel returns inner products of rows in some feature space: ``values(X, Y) -> (n, m)``, which is
-all that a subclass must define. Everything else has a default, which subclasses may replace:
+A kernel returns inner products of rows in some feature space. Subclasses must define
+``values(X, Y) -> (n, m)`` alone; everything else that is known of a kernel has a default here:
 
-- k(x, x) of rows (``diag``);
-- how it changes when a row moves (``slopes``, ``weighted_gradient``), to learn atoms;
-- estimates from parts of rows (``values_from_parts``, ``diag_from_parts``), for missing values;
-- how to find a row with given kernel values (``inversion``, ``exact_preimage``), for pre-images;
-- whether it is positive semi-definite on any rows, whether k(x, x) is bounded, whether rows must be
-  non-negative;
-- its gamma, if it has one: the default, and what it multiplies;
-- what it takes from training rows (``fitted_to``), and what it computes of each row by itself
-  (``featurize``), for kernels of distances.
+- ``diag``: k(x, x) of rows;
+- ``slopes``, ``weighted_gradient``: how it changes when a row moves, to learn atoms;
+- ``values_from_parts``, ``diag_from_parts``: estimates for rows with missing values;
+- ``inversion``, ``exact_preimage``: how to find a row with given kernel values, for pre-images;
+- ``semidefinite``, ``bounded``, ``non_negative``: on which rows it is an inner product;
+- ``default_gamma``, ``scale_gamma``, ``what_gamma_multiplies``: its gamma, if it has one;
+- ``fitted_to``, ``featurize``: what it takes from training rows, and what it computes of each row.
 
 See docs/decisions/013-fitted-kernels.md.
 """
@@ -23,22 +21,15 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelatoms.engine import is_array
+from kernelatoms.engine import Array, is_array
 from kernelatoms.similarity.gammas import (
     check_gamma,
     gamma_by_mean,
     gamma_by_variance,
     mean_over_pairs,
 )
-from kernelatoms.similarity.gradients import (
-    GaussianInversion,
-    PolynomialInversion,
-    Slopes,
-    gradient_in_plane,
-)
+from kernelatoms.similarity.gradients import Inversion, Slopes, gradient_in_plane
 from kernelatoms.similarity.missing import rows_with_missing
-
-Array = NDArray[Any]
 
 
 class Kernel:
@@ -167,18 +158,12 @@ class Kernel:
     def weighted_gradient(
         self, weights: Any, X: Array, Y: Array, slopes: Slopes | None = None
     ) -> Array:
-        """Return the sums over i of weights[i, j] d k(x_i, y_j) / d y_j, one row per j.
-
-        ``weights`` (n, m) may be a CSR array, ``slopes`` is ``slopes(X, Y)`` if known already.
-        """
+        """Return the sums over i of weights[i, j] d k(x_i, y_j) / d y_j; weights may be CSR."""
         slopes = self.slopes(X, Y) if slopes is None else slopes
         return gradient_in_plane(weights, X, Y, slopes)
 
     def column_sizes(self, Y: Array) -> Array | None:
-        """Return how much steeper it is along each column than ``slopes`` says; None for 1 each.
-
-        Numbers above 0 (n_features,), from slopes at rows Y (m, n_features).
-        """
+        """Return how much steeper than ``slopes`` it is along each column; None for 1 each."""
         return None
 
     # Parts of rows
@@ -198,7 +183,7 @@ class Kernel:
 
     # The way back
 
-    def inversion(self, n_features: int) -> GaussianInversion | PolynomialInversion | None:
+    def inversion(self, n_features: int) -> Inversion | None:
         """Return how k(x, a) depends on x, if that helps to find an x."""
         return None
 
@@ -221,10 +206,9 @@ class Kernel:
         return 1 / n_features
 
     def what_gamma_multiplies(self, X: Array, Y: Array) -> Array | None:
-        """Return what gamma multiplies, row by row of X and Y (n, n_features): (n,).
+        """Return what gamma multiplies, row by row of X and Y, (n,); None where that is not known.
 
-        Squared distances, l1 distances, inner products; None where that is not known. A search
-        for gamma begins with its typical size.
+        Squared distances, l1 distances, inner products: a search for gamma begins with their size.
         """
         return None
 
@@ -238,10 +222,9 @@ class Kernel:
     def with_gamma_from(self, X: Array) -> Self:
         """Return the kernel with its gamma as a number, taken from rows X where that is asked.
 
-        ``None`` is the kernel's default and "auto" 1 / n_features, whatever the rows; "scale" is
-        ``scale_gamma(X)``; "spread" is log 2 over the mean of what gamma multiplies (squared
-        distances of rows, for RBF, which are then similar by a half), over pairs of at most 256
-        evenly spaced rows.
+        "scale" is ``scale_gamma(X)``; "spread" is log 2 over the mean of what gamma multiplies,
+        over pairs of at most 256 evenly spaced rows, so that typical values of RBF are 0.5. None
+        and "auto" (1 / n_features) need no rows.
         """
         if not self.has_gamma:
             return self
@@ -255,8 +238,7 @@ class Kernel:
     def scale_gamma(self, X: Array) -> float:
         """Return what ``gamma="scale"`` is on rows X: 1 / (n_features * X.var()), as in ``SVC``.
 
-        That is for a gamma that multiplies squared distances (and for polynomials, as there).
-        Kernels whose gamma multiplies something else return 1 over its mean instead.
+        Kernels whose gamma does not multiply squares return 1 over the mean of what it multiplies.
         """
         return gamma_by_variance(X)
 
@@ -356,17 +338,25 @@ def check_values(values: Any, shape: tuple[int, ...], who: str) -> Array:
     return K
 
 
-def check_number(name: str, value: Any) -> None:
-    """Refuse anything but a finite number."""
+def check_number(name: str, value: Any, *, low: float = -np.inf, above: float = -np.inf) -> None:
+    """Refuse anything but a finite number, from ``low`` or above a bound."""
     number = isinstance(value, Real) and not isinstance(value, bool)
     if not number or not np.isfinite(float(value)):
         raise ValueError(f"{name} must be a finite number, got {value!r}.")
+    if value < low:
+        raise ValueError(f"{name} must be from {low}, got {value!r}.")
+    if not value > above:
+        raise ValueError(f"{name} must be above {above}, got {value!r}.")
+
+
+def is_whole(value: Any) -> bool:
+    """Whether a value is a whole number; True and False are none."""
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
 def check_whole(name: str, value: Any, low: int) -> None:
     """Refuse anything but a whole number from ``low``."""
-    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    if not whole or value < low:
+    if not is_whole(value) or value < low:
         raise ValueError(f"{name} must be a whole number from {low}, got {value!r}.")
 
 

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelatoms.similarity.base import Kernel, check_flag, check_whole
+from kernelatoms.engine import Array
+from kernelatoms.similarity.base import Kernel, check_flag, check_whole, is_whole
 from kernelatoms.similarity.factory import is_precomputed, make_kernel
 from kernelatoms.similarity.user_kernels import UserKernel
 
-Array = NDArray[Any]
 Index = slice | NDArray[np.intp]
 
 _WHAT = "a slice, a list of column numbers or Channels"
@@ -72,34 +72,27 @@ class Channels:
                 f"rows of n_channels={self.n_channels} channels must have a multiple of "
                 f"{self.n_channels} features, got n_features={n_features}."
             )
+        size = n_features // self.n_channels
         if isinstance(self.numbers, tuple):
-            grid = np.arange(n_features).reshape(self._grid(n_features))
+            numbers, places = np.array(self.numbers, np.intp), np.arange(size)
             if self.channels_first:
-                return grid[list(self.numbers)].ravel()
-            return grid[:, list(self.numbers)].ravel()
+                return (numbers[:, None] * size + places).ravel()
+            return (places[:, None] * self.n_channels + numbers).ravel()
         if self.channels_first:
-            size = n_features // self.n_channels
             return slice(self.numbers * size, (self.numbers + 1) * size)
         return slice(self.numbers, n_features, self.n_channels)
-
-    def _grid(self, n_features: int) -> tuple[int, int]:
-        size = n_features // self.n_channels
-        return (self.n_channels, size) if self.channels_first else (size, self.n_channels)
 
 
 Columns = slice | NDArray[np.intp] | Channels
 
 
 def check_columns(columns: Any) -> Columns:
-    """Return columns as they are stored: slices and Channels as given, numbers as slice or array.
-
-    Evenly spaced numbers become a slice, which is small in files and quick to take.
-    """
+    """Return columns as they are stored: a slice, Channels, or an array of numbers."""
     if isinstance(columns, Channels):
         return columns
     if isinstance(columns, slice):
         for bound in (columns.start, columns.stop, columns.step):
-            if bound is not None and not _is_whole(bound):
+            if bound is not None and not is_whole(bound):
                 raise ValueError(f"columns must be a slice of whole numbers, got {columns!r}.")
         if columns.step == 0:
             raise ValueError(f"columns must be a slice whose step is not 0, got {columns!r}.")
@@ -161,10 +154,6 @@ def key_of(columns: Columns) -> Any:
     return columns if isinstance(columns, Channels) else tuple(columns.tolist())
 
 
-def _is_whole(value: Any) -> bool:
-    return isinstance(value, int | np.integer) and not isinstance(value, bool)
-
-
 @dataclass(frozen=True)
 class Part:
     """A kernel, the columns it sees, and its place among the parts."""
@@ -215,10 +204,7 @@ def as_given(kernel: Kernel) -> Any:
 
 
 def fitted_part(given: Any, rows: Array) -> Any:
-    """Return a part's kernel fitted to rows, gamma included; as given if nothing changes.
-
-    A name has ``gamma="scale"`` here, as in estimators.
-    """
+    """Return a part's kernel fitted to rows; a name has ``gamma="scale"``, as in estimators."""
     asked = make_kernel(given, gamma="scale" if isinstance(given, str) else None)
     kernel = _fitted(asked, rows)
     return given if kernel is asked else as_given(kernel)

@@ -1,8 +1,7 @@
-"""Kernels made of kernels of parts of the columns, whose values are added or multiplied.
+"""Kernels made of kernels that each see some columns, their values added or multiplied.
 
-For images of several channels: one kernel per channel, each with its own gamma
-(``channel_kernel``). Sums (with weights from 0) and products of positive semi-definite kernels are
-positive semi-definite, and gradients, estimates and bounds follow from those of the parts:
+Sums (with weights from 0) and products of positive semi-definite kernels are positive
+semi-definite, and gradients, estimates and bounds follow from those of the parts:
 
     sum        k = sum_i w_i k_i        dk / dk_i = w_i
     product    k = prod_i k_i           dk / dk_i = prod_(j != i) k_j
@@ -18,6 +17,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelatoms.engine import Array
 from kernelatoms.similarity.base import Kernel
 from kernelatoms.similarity.columns import (
     Part,
@@ -29,8 +29,6 @@ from kernelatoms.similarity.columns import (
 )
 from kernelatoms.similarity.factory import make_kernel
 from kernelatoms.similarity.gradients import Slopes, weighted_values
-
-Array = NDArray[Any]
 
 
 def _all_parts(name: str) -> property:
@@ -140,10 +138,7 @@ class CombinedKernel(Kernel):
     # What it takes from rows
 
     def fitted_to(self, rows: Array) -> Self:
-        """Return the kernel with parts fitted to their columns of training rows.
-
-        Their gammas become numbers: a combination has no gamma itself.
-        """
+        """Return the kernel with parts, and their gammas, fitted to their columns of rows."""
         parts, same = list(self.parts), True
         for part in self.used:
             seen = part.rows(rows)
@@ -156,7 +151,7 @@ class CombinedKernel(Kernel):
         return self if same else dataclasses.replace(self, parts=tuple(parts))
 
     def with_gamma_from(self, X: Array) -> Self:
-        """Return the kernel fitted to rows X (n, n_features)."""
+        """Return the kernel fitted to rows X."""
         return self.fitted_to(X)
 
     def with_gamma(self, gamma: float | str | None) -> Self:
@@ -225,8 +220,8 @@ class CombinedKernel(Kernel):
     def slopes(self, X: Array, Y: Array) -> Slopes:
         """Return k(x, y), and factors a, b that are right in size.
 
-        Every group of columns that the same parts see has factors of its own; these are the means
-        over groups, exact where there is one group or all agree. ``weighted_gradient`` is exact.
+        Every group of columns that the same parts see has its own factors; these are the means over
+        groups. ``weighted_gradient`` is exact.
         """
         if not self.has_gradient:
             return super().slopes(X, Y)
@@ -255,11 +250,7 @@ class CombinedKernel(Kernel):
         return gradient
 
     def column_sizes(self, Y: Array) -> Array:
-        """Return how much steeper it is along each column than the means that ``slopes`` returns.
-
-        Channels in different units have slopes in different units: one step length would be too
-        long for some and too short for others.
-        """
+        """Return how much steeper it is along each column than the means in ``slopes``."""
         slopes, factors = self._slopes_of_parts(Y, Y)
         means = [
             float(np.abs(factor * own.along_x).mean())

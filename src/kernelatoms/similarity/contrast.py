@@ -6,17 +6,13 @@ See docs/decisions/012-gamma-defaults.md.
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from kernelatoms.engine import to_numpy
+from kernelatoms.engine import Array, to_numpy
 from kernelatoms.similarity.base import Kernel
 from kernelatoms.similarity.combined import CombinedKernel
 from kernelatoms.similarity.inner import InnerProductKernel
-
-Array = NDArray[Any]
 
 # All pairs of 64 rows are compared. If they look unrelated, 16 of them are compared with all rows,
 # in blocks: under a narrow kernel only rows outside of a small sample may be near.
@@ -28,24 +24,21 @@ _NEARLY_ALL = 0.9
 
 @dataclass(frozen=True)
 class Limits:
-    """Differences that an estimator cannot use, as shares of k(x, x); at least rounding.
-
-    - ``alike``: of k(x, y) from k(x, x).
-    - ``unrelated``: of k(x, y) from 0.
-    """
+    """Shares of k(x, x) by which k(x, y) must differ from it (``alike``), and from 0."""
 
     alike: float = 0.0
     unrelated: float = 0.0
 
 
-def warn_if_blind(kernel: Kernel, X: Array, limits: Limits | None = None) -> None:
-    """Warn if nearly all kernel values between different rows are 0, or nearly all are 1.
+AT_ROUNDING = Limits()
 
-    That is relative to sqrt(k(x, x) k(y, y)), and to rounding. Only kernels with a gamma, a number,
-    are checked. Of combined kernels every part is, on its columns, and the warning names the first
-    such part. Rows ``X`` (n, n_features) are complete.
+
+def warn_if_blind(kernel: Kernel, X: Array, limits: Limits = AT_ROUNDING) -> None:
+    """Warn if nearly all kernel values between different complete rows are 0, or nearly all are 1.
+
+    That is relative to sqrt(k(x, x) k(y, y)), and to rounding. Kernels whose gamma is a number are
+    checked, and every part of combined kernels; the warning names the first such part.
     """
-    limits = Limits() if limits is None else limits
     blind = blind_part(kernel, X, limits)
     if blind is None:
         return
@@ -67,7 +60,7 @@ def warn_if_blind(kernel: Kernel, X: Array, limits: Limits | None = None) -> Non
 
 
 def blind_part(
-    kernel: Kernel, X: Array, limits: Limits | None = None
+    kernel: Kernel, X: Array, limits: Limits = AT_ROUNDING
 ) -> tuple[str, Kernel, str] | None:
     """Return place, kernel and fault ("alike" or "unrelated") of the first such part."""
     for place, part, rows in _parts(kernel, X):
@@ -87,18 +80,14 @@ def _parts(kernel: Kernel, X: Array) -> Iterator[tuple[str, Kernel, Array]]:
             yield f"parts[{part.place}]: {place}", own, rows
 
 
-def blind_spot(kernel: Kernel, X: Array, limits: Limits | None = None) -> str | None:
-    """Return "alike" or "unrelated" where nearly all different rows are; None where they are not.
-
-    - ``kernel``: with its gamma as a number.
-    - ``X`` (n, n_features): complete rows.
-    """
+def blind_spot(kernel: Kernel, X: Array, limits: Limits = AT_ROUNDING) -> str | None:
+    """Return "alike" or "unrelated" where nearly all different complete rows are so, else None."""
     rows = X[np.unique(np.linspace(0, len(X) - 1, min(len(X), _ROWS)).astype(np.intp))]
     rows = rows[np.sort(np.unique(to_numpy(rows), axis=0, return_index=True)[1])]
     if len(rows) < _FEWEST:
         return None
     try:
-        return _look(kernel, X, rows, Limits() if limits is None else limits)
+        return _look(kernel, X, rows, limits)
     except ValueError:  # the kernel refuses these rows: fit raises that if it compares them
         return None
 
@@ -128,10 +117,7 @@ def _rounding(X: Array) -> float:
 
 
 def _blanks(kernel: Kernel, X: Array, Y: Array, limits: Limits) -> tuple[Array, Array]:
-    """Return which pairs of rows are the same vector, and which are orthogonal, to rounding.
-
-    Inner products of 0 are not a fault of kernels of inner products.
-    """
+    """Return which pairs of rows are the same vector, and which are orthogonal, to rounding."""
     rounding = _rounding(X)
     with np.errstate(all="ignore"):
         wide, others = X.astype(np.float64), Y.astype(np.float64)
@@ -141,6 +127,6 @@ def _blanks(kernel: Kernel, X: Array, Y: Array, limits: Limits) -> tuple[Array, 
         one, two = np.abs(one), np.abs(two)
         equal = apart <= max(rounding, 2 * limits.alike) * np.maximum(one[:, None], two)
         zero = np.abs(K) <= max(rounding, limits.unrelated) * np.sqrt(one)[:, None] * np.sqrt(two)
-    if isinstance(kernel, InnerProductKernel):
+    if isinstance(kernel, InnerProductKernel):  # of which 0 is no fault
         zero = np.zeros_like(zero)
     return equal, zero & ~equal

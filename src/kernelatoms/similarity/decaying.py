@@ -1,12 +1,12 @@
-"""Kernels that decay with a distance: rbf, laplacian, chi2; and minus a distance, additive_chi2."""
+"""Kernels of distances: rbf, laplacian and chi2, which decay with one, and additive_chi2."""
 
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from kernelatoms.engine import machine
+from kernelatoms.engine import Array, machine
+from kernelatoms.similarity.base import Kernel
 from kernelatoms.similarity.gammas import gamma_by_mean
 from kernelatoms.similarity.gradients import (
     GaussianInversion,
@@ -17,14 +17,9 @@ from kernelatoms.similarity.gradients import (
 from kernelatoms.similarity.inner import Gamma, NamedKernel, in_float64
 from kernelatoms.similarity.missing import l1_distances_from_parts, squared_distances_from_parts
 
-Array = NDArray[Any]
-
 
 def squared_distances(X: Array, Y: Array) -> Array:
-    """Return |x - y|^2 of rows (..., n, n_features) and (..., m, n_features), in float64.
-
-    Differences of large numbers, so never in float32.
-    """
+    """Return |x - y|^2 for all pairs, also in stacks: differences of large numbers, in float64."""
     same = X is Y
     X, Y = in_float64(X), in_float64(Y)
     with np.errstate(over="ignore", invalid="ignore"):
@@ -71,6 +66,14 @@ class DecayingKernel(NamedKernel):
     def _diag(self, X: Array) -> Array:
         return np.ones(X.shape[:-1], X.dtype, like=X)
 
+    def diag_from_parts(self, X: Array) -> Array:
+        """Return 1 for every row."""
+        return self._diag(X)
+
+    def scale_gamma(self, X: Array) -> float:
+        """Return 1 over the mean distance of rows: gamma multiplies no squares."""
+        return gamma_by_mean(self._mean_size(X))
+
 
 @dataclass(frozen=True)
 class RBFKernel(DecayingKernel):
@@ -92,10 +95,6 @@ class RBFKernel(DecayingKernel):
         """Estimate k(x, y) of rows x with missing values from distances on observed entries."""
         return self._decay(squared_distances_from_parts(in_float64(X), in_float64(Y)), X)
 
-    def diag_from_parts(self, X: Array) -> Array:
-        """Return 1 for every row."""
-        return self._diag(X)
-
     def slopes(self, X: Array, Y: Array) -> Slopes:
         """Return a = -b = 2 gamma k."""
         K = self.values(X, Y)
@@ -105,6 +104,8 @@ class RBFKernel(DecayingKernel):
     def inversion(self, n_features: int) -> GaussianInversion:
         """Return how it depends on a row."""
         return GaussianInversion(self.gamma_for(n_features))
+
+    scale_gamma = Kernel.scale_gamma  # by the variance: gamma multiplies squares
 
     def what_gamma_multiplies(self, X: Array, Y: Array) -> Array:
         """Return squared distances."""
@@ -125,15 +126,11 @@ class LaplacianKernel(DecayingKernel):
 
     def distances(self, X: Array, Y: Array) -> Array:
         """Return l1 distances."""
-        return _l1_distances(X, Y)
+        return machine(X).l1_distances(X, Y)
 
     def values_from_parts(self, X: Array, Y: Array) -> Array:
         """Estimate k(x, y) of rows x with missing values from distances on observed entries."""
-        return self._decay(l1_distances_from_parts(in_float64(X), in_float64(Y), _l1_distances), X)
-
-    def diag_from_parts(self, X: Array) -> Array:
-        """Return 1 for every row."""
-        return self._diag(X)
+        return self._decay(l1_distances_from_parts(in_float64(X), in_float64(Y)), X)
 
     def slopes(self, X: Array, Y: Array) -> Slopes:
         """Return a = -b = gamma k, of a smooth kernel as wide."""
@@ -148,10 +145,6 @@ class LaplacianKernel(DecayingKernel):
         slopes = self.slopes(X, Y) if slopes is None else slopes
         return gradient_of_signs(weighted_values(weights, slopes.along_x), X, Y)
 
-    def scale_gamma(self, X: Array) -> float:
-        """Return 1 over the mean l1 distance of rows: gamma multiplies no squares."""
-        return gamma_by_mean(self._mean_size(X))
-
     def what_gamma_multiplies(self, X: Array, Y: Array) -> Array:
         """Return l1 distances."""
         return np.abs(X - Y).sum(axis=1)
@@ -161,8 +154,7 @@ class LaplacianKernel(DecayingKernel):
 class AdditiveChi2Kernel(NamedKernel):
     """k(x, y) = -sum_i (x_i - y_i)^2 / (x_i + y_i), 0/0 = 0, for rows without negative values.
 
-    Conditionally positive definite: k(x, x) = 0, so that no feature space has these inner
-    products.
+    Conditionally positive definite: k(x, x) = 0, so no feature space has these inner products.
     """
 
     _name = "additive_chi2"
@@ -199,19 +191,11 @@ class Chi2Kernel(DecayingKernel):
         """Return 1, whatever the features."""
         return 1.0
 
-    def scale_gamma(self, X: Array) -> float:
-        """Return 1 over the mean chi-squared distance of rows: gamma multiplies no squares."""
-        return gamma_by_mean(self._mean_size(X))
-
     def what_gamma_multiplies(self, X: Array, Y: Array) -> Array:
         """Return chi-squared distances."""
         sums, apart = X + Y, X - Y
         shares = np.divide(apart, sums, out=np.zeros_like(sums), where=sums > 0)
         return (shares * apart).sum(axis=1)
-
-
-def _l1_distances(X: Array, Y: Array) -> Array:
-    return machine(X).l1_distances(X, Y)
 
 
 def chi2_sums(X: Array, Y: Array) -> Array:

@@ -5,15 +5,13 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kernelatoms.engine import Array
 from kernelatoms.similarity.base import Kernel, attribute_of, check_number, check_values
 from kernelatoms.similarity.distances import Distance, UserDistance, mean_of_pairs
 from kernelatoms.similarity.gammas import check_gamma, gamma_by_mean
 from kernelatoms.similarity.inner import in_float64
 from kernelatoms.similarity.named_distances import make_distance, name_of
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True)
@@ -25,25 +23,16 @@ class KernelOfDistance(Kernel):
 
     def __post_init__(self) -> None:
         make_distance(self.distance)
-        power = self.power  # type: ignore[attr-defined]
-        check_number("power", power)
-        if not power > 0:
-            raise ValueError(f"power must be above 0, got {power!r}.")
+        check_number("power", self.power, above=0)  # type: ignore[attr-defined]
 
     @property
     def name(self) -> str:
         """The kernel, of its distance."""
         return f"{type(self).__name__}({name_of(self.distance)})"
 
-    @property
-    def non_negative(self) -> bool:  # type: ignore[override]
-        """Whether the distance is defined on rows without negative values only."""
-        return self._distance.non_negative
-
-    @property
-    def takes_stacks(self) -> bool:  # type: ignore[override]
-        """Whether the distance compares stacks."""
-        return self._distance.takes_stacks
+    # Those of the distance.
+    non_negative = attribute_of("_distance", "non_negative", False)
+    takes_stacks = attribute_of("_distance", "takes_stacks", False)
 
     @property
     def semidefinite(self) -> bool | None:  # type: ignore[override]
@@ -99,13 +88,10 @@ class KernelOfDistance(Kernel):
 
     def _powers(self, A: Any, B: Any) -> Array:
         """Return d^power in float64, checked."""
-        distance = self._distance
-        stacked = distance.takes_stacks
-        shape = (
-            (*np.broadcast_shapes(A.shape[:-2], B.shape[:-2]), A.shape[-2], B.shape[-2])
-            if stacked
-            else (len(A), len(B))
-        )
+        distance, shape = self._distance, (len(A), len(B))
+        if distance.takes_stacks:
+            heads = np.broadcast_shapes(A.shape[:-2], B.shape[:-2])
+            shape = (*heads, A.shape[-2], B.shape[-2])
         far = check_values(distance.compare(A, B), shape, f"the distance of {self.name}")
         if far.min(initial=0) < 0:
             raise ValueError(f"the distance of {self.name} is negative: {far.min():.3g}.")
@@ -186,8 +172,7 @@ class DistanceKernel(KernelOfDistance):
         A, B = self.featurize(X), self.featurize(Y)
         if self.takes_stacks:
             return self._powers(A[:, None], B[:, None])[:, 0, 0]
-        pairs = (self._powers(A[i : i + 1], B[i : i + 1]) for i in range(len(A)))
-        return np.array([float(pair[0, 0]) for pair in pairs])
+        return np.array([self._powers(A[[i]], B[[i]])[0, 0] for i in range(len(A))])
 
     def _for_features(self, n_features: int) -> Self:
         return self.with_gamma(self.gamma_for(n_features))
@@ -198,10 +183,7 @@ class DistanceKernel(KernelOfDistance):
 
 @dataclass(frozen=True)
 class FeatureKernel(Kernel):
-    """A kernel made of a distance, of descriptors instead of rows.
-
-    - ``kernel``: the kernel of rows.
-    """
+    """A kernel made of a distance (``kernel``), of descriptors instead of rows."""
 
     kernel: KernelOfDistance
     _own = True

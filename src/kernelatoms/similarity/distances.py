@@ -1,8 +1,8 @@
-"""Distances of rows: ``Distance``, and those of vectors.
+"""Distances of rows: ``Distance``, the base class, and distances of vectors.
 
-A distance computes descriptors of rows (``featurize(rows) -> descriptors``, such as gradients of
-images) and compares them (``compare(A, B) -> (n, m)``), so that descriptors are computed once for
-many comparisons. ``fitted_to(rows)`` takes what it needs from training rows.
+A distance computes descriptors of rows (``featurize``), such as gradients of images, once, and
+compares them (``compare``) as often as needed. ``fitted_to`` takes what it needs from training
+rows.
 
 See docs/decisions/013-fitted-kernels.md.
 """
@@ -11,14 +11,11 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from kernelatoms.engine import is_array, machine
+from kernelatoms.engine import Array, is_array, machine
 from kernelatoms.similarity.base import attribute_of, check_number
 from kernelatoms.similarity.decaying import chi2_sums, squared_distances
 from kernelatoms.similarity.inner import in_float64
-
-Array = NDArray[Any]
 
 # Pairs of so many rows tell the typical size of a distance.
 _ROWS_LOOKED_AT = 256
@@ -73,10 +70,7 @@ class Distance:
 
 @dataclass(frozen=True)
 class UserDistance(Distance):
-    """A user's object with ``featurize``, ``compare`` and optionally more of ``Distance``.
-
-    - ``given``: the user's object.
-    """
+    """A user's object with ``featurize``, ``compare`` and optionally more of ``Distance``."""
 
     given: Any
 
@@ -220,9 +214,7 @@ class Mahalanobis(VectorDistance):
     semidefinite_to = 2
 
     def __post_init__(self) -> None:
-        check_number("ridge", self.ridge)
-        if self.ridge < 0:
-            raise ValueError(f"ridge must be from 0, got {self.ridge!r}.")
+        check_number("ridge", self.ridge, low=0)
         W = self.whitening
         if W is not None and not (
             type(W) is np.ndarray and W.dtype in (np.float32, np.float64) and W.ndim == 2
@@ -296,13 +288,7 @@ def as_rows(rows: Any) -> Array:
 
 
 def mean_of_pairs(distance: Any, rows: Array, power: float = 1) -> float:
-    """Return the mean of d^power over pairs of different rows, at most 256, evenly spaced.
-
-    - ``distance``: a fitted distance.
-    - ``rows`` (n, n_features): training rows.
-    - ``power``: of the distance.
-    - result: 0 for a single row.
-    """
+    """Return the mean of d^power over pairs of at most 256 evenly spaced rows; 0 for one row."""
     some = np.unique(np.linspace(0, len(rows) - 1, _ROWS_LOOKED_AT).astype(np.intp))
     A = distance.featurize(rows[some])
     far = np.asarray(distance.compare(A, A), np.float64) ** power

@@ -1,7 +1,7 @@
-"""The table of kernels by name, ``make_kernel`` for whatever ``kernel=`` may be, and checks of it.
+"""The table of kernels by name; ``make_kernel``, which turns ``kernel=`` into a ``Kernel``; checks.
 
-Names, parameters and defaults are scikit-learn's, one class per kernel:
-``kernel="poly", degree=4, gamma=1, coef0=0`` is the (x'y)^4 of the LKDL paper.
+Names, parameters and defaults are scikit-learn's: ``kernel="poly", degree=4, gamma=1, coef0=0`` is
+the (x'y)^4 of the LKDL paper.
 """
 
 import dataclasses
@@ -10,9 +10,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from kernelatoms.engine import is_device_array
+from kernelatoms.engine import Array, is_device_array
 from kernelatoms.similarity.base import Kernel, check_number
 from kernelatoms.similarity.decaying import (
     AdditiveChi2Kernel,
@@ -31,8 +30,6 @@ from kernelatoms.similarity.inner import (
 )
 from kernelatoms.similarity.named_distances import DISTANCES, make_distance, parameters_of
 from kernelatoms.similarity.user_kernels import PrecomputedKernel, UserKernel
-
-Array = NDArray[Any]
 
 KERNELS: dict[str, type[NamedKernel]] = {
     "additive_chi2": AdditiveChi2Kernel,
@@ -194,10 +191,7 @@ def check_machine(kernel: Kernel, X: Array) -> None:
 
 
 def check_kernel(kernel: Kernel, X: Array) -> None:
-    """Try a user's kernel on a few rows; refuse one that contradicts itself.
-
-    - ``X`` (n, n_features): complete rows.
-    """
+    """Try a user's kernel on a few complete rows; refuse one that contradicts itself."""
     if isinstance(kernel, NamedKernel | PrecomputedKernel):
         return
     rows = X[:: max(1, len(X) // _TRIED)][:_TRIED].astype(np.float64)
@@ -228,25 +222,24 @@ def check_gradient(kernel: Kernel) -> None:
 def _by_name(name: str, given: dict[str, Any], extra: dict[str, Any]) -> Kernel:
     kind = KERNELS[name]
     known = [entry.name for entry in dataclasses.fields(kind)]  # type: ignore[arg-type]
-    unknown = sorted(set(extra) - set(known))
-    if unknown:
-        raise ValueError(
-            f"kernel_params holds {', '.join(unknown)}, which kernel {name!r} does not take; "
-            f"it takes {', '.join(sorted(known)) or 'none'}."
-        )
+    _refuse_unknown(extra, sorted(known), f"kernel {name!r}")
     return kind(**{key: value for key, value in given.items() if key in known} | extra)
 
 
 def _by_name_of_distance(name: str, gamma: float | str | None, extra: dict[str, Any]) -> Kernel:
     known = sorted(["power", *parameters_of(name)])
-    unknown = sorted(set(extra) - set(known))
-    if unknown:
-        raise ValueError(
-            f"kernel_params holds {', '.join(unknown)}, which the kernel of distance {name!r} does "
-            f"not take; it takes {', '.join(known)}."
-        )
+    _refuse_unknown(extra, known, f"the kernel of distance {name!r}")
     power = extra.pop("power", 2)
     return DistanceKernel(make_distance(name, **extra), gamma, power)
+
+
+def _refuse_unknown(extra: dict[str, Any], known: list[str], kernel: str) -> None:
+    unknown = ", ".join(sorted(set(extra) - set(known)))
+    if unknown:
+        raise ValueError(
+            f"kernel_params holds {unknown}, which {kernel} does not take; it takes "
+            f"{', '.join(known) or 'none'}."
+        )
 
 
 def _usable(given: Any) -> bool:

@@ -8,9 +8,8 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from kernelatoms.engine import Array
 
 #: Values of gamma beside a number above 0 and None.
 GAMMA_WORDS = ("scale", "auto", "spread")
@@ -29,10 +28,7 @@ def check_gamma(gamma: Any, *, words: tuple[str, ...] = GAMMA_WORDS) -> None:
 
 
 def gamma_by_variance(X: Array) -> float:
-    """Return 1 / (n_features * X.var()) as scikit-learn's ``SVC``; 1 where all values are equal.
-
-    - ``X`` (n, n_features): rows. Missing values (NaN) are left out of the variance.
-    """
+    """Return 1 / (n_features * X.var()) without missing values; 1 where all values are equal."""
     n_features = X.shape[1]
     lowest, highest = float(X.min()), float(X.max())
     if np.isnan(lowest):
@@ -44,10 +40,7 @@ def gamma_by_variance(X: Array) -> float:
 
 
 def gamma_by_norms(X: Array) -> float:
-    """Return 1 over the mean squared norm of rows; 1 where all values are 0.
-
-    - ``X`` (n, n_features): rows. Missing values (NaN) are left out of the mean of all squares.
-    """
+    """Return 1 over the mean squared norm of rows, without missing values; 1 where all are 0."""
     n_features = X.shape[1]
     X = X[~np.isnan(X)]
     if not X.any():
@@ -67,11 +60,7 @@ def _one_over(mean_square: Callable[[Array], Any], X: Array, n_features: int) ->
 
 
 def gamma_by_mean(mean: float, at_mean: float = 1.0) -> float:
-    """Return ``at_mean`` over ``mean``, the mean of what gamma multiplies; 1 if that is 0.
-
-    - ``mean``: the mean of what gamma multiplies, over pairs of rows.
-    - ``at_mean``: -log k(x, y) of rows at the mean distance.
-    """
+    """Return ``at_mean`` over ``mean``, the mean of what gamma multiplies; 1 if that is 0."""
     if mean == 0:
         return 1.0
     with np.errstate(over="ignore"):
@@ -90,13 +79,7 @@ def _gamma(number: Any, size: float) -> float:
 
 
 def mean_over_pairs(sizes_of: Callable[[Array, Array], Array], X: Array) -> float:
-    """Return the mean of a function over pairs of rows, at most 256 rows, evenly spaced.
-
-    - ``sizes_of``: takes two arrays of rows (n, n_features), and returns a number for each pair
-      (n,).
-    - ``X`` (n, n_features): rows; those with missing values (NaN) are left out.
-    - result: 0 for a single row.
-    """
+    """Return the mean of ``sizes_of(rows, others)`` over pairs of at most 256 complete rows."""
     chosen = np.linspace(0, len(X) - 1, min(len(X), _ROWS_OF_SPREAD)).astype(np.intp)
     rows = X[chosen].astype(np.float64)
     rows = rows[~np.isnan(rows).any(axis=1)]

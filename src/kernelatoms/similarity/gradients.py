@@ -1,4 +1,4 @@
-"""How k(x, y) depends on one row: gradients for learning atoms, and inversions for pre-images.
+"""How k(x, y) depends on one row: gradients to learn atoms, and inversions for pre-images.
 
 The gradient of every smooth kernel by name lies in the plane of x and y:
 
@@ -10,14 +10,12 @@ The gradient of every smooth kernel by name lies in the plane of x and y:
     rbf         k = exp(-g |x - y|^2)      a = 2 g k                   b = -2 g k
     cosine      k = x'y / (|x| |y|)        a = 1 / (|x| |y|)           b = -k / |y|^2
 
-so weighted sums over many x are two matrix products and need no array of pairs times features. The
+so weighted sums over many x are two matrix products, without an array of pairs times features. The
 RBF line, with weights W and W'W, is eq. (11) of the FKSC paper. The laplacian kernel
-exp(-g |x - y|_1) has the gradient g k sign(x - y) almost everywhere. Kernels return a and b by
-``kernel.slopes(X, Y)``, and sums by ``kernel.weighted_gradient``.
+exp(-g |x - y|_1) has the gradient g k sign(x - y) almost everywhere.
 
 An inversion (``kernel.inversion``) describes how k(x, a) depends on x, for Gaussian and polynomial
-kernels. Its anchors are rows (n, n_features) shared by all vectors, or stacks (m, n, n_features)
-with separate anchors per vector.
+kernels. Anchors a are shared by all vectors, (n, n_features), or separate, (m, n, n_features).
 """
 
 from dataclasses import dataclass
@@ -27,7 +25,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from kernelatoms.engine import Array
 
 
 class Slopes(NamedTuple):
@@ -52,13 +50,7 @@ class Slopes(NamedTuple):
 
 
 def gradient_in_plane(weights: Any, X: Array, Y: Array, slopes: Slopes) -> Array:
-    """Return the sums over i of weights[i, j] (a x_i + b y_j), one row for every j.
-
-    - ``weights`` (n, m): the weight of every pair.
-    - ``X`` (n, n_features): rows that stand still.
-    - ``Y`` (m, n_features): rows that move.
-    - ``slopes``: a and b.
-    """
+    """Return the sums over i of weights[i, j] (a x_i + b y_j), one row per y_j: (m, n_features)."""
     gradient = np.asarray(weighted_values(weights, slopes.along_x).T @ X)
     if slopes.along_y is not None:
         gradient += weighted_values(weights, slopes.along_y).sum(axis=0)[:, None] * Y
@@ -156,14 +148,12 @@ class GaussianInversion:
         """Return |phi(x) - v|^2 less a constant, the step from x and the decrease it promises.
 
         The step leads to sum_i w_i a_i / sum_i w_i with w_i = c_i k(x, a_i): Mika et al. (1998),
-        eq. (10). It is the negative gradient over 4 gamma sum_i w_i, so downhill while that sum is
-        positive. Negative coefficients can make it vanish or worse: it is kept from falling below
-        a hundredth of sum_i |w_i|, and where it is not positive, that sum takes its place. (A
-        longer step from there may leap over the next maximum of <phi(x), v> to where all kernel
-        values are 0, which looks like progress.)
+        eq. (10). It is the negative gradient over 4 gamma sum_i w_i: downhill while that sum is
+        positive. The sum is kept from falling below a hundredth of sum_i |w_i|, which replaces it
+        where it is not positive. (Longer steps may leap to where all kernel values are 0.)
 
-        The constant is |v|^2 + 1 - 2 sum_i c_i, so that errors are sums of c_i (k(x, a_i) - 1):
-        under a wide kernel, k is 1 to many digits, and rows differ in the remainder only.
+        The constant is |v|^2 + 1 - 2 sum_i c_i: errors are then sums of c_i (k(x, a_i) - 1), which
+        keep their digits under a wide kernel.
         """
         squared = np.vecdot(X, X)[:, None] + np.vecdot(anchors, anchors) - 2 * _inner(X, anchors)
         less = np.expm1(-self.gamma * np.maximum(squared, 0))
@@ -175,11 +165,10 @@ class GaussianInversion:
         return -2 * np.vecdot(less, coef), way, 4 * self.gamma * weight * np.vecdot(way, way)
 
     def solve(self, neighbours: Array, inner: Array) -> Array:
-        """Return rows x with k(x, a) near <phi(a), v> for the neighbours a of each v.
+        """Return rows x with k(x, a) near <phi(a), v> for the neighbours a of each unit vector v.
 
-        Kwok and Tsang (2004): if phi(x) was v, a unit vector, then |x - a|^2 was
-        d^2 = -log(<phi(a), v>) / gamma, and x solves these equations in the least-squares sense
-        within the neighbours' affine hull. Neighbours with <phi(a), v> near 0 are left out.
+        Kwok and Tsang (2004): |x - a|^2 should be -log(<phi(a), v>) / gamma; least squares within
+        the neighbours' affine hull. Neighbours with <phi(a), v> near 0 are left out.
         """
         usable = inner > _FAINT
         squared = -np.log(np.where(usable, np.minimum(inner, 1), 1)) / self.gamma
@@ -228,8 +217,7 @@ class PolynomialInversion:
         """Return |phi(x) - v|^2 less a constant, the step from x and the decrease it promises.
 
         The step leads to sum_i c_i k'(x'a_i) a_i / k'(x'x), k' the derivative: Schoelkopf et al.
-        (1999), for kernels of inner products. It is the negative gradient over 2 k'(x'x), so
-        downhill, though often too far.
+        (1999). It is the negative gradient over 2 k'(x'x), so downhill, though often too far.
         """
         base = self.gamma * _inner(X, anchors) + self.coef0
         own = self.gamma * np.vecdot(X, X) + self.coef0
@@ -242,9 +230,8 @@ class PolynomialInversion:
     def solve(self, neighbours: Array, inner: Array) -> Array:
         """Return rows x with k(x, a) near <phi(a), v> for the neighbours a of each v.
 
-        Kwok and Tsang (2004), for kernels of inner products: if phi(x) was v, then x'a was
-        (<phi(a), v>^(1/degree) - coef0) / gamma, and x solves these equations in the
-        least-squares sense within the neighbours' span.
+        Kwok and Tsang (2004): x'a should be (<phi(a), v>^(1/degree) - coef0) / gamma; least squares
+        within the neighbours' span.
         """
         return _least_squares(neighbours, (self._root(inner) - self.coef0) / self.gamma)
 
@@ -253,6 +240,9 @@ class PolynomialInversion:
         if self.degree % 2 == 1:
             return np.sign(values) * np.abs(values) ** (1 / self.degree)
         return np.maximum(values, 0) ** (1 / self.degree)
+
+
+Inversion = GaussianInversion | PolynomialInversion
 
 
 def _least_squares(A: Array, b: Array) -> Array:

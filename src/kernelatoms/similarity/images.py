@@ -1,11 +1,10 @@
 """Distances of rows as images: tangent distance, local binary patterns and shape contexts.
 
-- ``Tangent``: Simard, LeCun, Denker and Victorri, "Transformation invariance in pattern recognition
-  - tangent distance and tangent propagation" (1998). See docs/decisions/014-tangent-distances.md.
-- ``LBPChi2``: Ahonen, Hadid and Pietikäinen, "Face description with local binary patterns:
-  application to face recognition" (2006); Ojala, Pietikäinen and Mäenpää (2002) for the patterns.
-- ``ShapeContext``: Belongie, Malik and Puzicha, "Shape matching and object recognition using shape
-  contexts" (2002).
+- ``Tangent``: Simard, LeCun, Denker and Victorri (1998). See
+  docs/decisions/014-tangent-distances.md.
+- ``LBPChi2``: Ahonen, Hadid and Pietikäinen (2006); the patterns are those of Ojala, Pietikäinen
+  and Mäenpää (2002).
+- ``ShapeContext``: Belongie, Malik and Puzicha (2002).
 """
 
 from dataclasses import dataclass
@@ -15,12 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import ndimage
 
-from kernelatoms.engine import machine
-from kernelatoms.similarity.base import check_number, check_whole
+from kernelatoms.engine import Array, machine
+from kernelatoms.similarity.base import check_number, check_whole, is_whole
 from kernelatoms.similarity.decaying import chi2_sums
 from kernelatoms.similarity.distances import Distance, as_rows
 
-Array = NDArray[Any]
 Shape = tuple[int, int] | None
 
 
@@ -56,8 +54,7 @@ class ImageDistance(Distance):
 def check_pair(name: str, meaning: str, value: Any) -> tuple[int, int]:
     """Return two whole numbers from 1."""
     sides = list(value) if isinstance(value, tuple | list | np.ndarray) else []
-    whole = [isinstance(side, int | np.integer) and not isinstance(side, bool) for side in sides]
-    if len(sides) != 2 or not all(whole) or min(sides) < 1:
+    if len(sides) != 2 or not all(map(is_whole, sides)) or min(sides) < 1:
         raise ValueError(f"{name} must be {meaning}, two whole numbers from 1, got {value!r}.")
     return int(sides[0]), int(sides[1])
 
@@ -107,12 +104,9 @@ class Tangent(ImageDistance):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_whole("sides", self.sides, 1)
-        if self.sides > 2:
+        if not is_whole(self.sides) or self.sides not in (1, 2):
             raise ValueError(f"sides must be 1 or 2, got {self.sides!r}.")
-        check_number("sigma", self.sigma)
-        if self.sigma < 0:
-            raise ValueError(f"sigma must be from 0, got {self.sigma!r}.")
+        check_number("sigma", self.sigma, low=0)
 
     def featurize(self, rows: Array) -> Array:
         """Return rows, each followed by seven orthonormal tangents: (n, 8 * n_features)."""
@@ -282,7 +276,7 @@ def _corners(offset: float) -> list[tuple[int, float]]:
 
 
 def _bins() -> NDArray[np.intp]:
-    """Return the bin of every pattern: its own where it is uniform, the last where not."""
+    """Return the bin of every pattern: its own if it is uniform, else the last."""
     bits = (np.arange(1 << _N_NEIGHBORS)[:, None] >> np.arange(_N_NEIGHBORS)) & 1
     changes = (bits != np.roll(bits, 1, axis=1)).sum(axis=1)
     uniform = changes <= 2
@@ -371,10 +365,7 @@ def _contour(image: Array) -> Array:
 
 
 def _spread(points: Array, n: int) -> Array:
-    """Return n of the points, each the farthest from those before; all in turn if they are fewer.
-
-    The first is the farthest from the mean of all, so that it does not depend on where they lie.
-    """
+    """Return n of the points, each the farthest from those before, the first from their mean."""
     if len(points) <= n:
         return np.resize(points, (n if len(points) else 0, 2))
     chosen = [int(np.square(points - points.mean(axis=0)).sum(axis=1).argmax())]

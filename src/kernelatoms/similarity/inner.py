@@ -4,15 +4,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from kernelatoms.engine import machine
+from kernelatoms.engine import Array, machine
 from kernelatoms.similarity.base import Kernel, check_number
 from kernelatoms.similarity.gammas import check_gamma, gamma_by_norms
 from kernelatoms.similarity.gradients import PolynomialInversion, Slopes
 from kernelatoms.similarity.missing import cosine_from_parts, energy_from_parts, inner_from_parts
 
-Array = NDArray[Any]
 Gamma = float | str | None
 
 
@@ -208,7 +206,8 @@ class CosineKernel(NamedKernel):
 
     def values(self, X: Array, Y: Array) -> Array:
         """Return k(x, y) for all pairs of rows, also in stacks."""
-        return _unit(X) @ _unit(Y.astype(X.dtype, copy=False)).mT
+        unit_rows = machine(X).unit_rows
+        return unit_rows(X) @ unit_rows(Y.astype(X.dtype, copy=False)).mT
 
     def _diag(self, X: Array) -> Array:
         return X.any(axis=-1).astype(X.dtype)
@@ -231,17 +230,12 @@ class CosineKernel(NamedKernel):
 
     def exact_preimage(self, weights: Any, rows: Array) -> Array:
         """Return weighted sums of unit rows: exact but for the length, which k does not see."""
-        return np.asarray(weights @ _unit(rows))
+        return np.asarray(weights @ machine(rows).unit_rows(rows))
 
 
 def in_float64(rows: Array) -> Array:
     """Return rows in float64: distances and angles are differences of large numbers."""
     return rows.astype(np.float64, copy=False)
-
-
-def _unit(rows: Array) -> Array:
-    """Return rows over their norms; zero rows stay."""
-    return machine(rows).unit_rows(rows)
 
 
 def _power(base: Array, degree: float) -> Array:

@@ -6,24 +6,17 @@ those on O, and the angle between x and y is taken to be that between x_O and y_
     |x|^2 ~ (n / |O|) |x_O|^2,   <x, y> ~ |x| |y| <x_O, y_O> / (|x_O| |y_O|),
     |x - y|^p ~ (n / |O|) sum_O |x_i - y_i|^p
 
-Kernels use these as arguments. The sum (n / |O|) <x_O, y_O> is unbiased over sets O of one size,
-but has a far larger variance, because it ignores the other entries of y. For homogeneous kernels
-it would also be the same as zeros in place of missing values, up to a factor.
-
-All functions take rows X (..., n, n_features), NaN where a value is missing and each with at least
-one value, and complete rows Y (..., m, n_features).
+The unbiased sum (n / |O|) <x_O, y_O> has a far larger variance, since it ignores the other entries
+of y. All functions take rows X (..., n, n_features), NaN where a value is missing and each with at
+least one value, and complete rows Y (..., m, n_features).
 
 See docs/decisions/031-missing-values-in-signals.md.
 """
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelatoms.engine import is_device_array
-
-Array = NDArray[Any]
+from kernelatoms.engine import Array, is_device_array, machine
 
 
 def rows_with_missing(X: Array) -> NDArray[np.intp]:
@@ -68,12 +61,12 @@ def squared_distances_from_parts(X: Array, Y: Array) -> Array:
     return np.maximum(sums, 0) / share[..., None]
 
 
-def l1_distances_from_parts(X: Array, Y: Array, distances: Any) -> Array:
-    """Estimate the sum of the |x_i - y_i|: (..., n, m); ``distances(X, Y)`` of complete rows."""
+def l1_distances_from_parts(X: Array, Y: Array) -> Array:
+    """Estimate the sum of the |x_i - y_i|: (..., n, m)."""
     known, filled, share = _observed(X)
     _check_complete(Y)
     # Missing values, taken for 0, have added |y_i|.
-    sums = distances(filled, Y) - (1 - known) @ np.abs(Y).mT
+    sums = machine(filled).l1_distances(filled, Y) - (1 - known) @ np.abs(Y).mT
     return np.maximum(sums, 0) / share[..., None]
 
 

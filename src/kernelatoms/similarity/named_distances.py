@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kernelatoms.engine import Array
 from kernelatoms.similarity.distances import (
     L1,
     L2,
@@ -20,8 +20,6 @@ from kernelatoms.similarity.distances import (
     mean_of_pairs,
 )
 from kernelatoms.similarity.images import LBPChi2, ShapeContext, Tangent, check_pair
-
-Array = NDArray[Any]
 
 _FORMS = ("product", "sum", "union")
 

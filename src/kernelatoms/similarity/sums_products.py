@@ -9,13 +9,11 @@ from itertools import accumulate
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kernelatoms.engine import Array
 from kernelatoms.similarity.base import Kernel, check_number, check_whole
 from kernelatoms.similarity.columns import Channels, Part
 from kernelatoms.similarity.combined import CombinedKernel
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,8 +77,7 @@ class SumKernel(CombinedKernel):
     def exact_preimage(self, weights: Any, rows: Array) -> Array | None:
         """Return the parts' own, if all have one and no two see the same column.
 
-        Such parts have separate feature spaces and columns. Columns without a part are weighted
-        sums of the rows.
+        Columns without a part are weighted sums of the rows.
         """
         sees = self._sees(rows.shape[1])
         if (sees.sum(axis=0) > 1).any():

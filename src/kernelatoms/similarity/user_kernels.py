@@ -8,24 +8,29 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from kernelatoms.engine import call_user
+from kernelatoms.engine import Array, call_user
 from kernelatoms.similarity.base import Kernel, attribute_of, check_values
 from kernelatoms.similarity.gammas import check_gamma
 from kernelatoms.similarity.gradients import Slopes
 
-Array = NDArray[Any]
+
+def _method_of_given(name: str) -> Any:
+    """Return a method: that of the user's object, or the default of ``Kernel``."""
+
+    def method(self: "UserKernel", *args: Any) -> Any:
+        own = getattr(self.given, name, None)
+        return getattr(Kernel, name)(self, *args) if own is None else own(*args)
+
+    return method
 
 
 @dataclass(frozen=True)
 class UserKernel(Kernel):
     """A user's function or object, checked on every call.
 
-    - ``given``: a function of two matrices, or an object with ``values`` or ``__call__`` and
-      whatever else of ``Kernel`` it has: ``diag``, ``slopes``, ``values_from_parts``,
-      ``semidefinite`` ...
-    - ``params``: further arguments of a function.
+    ``given`` is a function of two matrices, or an object with ``values`` or ``__call__`` and
+    whatever else of ``Kernel`` it has; ``params`` are further arguments of a function.
     """
 
     given: Any
@@ -74,12 +79,10 @@ class UserKernel(Kernel):
             return super().slopes(X, Y)
         return Slopes(*self.given.slopes(X, Y))
 
-    def weighted_gradient(
-        self, weights: Any, X: Array, Y: Array, slopes: Slopes | None = None
-    ) -> Array:
-        """Return what the object returns, else the sums that follow from its slopes."""
-        own = getattr(self.given, "weighted_gradient", super().weighted_gradient)
-        return own(weights, X, Y, slopes)
+    weighted_gradient = _method_of_given("weighted_gradient")
+    inversion = _method_of_given("inversion")
+    exact_preimage = _method_of_given("exact_preimage")
+    what_gamma_multiplies = _method_of_given("what_gamma_multiplies")
 
     @property
     def takes_missing(self) -> bool:
@@ -96,16 +99,6 @@ class UserKernel(Kernel):
         """Return what the object returns."""
         return check_values(self.given.diag_from_parts(X), X.shape[:-1], "its diag_from_parts")
 
-    def inversion(self, n_features: int) -> Any:
-        """Return what the object returns; None if it has no such method."""
-        own = getattr(self.given, "inversion", None)
-        return None if own is None else own(n_features)
-
-    def exact_preimage(self, weights: Any, rows: Array) -> Array | None:
-        """Return what the object returns; None if it has no such method."""
-        own = getattr(self.given, "exact_preimage", None)
-        return None if own is None else own(weights, rows)
-
     @property
     def gamma(self) -> float | str | None:
         """The object's gamma; AttributeError if it has none."""
@@ -121,11 +114,6 @@ class UserKernel(Kernel):
         own = getattr(self.given, "scale_gamma", super().scale_gamma)
         return float(own(X))
 
-    def what_gamma_multiplies(self, X: Array, Y: Array) -> Array | None:
-        """Return what the object returns; None if it has no such method."""
-        own = getattr(self.given, "what_gamma_multiplies", super().what_gamma_multiplies)
-        return own(X, Y)
-
     def with_gamma(self, gamma: float | str | None) -> Self:
         """Return the same kernel with another gamma; the user's object stays as it is."""
         check_gamma(gamma)
@@ -138,8 +126,7 @@ class UserKernel(Kernel):
 class PrecomputedKernel(Kernel):
     """Kernel values given by the user: a row of "X" holds k(x, t) for all training rows t.
 
-    Training rows are then known by number only, so Y is a column of row numbers, shape (m, 1).
-    k(x, x) of new rows is unknown.
+    Training rows are known by number only: Y is a column of row numbers, shape (m, 1).
     """
 
     _own = True

@@ -16,7 +16,7 @@ from kernelatoms.codec.models.dictionaries import MOST_TIMES, dictionary_model
 from kernelatoms.coding import OMP, Lasso
 from kernelatoms.coding.problem import KernelProblem, LinearProblem
 from kernelatoms.features.expansion import Expansion
-from kernelatoms.learning.kscdl import GradientStep
+from kernelatoms.learning.gradients import GradientStep
 from kernelatoms.learning.ksvd import KSVDUpdate
 from kernelatoms.learning.loop import learn
 from kernelatoms.learning.state import LearnerState

@@ -26,8 +26,8 @@ from kernelatoms.estimators.validation import (
     validate_labelled,
 )
 from kernelatoms.features.memory import check_fits
-from kernelatoms.learning.ksvd import KSVDUpdate
-from kernelatoms.learning.labels import (
+from kernelatoms.learning.ksvd import (
+    KSVDUpdate,
     allocate_atoms,
     atoms_with_map,
     class_atoms,

@@ -52,8 +52,7 @@ from kernelatoms.estimators.validation import (
 )
 from kernelatoms.features.expansion import Expansion
 from kernelatoms.features.preimage import decode_rows
-from kernelatoms.learning.gradients import project_to_ball
-from kernelatoms.learning.kscdl import GradientStep, PlainStep
+from kernelatoms.learning.gradients import GradientStep, PlainStep, project_to_ball
 from kernelatoms.learning.loop import Run, learn_batch, run
 from kernelatoms.learning.state import LearnerState
 from kernelatoms.similarity import Kernel, make_kernel
