@@ -1,7 +1,7 @@
 """Pursuits on a card: ours, the public batched OMP, plain torch, one matrix product.
 
 python -m benchmarks.run gpu, on a machine with a CUDA card. Tensors are on the card; what is timed
-begins and ends with it idle. Each contender lives in a process of its own on the same card.
+begins and ends with it idle. Each contender has a process of its own on the same card.
 """
 
 import os
@@ -29,7 +29,7 @@ _PEER = "orthogonal-matching-pursuit-gpu"
 def gpu_tables(rounds: int) -> None:
     """Print everything."""
     print(f"\n{describe_card()}")
-    print("\n## OMP on a card: signals a second (median)\n")
+    print("\n## OMP on a card: signals per second (median)\n")
     print("| features, atoms, nonzeros | ours | non-negative | clustered atoms | batched OMP | "
           "plain torch | one float32 product | ours / best peer | peak GiB |")  # fmt: skip
     print("|---" * 9 + "|")
@@ -125,7 +125,7 @@ def _l1_lines(rounds: int) -> str:
     )  # fmt: skip
     rates = {name: sizes.get(name, sizes["card"]) / r.seconds for name, r in found.items()}
     return (
-        f"- card: {_rate(rates['card'])} signals/s, {found['card'].value:.1f} nonzeros a signal; "
+        f"- card: {_rate(rates['card'])} signals/s, {found['card'].value:.1f} nonzeros per signal; "
         f"clustered atoms: {_rate(rates['clustered'])}\n"
         f"- our CPU engine, {threads} threads: {_rate(rates['cpu'])} signals/s\n"
         f"- ratio: {rates['card'] / rates['cpu']:.1f}"

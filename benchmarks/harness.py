@@ -1,6 +1,6 @@
 """Run contenders side by side, fairly.
 
-Every contender lives in a child process of its own, with the same number of threads; it prepares
+Every contender has a child process of its own, with the same number of threads; it prepares
 its data in the layout it likes best and warms up (JIT, BLAS) before anything is timed. Then the
 parent asks them in turn, round after round, while all others sleep: one call to wake the clock and
 the threads, and one that is timed. Because a process can be lucky with its memory (SPAMS is up to

@@ -146,7 +146,7 @@ def _cases() -> list[tuple[str, str, float, float]]:
 
 def threads_table(sizes: str) -> None:
     """Print what the second thread does, on enough signals to keep it busy."""
-    print("\n## l1 under an RBF kernel, gap 1e-6: ms a signal, one thread and two\n")
+    print("\n## l1 under an RBF kernel, gap 1e-6: ms per signal, one thread and two\n")
     print("| data, lambda, sigma | one | two | ratio |\n|---|---|---|---|")
     for data, scale, alpha, sigma in _cases():
         if sizes not in data:
@@ -164,10 +164,10 @@ def threads_table(sizes: str) -> None:
 
 
 def l1_table(sizes: str) -> None:
-    """Print milliseconds a signal, ratios to ours, and gaps that are not reached."""
+    """Print milliseconds per signal, ratios to ours, and gaps that are not reached."""
     cases = [case for case in _cases() if sizes in case[0]]
     heads = ["ours", "scikit-learn LARS", "scikit-learn CD", "our CD alone", "FKSC", "KSC"]
-    print("\n## l1 under an RBF kernel, one thread, gap 1e-6: ms a signal (ratio to ours)\n")
+    print("\n## l1 under an RBF kernel, one thread, gap 1e-6: ms per signal (ratio to ours)\n")
     print("| data, lambda, sigma | nonzeros | " + " | ".join(heads) + " | objectives apart |")
     print("|---" * (len(heads) + 3) + "|")
     for data, scale, alpha, sigma in cases:

@@ -1,6 +1,6 @@
 """MNIST 60,000 by the LKDL paper: map, learn, classify, in one process.
 
-700 atoms a class, 11 nonzeros, 2 passes, degree 2, 15% of the rows as landmarks (coreset), rank
+700 atoms per class, 11 nonzeros, 2 passes, degree 2, 15% of the rows as landmarks (coreset), rank
 784; unit l2 rows. KERNELATOMS_DATA=folder python -m benchmarks.lkdl_mnist
 """
 

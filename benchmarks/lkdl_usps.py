@@ -1,6 +1,6 @@
 """USPS by the LKDL paper: linear K-SVD and LKDL class dictionaries, ten seeds.
 
-Raw pixels in [0, 1], unit l2 rows, the published split; 300 atoms a class, 5 nonzeros, 5 passes.
+Raw pixels in [0, 1], unit l2 rows, the published split; 300 atoms per class, 5 nonzeros, 5 passes.
 KERNELATOMS_DATA=folder python -m benchmarks.lkdl_usps
 """
 

@@ -99,7 +99,7 @@ def memory_table(quick: bool) -> None:
     print(f"\n## Very many atoms: {N_NONZERO} nonzeros, or alpha = {ALPHA_SHARE} of the median "
           "signal's largest correlation with the atoms it may use\n")  # fmt: skip
     print("| features, atoms, signals | type | pursuit | s | GiB beyond input and output "
-          "| nonzeros a signal |\n|---|---|---|---|---|---|")  # fmt: skip
+          "| nonzeros per signal |\n|---|---|---|---|---|---|")  # fmt: skip
     for name, case in rows:
         contender = Contender(name, "encode", case, once=True)
         result = compare([contender], 1, 1, module="benchmarks.many_atoms")[name]

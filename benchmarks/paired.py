@@ -105,6 +105,22 @@ def lkdl_cells() -> list[Cell]:
             for step in ("fit map", "map", "learn", "classify")]  # fmt: skip
 
 
+def gpu_cells() -> list[Cell]:
+    from benchmarks.gpu import SHAPES
+
+    kinds: dict[str, dict[str, Any]] = {
+        "": {}, ", non-negative": {"positive": True}, ", clustered": {"clustered": True},
+    }  # fmt: skip
+    cells: list[Cell] = [
+        (f"OMP {shape[:3]}{kind}", ANY, "pursuit_on_card", {"shape": shape[:4], **arguments})
+        for shape in SHAPES for kind, arguments in kinds.items()
+    ]  # fmt: skip
+    for learner in ("KSVD", "MOD"):
+        name = f"{learner}, 1,000,000 x 256, 1,024 atoms, 10 nonzeros, two passes"
+        cells.append((name, ANY, "learn_on_card", {"learner": learner, "n_signals": 1_000_000}))
+    return cells
+
+
 #: Headings and cells; the cells of a table share their two children.
 TABLES: dict[str, tuple[str, Any]] = {
     "omp": ("OMP: features, atoms, nonzeros, signals", lambda: greedy_cells("omp")),
@@ -128,7 +144,10 @@ TABLES: dict[str, tuple[str, Any]] = {
         lambda: [("import kernelatoms", ANY, "process", {"code": "import kernelatoms"}),
                  ("its first code", ANY, "process", {"code": FIRST_CODE})],
     ),
+    "gpu": ("On a card, rows and codes there", gpu_cells),
 }  # fmt: skip
+#: What needs a card runs when it is named.
+DEFAULT = [name for name in TABLES if name != "gpu"]
 
 
 def run_table(name: str, before: str, rounds: int, generations: int) -> list[tuple[str, float]]:
@@ -181,8 +200,12 @@ def main() -> None:
     parser.add_argument(
         "--before", required=True, metavar="TREE", help="a checkout to compare with"
     )
-    parser.add_argument("--tables", default=",".join(TABLES), help="some of the default, by commas")
-    parser.add_argument("--rounds", type=int, default=2, help="calls a cell, child and generation")
+    parser.add_argument(
+        "--tables", default=",".join(DEFAULT), help="some of the default, by commas, or gpu"
+    )
+    parser.add_argument(
+        "--rounds", type=int, default=2, help="calls per cell, child and generation"
+    )
     parser.add_argument("--generations", type=int, default=15)
     parser.add_argument("--quick", action="store_true", help="one generation: does it run?")
     arguments = parser.parse_args()

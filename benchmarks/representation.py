@@ -144,7 +144,7 @@ def residuals(n: int, n_atoms: int, n_classes: int) -> Call:
 
 def representation_tables(rounds: int) -> None:
     """Print all tables."""
-    print("\n## l1 codes of faces over 1,216 atoms, one thread: milliseconds a signal\n")
+    print("\n## l1 codes of faces over 1,216 atoms, one thread: milliseconds per signal\n")
     print("| alpha | nonzeros | ours (gap) | Lasso (gap, tol) | Lasso, Gram matrix | ratio |\n"
           + "|---" * 6 + "|")  # fmt: skip
     for alpha, n, few in ((0.03, 400, 40), (0.0005, 40, 8)):

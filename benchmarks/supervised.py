@@ -295,8 +295,8 @@ def supervised_tables(rounds: int) -> None:
         Contender("ours, 20 passes", "our_fddl", {**case, "passes": 20}, once=True),
         Contender("DICTOL (Python)", "dictol_fddl", case, once=True),
     ], rounds)  # fmt: skip
-    print("\n## FDDL on USPS, 300 atoms a class\n")
-    print("| work | seconds | objective | accuracy, % or nonzeros a row | ratio |\n" + "|---" * 5
+    print("\n## FDDL on USPS, 300 atoms per class\n")
+    print("| work | seconds | objective | accuracy, % or nonzeros per row | ratio |\n" + "|---" * 5
           + "|")  # fmt: skip
     case = {"data": "digits", "atoms": 300, "passes": 5}
     _print_rows([Contender("5 passes, whole fit", "our_fddl", case, once=True)], 1)

@@ -27,7 +27,7 @@ X, X_test, y, y_test = train_test_split(X, y, test_size=0.5, stratify=y, random_
 
 
 def dictionaries(**parameters):
-    """Return twenty atoms a class."""
+    """Return twenty atoms per class."""
     return ClassDictionaryClassifier(
         KSVD(n_atoms=20, n_nonzero_coefs=2, max_iter=5), random_state=0, **parameters
     )

@@ -29,7 +29,7 @@ def draw(seed, n=100):
 
 # %%
 # Remedy one is a column of ones: a place in the plane becomes a direction in space. Remedy two is a
-# kernel that measures distance, the Gaussian one. All three: five atoms a class, one for a point.
+# kernel that measures distance, the Gaussian one. All three: five atoms per class, one for a point.
 
 
 def add_ones(X):

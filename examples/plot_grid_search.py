@@ -56,7 +56,7 @@ print(f"accuracy in cross-validation: {100 * search.best_score_:.1f}%")
 print(f"accuracy on the digits put aside: {100 * search.score(X_test, y_test):.1f}%")
 
 # %%
-# The grid at forty atoms a class: mean and standard deviation over the three folds. Many cells are
+# The grid at forty atoms per class: mean and deviation over the three folds. Many cells are
 # within a fold's spread of each other, so take the region and not the single best cell as the
 # finding: with a kernel four nonzeros do best, without one a single nonzero does.
 

@@ -68,7 +68,7 @@ ax.semilogy(
     "^-",
     label="OMP",
 )
-ax.set_xlabel("nonzeros a signal")
+ax.set_xlabel("nonzeros per signal")
 ax.set_ylabel("energy left")
 ax.legend()
 

@@ -29,7 +29,7 @@ from kernelatoms.report.figures.scores import robustness_figure
 
 
 def class_dictionaries(n_nonzero_coefs, seed):
-    """Return a classifier with forty atoms a class."""
+    """Return a classifier with forty atoms per class."""
     learner = KSVD(n_atoms=40, n_nonzero_coefs=n_nonzero_coefs, max_iter=10)
     return ClassDictionaryClassifier(learner, random_state=seed)
 

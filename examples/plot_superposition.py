@@ -158,6 +158,6 @@ plt.show()
 #
 # With files of your own only ``write_files`` goes. ``load_file`` of ``safetensors.torch``, with
 # ``device="cuda"``, brings them to a card, where ``sparse_encode`` takes them as they are: half a
-# million activations a second over 16,384 directions, 17,000 over a million of them (an H200).
+# million activations per second over 16,384 directions, 17,000 over a million of them (an H200).
 # Names and shapes of other files, 16-bit weights, unembeddings, memory and speed:
 # :doc:`/guide/gpu`.

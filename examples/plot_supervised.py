@@ -34,7 +34,7 @@ train, test = slice(0, 900), slice(900, None)
 SHOWN = 8
 
 # %%
-# Twenty atoms a class, eight nonzeros. The unsupervised dictionaries are coded over together, as
+# Twenty atoms per class, eight nonzeros. The unsupervised dictionaries are coded over together, as
 # the others are.
 
 classes = ClassDictionaryClassifier(KSVD(20, n_nonzero_coefs=8), random_state=0)

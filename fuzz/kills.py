@@ -264,7 +264,7 @@ class Range:
             raise TroubleError(f"kernelatoms {' '.join(arguments)} failed: {errors}")
 
     def _look(self, process: subprocess.Popen[str]) -> str:
-        """Return the innermost lines of the house and of all, where the main thread is."""
+        """Return the innermost lines of the package and of all, where the main thread is."""
         where = self.folder / "where"
         if not where.exists():
             return _STARTING

@@ -21,7 +21,7 @@ def packed_text(suffix):
 
 
 def packed_feather(compression):
-    """Zeros, 2 MiB a column."""
+    """Zeros, 2 MiB per column."""
     table = pyarrow.table({str(i): ZEROS for i in range(8)})
     return lambda path: feather.write_feather(table, str(path), compression=compression)
 

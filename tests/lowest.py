@@ -12,7 +12,7 @@ PROJECT = tomllib.loads(Path(__file__).parents[1].joinpath("pyproject.toml").rea
 
 
 def lowest(requirement):
-    """``numpy==2.1`` of ``numpy>=2.1``, the only form of a requirement in the house."""
+    """``numpy==2.1`` of ``numpy>=2.1``, the only form of a requirement in pyproject.toml."""
     name, _, version = requirement.partition(">=")
     if not re.fullmatch(r"[\w-]+", name) or not re.fullmatch(r"\d+(\.\d+)*", version):
         raise ValueError(f"A requirement reads name>=lowest.version, got {requirement!r}.")

@@ -107,3 +107,29 @@ def process(code: str) -> Call:
     command = [sys.executable, "-c", code]
     subprocess.run(command, check=True)
     return lambda: subprocess.run(command, check=True) and None
+
+
+def pursuit_on_card(shape: list[int], positive: bool = False, clustered: bool = False) -> Call:
+    """Time OMP of tensors on a card, idle before and after."""
+    from benchmarks.gpu import ours
+
+    return ours(tuple(shape), positive, clustered)
+
+
+def learn_on_card(learner: str, n_signals: int) -> Call:
+    """Time two passes of a learner over rows on a card: 256 features, 1,024 atoms, 10 nonzeros."""
+    import torch
+
+    import kernelatoms
+
+    torch.manual_seed(0)
+    X = torch.randn(n_signals, 256, device="cuda")
+    model = getattr(kernelatoms, learner)(
+        1024, n_nonzero_coefs=10, max_iter=2, tol=0, random_state=0
+    )
+
+    def call() -> None:
+        model.fit(X)
+        torch.cuda.synchronize()
+
+    return call

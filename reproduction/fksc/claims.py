@@ -103,7 +103,7 @@ def claims_example_1(curves: Curves) -> list[Claim]:
             f"{reported.LINEAR_NONZEROS}",
         ),
         Claim(
-            "without them three nonzeros a point are enough in every draw: l1 codes in three "
+            "without them three nonzeros per point are enough in every draw: l1 codes in three "
             f"dimensions have no more, so the paper's {reported.LINEAR_NONZEROS} for ten points "
             "are no minimum",
             bool((plain <= 30).all()),

@@ -33,8 +33,8 @@ def claims_table_1(curves: Curves) -> list[Claim]:
         apart = {x: spread([curves.mean(m, x) for m in RAW.values()]) / _n_test(x) for x in raw}
         claims.append(
             Claim(
-                "raw columns, all solvers at a duality gap of 1e-6: the objectives agree to 1e-6 a "
-                "column",
+                "raw columns, all solvers at a duality gap of 1e-6: the objectives agree to 1e-6 "
+                "per column",
                 all(value < 1e-6 for value in apart.values()),
                 "Apart by " + listed({x: f"{value:.0e}" for x, value in apart.items()}),
             )

@@ -148,7 +148,7 @@ _CODING = (
         measured=_take("objective"),
         reported={KSC: reported.TABLE_1, FKSC: reported.TABLE_1},
         claims=claims_table_1,
-        xlabel="values a column",
+        xlabel="values per column",
         ylabel="sum of squared errors",
         number="{:.4f}",
         log=True,
@@ -203,7 +203,7 @@ def _race(
         measured=_take(measure),
         reported=NOTHING,
         claims=claims,
-        xlabel="values a column, and atoms",
+        xlabel="values per column, and atoms",
         ylabel=ylabel,
         number="{:.3g}",
         log=True,
@@ -231,11 +231,14 @@ def _stopped_race(name: str, title: str, measure: str, ylabel: str, less: str) -
 
 
 _RACES = (
-    _race("fig9a", "Fig. 9a: time a column, raw columns", "ms_raw", "ms a column", claims_9a),
+    _race("fig9a", "Fig. 9a: time per column, raw columns", "ms_raw", "ms per column", claims_9a),
     _race(
-        "fig9a-unit", "Fig. 9a: time a column, unit columns", "ms_unit", "ms a column", claims_9a
+        "fig9a-unit", "Fig. 9a: time per column, unit columns", "ms_unit", "ms per column",
+        claims_9a,
     ),
-    _race("fig9b", "Fig. 9b: evaluations of (8) a column", "evaluations", "evaluations", claims_9b),
+    _race(
+        "fig9b", "Fig. 9b: evaluations of (8) per column", "evaluations", "evaluations", claims_9b
+    ),
     _stopped_race(
         "fig9a-stopped", "Fig. 9a: time per column at the paper's stop", "ms_stopped",
         "ms per column", "less time",

@@ -1,7 +1,7 @@
 """Sparse representations in kernel feature spaces.
 
 Learn a dictionary of atoms, code signals sparsely over it, classify, denoise, compress and explain
-with the codes; under a kernel or without one. ``ARCHITECTURE.md`` is the map of the house.
+with the codes; under a kernel or without one. ``ARCHITECTURE.md`` shows how the code is organised.
 """
 
 from kernelatoms.estimators.registry import ESTIMATORS

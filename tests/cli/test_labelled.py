@@ -65,7 +65,7 @@ def test_a_table_from_fit_to_report(command, flowers, tmp_path, name):
     assert shown.returncode == 0, shown.stderr
     page = (tmp_path / "report.html").read_text()
     assert "<h2>Decision</h2>" in page
-    assert "atoms a class" in page
+    assert "atoms per class" in page
     assert "n_atoms" in command("info", "model.skops").stdout
 
 

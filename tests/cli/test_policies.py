@@ -8,7 +8,7 @@ from sklearn.pipeline import make_pipeline
 
 from kernelatoms import KSVD, NearestImputer, TrainingImputer
 from kernelatoms.cli.columns import lines_of_columns, note_about_rows, note_about_training
-from kernelatoms.cli.evaluation import judge
+from kernelatoms.cli.evaluation import evaluate
 from kernelatoms.cli.models import find_choice, make_model
 from kernelatoms.files import ModelRecord
 
@@ -61,7 +61,7 @@ def test_sizes_of_filling_have_full_names_only():
 
 def test_judgements_are_those_of_scikit_learn():
     truth, answers = RNG.choice(["a", "b", "c"], 90), RNG.choice(["a", "b"], 90)
-    found = judge(answers, truth, 100, np.array(["a", "b"]))
+    found = evaluate(answers, truth, 100, np.array(["a", "b"]))
     assert found.accuracy == accuracy_score(truth, answers)
     assert found.balanced_accuracy == pytest.approx(balanced_accuracy_score(truth, answers))
     recalls = recall_score(truth, answers, average=None, labels=["a", "b", "c"])
@@ -76,11 +76,11 @@ def test_judgements_are_those_of_scikit_learn():
 def test_guessing_is_named_as_such(n_right, guessing):
     truth = np.array([*"aaaaaabbbb"])
     answers = np.where(np.arange(10) < n_right, truth, "?")
-    said = " ".join(judge(answers, truth, 10, np.array(["a", "b"])).lines())
+    said = " ".join(evaluate(answers, truth, 10, np.array(["a", "b"])).lines())
     assert ("no better than guessing: always answering 'a' would be right for 60.0%" in said) == (
         guessing
     )
-    alone = judge(truth[:2], truth[:2], 2, np.array(["a", "b"]))
+    alone = evaluate(truth[:2], truth[:2], 2, np.array(["a", "b"]))
     assert "guessing" not in " ".join(alone.lines())  # one class only
 
 

@@ -131,7 +131,7 @@ def test_codes_are_those_over_the_training_rows(run, digits, tmp_path):
     model, _ = load_model(tmp_path / "m.skops")
     code, out, _ = run("encode", "m.skops", "digits.npz", "--rows", "F_new")
     assert code == 0
-    assert "100 codes over 300 atoms, 20.0 nonzeros a row" in out
+    assert "100 codes over 300 atoms, 20.0 nonzeros per row" in out
     expected = model[-1].codes(model[:-1].transform(new)).toarray()
     np.testing.assert_array_equal(scipy.sparse.load_npz(tmp_path / "codes.npz").toarray(), expected)
     # A model without a pipeline around it too.

@@ -261,7 +261,7 @@ def test_what_cannot_be_denoised_is_said(command, tmp_path, table):
         assert not (tmp_path / arguments[2]).exists() or arguments[2] == "tiny.npy"
 
 
-def test_steps_without_a_way_back_are_named(rng):
+def test_steps_without_an_inverse_are_named(rng):
     class Odd(Normalizer):
         pass
 

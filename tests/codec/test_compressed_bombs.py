@@ -16,7 +16,7 @@ from codec import compressed_bombs as bombs
 from codec.compressed_bombs import BOMBS, blocks_of_zeros, csv_of_blocks, parquet_of_groups
 from kernelatoms import KernelCodec, compress, decompress, inspect_compressed
 from kernelatoms.codec import CodecError, fit_codec
-from kernelatoms.codec.blocks import in_order
+from kernelatoms.codec.blocks import map_in_order
 from kernelatoms.codec.container.packing import pack
 from kernelatoms.codec.limits import OversizedError
 from kernelatoms.codec.packed.arrow_messages import read_batch, read_schema
@@ -163,9 +163,9 @@ def test_large_blocks_are_decoded_one_at_a_time(monkeypatch):
 
     monkeypatch.setattr("kernelatoms.codec.blocks.each", each)
     sizes = [3, 30, 15, 20, 500, 1, 1, 1, 1, 1]
-    assert list(in_order(lambda i: i, sizes, lambda i: i)) == sizes
+    assert list(map_in_order(lambda i: i, sizes, lambda i: i)) == sizes
     assert together == [[3, 30], [15, 20], [1, 1, 1, 1]]  # and 500 and the last alone
-    assert list(in_order(lambda i: i, sizes)) == sizes
+    assert list(map_in_order(lambda i: i, sizes)) == sizes
     assert together[3:] == [[3, 30, 15, 20], [500, 1, 1, 1], [1, 1]]
 
 
@@ -201,14 +201,14 @@ TYPES = [
 ]
 
 
-def told(value):
+def declared(value):
     """Return the letters and numbers in a value: fewer bytes than any form of it takes."""
     if isinstance(value, (str, bytes)):
         return len(value)
     if isinstance(value, dict):
-        return sum(map(told, value.values()))
+        return sum(map(declared, value.values()))
     if isinstance(value, (list, tuple)):
-        return sum(map(told, value))
+        return sum(map(declared, value))
     return 0 if value is None else 1
 
 
@@ -223,7 +223,7 @@ def test_columns_come_back_and_are_as_large_as_their_values(kind, values, monkey
     assert again.equals(column)
     monkeypatch.setattr("kernelatoms.codec.packed.column_sizes._SMALL_DICTIONARY", 1)
     for array in (again, column):
-        assert told(values) <= column_size(array) <= told(values) + 4 * 40
+        assert declared(values) <= column_size(array) <= declared(values) + 4 * 40
         assert column_size(array[1:3]) <= column_size(array)
 
 

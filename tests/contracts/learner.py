@@ -51,7 +51,7 @@ class LearnerContract:
         assert np.isfinite(learner.objective_).all()
 
     def test_float32_is_near_float64(self, rng):
-        """After one pass with one atom a signal, in most of seven sets of signals.
+        """After one pass with one atom per signal, in most of seven sets of signals.
 
         Rounding may break a tie between two atoms, after which all may differ. With 60 signals and
         10 atoms one set in about 200 has a tie within 1e-5: four of seven, one try in 10 million.
@@ -89,7 +89,7 @@ class LearnerContract:
         np.testing.assert_allclose(shorter.components_, learner.components_, atol=1e-10)
         np.testing.assert_allclose(shorter.objective_, learner.objective_[: best + 1])
 
-    def test_codes_have_a_column_an_atom(self, rng):
+    def test_codes_have_a_column_per_atom(self, rng):
         X = rng.standard_normal((40, 8))
         learner = self.make(n_atoms=16, max_iter=2, random_state=0).fit(X)
         codes = learner.transform(X)

@@ -257,7 +257,7 @@ def test_labels_that_no_model_met(digits):
         ("ksvd", TypeError, "got 'ksvd'"),
         (LogisticRegression(), TypeError, "got LogisticRegression"),
         (make_pipeline(KernelLinearizer()), TypeError, "a Pipeline that ends in KernelLinearizer"),
-        (CRCClassifier(), TypeError, "the training rows, which nobody learned"),
+        (CRCClassifier(), TypeError, "the training rows, which are not learned"),
     ],
 )
 def test_other_models_are_refused(model, error, message):

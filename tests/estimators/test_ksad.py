@@ -236,7 +236,7 @@ class TestKSAD:
         with pytest.raises(error, match=message):
             KSAD(5, **parameters).fit(rng.standard_normal((20, 4)))
 
-    def test_by_default_there_are_500_atoms_or_one_a_row(self, rng):
+    def test_by_default_there_are_500_atoms_or_one_per_row(self, rng):
         X = 10 * rng.standard_normal((520, 30))
         model = KSAD(max_iter=1, random_state=0).fit(X)
         assert (model.n_atoms_, len(model.anchors_)) == (500, 520)

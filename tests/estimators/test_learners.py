@@ -25,7 +25,7 @@ class TestMOD(LinearLearnerContract):
         np.testing.assert_allclose(batch.objective_, whole.objective_)
 
     def test_sums_of_batches_are_the_sums_of_all(self, rng):
-        """With one atom a signal and fixed atoms, codes do not change from batch to batch."""
+        """With one atom per signal and fixed atoms, codes do not change from batch to batch."""
         atoms = np.eye(6)
         # Every batch uses every atom: one that it does not use would be replaced.
         X = 3 * atoms[np.arange(120) % 6] + 0.01 * rng.standard_normal((120, 6))

@@ -268,7 +268,7 @@ def test_new_digits_come_back_as_from_kernel_pca(kernel, gamma, n_components):
     assert relative_error(model, test) <= best
 
 
-def test_rows_that_are_no_landmarks_help_the_way_back():
+def test_rows_that_are_no_landmarks_help_pre_images():
     X = load_digits().data / 16
     model = KernelLinearizer("rbf", gamma=0.05, n_landmarks=60, random_state=0).fit(X[:400])
     assert len(model.preimage_rows_) == 340
@@ -278,7 +278,7 @@ def test_rows_that_are_no_landmarks_help_the_way_back():
     assert error < relative_error(model, X[1300:])
 
 
-def test_the_linear_way_back_is_kept_for_sums(rng):
+def test_the_linear_pre_image_is_kept_for_sums(rng):
     X = rng.standard_normal((200, 4))
     model = KernelLinearizer("rbf", gamma=0.1, random_state=0).fit(X)
     F = model.transform(X)

@@ -412,7 +412,7 @@ class TestTermsOfNoWeight:
         np.testing.assert_array_equal(one.coef_, other.coef_)
 
     def test_with_equal_classes_lc2_is_dksvd_of_all_weight(self, flowers):
-        """Four atoms a class: 4 x 0.1 + 0.2."""
+        """Four atoms per class: 4 x 0.1 + 0.2."""
         one = MAKERS["LC-KSVD2"](consistency_weight=0.1, label_weight=0.2).fit(*flowers)
         other = MAKERS["D-KSVD"](label_weight=0.6).fit(*flowers)
         np.testing.assert_allclose(one.components_, other.components_, atol=1e-8)
@@ -476,7 +476,7 @@ class TestFisher:
         assert MAKERS[name]().set_params(n_atoms_per_class=None).fit(X, y).n_atoms_ == 30
 
     def test_rows_that_repeat(self, name):
-        """Fewer different rows than atoms a class."""
+        """Fewer different rows than atoms per class."""
         X = np.repeat(np.eye(4), 10, axis=0)
         y = np.repeat([0, 0, 1, 1], 10)
         assert MAKERS[name]().fit(X, y).score(X, y) == 1

@@ -32,7 +32,7 @@ def learned(rows, start, passes):
 
 
 class TestOneRowAClass:
-    """One weighted row a class is all of Q and H."""
+    """One weighted row per class is all of Q and H."""
 
     @pytest.mark.parametrize(("alpha", "beta"), [(0.3, 0.0), (0.0, 0.5), (0.3, 0.5)])
     @pytest.mark.parametrize("counts", [(3, 3, 3), (2, 5, 3)])

@@ -1,1 +1,1 @@
-"""Textbook versions of what the house computes: numpy only, slow, obvious."""
+"""Textbook versions of what the package computes: numpy only, slow, obvious."""

@@ -1,6 +1,6 @@
 """Kernel dictionary learning by the book: Nguyen et al. (2012), with N x N matrices.
 
-Atoms are columns of A: d_k = sum_i A[i, k] phi(y_i). Codes W are columns, one a signal.
+Atoms are columns of A: d_k = sum_i A[i, k] phi(y_i). Codes W are columns, one per signal.
 """
 
 import numpy as np

@@ -114,7 +114,7 @@ def test_rows_as_atoms_have_no_error(digits):
     assert not any(word.startswith("error") for word in texts(figure))
 
 
-def test_where_there_is_a_linear_way_back_only(digits):
+def test_where_there_is_a_linear_inverse_only(digits):
     X = digits[0]
     model = make_lkdl(KernelKSVD(4, **GREEDY), gamma=0.05, random_state=0).fit(X)
     figure = contact_sheet(model, image_shape=(8, 8))

@@ -60,7 +60,7 @@ def test_answers_are_the_classifiers(digits, scheme, kernel):
 
 
 def test_collective_reports_count_the_atoms_of_collective_codes(digits):
-    """One code over the atoms of all classes: two atoms a row, not two of every class."""
+    """One code over the atoms of all classes: two atoms per row, not two of every class."""
     X, y, Z, truth = digits
     learner = KSVD(n_atoms=8, n_nonzero_coefs=2, max_iter=3)
     model = ClassDictionaryClassifier(learner, scheme="collective", random_state=0).fit(X, y)

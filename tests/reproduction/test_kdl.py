@@ -99,7 +99,7 @@ def split_by_hand(data_home, seed):
     labels = np.concatenate([data.y_train, data.y_test])
     rng = np.random.default_rng(seed)
     order = [rng.permutation(np.flatnonzero(labels == digit)) for digit in range(10)]
-    # 30 rows a class: 2/7 of them are 8.
+    # 30 rows per class: 2/7 of them are 8.
     return [pixels[o[8:]] for o in order], [pixels[o[:8]] for o in order]
 
 

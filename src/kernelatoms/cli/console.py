@@ -49,7 +49,7 @@ P = ParamSpec("P")
 OnStep = Callable[[int, int, str], None]
 
 
-def speaks_plainly(command: Callable[P, None]) -> Callable[P, None]:
+def errors_as_messages(command: Callable[P, None]) -> Callable[P, None]:
     """Turn exceptions of a command into one message and an exit code.
 
     ValueError and TypeError are the library's messages about wrong arguments and data. Other
@@ -57,14 +57,14 @@ def speaks_plainly(command: Callable[P, None]) -> Callable[P, None]:
     """
 
     @functools.wraps(command)
-    def speaking(*args: P.args, **kwargs: P.kwargs) -> None:
+    def run(*args: P.args, **kwargs: P.kwargs) -> None:
         try:
             command(*args, **kwargs)
         except KeyboardInterrupt:
             say("\nStopped before it was done.")
             raise typer.Exit(STOPPED) from None
         except BrokenPipeError:
-            # The reader (head, say) has seen enough.
+            # The reader (such as head) has seen enough.
             raise typer.Exit(0) from None
         except (ValueError, TypeError, FileNotFoundError, NotADirectoryError, IsADirectoryError,
                 PermissionError) as error:  # fmt: skip
@@ -79,7 +79,7 @@ def speaks_plainly(command: Callable[P, None]) -> Callable[P, None]:
             say(f"Error: not enough memory ({error}); use fewer rows, landmarks or atoms.")
             raise typer.Exit(FAILED) from None
 
-    return speaking
+    return run
 
 
 def open_streams() -> None:
@@ -95,7 +95,7 @@ def open_streams() -> None:
 def say_the_rest() -> int:
     """Flush the standard streams; return 0, or the exit code if that failed.
 
-    Python would flush at its very end, and complain if nobody reads any more.
+    Python would flush at its very end, and complain if the reader is gone.
     """
     code = 0
     for stream in (sys.stdout, sys.stderr):

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kernelatoms.cli import options as opt
-from kernelatoms.cli.console import note, print_json, speaks_plainly, tell, warnings_as_notes
+from kernelatoms.cli.console import errors_as_messages, note, print_json, tell, warnings_as_notes
 from kernelatoms.cli.encode import codes_of, n_atoms_of
 from kernelatoms.cli.loading import at_work, open_both
 from kernelatoms.cli.models import trusted_types
@@ -37,7 +37,7 @@ _GAIN = 1.15  # as in denoise_rows
 Output = Annotated[Path, typer.Option("--output", "-o", help="The file to be written.")]
 
 
-@speaks_plainly
+@errors_as_messages
 def decode(
     model: opt.Model,
     codes: Annotated[Path, typer.Argument(help="Codes that `kernelatoms encode` wrote.")],
@@ -94,7 +94,7 @@ def decode(
     _write(output, result.rows, record, beside, as_json)
 
 
-@speaks_plainly
+@errors_as_messages
 def denoise(
     data: Annotated[
         Path,

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from kernelatoms.cli.console import print_table, progress, speaks_plainly, tell
+from kernelatoms.cli.console import errors_as_messages, print_table, progress, tell
 from kernelatoms.cli.options import Force
 
 EXAMPLES = """**Example**
@@ -15,7 +15,7 @@ EXAMPLES = """**Example**
 """
 
 
-@speaks_plainly
+@errors_as_messages
 def demo(
     output: Annotated[Path, typer.Option("--output", "-o", help="The report.")] = Path(
         "report.html"

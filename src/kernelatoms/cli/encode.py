@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from kernelatoms.cli import options as opt
-from kernelatoms.cli.console import print_json, speaks_plainly, tell, warnings_as_notes
+from kernelatoms.cli.console import errors_as_messages, print_json, tell, warnings_as_notes
 from kernelatoms.cli.loading import at_work, open_both
 
 ENCODE_EXAMPLES = """**Examples**
@@ -23,7 +23,7 @@ ENCODE_EXAMPLES = """**Examples**
 _BLOCK_ROWS = 4096
 
 
-@speaks_plainly
+@errors_as_messages
 @opt.works_on_device
 def encode(
     model: opt.Model,
@@ -122,7 +122,7 @@ def encode(
     what = "atoms" if hasattr(codes, "nnz") else "components"
     tell(
         f"{codes.shape[0]:,} codes over {codes.shape[1]:,} {what}, "
-        f"{nonzero / codes.shape[0]:.1f} nonzeros a row: {output}"
+        f"{nonzero / codes.shape[0]:.1f} nonzeros per row: {output}"
     )
 
 

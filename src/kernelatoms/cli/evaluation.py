@@ -7,7 +7,7 @@ _MOST_CLASSES = 20
 
 
 @dataclass(frozen=True)
-class Judgement:
+class Evaluation:
     """Predictions compared with true labels."""
 
     labelled: int  # rows with a label
@@ -71,7 +71,7 @@ class Judgement:
         return _shortened([f"{c} {self.recall[c]:.1%} of {self.counts[c]:,}" for c in worst])
 
 
-def judge(predictions: Any, truth: Any, n_rows: int, classes: Any) -> Judgement:
+def evaluate(predictions: Any, truth: Any, n_rows: int, classes: Any) -> Evaluation:
     """Compare predictions of labelled rows with the truth; ``n_rows`` counts all rows."""
     import numpy as np
 
@@ -80,7 +80,7 @@ def judge(predictions: Any, truth: Any, n_rows: int, classes: Any) -> Judgement:
     names, places, counts = np.unique(true, return_inverse=True, return_counts=True)
     recalls = np.bincount(places, right, len(names)) / counts
     known = {str(value) for value in classes.tolist()}
-    return Judgement(
+    return Evaluation(
         labelled=len(true),
         rows=n_rows,
         accuracy=float(right.mean()),

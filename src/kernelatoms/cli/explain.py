@@ -5,7 +5,7 @@ from typing import Annotated, Any
 import typer
 
 from kernelatoms.cli import options as opt
-from kernelatoms.cli.console import print_json, speaks_plainly, tell, warnings_as_notes
+from kernelatoms.cli.console import errors_as_messages, print_json, tell, warnings_as_notes
 from kernelatoms.cli.loading import at_work, open_both, true_labels
 
 EXAMPLES = """**Examples**
@@ -18,7 +18,7 @@ EXAMPLES = """**Examples**
 """
 
 
-@speaks_plainly
+@errors_as_messages
 def explain(
     model: opt.Model,
     data: opt.Data,

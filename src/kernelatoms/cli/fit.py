@@ -13,11 +13,11 @@ from kernelatoms.cli import options as opt
 from kernelatoms.cli.columns import lines_of_columns, note_about_training
 from kernelatoms.cli.console import (
     FitProgress,
+    errors_as_messages,
     note,
     print_json,
     progress,
     say,
-    speaks_plainly,
     tell,
     warnings_as_notes,
 )
@@ -56,7 +56,7 @@ def _complete_model(incomplete: str) -> list[str]:
     return [name for name in CHOICES if name.lower().startswith(incomplete.lower())]
 
 
-@speaks_plainly
+@errors_as_messages
 @opt.works_on_device
 def fit(
     data: opt.Data,

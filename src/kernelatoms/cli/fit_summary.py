@@ -65,10 +65,10 @@ def _as_learned_from(pipeline: Any, X: Any) -> Any:
 def _what_was_kept(learner: Any) -> dict[str, Any]:
     """Return what a model that keeps its training rows chose from them."""
     names = ("mu_", "gamma_", "n_neighbors_", "n_nonzero_coefs_")
-    settled = {name.rstrip("_"): getattr(learner, name, None) for name in names}
+    chosen = {name.rstrip("_"): getattr(learner, name, None) for name in names}
     return {
         "rows_kept": len(learner.labels_),
-        **{name: value for name, value in settled.items() if value is not None},
+        **{name: value for name, value in chosen.items() if value is not None},
         "classes": [str(name) for name in learner.classes_],
     }
 

@@ -8,10 +8,10 @@ import typer
 
 from kernelatoms.cli import options as opt
 from kernelatoms.cli.console import (
+    errors_as_messages,
     in_flags,
     print_json,
     progress,
-    speaks_plainly,
     tell,
     warnings_as_notes,
 )
@@ -40,7 +40,7 @@ DATASETS_EXAMPLES = """**Examples**
 """
 
 
-@speaks_plainly
+@errors_as_messages
 def info(
     file: Annotated[Path, typer.Argument(help="A model file or a table.")],
     rows: opt.Rows = None,
@@ -70,7 +70,7 @@ def info(
         tell(in_flags(line.replace("\n", "\\n")))  # a name with a line end looks like two facts
 
 
-@speaks_plainly
+@errors_as_messages
 def report(
     model: opt.Model,
     data: Annotated[
@@ -148,7 +148,7 @@ def report(
         tell(f"Report: {output}")
 
 
-@speaks_plainly
+@errors_as_messages
 def datasets(
     name: Annotated[str | None, typer.Argument(help="Show one set.")] = None,
     output: Annotated[

@@ -30,7 +30,7 @@ _to_user = 2  # standard error, before it is silenced
 def listen() -> None:
     """Handle Ctrl-C; only for processes that are a command, never for callers of the library."""
     if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
-        return  # ignored, as shells do for background jobs; or somebody else's affair
+        return  # ignored, as shells do for background jobs; or another program's handler
     if os.name == "posix":
         reader, writer = os.pipe()
         os.set_blocking(writer, False)

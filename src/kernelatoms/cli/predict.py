@@ -7,14 +7,14 @@ import typer
 
 from kernelatoms.cli import options as opt
 from kernelatoms.cli.console import (
+    errors_as_messages,
     note,
     print_json,
     say,
-    speaks_plainly,
     tell,
     warnings_as_notes,
 )
-from kernelatoms.cli.evaluation import Judgement, judge
+from kernelatoms.cli.evaluation import Evaluation, evaluate
 from kernelatoms.cli.loading import at_work, open_both, true_labels
 
 PREDICT_EXAMPLES = """**Examples**
@@ -29,7 +29,7 @@ PREDICT_EXAMPLES = """**Examples**
 """
 
 
-@speaks_plainly
+@errors_as_messages
 @opt.works_on_device
 def predict(
     model: opt.Model,
@@ -86,11 +86,11 @@ def predict(
         columns: dict[str, Any] = {**row_identifiers(table, record), "prediction": predictions}
         if scores:
             columns |= _scores(fitted, X)
-    judged = _judged(fitted, table, record, label, predictions)
-    learned = 0.0 if judged is None else _learned_from(record, X, table, label or record.label)
+    evaluation = _evaluate(fitted, table, record, label, predictions)
+    learned = 0.0 if evaluation is None else _learned_from(record, X, table, label or record.label)
     result: dict[str, Any] = {"rows": len(X), "accuracy": None}
-    if judged is not None:
-        result |= {**judged.to_dict(), "share_learned_from": learned}
+    if evaluation is not None:
+        result |= {**evaluation.to_dict(), "share_learned_from": learned}
     if output is not None:
         write_columns(output, columns)
         result["output"] = str(output)
@@ -101,7 +101,7 @@ def predict(
         return
     if output is None:
         opt.write_or_print(Path("-"), lambda stream: write_columns(stream, columns))
-    for line in [] if judged is None else judged.lines():
+    for line in [] if evaluation is None else evaluation.lines():
         say(line)
     if learned:
         which = "these very rows" if learned == 1 else f"{learned:.1%} of these rows"
@@ -119,9 +119,9 @@ def _scores(fitted: Any, X: Any) -> dict[str, Any]:
     return {f"score {name}": values[:, i] for i, name in enumerate(classes)}
 
 
-def _judged(
+def _evaluate(
     fitted: Any, table: Any, record: Any, label: str | None, predictions: Any
-) -> Judgement | None:
+) -> Evaluation | None:
     """Compare predictions with true classes, where these are known."""
     from kernelatoms.files.tables.table import TableError
 
@@ -135,7 +135,7 @@ def _judged(
     if known is None:
         return None
     truth, kept = known
-    return judge(predictions[kept], truth, len(table), fitted.classes_)
+    return evaluate(predictions[kept], truth, len(table), fitted.classes_)
 
 
 def _learned_from(record: Any, X: Any, table: Any, label: str) -> float:

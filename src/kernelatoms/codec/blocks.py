@@ -154,7 +154,7 @@ def _believable(n_values: int, n_bytes: int) -> bool:
     return n_values <= max(BLOCK_VALUES, PACKED_EXPANSION * n_bytes)
 
 
-def in_order(
+def map_in_order(
     work: Callable[[Item], Result], items: Iterable[Item],
     size: Callable[[Item], int] | None = None,
 ) -> Iterator[Result]:  # fmt: skip

@@ -9,10 +9,10 @@ from typing import Annotated, Any
 import typer
 
 from kernelatoms.cli.console import (
+    errors_as_messages,
     note,
     print_json,
     progress,
-    speaks_plainly,
     tell,
     warnings_as_notes,
 )
@@ -99,7 +99,7 @@ ModelFile = Annotated[
 ]
 
 
-@speaks_plainly
+@errors_as_messages
 def _compress(
     source: Annotated[
         Path, typer.Argument(metavar="IN", help="A .csv, .parquet, .npy or .npz file.")
@@ -172,7 +172,7 @@ def _compress(
     tell(error_words(summary))
 
 
-@speaks_plainly
+@errors_as_messages
 def _decompress(
     source: Annotated[Path, typer.Argument(metavar="FILE", help="A .kac file.")],
     output: Annotated[
@@ -203,7 +203,7 @@ def _decompress(
         tell(f"{written.stat().st_size:,} bytes: {written}")
 
 
-@speaks_plainly
+@errors_as_messages
 def _inspect(
     source: Annotated[Path, typer.Argument(metavar="FILE", help="A .kac or .kam file.")],
     original: Annotated[
@@ -242,7 +242,7 @@ def _inspect(
         )
 
 
-@speaks_plainly
+@errors_as_messages
 def _fit(
     source: Annotated[
         Path, typer.Argument(metavar="HISTORY", help="A .csv, .parquet, .npy or .npz file.")

@@ -8,7 +8,7 @@ from typing import IO
 import numpy as np
 
 from kernelatoms import __version__
-from kernelatoms.codec.blocks import encode_block, in_order, rows_per_block
+from kernelatoms.codec.blocks import encode_block, map_in_order, rows_per_block
 from kernelatoms.codec.bounds import Bound
 from kernelatoms.codec.container.format import Tail, Writer
 from kernelatoms.codec.container.header import Header, Part
@@ -60,7 +60,7 @@ def write_compressed(
         model = None if found is None else ready(found)
         n_rows = rows_per_block(plan.n_rows, plan.row_values, block_rows)
         blocks, stop = source.blocks(number, n_rows), done + most_rows * plan.n_rows
-        for block in in_order(partial(encode_block, bound=bound, model=model), blocks):
+        for block in map_in_order(partial(encode_block, bound=bound, model=model), blocks):
             writer.add(block.part, block.n_rows, block.matrix, block.exact)
             stats.add(block.errors, block.largest)
             if block.columns is not None:

@@ -11,7 +11,7 @@ from kernelatoms.codec.blocks import (
     check_size,
     decode_block,
     decoded_size,
-    in_order,
+    map_in_order,
     n_values_of,
     parts_of,
 )
@@ -122,7 +122,7 @@ class Compressed:
             return decoded_size(item[1], item[3], model, dtype)
 
         # Read sequentially, decoded in parallel.
-        return in_order(decode, map(read, wanted), size)
+        return map_in_order(decode, map(read, wanted), size)
 
     def _ready(
         self, model: CodecModel | None, dtype: str, entries: list[Entry]

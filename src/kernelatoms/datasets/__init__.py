@@ -8,7 +8,7 @@ can be downloaded through scikit-learn instead. All loaders return a `sklearn.ut
   ``y``, and what else the set has. Images are flat rows ``(n, height * width)``; labels are int64;
 - ``image_shape``: ``(height, width)`` for ``X[i].reshape(image_shape)``, None for other signals;
 - ``source``: the file or the web source the values came from;
-- ``DESCR``, ``citation``, ``terms``: what it is, whom to cite, the terms of its licence.
+- ``DESCR``, ``citation``, ``terms``: what it is, its citation, the terms of its licence.
 
 The modules of this room:
 

@@ -37,7 +37,7 @@ class Dataset:
     file : str
         Name of the file.
     description, citation : str
-        What it is, and whom to cite.
+        What it is, and its citation.
     arrays : mapping of str to ArraySpec
         The keys of the file.
     sizes : mapping of str to int

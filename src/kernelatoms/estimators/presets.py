@@ -9,7 +9,7 @@ from kernelatoms.estimators.registry import load
 #: How a preset treats rows and columns before anything is learned.
 SCALES = ("standard", "unit", "range", "none")
 
-# Ridge codes over all rows take n^3 operations to learn and n^2 a row to predict: beyond so many
+# Ridge codes over all rows take n^3 operations to learn and n^2 per row to predict: beyond so many
 # rows codes are over the nearest ones. Every row that is predicted is still compared with every
 # row that is kept: beyond so many rows atoms are learned, from so many of them.
 _FEW_ROWS, _NEAREST, _MANY_ROWS = 2_000, 100, 20_000
@@ -75,7 +75,7 @@ def _sizes(n_atoms: int, n_nonzero_coefs: int) -> dict[str, Any]:
     }
 
 
-#: Models by name. What they do on which data, and why their sizes are these, is told in
+#: Models by name. What they do on which data, and why their sizes are these, is in
 #: docs/guide/which-method.md.
 PRESETS = {
     "kcrc": Preset(
@@ -137,7 +137,7 @@ PRESETS = {
     ),
     "kdl": Preset(
         "classify small tables exactly in feature space: standardised columns, RBF kernel, one "
-        "kernel K-SVD dictionary a class",
+        "kernel K-SVD dictionary per class",
         "ClassDictionaryClassifier",
         "standard",
         dictionary="KernelKSVD",

@@ -14,7 +14,7 @@ Parameters = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Entry:
-    """What the house knows of an estimator.
+    """What the package knows of an estimator.
 
     Parameters
     ----------

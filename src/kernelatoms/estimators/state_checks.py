@@ -57,7 +57,7 @@ def require_floats(
     low: float | None = None,
     missing: bool = False,
 ) -> Array:
-    """Return an array of float64 or float32; None in a shape stands for any length.
+    """Return an array of float64 or float32; None in a shape means any length.
 
     Values are finite, or with ``missing`` perhaps NaN.
     """
@@ -108,7 +108,7 @@ def check_learner_parameters(learner: Any) -> None:
 
 
 def check_passes(learner: Any) -> None:
-    """Check what is told of the passes."""
+    """Check what the learner says of its passes."""
     n_passes = require_count(learner, "n_iter_", low=0)
     require_floats(learner, "objective_", (n_passes,))
     if "best_pass_" in vars(learner):  # there is none where the objective never rises

@@ -81,7 +81,7 @@ def check_dictionary(name: str, value: Any, n_features: int, dtype: Any) -> Arra
         atoms = check_any(dense_rows(value, name), dtype=dtype, order="C", input_name=name)
     except TypeError as error:  # NumPy's words do not say of what
         raise TypeError(
-            f"{name} must be an array of numbers, one atom a row, got {type(value).__name__}: "
+            f"{name} must be an array of numbers, one atom per row, got {type(value).__name__}: "
             f"{error}."
         ) from error
     if atoms.shape[1] != n_features:

@@ -32,7 +32,7 @@ from kernelatoms.similarity.user_kernels import PrecomputedKernel
 
 Array = NDArray[Any]
 
-# Rows proposed at once. A rejected one costs a row of this length, an accepted one a column of K.
+# Rows proposed at once. A rejected one costs a row of this length; an accepted one, a column of K.
 _N_PROPOSED = 128
 
 

@@ -184,7 +184,7 @@ def read_codes(path: Path, n_atoms: int, *, max_size: int | None = None) -> Any:
     if codes.ndim != 2 or codes.dtype.kind not in "fiu" or codes.shape[1] != n_atoms:
         raise TableError(
             f"{path} holds {'x'.join(map(str, codes.shape))} {codes.dtype} numbers, and codes of "
-            f"this model have {n_atoms:,} columns, one an atom; were they made with another model?"
+            f"this model have {n_atoms:,} columns, one per atom; were they made with another model?"
         )
     return codes
 

@@ -22,7 +22,7 @@ def mean_and_error(scores: Any) -> tuple[Array, Array]:
     Parameters
     ----------
     scores : array of shape (n_runs, ...)
-        At least two runs: one run does not tell how far runs spread.
+        At least two runs: one run does not show how far runs spread.
 
     Returns
     -------

@@ -222,7 +222,7 @@ def _render_table(table: Table) -> str:
     )
     rows = []
     for name, *cells in table.rows:
-        # On a phone every cell stands in a line of its own, after its column's name.
+        # On a phone every cell has a line of its own, after its column's name.
         values = "".join(
             f'<td data-column="{html.escape(column)}"{kind}>{_cell(cell)}</td>'
             for column, cell, kind in zip(table.header[1:], cells, kinds[1:], strict=True)

@@ -1,4 +1,4 @@
-"""How atoms and rows are drawn: the way back from dictionaries to features.
+"""How atoms and rows are drawn: the inverse path from dictionaries to features.
 
 Atoms are directions, so only the linear part of an inverse counts: where an atom goes, less where
 0 goes.
@@ -51,7 +51,7 @@ class View:
 
     @property
     def preimages(self) -> bool:
-        """Whether atoms were brought back from a kernel's feature space."""
+        """Whether atoms are pre-images of vectors of a kernel's feature space."""
         return self.kernel_atoms or any(
             hasattr(step, "preimage_coef_") for step in self.undone_back
         )

@@ -59,7 +59,7 @@ def shorten(value: Any, longest: int = 32) -> str:
 
 
 def label_words(label: Any) -> str:
-    """Return a class's name as it stands in a sentence: texts in quotation marks."""
+    """Return a class's name as written in a sentence: texts in quotation marks."""
     return f'"{isolate(label)}"' if isinstance(label, str) else str(label)
 
 

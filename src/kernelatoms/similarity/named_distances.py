@@ -42,7 +42,7 @@ class Unified(Distance):
     form : str
         "product", "sum" or "union".
     image_shape : tuple of (height, width), optional
-        Handed to distances by name that need one.
+        For distances by name that need one.
     scales : tuple of float, optional
         The number by which the sum divides each distance; None until fitted.
 

@@ -254,7 +254,7 @@ class TestFastCoders:
                 seen.append(len(own[-1]))
                 return plain.code(*own)
 
-            fast = coders.Coder(fake, plain.bytes_a_signal, False, ascending)
+            fast = coders.Coder(fake, plain.bytes_per_signal, False, ascending)
             return coders.Coders(fast, plain._replace(code=again))
 
         monkeypatch.setattr(omp, "choose_coder", choose_fake)

@@ -187,7 +187,7 @@ def _parse_tail(data: bytes) -> tuple[Tail, list[Entry]]:
     header, schema = cursor.counted(), cursor.counted()
     n_models, n_digests = cursor.number(), cursor.number()
     if n_models + 32 * n_digests > cursor.left:
-        raise CodecError(f"the tail tells of {n_models + n_digests:,} models, but ends before.")
+        raise CodecError(f"the tail lists {n_models + n_digests:,} models, but ends before.")
     models = tuple(cursor.counted() for _ in range(n_models))
     digests = tuple(cursor.take(32) for _ in range(n_digests))
     entries, offset = [], START

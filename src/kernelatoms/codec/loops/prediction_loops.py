@@ -185,7 +185,7 @@ def code_rows(  # type: ignore[no-untyped-def]
     coded : uint8 array of shape (n, m)
         Where numbers are coded.
     given : array of shape (n, m)
-        Known values elsewhere, NaN where there are none.
+        Known values at other places, NaN where there are none.
     base : array of shape (n, m) or (0, m)
         Predictions; without rows, ``sources`` predict.
     sources : int64 array of shape (n, n_sources)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelatoms.codec.blocks import Block, Finish, encode_block, in_order, rows_per_block
+from kernelatoms.codec.blocks import Block, Finish, encode_block, map_in_order, rows_per_block
 from kernelatoms.codec.bounds import Bound
 from kernelatoms.codec.container.exact import arrange, rearrange
 from kernelatoms.codec.container.format import Tail, Writer
@@ -179,7 +179,7 @@ def encode_array(X: Array, bound: Bound, model: CodecModel) -> bytes:
     file = io.BytesIO()
     writer = Writer(file)
     blocks = array_blocks(pieces, layout, 0, True)
-    for block in in_order(lambda block: encode_block(block, bound, model), blocks):
+    for block in map_in_order(lambda block: encode_block(block, bound, model), blocks):
         writer.add(0, block.n_rows, block.matrix, block.exact)
     part = Part(head=layout.head(), dtype=layout.matrix_dtype, model=0)
     header = Header("array", "", bound, (part,))

@@ -1,4 +1,4 @@
-"""What the writer asks of a file to compress."""
+"""``Source``: what the writer needs of a file to compress."""
 
 import errno
 import shutil

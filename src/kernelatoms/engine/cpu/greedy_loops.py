@@ -482,7 +482,7 @@ def _pursue(
     ``a`` are the correlations with the residual, up to the update that ``step`` (OMP) or the last
     direction and z (OLS) describe; with all from ``ids`` to ``memory`` it is scratch of the signal
     at work, from which a signal that has atoms goes on. All steps are in this one function, since
-    a call a step would count references to every array: a third of the time at 300 atoms.
+    one call per step would count references to every array: a third of the time at 300 atoms.
     """
     n_nonzero = code.shape[0]
     rounding = a.dtype.type(rounding64)
@@ -678,7 +678,7 @@ def step_block(
     As ``code_block``, but for ``rows``, of which ``ids[s, j]`` is the one of atom ``picked[s, j]``
     (the caller fetches the rows of new atoms between two steps), and for what the pursuit of each
     signal keeps from step to step: ``going`` (True at first) to ``memory`` (0 counts at first),
-    one row a signal.
+    one row per signal.
     """
     n_nonzero = code.shape[1]
     gain = np.zeros(h.shape[1], rows.dtype)

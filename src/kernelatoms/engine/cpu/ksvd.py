@@ -142,7 +142,7 @@ def sweep_atoms(
     _check_codes(residual, dictionary, indices, values)
     n_atoms = len(dictionary)
     users = _users_of_atoms(indices, n_atoms)
-    # One call for all, unless that takes so long that Ctrl-C should be heard in between.
+    # One call for all, unless it takes so long that Ctrl-C must be able to end it in between.
     n_calls = 1 + indices.size * dictionary.shape[1] // _LONG_SWEEP
     step = -(-n_atoms // n_calls)
     for first in list(range(0, n_atoms, max(step, 1))) * n_sweeps:

@@ -46,7 +46,7 @@ MOST_ACTIVE, MOST_ACTIVE_AT_ALL = 256, 2048
 MOST_PASSES = 100_000
 # What is left of an atom below this share counts as spanned by the active ones.
 _ROUNDING = 1e-11
-# Signals a block: at most; at least, if there are so many; and what they times atoms are at least.
+# Signals per block: most; least, if there are so many; least of signals times atoms.
 _MOST_ROWS, _FEWEST_ROWS, _WORTH_A_BLOCK = 256, 4, 1 << 17
 # Signals between two looks at whether to stop: at least, and what they times atoms are.
 _FEWEST_AT_ONCE, _WORTH_A_CALL = 16, 1 << 16

@@ -1,8 +1,8 @@
 """l1 coding on Gram and correlations, for many signals over one dictionary.
 
 For every signal, minimise 1/2 |y - D w|^2 + alpha |w|_1 (eq. (6) of the FKSC paper) through the
-Gram matrix G = D'D, the correlations b = D'y and the energy |y|^2 alone, so that signals may live
-in any feature space. Two solvers, each going on where the other stopped:
+Gram matrix G = D'D, the correlations b = D'y and the energy |y|^2 alone, so that signals may be
+vectors of any feature space. Two solvers, each going on where the other stopped:
 
 - **The active set**, for small supports. Only a working set of atoms is looked at, with its own
   small Gram matrix H. On the active atoms A of it, with signs s and a Cholesky factor of H_AA, the

@@ -2,7 +2,7 @@
 
 What a loop computes with ``reassoc`` depends on how LLVM orders its sums, so the same source must
 become the same machine code: in the process that compiles it and in those that load it, beside
-loops compiled here or earlier, elsewhere and in any order. numba alone does not give that:
+loops compiled here or earlier, by other processes and in any order. numba alone does not give that:
 
 - The machine code of a loop holds copies of those it calls, optimised once more with it, under
   names that any process may define. The linker takes the first definition it has seen: the callee's
@@ -74,7 +74,7 @@ class _SortStack(FunctionPass):
 
 
 class _Library(JITCodeLibrary):
-    """The machine code of one loop, and a module to link and inline it elsewhere."""
+    """The machine code of one loop, and a module to link and inline it in others."""
 
     _shared_module: Any
 

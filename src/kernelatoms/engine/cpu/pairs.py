@@ -191,8 +191,8 @@ def _costs(a, b, cost):
 def _assign(cost, ours, others, slack, partner, before, reached):
     """Return the least sum of costs; the arrays are room to work in.
 
-    ``partner[t]`` is the row of column t, -1 if it is free. Column n is nobody's: a row that looks
-    for its column starts from there.
+    ``partner[t]`` is the row of column t, -1 if it is free. Column n belongs to no row: the search
+    for a row's column starts there.
     """
     n = cost.shape[0]
     ours[:], others[:], partner[:] = 0.0, 0.0, -1

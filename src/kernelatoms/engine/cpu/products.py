@@ -136,7 +136,7 @@ def times(rows: NDArray[Any], matrix: NDArray[Any]) -> NDArray[Any]:
 
 
 def block_rows(n_rows: int, width: int, itemsize: int, fewest: int = 512) -> int:
-    """Return how many rows to work on at once: a few MiB a thread, enough rows for the GEMM.
+    """Return how many rows to work on at once: a few MiB per thread, enough rows for the GEMM.
 
     ``fewest`` as of ``fair_share``. A few blocks become two, four, eight or sixteen, which threads
     can share: of three, one of two threads would work while the other waits.

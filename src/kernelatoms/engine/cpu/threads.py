@@ -164,7 +164,7 @@ def fair_share(n_rows: int, fewest: int = 512) -> int:
     n_rows : int
         All rows.
     fewest : int
-        Rows a block that are worth its overhead (with 188 instead of 1,024 greedy pursuits took 3%
+        Rows per block that are worth its overhead (with 188 instead of 1,024 pursuits took 3%
         longer); there are at least two blocks all the same.
     """
     n_blocks = 16

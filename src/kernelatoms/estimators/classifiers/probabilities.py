@@ -118,7 +118,7 @@ class Probabilities:
         raise NotImplementedError
 
     def _evidence(self, X: Array) -> tuple[Array, NDArray[np.intp]]:
-        """Return what speaks for each class of checked rows (n, n_classes), and the answers."""
+        """Return the evidence for each class of checked rows (n, n_classes), and the answers."""
         shares, best = self._shares_of_classes(X)
         with np.errstate(divide="ignore"):
             return np.log(shares), best

@@ -124,7 +124,7 @@ def check_candidates(candidates: Any, problem: CodingProblem) -> NDArray[np.int3
     )
     if len(twice):
         raise ValueError(
-            f"candidates must name an atom once a signal, but row {twice[0]} names one twice."
+            f"candidates must name an atom once per signal, but row {twice[0]} names one twice."
         )
     return np.ascontiguousarray(lists, dtype=np.int32, like=lists)
 

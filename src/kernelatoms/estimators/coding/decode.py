@@ -41,7 +41,7 @@ class Decoded(NamedTuple):
 
 
 def decode(model: Any, codes: Any, *, like: Any = None) -> Decoded:
-    """Return the rows that codes stand for, in the units that the model's rows came in.
+    """Return the rows that codes represent, in the units that the model's rows came in.
 
     What ``inverse_transform`` is to one step, for whole models: a pipeline's scaling and kernel map
     are undone, filling in stays (there is nothing to undo), and codes over a classifier's

@@ -139,7 +139,7 @@ def denoise_rows(
     Parameters
     ----------
     X : array of shape (n_samples, n_features)
-        Noisy signals, one a row, complete.
+        Noisy signals, one per row, complete.
     sigma : float, optional
         The standard deviation of the noise, in the signals' units; by default that of
         ``estimate_sigma(X, rows=True)``, which takes neighbouring columns for neighbouring times or

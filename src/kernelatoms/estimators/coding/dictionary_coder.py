@@ -68,7 +68,7 @@ class DictionaryCoder(
         return codes.to_csr() if sparse else codes.to_dense()
 
     def inverse_transform(self, codes: Any) -> Array:
-        """Return the signals that codes stand for: ``codes @ components_``.
+        """Return the signals that codes represent: ``codes @ components_``.
 
         Under a kernel, these are the learned ridge pre-images; ``preimage`` offers other methods.
 

@@ -125,7 +125,7 @@ def sparse_encode(
     change_tol : float, optional
         For "ksc" and "fksc": stop as the FKSC paper does (at 1e-3) and not at a gap, when a pass
         changes w by no more than this share of |w|, or after 100 passes. A pass that leaves w = 0
-        changes nothing. What is left to the minimum, ``return_gap`` tells.
+        changes nothing. ``return_gap`` returns the distance to the minimum.
     start : array of shape (n_samples, n_atoms), optional
         For the l1 methods: codes to start from, dense or sparse, such as those over a slightly
         different dictionary. The result is the same, sooner.

@@ -33,7 +33,7 @@ def estimate_sigma(X: Any, *, rows: bool = False) -> float:
     Parameters
     ----------
     X : array of shape (height, width), (height, width, n_channels) or (n_samples, n_features)
-        A noisy image, grey or in colours, or noisy signals, one a row.
+        A noisy image, grey or in colours, or noisy signals, one per row.
     rows : bool, default=False
         Whether the rows of X are signals of their own.
 

@@ -33,7 +33,7 @@ Array = NDArray[Any]
 class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     """Code signals over a given dictionary, by any pursuit: ``sparse_encode`` as a transformer.
 
-    For dictionaries that come from elsewhere: wavelets, a decoder of a language model, atoms of
+    For dictionaries that are given: wavelets, a decoder of a language model, atoms of
     another library. Nothing is learned but the shape of the rows.
 
     Parameters
@@ -185,7 +185,7 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         return bring(dense_rows(self.dictionary))
 
     def inverse_transform(self, codes: Any) -> Array:
-        """Return the signals that codes stand for under the linear kernel: ``codes @ dictionary``.
+        """Return the signals that codes represent under the linear kernel: ``codes @ dictionary``.
 
         Parameters
         ----------

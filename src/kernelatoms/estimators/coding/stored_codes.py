@@ -50,7 +50,7 @@ class StoredCodes:
         codes : array of shape (n_rows, n_atoms)
             Coefficients.
         n_features : int
-            How many values a row has that a code stands for.
+            How many values a row has that a code represents.
         """
         check_count("n_features", n_features)
         wide = scipy.sparse.csr_array(codes)

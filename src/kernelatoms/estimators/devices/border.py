@@ -1,6 +1,6 @@
 """The border between what users have and what the engine works on.
 
-A method, or a function, hands its work over at one of three doors:
+A method, or a function, passes the border by one of three functions:
 
 - ``by_rows``: its answer for a row depends on that row alone (``transform``, ``predict``);
 - ``at_once``: it looks at all rows together (``score``);
@@ -163,7 +163,7 @@ def learn(
 def on_cpu(what: str, **values: Any) -> Any:
     """Return arguments of what works on the CPU alone: numpy arrays for tensors.
 
-    Models may hold tensors of the CPU. Whatever is elsewhere is refused.
+    Models may hold tensors of the CPU. Whatever is on a device is refused.
     """
     found = []
     for name, value in values.items():

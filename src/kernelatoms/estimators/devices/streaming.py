@@ -123,7 +123,7 @@ class Stream:
         dtype = self.rows.dtype if self.rows.dtype in (np.float32, np.float64) else np.float64
         self.transfers = _streams().Transfers(self.device, np.dtype(dtype).newbyteorder("="))
         self.free = _streams().free_memory(self.device)
-        # Learning needs its rows whole, and models can be brought again.
+        # Learning needs its rows whole, and models can be copied again.
         if self.learns or self.free // _SHARE < min(self.rows.nbytes, _BLOCK_BYTES):
             forget_all()
             self.free = _streams().free_memory(self.device)
@@ -195,10 +195,10 @@ class Stream:
 @contextmanager
 def _said_once() -> Iterator[None]:
     """Hold warnings back, and then give each of them once: many blocks give the same."""
-    with warnings.catch_warnings(record=True) as heard:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         yield
-    known = {(one.category, str(one.message)): one for one in reversed(heard)}
+    known = {(one.category, str(one.message)): one for one in reversed(caught)}
     for one in reversed(known.values()):
         warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
 

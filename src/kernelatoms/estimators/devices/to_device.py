@@ -23,7 +23,7 @@ def to_device(model_or_array: Any, device: Any) -> Any:
     Parameters
     ----------
     model_or_array : estimator, or array or tensor of shape (...)
-        What is to be used elsewhere: a model, fitted or not, a pipeline, rows.
+        What is to be used there: a model, fitted or not, a pipeline, rows.
     device : str or torch.device
         "cpu" for numpy arrays; "cuda", "cuda:1" and the like for tensors there.
 

@@ -23,7 +23,7 @@ class _Choice:
     users: "weakref.WeakSet[Any]" = field(default_factory=weakref.WeakSet)
 
 
-# Where nobody chose, the variable counts.
+# Without a choice, the environment variable counts.
 _by_variable = _Choice("")
 _chosen: ContextVar[_Choice | None] = ContextVar("chosen", default=None)
 

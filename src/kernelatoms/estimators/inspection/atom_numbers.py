@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.utils import column_or_1d
 
 from kernelatoms.estimators.devices.border import on_cpu
-from kernelatoms.estimators.inspection.pipelines import open_model
+from kernelatoms.estimators.inspection.pipelines import unwrap_pipeline
 
 Array = NDArray[Any]
 
@@ -19,7 +19,7 @@ _ROWS_AT_ONCE = 512
 
 @dataclass(frozen=True, eq=False)
 class AtomNumbers:
-    """What ``atom_numbers`` returns: arrays with an entry an atom, and sums over all atoms.
+    """What ``atom_numbers`` returns: arrays with one entry per atom, and sums over all atoms.
 
     Atoms are counted from 0, through all classes where every class has a dictionary.
 
@@ -32,7 +32,7 @@ class AtomNumbers:
     nearest : array of shape (n_atoms,)
         Which atom that is, the first of equal ones; -1 for an only atom.
     dictionary : array of shape (n_atoms,)
-        Which dictionary the atom belongs to, one a class; 0 where there is one for all.
+        Which dictionary the atom belongs to, one per class; 0 where there is one for all.
     energy : array of shape (n_atoms,), optional
         The atom's share of the energy of the rows' codes: the sum over rows of w^2 |d|^2, w its
         coefficients, over that of all atoms. Shares add to 1; for orthonormal atoms they are the
@@ -156,9 +156,9 @@ def atom_numbers(model: Any, X: Any = None, y: Any = None) -> AtomNumbers:
     (0.0, [0.25, 0.75], [1.0, 1.0])
     """
     _, X, y = on_cpu("atom_numbers", model=model, X=X, y=y)
-    opened = open_model(model)
+    parts = unwrap_pipeline(model)
     coherence, nearest, dictionary, norms2, start = [], [], [], [], 0
-    for i, coder in enumerate(opened.dictionaries):
+    for i, coder in enumerate(parts.dictionaries):
         gram = coder._gram()
         largest, which = coherences(gram)
         coherence.append(largest)
@@ -171,9 +171,9 @@ def atom_numbers(model: Any, X: Any = None, y: Any = None) -> AtomNumbers:
         if y is not None:
             raise ValueError("y needs the rows it labels: pass X too.")
         return AtomNumbers(*known)
-    rows = opened.enter(X)
+    rows = parts.rows_to_code(X)
     labels = None if y is None else _check_labels(y, len(rows))
-    squares = _squares(opened.last._deciding_codes(rows))
+    squares = _squares(parts.last._deciding_codes(rows))
     totals = np.asarray(squares.sum(axis=0), np.float64) * np.concatenate(norms2)
     uses = np.bincount(squares.indices, minlength=start)
     energy = totals / (totals.sum() or 1.0)

@@ -6,7 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelatoms.estimators.devices.border import on_cpu
-from kernelatoms.estimators.inspection.pipelines import Opened, open_model, undo_directions
+from kernelatoms.estimators.inspection.pipelines import (
+    UnwrappedPipeline,
+    undo_directions,
+    unwrap_pipeline,
+)
 from kernelatoms.estimators.maps.linearizer import KernelLinearizer
 from kernelatoms.estimators.maps.preimage import preimage
 from kernelatoms.features.expansion import Expansion
@@ -40,7 +44,7 @@ class AtomPreImages(NamedTuple):
 
 
 def atom_preimages(model: Any, atoms: Any = None, *, method: str = "auto") -> AtomPreImages:
-    """Return rows that stand for atoms, with the error that they reach in feature space.
+    """Return rows that represent atoms, with the error that they reach in feature space.
 
     An atom d under a kernel is a vector of its feature space, and seldom phi of any row: the row x
     whose phi(x) comes near is found by ``preimage``. d and -d are the same atom, but not to a row:
@@ -81,9 +85,9 @@ def atom_preimages(model: Any, atoms: Any = None, *, method: str = "auto") -> At
     ((3, 64), True)
     """
     _, atoms = on_cpu("atom_preimages", model=model, atoms=atoms)
-    opened = open_model(model)
-    chosen = _check_atoms(atoms, len(opened.places))
-    groups = _expansions(opened, chosen)
+    parts = unwrap_pipeline(model)
+    chosen = _check_atoms(atoms, len(parts.places))
+    groups = _expansions(parts, chosen)
     width = groups[0][1].anchors.shape[1]
     rows, error = np.empty((len(chosen), width)), np.zeros(len(chosen))
     sign = np.ones(len(chosen), np.intp)
@@ -95,13 +99,15 @@ def atom_preimages(model: Any, atoms: Any = None, *, method: str = "auto") -> At
     return AtomPreImages(rows, error, sign)
 
 
-def _expansions(opened: Opened, chosen: NDArray[np.intp]) -> list[tuple[Array, Expansion]]:
+def _expansions(
+    parts: UnwrappedPipeline, chosen: NDArray[np.intp]
+) -> list[tuple[Array, Expansion]]:
     """Return the chosen atoms, by dictionary, as vectors of the first feature space met."""
-    maps = [i for i, step in enumerate(opened.before) if isinstance(step, KernelLinearizer)]
-    owners = np.array([place[0] for place in opened.places], np.intp)[chosen]
-    numbers = np.array([place[1] for place in opened.places], np.intp)[chosen]
+    maps = [i for i, step in enumerate(parts.before) if isinstance(step, KernelLinearizer)]
+    owners = np.array([place[0] for place in parts.places], np.intp)[chosen]
+    numbers = np.array([place[1] for place in parts.places], np.intp)[chosen]
     found = []
-    for i, coder in enumerate(opened.dictionaries):
+    for i, coder in enumerate(parts.dictionaries):
         places = np.flatnonzero(owners == i)
         if not len(places):
             continue
@@ -113,7 +119,7 @@ def _expansions(opened: Opened, chosen: NDArray[np.intp]) -> list[tuple[Array, E
             )
         some = _columns(whole, numbers[places])
         if maps:
-            some = _through_map(opened.before[maps[0] :], some)
+            some = _through_map(parts.before[maps[0] :], some)
         found.append((places, some))
     return found
 
@@ -130,8 +136,8 @@ def _through_map(steps: tuple[Any, ...], atoms: Expansion) -> Expansion:
     linearizer, *between = steps
     if atoms.coef is not None or not isinstance(atoms.kernel, LinearKernel):
         raise ValueError(
-            "a dictionary under a kernel after a KernelLinearizer lives in the feature space of a "
-            "feature space, from which there is one way back only, that of inverse_transform."
+            "a dictionary under a kernel after a KernelLinearizer is in the feature space of a "
+            "feature space; only inverse_transform leads back from there."
         )
     if linearizer._precomputed:
         raise ValueError(

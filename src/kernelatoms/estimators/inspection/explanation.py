@@ -48,7 +48,7 @@ class Explanation:
     residual : float, optional
         What the code as a whole leaves, |x - D w|^2; None where ``energy`` is.
     energy : float, optional
-        k(x, x), the squared norm of the row; None where nobody knows it (precomputed kernels).
+        k(x, x), the squared norm of the row; None where it is not known (precomputed kernels).
     contributions : array of shape (n_used,), optional
         What each atom adds to the answer's score, where scores are linear in the code.
     neighbors : array of shape (n_neighbors,), optional
@@ -94,7 +94,7 @@ class Explanation:
         return shares / (shares.sum() or 1.0)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the same as plain Python values, for JSON: one entry a class, one an atom.
+        """Return the same as plain Python values, for JSON: one entry per class, one per atom.
 
         Returns
         -------
@@ -112,7 +112,7 @@ class Explanation:
             self.atoms.tolist(), self.owners.tolist(), self.coefficients.tolist(), added,
             strict=True,
         )  # fmt: skip
-        told: dict[str, Any] = {
+        found: dict[str, Any] = {
             "label": _plain(self.label),
             "energy": self.energy,
             "residual": self.residual,
@@ -127,18 +127,18 @@ class Explanation:
         }
         if self.neighbors is not None and self.neighbor_owners is not None:
             near = zip(self.neighbors.tolist(), self.neighbor_owners.tolist(), strict=True)
-            told["neighbors"] = [{"row": row, "label": names[owner]} for row, owner in near]
-        return told
+            found["neighbors"] = [{"row": row, "label": names[owner]} for row, owner in near]
+        return found
 
     def __str__(self) -> str:
         best, *others = np.argsort(-self.scores, kind="stable")[:2].tolist()
         lines = [
-            f"Answer: {self._judged(best)}",
-            *(f"Next best: {self._judged(c)}" for c in others),
+            f"Answer: {self._class_line(best)}",
+            *(f"Next best: {self._class_line(c)}" for c in others),
         ]
         return "\n".join([*lines, *self._left(best, others), *self._near(), *self._table()])
 
-    def _judged(self, c: int) -> str:
+    def _class_line(self, c: int) -> str:
         """Return a class with its score, what it leaves of the row and its part of the code."""
         words, shares = [f"{self._name(c)} (score {self.scores[c]:.4g})"], self.code_energies()
         if self.residuals is not None and self.energy is not None and self.energy > 0:
@@ -174,7 +174,7 @@ class Explanation:
         return [f"Nearest training rows, from 0: {', '.join(named[:_ATOMS_SHOWN])}{more}"]
 
     def _table(self) -> list[str]:
-        """Return the most used atoms, one a line."""
+        """Return the most used atoms, one per line."""
         if not len(self.atoms):
             return ["No atom is used"]
         columns = [
@@ -196,7 +196,7 @@ class Explanation:
         return lines
 
     def _name(self, c: int) -> str:
-        """Return a class as it stands in a sentence: texts in quotation marks, in one line."""
+        """Return a class as written in a sentence: texts in quotation marks, in one line."""
         label = _plain(self.classes[c])
         return repr(label) if isinstance(label, str) else str(label)
 
@@ -217,7 +217,7 @@ def explain_codes(
     Parameters
     ----------
     codes : CSR array of shape (n_samples, n_atoms)
-        The codes that classes were judged by.
+        The codes by which classes were compared.
     owners : array of shape (n_atoms,)
         The class of every atom, as a number of ``classes``.
     classes : array of shape (n_classes,)

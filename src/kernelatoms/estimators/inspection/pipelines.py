@@ -1,8 +1,8 @@
-"""Fitted models opened up: the steps before the dictionaries, and the dictionaries.
+"""Fitted models and their parts: the steps before the dictionaries, and the dictionaries.
 
 What has dictionaries says so by three private methods, and nothing here asks for its class:
 
-- ``_dictionaries()``: its coders (``DictionaryCoder``), one or one a class;
+- ``_dictionaries()``: its coders (``DictionaryCoder``), one, or one per class;
 - ``_validated(X)``: rows to code, checked;
 - ``_deciding_codes(X)``: their codes over the atoms of all dictionaries, counted through.
 
@@ -24,7 +24,7 @@ Array = NDArray[Any]
 
 
 @dataclass(frozen=True)
-class Opened:
+class UnwrappedPipeline:
     """A fitted model: its steps before the last, in the order of the rows, and the last one."""
 
     before: tuple[Any, ...]
@@ -41,15 +41,15 @@ class Opened:
         sizes = [coder.n_atoms_ for coder in self.dictionaries]
         return [(i, j) for i, size in enumerate(sizes) for j in range(size)]
 
-    def enter(self, X: Any) -> Array:
-        """Return rows as they come to the dictionaries, checked."""
+    def rows_to_code(self, X: Any) -> Array:
+        """Return rows as the dictionaries code them, checked."""
         for step in self.before:
             X = step.transform(X)
         rows: Array = self.last._validated(X)
         return rows
 
 
-def open_model(model: Any) -> Opened:
+def unwrap_pipeline(model: Any) -> UnwrappedPipeline:
     """Return a fitted model's parts, or say why it has no atoms to look at."""
     *before, last = flat_steps(model) or [model]
     if isinstance(last, type) or not hasattr(last, "_dictionaries"):
@@ -58,14 +58,14 @@ def open_model(model: Any) -> Opened:
         if hasattr(model, "best_estimator_"):
             hint = " A search holds its model in best_estimator_: pass that."
         elif hasattr(last, "explain"):
-            hint = " Its atoms are the training rows, which nobody learned."
+            hint = " Its atoms are the training rows, which are not learned."
         raise TypeError(
             "model must be a fitted learner of dictionaries (KSVD, KernelKSVD, LCKSVDClassifier or "
             "ClassDictionaryClassifier, say), or a Pipeline that ends in one, got "
             f"{'a Pipeline that ends in ' if last is not model else ''}{what}.{hint}"
         )
     check_is_fitted(last)
-    return Opened(tuple(before), last)
+    return UnwrappedPipeline(tuple(before), last)
 
 
 def flat_steps(model: Any) -> list[Any]:

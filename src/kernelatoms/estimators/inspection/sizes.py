@@ -93,7 +93,7 @@ def choose_sizes(
     random_state : int, RandomState or None
         Seeds the folds.
     on_step : callable
-        Hears ``(done, of_all, words)`` before every fit.
+        Called with ``(done, of_all, words)`` before every fit.
 
     Returns
     -------
@@ -122,7 +122,7 @@ def choose_sizes(
     X = np.asarray(X)
     y = None if y is None else np.asarray(y)
     if is_classifier(model) and y is None:
-        raise ValueError("y must be given: the model classifies, and is judged by its labels.")
+        raise ValueError("y must be given: the model classifies, and is scored by its labels.")
     kind = StratifiedKFold if y is not None else KFold
     folds = list(kind(cv, shuffle=True, random_state=random_state).split(X, y))
     scores = np.empty((len(atoms), len(nonzeros), cv))

@@ -101,8 +101,8 @@ def refuse_share(learner: Any) -> None:
     _check_share(learner)
     if _is_share(learner):
         raise ValueError(
-            f"n_atoms={learner.n_atoms} is a share of the rows, and nobody knows how many rows "
-            "batches will bring; give partial_fit a whole number."
+            f"n_atoms={learner.n_atoms} is a share of the rows, and the number of rows "
+            "in all batches is not known; give partial_fit a whole number."
         )
 
 

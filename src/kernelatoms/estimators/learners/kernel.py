@@ -32,7 +32,7 @@ from kernelatoms.estimators.learners.kernel_atoms import (
     check_kernel_atoms,
     joint_kernel_problem,
 )
-from kernelatoms.estimators.maps.kernel_choice import KernelChoice, kernel_looked_at
+from kernelatoms.estimators.maps.kernel_choice import KernelChoice, without_contrast_check
 from kernelatoms.estimators.maps.linearizer import KernelLinearizer
 from kernelatoms.estimators.naming import unnamed
 from kernelatoms.estimators.state_checks import require_count
@@ -295,7 +295,7 @@ class KernelLearner(KernelChoice, DictionaryCoder):
             kernel=self.kernel, gamma=self.gamma, degree=self.degree, coef0=self.coef0,
             kernel_params=self.kernel_params, random_state=rng,
         )  # fmt: skip
-        with kernel_looked_at():
+        with without_contrast_check():
             linearizer.fit(X)
         landmarks = linearizer.landmarks_
         return Coordinates(
@@ -335,7 +335,7 @@ class KernelLearner(KernelChoice, DictionaryCoder):
 class KernelKSVD(KernelLearner):
     """Learn a dictionary under a kernel by K-SVD: every atom with its coefficients in turn.
 
-    Minimises |phi(X) - W D|^2 in the feature space of a kernel over codes W with few nonzeros a
+    Minimises |phi(X) - W D|^2 in the feature space of a kernel over codes W with few nonzeros per
     row and unit-norm atoms D = phi(anchors) A (Nguyen, Patel, Nasrabadi, Chellappa, 2012). All of
     it happens in coordinates F with F F' = k(X, X), exact by pivoted Cholesky, so that this is
     kernel K-SVD (Fig. 3 of the paper) without its N x N matrices.
@@ -472,7 +472,7 @@ class KernelKSVD(KernelLearner):
 class KernelMOD(KernelLearner):
     """Learn a dictionary under a kernel by MOD: the least-squares dictionary for the codes.
 
-    Minimises |phi(X) - W D|^2 in the feature space of a kernel over codes W with few nonzeros a
+    Minimises |phi(X) - W D|^2 in the feature space of a kernel over codes W with few nonzeros per
     row and unit-norm atoms D = phi(anchors) A (Nguyen, Patel, Nasrabadi, Chellappa, 2012). All of
     it happens in coordinates F with F F' = k(X, X), exact by pivoted Cholesky unless
     ``coordinates`` says otherwise, so that this is kernel MOD (A = X^+ in the paper) on ordinary

@@ -316,12 +316,12 @@ class KSAD(LowRankMap, DictionaryCoder):
         return mapped, F, last
 
     def _go_on(self, X: Array) -> tuple["_Mapped", Array, LearnerState]:
-        """Return the map as it was settled, virtual samples, and where learning stands."""
+        """Return the fitted map, virtual samples, and where learning stands."""
         state = last_state(self)
         return *self._mapped_again(X, state.best), state
 
     def _mapped_again(self, X: Array, atoms: Array) -> tuple["_Mapped", Array]:
-        """Return the map as it was settled, and virtual samples.
+        """Return the fitted map, and virtual samples.
 
         Atoms are a rotation of the map's coordinates: turned back, they are the map.
         """

@@ -29,7 +29,7 @@ from kernelatoms.estimators.learners.base import (
     refuse_share,
 )
 from kernelatoms.estimators.maps.bandwidth import choose_gamma
-from kernelatoms.estimators.maps.kernel_choice import KernelChoice, kernel_looked_at
+from kernelatoms.estimators.maps.kernel_choice import KernelChoice, without_contrast_check
 from kernelatoms.estimators.state_checks import (
     check_learner_state,
     held,
@@ -125,7 +125,7 @@ class KSCDL(KernelChoice, DictionaryCoder):
     positive : bool, default=False
         For "lasso": allow no negative coefficients.
     transform_n_nonzero_coefs : int, optional
-        Let ``transform`` code by orthogonal matching pursuit with so many atoms a signal, instead
+        Let ``transform`` code by orthogonal matching pursuit with so many atoms per signal, instead
         of the l1 codes that atoms were learned for. At equal nonzeros its errors are smaller (no
         shrinkage); the l1 codes adapt the nonzeros to each signal.
     max_iter : int, default=100
@@ -308,10 +308,10 @@ class KSCDL(KernelChoice, DictionaryCoder):
         self._set(components_=atoms, state_=state, **pass_attributes(state))
 
     def inverse_transform(self, codes: Any) -> Array:
-        """Return the rows that codes stand for, by eq. (19): phi(y) nearest to sum_j w_j phi(d_j).
+        """Return the rows that codes represent, by eq. (19): phi(y) nearest to sum_j w_j phi(d_j).
 
         ``codes @ components_`` under the linear kernel; under RBF and polynomial ones a local
-        minimum, from several starts. A code of zeros stands for the row 0.
+        minimum, from several starts. A code of zeros represents the row 0.
 
         Parameters
         ----------
@@ -448,11 +448,11 @@ class KSCDL(KernelChoice, DictionaryCoder):
         self.__dict__.pop("gamma_scores_", None)  # of an earlier fit
         if not self._searches:
             return self._fit_kernel(self._asked_kernel(), rows)
-        with kernel_looked_at():  # nobody asked for the gamma that a search begins with
+        with without_contrast_check():  # of the gamma that a search begins with
             kernel = self._fit_kernel(self._asked_kernel(), rows)
             self.gamma_, self.gamma_scores_ = choose_gamma(self, kernel, rows, rng)
         kernel = kernel.with_gamma(self.gamma_)
-        self._look_at(kernel, rows)
+        self._check_contrast(kernel, rows)
         return kernel
 
     def _check_parameters(self) -> None:

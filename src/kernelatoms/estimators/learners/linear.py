@@ -212,7 +212,7 @@ class LinearLearner(DictionaryCoder):
 class KSVD(LinearLearner):
     """Learn a dictionary by K-SVD: sparse coding, then every atom with its coefficients in turn.
 
-    Minimises |X - W D|^2 over codes W with few nonzeros a row and unit-norm atoms D (Aharon, Elad
+    Minimises |X - W D|^2 over codes W with few nonzeros per row and unit-norm atoms D (Aharon, Elad
     and Bruckstein, 2006). Atoms that no signal uses become the worst represented signals.
 
     Parameters
@@ -312,7 +312,7 @@ class KSVD(LinearLearner):
 class MOD(LinearLearner):
     """Learn a dictionary by MOD: sparse coding, then the best dictionary for the codes.
 
-    With greedy codes, minimises |X - W D|^2 over codes W with few nonzeros a row and unit-norm
+    With greedy codes, minimises |X - W D|^2 over codes W with few nonzeros per row and unit-norm
     atoms D (Engan, Aase and Husoy, 1999). With ``alpha``, minimises half of |X - W D|^2 plus alpha
     times the sum of the absolute coefficients over atoms of at most unit norm, by block coordinate
     descent (Mairal, Bach, Ponce and Sapiro, 2010). Either update needs sums over rows only, so

@@ -9,7 +9,7 @@ Array = NDArray[Any]
 
 
 class PassReporter:
-    """Tell scikit-learn's callbacks (progress bars, early stopping) about every pass.
+    """Inform scikit-learn's callbacks (progress bars, early stopping) about every pass.
 
     ``attributes(state)`` are those of an estimator that would stop there; a state knows the
     objective of its passes.
@@ -32,7 +32,7 @@ class PassReporter:
         self._pass.call_on_fit_task_begin(estimator=self._estimator, X=self._X)
 
     def end_pass(self, state: Any) -> bool:
-        """Tell what a pass reached; return whether somebody wants to stop."""
+        """Report what a pass reached; return whether a callback asks to stop."""
         return self._pass.call_on_fit_task_end(
             estimator=self._estimator,
             X=self._X,

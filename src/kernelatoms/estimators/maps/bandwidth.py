@@ -35,10 +35,10 @@ def choose_gamma(
     """Return the gamma under which a learner represents held-out rows best, and what was tried.
 
     Every candidate learns briefly from some rows, with as many atoms as were asked for where
-    these rows allow it (two rows an atom). Other rows are coded, decoded, and compared with what
+    these rows allow it (two rows per atom). Other rows are coded, decoded, and compared with what
     they were, in input space: feature spaces of different gammas have no common measure. Nor has
     ``alpha``: the same weight leaves many nonzeros under one gamma and none under another. So the
-    candidates are compared at equal mean nonzeros a row, each with the alpha that leads there: at
+    candidates are compared at equal mean nonzeros per row, each with the alpha that leads there: at
     the median of what they use at the alpha asked for, at least 1.
 
     Parameters
@@ -59,7 +59,7 @@ def choose_gamma(
         nearest to that asked for.
     scores : dict of arrays of shape (n_tried,)
         ``gamma``; ``error``, the share of held-out squared norm that is lost; ``n_nonzero``, the
-        mean nonzeros a row there; ``alpha``, the weight that led to them.
+        mean nonzeros per row there; ``alpha``, the weight that led to them.
     """
     if len(X) < 4:
         raise ValueError(
@@ -119,7 +119,7 @@ def _n_nonzero(codes: scipy.sparse.csr_array) -> float:
 
 
 def _codes_within(trial: Any, problem: CodingProblem, budget: float) -> scipy.sparse.csr_array:
-    """Set the smallest alpha whose codes have at most ``budget`` nonzeros a row; return them."""
+    """Set the smallest alpha whose codes have at most ``budget`` nonzeros per row; return them."""
 
     def fits(alpha: float) -> bool:
         return _n_nonzero(_codes(trial.set_params(alpha=alpha), problem)) <= budget

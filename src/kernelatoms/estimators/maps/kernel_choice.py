@@ -1,4 +1,4 @@
-"""The kernel of an estimator: made of its parameters, with the gamma that ``fit`` settled."""
+"""The kernel of an estimator: made of its parameters, with the gamma that ``fit`` chose."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,17 +18,17 @@ from kernelatoms.similarity.user_kernels import UserKernel
 
 Array = NDArray[Any]
 
-_LOOKED_AT: ContextVar[bool] = ContextVar("_LOOKED_AT", default=False)
+_CHECKED: ContextVar[bool] = ContextVar("_CHECKED", default=False)
 
 
 @contextmanager
-def kernel_looked_at() -> Iterator[None]:
-    """Fit estimators inside of another one, which has looked at what their kernel sees."""
-    before = _LOOKED_AT.set(True)
+def without_contrast_check() -> Iterator[None]:
+    """Fit estimators inside another one, which has checked the contrast of their kernel."""
+    before = _CHECKED.set(True)
     try:
         yield
     finally:
-        _LOOKED_AT.reset(before)
+        _CHECKED.reset(before)
 
 
 def kernel_on(kernel: Kernel, bring: Callable[[Any], Any]) -> Kernel:
@@ -40,7 +40,7 @@ def kernel_on(kernel: Kernel, bring: Callable[[Any], Any]) -> Kernel:
 class KernelChoice:
     """Estimators with the parameters kernel, gamma, degree, coef0 and kernel_params.
 
-    ``gamma_`` is the number that ``fit`` settled on, None where the kernel has no gamma. Models
+    ``gamma_`` is the number that ``fit`` chose, None where the kernel has no gamma. Models
     saved before there was one go by their parameter. ``fitted_kernel_`` is there where the kernel
     takes more than that from training rows.
     """
@@ -69,23 +69,23 @@ class KernelChoice:
         )
 
     def _fit_kernel(self, kernel: Kernel, X: Array) -> Kernel:
-        """Settle the kernel by the training rows, and try a user's on some of them."""
+        """Fit the kernel to the training rows, and try a user's kernel on some of them."""
         check_machine(kernel, X)
         self.__dict__.pop("fitted_kernel_", None)  # of an earlier fit
         if is_device_array(X):
             kernel = kernel_on(kernel, lambda array: to_machine(array, X))
-        settled = kernel.fitted_to(X)
-        if settled is not kernel:
-            self.fitted_kernel_ = settled
-        kernel = settled.with_gamma_from(X)
+        fitted = kernel.fitted_to(X)
+        if fitted is not kernel:
+            self.fitted_kernel_ = fitted
+        kernel = fitted.with_gamma_from(X)
         check_kernel(kernel, X)
-        self._look_at(kernel, X)
+        self._check_contrast(kernel, X)
         self.gamma_: float | None = kernel.gamma if kernel.has_gamma else None  # type: ignore[attr-defined]
         return kernel
 
-    def _look_at(self, kernel: Kernel, X: Array) -> None:
+    def _check_contrast(self, kernel: Kernel, X: Array) -> None:
         """Warn where a kernel sees nothing in the training rows."""
-        if not _LOOKED_AT.get():
+        if not _CHECKED.get():
             warn_if_blind(kernel, X, self._limits(kernel, X))
 
     def _limits(self, kernel: Kernel, X: Array) -> Limits:
@@ -103,12 +103,12 @@ class KernelChoice:
     def _shared_parameters(self, X: Array) -> dict[str, Any]:
         """Return parameters under which fits to parts of X have one kernel, that of all rows."""
         asked = self._asked_kernel()
-        settled = asked.fitted_to(X)
-        kernel = settled.with_gamma_from(X)
-        self._look_at(kernel, X)
-        if settled is asked and not kernel.has_gamma:
+        fitted = asked.fitted_to(X)
+        kernel = fitted.with_gamma_from(X)
+        self._check_contrast(kernel, X)
+        if fitted is asked and not kernel.has_gamma:
             return {}
-        if settled is asked and isinstance(self.kernel, str):
+        if fitted is asked and isinstance(self.kernel, str):
             return {"gamma": kernel.gamma}  # type: ignore[attr-defined]
         own = kernel.given if isinstance(kernel, UserKernel) else kernel
         return {"kernel": own, "kernel_params": None}
@@ -124,7 +124,7 @@ class KernelChoice:
         return len(require_floats(self, name, (n_rows, n_features)))
 
     def _check_kernel(self, n_features: int) -> None:
-        """Check the kernel, and what it was settled with."""
+        """Check the kernel, and what ``fit`` stored of it."""
         kernel = self._kernel()  # refuses parameters
         if "fitted_kernel_" in vars(self):
             if type(self.fitted_kernel_) is not type(self._asked_kernel()):

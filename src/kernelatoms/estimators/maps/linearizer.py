@@ -211,7 +211,7 @@ class KernelLinearizer(KernelChoice, ClassNamePrefixFeaturesOutMixin, Transforme
         """Choose new landmarks among the rows of X, and return how coordinates change.
 
         For rows that come in a stream and drift away from the landmarks. The kernel stays as
-        ``fit`` settled it, gamma too, so that rows are compared as before; landmarks are chosen
+        ``fit`` chose it, gamma too, so that rows are compared as before; landmarks are chosen
         as ``sampling`` and ``n_landmarks`` say.
 
         Parameters
@@ -551,7 +551,7 @@ class MapState:
     asked : dtype, optional
         The type asked for: virtual samples are computed in it where ``coef`` has it.
     preimage_rows : array of shape (n, n_features), optional
-        Training rows beside the landmarks, from which the way back is learned.
+        Training rows besides the landmarks, from which the pre-image map is learned.
     """
 
     def __init__(

@@ -54,7 +54,7 @@ class LowRankMap(KernelChoice):
         return linearizer
 
     def _wanted_atoms(self, n_rows: int) -> int:
-        """Return how many atoms are asked for, at most one a row."""
+        """Return how many atoms are asked for, at most one per row."""
         if self.n_atoms is None:
             return min(DEFAULT_ATOMS, n_rows)
         return clip_count("n_atoms", check_count("n_atoms", self.n_atoms), n_rows, "there are rows")

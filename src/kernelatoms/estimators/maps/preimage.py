@@ -55,8 +55,8 @@ def preimage(
     Parameters
     ----------
     coef : array of shape (n_anchors, m) or (n_anchors,)
-        The vectors, one a column: ``dual_coef_`` of ``KernelKSVD`` and ``KernelMOD`` fits, and
-        ``dual_coef_ @ codes.T`` are the signals that codes stand for.
+        The vectors, one per column: ``dual_coef_`` of ``KernelKSVD`` and ``KernelMOD`` fits, and
+        ``dual_coef_ @ codes.T`` are the signals that codes represent.
     anchors : array of shape (n_anchors, n_features)
         The rows that the vectors are made of.
     kernel : str, callable, object or class, default="rbf"

@@ -77,7 +77,7 @@ def _feature_range(owner: Any, name: str, sizes: Sizes) -> None:
     check_pair(owner, "feature_range", low=-1e300, high=1e300)
 
 
-def _a_row_a_class(owner: Any, name: str, sizes: Sizes) -> None:
+def _row_per_class(owner: Any, name: str, sizes: Sizes) -> None:
     """Coefficients: one row per class, one row for two classes."""
     if sizes["c"] < 2:
         raise fault(owner, "classes_", "at least two classes")
@@ -85,11 +85,11 @@ def _a_row_a_class(owner: Any, name: str, sizes: Sizes) -> None:
     floats("rows", "f")(owner, name, sizes)
 
 
-def _a_row_or_a_vector(owner: Any, name: str, sizes: Sizes) -> None:
+def _row_or_vector(owner: Any, name: str, sizes: Sizes) -> None:
     """Coefficients of a ridge classifier: those of two classes may be a vector."""
     two = sizes["c"] == 2 and getattr(held(owner, name), "ndim", 0) == 1
     sizes["rows"] = 1
-    (floats("f") if two else _a_row_a_class)(owner, name, sizes)
+    (floats("f") if two else _row_per_class)(owner, name, sizes)
 
 
 _ANY = floats("f", missing=True)
@@ -99,7 +99,7 @@ _LINEAR = {
     "coef_": either(floats("f"), floats("t", "f")),
     "intercept_": either(number, floats("t"), floats(1)),
 }
-_CLASSES = {"classes_": labels("c"), "coef_": _a_row_a_class,
+_CLASSES = {"classes_": labels("c"), "coef_": _row_per_class,
             "intercept_": either(floats("rows"), number)}  # fmt: skip
 _PCA = {
     "components_": floats("k", "f"), "mean_": floats("f"), "noise_variance_": number,
@@ -202,7 +202,7 @@ RULES: dict[str, Rules] = {
             **_LINEAR, n_iter_=_ITERATIONS, solver_=either(one_of(None), anything)
         ),
         "linear_model._ridge.RidgeClassifier": _rules(
-            **{**_CLASSES, "coef_": _a_row_or_a_vector}, n_iter_=_ITERATIONS,
+            **{**_CLASSES, "coef_": _row_or_vector}, n_iter_=_ITERATIONS,
             solver_=anything, _label_binarizer=part("LabelBinarizer"),
         ),
         "naive_bayes.GaussianNB": _rules(

@@ -33,8 +33,8 @@ from kernelatoms.files.tables.table import Table
 
 Array = NDArray[Any]
 
-#: A category has at most so many values, and at least so many rows a value.
-MOST_VALUES, ROWS_A_VALUE = 20, 5
+#: A category has at most so many values, and at least so many rows per value.
+MOST_VALUES, ROWS_PER_VALUE = 20, 5
 #: The most values of a category that ``keep`` asks for.
 MOST_VALUES_KEPT = 1000
 #: With fewer values present than this share of the rows a column is nearly empty.
@@ -234,7 +234,7 @@ def _is_category(counts: Counter[str]) -> bool:
     """Return whether words are values that recur."""
     if len(counts) == 2 and _known_pair(*counts):
         return True
-    return len(counts) <= MOST_VALUES and ROWS_A_VALUE * len(counts) <= sum(counts.values())
+    return len(counts) <= MOST_VALUES and ROWS_PER_VALUE * len(counts) <= sum(counts.values())
 
 
 def _is_slip(counts: Counter[str]) -> bool:
@@ -246,7 +246,7 @@ def _is_slip(counts: Counter[str]) -> bool:
     words = {text: count for text, count in counts.items() if not _is_number(text)}
     if all(_is_number(text.replace(",", ".", 1)) for text in words):  # decimal commas
         return True
-    if _is_category(counts) and min(counts.values()) >= ROWS_A_VALUE:
+    if _is_category(counts) and min(counts.values()) >= ROWS_PER_VALUE:
         return False
     return len(words) <= 2 or sum(words.values()) <= MOST_SLIPS * sum(counts.values())
 

@@ -166,7 +166,7 @@ class _Reader:
             owned_by_arrow(self.data, self._start),
             read_options=arrow_csv.ReadOptions(
                 column_names=looks.names, block_size=_BLOCK_BYTES,
-                use_threads=len(looks.names) <= WIDE,  # a task a column costs more than its work
+                use_threads=len(looks.names) <= WIDE,  # a task per column costs more than its work
             ),
             parse_options=arrow_csv.ParseOptions(
                 delimiter=looks.delimiter, newlines_in_values=b'"' in self.data

@@ -1,4 +1,4 @@
-"""Images of several channels as pictures: colour, and further channels in grey beside it.
+"""Images of several channels as pictures: colour, and further channels in grey next to it.
 
 An image is an array of shape (height, width) or (height, width, channels). One of three channels is
 drawn in colour, one of four in colour with the fourth (depth, say) in grey below, one of two in

@@ -40,7 +40,7 @@ def fitted_section(subject: Subject, facts: Mapping[str, Any]) -> Section:
         words.append("Labels were given, but this model does not classify: they are not used.")
     rows = _sizes(subject)
     for name, fact in facts.items():
-        # Cells do not wrap: what is too long for a phone's line stands in the text, and what is
+        # Cells do not wrap: what is too long for a phone's line goes into the text, and what is
         # too long for that is folded.
         longest = max(len(str(name)), len(str(fact)))
         if longest <= _LONGEST_CELL:

@@ -162,7 +162,7 @@ def pivoted_cholesky(K: Any, tolerance: float) -> tuple[Any, Any]:
     """Return F (n, rank) with F F' = K up to a tolerance, and the pivots; K (n, n) is overwritten.
 
     The next pivot is where most is left. Blocks of pivots are brought up to date together, and the
-    host looks at what is left once a block.
+    host looks at what is left once per block.
     """
     n = len(K)
     F = torch.zeros((n, n), dtype=K.dtype, device=K.device)

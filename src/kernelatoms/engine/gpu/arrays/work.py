@@ -163,7 +163,7 @@ def memory_for_a_block(device: torch.device, wanted: int, share_of_free: float =
 
 
 def is_mostly_free(like: Any) -> bool:
-    """Whether half of the memory where a tensor lives is free; on the host it is."""
+    """Whether half of the memory where a tensor is stored is free; on the host it is."""
     if not like.is_cuda:
         return True
     total = torch.cuda.get_device_properties(like.device).total_memory

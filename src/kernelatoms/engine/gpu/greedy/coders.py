@@ -52,7 +52,7 @@ class Coder(NamedTuple):
         (n, n_features), or Gram matrices and correlations; then how much energy to explain, (n,)
         float64. Returns picked (n, k), then -1; values (n, k), then 0; counts (n,); explained (n,)
         float64; and ``unsettled`` (n,), 0 or why. k is at most n_nonzero.
-    bytes_a_signal : int
+    bytes_per_signal : int
         The memory that this takes, including ``own``.
     settles_all : bool
         False: signals that are ``unsettled`` are coded again by the plain coder. True: those are
@@ -64,7 +64,7 @@ class Coder(NamedTuple):
     """
 
     code: Callable[..., tuple[Tensor, ...]]
-    bytes_a_signal: int
+    bytes_per_signal: int
     settles_all: bool = True
     ascending: bool = False
     takes_rows: bool = False
@@ -122,7 +122,7 @@ def fast_coder(form: str, shared: tuple[Any, ...], spec: PursuitSpec) -> Coder |
 
         n_features = shared[0].shape[1]
         code = partial(many_atoms.code_rows, screens.ready_atoms(shared[0]), **options)
-        of_signal = many_atoms.bytes_a_signal(spec.n_atoms, n_features, capped)
+        of_signal = many_atoms.bytes_per_signal(spec.n_atoms, n_features, capped)
         settles_all = spec.leave_unsettled and capped == most
     else:
         return None
@@ -260,7 +260,7 @@ def code_with_fallback(
     own : tuple of tensors
         The signals' own tensors, as ``Coder.code`` takes them.
     names : (n, n_candidates) int32, optional
-        The atoms that columns of the problem stand for; without, columns are atoms.
+        The atoms behind the columns of the problem; without, columns are atoms.
 
     Returns
     -------
@@ -283,8 +283,8 @@ def code_with_fallback(
     rows = unsettled.nonzero()[:, 0]
     if not len(rows):
         return picked.int(), values, explained, unsettled
-    memory = memory_for_a_block(explained.device, len(rows) * plain.bytes_a_signal)
-    for some in rows.split(max(1, memory // plain.bytes_a_signal)):
+    memory = memory_for_a_block(explained.device, len(rows) * plain.bytes_per_signal)
+    for some in rows.split(max(1, memory // plain.bytes_per_signal)):
         again, their_values, _, their_explained, ended = plain.code(*(part[some] for part in own))
         its_names = None if names is None else names[some]
         again, their_values = _sorted_codes(again, their_values, its_names)

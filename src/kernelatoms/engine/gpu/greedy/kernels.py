@@ -43,7 +43,7 @@ _ROUNDING = tl.constexpr(100 * 1.1920929e-07)
 _EPS = tl.constexpr(1.1920929e-07)
 _HALF = tl.constexpr(2.0**-11)
 _TIE = tl.constexpr(16 * 1.1920929e-07)
-# Exact looks at ties a step, before the signal is left to others.
+# Exact looks at ties per step, before the signal is left to the plain coder.
 _MOST_LOOKS = tl.constexpr(32)
 # Programs that a multiprocessor holds at once; each codes one signal after another.
 _PROGRAMS_A_PROCESSOR = 64
@@ -54,7 +54,7 @@ TIED, DOUBTFUL = tl.constexpr(1), tl.constexpr(2)
 
 @triton.jit
 def _of_key(key, M: tl.constexpr):
-    """Return the largest size that a key may stand for: its last bits name a column."""
+    """Return the largest size that a key may encode: its last bits name a column."""
     return (key | (M - 1)).to(tl.float32, bitcast=True)
 
 
@@ -175,7 +175,7 @@ def _pursue(
                     e = _exact(here, signals, atoms, wide, other, n_features, ROWS, F)
                     e -= _sum(w * its, js < k, 0)
                     value = tl.maximum(e, 0.0) if POSITIVE else tl.abs(e)
-                    # Ties go to the first atom, as everywhere in the house.
+                    # Ties go to the first atom, as in every pursuit.
                     better = (value > best) | ((value == best) & (other < b))
                     b, ab = tl.where(better, other, b), tl.where(better, e, ab)
                     runner = tl.maximum(runner, tl.minimum(value, best))
@@ -382,7 +382,7 @@ def _layout(K: int, M: int) -> dict[str, Any]:
     """Return how a program is laid out: measured on an H200 at 700 to 4,096 atoms.
 
     One warp, unless a thread had more numbers than registers: reductions then stay within it. Up
-    to 1,024 atoms 128 registers a thread hide more of the cache's distance than no spills do.
+    to 1,024 atoms 128 registers per thread hide more of the cache's distance than no spills do.
     Correlations are updated by fused operations, whatever Triton's default.
     """
     warps = max(1, min(4, max(M // 2048, K // 32)))

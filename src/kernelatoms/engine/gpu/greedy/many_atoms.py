@@ -421,7 +421,7 @@ def code_rows(
     return Coded(indices, coefs, counts, explained, unsettled)
 
 
-def bytes_a_signal(n_atoms: int, n_features: int, n_nonzero: int) -> int:
+def bytes_per_signal(n_atoms: int, n_features: int, n_nonzero: int) -> int:
     """Return the memory that a signal takes."""
     K = triton.next_power_of_2(max(n_nonzero, 2))
     return 4 * (n_nonzero + 6) * n_features + 4 * K * (K + 4) + 8 * (n_atoms // _ATOMS + 2)

@@ -185,7 +185,7 @@ def nonnegative_steps(source: Source, live: Live, atom: Tensor, k: int) -> Tenso
 def _directions_of(grams: Tensor, counts: Tensor, rounding: float) -> tuple[Tensor, Tensor]:
     """Return orthonormal directions (n, k, k) of the first atoms of Gram matrices (n, k, k).
 
-    ``counts`` (n,) tells how many they are; also returned is where they are independent.
+    ``counts`` (n,) says how many they are; also returned is where they are independent.
     """
     directions = torch.zeros_like(grams)
     independent = torch.ones_like(counts, dtype=torch.bool)

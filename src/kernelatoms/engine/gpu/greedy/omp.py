@@ -92,7 +92,7 @@ def omp(
         code = _coding_products(coders, spec, products, longest)
 
     return _in_blocks(
-        code, n_signals, n_nonzero, coders.chosen.bytes_a_signal, ragged, leave_unsettled, norms2
+        code, n_signals, n_nonzero, coders.chosen.bytes_per_signal, ragged, leave_unsettled, norms2
     )
 
 
@@ -129,7 +129,7 @@ def omp_local(
         return _code_block(coders, spec, start, (grams, corr), energy, longest, names=names)
 
     return _in_blocks(
-        code, n_signals, n_nonzero, coders.chosen.bytes_a_signal, ragged, leave_unsettled, like
+        code, n_signals, n_nonzero, coders.chosen.bytes_per_signal, ragged, leave_unsettled, like
     )
 
 
@@ -171,7 +171,7 @@ def omp_without_gram(
         coders = choose_coder("rows", (atoms.to(norms2.dtype).contiguous(), norms2), spec)
         code = _coding_rows(coders, spec, signals, energy, longest)
     return _in_blocks(
-        code, n_signals, n_nonzero, coders.chosen.bytes_a_signal, ragged, leave_unsettled, norms2
+        code, n_signals, n_nonzero, coders.chosen.bytes_per_signal, ragged, leave_unsettled, norms2
     )
 
 
@@ -179,7 +179,7 @@ def _in_blocks(
     code: Callable[[int, int], BlockCodes],
     n_signals: int,
     n_nonzero: int,
-    bytes_a_signal: int,
+    bytes_per_signal: int,
     ragged: bool,
     leave_unsettled: bool,
     like: Tensor,
@@ -193,7 +193,7 @@ def _in_blocks(
         signals and which are unsettled (n,); k is at most ``n_nonzero``.
     n_signals, n_nonzero : int
         How many signals there are, and the most atoms of one.
-    bytes_a_signal : int
+    bytes_per_signal : int
         What a signal is thought to need.
     ragged : bool
         Return indptr, indices, values and left; else indices, values and left, padded.
@@ -202,7 +202,9 @@ def _in_blocks(
     like : tensor
         Codes have its dtype and are on its device.
     """
-    block = max(1, memory_for_a_block(like.device, n_signals * bytes_a_signal) // bytes_a_signal)
+    block = max(
+        1, memory_for_a_block(like.device, n_signals * bytes_per_signal) // bytes_per_signal
+    )
     left = like.new_empty(n_signals, dtype=torch.float64)
     unsettled = torch.empty_like(left, dtype=torch.bool)
     last = (left, unsettled) if leave_unsettled else (left,)

@@ -318,7 +318,7 @@ def load_keys(keys, slot, t, n_tiles, PARTS: tl.constexpr):
 
 @triton.jit
 def value_of_key(key, EIGHT_BITS: tl.constexpr):
-    """Return the largest product that a key may stand for."""
+    """Return the largest product that a key may encode."""
     if EIGHT_BITS:
         return ((key + (_BIG - 1)) // _BIG).to(tl.float32)
     return (key | (_BIG - 1)).to(tl.float32, bitcast=True)

@@ -2,4 +2,5 @@
 
 ``lasso`` has the functions. ``rounds`` alternates ``screening`` (gradients over all atoms) and
 ``solvers`` (small problems, in plain torch or by ``kernels`` in Triton) until codes are certified.
+``parts``: memory of blocks, and checks of shapes.
 """

@@ -38,7 +38,7 @@ _FEATURES, _STEPS = 1024, 8
 _SLICES, _NARROWEST = 32, 8
 # Numbers that a program holds at once: signals times features of its slice.
 _AT_ONCE = 4096
-# A multiprocessor holds one program, or two of so many registers a thread: on an H200 one
+# A multiprocessor holds one program, or two of so many registers per thread: on an H200 one
 # dictionary took 16% longer so, and ten of MNIST's classes 28% less, in one launch instead of two.
 _TWO_HAVE = 128
 # Left to plain torch: more signals of one atom, whose parts would fill the memory; more features,
@@ -130,11 +130,11 @@ def _meet(arrived, expected):
 
 
 @triton.jit
-def _parts_of(parts, u, first, last, n_told, most_users, SLICES: tl.constexpr):
+def _parts_of(parts, u, first, last, n_read, most_users, SLICES: tl.constexpr):
     """Return the programs' parts of r_u . towards, (SLICES, USERS)."""
     c = tl.arange(0, SLICES)[:, None]
     places = parts + c.to(tl.int64) * most_users + (u - first)[None, :]
-    there = (c < n_told) & (u < last)[None, :]
+    there = (c < n_read) & (u < last)[None, :]
     return tl.load(places, mask=there, other=0.0, cache_modifier=".cg")
 
 
@@ -164,7 +164,7 @@ def _steps(
     WIDTH: tl.constexpr, SLICES: tl.constexpr, USERS: tl.constexpr, AT_ONCE: tl.constexpr,
 ):  # fmt: skip
     me, n_slices = tl.program_id(0), tl.num_programs(0)
-    # This program's dictionary, and places of its own for what its programs tell each other.
+    # This program's dictionary, and places of its own for what its programs send each other.
     which = first_dictionary + tl.program_id(1)
     first_atom = tl.load(bounds + which)
     n_atoms = tl.load(bounds + which + 1) - first_atom
@@ -188,8 +188,8 @@ def _steps(
         # What is written where others still read would reach them: two places, in turns.
         now, other = weights + sweep % 2 * n_nonzeros, weights + (sweep + 1) % 2 * n_nonzeros
         out = (turn * n_alternations + phase) % 2
-        told = parts + (1 - out).to(tl.int64) * n_slices * most_users
-        n_told = tl.where(phase > 0, n_slices, 0)  # an atom's turn begins with what was there
+        parts_read = parts + (1 - out).to(tl.int64) * n_slices * most_users
+        n_read = tl.where(phase > 0, n_slices, 0)  # an atom's turn begins with what was there
         if (phase == 0) | (step == first_step):
             first, last = tl.load(starts + atom), tl.load(starts + atom + 1)
             before = tl.load(
@@ -197,10 +197,10 @@ def _steps(
             )
             old, row, r = _users(now, rows, residual, first + lane, last, f, n_features)
         # All is asked for before anything is waited for.
-        part = _parts_of(told, first + lane, first, last, n_told, most_users, SLICES)
-        heard = sums + ((1 - out) * n_slices + c) * 2
-        alongs = tl.load(heard, mask=c < n_told, other=0.0, cache_modifier=".cg")
-        norms2 = tl.load(heard + 1, mask=c < n_told, other=0.0, cache_modifier=".cg")
+        part = _parts_of(parts_read, first + lane, first, last, n_read, most_users, SLICES)
+        sums_read = sums + ((1 - out) * n_slices + c) * 2
+        alongs = tl.load(sums_read, mask=c < n_read, other=0.0, cache_modifier=".cg")
+        norms2 = tl.load(sums_read + 1, mask=c < n_read, other=0.0, cache_modifier=".cg")
         along, norm2 = tl.sum(alongs, 0), tl.sum(norms2, 0)
         sound = norm2 > 0
         scale = tl.where(sound, 1 / tl.sqrt(tl.where(sound, norm2, 1.0)), 0.0)
@@ -210,7 +210,7 @@ def _steps(
             total, overlap = new[:, None] * r, old * new
             for start in range(first + USERS, last, USERS):
                 u = start + lane
-                part = _parts_of(told, u, first, last, n_told, most_users, SLICES)
+                part = _parts_of(parts_read, u, first, last, n_read, most_users, SLICES)
                 w, _, errors = _users(now, rows, residual, u, last, f, n_features)
                 v = w * keep + tl.sum(part, 0) * scale
                 total += v[:, None] * errors
@@ -220,12 +220,12 @@ def _steps(
             mine = sums + (out * n_slices + me) * 2
             tl.store(mine, tl.sum(d * before, 0))
             tl.store(mine + 1, tl.sum(d * d, 0))
-            tell = parts + (out * n_slices + me).to(tl.int64) * most_users
-            tl.store(tell + lane, tl.sum(r * d[None, :], 1), mask=first + lane < last)
+            parts_written = parts + (out * n_slices + me).to(tl.int64) * most_users
+            tl.store(parts_written + lane, tl.sum(r * d[None, :], 1), mask=first + lane < last)
             for start in range(first + USERS, last, USERS):
                 u = start + lane
                 _, _, errors = _users(now, rows, residual, u, last, f, n_features)
-                tl.store(tell + u - first, tl.sum(errors * d[None, :], 1), mask=u < last)
+                tl.store(parts_written + u - first, tl.sum(errors * d[None, :], 1), mask=u < last)
             if AT_ONCE:
                 expected += n_slices
                 _meet(arrived, expected)
@@ -239,7 +239,7 @@ def _steps(
             tl.store(other + first + lane, tl.where(sound, new, old), mask=first + lane < last)
             for start in range(first + USERS, last, USERS):
                 u = start + lane
-                part = _parts_of(told, u, first, last, n_told, most_users, SLICES)
+                part = _parts_of(parts_read, u, first, last, n_read, most_users, SLICES)
                 w, own, errors = _users(now, rows, residual, u, last, f, n_features)
                 v = w * keep + tl.sum(part, 0) * scale
                 errors += w[:, None] * before[None, :] - v[:, None] * d[None, :]

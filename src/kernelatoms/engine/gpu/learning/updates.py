@@ -77,7 +77,7 @@ def descend_atoms(gram: Any, cross: Any, dictionary: Any, n_sweeps: int) -> int:
 
 
 def _descend_block(gram: Any, left: Any, atoms: Any, start: int, moved: Any) -> None:
-    """Do what ``kernels.descend_block`` says in plain torch, some launches an atom."""
+    """Do what ``kernels.descend_block`` says in plain torch, some launches per atom."""
     rows = slice(start, start + len(left))
     gram, atoms = gram[rows, rows], atoms[rows]
     owns, before = gram.diagonal(), atoms.clone()
@@ -214,7 +214,7 @@ def _sweep_one_by_one(
     n_alternations: int,
     n_sweeps: int,
 ) -> None:
-    """Do the same in plain torch, some launches an atom."""
+    """Do the same in plain torch, some launches per atom."""
     rows, places, where = _users_of_atoms(indices, len(dictionary))
     starts, flat = where.tolist(), values.reshape(-1)
     for _ in range(n_sweeps):
