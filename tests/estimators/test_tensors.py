@@ -200,7 +200,7 @@ class TestSparseEncode:
         X, atoms = draw(n=30)[0], draw(1, 300)[0]
         atoms /= np.linalg.norm(atoms, axis=1, keepdims=True)
         expected = [ka.sparse_encode(X, atoms, **options).toarray() for options in CODINGS[:6]]
-        monkeypatch.setattr("kernelatoms.engine.gpu.arrays.products._MOST_ATOMS", 100)
+        monkeypatch.setattr("kernelatoms.engine.gpu.arrays.linalg._MOST_ATOMS", 100)
         for name in ("LinearAtoms", "KernelAtoms"):
             path = f"kernelatoms.coding.atom_products.{name}.gram"
             monkeypatch.setattr(path, property(lambda self: pytest.fail("a Gram matrix")))

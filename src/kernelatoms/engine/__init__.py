@@ -8,6 +8,8 @@ the engine does not depend on which one it is.
 - ``gpu``: ``DeviceArray``s, tensors with numpy's API; by torch and Triton. It is imported when the
   first tensor arrives.
 
+``greedy_limits`` is for both: what counts as rounding in greedy pursuits.
+
 See docs/decisions/008-device-arrays.md.
 """
 

@@ -8,8 +8,7 @@ import numba
 import numpy as np
 import pytest
 
-from kernelatoms.engine.cpu.layout import LANES, padded, padded_memory
-from kernelatoms.engine.cpu.products import block_rows, gram_matrix
+from kernelatoms.engine.cpu.products import LANES, block_rows, gram_matrix, padded, padded_memory
 from kernelatoms.engine.cpu.threads import fair_share
 
 # A loop that is compiled in a second.

@@ -14,7 +14,7 @@ torch = pytest.importorskip("torch")
 
 from kernelatoms.engine import gpu  # noqa: E402
 from kernelatoms.engine.gpu import DeviceArray  # noqa: E402
-from kernelatoms.engine.gpu.arrays import products as exact  # noqa: E402
+from kernelatoms.engine.gpu.arrays import linalg as exact  # noqa: E402
 from kernelatoms.engine.gpu.arrays.device_array import on_tensors, wrapped  # noqa: E402
 
 DTYPES = [np.bool_, np.int32, np.int64, np.float32, np.float64]

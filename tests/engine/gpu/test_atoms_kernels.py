@@ -12,7 +12,7 @@ from kernelatoms.engine import cpu
 
 torch = pytest.importorskip("torch")
 
-from kernelatoms.engine.gpu.learning import atoms  # noqa: E402
+from kernelatoms.engine.gpu.learning import updates  # noqa: E402
 
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
 COMPILED = torch.cuda.is_available() and not INTERPRETED
@@ -54,10 +54,10 @@ def random_sums(seed, n_atoms, n_features, share, dtype=np.float64, n_signals=60
 def descended(way, A, B, D, n_sweeps):
     """Return better atoms, and the sweeps made."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(atoms, "compiles_for", lambda device: way == "kernel")
+        patch.setattr(updates, "compiles_for", lambda device: way == "kernel")
         found = torch.tensor(D, device=DEVICE)
         sums = (torch.tensor(part, device=DEVICE) for part in (A, B))
-        n_made = atoms.descend_atoms(*sums, found, n_sweeps)
+        n_made = updates.descend_atoms(*sums, found, n_sweeps)
     return found.cpu().numpy(), n_made
 
 
@@ -100,9 +100,9 @@ def test_the_objective_never_rises_and_atoms_without_users_stay(
 @pytest.mark.parametrize("way", WAYS)
 def test_more_features_than_are_held_at_once(way, monkeypatch):
     if way == "kernel":
-        from kernelatoms.engine.gpu.learning import atoms_kernels
+        from kernelatoms.engine.gpu.learning import kernels
 
-        monkeypatch.setattr(atoms_kernels, "_FEATURES", 16)
+        monkeypatch.setattr(kernels, "_FEATURES", 16)
     A, B, D = random_sums(3, 20, 50, 0.3)
     A[4] = A[:, 4] = B[4] = 0
     found, _ = descended(way, A, B, D, 2)
@@ -130,18 +130,18 @@ def test_columns_may_come_first_and_sweeps_end(way):
     assert descended(way, A, B, expected, 5)[1] == 1
     turned = [torch.tensor(part.T.copy(), device=DEVICE).T for part in (A, B, D)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(atoms, "compiles_for", lambda device: way == "kernel")
-        atoms.descend_atoms(*turned, 500)
+        patch.setattr(updates, "compiles_for", lambda device: way == "kernel")
+        updates.descend_atoms(*turned, 500)
     np.testing.assert_array_equal(turned[2].cpu().numpy(), expected)
 
 
 def test_the_way_is_chosen(monkeypatch):
     taken = []
-    monkeypatch.setattr(atoms, "_descend_block", lambda *given: taken.append("plain"))
+    monkeypatch.setattr(updates, "_descend_block", lambda *given: taken.append("plain"))
     if HAS_TRITON:
-        from kernelatoms.engine.gpu.learning import atoms_kernels
+        from kernelatoms.engine.gpu.learning import kernels
 
-        monkeypatch.setattr(atoms_kernels, "descend_block", lambda *given: taken.append("kernel"))
+        monkeypatch.setattr(kernels, "descend_block", lambda *given: taken.append("kernel"))
     A, B, D = random_sums(1, 40, 3, 0.5)
-    atoms.descend_atoms(*(torch.tensor(part, device=DEVICE) for part in (A, B, D)), 1)
+    updates.descend_atoms(*(torch.tensor(part, device=DEVICE) for part in (A, B, D)), 1)
     assert taken == 2 * ["kernel" if HAS_TRITON else "plain"]

@@ -21,12 +21,12 @@ from greedy_cases import (  # noqa: E402
     random_problem,
     residual_energies,
 )
+from kernelatoms.engine.gpu.arrays import work  # noqa: E402
 from kernelatoms.engine.gpu.greedy import (  # noqa: E402
-    atom_rows,
-    blocks,
     coders,
     nonnegative,
     omp,
+    sources,
     steps,
 )
 from machines import NUMPY, tensor_machine  # noqa: E402
@@ -44,7 +44,7 @@ def numpy_of(tensor):
 
 
 def set_memory(monkeypatch, n_bytes):
-    for module in (blocks, coders):
+    for module in (omp, coders):
         monkeypatch.setattr(module, "memory_for_a_block", lambda _, wanted: min(n_bytes, wanted))
 
 
@@ -83,7 +83,7 @@ def test_ties_between_tiles_go_to_the_lowest_index(
     dtype, use_ols, positive, form, monkeypatch, rng
 ):
     """Atoms and signals of few bits, so that inner products of twins are equal anywhere."""
-    monkeypatch.setattr(atom_rows, "TILE", 16)
+    monkeypatch.setattr(sources, "TILE", 16)
     D = (rng.integers(-8, 9, (40, 6)) / 8).astype(dtype)
     X = (rng.integers(-8, 9, (20, 6)) / 8).astype(dtype)
     options = {"use_ols": use_ols, "positive": positive}
@@ -134,8 +134,8 @@ class TestMemory:
         whole = SimpleNamespace(total_memory=64 << 30)
         monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: whole)
         monkeypatch.setattr(torch, "empty", lambda *_, **__: None)
-        monkeypatch.setattr(blocks, "free_bytes", lambda like: 4 << 30)
-        assert blocks.memory_for_a_block(torch.device("cuda"), wanted) == block
+        monkeypatch.setattr(work, "free_bytes", lambda like: 4 << 30)
+        assert work.memory_for_a_block(torch.device("cuda"), wanted) == block
 
     @pytest.mark.parametrize("form", FORMS)
     @pytest.mark.parametrize("n_nonzero", [1, 7, 70])
@@ -162,7 +162,7 @@ class TestMemory:
         expected = code(MACHINE, X, D, 6, **options)
         for budget in (1, 100_000):
             set_memory(monkeypatch, budget)
-            monkeypatch.setattr(atom_rows, "TILE", 7)
+            monkeypatch.setattr(sources, "TILE", 7)
             monkeypatch.setattr(steps, "_BYTES_FOR_FEW", budget)
             found = code(MACHINE, X, D, 6, form, **options)
             assert (found[0] == expected[0]).all()
@@ -214,14 +214,14 @@ class TestMemory:
     def test_rows_make_no_matrix_of_signals_and_atoms(self, positive, monkeypatch, rng):
         X, D = random_problem(rng, 40, 10, 100, np.float64)
         expected = code(MACHINE, X, D, 5, positive=positive)[0]
-        widest, matmul = [], atom_rows.matmul
+        widest, matmul = [], sources.matmul
 
         def watched(a, b):
             widest.append(b.shape[1])
             return matmul(a, b)
 
-        monkeypatch.setattr(atom_rows, "TILE", 16)
-        monkeypatch.setattr(atom_rows, "matmul", watched)
+        monkeypatch.setattr(sources, "TILE", 16)
+        monkeypatch.setattr(sources, "matmul", watched)
         found = code(MACHINE, X, D, 5, "rows", positive=positive)[0]
         assert (found == expected).all()
         assert max(widest) == 16

@@ -17,11 +17,11 @@ assert importlib.util.find_spec("triton") is not None
 from kernelatoms.engine.gpu.arrays.norm_kernels import squared_norms_of_float32  # noqa: E402
 from kernelatoms.engine.gpu.arrays.work import compiles_for  # noqa: E402
 from kernelatoms.engine.gpu.greedy import exact as greedy_exact  # noqa: E402
+from kernelatoms.engine.gpu.greedy import half_precision, many_atoms, screens  # noqa: E402
 from kernelatoms.engine.gpu.greedy import kernels as greedy_kernels  # noqa: E402
-from kernelatoms.engine.gpu.greedy import many_atoms, screens  # noqa: E402
 from kernelatoms.engine.gpu.greedy import omp as greedy  # noqa: E402
 from kernelatoms.engine.gpu.greedy import steps as greedy_steps  # noqa: E402
-from kernelatoms.engine.gpu.greedy.sources import limits_of  # noqa: E402
+from kernelatoms.engine.greedy_limits import limits_of  # noqa: E402
 
 DEVICE = torch.device("cuda" if ON_CARD else "cpu")
 # Features, atoms, nonzeros, signals.
@@ -80,14 +80,14 @@ def in_float64(signals, atoms, n_nonzero, **options):
 def code_by_gram(signals, atoms, n_nonzero, until=None, **options):
     gram = atoms @ atoms.T
     until = endless(signals) if until is None else until
-    ready = greedy_kernels.ready_gram(gram)
+    ready = half_precision.ready_gram(gram)
     return greedy_kernels.code_gram(ready, signals @ atoms.T, until, n_nonzero, **options)
 
 
 def code_by_rows(signals, atoms, n_nonzero, until=None, **options):
     until = endless(signals) if until is None else until
-    ready = greedy_kernels.ready_gram(atoms @ atoms.T)
-    halves = greedy_kernels.ready_atoms(atoms, ready.norms2)
+    ready = half_precision.ready_gram(atoms @ atoms.T)
+    halves = half_precision.ready_atoms(atoms, ready.norms2)
     return greedy_kernels.code_rows(ready, halves, signals, until, n_nonzero, **options)
 
 
@@ -293,7 +293,7 @@ def test_exact_steps_take_the_digits_of_float64(positive):
     gram, corr = wide @ wide.T, signals.double() @ wide.T
     until = endless(signals)
     found = greedy_exact.code_exactly(gram, corr, until, 8, positive=positive, exact=True)
-    limits = limits_of(torch.float64, exact=True)
+    limits = limits_of(torch.finfo(torch.float64).eps, exact=True)
     expected = in_float64(signals, atoms, 8, positive=positive, limits=limits)
     assert check_same(found, expected, tol=1e-5) == len(signals)
     rounded = greedy_exact.code_exactly(gram, corr, until, 8, positive=positive)
@@ -306,14 +306,14 @@ def test_bounds_of_halved_numbers_are_what_rounding_can_do():
     """Numbers in the middle of two halves are off by all of 2^-11 of themselves."""
     middle = 0.5 * (1 + 2.0**-11)
     gram = torch.full((40, 40), middle, device=DEVICE).fill_diagonal_(1.0)
-    ready = greedy_kernels.ready_gram(gram)
+    ready = half_precision.ready_gram(gram)
     unit, bound, size = ready.numbers.tolist()
     off = (ready.half[:, :40].float() * unit - gram).abs().max().item()
     assert size == pytest.approx(middle)
     assert 0.99 * bound <= off <= bound
     # Rows of such numbers: both factors are off, all in the same direction.
     row = torch.full((1, 64), middle, device=DEVICE)
-    atoms = greedy_kernels.ready_atoms(row, row.square().sum(dim=1))
+    atoms = half_precision.ready_atoms(row, row.square().sum(dim=1))
     unit, bound = atoms.numbers.tolist()
     off = (row.half().double() @ atoms.half.double().T * unit - row.double().square().sum())[0, 0]
     assert 0.95 * bound * row.norm().item() <= abs(off.item()) <= bound * row.norm().item()

@@ -14,7 +14,7 @@ torch = pytest.importorskip("torch")
 
 import kernelatoms as ka  # noqa: E402
 from kernelatoms.engine import gpu  # noqa: E402
-from kernelatoms.engine.gpu.learning import ksvd  # noqa: E402
+from kernelatoms.engine.gpu.learning import updates as ksvd  # noqa: E402
 
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
 COMPILED = torch.cuda.is_available() and not INTERPRETED
@@ -155,7 +155,7 @@ TOGETHER = [(7, 3, 1, 9), (1, 2, 1, 9), (140, 1, 1, 9)]
 @pytest.mark.parametrize(("dtype", "at_a_launch"), [(np.float32, 3), (np.float64, 2)])
 @pytest.mark.parametrize("way", WAYS[1:])
 def test_dictionaries_together_are_those_of_each(way, dtype, at_a_launch, monkeypatch):
-    from kernelatoms.engine.gpu.learning import ksvd_kernels as kernels
+    from kernelatoms.engine.gpu.learning import kernels
 
     arrays = [problem(*shape, dtype, seed) for seed, shape in enumerate(TOGETHER)]
     alone = [swept(own, 1, 2, way) for own in arrays]
@@ -184,7 +184,7 @@ def test_more_dictionaries_than_a_card_has_programs_for(dtype, n_features):
 @needs_triton
 @pytest.mark.parametrize(("most", "at_once"), [(14 * 64, [2]), (14 * 64 - 1, [1, 1])])
 def test_large_dictionaries_are_swept_alone(most, at_once, monkeypatch):
-    from kernelatoms.engine.gpu.learning import ksvd_kernels as kernels
+    from kernelatoms.engine.gpu.learning import kernels
 
     seen, sweep_all = [], ksvd._sweep_all
     monkeypatch.setattr(

@@ -10,8 +10,8 @@ from oracles import lasso as book
 torch = pytest.importorskip("torch")
 
 import lasso_cases  # noqa: E402
+from kernelatoms.engine.gpu.arrays import work  # noqa: E402
 from kernelatoms.engine.gpu.l1 import lasso as l1  # noqa: E402
-from kernelatoms.engine.gpu.l1 import parts as l1_parts  # noqa: E402
 from kernelatoms.engine.gpu.l1 import rounds as l1_rounds  # noqa: E402
 from kernelatoms.engine.gpu.l1 import screening as l1_screening  # noqa: E402
 from kernelatoms.engine.gpu.l1 import solvers as l1_solvers  # noqa: E402
@@ -133,7 +133,7 @@ def test_parts_change_nothing(form, monkeypatch):
     """Blocks of one signal, and of few atoms: what little memory leads to."""
     X, D = draw(7, 9, 15, 140, "unit")
     whole = code(form, X, D, 0.4, gap_tol=1e-10)
-    monkeypatch.setattr(l1_parts, "_HOST_BYTES", 1 << 12)
+    monkeypatch.setattr(work, "_HOST_BYTES", 1 << 12)
     monkeypatch.setattr(l1_screening, "_ATOMS_AT_ONCE", 23)
     monkeypatch.setattr(l1, "_MOST_ASKED", 2)
     parts = code(form, X, D, 0.4, gap_tol=1e-10)

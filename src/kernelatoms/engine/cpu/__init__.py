@@ -1,28 +1,23 @@
 """The machine of numpy arrays.
 
-- ``jit``: compilation, its cache on disk, and its announcement.
-- ``machine_code``: the same machine code in every process, whatever it compiled before.
-- ``threads``: the thread pool; only the outermost level threads.
-- ``products``: the matrix products around the loops (Gram matrices), and blocks of rows.
-- ``scale``: squared norms that fit, and signals scaled by powers of two.
-- ``layout``: rows padded to whole vector lanes, invisible outside of this machine.
-- ``greedy``: greedy pursuits (OMP, OLS, non-negative): blocks, threads, memory; with a Gram matrix,
-  with a small one per signal, or without.
-- ``greedy_loops``: their steps.
-- ``masked``: the same on the observed entries of signals with missing values.
-- ``l1``: l1 coding: blocks, threads and certificates around the solvers.
-- ``lasso_loops``: those on Gram and correlations: active sets, coordinate descent, the duality gap.
-- ``ksc``: l1 coding as published: coordinate descent (KSC) and its two stages (FKSC).
+- ``jit``: compilation, its cache on disk, and its announcement. ``machine_code``: the same machine
+  code in every process, whatever it compiled before. ``threads``: the thread pool.
+- ``products``: the matrix products around the loops, blocks of rows, padded rows. ``scale``:
+  squared norms that fit, and signals scaled by powers of two.
+- ``greedy``: greedy pursuits (OMP, OLS, non-negative): blocks, threads, memory; with a Gram
+  matrix, with a small one per signal, or without. ``greedy_loops``: their steps. ``masked``: the
+  same on the observed entries of signals with missing values.
+- ``l1``: l1 coding: blocks, threads and certificates. ``lasso_loops``: its solvers on Gram and
+  correlations. ``ksc``: l1 coding as published (KSC, FKSC).
 - ``ksvd``: the K-SVD sweep over atoms, approximate and exact, and residuals of padded codes.
-- ``atoms``: the sums of codes that learners need, and block coordinate descent on atoms from them.
-- ``pairs``: distances of all pairs of rows that no matrix product gives.
-- ``tangents``: distances of rows that may move along tangents.
-- ``shapes``: distances of sets of histograms, by assignment.
-- ``class_parts``: residuals of signals per class of atoms; products with the atoms of codes.
-- ``nearest``: the smallest values of every row of a matrix that is given in blocks.
-- ``local``: one small problem per signal: Gram matrices, ridge codes, class parts.
-- ``gaussian``: values of Gaussian kernels among the atoms of every signal.
-- ``local_loops``: small systems solved one after another.
+  ``atoms``: sums of codes, and block coordinate descent on atoms from them.
+- ``class_parts``: residuals of signals per class of atoms. ``nearest``: the smallest values of
+  every row of a matrix that is given in blocks.
+- ``local``: one small problem per signal: Gram matrices, ridge codes, class parts. ``local_loops``:
+  small systems solved one after another. ``gaussian``: Gaussian kernels among the atoms of every
+  signal.
+- ``pairs``: distances of all pairs of rows that no matrix product gives. ``tangents``: those of
+  rows that may move along tangents.
 """
 
 from kernelatoms.engine.cpu.atoms import descend_atoms, sum_products
@@ -38,7 +33,6 @@ from kernelatoms.engine.cpu.ksc import fksc_passes, ksc_passes
 from kernelatoms.engine.cpu.ksvd import residuals, sweep_atoms, sweep_atoms_exactly
 from kernelatoms.engine.cpu.l1 import at_once, code_blocks, lasso, lasso_local, lasso_without_gram
 from kernelatoms.engine.cpu.lasso_loops import certify
-from kernelatoms.engine.cpu.layout import pad_rows
 from kernelatoms.engine.cpu.local import (
     class_parts_local,
     for_local_blocks,
@@ -47,12 +41,18 @@ from kernelatoms.engine.cpu.local import (
 )
 from kernelatoms.engine.cpu.masked import omp_observed
 from kernelatoms.engine.cpu.nearest import TopK, smallest
-from kernelatoms.engine.cpu.pairs import chi2_distances, l1_distances, linf_distances
+from kernelatoms.engine.cpu.pairs import (
+    assignment_distances,
+    chi2_distances,
+    l1_distances,
+    linf_distances,
+)
 from kernelatoms.engine.cpu.products import (
     cross_products,
     for_blocks,
     for_rows,
     gram_matrix,
+    pad_rows,
     prefers_no_gram,
     times,
 )
@@ -64,7 +64,6 @@ from kernelatoms.engine.cpu.scale import (
     squared_norms,
     unit_rows,
 )
-from kernelatoms.engine.cpu.shapes import assignment_distances
 from kernelatoms.engine.cpu.tangents import tangent_distances
 from kernelatoms.engine.cpu.threads import (
     UPDATES_TOGETHER,
@@ -74,58 +73,3 @@ from kernelatoms.engine.cpu.threads import (
     n_threads,
     one_blas_thread,
 )
-
-__all__ = [
-    "UPDATES_TOGETHER",
-    "TopK",
-    "all_in_safe_range",
-    "assignment_distances",
-    "at_once",
-    "certify",
-    "chi2_distances",
-    "class_parts_local",
-    "code_blocks",
-    "cross_products",
-    "descend_atoms",
-    "each",
-    "fair_share",
-    "fksc_passes",
-    "for_blocks",
-    "for_local_blocks",
-    "for_rows",
-    "gather",
-    "gaussian_local",
-    "gram_matrix",
-    "in_safe_range",
-    "in_short_parts",
-    "ksc_passes",
-    "l1_distances",
-    "lasso",
-    "lasso_local",
-    "lasso_without_gram",
-    "linf_distances",
-    "n_threads",
-    "observed_class_residuals",
-    "omp",
-    "omp_local",
-    "omp_observed",
-    "omp_without_gram",
-    "one_blas_thread",
-    "pad_rows",
-    "prefers_no_gram",
-    "products_at",
-    "rescale_if_needed",
-    "rescale_rows",
-    "residuals",
-    "ridge_local",
-    "smallest",
-    "squared_norms",
-    "subtract_class_parts",
-    "subtract_dense_class_parts",
-    "sum_products",
-    "sweep_atoms",
-    "sweep_atoms_exactly",
-    "tangent_distances",
-    "times",
-    "unit_rows",
-]

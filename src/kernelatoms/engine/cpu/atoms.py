@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelatoms.engine.cpu.jit import jit
-from kernelatoms.engine.cpu.layout import check_shape
+from kernelatoms.engine.cpu.products import check_shape
 from kernelatoms.engine.cpu.threads import one_blas_thread
 
 # Measured at 256 to 1,024 atoms: smaller blocks starve BLAS, larger ones lengthen the loop inside.
@@ -34,7 +34,7 @@ _SMALL_MOVE = 1e-12
 
 
 @jit(fastmath=True)
-def _step(left, own, atom, step):  # type: ignore[no-untyped-def]
+def _step(left, own, atom, step):
     """Move one atom to its minimum, given B_j - A_j D and A_jj; write its step, return |step|^2."""
     n_features = atom.shape[0]
     largest = own
@@ -57,7 +57,7 @@ def _step(left, own, atom, step):  # type: ignore[no-untyped-def]
 
 
 @jit(fastmath=True)
-def _descend_block(gram, left, atoms, start):  # type: ignore[no-untyped-def]
+def _descend_block(gram, left, atoms, start):
     """Improve atoms start, start + 1, ... in turn; ``left`` is B - A D of theirs before."""
     n_block, n_features = left.shape
     step = np.empty(n_features)
@@ -77,7 +77,7 @@ def _descend_block(gram, left, atoms, start):  # type: ignore[no-untyped-def]
 
 
 @jit(fastmath=True)
-def _descend_sparse(gram, cross, atoms, starts, partners):  # type: ignore[no-untyped-def]
+def _descend_sparse(gram, cross, atoms, starts, partners):
     """Improve all atoms in turn; row j of A is nonzero at partners[starts[j]:starts[j + 1]]."""
     n_atoms, n_features = atoms.shape
     left, step = np.empty(n_features), np.empty(n_features)
@@ -97,7 +97,7 @@ def _descend_sparse(gram, cross, atoms, starts, partners):  # type: ignore[no-un
 
 
 @jit(fastmath=True)
-def _add_products(indptr, indices, values, signals, gram, cross):  # type: ignore[no-untyped-def]
+def _add_products(indptr, indices, values, signals, gram, cross):
     """Add W'W, and W'X, signal after signal."""
     for s in range(signals.shape[0]):
         for p in range(indptr[s], indptr[s + 1]):

@@ -14,13 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelatoms.engine.cpu.jit import jit
-from kernelatoms.engine.cpu.layout import check_shape
+from kernelatoms.engine.cpu.products import check_shape
 
 Array = NDArray[Any]
 
 
 @jit()
-def _by_class(indices, first, stop, owner, starts, order):  # type: ignore[no-untyped-def]
+def _by_class(indices, first, stop, owner, starts, order):
     """Sort nonzeros first..stop by class: those of class c are order[starts[c]:starts[c + 1]]."""
     starts[:] = 0
     for p in range(first, stop):
@@ -35,7 +35,7 @@ def _by_class(indices, first, stop, owner, starts, order):  # type: ignore[no-un
 
 
 @jit()
-def _most_nonzeros(indptr):  # type: ignore[no-untyped-def]
+def _most_nonzeros(indptr):
     most = 0
     for s in range(indptr.shape[0] - 1):
         most = max(most, indptr[s + 1] - indptr[s])
@@ -43,9 +43,7 @@ def _most_nonzeros(indptr):  # type: ignore[no-untyped-def]
 
 
 @jit(fastmath=True)
-def _subtract_class_parts(  # type: ignore[no-untyped-def]
-    gram, corr, indptr, indices, values, owner, out
-):
+def _subtract_class_parts(gram, corr, indptr, indices, values, owner, out):
     offset = indptr[0]
     n_classes = out.shape[1]
     starts = np.empty(n_classes + 2, np.int64)
@@ -65,7 +63,7 @@ def _subtract_class_parts(  # type: ignore[no-untyped-def]
 
 
 @jit(fastmath=True)
-def _products_at(rows, atoms, indptr, indices, out):  # type: ignore[no-untyped-def]
+def _products_at(rows, atoms, indptr, indices, out):
     n_features, offset = rows.shape[1], indptr[0]
     for s in range(rows.shape[0]):
         row = rows[s]
@@ -78,9 +76,7 @@ def _products_at(rows, atoms, indptr, indices, out):  # type: ignore[no-untyped-
 
 
 @jit(fastmath=True)
-def _observed_class_residuals(  # type: ignore[no-untyped-def]
-    signals, atoms, indptr, indices, values, owner, out
-):
+def _observed_class_residuals(signals, atoms, indptr, indices, values, owner, out):
     n_features, n_classes = signals.shape[1], out.shape[1]
     starts = np.empty(n_classes + 2, np.int64)
     order = np.empty(_most_nonzeros(indptr), np.int64)

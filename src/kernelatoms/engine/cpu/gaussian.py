@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelatoms.engine.cpu.jit import jit
-from kernelatoms.engine.cpu.layout import check_shape
+from kernelatoms.engine.cpu.products import check_shape
 
 Array = NDArray[Any]
 
@@ -26,7 +26,7 @@ _SHORTEST, _LONGEST = 2.0**-60, 2.0**60
 
 
 @jit(fastmath=True)
-def _squares(X, rows, candidates, out):  # type: ignore[no-untyped-def]
+def _squares(X, rows, candidates, out):
     """Write |x - a|^2 of every signal's atoms, 0 where a list is padded."""
     for s in range(len(X)):
         for i in range(candidates.shape[1]):
@@ -40,7 +40,7 @@ def _squares(X, rows, candidates, out):  # type: ignore[no-untyped-def]
 
 
 @jit(fastmath=True)
-def _centre(X, rows, candidates, out, squares):  # type: ignore[no-untyped-def]
+def _centre(X, rows, candidates, out, squares):
     """Write a - x for every signal's atoms, and their squared norms; 0 where a list is padded.
 
     A sum has a loop of its own: one that also writes is compiled twice, for arrays that lie close
@@ -62,7 +62,7 @@ def _centre(X, rows, candidates, out, squares):  # type: ignore[no-untyped-def]
 
 
 @jit()
-def _exponents(products, squares, gamma, out):  # type: ignore[no-untyped-def]
+def _exponents(products, squares, gamma, out):
     """Write -gamma |a - b|^2 from products a'b and squared norms."""
     n_local = squares.shape[1]
     for s in range(len(squares)):
@@ -74,7 +74,7 @@ def _exponents(products, squares, gamma, out):  # type: ignore[no-untyped-def]
 
 
 @jit()
-def _clear(candidates, grams):  # type: ignore[no-untyped-def]
+def _clear(candidates, grams):
     """Write zeros where a list is padded."""
     for s in range(len(candidates)):
         for i in range(candidates.shape[1]):

@@ -22,17 +22,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelatoms.engine.cpu.greedy_loops import (
-    CHECKED_DOUBT,
-    MEMORY,
-    code_block,
-    code_block_local,
-    step_block,
-)
-from kernelatoms.engine.cpu.layout import check_shape, padded, padded_memory
-from kernelatoms.engine.cpu.products import block_rows
+from kernelatoms.engine.cpu.greedy_loops import MEMORY, code_block, code_block_local, step_block
+from kernelatoms.engine.cpu.products import block_rows, check_shape, padded, padded_memory
 from kernelatoms.engine.cpu.scale import all_in_safe_range, in_safe_range, rescale_rows, scale_back
 from kernelatoms.engine.cpu.threads import each_block, fair_share, one_blas_thread
+from kernelatoms.engine.greedy_limits import (
+    check_arguments,
+    energy_to_explain,
+    limits_of,
+    refuse_undefined_energies,
+)
 
 Array = NDArray[Any]
 
@@ -61,13 +60,6 @@ class BlockCodes(NamedTuple):
 
 #: ``code(start, stop, out)`` codes signals start..stop.
 Coder = Callable[[int, int, BlockCodes], None]
-
-# A correlation, or what is left of an atom, below this many machine epsilons of its scale is
-# rounding, not signal. Ill-conditioned supports amplify one epsilon to some tens.
-_ROUNDING = 100.0
-
-# The share of a signal's energy that rounding may change in a step that is taken.
-_LARGEST_DOUBT = 1e-4
 
 # Bytes that the Gram matrices of a block of local problems may take, and those that a thread may
 # use for a block of signals without a Gram matrix.
@@ -142,8 +134,7 @@ def omp(
     n_atoms, dtype = len(gram), gram.dtype
     if gram.shape != (n_atoms, n_atoms):
         raise ValueError(f"The Gram matrix must be square, got shape {gram.shape}.")
-    _check_dtype(dtype)
-    _check(n_signals, n_nonzero, stop_at)
+    check_arguments(dtype.name, n_signals, n_nonzero, stop_at)
     whole = padded_memory(gram)
     norms2, names = _padded_row(np.diagonal(gram)), np.arange(n_atoms, dtype=np.int32)
     options = _options(dtype, use_ols, positive, leave_unsettled, exact)
@@ -151,12 +142,11 @@ def omp(
 
     def code(start: int, stop: int, out: BlockCodes) -> None:
         corr, energy = products(start, stop)
-        until = _until(energy, start, stop, stop_at, relative)
-        shape = (stop - start, n_atoms)
-        corr, until, exponents = _ready(corr, "correlations", shape, energy, until, longest, dtype)
+        check_shape(corr, "correlations", (stop - start, n_atoms))
+        until = _until(energy, slice(start, stop), stop_at, relative)
+        corr, until, exponents = _ready(corr, energy, until, longest, dtype)
         code_block(names, whole, norms2, corr, until, *options, *out)
-        scale_back(exponents, longest, energy, out.values, out.left)
-        _subtract_from(energy, out.left)
+        _finish(out, energy, exponents, longest)
 
     block = block_rows(n_signals, len(norms2), dtype.itemsize)
     return _in_blocks(lambda: code, n_signals, n_nonzero, block, dtype, ragged, leave_unsettled)
@@ -193,7 +183,6 @@ def omp_local(
     As ``omp``; indices are entries of ``candidates``.
     """
     n_signals, n_local = candidates.shape
-    _check(n_signals, n_nonzero, stop_at)
     candidates = np.require(candidates, np.int32, ["C", "W"])
     fits = _LOCAL_BYTES // max(8 * n_local * padded(n_local), 1)
     block = max(1, min(fits, 1024, fair_share(n_signals)))
@@ -201,22 +190,20 @@ def omp_local(
     with one_blas_thread():
         first = local(0, min(block, n_signals)) if n_signals else None
     dtype = np.dtype(np.float64) if first is None else first[0].dtype
-    _check_dtype(dtype)
+    check_arguments(dtype.name, n_signals, n_nonzero, stop_at)
     options = _options(dtype, use_ols, positive, leave_unsettled, exact)
 
     def code(start: int, stop: int, out: BlockCodes) -> None:
         grams, corr, energy = first if start == 0 and first is not None else local(start, stop)
-        grams = _fit(grams, "local Gram matrices", (stop - start, n_local, n_local), dtype)
-        until = _until(energy, start, stop, stop_at, relative)
+        check_shape(grams, "local Gram matrices", (stop - start, n_local, n_local))
+        check_shape(corr, "local correlations", (stop - start, n_local))
+        grams = np.require(grams, dtype, ["C", "W"])
         longest = float(np.diagonal(grams, axis1=1, axis2=2).max(initial=0))
-        shape = (stop - start, n_local)
-        corr, until, exponents = _ready(
-            corr, "local correlations", shape, energy, until, longest, dtype
-        )
+        until = _until(energy, slice(start, stop), stop_at, relative)
+        corr, until, exponents = _ready(corr, energy, until, longest, dtype)
         own = candidates[start:stop]
         code_block_local(grams, padded(n_local), own, corr, until, *options, *out)
-        scale_back(exponents, longest, energy, out.values, out.left)
-        _subtract_from(energy, out.left)
+        _finish(out, energy, exponents, longest)
 
     return _in_blocks(lambda: code, n_signals, n_nonzero, block, dtype, ragged, leave_unsettled)
 
@@ -260,8 +247,7 @@ def omp_without_gram(
     As ``omp``.
     """
     n_atoms, dtype = len(norms2), norms2.dtype
-    _check_dtype(dtype)
-    _check(n_signals, n_nonzero, stop_at)
+    check_arguments(dtype.name, n_signals, n_nonzero, stop_at)
     wide_norms2, names = _padded_row(norms2), np.arange(n_atoms, dtype=np.int32)
     options = _options(dtype, use_ols, positive, leave_unsettled, exact)
     most = min(n_nonzero, n_atoms)
@@ -279,10 +265,9 @@ def omp_without_gram(
         def code(start: int, stop: int, out: BlockCodes) -> None:
             n = stop - start
             corr, energy = products(start, stop)
-            until = _until(energy, start, stop, stop_at, relative)
-            corr, until, exponents = _ready(
-                corr, "correlations", (n, n_atoms), energy, until, longest, dtype
-            )
+            check_shape(corr, "correlations", (n, n_atoms))
+            until = _until(energy, slice(start, stop), stop_at, relative)
+            corr, until, exponents = _ready(corr, energy, until, longest, dtype)
             going, counts = np.ones(n, bool), np.zeros(n, np.intp)
             picked, ids = np.zeros((n, most), np.uintp), np.zeros((n, most), np.uintp)
             codes, step = np.zeros((n, most), dtype), np.zeros((n, most), dtype)
@@ -298,8 +283,7 @@ def omp_without_gram(
                 used = going[:, None] & (np.arange(most) < counts[:, None])
                 _fetch(gram_rows, np.unique(picked[used]).astype(np.intp), places, rows, n_atoms)
                 ids[used] = places[picked[used]]
-            scale_back(exponents, longest, energy, out.values, out.left)
-            _subtract_from(energy, out.left)
+            _finish(out, energy, exponents, longest)
 
         return code
 
@@ -322,7 +306,9 @@ def _fetch(
         places[np.setdiff1d(held, needed)] = -1
         held = np.flatnonzero(places >= 0)
     free = np.setdiff1d(np.arange(len(rows)), places[held])[: len(new)]
-    rows[free, :n_atoms] = _fit(gram_rows(new), "Gram rows", (len(new), n_atoms), rows.dtype)
+    found = gram_rows(new)
+    check_shape(found, "Gram rows", (len(new), n_atoms))
+    rows[free, :n_atoms] = found
     rows[free, n_atoms:] = 0
     places[new] = free
 
@@ -336,53 +322,37 @@ def _in_blocks(
     ragged: bool,
     leave_unsettled: bool,
 ) -> Coded:
-    """Code blocks of signals on all threads and put their codes together.
-
-    A coder, one per thread, writes the codes of signals start..stop.
-    """
+    """Code blocks of signals on all threads, each with a coder of its own; return all codes."""
     left, unsettled = np.empty(n_signals), np.empty(n_signals, np.bool_)
     last = (left, unsettled) if leave_unsettled else (left,)
-    if not ragged:
-        indices = np.empty((n_signals, n_nonzero), np.int32)
-        values = np.empty((n_signals, n_nonzero), dtype)
-
-        def make_worker() -> Callable[[int, int], None]:
-            code = make_coder()
-
-            def work(start: int, stop: int) -> None:
-                part = slice(start, stop)
-                out = BlockCodes(indices[part], values[part], left[part], unsettled[part])
-                code(start, stop, out)
-
-            return work
-
-        each_block(n_signals, block, make_worker)
-        return indices, values, *last
-
+    rows = 0 if ragged else n_signals
+    indices, values = np.empty((rows, n_nonzero), np.int32), np.empty((rows, n_nonzero), dtype)
     counts = np.zeros(n_signals + 1, np.int64)
     found: dict[int, tuple[Array, Array]] = {}
 
-    def make_compact_worker() -> Callable[[int, int], None]:
+    def make_worker() -> Callable[[int, int], None]:
         code = make_coder()
-        block_indices = np.empty((block, n_nonzero), np.int32)
-        block_values = np.empty((block, n_nonzero), dtype)
+        into = indices, values
+        if ragged:  # the same memory for one block after another
+            into = np.empty((block, n_nonzero), np.int32), np.empty((block, n_nonzero), dtype)
 
         def work(start: int, stop: int) -> None:
-            here, part = slice(0, stop - start), slice(start, stop)
-            out = BlockCodes(block_indices[here], block_values[here], left[part], unsettled[part])
+            part = slice(start, stop)
+            here = slice(0, stop - start) if ragged else part
+            out = BlockCodes(into[0][here], into[1][here], left[part], unsettled[part])
             code(start, stop, out)
-            used = out.indices >= 0
-            counts[start + 1 : stop + 1] = used.sum(axis=1)
-            found[start] = out.indices[used], out.values[used]
+            if ragged:
+                used = out.indices >= 0
+                counts[start + 1 : stop + 1] = used.sum(axis=1)
+                found[start] = out.indices[used], out.values[used]
 
         return work
 
-    each_block(n_signals, block, make_compact_worker)
-    parts = [found[start] for start in sorted(found)]
-    none = (np.empty(0, np.int32), np.empty(0, dtype))
-    all_indices = np.concatenate([part[0] for part in parts] or [none[0]])
-    all_values = np.concatenate([part[1] for part in parts] or [none[1]])
-    return np.cumsum(counts), all_indices, all_values, *last
+    each_block(n_signals, block, make_worker)
+    if not ragged:
+        return indices, values, *last
+    parts = [(indices[:0, 0], values[:0, 0]), *(found[start] for start in sorted(found))]
+    return (np.cumsum(counts), *map(np.concatenate, zip(*parts, strict=True)), *last)
 
 
 def _options(
@@ -391,69 +361,25 @@ def _options(
     """Return the options of the loops, in their order."""
     bits = np.int32 if dtype == np.float32 else np.int64
     masks = np.array([-1 if positive else np.iinfo(bits).max], bits)
-    eps = float(np.finfo(dtype).eps)
-    spanned, vanishing = _ROUNDING * eps, (_ROUNDING * eps) ** 2
-    if exact:
-        # Of float32 are the numbers and the codes, not what is computed in between. A code of size
-        # T, rounded, leaves (eps T)^2 of a signal; an atom of which less than ``spanned`` is left
-        # would make that more than may be in doubt.
-        eps = float(np.finfo(np.float32).eps) ** 2
-        spanned = vanishing = _ROUNDING**2 * eps
-    largest_doubt = CHECKED_DOUBT if leave_unsettled else _LARGEST_DOUBT
-    return masks, spanned, vanishing, eps, largest_doubt, bool(use_ols), bool(positive)
-
-
-def _check_dtype(dtype: np.dtype[Any]) -> None:
-    if dtype not in (np.float32, np.float64):
-        raise TypeError(f"Inner products of atoms must be float32 or float64, got {dtype}.")
-
-
-def _check(n_signals: int, n_nonzero: int, stop_at: NDArray[np.float64] | None) -> None:
-    if n_nonzero < 1:
-        raise ValueError(f"n_nonzero must be at least 1, got {n_nonzero}.")
-    if stop_at is not None and stop_at.shape != (n_signals,):
-        raise ValueError(
-            f"stop_at must hold one number for each of {n_signals} signals, got shape "
-            f"{stop_at.shape}."
-        )
-    if stop_at is not None and not (stop_at >= 0).all():
-        raise ValueError("stop_at must not hold negative numbers or NaN.")
-
-
-def _fit(array: Array, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-    """Return an array as the loops are compiled for: its dtype, C order, writable."""
-    check_shape(array, name, shape)
-    return np.require(array, dtype, ["C", "W"])
+    limits = limits_of(float(np.finfo(dtype).eps), leave_unsettled, exact)
+    return masks, *limits, bool(use_ols), bool(positive)
 
 
 def _until(
-    energy: Array | None,
-    start: int,
-    stop: int,
-    stop_at: NDArray[np.float64] | None,
-    relative: bool,
+    energy: Array | None, part: slice, stop_at: NDArray[np.float64] | None, relative: bool
 ) -> NDArray[np.float64]:
-    """Return how much energy of each signal start..stop to explain; infinite without a goal."""
-    if energy is not None and energy.shape != (stop - start,):
-        raise ValueError(f"The energies must have shape {(stop - start,)}, got {energy.shape}.")
+    """Return how much energy of each signal of a part to explain; infinite without a goal."""
+    n = part.stop - part.start
+    if energy is not None:
+        check_shape(energy, "energies", (n,))
+        energy = energy.astype(np.float64)
     if stop_at is None:
-        return np.full(stop - start, np.inf)
-    if energy is None:
-        raise ValueError(
-            "max_residual needs k(x, x) of the signals, which a precomputed kernel does not "
-            "give; use n_nonzero_coefs alone."
-        )
-    whole = energy.astype(np.float64)
-    # A goal of infinity times no energy is NaN, of which no energy is less: no atoms, as it should.
-    with np.errstate(over="ignore", invalid="ignore"):
-        goal = stop_at[start:stop] ** 2
-        return whole - (goal * whole if relative else goal)
+        return np.full(n, np.inf)
+    return energy_to_explain(energy, stop_at[part], relative)
 
 
 def _ready(
     corr: Array,
-    name: str,
-    shape: tuple[int, int],
     energy: Array | None,
     until: NDArray[np.float64],
     longest: float,
@@ -461,10 +387,10 @@ def _ready(
 ) -> tuple[Array, NDArray[np.float64], NDArray[np.int32] | None]:
     """Return correlations and goals as the loops want them, and the exponents that this took.
 
-    Signals whose squared norm is ordinary stay as they are, if that of the longest atom is. Others
-    come at a power of two at which one atom explains about 1 of them. Without any such: None.
+    Signals whose squared norm is in the safe range stay as they are, if that of the longest atom
+    is. Others come at a power of two at which one atom explains about 1 of them. Without any such,
+    exponents are None.
     """
-    check_shape(corr, name, shape)
     near_one = all_in_safe_range(np.asarray(longest), dtype)
     if near_one and energy is not None and all_in_safe_range(energy, dtype):
         return np.require(corr, dtype, ["C", "W"]), until, None
@@ -472,12 +398,9 @@ def _ready(
         largest = np.abs(corr).max(axis=1, initial=0).astype(np.float64)
         with np.errstate(all="ignore"):
             outside = ~in_safe_range(largest**2 / longest, dtype)
-    elif not np.isfinite(energy).all():
-        raise ValueError(
-            "X holds signals whose squared norm overflows float64, or is undefined; scale X down, "
-            "or choose smaller kernel parameters."
-        )
     else:
+        if not np.isfinite(energy).all():
+            refuse_undefined_energies()
         outside = ~in_safe_range(energy, dtype)
     if not near_one:
         outside = np.ones(len(corr), np.bool_)
@@ -489,9 +412,12 @@ def _ready(
     return near, until, exponents
 
 
-def _subtract_from(energy: Array | None, explained: NDArray[np.float64]) -> None:
-    """Turn what is explained into what is left, in place; its negative without energies."""
-    np.subtract(0.0 if energy is None else energy, explained, out=explained)
+def _finish(
+    out: BlockCodes, energy: Array | None, exponents: NDArray[np.int32] | None, longest: float
+) -> None:
+    """Scale codes back; turn what is explained into what is left, its negative without energies."""
+    scale_back(exponents, longest, energy, out.values, out.left)
+    np.subtract(0.0 if energy is None else energy, out.left, out=out.left)
 
 
 def _padded_row(values: Array) -> Array:

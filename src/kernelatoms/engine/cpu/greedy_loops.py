@@ -52,7 +52,7 @@ MEMORY = 4
 
 
 @jit(fastmath=True)
-def _subtract_rows(out, start, stop, rows, ids, coefs, n):  # type: ignore[no-untyped-def]
+def _subtract_rows(out, start, stop, rows, ids, coefs, n):
     """Subtract sum_j coefs[j] * rows[ids[j]] from out, columns start..stop, eight rows at a time.
 
     Columns and ids are unsigned: numba then knows that no index counts from the end, and LLVM
@@ -95,7 +95,7 @@ def _subtract_rows(out, start, stop, rows, ids, coefs, n):  # type: ignore[no-un
 
 
 @jit(fastmath=True)
-def _largest_bits(bits, start, stop, mask):  # type: ignore[no-untyped-def]
+def _largest_bits(bits, start, stop, mask):
     """Return the largest magnitude between two columns, as an integer.
 
     Floats without their sign bit order like their bit patterns, and an integer maximum
@@ -108,7 +108,7 @@ def _largest_bits(bits, start, stop, mask):  # type: ignore[no-untyped-def]
 
 
 @jit(fastmath=True)
-def _first_with_bits(bits, start, stop, mask, wanted):  # type: ignore[no-untyped-def]
+def _first_with_bits(bits, start, stop, mask, wanted):
     """Return the lowest column that holds this magnitude (ties go to the lowest index)."""
     nowhere = np.int32(stop)
     position = nowhere
@@ -119,7 +119,7 @@ def _first_with_bits(bits, start, stop, mask, wanted):  # type: ignore[no-untype
 
 
 @jit()
-def _add_direction(directions, k, rows, ids, column, norm2, rounding, cross):  # type: ignore[no-untyped-def]
+def _add_direction(directions, k, rows, ids, column, norm2, rounding, cross):
     """Write row k of M for the atom in ``column``; False if the picked atoms span it already."""
     remaining = norm2
     for j in range(k):
@@ -141,7 +141,7 @@ def _add_direction(directions, k, rows, ids, column, norm2, rounding, cross):  #
 
 
 @jit(fastmath=True)
-def _step_ols(  # type: ignore[no-untyped-def]
+def _step_ols(
     a, h, norms2, rounding, start, stop, rows, ids, directions, k, z, gain, best, positive
 ):
     """One tile of an OLS step: a -= z v, h -= v^2 with v = G[:, I] m; then the tile's gains."""
@@ -171,7 +171,7 @@ def _step_ols(  # type: ignore[no-untyped-def]
 
 
 @jit(fastmath=True)
-def _only_positive(a, gain, start, stop):  # type: ignore[no-untyped-def]
+def _only_positive(a, gain, start, stop):
     """Take the gains of atoms away that could only be used with a negative coefficient."""
     nothing = gain.dtype.type(0)
     for i in range(start, stop):
@@ -179,7 +179,7 @@ def _only_positive(a, gain, start, stop):  # type: ignore[no-untyped-def]
 
 
 @jit(fastmath=True)
-def _best_ratio(a, h, gain, bits, mask, start, stop, best, b, positive):  # type: ignore[no-untyped-def]
+def _best_ratio(a, h, gain, bits, mask, start, stop, best, b, positive):
     """Return the largest a_i^2 / h_i and its column: ``best`` and ``b``, or better in this tile.
 
     Dinkelbach's method: i beats the ratio r if its gain a_i^2 - r h_i is positive, and the
@@ -206,7 +206,7 @@ def _best_ratio(a, h, gain, bits, mask, start, stop, best, b, positive):  # type
 
 
 @jit(fastmath=True)
-def _pick_omp(a, bits, mask, rows, ids, step, k):  # type: ignore[no-untyped-def]
+def _pick_omp(a, bits, mask, rows, ids, step, k):
     """Bring the correlations up to date, a -= G[:, I] step, and return the largest one's column.
 
     ``mask`` takes the sign off, or leaves it: negative numbers are then below zero as integers
@@ -228,9 +228,7 @@ def _pick_omp(a, bits, mask, rows, ids, step, k):  # type: ignore[no-untyped-def
 
 
 @jit(fastmath=True)
-def _pick_ols(  # type: ignore[no-untyped-def]
-    a, h, norms2, rounding, rows, ids, directions, k, z, gain, gain_bits, positive
-):
+def _pick_ols(a, h, norms2, rounding, rows, ids, directions, k, z, gain, gain_bits, positive):
     """Bring correlations and remaining norms up to date; return the column of largest a^2 / h."""
     width = a.shape[0]
     all_bits = gain_bits.dtype.type(-1)
@@ -247,7 +245,7 @@ def _pick_ols(  # type: ignore[no-untyped-def]
 
 
 @jit()
-def _checked(  # type: ignore[no-untyped-def]
+def _checked(
     corr, norms2, rows, ids, picked, code, step, k, gained, size2, eps, largest_doubt, memory,
     new_code,
 ):  # fmt: skip
@@ -269,7 +267,7 @@ def _checked(  # type: ignore[no-untyped-def]
 
 
 @jit()
-def _solve_on(small, target, passive, n, factor, out):  # type: ignore[no-untyped-def]
+def _solve_on(small, target, passive, n, factor, out):
     """Solve small[P, P] out[P] = target[P] by Cholesky for the passive set P; False if singular."""
     for j in range(n):
         out[j] = 0.0
@@ -303,7 +301,7 @@ def _solve_on(small, target, passive, n, factor, out):  # type: ignore[no-untype
 
 
 @jit()
-def _shrink_to_feasible(small, target, passive, n, factor, wanted, w):  # type: ignore[no-untyped-def]
+def _shrink_to_feasible(small, target, passive, n, factor, wanted, w):
     """Go from w towards the least-squares code on P; atoms that reach zero leave P.
 
     The inner loop of Lawson and Hanson. True with w the least-squares code on what is left of P.
@@ -329,7 +327,7 @@ def _shrink_to_feasible(small, target, passive, n, factor, wanted, w):  # type: 
 
 
 @jit()
-def _nonnegative_least_squares(small, target, vanishing, n, w, passive):  # type: ignore[no-untyped-def]
+def _nonnegative_least_squares(small, target, vanishing, n, w, passive):
     """Minimise w'S w - 2 t'w over w >= 0 from a feasible w; False where S is singular.
 
     Lawson and Hanson 1974, ch. 23. At first all n atoms are in the passive set.
@@ -357,7 +355,7 @@ def _nonnegative_least_squares(small, target, vanishing, n, w, passive):  # type
 
 
 @jit(fastmath=True)
-def _start_afresh(  # type: ignore[no-untyped-def]
+def _start_afresh(
     corr,
     norms2,
     rounding,
@@ -395,7 +393,7 @@ def _start_afresh(  # type: ignore[no-untyped-def]
 
 
 @jit()
-def _take_nonnegative_step(  # type: ignore[no-untyped-def]
+def _take_nonnegative_step(
     corr, norms2, rounding, eps, largest_doubt, rows, ids, picked, a, h, gain, directions, cross,
     step, code, k, memory, use_ols,
 ):  # fmt: skip
@@ -448,7 +446,7 @@ def _take_nonnegative_step(  # type: ignore[no-untyped-def]
 
 
 @jit()
-def _write_sorted(names, picked, code, k, indices, values):  # type: ignore[no-untyped-def]
+def _write_sorted(names, picked, code, k, indices, values):
     """Write a code by ascending atom (what sparse matrices want), padded with -1 and 0."""
     for j in range(indices.shape[0]):
         indices[j] = -1
@@ -465,7 +463,7 @@ def _write_sorted(names, picked, code, k, indices, values):  # type: ignore[no-u
 
 
 @jit()
-def _any_above(a, norms2, vanishing, positive):  # type: ignore[no-untyped-def]
+def _any_above(a, norms2, vanishing, positive):
     """Tell whether some atom by itself would explain more than is rounding."""
     for i in range(a.shape[0]):
         if a[i] * a[i] > vanishing * norms2[i] and (a[i] > 0.0 or not positive):
@@ -474,7 +472,7 @@ def _any_above(a, norms2, vanishing, positive):  # type: ignore[no-untyped-def]
 
 
 @jit(fastmath=True)
-def _pursue(  # type: ignore[no-untyped-def]
+def _pursue(
     first, last, max_steps, names, rows, norms2, corr, until, mask, rounding64, vanishing, eps,
     largest_doubt, use_ols, positive, ids, picked, a, bits, h, gain, gain_bits, directions, cross,
     step, code, memory, counts, indices, values, explained, unsettled,
@@ -574,7 +572,7 @@ def _pursue(  # type: ignore[no-untyped-def]
 
 
 @jit(fastmath=True)
-def code_block(  # type: ignore[no-untyped-def]
+def code_block(
     names, gram, norms2, corr, until, masks, rounding64, vanishing, eps, largest_doubt, use_ols,
     positive, indices, values, explained, unsettled,
 ):  # fmt: skip
@@ -629,7 +627,7 @@ def code_block(  # type: ignore[no-untyped-def]
 
 
 @jit(fastmath=True)
-def code_block_local(  # type: ignore[no-untyped-def]
+def code_block_local(
     grams, width, candidates, corr, until, masks, rounding64, vanishing, eps, largest_doubt,
     use_ols, positive, indices, values, explained, unsettled,
 ):  # fmt: skip
@@ -670,7 +668,7 @@ def code_block_local(  # type: ignore[no-untyped-def]
 
 
 @jit(fastmath=True)
-def step_block(  # type: ignore[no-untyped-def]
+def step_block(
     names, rows, norms2, corr, until, masks, rounding64, vanishing, eps, largest_doubt, use_ols,
     positive, going, counts, picked, ids, code, directions, a, h, step, memory, indices, values,
     explained, unsettled,

@@ -24,14 +24,14 @@ from kernelatoms.engine.cpu.jit import jit
 
 
 @jit()
-def _soften(z, alpha):  # type: ignore[no-untyped-def]
+def _soften(z, alpha):
     if z > alpha:
         return z - alpha
     return z + alpha if z < -alpha else 0.0
 
 
 @jit(fastmath=True)
-def _evaluate(gram, b, w, i):  # type: ignore[no-untyped-def]
+def _evaluate(gram, b, w, i):
     """Return z_i of (8)."""
     z = 0.0
     for j in range(w.shape[0]):
@@ -40,7 +40,7 @@ def _evaluate(gram, b, w, i):  # type: ignore[no-untyped-def]
 
 
 @jit()
-def ksc_passes(gram, corr, alpha, n_passes, change_tol, codes, n_done, n_updates, settled):  # type: ignore[no-untyped-def]
+def ksc_passes(gram, corr, alpha, n_passes, change_tol, codes, n_done, n_updates, settled):
     """Do passes over all coefficients of each signal that has not converged.
 
     It settles when a pass changes w by no more than ``change_tol`` of its norm.
@@ -65,7 +65,7 @@ def ksc_passes(gram, corr, alpha, n_passes, change_tol, codes, n_done, n_updates
 
 
 @jit()
-def fksc_passes(  # type: ignore[no-untyped-def]
+def fksc_passes(
     gram, corr, alpha, n_passes, change_tol, stage_tol, reach, codes, last_z, last_moved,
     moved_so_far, stage, n_done, n_updates, settled,
 ):  # fmt: skip

@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelatoms.engine.cpu.jit import jit
-from kernelatoms.engine.cpu.layout import check_shape
-from kernelatoms.engine.cpu.products import block_rows
+from kernelatoms.engine.cpu.products import block_rows, check_shape
 from kernelatoms.engine.cpu.threads import each_block, stop_if_asked
 
 # Nonzeros times features: tens of milliseconds.
@@ -24,7 +23,7 @@ _LONG_SWEEP = 1 << 24
 
 
 @jit(fastmath=True)
-def _subtract_reconstruction(residual, dictionary, indices, values):  # type: ignore[no-untyped-def]
+def _subtract_reconstruction(residual, dictionary, indices, values):
     for s in range(residual.shape[0]):
         row = residual[s]
         for j in range(indices.shape[1]):
@@ -36,7 +35,7 @@ def _subtract_reconstruction(residual, dictionary, indices, values):  # type: ig
 
 
 @jit()
-def _users_of_atoms(indices, n_atoms):  # type: ignore[no-untyped-def]
+def _users_of_atoms(indices, n_atoms):
     """Sort the nonzeros by atom: atom j's are entries starts[j]:starts[j+1] of rows and slots."""
     starts = np.zeros(n_atoms + 1, np.int64)
     for s in range(indices.shape[0]):
@@ -59,7 +58,7 @@ def _users_of_atoms(indices, n_atoms):  # type: ignore[no-untyped-def]
 
 
 @jit(fastmath=True)
-def _sweep(  # type: ignore[no-untyped-def]
+def _sweep(
     residual, dictionary, values, n_alternations, starts, rows, slots, first_atom, last_atom
 ):
     """Improve atoms first_atom, first_atom + 1, ... up to last_atom, in turn."""

@@ -28,8 +28,7 @@ from kernelatoms.engine.cpu.lasso_loops import (
     solve_lasso,
     solve_lasso_local,
 )
-from kernelatoms.engine.cpu.layout import check_shape
-from kernelatoms.engine.cpu.products import block_rows, rows_in_memory
+from kernelatoms.engine.cpu.products import block_rows, check_shape, rows_in_memory
 from kernelatoms.engine.cpu.threads import each_block, fair_share, in_short_parts
 
 Array = NDArray[Any]

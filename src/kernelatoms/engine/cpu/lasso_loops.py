@@ -38,7 +38,7 @@ _FEWEST_NEW, _MOST_NEW = 8, 64
 
 
 @jit(fastmath=True)
-def _forward(L, k, x):  # type: ignore[no-untyped-def]
+def _forward(L, k, x):
     """Solve L z = x in place."""
     for i in range(k):
         v = 0.0
@@ -48,7 +48,7 @@ def _forward(L, k, x):  # type: ignore[no-untyped-def]
 
 
 @jit(fastmath=True)
-def _backward(L, k, x):  # type: ignore[no-untyped-def]
+def _backward(L, k, x):
     """Solve L' z = x in place, row by row of L."""
     for i in range(k - 1, -1, -1):
         v = x[i] / L[i, i]
@@ -58,7 +58,7 @@ def _backward(L, k, x):  # type: ignore[no-untyped-def]
 
 
 @jit(fastmath=True)
-def _append(L, k, H, active, atom, rounding):  # type: ignore[no-untyped-def]
+def _append(L, k, H, active, atom, rounding):
     """Add a row to the factor; False if the active atoms span the new one already."""
     for i in range(k):
         L[k, i] = H[atom, active[i]]
@@ -73,7 +73,7 @@ def _append(L, k, H, active, atom, rounding):  # type: ignore[no-untyped-def]
 
 
 @jit()
-def _drop(L, k, at, active, signs):  # type: ignore[no-untyped-def]
+def _drop(L, k, at, active, signs):
     """Take active atom ``at`` out, and its row out of the factor by rotations."""
     for i in range(at, k - 1):
         active[i], signs[i] = active[i + 1], signs[i + 1]
@@ -91,7 +91,7 @@ def _drop(L, k, at, active, signs):  # type: ignore[no-untyped-def]
 
 
 @jit()
-def _gap(b, w, c, energy, alpha, support, k, positive):  # type: ignore[no-untyped-def]
+def _gap(b, w, c, energy, alpha, support, k, positive):
     """Return the duality gap of w, |r|^2 and t.
 
     |r|^2 as it comes out: below 0 by rounding, or where G, b and the energy are of no vectors.
@@ -123,7 +123,7 @@ def _gap(b, w, c, energy, alpha, support, k, positive):  # type: ignore[no-untyp
 
 
 @jit()
-def _gradient(gram, b, w, support, k, c):  # type: ignore[no-untyped-def]
+def _gradient(gram, b, w, support, k, c):
     """Compute c = b - G w afresh, from the rows of the support."""
     c[:] = b
     for i in range(k):
@@ -134,7 +134,7 @@ def _gradient(gram, b, w, support, k, c):  # type: ignore[no-untyped-def]
 
 
 @jit()
-def _exchange(H, w, L, k, active, signs, d, atom, sign):  # type: ignore[no-untyped-def]
+def _exchange(H, w, L, k, active, signs, d, atom, sign):
     """Move weight onto an atom that the active ones span, until one of those is at 0 and leaves.
 
     The atom is D_A d with d = H_AA^-1 H_Aj: raising w_j by x and lowering w_A by x d moves no
@@ -162,7 +162,7 @@ def _exchange(H, w, L, k, active, signs, d, atom, sign):  # type: ignore[no-unty
 
 
 @jit()
-def _enter(L, k, H, active, signs, role, atom, sign, rounding):  # type: ignore[no-untyped-def]
+def _enter(L, k, H, active, signs, role, atom, sign, rounding):
     """Make an atom active; return the number of active ones, the same if they span it."""
     if not _append(L, k, H, active, atom, rounding):
         return k
@@ -171,7 +171,7 @@ def _enter(L, k, H, active, signs, role, atom, sign, rounding):  # type: ignore[
 
 
 @jit()
-def _move(b, alpha, w, active, signs, k, d, L):  # type: ignore[no-untyped-def]
+def _move(b, alpha, w, active, signs, k, d, L):
     """Go to the minimum for these signs, or until a coefficient is 0.
 
     Return the share of the way that was gone, and which coefficient stopped it (-1: none).
@@ -193,7 +193,7 @@ def _move(b, alpha, w, active, signs, k, d, L):  # type: ignore[no-untyped-def]
 
 
 @jit()
-def _let_in(H, m, c, alpha, positive, most, rounding, w, active, signs, k, d, L, role, at_once):  # type: ignore[no-untyped-def]
+def _let_in(H, m, c, alpha, positive, most, rounding, w, active, signs, k, d, L, role, at_once):
     """Make the atom of the largest violation active, and others that violate nearly as much.
 
     Return the number of active atoms (-1: too many, or stuck), and how many came, 0 at the minimum.
@@ -230,7 +230,7 @@ def _let_in(H, m, c, alpha, positive, most, rounding, w, active, signs, k, d, L,
 
 
 @jit()
-def _solve_active(H, m, b, alpha, positive, most, rounding, w, c, active, signs, d, L, role):  # type: ignore[no-untyped-def]
+def _solve_active(H, m, b, alpha, positive, most, rounding, w, c, active, signs, d, L, role):
     """Minimise over the working set's m atoms from w; return the size of the support.
 
     -1 if more than ``most`` atoms would be active, or if rounding keeps it from the minimum.
@@ -274,7 +274,7 @@ def _solve_active(H, m, b, alpha, positive, most, rounding, w, c, active, signs,
 
 
 @jit()
-def _widen(gram, c, alpha, positive, H, working, m, member, n_new):  # type: ignore[no-untyped-def]
+def _widen(gram, c, alpha, positive, H, working, m, member, n_new):
     """Let the atoms that violate most join the working set; return H and the new size."""
     chosen = np.empty(n_new, np.int64)
     size = np.empty(n_new)
@@ -305,7 +305,7 @@ def _widen(gram, c, alpha, positive, H, working, m, member, n_new):  # type: ign
 
 
 @jit()
-def _descend(gram, alpha, positive, w, c, atoms, n):  # type: ignore[no-untyped-def]
+def _descend(gram, alpha, positive, w, c, atoms, n):
     """Do one pass over ``atoms[:n]``; return the longest step, as a norm in signal space."""
     largest = 0.0
     for i in range(n):
@@ -329,7 +329,7 @@ def _descend(gram, alpha, positive, w, c, atoms, n):  # type: ignore[no-untyped-
 
 
 @jit()
-def _screen(gram, c, w, gap, alpha, dual_scale, positive, atoms, n):  # type: ignore[no-untyped-def]
+def _screen(gram, c, w, gap, alpha, dual_scale, positive, atoms, n):
     """Keep the atoms that the gap does not prove to be 0; return how many.
 
     The dual optimum lies within sqrt(2 gap) of the point theta = dual_scale r: an atom whose
@@ -347,9 +347,7 @@ def _screen(gram, c, w, gap, alpha, dual_scale, positive, atoms, n):  # type: ig
 
 
 @jit()
-def _coordinate_descent(  # type: ignore[no-untyped-def]
-    gram, b, energy, alpha, positive, gap_tol, max_passes, w, c, atoms
-):
+def _coordinate_descent(gram, b, energy, alpha, positive, gap_tol, max_passes, w, c, atoms):
     """Descend from w until the gap is small, or no step is left; return the gap."""
     n = 0
     for j in range(gram.shape[0]):
@@ -378,7 +376,7 @@ def _coordinate_descent(  # type: ignore[no-untyped-def]
 
 
 @jit()
-def _active_set(  # type: ignore[no-untyped-def]
+def _active_set(
     gram, b, energy, alpha, positive, gap_tol, most, rounding, w, c, H, member, working,
     small_w, small_b, small_c, active, signs, d, L, role,
 ):  # fmt: skip
@@ -431,7 +429,7 @@ def _active_set(  # type: ignore[no-untyped-def]
 
 
 @jit()
-def solve_lasso(gram, corr, energy, alpha, positive, gap_tol, most, rounding, max_passes, codes):  # type: ignore[no-untyped-def]
+def solve_lasso(gram, corr, energy, alpha, positive, gap_tol, most, rounding, max_passes, codes):
     """Code the signals of a block from what ``codes`` holds; dense, in place.
 
     Active sets of at most ``most[0]`` atoms; then coordinate descent; where that crawls, active
@@ -467,7 +465,7 @@ def solve_lasso(gram, corr, energy, alpha, positive, gap_tol, most, rounding, ma
 
 
 @jit()
-def solve_lasso_local(  # type: ignore[no-untyped-def]
+def solve_lasso_local(
     grams, corrs, energy, alpha, positive, gap_tol, most, rounding, max_passes, codes
 ):
     """Code each signal over its own atoms: ``grams`` (n, K, K), ``corrs`` and ``codes`` (n, K)."""
@@ -480,7 +478,7 @@ def solve_lasso_local(  # type: ignore[no-untyped-def]
 
 
 @jit()
-def certify(gram, corr, energy, alpha, positive, codes, gaps, errors):  # type: ignore[no-untyped-def]
+def certify(gram, corr, energy, alpha, positive, codes, gaps, errors):
     """Compute duality gap and squared residual of every code, whoever found it."""
     n_atoms = gram.shape[0]
     c = np.empty(n_atoms)
@@ -496,7 +494,7 @@ def certify(gram, corr, energy, alpha, positive, codes, gaps, errors):  # type: 
 
 
 @jit()
-def certify_local(grams, corrs, energy, alpha, positive, codes, gaps, errors):  # type: ignore[no-untyped-def]
+def certify_local(grams, corrs, energy, alpha, positive, codes, gaps, errors):
     """Do the same where each signal has atoms of its own, among those."""
     for s in range(corrs.shape[0]):
         one = slice(s, s + 1)
@@ -506,7 +504,7 @@ def certify_local(grams, corrs, energy, alpha, positive, codes, gaps, errors):  
 
 
 @jit()
-def certify_gradient(corr, c, energy, alpha, positive, codes, gaps, errors):  # type: ignore[no-untyped-def]
+def certify_gradient(corr, c, energy, alpha, positive, codes, gaps, errors):
     """Do the same where the gradients c = b - G w are known, (n, n_atoms)."""
     support = np.empty(corr.shape[1], np.int64)
     for s in range(corr.shape[0]):
@@ -521,7 +519,7 @@ def certify_gradient(corr, c, energy, alpha, positive, codes, gaps, errors):  # 
 
 
 @jit()
-def count_nonzeros(codes, counts):  # type: ignore[no-untyped-def]
+def count_nonzeros(codes, counts):
     """Count the nonzeros of dense codes, signal by signal."""
     for s in range(codes.shape[0]):
         k = 0
@@ -532,7 +530,7 @@ def count_nonzeros(codes, counts):  # type: ignore[no-untyped-def]
 
 
 @jit()
-def pack(codes, indices, values):  # type: ignore[no-untyped-def]
+def pack(codes, indices, values):
     """Write the nonzeros of dense codes, signal after signal."""
     k = 0
     for s in range(codes.shape[0]):

@@ -16,9 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelatoms.engine.cpu.jit import jit
-from kernelatoms.engine.cpu.layout import check_shape
 from kernelatoms.engine.cpu.local_loops import solve_each
-from kernelatoms.engine.cpu.products import for_rows, rows_in_memory
+from kernelatoms.engine.cpu.products import check_shape, for_rows, rows_in_memory
 
 Array = NDArray[Any]
 
@@ -28,7 +27,7 @@ _AT_ONCE = 1 << 20
 
 
 @jit()
-def _gather(gram, candidates, out):  # type: ignore[no-untyped-def]
+def _gather(gram, candidates, out):
     n, n_local = candidates.shape
     places = np.empty(n_local, np.uint64)  # numba looks for negative ones in other types
     for s in range(n):
@@ -154,9 +153,7 @@ def _by_eigenvectors(
 
 
 @jit(fastmath=True)
-def _class_parts(  # type: ignore[no-untyped-def]
-    grams, corrs, energies, weights, owners, columns, residuals2, norms2
-):
+def _class_parts(grams, corrs, energies, weights, owners, columns, residuals2, norms2):
     n, n_local = corrs.shape
     n_classes = residuals2.shape[1]
     starts, order = np.empty(n_classes + 2, np.int64), np.empty(n_local, np.int64)

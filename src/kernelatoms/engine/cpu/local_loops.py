@@ -20,7 +20,7 @@ _CERTAIN = 1e-11
 
 
 @jit(fastmath=True)
-def _take_off(A, scales, k, i):  # type: ignore[no-untyped-def]
+def _take_off(A, scales, k, i):
     """Take multiples of rows k to k + 3 off rows i to i + 3, which makes columns k to k + 3 zero.
 
     What stands left of the diagonal is never read again, and left as it comes.
@@ -43,7 +43,7 @@ def _take_off(A, scales, k, i):  # type: ignore[no-untyped-def]
 
 
 @jit(fastmath=True)
-def _factor(A, scales):  # type: ignore[no-untyped-def]
+def _factor(A, scales):
     """Turn the upper triangle of A into U, and scales into 1 / D; return the ends of D's range.
 
     Both ends are 0 where a number of D is not above 0, or undefined.
@@ -65,7 +65,7 @@ def _factor(A, scales):  # type: ignore[no-untyped-def]
 
 
 @jit(fastmath=True)
-def _substitute(A, scales, n, x):  # type: ignore[no-untyped-def]
+def _substitute(A, scales, n, x):
     """Solve U' D^-1 U x = r for n unknowns; x holds r."""
     for k in range(n):
         factor = scales[k] * x[k]
@@ -81,7 +81,7 @@ def _substitute(A, scales, n, x):  # type: ignore[no-untyped-def]
 
 
 @jit(fastmath=True)
-def _times(G, x, out):  # type: ignore[no-untyped-def]
+def _times(G, x, out):
     """Write G x, in float64."""
     for i in range(len(x)):
         total = 0.0
@@ -91,7 +91,7 @@ def _times(G, x, out):  # type: ignore[no-untyped-def]
 
 
 @jit()
-def _load(G, matrix, mu, A):  # type: ignore[no-untyped-def]
+def _load(G, matrix, mu, A):
     """Write the upper triangle of matrix + mu I, for atoms that are not zero; return G's trace."""
     n = len(G)
     trace = 0.0
@@ -109,9 +109,7 @@ def _load(G, matrix, mu, A):  # type: ignore[no-untyped-def]
 
 
 @jit()
-def solve_each(  # type: ignore[no-untyped-def]
-    grams, matrices, corrs, mu, columns, rounding, weights, doubtful
-):
+def solve_each(grams, matrices, corrs, mu, columns, rounding, weights, doubtful):
     """Solve (G + mu I) w = b, or (G G + mu I) w = G b, for every signal.
 
     ``matrices`` holds G, or G G in float64; ``rounding`` is that of G's type. ``doubtful`` becomes

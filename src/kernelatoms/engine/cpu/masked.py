@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelatoms.engine.cpu.jit import jit
-from kernelatoms.engine.cpu.layout import check_shape
+from kernelatoms.engine.cpu.products import check_shape
 from kernelatoms.engine.cpu.scale import in_safe_range, rescale_rows, scale_back, squared_norms
 from kernelatoms.engine.cpu.threads import each_block, fair_share
 
@@ -34,7 +34,7 @@ _MOST_DOUBT = 1e-6
 
 
 @jit()
-def _only_candidates(energy, candidates):  # type: ignore[no-untyped-def]
+def _only_candidates(energy, candidates):
     """Set the energies of atoms that are no candidates to 0, which is never picked."""
     allowed = np.zeros(energy.shape[1], np.bool_)
     for s in range(energy.shape[0]):
@@ -48,7 +48,7 @@ def _only_candidates(energy, candidates):  # type: ignore[no-untyped-def]
 
 
 @jit()
-def _forget_unseen(energy, norms2, floor):  # type: ignore[no-untyped-def]
+def _forget_unseen(energy, norms2, floor):
     """Set the energies of atoms that are rounding on the observed entries to 0."""
     for s in range(energy.shape[0]):
         for j in range(energy.shape[1]):
@@ -57,7 +57,7 @@ def _forget_unseen(energy, norms2, floor):  # type: ignore[no-untyped-def]
 
 
 @jit(fastmath=True)
-def _invert_norms(energy, weights):  # type: ignore[no-untyped-def]
+def _invert_norms(energy, weights):
     """Write 1 / sqrt(energy), 0 where there is none."""
     one = weights.dtype.type(1)
     for s in range(energy.shape[0]):
@@ -67,7 +67,7 @@ def _invert_norms(energy, weights):  # type: ignore[no-untyped-def]
 
 
 @jit(fastmath=True)
-def _shrink(energy, start, along, rounding64):  # type: ignore[no-untyped-def]
+def _shrink(energy, start, along, rounding64):
     """Take what a new direction spans off the atoms' energies: h -= v^2; all but rounding: 0."""
     rounding = energy.dtype.type(rounding64)
     for s in range(energy.shape[0]):
@@ -77,7 +77,7 @@ def _shrink(energy, start, along, rounding64):  # type: ignore[no-untyped-def]
 
 
 @jit(fastmath=True)
-def _take_best(  # type: ignore[no-untyped-def]
+def _take_best(
     step, atoms, known, corr, weights, whole, until, spanned, least_share,
     residual, directions, factors, lengths, picked, counts, least, left, unsettled,
 ):  # fmt: skip
@@ -146,7 +146,7 @@ def _take_best(  # type: ignore[no-untyped-def]
 
 
 @jit()
-def _write_codes(factors, lengths, picked, counts, indices, values):  # type: ignore[no-untyped-def]
+def _write_codes(factors, lengths, picked, counts, indices, values):
     """Solve L'w = z by back substitution and write the code by ascending atom."""
     for s in range(indices.shape[0]):
         for j in range(indices.shape[1]):

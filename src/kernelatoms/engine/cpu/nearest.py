@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelatoms.engine.cpu.jit import jit
-from kernelatoms.engine.cpu.layout import check_shape
+from kernelatoms.engine.cpu.products import check_shape
 
 Array = NDArray[Any]
 
@@ -22,13 +22,13 @@ _CHUNK = 64
 
 
 @jit()
-def _is_worse(value, index, other, other_index):  # type: ignore[no-untyped-def]
+def _is_worse(value, index, other, other_index):
     """Whether one entry comes after another: by value, ties by index."""
     return value > other or (value == other and index > other_index)
 
 
 @jit()
-def _select(values, indices, n_kept, n):  # type: ignore[no-untyped-def]
+def _select(values, indices, n_kept, n):
     """Bring the best of n entries to the front, the worst of them to place n_kept - 1."""
     low, high, wanted = 0, n - 1, n_kept - 1
     while low < high:
@@ -54,7 +54,7 @@ def _select(values, indices, n_kept, n):  # type: ignore[no-untyped-def]
 
 
 @jit(fastmath=True)
-def _keep(block, offsets, factor, first, indices, values):  # type: ignore[no-untyped-def]
+def _keep(block, offsets, factor, first, indices, values):
     """Let offsets + factor * block, columns first and following, compete with what was kept."""
     n_columns, n_kept = block.shape[1], values.shape[1]
     best, found = np.empty(2 * n_kept, values.dtype), np.empty(2 * n_kept, np.int32)
@@ -83,7 +83,7 @@ def _keep(block, offsets, factor, first, indices, values):  # type: ignore[no-un
 
 
 @jit()
-def _sort(indices, values):  # type: ignore[no-untyped-def]
+def _sort(indices, values):
     """Sort every row by value, ties by index: insertion at shrinking distances."""
     n = values.shape[1]
     for s in range(len(values)):

@@ -1,9 +1,12 @@
-"""The matrix products around the loops, on the thread pool.
+"""The matrix products around the loops, on the thread pool; blocks of rows; rows in memory.
 
 Each thread calls a one-threaded BLAS on its own piece. That is as fast as a threaded BLAS and
 leaves no helper threads spinning on the cores that the loops need next.
 
-See docs/decisions/003-one-thread-pool.md.
+Rows of Gram matrices and correlations are padded with zeros to whole vector lanes. Outside of this
+machine padding is invisible: a Gram matrix is square, a view of padded memory.
+
+See docs/decisions/003-one-thread-pool.md and docs/decisions/007-padded-rows.md.
 """
 
 from collections.abc import Callable
@@ -12,9 +15,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelatoms.engine.cpu.layout import padded
 from kernelatoms.engine.cpu.scale import all_in_safe_range
 from kernelatoms.engine.cpu.threads import each, each_block, fair_share
+
+# Columns of a padded row are a multiple of this.
+LANES = 64
 
 _GRAM_TILE = 512
 # From this many bytes on a Gram matrix is not made; below this many atoms it always is.
@@ -22,6 +27,41 @@ _MOST_BYTES = 2 << 30
 _FEWEST_ATOMS = 4096
 # Columns of sums that a thread adds up, and rows that it takes at once.
 _SUM_TILE, _SUM_ROWS = 128, 4096
+
+
+def check_shape(array: Any, name: str, shape: tuple[int, ...]) -> None:
+    """Refuse an array or tensor of another shape: the compiled loops do not check bounds."""
+    if array.shape != shape:
+        raise ValueError(f"The {name} must have shape {shape}, got {tuple(array.shape)}.")
+
+
+def padded(n_columns: int) -> int:
+    """Return ``n_columns`` rounded up to whole vector lanes."""
+    return -(-n_columns // LANES) * LANES
+
+
+def padded_memory(gram: NDArray[Any]) -> NDArray[Any]:
+    """Return a square matrix with its rows padded, (n, padded(n)), contiguous and writable.
+
+    A view of such memory, as ``gram_matrix`` returns it, costs nothing; anything else is copied.
+    """
+    n, width = len(gram), padded(len(gram))
+    whole = _whole_rows(gram)
+    if (
+        whole is not None
+        and whole.shape == (n, width)
+        and whole.flags.writeable
+        and not whole[:, n:].any()
+    ):
+        return whole
+    out = np.zeros((n, width), gram.dtype)
+    out[:, :n] = gram
+    return out
+
+
+def pad_rows(gram: NDArray[Any]) -> NDArray[Any]:
+    """Return a square matrix as a view of padded memory, which the loops use without a copy."""
+    return padded_memory(gram)[:, : len(gram)]
 
 
 def gram_matrix(atoms: NDArray[Any]) -> NDArray[Any]:
@@ -125,9 +165,13 @@ def rows_in_memory(matrix: NDArray[Any]) -> NDArray[Any]:
 
     Loops over strided rows are not vectorised; those over rows of a wider matrix are.
     """
+    whole = _whole_rows(matrix)
+    return np.ascontiguousarray(matrix) if whole is None else whole
+
+
+def _whole_rows(matrix: NDArray[Any]) -> NDArray[Any] | None:
+    """Return the contiguous matrix whose first columns these are, or the matrix itself, or None."""
     base = matrix.base
-    if matrix.flags.c_contiguous:
-        return matrix
     if (
         isinstance(base, np.ndarray)
         and base.flags.c_contiguous
@@ -138,4 +182,4 @@ def rows_in_memory(matrix: NDArray[Any]) -> NDArray[Any]:
         and base.strides == matrix.strides
     ):
         return base
-    return np.ascontiguousarray(matrix)
+    return matrix if matrix.flags.c_contiguous else None

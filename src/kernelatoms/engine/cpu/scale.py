@@ -8,6 +8,7 @@ and scaled back: the same codes, bit for bit, at any scale. Other data are not t
 See docs/decisions/023-numbers-far-from-one.md.
 """
 
+import math
 from typing import Any
 
 import numpy as np
@@ -19,26 +20,28 @@ Array = NDArray[Any]
 
 # Squared norms of signals and of atoms that the loops can work with as they are. Their product must
 # not overflow, and what is rounding in it, (100 eps)^2 of it, must not vanish.
-_ORDINARY = {
-    np.dtype(np.float32): (2.0**-40, 2.0**60),
-    np.dtype(np.float64): (2.0**-400, 2.0**500),
-}
+_FLOAT32, _FLOAT64 = (2.0**-40, 2.0**60), (2.0**-400, 2.0**500)
+
+
+def safe_range(dtype: Any) -> tuple[float, float]:
+    """Return the least and the largest squared norm for loops in a dtype."""
+    return _FLOAT32 if dtype == np.float32 else _FLOAT64
 
 
 def in_safe_range(squares: Array, dtype: np.dtype[Any]) -> NDArray[np.bool_]:
     """Return for which squared norms the loops can work in a dtype without rescaling."""
-    low, high = _ORDINARY.get(dtype, _ORDINARY[np.dtype(np.float64)])
+    low, high = safe_range(dtype)
     return (squares >= low) & (squares <= high)
 
 
 def all_in_safe_range(squares: Array, dtype: np.dtype[Any]) -> bool:
     """Whether the loops can work in a dtype with all of these squared norms."""
-    low, high = _ORDINARY.get(dtype, _ORDINARY[np.dtype(np.float64)])
+    low, high = safe_range(dtype)
     return bool(low <= squares.min(initial=1.0) and squares.max(initial=1.0) <= high)
 
 
 @jit(fastmath=True)
-def _square(rows, out):  # type: ignore[no-untyped-def]
+def _square(rows, out):
     """Add up squares in float64: a call of its own, because numpy's steps wait for each other."""
     for s in range(len(rows)):
         total = 0.0
@@ -132,19 +135,34 @@ def scale_back(
     with np.errstate(over="ignore", under="ignore"):
         np.ldexp(values, exponents[:, None], out=values)
         np.ldexp(squares, 2 * exponents, out=squares)
-    if not np.isfinite(values).all():
+    sizes = squares if energy is None else energy
+    check_scaled_codes(
+        np.finfo(values.dtype),
+        values.dtype.name,
+        longest,
+        bool(np.isfinite(values).all()),
+        float(sizes.min(initial=np.inf, where=coded)),
+    )
+
+
+def check_scaled_codes(
+    numbers: Any, name: str, longest: float, are_finite: bool, shortest2: float
+) -> None:
+    """Refuse codes that do not fit their type: ``numbers``, as of ``finfo``, and its name.
+
+    ``shortest2`` is the least squared norm of a signal that has a code.
+    """
+    length = math.sqrt(max(longest, 0.0))
+    if not are_finite:
         raise ValueError(
-            f"The codes overflow {values.dtype.name}: the signals are too long for atoms of norm "
-            f"{np.sqrt(longest):.2g} at most; scale X down, or the dictionary up, or use float64."
+            f"The codes overflow {name}: the signals are too long for atoms of norm "
+            f"{length:.2g} at most; scale X down, or the dictionary up, or use float64."
         )
     # Coefficients are multiples of the smallest number. Over atoms of norm up to 2 that rounds a
     # signal about as much as its own entries are.
-    numbers = np.finfo(values.dtype)
-    blur = float(numbers.smallest_subnormal) * np.sqrt(longest)
-    sizes = squares if energy is None else energy
-    shortest = np.sqrt(max(sizes.min(initial=np.inf, where=coded), 0.0))
-    if longest > 4 and blur > float(numbers.eps) * shortest:
+    blur = float(numbers.smallest_normal) * float(numbers.eps) * length
+    if longest > 4 and blur > float(numbers.eps) * math.sqrt(max(shortest2, 0.0)):
         raise ValueError(
-            f"The codes underflow {values.dtype.name}: the signals are too short for atoms of norm "
-            f"{np.sqrt(longest):.2g}; scale X up, or the dictionary down, or use float64."
+            f"The codes underflow {name}: the signals are too short for atoms of norm "
+            f"{length:.2g}; scale X up, or the dictionary down, or use float64."
         )

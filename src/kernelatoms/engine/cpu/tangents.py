@@ -92,7 +92,7 @@ def _one_sided(a: Array, b: Array, own_a: Array, own_b: Array, out: Array) -> No
 
 
 @jit(fastmath=True)
-def _solve(inner, own_a, own_b, out):  # type: ignore[no-untyped-def]
+def _solve(inner, own_a, own_b, out):
     """Write the distances, from inner products (n, 1 + k, 1 + k, m) and those with oneself.
 
     Own products are (n, 1 + k) and (1 + k, m). All loops inside are over the m pairs of a row,
@@ -122,13 +122,13 @@ def _solve(inner, own_a, own_b, out):  # type: ignore[no-untyped-def]
 
 
 @jit(fastmath=True)
-def _subtract_product(target, x, y):  # type: ignore[no-untyped-def]
+def _subtract_product(target, x, y):
     for j in range(target.shape[0]):
         target[j] -= x[j] * y[j]
 
 
 @jit(fastmath=True)
-def _subtract_form(S, w, square, inverse, step):  # type: ignore[no-untyped-def]
+def _subtract_form(S, w, square, inverse, step):
     """Subtract w' S^-1 w of every pair from square, without directions that both have.
 
     By elimination in S (k, k, m), of which the lower half is used; S and w are overwritten.
@@ -150,7 +150,7 @@ def _subtract_form(S, w, square, inverse, step):  # type: ignore[no-untyped-def]
 
 
 @jit()
-def _refine(a, b, near, out, two_sided):  # type: ignore[no-untyped-def]
+def _refine(a, b, near, out, two_sided):
     """Compute distances below ``near`` (n, m) anew, from differences of rows."""
     k = a.shape[1] - 1
     basis, left = np.empty((2 * k, a.shape[2])), np.empty(a.shape[2])
@@ -171,7 +171,7 @@ def _refine(a, b, near, out, two_sided):  # type: ignore[no-untyped-def]
 
 
 @jit(fastmath=True)
-def _subtract(left, tangents, basis, used):  # type: ignore[no-untyped-def]
+def _subtract(left, tangents, basis, used):
     """Take tangents out of a difference by Gram-Schmidt; return how large the basis has become."""
     for t in range(tangents.shape[0]):
         new = basis[used]
@@ -193,7 +193,7 @@ def _subtract(left, tangents, basis, used):  # type: ignore[no-untyped-def]
 
 
 @jit(fastmath=True)
-def _inner(x, y):  # type: ignore[no-untyped-def]
+def _inner(x, y):
     total = 0.0
     for f in range(x.shape[0]):
         total += x[f] * y[f]

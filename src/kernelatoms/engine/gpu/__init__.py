@@ -4,20 +4,19 @@ Functions of ``engine.cpu`` by the same names, parameters and results, as far as
 devices need them; they take and return ``DeviceArray``s. Inside the files they are functions of
 tensors (``on_tensors``). ``engine.cpu`` documents the parameters.
 
-- ``arrays``: tensors with numpy's API, conversion, linear algebra, blocks and memory.
+- ``arrays``: numpy's API on tensors, conversion, linear algebra, memory.
 - ``greedy``: greedy pursuits. ``l1``: l1 coding. ``learning``: dictionary updates.
-- ``class_parts``, ``local``, ``nearest``: residuals per class, one small problem per signal,
-  nearest atoms.
+- ``local``: nearest atoms, one small problem per signal, residuals per class.
 
 See docs/decisions/008-device-arrays.md.
 """
 
-from kernelatoms.engine.gpu import class_parts, local
-from kernelatoms.engine.gpu.arrays import linalg, products, scale, work
+from kernelatoms.engine.gpu import local
+from kernelatoms.engine.gpu.arrays import linalg, scale, work
 from kernelatoms.engine.gpu.arrays.conversion import cpu_as_device
 from kernelatoms.engine.gpu.arrays.csr import DeviceCSR, csr, stacked
 from kernelatoms.engine.gpu.arrays.device_array import DeviceArray, call_user, on_tensors, to_numpy
-from kernelatoms.engine.gpu.arrays.products import prefers_no_gram
+from kernelatoms.engine.gpu.arrays.linalg import prefers_no_gram
 from kernelatoms.engine.gpu.arrays.work import (
     UPDATES_TOGETHER,
     each,
@@ -31,108 +30,46 @@ from kernelatoms.engine.gpu.arrays.work import (
 )
 from kernelatoms.engine.gpu.greedy import omp as _omp
 from kernelatoms.engine.gpu.l1 import lasso as _lasso
-from kernelatoms.engine.gpu.learning import atoms, ksvd
-from kernelatoms.engine.gpu.nearest import TopK, smallest
+from kernelatoms.engine.gpu.learning import updates
+from kernelatoms.engine.gpu.local import TopK, smallest
 
 all_in_safe_range = on_tensors(scale.all_in_safe_range)
-chi2_distances = on_tensors(products.chi2_distances)
+chi2_distances = on_tensors(linalg.chi2_distances)
 cholesky = on_tensors(linalg.cholesky)
 cholesky_all = on_tensors(linalg.cholesky_all)
 class_parts_local = on_tensors(local.class_parts_local)
-cross_products = on_tensors(products.cross_products)
-descend_atoms = on_tensors(atoms.descend_atoms)
+cross_products = on_tensors(linalg.cross_products)
+descend_atoms = on_tensors(updates.descend_atoms)
 free_bytes = on_tensors(work.free_bytes)
 gather = on_tensors(local.gather)
 gaussian_local = on_tensors(local.gaussian_local)
-gram_matrix = on_tensors(products.gram_matrix)
+gram_matrix = on_tensors(linalg.gram_matrix)
 in_safe_range = on_tensors(scale.in_safe_range)
 is_mostly_free = on_tensors(work.is_mostly_free)
-l1_distances = on_tensors(products.l1_distances)
-pad_rows = on_tensors(products.pad_rows)
+l1_distances = on_tensors(linalg.l1_distances)
+pad_rows = on_tensors(linalg.pad_rows)
 lasso = on_tensors(_lasso.lasso)
 lasso_local = on_tensors(_lasso.lasso_local)
 lasso_without_gram = on_tensors(_lasso.lasso_without_gram)
 least_squares = on_tensors(linalg.least_squares)
-linf_distances = on_tensors(products.linf_distances)
+linf_distances = on_tensors(linalg.linf_distances)
 omp = on_tensors(_omp.omp)
 omp_local = on_tensors(_omp.omp_local)
 omp_without_gram = on_tensors(_omp.omp_without_gram)
 pivoted_cholesky = on_tensors(linalg.pivoted_cholesky)
-products_at = on_tensors(class_parts.products_at)
-residuals = on_tensors(ksvd.residuals)
+products_at = on_tensors(local.products_at)
+residuals = on_tensors(updates.residuals)
 ridge_local = on_tensors(local.ridge_local)
 root_of_inverse = on_tensors(linalg.root_of_inverse)
 rescale_if_needed = on_tensors(scale.rescale_if_needed)
 solve_triangular = on_tensors(linalg.solve_triangular)
 solve_triangular_all = on_tensors(linalg.solve_triangular_all)
 squared_norms = on_tensors(scale.squared_norms)
-subtract_class_parts = on_tensors(class_parts.subtract_class_parts)
-subtract_dense_class_parts = on_tensors(class_parts.subtract_dense_class_parts)
-sum_products = on_tensors(atoms.sum_products)
-sweep_atoms = on_tensors(ksvd.sweep_atoms)
-sweep_atoms_all = on_tensors(ksvd.sweep_atoms_all)
-times = on_tensors(products.times)
+subtract_class_parts = on_tensors(local.subtract_class_parts)
+subtract_dense_class_parts = on_tensors(local.subtract_dense_class_parts)
+sum_products = on_tensors(updates.sum_products)
+sweep_atoms = on_tensors(updates.sweep_atoms)
+sweep_atoms_all = on_tensors(updates.sweep_atoms_all)
+times = on_tensors(linalg.times)
 rescale_rows = on_tensors(scale.rescale_rows)
 unit_rows = on_tensors(scale.unit_rows)
-
-__all__ = [
-    "UPDATES_TOGETHER",
-    "DeviceArray",
-    "DeviceCSR",
-    "TopK",
-    "all_in_safe_range",
-    "call_user",
-    "chi2_distances",
-    "cholesky",
-    "cholesky_all",
-    "class_parts_local",
-    "cpu_as_device",
-    "cross_products",
-    "csr",
-    "descend_atoms",
-    "each",
-    "fair_share",
-    "for_blocks",
-    "for_local_blocks",
-    "for_rows",
-    "free_bytes",
-    "gather",
-    "gaussian_local",
-    "gram_matrix",
-    "in_safe_range",
-    "in_short_parts",
-    "is_mostly_free",
-    "l1_distances",
-    "lasso",
-    "lasso_local",
-    "lasso_without_gram",
-    "least_squares",
-    "linf_distances",
-    "n_threads",
-    "omp",
-    "omp_local",
-    "omp_without_gram",
-    "one_blas_thread",
-    "pad_rows",
-    "pivoted_cholesky",
-    "prefers_no_gram",
-    "products_at",
-    "rescale_if_needed",
-    "rescale_rows",
-    "residuals",
-    "ridge_local",
-    "root_of_inverse",
-    "smallest",
-    "solve_triangular",
-    "solve_triangular_all",
-    "squared_norms",
-    "stacked",
-    "subtract_class_parts",
-    "subtract_dense_class_parts",
-    "sum_products",
-    "sweep_atoms",
-    "sweep_atoms_all",
-    "times",
-    "to_numpy",
-    "unit_rows",
-]

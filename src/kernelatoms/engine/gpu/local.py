@@ -1,18 +1,106 @@
-"""One small coding problem per signal: its own Gram matrix, of the atoms near it.
+"""What signals have of their own: nearest atoms, a small problem among them, residuals per class.
 
-The functions of ``engine.cpu.local`` and ``engine.cpu.gaussian``; the small systems are
-factored in batches.
+The functions of ``nearest``, ``local``, ``gaussian`` and ``class_parts`` of ``engine.cpu``, which
+have the formulas. Small systems are factored in batches.
 """
 
 from typing import Any
 
 import torch
 
-from kernelatoms.engine.gpu.arrays.products import matmul
+from kernelatoms.engine.cpu.local_loops import _CERTAIN, _HALF_OF_DIGITS
+from kernelatoms.engine.gpu.arrays.device_array import on_tensors
+from kernelatoms.engine.gpu.arrays.dtypes import torch_dtype
+from kernelatoms.engine.gpu.arrays.linalg import matmul
 from kernelatoms.engine.gpu.arrays.work import for_blocks, for_local_blocks
 
-# As of engine.cpu.local_loops: pivots above this share of the largest are more than rounding.
-_HALF_OF_DIGITS, _CERTAIN = float(torch.finfo(torch.float64).eps) ** 0.5, 1e-11
+# Bytes of rows and atoms gathered at once.
+_AT_ONCE = 1 << 28
+
+
+class TopK:
+    """The K smallest values of every row, and their columns; as ``engine.cpu.TopK``."""
+
+    def __init__(self, indices: Any, values: Any) -> None:
+        self.indices, self.values = indices, values
+
+    @classmethod
+    def empty(cls, n_rows: int, n_kept: int, dtype: Any, *, like: Any) -> "TopK":
+        """Return the K smallest of no columns, on the device of ``like``."""
+        return cls(*_empty(n_rows, n_kept, dtype, like))
+
+    def push(self, block: Any, first: int, *, offsets: Any = None, factor: float = 1.0) -> None:
+        """Take the next columns of the matrix into account; parameters as in ``engine.cpu``."""
+        _push(block, first, offsets, factor, self.indices, self.values)
+
+    def sorted(self) -> tuple[Any, Any]:
+        """Return indices and values, ascending by value, ties by index; -1 comes last."""
+        _sort(self.indices, self.values)
+        return self.indices, self.values
+
+
+@on_tensors
+def _empty(n_rows: int, n_kept: int, dtype: Any, like: Any) -> tuple[Any, Any]:
+    shape, device = (n_rows, n_kept), like.device
+    return (
+        torch.full(shape, -1, dtype=torch.int32, device=device),
+        torch.full(shape, torch.inf, dtype=torch_dtype(dtype), device=device),
+    )
+
+
+@on_tensors
+def _push(block: Any, first: int, offsets: Any, factor: float, indices: Any, values: Any) -> None:
+    n_kept = values.shape[1]
+    if not n_kept or not block.shape[1]:
+        return
+    compared = block * factor if offsets is None else offsets.to(block.dtype) + factor * block
+    compared = torch.where(compared.isnan(), torch.inf, compared)
+    best, places = _smallest_of(compared, min(n_kept, block.shape[1]))
+    found = torch.where(best.isinf(), -1, places + first).to(torch.int32)
+    # Columns kept before come first: of equal values they have the lower numbers.
+    both, names = torch.cat([values, best], 1), torch.cat([indices, found], 1)
+    order = torch.argsort(both, dim=1, stable=True)[:, :n_kept]
+    values.copy_(both.gather(1, order))
+    indices.copy_(names.gather(1, order))
+
+
+def _smallest_of(values: Any, n_kept: int) -> tuple[Any, Any]:
+    """Return the smallest values of every row, ascending, and their columns; ties by column."""
+    best, places = torch.topk(values, min(n_kept + 1, values.shape[1]), dim=1, largest=False)
+    if best.shape[1] > n_kept:
+        # Of equal values at the end torch takes any; rows that have such are sorted.
+        tied = torch.nonzero((best[:, -1] == best[:, -2]) & best[:, -1].isfinite())[:, 0]
+        best, places = best[:, :n_kept], places[:, :n_kept]
+        if len(tied):
+            places[tied] = torch.argsort(values[tied], dim=1, stable=True)[:, :n_kept]
+    places = places.sort(1).values
+    best = values.gather(1, places)
+    order = torch.argsort(best, dim=1, stable=True)
+    return best.gather(1, order), places.gather(1, order)
+
+
+@on_tensors
+def _sort(indices: Any, values: Any) -> None:
+    """Sort every row, ascending by value, ties by index; -1 comes last."""
+    last = torch.iinfo(torch.int32).max
+    by_index = torch.argsort(torch.where(indices < 0, last, indices), dim=1, stable=True)
+    sorted_values = values.gather(1, by_index)
+    by_value = torch.argsort(sorted_values, dim=1, stable=True)
+    order = by_index.gather(1, by_value)
+    values.copy_(values.gather(1, order))
+    indices.copy_(indices.gather(1, order))
+
+
+def smallest(values: Any, n_kept: int) -> tuple[Any, Any]:
+    """Return the columns (n, K) of the smallest values of every row (n, m), and these values.
+
+    Both are ascending by value, ties by index; K is ``n_kept``, from 1 to m.
+    """
+    if not 1 <= n_kept <= values.shape[1]:
+        raise ValueError(f"n_kept must be from 1 to {values.shape[1]}, got {n_kept}.")
+    kept = TopK.empty(len(values), n_kept, values.dtype, like=values)
+    kept.push(values, 0)
+    return kept.sorted()
 
 
 def gather(gram: Any, candidates: Any) -> Any:
@@ -157,3 +245,63 @@ def gaussian_local(
 
     for_blocks(n, n_local * (X.shape[1] + n_local), 8, work)
     return grams, corrs
+
+
+def products_at(rows: Any, atoms: Any, indptr: Any, indices: Any) -> Any:
+    """Return the inner products of rows with the atoms that their codes use, in one list."""
+    signals, picked = _of_nonzeros(indptr, indices)
+    out = torch.empty(len(picked), dtype=rows.dtype, device=rows.device)
+    step = max(_AT_ONCE // max(rows.shape[1] * rows.element_size(), 1), 1)
+    for start in range(0, len(picked), step):
+        part = slice(start, start + step)
+        out[part] = (rows[signals[part]] * atoms[picked[part]]).sum(1)
+    return out
+
+
+def _of_nonzeros(indptr: Any, indices: Any) -> tuple[Any, Any]:
+    """Return the signal and the atom of every nonzero from indptr[0] to indptr[-1]."""
+    first, last = (int(end) for end in indptr[[0, -1]].tolist())
+    numbers = torch.arange(len(indptr) - 1, device=indptr.device)
+    signals = torch.repeat_interleave(numbers, torch.diff(indptr), output_size=last - first)
+    return signals, indices[first:last].long()
+
+
+def subtract_class_parts(
+    gram: Any, corr: Any, indptr: Any, indices: Any, values: Any, owner: Any, out: Any
+) -> None:
+    """Take what each class explains off ``out``, which holds the signals' energies."""
+    first, last = (int(end) for end in indptr[[0, -1]].tolist())
+    if first == last:
+        return
+    n_signals = len(out)
+    counts = torch.diff(indptr)
+    width = int(counts.max())
+    # In padded rows: the pairs of a signal's nonzeros are then a matrix of their own.
+    places = torch.arange(width, device=out.device) < counts[:, None]
+    atoms = torch.zeros((n_signals, width), dtype=torch.int64, device=out.device)
+    weights, along = (
+        torch.zeros((n_signals, width), dtype=torch.float64, device=out.device) for _ in range(2)
+    )
+    atoms[places] = indices[first:last].long()
+    weights[places] = values[first:last].double()
+    along[places] = corr.double()
+    classes = torch.arange(out.shape[1], device=out.device)[:, None]
+    step = max(_AT_ONCE // (8 * width * (width + len(classes))), 1)
+    for start in range(0, n_signals, step):
+        part = slice(start, start + step)
+        w, own, names = weights[part], owner[atoms[part]], atoms[part]
+        pairs = gram[names[:, :, None], names[:, None]].double()
+        pairs = torch.where(own[:, :, None] == own[:, None], pairs, 0)
+        change = w * (matmul(pairs, w[:, :, None])[:, :, 0] - 2 * along[part])
+        # Summed up class by class and not scattered: in the same order every time.
+        out[part] += torch.where(own[:, None] == classes, change[:, None], 0).sum(-1)
+
+
+def subtract_dense_class_parts(
+    grams: list[Any], corr: Any, codes: Any, members: list[Any], out: Any
+) -> None:
+    """As ``subtract_class_parts``, for codes where most coefficients are nonzero."""
+    for c, atoms in enumerate(members):
+        theirs = codes[:, atoms]
+        explained = matmul(theirs, grams[c].to(theirs.dtype)) - 2 * corr[:, atoms]
+        out[:, c] += (explained * theirs).sum(1)

@@ -1,9 +1,10 @@
-"""Tensors with numpy's API, and what all other folders of this machine build on.
+"""``DeviceArray``, numpy's API on tensors, and what all other folders of this machine build on.
 
-- ``device_array``: ``DeviceArray``; numpy's API on tensors is in ``ufuncs``, ``functions`` and
-  ``dtypes``. ``csr``: sparse codes.
-- ``conversion``: users' tensors to arrays and back. ``streaming``: host rows through a device.
-- ``products``, ``linalg``, ``scale`` (``norm_kernels`` in Triton): matrix products, linear algebra,
-  squared norms.
+- ``device_array``: the class, on tables of numpy's functions (``ufuncs``, ``functions``) and types
+  (``dtypes``). ``csr``: sparse codes.
+- ``conversion``: users' tensors become arrays of the engine, and back. ``streaming``: rows of the
+  host go through a device in blocks.
+- ``linalg``: products, factors, distances of pairs. ``scale``: norms that fit, signals scaled by
+  powers of two (``norm_kernels`` in Triton).
 - ``work``: blocks of rows, memory of a device, and whether Triton compiles for it.
 """

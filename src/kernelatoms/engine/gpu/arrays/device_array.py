@@ -20,6 +20,7 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 from kernelatoms.engine.gpu.arrays import ufuncs
 from kernelatoms.engine.gpu.arrays.dtypes import from_host, numpy_dtype, torch_dtype, widened
 from kernelatoms.engine.gpu.arrays.functions import FUNCTIONS
+from kernelatoms.engine.gpu.arrays.work import on_card
 
 
 class DeviceArray(NDArrayOperatorsMixin):
@@ -329,7 +330,7 @@ def _device_of(values: tuple[Any, ...]) -> Any:
     for value in values:
         first = value[0] if type(value) is tuple and value else value
         if isinstance(first, DeviceArray):
-            return torch.cuda.device(first.device) if first.tensor.is_cuda else nullcontext()
+            return on_card(first.device)
     return nullcontext()
 
 

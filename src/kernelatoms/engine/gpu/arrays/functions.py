@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from kernelatoms.engine.gpu.arrays.dtypes import from_host, numpy_dtype, torch_dtype
-from kernelatoms.engine.gpu.arrays.products import matmul
+from kernelatoms.engine.gpu.arrays.linalg import matmul
 
 #: What numpy's functions are on tensors.
 FUNCTIONS: dict[Any, Callable[..., Any]] = {}

@@ -6,7 +6,7 @@ import triton.language as tl
 
 
 @triton.jit
-def _squared_norms(rows, squares, n_rows, n_features, R: tl.constexpr, P: tl.constexpr):  # type: ignore[no-untyped-def]
+def _squared_norms(rows, squares, n_rows, n_features, R: tl.constexpr, P: tl.constexpr):
     own = tl.program_id(0).to(tl.int64) * R + tl.arange(0, R)
     f = tl.arange(0, P)
     total = tl.zeros((R, P), tl.float64)

@@ -4,21 +4,19 @@ from typing import Any
 
 import torch
 
-from kernelatoms.engine.gpu.arrays.dtypes import torch_dtype
+from kernelatoms.engine.cpu.scale import check_scaled_codes, safe_range
+from kernelatoms.engine.gpu.arrays.dtypes import numpy_dtype, torch_dtype
 from kernelatoms.engine.gpu.arrays.ufuncs import ldexp
 from kernelatoms.engine.gpu.arrays.work import compiles_for
 
-# As of engine.cpu.scale.
-_ORDINARY = {torch.float32: (2.0**-40, 2.0**60), torch.float64: (2.0**-400, 2.0**500)}
 
-
-def _bounds(dtype: Any) -> tuple[float, float]:
-    return _ORDINARY.get(torch_dtype(dtype), _ORDINARY[torch.float64])
+def _safe_range(dtype: Any) -> tuple[float, float]:
+    return safe_range(numpy_dtype(torch_dtype(dtype)))
 
 
 def in_safe_range(squares: Any, dtype: Any) -> Any:
     """Return for which squared norms pursuits can work in a dtype without rescaling."""
-    low, high = _bounds(dtype)
+    low, high = _safe_range(dtype)
     return (squares >= low) & (squares <= high)
 
 
@@ -26,7 +24,7 @@ def all_in_safe_range(squares: Any, dtype: Any) -> bool:
     """Whether pursuits can work in a dtype with all of these squared norms."""
     if not squares.numel():
         return True
-    low, high = _bounds(dtype)
+    low, high = _safe_range(dtype)
     least, most = torch.aminmax(squares)
     return bool((least >= low) & (most <= high))
 
@@ -72,3 +70,26 @@ def unit_rows(rows: Any) -> Any:
     near, _ = rescale_if_needed(rows.reshape(-1, rows.shape[-1]))
     norms = torch.linalg.vector_norm(near, dim=1, keepdim=True)
     return (near / torch.where(norms > 0, norms, 1)).reshape(rows.shape)
+
+
+def scale_back(
+    exponents: Any, longest: float, energy: Any, values: Any, squares: Any
+) -> tuple[Any, Any]:
+    """Return codes (n, k) and squares (n,) at the scale of their signals.
+
+    Codes that do not fit their type are refused. ``longest`` is the largest |d|^2 of an atom.
+    """
+    if exponents is None:
+        return values, squares
+    coded = (values != 0).any(dim=1)
+    values = ldexp(values, exponents[:, None])
+    squares = ldexp(squares, 2 * exponents)
+    sizes = (squares if energy is None else energy)[coded]
+    check_scaled_codes(
+        torch.finfo(values.dtype),
+        numpy_dtype(values.dtype).name,
+        longest,
+        bool(torch.isfinite(values).all()),
+        float(sizes.min()) if len(sizes) else torch.inf,
+    )
+    return values, squares

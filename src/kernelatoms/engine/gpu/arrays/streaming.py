@@ -7,7 +7,7 @@ on other devices they are plain copies.
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ import torch
 from kernelatoms.engine.gpu.arrays.conversion import as_device, is_on_device, undisturbed
 from kernelatoms.engine.gpu.arrays.device_array import DeviceArray
 from kernelatoms.engine.gpu.arrays.dtypes import torch_dtype
-from kernelatoms.engine.gpu.arrays.work import free_bytes
+from kernelatoms.engine.gpu.arrays.work import free_bytes, on_card
 
 # Copies of so many bytes are shared among so many threads.
 _LARGE, _COPIERS = 1 << 23, 4
@@ -46,7 +46,7 @@ def working_on(device: Any) -> Iterator[None]:
     Triton launches on the current device, wherever its arguments are.
     """
     try:
-        with undisturbed(), torch.cuda.device(device) if device.type == "cuda" else nullcontext():
+        with undisturbed(), on_card(device):
             yield
     except torch.cuda.OutOfMemoryError as error:
         raise DeviceMemoryError(str(error)) from error

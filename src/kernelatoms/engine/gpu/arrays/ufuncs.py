@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from kernelatoms.engine.gpu.arrays.dtypes import from_host, numpy_dtype, scalar, torch_dtype
-from kernelatoms.engine.gpu.arrays.products import matmul
+from kernelatoms.engine.gpu.arrays.linalg import matmul
 
 
 def ldexp(values: Any, exponents: Any) -> Any:

@@ -10,7 +10,7 @@ See docs/decisions/011-gpu-programs.md.
 import importlib.util
 import os
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
 from typing import Any, TypeVar
 
@@ -25,8 +25,9 @@ UPDATES_TOGETHER = 64
 # Bytes of numbers worked on at once, and the fewest rows that keep a card busy.
 _AT_ONCE = 1 << 28
 _FEWEST_ROWS = 256
-# Shares of a card's memory.
+# Shares of a card's memory; the most bytes of a block there, and on the host.
 _LITTLE, _MOSTLY = 1 / 32, 1 / 2
+_MOST_BYTES, _HOST_BYTES = 8 << 30, 1 << 26
 
 
 def for_blocks(n_rows: int, width: int, itemsize: int, work: Callable[[int, int], None]) -> None:
@@ -134,13 +135,31 @@ def one_blas_thread(wanted: bool = True) -> Iterator[None]:
     yield
 
 
-def is_little(n_bytes: int, device: torch.device) -> bool:
-    """Whether so little of a card's memory is tried without asking how much of it is free.
+def in_parts(n: int, step: int) -> Iterator[slice]:
+    """Yield slices of at most ``step`` of n things, and of at least one."""
+    step = max(step, 1)
+    for first in range(0, n, step):
+        yield slice(first, min(first + step, n))
 
-    Its driver takes as long to answer as tens of thousands of signals to be coded, and blocks that
-    do not fit are halved (``fitting_blocks``).
+
+def on_card(device: torch.device) -> AbstractContextManager[None]:
+    """Return a context in which kernels are launched on a device, if it is a card."""
+    return torch.cuda.device(device) if device.type == "cuda" else nullcontext()
+
+
+def memory_for_a_block(device: torch.device, wanted: int, share_of_free: float = 1 / 4) -> int:
+    """Return how many bytes a block may take: at most those wanted, and a share of what is free.
+
+    Little of a card's memory is tried without asking how much is free: its driver takes as long to
+    answer as tens of thousands of signals to be coded, and blocks that do not fit are halved
+    (``fitting_blocks``).
     """
-    return n_bytes <= _LITTLE * torch.cuda.get_device_properties(device).total_memory
+    if device.type != "cuda":
+        return min(wanted, _HOST_BYTES)
+    wanted = min(wanted, _MOST_BYTES)
+    if wanted <= _LITTLE * torch.cuda.get_device_properties(device).total_memory:
+        return wanted
+    return min(wanted, int(share_of_free * (free_bytes(torch.empty(0, device=device)) or 0)))
 
 
 def is_mostly_free(like: Any) -> bool:

@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from kernelatoms.engine.gpu.arrays.products import matmul
-from kernelatoms.engine.gpu.arrays.work import compiles_for
-from kernelatoms.engine.gpu.greedy.atom_rows import TILE
-from kernelatoms.engine.gpu.greedy.blocks import memory_for_a_block
-from kernelatoms.engine.gpu.greedy.sources import Limits
+from kernelatoms.engine.gpu.arrays.linalg import matmul
+from kernelatoms.engine.gpu.arrays.work import compiles_for, memory_for_a_block
+from kernelatoms.engine.gpu.greedy.half_precision import ready_atoms, ready_gram, unrounded
+from kernelatoms.engine.gpu.greedy.sources import TILE
 from kernelatoms.engine.gpu.greedy.steps import code_gram, code_local, code_rows, code_with_requests
+from kernelatoms.engine.greedy_limits import Limits
 
 # What the kernels hold: atoms of a Gram matrix, and nonzeros.
 _ATOMS_IN_REGISTERS, _MOST_NONZERO = 4096, 64
@@ -143,7 +143,7 @@ def _gram_coder(
     from kernelatoms.engine.gpu.greedy.exact import code_exactly
 
     gram, norms2, *rows = shared
-    ready = kernels.ready_gram(gram)
+    ready = ready_gram(gram)
     if spec.use_ols:
         code = partial(kernels.code_gram, ready, use_ols=True, **options)
         return code, 12 * spec.n_atoms
@@ -156,7 +156,7 @@ def _gram_coder(
 
     def again(own: Tensor, until: Tensor) -> Any:
         corr = matmul(own, rows[0].T) if rows else own
-        return kernels.code_gram(kernels.unrounded(ready), corr, until, **options)
+        return kernels.code_gram(unrounded(ready), corr, until, **options)
 
     def exactly(own: Tensor, until: Tensor) -> Any:
         gram64, *atoms = wide()
@@ -166,7 +166,7 @@ def _gram_coder(
     if not rows:
         code = partial(kernels.code_gram, ready, **options)
         return partial(_code_in_stages, code, again, exactly), 12 * spec.n_atoms
-    atoms = kernels.ready_atoms(rows[0], norms2)
+    atoms = ready_atoms(rows[0], norms2)
     code = partial(kernels.code_rows, ready, atoms, **options)
     return partial(_code_in_stages, code, again, exactly), 2 * spec.n_atoms + 2 * rows[0].shape[1]
 

@@ -23,14 +23,14 @@ import triton.language as tl
 
 from kernelatoms.engine.gpu.greedy.kernels import _EPS, _ROUNDING, Coded
 from kernelatoms.engine.gpu.greedy.nonnegative import SMALLEST_PIVOT
-from kernelatoms.engine.gpu.greedy.sources import LARGEST_DOUBT
+from kernelatoms.engine.greedy_limits import LARGEST_DOUBT
 
 _LARGEST_DOUBT, _SMALLEST_PIVOT = tl.constexpr(LARGEST_DOUBT), tl.constexpr(SMALLEST_PIVOT)
 _FAR = tl.constexpr(1e300)
 
 
 @triton.jit
-def _solve(gram, targets, passive, n_rows, K: tl.constexpr):  # type: ignore[no-untyped-def]
+def _solve(gram, targets, passive, n_rows, K: tl.constexpr):
     """Return w with S[P, P] w = t[P], 0 elsewhere, and the pivots, by Gauss-Jordan elimination."""
     js = tl.arange(0, K)
     one = tl.where(js[:, None] == js[None, :], 1.0, 0.0).to(tl.float64)
@@ -51,7 +51,7 @@ def _solve(gram, targets, passive, n_rows, K: tl.constexpr):  # type: ignore[no-
 
 
 @triton.jit
-def _nonnegative(gram, targets, norms, used, w, vanishing, n_rows, K: tl.constexpr):  # type: ignore[no-untyped-def]
+def _nonnegative(gram, targets, norms, used, w, vanishing, n_rows, K: tl.constexpr):
     """Minimise w'S w - 2 t'w over w >= 0 from a feasible w; return w, its atoms, and success."""
     js = tl.arange(0, K)
     passive, rounds, regular, busy = used, n_rows * 3, n_rows > 0, n_rows > 0
@@ -82,7 +82,7 @@ def _nonnegative(gram, targets, norms, used, w, vanishing, n_rows, K: tl.constex
 
 
 @triton.jit
-def _pursue_exactly(  # type: ignore[no-untyped-def]
+def _pursue_exactly(
     corr, gram, until, out_ids, out_values, out_counts, out_explained, out_unsettled, n_atoms,
     n_nonzero, K: tl.constexpr, M: tl.constexpr, POSITIVE: tl.constexpr, EXACT: tl.constexpr,
 ):  # fmt: skip

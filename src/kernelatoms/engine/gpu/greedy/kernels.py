@@ -34,6 +34,8 @@ import torch
 import triton
 import triton.language as tl
 
+from kernelatoms.engine.gpu.greedy.half_precision import GramForScreens, HalvedAtoms
+
 # As in engine/cpu/greedy_loops.py: shares of the energy that rounding may change; what counts as
 # rounding, in machine epsilons.
 _CHECKED_DOUBT = tl.constexpr(1e-6)
@@ -50,64 +52,20 @@ _PROGRAMS_A_PROCESSOR = 64
 TIED, DOUBTFUL = tl.constexpr(1), tl.constexpr(2)
 
 
-class GramForScreens(NamedTuple):
-    """A Gram matrix, and the same in half precision with the bound of its rounding.
-
-    Both have rows of ``stride`` numbers, which begin at whole lines of the cache; ``half`` is the
-    matrix over a power of two at which it fits. ``numbers`` (3,) float32 are that, u g and g: they
-    stay on the card, since a look at them would make it wait.
-    """
-
-    gram: torch.Tensor
-    norms2: torch.Tensor
-    half: torch.Tensor
-    numbers: torch.Tensor
-
-
-def ready_gram(gram: torch.Tensor) -> GramForScreens:
-    """Return a Gram matrix (n_atoms, n_atoms) float32 as ``code_gram`` takes it."""
-    n_atoms = len(gram)
-    norms2 = gram.diagonal().contiguous()
-    unit = power_of_two(norms2.max())
-    # Entries off the diagonal only: a picked atom is not picked again, whatever its rounding.
-    size = (gram - torch.diag(norms2)).abs_().max()
-    bound = size * (2.0**-11 * 1.001) + unit * 2.0**-24
-    aligned = torch.nn.functional.pad(gram, (0, -n_atoms % 64))
-    return GramForScreens(
-        aligned, norms2, (aligned / unit).half(), torch.stack([unit, bound, size])
-    )
-
-
-def unrounded(ready: GramForScreens) -> GramForScreens:
-    """Return the same for signals over atoms so alike that half precision leaves too many ties.
-
-    Sums of up to 64 rows in float32 are off by less than 2^-20 of their largest numbers.
-    """
-    _, bound, size = ready.numbers
-    numbers = torch.stack([torch.ones_like(bound), bound * 2.0**-9, size])
-    return GramForScreens(ready.gram, ready.norms2, ready.gram, numbers)
-
-
-def power_of_two(size: torch.Tensor) -> torch.Tensor:
-    """Return a power of two above a size (), at most twice it; of no size a small one."""
-    exponent = torch.frexp(size.clamp(min=1e-30)).exponent
-    return torch.ldexp(torch.ones_like(size), exponent)
-
-
 @triton.jit
-def _of_key(key, M: tl.constexpr):  # type: ignore[no-untyped-def]
+def _of_key(key, M: tl.constexpr):
     """Return the largest size that a key may encode: its last bits name a column."""
     return (key | (M - 1)).to(tl.float32, bitcast=True)
 
 
 @triton.jit
-def _power_of_two(size):  # type: ignore[no-untyped-def]
+def _power_of_two(size):
     """Return the least power of two that is not below a size (of no size: the smallest)."""
     return tl.exp2(tl.ceil(tl.log2(tl.maximum(size, 1e-30))))
 
 
 @triton.jit
-def _sum(products, there, axis: tl.constexpr):  # type: ignore[no-untyped-def]
+def _sum(products, there, axis: tl.constexpr):
     """Return the sum of products that are there, the same in all threads.
 
     Threads that add up products, one each, may fuse their own into the sum, and then know different
@@ -117,7 +75,7 @@ def _sum(products, there, axis: tl.constexpr):  # type: ignore[no-untyped-def]
 
 
 @triton.jit
-def _exact(here, signals, atoms, n, b, n_features, ROWS: tl.constexpr, F: tl.constexpr):  # type: ignore[no-untyped-def]
+def _exact(here, signals, atoms, n, b, n_features, ROWS: tl.constexpr, F: tl.constexpr):
     """Return the inner product of signal n and atom b: the one at hand, or computed."""
     if not ROWS:
         return tl.load(here + b)
@@ -131,7 +89,7 @@ def _exact(here, signals, atoms, n, b, n_features, ROWS: tl.constexpr, F: tl.con
 
 
 @triton.jit
-def _halve(signals, halves, sizes, n_features, P: tl.constexpr):  # type: ignore[no-untyped-def]
+def _halve(signals, halves, sizes, n_features, P: tl.constexpr):
     """Write a signal in half precision at a power of two of itself, and its norm."""
     n = tl.program_id(0).to(tl.int64)
     f = tl.arange(0, P)
@@ -143,7 +101,7 @@ def _halve(signals, halves, sizes, n_features, P: tl.constexpr):  # type: ignore
 
 
 @triton.jit
-def _pursue(  # type: ignore[no-untyped-def]
+def _pursue(
     corr, gram, half, norms2, until, out_ids, out_values, out_counts, out_explained, out_unsettled,
     scratch, signals, atoms, norms_of_signals, numbers, corr_numbers, n_signals, n_atoms, n_nonzero,
     stride, corr_stride, n_features,
@@ -315,32 +273,6 @@ class Coded(NamedTuple):
     counts: torch.Tensor
     explained: torch.Tensor
     unsettled: torch.Tensor
-
-
-class HalvedAtoms(NamedTuple):
-    """Atoms of a linear problem: as they are, and halved, with rows of zeros to whole lines.
-
-    ``half`` is ``atoms`` over a power of two. ``numbers`` (2,) float32 are that, and what bounds
-    the rounding of products of halved rows when multiplied by a signal's norm.
-    """
-
-    atoms: torch.Tensor
-    half: torch.Tensor
-    numbers: torch.Tensor
-
-
-def ready_atoms(atoms: torch.Tensor, norms2: torch.Tensor) -> HalvedAtoms:
-    """Return atoms (n_atoms, n_features) float32 of these squared norms for ``code_rows``.
-
-    Either factor is off by 2^-11 of itself at most, so that products are by 2^-10 |x| |d|; sums of
-    float32 add their own.
-    """
-    n_atoms, n_features = atoms.shape
-    longest = norms2.max().sqrt()
-    unit = power_of_two(longest)
-    half = torch.nn.functional.pad(atoms / unit, (0, 0, 0, -n_atoms % 64)).half()
-    bound = longest * (2.0**-10 * 1.01 + n_features * 2.0**-22)
-    return HalvedAtoms(atoms, half, torch.stack([unit, bound]))
 
 
 def code_gram(

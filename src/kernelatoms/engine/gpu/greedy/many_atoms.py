@@ -57,7 +57,7 @@ _NOBODY = tl.constexpr(2147483647)
 
 
 @triton.jit
-def _best_three(es, names, best, b, ab, second, other, third, POSITIVE: tl.constexpr):  # type: ignore[no-untyped-def]
+def _best_three(es, names, best, b, ab, second, other, third, POSITIVE: tl.constexpr):
     """Return the best three of correlations es of atoms ``names`` and of those known before.
 
     The best with its atom and sign, the second with its atom, the size of the third.
@@ -86,7 +86,7 @@ def _best_three(es, names, best, b, ab, second, other, third, POSITIVE: tl.const
 
 
 @triton.jit
-def _solve_back(w, triangle, k, K: tl.constexpr):  # type: ignore[no-untyped-def]
+def _solve_back(w, triangle, k, K: tl.constexpr):
     """Return L^-T w, of rows of L."""
     js = tl.arange(0, K)
     for back in range(k):
@@ -99,7 +99,7 @@ def _solve_back(w, triangle, k, K: tl.constexpr):  # type: ignore[no-untyped-def
 
 
 @triton.jit
-def _solve_forth(g, triangle, k, K: tl.constexpr):  # type: ignore[no-untyped-def]
+def _solve_forth(g, triangle, k, K: tl.constexpr):
     """Return L^-1 g, of rows of L."""
     js = tl.arange(0, K)
     for j in range(k):
@@ -111,7 +111,7 @@ def _solve_forth(g, triangle, k, K: tl.constexpr):  # type: ignore[no-untyped-de
 
 
 @triton.jit
-def _less(r, atoms, ids, w, c, inside, n_features, k, K: tl.constexpr):  # type: ignore[no-untyped-def]
+def _less(r, atoms, ids, w, c, inside, n_features, k, K: tl.constexpr):
     """Return r less atoms ``ids`` times w, and its inner products with them before that."""
     js = tl.arange(0, K)
     inner = tl.zeros((K,), tl.float64)
@@ -125,7 +125,7 @@ def _less(r, atoms, ids, w, c, inside, n_features, k, K: tl.constexpr):  # type:
 
 
 @triton.jit
-def _true_residual(  # type: ignore[no-untyped-def]
+def _true_residual(
     signal, atoms, ids, w, triangle, c, inside, n_features, k,
     K: tl.constexpr, POSITIVE: tl.constexpr,
 ):  # fmt: skip
@@ -154,7 +154,7 @@ def _true_residual(  # type: ignore[no-untyped-def]
 
 
 @triton.jit(do_not_specialize=["k"])
-def _step(  # type: ignore[no-untyped-def]
+def _step(
     who, signals, residuals, halves, units, slacks, sizes, atoms, norms2, keys, directions,
     triangle, out_ids, out_w, energy, exact_at, until, explained, first_gain, going, counts,
     unsettled, k, n_nonzero, n_features, wide, n_atoms, n_tiles,
@@ -311,7 +311,7 @@ def _step(  # type: ignore[no-untyped-def]
 
 
 @triton.jit
-def _finish(  # type: ignore[no-untyped-def]
+def _finish(
     triangle, ids, zs, norms2, counts, explained, unsettled, out_ids, out_values, n_nonzero,
     K: tl.constexpr, POSITIVE: tl.constexpr,
 ):  # fmt: skip

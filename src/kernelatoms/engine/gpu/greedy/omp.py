@@ -11,9 +11,15 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from kernelatoms.engine.gpu.arrays.scale import in_safe_range, rescale_rows, squared_norms
+from kernelatoms.engine.cpu.products import check_shape
+from kernelatoms.engine.gpu.arrays.scale import (
+    in_safe_range,
+    rescale_rows,
+    scale_back,
+    squared_norms,
+)
 from kernelatoms.engine.gpu.arrays.ufuncs import ldexp
-from kernelatoms.engine.gpu.greedy.blocks import BlockCodes, in_blocks, scale_back
+from kernelatoms.engine.gpu.arrays.work import fitting_blocks, memory_for_a_block
 from kernelatoms.engine.gpu.greedy.coders import (
     Coders,
     PursuitSpec,
@@ -21,7 +27,12 @@ from kernelatoms.engine.gpu.greedy.coders import (
     code_with_fallback,
     codes_rows_over_gram,
 )
-from kernelatoms.engine.gpu.greedy.sources import limits_of
+from kernelatoms.engine.greedy_limits import (
+    check_arguments,
+    energy_to_explain,
+    limits_of,
+    refuse_undefined_energies,
+)
 
 #: ``products(start, stop)``: correlations (n, n_atoms) of these signals, energies (n,) or None.
 Products = Callable[[int, int], tuple[Tensor, Tensor | None]]
@@ -31,6 +42,10 @@ Local = Callable[[int, int], tuple[Tensor, Tensor, Tensor | None]]
 
 #: ``energy(start, stop)``: squared norms (n,) of these signals.
 Energy = Callable[[int, int], Tensor]
+
+#: Indices (n, k) int32, ascending, then -1; values (n, k), then 0; what is left (n,) float64;
+#: whether rounding ended the pursuit (n,) bool.
+BlockCodes = tuple[Tensor, Tensor, Tensor, Tensor]
 
 #: Indices, values and what is left, padded; or indptr, indices, values and what is left. Then which
 #: signals are unsettled, if they are left to the caller.
@@ -76,7 +91,7 @@ def omp(
         coders = choose_coder("gram", (gram, norms2), spec)
         code = _coding_products(coders, spec, products, longest)
 
-    return in_blocks(
+    return _in_blocks(
         code, n_signals, n_nonzero, coders.chosen.bytes_per_signal, ragged, leave_unsettled, norms2
     )
 
@@ -106,14 +121,14 @@ def omp_local(
 
     def code(start: int, stop: int) -> BlockCodes:
         grams, corr, energy = local(start, stop)
-        _check_shape(grams, "local Gram matrices", (stop - start, n_local, n_local))
-        _check_shape(corr, "local correlations", (stop - start, n_local))
+        check_shape(grams, "local Gram matrices", (stop - start, n_local, n_local))
+        check_shape(corr, "local correlations", (stop - start, n_local))
         grams = grams.to(dtype).contiguous()
         longest = _largest_norm2(grams.diagonal(dim1=1, dim2=2))
         names = candidates[start:stop]
         return _code_block(coders, spec, start, (grams, corr), energy, longest, names=names)
 
-    return in_blocks(
+    return _in_blocks(
         code, n_signals, n_nonzero, coders.chosen.bytes_per_signal, ragged, leave_unsettled, like
     )
 
@@ -151,13 +166,66 @@ def omp_without_gram(
         code = _coding_products(coders, spec, products, longest)
     else:
         signals, atoms = rows
-        _check_shape(atoms, "atoms", (n_atoms, *signals.shape[1:]))
-        _check_shape(signals, "signals", (n_signals, *atoms.shape[1:]))
+        check_shape(atoms, "atoms", (n_atoms, *signals.shape[1:]))
+        check_shape(signals, "signals", (n_signals, *atoms.shape[1:]))
         coders = choose_coder("rows", (atoms.to(norms2.dtype).contiguous(), norms2), spec)
         code = _coding_rows(coders, spec, signals, energy, longest)
-    return in_blocks(
+    return _in_blocks(
         code, n_signals, n_nonzero, coders.chosen.bytes_per_signal, ragged, leave_unsettled, norms2
     )
+
+
+def _in_blocks(
+    code: Callable[[int, int], BlockCodes],
+    n_signals: int,
+    n_nonzero: int,
+    bytes_per_signal: int,
+    ragged: bool,
+    leave_unsettled: bool,
+    like: Tensor,
+) -> tuple[Tensor, ...]:
+    """Code blocks of signals, smaller ones where memory is short, and put their codes together.
+
+    Parameters
+    ----------
+    code : callable
+        ``code(start, stop)`` returns indices (n, k), values (n, k), what is left (n,) of these
+        signals and which are unsettled (n,); k is at most ``n_nonzero``.
+    n_signals, n_nonzero : int
+        How many signals there are, and the most atoms of one.
+    bytes_per_signal : int
+        What a signal is thought to need.
+    ragged : bool
+        Return indptr, indices, values and left; else indices, values and left, padded.
+    leave_unsettled : bool
+        Return unsettled too, last.
+    like : tensor
+        Codes have its dtype and are on its device.
+    """
+    block = max(
+        1, memory_for_a_block(like.device, n_signals * bytes_per_signal) // bytes_per_signal
+    )
+    left = like.new_empty(n_signals, dtype=torch.float64)
+    unsettled = torch.empty_like(left, dtype=torch.bool)
+    last = (left, unsettled) if leave_unsettled else (left,)
+    counts = torch.zeros(n_signals + 1 if ragged else 0, dtype=torch.int64, device=like.device)
+    rows = 0 if ragged else n_signals
+    indices = torch.full((rows, n_nonzero), -1, dtype=torch.int32, device=like.device)
+    values = like.new_zeros((rows, n_nonzero))
+    parts: list[tuple[Tensor, Tensor]] = [(indices.new_empty(0), values.new_empty(0))]
+    for here, found in fitting_blocks(code, n_signals, block, like.device):
+        k = found[0].shape[1]
+        left[here], unsettled[here] = found[2], found[3]
+        if ragged:
+            used = found[0] >= 0
+            counts[here.start + 1 : here.stop + 1] = used.sum(dim=1)
+            parts.append((found[0][used], found[1][used]))
+        else:
+            indices[here, :k], values[here, :k] = found[0], found[1]
+    if not ragged:
+        return indices, values, *last
+    of_all = (torch.cat([part[i] for part in parts]) for i in range(2))
+    return (counts.cumsum(0), *of_all, *last)
 
 
 def _checked_spec(
@@ -172,29 +240,13 @@ def _checked_spec(
     exact: bool,
 ) -> PursuitSpec:
     """Return checked options; ``like`` (n_atoms,) has the dtype and device of the codes."""
-    if like.dtype not in (torch.float32, torch.float64):
-        name = str(like.dtype).removeprefix("torch.")
-        raise TypeError(f"Inner products of atoms must be float32 or float64, got {name}.")
-    if n_nonzero < 1:
-        raise ValueError(f"n_nonzero must be at least 1, got {n_nonzero}.")
     if stop_at is not None:
         stop_at = torch.as_tensor(stop_at, dtype=torch.float64, device=like.device)
-        if stop_at.shape != (n_signals,):
-            raise ValueError(
-                f"stop_at must hold one number for each of {n_signals} signals, got shape "
-                f"{tuple(stop_at.shape)}."
-            )
-        if not bool((stop_at >= 0).all()):
-            raise ValueError("stop_at must not hold negative numbers or NaN.")
+    check_arguments(str(like.dtype).removeprefix("torch."), n_signals, n_nonzero, stop_at)
     return PursuitSpec(
         len(like), n_nonzero, stop_at, relative, use_ols, positive, like.dtype, like.device,
-        limits_of(like.dtype, leave_unsettled, exact), leave_unsettled,
+        limits_of(torch.finfo(like.dtype).eps, leave_unsettled, exact), leave_unsettled,
     )  # fmt: skip
-
-
-def _check_shape(tensor: Tensor, name: str, shape: tuple[int, ...]) -> None:
-    if tensor.shape != shape:
-        raise ValueError(f"The {name} must have shape {shape}, got {tuple(tensor.shape)}.")
 
 
 def _largest_norm2(norms2: Tensor) -> float:
@@ -222,7 +274,7 @@ def _coding_products(
 
     def code(start: int, stop: int) -> BlockCodes:
         corr, energy = products(start, stop)
-        _check_shape(corr, "correlations", (stop - start, spec.n_atoms))
+        check_shape(corr, "correlations", (stop - start, spec.n_atoms))
         return _code_block(coders, spec, start, (corr,), energy, longest)
 
     return code
@@ -254,19 +306,12 @@ def _code_block(
 
 def _energy_to_explain(energy: Tensor | None, start: int, n: int, spec: PursuitSpec) -> Tensor:
     """Return how much energy of n signals from ``start`` on to explain; infinite without a goal."""
-    if energy is not None and energy.shape != (n,):
-        raise ValueError(f"The energies must have shape {(n,)}, got {tuple(energy.shape)}.")
+    if energy is not None:
+        check_shape(energy, "energies", (n,))
+        energy = energy.double()
     if spec.stop_at is None:
         return torch.full((n,), torch.inf, dtype=torch.float64, device=spec.device)
-    if energy is None:
-        raise ValueError(
-            "max_residual needs k(x, x) of the signals, which a precomputed kernel does not "
-            "give; use n_nonzero_coefs alone."
-        )
-    whole = energy.double()
-    # A goal of infinity times no energy is NaN, of which no energy is less: no atoms, as it should.
-    goal = spec.stop_at[start : start + n] ** 2
-    return whole - (goal * whole if spec.relative else goal)
+    return energy_to_explain(energy, spec.stop_at[start : start + n], spec.relative)
 
 
 def _rescaled(
@@ -292,10 +337,7 @@ def _rescaled(
     if near and bool(ordinary.all()):
         return numbers.to(dtype).contiguous(), until, None
     if energy is not None and not bool(torch.isfinite(energy).all()):
-        raise ValueError(
-            "X holds signals whose squared norm overflows float64, or is undefined; scale X down, "
-            "or choose smaller kernel parameters."
-        )
+        refuse_undefined_energies()
     outside = ~ordinary if near else torch.ones_like(ordinary)
     if size is None:
         size = math.frexp(longest)[1] // 2

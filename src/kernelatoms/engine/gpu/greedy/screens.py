@@ -173,7 +173,7 @@ def _programs(device: torch.device) -> int:
 
 
 @triton.jit
-def _slack(error, norm, sizes, spread, ROTATED: tl.constexpr):  # type: ignore[no-untyped-def]
+def _slack(error, norm, sizes, spread, ROTATED: tl.constexpr):
     """Return what a product may be off by: see the head of this file."""
     longest = tl.load(sizes + 1)
     worst = tl.load(sizes + 2)
@@ -185,7 +185,7 @@ def _slack(error, norm, sizes, spread, ROTATED: tl.constexpr):  # type: ignore[n
 
 
 @triton.jit
-def store_rounded(  # type: ignore[no-untyped-def]
+def store_rounded(
     r, slot, halves, units, slacks, sizes, c, inside, n_features, wide, EIGHT_BITS: tl.constexpr
 ):  # fmt: skip
     """Write a residual for its next screen; in 8 bits what ``rotate`` makes that of."""
@@ -206,7 +206,7 @@ def store_rounded(  # type: ignore[no-untyped-def]
 
 
 @triton.jit
-def _round_rows(  # type: ignore[no-untyped-def]
+def _round_rows(
     rows, halves, units, slacks, sizes, n_features, wide, P: tl.constexpr, EIGHT_BITS: tl.constexpr
 ):  # fmt: skip
     slot = tl.program_id(0)
@@ -217,7 +217,7 @@ def _round_rows(  # type: ignore[no-untyped-def]
 
 
 @triton.jit
-def _quantise(  # type: ignore[no-untyped-def]
+def _quantise(
     turned, low, units, slacks, sizes, wide, spread, W: tl.constexpr
 ):  # fmt: skip
     """Round a rotated row to 8 bits; ``slacks`` holds what half precision lost of it before."""
@@ -245,7 +245,7 @@ def _quantise(  # type: ignore[no-untyped-def]
 
 
 @triton.jit
-def _screen(  # type: ignore[no-untyped-def]
+def _screen(
     rows, atoms, keys, n_rows, n_parts, wide,
     BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, GROUP: tl.constexpr,
     PROGRAMS: tl.constexpr, POSITIVE: tl.constexpr, TMA: tl.constexpr,
@@ -303,7 +303,7 @@ def _screen(  # type: ignore[no-untyped-def]
 
 
 @triton.jit
-def load_keys(keys, slot, t, n_tiles, PARTS: tl.constexpr):  # type: ignore[no-untyped-def]
+def load_keys(keys, slot, t, n_tiles, PARTS: tl.constexpr):
     """Return the two largest keys of tiles t of a row, each tile one part or two."""
     own = keys + (slot.to(tl.int64) * n_tiles + t) * (2 * PARTS)
     inside = t < n_tiles
@@ -317,7 +317,7 @@ def load_keys(keys, slot, t, n_tiles, PARTS: tl.constexpr):  # type: ignore[no-u
 
 
 @triton.jit
-def value_of_key(key, EIGHT_BITS: tl.constexpr):  # type: ignore[no-untyped-def]
+def value_of_key(key, EIGHT_BITS: tl.constexpr):
     """Return the largest product that a key may encode."""
     if EIGHT_BITS:
         return ((key + (_BIG - 1)) // _BIG).to(tl.float32)
@@ -325,7 +325,7 @@ def value_of_key(key, EIGHT_BITS: tl.constexpr):  # type: ignore[no-untyped-def]
 
 
 @triton.jit
-def place_of_key(key, EIGHT_BITS: tl.constexpr):  # type: ignore[no-untyped-def]
+def place_of_key(key, EIGHT_BITS: tl.constexpr):
     """Return the place of a key's atom among those of two parts."""
     return (-key if EIGHT_BITS else (_BIG - 1) - key) & (_BIG - 1)
 

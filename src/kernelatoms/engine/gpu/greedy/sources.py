@@ -1,4 +1,4 @@
-"""Sources of the inner products that greedy pursuits need: rows of Gram matrices.
+"""Sources of the inner products that greedy pursuits need.
 
 A block of signals takes its steps together. For all of them at once, a source returns the best
 atoms and their inner products with the picked ones, and updates what a step changes.
@@ -6,42 +6,25 @@ atoms and their inner products with the picked ones, and updates what a step cha
 - ``GramRows``: one Gram matrix, or a small one per signal. A step changes the correlations of the
   residual with all atoms.
 - ``RequestedRows``: the same with the rows of the picked atoms alone, computed on request.
-
-A third source, the atoms themselves, is in ``atom_rows``.
+- ``AtomRows``: the atoms themselves; no Gram matrix, no matrix of signals and atoms. A step changes
+  the residual. Its correlations are computed for some thousand atoms at a time and not kept; inner
+  products of picked atoms are computed when a step needs them. OLS keeps one number for every
+  signal and atom: what is left of the atom.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
 from torch.nn.functional import embedding_bag, pad
 
-# As in engine/cpu/greedy.py: below this many machine epsilons of its scale a number is rounding;
-# shares of a signal's energy that rounding may change in a step that is checked, and in one that is
-# taken.
-_ROUNDING = 100.0
-CHECKED_DOUBT, LARGEST_DOUBT = 1e-6, 1e-4
+from kernelatoms.engine.cpu.products import check_shape
+from kernelatoms.engine.gpu.arrays.linalg import matmul
+from kernelatoms.engine.greedy_limits import Limits, limits_of
 
-
-class Limits(NamedTuple):
-    """What counts as rounding, as ``code_block`` of ``engine/cpu/greedy_loops.py`` says."""
-
-    spanned: float
-    vanishing: float
-    eps: float
-    largest_doubt: float
-
-
-def limits_of(dtype: torch.dtype, leave_unsettled: bool = False, exact: bool = False) -> Limits:
-    """Return the limits of pursuits in a type; arguments as of ``omp``."""
-    largest_doubt = CHECKED_DOUBT if leave_unsettled else LARGEST_DOUBT
-    if exact:
-        eps = torch.finfo(torch.float32).eps ** 2
-        return Limits(_ROUNDING**2 * eps, _ROUNDING**2 * eps, eps, largest_doubt)
-    eps = torch.finfo(dtype).eps
-    return Limits(_ROUNDING * eps, (_ROUNDING * eps) ** 2, eps, largest_doubt)
+#: Atoms whose correlations with a block of residuals are in memory at once.
+TILE = 4096
 
 
 @dataclass
@@ -103,7 +86,7 @@ class Source:
     ) -> None:
         self.signals, self.n_atoms = signals, n_atoms
         self.use_ols, self.positive = use_ols, positive
-        self.limits = limits or limits_of(signals.dtype)
+        self.limits = limits or limits_of(torch.finfo(signals.dtype).eps)
 
     def best(self, live: Live) -> tuple[Tensor, Tensor]:
         """Return the atom (n,) that each signal would pick, and its correlation (n,)."""
@@ -261,7 +244,7 @@ class GramRows(Source):
 
     def combined(self, which: Tensor, picked: Tensor, coefs: Tensor) -> Tensor:
         """Return the products (n, n_atoms) of combined atoms with all atoms."""
-        return combined_rows(self.table, self.rows(which, picked), coefs)
+        return _combined_rows(self.table, self.rows(which, picked), coefs)
 
     def first_beyond(self, which: Tensor) -> Tensor:
         """Return the squared norms (n, n_atoms) of all atoms, infinite for zero atoms."""
@@ -332,16 +315,97 @@ class RequestedRows(GramRows):
             table[:n_held] = self.table[:n_held]
             self.table = table
         fetched = self.gram_rows(new)
-        if fetched.shape != (len(new), self.n_atoms):
-            raise ValueError(
-                f"The Gram rows must have shape {(len(new), self.n_atoms)}, got "
-                f"{tuple(fetched.shape)}."
-            )
+        check_shape(fetched, "Gram rows", (len(new), self.n_atoms))
         self.table[n_held:n_all] = fetched
         self.places[new] = torch.arange(n_held, n_all, device=new.device)
         self.held = torch.cat([self.held, new])
 
 
-def combined_rows(table: Tensor, rows: Tensor, coefs: Tensor) -> Tensor:
+class AtomRows(Source):
+    """Signals and atoms as rows of numbers.
+
+    Parameters
+    ----------
+    atoms : (n_atoms, n_features)
+        The atoms.
+    norms2 : (n_atoms,)
+        Their squared norms.
+    signals : (n_signals, n_features)
+        The signals; only read.
+    use_ols, positive, limits
+        As of ``GramRows``.
+    """
+
+    def __init__(
+        self,
+        atoms: Tensor,
+        norms2: Tensor,
+        signals: Tensor,
+        use_ols: bool,
+        positive: bool,
+        limits: Limits | None = None,
+    ) -> None:
+        super().__init__(signals, len(atoms), use_ols, positive, limits)
+        self.atoms, self.norms2 = atoms, norms2
+
+    def best(self, live: Live) -> tuple[Tensor, Tensor]:
+        """Return the atom (n,) that each signal would pick, and its correlation (n,)."""
+        atom, corr = torch.zeros_like(live.which), live.rest.new_zeros(len(live.which))
+        best = torch.full_like(corr, -torch.inf)
+        for first in range(0, self.n_atoms, TILE):
+            part = slice(first, first + TILE)
+            here = matmul(live.rest, self.atoms[part].T)
+            top, at = self._scores(here, live.beyond[:, part]).max(dim=1)
+            better = top > best
+            best = torch.where(better, top, best)
+            atom = torch.where(better, at + first, atom)
+            corr = torch.where(better, here.gather(1, at[:, None])[:, 0], corr)
+        return atom, corr
+
+    def any_above(self, live: Live, least: Tensor) -> Tensor:
+        """Tell of which signals some atom by itself would explain more than ``least`` (n,)."""
+        found = torch.zeros_like(live.going)
+        for first in range(0, self.n_atoms, TILE):
+            part = slice(first, first + TILE)
+            here = matmul(live.rest, self.atoms[part].T)
+            found |= self._above(here, least, self.norms2[part])
+        return found
+
+    def norms(self, which: Tensor, atoms: Tensor) -> Tensor:
+        """Return the squared norms of atoms (n, m)."""
+        return self.norms2[atoms]
+
+    def inner(self, which: Tensor, picked: Tensor, atom: Tensor) -> Tensor:
+        """Return the inner products (n, k) of picked atoms (n, k) with one more (n,)."""
+        return self._products(picked, self.atoms[atom])
+
+    def targets(self, which: Tensor, picked: Tensor) -> Tensor:
+        """Return the inner products (n, k) of signals with their picked atoms."""
+        return self._products(picked, self.signals[which])
+
+    def combined(self, which: Tensor, picked: Tensor, coefs: Tensor) -> Tensor:
+        """Return picked atoms combined by coefs (n, k): rows (n, n_features)."""
+        return _combined_rows(self.atoms, picked, coefs)
+
+    def first_beyond(self, which: Tensor) -> Tensor:
+        """Return the squared norms (n, n_atoms) of all atoms, infinite for zero atoms."""
+        return self.norms2.masked_fill(self.norms2 <= 0, torch.inf).expand(len(which), -1)
+
+    def less_spanned(self, which: Tensor, beyond: Tensor, combined: Tensor) -> Tensor:
+        """Return ``beyond`` with one direction more spanned."""
+        out = torch.empty_like(beyond, memory_format=torch.contiguous_format)
+        for first in range(0, self.n_atoms, TILE):
+            part = slice(first, first + TILE)
+            products = matmul(combined, self.atoms[part].T)
+            out[:, part] = self._left_beyond(beyond[:, part], products, self.norms2[part])
+        return out
+
+    def _products(self, picked: Tensor, rows: Tensor) -> Tensor:
+        # One picked atom after the other: all of them at once would be k times the signals.
+        products = [(self.atoms[atoms] * rows).sum(dim=1) for atoms in picked.T]
+        return torch.stack(products, dim=1) if products else rows[:, :0]
+
+
+def _combined_rows(table: Tensor, rows: Tensor, coefs: Tensor) -> Tensor:
     """Return sum_j coefs[:, j] * table[rows[:, j]], without a copy of these rows."""
     return embedding_bag(rows, table, per_sample_weights=coefs, mode="sum")

@@ -17,16 +17,16 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from kernelatoms.engine.gpu.greedy.atom_rows import AtomRows
+from kernelatoms.engine.cpu.greedy_loops import CHECKED_DOUBT
 from kernelatoms.engine.gpu.greedy.nonnegative import new_direction, nonnegative_steps
 from kernelatoms.engine.gpu.greedy.sources import (
-    CHECKED_DOUBT,
+    AtomRows,
     GramRows,
-    Limits,
     Live,
     RequestedRows,
     Source,
 )
+from kernelatoms.engine.greedy_limits import Limits
 
 #: Atoms in the order of picks (n, k) int64, then -1; coefficients (n, k), then 0; how many they
 #: are (n,) int64; what they explain (n,) float64; whether rounding ended the pursuit (n,) bool.

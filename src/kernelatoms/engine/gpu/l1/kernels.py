@@ -35,7 +35,7 @@ _HALVINGS = 14
 
 
 @triton.jit
-def _follow(  # type: ignore[no-untyped-def]
+def _follow(
     grams, gradients, starts, weights, lefts, stride, n_atoms, tol, most_breaks, turns,
     K: tl.constexpr, R: tl.constexpr, POSITIVE: tl.constexpr, STARTED: tl.constexpr,
 ):  # fmt: skip
@@ -172,7 +172,7 @@ def follow_paths(
 
 
 @triton.jit
-def _small_grams(  # type: ignore[no-untyped-def]
+def _small_grams(
     atoms, lists, grams, n_features, n_listed, T: tl.constexpr, BK: tl.constexpr,
     WHOLE: tl.constexpr,
 ):  # fmt: skip
@@ -217,9 +217,7 @@ def small_grams(atoms: Tensor, lists: Tensor) -> Tensor:
 
 
 @triton.jit
-def _residuals(  # type: ignore[no-untyped-def]
-    signals, atoms, lists, weights, out, n_features, n_listed, P: tl.constexpr
-):
+def _residuals(signals, atoms, lists, weights, out, n_features, n_listed, P: tl.constexpr):
     signal = tl.program_id(0).to(tl.int64)
     k = tl.program_id(1) * P + tl.arange(0, P)
     inside = k < n_features
@@ -257,9 +255,7 @@ def residuals(signals: Tensor, atoms: Tensor, lists: Tensor, weights: Tensor) ->
 
 
 @triton.jit
-def _gradients_at(  # type: ignore[no-untyped-def]
-    rows, atoms, lists, out, n_features, n_listed, T: tl.constexpr, BK: tl.constexpr
-):
+def _gradients_at(rows, atoms, lists, out, n_features, n_listed, T: tl.constexpr, BK: tl.constexpr):
     signal = tl.program_id(0).to(tl.int64)
     i = tl.program_id(1) * T + tl.arange(0, T)
     k = tl.arange(0, BK)
@@ -289,14 +285,14 @@ def gradients_at(rows: Tensor, atoms: Tensor, lists: Tensor) -> Tensor:
 
 
 @triton.jit
-def _sizes(c, row, n_atoms, stride, places, POSITIVE: tl.constexpr):  # type: ignore[no-untyped-def]
+def _sizes(c, row, n_atoms, stride, places, POSITIVE: tl.constexpr):
     value = tl.load(c + row * stride + places, mask=places < n_atoms, other=0.0)
     value = value.to(tl.float64) if value.dtype == tl.float64 else value.to(tl.float32)
     return tl.maximum(value, 0.0) if POSITIVE else tl.abs(value)
 
 
 @triton.jit
-def _pick(  # type: ignore[no-untyped-def]
+def _pick(
     c, lowest, found, largest, n_atoms, stride, wanted, halvings,
     CHUNK: tl.constexpr, POSITIVE: tl.constexpr,
 ):  # fmt: skip

@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from kernelatoms.engine.cpu.products import check_shape
 from kernelatoms.engine.gpu.arrays.dtypes import torch_dtype
-from kernelatoms.engine.gpu.arrays.work import fitting_blocks
-from kernelatoms.engine.gpu.l1.parts import check_shape, memory_for, on_card_of
+from kernelatoms.engine.gpu.arrays.work import fitting_blocks, on_card
 from kernelatoms.engine.gpu.l1.rounds import (
     Goal,
     Lists,
@@ -37,7 +37,7 @@ from kernelatoms.engine.gpu.l1.screening import (
     View,
     half_atoms,
 )
-from kernelatoms.engine.gpu.l1.solvers import solve_small, some_of, times
+from kernelatoms.engine.gpu.l1.solvers import memory_for, solve_small, some_of, times
 
 #: ``products(start, stop) -> (corr, energy)``.
 Products = Callable[[int, int], tuple[Tensor, Tensor | None]]
@@ -267,7 +267,7 @@ def _over_all(view: View, goal: Goal, begin: Lists, first: int) -> list[Compact]
     if not view.n_atoms:  # no code is the only one
         zeros = torch.zeros_like(view.energy)
         return [_compact(Part(*no_codes(view)[:3], view.energy, zeros, zeros > 0), first)]
-    with on_card_of(view.energy):
+    with on_card(view.energy.device):
         return [_compact(part, first) for part in code_block(view, goal, begin)]
 
 

@@ -20,7 +20,7 @@ from typing import NamedTuple, TypeVar
 import torch
 from torch import Tensor
 
-from kernelatoms.engine.gpu.l1.parts import in_parts
+from kernelatoms.engine.gpu.arrays.work import in_parts
 from kernelatoms.engine.gpu.l1.screening import Gradients, View
 from kernelatoms.engine.gpu.l1.solvers import solve_small
 

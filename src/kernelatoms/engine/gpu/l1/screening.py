@@ -21,8 +21,8 @@ from typing import NamedTuple, Protocol
 import torch
 from torch import Tensor
 
-from kernelatoms.engine.gpu.l1.parts import check_shape, memory_for
-from kernelatoms.engine.gpu.l1.solvers import kernels_for
+from kernelatoms.engine.cpu.products import check_shape
+from kernelatoms.engine.gpu.l1.solvers import kernels_for, memory_for
 from kernelatoms.engine.gpu.local import gather
 
 # Atoms whose gradients are computed together.

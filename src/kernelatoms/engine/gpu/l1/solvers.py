@@ -27,7 +27,11 @@ from types import ModuleType
 import torch
 from torch import Tensor
 
-from kernelatoms.engine.gpu.l1.parts import in_parts, memory_for
+from kernelatoms.engine.gpu.arrays.work import in_parts, memory_for_a_block
+
+# Bytes of gradients, or of small Gram matrices, that are held at once, and the most of a device's
+# free memory, since what is held is not all that is needed.
+_BYTES_HELD, _SHARE_OF_FREE = 1 << 30, 1 / 16
 
 # A gradient beyond alpha by this share of it counts as rounding.
 _NO_VIOLATION = 1e-9
@@ -54,6 +58,13 @@ def kernels_for(tensor: Tensor) -> ModuleType | None:
     except ImportError:
         return None
     return kernels if tensor.is_cuda or kernels.IS_INTERPRETED else None
+
+
+def memory_for(tensor: Tensor | None) -> int:
+    """Return how many bytes to hold on a tensor's device; without one, as on a card."""
+    if tensor is None:
+        return _BYTES_HELD
+    return memory_for_a_block(tensor.device, _BYTES_HELD, _SHARE_OF_FREE)
 
 
 def solve_small(

@@ -1,5 +1,4 @@
-"""Dictionary updates on tensors.
+"""Dictionary updates on tensors: K-SVD, sums of codes, block coordinate descent on atoms.
 
-- ``ksvd``: the K-SVD sweep over atoms; ``ksvd_kernels``: the same in Triton.
-- ``atoms``: sums of codes, and block coordinate descent on atoms; ``atoms_kernels``: in Triton.
+``updates`` has the functions, in plain torch; ``kernels`` has what Triton does in their place.
 """

@@ -1,7 +1,11 @@
-"""Sweeps of K-SVD over all atoms as one Triton kernel; the method is in ``engine.cpu.ksvd``.
+"""Dictionary updates as Triton kernels; the methods are in ``engine.cpu.atoms`` and ``.ksvd``.
 
-An atom has some hundred signals: too little work for a launch per atom, and atoms go one after
-another. So one launch goes over all atoms, and a few programs share every atom: each has a slice of
+Atoms go one after another, each too little work for a launch of its own.
+
+**Block coordinate descent.** One program goes over the atoms of a block, rows passing through its
+cache, and what other blocks do to these is a matrix product before it.
+
+**K-SVD.** One launch goes over all atoms, and a few programs share every atom: each has a slice of
 the features of all signals. So few programs leave most of a card idle, which therefore updates
 several dictionaries at once, each with signals and programs of its own. With E = R + old before'
 the error of an atom's signals, its own part added back, an alternation is
@@ -27,8 +31,10 @@ import torch
 import triton
 import triton.language as tl
 
-# About so many slices, of at least so many features: more programs meet more slowly, and fewer
-# wait for memory longer.
+# Descent: features, and steps of atoms before, that the program holds at once.
+_FEATURES, _STEPS = 1024, 8
+# K-SVD: about so many slices, of at least so many features: more programs meet more slowly, and
+# fewer wait for memory longer.
 _SLICES, _NARROWEST = 32, 8
 # Numbers that a program holds at once: signals times features of its slice.
 _AT_ONCE = 4096
@@ -41,7 +47,80 @@ _MOST_USERS, _MOST_FEATURES, _MOST_NONZEROS = 1 << 20, _SLICES * _AT_ONCE, (1 <<
 
 
 @triton.jit
-def _meet(arrived, expected):  # type: ignore[no-untyped-def]
+def _descend(
+    gram, left, atoms, steps, moved, stride, n_block, n_features,
+    P: tl.constexpr, S: tl.constexpr,
+):  # fmt: skip
+    k = tl.arange(0, P)
+    moves = tl.zeros((P,), tl.float64)
+    for j in range(n_block):
+        atom, step = atoms + j * n_features, steps + j * n_features
+        own = tl.load(gram + j * stride + j)
+        # Atoms without users keep their place.
+        n_own = tl.where(own > 0, n_features, 0)
+        n_still = n_features - n_own
+        for first in range(0, n_still, P):
+            tl.store(step + first + k, tl.zeros((P,), tl.float64), mask=first + k < n_still)
+        largest = own
+        for first in range(0, n_own, P):
+            f = first + k
+            inside = f < n_own
+            before = tl.load(atom + f, mask=inside, other=0.0)
+            towards = own * before
+            towards += tl.load(left + j * n_features + f, mask=inside, other=0.0)
+            for earlier in range(0, j, S):
+                i = earlier + tl.arange(0, S)
+                a = tl.load(gram + j * stride + i, mask=i < j, other=0.0)
+                theirs = steps + i[:, None] * n_features + f[None, :]
+                mask = (i < j)[:, None] & inside[None, :]
+                towards -= tl.sum(a[:, None] * tl.load(theirs, mask=mask, other=0.0), 0)
+            tl.store(step + f, towards, mask=inside)
+            largest = tl.maximum(largest, tl.max(tl.abs(towards), 0))
+        tl.debug_barrier()
+        # Squares of numbers between 0 and 1 neither overflow nor vanish together.
+        norm2 = tl.zeros((P,), tl.float64)
+        for first in range(0, n_own, P):
+            share = tl.load(step + first + k, mask=first + k < n_own, other=0.0) / largest
+            norm2 += share * share
+        length = tl.maximum(own, largest * tl.sqrt(tl.sum(norm2, 0)))
+        for first in range(0, n_own, P):
+            f = first + k
+            inside = f < n_own
+            new = tl.load(step + f, mask=inside, other=0.0) / length
+            change = new - tl.load(atom + f, mask=inside, other=0.0)
+            tl.store(atom + f, new, mask=inside)
+            tl.store(step + f, change, mask=inside)
+            moves += own * change * change
+        tl.debug_barrier()  # other threads read these steps
+    tl.store(moved, tl.load(moved) + tl.sum(moves, 0))
+
+
+def descend_block(gram: Any, left: Any, atoms: Any, start: int, moved: Any) -> None:
+    """Improve atoms ``start``, ``start + 1``, ... in turn; all arrays are float64 and contiguous.
+
+    Parameters
+    ----------
+    gram : (n_atoms, n_atoms)
+        A, the sums of products of coefficients.
+    left : (n_block, n_features)
+        B - A D of these atoms before.
+    atoms : (n_atoms, n_features)
+        All atoms; those of the block are replaced by better ones.
+    start : int
+        The first atom of the block.
+    moved : ()
+        What atoms moved, sum_j A_jj |step_j|^2, is added to it.
+    """
+    n_block, n_features = left.shape
+    P = min(max(16, triton.next_power_of_2(n_features)), _FEATURES)
+    _descend[(1,)](
+        gram[start:, start:], left, atoms[start:], torch.empty_like(left), moved, len(atoms),
+        n_block, n_features, P=P, S=_STEPS, num_warps=max(1, P // 128),
+    )  # fmt: skip
+
+
+@triton.jit
+def _meet(arrived, expected):
     """Wait until so many have arrived; what they wrote before is then there to be read."""
     tl.debug_barrier()
     tl.atomic_add(arrived, 1, sem="release")
@@ -51,7 +130,7 @@ def _meet(arrived, expected):  # type: ignore[no-untyped-def]
 
 
 @triton.jit
-def _parts_of(parts, u, first, last, n_read, most_users, SLICES: tl.constexpr):  # type: ignore[no-untyped-def]
+def _parts_of(parts, u, first, last, n_read, most_users, SLICES: tl.constexpr):
     """Return the programs' parts of r_u . towards, (SLICES, USERS)."""
     c = tl.arange(0, SLICES)[:, None]
     places = parts + c.to(tl.int64) * most_users + (u - first)[None, :]
@@ -60,7 +139,7 @@ def _parts_of(parts, u, first, last, n_read, most_users, SLICES: tl.constexpr): 
 
 
 @triton.jit
-def _users(weights, rows, residual, u, last, f, n_features):  # type: ignore[no-untyped-def]
+def _users(weights, rows, residual, u, last, f, n_features):
     """Return an atom's coefficients before its turn, its users' rows, slices of their errors."""
     row = tl.load(rows + u, mask=u < last, other=0)
     old = tl.load(weights + u, mask=u < last, other=0.0)
@@ -69,7 +148,7 @@ def _users(weights, rows, residual, u, last, f, n_features):  # type: ignore[no-
 
 
 @triton.jit
-def _slices_at(row, f, n_features):  # type: ignore[no-untyped-def]
+def _slices_at(row, f, n_features):
     return row.to(tl.int64)[:, None] * n_features + f[None, :]
 
 
@@ -78,7 +157,7 @@ def _slices_at(row, f, n_features):  # type: ignore[no-untyped-def]
         "first_dictionary", "first_step", "last_step", "n_nonzeros", "most_users",
     ]
 )  # fmt: skip
-def _steps(  # type: ignore[no-untyped-def]
+def _steps(
     residual, dictionaries, weights, rows, starts, bounds, towards, parts, sums, arrived,
     first_dictionary, first_step, last_step, n_alternations, n_sweeps, n_features, n_nonzeros,
     most_users,

@@ -1,26 +1,97 @@
-"""The K-SVD sweep over atoms, and residuals of padded codes; the method is in ``engine.cpu.ksvd``.
+"""Dictionary updates: sums of codes, block coordinate descent on atoms from them, K-SVD sweeps.
 
-Atoms go one after another. The signals of an atom are lists, sorted once. On a card all of it is
-one launch (``ksvd_kernels``), for many dictionaries at a time (``sweep_atoms_all``). In
-plain torch an alternation is two products of the errors of an atom's signals with a vector; the
-host reads nothing but the lengths of the lists.
+The methods are in ``engine.cpu.atoms`` and ``engine.cpu.ksvd``. On a card one launch improves a
+block of atoms, or sweeps over all of them, for many dictionaries at a time (``kernels``). In plain
+torch an alternation of K-SVD is two products of the errors of an atom's signals with a vector; the
+host reads nothing but how many these are.
 """
 
 import os
 from collections import defaultdict
-from contextlib import nullcontext
 from itertools import accumulate
 from typing import Any
 
 import torch
 
-from kernelatoms.engine.gpu.arrays.products import matmul
+from kernelatoms.engine.cpu.atoms import _BLOCK, _SMALL_MOVE
+from kernelatoms.engine.gpu.arrays.linalg import matmul
 from kernelatoms.engine.gpu.arrays.work import (
     UPDATES_TOGETHER,
     compiles_for,
     for_blocks,
     in_halves,
+    on_card,
 )
+
+# Bytes of codes that are dense at once.
+_AT_ONCE = 1 << 28
+
+
+def sum_products(
+    indptr: Any, indices: Any, values: Any, signals: Any, n_atoms: int
+) -> tuple[Any, Any]:
+    """Return W'W and W'X of sparse codes W, both in float64.
+
+    Blocks of codes are made dense: a card multiplies zeros faster than it skips them.
+    """
+    device = signals.device
+    gram = torch.zeros((n_atoms, n_atoms), dtype=torch.float64, device=device)
+    cross = torch.zeros((n_atoms, signals.shape[1]), dtype=torch.float64, device=device)
+    counts = torch.diff(indptr)
+    step = max(_AT_ONCE // (8 * max(n_atoms, 1)), 256)
+    edges = [*indptr[::step].tolist(), len(indices)]
+    for i, start in enumerate(range(0, len(signals), step)):
+        rows, own = signals[start : start + step].double(), slice(edges[i], edges[i + 1])
+        numbers = torch.repeat_interleave(
+            torch.arange(len(rows), device=device), counts[start : start + step]
+        )
+        codes = torch.zeros((len(rows), n_atoms), dtype=torch.float64, device=device)
+        codes[numbers, indices[own].long()] = values[own].double()
+        gram += matmul(codes.T, codes)
+        cross += matmul(codes.T, rows)
+    return (gram + gram.T) / 2, cross
+
+
+def descend_atoms(gram: Any, cross: Any, dictionary: Any, n_sweeps: int) -> int:
+    """Improve every atom in turn, ``n_sweeps`` times or until a sweep hardly moves any."""
+    gram, cross = gram.contiguous(), cross.contiguous()
+    atoms = dictionary.to(torch.float64, copy=True, memory_format=torch.contiguous_format)
+    descend_block = _descend_block
+    if compiles_for(atoms.device):
+        from kernelatoms.engine.gpu.learning import kernels
+
+        descend_block = kernels.descend_block
+    least = _SMALL_MOVE * gram.diagonal().sum()
+    n_made = 0
+    while n_made < n_sweeps:
+        n_made += 1
+        moved = torch.zeros((), dtype=torch.float64, device=atoms.device)
+        for start in range(0, len(atoms), _BLOCK):
+            rows = slice(start, start + _BLOCK)
+            left = torch.addmm(cross[rows], gram[rows], atoms, alpha=-1)
+            descend_block(gram, left, atoms, start, moved)
+        if bool(moved <= least):
+            break
+    dictionary.copy_(atoms)
+    return n_made
+
+
+def _descend_block(gram: Any, left: Any, atoms: Any, start: int, moved: Any) -> None:
+    """Do what ``kernels.descend_block`` says in plain torch, some launches per atom."""
+    rows = slice(start, start + len(left))
+    gram, atoms = gram[rows, rows], atoms[rows]
+    owns, before = gram.diagonal(), atoms.clone()
+    towards = torch.addcmul(left, owns[:, None], before)
+    for j in range(len(atoms)):
+        own = owns[j]
+        # Squares of numbers between 0 and 1 neither overflow nor vanish together.
+        largest = torch.maximum(own, torch.linalg.vector_norm(towards[j], torch.inf))
+        norm = torch.linalg.vector_norm(towards[j] / largest)
+        new = towards[j] / torch.maximum(own, largest * norm)
+        # Atoms without users keep their place.
+        atoms[j] = torch.where(own > 0, new, before[j])
+        towards[j + 1 :].addr_(gram[j + 1 :, j], atoms[j] - before[j], alpha=-1)
+    moved += torch.dot(owns, (atoms - before).square().sum(1))
 
 
 def residuals(signals: Any, dictionary: Any, indices: Any, values: Any) -> Any:
@@ -69,20 +140,19 @@ def sweep_atoms_all(
         if not compiles_for(residual.device):
             _sweep_one_by_one(*own, n_alternations, n_sweeps)
             continue
-        from kernelatoms.engine.gpu.learning import ksvd_kernels as kernels
+        from kernelatoms.engine.gpu.learning import kernels
 
         fits = kernels.fits(len(residual), residual.shape[1], UPDATES_TOGETHER * indices.numel())
         widths = (residual.shape[1], indices.shape[1], residual.dtype)
         groups[widths if fits else id(residual)].append((*own, n_alternations, n_sweeps))
     for some in groups.values():
-        device = some[0][0].device
-        with torch.cuda.device(device) if device.type == "cuda" else nullcontext():
+        with on_card(some[0][0].device):
             in_halves(_sweep_all, some)
 
 
 def _sweep_all(asked: list[Any]) -> list[None]:
     """Do the same for dictionaries over signals of one width and type, or one, in Triton."""
-    from kernelatoms.engine.gpu.learning import ksvd_kernels as kernels
+    from kernelatoms.engine.gpu.learning import kernels
 
     *_, n_alternations, n_sweeps = asked[0]
     dictionaries = _AsOne([given[:4] for given in asked])
@@ -117,7 +187,7 @@ class _AsOne:
 
     def sweep(self, n_alternations: int, n_sweeps: int, at_once: bool) -> None:
         """Sweep over all atoms in Triton, in one launch or one from a meeting to the next."""
-        from kernelatoms.engine.gpu.learning import ksvd_kernels as kernels
+        from kernelatoms.engine.gpu.learning import kernels
 
         residuals, dictionaries, _, values = zip(*self.given, strict=True)
         left, atoms, old = map(_stacked, (residuals, dictionaries, values))
