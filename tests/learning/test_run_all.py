@@ -29,8 +29,7 @@ class Doubling:
 
 def use_machine(monkeypatch, together, is_mostly_free=lambda like: True):
     engine = SimpleNamespace(
-        **{name: getattr(cpu, name) for name in cpu.__all__ if name != "UPDATES_TOGETHER"},
-        UPDATES_TOGETHER=together, is_mostly_free=is_mostly_free,
+        **{**vars(cpu), "UPDATES_TOGETHER": together, "is_mostly_free": is_mostly_free}
     )  # fmt: skip
     monkeypatch.setattr(loop, "machine", lambda like: engine)
 
