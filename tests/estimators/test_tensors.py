@@ -17,11 +17,11 @@ from typing import ClassVar
 import numpy as np
 import pytest
 import scipy.sparse
-from kernelatoms.estimators.devices.model_arrays import as_array
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 
 import kernelatoms as ka
+from kernelatoms.estimators.devices.conversion import as_numpy
 
 torch = pytest.importorskip("torch")
 
@@ -790,7 +790,7 @@ class TestStrangeTensors:
         with pytest.raises(ValueError, match="alpha requires gradients"):
             ka.sparse_encode(ours, ours[:20], method="lasso", alpha=alpha.requires_grad_())
         assert ka.to_device(torch.tensor(3.0, device=place), "cpu").shape == ()
-        assert as_array(alpha.detach(), "learned_").shape == ()
+        assert as_numpy(alpha.detach(), "learned_").shape == ()
 
     @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
     def test_labels_of_16_bits(self, dtype, place):
@@ -1028,6 +1028,7 @@ def test_scikit_learns_own_check_of_tensors():
 import warnings
 import torch
 import kernelatoms as ka
+from kernelatoms.estimators.devices.conversion import as_numpy
 from sklearn.utils.estimator_checks import check_array_api_input
 warnings.simplefilter("ignore")
 learner = dict(n_nonzero_coefs=2, max_iter=3, random_state=0, sparse_output=False)

@@ -5,6 +5,7 @@ What pursuits take and return:
 - ``atom_products``: inner products of atoms, and of signals with atoms, computed once.
 - ``problem``: what a pursuit sees of signals and atoms (Gram matrix, correlations, energies).
 - ``codes``: what a pursuit returns.
+- ``local_values``: kernel values of rows with their own candidates only.
 - ``tiny``: signals whose squares underflow float64.
 
 Pursuits:

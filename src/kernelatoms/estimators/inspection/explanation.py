@@ -316,11 +316,12 @@ def explain(model: Any, X: Any) -> list[Explanation]:
             "CRCClassifier or SRCClassifier, say), or a Pipeline that ends in one, got "
             f"{'a Pipeline that ends in ' if last is not model else ''}{what}.{hint}"
         )
-    while isinstance(model, Pipeline):
-        if len(model.steps) > 1:
-            X = model[:-1].transform(X)
-        model = model.steps[-1][1]
-    explanations: list[Explanation] = model.explain(X)
+    with on_the_cpu():
+        while isinstance(model, Pipeline):
+            if len(model.steps) > 1:
+                X = model[:-1].transform(X)
+            model = model.steps[-1][1]
+        explanations: list[Explanation] = model.explain(X)
     return explanations
 
 

@@ -204,7 +204,9 @@ def fingerprint(X: Array) -> tuple[Any, ...]:
 
 def last_state(learner: Any) -> LearnerState:
     """Return where batches go on: after the last one, or after the best pass of ``fit``."""
-    state: LearnerState = learner.state_
+    state: LearnerState | None = getattr(learner, "state_", None)
+    if state is None:
+        raise ValueError(f"{type(learner).__name__} has no state_ to continue from: fit it again.")
     if state.n_batches == 0:
         state.n_batches = len(state.objective)  # a pass has seen as much as a batch, and more
     state.dictionary = state.best
