@@ -402,6 +402,24 @@ def test_data_sets_are_listed_and_written(run, tmp_path):
         assert (len(rows), len(rows[0])) == shape
 
 
+def test_files_of_data_sets_at_hand_are_named(run, tmp_path, monkeypatch):
+    monkeypatch.delenv("KERNELATOMS_DATA", raising=False)
+    (tmp_path / "orl.npz").write_bytes(b"")
+
+    def found(*arguments):
+        return {row["name"] for row in json.loads(run(*arguments, "--json")[1]) if row["at hand"]}
+
+    bundled = {"iris", "wine", "digits"}
+    assert found("datasets") == bundled
+    assert found("datasets", "--data-home", tmp_path) == {*bundled, "orl"}
+    assert found("datasets", "orl", "--data-home", tmp_path) == {"orl"}
+    assert found("datasets", "usps", "--data-home", tmp_path) == set()
+    monkeypatch.setenv("KERNELATOMS_DATA", str(tmp_path))
+    assert found("datasets") == {*bundled, "orl"}
+    lines = run("datasets")[1].splitlines()
+    assert ["at hand" in line for line in lines if line[:4] in ("orl ", "usps")] == [False, True]
+
+
 def test_completion_knows_models(command):
     environment = {
         "_KERNELATOMS_COMPLETE": "complete_bash",
