@@ -21,6 +21,7 @@ from kernelatoms.codec.loops import (
     range_coder,
     rows,
     slices,
+    text_fields,
 )
 from kernelatoms.codec.models import matrix
 from kernelatoms.codec.models.codec_model import CodecModel
@@ -85,7 +86,7 @@ def test_another_process_with_more_threads(rng, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(
     "loops",
-    [rows, combinations, columns, slices, cells, integers, entropy, range_coder],
+    [rows, combinations, columns, slices, cells, integers, entropy, range_coder, text_fields],
     ids=lambda m: m.__name__,
 )
 def test_loops_promise_no_other_order_of_sums(loops):

@@ -24,7 +24,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, Normalizer, PowerTransformer, StandardScaler
 from sklearn.svm import SVC
 
-from forged_models import forge, members_of, write
+from forged_models import forge, members_of, with_digest, write
 from kernelatoms import KSVD, MOD, KernelLinearizer, limits
 from kernelatoms.files import ModelFileError, ModelRecord, load_model, read_record, save_model
 from kernelatoms.files.models.model_file import foreign_types
@@ -84,6 +84,23 @@ def test_a_changed_record_is_noticed(path):
             file.writestr(name, content)
     with pytest.raises(ModelFileError, match=r"kernelatoms\.json was changed after it was written"):
         read_record(path)
+
+
+def test_headers_without_digests_are_refused(path):
+    members = members_of(path)
+    whole = json.loads(members["kernelatoms.json"])
+    bare = {name: whole[name] for name in ("format_version", "record")}
+    others = ({}, {"members": None}, {"members": []}, {"members": {}}, {"members": "none"})
+    for header in (
+        json.dumps(bare),
+        json.dumps({**bare, "members": whole["members"]}),
+        json.dumps({**bare, "members": whole["members"], "digest": None}),
+        *(with_digest({**bare, **other}) for other in others),
+    ):
+        with zipfile.ZipFile(path, "w") as file:
+            for name, content in {**members, "kernelatoms.json": header}.items():
+                file.writestr(name, content)
+        refused(path, "is damaged: ")
 
 
 def test_files_may_not_hold_what_nothing_refers_to(path):

@@ -774,7 +774,11 @@ def test_inner_products_are_only_read_in_any_layout(machine, rng):
         expected = code(machine, X, D, 6, **options)
         for found in (
             machine.omp(strided, products, 40, 6, **options),
+            machine.omp(strided, lambda a, b: (lying[a:b], None), 40, 6, **options),
             machine.omp_without_gram(gram_rows, norms2, products, 40, 6, **options),
+            machine.omp_without_gram(
+                gram_rows, norms2, lambda a, b: (lying[a:b], None), 40, 6, **options
+            ),
             machine.omp_without_gram(asked[0], norms2, asked[1], 40, 6, rows=rows, **options),
         ):
             indices, values, _ = numpy_of(machine, found)
