@@ -3,15 +3,12 @@
 import io
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kernelatoms.files.tables.table import Array
 from kernelatoms.files.writing import write_whole
 from kernelatoms.limits import TooLargeError
-
-Array = NDArray[Any]
 
 IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp")
 

@@ -8,11 +8,10 @@ from typing import Any, TextIO
 
 import numpy as np
 import scipy.sparse
-from numpy.typing import NDArray
 
 from kernelatoms.features.memory import check_fits
 from kernelatoms.files.tables.arrays import read_npy, read_npz
-from kernelatoms.files.tables.table import TableError, read_table
+from kernelatoms.files.tables.table import Array, TableError, read_table
 from kernelatoms.files.writing import write_whole
 from kernelatoms.limits import TooLargeError
 
@@ -149,8 +148,6 @@ def _numpy_bytes(content: Any) -> bytes:
         np.save(data, content, allow_pickle=False)
     return data.getvalue()
 
-
-Array = NDArray[Any]
 
 _TRIPLES = ["row", "atom", "coefficient"]
 _CSR = {"data", "indices", "indptr", "shape", "format"}

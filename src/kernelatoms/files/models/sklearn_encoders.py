@@ -8,13 +8,17 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernelatoms.estimators.state_checks import held
-from kernelatoms.files.models.sklearn_rules import check_array, check_values, equal, fault, is_whole
+from kernelatoms.files.models.sklearn_rules import (
+    Array,
+    check_array,
+    check_values,
+    equal,
+    fault,
+    is_whole,
+)
 from kernelatoms.limits import MODEL_COLUMNS
-
-Array = NDArray[Any]
 
 
 def check_encoder(encoder: Any, n_features: int) -> None:

@@ -14,13 +14,10 @@ from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernelatoms.features.memory import check_fits
-from kernelatoms.files.tables.table import Table, TableError, shortened
+from kernelatoms.files.tables.table import Array, Table, TableError, shortened
 from kernelatoms.limits import Budget, TooLargeError, check_size
-
-Array = NDArray[Any]
 
 _MOST_EMPTY = 1 << 20
 

@@ -6,16 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernelatoms.files.tables.arrow_sizes import Read, column_cost, unpacked_size
 from kernelatoms.files.tables.first_lines import WIDE
 from kernelatoms.files.tables.parquet_sizes import ParquetSizes, parquet_sizes
-from kernelatoms.files.tables.table import Table, TableError, shortened
+from kernelatoms.files.tables.table import Array, Table, TableError, shortened
 from kernelatoms.files.tables.text_numbers import mixture
 from kernelatoms.limits import Budget, TooLargeError
-
-Array = NDArray[Any]
 
 #: float64 rounds whole numbers from here on.
 _LARGE = 2.0**53

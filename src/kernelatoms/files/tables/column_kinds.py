@@ -18,7 +18,6 @@ from datetime import time
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernelatoms.files.tables.dates import date_order, day_text, to_days
 from kernelatoms.files.tables.identifiers import (
@@ -29,9 +28,7 @@ from kernelatoms.files.tables.identifiers import (
     sounds_like_identifier,
     why_identifier,
 )
-from kernelatoms.files.tables.table import Table
-
-Array = NDArray[Any]
+from kernelatoms.files.tables.table import Array, Table
 
 #: A category has at most so many values, and at least so many rows per value.
 MOST_VALUES, ROWS_PER_VALUE = 20, 5

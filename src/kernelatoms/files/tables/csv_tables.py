@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernelatoms.files.tables.arrow_sizes import column_cost
 from kernelatoms.files.tables.arrow_tables import (
@@ -19,11 +18,9 @@ from kernelatoms.files.tables.arrow_tables import (
     refuse_twins,
 )
 from kernelatoms.files.tables.first_lines import MISSING_WORDS, WIDE, FirstLines, look_at
-from kernelatoms.files.tables.table import ReadOptions, Table, TableError
+from kernelatoms.files.tables.table import Array, ReadOptions, Table, TableError
 from kernelatoms.files.tables.text_numbers import as_numbers, mixture
 from kernelatoms.limits import Budget
-
-Array = NDArray[Any]
 
 _BOM = b"\xef\xbb\xbf"
 # A row must fit into a block; wide files have rows of megabytes.

@@ -13,9 +13,8 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from kernelatoms.files.tables.table import Array
 
 #: How a column writes its dates: what stands first, second and third.
 ORDERS = ("ymd", "dmy", "mdy", "named")

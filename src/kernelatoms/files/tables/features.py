@@ -14,20 +14,17 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernelatoms.files.tables.column_kinds import MIXED, Use, uses_of
 from kernelatoms.files.tables.identifiers import REASONS
 from kernelatoms.files.tables.labels import doubts_about, read_labels
 from kernelatoms.files.tables.matching import features_of, refuse_infinite
 from kernelatoms.files.tables.row_marks import ROW_MARKS, kept_marks
-from kernelatoms.files.tables.table import Table, TableError, shortened
+from kernelatoms.files.tables.table import Array, Table, TableError, shortened
 from kernelatoms.similarity.base import check_flag
 
 if TYPE_CHECKING:  # models import scikit-learn, which takes a second
     from kernelatoms.files.models.record import ModelRecord
-
-Array = NDArray[Any]
 
 _DROPPED = "named in drop"
 

@@ -14,12 +14,10 @@ Codes and consecutive integers need ``FEWEST_ROWS`` rows: 1, 2, 3 may be three m
 """
 
 import re
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from kernelatoms.files.tables.table import Array
 
 #: Fewer rows than this may hold 1, 2, 3, ... as what was measured.
 FEWEST_ROWS = 20

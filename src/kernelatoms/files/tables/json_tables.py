@@ -6,14 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernelatoms.files.tables.arrow_tables import from_arrow, large_columns, owned_by_arrow
 from kernelatoms.files.tables.csv_tables import as_utf8
-from kernelatoms.files.tables.table import ReadOptions, Table, TableError
+from kernelatoms.files.tables.table import Array, ReadOptions, Table, TableError
 from kernelatoms.limits import Budget
-
-Array = NDArray[Any]
 
 _BLOCK_BYTES = 64 * 2**20
 # Objects in objects become columns "a.b"; no real table is deeper.

@@ -8,11 +8,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from kernelatoms.files.tables.table import Table, TableError, shortened
-
-Array = NDArray[Any]
+from kernelatoms.files.tables.table import Array, Table, TableError, shortened
 
 # More real-valued classes than this are a quantity, not a label.
 _MOST_REAL_CLASSES = 20

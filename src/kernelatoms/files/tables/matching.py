@@ -5,16 +5,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernelatoms.files.tables.column_kinds import encoded, feature_names
 from kernelatoms.files.tables.identifiers import REASONS, sounds_like_identifier
-from kernelatoms.files.tables.table import Table, TableError, shortened
+from kernelatoms.files.tables.table import Array, Table, TableError, shortened
 
 if TYPE_CHECKING:  # models import scikit-learn, which takes a second
     from kernelatoms.files.models.record import ModelRecord
-
-Array = NDArray[Any]
 
 
 def rows_for(table: Table, record: "ModelRecord", n_features: int) -> tuple[Array, list[str]]:

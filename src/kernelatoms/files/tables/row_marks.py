@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from kernelatoms.files.tables.table import Array
 
 #: Under which name a record keeps them, with its training data.
 ROW_MARKS = "row_marks"
