@@ -1,6 +1,6 @@
 """Tables from files, and the features and labels in them.
 
-- ``table``: ``Table``, ``ReadOptions`` and ``read_table``; ``opening``: which kind a file is.
+- ``table``: ``Table``, ``ReadOptions`` and ``read_table``.
 - ``csv_tables``: tables of text; ``first_lines``: their delimiters and column names;
   ``text_numbers``: decimal commas and thousands separators; ``json_tables``: one JSON object per
   line; ``arrow_tables``: Parquet and Arrow files; ``arrays``: NumPy files, also sparse matrices.

@@ -10,7 +10,16 @@ import numpy as np
 from kernelatoms.files.tables.arrow_sizes import Read, column_cost, unpacked_size
 from kernelatoms.files.tables.first_lines import WIDE
 from kernelatoms.files.tables.parquet_sizes import ParquetSizes, parquet_sizes
-from kernelatoms.files.tables.table import Array, Table, TableError, shortened
+from kernelatoms.files.tables.table import (
+    Array,
+    ReadOptions,
+    Table,
+    TableError,
+    TableFile,
+    first_sentence,
+    repeated,
+    shortened,
+)
 from kernelatoms.files.tables.text_numbers import mixture
 from kernelatoms.limits import Budget, TooLargeError
 
@@ -32,16 +41,18 @@ def owned_by_arrow(data: bytes, start: int = 0) -> Any:
     return pyarrow.BufferReader(held.getvalue())
 
 
-def read_parquet(path: Path, data: bytes | None, budget: Budget) -> Table:
-    """Read a Parquet file, or the bytes of one."""
+def read_parquet(file: TableFile, options: ReadOptions) -> Table:
+    """Read a Parquet file."""
     from pyarrow import ArrowException, parquet
 
+    del options
+    path, data, budget = file.path, file.data, file.budget
     try:
-        with parquet.ParquetFile(path if data is None else owned_by_arrow(data)) as file:
-            budget.check(8 * file.metadata.num_rows * file.metadata.num_columns)
+        with parquet.ParquetFile(path if data is None else owned_by_arrow(data)) as opened:
+            budget.check(8 * opened.metadata.num_rows * opened.metadata.num_columns)
             with _bytes_of(path, data) as (read, size):
-                sizes = parquet_sizes(file, read, size)
-            arrow = _within(budget, path if data is None else owned_by_arrow(data), file, sizes)
+                sizes = parquet_sizes(opened, read, size)
+            arrow = _within(budget, path if data is None else owned_by_arrow(data), opened, sizes)
             arrow.validate(full=True)  # text that is no UTF-8, say
     except TooLargeError:
         raise
@@ -94,21 +105,23 @@ def _beside(table: Any, pieces: Iterable[Any], budget: Budget) -> Any:
     return table
 
 
-def read_feather(path: Path, data: bytes | None, budget: Budget) -> Table:
-    """Read an Arrow file (Feather, or an Arrow stream), or the bytes of one."""
+def read_feather(file: TableFile, options: ReadOptions) -> Table:
+    """Read an Arrow file: Feather, or an Arrow stream."""
     from pyarrow import ArrowException, OSFile, feather, ipc
 
+    del options
+    path, data, budget = file.path, file.data, file.budget
     try:
         with _bytes_of(path, data) as (read, size):
             start = read(0, 6)
             if not start.startswith(b"FEA1"):  # of which no version compresses
                 budget.check(unpacked_size(read, size))
         # Not mapped into memory: a change of the file would change the table.
-        with OSFile(str(path)) if data is None else owned_by_arrow(data) as file:
+        with OSFile(str(path)) if data is None else owned_by_arrow(data) as opened:
             if start == b"ARROW1" or start.startswith(b"FEA1"):
-                arrow = feather.read_table(file)
+                arrow = feather.read_table(opened)
             else:
-                arrow = ipc.open_stream(file).read_all()
+                arrow = ipc.open_stream(opened).read_all()
             arrow.validate(full=True)
     except TooLargeError:
         raise
@@ -219,17 +232,8 @@ def objects(column: Any) -> Array:
 
 def refuse_twins(path: Path, names: Sequence[str]) -> None:
     """Refuse column names that occur more than once."""
-    if len(set(names)) == len(names):
-        return
-    seen: set[str] = set()
-    twins = [name for name in names if name in seen or seen.add(name)]  # type: ignore[func-returns-value]
-    raise TableError(f"{path} has more than one column called {shortened(twins)}; rename them.")
-
-
-def first_sentence(error: BaseException) -> str:
-    """Return the first line of an exception's message."""
-    words = str(error).strip().splitlines()
-    return words[0].rstrip(".")[:300] if words else type(error).__name__
+    if twins := repeated(names):
+        raise TableError(f"{path} has more than one column called {shortened(twins)}; rename them.")
 
 
 def _floats(column: Any) -> Array:

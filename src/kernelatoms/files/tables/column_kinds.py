@@ -97,7 +97,6 @@ def _uses_of_numbers(table: Table, label: str | None, keep: frozenset[str]) -> d
     seen = _look_at(table.numbers)
     stems = Counter(map(_stem, table.columns)) if table.named else Counter()
     first = next((i for i, name in enumerate(table.columns) if name != label), -1)
-    number = Use("number")
     uses = {}
     for i, name in enumerate(table.columns):
         if name == label:
@@ -106,7 +105,7 @@ def _uses_of_numbers(table: Table, label: str | None, keep: frozenset[str]) -> d
         if not why and name not in keep:
             series = table.named and stems[_stem(name)] >= LEAST_SERIES
             why = _why_not_a_number(table, i, seen, first=i == first, series=series)
-        uses[name] = Use("left out", why) if why else _flag(table, name) or number
+        uses[name] = Use("left out", why) if why else _flag(table, name) or Use("number")
     return uses
 
 
@@ -129,16 +128,13 @@ def _why_not_a_number(table: Table, i: int, seen: "_Seen", *, first: bool, serie
     if series or not table.named:
         return ""
     if seen.present[i] < LEAST_PRESENT * len(table):
-        return f"it is nearly empty: {_of(int(seen.present[i]), 'value')} in {len(table):,} rows"
+        return _nearly_empty(int(seen.present[i]), len(table))
     return CONSTANT if seen.low[i] == seen.high[i] and len(table) > 1 else ""
 
 
 def _flag(table: Table, name: str) -> Use | None:
     """Return the use of a column of true and false, which are numbers already."""
-    exact = table.exact.get(name)
-    if exact is None:
-        return None
-    values = {str(value).strip() for value in exact if value is not None}
+    values = {str(value).strip() for value in table.exact.get(name, ()) if value is not None}
     if {value.casefold() for value in values} != {"true", "false"} or len(values) > 2:
         return None
     return Use("yes/no", values=tuple(sorted(values, key=str.casefold)))
@@ -200,10 +196,7 @@ def _use_of_words(table: Table, name: str, words: Array, *, keep: bool, dates: b
         if len(counts) == 1:
             return Use("left out", CONSTANT)
         if len(present) < LEAST_PRESENT * len(words):
-            return Use(
-                "left out",
-                f"it is nearly empty: {_of(len(present), 'value')} in {len(words):,} rows",
-            )
+            return Use("left out", _nearly_empty(len(present), len(words)))
         if not _is_category(counts):
             few = f" in only {len(present):,} rows" if len(counts) <= MOST_VALUES else ""
             return Use("left out", f"it holds words, {len(counts):,} different ones{few}")
@@ -214,17 +207,15 @@ def _use_of_words(table: Table, name: str, words: Array, *, keep: bool, dates: b
 
 
 def _use_of_dates(name: str, words: Array, order: str, guessed: bool, *, learned: bool) -> Use:
-    note = ""
-    if guessed and learned:
-        shown = next(value for value in words if value is not None)
-        note = (
-            f"The dates of {name!r} do not tell day from month ({shown!r}): the month is taken to "
-            "stand first."
-        )
     if not learned:
         return Use("left out", DATES)
-    days = to_days(words, order)
-    return Use("date", order=order, first=float(np.nanmin(days)), note=note)
+    shown = next(value for value in words if value is not None)
+    note = (
+        f"The dates of {name!r} do not tell day from month ({shown!r}): the month is taken to "
+        "stand first."
+    )
+    first = float(np.nanmin(to_days(words, order)))
+    return Use("date", order=order, first=first, note=note if guessed else "")
 
 
 def _is_category(counts: Counter[str]) -> bool:
@@ -264,8 +255,9 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _of(count: int, what: str) -> str:
-    return f"{count:,} {what}{'s' * (count != 1)}"
+def _nearly_empty(n_present: int, n_rows: int) -> str:
+    values = f"{n_present:,} value{'s' * (n_present != 1)}"
+    return f"it is nearly empty: {values} in {n_rows:,} rows"
 
 
 def feature_names(name: str, plain: dict[str, Any]) -> list[str]:

@@ -3,7 +3,9 @@
 import csv
 import io
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -11,18 +13,25 @@ import numpy as np
 
 from kernelatoms.files.tables.arrow_sizes import column_cost
 from kernelatoms.files.tables.arrow_tables import (
-    first_sentence,
     large_columns,
     owned_by_arrow,
     part_columns,
     refuse_twins,
 )
 from kernelatoms.files.tables.first_lines import MISSING_WORDS, WIDE, FirstLines, look_at
-from kernelatoms.files.tables.table import Array, ReadOptions, Table, TableError
+from kernelatoms.files.tables.table import (
+    Array,
+    ReadOptions,
+    Table,
+    TableError,
+    TableFile,
+    first_sentence,
+    shortened,
+)
 from kernelatoms.files.tables.text_numbers import as_numbers, mixture
-from kernelatoms.limits import Budget
 
 _BOM = b"\xef\xbb\xbf"
+_NOT_IN_CP1252 = frozenset(b"\x81\x8d\x8f\x90\x9d")
 # A row must fit into a block; wide files have rows of megabytes.
 _BLOCK_BYTES = 64 * 2**20
 _SCANNED = 1 << 18
@@ -30,9 +39,10 @@ _PADDED = r"^[+-]?0([0-9]+|[xX][0-9a-fA-F]+)$"
 _WHOLE = r"^[+-]?[0-9]+$"
 
 
-def read_csv(path: Path, data: bytes, options: ReadOptions, budget: Budget) -> Table:
-    """Read a table of text; messages call it ``path``."""
-    data, notes = as_utf8(path, data, options.encoding)
+def read_csv(file: TableFile, options: ReadOptions) -> Table:
+    """Read a table of text."""
+    path = file.path
+    data, notes = as_utf8(path, file.data or b"", options.encoding)
     looks = look_at(path, data, options)
     refuse_twins(path, looks.names)
     data = _tidied(data, looks)
@@ -45,7 +55,7 @@ def read_csv(path: Path, data: bytes, options: ReadOptions, budget: Budget) -> T
         notes.append(f"every line of {path} ends with a delimiter, behind which there is nothing.")
         arrow = arrow.remove_column(len(names) - 1)
     arrow, mixed, said = _words_to_numbers(path, arrow, reader, options.decimal)
-    budget.check(sum(map(column_cost, arrow.columns)))
+    file.budget.check(sum(map(column_cost, arrow.columns)))
     parts = part_columns(arrow)
     exact = _exact_columns(arrow, parts, reader)
     return Table(
@@ -89,7 +99,7 @@ def _check_utf8(path: Path, data: bytes) -> None:
         if sum(byte >= 128 for byte in data[:4]) > 2 or min(data[:512]) < 9:
             hint = "is it a binary file?"
         else:
-            likely = "cp1252" if _decodes(data, "cp1252") else "latin-1"
+            likely = "latin-1" if _NOT_IN_CP1252 & set(data) else "cp1252"
             words = re.split(r"[;,\t|\r\n\"]", around.decode(likely, "replace"))
             shown = next(w for w in words if any(ord(sign) > 127 for sign in w)).strip()
             hint = f"most likely it is {likely} (there is {shown!r} in it): encoding={likely!r}."
@@ -97,14 +107,6 @@ def _check_utf8(path: Path, data: bytes) -> None:
             f"{path} is no text in the encoding UTF-8 (byte {data[error.start]:#x} in line "
             f"{line:,}); {hint}"
         ) from error
-
-
-def _decodes(data: bytes, encoding: str) -> bool:
-    try:
-        data.decode(encoding)
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def _tidied(data: bytes, looks: FirstLines) -> bytes:
@@ -135,10 +137,9 @@ class _Reader:
         import pyarrow
 
         if self.looks.fractions and self._mark == ".":
-            try:
+            # Not if there is a word further down, or a line of another length.
+            with suppress(pyarrow.ArrowException):
                 return self._columns(None, dict.fromkeys(self.looks.fractions, pyarrow.float64()))
-            except pyarrow.ArrowException:
-                pass  # a word further down, or a line of another length
         return self._in_words(None, {})
 
     def read_texts(self, names: Sequence[str]) -> Any:
@@ -179,40 +180,29 @@ class _Reader:
         if "empty" in str(error).lower():
             return TableError(f"{self.path} has a line of names but no rows.")
         n_columns = len(self.looks.names)
-        reader = self._rows()
-        before = self.looks.line
-        try:
-            for row in reader:
-                if row and len(row) != n_columns:
-                    return TableError(
-                        f"{self.path} cannot be read as a table: line {before:,} has {len(row):,} "
-                        f"fields. Every line needs as many fields as the first one ({n_columns:,})."
-                    )
-                before = self.looks.line + reader.line_num
-        except csv.Error:
-            pass
+        odd = ((line, len(row)) for line, row in self._numbered_rows() if len(row) != n_columns)
+        found = next(odd, None)
+        what = "line {:,} has {:,} fields".format(*found) if found else first_sentence(error)
         return TableError(
-            f"{self.path} cannot be read as a table: {first_sentence(error)}. Every line needs as "
-            f"many fields as the first one ({n_columns:,})."
+            f"{self.path} cannot be read as a table: {what}. Every line needs as many fields as "
+            f"the first one ({n_columns:,})."
         )
 
-    def _rows(self) -> Any:
+    def _numbered_rows(self) -> Iterator[tuple[int, list[str]]]:
+        """Yield the lines in which rows begin, counted from 1, and the rows."""
         text = io.StringIO(self.data[self._start :].decode("utf-8", "replace"), newline="")
-        return csv.reader(text, delimiter=self.looks.delimiter)
+        reader = csv.reader(text, delimiter=self.looks.delimiter)
+        line = self.looks.line
+        with suppress(csv.Error):
+            for row in reader:
+                if row:
+                    yield line, row
+                line = self.looks.line + reader.line_num
 
     def line_of(self, row: int) -> int:
         """Return the line in which a row begins, counted from 1."""
-        reader, line, seen = self._rows(), self.looks.line, 0
-        try:
-            for fields in reader:
-                if fields:
-                    if seen == row:
-                        return line
-                    seen += 1
-                line = self.looks.line + reader.line_num
-        except csv.Error:
-            pass
-        return line
+        lines = (line for line, _ in self._numbered_rows())
+        return next(islice(lines, row, None), self.looks.line)
 
     def has_padded_numbers(self) -> bool:
         """Return whether some field may begin with a zero and a digit."""
@@ -270,9 +260,8 @@ def _words_to_numbers(
         arrow = pyarrow.Table.from_arrays(held, names=arrow.column_names)
     notes = []
     for example in sorted(set(found.values())):
-        names = [repr(name) for name, what in found.items() if what == example]
-        more = f" and {len(names) - 5:,} more" if len(names) > 5 else ""
-        notes.append(f"{path}: {', '.join(names[:5])}{more}: {example}.")
+        names = [name for name, what in found.items() if what == example]
+        notes.append(f"{path}: {shortened(names, 5)}: {example}.")
     return arrow, mixed, notes
 
 

@@ -20,13 +20,11 @@ from kernelatoms.files.tables.identifiers import REASONS
 from kernelatoms.files.tables.labels import doubts_about, read_labels
 from kernelatoms.files.tables.matching import features_of, refuse_infinite
 from kernelatoms.files.tables.row_marks import ROW_MARKS, kept_marks
-from kernelatoms.files.tables.table import Array, Table, TableError, shortened
+from kernelatoms.files.tables.table import Array, Table, TableError, first_few, shortened
 from kernelatoms.similarity.base import check_flag
 
 if TYPE_CHECKING:  # models import scikit-learn, which takes a second
     from kernelatoms.files.models.record import ModelRecord
-
-_DROPPED = "named in drop"
 
 
 @dataclass(frozen=True)
@@ -96,15 +94,12 @@ def training_set(
     check_flag("dates", dates)
     _check_wishes(table, label, drop, keep)
     uses = uses_of(table, label, frozenset(keep), dates=dates)
-    dropped = set(drop)
-    left_out = dict.fromkeys(drop, _DROPPED)
+    left_out = dict.fromkeys(drop, "named in drop")
     for name, use in uses.items():
-        if name in dropped:
-            continue
-        if use.why == MIXED:
+        if use.why == MIXED and name not in left_out:
             raise TableError(table.mixed[name])
         if not use.learned:
-            left_out[name] = use.why
+            left_out.setdefault(name, use.why)
     _check_kept(keep, uses)
     notes = [*table.notes, *(use.note for use in uses.values() if use.note)]
     y, kept = None, np.ones(len(table), bool)
@@ -176,17 +171,12 @@ def _check_kept(keep: Sequence[str], uses: dict[str, Use]) -> None:
 
 
 def _nothing_left(table: Table, label: str | None, left_out: dict[str, str]) -> str:
+    reasons = [f"{name!r} ({reason})" for name, reason in left_out.items()]
     numbered = [name for name, why in left_out.items() if why in REASONS]
     hint = f" keep=[{numbered[0]!r}] learns from it nevertheless." if numbered else ""
     return (
         f"{table.path} has no column to learn from"
         + (f" beside the label {label!r}" if label else "")
-        + (f"; left out: {_reasons(left_out)}." if left_out else ".")
+        + (f"; left out: {first_few(reasons, 8)}." if left_out else ".")
         + hint
     )
-
-
-def _reasons(left_out: dict[str, str]) -> str:
-    shown = [f"{name!r} ({reason})" for name, reason in list(left_out.items())[:8]]
-    more = f" and {len(left_out) - 8:,} more" if len(left_out) > 8 else ""
-    return ", ".join(shown) + more

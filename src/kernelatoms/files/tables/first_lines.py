@@ -178,27 +178,20 @@ def _decide(
     if header is not None:
         return not header, []
     comma = delimiter != ","
+    so_called = "its columns are called 0, 1, ...; header=True if these are names."
     if is_row_of_numbers(first, comma):
-        return True, [
-            f"{path} starts with numbers, not names: its columns are called 0, 1, ...; "
-            "header=True if these are names."
-        ]
+        return True, [f"{path} starts with numbers, not names: {so_called}"]
     columns = [
         [row[i].strip() for row in below if len(row) == len(first)] for i in range(len(first))
     ]
     if not below or not _same_kinds(first, columns, comma):
         return False, []
     if _is_nobodys_name(first, columns, comma):
-        return True, [
-            f"{path} starts with a row like those below it, not with names: its columns are called "
-            "0, 1, ...; header=True if these are names."
-        ]
-    if any(kind_of(cell, comma) == "number" for cell in first):
-        return False, [
-            f"the first line of {path} is taken for names, and could be a row; header=False if "
-            "it is one."
-        ]
-    return False, []
+        return True, [f"{path} starts with a row like those below it, not with names: {so_called}"]
+    if not any(kind_of(cell, comma) == "number" for cell in first):
+        return False, []
+    doubt = "is taken for names, and could be a row; header=False if it is one."
+    return False, [f"the first line of {path} {doubt}"]
 
 
 def _same_kinds(first: list[str], columns: list[list[str]], comma: bool) -> bool:

@@ -8,7 +8,7 @@ import numpy as np
 
 from kernelatoms.files.tables.column_kinds import encoded, feature_names
 from kernelatoms.files.tables.identifiers import REASONS, sounds_like_identifier
-from kernelatoms.files.tables.table import Array, Table, TableError, shortened
+from kernelatoms.files.tables.table import Array, Table, TableError, repeated, shortened
 
 if TYPE_CHECKING:  # models import scikit-learn, which takes a second
     from kernelatoms.files.models.record import ModelRecord
@@ -79,10 +79,9 @@ def features_of(
         return list(sources), table.numbers if whole else table.numbers[:, places]
     names = {name: feature_names(name, special[name]) for name in special}
     columns = [feature for name in sources for feature in names.get(name, [name])]
-    if len(set(columns)) < len(columns):
-        seen: set[str] = set()
-        twin = next(name for name in columns if name in seen or seen.add(name))  # type: ignore[func-returns-value]
-        raise TableError(f"{table.path}: two features would be called {twin!r}; rename a column.")
+    if twins := repeated(columns):
+        words = f"two features would be called {twins[0]!r}; rename a column."
+        raise TableError(f"{table.path}: {words}")
     X = np.full((len(table), len(columns)), np.nan)
     here, there = [], []
     place = 0
@@ -103,10 +102,10 @@ def features_of(
 
 
 def _about_new(new: dict[str, list[str]]) -> str:
-    parts = []
-    for name, values in list(new.items())[:8]:
-        different = sorted(set(values))
-        parts.append(f"{len(values):,} of {name!r} ({shortened(different, 3)})")
+    parts = [
+        f"{len(values):,} of {name!r} ({shortened(sorted(set(values)), 3)})"
+        for name, values in list(new.items())[:8]
+    ]
     more = f" and those of {len(new) - 8:,} more columns" if len(new) > 8 else ""
     return (
         f"Values that the model never saw: {', '.join(parts)}{more}. They count as none of those "
@@ -245,10 +244,12 @@ def _same_places(
 
 def _renamed(table: Table, names: dict[str, str]) -> Table:
     """Return a table with other column names."""
+
+    def renamed(held: dict[str, Any]) -> dict[str, Any]:
+        return {names.get(name, name): value for name, value in held.items()}
+
     return replace(
         table,
         columns=[names.get(name, name) for name in table.columns],
-        words={names.get(name, name): words for name, words in table.words.items()},
-        exact={names.get(name, name): values for name, values in table.exact.items()},
-        mixed={names.get(name, name): trouble for name, trouble in table.mixed.items()},
-    )
+        words=renamed(table.words), exact=renamed(table.exact), mixed=renamed(table.mixed),
+    )  # fmt: skip
