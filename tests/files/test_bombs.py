@@ -17,9 +17,8 @@ from kernelatoms import KSVD, limits, save_model
 from kernelatoms.files import ModelFileError, TableError, load_model, read_table
 from kernelatoms.files.results import read_codes
 from kernelatoms.files.tables import table
-from kernelatoms.files.tables.arrow_sizes import column_cost, unpacked_size
 from kernelatoms.files.tables.arrow_tables import _within
-from kernelatoms.files.tables.parquet_sizes import parquet_sizes
+from kernelatoms.files.tables.typed_sizes import column_cost, parquet_sizes, unpacked_size
 from kernelatoms.limits import Budget, TooLargeError
 
 # What reading may take beyond what a process holds once all is imported: address space, as threads

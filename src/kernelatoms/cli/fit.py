@@ -139,8 +139,7 @@ def fit(
     choice = find_choice(model or default_preset(0))
     _check_label(choice, model or default_preset(0), label)
     from kernelatoms.files.models.model_file import save_model
-    from kernelatoms.files.tables.features import training_set
-    from kernelatoms.files.tables.row_marks import ROW_MARKS
+    from kernelatoms.files.tables.features import ROW_MARKS, training_set
     from kernelatoms.files.tables.table import ReadOptions
     from kernelatoms.files.writing import check_result_target, refuse_to_overwrite
 

@@ -258,7 +258,7 @@ def _table_facts(file: Path, options: Any) -> dict[str, Any]:
 
 def _model_facts(file: Path, max_size: int | None = None) -> dict[str, Any]:
     from kernelatoms.files.models.model_file import foreign_types, format_of, read_record
-    from kernelatoms.files.tables.row_marks import ROW_MARKS
+    from kernelatoms.files.tables.features import ROW_MARKS
 
     record = read_record(file, max_size)
     foreign = foreign_types(file, max_size)

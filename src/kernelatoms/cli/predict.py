@@ -140,8 +140,8 @@ def _evaluate(
 
 def _learned_from(record: Any, X: Any, table: Any, label: str) -> float:
     """Return the known share of labelled rows that the model learned from."""
+    from kernelatoms.files.tables.features import ROW_MARKS, learned_share
     from kernelatoms.files.tables.labels import read_labels
-    from kernelatoms.files.tables.row_marks import ROW_MARKS, learned_share
 
     _, kept = read_labels(table, label)
     return learned_share(X[kept], record.data.get(ROW_MARKS)) or 0.0

@@ -7,9 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelatoms.files.tables.arrow_sizes import Read, column_cost, unpacked_size
 from kernelatoms.files.tables.first_lines import WIDE
-from kernelatoms.files.tables.parquet_sizes import ParquetSizes, parquet_sizes
 from kernelatoms.files.tables.table import (
     Array,
     ReadOptions,
@@ -21,6 +19,13 @@ from kernelatoms.files.tables.table import (
     shortened,
 )
 from kernelatoms.files.tables.text_numbers import mixture
+from kernelatoms.files.tables.typed_sizes import (
+    ParquetSizes,
+    Read,
+    column_cost,
+    parquet_sizes,
+    unpacked_size,
+)
 from kernelatoms.limits import Budget, TooLargeError
 
 #: float64 rounds whole numbers from here on.

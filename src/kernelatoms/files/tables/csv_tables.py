@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from kernelatoms.files.tables.arrow_sizes import column_cost
 from kernelatoms.files.tables.arrow_tables import (
     large_columns,
     owned_by_arrow,
@@ -29,6 +28,7 @@ from kernelatoms.files.tables.table import (
     shortened,
 )
 from kernelatoms.files.tables.text_numbers import as_numbers, mixture
+from kernelatoms.files.tables.typed_sizes import column_cost
 
 _BOM = b"\xef\xbb\xbf"
 _NOT_IN_CP1252 = frozenset(b"\x81\x8d\x8f\x90\x9d")
