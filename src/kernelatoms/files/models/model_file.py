@@ -6,8 +6,8 @@ of every other member, the record, and the SHA-256 of these. The record can be r
 building the model.
 
 A file is checked in the order that needs least trust: the sizes and names of its members
-(``archive``), header and digests, the description of the objects (``schema``), their types. Then
-skops builds the objects, and they are checked against each other (``soundness``).
+and the description of the objects (``archive``), header and digests, their types. Then skops
+builds the objects, and they are checked against each other (``soundness``).
 
 See docs/decisions/053-model-files.md.
 """
@@ -37,13 +37,15 @@ from kernelatoms.files.models.archive import (
     Unpacked,
     check_arrays,
     check_bounds,
+    check_weights,
+    outline,
     pack,
     read_text,
     unpack,
 )
 from kernelatoms.files.models.record import ModelRecord
-from kernelatoms.files.models.schema import check_weights, outline
 from kernelatoms.files.models.soundness import check_model, forget_machine
+from kernelatoms.files.tables.table import shortened
 from kernelatoms.files.writing import check_target, write_whole
 from kernelatoms.limits import TooLargeError
 from kernelatoms.similarity import OWN_TYPES
@@ -126,11 +128,8 @@ def save_model(model: Any, path: Any, record: ModelRecord | None = None) -> Path
             "parameters and kernels by name, or a class or function at the top level of a module "
             "(not of a script), which can be imported."
         )
-    header = {
-        "format_version": FORMAT_VERSION,
-        "members": unpacked.digests,
-        "record": asdict(record),
-    }
+    header = {"format_version": FORMAT_VERSION, "members": unpacked.digests,
+              "record": asdict(record)}  # fmt: skip
     header = json.loads(json.dumps(header, default=_plain))
     header["digest"] = _digest_of(header)
     text = json.dumps(header, indent=1, sort_keys=True).encode()
@@ -282,8 +281,7 @@ def _record_of(header: dict[str, Any]) -> ModelRecord:
 
 def _unpack(archive: zipfile.ZipFile, header: dict[str, Any]) -> Unpacked:
     """Return the members; refuse any that differ from those that were written."""
-    unpacked = unpack(archive)
-    written = header["members"]
+    unpacked, written = unpack(archive), header["members"]
     if written != unpacked.digests:
         names = sorted({*written, *unpacked.digests})
         other = next(n for n in names if written.get(n) != unpacked.digests.get(n))
@@ -376,6 +374,4 @@ def _plain(value: Any) -> Any:
 
 
 def _enumerate(names: Sequence[str]) -> str:
-    shown = ", ".join(repr(name) for name in names[:5])
-    more = f" and {len(names) - 5} more" if len(names) > 5 else ""
-    return f"the type{'s' if len(names) > 1 else ''} {shown}{more}"
+    return f"the type{'s' if len(names) > 1 else ''} {shortened(names, 5)}"
