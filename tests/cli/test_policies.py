@@ -8,8 +8,8 @@ from sklearn.pipeline import make_pipeline
 
 from kernelatoms import KSVD, NearestImputer, TrainingImputer
 from kernelatoms.cli.columns import lines_of_columns, note_about_rows, note_about_training
-from kernelatoms.cli.evaluation import evaluate
 from kernelatoms.cli.models import find_choice, make_model
+from kernelatoms.cli.predict import evaluate
 from kernelatoms.files import ModelRecord
 
 RNG = np.random.default_rng(0)

@@ -27,7 +27,7 @@ from sklearn.svm import SVC
 from forged_models import forge, members_of, write
 from kernelatoms import KSVD, MOD, KernelLinearizer, limits
 from kernelatoms.files import ModelFileError, ModelRecord, load_model, read_record, save_model
-from kernelatoms.files.models.model_file import foreign_types
+from kernelatoms.files.models.model_file import inspect_model
 
 X = np.random.default_rng(0).normal(size=(60, 4))
 Y = np.where(X[:, 0] > 0, "a", "b")
@@ -415,7 +415,7 @@ def test_arrays_are_as_large_as_they_declare(path, content, words):
 def test_plain_estimators_need_no_trust(step, last, tmp_path):
     model = make_pipeline(step, last).fit(X, Y if isinstance(last, LogisticRegression) else X[:, 0])
     path = save_model(model, tmp_path / "m.skops")
-    assert foreign_types(path) == []
+    assert inspect_model(path)[2] == []
     again, _ = load_model(path)
     np.testing.assert_array_equal(again.predict(X), model.predict(X))
 
@@ -432,8 +432,8 @@ def test_estimators_of_compiled_loops_must_be_named(last, tmp_path):
     with pytest.raises(ModelFileError, match="unchecked numbers to compiled code") as caught:
         load_model(path)
     assert name in str(caught.value)
-    assert name in foreign_types(path)
-    again, _ = load_model(path, trusted=foreign_types(path))
+    assert name in inspect_model(path)[2]
+    again, _ = load_model(path, trusted=inspect_model(path)[2])
     np.testing.assert_array_equal(again.predict(X), model.predict(X))
 
 

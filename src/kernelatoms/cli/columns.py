@@ -16,13 +16,10 @@ def lines_of_columns(record: Any, model: Any) -> list[str]:
     """Return how a training file's columns are used, one line per group; ``model`` has all."""
     see = f"see 'kernelatoms info {model}'"
     if record.columns is None:
-        numbers = f"{record.data.get('features', 0):,} columns, by their places"
-        lines = [f"numbers: {numbers}"]
+        lines = [f"numbers: {record.data.get('features', 0):,} columns, by their places"]
     else:
-        lines = [
-            _line("numbers", [n for n in record.sources if n not in record.encoded], see),
-            *_encoded_lines(record, see),
-        ]
+        numbers = [name for name in record.sources if name not in record.encoded]
+        lines = [_line("numbers", numbers, see), *_encoded_lines(record, see)]
     label = [f"label: {record.label}"] if record.label is not None else []
     return [*label, *filter(None, lines), *_left_out_lines(record.left_out, see)]
 
@@ -78,22 +75,19 @@ def note_about_rows(fitted: Any, X: Any) -> str:
     import numpy as np
 
     gone = np.isnan(X)
-    n_missing = int(np.count_nonzero(gone))
+    n_missing, n_rows = int(gone.sum()), int(gone.any(axis=1).sum())
+    n_empty = int(gone.all(axis=1).sum())
     if not n_missing:
         return ""
-    n_rows = int(np.count_nonzero(gone.any(axis=1)))
-    n_empty = int(np.count_nonzero(gone.all(axis=1)))
     values = f"{n_missing:,} missing value{'s' * (n_missing != 1)} in {n_rows:,} of {len(X):,} rows"
-    how = _how_filled(fitted)
-    if not how:
-        how = f"coded by what is observed of {'it' if n_rows == 1 else 'them'}"
-    empty = ""
-    if n_empty:
-        empty = (
-            f" {n_empty:,} of these rows {'holds' if n_empty == 1 else 'hold'} nothing that the "
-            f"model knows, and {'is' if n_empty == 1 else 'are'} taken as medians."
-        )
-    return f"{values}: {how}.{empty}"
+    how = _how_filled(fitted) or f"coded by what is observed of {'it' if n_rows == 1 else 'them'}"
+    if not n_empty:
+        return f"{values}: {how}."
+    hold, are = ("holds", "is") if n_empty == 1 else ("hold", "are")
+    return (
+        f"{values}: {how}. {n_empty:,} of these rows {hold} nothing that the model knows, and "
+        f"{are} taken as medians."
+    )
 
 
 def _how_filled(fitted: Any) -> str:

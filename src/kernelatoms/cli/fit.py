@@ -141,10 +141,9 @@ def fit(
     from kernelatoms.files.models.model_file import save_model
     from kernelatoms.files.tables.features import ROW_MARKS, training_set
     from kernelatoms.files.tables.table import ReadOptions
-    from kernelatoms.files.writing import check_result_target, refuse_to_overwrite
+    from kernelatoms.files.writing import check_result_target
 
-    refuse_to_overwrite(output, data)
-    check_result_target(output, (".skops",), force=force)
+    check_result_target(output, (".skops",), data, force=force)
     table = opt.read_data(data, ReadOptions(rows, decimal, encoding, header, max_size))
     chosen = training_set(
         table,

@@ -9,6 +9,8 @@ def note_copies(pipeline: Any, y: Any) -> None:
     """Note the classes with as many atoms as rows: their dictionaries can be the rows."""
     import numpy as np
 
+    from kernelatoms.files.tables.table import first_few
+
     learner = pipeline[-1]
     dictionaries = getattr(learner, "dictionaries_", None)
     if y is None or dictionaries is None:
@@ -20,11 +22,10 @@ def note_copies(pipeline: Any, y: Any) -> None:
         if learned.n_atoms_ >= count
     ]
     if full:
-        shown = ", ".join(full[:8]) + (f" and {len(full) - 8:,} more" * (len(full) > 8))
         note(
-            f"No fewer atoms than rows in {len(full):,} of {len(classes):,} classes: {shown}. "
-            "Their dictionaries can be their rows themselves; choose fewer atoms (--set "
-            "n_atoms=...), or bring more rows."
+            f"No fewer atoms than rows in {len(full):,} of {len(classes):,} classes: "
+            f"{first_few(full, 8)}. Their dictionaries can be their rows themselves; choose fewer "
+            "atoms (--set n_atoms=...), or bring more rows."
         )
 
 
@@ -35,10 +36,8 @@ def what_was_reached(pipeline: Any, X: Any, y: Any) -> dict[str, Any]:
         return _what_was_kept(learner)
     dictionaries = getattr(learner, "dictionaries_", [learner])
     if not hasattr(dictionaries[0], "objective_"):
-        return {
-            "n_components": int(learner.n_components_),
-            "n_landmarks": int(learner.n_landmarks_),
-        }
+        names = ("n_components", "n_landmarks")
+        return {name: int(getattr(learner, f"{name}_")) for name in names}
     signals = _as_learned_from(pipeline, X)
     classes = getattr(learner, "classes_", None)
     owned = [signals]  # one dictionary is for all rows, also if it was learned with their labels

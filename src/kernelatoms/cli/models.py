@@ -20,11 +20,9 @@ SCALES = ("standard", "unit", "range", "none")
 
 def find_choice(name: str) -> Preset:
     """Return a preset or estimator by name, in any case of letters if that is unambiguous."""
-    if name in CHOICES:
-        return CHOICES[name]
-    for known, choice in CHOICES.items():
-        if known.lower() == name.lower():
-            return choice
+    lower = {known.lower(): choice for known, choice in reversed(CHOICES.items())}
+    if name in CHOICES or name.lower() in lower:
+        return CHOICES.get(name, lower[name.lower()])
     near = difflib.get_close_matches(name, CHOICES, n=1)
     hint = f" Did you mean {near[0]!r}?" if near else ""
     raise ValueError(f"--model: there is no {name!r}.{hint} There are {', '.join(CHOICES)}.")
@@ -135,18 +133,16 @@ def _find_parameter(model: Any, name: str) -> str:
     if len(found) == 1:
         return found[0]
     if found:
-        raise ValueError(
-            f"--set {name}: there is more than one; name one of {', '.join(sorted(found))}."
-        )
+        several = ", ".join(sorted(found))
+        raise ValueError(f"--set {name}: there is more than one; name one of {several}.")
     ends = sorted({key.split("__")[-1] for key in names if not key.startswith("fill__")})
     longer = [end for end in ends if end.startswith(name)]  # n_atoms of n_atoms_per_class
     near = longer or difflib.get_close_matches(name, ends, n=1)
     hint = f" Did you mean {near[0]!r}?" if near else ""
     if not longer and name.split("__")[-1] in parameters_of("lkdl") - set(ends):
         hint = " --model lkdl has it, and so have other models that learn atoms."
-    raise ValueError(
-        f"--set {name}: the model has no such parameter.{hint} It has {', '.join(ends)}."
-    )
+    words = f"the model has no such parameter.{hint} It has {', '.join(ends)}."
+    raise ValueError(f"--set {name}: {words}")
 
 
 def parameters_of(preset: str) -> set[str]:

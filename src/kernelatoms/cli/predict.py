@@ -1,5 +1,6 @@
 """``kernelatoms predict``: the classes of further rows, and how many of them are right."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,8 +15,6 @@ from kernelatoms.cli.console import (
     tell,
     warnings_as_notes,
 )
-from kernelatoms.cli.evaluation import Evaluation, evaluate
-from kernelatoms.cli.loading import at_work, open_both, true_labels
 
 PREDICT_EXAMPLES = """**Examples**
 
@@ -27,6 +26,92 @@ PREDICT_EXAMPLES = """**Examples**
 
 `kernelatoms predict digits.skops digits.npz --rows X_test --label y_test --output p.npy`
 """
+
+
+_MOST_CLASSES = 20
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Predictions compared with true labels."""
+
+    labelled: int  # rows with a label
+    rows: int  # all rows
+    accuracy: float  # share of labelled rows that are right
+    recall: dict[str, float]  # the same per class
+    counts: dict[str, int]  # rows per class
+    unknown: dict[str, int]  # rows per class that the model does not know; all are wrong
+
+    @property
+    def balanced_accuracy(self) -> float:
+        """The mean recall of the classes."""
+        return sum(self.recall.values()) / len(self.recall)
+
+    @property
+    def most_frequent(self) -> tuple[str, float]:
+        """The most frequent class and its share of the labelled rows."""
+        name = max(self.counts, key=lambda c: self.counts[c])
+        return name, self.counts[name] / self.labelled
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain values."""
+        name, share = self.most_frequent
+        return {
+            "labelled_rows": self.labelled,
+            "accuracy": self.accuracy,
+            "balanced_accuracy": self.balanced_accuracy,
+            "recall": self.recall,
+            "rows_of_class": self.counts,
+            "most_frequent_class": {"class": name, "share": share},
+            "unknown_labels": self.unknown,
+        }
+
+    def lines(self) -> list[str]:
+        """Return everything in words, the classes with the lowest recall first."""
+        share = f"{self.accuracy:.1%} of {self.labelled:,} labelled rows"
+        without = self.rows - self.labelled
+        without_label = f" ({without:,} of {self.rows:,} rows have no label)" if without else ""
+        balanced = f"balanced accuracy {self.balanced_accuracy:.1%}"
+        worst = sorted(self.recall, key=lambda c: (self.recall[c], c))
+        recalls = _first_few([f"{c} {self.recall[c]:.1%} of {self.counts[c]:,}" for c in worst])
+        said = [
+            f"{share} are predicted right{without_label}; {balanced}.",
+            f"Recall of each class, the worst first: {recalls}.",
+        ]
+        if self.unknown:
+            n = sum(self.unknown.values())
+            names = _first_few([f"{name!r} ({count:,})" for name, count in self.unknown.items()])
+            said.append(
+                f"{n:,} labelled row{'s are' if n != 1 else ' is'} of classes that the model has "
+                f"never seen, and count{'s' * (n == 1)} as wrong: {names}."
+            )
+        name, guessed = self.most_frequent
+        if len(self.counts) > 1 and self.accuracy <= guessed:
+            said.append(
+                f"This is no better than guessing: always answering {name!r} would be right for "
+                f"{guessed:.1%}."
+            )
+        return said
+
+
+def evaluate(predictions: Any, truth: Any, n_rows: int, classes: Any) -> Evaluation:
+    """Compare predictions of labelled rows with the truth; ``n_rows`` counts all rows."""
+    import numpy as np
+
+    true = np.array([str(value) for value in truth.tolist()])
+    right = np.array([str(value) for value in predictions.tolist()]) == true
+    names, places, counts = np.unique(true, return_inverse=True, return_counts=True)
+    recalls = np.bincount(places, right, len(names)) / counts
+    known = {str(value) for value in classes.tolist()}
+    count_of = dict(zip(names.tolist(), counts.tolist(), strict=True))
+    return Evaluation(
+        labelled=len(true),
+        rows=n_rows,
+        accuracy=float(right.mean()),
+        recall=dict(zip(names.tolist(), recalls.tolist(), strict=True)),
+        counts=count_of,
+        unknown={name: count for name, count in count_of.items() if name not in known},
+    )
 
 
 @errors_as_messages
@@ -63,20 +148,15 @@ def predict(
     from kernelatoms.files.results import RESULT_SUFFIXES, write_columns
     from kernelatoms.files.tables.matching import row_identifiers
     from kernelatoms.files.tables.table import ReadOptions
-    from kernelatoms.files.writing import (
-        check_result_target,
-        is_standard_stream,
-        refuse_to_overwrite,
-    )
+    from kernelatoms.files.writing import check_result_target, is_standard_stream
 
     options = ReadOptions(rows, decimal, encoding, header, max_size)
     if output is not None:
-        refuse_to_overwrite(output, model, data)
-        check_result_target(output, RESULT_SUFFIXES, force=force)
+        check_result_target(output, RESULT_SUFFIXES, model, data, force=force)
         output = None if is_standard_stream(output) else output
     shown: list[str] = []
-    with warnings_as_notes(shown), at_work(model):
-        fitted, record, table, X = open_both(model, data, options, trust)
+    with warnings_as_notes(shown), opt.at_work(model):
+        fitted, record, table, X = opt.open_both(model, data, options, trust)
         if not hasattr(fitted, "predict"):
             raise ValueError(
                 f"{model} holds {record.name or type(fitted).__name__!r}, which predicts no "
@@ -126,7 +206,7 @@ def _evaluate(
     from kernelatoms.files.tables.table import TableError
 
     try:
-        known = true_labels(fitted, table, record, label)
+        known = opt.true_labels(fitted, table, record, label)
     except TableError as error:
         if label is not None:
             raise
@@ -145,3 +225,9 @@ def _learned_from(record: Any, X: Any, table: Any, label: str) -> float:
 
     _, kept = read_labels(table, label)
     return learned_share(X[kept], record.data.get(ROW_MARKS)) or 0.0
+
+
+def _first_few(parts: list[str]) -> str:
+    from kernelatoms.files.tables.table import first_few
+
+    return first_few(parts, _MOST_CLASSES, "more (--json has all)")

@@ -40,22 +40,17 @@ def read_groups(table: Any, column: str, rows: Any) -> Any:
     """Return the group of every training row, as numbers; ``rows`` are those rows of the file."""
     import numpy as np
 
-    if column in table.words:
-        names = table.words[column]
-        gone = np.array([name is None for name in names])
-    elif column in table.place_of:
-        names = table.exact.get(column, table.numbers[:, table.place_of[column]])
-        gone = np.isnan(table.numbers[:, table.place_of[column]])
-    else:
-        known = ", ".join([*table.columns, *table.words][:12])
+    if column not in table.names:
+        known = ", ".join(table.names[:12])
         raise ValueError(f"--groups: there is no column {column!r}; the file has {known}.")
+    names = table.column(column)
+    gone = np.array([name is None or name != name for name in names])  # NaN
     if gone[rows].any():
         first = rows[gone[rows]][0]
         raise ValueError(
             f"--groups {column}: row {first:,} names no group; give it one, or leave the row out."
         )
-    _, numbers = np.unique([str(name) for name in np.asarray(names)[rows]], return_inverse=True)
-    return numbers
+    return np.unique([str(name) for name in names[rows]], return_inverse=True)[1]
 
 
 def cross_validate(
@@ -97,11 +92,8 @@ def _folds(X: Any, y: Any, cv: int, seed: int, groups: Any) -> list[tuple[Any, A
     import numpy as np
     from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 
-    if groups is None:
-        split = StratifiedKFold(cv, shuffle=True, random_state=seed).split(X, y)
-    else:
-        split = StratifiedGroupKFold(cv, shuffle=True, random_state=seed).split(X, y, groups)
-    folds = list(split)
+    kind = StratifiedKFold if groups is None else StratifiedGroupKFold
+    folds = list(kind(cv, shuffle=True, random_state=seed).split(X, y, groups))
     for train, test in folds:
         absent = np.setdiff1d(y, y[train])
         if len(absent) or not len(test):
@@ -136,7 +128,7 @@ def _recalls(y: Any, right: Any) -> dict[Any, float]:
     return {name: float(right[y == name].mean()) for name in np.unique(y)}
 
 
-def _mean_and_error(values: list[float]) -> dict[str, float]:
+def _mean_and_error(values: Any) -> dict[str, float]:
     import numpy as np
 
     return {
@@ -169,18 +161,15 @@ def verdicts(scores: Mapping[str, Any]) -> list[str]:
     import numpy as np
 
     said = []
-    mean, error, most = (
-        scores["mean"], scores["standard_error"], scores["most_frequent_class"],
-    )  # fmt: skip
+    mean, most, error = scores["mean"], scores["most_frequent_class"], scores["standard_error"]
     if mean < most - _CLEARLY * error:
         said.append("This model is worse than guessing the most frequent class. Do not use it.")
     elif mean <= most + _CLEARLY * error:
         said.append("This model is no better than guessing the most frequent class.")
-    lead = np.subtract(scores["svm"]["folds"], scores["folds"])
-    lead_error = float(np.std(lead, ddof=1) / np.sqrt(len(lead)))
-    if lead.mean() > max(_CLEARLY * lead_error, 0.005):
+    lead = _mean_and_error(np.subtract(scores["svm"]["folds"], scores["folds"]))
+    if lead["mean"] > max(_CLEARLY * lead["standard_error"], 0.005):
         said.append(
-            f"The support vector machine is clearly better here, by {100 * lead.mean():.1f} "
+            f"The support vector machine is clearly better here, by {100 * lead['mean']:.1f} "
             "points. Use it, unless you need atoms, codes or explanations."
         )
     return said
@@ -192,8 +181,8 @@ def _words(score: Mapping[str, Any]) -> str:
 
 def _recalls_in_words(recall: Mapping[str, float]) -> str:
     """Return the recalls, only the lowest if they are too many for a line."""
-    if len(recall) <= _MOST_RECALLS:
-        return ", ".join(f"{name} {share:.1%}" for name, share in recall.items())
-    lowest = sorted(recall, key=lambda name: recall[name])[:_MOST_RECALLS]
-    shown = ", ".join(f"{name} {recall[name]:.1%}" for name in lowest)
-    return f"{shown} (the {_MOST_RECALLS} lowest of {len(recall):,}; --json has all)"
+    few = len(recall) <= _MOST_RECALLS
+    names = recall if few else sorted(recall, key=lambda name: recall[name])[:_MOST_RECALLS]
+    shown = ", ".join(f"{name} {recall[name]:.1%}" for name in names)
+    hidden = f" (the {_MOST_RECALLS} lowest of {len(recall):,}; --json has all)"
+    return shown + hidden * (not few)

@@ -23,8 +23,8 @@ def default_model(
     ``settings`` (of ``--set``) and ``tune`` that concern atoms need a model that learns atoms.
     """
     name = default_preset(n_rows, as_images=images)
-    wished = [setting for setting in names_set(settings) if setting not in parameters_of(name)]
-    wished = ["--tune"] * tune + [setting for setting in wished if setting in parameters_of("lkdl")]
+    of_atoms = parameters_of("lkdl") - parameters_of(name)
+    wished = ["--tune"] * tune + [setting for setting in names_set(settings) if setting in of_atoms]
     if name == "kcrc" and wished:
         note(f"The model is lkdl, since {wished[0]} is about atoms (--model chooses others).")
         return "lkdl"
@@ -63,11 +63,8 @@ def spread_over_classes(y: Any, n_rows: int, seed: int) -> Any:
     rng = np.random.default_rng(seed)
     _, labels, counts = np.unique(y, return_inverse=True, return_counts=True)
     share = n_rows / len(labels)
-    some = []
-    for c, count in enumerate(counts):
-        members = np.flatnonzero(labels == c)
-        wanted = min(count, max(round(share * count), _FEW))
-        some.append(rng.choice(members, wanted, replace=False))
+    wanted = [min(count, max(round(share * count), _FEW)) for count in counts]
+    some = [rng.choice(np.flatnonzero(labels == c), n, replace=False) for c, n in enumerate(wanted)]
     return np.sort(np.concatenate(some))
 
 

@@ -32,16 +32,14 @@ def read_image(path: Path) -> Picture:
             image = ImageOps.exif_transpose(opened)
             if image.mode in ("I;16", "I;16B", "I;16L", "I"):
                 return Picture(_sixteen_bits(np.asarray(image), path))
-            grey = image.mode in ("1", "L", "LA")
+            colours = "L" if image.mode in ("1", "L", "LA") else "RGB"
             see_through = image.mode in ("LA", "RGBA", "PA") or "transparency" in image.info
-            image = image.convert(("LA" if grey else "RGBA") if see_through
-                                  else ("L" if grey else "RGB"))  # fmt: skip
-            values = np.asarray(image)
+            values = np.asarray(image.convert(colours + "A" * see_through))
     except (OSError, ValueError, SyntaxError, EOFError, Image.DecompressionBombError) as error:
         raise ValueError(f"{path} cannot be read as an image: {error}.") from error
     if not see_through:
         return Picture(values)
-    pixels = values[..., 0] if grey else values[..., :-1]
+    pixels = values[..., 0] if colours == "L" else values[..., :-1]
     return Picture(np.ascontiguousarray(pixels), values[..., -1])
 
 
@@ -80,10 +78,9 @@ def write_image(path: Path, picture: Picture) -> None:
         values = values[..., 0]
     data = io.BytesIO()
     kind = Image.registered_extensions()[path.suffix.lower()]
+    options = {"quality": 95} if kind == "JPEG" else {}
     try:
-        Image.fromarray(values).save(
-            data, format=kind, **({"quality": 95} if kind == "JPEG" else {})
-        )
+        Image.fromarray(values).save(data, format=kind, **options)
     except (OSError, TypeError, KeyError) as error:
         raise ValueError(
             f"path: {path} cannot hold pixels of {values.dtype} in {values.ndim} dimensions "

@@ -18,6 +18,9 @@ from kernelatoms.limits import TooLargeError
 RESULT_SUFFIXES = (".csv", ".parquet", ".npy", ".npz")
 CODE_SUFFIXES = (".npz", ".npy", ".csv", ".parquet")
 
+_TRIPLES = ["row", "atom", "coefficient"]
+_CSR = {"data", "indices", "indptr", "shape", "format"}
+
 
 def check_codes_fit(path: Path, n_rows: int, n_atoms: int) -> None:
     """Refuse codes that do not fit in memory in the form that the suffix asks for."""
@@ -38,34 +41,30 @@ def write_columns(target: Path | TextIO, columns: Mapping[str, Any]) -> None:
     if suffix == ".csv":
         text = io.StringIO()
         _write_csv(text, columns)
-        data = text.getvalue().encode()
+        write_whole(target, text.getvalue().encode())
     elif suffix == ".parquet":
-        data = _parquet(columns)
+        write_whole(target, _parquet(columns))
     else:
         plain = {name: _without_objects(np.asarray(values)) for name, values in columns.items()}
-        data = _numpy_bytes(plain["prediction"] if suffix == ".npy" else plain)
-    write_whole(target, data)
+        write_whole(target, _numpy_bytes(plain["prediction"] if suffix == ".npy" else plain))
 
 
 def write_codes(path: Path | TextIO, codes: Any) -> None:
     """Write codes as an array or as a table of (row, atom, coefficient); to a stream as CSV."""
     suffix = path.suffix.lower() if isinstance(path, Path) else ".csv"
-    sparse = scipy.sparse.issparse(codes)
-    if suffix == ".npy":
-        write_whole(path, _numpy_bytes(codes.toarray() if sparse else codes))
-    elif suffix == ".npz" and sparse:
+    if not scipy.sparse.issparse(codes):
+        write_rows(path, codes, [f"component {i}" for i in range(codes.shape[1])], {})
+    elif suffix == ".npy":
+        write_whole(path, _numpy_bytes(codes.toarray()))
+    elif suffix == ".npz":
         data = io.BytesIO()
         scipy.sparse.save_npz(data, scipy.sparse.csr_array(codes))
         write_whole(path, data.getvalue())
-    elif suffix == ".npz":
-        write_whole(path, _numpy_bytes({"X": codes}))
-    elif sparse:
-        triples = codes.tocoo()
-        columns = {"row": triples.row, "atom": triples.col, "coefficient": triples.data}
-        write_columns(path, columns)
     else:
-        names = (f"component {i}" for i in range(codes.shape[1]))
-        write_columns(path, dict(zip(names, codes.T, strict=True)))
+        triples = codes.tocoo()
+        write_columns(
+            path, dict(zip(_TRIPLES, (triples.row, triples.col, triples.data), strict=True))
+        )
 
 
 def write_rows(
@@ -76,10 +75,10 @@ def write_rows(
     The target is ``.csv``, ``.parquet``, ``.npy`` or ``.npz`` (key X).
     """
     suffix = target.suffix.lower() if isinstance(target, Path) else ".csv"
-    if isinstance(target, Path) and suffix in (".npy", ".npz"):
+    if suffix in (".npy", ".npz"):
         write_whole(target, _numpy_bytes(rows if suffix == ".npy" else {"X": rows}))
-        return
-    write_columns(target, {**beside, **dict(zip(names, rows.T, strict=True))})
+    else:
+        write_columns(target, {**beside, **dict(zip(names, rows.T, strict=True))})
 
 
 def _write_csv(stream: TextIO, columns: Mapping[str, Any]) -> None:
@@ -104,10 +103,8 @@ def _whole(values: Any) -> list[Any]:
     missing = np.isnan(values)
     present = values[~missing]
     is_whole = np.all(present == np.round(present)) and np.all(np.abs(present) < 2**53)
-    plain = values.tolist()
-    if is_whole:
-        return [None if gone else int(v) for v, gone in zip(plain, missing, strict=True)]
-    return [None if gone else v for v, gone in zip(plain, missing, strict=True)]
+    plain = int if is_whole else float
+    return [None if gone else plain(v) for v, gone in zip(values.tolist(), missing, strict=True)]
 
 
 def _parquet(columns: Mapping[str, Any]) -> bytes:
@@ -147,10 +144,6 @@ def _numpy_bytes(content: Any) -> bytes:
     else:
         np.save(data, content, allow_pickle=False)
     return data.getvalue()
-
-
-_TRIPLES = ["row", "atom", "coefficient"]
-_CSR = {"data", "indices", "indptr", "shape", "format"}
 
 
 def read_codes(path: Path, n_atoms: int, *, max_size: int | None = None) -> Any:
@@ -208,14 +201,12 @@ def _from_table(path: Path, n_atoms: int, max_size: int | None) -> Any:
             raise ValueError("it has columns of words.")
         return table.numbers
     rows, atoms, values = table.numbers.T
-    if not (np.isfinite(table.numbers).all() and np.all(rows == np.rint(rows))
-            and np.all(atoms == np.rint(atoms)) and rows.min() >= 0):  # fmt: skip
+    whole = np.array_equal(table.numbers[:, :2], np.rint(table.numbers[:, :2]))
+    if not (whole and np.isfinite(table.numbers).all() and rows.min() >= 0):
         raise ValueError("rows and atoms must be whole numbers from 0 on, coefficients finite.")
     if atoms.min() < 0 or atoms.max() >= n_atoms:
-        raise ValueError(
-            f"it names atom {int(atoms.max() if atoms.max() >= n_atoms else atoms.min())}, and the "
-            f"model has {n_atoms:,}, counted from 0."
-        )
+        odd = int(atoms.max() if atoms.max() >= n_atoms else atoms.min())
+        raise ValueError(f"it names atom {odd}, and the model has {n_atoms:,}, counted from 0.")
     if rows.max() >= 2**31:
         raise ValueError(f"row {rows.max():.0f} is beyond what can be held.")
     shape = (int(rows.max()) + 1, n_atoms)

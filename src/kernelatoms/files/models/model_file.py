@@ -202,16 +202,12 @@ def read_record(path: Any, max_size: int | None = None) -> ModelRecord:
         return _record_of(_read_header(path, archive))
 
 
-def format_of(path: Any, max_size: int | None = None) -> int:
-    """Return the format version of a model file."""
+def inspect_model(path: Any, max_size: int | None = None) -> tuple[ModelRecord, int, list[str]]:
+    """Return record, format version, and the types ("module.Class") to trust to load the model."""
     with _opened(path, max_size) as archive:
-        return int(_read_header(path, archive)["format_version"])
-
-
-def foreign_types(path: Any, max_size: int | None = None) -> list[str]:
-    """Return the types, "module.Class" each, that must be trusted to load a model file."""
-    with _opened(path, max_size) as archive:
-        return _foreign_types(_unpack(archive, _read_header(path, archive)))
+        header = _read_header(path, archive)
+        foreign = _foreign_types(_unpack(archive, header))
+        return _record_of(header), int(header["format_version"]), foreign
 
 
 @contextmanager
@@ -274,9 +270,8 @@ def _record_of(header: dict[str, Any]) -> ModelRecord:
     record = header.get("record")
     if not isinstance(record, dict):
         raise ValueError("its record is missing")
-    known = {entry.name for entry in fields(ModelRecord)}
-    content = {key: value for key, value in record.items() if key in known}
-    return ModelRecord(**{"made_with": {}, **content})
+    known = {entry.name for entry in fields(ModelRecord)} & record.keys()
+    return ModelRecord(**{"made_with": {}, **{name: record[name] for name in known}})
 
 
 def _unpack(archive: zipfile.ZipFile, header: dict[str, Any]) -> Unpacked:
@@ -360,9 +355,8 @@ def _is_importable(name: str) -> bool:
 def _check_trusted(trusted: Sequence[str]) -> set[str]:
     """Return names of types as skops writes them."""
     if isinstance(trusted, str) or not all(isinstance(name, str) for name in trusted):
-        raise TypeError(
-            f"trusted must be a list of names such as ['module.Class'], got {trusted!r}."
-        )
+        words = "trusted must be a list of names such as ['module.Class']"
+        raise TypeError(f"{words}, got {trusted!r}.")
     return {name.replace(":", ".") for name in trusted}
 
 

@@ -67,29 +67,18 @@ class ModelRecord:
 
     def __post_init__(self) -> None:
         """Check every field."""
-        _expect("name", self.name, _is_text, "a text")
-        if self.columns is not None:
-            _expect("columns", self.columns, _is_texts, "a list of texts, or None")
-            if len(set(self.columns)) < len(self.columns):
-                raise ValueError("record: columns must name every feature once.")
-        self._check_encoded()
-        _expect("label", self.label, lambda v: v is None or _is_text(v), "a text or None")
-        for name in ("left_out", "made_with"):
-            _expect(name, getattr(self, name), _names_texts, "a dictionary of texts to texts")
+        for name, (right, what) in _FIELDS.items():
+            _expect(name, getattr(self, name), right, what)
         if self.image_shape is not None:
-            _expect("image_shape", self.image_shape, _is_shape, "two whole numbers from 1 on")
             object.__setattr__(self, "image_shape", tuple(int(side) for side in self.image_shape))
         for name, entries in (("data", _DATA), ("fit", _FIT)):
             held = getattr(self, name)
-            _expect(name, held, _is_plain_dict, "a dictionary of texts to plain values")
             _expect_entries(name, held, entries)
             if held.get("cross_validation") is not None:
                 scores = held["cross_validation"]
                 _expect_entries(f"{name}['cross_validation']", scores, _SCORES, needed=True)
-
-    def _check_encoded(self) -> None:
-        """Refuse encodings that are invalid, or whose features are not among the columns."""
-        _expect("encoded", self.encoded, _is_plain_dict, "a dictionary of texts to encodings")
+        if self.columns is not None and len(set(self.columns)) < len(self.columns):
+            raise ValueError("record: columns must name every feature once.")
         features = set(self.columns or ())
         for name, how in self.encoded.items():
             _expect(f"encoded[{name!r}]", how, _is_encoding, "an encoding of a column")
@@ -100,10 +89,9 @@ class ModelRecord:
     def sources(self) -> list[str]:
         """The columns of a file that the features come from, in the features' order."""
         source_of = {
-            feature: name
-            for name, how in self.encoded.items()
+            feature: name for name, how in self.encoded.items()
             for feature in feature_names(name, how)
-        }
+        }  # fmt: skip
         return list(dict.fromkeys(source_of.get(name, name) for name in self.columns or ()))
 
     def uses(self) -> dict[str, str]:
@@ -133,13 +121,7 @@ def _is_encoding(value: Any) -> bool:
 
 def _is_text(value: Any) -> bool:
     """Return whether it is a text that can be encoded: half a surrogate pair cannot."""
-    if not isinstance(value, str):
-        return False
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+    return isinstance(value, str) and value.encode(errors="replace").decode() == value
 
 
 def _is_texts(value: Any) -> bool:
@@ -148,6 +130,10 @@ def _is_texts(value: Any) -> bool:
 
 def _names_texts(value: Any) -> bool:
     return isinstance(value, dict) and _is_texts([*value, *value.values()])
+
+
+def _none_or(right: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    return lambda value: value is None or right(value)
 
 
 def _is_count(value: Any) -> bool:
@@ -188,6 +174,16 @@ _NUMBER: Rule = (_is_number, "a number")
 _TEXT: Rule = (_is_text, "a text")
 _TEXTS: Rule = (_is_texts, "a list of texts")
 
+_FIELDS = {
+    "name": _TEXT, "label": (_none_or(_is_text), "a text or None"),
+    "columns": (_none_or(_is_texts), "a list of texts, or None"),
+    "left_out": (_names_texts, "a dictionary of texts to texts"),
+    "image_shape": (_none_or(_is_shape), "two whole numbers from 1 on"),
+    "data": (_is_plain_dict, "a dictionary of texts to plain values"),
+    "fit": (_is_plain_dict, "a dictionary of texts to plain values"),
+    "made_with": (_names_texts, "a dictionary of texts to texts"),
+    "encoded": (_is_plain_dict, "a dictionary of texts to encodings"),
+}  # fmt: skip
 # What the command line reads, and as what.
 _DATA = {
     "file": _TEXT, "rows": _COUNT, "features": _COUNT, "missing": _COUNT, "fingerprint": _TEXT,
@@ -196,9 +192,9 @@ _DATA = {
 _FIT = {
     "seconds": (_is_seconds, "a number from 0 on"),
     "passes": _COUNT, "n_atoms": _COUNT, "n_components": _COUNT, "n_landmarks": _COUNT,
-    "energy_kept": (lambda value: value is None or _is_number(value), "a number or None"),
+    "energy_kept": (_none_or(_is_number), "a number or None"),
     "classes": _TEXTS, "warnings": _TEXTS,
-    "cross_validation": (lambda value: value is None or isinstance(value, dict), "a dictionary"),
+    "cross_validation": (_none_or(lambda value: isinstance(value, dict)), "a dictionary"),
 }  # fmt: skip
 _SCORES = {
     "mean": _NUMBER, "standard_error": _NUMBER,

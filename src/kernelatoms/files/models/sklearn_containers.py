@@ -47,8 +47,8 @@ def check_union(union: Any) -> None:
 def check_columns(transformer: Any, n_features: int) -> None:
     """Check which columns each part of a ``ColumnTransformer`` gets."""
     parts, given = held(transformer, "transformers_"), held(transformer, "transformers")
-    for name, held_parts in (("transformers_", parts), ("transformers", given)):
-        _check_names(transformer, name, held_parts, 3, reserved=name == "transformers")
+    _check_names(transformer, "transformers_", parts, 3, reserved=False)
+    _check_names(transformer, "transformers", given, 3)
     for _, part, _ in given:
         _check_part(transformer, "transformers", part, ("drop", "passthrough"))
     names = [name for name, _, _ in given]
@@ -60,7 +60,7 @@ def check_columns(transformer: Any, n_features: int) -> None:
     if found not in (names, [*names, "remainder"]):
         raise fault(transformer, "transformers_", "the transformers, and perhaps a remainder")
     column_names = vars(transformer).get("feature_names_in_")
-    known = None if column_names is None else column_names.tolist()
+    known = [] if column_names is None else column_names.tolist()
     places = {}
     for name, part, columns in [*parts, *[remainder] * ("remainder" not in found)]:
         places[name] = _places(transformer, columns, n_features, known)
@@ -79,9 +79,7 @@ def check_columns(transformer: Any, n_features: int) -> None:
         raise fault(transformer, "verbose_feature_names_out", "True or False")
 
 
-def _places(
-    transformer: Any, columns: Any, n_features: int, names: list[str] | None
-) -> Sequence[int]:
+def _places(transformer: Any, columns: Any, n_features: int, names: list[str]) -> Sequence[int]:
     """Return the indices of selected columns."""
     chosen = columns.tolist() if type(columns) is np.ndarray else columns
     if isinstance(chosen, int | str) and not isinstance(chosen, bool):
@@ -89,12 +87,11 @@ def _places(
     wrong = fault(transformer, "transformers_", f"of columns among the {n_features}")
     if isinstance(chosen, slice):
         start, stop = (
-            names.index(side) + last if names and side in names else side
+            names.index(side) + last if side in names else side
             for last, side in enumerate((chosen.start, chosen.stop))
         )
-        if not all(side is None or is_whole(side) for side in (start, stop, chosen.step)):
-            raise wrong
-        if chosen.step == 0:
+        whole = all(side is None or is_whole(side) for side in (start, stop, chosen.step))
+        if not whole or chosen.step == 0:
             raise wrong
         return range(n_features)[start : stop : chosen.step]  # not a list: it may be long
     if type(chosen) is not list:
@@ -104,7 +101,7 @@ def _places(
             raise wrong
         return np.flatnonzero(chosen).tolist()
     if all(isinstance(entry, str) for entry in chosen):
-        place_of = {name: i for i, name in enumerate(names or [])}
+        place_of = {name: i for i, name in enumerate(names)}
         if not set(chosen) <= set(place_of):
             raise wrong
         return [place_of[entry] for entry in chosen]
@@ -123,10 +120,11 @@ def _check_slices(transformer: Any, names: set[str]) -> None:
         sides = [part.start, part.stop] if isinstance(part, slice) and part.step is None else []
         if not sides or not all(is_whole(side) and side >= 0 for side in sides):
             raise fault(transformer, "output_indices_", "slices of whole numbers")
-        if sides != [0, 0]:
-            if sides[0] != end or sides[1] < end:
-                raise fault(transformer, "output_indices_", "slices one behind the other")
-            end = sides[1]
+        if sides == [0, 0]:
+            continue
+        if sides[0] != end or sides[1] < end:
+            raise fault(transformer, "output_indices_", "slices one behind the other")
+        end = sides[1]
 
 
 def _check_names(

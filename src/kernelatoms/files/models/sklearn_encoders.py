@@ -87,9 +87,8 @@ def _check_groups(encoder: Any, lengths: list[int]) -> list[int]:
         raise fault(encoder, "_infrequent_enabled", "what max_categories and min_frequency say")
     names = ("_infrequent_indices", "_default_to_infrequent_mappings")
     if not enabled:
-        for name in names:
-            if name in own:
-                raise fault(encoder, name, "missing where no category is infrequent")
+        for name in (name for name in names if name in own):
+            raise fault(encoder, name, "missing where no category is infrequent")
         return lengths
     infrequent, mappings = (held(encoder, name) for name in names)
     for name, value in zip(names, (infrequent, mappings), strict=True):
@@ -127,9 +126,8 @@ def _check_dropped(encoder: Any, grouped: list[int]) -> list[int]:
     for i, (place, length) in enumerate(zip(after.tolist(), grouped, strict=True)):
         if place is not None and not (is_whole(place) and 0 <= place < length):
             raise fault(encoder, f"_drop_idx_after_grouping[{i}]", f"a place below {length}")
-        first = place
-        if place is not None and mappings[i] is not None:
-            first = int(np.flatnonzero(mappings[i] == place)[0])
+        grouped_away = place is not None and mappings[i] is not None
+        first = int(np.flatnonzero(mappings[i] == place)[0]) if grouped_away else place
         if before[i] != first or not (before[i] is None or is_whole(before[i])):
             raise fault(encoder, f"drop_idx_[{i}]", f"{first}")
     return [int(place is not None) for place in after.tolist()]

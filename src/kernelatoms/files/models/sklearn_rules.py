@@ -58,18 +58,16 @@ def floats(*sides: str | int, low: float | None = None, missing: bool = False) -
     return rule
 
 
-def integers(*sides: str | int, low: int = 0, below: str = "") -> Rule:
-    """Require integers of this shape, at least ``low`` and below a size."""
+def integers(*sides: str | int, below: str = "") -> Rule:
+    """Require integers of this shape, from 0 on and below a size."""
 
     def rule(owner: Any, name: str, sizes: Sizes) -> None:
         value = held(owner, name)
         if type(value) is not np.ndarray or value.dtype.kind not in "iu":
             raise fault(owner, name, "an array of whole numbers")
         _bind(owner, name, value.shape, sides, sizes)
-        if value.size and (value.min() < low or (below and value.max() >= sizes[below])):
-            raise fault(
-                owner, name, f"numbers from {low}" + f" to {sizes.get(below)}" * bool(below)
-            )
+        if value.size and (value.min() < 0 or (below and value.max() >= sizes[below])):
+            raise fault(owner, name, "numbers from 0" + f" to {sizes.get(below)}" * bool(below))
 
     return rule
 

@@ -10,11 +10,7 @@ from typing import Any
 
 from kernelatoms.estimators.state_checks import held
 from kernelatoms.files.models.sklearn_containers import check_columns, check_pipeline, check_union
-from kernelatoms.files.models.sklearn_encoders import (
-    check_encoder,
-    check_imputer,
-    check_polynomial,
-)
+from kernelatoms.files.models.sklearn_encoders import check_encoder, check_imputer, check_polynomial
 from kernelatoms.files.models.sklearn_rules import (
     Rule,
     Rules,

@@ -42,7 +42,7 @@ def check_model(model: Any, *, reading: bool = False, trusted: Collection[str] =
         if isinstance(held, np.random.RandomState):
             _check_random_state(held)
         elif isinstance(held, (*OWN_TYPES, *PROJECTIONS.values())):
-            _check_choice(held)
+            type(held)(**vars(held))  # constructed again, it checks its parameters
     for held in everything:  # these use their kernels to answer
         if isinstance(held, BaseEstimator):
             _check_estimator(held, reading, trusted)
@@ -63,11 +63,6 @@ def _check_estimator(estimator: Any, reading: bool, trusted: Collection[str]) ->
         # One that is not fitted is a pattern for others, such as the dictionary of a classifier.
         if any(name.endswith("_") for name in vars(estimator)):
             estimator._check_state()
-
-
-def _check_choice(choice: Any) -> None:
-    """Construct a kernel, distance or projection again, which checks its parameters."""
-    type(choice)(**vars(choice))
 
 
 def _check_random_state(random_state: np.random.RandomState) -> None:

@@ -162,9 +162,8 @@ def _guess_rows(path: Path, arrays: dict[str, Array]) -> str:
 def _dense(path: Path, arrays: dict[str, Array], budget: Budget) -> Array:
     """Return a sparse matrix of ``scipy.sparse.save_npz`` as a dense one."""
     try:
-        form = bytes(arrays["format"].item()).decode()
+        form, values = bytes(arrays["format"].item()).decode(), arrays["data"]
         sides = [int(side) for side in arrays["shape"]]
-        values = arrays["data"]
         if len(sides) != 2 or min(sides) < 0 or values.dtype.kind not in "buif":
             raise ValueError(f"shape {sides}, values of dtype {values.dtype}")
         if form not in ("csr", "csc", "bsr", "coo", "dia"):
@@ -181,8 +180,8 @@ def _dense(path: Path, arrays: dict[str, Array], budget: Budget) -> Array:
     dense = np.zeros((n_rows, n_columns), values.dtype)
     try:
         if form == "coo":
-            held = arrays.get("coords")
-            rows, columns = [arrays["row"], arrays["col"]] if held is None else list(held)
+            held = arrays["coords"] if "coords" in arrays else (arrays["row"], arrays["col"])
+            rows, columns = held
             _add(dense, rows, columns, values)
         elif form == "dia":
             for offset, diagonal in zip(arrays["offsets"].tolist(), values, strict=True):
