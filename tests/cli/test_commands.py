@@ -1,7 +1,6 @@
 """What the commands do when all is well."""
 
 import csv
-import importlib
 import io
 import json
 import sys
@@ -14,7 +13,7 @@ from sklearn.datasets import load_digits
 from sklearn.metrics.pairwise import rbf_kernel
 
 from kernelatoms import explain, load_model, sparse_encode
-from kernelatoms.cli import encode
+from kernelatoms.cli import encode, scoring
 from kernelatoms.cli.app import main
 from kernelatoms.datasets import list_datasets
 
@@ -377,9 +376,8 @@ def test_missing_values_at_prediction_come_from_the_nearest_rows(run, tmp_path):
 
 
 def test_of_a_part_of_the_rows_learned_from_predict_says_which_part(run, tmp_path, monkeypatch):
-    module = importlib.import_module("kernelatoms.cli.fit")
-    draw = module.drawn_rows
-    monkeypatch.setattr(module, "drawn_rows", lambda *args: draw(*args[:2], 240, args[3]))
+    draw = scoring.drawn_rows
+    monkeypatch.setattr(scoring, "drawn_rows", lambda *args: draw(*args[:2], 240, args[3]))
     rows = [f"{i % 2 * 4 + i / 700:.4f},{'xy'[i % 2]}" for i in range(600)]
     (tmp_path / "t.csv").write_text("\n".join(["a,k", *rows]))
     assert run("fit", "t.csv", "--label", "k")[0] == 0

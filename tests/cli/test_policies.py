@@ -7,9 +7,9 @@ from sklearn.metrics import accuracy_score, balanced_accuracy_score, recall_scor
 from sklearn.pipeline import make_pipeline
 
 from kernelatoms import KSVD, NearestImputer, TrainingImputer
-from kernelatoms.cli.columns import lines_of_columns, note_about_rows, note_about_training
 from kernelatoms.cli.models import find_choice, make_model
 from kernelatoms.cli.predict import evaluate
+from kernelatoms.cli.summaries import lines_of_columns, note_about_rows, note_about_training
 from kernelatoms.files import ModelRecord
 
 RNG = np.random.default_rng(0)

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any, ParamSpec
 
 import typer
 
-from kernelatoms.cli.columns import note_about_rows
 from kernelatoms.cli.console import note, tell
 from kernelatoms.cli.models import trusted_types
+from kernelatoms.cli.summaries import note_about_rows
 
 if TYPE_CHECKING:
     from kernelatoms.files.models.record import ModelRecord
