@@ -28,7 +28,7 @@ from kernelatoms.files.tables.identifiers import (
     sounds_like_identifier,
     why_identifier,
 )
-from kernelatoms.files.tables.table import Array, Table
+from kernelatoms.files.tables.table import Array, Table, is_missing
 
 #: A category has at most so many values, and at least so many rows per value.
 MOST_VALUES, ROWS_PER_VALUE = 20, 5
@@ -115,14 +115,13 @@ def _why_not_a_number(table: Table, i: int, seen: "_Seen", *, first: bool, serie
         return INDEX
     if table.image_shape is not None:
         return ""
-    unnamed = name in table.unnamed
-    called = "" if unnamed else name
+    called = "" if name in table.unnamed else name
     follows = seen.high[i] - seen.low[i] == len(table) - 1  # it may: far fewer are looked through
     if seen.whole[i] and (follows or (table.named and sounds_like_identifier(called))):
         why = why_identifier(called, table.numbers[:, i], first=first, named=table.named)
         if why:
             return why
-    if unnamed and name == "column 1":
+    if name == "column 1" and not called:
         return UNNAMED
     # A signal's parts, and columns without names, which have a place, stay.
     if series or not table.named:
@@ -182,7 +181,7 @@ def _use_of_words(table: Table, name: str, words: Array, *, keep: bool, dates: b
             return Use("left out", INDEX)
         if not order and names_rows(called, words):
             return Use("left out", NAMED)
-        if name in table.unnamed and name == "column 1":
+        if name == "column 1" and not called:
             return Use("left out", UNNAMED)
     if order:
         return _use_of_dates(name, words, order, guessed, learned=keep or dates)
@@ -222,7 +221,7 @@ def _is_category(counts: Counter[str]) -> bool:
     """Return whether words are values that recur."""
     if len(counts) == 2 and _known_pair(*counts):
         return True
-    return len(counts) <= MOST_VALUES and ROWS_PER_VALUE * len(counts) <= sum(counts.values())
+    return len(counts) <= MOST_VALUES and ROWS_PER_VALUE * len(counts) <= counts.total()
 
 
 def _is_slip(counts: Counter[str]) -> bool:
@@ -236,7 +235,7 @@ def _is_slip(counts: Counter[str]) -> bool:
         return True
     if _is_category(counts) and min(counts.values()) >= ROWS_PER_VALUE:
         return False
-    return len(words) <= 2 or sum(words.values()) <= MOST_SLIPS * sum(counts.values())
+    return len(words) <= 2 or sum(words.values()) <= MOST_SLIPS * counts.total()
 
 
 def _known_pair(one: str, other: str) -> tuple[str, str] | None:
@@ -282,12 +281,11 @@ def encoded(column: Array, plain: dict[str, Any]) -> tuple[Array, list[str]]:
     values = plain["values"]
     place: dict[str | None, int] = {value: i for i, value in enumerate(values)}
     one = plain["kind"] == "yes/no"
-    if one:  # 'Yes' and 'yes' are one word
-        folded = {value.casefold(): i for i, value in enumerate(values)}
-        if len(folded) == len(values):
-            if set(folded) == {"false", "true"}:
-                folded |= {"0": folded["false"], "1": folded["true"]}
-            place |= {t: folded[t.casefold()] for t in set(texts) if t and t.casefold() in folded}
+    folded = {value.casefold(): i for i, value in enumerate(values)}
+    if one and len(folded) == len(values):  # 'Yes' and 'yes' are one word
+        if set(folded) == {"false", "true"}:
+            folded |= {"0": folded["false"], "1": folded["true"]}
+        place |= {t: folded[t.casefold()] for t in set(texts) if t and t.casefold() in folded}
     codes = np.array([-2 if text is None else place.get(text, -1) for text in texts], np.intp)
     new = [text for text, code in zip(texts, codes.tolist(), strict=True) if code == -1 and text]
     if one:
@@ -300,11 +298,9 @@ def encoded(column: Array, plain: dict[str, Any]) -> tuple[Array, list[str]]:
 
 
 def _text(value: Any) -> str | None:
-    if value is None or (isinstance(value, float) and np.isnan(value)):
+    if is_missing(value):
         return None
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
-    return str(value).strip()
+    return str(int(value) if isinstance(value, float) and value.is_integer() else value).strip()
 
 
 def in_words(plain: dict[str, Any]) -> str:

@@ -55,7 +55,7 @@ def date_order(values: Iterable[Any]) -> tuple[str, bool]:
     found = [_YEAR_LAST.fullmatch(text) for text in texts]
     if not all(found):
         return "", False
-    matches = [match for match in found if match]
+    matches = list(filter(None, found))
     day_first = any(int(match["one"]) > 12 for match in matches)
     month_first = any(int(match["two"]) > 12 for match in matches)
     points = any(match["by"] == "." for match in matches)

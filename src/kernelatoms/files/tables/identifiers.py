@@ -112,9 +112,7 @@ def why_identifier(name: str, values: Array, *, first: bool, named: bool) -> str
     counted = np.arange(len(values)) + values.min()
     if counted[-1] != values.max():
         return ""
-    if np.array_equal(np.sort(values) if first else values, counted):
-        return NUMBERED
-    return ""
+    return NUMBERED if np.array_equal(np.sort(values) if first else values, counted) else ""
 
 
 def names_rows(name: str, values: Array) -> bool:
@@ -123,12 +121,10 @@ def names_rows(name: str, values: Array) -> bool:
     different = len(set(present))
     if sounds_like_identifier(name):
         return 2 * different > len(present)
-    if different < max(len(present), FEWEST_ROWS):
-        return False
-    return all(_CODE.fullmatch(text) for text in present)
+    every = different >= max(len(present), FEWEST_ROWS)
+    return every and all(_CODE.fullmatch(text) for text in present)
 
 
 def _mostly_different(present: Array) -> bool:
-    if np.abs(present).max(initial=0.0) >= _LONGEST_EXACT:
-        return True
-    return 2 * len(np.unique(present)) > len(present)
+    too_long = np.abs(present).max(initial=0.0) >= _LONGEST_EXACT
+    return bool(too_long) or 2 * len(np.unique(present)) > len(present)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelatoms.files.tables.table import Array, Table, TableError, shortened
+from kernelatoms.files.tables.table import Array, Table, TableError, is_missing, shortened
 
 # More real-valued classes than this are a quantity, not a label.
 _MOST_REAL_CLASSES = 20
@@ -21,15 +21,15 @@ _TINY = 3
 
 def read_labels(table: Table, label: str) -> tuple[Array, Array]:
     """Return the labels of the rows that have one, and a mask of these rows."""
-    if label not in table.place_of and label not in table.words:
+    if label in table.place_of:
+        _refuse_infinite(table, label)
+    elif label not in table.words:
         raise TableError(
             f"label: {table.path} has no column {label!r}; it has {shortened(table.names)}."
         )
-    if label in table.place_of:
-        _refuse_infinite(table, label)
     column = table.column(label)
     if column.dtype.kind == "O":
-        kept = np.array([not _is_missing(value) for value in column])
+        kept = np.array([not is_missing(value) for value in column])
         y = _as_they_stand(column[kept].tolist())
     elif column.dtype.kind == "f":
         kept = ~np.isnan(column)
@@ -55,9 +55,8 @@ def labels_for(table: Table, label: str, classes: Array) -> tuple[Array, Array]:
             text: folded[text.casefold()]
             for text in set(map(str, y.tolist())) if text.casefold() in folded
         }  # fmt: skip
-    known = all(str(value) in written for value in y.tolist())
     same = [written.get(str(value), value) for value in y.tolist()]
-    if known:
+    if all(str(value) in written for value in y.tolist()):
         return np.array(same, dtype=classes.dtype), kept
     return np.array([str(value) for value in same]), kept
 
@@ -109,13 +108,9 @@ def _from_reals(label: str, y: Array) -> Array:
 
 def _as_they_stand(values: Sequence[Any]) -> Array:
     """Return objects of one kind as an array of that kind, others as texts."""
-    if values and all(isinstance(value, bool) for value in values):
+    kinds = {type(value) for value in values}
+    if kinds == {bool}:
         return np.array(values, dtype=bool)
-    whole = all(isinstance(value, int) and not isinstance(value, bool) for value in values)
-    if values and whole and all(-(2**63) <= value < 2**63 for value in values):
+    if kinds == {int} and -(2**63) <= min(values) <= max(values) < 2**63:
         return np.array(values, dtype=np.int64)
     return np.array([str(value) for value in values])
-
-
-def _is_missing(value: Any) -> bool:
-    return value is None or (isinstance(value, float) and np.isnan(value))

@@ -235,6 +235,11 @@ def is_table(path: Any) -> bool:
     return name == "-" or name.endswith((*_SUFFIXES, *packed))
 
 
+def is_missing(value: Any) -> bool:
+    """Tell whether a value of a column is None or NaN."""
+    return value is None or (isinstance(value, float) and value != value)
+
+
 def shortened(names: Sequence[Any], most: int = 8) -> str:
     """Return names for a message, the first ones if there are many."""
     return first_few([repr(str(name)) for name in names], most)
