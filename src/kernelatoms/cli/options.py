@@ -187,15 +187,14 @@ def works_on_device(command: Callable[P, None]) -> Callable[P, None]:
     @functools.wraps(command)
     def there(*args: P.args, **kwargs: P.kwargs) -> None:
         device: Any = kwargs.get("device")
-        if not device or not device.strip():
-            return command(*args, **kwargs)
-        from kernelatoms import use_device
-
         with ExitStack() as chosen:
-            try:
-                chosen.enter_context(use_device(device))
-            except ValueError as error:
-                raise ValueError(f"--device (or KERNELATOMS_DEVICE): {error}") from error
-            return command(*args, **kwargs)
+            if device and device.strip():
+                from kernelatoms import use_device
+
+                try:
+                    chosen.enter_context(use_device(device))
+                except ValueError as error:
+                    raise ValueError(f"--device (or KERNELATOMS_DEVICE): {error}") from error
+            command(*args, **kwargs)
 
     return there

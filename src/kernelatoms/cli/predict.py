@@ -1,6 +1,5 @@
 """``kernelatoms predict``: the classes of further rows, and how many of them are right."""
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -29,89 +28,6 @@ PREDICT_EXAMPLES = """**Examples**
 
 
 _MOST_CLASSES = 20
-
-
-@dataclass(frozen=True)
-class Evaluation:
-    """Predictions compared with true labels."""
-
-    labelled: int  # rows with a label
-    rows: int  # all rows
-    accuracy: float  # share of labelled rows that are right
-    recall: dict[str, float]  # the same per class
-    counts: dict[str, int]  # rows per class
-    unknown: dict[str, int]  # rows per class that the model does not know; all are wrong
-
-    @property
-    def balanced_accuracy(self) -> float:
-        """The mean recall of the classes."""
-        return sum(self.recall.values()) / len(self.recall)
-
-    @property
-    def most_frequent(self) -> tuple[str, float]:
-        """The most frequent class and its share of the labelled rows."""
-        name = max(self.counts, key=lambda c: self.counts[c])
-        return name, self.counts[name] / self.labelled
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain values."""
-        name, share = self.most_frequent
-        return {
-            "labelled_rows": self.labelled,
-            "accuracy": self.accuracy,
-            "balanced_accuracy": self.balanced_accuracy,
-            "recall": self.recall,
-            "rows_of_class": self.counts,
-            "most_frequent_class": {"class": name, "share": share},
-            "unknown_labels": self.unknown,
-        }
-
-    def lines(self) -> list[str]:
-        """Return everything in words, the classes with the lowest recall first."""
-        share = f"{self.accuracy:.1%} of {self.labelled:,} labelled rows"
-        without = self.rows - self.labelled
-        without_label = f" ({without:,} of {self.rows:,} rows have no label)" if without else ""
-        balanced = f"balanced accuracy {self.balanced_accuracy:.1%}"
-        worst = sorted(self.recall, key=lambda c: (self.recall[c], c))
-        recalls = _first_few([f"{c} {self.recall[c]:.1%} of {self.counts[c]:,}" for c in worst])
-        said = [
-            f"{share} are predicted right{without_label}; {balanced}.",
-            f"Recall of each class, the worst first: {recalls}.",
-        ]
-        if self.unknown:
-            n = sum(self.unknown.values())
-            names = _first_few([f"{name!r} ({count:,})" for name, count in self.unknown.items()])
-            said.append(
-                f"{n:,} labelled row{'s are' if n != 1 else ' is'} of classes that the model has "
-                f"never seen, and count{'s' * (n == 1)} as wrong: {names}."
-            )
-        name, guessed = self.most_frequent
-        if len(self.counts) > 1 and self.accuracy <= guessed:
-            said.append(
-                f"This is no better than guessing: always answering {name!r} would be right for "
-                f"{guessed:.1%}."
-            )
-        return said
-
-
-def evaluate(predictions: Any, truth: Any, n_rows: int, classes: Any) -> Evaluation:
-    """Compare predictions of labelled rows with the truth; ``n_rows`` counts all rows."""
-    import numpy as np
-
-    true = np.array([str(value) for value in truth.tolist()])
-    right = np.array([str(value) for value in predictions.tolist()]) == true
-    names, places, counts = np.unique(true, return_inverse=True, return_counts=True)
-    recalls = np.bincount(places, right, len(names)) / counts
-    known = {str(value) for value in classes.tolist()}
-    count_of = dict(zip(names.tolist(), counts.tolist(), strict=True))
-    return Evaluation(
-        labelled=len(true),
-        rows=n_rows,
-        accuracy=float(right.mean()),
-        recall=dict(zip(names.tolist(), recalls.tolist(), strict=True)),
-        counts=count_of,
-        unknown={name: count for name, count in count_of.items() if name not in known},
-    )
 
 
 @errors_as_messages
@@ -170,7 +86,7 @@ def predict(
     learned = 0.0 if evaluation is None else _learned_from(record, X, table, label or record.label)
     result: dict[str, Any] = {"rows": len(X), "accuracy": None}
     if evaluation is not None:
-        result |= {**evaluation.to_dict(), "share_learned_from": learned}
+        result |= {**evaluation, "share_learned_from": learned}
     if output is not None:
         write_columns(output, columns)
         result["output"] = str(output)
@@ -181,7 +97,7 @@ def predict(
         return
     if output is None:
         opt.write_or_print(Path("-"), lambda stream: write_columns(stream, columns))
-    for line in [] if evaluation is None else evaluation.lines():
+    for line in [] if evaluation is None else evaluation_in_words(evaluation, len(X)):
         say(line)
     if learned:
         which = "these very rows" if learned == 1 else f"{learned:.1%} of these rows"
@@ -201,7 +117,7 @@ def _scores(fitted: Any, X: Any) -> dict[str, Any]:
 
 def _evaluate(
     fitted: Any, table: Any, record: Any, label: str | None, predictions: Any
-) -> Evaluation | None:
+) -> dict[str, Any] | None:
     """Compare predictions with true classes, where these are known."""
     from kernelatoms.files.tables.table import TableError
 
@@ -211,11 +127,67 @@ def _evaluate(
         if label is not None:
             raise
         note(f"The predictions are not compared with labels: {error}")
-        known = None
+        return None
     if known is None:
         return None
     truth, kept = known
-    return evaluate(predictions[kept], truth, len(table), fitted.classes_)
+    return evaluate(predictions[kept], truth, fitted.classes_)
+
+
+def evaluate(predictions: Any, truth: Any, classes: Any) -> dict[str, Any]:
+    """Compare predictions of labelled rows with the truth, in all and per class.
+
+    Rows of classes that the model does not know are wrong.
+    """
+    import numpy as np
+
+    true = np.array([str(value) for value in truth.tolist()])
+    right = np.array([str(value) for value in predictions.tolist()]) == true
+    names, places, counts = np.unique(true, return_inverse=True, return_counts=True)
+    recalls = (np.bincount(places, right, len(names)) / counts).tolist()
+    count_of = dict(zip(names.tolist(), counts.tolist(), strict=True))
+    most = max(count_of, key=lambda name: count_of[name])
+    known = {str(value) for value in classes.tolist()}
+    return {
+        "labelled_rows": len(true),
+        "accuracy": float(right.mean()),
+        "balanced_accuracy": sum(recalls) / len(recalls),
+        "recall": dict(zip(names.tolist(), recalls, strict=True)),
+        "rows_of_class": count_of,
+        "most_frequent_class": {"class": most, "share": count_of[most] / len(true)},
+        "unknown_labels": {name: n for name, n in count_of.items() if name not in known},
+    }
+
+
+def evaluation_in_words(found: dict[str, Any], n_rows: int) -> list[str]:
+    """Return what ``evaluate`` found, in lines; ``n_rows`` counts rows without a label, too."""
+    from kernelatoms.files.tables.table import first_few
+
+    more = "more (--json has all)"
+    n_labelled, recall, count_of = found["labelled_rows"], found["recall"], found["rows_of_class"]
+    without = n_rows - n_labelled
+    without_label = f" ({without:,} of {n_rows:,} rows have no label)" if without else ""
+    worst = sorted(recall, key=lambda c: (recall[c], c))
+    recalls = [f"{c} {recall[c]:.1%} of {count_of[c]:,}" for c in worst]
+    said = [
+        f"{found['accuracy']:.1%} of {n_labelled:,} labelled rows are predicted right"
+        f"{without_label}; balanced accuracy {found['balanced_accuracy']:.1%}.",
+        f"Recall of each class, the worst first: {first_few(recalls, _MOST_CLASSES, more)}.",
+    ]
+    if unknown := found["unknown_labels"]:
+        n = sum(unknown.values())
+        names = [f"{name!r} ({count:,})" for name, count in unknown.items()]
+        said.append(
+            f"{n:,} labelled row{'s are' if n != 1 else ' is'} of classes that the model has never "
+            f"seen, and count{'s' * (n == 1)} as wrong: {first_few(names, _MOST_CLASSES, more)}."
+        )
+    name, guessed = found["most_frequent_class"].values()
+    if len(count_of) > 1 and found["accuracy"] <= guessed:
+        said.append(
+            f"This is no better than guessing: always answering {name!r} would be right for "
+            f"{guessed:.1%}."
+        )
+    return said
 
 
 def _learned_from(record: Any, X: Any, table: Any, label: str) -> float:
@@ -225,9 +197,3 @@ def _learned_from(record: Any, X: Any, table: Any, label: str) -> float:
 
     _, kept = read_labels(table, label)
     return learned_share(X[kept], record.data.get(ROW_MARKS)) or 0.0
-
-
-def _first_few(parts: list[str]) -> str:
-    from kernelatoms.files.tables.table import first_few
-
-    return first_few(parts, _MOST_CLASSES, "more (--json has all)")
