@@ -58,13 +58,6 @@ def make_model(
     return model.set_params(**dict.fromkeys(seeds, seed))
 
 
-def make_estimator(name: str) -> Any:
-    """Return an estimator of the library with its defaults and an explicit learner."""
-    from kernelatoms import make_preset
-
-    return make_preset(Preset(name, name))[-1]
-
-
 def own_kernel(path: str) -> Any:
     """Return a user's kernel, "module:Class", from the current folder or installed."""
     from kernelatoms.similarity import kernel_from_path
@@ -110,7 +103,9 @@ def _parse(setting: str) -> tuple[str, Any]:
     if text.lower() in words:
         return name, words[text.lower()]
     if text in ESTIMATORS:
-        return name, make_estimator(text)
+        from kernelatoms import make_preset
+
+        return name, make_preset(Preset(text, text))[-1]  # with an explicit learner
     try:
         return name, ast.literal_eval(text)
     except (ValueError, SyntaxError):

@@ -170,9 +170,7 @@ def at_work(model: Path) -> Iterator[None]:
 
 def write_or_print(output: Path, write: Callable[[Any], None]) -> bool:
     """Call ``write`` with a file, or print what it writes to "-"; return whether it was a file."""
-    from kernelatoms.files.writing import is_standard_stream
-
-    if not is_standard_stream(output):
+    if str(output) != "-":
         write(output)
         return True
     text = io.StringIO()

@@ -64,12 +64,12 @@ def predict(
     from kernelatoms.files.results import RESULT_SUFFIXES, write_columns
     from kernelatoms.files.tables.matching import row_identifiers
     from kernelatoms.files.tables.table import ReadOptions
-    from kernelatoms.files.writing import check_result_target, is_standard_stream
+    from kernelatoms.files.writing import check_result_target
 
     options = ReadOptions(rows, decimal, encoding, header, max_size)
     if output is not None:
         check_result_target(output, RESULT_SUFFIXES, model, data, force=force)
-        output = None if is_standard_stream(output) else output
+        output = None if str(output) == "-" else output
     shown: list[str] = []
     with warnings_as_notes(shown), opt.at_work(model):
         fitted, record, table, X = opt.open_both(model, data, options, trust)

@@ -105,9 +105,8 @@ def _how_filled(fitted: Any) -> str:
             return f"filled from the {nearest} nearest training rows"
         if type(step).__module__.startswith("sklearn.impute"):
             return "filled by what the training rows have"
-    if all(get_tags(step).input_tags.allow_nan for step in steps):
-        return ""
-    return "filled by what the training rows have"
+    allowed = all(get_tags(step).input_tags.allow_nan for step in steps)
+    return "" if allowed else "filled by what the training rows have"
 
 
 def note_copies(pipeline: Any, y: Any) -> None:
@@ -143,18 +142,17 @@ def what_was_reached(pipeline: Any, X: Any, y: Any) -> dict[str, Any]:
     if not hasattr(dictionaries[0], "objective_"):
         names = ("n_components", "n_landmarks")
         return {name: int(getattr(learner, f"{name}_")) for name in names}
-    signals = _as_learned_from(pipeline, X)
-    classes = getattr(learner, "classes_", None)
+    signals, classes = _as_learned_from(pipeline, X), getattr(learner, "classes_", [])
     owned = [signals]  # one dictionary is for all rows, also if it was learned with their labels
     if hasattr(learner, "dictionaries_"):
-        owned = [signals[y == name] for name in learner.classes_]
+        owned = [signals[y == name] for name in classes]
     shares = [_energy_kept(*pair) for pair in zip(dictionaries, owned, strict=True)]
     energy = sum(whole for _, whole in shares)
     return {
         "passes": max(d.n_iter_ for d in dictionaries),
         "n_atoms": sum(d.n_atoms_ for d in dictionaries),
         "energy_kept": sum(kept for kept, _ in shares) / energy if energy > 0 else None,
-        "classes": [] if classes is None else [str(name) for name in classes],
+        "classes": [str(name) for name in classes],
     }
 
 

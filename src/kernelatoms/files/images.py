@@ -60,10 +60,8 @@ def read_array(path: Path, rows: str | None, *, max_size: int | None = None) -> 
     if rows is None and len(arrays) == 1:
         return next(iter(arrays.values()))
     if rows not in arrays:
-        raise ValueError(
-            f"{path} holds {', '.join(map(repr, arrays)) or 'nothing'}; choose the image by "
-            "rows='KEY'."
-        )
+        names = ", ".join(map(repr, arrays)) or "nothing"
+        raise ValueError(f"{path} holds {names}; choose the image by rows='KEY'.")
     return arrays[rows]
 
 

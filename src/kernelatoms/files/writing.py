@@ -26,11 +26,6 @@ _unfinished: set[Path] = set()
 _ABANDONED = 3600
 
 
-def is_standard_stream(path: Any) -> bool:
-    """Return whether a path is "-", standard input or output."""
-    return str(path) == "-"
-
-
 def check_target(path: Any) -> Path:
     """Return the path if a file can be written there, else raise OSError."""
     path = Path(path)
@@ -177,7 +172,7 @@ def check_result_target(
     """
     refuse_to_overwrite(path, *sources)
     endings = suffixes[0] if len(suffixes) == 1 else f"one of {', '.join(suffixes)}"
-    if is_standard_stream(path):
+    if str(path) == "-":
         if ".csv" in suffixes:
             return
         words = "path: standard output (-) takes tables only; name a file that ends with"

@@ -182,12 +182,8 @@ def part_columns(arrow: Any) -> dict[str, Any]:
         if types.is_dictionary(kind):
             column = column.cast(kind.value_type)
             kind = column.type
-        if (
-            types.is_floating(kind)
-            or types.is_integer(kind)
-            or types.is_boolean(kind)
-            or types.is_decimal(kind)
-        ):
+        is_number = (types.is_floating, types.is_integer, types.is_boolean, types.is_decimal)
+        if any(is_kind(kind) for is_kind in is_number):
             columns.append(name)
             series.append(column)
         else:
@@ -196,12 +192,12 @@ def part_columns(arrow: Any) -> dict[str, Any]:
     numbers = np.empty((arrow.num_rows, len(columns)))
     for i, column in enumerate(series):
         numbers[:, i] = _floats(column)
-    exact = {
-        columns[i]: _whole_objects(series[i])
-        for i in large_columns(numbers)
-        if types.is_integer(series[i].type)
-        or (types.is_decimal(series[i].type) and series[i].type.scale <= 0)
-    }
+    exact = {}
+    for i in large_columns(numbers):
+        kind = series[i].type
+        if types.is_integer(kind) or (types.is_decimal(kind) and kind.scale <= 0):
+            whole = [None if value is None else int(value) for value in objects(series[i])]
+            exact[columns[i]] = np.array(whole, dtype=object)
     for name, column in zip(columns, series, strict=True):
         if types.is_boolean(column.type):
             exact[name] = objects(column)
@@ -254,8 +250,3 @@ def _floats(column: Any) -> Array:
         column = column.cast(pyarrow.float64(), safe=False)
     values: Array = column.to_numpy()
     return values
-
-
-def _whole_objects(column: Any) -> Array:
-    values = objects(column)
-    return np.array([None if v is None else int(v) for v in values], dtype=object)

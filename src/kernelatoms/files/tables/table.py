@@ -1,17 +1,11 @@
 """Tables from files: numbers in one matrix, words in columns of their own.
 
-- ``.csv``, ``.tsv``, ``.txt``: a line of names, then the rows; commas, semicolons, tabs, bars or
-  spaces between fields, quotes around them where needed. Without a line of names columns are
-  called 0, 1, ...
-- ``.jsonl``, ``.ndjson``: one object per line. All these also as ``.gz``, ``.bz2`` or ``.zst``.
-- ``.parquet``, ``.feather``, ``.arrow``: as they are.
-- ``.npy``: a matrix, columns called 0, 1, ...; a stack of images becomes one row per image.
-- ``.npz``: rows under one key, labels and the like under others; or a sparse matrix of scipy.
-- ``-``: standard input, any of these, recognised by its first bytes.
+The ending of a file says its kind; standard input, ``-``, is recognised by its first bytes. Columns
+without names are called 0, 1, ... A stack of images in ``.npy`` becomes one row per image. ``.npz``
+holds rows under one key, labels and the like under others; or a sparse matrix of scipy. An empty
+field, ``NA``, ``NaN``, ``null`` or ``?`` is a missing value, NaN in the matrix.
 
-An empty field, ``NA``, ``NaN``, ``null`` or ``?`` is a missing value, NaN in the matrix.
-
-See docs/decisions/056-exact-tables.md.
+See docs/guide/tables.md and docs/decisions/056-exact-tables.md.
 """
 
 import bz2
@@ -167,10 +161,9 @@ class Table:
 
     def column(self, name: str) -> Array:
         """Return one column, by name: what it holds exactly, else words or floats."""
-        if name in self.exact:
-            return self.exact[name]
-        if name in self.words:
-            return self.words[name]
+        for held in (self.exact, self.words):
+            if name in held:
+                return held[name]
         if name in self.place_of:
             return self.numbers[:, self.place_of[name]]
         raise TableError(f"{self.path} has no column {name!r}; it has {shortened(self.names)}.")
@@ -308,15 +301,11 @@ def _open_table(path: Any, max_size: int | None = None) -> TableFile:
     if suffix not in _TEXT_SUFFIXES:
         return TableFile(path, _KINDS[suffix], None, budget)
     data = path.read_bytes()
-    if packing:
-        data = _unpacked(path, data, packing, budget)
+    data = _unpacked(path, data, packing, budget) if packing else data
     is_really = _kind_of(data)
-    if is_really not in ("csv", "jsonl"):
-        what = is_really if is_really.startswith(".") else f".{is_really}"
-        raise TableError(
-            f"{path} is a binary file, not a table of text: it begins as {what} files do. Call it "
-            "so."
-        )
+    if is_really not in _TEXT_KINDS:
+        what = f"it begins as .{is_really.removeprefix('.')} files do. Call it so."
+        raise TableError(f"{path} is a binary file, not a table of text: {what}")
     return TableFile(path, _KINDS[suffix], data, budget)
 
 
