@@ -135,6 +135,8 @@ def note_copies(pipeline: Any, y: Any) -> None:
 
 def what_was_reached(pipeline: Any, X: Any, y: Any) -> dict[str, Any]:
     """Return passes and the share of energy that the codes keep, or the model's sizes."""
+    from sklearn.base import clone
+
     learner = pipeline[-1]
     if hasattr(learner, "codes"):  # over its training rows
         return _what_was_kept(learner)
@@ -142,7 +144,9 @@ def what_was_reached(pipeline: Any, X: Any, y: Any) -> dict[str, Any]:
     if not hasattr(dictionaries[0], "objective_"):
         names = ("n_components", "n_landmarks")
         return {name: int(getattr(learner, f"{name}_")) for name in names}
-    signals, classes = _as_learned_from(pipeline, X), getattr(learner, "classes_", [])
+    signals = clone(pipeline[0]).fit_transform(X)  # as the last step learned from them
+    signals = pipeline[1:-1].transform(signals) if len(pipeline) > 2 else signals
+    classes = getattr(learner, "classes_", [])
     owned = [signals]  # one dictionary is for all rows, also if it was learned with their labels
     if hasattr(learner, "dictionaries_"):
         owned = [signals[y == name] for name in classes]
@@ -154,14 +158,6 @@ def what_was_reached(pipeline: Any, X: Any, y: Any) -> dict[str, Any]:
         "energy_kept": sum(kept for kept, _ in shares) / energy if energy > 0 else None,
         "classes": [str(name) for name in classes],
     }
-
-
-def _as_learned_from(pipeline: Any, X: Any) -> Any:
-    """Return training rows as the last step learned from them."""
-    from sklearn.base import clone
-
-    signals = clone(pipeline[0]).fit_transform(X)
-    return pipeline[1:-1].transform(signals) if len(pipeline) > 2 else signals
 
 
 def _what_was_kept(learner: Any) -> dict[str, Any]:

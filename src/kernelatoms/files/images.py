@@ -31,7 +31,10 @@ def read_image(path: Path) -> Picture:
         with Image.open(path) as opened:
             image = ImageOps.exif_transpose(opened)
             if image.mode in ("I;16", "I;16B", "I;16L", "I"):
-                return Picture(_sixteen_bits(np.asarray(image), path))
+                values = np.asarray(image)
+                if values.min(initial=0) < 0 or values.max(initial=0) > np.iinfo(np.uint16).max:
+                    raise ValueError("its grey values do not fit into 16 bits")
+                return Picture(values.astype(np.uint16))
             colours = "L" if image.mode in ("1", "L", "LA") else "RGB"
             see_through = image.mode in ("LA", "RGBA", "PA") or "transparency" in image.info
             values = np.asarray(image.convert(colours + "A" * see_through))
@@ -85,9 +88,3 @@ def write_image(path: Path, picture: Picture) -> None:
             f"({error}); .png or .npy can."
         ) from error
     write_whole(path, data.getvalue())
-
-
-def _sixteen_bits(values: Array, path: Path) -> Array:
-    if values.min(initial=0) < 0 or values.max(initial=0) > np.iinfo(np.uint16).max:
-        raise ValueError("its grey values do not fit into 16 bits")
-    return values.astype(np.uint16)

@@ -132,9 +132,8 @@ def _arrow(values: Any) -> Any:
 
 def _without_objects(values: Any) -> Any:
     """Return texts instead of objects, which NumPy files hold as pickles only."""
-    if values.dtype.kind != "O":
-        return values
-    return np.array(["" if value is None else str(value) for value in values])
+    texts = values.dtype.kind == "O"
+    return np.array(["" if v is None else str(v) for v in values]) if texts else values
 
 
 def _numpy_bytes(content: Any) -> bytes:

@@ -144,10 +144,6 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool)
 
 
-def _is_seconds(value: Any) -> bool:
-    return _is_number(value) and 0 <= float(value) < np.inf
-
-
 def _is_shape(value: Any) -> bool:
     sides = value if isinstance(value, tuple | list) else ()
     return len(sides) == 2 and all(_is_count(side) and side >= 1 for side in sides)
@@ -190,7 +186,7 @@ _DATA = {
     "row_marks": _TEXT,
 }  # fmt: skip
 _FIT = {
-    "seconds": (_is_seconds, "a number from 0 on"),
+    "seconds": (lambda value: _is_number(value) and 0 <= value < np.inf, "a number from 0 on"),
     "passes": _COUNT, "n_atoms": _COUNT, "n_components": _COUNT, "n_landmarks": _COUNT,
     "energy_kept": (_none_or(_is_number), "a number or None"),
     "classes": _TEXTS, "warnings": _TEXTS,

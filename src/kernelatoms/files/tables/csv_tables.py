@@ -130,7 +130,9 @@ class _Reader:
         self._mark = decimal or "."
         self._start = looks.start
         if looks.delimiter == " " or looks.spaced:  # of another length than it was
-            self._start = _after_lines(data, looks) if looks.named else 0
+            self._start = 0
+            for _ in range(looks.line - 1 if looks.named else 0):
+                self._start = data.find(b"\n", self._start) + 1
 
     def read(self) -> Any:
         """Return all columns, each of the type that its fields have."""
@@ -228,14 +230,6 @@ def has_padded_numbers(data: bytes | memoryview, delimiter: str) -> bool:
         if (edges[before] | (signs[before] & (edges | signs)[further])).any():
             return True
     return False
-
-
-def _after_lines(data: bytes, looks: FirstLines) -> int:
-    """Return where the lines before the rows end, in a tidied text."""
-    place = 0
-    for _ in range(looks.line - 1):
-        place = data.find(b"\n", place) + 1
-    return place
 
 
 def _words_to_numbers(

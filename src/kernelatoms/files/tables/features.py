@@ -121,8 +121,7 @@ def training_set(
     y, kept = None, np.ones(len(table), bool)
     if label is not None:
         y, kept = read_labels(table, label)
-        n_without = int(np.count_nonzero(~kept))
-        if n_without:
+        if n_without := int(np.count_nonzero(~kept)):
             what = "has no label and is" if n_without == 1 else "have no label and are"
             notes.append(f"{n_without:,} of {len(table):,} rows {what} not learned from.")
         notes += doubts_about(y, label)

@@ -196,12 +196,11 @@ def _decide(
 
 def _same_kinds(first: list[str], columns: list[list[str]], comma: bool) -> bool:
     """Return whether all fields of a line have the kinds of the fields below them."""
-    for cell, column in zip(first, columns, strict=True):
-        kind = kind_of(cell, comma)
-        kinds = {kind_of(value, comma) for value in column} - {"missing"}
-        if kind != "missing" and kinds and kinds != {kind}:
-            return False
-    return True
+    return all(
+        {kind_of(value, comma) for value in column} <= {"missing", kind_of(cell, comma)}
+        or kind_of(cell, comma) == "missing"
+        for cell, column in zip(first, columns, strict=True)
+    )
 
 
 def _is_nobodys_name(first: list[str], columns: list[list[str]], comma: bool) -> bool:

@@ -105,7 +105,10 @@ def why_identifier(name: str, values: Array, *, first: bool, named: bool) -> str
     present = values[~np.isnan(values)]
     if not np.array_equal(present, np.round(present)):
         return ""
-    if named and sounds_like_identifier(name) and _mostly_different(present):
+    too_long = np.abs(present).max(initial=0.0) >= _LONGEST_EXACT
+    if named and sounds_like_identifier(name) and (
+        too_long or 2 * len(np.unique(present)) > len(present)
+    ):  # fmt: skip
         return NUMBERED
     if len(present) < len(values) or len(values) < FEWEST_ROWS:
         return ""
@@ -123,8 +126,3 @@ def names_rows(name: str, values: Array) -> bool:
         return 2 * different > len(present)
     every = different >= max(len(present), FEWEST_ROWS)
     return every and all(_CODE.fullmatch(text) for text in present)
-
-
-def _mostly_different(present: Array) -> bool:
-    too_long = np.abs(present).max(initial=0.0) >= _LONGEST_EXACT
-    return bool(too_long) or 2 * len(np.unique(present)) > len(present)
