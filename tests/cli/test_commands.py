@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import subprocess
 import sys
 import time
 
@@ -78,10 +79,20 @@ def test_help_is_quick_and_has_examples(command):
         "print(sorted({'numpy', 'sklearn', 'numba', 'matplotlib', 'pyarrow', 'skops', 'scipy'}"
         " & set(sys.modules)))"
     )
-    import subprocess
-
     heavy = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout
     assert heavy.strip() == "[]", f"imported for --help ({seconds:.2f} s): {heavy}"
+
+
+@pytest.mark.parametrize("package", ["typer", "rich"])
+def test_without_its_extra_the_command_says_so_in_one_line(package):
+    code = (
+        f"import sys; sys.modules[{package!r}] = None; sys.argv = ['kernelatoms', '--help'];"
+        "from kernelatoms.__main__ import main; main()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    words = f"The kernelatoms command needs {package}, which is not installed"
+    assert done.stderr == f"{words}: pip install 'kernelatoms[cli]'.\n"
+    assert done.returncode == 1
 
 
 @pytest.fixture

@@ -162,7 +162,8 @@ def denoise(
     check_result_target(output, suffixes, data, model, force=force)
     if is_image:
         atoms = None if model is None else _patch_atoms(model, trust, max_size)
-        _denoise_image(data, source, output, sigma, atoms, seed, as_json)
+        words, result = _denoise_image(data, source, output, sigma, atoms, seed)
+        tell_or_print_json(words, result, as_json)
         return
     if model is not None and window is not None:
         raise ValueError("--window goes with a dictionary learned from the file itself.")
@@ -179,9 +180,8 @@ def denoise(
 
 
 def _denoise_image(
-    data: Path, source: "ReadOptions", output: Path, sigma: float | None, atoms: Any, seed: int,
-    as_json: bool,
-) -> None:  # fmt: skip
+    data: Path, source: "ReadOptions", output: Path, sigma: float | None, atoms: Any, seed: int
+) -> tuple[str, dict[str, Any]]:
     """Clean an image, over ``atoms`` that are patches or, if None, are learned from the image."""
     from kernelatoms import denoise_image, estimate_sigma
     from kernelatoms.files.images import IMAGE_SUFFIXES, Picture, write_image
@@ -202,8 +202,7 @@ def _denoise_image(
         write_rows(output, clean, [], {})
     height, width = clean.shape[:2]
     words = f"{width:,} x {height:,} pixels, noise of deviation {level:.4g} taken off: {output}"
-    result = {"output": str(output), "height": height, "width": width, "sigma": level}
-    tell_or_print_json(words, result, as_json)
+    return words, {"output": str(output), "height": height, "width": width, "sigma": level}
 
 
 def _patch_atoms(model: Path, trust: list[str] | None, max_size: int | None) -> Any:
@@ -292,13 +291,7 @@ def _read_picture(path: Path, options: "ReadOptions") -> Any:
 
 
 def _write(
-    output: Path,
-    clean: Any,
-    record: Any,
-    beside: dict[str, Any],
-    as_json: bool,
-    words: str = "",
-    **further: Any,
+    output: Path, clean: Any, record: Any, beside: Any, as_json: bool, words: str = "", **more: Any
 ) -> None:
     """Write rows beside their identifiers, and say so."""
     from kernelatoms.files.results import write_rows
@@ -306,6 +299,6 @@ def _write(
     n_rows, n_columns = clean.shape
     names = record.columns or [f"column {i + 1}" for i in range(n_columns)]
     if opt.write_or_print(output, lambda target: write_rows(target, clean, names, beside)):
-        result = {"output": str(output), "rows": n_rows, "columns": n_columns, **further}
+        result = {"output": str(output), "rows": n_rows, "columns": n_columns, **more}
         said = f"{n_rows:,} rows of {n_columns:,} columns{words}: {output}"
         tell_or_print_json(said, result, as_json)

@@ -188,7 +188,7 @@ def shown_scores(study: Study, name: str) -> dict[str, Array]:
 
 def results_table(study: Study) -> Table:
     """Return accuracy and time of both models; the same table for terminal and page."""
-    settings, rows = study.settings, []
+    rows = []
     for name, measured in study.measured.items():
         scores = (mean_and_error(values) for values in shown_scores(study, name).values())
         accuracies = [f"{100 * mean:.1f} ± {100 * error:.1f}" for mean, error in scores]
@@ -200,7 +200,7 @@ def results_table(study: Study) -> Table:
     ]  # fmt: skip
     caption = (
         f"Accuracy in % on {len(study.test)} held-out digits: mean ± standard error of "
-        f"{settings.repetitions} repetitions, each with its own split, start and corruption. "
+        f"{study.settings.repetitions} repetitions, each with its own split, start and corruption. "
         "Splits share digits, so take errors as a guide. Pixels lie between 0 and 1; noise is "
         "Gaussian, dropped pixels are 0, and rows have norm 1. Times are medians on "
         f"{count_words(n_threads(), 'thread')}, after a warm-up."

@@ -84,10 +84,8 @@ def encode(
     from kernelatoms.files.writing import check_result_target
 
     check_result_target(output, CODE_SUFFIXES, model, data, force=force)
-    given = {
-        "n_nonzero_coefs": nonzeros, "max_residual": max_residual, "alpha": alpha,
-        "positive": positive or None, "absolute": absolute or None,
-    }  # fmt: skip
+    given = {"n_nonzero_coefs": nonzeros, "max_residual": max_residual, "alpha": alpha}
+    given |= {"positive": positive or None, "absolute": absolute or None}
     options = {name: value for name, value in given.items() if value is not None}
     if method is None and options:
         raise ValueError(

@@ -27,9 +27,7 @@ def explain(
             metavar="NUMBER", help="Which row, counted from 0 as reports and codes do. Repeatable."
         ),
     ],
-    label: Annotated[
-        str | None, typer.Option(help="Column of true classes; by default the model's label.")
-    ] = None,
+    label: opt.Label = None,
     rows: opt.Rows = None,
     decimal: opt.Decimal = None,
     encoding: opt.Encoding = None,

@@ -78,9 +78,7 @@ def report(
     output: Annotated[Path, typer.Option("--output", "-o", help="The HTML page.")] = Path(
         "report.html"
     ),
-    label: Annotated[
-        str | None, typer.Option(help="Column of true classes; by default the model's label.")
-    ] = None,
+    label: opt.Label = None,
     rows: opt.Rows = None,
     decimal: opt.Decimal = None,
     encoding: opt.Encoding = None,

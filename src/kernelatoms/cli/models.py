@@ -38,8 +38,7 @@ def make_model(
 ) -> Any:
     """Return the pipeline, not yet fitted: fill, scale, (map,) learn.
 
-    ``image_shape`` is that of the rows, for models that compare images; ``n_rows`` is the number of
-    training rows.
+    ``image_shape`` is that of the training rows, and ``n_rows`` their number.
     """
     from kernelatoms import make_preset
 

@@ -30,6 +30,9 @@ Data = Annotated[Path, typer.Argument(help=f"Table: {_TABLES}")]
 Rows = Annotated[
     str | None, typer.Option(metavar="KEY", help="The key of an .npz file that holds the rows.")
 ]
+Label = Annotated[
+    str | None, typer.Option(help="Column of true classes; by default the model's label.")
+]
 Decimal = Annotated[
     str | None,
     typer.Option(

@@ -1,17 +1,15 @@
 """The container of a model file, checked before skops reads it.
 
-The container is a zip archive, which may declare anything. So its members are counted, named and
-measured before the first is unpacked; they are unpacked in pieces, up to the size that they
-declare; and arrays are checked before memory is allocated. The result is packed again without
-compression, for skops to read.
+It is a zip archive, which may declare anything. So its members are counted, named and measured
+before the first is unpacked; they are unpacked in pieces, up to the size that they declare; and
+arrays are checked before memory is allocated. The result is packed again without compression.
 
-One member, ``schema.json``, is skops's description of the objects: a tree of nodes, dictionaries
-that name a loader and a type. skops recognises a node that it has met by its ``__id__`` and reuses
-the first: a few hundred bytes could describe more nodes than there is time to visit. But skops
-writes such an object again wherever it occurs. This is required here: nodes with one ``__id__``
-must be equally large, with the texts and members in them. That leaves neither short references nor
-cycles, and every walk over the objects is a walk over this text. A member of the archive belongs to
-one ``__id__``, so it is read once.
+Its member ``schema.json`` is skops's description of the objects: a tree of nodes, dictionaries that
+name a loader and a type. skops reuses a node that it has met, by its ``__id__``: a few hundred
+bytes could describe more nodes than there is time to visit. But skops writes such an object again
+wherever it occurs. This is required here: nodes with one ``__id__`` must be equally large, with the
+texts and members in them. That leaves neither short references nor cycles. A member of the archive
+belongs to one ``__id__``, so it is read once.
 
 Errors are ValueError, or whatever zipfile raises for a damaged archive.
 """

@@ -128,9 +128,8 @@ def save_model(model: Any, path: Any, record: ModelRecord | None = None) -> Path
             "parameters and kernels by name, or a class or function at the top level of a module "
             "(not of a script), which can be imported."
         )
-    header = {"format_version": FORMAT_VERSION, "members": unpacked.digests,
-              "record": asdict(record)}  # fmt: skip
-    header = json.loads(json.dumps(header, default=_plain))
+    plain = json.loads(json.dumps(asdict(record), default=_plain))
+    header = {"format_version": FORMAT_VERSION, "members": unpacked.digests, "record": plain}
     header["digest"] = _digest_of(header)
     text = json.dumps(header, indent=1, sort_keys=True).encode()
     return write_whole(path, pack(unpacked, text))

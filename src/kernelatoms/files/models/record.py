@@ -89,9 +89,10 @@ class ModelRecord:
     def sources(self) -> list[str]:
         """The columns of a file that the features come from, in the features' order."""
         source_of = {
-            feature: name for name, how in self.encoded.items()
+            feature: name
+            for name, how in self.encoded.items()
             for feature in feature_names(name, how)
-        }  # fmt: skip
+        }
         return list(dict.fromkeys(source_of.get(name, name) for name in self.columns or ()))
 
     def uses(self) -> dict[str, str]:

@@ -238,20 +238,17 @@ def _words_to_numbers(
     """Read text columns that are numbers with other marks; describe columns of both."""
     mixed: dict[str, str] = {}
     found: dict[str, str] = {}
-    columns: dict[int, Any] = {}
-    kinds = arrow.schema.types
-    for i in [i for i, kind in enumerate(kinds) if kind == "string"]:
-        name, column = reader.looks.names[i], arrow.column(i)
-        if (read := as_numbers(column, decimal, reader.looks.delimiter)) is not None:
+    columns = arrow.columns
+    for i in [i for i, kind in enumerate(arrow.schema.types) if kind == "string"]:
+        name = reader.looks.names[i]
+        if (read := as_numbers(columns[i], decimal, reader.looks.delimiter)) is not None:
             columns[i], found[name] = read
-            continue
-        trouble = mixture(path, name, column, reader.line_of)
-        mixed |= {name: trouble} if trouble else {}
-    if columns:
+        elif trouble := mixture(path, name, columns[i], reader.line_of):
+            mixed[name] = trouble
+    if found:
         import pyarrow
 
-        held = [columns.get(i, column) for i, column in enumerate(arrow.columns)]
-        arrow = pyarrow.Table.from_arrays(held, names=arrow.column_names)
+        arrow = pyarrow.Table.from_arrays(columns, names=arrow.column_names)
     notes = []
     for example in sorted(set(found.values())):
         names = [name for name, what in found.items() if what == example]
@@ -272,7 +269,7 @@ def _exact_columns(arrow: Any, parts: dict[str, Any], reader: _Reader) -> dict[s
     wanted = {*truths, *(name for name in large if kinds[name] == "double")}
     if len(truths) < len(columns) and reader.has_padded_numbers():
         wanted |= set(columns)
-    again = [name for name in columns if name in wanted and name in reader.looks.names]
+    again = [name for name in columns if name in wanted]
     if not again:
         return exact
     texts = reader.read_texts(again)
@@ -283,7 +280,6 @@ def _exact_columns(arrow: Any, parts: dict[str, Any], reader: _Reader) -> dict[s
         if name in truths or name in endless or padded:
             exact[name] = column.to_numpy()
         elif name in large and compute.all(compute.match_substring_regex(column, _WHOLE)).as_py():
-            exact[name] = np.array(
-                [None if text is None else int(text) for text in column.to_pylist()], dtype=object
-            )
+            whole = [None if text is None else int(text) for text in column.to_pylist()]
+            exact[name] = np.array(whole, dtype=object)
     return exact

@@ -8,10 +8,9 @@
 - Rows without a label are not learned from.
 
 Marks recognise the rows that a model learned from in other files. A mark is a 32-bit hash of the
-values of a row; equal rows have equal marks. A record keeps up to ``MOST_MARKS`` of the smallest
-marks. Rows of other files with marks up to the largest kept can be looked up: all rows if all marks
-were kept, else a fair sample. A new row is mistaken for a known one with a probability of about
-(rows learned from) / 2^32.
+values of a row. A record keeps up to ``MOST_MARKS`` of the smallest. Rows of other files with marks
+up to the largest kept can be looked up: all rows if all marks were kept, else a fair sample. A new
+row is mistaken for a known one with a probability of about (rows learned from) / 2^32.
 """
 
 import base64
@@ -162,8 +161,7 @@ def _check_wishes(
     """Refuse columns in ``drop`` or ``keep`` that are absent or cannot be there."""
     there = set(table.names)
     for option, names in (("drop", drop), ("keep", keep)):
-        unknown = [name for name in names if name not in there]
-        if unknown:
+        if unknown := [name for name in names if name not in there]:
             raise TableError(
                 f"{option}: {table.path} has no column {shortened(unknown)}; it has "
                 f"{shortened(table.names)}."
@@ -172,8 +170,7 @@ def _check_wishes(
         raise TableError(f"drop: {label!r} is the label; it cannot be left out.")
     if label is not None and label in keep:
         raise TableError(f"keep: {label!r} is the label; it cannot be learned from.")
-    both = [name for name in keep if name in drop]
-    if both:
+    if both := [name for name in keep if name in drop]:
         raise TableError(f"keep: {shortened(both)} is in drop, too; choose one.")
 
 

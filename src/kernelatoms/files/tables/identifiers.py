@@ -105,11 +105,10 @@ def why_identifier(name: str, values: Array, *, first: bool, named: bool) -> str
     present = values[~np.isnan(values)]
     if not np.array_equal(present, np.round(present)):
         return ""
-    too_long = np.abs(present).max(initial=0.0) >= _LONGEST_EXACT
-    if named and sounds_like_identifier(name) and (
-        too_long or 2 * len(np.unique(present)) > len(present)
-    ):  # fmt: skip
-        return NUMBERED
+    if named and sounds_like_identifier(name):
+        too_long = np.abs(present).max(initial=0.0) >= _LONGEST_EXACT
+        if too_long or 2 * len(np.unique(present)) > len(present):
+            return NUMBERED
     if len(present) < len(values) or len(values) < FEWEST_ROWS:
         return ""
     counted = np.arange(len(values)) + values.min()

@@ -234,8 +234,6 @@ def _renamed(table: Table, names: dict[str, str]) -> Table:
     def renamed(held: dict[str, Any]) -> dict[str, Any]:
         return {names.get(name, name): value for name, value in held.items()}
 
-    return replace(
-        table,
-        columns=[names.get(name, name) for name in table.columns],
-        words=renamed(table.words), exact=renamed(table.exact), mixed=renamed(table.mixed),
-    )  # fmt: skip
+    columns = [names.get(name, name) for name in table.columns]
+    words, exact, mixed = renamed(table.words), renamed(table.exact), renamed(table.mixed)
+    return replace(table, columns=columns, words=words, exact=exact, mixed=mixed)

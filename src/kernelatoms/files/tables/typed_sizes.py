@@ -189,9 +189,8 @@ class ParquetSizes:
     """What is known before a file is read."""
 
     n_bytes: int = 0  # unpacked pages and fixed-size values, all columns
-    # bound by column: values that index a dictionary of texts
+    # Bounds by column: values that index a dictionary of texts, or share a prefix with the last.
     by_number: Counter[str] = field(default_factory=Counter)
-    # bound by column: values that share a prefix with the one before
     by_prefix: Counter[str] = field(default_factory=Counter)
     longest: int = 0  # bound of the prefix-coded values of one row, all columns
 
@@ -302,16 +301,13 @@ def _value(data: bytes, place: int, kind: int, depth: int) -> tuple[Any, int]:
 
 def _plain(data: bytes, place: int) -> tuple[int, int]:
     """Read an integer of seven bits per byte."""
-    value = shift = 0
-    while True:
-        byte = data[place]
-        place += 1
+    value = 0
+    for shift in range(0, 70, 7):
+        byte = data[place + shift // 7]
         value |= (byte & 127) << shift
-        shift += 7
         if byte < 128:
-            return value, place
-        if shift > 63:
-            raise ValueError("the header of a page holds a number too long")
+            return value, place + shift // 7 + 1
+    raise ValueError("the header of a page holds a number too long")
 
 
 def _whole(data: bytes, place: int) -> tuple[int, int]:
