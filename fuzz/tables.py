@@ -27,8 +27,8 @@ from fuzz.mutations import NUMBERS, damaged, word
 from fuzz.running import Play, check_words
 from kernelatoms.cli import info
 from kernelatoms.files import ModelRecord, Table, TableError, read_table, rows_for, training_set
-from kernelatoms.files.tables.labels import labels_for
 from kernelatoms.files.tables.matching import row_identifiers
+from kernelatoms.files.tables.roles import labels_for
 
 Rng = np.random.Generator
 

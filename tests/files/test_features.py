@@ -12,8 +12,8 @@ from kernelatoms.files.tables.features import (
     row_marks,
     training_set,
 )
-from kernelatoms.files.tables.labels import labels_for
 from kernelatoms.files.tables.matching import row_identifiers, rows_for
+from kernelatoms.files.tables.roles import labels_for
 from kernelatoms.files.tables.table import TableError, read_table
 
 

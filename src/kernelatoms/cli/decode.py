@@ -139,8 +139,7 @@ def denoise(
     large as the noise, put back and averaged. With --model, rows of a table are coded in its
     columns: to the size of the noise if --sigma says how large it is, else as the model codes.
     """
-    from kernelatoms.files.images import IMAGE_SUFFIXES
-    from kernelatoms.files.results import RESULT_SUFFIXES
+    from kernelatoms.files.results import IMAGE_SUFFIXES, RESULT_SUFFIXES
     from kernelatoms.files.tables.matching import row_identifiers
     from kernelatoms.files.tables.table import ReadOptions
     from kernelatoms.files.writing import check_result_target
@@ -184,8 +183,7 @@ def _denoise_image(
 ) -> tuple[str, dict[str, Any]]:
     """Clean an image, over ``atoms`` that are patches or, if None, are learned from the image."""
     from kernelatoms import denoise_image, estimate_sigma
-    from kernelatoms.files.images import IMAGE_SUFFIXES, Picture, write_image
-    from kernelatoms.files.results import write_rows
+    from kernelatoms.files.results import IMAGE_SUFFIXES, Picture, write_image, write_rows
 
     picture = _read_picture(data, source)
     if output.suffix.lower() in IMAGE_SUFFIXES and picture.pixels.dtype.kind == "f":
@@ -281,7 +279,7 @@ def _level(sigma: float | None, estimate: Any) -> float:
 
 def _read_picture(path: Path, options: "ReadOptions") -> Any:
     """Return the pixels of an image file or a NumPy array."""
-    from kernelatoms.files.images import IMAGE_SUFFIXES, Picture, read_array, read_image
+    from kernelatoms.files.results import IMAGE_SUFFIXES, Picture, read_array, read_image
 
     if path.suffix.lower() in IMAGE_SUFFIXES:
         if options.rows is not None:

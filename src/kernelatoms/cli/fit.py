@@ -219,7 +219,7 @@ def _learn(
 
 def _say_before(chosen: Any, record: Any, output: Path, pipeline: Any) -> None:
     """Say what is learned from, before that takes its time."""
-    from kernelatoms.files.tables.identifiers import NAMED, REASONS
+    from kernelatoms.files.tables.roles import NAMED, REASONS
 
     say(f"Columns of {record.data['file']}:")
     for line in summaries.lines_of_columns(record, output):

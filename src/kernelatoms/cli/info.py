@@ -96,7 +96,7 @@ def report(
     as_json: opt.Json = False,
 ) -> None:
     """Write one HTML page about a model: what was fitted, its atoms, codes and mistakes."""
-    from kernelatoms.files.tables.labels import labels_for
+    from kernelatoms.files.tables.roles import labels_for
     from kernelatoms.files.tables.table import ReadOptions
     from kernelatoms.files.writing import check_result_target
 
@@ -220,7 +220,7 @@ def _table_facts(file: Path, options: Any) -> dict[str, Any]:
     import numpy as np
 
     from kernelatoms.files.tables.features import why_left_out
-    from kernelatoms.files.tables.identifiers import REASONS
+    from kernelatoms.files.tables.roles import REASONS
 
     table = opt.read_data(file, options)
     left_out = why_left_out(table, None)

@@ -146,7 +146,7 @@ def true_labels(
 
     ``label`` is the column that the user names; else it is that of the model, if it is there.
     """
-    from kernelatoms.files.tables.labels import labels_for
+    from kernelatoms.files.tables.roles import labels_for
 
     name = label or record.label
     if name is None or (label is None and name not in table.names):

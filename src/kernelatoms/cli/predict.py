@@ -193,7 +193,7 @@ def evaluation_in_words(found: dict[str, Any], n_rows: int) -> list[str]:
 def _learned_from(record: Any, X: Any, table: Any, label: str) -> float:
     """Return the known share of labelled rows that the model learned from."""
     from kernelatoms.files.tables.features import ROW_MARKS, learned_share
-    from kernelatoms.files.tables.labels import read_labels
+    from kernelatoms.files.tables.roles import read_labels
 
     _, kept = read_labels(table, label)
     return learned_share(X[kept], record.data.get(ROW_MARKS)) or 0.0

@@ -8,5 +8,5 @@
 - ``features``: the columns that a model learns from, and marks of its rows; ``matching``: the same
   columns of later files.
 - ``column_kinds``: what a column holds, and how words and dates (``dates``) become numbers;
-  ``identifiers``: columns that number or name the rows; ``labels``: the column of classes.
+  ``roles``: the column of classes, and columns that number or name the rows.
 """

@@ -4,7 +4,7 @@
 - Words of two values become one column of 0 and 1.
 - Words of few values (a category) become one column per value, 1 where a row has it.
 - Dates are left out, or become days since the earliest one if asked for.
-- Left out are columns that number or name rows (see ``identifiers``), hold one value, are nearly
+- Left out are columns that number or name rows (see ``roles``), hold one value, are nearly
   empty, or hold too many different words.
 
 Columns of a numbered series (``pixel0``, ``pixel1``, ...) are parts of a signal and always stay, so
@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from kernelatoms.files.tables.dates import date_order, day_text, to_days
-from kernelatoms.files.tables.identifiers import (
+from kernelatoms.files.tables.roles import (
     INDEX,
     NAMED,
     UNNAMED,

@@ -24,9 +24,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelatoms.files.tables.column_kinds import MIXED, Use, uses_of
-from kernelatoms.files.tables.identifiers import REASONS
-from kernelatoms.files.tables.labels import doubts_about, read_labels
 from kernelatoms.files.tables.matching import features_of, refuse_infinite
+from kernelatoms.files.tables.roles import REASONS, doubts_about, read_labels
 from kernelatoms.files.tables.table import Array, Table, TableError, first_few, shortened
 from kernelatoms.similarity.base import check_flag
 

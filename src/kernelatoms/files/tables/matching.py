@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kernelatoms.files.tables.column_kinds import encoded, feature_names
-from kernelatoms.files.tables.identifiers import REASONS, sounds_like_identifier
+from kernelatoms.files.tables.roles import REASONS, sounds_like_identifier
 from kernelatoms.files.tables.table import Array, Table, TableError, repeated, shortened
 
 if TYPE_CHECKING:  # models import scikit-learn, which takes a second
