@@ -33,8 +33,6 @@ DENOISE_EXAMPLES = """**Examples**
 
 _GAIN = 1.15  # as in denoise_rows
 
-Output = Annotated[Path, typer.Option("--output", "-o", help="The file to be written.")]
-
 
 @errors_as_messages
 def decode(
@@ -102,7 +100,7 @@ def denoise(
             "whose rows are signals."
         ),
     ],
-    output: Output,
+    output: Annotated[Path, typer.Option("--output", "-o", help="The file to be written.")],
     sigma: Annotated[
         float | None,
         typer.Option(help="Standard deviation of the noise, in the file's units; else estimated."),
@@ -243,10 +241,8 @@ def _by_model(fitted: Any, X: Any, sigma: float | None, model: Path) -> Any:
     atoms, origin = _linear_atoms(fitted, model)
     norms = np.linalg.norm(atoms, axis=1, keepdims=True)
     atoms = atoms[norms[:, 0] > 0] / norms[norms[:, 0] > 0]
-    codes = sparse_encode(
-        X - origin, atoms, max_residual=_GAIN * sigma * np.sqrt(X.shape[1]), absolute=True
-    )
-    return origin + codes @ atoms
+    noise = _GAIN * sigma * np.sqrt(X.shape[1])
+    return origin + sparse_encode(X - origin, atoms, max_residual=noise, absolute=True) @ atoms
 
 
 def _linear_atoms(fitted: Any, model: Path) -> tuple[Any, Any]:

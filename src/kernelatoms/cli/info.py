@@ -53,16 +53,13 @@ def info(
     from kernelatoms.files.tables.table import ReadOptions, is_table
 
     options = ReadOptions(rows, decimal, encoding, header, max_size)
-    table = is_table(file)
-    facts = _table_facts(file, options) if table else _model_facts(file, max_size)
+    facts = _table_facts(file, options) if is_table(file) else _model_facts(file, max_size)
     if as_json:
         print_json(facts)
         return
-    if not table:  # all columns and their use, one per line
-        uses = facts.pop("uses")
-        if uses:
-            facts = {k: v for k, v in facts.items() if k not in ("columns", "left out", "label")}
-            facts |= {f"column: {name}": use for name, use in uses.items()}
+    if uses := facts.pop("uses", {}):  # all columns and their use, one per line
+        facts = {k: v for k, v in facts.items() if k not in ("columns", "left out", "label")}
+        facts |= {f"column: {name}": use for name, use in uses.items()}
     width = max(len(name) for name in facts)
     for name, value in facts.items():
         line = f"{name:<{width}}  {_in_words(value)}"
@@ -251,7 +248,7 @@ def _model_facts(file: Path, max_size: int | None = None) -> dict[str, Any]:
         "model": str(file),
         "what": record.name or "not recorded",
         "format": version,
-        "columns": record.columns if record.columns is not None else "by position",
+        "columns": "by position" if record.columns is None else record.columns,
         "label": record.label or "none",
         "uses": {} if record.columns is None else record.uses(),
         **({"types to trust": foreign} if foreign else {}),

@@ -38,10 +38,9 @@ def default_model(
         note(f"The model is lkdl, since {wished[0]} is about atoms (--model chooses others).")
         return "lkdl"
     enough = PRESETS[name].enough_rows
-    if images:
-        note(f"The model is {name}, the default for images (--model chooses others).")
-    elif enough is None:
-        note(f"The model is {name}, the default for up to 20,000 rows (--model chooses others).")
+    if images or enough is None:
+        where = "images" if images else "up to 20,000 rows"
+        note(f"The model is {name}, the default for {where} (--model chooses others).")
     else:
         note(
             f"The model is {name}, the default beyond {enough:,} rows; it learns from {enough:,} "
@@ -92,8 +91,7 @@ def tune_sizes(pipeline: Any, X: Any, y: Any, seed: int, on_step: OnStep) -> dic
             "--model lkdl, or another that learns atoms."
         )
     if len(X) > _MOST_TUNING_ROWS:
-        labels = np.zeros(len(X)) if y is None else y
-        some = spread_over_classes(labels, _MOST_TUNING_ROWS, seed)
+        some = spread_over_classes(np.zeros(len(X)) if y is None else y, _MOST_TUNING_ROWS, seed)
         X, y = X[some], None if y is None else y[some]
     sizes = choose_sizes(pipeline, X, y, random_state=seed, on_step=on_step)
     pipeline.set_params(**sizes.parameters)

@@ -1,9 +1,9 @@
 """Write a file whole or not at all, and check first what would be replaced.
 
 A file is written beside its target and renamed, so the old file stays until the new one is
-complete. The new file has the permissions of the old one. Devices, pipes and folders are never
-replaced. ``check_result_target`` compares the ending of a target, which says what will be written,
-with the first bytes of the file that is there, which say what would be lost.
+complete; the new one has its permissions. Devices, pipes and folders are never replaced.
+``check_result_target`` compares the ending of a target, which says what will be written, with the
+first bytes of the file that is there, which say what would be lost.
 
 See docs/decisions/055-atomic-writes.md.
 """

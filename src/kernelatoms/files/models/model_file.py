@@ -145,8 +145,8 @@ def load_model(
     path : str or path
         A file that ``save_model`` or ``kernelatoms fit`` wrote.
     trusted : sequence of str
-        Further types that the file may hold, each "module.Class" or "module:Class": kernels of
-        your own, whose module is imported and runs its code; estimators of scikit-learn, such as
+        Further types that the file may hold, each "module.Class" or "module:Class": your own
+        kernels, whose module is imported and runs its code; estimators of scikit-learn, such as
         trees, whose attributes cannot be checked.
     max_size : int, optional
         The most bytes that the file may become when it is unpacked. The default is 256 MiB, or
@@ -155,17 +155,15 @@ def load_model(
     Returns
     -------
     model : estimator
-        The saved model, except that ``n_jobs`` and ``memory`` are None: how many processes run
-        and where results are cached is the reader's choice.
+        The saved model, except that ``n_jobs`` and ``memory``, the reader's choice, are None.
     record : ModelRecord
         How it was made.
 
     Raises
     ------
     ModelFileError
-        If the file is damaged, was changed after it was written, has a newer format, is no model
-        file, or holds no fitted model, attributes that contradict each other, or types that are
-        not allowed; the message says which.
+        If it is no model file, is damaged, was changed after it was written, has a newer format, or
+        holds no fitted model, attributes that contradict each other, or types not allowed.
 
     Examples
     --------

@@ -36,23 +36,22 @@ class ModelRecord:
     image_shape : (height, width) or None
         The shape of a row, where rows are images.
     data : dict
-        The training data: file name, rows, features, missing values, fingerprint (SHA-256), row
-        marks.
+        The training data: file name, rows, features, missing values, fingerprint, row marks.
     fit : dict
         Seconds, passes, objective, scores, warnings.
     made_with : dict
         Versions of Python and the libraries, platform, date.
     encoded : dict of str to dict
-        Columns that are not numeric, and their encoding. Category: {"kind": "category", "values":
-        [...]}, one feature "column=value" per value. Two values: {"kind": "yes/no", "values": [no,
-        yes]}, one feature "column=yes". Dates: {"kind": "date", "order": "dmy", "first": days since
-        1970}, one feature with the column's name, in days since the first date.
+        Columns that are not numeric, and their encoding: {"kind": "category", "values": [...]}, one
+        feature "column=value" per value; {"kind": "yes/no", "values": [no, yes]}, one feature
+        "column=yes"; {"kind": "date", "order": "dmy", "first": days since 1970}, one feature with
+        the column's name, in days since the first date.
 
     Raises
     ------
     TypeError, ValueError
-        If a field, or a known entry of ``data`` or ``fit``, has another type. Further entries may
-        be any plain values.
+        If a field, or a known entry of ``data`` or ``fit``, has another type; other entries may be
+        any plain values.
     """
 
     name: str = ""

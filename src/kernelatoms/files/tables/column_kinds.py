@@ -1,7 +1,6 @@
 """The kind of each column of a table, and how it becomes numbers.
 
-- Numbers stay as they are.
-- Words of two values become one column of 0 and 1.
+- Numbers stay as they are; words of two values become one column of 0 and 1.
 - Words of few values (a category) become one column per value, 1 where a row has it.
 - Dates are left out, or become days since the earliest one if asked for.
 - Left out are columns that number or name rows (see ``roles``), hold one value, are nearly

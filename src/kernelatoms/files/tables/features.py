@@ -1,11 +1,9 @@
 """The columns that a model learns from.
 
-- Numbers are features; words of few values become features of 0 and 1 (see ``column_kinds``).
-- Dates, words of many values, constant columns and columns that number or name the rows are left
-  out, with a note.
-- In later files, columns are found by name: their order does not matter, further columns are
-  ignored, a missing one is an error (see ``matching``).
-- Rows without a label are not learned from.
+Numbers are features; words of few values become features of 0 and 1; dates, words of many values,
+constant columns and columns that number or name the rows are left out (see ``column_kinds``). In
+later files, columns are found by name (see ``matching``). Rows without a label are not learned
+from.
 
 Marks recognise the rows that a model learned from in other files. A mark is a 32-bit hash of the
 values of a row. A record keeps up to ``MOST_MARKS`` of the smallest. Rows of other files with marks

@@ -69,8 +69,8 @@ class ReadOptions:
     header : bool or None
         Whether the first line of a text file names its columns.
     max_size : int or None
-        The bytes that a file may become when it is read; None means 4 GiB, or 256 times its
-        own size where that is more.
+        The bytes that a file may become when it is read; None means 4 GiB, or 256 times its own
+        size where that is more.
 
     Raises
     ------
@@ -120,16 +120,13 @@ class Table:
     notes : list of str
         What the reader should know.
     mixed : dict of str to str
-        Columns of words that also hold numbers: most likely a mistake, described in a message for
-        those who want to use them.
+        Columns of words that also hold numbers, each with a message about this likely mistake.
     exact : dict of str to object array
-        What columns of numbers hold exactly, wherever ``numbers`` would not give it back; None
-        where missing. Whole numbers too long for it are Python's; of text files, columns with
-        leading zeros ("007"), truth values and infinities are texts as written; truth values of
-        typed files are True and False.
+        What columns hold that ``numbers`` does not give back; None where missing. Long whole
+        numbers are Python's; in text files, leading zeros ("007"), truth values and infinities
+        are texts as written; truth values of typed files are True and False.
     unnamed : frozenset of str
-        Columns that the file does not name, in a file that names others; they are called by
-        their place, "column 1".
+        Columns without a name in a file that names others, called by their place, "column 1".
     index : frozenset of str
         Columns that the file itself says are its index, as pandas notes in Parquet files.
     """
@@ -189,11 +186,9 @@ def read_table(
     path : str or path
         The file; "-" is standard input.
     options : ReadOptions, str or None
-        What the file does not say of itself; a text is the key of an ``.npz`` file that holds the
-        rows.
+        What the file does not say of itself; a text is the key of the rows in an ``.npz`` file.
     max_size : int, optional
-        The bytes that the file may become when it is read, before what ``options`` say. The
-        default is 4 GiB, or 256 times its own size where that is more.
+        The bytes that the file may become when it is read; it overrules that of ``options``.
 
     Returns
     -------
