@@ -142,20 +142,11 @@ def denoise(
     from kernelatoms.files.tables.table import ReadOptions
     from kernelatoms.files.writing import check_result_target
 
-    suffix = data.suffix.lower()
-    picture_suffixes = (*IMAGE_SUFFIXES, ".npy", ".npz")
-    is_image = not signals and suffix in picture_suffixes
-    if signals and suffix in IMAGE_SUFFIXES:
-        raise ValueError(f"--signals is for .npy and .npz files, and {data} is an image.")
     if sigma is not None and not 0 <= sigma < float("inf"):
         raise ValueError(f"--sigma must be 0 or more, got {sigma:g}.")
-    if is_image and window is not None:
-        raise ValueError(
-            f"--window is for rows, and {data} is an image; --signals takes the rows of an .npy or "
-            ".npz file for signals."
-        )
+    is_image = _is_image(data, signals, window)
     source = ReadOptions(rows, decimal, encoding, header, max_size)
-    suffixes = picture_suffixes if is_image else RESULT_SUFFIXES
+    suffixes = (*IMAGE_SUFFIXES, ".npy", ".npz") if is_image else RESULT_SUFFIXES
     check_result_target(output, suffixes, data, model, force=force)
     if is_image:
         atoms = None if model is None else _patch_atoms(model, trust, max_size)
@@ -174,6 +165,23 @@ def denoise(
                 clean = _by_model(fitted, X, sigma, model)
     how = "as the model codes" if level is None else f"noise of deviation {level:.4g} taken off"
     _write(output, clean, record, row_identifiers(table, record), as_json, f", {how}", sigma=level)
+
+
+def _is_image(data: Path, signals: bool, window: int | None) -> bool:
+    """Tell whether a file is an image, and not rows; refuse options that do not go with it."""
+    from kernelatoms.files.results import IMAGE_SUFFIXES
+
+    suffix = data.suffix.lower()
+    if signals and suffix in IMAGE_SUFFIXES:
+        raise ValueError(f"--signals is for .npy and .npz files, and {data} is an image.")
+    if signals or suffix not in (*IMAGE_SUFFIXES, ".npy", ".npz"):
+        return False
+    if window is not None:
+        raise ValueError(
+            f"--window is for rows, and {data} is an image; --signals takes the rows of an .npy or "
+            ".npz file for signals."
+        )
+    return True
 
 
 def _denoise_image(

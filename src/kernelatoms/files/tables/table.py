@@ -5,7 +5,7 @@ without names are called 0, 1, ... A stack of images in ``.npy`` becomes one row
 holds rows under one key, labels and the like under others; or a sparse matrix of scipy. An empty
 field, ``NA``, ``NaN``, ``null`` or ``?`` is a missing value, NaN in the matrix.
 
-See docs/guide/tables.md and docs/decisions/056-exact-tables.md.
+See docs/cli.md for every kind, and docs/decisions/056-exact-tables.md.
 """
 
 import bz2
